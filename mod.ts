@@ -11,7 +11,7 @@
  * @module
  */
 import { accessFrom } from "./actors/client/access.ts";
-import { servedIterator } from "./actors/client/distributed_iterator.ts";
+import { serviceIterator } from "./actors/client/distributed_iterator.ts";
 import { installHost } from "./data/host.ts";
 import { lateFactory } from "./data/iterators/late_iterator.ts";
 import { registerServed } from "./data/node.ts";
@@ -193,5 +193,5 @@ const offloaded = lateFactory(async () => {
   return (node, context) => offloadedIterator(node as OffloadNode, context, access);
 });
 registerServed((node, context) =>
-  node instanceof OffloadNode ? offloaded(node, context) : servedIterator(node, context, access)
+  node instanceof OffloadNode ? offloaded(node, context) : serviceIterator(node, context, access)
 );

@@ -9,7 +9,7 @@ import { runProgram, UsageError } from "./lib/args.ts";
 import type { Program } from "./lib/help.ts";
 import { integer, milliseconds, names, text, type Values } from "./lib/options.ts";
 import { StopRequests } from "./lib/stop_requests.ts";
-import { given } from "../core/tree.ts";
+import { definedFields } from "../core/tree.ts";
 
 /** How often the program checks whether its status has changed, in ms. */
 const STATUS_MS = 1_000;
@@ -189,7 +189,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
         requestsPerSecondMax,
       },
       scaling: { minWorkers, maxWorkers },
-      ...given({ journal, workers }),
+      ...definedFields({ journal, workers }),
     })
   );
   console.log(`Dispatcher listening on ${server.address}`);

@@ -25,7 +25,7 @@ import { Progress } from "./simulate/progress.ts";
 import type { Experiment, SimulationReport } from "./simulate/results.ts";
 import { summarize } from "./simulate/summary.ts";
 import { formatNumber, renderTable } from "./lib/table.ts";
-import { given } from "../core/tree.ts";
+import { definedFields } from "../core/tree.ts";
 
 const LETTERS = ["a", "b", "c", "d"] as const;
 const EXPERIMENTS: Record<
@@ -163,7 +163,7 @@ async function prepare(
     directory: values.corpus ?? CORPUS_DIRECTORY,
     quick,
     progress,
-    ...given({ images, text }),
+    ...definedFields({ images, text }),
   });
   return {
     corpus,
@@ -172,7 +172,7 @@ async function prepare(
     quick,
     hostCores: navigator.hardwareConcurrency,
     storageLatencyMs,
-    ...given({ workers, trainers, stepTimeMs }),
+    ...definedFields({ workers, trainers, stepTimeMs }),
   };
 }
 

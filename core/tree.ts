@@ -245,7 +245,7 @@ function kindOf(value: unknown): string {
 }
 
 /** The properties that have a value: for options that are left out instead of undefined. */
-export function given<T extends object>(
+export function definedFields<T extends object>(
   properties: T,
 ): { [K in keyof T]?: Exclude<T[K], undefined> } {
   const entries = Object.entries(properties).filter(([, value]) => value !== undefined);

@@ -6,7 +6,7 @@ import { bytesText, percentText } from "./amounts.ts";
 import { type DatasetNode, inPreOrder } from "./node.ts";
 import type { IteratorStats, OperatorStats } from "./iterators/stats.ts";
 
-export interface Run {
+export interface PipelineRun {
   readonly root: DatasetNode;
   /** The operators' figures, in pre-order. */
   readonly stats: IteratorStats;
@@ -148,7 +148,7 @@ const RULES: readonly Rule[] = [
 ];
 
 /** Plain sentences; the last says where the time goes. */
-export function adviceOn(run: Run): string[] {
+export function adviceOn(run: PipelineRun): string[] {
   const held = inPreOrder(run.root).flatMap(({ adviceFacts: { toHoldLess } }, i) => {
     const { operator, number, bufferedBytes } = run.stats[i]!;
     if (bufferedBytes < HELD_BYTES_MIN) return [];
@@ -162,7 +162,7 @@ export function adviceOn(run: Run): string[] {
   return [...held, RULES.find(({ when }) => when(facts))!.say(facts)];
 }
 
-function factsOf({ root, stats, runMs, waitedMs, heldMs }: Run): Facts | undefined {
+function factsOf({ root, stats, runMs, waitedMs, heldMs }: PipelineRun): Facts | undefined {
   if (stats[0]!.elements === 0 || !(runMs > 0)) return undefined;
   const costs = costsOf(treeOf(root, stats), waitedMs);
   const top = costs.reduce((most, cost) => largest(cost) > largest(most) ? cost : most);

@@ -1,5 +1,5 @@
 /** Explanations: a pipeline's graph in words, with figures and advice once it has run. */
-import { adviceOn, type Run } from "./advice.ts";
+import { adviceOn, type PipelineRun } from "./advice.ts";
 import { bytesText, durationText } from "./amounts.ts";
 import { isPlainObject } from "../core/tree.ts";
 import { show } from "./check.ts";
@@ -51,7 +51,7 @@ export class Explanation {
   readonly rewrites: readonly string[];
 
   /** @ignore */
-  constructor(root: DatasetNode, run?: Omit<Run, "root">) {
+  constructor(root: DatasetNode, run?: Omit<PipelineRun, "root">) {
     const operators: ExplainedOperator[] = [];
     const visit = (node: DatasetNode, depth: number, distributed: boolean) => {
       operators.push({

@@ -1,6 +1,6 @@
 /** Counts what an epoch, or a period of one, gives. */
 import type { Pulled } from "../data/iterator.ts";
-import { sizeOf } from "./figures.ts";
+import { bytesOfElement } from "./figures.ts";
 
 export interface EpochFigures {
   readonly batches: number;
@@ -25,7 +25,7 @@ export class EpochMeter {
 
   count(batch: unknown): void {
     this.#batches++;
-    this.#bytes += sizeOf(batch);
+    this.#bytes += bytesOfElement(batch);
   }
 
   /** Counts how long `next` takes, as time that training waits. */

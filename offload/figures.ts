@@ -88,7 +88,7 @@ export class OffloadFigures {
   count(side: "local" | "remote", element: unknown): void {
     const counted = this.#sides[side];
     counted.elements++;
-    counted.bytes += sizeOf(element);
+    counted.bytes += bytesOfElement(element);
   }
 
   fellBack({ code, message }: LeatError): void {
@@ -126,7 +126,7 @@ export class OffloadFigures {
 }
 
 /** The size of an element in bytes; 1 for what is no plain data, so that it is counted at least. */
-export function sizeOf(element: unknown): number {
+export function bytesOfElement(element: unknown): number {
   if (element === undefined) return 0;
   try {
     return Math.max(1, byteSize(element));

@@ -13,7 +13,7 @@ import {
   type OffloadMetrics,
   staysLocal,
 } from "./decide.ts";
-import { figuresOf, sizeOf } from "./figures.ts";
+import { bytesOfElement, figuresOf } from "./figures.ts";
 import { keysOf, type MetricStore, readCandidates, readGthp, readLocal } from "./metric_store.ts";
 import { OffloadPlan, PLANNING_TIMEOUT_MS, PROFILE_STEPS } from "./plan.ts";
 import { type IsDecided, profileCandidate, profileLocal, type ProfileOptions } from "./profile.ts";
@@ -173,7 +173,7 @@ class Planning {
     });
     if (measured === undefined) return undefined;
     const { batch, ...local } = measured;
-    this.#batchBytes = sizeOf(batch);
+    this.#batchBytes = bytesOfElement(batch);
     return local;
   }
 

@@ -4,7 +4,7 @@
  */
 import { LeatError } from "../core/error.ts";
 import { keepMemory } from "../data/elements/released.ts";
-import { sizeOf } from "./figures.ts";
+import { bytesOfElement } from "./figures.ts";
 import { type Clocks, EndlessRun, type StepFigures, StepMeter } from "./step_meter.ts";
 import type { CandidateMetrics, OffloadMetrics } from "./decide.ts";
 
@@ -137,11 +137,11 @@ async function gradientThroughput(
   options: ProfileOptions,
 ): Promise<number> {
   const { train, stepMs = 0 } = options;
-  if (train === undefined) return 1_000 * sizeOf(batch) / stepMs;
+  if (train === undefined) return 1_000 * bytesOfElement(batch) / stepMs;
   await train(batch);
   using limit = new TimeLimit(options);
   const { steps, elapsedMs } = await measure(options, () => train(batch), { limit });
-  return 1_000 * steps * sizeOf(batch) / elapsedMs;
+  return 1_000 * steps * bytesOfElement(batch) / elapsedMs;
 }
 
 /** thp(P + M), and then the CPU time of P alone. */
@@ -162,7 +162,7 @@ async function throughputOf(
     onStep?.(++taken, 2 * steps + Math.min(steps, STEPS_MIN));
     const given = await limit.before(run.next());
     if (given === undefined) throw isEmpty();
-    bytes += sizeOf(given.element);
+    bytes += bytesOfElement(given.element);
     return given.element;
   };
   try {

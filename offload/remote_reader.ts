@@ -1,7 +1,7 @@
 /** Reads what workers prepare for the conditional operator: chosen splits of a DETERMINISTIC job. */
 import type { ServiceAccess } from "../actors/client/access.ts";
-import { clientOptions, definitionOf } from "../actors/client/starting.ts";
-import { given } from "../core/tree.ts";
+import { clientOptions, datasetDefinition } from "../actors/client/starting.ts";
+import { definedFields } from "../core/tree.ts";
 import type { IteratorContext } from "../data/context.ts";
 import type { OffloadNode, OffloadOptions } from "../data/operators/offload.ts";
 import { seedOf } from "../data/operators/options.ts";
@@ -39,7 +39,10 @@ export function remoteReader(
     ? table.digest
     : digestOfSplits(packSplits([cutFiles(total)]));
   const reading = clientOptions(
-    definitionOf(readHere === undefined ? root : withoutSource(root, readHere, total), compression),
+    datasetDefinition(
+      readHere === undefined ? root : withoutSource(root, readHere, total),
+      compression,
+    ),
     {
       service,
       processingMode: "DETERMINISTIC",
@@ -51,7 +54,7 @@ export function remoteReader(
     seed: BigInt.asUintN(64, seed).toString(16).padStart(16, "0"),
     shuffled: isShuffled,
   };
-  const credentials = given({ token, ca });
+  const credentials = definedFields({ token, ca });
   // For the service this is a restored reader that is at the end, and lacks some earlier splits.
   return (sequences, feed) =>
     access.read(service, credentials, {

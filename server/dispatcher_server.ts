@@ -9,7 +9,7 @@ import { checkJournal } from "./journal_check.ts";
 import { type DispatcherRole, supervisionOf } from "./roles.ts";
 import type { ServiceNode, ServiceNodeConfig } from "../platform/nodes/service_node.ts";
 import { checkDispatcherConfig } from "./service_options.ts";
-import { given } from "../core/tree.ts";
+import { definedFields } from "../core/tree.ts";
 
 /** Time limit for reading the journal at the start, in ms. */
 const START_TIMEOUT_MS = 120_000;
@@ -80,8 +80,8 @@ export async function serveDispatcher(
   const role: DispatcherRole = {
     role: "dispatcher",
     supervision: { intensity: RESTARTS_MAX },
-    ...given({ journalFolder: journal }),
-    config: given({
+    ...definedFields({ journalFolder: journal }),
+    config: definedFields({
       ...{ workers, workerTimeoutMs, clientTimeoutMs, clientGraceMs, jobGcTimeoutMs },
       ...{ windowSplits, runnerDeathsMax, scaling, quotas },
     }),
@@ -94,7 +94,7 @@ export async function serveDispatcher(
         system.ask(dispatcher, "describe", { refresh: true }, { timeoutMs: DESCRIBE_TIMEOUT_MS }),
       hello: () => system.ask(dispatcher, "hello", null, { timeoutMs: HEALTH_TIMEOUT_MS }),
     }),
-    ...given({ logFolder: journal }),
+    ...definedFields({ logFolder: journal }),
     supervision: supervisionOf(role),
     dialling: "workers",
   });

@@ -13,7 +13,7 @@ import { checkWorkerConfig } from "./service_options.ts";
 import { defaultWindowBytes } from "./window_memory.ts";
 import { takeUpWorker } from "./worker_role.ts";
 import type { WorkerCloseOptions, WorkerServer, WorkerServerConfig } from "./worker_server.ts";
-import { given } from "../core/tree.ts";
+import { definedFields } from "../core/tree.ts";
 
 /** Time limit for deregistering at the dispatcher, in ms. */
 const LEAVE_TIMEOUT_MS = 500;
@@ -178,11 +178,11 @@ function workerRole(
       process: PROCESS_ID,
       ...(local ? { isPrivate: true } : {}),
       windowBytesMax,
-      ...given({ tags, heartbeatMs, dispatcherTimeoutMs, skipAfterMs, roundsBytesMax }),
+      ...definedFields({ tags, heartbeatMs, dispatcherTimeoutMs, skipAfterMs, roundsBytesMax }),
     },
     ...{ storage, storageLatencyMs, imageBytesMax },
-    services: { [dispatcher]: given({ token, ca }), ...services },
+    services: { [dispatcher]: definedFields({ token, ca }), ...services },
     ownProcess,
-    ...given({ sandbox, runawayAfterMs }),
+    ...definedFields({ sandbox, runawayAfterMs }),
   };
 }

@@ -12,11 +12,11 @@ export const HELLO_BYTES_MAX = 4_096;
 const NAME_LENGTH_MAX = 1_024;
 
 /** The side that opened the connection, or the one that was listening. */
-export type Role = "dialler" | "listener";
+export type LinkSide = "dialler" | "listener";
 
 /** The first message of either side. */
 export interface Hello extends NodeId {
-  readonly role: Role;
+  readonly role: LinkSide;
   /** The largest message that this side accepts. */
   readonly messageBytesMax: number;
   /** How many slots this side keeps, to read messages in place. Default: it copies out of two. */
@@ -51,7 +51,7 @@ export function byeReason(message: unknown): LeatError | undefined {
  * @throws LeatError `failed_precondition` for another version of the protocol, the other side's own
  * reason if it says goodbye at once, `invalid_argument` for anything that is no hello.
  */
-export function readHello(data: Uint8Array | string, from: Role): Hello {
+export function readHello(data: Uint8Array | string, from: LinkSide): Hello {
   if (typeof data === "string") throw notHello("it is text");
   if (data.length > HELLO_BYTES_MAX) {
     throw notHello(`it has ${data.length} bytes, more than ${HELLO_BYTES_MAX}`);
@@ -78,7 +78,7 @@ export function readHello(data: Uint8Array | string, from: Role): Hello {
 }
 
 /** The error for two ends with different versions of the protocol. */
-export function otherVersion(from: Role, version: unknown): LeatError {
+export function otherVersion(from: LinkSide, version: unknown): LeatError {
   return new LeatError(
     "failed_precondition",
     `The ${from} speaks version ${version} of the protocol, the other side version ${PROTOCOL_VERSION}; run the same release of Leat on both`,

@@ -18,7 +18,7 @@ import { HubLinks } from "./hub_links.ts";
 import type { LinkLimits } from "./limits.ts";
 import { OwnedThreads } from "./start_thread.ts";
 import { type Introducer, type Introduction, outcomeOf } from "./thread_control.ts";
-import { type Member, ThreadNode, type ThreadNodeOptions } from "./thread_node.ts";
+import { type HubMember, ThreadNode, type ThreadNodeOptions } from "./thread_node.ts";
 import { portLink } from "./web_worker.ts";
 
 /** Ended nodes that are remembered, to tell "it is gone" from "there is none". */
@@ -33,7 +33,7 @@ interface ThreadHubOptions {
 
 export class ThreadHub implements AsyncDisposable {
   readonly #options: ThreadHubOptions;
-  readonly #members = new Map<string, Member>();
+  readonly #members = new Map<string, HubMember>();
   readonly #starting = new Map<string, Promise<unknown>>();
   readonly #threads = new Set<ThreadNode>();
   /** In wire form: an error whose stack was never read keeps every object on that stack alive. */
@@ -129,7 +129,7 @@ export class ThreadHub implements AsyncDisposable {
     return thread;
   }
 
-  #admit(member: Member): void {
+  #admit(member: HubMember): void {
     const { name } = member;
     if (this.#members.has(name)) {
       throw new LeatError("already_exists", `There is already a node named "${name}" here`);
@@ -139,7 +139,7 @@ export class ThreadHub implements AsyncDisposable {
   }
 
   /** Notifies every node that was connected with it, because ports do not report the end. */
-  #leave(member: Member, error: LeatError): void {
+  #leave(member: HubMember, error: LeatError): void {
     const { name } = member;
     const gone = closedThere(error);
     if (this.#members.get(name) === member) this.#members.delete(name);
@@ -197,7 +197,7 @@ export class ThreadHub implements AsyncDisposable {
   }
 
   /** Includes a thread that is still setting up: its actors may already send. */
-  #reachable(name: string): Member | undefined {
+  #reachable(name: string): HubMember | undefined {
     return this.#members.get(name) ?? [...this.#threads].find((thread) => thread.name === name);
   }
 
@@ -208,7 +208,7 @@ export class ThreadHub implements AsyncDisposable {
 }
 
 /** A node on the hub's own thread. */
-class LocalMember implements Member {
+class LocalMember implements HubMember {
   readonly name: string;
   readonly id: NodeId;
   readonly #system: ActorSystem;

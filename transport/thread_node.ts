@@ -26,7 +26,7 @@ export interface ThreadNodeOptions {
 }
 
 /** A node that the hub can connect to others. */
-export interface Member {
+export interface HubMember {
   readonly name: string;
   readonly id: NodeId;
   /** Receives its end of a channel to `remote`. */
@@ -35,7 +35,7 @@ export interface Member {
   gone(remote: NodeId, error: LeatError): void;
 }
 
-export class ThreadNode implements Member {
+export class ThreadNode implements HubMember {
   readonly name: string;
   /** Settles when the thread has ended, with the reason. */
   readonly closed: Promise<LeatError>;

@@ -13,6 +13,7 @@ import type { FencedRef, Ref } from "../runtime/ref.ts";
 import { ElementFetcher, refusedAnswer } from "../exactly_once/fetcher.ts";
 import { type ReaderId, readerId, Repeats } from "../exactly_once/repeats.ts";
 import {
+  type BandwidthFigures,
   type CacheProtocol,
   type ElementAnswer,
   type ElementReaderProtocol,
@@ -20,7 +21,6 @@ import {
   type ElementSourceStats,
   type GetElementRequest,
   isLast,
-  type WayFigures,
 } from "../worker/protocol.ts";
 import { cacheAccess } from "../worker/protocol_access.ts";
 import { cacheChecks } from "../worker/protocol_check.ts";
@@ -81,7 +81,7 @@ class Cache {
   /** By trainer. Each of them has read everything there is. */
   readonly #waiting = new Map<string, Fifo<Waiting>>();
   /** The newest report of how a trainer reads, for the task. */
-  #way: WayFigures | undefined;
+  #bandwidth: BandwidthFigures | undefined;
   #fetching = false;
   #ended: ElementAnswer | undefined;
   #produced = 0;
@@ -109,7 +109,7 @@ class Cache {
         "This job shares its data: a request must say trainerId",
       );
     }
-    if (way !== undefined) this.#way = way;
+    if (way !== undefined) this.#bandwidth = way;
     const reader = readerId(asker as Ref, request.clientId);
     return this.#repeats.answer(request, () => this.#take(request, trainerId, reader), asker);
   }
@@ -229,8 +229,8 @@ class Cache {
 
   async #fetchOne(): Promise<ElementAnswer> {
     try {
-      const way = this.#way;
-      this.#way = undefined;
+      const way = this.#bandwidth;
+      this.#bandwidth = undefined;
       return await this.#fetcher.fetch(way === undefined ? {} : { way });
     } catch (error) {
       const failure = LeatError.from(error);

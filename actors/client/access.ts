@@ -10,11 +10,11 @@ import { FIRST_ANSWER_TIMEOUT_MS, firstAnswer } from "./first_answer.ts";
 import {
   type ClientHome,
   type Credentials,
-  definitionOf,
+  datasetDefinition,
   type OpenHome,
   startClient,
 } from "./starting.ts";
-import { given } from "../../core/tree.ts";
+import { definedFields } from "../../core/tree.ts";
 
 /** What to read; the address is given apart. */
 export type ReadingOptions = Omit<ClientOptions, "dispatcher">;
@@ -60,8 +60,8 @@ export async function registerGraph(
   openHome: OpenHome,
 ): Promise<string> {
   checkCompression("registerDataset", compression);
-  const definition = definitionOf(node, compression);
-  const home = openHome(service, given({ token, ca }));
+  const definition = datasetDefinition(node, compression);
+  const home = openHome(service, definedFields({ token, ca }));
   const request = { ...definition, ...(datasetId === undefined ? {} : { datasetId }) };
   return (await askOnce(home, "registerDataset", request)).datasetId;
 }

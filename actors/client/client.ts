@@ -4,7 +4,7 @@
  * them directly from the workers.
  */
 import { LeatError } from "../../core/error.ts";
-import type { ReaderId } from "../../data/service/last_readers.ts";
+import type { KnownReader } from "../../data/service/last_readers.ts";
 import type { ServiceStats } from "../../data/iterators/stats.ts";
 import { ShardingPolicy } from "../../data/sharding/sharding_policy.ts";
 import {
@@ -35,7 +35,7 @@ import type {
 import { RoundReader } from "./readers/round_reader.ts";
 import type { ConsumerMeter } from "./consumer_meter.ts";
 import { WaitLog } from "./wait_log.ts";
-import { given } from "../../core/tree.ts";
+import { definedFields } from "../../core/tree.ts";
 
 /** Time limit for the release request, and for a join in flight before it, in ms. */
 const RELEASE_TIMEOUT_MS = 1_000;
@@ -75,9 +75,9 @@ export interface ClientOptions {
     /** Identifies the run: the same for readers started together. */
     readonly runId?: string;
     /** The identity under which the reader last read the stream, in this epoch or an earlier one. */
-    readonly lastReader?: ReaderId;
+    readonly lastReader?: KnownReader;
     /** Receives the identity under which it reads from now on. */
-    readonly onJoined?: (reader: ReaderId) => void;
+    readonly onJoined?: (reader: KnownReader) => void;
     /** Receives the digest of the table. */
     readonly onTable?: (digest: string) => void;
   };
@@ -243,9 +243,9 @@ class Client {
       ...(jobName === undefined ? {} : { jobName }),
       parameters: { ...parameters, datasetId },
       repetition,
-      ...given({ consumerIndex, process, startAt }),
+      ...definedFields({ consumerIndex, process, startAt }),
       ...(behind.length === 0 ? {} : { behind }),
-      ...given({ stream, restoration, runId, lastReader }),
+      ...definedFields({ stream, restoration, runId, lastReader }),
     };
     const { clientId, clusterId } = await joinIteration(
       request,
@@ -270,7 +270,7 @@ class Client {
     const request = {
       clientId,
       secret: this.#secret,
-      ...given({ report, taskList }),
+      ...definedFields({ report, taskList }),
       figures: this.#figures(),
     };
     try {

@@ -4,7 +4,11 @@ import type { IteratorContext } from "../../data/context.ts";
 import { refuseForeignService } from "../../data/foreign/foreign.ts";
 import { ElementIterator, END, type Pulled } from "../../data/iterator.ts";
 import { type DatasetNode, registerServed } from "../../data/node.ts";
-import { DistributeNode, type DistributeOptions, modeOf } from "../../data/operators/distribute.ts";
+import {
+  DistributeNode,
+  type DistributeOptions,
+  shardingModeOf,
+} from "../../data/operators/distribute.ts";
 import { FromIdNode } from "../../data/operators/sources/from_id.ts";
 import { type ShardingMode, ShardingPolicy } from "../../data/sharding/sharding_policy.ts";
 import { ReadingFailure } from "../../data/iterators/reading_failure.ts";
@@ -13,15 +17,15 @@ import { type Fed, Feed } from "./feed.ts";
 import { orderedIterator } from "./ordered_streams.ts";
 import type { ServiceAccess } from "./access.ts";
 import { RegisteredOrderedIterator } from "./registered_iterator.ts";
-import { clientOptions, definitionOf } from "./starting.ts";
+import { clientOptions, datasetDefinition } from "./starting.ts";
 
 /** Registers the iterators of datasets that a service produces. */
 export function provideIterators(access: ServiceAccess): void {
-  registerServed((node, context) => servedIterator(node, context, access));
+  registerServed((node, context) => serviceIterator(node, context, access));
 }
 
 /** Makes the iterator of a dataset that a service produces. */
-export function servedIterator(
+export function serviceIterator(
   node: DatasetNode,
   context: IteratorContext,
   access: ServiceAccess,
@@ -44,7 +48,7 @@ export function distributedIterator(
     return orderedIterator(input, options, context, access);
   }
   return unorderedIterator(
-    () => definitionOf(input, options.compression),
+    () => datasetDefinition(input, options.compression),
     options,
     context,
     access,
@@ -79,7 +83,7 @@ function unorderedIterator(
     );
   // A trainer that missed nothing reports 0.
   if (options.sharing !== undefined) context.stats.missed(0);
-  return new DistributedIterator(start, modeOf(options.processingMode), context);
+  return new DistributedIterator(start, shardingModeOf(options.processingMode), context);
 }
 
 class DistributedIterator extends ElementIterator {

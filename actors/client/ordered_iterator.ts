@@ -5,10 +5,10 @@ import type { IteratorContext } from "../../data/context.ts";
 import { ElementIterator, END, type Pulled } from "../../data/iterator.ts";
 import type { OrderedChain } from "../../data/deterministic/chain.ts";
 import { type CarriedRows, type Joined, RemainderJoin } from "../../data/deterministic/join.ts";
-import { sizeOf } from "../../data/deterministic/split_run.ts";
+import { batchSizeOf } from "../../data/deterministic/split_run.ts";
 import { ReadingFailure } from "../../data/iterators/reading_failure.ts";
 import type { Payload } from "../../transport/payload.ts";
-import type { Place } from "../worker/protocol.ts";
+import type { StreamPosition } from "../worker/protocol.ts";
 import type { ClientOptions } from "./client.ts";
 import { type Fed, Feed } from "./feed.ts";
 import type { Numbering } from "./readers/numbering.ts";
@@ -132,7 +132,7 @@ export class OrderedIterator extends ElementIterator {
     const { number = 0, given, carried } = this.#position;
     const numbering = {
       first: number - given,
-      batchSize: batch === undefined ? null : sizeOf(batch),
+      batchSize: batch === undefined ? null : batchSizeOf(batch),
       carriedRows: carried.reduce((sum, { rows }) => sum + rows, 0),
     };
     return { numbering };
@@ -214,14 +214,14 @@ export class OrderedIterator extends ElementIterator {
   }
 
   /** Whether the iterator that was restored had given it. */
-  #isKnown({ sequence, index }: Place): boolean {
+  #isKnown({ sequence, index }: StreamPosition): boolean {
     const restored = this.#restored;
     if (restored === undefined || sequence > restored.sequence) return false;
     return sequence < restored.sequence || index < restored.given;
   }
 
   async #joinRows(
-    { sequence, split }: Place,
+    { sequence, split }: StreamPosition,
     rows: Payload,
     number: number,
   ): Promise<Joined | undefined> {

@@ -19,8 +19,8 @@ import type { ClientOptions } from "./client.ts";
 import type { Feed } from "./feed.ts";
 import type { ServiceAccess } from "./access.ts";
 import { OrderedIterator } from "./ordered_iterator.ts";
-import { clientOptions, definitionOf } from "./starting.ts";
-import { given } from "../../core/tree.ts";
+import { clientOptions, datasetDefinition } from "./starting.ts";
+import { definedFields } from "../../core/tree.ts";
 
 export function orderedIterator(
   input: DatasetNode,
@@ -97,7 +97,7 @@ function readerOf(
     return {
       stream,
       ...(isRestored ? { restoration: lastReaders.restoration(host) } : {}),
-      ...given({ lastReader, runId }),
+      ...definedFields({ lastReader, runId }),
       onJoined: (reader) => lastReaders.note(key, reader),
     };
   };
@@ -167,7 +167,7 @@ function streamIterator(node: DatasetNode, stream: StreamOptions): ElementIterat
     start: (place, feed) => {
       onFeed?.(feed);
       const ordered = { ...place, ...reader(place.startAt !== undefined) };
-      const dataset = definitionOf(node, options.compression);
+      const dataset = datasetDefinition(node, options.compression);
       const reading = clientOptions(dataset, options, context.randomState.epoch);
       const parameters = {
         ...reading.parameters,

@@ -15,8 +15,8 @@ import {
 import type { SavingNews } from "../dispatcher/protocol_heartbeats.ts";
 import type { AnswerOf } from "../runtime/protocol.ts";
 import { ATTEMPT_MS, FIRST_ANSWER_TIMEOUT_MS, firstAnswer } from "./first_answer.ts";
-import { type ClientHome, type Credentials, definitionOf, type OpenHome } from "./starting.ts";
-import { given } from "../../core/tree.ts";
+import { type ClientHome, type Credentials, datasetDefinition, type OpenHome } from "./starting.ts";
+import { definedFields } from "../../core/tree.ts";
 
 /** Default time between heartbeats, in ms; the service's owner may choose another. */
 const REFRESH_MS = 1_000;
@@ -43,8 +43,8 @@ export async function saveByService(
 ): Promise<void> {
   options.signal?.throwIfAborted();
   checkReproducible(node, "distributedSave: what is lost is made again, and has to be the same");
-  const definition = definitionOf(node);
-  const home = openHome(service, given({ token, ca }));
+  const definition = datasetDefinition(node);
+  const home = openHome(service, definedFields({ token, ca }));
   try {
     await new SaveClient(home, node, definition, options).run();
   } finally {
@@ -54,7 +54,7 @@ export async function saveByService(
 
 class SaveClient {
   readonly #home: ClientHome;
-  readonly #definition: ReturnType<typeof definitionOf>;
+  readonly #definition: ReturnType<typeof datasetDefinition>;
   readonly #options: Omit<ServiceSaveOptions, keyof Credentials>;
   readonly #parameters: Omit<JobParameters, "datasetId">;
   #clientId: number | undefined;
@@ -70,7 +70,7 @@ class SaveClient {
   constructor(
     home: ClientHome,
     node: DatasetNode,
-    definition: ReturnType<typeof definitionOf>,
+    definition: ReturnType<typeof datasetDefinition>,
     options: Omit<ServiceSaveOptions, keyof Credentials>,
   ) {
     this.#home = home;

@@ -2,7 +2,7 @@
 import { LeatError } from "../../core/error.ts";
 import type { ElementCompression } from "../../data/service/reading_choices.ts";
 import type { DatasetNode } from "../../data/node.ts";
-import { type DistributeOptions, modeOf } from "../../data/operators/distribute.ts";
+import { type DistributeOptions, shardingModeOf } from "../../data/operators/distribute.ts";
 import { CustomShardingPolicy } from "../../data/sharding/custom_policy.ts";
 import { fingerprintGraph, serializeGraph } from "../../data/wire.ts";
 import type { DispatcherProtocol } from "../dispatcher/protocol.ts";
@@ -11,7 +11,7 @@ import type { ActorSystem } from "../runtime/system.ts";
 import { type ClientOptions, createClient } from "./client.ts";
 import type { Feed } from "./feed.ts";
 import type { ClientProtocol } from "./protocol.ts";
-import { given } from "../../core/tree.ts";
+import { definedFields } from "../../core/tree.ts";
 
 /** A node (actor system) of this process that can reach a service. Client actors run on it. */
 export interface ClientHome {
@@ -64,7 +64,7 @@ export function startClient(
         ...home.timings,
         ...options,
         dispatcher: home.dispatcher,
-        ...given({ process, isFar }),
+        ...definedFields({ process, isFar }),
       }, feed),
   });
   return () => {
@@ -81,7 +81,7 @@ function noLocalWorker({ dispatcher }: ClientHome): LeatError {
 }
 
 /** A pipeline in the form in which it is registered. */
-export function definitionOf(
+export function datasetDefinition(
   input: DatasetNode,
   compression: ElementCompression = "auto",
 ): Exclude<ClientOptions["dataset"], { readonly datasetId: string }> {
@@ -104,7 +104,7 @@ export function clientOptions(
   return {
     dataset,
     parameters: {
-      processingMode: modeOf(processingMode),
+      processingMode: shardingModeOf(processingMode),
       ...(processingMode instanceof CustomShardingPolicy
         ? { policy: processingMode.toWire() }
         : {}),
@@ -114,7 +114,7 @@ export function clientOptions(
       ...(targetTags.length === 0 ? {} : { targetTags }),
     },
     repetition,
-    ...given({ jobName, consumerIndex }),
+    ...definedFields({ jobName, consumerIndex }),
     ...(sharing === undefined ? {} : { trainerId: sharing.trainerId }),
     ...(maxOutstandingRequests === undefined ? {} : { maxOutstandingRequests }),
   };

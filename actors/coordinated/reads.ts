@@ -11,6 +11,7 @@ import type { Actor, ActorContext } from "../runtime/actor.ts";
 import type { FencedRef, Ref } from "../runtime/ref.ts";
 import { ElementFetcher, refusedAnswer, type Wanted } from "../exactly_once/fetcher.ts";
 import {
+  type BandwidthFigures,
   type ElementAnswer,
   type ElementReaderProtocol,
   type ElementSourceProtocol,
@@ -18,7 +19,6 @@ import {
   isFinal,
   ROUNDS_AHEAD_MAX,
   type RoundSourceProtocol,
-  type WayFigures,
 } from "../worker/protocol.ts";
 import { roundSourceAccess } from "../worker/protocol_access.ts";
 import { roundSourceChecks } from "../worker/protocol_check.ts";
@@ -76,7 +76,7 @@ class Reads {
   readonly #repeats: Repeats;
   readonly #fetcher: ElementFetcher;
   /** A consumer's newest figures on how it reads; undefined once they are sent to the task. */
-  #way: WayFigures | undefined;
+  #bandwidth: BandwidthFigures | undefined;
   readonly #rounds: Rounds;
   /** Rounds requested and not begun, each with the function that begins it. */
   readonly #waiting = new Map<number, () => void>();
@@ -110,7 +110,7 @@ class Reads {
     asker: Ref<ElementReaderProtocol>,
   ): ElementAnswer | Promise<ElementAnswer> {
     const { consumerIndex, round, floor = 0, way } = request;
-    if (way !== undefined) this.#way = way;
+    if (way !== undefined) this.#bandwidth = way;
     if (consumerIndex === undefined || round === undefined) {
       throw new LeatError(
         "invalid_argument",
@@ -252,8 +252,8 @@ class Reads {
 
   async #gather(): Promise<readonly ElementAnswer[]> {
     const { numConsumers } = this.#config;
-    const wanted = this.#way === undefined ? {} : { way: this.#way };
-    this.#way = undefined;
+    const wanted = this.#bandwidth === undefined ? {} : { way: this.#bandwidth };
+    this.#bandwidth = undefined;
     const answers = await Promise.all(
       Array.from({ length: numConsumers }, (_, i) => this.#fetch(i === 0 ? wanted : {})),
     );

@@ -6,7 +6,7 @@
  * sender. A repeated `requestId` gets the same answer, even from a restarted dispatcher.
  */
 import type { WirePolicy } from "../../data/sharding/custom_policy.ts";
-import type { ReaderId } from "../../data/service/last_readers.ts";
+import type { KnownReader } from "../../data/service/last_readers.ts";
 import type { ElementCompression, TargetWorkers } from "../../data/service/reading_choices.ts";
 import type { Shard, ShardingMode } from "../../data/sharding/sharding_policy.ts";
 import type { Split } from "../../data/sharding/splits.ts";
@@ -186,7 +186,7 @@ export interface DispatcherProtocol {
      * DETERMINISTIC: this reader's last client id, in any repetition and chain of the stream. A
      * reader that was replaced between two repetitions is detected, and refused, by this id.
      */
-    readonly lastReader?: ReaderId;
+    readonly lastReader?: KnownReader;
     /** DETERMINISTIC: splits before `startAt` whose rows it needs again, ascending. */
     readonly behind?: readonly number[];
   }): {

@@ -3,7 +3,7 @@ import type { TaskDefinition, TaskStatus } from "../dispatcher/protocol.ts";
 import type { FencedRef } from "../runtime/ref.ts";
 import type { ElementSourceProtocol, TaskStats } from "./protocol.ts";
 import type { TaskProtocol } from "./tasks/task.ts";
-import { given } from "../../core/tree.ts";
+import { definedFields } from "../../core/tree.ts";
 
 export interface HeldTask {
   readonly definition: TaskDefinition;
@@ -29,6 +29,6 @@ export function statusOf(held: HeldTask): TaskStatus {
   return {
     taskId,
     completed,
-    ...given({ source, stats, sharing }),
+    ...definedFields({ source, stats, sharing }),
   };
 }

@@ -33,7 +33,7 @@ export interface WorkerProtocol {
 }
 
 /** DETERMINISTIC: a position in the stream. */
-export interface Place {
+export interface StreamPosition {
   /** The split's position in the order of splits. */
   readonly sequence: number;
   /** The split's position in its table. */
@@ -61,7 +61,7 @@ export interface Skipped {
 }
 
 /** How a client reads over a network: the basis for deciding on compression. */
-export interface WayFigures {
+export interface BandwidthFigures {
   /** Throughput of this source's answers, in bytes on the wire per second. */
   readonly bytesPerSecond: number;
   /** Decompression speed, in decompressed bytes per second; left out before the first. */
@@ -83,22 +83,25 @@ export interface CompressionFigures extends Reported<"compression"> {
 export type ElementAnswer =
   /** An encoded element (see the wire format), which may be compressed. */
   | (
-    & { readonly kind: "element"; readonly element: Payload; readonly place?: Place }
+    & { readonly kind: "element"; readonly element: Payload; readonly place?: StreamPosition }
     & Held
     & Skipped
   )
   /** This element failed; the next request gets the one after it. */
   | (
-    & { readonly kind: "error"; readonly error: WireError; readonly place?: Place }
+    & { readonly kind: "error"; readonly error: WireError; readonly place?: StreamPosition }
     & Final
     & Skipped
   )
   /** DETERMINISTIC: the last rows of a split, as a batch, where they do not fill one. */
-  | ({ readonly kind: "remainder"; readonly element: Payload; readonly place: Place } & Held)
+  | (
+    & { readonly kind: "remainder"; readonly element: Payload; readonly place: StreamPosition }
+    & Held
+  )
   /** DETERMINISTIC: this many elements from this position on belong to other consumers. */
-  | { readonly kind: "passed"; readonly place: Place; readonly count: number }
+  | { readonly kind: "passed"; readonly place: StreamPosition; readonly count: number }
   /** DETERMINISTIC: nothing more comes of the split. `place.index` counts its items. */
-  | { readonly kind: "split_end"; readonly place: Place }
+  | { readonly kind: "split_end"; readonly place: StreamPosition }
   /**
    * There is nothing within `waitMs`. DETERMINISTIC: there is nothing of the requested splits, and
    * of none before `from` unless it is one that was lost elsewhere.
@@ -157,7 +160,7 @@ export interface GetElementRequest {
    */
   readonly waitMs?: number;
   /** For compression `auto`: how the client reads. */
-  readonly way?: WayFigures;
+  readonly way?: BandwidthFigures;
 }
 
 /** The client id in `leave` where one consumer reports another's departure. Real ids start at 1. */

@@ -27,7 +27,7 @@ import {
 } from "./tasks/task.ts";
 import type { WorkerOptions } from "./worker_options.ts";
 import { TaskProxies } from "./task_proxies.ts";
-import { given } from "../../core/tree.ts";
+import { definedFields } from "../../core/tree.ts";
 
 /** How long one heartbeat may go unanswered before it is sent again, in ms. */
 const HEARTBEAT_ATTEMPT_MS = 2_000;
@@ -262,7 +262,7 @@ class Worker {
       name,
       worker: this.#context.self,
       tags,
-      ...given({ process, isPrivate }),
+      ...definedFields({ process, isPrivate }),
       ...(this.#follows === undefined ? {} : { follows: this.#follows }),
       tasks,
       figures,

@@ -13,7 +13,7 @@ import type { NodeFunction } from "../udf/call.ts";
 import { show } from "../check.ts";
 import type { Attributes, DatasetNode } from "../node.ts";
 import { isUserFunction, referenceOf } from "../udf/user_function.ts";
-import type { SavedAnswer } from "../elements/answer.ts";
+import type { SavedOutcome } from "../elements/answer.ts";
 import { EncodedValue, encodeValue } from "../elements/value_codec.ts";
 import { wholeState } from "./whole_state.ts";
 import { graphText, ValueWriter } from "../wire.ts";
@@ -30,7 +30,7 @@ export interface SavedIteration {
   /** The saved state of the last operator's iterator; `null` at the end. */
   readonly state: unknown;
   /** Elements that rule `prefetchInjection` has read ahead; absent for none. */
-  readonly ahead?: readonly SavedAnswer[];
+  readonly ahead?: readonly SavedOutcome[];
 }
 
 const FORMAT = new TextEncoder().encode("LEATIT01");

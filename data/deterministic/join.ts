@@ -7,7 +7,7 @@ import { FromNode } from "../operators/sources/from.ts";
 import { ReadingFailure } from "../iterators/reading_failure.ts";
 import { type ElementSpec, mapSpec } from "../elements/spec.ts";
 import { type OrderedChain, withInputs } from "./chain.ts";
-import { gathering, rowsIn, sizeOf } from "./split_run.ts";
+import { batchSizeOf, gathering, rowsIn } from "./split_run.ts";
 
 /** Separates the seed of joined batches from the seeds of the splits' own batches. */
 const JOINED_SALT = 1n;
@@ -41,7 +41,7 @@ export class RemainderJoin {
   ) {
     this.#chain = chain;
     this.#options = options;
-    this.#size = chain.batch === undefined ? Infinity : sizeOf(chain.batch);
+    this.#size = chain.batch === undefined ? Infinity : batchSizeOf(chain.batch);
   }
 
   /** The waiting rows, by split. */

@@ -57,7 +57,7 @@ function graphOf(
   if (batch === undefined) return perSplit;
   return after.reduce(
     (below, node) => withInputs(node, [below]),
-    new FullBatchesNode(gathering(batch, perSplit), sizeOf(batch), onRemainder) as DatasetNode,
+    new FullBatchesNode(gathering(batch, perSplit), batchSizeOf(batch), onRemainder) as DatasetNode,
   );
 }
 
@@ -72,7 +72,7 @@ function withoutDropping(batch: DatasetNode): DatasetNode {
 }
 
 /** How many rows fill a batch. */
-export function sizeOf(batch: DatasetNode): number {
+export function batchSizeOf(batch: DatasetNode): number {
   return batch.attributes["size"] as number;
 }
 

@@ -23,7 +23,7 @@ const UNUSED_MAX = 64;
 const untaken = new WeakMap<ArrayBufferLike, Batch>();
 
 /** A place that a result may have, once it is known that nothing else uses the result. */
-export class Place {
+export class RowPlace {
   #batch: Batch | undefined;
   #row = 0;
 
@@ -43,7 +43,7 @@ export class BatchRows {
   readonly #size: number;
   /** Whether the results that are offered may lie inside of what the function returns. */
   mayNest = false;
-  #offered: { readonly result: Promise<unknown>; readonly place: Place } | undefined;
+  #offered: { readonly result: Promise<unknown>; readonly place: RowPlace } | undefined;
   #batch: Batch | undefined;
   #row = 0;
   #shifts = 0;
@@ -59,7 +59,7 @@ export class BatchRows {
   }
 
   /** Notes that a function was given `result`, whose value asks for `place` when it is made. */
-  offer(result: Promise<unknown>, place: Place): void {
+  offer(result: Promise<unknown>, place: RowPlace): void {
     this.#offered = { result, place };
   }
 

@@ -6,7 +6,7 @@
  */
 import type { LeatError } from "../../core/error.ts";
 import type { PhiloxBlock } from "../../core/philox.ts";
-import type { Answer } from "../elements/answer.ts";
+import type { Outcome } from "../elements/answer.ts";
 import type { ElementIterator } from "../iterator.ts";
 
 /** A part that runs elsewhere: an operator and all below it, at its place in one iteration. Plain data. */
@@ -38,7 +38,7 @@ export interface PartRandomState {
 export type RemoteStep =
   & (
     /** At least one, in order: those available at once. */
-    | { readonly kind: "answers"; readonly answers: readonly Answer[] }
+    | { readonly kind: "answers"; readonly answers: readonly Outcome[] }
     /** `isShare`: other consumers were given elements of the stream, too. */
     | { readonly kind: "end"; readonly isShare?: boolean }
     /** Reading cannot continue. */

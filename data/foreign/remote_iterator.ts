@@ -1,6 +1,11 @@
 /** An iterator whose elements are made in another process. */
 import { LeatError } from "../../core/error.ts";
-import { type Answer, restoreAnswer, saveAnswer, type SavedAnswer } from "../elements/answer.ts";
+import {
+  type Outcome,
+  restoreOutcome,
+  type SavedOutcome,
+  saveOutcome,
+} from "../elements/answer.ts";
 import type { IteratorContext } from "../context.ts";
 import type { RemoteElements, RemoteStep } from "./foreign_runners.ts";
 import { ElementIterator, END, type Pulled, type Token } from "../iterator.ts";
@@ -10,7 +15,7 @@ interface State {
   /** The other process's state, which is never read here. */
   readonly remote: Uint8Array;
   /** Answers that have arrived and were not given. */
-  readonly ahead: readonly SavedAnswer[];
+  readonly ahead: readonly SavedOutcome[];
 }
 
 /** Opens the other side at the first call. */
@@ -20,7 +25,7 @@ export class RemoteIterator extends ElementIterator {
   readonly #onShared: (shared: Uint8Array) => void;
   #opening: Promise<RemoteElements> | undefined;
   /** Answers that have arrived; those before `#at` were given. */
-  #ahead: readonly Answer[] = [];
+  #ahead: readonly Outcome[] = [];
   #at = 0;
   #ended = false;
   #failure: ReadingFailure | undefined;
@@ -51,7 +56,7 @@ export class RemoteIterator extends ElementIterator {
 
   protected override async saveState(): Promise<State> {
     const remote = await (await this.#remote()).save();
-    return { remote, ahead: this.#ahead.slice(this.#at).map((answer) => saveAnswer(answer)) };
+    return { remote, ahead: this.#ahead.slice(this.#at).map((answer) => saveOutcome(answer)) };
   }
 
   protected override async restoreState(state: unknown): Promise<void> {
@@ -64,7 +69,7 @@ export class RemoteIterator extends ElementIterator {
     }
     const { remote, ahead } = state as State;
     await (await this.#remote()).restore(remote);
-    this.#ahead = await Promise.all(ahead.map((saved) => restoreAnswer(saved, undefined)));
+    this.#ahead = await Promise.all(ahead.map((saved) => restoreOutcome(saved, undefined)));
   }
 
   protected override release(): void {

@@ -9,7 +9,7 @@
  *   can resume from the position before it.
  */
 import { LeatError } from "../../core/error.ts";
-import type { Answer } from "../elements/answer.ts";
+import type { Outcome } from "../elements/answer.ts";
 
 /** Thrown by the iterator that cannot continue; operators pass it on and keep their state. */
 export class ReadingFailure extends LeatError {
@@ -29,7 +29,7 @@ export class ReadingFailure extends LeatError {
 }
 
 /** Whether an answer belongs to the stream, and so to its saved state. */
-export function isOfStream({ failed, value }: Answer): boolean {
+export function isOfStream({ failed, value }: Outcome): boolean {
   return !(failed && value instanceof ReadingFailure);
 }
 

@@ -6,9 +6,9 @@ import {
   type ImageDType,
   imageOf,
   type ImageShape,
+  imageShape,
   invalidImage,
   rgbShapeOf,
-  shapeOf,
   whiteOf,
 } from "./image_tensor.ts";
 
@@ -40,7 +40,7 @@ export function adjustBrightness<D extends ImageDType>(
   image: Tensor<D>,
   factor: number,
 ): Tensor<D> {
-  const shape = shapeOf("adjustBrightness", image);
+  const shape = imageShape("adjustBrightness", image);
   return blend(image, shape, () => 0, requireFactor("adjustBrightness", factor));
 }
 

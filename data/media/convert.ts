@@ -2,7 +2,7 @@
 
 import { Tensor } from "../../core/tensor.ts";
 import type { ImageLayout, Normalization } from "../host.ts";
-import { type ImageDType, invalidImage, shapeOf, whiteOf } from "./image_tensor.ts";
+import { type ImageDType, imageShape, invalidImage, whiteOf } from "./image_tensor.ts";
 
 /** Floats from 0 to 1 become bytes by this factor, rounded down: so does torchvision. */
 const BYTES_OF_ONE = 255.999;
@@ -27,7 +27,7 @@ export function convertImage<D extends ImageDType = "float32">(
   image: Tensor<ImageDType>,
   options: ConvertOptions<D> = {},
 ): Tensor<D> {
-  const { height, width, channels } = shapeOf("convert", image);
+  const { height, width, channels } = imageShape("convert", image);
   const { dtype = "float32" as D, normalize, layout = "HWC" } = options;
   if (layout !== "HWC" && layout !== "CHW") {
     throw invalidImage("convert", `a layout is "HWC" or "CHW", not ${layout}`);

@@ -4,12 +4,12 @@ import type { RandomStream } from "../../core/philox.ts";
 import { Tensor } from "../../core/tensor.ts";
 import {
   type ImageDType,
+  imageShape,
   type ImageSize,
   invalidImage,
   requireSize,
   requireValue,
   roundHalfToEven,
-  shapeOf,
 } from "./image_tensor.ts";
 
 /** A rectangle of pixels. */
@@ -30,7 +30,7 @@ export interface ImageRegion {
  * @throws {LeatError} `invalid_argument` unless the rectangle lies inside the image.
  */
 export function cropImage<D extends ImageDType>(image: Tensor<D>, region: ImageRegion): Tensor<D> {
-  const { height, width, channels } = shapeOf("crop", image);
+  const { height, width, channels } = imageShape("crop", image);
   const { x, y } = region;
   const isInside = [x, y, region.width, region.height].every(Number.isSafeInteger) && x >= 0 &&
     y >= 0 && region.width > 0 && region.height > 0 && x + region.width <= width &&
@@ -57,7 +57,7 @@ export function cropImage<D extends ImageDType>(image: Tensor<D>, region: ImageR
  */
 export function centerCrop<D extends ImageDType>(image: Tensor<D>, size: ImageSize): Tensor<D> {
   requireSize("centerCrop", size);
-  const { height, width } = shapeOf("centerCrop", image);
+  const { height, width } = imageShape("centerCrop", image);
   const [newHeight, newWidth] = size;
   const missing = (before: number, after: number) => Math.max(0, after - before);
   const [rows, columns] = [missing(height, newHeight), missing(width, newWidth)];
@@ -92,7 +92,7 @@ export interface ImagePadding {
  * @throws {LeatError} `invalid_argument` for what is no image, or an invalid padding.
  */
 export function padImage<D extends ImageDType>(image: Tensor<D>, padding: ImagePadding): Tensor<D> {
-  const { height, width, channels } = shapeOf("pad", image);
+  const { height, width, channels } = imageShape("pad", image);
   const { top = 0, bottom = 0, left = 0, right = 0, value = 0 } = padding;
   for (const side of [top, bottom, left, right]) {
     if (Number.isSafeInteger(side) && side >= 0) continue;
@@ -118,7 +118,7 @@ export function flipImage<D extends ImageDType>(
   image: Tensor<D>,
   direction: "horizontal" | "vertical" = "horizontal",
 ): Tensor<D> {
-  const { height, width, channels } = shapeOf("flip", image);
+  const { height, width, channels } = imageShape("flip", image);
   if (direction !== "horizontal" && direction !== "vertical") {
     throw invalidImage("flip", `a direction is "horizontal" or "vertical", not ${direction}`);
   }
@@ -157,7 +157,7 @@ export function cutout<D extends ImageDType>(
   { size, value = 0 }: CutoutOptions,
   random: RandomStream,
 ): Tensor<D> {
-  const { height, width, channels } = shapeOf("cutout", image);
+  const { height, width, channels } = imageShape("cutout", image);
   requireSize("cutout", size);
   requireValue("cutout", image.dtype, value);
   const y = random.int(height) - Math.floor(size[0] / 2);

@@ -8,7 +8,7 @@ import {
   colorJitter,
   grayscale,
 } from "./colour.ts";
-import { type BatchRows, Place } from "../elements/batch_rows.ts";
+import { type BatchRows, RowPlace } from "../elements/batch_rows.ts";
 import type { ImageCodec } from "../host.ts";
 import { convertImage } from "./convert.ts";
 import { centerCrop, cropImage, cutout, flipImage, padImage } from "./geometry.ts";
@@ -90,7 +90,7 @@ export function imageTools(codec: ImageCodec, rows?: BatchRows): ImageTools {
 
 function decodeTo(rows: BatchRows, codec: ImageCodec): ImageCodec["decode"] {
   return (bytes, options) => {
-    const place = new Place();
+    const place = new RowPlace();
     const image = codec.decode(bytes, options, (dtype, length) => place.memory(dtype, length));
     if (image instanceof Promise) rows.offer(image, place);
     return image;

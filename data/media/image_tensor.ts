@@ -24,7 +24,7 @@ const BYTE_MAX = 255;
  * @param operation names it in errors.
  * @throws {LeatError} `invalid_argument` for what is no image.
  */
-export function shapeOf(operation: string, image: Tensor): ImageShape {
+export function imageShape(operation: string, image: Tensor): ImageShape {
   const [height, width, channels] = image.shape;
   const isImage = image.shape.length === 3 && height! > 0 && width! > 0 && channels! > 0;
   if (isImage && ["uint8", "float16", "float32"].includes(image.dtype)) {
@@ -37,9 +37,9 @@ export function shapeOf(operation: string, image: Tensor): ImageShape {
   );
 }
 
-/** The shape of an RGB image. Errors as {@linkcode shapeOf}. */
+/** The shape of an RGB image. Errors as {@linkcode imageShape}. */
 export function rgbShapeOf(operation: string, image: Tensor): ImageShape {
-  const shape = shapeOf(operation, image);
+  const shape = imageShape(operation, image);
   if (shape.channels === 3) return shape;
   throw invalidImage(operation, `the image has ${shape.channels} channels, not 3`);
 }

@@ -5,10 +5,10 @@ import type { Tensor } from "../../core/tensor.ts";
 import { cropImage, type ImageRegion } from "./geometry.ts";
 import {
   type ImageDType,
+  imageShape,
   type ImageSize,
   invalidImage,
   requireSize,
-  shapeOf,
 } from "./image_tensor.ts";
 import { resizeImage, type ResizeOptions } from "./resize.ts";
 
@@ -90,6 +90,6 @@ export function randomResizedCrop<D extends ImageDType>(
   random: RandomStream,
   options: RandomCropOptions & ResizeOptions = {},
 ): Tensor<D> {
-  const region = randomResizedCropRegion(shapeOf("randomResizedCrop", image), random, options);
+  const region = randomResizedCropRegion(imageShape("randomResizedCrop", image), random, options);
   return resizeImage(cropImage(image, region), size, options);
 }

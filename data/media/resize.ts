@@ -4,10 +4,10 @@ import type { Tensor } from "../../core/tensor.ts";
 import {
   type ImageDType,
   imageOf,
+  imageShape,
   type ImageSize,
   invalidImage,
   requireSize,
-  shapeOf,
 } from "./image_tensor.ts";
 
 /** How new pixels are made of old ones. */
@@ -70,7 +70,7 @@ export function resizeImage<D extends ImageDType>(
   size: ImageSize,
   { method = "bilinear", antialias = false }: ResizeOptions = {},
 ): Tensor<D> {
-  const { height, width, channels } = shapeOf("resize", image);
+  const { height, width, channels } = imageShape("resize", image);
   requireSize("resize", size);
   if (!["bilinear", "bicubic", "area", "nearest"].includes(method)) {
     throw invalidImage("resize", `a method is bilinear, bicubic, area or nearest, not ${method}`);

@@ -1,7 +1,7 @@
 /** Operations on the values of each channel, and sharpening, like those of Pillow. */
 
 import type { Tensor } from "../../core/tensor.ts";
-import { imageOf, shapeOf } from "./image_tensor.ts";
+import { imageOf, imageShape } from "./image_tensor.ts";
 
 const LEVELS = 256;
 /** The weights of Pillow's `SMOOTH` filter: the pixel itself, and each of its eight neighbours. */
@@ -48,7 +48,7 @@ export function equalize(image: Tensor<"uint8">): Tensor<"uint8"> {
 
 /** Moves each value from the mean around it by `factor`, except at the edges. */
 export function adjustSharpness(image: Tensor<"uint8">, factor: number): Tensor<"uint8"> {
-  const shape = shapeOf("adjustSharpness", image);
+  const shape = imageShape("adjustSharpness", image);
   const { height, width, channels } = shape;
   const { data } = image;
   const values = Float32Array.from(data), row = width * channels;
@@ -67,14 +67,14 @@ export function adjustSharpness(image: Tensor<"uint8">, factor: number): Tensor<
 }
 
 function mapped(image: Tensor<"uint8">, change: (value: number) => number): Tensor<"uint8"> {
-  return imageOf("uint8", shapeOf("image", image), Float32Array.from(image.data, change));
+  return imageOf("uint8", imageShape("image", image), Float32Array.from(image.data, change));
 }
 
 function byChannel(
   image: Tensor<"uint8">,
   changeOf: (counts: readonly number[]) => (value: number) => number,
 ): Tensor<"uint8"> {
-  const shape = shapeOf("image", image);
+  const shape = imageShape("image", image);
   const { channels } = shape;
   const values = new Float32Array(image.data.length);
   for (let c = 0; c < channels; c++) {

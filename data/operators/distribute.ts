@@ -154,7 +154,7 @@ export class DistributeNode extends ElementsOfInputNode {
     if (inPreOrder(input).some(({ kind }) => kind === "offload")) throw offloadedBelow();
     const { processingMode } = this.options;
     if (processingMode === ShardingPolicy.DETERMINISTIC) checkReproducible(input);
-    if (MODE_FACTS[modeOf(processingMode)].isSplit) checkReadsNoService(input);
+    if (MODE_FACTS[shardingModeOf(processingMode)].isSplit) checkReadsNoService(input);
   }
 
   override get attributes(): Attributes {
@@ -170,7 +170,7 @@ export class DistributeNode extends ElementsOfInputNode {
   override get cardinality(): number {
     const once = this.input.cardinality;
     const { processingMode, numConsumers } = this.options;
-    const mode = modeOf(processingMode);
+    const mode = shardingModeOf(processingMode);
     if (numConsumers !== undefined && mode === ShardingPolicy.DETERMINISTIC) {
       return UNKNOWN_CARDINALITY;
     }
@@ -189,7 +189,7 @@ registerNode("distribute", {
   fromWire: (a, [input]) => new DistributeNode(input!, a as unknown as DistributeOptions),
 });
 
-export function modeOf(policy: DistributeOptions["processingMode"]): ShardingMode {
+export function shardingModeOf(policy: DistributeOptions["processingMode"]): ShardingMode {
   return policy instanceof CustomShardingPolicy ? "CUSTOM" : policy ?? ShardingPolicy.OFF;
 }
 

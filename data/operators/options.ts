@@ -11,7 +11,7 @@ import {
   rulesOf,
 } from "../optimizer/options.ts";
 import { SameElementsNode } from "./unary.ts";
-import { given } from "../../core/tree.ts";
+import { definedFields } from "../../core/tree.ts";
 
 /** Settings of a pipeline. */
 export interface DatasetOptions {
@@ -76,7 +76,7 @@ export class OptionsNode extends SameElementsNode {
     const { autotune, threads, optimizations } = this;
     return {
       ...this.checkpointAttributes,
-      ...given({ autotune, threads, optimizations }),
+      ...definedFields({ autotune, threads, optimizations }),
     };
   }
 

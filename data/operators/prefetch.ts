@@ -1,5 +1,10 @@
 /** `prefetch`: reads ahead of its consumer. */
-import { type Answer, restoreAnswer, saveAnswer, type SavedAnswer } from "../elements/answer.ts";
+import {
+  type Outcome,
+  restoreOutcome,
+  type SavedOutcome,
+  saveOutcome,
+} from "../elements/answer.ts";
 import { LeatError } from "../../core/error.ts";
 import { checkInteger, checkOptionalBoolean, optionsOf } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
@@ -89,12 +94,12 @@ registerNode("prefetch", {
 });
 
 /** The input's answer: an element or `END`, or the error of an element. */
-interface Arrived extends Answer {
+interface Arrived extends Outcome {
   readonly token: Token | undefined;
 }
 
 export interface PrefetchState {
-  readonly buffer: readonly SavedAnswer[];
+  readonly buffer: readonly SavedOutcome[];
   readonly input: unknown;
 }
 
@@ -247,7 +252,7 @@ export class PrefetchIterator extends UnaryIterator {
     await this.#pending;
     return {
       buffer: this.#buffer.filter((arrived) => arrived.value !== END && isOfStream(arrived))
-        .map((arrived) => saveAnswer(arrived, arrived.token)),
+        .map((arrived) => saveOutcome(arrived, arrived.token)),
       input: await this.input.save(),
     };
   }
@@ -257,7 +262,7 @@ export class PrefetchIterator extends UnaryIterator {
     await this.input.restore(input);
     for (const saved of buffer) {
       const token = "token" in saved ? saved.token : undefined;
-      this.#arrive({ ...await restoreAnswer(saved, this.input), token });
+      this.#arrive({ ...await restoreOutcome(saved, this.input), token });
     }
   }
 

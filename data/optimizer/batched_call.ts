@@ -8,14 +8,14 @@ import type { SpecCheck } from "../elements/spec_check.ts";
 import type { Call } from "../udf/call.ts";
 
 /** Results of a function as a batch. */
-export interface Rows {
+export interface BatchedRows {
   /** A structure of tensors with `count` rows each. */
   readonly batch: unknown;
   readonly count: number;
 }
 
 /** Row `index`, as the function would have given it: its leaves are tensors. */
-export function rowOf({ batch }: Rows, index: number): unknown {
+export function rowOf({ batch }: BatchedRows, index: number): unknown {
   return mapTree(batch, (leaf) => {
     const row = cutLeaf(leaf, index, index + 1) as Tensor;
     return new Tensor(row.dtype, row.shape.slice(1), row.data);
@@ -44,7 +44,7 @@ export class BatchedCall {
    * The results for these elements. Undefined where the function must be called for each: some are
    * no tensors or of other shapes, it fails, or its result is no batch.
    */
-  rowsOf(elements: readonly unknown[]): Rows | undefined {
+  rowsOf(elements: readonly unknown[]): BatchedRows | undefined {
     if (this.#isOff) return undefined;
     const stacked = stackTensors(elements);
     if (stacked === undefined) return undefined;
@@ -86,7 +86,7 @@ function stackTensors(elements: readonly unknown[]): unknown {
   }
 }
 
-function isBatchOf({ batch, count }: Rows): boolean {
+function isBatchOf({ batch, count }: BatchedRows): boolean {
   try {
     return flattenTree(batch).every((leaf) => leaf instanceof Tensor && leaf.shape[0] === count);
   } catch {

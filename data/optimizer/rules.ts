@@ -35,17 +35,17 @@ const RULES: readonly Rule[] = [
   prefetchInjection,
 ];
 
-export interface Rewrite {
+export interface AppliedRule {
   readonly rule: RuleName;
   /** What was done, and why, as a sentence. */
   readonly text: string;
 }
 
 /** What the rules do with a graph, in the order of the operators. */
-export function rewritesOf(root: DatasetNode, rules: Rules): Rewrite[] {
+export function rewritesOf(root: DatasetNode, rules: Rules): AppliedRule[] {
   const used = RULES.filter(({ name }) => rules.has(name));
   return sitesOf(root, rules).flatMap((site) =>
-    used.flatMap(({ name, describe }): Rewrite[] => {
+    used.flatMap(({ name, describe }): AppliedRule[] => {
       const text = describe(site);
       return text === undefined ? [] : [{ rule: name, text }];
     })

@@ -10,9 +10,9 @@ import { entryName, Ledger, type LedgerHead } from "./ledger.ts";
 import {
   type Chunk,
   encodeManifest,
+  fileNameOf,
   type Manifest,
   MANIFEST_NAME,
-  nameOf,
   readManifest,
   storedPaths,
   within,
@@ -236,7 +236,7 @@ export class ElementsWriter {
     // Abandoning released the lock: the files may now belong to another writer.
     if (this.#abandoned) return;
     for (const path of paths) {
-      if (!kept.has(nameOf(path))) this.#host.newFiles.remove(path);
+      if (!kept.has(fileNameOf(path))) this.#host.newFiles.remove(path);
     }
   }
 

@@ -80,10 +80,10 @@ export async function storedPaths(host: Host, folder: string): Promise<string[]>
   // Special characters in the folder's name become `?`; the filter below checks the exact name.
   const pattern = within(folder.replace(/[\\*?[\]{}()!+@|]/g, "?"), "*");
   return (await host.files.list(pattern)).filter((path) =>
-    STORED_NAME.test(nameOf(path)) && within(folder, nameOf(path)) === path
+    STORED_NAME.test(fileNameOf(path)) && within(folder, fileNameOf(path)) === path
   );
 }
 
-export function nameOf(path: string): string {
+export function fileNameOf(path: string): string {
   return path.slice(path.lastIndexOf("/") + 1);
 }

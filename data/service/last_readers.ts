@@ -5,7 +5,7 @@
 import { hex64, type Host } from "../host.ts";
 
 /** The reader of a stream in one epoch, as its service knows it. */
-export interface ReaderId {
+export interface KnownReader {
   /** The service's own name: in another service the number means a different reader. */
   readonly clusterId: string;
   /** Increases with each new reader. */
@@ -18,7 +18,7 @@ export interface ReaderId {
  * previous one's.
  */
 export class LastReaders {
-  readonly #readers = new Map<string, ReaderId>();
+  readonly #readers = new Map<string, KnownReader>();
   readonly #dataset: LastReaders | undefined;
   #isRestored = false;
   /** The restore of this iteration, or of the last restored one before it. */
@@ -30,13 +30,13 @@ export class LastReaders {
     this.#restoring = dataset === undefined ? undefined : dataset.#restoring;
   }
 
-  of(stream: string): ReaderId | undefined {
+  of(stream: string): KnownReader | undefined {
     const known = this.#readers.get(stream);
     return known ?? (this.#isRestored ? undefined : this.#dataset?.of(stream));
   }
 
   /** Answers of services may arrive out of order. */
-  note(stream: string, reader: ReaderId): void {
+  note(stream: string, reader: KnownReader): void {
     const known = this.#readers.get(stream);
     const isOlder = known?.clusterId === reader.clusterId && known.clientId > reader.clientId;
     if (!isOlder) this.#readers.set(stream, reader);

@@ -2,7 +2,7 @@
 import { checkInteger, invalidArgument, optionsOf, show } from "../check.ts";
 import { ByteReader } from "../formats/byte_reader.ts";
 import type { ReadFrom, SourceFile } from "../formats/format_reader.ts";
-import { type DecodedExtension, KEY, PART_DECODERS } from "../formats/tar/sample_parts.ts";
+import { type DecodedExtension, PART_DECODERS, SAMPLE_KEY } from "../formats/tar/sample_parts.ts";
 import type {
   SampleOptions,
   SamplePosition,
@@ -80,7 +80,7 @@ export class WebDatasetNode extends FileSourceNode {
     const { extensions, decode } = this.#samples;
     if (extensions === undefined) return undefined;
     const parts = [...extensions].map((extension) => [extension, specOf(extension, decode)]);
-    return Object.fromEntries([[KEY, new TensorSpec("string", [])], ...parts]);
+    return Object.fromEntries([[SAMPLE_KEY, new TensorSpec("string", [])], ...parts]);
   }
 
   override async openReader(

@@ -1,6 +1,6 @@
 /** The iterator of a `prefetch` whose pipeline runs on another thread. */
 import { LeatError } from "../../core/error.ts";
-import { type Answer, saveAnswer } from "../elements/answer.ts";
+import { type Outcome, saveOutcome } from "../elements/answer.ts";
 import { EncodedValue, encodeValue } from "../elements/value_codec.ts";
 import { saveShared } from "../checkpoint/shared_state.ts";
 import type { IteratorContext } from "../context.ts";
@@ -61,7 +61,7 @@ class SegmentIterator extends ElementIterator {
   readonly #context: IteratorContext;
   readonly #segment: OpenSegment;
   /** Answers that have arrived; those before `#at` were given. */
-  #ahead: Answer[] = [];
+  #ahead: Outcome[] = [];
   #at = 0;
   /** The request in flight; never rejects. */
   #asking: Promise<void> | undefined;
@@ -91,7 +91,7 @@ class SegmentIterator extends ElementIterator {
     await this.#asking;
     const { state } = await this.#segment.ask({ kind: "save" });
     const { buffer, input } = new EncodedValue(state!).read({ isOwn: true }) as PrefetchState;
-    const ahead = this.#ahead.slice(this.#at).map((answer) => saveAnswer(answer));
+    const ahead = this.#ahead.slice(this.#at).map((answer) => saveOutcome(answer));
     return { buffer: [...ahead, ...buffer], input };
   }
 

@@ -10,7 +10,7 @@ export interface Carried {
   readonly remainder: unknown;
 }
 
-export class CarriedRows {
+export class Remainders {
   readonly #join: RemainderJoin;
   /** Remainders of which rows wait, by sequence. */
   readonly #remainders = new Map<number, { readonly split: number; readonly remainder: unknown }>();

@@ -13,11 +13,11 @@ import { ElementIterator, END, type Pulled } from "../../data/iterator.ts";
 import { ReadingFailure } from "../../data/iterators/reading_failure.ts";
 import type { DatasetNode } from "../../data/node.ts";
 import type { OffloadFigures } from "../figures.ts";
-import { type Carried, CarriedRows } from "./carried_rows.ts";
+import { type Carried, Remainders } from "./carried_rows.ts";
 import { Counters, divide } from "./counters.ts";
 import { EpochSplits } from "./epoch_splits.ts";
 import type { Item, Side } from "./items.ts";
-import { Ledger } from "./ledger.ts";
+import { DeliveredSplits } from "./ledger.ts";
 import { LocalSide } from "./local_side.ts";
 import type { RemotePart } from "./remote_part.ts";
 import { RemoteSide } from "./remote_side.ts";
@@ -55,11 +55,11 @@ export interface ConditionalOptions {
 
 export class ConditionalIterator extends ElementIterator {
   readonly #options: ConditionalOptions;
-  readonly #carried: CarriedRows;
+  readonly #carried: Remainders;
   #begun: Promise<void> | undefined;
   #splits: EpochSplits | undefined;
   #digest: string | null = null;
-  #ledger: Ledger | undefined;
+  #ledger: DeliveredSplits | undefined;
   #part: RemotePart;
   /** What workers are to run from the next element on. */
   #nextPart: RemotePart | undefined;
@@ -79,7 +79,7 @@ export class ConditionalIterator extends ElementIterator {
     const { context, chain, seed, part } = options;
     this.#part = part;
     const { host, randomState: { epoch } } = context;
-    this.#carried = new CarriedRows(chain, { host, seed, epoch, within: context });
+    this.#carried = new Remainders(chain, { host, seed, epoch, within: context });
     this.#counters = new Counters(part.ratio);
     this.#waits = new WaitMeter(() => host.nowMs());
   }
@@ -116,7 +116,7 @@ export class ConditionalIterator extends ElementIterator {
     };
     this.#ended = ended;
     this.#digest = digest;
-    if (ledger !== null) this.#ledger = Ledger.restored(ledger);
+    if (ledger !== null) this.#ledger = DeliveredSplits.restored(ledger);
     await this.#carried.restore(carried);
   }
 
@@ -180,7 +180,7 @@ export class ConditionalIterator extends ElementIterator {
     const splits = this.#splits = await EpochSplits.list({ root, chain, seed, epoch, host });
     splits.checkDigest(this.#digest);
     this.#digest = splits.digest;
-    this.#ledger ??= new Ledger(splits.total);
+    this.#ledger ??= new DeliveredSplits(splits.total);
     const { local, remote } = divide(this.#ledger.missing, ratio);
     this.#local = new LocalSide(local, {
       host,

@@ -4,7 +4,7 @@ import { isPlainObject } from "../../core/tree.ts";
 
 const BITS = 8;
 
-export interface LedgerState {
+export interface DeliveredSplitsState {
   readonly total: number;
   /** One bit per split that was given whole. */
   readonly done: Uint8Array;
@@ -13,7 +13,7 @@ export interface LedgerState {
 }
 
 /** Counts, for each split, what the training loop was given of it, whichever side produced it. */
-export class Ledger {
+export class DeliveredSplits {
   readonly total: number;
   readonly #done: Uint8Array<ArrayBuffer>;
   readonly #given = new Map<number, number>();
@@ -57,26 +57,26 @@ export class Ledger {
     return true;
   }
 
-  save(): LedgerState {
+  save(): DeliveredSplitsState {
     return { total: this.total, done: this.#done.slice(), given: [...this.#given] };
   }
 
   /** @throws {LeatError} `invalid_argument` for anything that `save()` did not give. */
-  static restored(state: unknown): Ledger {
+  static restored(state: unknown): DeliveredSplits {
     if (!isLedgerState(state)) {
       throw new LeatError(
         "invalid_argument",
         "restore: this state holds no position of an offload",
       );
     }
-    const ledger = new Ledger(state.total);
+    const ledger = new DeliveredSplits(state.total);
     ledger.#done.set(state.done);
     for (const [sequence, elements] of state.given) ledger.#given.set(sequence, elements);
     return ledger;
   }
 }
 
-function isLedgerState(state: unknown): state is LedgerState {
+function isLedgerState(state: unknown): state is DeliveredSplitsState {
   if (!isPlainObject(state)) return false;
   const { total, done, given } = state;
   const isCount = (value: unknown) => Number.isSafeInteger(value) && value as number >= 0;

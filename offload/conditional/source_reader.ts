@@ -6,7 +6,7 @@ import { ReadingFailure } from "../../data/iterators/reading_failure.ts";
 import type { GivenElements } from "../../data/operators/sources/given.ts";
 import { encodeMessage } from "../../transport/codec.ts";
 import { Payload } from "../../transport/payload.ts";
-import { sizeOf } from "../figures.ts";
+import { bytesOfElement } from "../figures.ts";
 
 /** An answer ends with the element that exceeds one of these. */
 const BYTES_MAX = 1 << 20;
@@ -81,7 +81,7 @@ export class SourceReader {
         return encoded({ items, isLast: true });
       }
       items.push(item);
-      bytes += "element" in item ? sizeOf(item.element) : 0;
+      bytes += "element" in item ? bytesOfElement(item.element) : 0;
     }
     return encoded({ items, isLast: false });
   }

@@ -2,7 +2,7 @@
 
 import { LeatError } from "../../core/error.ts";
 import type { ImageDecodeOptions, ImageLayout, Normalization } from "../../data/host.ts";
-import type { Channels, ImageSize, Region } from "./image_format.ts";
+import type { Channels, PixelSize, Region } from "./image_format.ts";
 import type { Conversion } from "./resampling/resampler.ts";
 
 const BYTE_MAX = 255;
@@ -11,7 +11,7 @@ const BYTE_MAX = 255;
 export interface DecodePlan {
   readonly channels: Channels;
   readonly crop: Region;
-  readonly size: ImageSize;
+  readonly size: PixelSize;
   readonly flip: boolean;
   readonly dtype: "uint8" | "float16" | "float32";
   readonly layout: ImageLayout;
@@ -28,7 +28,7 @@ export interface DecodePlan {
  * The plan for an image of a size.
  * @throws {LeatError} `invalid_argument` for invalid options.
  */
-export function decodePlan(options: ImageDecodeOptions, whole: ImageSize): DecodePlan {
+export function decodePlan(options: ImageDecodeOptions, whole: PixelSize): DecodePlan {
   const { channels = 3, flip = false, normalize, layout = "HWC" } = options;
   const { dtype = normalize === undefined ? "uint8" : "float32" } = options;
   const { width, height } = whole;
@@ -80,7 +80,7 @@ function perChannel(name: string, value: number | readonly number[], channels: n
   );
 }
 
-function requireCrop({ x, y, width, height }: Region, image: ImageSize): void {
+function requireCrop({ x, y, width, height }: Region, image: PixelSize): void {
   const isInside = [x, y, width, height].every(Number.isInteger) && x >= 0 && y >= 0 &&
     width > 0 && height > 0 && x + width <= image.width && y + height <= image.height;
   if (isInside) return;
@@ -90,7 +90,7 @@ function requireCrop({ x, y, width, height }: Region, image: ImageSize): void {
   );
 }
 
-function requireSize({ width, height }: ImageSize): void {
+function requireSize({ width, height }: PixelSize): void {
   const isSize = Number.isInteger(width) && Number.isInteger(height) && width > 0 && height > 0;
   if (isSize) return;
   throw invalid(

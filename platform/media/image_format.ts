@@ -3,13 +3,13 @@
 import { LeatError } from "../../core/error.ts";
 import type { DecodePlan } from "./decode_plan.ts";
 
-export interface ImageSize {
+export interface PixelSize {
   readonly width: number;
   readonly height: number;
 }
 
 /** A rectangle of whole pixels inside an image. */
-export interface Region extends ImageSize {
+export interface Region extends PixelSize {
   readonly x: number;
   readonly y: number;
 }
@@ -32,7 +32,7 @@ export interface ImageFormat {
   /** Whether bytes begin like such a file; with too few bytes to tell, whether they may. */
   matches(bytes: Uint8Array): boolean;
   /** The size, from the header alone. Throws `data_loss` if that is damaged or truncated. */
-  readSize(bytes: Uint8Array): ImageSize;
+  readSize(bytes: Uint8Array): PixelSize;
   /** Loads the decoder; `undefined` if it is loaded. Errors as {@linkcode importLibrary}. */
   load(): Promise<void> | undefined;
   /**

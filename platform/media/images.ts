@@ -6,7 +6,7 @@
 import { Tensor, type Tensor as AnyTensor } from "../../core/tensor.ts";
 import { LeatError } from "../../core/error.ts";
 import type { ImageCodec, ImageDecodeOptions, PlaceOf } from "../../data/host.ts";
-import { beginsWith, type Decoded, type ImageFormat, type ImageSize } from "./image_format.ts";
+import { beginsWith, type Decoded, type ImageFormat, type PixelSize } from "./image_format.ts";
 import { JpegFormat } from "./jpeg/jpeg.ts";
 import { PngFormat } from "./png.ts";
 import { type DecodePlan, decodePlan } from "./decode_plan.ts";
@@ -217,7 +217,7 @@ export class Images implements ImageCodec {
     return made;
   }
 
-  #requireMemory({ name }: ImageFormat, { width, height }: ImageSize, byteLength: number): void {
+  #requireMemory({ name }: ImageFormat, { width, height }: PixelSize, byteLength: number): void {
     if (byteLength <= this.#bytesMax) return;
     const mib = (bytes: number) => Math.ceil(bytes / 2 ** 20);
     throw new LeatError(

@@ -9,9 +9,9 @@ import {
   type Channels,
   type Decoded,
   type ImageFormat,
-  type ImageSize,
   importLibrary,
   packRgba,
+  type PixelSize,
   RGBA_BYTES,
 } from "./image_format.ts";
 import { isSound, PNG_SIGNATURE, type PngChunk, pngChunk, pngChunks } from "./png_chunks.ts";
@@ -53,7 +53,7 @@ export class PngFormat implements ImageFormat {
     return beginsWith(bytes, PNG_SIGNATURE);
   }
 
-  readSize(bytes: Uint8Array): ImageSize {
+  readSize(bytes: Uint8Array): PixelSize {
     const { width, height } = readHeader(bytes);
     return { width, height };
   }
@@ -124,7 +124,7 @@ export class PngFormat implements ImageFormat {
   }
 }
 
-interface Header extends ImageSize {
+interface Header extends PixelSize {
   /** Most bytes of this picture's inflated data. */
   readonly inflatedBytes: number;
 }

@@ -7,9 +7,9 @@ import {
   type Channels,
   type Decoded,
   type ImageFormat,
-  type ImageSize,
   importLibrary,
   packRgba,
+  type PixelSize,
   RGBA_BYTES,
 } from "./image_format.ts";
 import { WasmLibrary } from "./wasm_library.ts";
@@ -39,7 +39,7 @@ export class WebpFormat implements ImageFormat {
     return beginsWith(bytes, RIFF) && beginsWith(bytes, WEBP, 8);
   }
 
-  readSize(bytes: Uint8Array): ImageSize {
+  readSize(bytes: Uint8Array): PixelSize {
     if (bytes.length < HEADER_BYTES) throw damaged(bytes, "it is truncated within its header");
     const { type, view } = firstChunk(bytes);
     switch (type) {
@@ -147,7 +147,7 @@ function readUint24(view: DataView, at: number): number {
   return view.getUint16(at, true) | view.getUint8(at + 2) << 16;
 }
 
-function requirePixels(bytes: Uint8Array, width: number, height: number): ImageSize {
+function requirePixels(bytes: Uint8Array, width: number, height: number): PixelSize {
   if (width > 0 && height > 0) return { width, height };
   throw damaged(bytes, `its header claims ${width} × ${height} pixels`);
 }

@@ -10,7 +10,7 @@ import { DenoWorld, type DenoWorldOptions } from "../deno_world.ts";
 import { DISPATCHER } from "./node_tokens.ts";
 import { admitClient, hasLocalWorker, isNear, nearOr, PROCESS_ID } from "./process_nodes.ts";
 import { isLoopbackHost, serviceAddress } from "./service_address.ts";
-import { given } from "../../core/tree.ts";
+import { definedFields } from "../../core/tree.ts";
 
 const homes = new Map<string, () => ClientHome>();
 
@@ -61,7 +61,10 @@ export class Homes {
     const address = serviceAddress(text, NOT_LOCAL);
     const { mayDial } = this.#options;
     mayDial?.(address);
-    const credentials = { ...this.#services[address], ...given({ token: own.token, ca: own.ca }) };
+    const credentials = {
+      ...this.#services[address],
+      ...definedFields({ token: own.token, ca: own.ca }),
+    };
     if (credentials.token !== undefined) checkToken(credentials.token);
     const key = JSON.stringify([address, credentials.token, credentials.ca]);
     let entry = this.#dialled.get(key);

@@ -25,7 +25,7 @@ export interface TokenConfig {
 }
 
 /** Which nodes this node dials. */
-export type Dialling =
+export type DialTarget =
   /** A dispatcher, which dials workers: it proves to each the token that the worker has proved. */
   | "workers"
   /** A worker, which dials its dispatcher at this address. */
@@ -36,7 +36,7 @@ export class NodeTokens {
   /** Undefined if no token is required. */
   readonly accepted: AcceptedTokens | undefined;
   readonly #own: string | undefined;
-  readonly #dialling: Dialling | undefined;
+  readonly #dialling: DialTarget | undefined;
   readonly #file: TokensFile | undefined;
   /** The token that each node has proved, by the node's name. */
   readonly #known = new Map<string, string>();
@@ -45,7 +45,7 @@ export class NodeTokens {
    * Without `dialling`, it proves no token.
    * @throws LeatError `invalid_argument` for malformed tokens, and errors of reading the file.
    */
-  constructor(world: World, { token, tokens }: TokenConfig, dialling: Dialling | undefined) {
+  constructor(world: World, { token, tokens }: TokenConfig, dialling: DialTarget | undefined) {
     this.#own = token;
     this.#dialling = dialling;
     const own = token === undefined ? [] : [{ token, identity: TOKEN_HOLDER }];

@@ -1,11 +1,11 @@
 /** Iterators for pipelines that read from a service: loaded only for such a pipeline. */
 import { accessFrom } from "../../actors/client/access.ts";
-import { servedIterator } from "../../actors/client/distributed_iterator.ts";
+import { serviceIterator } from "../../actors/client/distributed_iterator.ts";
 import type { IteratorFactory } from "../../data/node.ts";
 import { Homes, type ServiceCredentials } from "./client_homes.ts";
 
 /** @param services Credentials of the services, by address. */
 export function servedIterators(services: ServiceCredentials | undefined): IteratorFactory {
   const access = accessFrom(new Homes({ services }).open);
-  return (node, context) => servedIterator(node, context, access);
+  return (node, context) => serviceIterator(node, context, access);
 }

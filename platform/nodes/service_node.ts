@@ -15,10 +15,10 @@ import { serveWebSocket } from "../../transport/web_socket/server.ts";
 import { DenoWorld, type DenoWorldOptions } from "../deno_world.ts";
 import { hasSpareFiles } from "../open_files.ts";
 import { type NearFolder, nearFolder } from "../process/near_slots.ts";
-import { type Dialling, NodeTokens, type TokenConfig } from "./node_tokens.ts";
+import { type DialTarget, NodeTokens, type TokenConfig } from "./node_tokens.ts";
 import { advertisedAddress, bareHost } from "./service_address.ts";
 import { PROXY_KINDS } from "./service_kinds.ts";
-import { given } from "../../core/tree.ts";
+import { definedFields } from "../../core/tree.ts";
 
 /** How long the node waits at closing until peers have taken what was sent, in ms. */
 const FLUSH_TIMEOUT_MS = 1_000;
@@ -56,7 +56,7 @@ export interface ServiceNodeParts {
   /** Which nodes it dials, by name. Default: all that are requested. */
   readonly mayDial?: (node: string) => boolean;
   /** The tokens it proves to the nodes it dials. Default: none. */
-  readonly dialling?: Dialling;
+  readonly dialling?: DialTarget;
   /** Whether clients of this host may get large messages through a shared file. */
   readonly sharesSlots?: boolean;
   /** The pages for HTTP requests that are not WebSocket upgrades. */
@@ -103,7 +103,7 @@ export class ServiceNode {
       port,
       isService: dialling === "workers",
       ...(accepted === undefined ? {} : { tokens: accepted }),
-      ...given({ cert, key, insecure }),
+      ...definedFields({ cert, key, insecure }),
       local: () => this.system.id,
       onLink: (link, admission) => this.#accept(link, admission),
       hasSpareFiles,

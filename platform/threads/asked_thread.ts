@@ -10,7 +10,7 @@ interface ThreadEvents<M> {
 }
 
 /** Starts a thread, which gets the other end of `port`. Holding `worker` keeps the program alive. */
-export function startThread<M>(
+export function startAskedThread<M>(
   entry: URL,
   options: WorkerOptions,
   { onMessage, onEnded }: ThreadEvents<M>,
@@ -44,7 +44,7 @@ interface AskedThreadOptions extends WorkerOptions {
 export class AskedThread<A> {
   /** Whether it has posted `"ready"`. */
   isReady = false;
-  readonly #thread: ReturnType<typeof startThread>;
+  readonly #thread: ReturnType<typeof startAskedThread>;
   readonly #options: AskedThreadOptions;
   readonly #asked = new Map<number, PromiseWithResolvers<A | undefined>>();
   #numbers = 0;
@@ -52,7 +52,7 @@ export class AskedThread<A> {
 
   constructor(entry: URL, { what, onEnded, ...options }: AskedThreadOptions) {
     this.#options = { what, onEnded };
-    this.#thread = startThread<Reply<A> | "ready">(entry, options, {
+    this.#thread = startAskedThread<Reply<A> | "ready">(entry, options, {
       onMessage: (message) => {
         if (message === "ready") this.isReady = true;
         else this.#replied(message);

@@ -6,7 +6,7 @@ import type {
   ThreadFunction,
 } from "../../data/threads/function_threads.ts";
 import { type PackedError, unpackError } from "../../data/threads/packed_error.ts";
-import { startThread } from "./asked_thread.ts";
+import { startAskedThread } from "./asked_thread.ts";
 import type { PooledFunction, QueuedBlock } from "./function_pool.ts";
 
 /** A message to the thread. Requests are numbered. */
@@ -48,7 +48,7 @@ interface Loading {
 
 export class FunctionThread {
   readonly #events: ThreadEvents;
-  readonly #thread: ReturnType<typeof startThread>;
+  readonly #thread: ReturnType<typeof startAskedThread>;
   #requests = 0;
   /** Blocks that were sent and not answered, by request, in order. */
   readonly #blocks = new Map<number, QueuedBlock>();
@@ -58,7 +58,7 @@ export class FunctionThread {
   constructor(events: ThreadEvents) {
     this.#events = events;
     const entry = new URL("./function_thread_entry.ts", import.meta.url);
-    this.#thread = startThread<ThreadAnswer>(entry, { name: "leat-functions" }, {
+    this.#thread = startAskedThread<ThreadAnswer>(entry, { name: "leat-functions" }, {
       onMessage: (answer) => this.#answered(answer),
       onEnded: (why) => this.#ended(why),
     });

@@ -6,7 +6,7 @@ import { grantsOf } from "../../platform/sandbox/grants.ts";
 import type { DispatcherRole, WorkerRole } from "../roles.ts";
 import { defaultWindowBytes } from "../window_memory.ts";
 import type { LocalClusterOptions, LocalWorkerOptions } from "./local_cluster_options.ts";
-import { given } from "../../core/tree.ts";
+import { definedFields } from "../../core/tree.ts";
 
 /** The role of the dispatcher; `nameOf` names the workers by index. */
 export function dispatcherRole(
@@ -19,9 +19,9 @@ export function dispatcherRole(
   const { workerTimeoutMs, clientTimeoutMs, jobGcTimeoutMs, runnerDeathsMax } = options;
   return {
     role: "dispatcher",
-    ...given({ journalFolder }),
+    ...definedFields({ journalFolder }),
     config: {
-      ...given({ workerTimeoutMs, clientTimeoutMs, jobGcTimeoutMs, runnerDeathsMax }),
+      ...definedFields({ workerTimeoutMs, clientTimeoutMs, jobGcTimeoutMs, runnerDeathsMax }),
       workers: Array.from({ length: min }, (_, index) => nameOf(index)),
       scaling: { ...scaling, ...limits },
     },
@@ -50,9 +50,9 @@ export function workerRole(
       process: PROCESS_ID,
       placement: proxies,
       windowBytesMax,
-      ...given({ tags, heartbeatMs, skipAfterMs, roundsBytesMax }),
+      ...definedFields({ tags, heartbeatMs, skipAfterMs, roundsBytesMax }),
     },
-    ...given({ runners, sandbox: grantsOf(merged.confine) }),
+    ...definedFields({ runners, sandbox: grantsOf(merged.confine) }),
     ...{ storage, storageLatencyMs, services, imageBytesMax },
   };
 }

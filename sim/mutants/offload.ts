@@ -2,7 +2,7 @@
 import { END } from "../../data/iterator.ts";
 import { Counters } from "../../offload/conditional/counters.ts";
 import { EpochSplits } from "../../offload/conditional/epoch_splits.ts";
-import { Ledger, type LedgerState } from "../../offload/conditional/ledger.ts";
+import { DeliveredSplits, type DeliveredSplitsState } from "../../offload/conditional/ledger.ts";
 import { LocalSide } from "../../offload/conditional/local_side.ts";
 import { RemoteSide } from "../../offload/conditional/remote_side.ts";
 import { UpperPart } from "../../offload/conditional/upper_part.ts";
@@ -29,7 +29,7 @@ export const OFFLOAD_MUTANTS: readonly Mutant[] = [
     wrong: "a conditional operator that takes an element again from the other side",
     workload: "offload",
     install: () =>
-      changed(Ledger.prototype, ({ note }) => ({
+      changed(DeliveredSplits.prototype, ({ note }) => ({
         note(sequence, index) {
           note.call(this, sequence, index);
           return true;
@@ -73,8 +73,8 @@ export const OFFLOAD_MUTANTS: readonly Mutant[] = [
     wrong: "a conditional operator that saves which splits are whole, but not the parts of others",
     workload: "offload",
     install: () =>
-      changed(Ledger.prototype, ({ save }) => ({
-        save(): LedgerState {
+      changed(DeliveredSplits.prototype, ({ save }) => ({
+        save(): DeliveredSplitsState {
           return { ...save.call(this), given: [] };
         },
       })),
@@ -114,7 +114,7 @@ export const OFFLOAD_MUTANTS: readonly Mutant[] = [
     wrong: "a ledger that counts the elements of a split from 0 when another candidate prepares it",
     workload: "exchange",
     install: () =>
-      changed(Ledger.prototype, ({ note }) => ({
+      changed(DeliveredSplits.prototype, ({ note }) => ({
         note(sequence, index) {
           return note.call(this, sequence, index) || index === 0 && !this.isDone(sequence);
         },

@@ -3,7 +3,7 @@ import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
 import type { OrderedReport } from "../../actors/dispatcher/protocol_heartbeats.ts";
 import type { Envelope } from "../../actors/runtime/envelope.ts";
 import type { RequestOf } from "../../actors/runtime/protocol.ts";
-import type { ElementAnswer, Place } from "../../actors/worker/protocol.ts";
+import type { ElementAnswer, StreamPosition } from "../../actors/worker/protocol.ts";
 import { asksChanged, type Mutant, tampered } from "./mutant.ts";
 
 type SplitAnswer = { readonly split?: { readonly sequence?: number; readonly index: number } };
@@ -112,11 +112,13 @@ function reissues(): (envelope: Envelope) => boolean {
 
 /** Changes the positions of the elements that readers receive. */
 function placed(
-  change: (place: Place, task: string, reader: string, kind: string) => Place,
+  change: (place: StreamPosition, task: string, reader: string, kind: string) => StreamPosition,
 ): Disposable {
   return tampered((envelope) => {
     if (envelope.kind !== "reply") return envelope;
-    const { place, kind } = (envelope.body ?? {}) as ElementAnswer & { readonly place?: Place };
+    const { place, kind } = (envelope.body ?? {}) as ElementAnswer & {
+      readonly place?: StreamPosition;
+    };
     if (place === undefined) return envelope;
     const { source, target } = envelope;
     const moved = change(place, source.incarnation, target.path, kind);

@@ -2,7 +2,7 @@
  * A client may call itself by any address. Neither dispatcher nor worker may dial that address: an
  * attacker could make them connect to any port of their network.
  */
-import { definitionOf } from "../../actors/client/starting.ts";
+import { datasetDefinition } from "../../actors/client/starting.ts";
 import { dispatcherAt } from "../../actors/dispatcher/protocol.ts";
 import { ActorSystem } from "../../actors/runtime/system.ts";
 import { Dataset, serveDispatcher, serveWorker } from "../../mod.ts";
@@ -53,7 +53,7 @@ Deno.test("a forged address is dialled by neither dispatcher nor worker", async 
   const { datasetId } = await forger.ask(
     ref,
     "registerDataset",
-    definitionOf(numbers.node),
+    datasetDefinition(numbers.node),
     PATIENCE,
   );
   const { clientId } = await forger.ask(ref, "openIteration", {

@@ -4,7 +4,7 @@
  */
 import { hashJson } from "../../core/hash.ts";
 import { Dataset } from "../../mod.ts";
-import { definitionOf } from "../../actors/client/starting.ts";
+import { datasetDefinition } from "../../actors/client/starting.ts";
 import { SimRandom } from "../../sim/engine/random.ts";
 import { mutateBytes } from "../../tools/fuzz/mutate_bytes.ts";
 import { mutateTree } from "../../tools/fuzz/mutate_tree.ts";
@@ -25,7 +25,9 @@ const numbers = () => Dataset.range(4_000).shuffle(50, { seed: 1n }).map((x) => 
 /** Messages that a client might send to a node. None of them is about another client's job. */
 function validMessages(node: string, path: string): Uint8Array[] {
   const source = { node: "attacker", path: "/client", incarnation: "1" };
-  const { graph, fingerprint, cardinality } = definitionOf(Dataset.range(3).map((x) => x).node);
+  const { graph, fingerprint, cardinality } = datasetDefinition(
+    Dataset.range(3).map((x) => x).node,
+  );
   const requests: [method: string, body: unknown][] = [
     ["hello", null],
     ["describe", { refresh: true }],

@@ -2,7 +2,7 @@
  * Another client of the same cluster, with the same token, must not end a job, learn its data, or
  * take elements from it, by guessing sequential ids.
  */
-import { definitionOf } from "../../actors/client/starting.ts";
+import { datasetDefinition } from "../../actors/client/starting.ts";
 import { dispatcherAt } from "../../actors/dispatcher/protocol.ts";
 import type { Ref } from "../../actors/runtime/ref.ts";
 import { ActorSystem } from "../../actors/runtime/system.ts";
@@ -47,7 +47,7 @@ Deno.test("a neighbour neither ends nor reads what is not its own, whatever it n
   const { datasetId } = await neighbour.ask(
     ref,
     "registerDataset",
-    { ...definitionOf(Dataset.range(7).node), transient: true },
+    { ...datasetDefinition(Dataset.range(7).node), transient: true },
     PATIENCE,
   );
   const parameters = { datasetId, processingMode: "DYNAMIC", sharing: false } as const;

@@ -2,7 +2,7 @@
  * A program with the same token that has joined the same job knows the names of its tasks, and can
  * guess the numbers of its clients. It must not take, acknowledge or end what another client reads.
  */
-import { definitionOf } from "../../actors/client/starting.ts";
+import { datasetDefinition } from "../../actors/client/starting.ts";
 import { dispatcherAt } from "../../actors/dispatcher/protocol.ts";
 import type { Ref } from "../../actors/runtime/ref.ts";
 import { ActorSystem } from "../../actors/runtime/system.ts";
@@ -53,7 +53,7 @@ async function attack(
   const connector = webSocketConnector({ world });
   await using joiner = new ActorSystem({ node: "joiner", world, connector });
   const ref = dispatcherAt(service);
-  const definition = { ...definitionOf(numbers.node), transient: true } as const;
+  const definition = { ...datasetDefinition(numbers.node), transient: true } as const;
   const { datasetId } = await joiner.ask(ref, "registerDataset", definition, PATIENCE);
   const parameters = { datasetId, processingMode, sharing: sharing !== undefined };
   const { clientId } = await joiner.ask(

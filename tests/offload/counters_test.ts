@@ -1,6 +1,6 @@
 /** The counters that keep the ratio, and the ledger that keeps the position. */
 import { Counters, divide } from "../../offload/conditional/counters.ts";
-import { Ledger } from "../../offload/conditional/ledger.ts";
+import { DeliveredSplits } from "../../offload/conditional/ledger.ts";
 import { assert, assertEquals, assertThrows } from "../assert.ts";
 import fc from "../lib/properties.ts";
 
@@ -29,13 +29,17 @@ Deno.test("divide gives each item to one side", () => {
 });
 
 Deno.test("Ledger takes each element once, and resumes from what it saved", () => {
-  const ledger = new Ledger(20);
+  const ledger = new DeliveredSplits(20);
   assert(ledger.note(3, 0) && ledger.note(3, 1) && !ledger.note(3, 1));
   for (const sequence of [0, 1, 9]) assert(ledger.finish(sequence));
   assert(!ledger.finish(9) && !ledger.note(9, 5));
-  const restored = Ledger.restored(ledger.save());
+  const restored = DeliveredSplits.restored(ledger.save());
   assertEquals(restored.missing, ledger.missing);
   assertEquals(restored.first, 2);
   assert(!restored.note(3, 1) && restored.note(3, 2));
-  assertThrows(() => Ledger.restored({ ...ledger.save(), total: 500 }), Error, "no position");
+  assertThrows(
+    () => DeliveredSplits.restored({ ...ledger.save(), total: 500 }),
+    Error,
+    "no position",
+  );
 });

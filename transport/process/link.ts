@@ -14,8 +14,8 @@ import {
   byeReason,
   type Hello,
   HELLO_BYTES_MAX,
+  type LinkSide,
   readHello,
-  type Role,
   writeBye,
   writeHello,
 } from "../hello.ts";
@@ -64,7 +64,7 @@ export interface ProcessLinkOptions {
 export async function openProcessLink(
   streams: ProcessStreams,
   local: NodeId,
-  role: Role,
+  role: LinkSide,
   options: ProcessLinkOptions = {},
 ): Promise<Link> {
   const limits = { ...LINK_LIMITS, messageBytesMax: SLOT_BYTES_MAX, ...options.limits };
@@ -83,7 +83,7 @@ export async function openProcessLink(
   }
 }
 
-async function helloOf(input: PipeInput, from: Role): Promise<Hello> {
+async function helloOf(input: PipeInput, from: LinkSide): Promise<Hello> {
   const taken = await input.take(HEADER_BYTES);
   if (taken === undefined) throw ended();
   const { kind, length } = readHeader(taken);

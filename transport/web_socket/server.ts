@@ -6,7 +6,7 @@ import type { World } from "../../actors/runtime/world.ts";
 import { LINK_LIMITS } from "../limits.ts";
 import { type Admission, Authenticator } from "./tokens/authenticator.ts";
 import { HELLO_BYTES_MAX, readHello, writeBye, writeHello } from "../hello.ts";
-import { type Answer, type Arrival, HttpListener, refusal } from "./http/http_listener.ts";
+import { type Arrival, HttpListener, type HttpReply, refusal } from "./http/http_listener.ts";
 import { certificateRemedy } from "./remedies.ts";
 import type { RequestHead } from "./http/http_request.ts";
 import { WebSocketLink, type WebSocketLinkOptions } from "./link.ts";
@@ -144,7 +144,7 @@ class Server implements WebSocketServer {
     }
   }
 
-  async #answer(request: RequestHead, arrival: Arrival): Promise<Answer> {
+  async #answer(request: RequestHead, arrival: Arrival): Promise<HttpReply> {
     // Browsers send the origin of a page: no page may use its visitor's browser to connect here.
     if (request.headers.has("origin")) {
       return { response: refusal(403, "No access for web pages.") };

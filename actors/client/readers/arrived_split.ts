@@ -1,8 +1,10 @@
 /** The items of a split that have arrived at a client, in order. */
-import type { ElementAnswer, Place } from "../../worker/protocol.ts";
+import type { ElementAnswer, StreamPosition } from "../../worker/protocol.ts";
 
 /** An answer that has a position in the stream. */
-export type Placed = Extract<ElementAnswer, { readonly place?: Place }> & { readonly place: Place };
+export type Placed = Extract<ElementAnswer, { readonly place?: StreamPosition }> & {
+  readonly place: StreamPosition;
+};
 
 type Passed = Extract<Placed, { readonly kind: "passed" }>;
 

@@ -1,7 +1,7 @@
 /** Numbers of elements: of n consumers, consumer i reads those whose number modulo n is i. */
 import { rowsIn } from "../../../data/deterministic/split_run.ts";
 import { decodeMessage } from "../../../transport/codec.ts";
-import type { ElementAnswer, Own, Place } from "../../worker/protocol.ts";
+import type { ElementAnswer, Own, StreamPosition } from "../../worker/protocol.ts";
 
 /** Where counting begins. */
 export interface Numbering {
@@ -13,7 +13,7 @@ export interface Numbering {
   readonly carriedRows: number;
 }
 
-type Counted = ElementAnswer & { readonly place: Place };
+type Counted = ElementAnswer & { readonly place: StreamPosition };
 
 /** Counts elements along the stream, split by split. */
 export class StreamNumbers {

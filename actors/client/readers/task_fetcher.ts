@@ -8,7 +8,7 @@ import { Payload } from "../../../transport/payload.ts";
 import type { TaskSource } from "../../dispatcher/protocol.ts";
 import type { ReadFigures } from "../../dispatcher/protocol_figures.ts";
 import { ElementFetcher, REQUEST_TIMEOUT_MS, type Wanted } from "../../exactly_once/fetcher.ts";
-import type { ElementAnswer, WayFigures } from "../../worker/protocol.ts";
+import type { BandwidthFigures, ElementAnswer } from "../../worker/protocol.ts";
 import type { ReaderDependencies } from "./reader.ts";
 import { RequestTuner } from "./request_tuner.ts";
 import { sayUnreached } from "../unreached.ts";
@@ -39,7 +39,7 @@ export class TaskFetcher {
   readonly #options: TaskFetcherOptions;
   readonly #fetcher: ElementFetcher;
   readonly #isFar: boolean;
-  readonly #way = new BandwidthMeter();
+  readonly #bandwidth = new BandwidthMeter();
   readonly #tuner = new RequestTuner();
   #wayToldMs: number;
   #roundTripMs = -Infinity;
@@ -88,7 +88,7 @@ export class TaskFetcher {
   }
 
   get figures(): ReadFigures {
-    const { roundTripMs } = this.#way;
+    const { roundTripMs } = this.#bandwidth;
     return {
       taskId: this.#task.taskId,
       worker: this.#task.worker,
@@ -109,7 +109,7 @@ export class TaskFetcher {
     const askedMs = world.nowMs();
     this.#outstanding++;
     try {
-      const way = this.#wayNews(askedMs);
+      const way = this.#bandwidthNews(askedMs);
       const answer = await this.#fetcher.fetch(way === undefined ? wanted : { ...wanted, way });
       return "element" in answer ? this.#unpacked(this.#noted(answer, askedMs)) : answer;
     } finally {
@@ -138,7 +138,7 @@ export class TaskFetcher {
     this.#heldMs += heldMs;
     this.#tuner.came(nowMs, nowMs - askedMs, heldMs, this.#deps.feed.isWaitedFor, byteLength);
     if (cameInSlot) this.#slotBytes += byteLength;
-    else if (this.#isFar) this.#way.came(nowMs, byteLength, nowMs - askedMs - heldMs);
+    else if (this.#isFar) this.#bandwidth.came(nowMs, byteLength, nowMs - askedMs - heldMs);
     return answer;
   }
 
@@ -176,10 +176,10 @@ export class TaskFetcher {
   }
 
   /** At intervals, the figures from which the task decides whether compression pays. */
-  #wayNews(nowMs: number): WayFigures | undefined {
+  #bandwidthNews(nowMs: number): BandwidthFigures | undefined {
     if (!this.#isFar) return undefined;
     this.#measureRoundTrip(nowMs);
-    const { bytesPerSecond } = this.#way;
+    const { bytesPerSecond } = this.#bandwidth;
     if (bytesPerSecond === undefined || nowMs - this.#wayToldMs < WAY_NEWS_MS) return undefined;
     this.#wayToldMs = nowMs;
     return {
@@ -197,7 +197,7 @@ export class TaskFetcher {
     const { context } = this.#deps;
     context.run(async () => {
       if (await this.#answersWithin(ROUND_TRIP_TIMEOUT_MS)) {
-        this.#way.roundTrip(context.world.nowMs() - nowMs);
+        this.#bandwidth.roundTrip(context.world.nowMs() - nowMs);
       }
     });
   }

@@ -75,7 +75,7 @@ export function taskInForce(
 }
 
 /** What a worker needs in order to run the task. */
-export function definitionOf(state: DispatcherState, task: Task): TaskDefinition {
+export function taskDefinition(state: DispatcherState, task: Task): TaskDefinition {
   const iteration = state.iterations.get(task.iterationId);
   if (iteration === undefined) {
     throw new LeatError("internal", `Task ${task.taskId} belongs to no iteration`);

@@ -6,7 +6,7 @@ import type { Client, Iteration, Job } from "../state/entities.ts";
 import { createTask, forgetIteration } from "./iterations.ts";
 import { checkRequest } from "./join_checks.ts";
 import { hashJson } from "../../../core/hash.ts";
-import type { Admission } from "../modes/mode.ts";
+import type { JoinDecision } from "../modes/mode.ts";
 import { modeFor } from "../modes/modes.ts";
 import { checkJobOwner, checkSecret, digestOf } from "./owners.ts";
 import { type DispatcherProtocol, type JobParameters, READ_BY_ANOTHER } from "../protocol.ts";
@@ -115,7 +115,7 @@ function createIteration(
   tx: Transaction,
   jobId: number,
   request: OpenRequest,
-  client: Admission["client"],
+  client: JoinDecision["client"],
 ): number {
   const { state, random } = tx;
   const { parameters, repetition } = request;

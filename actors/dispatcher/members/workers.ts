@@ -4,14 +4,14 @@ import type { AnswerOf, RequestOf } from "../../runtime/protocol.ts";
 import { type FencedRef, formatRef, sameActor } from "../../runtime/ref.ts";
 import type { WorkerProtocol } from "../../worker/protocol.ts";
 import type { Task } from "../state/entities.ts";
-import { createTask, definitionOf, endTask, finishIfDone } from "../jobs/iterations.ts";
+import { createTask, endTask, finishIfDone, taskDefinition } from "../jobs/iterations.ts";
 import type { DispatcherProtocol, TaskDefinition, TaskStatus } from "../protocol.ts";
 import type { TaskEnd } from "../journal/records.ts";
 import { forgeryOf, type Speaker } from "./speaking.ts";
 import type { DispatcherState } from "../state/state.ts";
 import { isServedBy } from "../jobs/targets.ts";
 import type { Transaction } from "../transaction.ts";
-import { given } from "../../../core/tree.ts";
+import { definedFields } from "../../../core/tree.ts";
 
 type HeartbeatRequest = RequestOf<DispatcherProtocol, "workerHeartbeat">;
 type HeartbeatAnswer = AnswerOf<DispatcherProtocol, "workerHeartbeat">;
@@ -85,7 +85,7 @@ function register(tx: Transaction, request: HeartbeatRequest, { sender }: Speake
     worker,
     tags,
     owner: sender.name,
-    ...given({ process, isPrivate }),
+    ...definedFields({ process, isPrivate }),
   });
   const registered = state.workers.get(name)!;
   // Before the iterations are reviewed: a restarted worker starts its unfinished tasks again.
@@ -125,5 +125,5 @@ function report(tx: Transaction, name: string, status: TaskStatus): boolean {
 function tasksToStart({ state }: Transaction, { name, tasks }: HeartbeatRequest): TaskDefinition[] {
   const held = new Set(tasks.map(({ taskId }) => taskId));
   const missing = (task: Task) => !held.has(task.taskId) && !task.completed;
-  return [...state.tasksOfWorker(name)].filter(missing).map((task) => definitionOf(state, task));
+  return [...state.tasksOfWorker(name)].filter(missing).map((task) => taskDefinition(state, task));
 }

@@ -53,7 +53,7 @@ export interface JobFacts {
   readonly isUnreadable: (iterationId: number) => boolean;
 }
 
-export interface Admission {
+export interface JoinDecision {
   /** The iterations to forget first: the one that the client joins restarts. */
   readonly replaced: readonly Iteration[];
   /** The mode's fields of the client's record. */
@@ -61,7 +61,7 @@ export interface Admission {
 }
 
 /** The mode's fields of a new iteration's record. */
-export type Beginning = Pick<
+export type IterationStart = Pick<
   RecordOf<"iteration_created">,
   "seed" | "startAt" | "behind" | "run"
 >;
@@ -125,7 +125,7 @@ export abstract class Mode {
     state: DispatcherState,
     { repetition }: OpenRequest,
     { job, isUnreadable }: JobFacts,
-  ): Admission {
+  ): JoinDecision {
     const found = job === undefined ? undefined : state.iterationOf(job.jobId, repetition);
     const isReplaced = found !== undefined && isUnreadable(found.iterationId) &&
       state.clientsOfIteration(found.iterationId).size === 0;
@@ -136,7 +136,11 @@ export abstract class Mode {
   checkReaders(_subject: Subject, _request: OpenRequest): void {}
 
   /** The initial fields of an iteration that a client creates. */
-  beginning(_request: OpenRequest, _client: Admission["client"], random: Random): Beginning {
+  beginning(
+    _request: OpenRequest,
+    _client: JoinDecision["client"],
+    random: Random,
+  ): IterationStart {
     return { seed: random.hex64() };
   }
 

@@ -7,7 +7,7 @@ export interface ModeState {
   /** Static policies: indices of the workers that have produced their whole share. */
   shardsDone: number[];
   /** Coordinated reads: the schedules of rounds. */
-  rounds: Rounds;
+  rounds: RoundSchedules;
   /** The split progress of a DETERMINISTIC iteration; null in other modes. */
   ordered: Ordered | null;
   /** The progress of a save; null before it starts and in other modes. */
@@ -41,7 +41,7 @@ export interface OrderedConsumer {
 }
 
 /** The schedules of rounds (coordinated reads). */
-export interface Rounds {
+export interface RoundSchedules {
   lastVersion: number;
   /** In force, oldest first. */
   schedules: RoundSchedule[];
@@ -78,6 +78,6 @@ interface HeldRounds {
   readonly rounds: readonly number[];
 }
 
-export function noRounds(): Rounds {
+export function noRounds(): RoundSchedules {
   return { lastVersion: 0, schedules: [], proposal: null, reached: 0, ended: null };
 }

@@ -7,7 +7,7 @@ import type { JobRates, JobSigns } from "./job_scaler.ts";
 import type { ScalingDescription } from "../protocol_scaling.ts";
 import type { DispatcherState } from "../state/state.ts";
 import { wantedOf } from "../report/starvation.ts";
-import { given } from "../../../core/tree.ts";
+import { definedFields } from "../../../core/tree.ts";
 
 /** Figures older than this many observations are ignored, as they no longer describe the sender. */
 const STALE_LOOKS = 3;
@@ -78,7 +78,7 @@ function signsOfJob(
     serving: serving.tasks.length,
     shares: workers?.length ?? null,
     pool: {
-      ...given({ targetWorkers, targetTags, numConsumers }),
+      ...definedFields({ targetWorkers, targetTags, numConsumers }),
       ...(workers === null ? {} : { names: workers }),
     },
     sought: isStarved ? wantedOf(parameters) : null,

@@ -6,7 +6,7 @@
  */
 import type { ElementCompression } from "../../../data/service/reading_choices.ts";
 import type { FrameCodec } from "../../../transport/compression.ts";
-import type { CompressionFigures, WayFigures } from "../protocol.ts";
+import type { BandwidthFigures, CompressionFigures } from "../protocol.ts";
 import type { CompressionTrial, CompressionWish } from "../runner/runner.ts";
 
 /** What `"auto"` compresses with: several times faster than gzip in both directions, and smaller. */
@@ -102,7 +102,7 @@ export class Compressor {
   }
 
   /** Handles a client's report of how it reads. */
-  heard(way: WayFigures, making: Making): void {
+  heard(way: BandwidthFigures, making: Making): void {
     if (this.#setting !== "auto") return;
     this.#noteMaking(making);
     const verdict = this.#judge(way);
@@ -127,7 +127,7 @@ export class Compressor {
     this.#made = made;
   }
 
-  #judge(way: WayFigures): Verdict {
+  #judge(way: BandwidthFigures): Verdict {
     const isActive = this.#active !== undefined;
     if (way.waitingShare < WAITING_SHARE_MIN) {
       // The reason may be that elements are compressed: so compression continues.

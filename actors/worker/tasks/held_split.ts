@@ -2,7 +2,7 @@
 import { LeatError } from "../../../core/error.ts";
 import { Payload } from "../../../transport/payload.ts";
 import type { ActorContext } from "../../runtime/actor.ts";
-import type { Own, Place } from "../protocol.ts";
+import type { Own, StreamPosition } from "../protocol.ts";
 import type { OnlySplit, Runner, RunnerOutcome } from "../runner/runner.ts";
 import { type SplitItem, SplitItems } from "./split_items.ts";
 import type { TaskPipeline } from "./task_pipeline.ts";
@@ -138,7 +138,7 @@ export class HeldSplit {
     this.#ready.push({ kind: "split_end", place: this.#place() });
   }
 
-  #place(): Place {
+  #place(): StreamPosition {
     return { sequence: this.sequence, split: this.#split.index, index: this.#produced };
   }
 }

@@ -1,8 +1,8 @@
 /** The items of a split, kept until all of its readers have taken them. */
-import { type ElementAnswer, isFinal, type Own, type Place } from "../protocol.ts";
+import { type ElementAnswer, isFinal, type Own, type StreamPosition } from "../protocol.ts";
 
 /** An item of a split; each has a position. */
-export type SplitItem = ElementAnswer & { readonly place: Place };
+export type SplitItem = ElementAnswer & { readonly place: StreamPosition };
 
 /** Items are numbered by their position in the split. */
 export class SplitItems {

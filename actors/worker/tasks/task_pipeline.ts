@@ -3,7 +3,7 @@ import type { LeatError } from "../../../core/error.ts";
 import type { TaskDefinition } from "../../dispatcher/protocol.ts";
 import type { ActorContext } from "../../runtime/actor.ts";
 import { Compressor } from "./compressor.ts";
-import type { ElementAnswer, TaskStats, WayFigures } from "../protocol.ts";
+import type { BandwidthFigures, ElementAnswer, TaskStats } from "../protocol.ts";
 import type {
   OwnStep,
   Runner,
@@ -83,7 +83,7 @@ export class TaskPipeline {
   }
 
   /** Handles a client's report of how it reads, if there is one. */
-  heard(way: WayFigures | undefined): void {
+  heard(way: BandwidthFigures | undefined): void {
     if (way === undefined) return;
     this.#compressor.heard(way, { busyMs: this.#meter.busyMs, bytes: this.#producedBytes });
   }

@@ -7,7 +7,7 @@ import {
   type RecordBatch,
   RecordBatchReader,
 } from "apache-arrow";
-import { rowsHeld, UnsupportedType, valuesOf } from "./arrow_values.ts";
+import { rowsHeld, UnsupportedType, vectorValues } from "./arrow_values.ts";
 import { unlz4, unzstd } from "../compression/bounded_codecs.ts";
 import { ByteRanges } from "../byte_ranges.ts";
 import { chosenColumns, columnRows, type LoadedColumn } from "../column_rows.ts";
@@ -182,7 +182,7 @@ function loadedColumns(
     const held = rowsHeld(vector.data[0]!);
     if (held < numRows) throw new Error(`it has ${numRows} rows, and ${held} in column ${name}`);
     try {
-      return { name, valueAt: valuesOf(vector) };
+      return { name, valueAt: vectorValues(vector) };
     } catch (error) {
       if (!(error instanceof UnsupportedType)) throw error;
       throw bytes.unsupported(`column ${name}: ${error.message}`);

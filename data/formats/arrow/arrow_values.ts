@@ -52,7 +52,7 @@ function isTime(type: DataType): boolean {
  *
  * @throws {UnsupportedType} for unions and intervals.
  */
-export function valuesOf(vector: Vector): ValueAt {
+export function vectorValues(vector: Vector): ValueAt {
   const plain = plainValuesOf(vector);
   return vector.nullCount === 0 ? plain : (index) => vector.isValid(index) ? plain(index) : null;
 }
@@ -93,7 +93,7 @@ function onlyData(vector: Vector): Data {
 
 function dictionaryValues(vector: Vector): ValueAt {
   const { values: keys, dictionary } = onlyData(vector);
-  const valueAt = valuesOf(dictionary as Vector);
+  const valueAt = vectorValues(dictionary as Vector);
   return (index) => valueAt(Number(keys[index]));
 }
 
@@ -107,14 +107,14 @@ function listValues(vector: Vector): ValueAt {
       const numbers: unknown = list.toArray();
       if (isTypedArray(numbers)) return numbers.slice();
     }
-    const valueAt = valuesOf(list);
+    const valueAt = vectorValues(list);
     return packList(Array.from({ length: list.length }, (_, i) => valueAt(i)), items);
   };
 }
 
 function mapValues(vector: Vector): ValueAt {
   const { children, valueOffsets } = onlyData(vector);
-  const [keyAt, valueAt] = children[0]!.children.map((data) => valuesOf(new Vector([data])));
+  const [keyAt, valueAt] = children[0]!.children.map((data) => vectorValues(new Vector([data])));
   return (index) => {
     const entries: [string, unknown][] = [];
     for (let i = valueOffsets[index]!; i < valueOffsets[index + 1]!; i++) {
@@ -127,7 +127,7 @@ function mapValues(vector: Vector): ValueAt {
 function structValues(vector: Vector): ValueAt {
   const { type } = vector;
   const parts = (type.children as { name: string }[]).map(({ name }, i) =>
-    [name, valuesOf(vector.getChildAt(i)!)] as const
+    [name, vectorValues(vector.getChildAt(i)!)] as const
   );
   return (index) => {
     const record: Record<string, unknown> = {};

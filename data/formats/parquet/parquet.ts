@@ -17,7 +17,7 @@ import { ByteRanges } from "../byte_ranges.ts";
 import { chosenColumns, columnRows, type LoadedColumn } from "../column_rows.ts";
 import type { SourceFile } from "../format_reader.ts";
 import { checkPages } from "./parquet_pages.ts";
-import { type Piece, piecesOf } from "./parquet_pieces.ts";
+import { type ColumnPiece, piecesOf } from "./parquet_pieces.ts";
 import { thriftEnd } from "./thrift_check.ts";
 import { type ParquetValues, plainSchema, valuesOf } from "./parquet_values.ts";
 import type { RowBlocks, Rows } from "../row_blocks.ts";
@@ -275,7 +275,7 @@ export class ParquetBlocks implements RowBlocks {
 
 /** Pieces that are decoded together. */
 interface Part {
-  readonly pieces: readonly Piece[];
+  readonly pieces: readonly ColumnPiece[];
   readonly rows: bigint;
 }
 

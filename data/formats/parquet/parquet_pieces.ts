@@ -11,7 +11,7 @@ const PIECE_VALUES_MIN = 16 * 1024;
 const VALUES_PER_ENTRY = 4;
 
 /** A run of a column's pages, presented as a whole column. */
-export interface Piece {
+export interface ColumnPiece {
   readonly bytes: ArrayBuffer;
   readonly column: ColumnMetaData;
 }
@@ -21,7 +21,7 @@ export function piecesOf(
   chunk: ArrayBuffer,
   column: ColumnMetaData,
   pages: readonly Page[],
-): Piece[] {
+): ColumnPiece[] {
   const dictionaries = pages.filter(({ entries }) => entries > 0);
   const entries = dictionaries.reduce((sum, page) => sum + page.entries, 0);
   const valuesMin = Math.max(PIECE_VALUES_MIN, VALUES_PER_ENTRY * entries);
@@ -40,7 +40,7 @@ export function piecesOf(
   return runs.map((run) => pieceOf(chunk, column, [...dictionaries, ...run]));
 }
 
-function pieceOf(chunk: ArrayBuffer, column: ColumnMetaData, pages: readonly Page[]): Piece {
+function pieceOf(chunk: ArrayBuffer, column: ColumnMetaData, pages: readonly Page[]): ColumnPiece {
   const size = pages.reduce((sum, { start, stop }) => sum + stop - start, 0);
   const bytes = new Uint8Array(size);
   let at = 0;

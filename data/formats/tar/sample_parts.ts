@@ -2,7 +2,7 @@
 import { LeatError } from "../../../core/error.ts";
 
 /** The entry with the sample's name, next to its parts. */
-export const KEY = "__key__";
+export const SAMPLE_KEY = "__key__";
 
 /** An extension whose parts can be decoded. */
 export type DecodedExtension = "json" | "txt" | "cls";

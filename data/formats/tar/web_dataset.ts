@@ -7,7 +7,7 @@ import { END } from "../../iterator.ts";
 import { AGAIN } from "../../iterators/stepping.ts";
 import type { ByteReader } from "../byte_reader.ts";
 import type { FormatReader } from "../format_reader.ts";
-import { type DecodedExtension, KEY, PART_DECODERS } from "./sample_parts.ts";
+import { type DecodedExtension, PART_DECODERS, SAMPLE_KEY } from "./sample_parts.ts";
 import { type TarMember, TarReader, then } from "./tar.ts";
 
 export interface SampleOptions {
@@ -126,7 +126,7 @@ export class WebDatasetReader implements FormatReader {
     if (sample.bytes > sampleBytesMax) {
       const what = `has ${sample.bytes} bytes and more, beyond ${sampleBytesMax} (sampleBytesMax)`;
       this.#fail(sample, "resource_exhausted", what);
-    } else if (extension === KEY || sample.parts.has(extension)) {
+    } else if (extension === SAMPLE_KEY || sample.parts.has(extension)) {
       this.#fail(sample, "data_loss", `has two parts ${JSON.stringify(extension)}`);
     }
     return sample.failure === undefined;
@@ -147,7 +147,7 @@ export class WebDatasetReader implements FormatReader {
     const sample = this.#sample;
     this.#sample = undefined;
     if (sample === undefined) return undefined;
-    const element: [string, unknown][] = [[KEY, sample.key]];
+    const element: [string, unknown][] = [[SAMPLE_KEY, sample.key]];
     for (const [extension, contents] of sample.parts) {
       try {
         element.push([extension, this.#decode(extension, contents)]);

@@ -11,7 +11,7 @@ import { type DatasetNode, UNKNOWN_CARDINALITY } from "../../node.ts";
 import type { Pacer } from "../../iterators/pacer.ts";
 import type { ElementSpec } from "../../elements/spec.ts";
 import { AGAIN, stepOn, type Stepping } from "../../iterators/stepping.ts";
-import { rowOf, type Rows } from "../../optimizer/batched_call.ts";
+import { type BatchedRows, rowOf } from "../../optimizer/batched_call.ts";
 import { MapIterator } from "../calling/map.ts";
 import { CallingIterator } from "../calling/calling.ts";
 import { ParallelCalls } from "../calling/parallel_calls.ts";
@@ -168,7 +168,7 @@ class GatheringIterator extends UnaryIterator implements Stepping {
   }
 
   /** Adds results of a batchable function, or puts them into the block where they may not fit. */
-  #addRows(rows: Rows): number {
+  #addRows(rows: BatchedRows): number {
     const { batch, count } = rows;
     this.#column ??= this.#columnFor(rowOf(rows, 0));
     if (this.#column.writeRows?.(this.#count, batch, count) === true) this.#count += count;

@@ -2,7 +2,12 @@
  * Base of `map` and `filter`. They call their function on whole blocks of elements where elements
  * and results are available at once, and otherwise on one element at a time.
  */
-import { type Answer, restoreAnswer, saveAnswer, type SavedAnswer } from "../../elements/answer.ts";
+import {
+  type Outcome,
+  restoreOutcome,
+  type SavedOutcome,
+  saveOutcome,
+} from "../../elements/answer.ts";
 import { InputBlock } from "../../elements/block.ts";
 import { Call, type NodeFunction } from "../../udf/call.ts";
 import type { IteratorContext } from "../../context.ts";
@@ -51,7 +56,7 @@ export abstract class CallingIterator extends UnaryIterator implements LoopStage
   readonly check: SpecCheck | undefined;
   protected readonly block = new InputBlock();
   /** Answers that `next()` has to give first; their values may be promises. */
-  readonly #outcomes: Answer[] = [];
+  readonly #outcomes: Outcome[] = [];
   /** How many calls did not answer at once; counted up to 2. */
   #waits = 0;
   /** Rule `mapParallelization`: makes the calls once a function has waited. */
@@ -115,7 +120,7 @@ export abstract class CallingIterator extends UnaryIterator implements LoopStage
     return isFused ? [...input.#findStages(), this] : [this];
   }
 
-  leave(outcome: Answer): void {
+  leave(outcome: Outcome): void {
     // It may reject before it is asked for, and may never be asked for.
     if (outcome.value instanceof Promise) outcome.value.catch(() => {});
     if (!this.disposed) this.#outcomes.push(outcome);
@@ -164,7 +169,7 @@ export abstract class CallingIterator extends UnaryIterator implements LoopStage
     }
     const answers = await Promise.all(this.#outcomes.map(settledAnswer));
     return {
-      window: answers.filter((answer) => answer !== undefined).map((answer) => saveAnswer(answer)),
+      window: answers.filter((answer) => answer !== undefined).map((answer) => saveOutcome(answer)),
       calls: this.call.index,
       leftover: this.block.rest,
       input: await this.input.save(),
@@ -180,10 +185,10 @@ export abstract class CallingIterator extends UnaryIterator implements LoopStage
   }
 
   /** What another iterator had made, or was making. */
-  async #restoreSlot(saved: SavedSlot): Promise<Answer> {
+  async #restoreSlot(saved: SavedSlot): Promise<Outcome> {
     const origin = originOf(saved);
     if (origin === undefined) {
-      const answer = await restoreAnswer(saved as SavedAnswer, this.input);
+      const answer = await restoreOutcome(saved as SavedOutcome, this.input);
       if (!answer.failed) this.stats.gave(answer.value);
       return answer;
     }
@@ -206,7 +211,7 @@ export abstract class CallingIterator extends UnaryIterator implements LoopStage
 }
 
 /** The answer once its promise has settled; undefined if the element is left out. */
-async function settledAnswer(outcome: Answer): Promise<Answer | undefined> {
+async function settledAnswer(outcome: Outcome): Promise<Outcome | undefined> {
   if (!(outcome.value instanceof Promise)) return outcome.value === AGAIN ? undefined : outcome;
   try {
     const value: unknown = await outcome.value;

@@ -10,7 +10,7 @@ import type { LoopKind } from "../../optimizer/fused_loop.ts";
 import { AUTOTUNE, checkParallelCalls } from "../../parallelism.ts";
 import { checkSpec, type ElementSpec } from "../../elements/spec.ts";
 import { SpecCheck } from "../../elements/spec_check.ts";
-import { BatchedCall, type Rows } from "../../optimizer/batched_call.ts";
+import { BatchedCall, type BatchedRows } from "../../optimizer/batched_call.ts";
 import { againByCall, CallingIterator, tokenOfCall } from "./calling.ts";
 import { ParallelCalls } from "./parallel_calls.ts";
 import { OneToOneNode } from "../unary.ts";
@@ -118,7 +118,7 @@ export class MapIterator extends CallingIterator {
    * Calls a batchable function on at most `count` of the next elements at once. Undefined where a
    * function has to be called for each: then ask for elements.
    */
-  nextRows(count: number): Rows | undefined {
+  nextRows(count: number): BatchedRows | undefined {
     const { block } = this;
     const batched = this.#batched;
     if (batched === undefined || this.call.plainRun(1) <= 0 || this.hasFirst) return undefined;

@@ -1,5 +1,10 @@
 /** Base of `map` and `filter` where several calls of their function are in flight. */
-import { type Answer, restoreAnswer, saveAnswer, type SavedAnswer } from "../../elements/answer.ts";
+import {
+  type Outcome,
+  restoreOutcome,
+  type SavedOutcome,
+  saveOutcome,
+} from "../../elements/answer.ts";
 import { Call, type NodeFunction } from "../../udf/call.ts";
 import type { IteratorContext } from "../../context.ts";
 import { type ElementIterator, END, type Token } from "../../iterator.ts";
@@ -30,7 +35,7 @@ interface Slot {
 }
 
 /** The saved state of a slot: only the call, where it can be repeated. */
-export type SavedSlot = SavedAnswer | Origin;
+export type SavedSlot = SavedOutcome | Origin;
 
 /** The saved state of several calls. */
 export interface WindowState {
@@ -261,7 +266,7 @@ export abstract class ParallelCalls extends SteppingIterator {
       this.#begin({ index, token }, element, () => this.#caller.again(index, element));
       return;
     }
-    const answer = await restoreAnswer(saved as SavedAnswer, this.input);
+    const answer = await restoreOutcome(saved as SavedOutcome, this.input);
     this.#window.push({ origin: NOWHERE, ...answer, pending: undefined, overlaps: false });
   }
 
@@ -293,7 +298,7 @@ async function saveSlot(slot: Slot): Promise<SavedSlot | undefined> {
   if (slot.origin.token === undefined) await slot.pending;
   if (slot.pending === undefined) {
     if (slot.value === AGAIN || isUnread(slot)) return undefined;
-    if (slot.failed || slot.origin.token === undefined) return saveAnswer(slot as Answer);
+    if (slot.failed || slot.origin.token === undefined) return saveOutcome(slot as Outcome);
   }
   return { index: slot.origin.index, token: slot.origin.token };
 }

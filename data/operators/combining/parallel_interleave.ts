@@ -1,6 +1,6 @@
 /** Parallel `interleave`: the open datasets fetch their elements in parallel. */
 import { checkInteger } from "../../check.ts";
-import type { Answer } from "../../elements/answer.ts";
+import type { Outcome } from "../../elements/answer.ts";
 import type { IteratorContext } from "../../context.ts";
 import { END } from "../../iterator.ts";
 import { parallelCalls } from "../../parallelism.ts";
@@ -42,7 +42,7 @@ export class ParallelInterleave extends SteppingIterator {
   #turn = 0;
   #givenInBlock = 0;
   /** Out of order: why one of the datasets cannot be read on. */
-  #failure: Answer | undefined;
+  #failure: Outcome | undefined;
 
   constructor(context: IteratorContext, node: InterleaveNode, setting: number, inOrder: boolean) {
     super(context);
@@ -88,13 +88,13 @@ export class ParallelInterleave extends SteppingIterator {
   }
 
   /** Stops reading: endless datasets would otherwise delay the failure for ever. */
-  #fail(failure: Answer): void {
+  #fail(failure: Outcome): void {
     this.#failure = failure;
     this.#fetcher.stop();
   }
 
   /** Gives what was or is being read, before a read failure. */
-  #giveBefore(failure: Answer): unknown {
+  #giveBefore(failure: Outcome): unknown {
     for (const ahead of [...this.#places, ...this.#fetcher.upcoming]) {
       const [answer] = ahead?.answers ?? [];
       if (answer !== undefined && isOfStream(answer)) return this.#take(ahead!);

@@ -1,18 +1,23 @@
 /** A dataset that a function made, read a bounded number of answers ahead of its consumer. */
-import { type Answer, restoreAnswer, saveAnswer, type SavedAnswer } from "../../elements/answer.ts";
+import {
+  type Outcome,
+  restoreOutcome,
+  type SavedOutcome,
+  saveOutcome,
+} from "../../elements/answer.ts";
 import { END, type Token } from "../../iterator.ts";
 import { isOfStream } from "../../iterators/reading_failure.ts";
 import type { Opened, OpenedState } from "./opened.ts";
 import { wholeState } from "../../checkpoint/whole_state.ts";
 
 /** An answer with the token of its element, if it has one. */
-interface Fetched extends Answer {
+interface Fetched extends Outcome {
   readonly token?: Token | undefined;
 }
 
 export interface ReadAheadState {
   readonly opened: OpenedState | null;
-  readonly answers: SavedAnswer[];
+  readonly answers: SavedOutcome[];
   readonly ended: boolean;
 }
 
@@ -70,7 +75,7 @@ export class ReadAhead {
   async save(): Promise<ReadAheadState> {
     return {
       opened: await this.opened?.save() ?? null,
-      answers: this.answers.filter(isOfStream).map((answer) => saveAnswer(answer, answer.token)),
+      answers: this.answers.filter(isOfStream).map((answer) => saveOutcome(answer, answer.token)),
       ended: this.#ended,
     };
   }
@@ -85,7 +90,7 @@ export class ReadAhead {
     restored.#ended = ended;
     if (opened !== null) restored.opened = await open(opened);
     for (const saved of answers) {
-      const answer = await restoreAnswer(saved, restored.opened?.iterator);
+      const answer = await restoreOutcome(saved, restored.opened?.iterator);
       restored.answers.push("token" in saved ? { ...answer, token: saved.token } : answer);
     }
     return restored;

@@ -1,7 +1,12 @@
 /** `zip`: elements of several datasets side by side. */
 import { LeatError } from "../../../core/error.ts";
 import { invalidArgument } from "../../check.ts";
-import { type Answer, restoreAnswer, saveAnswer, type SavedAnswer } from "../../elements/answer.ts";
+import {
+  type Outcome,
+  restoreOutcome,
+  type SavedOutcome,
+  saveOutcome,
+} from "../../elements/answer.ts";
 import type { IteratorContext } from "../../context.ts";
 import type { Host } from "../../host.ts";
 import { ElementIterator, END, type Pulled, type Token } from "../../iterator.ts";
@@ -94,11 +99,11 @@ interface ZipState {
   readonly inputs: unknown[];
   readonly ended: boolean;
   /** Components that wait for others, if any; `null` for an input that was not read. */
-  readonly held?: readonly (SavedAnswer | null)[];
+  readonly held?: readonly (SavedOutcome | null)[];
 }
 
 /** A component that was read, with its token, if it has one. */
-interface Held extends Answer {
+interface Held extends Outcome {
   readonly token: Token | undefined;
 }
 
@@ -224,7 +229,9 @@ class ZipIterator extends ElementIterator {
     const inputs: unknown[] = [];
     for (const input of this.#inputs) inputs.push(await input.save());
     if (this.#held.length === 0) return { inputs, ended: this.#ended };
-    const held = this.#held.map((part) => part === undefined ? null : saveAnswer(part, part.token));
+    const held = this.#held.map((part) =>
+      part === undefined ? null : saveOutcome(part, part.token)
+    );
     return { inputs, ended: this.#ended, held };
   }
 
@@ -237,7 +244,7 @@ class ZipIterator extends ElementIterator {
     const parts = held.map(async (saved, i) => {
       if (saved === null) return undefined;
       const token = "token" in saved ? saved.token : undefined;
-      return { ...await restoreAnswer(saved, this.#inputs[i]), token };
+      return { ...await restoreOutcome(saved, this.#inputs[i]), token };
     });
     this.#held = await Promise.all(parts);
   }

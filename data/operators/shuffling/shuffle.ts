@@ -1,7 +1,12 @@
 /** `shuffle`: elements in random order, drawn from a buffer that is kept full. */
 import { checkBoolean, checkInteger, checkSeed, optionsOf } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
-import { type Answer, restoreAnswer, saveAnswer, type SavedAnswer } from "../../elements/answer.ts";
+import {
+  type Outcome,
+  restoreOutcome,
+  type SavedOutcome,
+  saveOutcome,
+} from "../../elements/answer.ts";
 import { restoreHeld, saveHeld } from "../../elements/held.ts";
 import { END, type Token } from "../../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../../node.ts";
@@ -67,11 +72,11 @@ interface ShuffleState {
   readonly inputEnded: boolean;
   readonly input: unknown;
   /** What was read ahead and is not in the buffer; absent for nothing. */
-  readonly ahead?: readonly SavedAnswer[];
+  readonly ahead?: readonly SavedOutcome[];
 }
 
 /** What the input gave before it was asked for. */
-interface ReadAhead extends Answer {
+interface ReadAhead extends Outcome {
   readonly token: Token | undefined;
 }
 
@@ -125,7 +130,7 @@ export class ShuffleIterator extends SteppingIterator {
     this.#reading = undefined;
   }
 
-  #hold(answer: Answer): void {
+  #hold(answer: Outcome): void {
     if (this.disposed) return;
     const token = answer.failed || answer.value === END ? undefined : this.input.token();
     this.#ahead.push({ ...answer, token });
@@ -172,7 +177,7 @@ export class ShuffleIterator extends SteppingIterator {
 
   protected override async saveState(): Promise<ShuffleState> {
     const ahead = this.#ahead.filter((answer) => answer.value !== END && isOfStream(answer))
-      .map((answer) => saveAnswer(answer, answer.token));
+      .map((answer) => saveOutcome(answer, answer.token));
     return {
       ...(ahead.length === 0 ? {} : { ahead }),
       held: saveHeld({ elements: this.#buffer, tokens: this.#tokens }),
@@ -187,7 +192,7 @@ export class ShuffleIterator extends SteppingIterator {
     await this.input.restore(input);
     for (const saved of "ahead" in (state as object) ? (state as ShuffleState).ahead! : []) {
       const token = "token" in saved ? saved.token : undefined;
-      this.#ahead.push({ ...await restoreAnswer(saved, this.input), token });
+      this.#ahead.push({ ...await restoreOutcome(saved, this.input), token });
     }
     const { elements, tokens } = await restoreHeld(held, this.input);
     this.#draws.restore(draws);

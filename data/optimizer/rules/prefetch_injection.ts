@@ -1,5 +1,5 @@
 /** Rule `prefetchInjection`: a pipeline without `prefetch` at its end gets one. */
-import type { SavedAnswer } from "../../elements/answer.ts";
+import type { SavedOutcome } from "../../elements/answer.ts";
 import type { IteratorContext } from "../../context.ts";
 import type { ElementIterator } from "../../iterator.ts";
 import type { DatasetNode } from "../../node.ts";
@@ -25,7 +25,7 @@ export const prefetchInjection: Rule = {
 /** The iterator of a pipeline's last operator, and what it has read ahead. */
 export interface LastIterator {
   readonly elements: ElementIterator;
-  save(): Promise<{ readonly state: unknown; readonly ahead?: readonly SavedAnswer[] }>;
+  save(): Promise<{ readonly state: unknown; readonly ahead?: readonly SavedOutcome[] }>;
   restore(state: unknown): Promise<void>;
 }
 
@@ -36,7 +36,7 @@ export interface LastIterator {
 export function openLast(
   context: IteratorContext,
   last: DatasetNode,
-  { injects, ahead = [] }: { injects: boolean; ahead?: readonly SavedAnswer[] | undefined },
+  { injects, ahead = [] }: { injects: boolean; ahead?: readonly SavedOutcome[] | undefined },
 ): LastIterator {
   const reads = injects && mayPrefetch(last);
   if (!reads && ahead.length === 0) {

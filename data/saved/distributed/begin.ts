@@ -4,7 +4,7 @@ import { LeatError } from "../../../core/error.ts";
 import { hashJson } from "../../../core/hash.ts";
 import type { SplitTable } from "../../sharding/splits.ts";
 import type { LedgerHead } from "../ledger.ts";
-import { MANIFEST_NAME, nameOf, readManifest, storedPaths, within } from "../manifest.ts";
+import { fileNameOf, MANIFEST_NAME, readManifest, storedPaths, within } from "../manifest.ts";
 import { type DistributedFolder, tidy } from "./folder.ts";
 import { readNote, runOfName, writtenIn } from "./run_writer.ts";
 import { type Begun, IS_SAVED, type WrittenRun } from "./work.ts";
@@ -114,7 +114,7 @@ async function notedRuns(
   id: string,
 ): Promise<WrittenRun[]> {
   const paths = await storedPaths(host, folder);
-  const runs = paths.flatMap((path) => runOfName(id, nameOf(path)) ?? []);
+  const runs = paths.flatMap((path) => runOfName(id, fileNameOf(path)) ?? []);
   return runs.sort((a, b) => a.first - b.first);
 }
 

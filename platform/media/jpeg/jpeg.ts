@@ -2,7 +2,7 @@
 
 import { LeatError } from "../../../core/error.ts";
 import type { DecodePlan } from "../decode_plan.ts";
-import type { Decoded, ImageFormat, ImageSize } from "../image_format.ts";
+import type { Decoded, ImageFormat, PixelSize } from "../image_format.ts";
 import { countScans, damagedJpeg, isJpeg, type JpegHeader, readJpegHeader } from "./header.ts";
 import type { JpegLibrary } from "./jpeg_library.ts";
 
@@ -20,7 +20,7 @@ export class JpegFormat implements ImageFormat {
     return isJpeg(bytes);
   }
 
-  readSize(bytes: Uint8Array): ImageSize {
+  readSize(bytes: Uint8Array): PixelSize {
     const { width, height } = readJpegHeader(bytes);
     return { width, height };
   }
@@ -56,7 +56,7 @@ export class JpegFormat implements ImageFormat {
   }
 
   /** Encodes RGB bytes as JPEG with 4:2:0 chroma subsampling. The library must be loaded. */
-  encode(pixels: Uint8Array, size: ImageSize, quality: number): Uint8Array<ArrayBuffer> {
+  encode(pixels: Uint8Array, size: PixelSize, quality: number): Uint8Array<ArrayBuffer> {
     return this.#library!.encode(pixels, size, quality);
   }
 

@@ -3,7 +3,7 @@
  * decodes whole images on the calling thread.
  */
 
-import { type Channels, type Decoded, type ImageSize, importLibrary } from "../image_format.ts";
+import { type Channels, type Decoded, importLibrary, type PixelSize } from "../image_format.ts";
 import type { JpegLibrary } from "./jpeg_library.ts";
 import type { DecodeRequest } from "./turbo_decoder.ts";
 
@@ -61,7 +61,7 @@ export class JpegAddon implements JpegLibrary {
 
   encode(
     pixels: Uint8Array,
-    { width, height }: ImageSize,
+    { width, height }: PixelSize,
     quality: number,
   ): Uint8Array<ArrayBuffer> {
     const { FORMAT_RGB: format, SAMP_420: subsampling } = this.#addon;

@@ -1,6 +1,6 @@
 /** The interface between JPEG images and the library that decodes them. */
 
-import type { Decoded, ImageSize } from "../image_format.ts";
+import type { Decoded, PixelSize } from "../image_format.ts";
 import type { DecodeRequest } from "./turbo_decoder.ts";
 
 /** Decodes and encodes JPEGs; errors are the library's own. */
@@ -10,5 +10,5 @@ export interface JpegLibrary {
   /** Notes for how long the asking thread has transformed an image, in ms. */
   transformed?(ms: number): void;
   /** Encodes RGB bytes with 4:2:0 chroma subsampling. */
-  encode(pixels: Uint8Array, size: ImageSize, quality: number): Uint8Array<ArrayBuffer>;
+  encode(pixels: Uint8Array, size: PixelSize, quality: number): Uint8Array<ArrayBuffer>;
 }

@@ -3,7 +3,7 @@
  * needed.
  */
 
-import type { Decoded, ImageSize } from "../image_format.ts";
+import type { Decoded, PixelSize } from "../image_format.ts";
 import { decoderPool } from "./decoder_pool.ts";
 import { decodingThreads } from "./decoding_threads.ts";
 import type { JpegLibrary } from "./jpeg_library.ts";
@@ -35,7 +35,7 @@ export class TurboJpeg implements JpegLibrary {
 
   encode(
     pixels: Uint8Array,
-    { width, height }: ImageSize,
+    { width, height }: PixelSize,
     quality: number,
   ): Uint8Array<ArrayBuffer> {
     const { symbols } = this.#library;

@@ -4,7 +4,7 @@ import type { ImageLayout } from "../../../data/host.ts";
 import { LeatError } from "../../../core/error.ts";
 import type { TypedArray } from "../../../core/dtype.ts";
 import type { DecodePlan } from "../decode_plan.ts";
-import type { ImageSize, Region } from "../image_format.ts";
+import type { PixelSize, Region } from "../image_format.ts";
 import { ROW_WASM } from "./row_wasm.ts";
 
 /** The transformation of the pixels that {@linkcode Resampler.pixels} has given. */
@@ -14,7 +14,7 @@ export interface ResampleRequest {
   readonly width: number;
   /** The rectangle to use, inside the image. */
   readonly crop: Region;
-  readonly size: ImageSize;
+  readonly size: PixelSize;
   /** Whether to swap left and right. */
   readonly flip: boolean;
   readonly layout: ImageLayout;

@@ -1,7 +1,7 @@
 /** The elements of an iterator at the other end of an edge. The process there may be hostile. */
 import { LeatError } from "../../../core/error.ts";
 import { isPlainObject } from "../../../core/tree.ts";
-import type { Answer } from "../../../data/elements/answer.ts";
+import type { Outcome } from "../../../data/elements/answer.ts";
 import type { RemoteElements, RemoteStep } from "../../../data/foreign/foreign_runners.ts";
 import { decodeMessage } from "../../../transport/codec.ts";
 import { Payload } from "../../../transport/payload.ts";
@@ -62,7 +62,7 @@ function stepOf(answer: unknown): RemoteStep {
 
 const NOTHING: Readonly<Record<string, unknown>> = {};
 
-function answerOf(answer: unknown): Answer {
+function answerOf(answer: unknown): Outcome {
   const { frame, error } = isPlainObject(answer) ? answer : NOTHING;
   return frame === undefined
     ? { failed: true, value: errorOf(error) }

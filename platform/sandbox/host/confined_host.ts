@@ -82,7 +82,7 @@ function confinedFiles(ask: AskHost, local: Files, readable: readonly string[]):
         return await local.open(path, signal);
       }
       const opening = ask("open", path).then((opened) => {
-        const { file, sizeBytes } = opened as Opened;
+        const { file, sizeBytes } = opened as OpenedFile;
         return hostFile(ask, file, sizeBytes);
       });
       return await unlessAborted(opening, signal, (file) => file.close());
@@ -114,7 +114,7 @@ function unlessAborted<T>(
   });
 }
 
-export interface Opened {
+export interface OpenedFile {
   readonly file: number;
   readonly sizeBytes: number;
 }
@@ -157,7 +157,7 @@ function confinedImages(ask: AskHost): ImageCodec {
       if (bytes.byteLength > IMAGE_BYTES_ASKED_MAX) {
         throw tooMuchAsked(`by an image of ${bytes.byteLength} bytes`);
       }
-      const { dtype, shape, data } = await ask("decode", { bytes, options }) as Decoded;
+      const { dtype, shape, data } = await ask("decode", { bytes, options }) as DecodedTensor;
       const { buffer, byteOffset } = data.byteOffset % 8 === 0 ? data : data.slice();
       const length = shape.reduce((size, length) => size * length, 1);
       return new Tensor<FixedDType>(
@@ -170,7 +170,7 @@ function confinedImages(ask: AskHost): ImageCodec {
   };
 }
 
-export interface Decoded {
+export interface DecodedTensor {
   readonly dtype: FixedDType;
   readonly shape: number[];
   readonly data: Uint8Array;

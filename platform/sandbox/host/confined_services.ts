@@ -3,7 +3,7 @@ import type { ReadingOptions, ServiceAccess } from "../../../actors/client/acces
 import type { Fed, Feed } from "../../../actors/client/feed.ts";
 import type { DatasetDefinition } from "../../../actors/dispatcher/protocol.ts";
 import { LeatError } from "../../../core/error.ts";
-import type { ReaderId } from "../../../data/service/last_readers.ts";
+import type { KnownReader } from "../../../data/service/last_readers.ts";
 import type { DistributeOptions } from "../../../data/operators/distribute.ts";
 import type { AskHost } from "./confined_host.ts";
 
@@ -21,7 +21,7 @@ export interface HostFed {
   /** DETERMINISTIC: the digest of the table of splits, as soon as it is known. */
   readonly digest?: string;
   /** DETERMINISTIC: the id of the reader, as soon as it is known. */
-  readonly reader?: ReaderId;
+  readonly reader?: KnownReader;
 }
 
 export function confinedAccess(ask: AskHost): ServiceAccess {

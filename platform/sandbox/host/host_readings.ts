@@ -2,8 +2,8 @@
 import { accessFrom, type ReadingOptions } from "../../../actors/client/access.ts";
 import { Feed } from "../../../actors/client/feed.ts";
 import { LeatError } from "../../../core/error.ts";
-import { given, isPlainObject } from "../../../core/tree.ts";
-import type { ReaderId } from "../../../data/service/last_readers.ts";
+import { definedFields, isPlainObject } from "../../../core/tree.ts";
+import type { KnownReader } from "../../../data/service/last_readers.ts";
 import { Homes, type ServiceCredentials } from "../../nodes/client_homes.ts";
 import type { HostFed } from "./confined_services.ts";
 
@@ -104,12 +104,12 @@ function readingOf(
     dataset,
     parameters,
     repetition,
-    ...given({ jobName, consumerIndex, trainerId, maxOutstandingRequests }),
+    ...definedFields({ jobName, consumerIndex, trainerId, maxOutstandingRequests }),
     ...(ordered === undefined ? {} : {
       ordered: {
         ...ordered,
         onTable: (digest: string) => tell({ digest }),
-        onJoined: (reader: ReaderId) => tell({ reader }),
+        onJoined: (reader: KnownReader) => tell({ reader }),
       },
     }),
   } as unknown as ReadingOptions;

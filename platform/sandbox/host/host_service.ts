@@ -3,7 +3,7 @@ import type { FixedDType, TypedArray } from "../../../core/dtype.ts";
 import { LeatError } from "../../../core/error.ts";
 import { isPlainObject } from "../../../core/tree.ts";
 import type { Host, ImageDecodeOptions, OpenFile } from "../../../data/host.ts";
-import type { Decoded, Opened } from "./confined_host.ts";
+import type { DecodedTensor, OpenedFile } from "./confined_host.ts";
 import type { FarRoots } from "./far_roots.ts";
 import type { HostReadings } from "./host_readings.ts";
 
@@ -48,7 +48,7 @@ export class HostService {
     };
   }
 
-  async #decode(request: unknown): Promise<Decoded> {
+  async #decode(request: unknown): Promise<DecodedTensor> {
     if (!isPlainObject(request)) throw malformed("decode");
     const { bytes, options } = request;
     if (!(bytes instanceof Uint8Array)) throw malformed("decode");
@@ -59,7 +59,7 @@ export class HostService {
     return { dtype: image.dtype as FixedDType, shape: [...image.shape], data };
   }
 
-  async #open(path: unknown): Promise<Opened> {
+  async #open(path: unknown): Promise<OpenedFile> {
     this.#requireGranted(path);
     if (this.#files.size + this.#opening >= OPEN_FILES_MAX) {
       throw new LeatError(

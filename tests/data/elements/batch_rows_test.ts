@@ -2,7 +2,7 @@
 
 import { assert, assertEquals } from "../../assert.ts";
 import { Tensor } from "../../../core/tensor.ts";
-import { BatchRows, Place } from "../../../data/elements/batch_rows.ts";
+import { BatchRows, RowPlace } from "../../../data/elements/batch_rows.ts";
 import { columnFor } from "../../../data/elements/columns.ts";
 
 const SIZE = 3;
@@ -14,7 +14,7 @@ class Calls {
 
   /** What the next call makes: its number, twice. */
   one(): Tensor<"float32"> {
-    const place = new Place();
+    const place = new RowPlace();
     const result = Promise.resolve();
     this.#rows.offer(result, place);
     this.#rows.returned(result);
@@ -94,7 +94,7 @@ Deno.test("a batch that is not full is a copy", () => {
 });
 
 Deno.test("only a result that the function returned as it was gets a row", () => {
-  const rows = new BatchRows(SIZE), place = new Place(), result = Promise.resolve();
+  const rows = new BatchRows(SIZE), place = new RowPlace(), result = Promise.resolve();
   rows.offer(result, place);
   rows.returned(result.then(() => {}));
   assertEquals(place.memory("uint8", 4), undefined);
@@ -105,7 +105,7 @@ Deno.test("only a result that the function returned as it was gets a row", () =>
 Deno.test("results of different sizes have memory of their own", () => {
   const rows = new BatchRows(SIZE);
   const memories = [4, 5].map((length) => {
-    const place = new Place(), result = Promise.resolve(length);
+    const place = new RowPlace(), result = Promise.resolve(length);
     rows.offer(result, place);
     rows.returned(result);
     return place.memory("uint8", length);

@@ -7,7 +7,7 @@ import { Dataset, type DatasetIterator, LeatError } from "../../../mod.ts";
 import { TailLoadNode } from "../../../data/saved/tail_load.ts";
 import { DistributedSaver } from "../../../data/saved/distributed/distributed_saver.ts";
 import type { Begun, RunReport, WrittenRun } from "../../../data/saved/distributed/work.ts";
-import { nameOf, readManifest } from "../../../data/saved/manifest.ts";
+import { fileNameOf, readManifest } from "../../../data/saved/manifest.ts";
 import { saveGraph } from "../../../data/saved/save.ts";
 import { assert, assertEquals } from "../../assert.ts";
 import { DiskProcess, SharedDisk } from "../lib/shared_disk.ts";
@@ -180,7 +180,7 @@ async function play(
   assert(wanted.some((stream) => String(stream) === String(found)), `holds ${found}: ${where}`);
   const manifest = await readManifest(new DiskProcess(disk), FOLDER);
   const kept = new Set(["DONE", ...manifest!.chunks.map(({ name }) => name)]);
-  const stray = disk.names.map(nameOf).filter((name) => !kept.has(name));
+  const stray = disk.names.map(fileNameOf).filter((name) => !kept.has(name));
   // What a killed writer left is removed by the next save, or used if the same save is resumed.
   if (!isKilled || isSame) assert(stray.length === 0, `leaves ${stray}: ${where}`);
   const read = await reader.over;

@@ -54,12 +54,12 @@ interface HttpListenerOptions {
   readonly helloTimeoutMs: number;
   /** Whether this process may open so many more files. */
   readonly hasSpareFiles: (count: number) => boolean;
-  answer(request: RequestHead, arrival: Arrival): Promise<Answer>;
+  answer(request: RequestHead, arrival: Arrival): Promise<HttpReply>;
   /** Receives a WebSocket, whose arrival lasts until its hello. */
   upgraded(socket: FramedSocket, arrival: Arrival): void;
 }
 
-export type Answer =
+export type HttpReply =
   /** `isOpen`: the connection stays open for one more request. Default: it is closed. */
   | { readonly response: Response; readonly isOpen?: boolean }
   /** The connection becomes a WebSocket; the response has these headers, too. */
@@ -283,7 +283,7 @@ export class HttpListener {
     if (request === undefined) return undefined;
     if (request instanceof Response) return await this.#respond(conn, arrival, request, "GET");
     const { head, rest } = request;
-    const answer: Answer = await this.#options.answer(head, arrival).catch(() => ({
+    const answer: HttpReply = await this.#options.answer(head, arrival).catch(() => ({
       response: refusal(500, "The answer failed."),
     }));
     if ("response" in answer) {

@@ -1,6 +1,6 @@
 /** An index for the heartbeats of coordinated reads, to save a scan of tasks and consumers. */
 import type { Client } from "../../state/entities.ts";
-import type { Rounds } from "../mode_state.ts";
+import type { RoundSchedules } from "../mode_state.ts";
 import type { ScheduleChange } from "../../protocol_schedules.ts";
 
 interface Change {
@@ -36,7 +36,7 @@ export class RoundIndex {
   readonly #acceptedBy: ReadonlySet<number>;
 
   /** @param rounds From a snapshot; its tasks and clients are added later. */
-  constructor({ schedules, proposal }: Rounds) {
+  constructor({ schedules, proposal }: RoundSchedules) {
     this.#scheduled = new Set((proposal?.schedule ?? schedules.at(-1))?.taskIds);
     for (const taskId of this.#scheduled) this.removed.add(taskId);
     this.#isProposed = proposal !== null;

@@ -29,7 +29,7 @@
  */
 import { LeatError } from "../../../../core/error.ts";
 import type { Client, Iteration } from "../../state/entities.ts";
-import type { Proposal, Rounds } from "../mode_state.ts";
+import type { Proposal, RoundSchedules } from "../mode_state.ts";
 import type { Consumers } from "../consumers.ts";
 import type { RoundsReport } from "../../protocol_heartbeats.ts";
 import { createTask, endTask, finishIfDone, parametersOf } from "../../jobs/iterations.ts";
@@ -97,7 +97,7 @@ export function heardConsumer(
  * Whether a consumer with this next round is past the beginning of a proposal, or so near that one
  * that has vanished may have been past it.
  */
-function isPast({ vanished }: Rounds, { schedule }: Proposal, nextRound: number): boolean {
+function isPast({ vanished }: RoundSchedules, { schedule }: Proposal, nextRound: number): boolean {
   const isBeyond = vanished != null && schedule.version >= vanished.version;
   return nextRound + (isBeyond ? vanished.roundsAhead : 0) > schedule.fromRound;
 }

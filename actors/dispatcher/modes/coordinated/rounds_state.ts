@@ -1,6 +1,6 @@
 /** How records change the schedules and the progress of coordinated reads. */
 import { isServing } from "../../state/entities.ts";
-import type { Rounds } from "../mode_state.ts";
+import type { RoundSchedules } from "../mode_state.ts";
 import { changedTasks, type RoundSchedule } from "../../protocol_schedules.ts";
 import type { RecordOf } from "../../journal/records.ts";
 import { need, type Tables } from "../../state/tables.ts";
@@ -70,10 +70,10 @@ function replaced(
   return { ...old, taskIds };
 }
 
-function newestTasks({ proposal, schedules }: Rounds): readonly number[] {
+function newestTasks({ proposal, schedules }: RoundSchedules): readonly number[] {
   return (proposal?.schedule ?? schedules.at(-1))?.taskIds ?? [];
 }
 
-function roundsOf({ iterations }: Tables, record: ScheduleRecord): Rounds {
+function roundsOf({ iterations }: Tables, record: ScheduleRecord): RoundSchedules {
   return need(iterations.get(record.iterationId), record).rounds;
 }

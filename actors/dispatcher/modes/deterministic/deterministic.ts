@@ -20,10 +20,10 @@ import { beginInRun, cameInRun, noteReader, pass } from "./stream_runs_state.ts"
 import type { Tables } from "../../state/tables.ts";
 import type { Transaction } from "../../transaction.ts";
 import {
-  type Admission,
-  type Beginning,
   invalid,
+  type IterationStart,
   type JobFacts,
+  type JoinDecision,
   Mode,
   type OpenRequest,
   runIdElsewhere,
@@ -47,7 +47,7 @@ export class DeterministicMode extends Mode {
     if (!ascends) throw invalid(`behind must be places before startAt, ascending, got ${behind}`);
   }
 
-  override admit(state: DispatcherState, request: OpenRequest, facts: JobFacts): Admission {
+  override admit(state: DispatcherState, request: OpenRequest, facts: JobFacts): JoinDecision {
     const role = streamRole(state, request, facts.owner);
     const replaced = replacedBy(state, request, facts);
     checkFollows(state, replaced, request, role);
@@ -79,8 +79,8 @@ export class DeterministicMode extends Mode {
 
   override beginning(
     { parameters, startAt = 0, behind = [] }: OpenRequest,
-    { stream, runId }: Admission["client"],
-  ): Beginning {
+    { stream, runId }: JoinDecision["client"],
+  ): IterationStart {
     return {
       seed: parameters.ordered!.seed,
       startAt,

@@ -6,13 +6,13 @@ import { noteRequest } from "../split_requests.ts";
 import { need, type Tables } from "../../state/tables.ts";
 
 /** Where a reader starts: at a split, with some before it whose rows it needs again. */
-export interface Beginning {
+export interface StreamStart {
   readonly startAt: number;
   readonly behind?: readonly number[] | undefined;
 }
 
 /** The start of a stream. @param numConsumers Missing: it has one reader. */
-export function orderedFrom({ startAt, behind = [] }: Beginning, numConsumers?: number): Ordered {
+export function orderedFrom({ startAt, behind = [] }: StreamStart, numConsumers?: number): Ordered {
   const [mark = startAt] = behind;
   const consumers = numConsumers === undefined
     ? null
@@ -21,7 +21,7 @@ export function orderedFrom({ startAt, behind = [] }: Beginning, numConsumers?: 
 }
 
 /** A consumer joins. Splits it needs that all others have, or do not need, are assigned again. */
-export function join(ordered: Ordered, index: number, { startAt, behind = [] }: Beginning): void {
+export function join(ordered: Ordered, index: number, { startAt, behind = [] }: StreamStart): void {
   const [mark = startAt] = behind;
   const wanted = new Set(behind);
   const done: number[] = [];

@@ -25,10 +25,10 @@ import { packSplits, splitCount } from "../../../../data/sharding/split_table.ts
 import type { Transaction } from "../../transaction.ts";
 import { checkOrder, checkPiece, eachElementOnce } from "../deterministic/deterministic.ts";
 import {
-  type Admission,
-  type Beginning,
   invalid,
   type IterationDescription,
+  type IterationStart,
+  type JoinDecision,
   type JoinFacts,
   Mode,
   type OpenRequest,
@@ -68,11 +68,11 @@ export class SaveMode extends Mode {
     return isSaveOver(iteration);
   }
 
-  override admit(): Admission {
+  override admit(): JoinDecision {
     return { replaced: [], client: {} };
   }
 
-  override beginning({ parameters }: OpenRequest): Beginning {
+  override beginning({ parameters }: OpenRequest): IterationStart {
     return { seed: parameters.ordered!.seed };
   }
 

@@ -7,7 +7,7 @@ import type { AnswerOf, RequestOf } from "../../../runtime/protocol.ts";
 import type { Iteration, TaskOfIteration } from "../../state/entities.ts";
 import { orderOf } from "../deterministic/ordered.ts";
 import type { DispatcherProtocol } from "../../protocol.ts";
-import { isSaveOver, type Run, runsOfEntry, type Saving, writtenUpTo } from "./saving_state.ts";
+import { isSaveOver, runsOfEntry, type SaveRun, type Saving, writtenUpTo } from "./saving_state.ts";
 import { splitAt, splitCount } from "../../../../data/sharding/split_table.ts";
 import type { DispatcherState } from "../../state/state.ts";
 import type { Transaction } from "../../transaction.ts";
@@ -90,7 +90,7 @@ function note(
   }
 }
 
-type Assigned = Run | { readonly upTo: number };
+type Assigned = SaveRun | { readonly upTo: number };
 
 /** A task's current piece. */
 function workOf({ assigned, entry }: Saving, taskId: number): Assigned | undefined {

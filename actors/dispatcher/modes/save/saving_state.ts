@@ -10,7 +10,7 @@ import { splitCount } from "../../../../data/sharding/split_table.ts";
 import { need, type Tables } from "../../state/tables.ts";
 
 /** Consecutive splits. */
-export interface Run {
+export interface SaveRun {
   readonly first: number;
   readonly count: number;
 }
@@ -20,9 +20,9 @@ export interface Saving {
   /** Splits from this one on were never assigned. */
   next: number;
   /** Runs being written. */
-  assigned: (Run & { readonly taskId: number })[];
+  assigned: (SaveRun & { readonly taskId: number })[];
   /** Runs whose task has ended; ascending. They are assigned again unchanged. */
-  lost: Run[];
+  lost: SaveRun[];
   /** Runs written and not entered yet; ascending. */
   written: WrittenRun[];
   /** The ledger contains the splits before this one. */
@@ -126,7 +126,7 @@ export function entryWritten(tables: Tables, record: RecordOf<"save_entry_writte
 
 /** The state of a save that starts; gaps between written runs are written again. */
 function savingFrom({ written, entered, ...start }: SavingStart): Saving {
-  const lost: Run[] = [];
+  const lost: SaveRun[] = [];
   let [next, splits] = [entered, entered];
   for (const { first, count } of written) {
     if (first > next) lost.push({ first: next, count: first - next });

@@ -2,7 +2,7 @@
 import { joinIteration } from "../../../../actors/client/first_answer.ts";
 import { READ_BY_ANOTHER, TO_FOLLOW } from "../../../../actors/dispatcher/protocol.ts";
 import { LeatError } from "../../../../core/error.ts";
-import type { ReaderId } from "../../../../data/service/last_readers.ts";
+import type { KnownReader } from "../../../../data/service/last_readers.ts";
 import { assert, assertEquals, assertRejects } from "../../../assert.ts";
 import { TestCluster } from "../lib.ts";
 import { joinAsClient, now, ORDERED, orderedCluster } from "./ordered_cluster.ts";
@@ -58,19 +58,19 @@ Deno.test("a reader that was replaced by a restored one opens no repetition any 
   for (const consumer of [{}, { numConsumers: 2, consumerIndex: 1 }]) {
     await using cluster = await TestCluster.start();
     const datasetId = await cluster.dataset();
-    const request = (repetition: number, lastReader?: ReaderId) => ({
+    const request = (repetition: number, lastReader?: KnownReader) => ({
       ...cluster.openRequest(datasetId, { ...ORDERED, jobName: "job", ...consumer, repetition }),
       ...(lastReader === undefined ? {} : { lastReader }),
     });
-    const leave = async ({ clientId, clusterId }: ReaderId): Promise<ReaderId> => {
+    const leave = async ({ clientId, clusterId }: KnownReader): Promise<KnownReader> => {
       await cluster.ask("releaseClient", { clientId });
       return { clientId, clusterId };
     };
-    const read = async (repetition: number, lastReader?: ReaderId) =>
+    const read = async (repetition: number, lastReader?: KnownReader) =>
       leave(await cluster.ask("openIteration", request(repetition, lastReader)));
     const restore = async (repetition: number) =>
       leave(await joinAsClient(cluster, { ...request(repetition), startAt: 3 }));
-    const isRefused = async (repetition: number, lastReader: ReaderId) => {
+    const isRefused = async (repetition: number, lastReader: KnownReader) => {
       const { details } = await cluster.refused("openIteration", request(repetition, lastReader));
       assertEquals(details, { reason: READ_BY_ANOTHER });
     };
@@ -102,10 +102,10 @@ Deno.test("a consumer that was restored elsewhere opens no repetition any more, 
     const { clientId, clusterId } = await joinAsClient(cluster, request);
     return { clientId, clusterId };
   };
-  const leave = async (...readers: readonly ReaderId[]) => {
+  const leave = async (...readers: readonly KnownReader[]) => {
     for (const { clientId } of readers) await cluster.ask("releaseClient", { clientId });
   };
-  const isRefused = async (consumerIndex: number, repetition: number, lastReader: ReaderId) => {
+  const isRefused = async (consumerIndex: number, repetition: number, lastReader: KnownReader) => {
     const opening = () => open(consumerIndex, repetition, { lastReader });
     const error = await assertRejects(opening, LeatError);
     assertEquals(error.details, { reason: READ_BY_ANOTHER });
@@ -114,7 +114,7 @@ Deno.test("a consumer that was restored elsewhere opens no repetition any more, 
   await leave(...old);
   // On both sides of an epoch's end; with the other one, alone, and once more with the other one.
   for (const order of [[[1, 1], [0, 0]], [[0, 0]], [[1, 0], [0, 1]]] as [number, number][][]) {
-    const restored: [number, number, ReaderId][] = [];
+    const restored: [number, number, KnownReader][] = [];
     for (const [index, repetition] of order) {
       restored.push([index, repetition, await open(index, repetition, { startAt: 1 })]);
     }
