@@ -7,11 +7,13 @@ import { type DatasetNode, UNKNOWN_CARDINALITY } from "./node.ts";
 import { NodeFunction } from "./udf/call.ts";
 import { type ElementSpec, specText, TensorSpec } from "./elements/spec.ts";
 import { AUTOTUNE } from "./parallelism.ts";
-import type { OperatorStats, TuningStats } from "./iterators/stats.ts";
-import { optimizationRulesOf } from "./operators/options.ts";
+import type { IteratorStats, OperatorStats, TuningStats } from "./iterators/stats.ts";
+import { autotuneOf, optimizationRulesOf, threadsOf } from "./operators/options.ts";
 import { rewritesOf } from "./optimizer/rules.ts";
-import { obstaclesOf } from "./threads/obstacles.ts";
 import { referenceOf } from "./udf/user_function.ts";
+import { LeatError } from "../core/error.ts";
+import { coresOf } from "./autotune/options.ts";
+import { serializeGraph } from "./wire.ts";
 
 /** One operator of a graph. */
 export interface ExplainedOperator {
@@ -167,4 +169,49 @@ function isAutotune(name: string, value: unknown): boolean {
 
 function shorten(text: string): string {
   return text.length > ARGUMENT_LENGTH_MAX ? `${text.slice(0, ARGUMENT_LENGTH_MAX)}…` : text;
+}
+
+/**
+ * Why functions, and segments of pipelines, run on the thread of their pipeline: a sentence for each
+ * that cannot leave. Empty where none should.
+ */
+function obstaclesOf(root: DatasetNode, stats: IteratorStats | undefined): string[] {
+  if (threadsOf(root) === false || coresOf(autotuneOf(root)) === 1) return [];
+  const sentences: string[] = [];
+  let number = 0;
+  const visit = (node: DatasetNode, isServed: boolean): void => {
+    const operator = number++;
+    const obstacle = isServed
+      ? undefined
+      : stats?.[operator]?.threads?.obstacle ?? obstacleOf(node);
+    if (obstacle !== undefined) {
+      const name = `${node.kind} (operator ${operator})`;
+      const what = node.attributes["thread"] === true ? "runs" : "calls its function";
+      sentences.push(`${name} ${what} on the thread of the pipeline. ${obstacle}`);
+    }
+    for (const input of node.inputs) visit(input, isServed || node.division === "served");
+  };
+  visit(root, false);
+  return sentences;
+}
+
+function obstacleOf(node: DatasetNode): string | undefined {
+  if (node.attributes["thread"] === true) return messageOf(() => serializeGraph(node));
+  const { callsSideBySide, opensDatasets } = node.adviceFacts;
+  const isParallel = callsSideBySide && node.attributes["numParallelCalls"] !== undefined;
+  // Datasets that functions make are not sent between threads.
+  if (!isParallel || opensDatasets) return undefined;
+  const fn = Object.values(node.attributes).find((value) => value instanceof NodeFunction);
+  if (fn === undefined || !fn.mayTravel) return undefined;
+  return messageOf(() => fn.travelling);
+}
+
+/** The message of the error that `send` throws. */
+function messageOf(send: () => unknown): string | undefined {
+  try {
+    send();
+    return undefined;
+  } catch (error) {
+    return LeatError.from(error).message;
+  }
 }

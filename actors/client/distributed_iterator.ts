@@ -16,8 +16,11 @@ import type { ClientOptions } from "./client.ts";
 import { type Fed, Feed } from "./feed.ts";
 import { orderedIterator } from "./ordered_streams.ts";
 import type { ServiceAccess } from "./access.ts";
-import { RegisteredOrderedIterator } from "./registered_iterator.ts";
 import { clientOptions, datasetDefinition } from "./starting.ts";
+import { LateIterator } from "../../data/iterators/late_iterator.ts";
+import { checkReproducible } from "../../data/deterministic/reproducible.ts";
+import { checkReadsNoService } from "../../data/sharding/splits.ts";
+import { deserializeGraph } from "../../data/wire.ts";
 
 /** Registers the iterators of datasets that a service produces. */
 export function provideIterators(access: ServiceAccess): void {
@@ -160,5 +163,50 @@ class DistributedIterator extends ElementIterator {
     if (this.disposed) return END;
     this.release();
     throw this.#failure = ReadingFailure.of(error);
+  }
+}
+
+/** The saved state: the iterator's own, and the fingerprint of the pipeline that it belongs to. */
+interface State {
+  readonly fingerprint: string;
+  readonly iterator: unknown;
+}
+
+/** The iterator of a registered dataset under DETERMINISTIC: it fetches the pipeline first. */
+class RegisteredOrderedIterator extends LateIterator {
+  readonly #node: FromIdNode;
+  /** The pipeline's fingerprint, once known. */
+  #fingerprint = "";
+
+  constructor(node: FromIdNode, context: IteratorContext, access: ServiceAccess) {
+    super(context, async () => {
+      const { options, datasetId } = node;
+      const definition = await access.dataset(options.service, options, datasetId);
+      const graph = deserializeGraph(definition.graph, { isOwn: node.trustsPipeline });
+      checkReproducible(graph);
+      checkReadsNoService(graph);
+      this.#fingerprint = definition.fingerprint;
+      const { compression } = definition;
+      const asRegistered = compression === undefined ? options : { ...options, compression };
+      return orderedIterator(graph, asRegistered, context, access);
+    });
+    this.#node = node;
+  }
+
+  protected override async saveState(): Promise<State> {
+    const iterator = await super.saveState();
+    return { fingerprint: this.#fingerprint, iterator };
+  }
+
+  protected override async restoreState(state: unknown): Promise<void> {
+    const saved = state as State;
+    await this.fetched();
+    if (this.#fingerprint === saved.fingerprint) return await super.restoreState(saved.iterator);
+    throw new LeatError(
+      "failed_precondition",
+      `The iterator was saved when the dataset "${this.#node.datasetId}" was another pipeline: one ` +
+        `with fingerprint ${saved.fingerprint}, and now it is ${this.#fingerprint}. Register the former ` +
+        "with the service",
+    );
   }
 }

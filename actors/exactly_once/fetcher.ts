@@ -13,8 +13,20 @@ import type {
   ElementSourceProtocol,
   GetElementRequest,
 } from "../worker/protocol.ts";
-import { faultOfAnswer } from "./element_answers.ts";
 import { UNACKNOWLEDGED_MAX } from "./repeats.ts";
+import { Payload } from "../../transport/payload.ts";
+import {
+  count,
+  figure,
+  flag,
+  instance,
+  kind,
+  object,
+  oneKindOf,
+  optional,
+  wireError,
+} from "../runtime/checks.ts";
+import { guardOf } from "../runtime/guard.ts";
 
 /** Default time after which a client's request for an element is repeated, in ms. */
 export const REQUEST_TIMEOUT_MS = 30_000;
@@ -258,4 +270,33 @@ function stoppedError(): LeatError {
 export function refusedAnswer(refusal: LeatError): ElementAnswer {
   const isOfOne = refusal.code === "aborted" || refusal.details?.["bytesMax"] !== undefined;
   return { kind: "error", error: refusal.toWire(), ...(isOfOne ? {} : { isFinal: true }) };
+}
+
+const place = object({ sequence: count, split: count, index: count });
+const element = instance(Payload);
+const heldMs = optional(figure);
+const skipped = optional(figure);
+
+/** The shape of answers to `getElement`. The source may be another party's: see SECURITY.md. */
+const isAnswer = guardOf(oneKindOf(
+  object({ kind: kind("element"), element, place: optional(place), heldMs, skipped }),
+  object({
+    kind: kind("error"),
+    error: wireError,
+    place: optional(place),
+    isFinal: optional(flag),
+    skipped,
+  }),
+  object({ kind: kind("remainder"), element, place, heldMs }),
+  object({ kind: kind("passed"), place, count }),
+  object({ kind: kind("split_end"), place }),
+  object({ kind: kind("later"), from: optional(count) }),
+  object({ kind: kind("end") }),
+  object({ kind: kind("skip") }),
+));
+
+/** The error if no source answers so. */
+function faultOfAnswer(answer: unknown): LeatError | undefined {
+  if (isAnswer(answer)) return undefined;
+  return new LeatError("invalid_argument", "A worker's answer to getElement is malformed");
 }

@@ -4,12 +4,21 @@
  */
 import { LeatError } from "../../core/error.ts";
 import type { IteratorContext } from "../context.ts";
-import { foreignRefusal, refuseForeignFunctions, refuseForeignServices } from "./foreign.ts";
-import { partOf } from "./foreign_part.ts";
-import type { RemoteElements } from "./foreign_runners.ts";
+import {
+  foreignRefusal,
+  isForeign,
+  rebuilt,
+  refuseForeignFunctions,
+  refuseForeignServices,
+} from "./foreign.ts";
+import type { ForeignPart, OpenInput, RemoteElements, ServedElements } from "./foreign_runners.ts";
 import type { ElementIterator } from "../iterator.ts";
 import type { DatasetNode } from "../node.ts";
 import { RemoteIterator } from "./remote_iterator.ts";
+import { PartInputNode } from "./part_input.ts";
+import type { Place } from "../places.ts";
+import { EncodedValue, encodeValue } from "../elements/value_codec.ts";
+import { serializeGraph } from "../wire.ts";
 
 /** State that the iterators of a node share: one iterator reports it, the next receives it. */
 const sharedOf = new WeakMap<DatasetNode, Uint8Array>();
@@ -39,4 +48,48 @@ async function open(node: DatasetNode, context: IteratorContext): Promise<Remote
     if (!OBSTACLES.has(code)) throw error;
     throw foreignRefusal(`call the function of ${node.kind}`, message);
   }
+}
+
+/**
+ * The operator of a context and all foreign operators below it, to run in another process. Below
+ * them are operators of this program: `openInput` opens one of these here.
+ */
+function partOf(
+  context: IteratorContext,
+): { readonly part: ForeignPart; readonly openInput: OpenInput<ServedElements> } {
+  const { deterministic, place, contextOf } = context.elsewhere;
+  const { stats: { number }, randomStateNumber } = place;
+  const { root, salt, seeded, epoch, split } = context.randomState;
+  const randomState = { root: root().name, salt: String(salt), seeded, epoch, split };
+  const own: Place[] = [];
+  const graph = graphOfPart(place, own);
+  const openInput = (input: number, epoch: number) => {
+    const place = own[input];
+    if (place === undefined) throw new LeatError("invalid_argument", `There is no input ${input}`);
+    return servedInput(contextOf(place, epoch));
+  };
+  return { part: { graph, randomState, deterministic, number, randomStateNumber }, openInput };
+}
+
+/** The graph of a part, with inputs in place of this program's own operators, which are added to `own`. */
+function graphOfPart(root: Place, own: Place[]): Uint8Array {
+  const visit = (place: Place): DatasetNode => {
+    if (!isForeign(place.node)) return PartInputNode.of(place.node, own.push(place) - 1);
+    const inputs = place.inputs.map(visit);
+    const isSame = inputs.every((input, i) => input === place.node.inputs[i]);
+    return isSame ? place.node : rebuilt(place.node, place.node.attributes, inputs);
+  };
+  return serializeGraph(visit(root));
+}
+
+/** The elements of an operator of this program, for a part that runs elsewhere. */
+function servedInput(context: IteratorContext): ServedElements {
+  const elements = context.makeIterator();
+  return {
+    elements,
+    save: async () => encodeValue(await elements.save()),
+    // The state comes from another process: datasets in it are foreign.
+    restore: (state) => elements.restore(new EncodedValue(state).read()),
+    news: (isEnd) => isEnd && context.isShare ? { isShare: true } : {},
+  };
 }

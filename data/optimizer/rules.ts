@@ -10,17 +10,80 @@
 import type { DatasetNode } from "../node.ts";
 import { leftOutBy } from "./no_op.ts";
 import type { RuleName, Rules } from "./options.ts";
-import type { Rule, Site } from "./rule.ts";
+import { nameOf, type Rule, type Site } from "./rule.ts";
 import { deadTransformationElimination } from "./rules/dead_transformation_elimination.ts";
 import { fusionRules } from "./rules/fusion.ts";
 import { groupAndBatchFusion } from "./rules/group_and_batch_fusion.ts";
-import { mapAndBatchFusion } from "./rules/map_and_batch_fusion.ts";
-import { mapParallelization } from "./rules/map_parallelization.ts";
-import { mapVectorization } from "./rules/map_vectorization.ts";
-import { noOpElimination } from "./rules/no_op_elimination.ts";
 import { shuffleAndRepeatFusion } from "./rules/shuffle_and_repeat_fusion.ts";
-import { projectionPushdown } from "./rules/projection_pushdown.ts";
 import { prefetchInjection } from "./rules/prefetch_injection.ts";
+
+/** Operators that change nothing are left out. */
+const noOpElimination: Rule = {
+  name: "noOpElimination",
+  describe(site) {
+    if (site.node.noOp === undefined) return;
+    return `${nameOf(site)} changes nothing and is left out.`;
+  },
+};
+
+/** Numbers go from the function to the memory of the batch. */
+const mapAndBatchFusion: Rule = {
+  name: "mapAndBatchFusion",
+  describe(site) {
+    const [input] = site.inputs;
+    if (site.node.kind !== "batch" || input?.node.loopKind === undefined) return;
+    return `${nameOf(input)} writes numbers directly to the batches of ${nameOf(site)}: so they ` +
+      "need no memory of their own.";
+  },
+};
+
+/** Files are read without the columns that no operator above needs. */
+const projectionPushdown: Rule = {
+  name: "projectionPushdown",
+  describe(site) {
+    const fields = site.node.fieldsOfInput(undefined);
+    if (fields === undefined) return;
+    const source = sourceBelow(site.inputs[0]!, fields);
+    if (source === undefined) return;
+    return `${nameOf(source)} reads only the columns ${fields.join(", ")}, because ` +
+      `${nameOf(site)} takes no others.`;
+  },
+};
+
+/** The source that reads only these fields; undefined if an operator between needs all. */
+function sourceBelow(site: Site, fields: readonly string[]): Site | undefined {
+  if (site.node.readsFields) return site;
+  const [input] = site.inputs;
+  return input !== undefined && site.node.fieldsOfInput(fields) === fields
+    ? sourceBelow(input, fields)
+    : undefined;
+}
+
+/** Whether the user has declared that the function of a `map` also works on batches. */
+function isBatchable({ loopKind, attributes }: DatasetNode): boolean {
+  return loopKind === "map" && attributes.batchable === true;
+}
+
+/** A batchable function is called once for many elements. */
+const mapVectorization: Rule = {
+  name: "mapVectorization",
+  describe(site) {
+    const [input] = site.inputs;
+    if (site.node.kind !== "batch" || input === undefined || !isBatchable(input.node)) return;
+    return `${nameOf(input)} calls its function once for many elements of ${nameOf(site)}, ` +
+      "because it is batchable.";
+  },
+};
+
+/** Functions that wait are called for several elements at once. */
+const mapParallelization: Rule = {
+  name: "mapParallelization",
+  describe(site) {
+    if (site.node.loopKind === undefined) return;
+    return `${nameOf(site)} makes several calls at once if its function waits, as with ` +
+      "numParallelCalls: AUTOTUNE.";
+  },
+};
 
 const RULES: readonly Rule[] = [
   noOpElimination,

@@ -13,7 +13,6 @@ import {
 } from "../../transport/web_socket.ts";
 import { serveWebSocket } from "../../transport/web_socket/server.ts";
 import { DenoWorld, type DenoWorldOptions } from "../deno_world.ts";
-import { hasSpareFiles } from "../open_files.ts";
 import { type NearFolder, nearFolder } from "../process/near_slots.ts";
 import { type DialTarget, NodeTokens, type TokenConfig } from "./node_tokens.ts";
 import { advertisedAddress, bareHost } from "./service_address.ts";
@@ -178,5 +177,26 @@ export class ServiceNode {
     this.#links.add(link);
     link.closed.then(() => this.#links.delete(link));
     this.system.attach(link);
+  }
+}
+
+/** The file that is opened to find out: it takes only a handle. */
+const NOTHING = "/dev/null";
+
+/**
+ * Whether this process may open `count` more files and connections. Yes if unknown: on Windows,
+ * which has no such limit, or without permission to read {@linkcode NOTHING}.
+ */
+function hasSpareFiles(count: number): boolean {
+  if (Deno.build.os === "windows") return true;
+  if (Deno.permissions.querySync({ name: "read", path: NOTHING }).state !== "granted") return true;
+  const opened: Deno.FsFile[] = [];
+  try {
+    for (let i = 0; i < count; i++) opened.push(Deno.openSync(NOTHING));
+    return true;
+  } catch {
+    return false;
+  } finally {
+    for (const file of opened) file.close();
   }
 }

@@ -1,6 +1,6 @@
 /** A process that runs one confined pipeline, as the worker sees it. */
 import { AbortRace } from "../../core/abort_race.ts";
-import { LeatError } from "../../core/error.ts";
+import { LeatError, type LeatErrorCode } from "../../core/error.ts";
 import { isPlainObject } from "../../core/tree.ts";
 import { givenBy, type RunnerSplits, type RunnerUsage } from "../../actors/worker/runner/runner.ts";
 import type { FramePool } from "../../transport/codec.ts";
@@ -23,7 +23,6 @@ import { permissionFlags, type SandboxGrants } from "./grants.ts";
 import type { HostProcesses, TaskHost } from "./host/host_processes.ts";
 import type { KernelGuards } from "./guards/kernel_guards.ts";
 import type { ConfinedStart } from "./runner_program.ts";
-import { runnerGone, withoutStack } from "./runner_gone.ts";
 import type { SuppliedProcess } from "./process_supply.ts";
 import { isCount, unexpected } from "./untrusted_answers.ts";
 
@@ -341,4 +340,17 @@ function stalled(stallTimeoutMs: number, remedy: string): LeatError {
     `a function ran for more than ${stallTimeoutMs / 1_000} s without yielding, as an endless ` +
       `loop does; ${remedy}`,
   );
+}
+
+/** The error of a runner whose process has ended, or had to be ended. */
+function runnerGone(code: LeatErrorCode, why: string, cause?: LeatError): LeatError {
+  return new LeatError(code, `The runner is gone: ${why}`, {
+    details: { reason: "runner_died" },
+    ...(cause === undefined ? {} : { cause }),
+  });
+}
+
+/** What a process has printed, without the stack of an error: it names files of this machine. */
+function withoutStack(said: string): string {
+  return said.replace(/\n\s+at [^]*$/, "").replace(/\bfile:\/\/\S+/g, "…").trim();
 }

@@ -8,10 +8,11 @@ import type { Worker } from "../state/entities.ts";
 import { parametersOf } from "./iterations.ts";
 import { isServedBy } from "./targets.ts";
 import { datasetOf } from "./datasets.ts";
-import { checkPreparation } from "./preparation_check.ts";
 import type { JournalRecord } from "../journal/records.ts";
 import type { SplitBounds } from "../../../data/sharding/split_table.ts";
 import type { DispatcherState } from "../state/state.ts";
+import { count, list, name, object } from "../../runtime/checks.ts";
+import { guardOf } from "../../runtime/guard.ts";
 
 /** Time limit of the first worker, in ms; doubles each time all have failed. */
 const TIMEOUT_MIN_MS = 10_000;
@@ -183,4 +184,24 @@ function isWorkerFailure(failure: LeatError): boolean {
   const isGone = reason === "stale_incarnation" || reason === "no_such_actor" ||
     isUnknownNode(failure);
   return WORKER_FAILURES.has(failure.code) || isGone;
+}
+
+/** Items of a list: as many splits as an iteration may have. */
+const MANY = 2 ** 24;
+
+const table = list(list(object({ start: count, stop: count }), MANY), MANY);
+
+/** What workers answer when they prepare a job. The journal keeps much of it. */
+const ANSWERS = {
+  listSplits: guardOf(object({ table })),
+  beginSave: guardOf(object({
+    ...{ id: name, table, entries: count, upTo: count, elements: count, sizeBytes: count },
+    runs: list(object({ first: count, count, attempt: name }), MANY),
+  })),
+} satisfies { readonly [M in keyof WorkerProtocol]?: unknown };
+
+/** @throws LeatError `invalid_argument` if no worker answers such a request so. */
+function checkPreparation(method: keyof WorkerProtocol, answer: unknown): void {
+  if (!Object.hasOwn(ANSWERS, method) || ANSWERS[method as keyof typeof ANSWERS](answer)) return;
+  throw new LeatError("invalid_argument", `The worker's answer to ${method} is malformed`);
 }

@@ -4,13 +4,13 @@ import type { Change } from "../state/record_changes.ts";
 import type { JournalRecord } from "../journal/records.ts";
 import * as rounds from "./coordinated/rounds_state.ts";
 import * as saves from "./save/saving_state.ts";
-import * as splits from "../state/splits_state.ts";
+import { assignSplit } from "./split_requests.ts";
 
 /** The effect: clients get a hint at once, or waiting requests of tasks may be answered. */
 type Effect = "tell clients" | "answer tasks" | "nothing";
 
 const CHANGES = {
-  split_assigned: splits.assigned,
+  split_assigned: assignSplit,
 
   sequence_assigned: sequences.assigned,
   sequences_received: sequences.received,

@@ -1,6 +1,8 @@
 /** Splits granted to a task's newest requests: repeats get them again, even after a restart. */
 import { LeatError } from "../../../core/error.ts";
+import type { RecordOf } from "../journal/records.ts";
 import { SPLIT_REQUESTS_KEPT, type Task } from "../state/entities.ts";
+import { need, type Tables } from "../state/tables.ts";
 
 export function noteRequest(
   { requests }: Task,
@@ -36,4 +38,17 @@ export function knownAnswer(task: Task, number: number, series: number): number 
 export function isNew({ requests }: Task, number: number, series: number): boolean {
   const newest = requests[series]?.[2 * (number % SPLIT_REQUESTS_KEPT)] ?? 0;
   return newest < number;
+}
+
+/** How a record changes the splits that were assigned. */
+export function assignSplit(
+  { tasks, iterations }: Tables,
+  record: RecordOf<"split_assigned">,
+): void {
+  const { taskId, source, repetition, index, number } = record;
+  const task = need(tasks.get(taskId), record);
+  const cursor = need(iterations.get(task.iterationId)?.splits?.cursors[source], record);
+  cursor.repetition = repetition;
+  cursor.next = index + 1;
+  noteRequest(task, source, number, index);
 }

@@ -1,15 +1,19 @@
 /** The state change of each record, from the record alone: no random numbers and no clock. */
 import { LeatError } from "../../../core/error.ts";
-import * as clients from "./clients_state.ts";
-import * as datasets from "./datasets_state.ts";
-import * as deaths from "./runner_deaths_state.ts";
-import * as iterations from "./iterations_state.ts";
+import type { Iteration } from "./entities.ts";
+import { trimOldest } from "./keyed_sets.ts";
+import { modeFor, modeOf } from "../modes/modes.ts";
+import { runnerDied } from "./runner_deaths_state.ts";
 import { MODE_CHANGES } from "../modes/mode_records.ts";
 import type { JournalRecord, RecordOf } from "../journal/records.ts";
-import * as splits from "./splits_state.ts";
-import type { Tables } from "./tables.ts";
-import * as tasks from "./tasks_state.ts";
-import * as workers from "./workers_state.ts";
+import { need, type Tables } from "./tables.ts";
+
+/** Most past lives of a worker's name remembered, to be refused. The oldest are dropped. */
+const PAST_LIVES_KEPT = 16;
+/** Most lost workers that are remembered, for people. The first registered are dropped. */
+const LOST_WORKERS_KEPT = 1_000;
+/** Most released clients that are remembered, to be told their outcome. The oldest are dropped. */
+const RELEASED_CLIENTS_KEPT = 1_000;
 
 type RecordType = JournalRecord["type"];
 export type Change<T extends RecordType> = (tables: Tables, record: RecordOf<T>) => void;
@@ -18,29 +22,29 @@ export const CHANGES: { readonly [T in RecordType]: Change<T> } = {
   cluster_created: createCluster,
   dispatcher_started: (tables) => void tables.lives++,
 
-  dataset_registered: datasets.registered,
-  dataset_kept: datasets.kept,
-  dataset_forgotten: datasets.forgotten,
+  dataset_registered: registerDataset,
+  dataset_kept: keepDataset,
+  dataset_forgotten: forgetDataset,
 
-  job_created: iterations.jobCreated,
-  iteration_created: iterations.created,
-  iteration_failed: iterations.failed,
-  iteration_finished: iterations.finished,
-  iteration_collected: iterations.collected,
+  job_created: createJob,
+  iteration_created: createIteration,
+  iteration_failed: failIteration,
+  iteration_finished: finishIteration,
+  iteration_collected: collectIteration,
 
-  worker_registered: workers.registered,
-  worker_lost: workers.lost,
+  worker_registered: registerWorker,
+  worker_lost: loseWorker,
 
-  client_opened: clients.opened,
-  client_released: clients.released,
+  client_opened: openClient,
+  client_released: releaseClient,
 
-  task_created: tasks.created,
-  task_ready: tasks.ready,
-  task_completed: tasks.completed,
-  task_ended: tasks.ended,
-  runner_died: deaths.runnerDied,
+  task_created: createTask,
+  task_ready: readyTask,
+  task_completed: completeTask,
+  task_ended: endTask,
+  runner_died: runnerDied,
 
-  splits_listed: splits.listed,
+  splits_listed: listSplits,
 
   ...MODE_CHANGES,
 };
@@ -71,4 +75,130 @@ function createCluster(tables: Tables, { clusterId }: RecordOf<"cluster_created"
 /** The first task and client id of a cluster: 32 bits of the cluster's id. */
 function firstIdOf(clusterId: string): number {
   return Number.parseInt(clusterId.slice(0, 8), 16);
+}
+
+function registerDataset(tables: Tables, record: RecordOf<"dataset_registered">): void {
+  const { type: _, transient = false, owner, ...dataset } = record;
+  tables.datasetOwners.set(dataset.datasetId, owner);
+  if (transient) tables.transient.add(dataset.datasetId);
+  tables.addDataset(dataset);
+}
+
+function keepDataset({ transient }: Tables, { datasetId }: RecordOf<"dataset_kept">): void {
+  transient.delete(datasetId);
+}
+
+function forgetDataset(tables: Tables, record: RecordOf<"dataset_forgotten">): void {
+  tables.removeDataset(need(tables.datasets.get(record.datasetId), record));
+}
+
+function createJob(tables: Tables, record: RecordOf<"job_created">): void {
+  const { type: _, workers = null, ...job } = record;
+  tables.addJob({ ...job, workers });
+}
+
+function createIteration(tables: Tables, record: RecordOf<"iteration_created">): void {
+  const { iterationId, jobId, repetition, seed, run = null } = record;
+  const { parameters } = need(tables.jobs.get(jobId), record);
+  const mode = modeFor(parameters);
+  const iteration: Iteration = {
+    iterationId,
+    jobId,
+    repetition,
+    seed,
+    run,
+    anyCompleted: false,
+    finished: false,
+    splits: null,
+    error: null,
+    deaths: [],
+    ...mode.begin(record, parameters),
+  };
+  tables.addIteration(iteration, mode.roundIndexFor(iteration));
+  mode.iterationCreated(tables, iteration);
+}
+
+function failIteration({ iterations }: Tables, record: RecordOf<"iteration_failed">): void {
+  need(iterations.get(record.iterationId), record).error = record.error;
+}
+
+function finishIteration(tables: Tables, record: RecordOf<"iteration_finished">): void {
+  tables.finishIteration(need(tables.iterations.get(record.iterationId), record));
+}
+
+function collectIteration(tables: Tables, record: RecordOf<"iteration_collected">): void {
+  tables.removeIteration(need(tables.iterations.get(record.iterationId), record));
+}
+
+function registerWorker(tables: Tables, record: RecordOf<"worker_registered">): void {
+  const { name, worker: ref, tags, process = null, isPrivate = false, owner = null } = record;
+  const fields = { ref, tags, process, isPrivate, owner, alive: true };
+  const worker = tables.workers.get(name);
+  if (worker === undefined) return tables.addWorker({ name, ...fields, pastLives: [] });
+  if (worker.ref.incarnation !== ref.incarnation) {
+    worker.pastLives = [...worker.pastLives, worker.ref.incarnation].slice(-PAST_LIVES_KEPT);
+  }
+  tables.changeWorker(worker, fields);
+}
+
+function loseWorker(tables: Tables, record: RecordOf<"worker_lost">): void {
+  tables.loseWorker(need(tables.workers.get(record.name), record));
+  if (tables.lostWorkers <= LOST_WORKERS_KEPT) return;
+  for (const worker of tables.workers.values()) {
+    if (worker.alive) continue;
+    tables.removeWorker(worker);
+    if (tables.lostWorkers <= LOST_WORKERS_KEPT) return;
+  }
+}
+
+function openClient(tables: Tables, record: RecordOf<"client_opened">): void {
+  const { clientId, iterationId, requestId, consumerIndex, secret = null, process = null } = record;
+  const iteration = need(tables.iterations.get(iterationId), record);
+  const client = { clientId, iterationId, requestId, consumerIndex, secret, process };
+  tables.addClient({ ...client, firstVersion: null });
+  modeOf(tables, iteration).clientOpened(tables, iteration, record);
+}
+
+function releaseClient(tables: Tables, record: RecordOf<"client_released">): void {
+  const client = need(tables.clients.get(record.clientId), record);
+  const { clientId, iterationId, secret } = client;
+  tables.removeClient(client);
+  const iteration = need(tables.iterations.get(iterationId), record);
+  const mode = modeOf(tables, iteration);
+  const saveEnd = mode.isOver(iteration) ? { saveEnd: { error: iteration.error } } : {};
+  tables.released.set(clientId, { iterationId, secret, ...saveEnd });
+  trimOldest(tables.released, RELEASED_CLIENTS_KEPT);
+  mode.clientReleased(tables, iteration, client, record);
+}
+
+function createTask(tables: Tables, record: RecordOf<"task_created">): void {
+  const { taskId, iterationId, worker, seed } = record;
+  const given = { taskId, iterationId, worker, seed };
+  tables.addTask({ ...given, source: null, completed: false, runnerDeaths: 0, requests: [] });
+}
+
+function readyTask(tables: Tables, record: RecordOf<"task_ready">): void {
+  tables.readyTask(need(tables.tasks.get(record.taskId), record), record.source);
+}
+
+function completeTask(tables: Tables, record: RecordOf<"task_completed">): void {
+  const task = need(tables.tasks.get(record.taskId), record);
+  tables.completeTask(task);
+  const iteration = need(tables.iterations.get(task.iterationId), record);
+  iteration.anyCompleted = true;
+  const { workers } = need(tables.jobs.get(iteration.jobId), record);
+  modeOf(tables, iteration).taskCompleted(iteration, task, workers);
+}
+
+function endTask(tables: Tables, record: RecordOf<"task_ended">): void {
+  const task = need(tables.tasks.get(record.taskId), record);
+  const iteration = tables.iterations.get(task.iterationId);
+  if (iteration !== undefined) modeOf(tables, iteration).taskEnded(iteration, task);
+  tables.removeTask(task);
+}
+
+function listSplits({ iterations }: Tables, record: RecordOf<"splits_listed">): void {
+  const { iterationId, bounds, digest } = record;
+  const cursors = bounds.map(() => ({ repetition: 0, next: 0 }));
+  need(iterations.get(iterationId), record).splits = { bounds, digest, cursors };
 }

@@ -1,18 +1,18 @@
 /** The entities of the state by id, with indices that additions and removals keep up to date. */
 import { LeatError } from "../../../core/error.ts";
-import type {
-  Client,
-  Dataset,
-  Iteration,
-  Job,
-  ReleasedClient,
-  StreamReaders,
-  StreamRun,
-  Task,
-  Worker,
+import {
+  type Client,
+  type Dataset,
+  isServing,
+  type Iteration,
+  type Job,
+  type ReleasedClient,
+  type StreamReaders,
+  type StreamRun,
+  type Task,
+  type Worker,
 } from "./entities.ts";
 import { bytesOfClient, bytesOfIteration, bytesOfJob, HeldBytes } from "../held_bytes.ts";
-import { IterationMembers } from "./iteration_members.ts";
 import { KeyedSets } from "./keyed_sets.ts";
 import type { JobParameters } from "../protocol.ts";
 import type { JournalRecord } from "../journal/records.ts";
@@ -229,4 +229,48 @@ export function need<T>(entity: T | undefined, record: JournalRecord): T {
     `The journal is incomplete: a record "${record.type}" refers to something that no earlier record created`,
     { details: { record: record.type } },
   );
+}
+
+/** The members of one iteration. The tables maintain it; it is derived from their entities. */
+class IterationMembers {
+  readonly tasks: Set<Task> = new Set();
+  readonly taskOfWorker: Map<string, Task> = new Map();
+  /** Number of tasks that have not produced everything. */
+  tasksToComplete = 0;
+  readonly clients: Set<Client> = new Set();
+  /** Undefined if reads are not coordinated. */
+  readonly rounds: RoundIndex | undefined;
+
+  constructor(rounds: RoundIndex | undefined) {
+    this.rounds = rounds;
+  }
+
+  addTask(task: Task): void {
+    this.tasks.add(task);
+    this.taskOfWorker.set(task.worker, task);
+    if (!task.completed) this.tasksToComplete++;
+    if (isServing(task)) this.rounds?.serves(task.taskId);
+  }
+
+  completeTask(task: Task): void {
+    if (!task.completed) this.tasksToComplete--;
+    task.completed = true;
+  }
+
+  removeTask(task: Task): void {
+    this.tasks.delete(task);
+    this.taskOfWorker.delete(task.worker);
+    if (!task.completed) this.tasksToComplete--;
+    if (isServing(task)) this.rounds?.servesNoMore(task.taskId);
+  }
+
+  addClient(client: Client): void {
+    this.clients.add(client);
+    this.rounds?.comes(client);
+  }
+
+  removeClient(client: Client): void {
+    this.clients.delete(client);
+    this.rounds?.leaves(client);
+  }
 }

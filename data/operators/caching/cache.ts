@@ -6,9 +6,13 @@ import { type Attributes, type DatasetNode, registerNode } from "../../node.ts";
 import { ReadingFailure } from "../../iterators/reading_failure.ts";
 import type { Shared } from "../../checkpoint/shared_state.ts";
 import { BufferMeter } from "../../iterators/stats.ts";
-import { fileCacheIterator } from "./file_cache.ts";
 import { keepMemory } from "../../elements/released.ts";
 import { SameElementsNode } from "../unary.ts";
+import { signatureOf } from "../../checkpoint/saving.ts";
+import type { Manifest } from "../../saved/manifest.ts";
+import { storedNode } from "../../saved/stored_node.ts";
+import { type Storing, StoringIterator } from "../../saved/storing_iterator.ts";
+import { Nested } from "../combining/opened.ts";
 
 /** The elements of a complete pass; empty before the first. */
 class Store implements Shared {
@@ -210,4 +214,27 @@ class CacheIterator extends ElementIterator {
     this.#ended = true;
     if (this.#store.elements !== this.#kept) this.#meter.holds(0);
   }
+}
+
+function fileCacheIterator(
+  context: IteratorContext,
+  folder: string,
+  input: DatasetNode,
+): StoringIterator {
+  return new StoringIterator(context, fileCaching(context, folder, input));
+}
+
+function fileCaching(context: IteratorContext, folder: string, input: DatasetNode): Storing {
+  const open = (manifest: Manifest) =>
+    new Nested(storedNode(folder, manifest), () => context.randomStream(), context);
+  return {
+    operator: "cache",
+    folder,
+    options: { spec: input.elementSpec, pipeline: signatureOf(input) },
+    passesWhileLocked: false,
+    calls: [],
+    shardOf: () => 0,
+    open,
+    openAgain: open,
+  };
 }

@@ -5,13 +5,12 @@
  */
 import { AbortRace } from "../../../core/abort_race.ts";
 import { LeatError } from "../../../core/error.ts";
-import type { WorkerStorage } from "../../storage/storage.ts";
+import { GOOGLE_ENDPOINT, type StorageOptions, type WorkerStorage } from "../../storage/storage.ts";
 import { turboLibraryPath } from "../../media/jpeg/turbo_library.ts";
-import { readEnv, S3_VARIABLES } from "../../storage/s3_settings.ts";
+import { readEnv, S3_VARIABLES, type S3Options, s3Settings } from "../../storage/s3_settings.ts";
 import { type ChildEnd, ChildProcess } from "../../process/child_process.ts";
 import { Edge } from "../edge.ts";
-import type { SandboxGrants } from "../grants.ts";
-import { hostsOfHost } from "./host_network.ts";
+import { hostOf, type ReachedByHost, type SandboxGrants } from "../grants.ts";
 import type { HostStart } from "./host_program.ts";
 import { ProcessSupply, type SuppliedProcess } from "../process_supply.ts";
 
@@ -153,4 +152,50 @@ function gone({ code, signal, said }: ChildEnd): LeatError {
     "The process that decodes and reads for a runner has ended " +
       `${how}${said.trim() === "" ? "" : `: ${said.trim()}`}`,
   );
+}
+
+/** Amazon's host names hold a bucket and a region, and a bucket may redirect to another region. */
+const AMAZON_HOSTS = ["*.amazonaws.com:443", "*.amazonaws.com.cn:443"];
+
+/**
+ * The hosts of a runner's roots and granted services, as values of Deno's `--allow-net`. Deno denies
+ * all others to the host process, whatever a fault in it or in a native library requests.
+ */
+export function hostsOfHost(
+  { far, net }: ReachedByHost,
+  storage: StorageOptions = {},
+): string[] {
+  return [...new Set([...net, ...far.flatMap((root) => hostsOf(root, storage))])];
+}
+
+function hostsOf(root: string, { s3, gs }: StorageOptions): string[] {
+  const url = URL.parse(root);
+  switch (url?.protocol) {
+    case "http:":
+    case "https:":
+      return [hostOf(root)];
+    case "s3:":
+      return storeHosts(s3Endpoint(s3), url.host);
+    case "gs:":
+      return storeHosts(new URL(gs?.endpoint ?? GOOGLE_ENDPOINT), url.host);
+    default:
+      return [];
+  }
+}
+
+/** Requests name the bucket in their path or host. */
+function storeHosts(endpoint: URL | undefined, bucket: string): string[] {
+  if (endpoint === undefined) return AMAZON_HOSTS;
+  const host = hostOf(endpoint.href);
+  return endpoint.hostname.startsWith("[") ? [host] : [host, `${bucket}.${host}`];
+}
+
+function s3Endpoint(options: S3Options = {}): URL | undefined {
+  try {
+    return s3Settings(options, readEnv).endpoint;
+  } catch (error) {
+    // The user of these settings reports that they are wrong.
+    if (error instanceof LeatError) return undefined;
+    throw error;
+  }
 }

@@ -9,7 +9,7 @@ import {
   IDLE_MS,
 } from "../../../actors/runtime/asking/answers.ts";
 import { copyBody } from "../../../actors/runtime/body.ts";
-import { Deadlines } from "../../../actors/runtime/asking/deadlines.ts";
+import { Deadlines } from "../../../actors/runtime/asking/asks.ts";
 import { Fifo } from "../../../actors/runtime/fifo.ts";
 import { ReceiveMarks, Recent, SendNumbers } from "../../../actors/runtime/asking/numbering.ts";
 import { formatRef, nameOf, sameActor } from "../../../actors/runtime/ref.ts";

@@ -1,7 +1,7 @@
 /** The model against the paper's worked example, and the search for settings. */
 import { climb } from "../../../data/autotune/hill_climbing.ts";
 import { Knob } from "../../../data/autotune/knob.ts";
-import { ConsumerPace } from "../../../data/autotune/consumer_pace.ts";
+import { ConsumerPace } from "../../../data/autotune/tuner.ts";
 import {
   bufferedBytes,
   emptyProbability,

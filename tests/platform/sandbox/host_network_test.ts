@@ -1,5 +1,5 @@
 /** The hosts that the host of a confined runner may connect to. */
-import { hostsOfHost } from "../../../platform/sandbox/host/host_network.ts";
+import { hostsOfHost } from "../../../platform/sandbox/host/host_processes.ts";
 import { assertEquals } from "../../assert.ts";
 
 Deno.test("hostsOfHost names the hosts of far roots and of granted services, and no others", () => {

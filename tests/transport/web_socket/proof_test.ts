@@ -10,7 +10,7 @@ import {
   type WebSocketServerOptions,
 } from "../../../transport/web_socket.ts";
 import { serveWebSocket } from "../../../transport/web_socket/server.ts";
-import { Challenges } from "../../../transport/web_socket/tokens/challenges.ts";
+import { Challenges } from "../../../transport/web_socket/tokens/authenticator.ts";
 import { idOf, proofOf, type Transcript } from "../../../transport/web_socket/tokens/proof.ts";
 import { DenoWorld } from "../../../platform/deno_world.ts";
 import { rejection } from "../../actors/runtime/nodes.ts";

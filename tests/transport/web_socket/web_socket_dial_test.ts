@@ -8,7 +8,7 @@ import { LeatError } from "../../../core/error.ts";
 import { encodeMessage } from "../../../transport/codec.ts";
 import { webSocketConnector } from "../../../transport/web_socket.ts";
 import { serveWebSocket } from "../../../transport/web_socket/server.ts";
-import { dialSocket } from "../../../transport/web_socket/dialled_socket.ts";
+import { dialSocket } from "../../../transport/web_socket/connector.ts";
 import { WINDOW_BYTES } from "../../../transport/web_socket/outbox.ts";
 import { DenoWorld } from "../../../platform/deno_world.ts";
 import { rejection, SOON } from "../../actors/runtime/nodes.ts";

@@ -1,15 +1,13 @@
 /** Coordinated reads (paper section 3.6), with the sharding policy of another mode. */
-import { absentConsumers } from "./absent_consumers.ts";
 import type { Consumers } from "../consumers.ts";
 import type { Client, Iteration } from "../../state/entities.ts";
 import { whyNotBegun } from "../missing_consumers.ts";
 import type { ConsumerPosition, RoundsDescription } from "../../protocol_figures.ts";
 import type { RecordOf } from "../../journal/records.ts";
-import type { ReaderReport, RoundsNews } from "../../protocol_heartbeats.ts";
+import type { ReaderReport, RoundsNews, RoundsReport } from "../../protocol_heartbeats.ts";
 import { RoundIndex } from "./round_index.ts";
 import { describeRounds } from "./round_places.ts";
 import { heardConsumer, reviewRounds } from "./rounds.ts";
-import { scheduleNews } from "./schedule_news.ts";
 import type { Tables } from "../../state/tables.ts";
 import type { Transaction } from "../../transaction.ts";
 import {
@@ -20,6 +18,9 @@ import {
   type OpenRequest,
   type Subject,
 } from "../mode.ts";
+import { parametersOf } from "../../jobs/iterations.ts";
+import type { DispatcherState } from "../../state/state.ts";
+import type { RoundSchedule, ScheduleNews } from "../../protocol_schedules.ts";
 
 /** The mode of jobs with the given sharding mode whose consumers read in rounds. */
 export function coordinated(Sharding: new () => Mode): new () => Mode {
@@ -95,5 +96,70 @@ export function coordinated(Sharding: new () => Mode): new () => Mode {
       const roundsAhead = Math.max(unreported, rounds.vanished?.roundsAhead ?? 0);
       rounds.vanished = { version: rounds.lastVersion + 1, roundsAhead };
     }
+  };
+}
+
+type Absent = RoundsNews["absent"];
+
+/** Consumers that have left, and those that joined after this client, until their first round. */
+function absentConsumers(
+  state: DispatcherState,
+  { firstVersion: ownVersion }: Client,
+  iteration: Iteration,
+): Absent {
+  const index = state.roundIndexOf(iteration.iterationId);
+  if (ownVersion === null || index === undefined) return [];
+  const { numConsumers = 0 } = parametersOf(state, iteration);
+  const later: Absent[number][] = [];
+  for (const [firstVersion, clients] of index.startedWith) {
+    if (firstVersion <= ownVersion) continue;
+    const first = iteration.rounds.schedules.find(({ version }) => version === firstVersion);
+    // A schedule is kept while rounds before it may still be read.
+    if (first === undefined) continue;
+    for (const { consumerIndex } of clients) {
+      later.push({ consumerIndex: consumerIndex!, beforeRound: first.fromRound });
+    }
+  }
+  if (index.started === numConsumers) return later;
+  const present = new Set(
+    [...index.startedWith.values()].flatMap((clients) =>
+      [...clients].map(({ consumerIndex }) => consumerIndex)
+    ),
+  );
+  const gone = Array.from({ length: numConsumers }, (_, index) => index)
+    .filter((index) => !present.has(index));
+  return [...later, ...gone.map((consumerIndex) => ({ consumerIndex, beforeRound: null }))];
+}
+
+type KnownSchedules = Pick<RoundsReport, "scheduleInForce" | "knownSchedule">;
+
+/** The schedules in force and the proposal for a client. */
+function scheduleNews(
+  state: DispatcherState,
+  { firstVersion }: Client,
+  { iterationId, rounds: { schedules, proposal } }: Iteration,
+  { scheduleInForce = -1, knownSchedule = -1 }: KnownSchedules = {},
+): Pick<RoundsNews, "schedules" | "proposed"> {
+  const index = state.roundIndexOf(iterationId);
+  const areOldKnown = index !== undefined && index.replacedAt <= scheduleInForce;
+  /** The schedule without the tasks that the consumer knows, or with their changes. */
+  const asProposed = (schedule: RoundSchedule): ScheduleNews => {
+    const { taskIds: _, ...news } = schedule;
+    const { version } = schedule;
+    if (version === knownSchedule) return news;
+    const change = index?.changesSince(knownSchedule, version);
+    if (change === undefined) return schedule;
+    return { ...news, added: [...change.added], removed: [...change.removed] };
+  };
+  const inForce = (schedule: RoundSchedule): ScheduleNews => {
+    const { taskIds: _, ...news } = schedule;
+    if (schedule.version <= scheduleInForce && areOldKnown) return news;
+    return schedule === schedules.at(-1) ? asProposed(schedule) : schedule;
+  };
+  return {
+    schedules: firstVersion === null
+      ? []
+      : schedules.filter(({ version }) => version >= firstVersion).map(inForce),
+    ...(proposal === null ? {} : { proposed: asProposed(proposal.schedule) }),
   };
 }

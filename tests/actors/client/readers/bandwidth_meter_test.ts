@@ -1,5 +1,5 @@
 /** The throughput of answers. */
-import { BandwidthMeter } from "../../../../actors/client/readers/bandwidth_meter.ts";
+import { BandwidthMeter } from "../../../../actors/client/readers/task_fetcher.ts";
 import { assertAlmostEquals, assertEquals } from "../../../assert.ts";
 
 Deno.test("BandwidthMeter subtracts the round trip of an empty message", () => {

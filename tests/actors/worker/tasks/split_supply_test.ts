@@ -1,6 +1,6 @@
 /** How many splits a task requests at once, by a clock that the test moves. */
 import { SPLITS_AT_ONCE_MAX } from "../../../../actors/dispatcher/protocol.ts";
-import { SplitSupply } from "../../../../actors/worker/tasks/split_supply.ts";
+import { SplitSupply } from "../../../../actors/worker/tasks/task_splits.ts";
 import { assertEquals } from "../../../assert.ts";
 
 /** A supply whose requests take `requestMs`, and the counts that it requested. */
