@@ -5,6 +5,7 @@
 import { bytesText, percentText } from "./amounts.ts";
 import { type DatasetNode, inPreOrder } from "./node.ts";
 import type { IteratorStats, OperatorStats } from "./iterators/stats.ts";
+import { waitsOutside } from "./autotune/measured_model.ts";
 
 export interface PipelineRun {
   readonly root: DatasetNode;
@@ -204,19 +205,13 @@ function costsOf(operator: Operator, awaitedMs: number): Cost[] {
   return [cost, ...inputs.flatMap((input) => costsOf(input, waitOn(input, operator)))];
 }
 
-/** Whether an operator waits for something other than its inputs. */
-function isSource({ node }: Operator): boolean {
-  return node.inputs.length === 0 || "numParallelReads" in node.attributes ||
-    node.division === "served";
-}
-
 /**
  * The time waited for it, minus its own waits for inputs, and minus the work of both, which may
  * have run in the meantime.
  */
 function latencyOf(operator: Operator, awaitedMs: number): number {
   const { stats, inputs } = operator;
-  if (isSource(operator) && stats.waitMs > 0) return stats.waitMs;
+  if (waitsOutside(operator.node) && stats.waitMs > 0) return stats.waitMs;
   const ofInputsMs = inputs.reduce((sum, input) => sum + waitOn(input, operator), 0);
   return Math.max(0, awaitedMs - ofInputsMs - workOf(operator));
 }
@@ -228,7 +223,7 @@ function workOf({ stats, inputs }: Operator): number {
 /** How long an operator waited for one of its inputs, as far as figures tell. */
 function waitOn(input: Operator, operator: Operator): number {
   const { node, stats, inputs } = operator;
-  if (isSource(operator)) return 0;
+  if (waitsOutside(operator.node)) return 0;
   if (node.adviceFacts.opensDatasets) return input.stats.waitMs;
   if (inputs.length === 1) return stats.waitMs;
   const known = inputs.reduce((sum, { stats }) => sum + stats.waitMs + stats.selfMs, 0);

@@ -20,6 +20,11 @@ export function percentText(part: number): string {
   return `${Math.round(100 * part)} %`;
 }
 
+/** `1 worker`, `2 workers`. */
+export function countText(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
+}
+
 /** At most three significant digits. */
 function roundText(amount: number): string {
   return String(amount >= 100 ? Math.round(amount) : Number(amount.toPrecision(3)));

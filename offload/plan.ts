@@ -7,6 +7,7 @@ import {
   type OffloadMetrics,
   SPEED_UP_THRESHOLD,
 } from "./decide.ts";
+import { countText } from "../data/amounts.ts";
 
 /** The most steps of a measurement: the paper's 50 to 100. It ends earlier once it is exact. */
 export const PROFILE_STEPS = 50;
@@ -161,9 +162,11 @@ export class OffloadPlan implements OffloadChoice, OffloadPlanParts {
     const { workers, candidate } = this.decision;
     const measured = this.metrics.candidates.find(({ name }) => name === candidate)?.workers;
     if (workers === undefined || measured === undefined) return [];
-    const count = (n: number) => `${n} worker${n === 1 ? "" : "s"}`;
-    const had = `${count(measured)} ${measured === 1 ? "was" : "were"} measured`;
-    return ["", `Training would not wait with ${count(workers)} (Lower / Rthp of one); ${had}.`];
+    const had = `${countText(measured, "worker")} ${measured === 1 ? "was" : "were"} measured`;
+    return [
+      "",
+      `Training would not wait with ${countText(workers, "worker")} (Lower / Rthp of one); ${had}.`,
+    ];
   }
 
   /** What planning itself costs. */

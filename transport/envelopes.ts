@@ -1,6 +1,7 @@
 /** Checks envelopes from untrusted peers before any actor sees them. */
 import { type Envelope, OPEN_MAX } from "../actors/runtime/envelope.ts";
 import { LeatError } from "../core/error.ts";
+import { isCount } from "../core/count.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -38,10 +39,6 @@ function isMap(value: unknown): value is Fields {
 function isRef(value: unknown): value is Fields {
   return isMap(value) && typeof value.node === "string" && typeof value.path === "string" &&
     (value.incarnation === undefined || typeof value.incarnation === "string");
-}
-
-function isCount(value: unknown): value is number {
-  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
 }
 
 function malformed(what: string): LeatError {

@@ -12,6 +12,7 @@ import type { StreamPosition } from "../worker/protocol.ts";
 import type { ClientOptions } from "./client.ts";
 import { type Fed, Feed } from "./feed.ts";
 import type { Numbering } from "./readers/numbering.ts";
+import { isCount } from "../../core/count.ts";
 
 /** Where the stream resumes: everything that is saved. */
 interface Position {
@@ -39,10 +40,6 @@ function checkPosition({ sequence, given, carried, digest, ended, number = 0 }: 
     "invalid_argument",
     "restore: this state holds no position in a stream; restore what save() of this pipeline resolved to.",
   );
-}
-
-function isCount(value: unknown): boolean {
-  return Number.isSafeInteger(value) && value as number >= 0;
 }
 
 interface OrderedIteratorOptions {

@@ -1,5 +1,6 @@
 /** Reports workers that cannot be reached, once for all iterators of a process. */
 import type { Timer, World } from "../runtime/world.ts";
+import { countText } from "../../data/amounts.ts";
 
 /** For this time after a report, iterators with the same failure are only counted, in ms. */
 const SPAN_MS = 60_000;
@@ -54,6 +55,6 @@ function sayOthers(world: World, said: Unreached, key: string): void {
   if (others === 0) return;
   world.log(
     "warn",
-    `${others} more iterator${others === 1 ? "" : "s"} of this process could not read from ${key}`,
+    `${countText(others, "more iterator")} of this process could not read from ${key}`,
   );
 }

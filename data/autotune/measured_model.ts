@@ -55,7 +55,7 @@ function isIdle({ figures, inputs }: Measured): boolean {
 }
 
 /** Whether it waits for something other than its inputs: files, or a service. */
-function waitsOutside(node: DatasetNode): boolean {
+export function waitsOutside(node: DatasetNode): boolean {
   return node.inputs.length === 0 || "numParallelReads" in node.attributes ||
     node.division === "served";
 }

@@ -7,6 +7,7 @@ import { invalidArgument, show } from "../check.ts";
 import { columnFor } from "./columns.ts";
 import { type Column, component, shapeOf, tensorOf } from "./leaf_columns.ts";
 import { type ElementSpec, isTuple, specText, TensorSpec } from "./spec.ts";
+import { stepTo } from "./spec_check.ts";
 
 /** The shape to pad to; `null` and -1 mean the longest in the batch. */
 export type PaddedShape = readonly (number | null)[];
@@ -62,7 +63,7 @@ export function checkPadding(
   if (spec instanceof TensorSpec) return checkLeafPadding(operator, spec, padding, path);
   const { shapes, values } = padding;
   for (const [key, below] of Object.entries<ElementSpec>(spec)) {
-    const part = path + stepTo(spec, key);
+    const part = path + stepTo(key, spec);
     const partly = {
       shapes: under(operator, shapes, key, part),
       values: valueUnder(values, key),
@@ -75,7 +76,7 @@ export function checkPadding(
     if (key === undefined) continue;
     throw new LeatError(
       "invalid_argument",
-      `${operator}: ${argument} names ${component(path + stepTo(given, key))}, which elements do ` +
+      `${operator}: ${argument} names ${component(path + stepTo(key, given))}, which elements do ` +
         `not have: they are ${specText(spec)}`,
     );
   }
@@ -196,10 +197,6 @@ function leafColumn(
 
 function isShape(shapes: PaddedShapes): shapes is PaddedShape {
   return Array.isArray(shapes) && shapes.every((at) => at === null || typeof at === "number");
-}
-
-function stepTo(parent: object, key: string): string {
-  return Array.isArray(parent) ? `[${key}]` : `.${key}`;
 }
 
 /** `path`: that of the part. */

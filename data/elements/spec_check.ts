@@ -132,7 +132,8 @@ export class SpecCheck {
   }
 }
 
-function stepTo(key: string, parent: unknown): string {
+/** The step from a container to one of its parts, as in a path. */
+export function stepTo(key: string, parent: unknown): string {
   return Array.isArray(parent) ? `[${key}]` : `.${key}`;
 }
 

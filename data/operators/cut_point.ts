@@ -1,13 +1,10 @@
 /** `cutPoint`: marks a place where `offload` may divide the pipeline. */
 import { invalidArgument } from "../check.ts";
-import type { IteratorContext } from "../context.ts";
-import type { ElementIterator, Token } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
-import { SameElementsNode } from "./unary.ts";
+import { PassedNode } from "./unary.ts";
 
 /** Leaves elements unchanged. */
-export class CutPointNode extends SameElementsNode {
-  override readonly division = "element";
+export class CutPointNode extends PassedNode {
   override readonly isSetting = true;
   readonly name: string;
 
@@ -21,14 +18,6 @@ export class CutPointNode extends SameElementsNode {
 
   override get attributes(): Attributes {
     return { name: this.name };
-  }
-
-  override tokenAt(index: number): Token | undefined {
-    return this.input.tokenAt(index);
-  }
-
-  override makeIterator(context: IteratorContext): ElementIterator {
-    return context.passInput();
   }
 }
 

@@ -1,8 +1,6 @@
 /** `withOptions`: settings of a whole pipeline. */
 import { type AutotuneOptions, checkAutotune } from "../autotune/options.ts";
 import { checkOptionalBoolean, checkSeed, optionsOf } from "../check.ts";
-import type { IteratorContext } from "../context.ts";
-import type { ElementIterator, Token } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
 import {
   checkOptimizations,
@@ -10,7 +8,7 @@ import {
   type Rules,
   rulesOf,
 } from "../optimizer/options.ts";
-import { SameElementsNode } from "./unary.ts";
+import { PassedNode } from "./unary.ts";
 import { definedFields } from "../../core/tree.ts";
 
 /** Settings of a pipeline. */
@@ -43,7 +41,7 @@ export interface DatasetOptions {
 }
 
 /** Attaches options to a pipeline; leaves elements unchanged. */
-export class OptionsNode extends SameElementsNode {
+export class OptionsNode extends PassedNode {
   static readonly options = optionsOf<DatasetOptions>("withOptions", {
     seed: true,
     deterministic: true,
@@ -51,7 +49,6 @@ export class OptionsNode extends SameElementsNode {
     threads: true,
     optimizations: true,
   });
-  override readonly division = "element";
   override readonly isSetting = true;
   readonly seed: bigint | undefined;
   readonly deterministic: boolean | undefined;
@@ -82,14 +79,6 @@ export class OptionsNode extends SameElementsNode {
 
   override get checkpointAttributes(): Attributes {
     return { seed: this.seed, deterministic: this.deterministic };
-  }
-
-  override tokenAt(index: number): Token | undefined {
-    return this.input.tokenAt(index);
-  }
-
-  override makeIterator(context: IteratorContext): ElementIterator {
-    return context.passInput();
   }
 }
 

@@ -1,30 +1,17 @@
 /** `repeat`: repeats the input. */
-import { checkInteger } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import { AGAIN, stepOn, type Stepping } from "../iterators/stepping.ts";
 import { ElementIterator, END, NO_BLOCK, type Pulled, type Token } from "../iterator.ts";
-import { type Attributes, type DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
+import { type DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../node.ts";
 import { ReadingFailure } from "../iterators/reading_failure.ts";
 import { mayOverlap } from "../optimizer/rules/shuffle_and_repeat_fusion.ts";
 import { ShuffleIterator } from "./shuffling/shuffle.ts";
-import { ElementsOfInputNode } from "./unary.ts";
+import { CountingNode } from "./take_skip.ts";
 
-export class RepeatNode extends ElementsOfInputNode {
-  override readonly division = "whole";
-  /** How often; -1: endlessly. */
-  readonly count: number;
-
+export class RepeatNode extends CountingNode {
+  /** @param count How often; -1: endlessly. */
   constructor(input: DatasetNode, count: unknown = -1) {
-    super("repeat", input);
-    this.count = checkInteger("repeat", "count", count, -1);
-  }
-
-  override get attributes(): Attributes {
-    return { count: this.count };
-  }
-
-  override fieldsOfInput(wanted: readonly string[] | undefined): readonly string[] | undefined {
-    return wanted;
+    super("repeat", input, count);
   }
 
   /** Endless for any input not known to be empty. */

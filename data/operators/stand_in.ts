@@ -3,14 +3,11 @@
  * What is below keeps its random numbers and its splits.
  */
 import { checkInteger } from "../check.ts";
-import type { IteratorContext } from "../context.ts";
-import type { ElementIterator, Token } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
-import { SameElementsNode } from "./unary.ts";
+import { PassedNode } from "./unary.ts";
 
 /** Leaves elements unchanged. */
-export class StandInNode extends SameElementsNode {
-  override readonly division = "element";
+export class StandInNode extends PassedNode {
   /** By how much the operator multiplies the elements of a split. */
   readonly multiple: number;
 
@@ -25,14 +22,6 @@ export class StandInNode extends SameElementsNode {
 
   override splitMultiple(multiple: number): number {
     return multiple * this.multiple;
-  }
-
-  override tokenAt(index: number): Token | undefined {
-    return this.input.tokenAt(index);
-  }
-
-  override makeIterator(context: IteratorContext): ElementIterator {
-    return context.passInput();
   }
 }
 

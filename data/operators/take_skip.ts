@@ -8,8 +8,8 @@ import type { NoOp } from "../optimizer/no_op.ts";
 import { PassingIterator } from "./elementwise.ts";
 import { ElementsOfInputNode } from "./unary.ts";
 
-/** The node of an operator whose only option is a number of elements. */
-abstract class CountingNode extends ElementsOfInputNode {
+/** The node of an operator whose only option is a number: of elements, or of repetitions. */
+export abstract class CountingNode extends ElementsOfInputNode {
   override readonly division = "whole";
   /** How many; -1 for all. */
   readonly count: number;

@@ -1,6 +1,6 @@
 /** Bases of operators with one input. */
 import type { IteratorContext } from "../context.ts";
-import { ElementIterator, type END, type Pulled } from "../iterator.ts";
+import { ElementIterator, type END, type Pulled, type Token } from "../iterator.ts";
 import { stepOn, type Stepping } from "../iterators/stepping.ts";
 import { DatasetNode, UNKNOWN_CARDINALITY } from "../node.ts";
 import type { ElementSpec } from "../elements/spec.ts";
@@ -46,6 +46,19 @@ export abstract class SameElementsNode extends OneToOneNode {
 
   override fieldsOfInput(wanted: readonly string[] | undefined): readonly string[] | undefined {
     return wanted;
+  }
+}
+
+/** The node of a setting or a mark: its iterator is that of its input. */
+export abstract class PassedNode extends SameElementsNode {
+  override readonly division = "element";
+
+  override tokenAt(index: number): Token | undefined {
+    return this.input.tokenAt(index);
+  }
+
+  override makeIterator(context: IteratorContext): ElementIterator {
+    return context.passInput();
   }
 }
 

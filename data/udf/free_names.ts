@@ -285,7 +285,8 @@ function* children(node: AnyNode): Generator<[key: string, child: AnyNode]> {
   }
 }
 
-function isNode(value: unknown): value is AnyNode {
+/** Whether a value is a node of a syntax tree. */
+export function isNode(value: unknown): value is AnyNode {
   return typeof value === "object" && value !== null && "type" in value &&
     typeof value.type === "string";
 }

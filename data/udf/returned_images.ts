@@ -2,8 +2,9 @@
  * Whether the images that a function decodes are its results' alone, so that they may be decoded to
  * the memory of a batch: a function may keep an image that it has seen, and change it later.
  */
-import type { AnyNode, Property } from "acorn";
+import type { AnyNode } from "acorn";
 import { hasSource, parseFunction } from "./free_names.ts";
+import { isNode } from "./free_names.ts";
 
 const IMAGE = "image";
 
@@ -86,9 +87,4 @@ function isFunction({ type }: AnyNode): boolean {
 
 function childrenOf(node: AnyNode): AnyNode[] {
   return Object.values(node as object).flat().filter(isNode);
-}
-
-function isNode(value: unknown): value is AnyNode {
-  return typeof value === "object" && value !== null &&
-    typeof (value as Partial<Property>).type === "string";
 }

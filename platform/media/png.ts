@@ -3,18 +3,8 @@
 import { Buffer } from "node:buffer";
 import { nodeZlib } from "../../core/builtins.ts";
 import { LeatError } from "../../core/error.ts";
-import type { DecodePlan } from "./decode_plan.ts";
-import {
-  beginsWith,
-  type Channels,
-  type Decoded,
-  type ImageFormat,
-  importLibrary,
-  packRgba,
-  type PixelSize,
-  RGBA_BYTES,
-} from "./image_format.ts";
-import { WasmLibrary } from "./wasm_library.ts";
+import { beginsWith, type Channels, packRgba, type PixelSize, RGBA_BYTES } from "./image_format.ts";
+import { WasmFormat, WasmLibrary } from "./wasm_library.ts";
 
 /**
  * The used part of LodePNG: writes the address of RGBA bytes and the size; returns 0 or an error.
@@ -29,6 +19,7 @@ interface Lodepng {
   ): number;
 }
 
+/** Length and type before a chunk's data, and the checksum after it. */
 const CHUNK_FRAME_BYTES = 12;
 const HEADER_BYTES = 13;
 /** Samples per pixel, by colour type. */
@@ -44,9 +35,9 @@ const CHUNKS_USED: ReadonlySet<string> = new Set(["IHDR", "PLTE", "tRNS", "IEND"
  * Decodes every colour type, palettes, interlaced. 16-bit channels are reduced to their upper 8
  * bits; gamma is not applied. All checksums are verified.
  */
-export class PngFormat implements ImageFormat {
+export class PngFormat extends WasmFormat<Lodepng> {
   readonly name = "PNG";
-  #library: WasmLibrary<Lodepng> | undefined;
+  protected readonly packageName = "@cwasm/lodepng";
 
   matches(bytes: Uint8Array): boolean {
     return beginsWith(bytes, PNG_SIGNATURE);
@@ -63,20 +54,12 @@ export class PngFormat implements ImageFormat {
     return 4 * inflatedBytes + width * height * RGBA_BYTES + bytes.length;
   }
 
-  load(): Promise<void> | undefined {
-    return this.#library === undefined ? this.#load() : undefined;
-  }
-
-  decode(bytes: Uint8Array, { channels }: DecodePlan): Decoded {
-    const { width, height } = this.readSize(bytes);
-    return {
-      region: { x: 0, y: 0, width, height },
-      read: (into) => this.#decode(bytes, into, channels),
-      [Symbol.dispose]: () => {},
-    };
-  }
-
-  #decode(bytes: Uint8Array, into: Uint8Array, channels: Channels): void {
+  protected decodeInto(
+    library: WasmLibrary<Lodepng>,
+    bytes: Uint8Array,
+    into: Uint8Array,
+    channels: Channels,
+  ): void {
     const chunks = pngChunks(bytes);
     if (!chunks.some(({ type }) => type === "IEND")) throw damaged(bytes, "it is truncated");
     const unsound = chunks.find((chunk) => !isSound(chunk));
@@ -86,7 +69,7 @@ export class PngFormat implements ImageFormat {
     const { width, height, inflatedBytes } = readHeader(bytes);
     const stored = storedChunk(bytes, chunks, inflatedBytes);
     const parts = [PNG_SIGNATURE, ...usedChunks(chunks, stored)];
-    this.#library!.call((library, memory) => {
+    library.call((library, memory) => {
       const byteLength = parts.reduce((sum, { length }) => sum + length, 0);
       const input = memory.allocate(byteLength);
       const png = memory.view(input, byteLength);
@@ -111,15 +94,9 @@ export class PngFormat implements ImageFormat {
     });
   }
 
-  async #load(): Promise<void> {
-    this.#library = await importLibrary(
-      "@cwasm/lodepng",
-      async () =>
-        // @ts-expect-error: TypeScript does not know `import.source`.
-        new WasmLibrary<Lodepng>(await import.source("@cwasm/lodepng/lodepng.wasm")),
-      "run with --allow-read of Deno's npm cache (deno info shows where)",
-      "it is an npm package of WebAssembly",
-    );
+  protected async importLibrary(): Promise<WasmLibrary<Lodepng>> {
+    // @ts-expect-error: TypeScript does not know `import.source`.
+    return new WasmLibrary<Lodepng>(await import.source("@cwasm/lodepng/lodepng.wasm"));
   }
 }
 
@@ -188,8 +165,6 @@ function damaged(bytes: Uint8Array, why: string, cause?: unknown): LeatError {
 
 const PNG_SIGNATURE = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a];
 
-/** Length and type before the data, and the checksum after it. */
-const FRAME_BYTES = 12;
 const CRC_BYTES = 4;
 
 interface PngChunk {
@@ -203,8 +178,8 @@ interface PngChunk {
 function pngChunks(bytes: Uint8Array): PngChunk[] {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const chunks: PngChunk[] = [];
-  for (let at = PNG_SIGNATURE.length; at + FRAME_BYTES <= bytes.length;) {
-    const end = at + view.getUint32(at) + FRAME_BYTES;
+  for (let at = PNG_SIGNATURE.length; at + CHUNK_FRAME_BYTES <= bytes.length;) {
+    const end = at + view.getUint32(at) + CHUNK_FRAME_BYTES;
     if (end > bytes.length) break;
     const whole = bytes.subarray(at, end);
     const type = String.fromCharCode(...whole.subarray(4, 8));
@@ -221,7 +196,7 @@ function isSound({ whole }: PngChunk): boolean {
 }
 
 function pngChunk(type: string, data: Uint8Array): Uint8Array<ArrayBuffer> {
-  const whole = new Uint8Array(FRAME_BYTES + data.length);
+  const whole = new Uint8Array(CHUNK_FRAME_BYTES + data.length);
   const view = viewOf(whole);
   view.setUint32(0, data.length);
   for (let i = 0; i < type.length; i++) whole[4 + i] = type.charCodeAt(i);

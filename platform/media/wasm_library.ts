@@ -1,6 +1,14 @@
 /** Libraries that decode images, compiled to WebAssembly, and the limit of their memory. */
 
 import { LeatError } from "../../core/error.ts";
+import type { DecodePlan } from "./decode_plan.ts";
+import {
+  type Channels,
+  type Decoded,
+  type ImageFormat,
+  importLibrary,
+  type PixelSize,
+} from "./image_format.ts";
 
 /** WebAssembly memory never shrinks: instances up to this size are kept between calls. */
 const WASM_BYTES_KEPT_MAX = 64 * 1024 * 1024;
@@ -39,6 +47,49 @@ export class WasmLibrary<E> {
     const { Instance } = globalThis.WebAssembly;
     const module = this.#module as ConstructorParameters<typeof Instance>[0];
     return new Instance(module, this.#imports).exports as unknown as Exports & E;
+  }
+}
+
+/** A format whose library decodes whole images to RGBA bytes, on this thread. */
+export abstract class WasmFormat<E> implements ImageFormat {
+  abstract readonly name: string;
+  #library: WasmLibrary<E> | undefined;
+
+  abstract matches(bytes: Uint8Array): boolean;
+  abstract readSize(bytes: Uint8Array): PixelSize;
+  abstract bytesToDecode(bytes: Uint8Array): number;
+
+  load(): Promise<void> | undefined {
+    return this.#library === undefined ? this.#load() : undefined;
+  }
+
+  decode(bytes: Uint8Array, { channels }: DecodePlan): Decoded {
+    const { width, height } = this.readSize(bytes);
+    return {
+      region: { x: 0, y: 0, width, height },
+      read: (into) => this.decodeInto(this.#library!, bytes, into, channels),
+      [Symbol.dispose]: () => {},
+    };
+  }
+
+  protected abstract readonly packageName: string;
+
+  protected abstract importLibrary(): Promise<WasmLibrary<E>>;
+
+  protected abstract decodeInto(
+    library: WasmLibrary<E>,
+    bytes: Uint8Array,
+    into: Uint8Array,
+    channels: Channels,
+  ): void;
+
+  async #load(): Promise<void> {
+    this.#library = await importLibrary(
+      this.packageName,
+      () => this.importLibrary(),
+      "run with --allow-read of Deno's npm cache (deno info shows where)",
+      "it is an npm package of WebAssembly",
+    );
   }
 }
 

@@ -1,18 +1,8 @@
 /** WebP images, by libwebp compiled to WebAssembly. */
 
 import { LeatError } from "../../core/error.ts";
-import type { DecodePlan } from "./decode_plan.ts";
-import {
-  beginsWith,
-  type Channels,
-  type Decoded,
-  type ImageFormat,
-  importLibrary,
-  packRgba,
-  type PixelSize,
-  RGBA_BYTES,
-} from "./image_format.ts";
-import { WasmLibrary } from "./wasm_library.ts";
+import { beginsWith, type Channels, packRgba, type PixelSize, RGBA_BYTES } from "./image_format.ts";
+import { WasmFormat, WasmLibrary } from "./wasm_library.ts";
 
 /** The part of libwebp that is used: returns the address of RGBA bytes, or 0. */
 interface Webp {
@@ -31,9 +21,9 @@ const HEADER_BYTES = CHUNK_OFFSET + 10;
 const ANIMATION_FLAG = 0x02;
 
 /** Decodes lossy and lossless WebPs, with or without alpha, on this thread; no animations. */
-export class WebpFormat implements ImageFormat {
+export class WebpFormat extends WasmFormat<Webp> {
   readonly name = "WebP";
-  #library: WasmLibrary<Webp> | undefined;
+  protected readonly packageName = "@cwasm/webp";
 
   matches(bytes: Uint8Array): boolean {
     return beginsWith(bytes, RIFF) && beginsWith(bytes, WEBP, 8);
@@ -69,20 +59,12 @@ export class WebpFormat implements ImageFormat {
     return width * height * PIXEL_BYTES + bytes.length;
   }
 
-  load(): Promise<void> | undefined {
-    return this.#library === undefined ? this.#load() : undefined;
-  }
-
-  decode(bytes: Uint8Array, { channels }: DecodePlan): Decoded {
-    const { width, height } = this.readSize(bytes);
-    return {
-      region: { x: 0, y: 0, width, height },
-      read: (into) => this.#decode(bytes, into, channels),
-      [Symbol.dispose]: () => {},
-    };
-  }
-
-  #decode(bytes: Uint8Array, into: Uint8Array, channels: Channels): void {
+  protected decodeInto(
+    library: WasmLibrary<Webp>,
+    bytes: Uint8Array,
+    into: Uint8Array,
+    channels: Channels,
+  ): void {
     const { width, height } = this.readSize(bytes);
     const { type, view } = firstChunk(bytes);
     if (type === "VP8X" && (view.getUint8(0) & ANIMATION_FLAG) !== 0) {
@@ -92,7 +74,7 @@ export class WebpFormat implements ImageFormat {
     if (claimed > bytes.length) {
       throw damaged(bytes, `it is truncated: it claims ${claimed} bytes`);
     }
-    this.#library!.call((library, memory) => {
+    library.call((library, memory) => {
       const input = memory.allocate(bytes.length);
       memory.view(input, bytes.length).set(bytes);
       const size = memory.allocate(8);
@@ -117,18 +99,11 @@ export class WebpFormat implements ImageFormat {
     });
   }
 
-  async #load(): Promise<void> {
-    this.#library = await importLibrary(
-      "@cwasm/webp",
-      async () => {
-        // @ts-expect-error: TypeScript does not know `import.source`.
-        const module = await import.source("@cwasm/webp/webp.wasm");
-        const files = { fd_close: noFiles, fd_seek: noFiles, fd_write: noFiles };
-        return new WasmLibrary<Webp>(module, { wasi_snapshot_preview1: files });
-      },
-      "run with --allow-read of Deno's npm cache (deno info shows where)",
-      "it is an npm package of WebAssembly",
-    );
+  protected async importLibrary(): Promise<WasmLibrary<Webp>> {
+    // @ts-expect-error: TypeScript does not know `import.source`.
+    const module = await import.source("@cwasm/webp/webp.wasm");
+    const files = { fd_close: noFiles, fd_seek: noFiles, fd_write: noFiles };
+    return new WasmLibrary<Webp>(module, { wasi_snapshot_preview1: files });
   }
 }
 

@@ -24,7 +24,8 @@ import type { HostProcesses, TaskHost } from "./host/host_processes.ts";
 import type { KernelGuards } from "./guards/kernel_guards.ts";
 import type { ConfinedStart } from "./runner_program.ts";
 import type { SuppliedProcess } from "./process_supply.ts";
-import { isCount, unexpected } from "./untrusted_answers.ts";
+import { isCount } from "../../core/count.ts";
+import { unexpected } from "./untrusted_answers.ts";
 
 export interface ProcessOptions {
   readonly grants: SandboxGrants;

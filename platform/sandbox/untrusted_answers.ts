@@ -9,6 +9,7 @@ import type {
 } from "../../actors/worker/runner/runner.ts";
 import { Payload } from "../../transport/payload.ts";
 import { plainError } from "./edge.ts";
+import { isCount } from "../../core/count.ts";
 
 /** Most splits of a table: as many as there may be files in a listing. */
 const SPLITS_MAX = 4_000_000;
@@ -94,11 +95,6 @@ export function splitTableOf(answer: unknown): SplitTable {
 function splitOf(start: number, stop: number): Split {
   if (!isCount(start) || !isCount(stop) || start > stop) throw unexpected("a split");
   return { start, stop };
-}
-
-/** A count: a whole number from 0. */
-export function isCount(value: unknown): value is number {
-  return Number.isSafeInteger(value) && (value as number) >= 0;
 }
 
 export function unexpected(what: string): LeatError {

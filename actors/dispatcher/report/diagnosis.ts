@@ -6,6 +6,7 @@ import type {
   TaskDescription,
   WorkerActivity,
 } from "../protocol_figures.ts";
+import { countText, percentText } from "../../../data/amounts.ts";
 
 /** Training loops that wait for more than this share of their time wait too much. */
 const WAITING_SHARE = 0.1;
@@ -108,8 +109,8 @@ function trainersWait(
   waitingShare: number,
 ): Bottleneck {
   const busy = measured.filter(({ figures }) => figures!.busyShare > BUSY_SHARE).length;
-  const waited = `${percent(waitingShare)} of their time`;
-  const workers = counted(measured.length, "worker");
+  const waited = `${percentText(waitingShare)} of their time`;
+  const workers = countText(measured.length, "worker");
   const { readers, rounds } = iteration;
   const apart = readers.filter(({ position }) =>
     position?.waitsFor === "consumers" || position?.waitsFor === "schedule"
@@ -143,13 +144,15 @@ function workersWait(measured: readonly TaskDescription[], waitingShare: number)
   if (busyShare > BUSY_SHARE) {
     return {
       kind: "balanced",
-      text: `Trainers hardly wait (${percent(waitingShare)} of their time), and the workers are ` +
+      text:
+        `Trainers hardly wait (${percentText(waitingShare)} of their time), and the workers are ` +
         "busy.",
     };
   }
   return {
     kind: "workers_wait",
-    text: `Workers wait for trainers: they work ${percent(busyShare)} of the time, and elements ` +
+    text:
+      `Workers wait for trainers: they work ${percentText(busyShare)} of the time, and elements ` +
       "are ready when trainers ask. Fewer workers would do.",
   };
 }
@@ -212,12 +215,4 @@ function rateOf(elementMs: number | null | undefined): number[] {
 
 function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, number) => total + number, 0);
-}
-
-function percent(share: number): string {
-  return `${Math.round(100 * share)} %`;
-}
-
-function counted(count: number, noun: string): string {
-  return `${count} ${noun}${count === 1 ? "" : "s"}`;
 }

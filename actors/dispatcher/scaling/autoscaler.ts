@@ -8,6 +8,7 @@ import { JobScaler, type JobSigns } from "./job_scaler.ts";
 import { SlidingMax } from "./sliding_max.ts";
 import type { JobScaling, ScalingDescription } from "../protocol_scaling.ts";
 import { WorkerPools } from "../jobs/worker_pools.ts";
+import { countText } from "../../../data/amounts.ts";
 
 /** Limits and times of scaling. */
 export interface ScalingOptions {
@@ -134,7 +135,7 @@ function textOf({ workers, wanted, now, jobs, maxWorkers }: {
   readonly jobs: readonly JobScaling[];
   readonly maxWorkers: number;
 }): string {
-  const head = `${wanted} worker${wanted === 1 ? "" : "s"} wanted` +
+  const head = `${countText(wanted, "worker")} wanted` +
     (wanted === workers ? "" : `, ${workers} there`);
   if (jobs.length === 0) return `${head}: nobody reads a job that has anything to produce.`;
   const hungriest = jobs.reduce((a, b) => b.wanted > a.wanted ? b : a);

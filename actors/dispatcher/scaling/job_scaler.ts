@@ -4,6 +4,7 @@
  * is undone for a while: something else is the limit (storage, a network).
  */
 import type { JobScaling, WorkerPool } from "../protocol_scaling.ts";
+import { countText, percentText } from "../../../data/amounts.ts";
 
 /** Training loops that wait for more than this share of their time want more workers. */
 const WAITING_SHARE = 0.1;
@@ -101,7 +102,11 @@ export class JobScaler {
   #decide(nowMs: number, signs: JobSigns): Decision {
     const { serving, shares, sought, rates } = signs;
     if (shares !== null) {
-      return { kind: "fixed", wanted: shares, text: `is divided among ${counted(shares)}` };
+      return {
+        kind: "fixed",
+        wanted: shares,
+        text: `is divided among ${countText(shares, "worker")}`,
+      };
     }
     const held = Math.max(1, this.#wanted ?? serving);
     if (serving === 0) {
@@ -132,7 +137,7 @@ export class JobScaler {
     return {
       kind: "more",
       wanted: usable,
-      text: `could use ${counted(usable)}, as its trainer has measured`,
+      text: `could use ${countText(usable, "worker")}, as its trainer has measured`,
     };
   }
 
@@ -144,8 +149,8 @@ export class JobScaler {
     return {
       kind: "enough",
       wanted: Math.max(1, enough, this.#floor?.workers ?? 0),
-      text: `waits ${percent(rates.waitingShare)} of its time, and its workers are busy ` +
-        `${percent(rates.busyShare)} of theirs`,
+      text: `waits ${percentText(rates.waitingShare)} of its time, and its workers are busy ` +
+        `${percentText(rates.busyShare)} of theirs`,
     };
   }
 
@@ -155,21 +160,24 @@ export class JobScaler {
     return {
       kind: "limited",
       wanted: Math.max(1, needed),
-      text: `waits ${percent(rates.waitingShare)} of its time, but its workers are busy only ` +
-        `${percent(rates.busyShare)} of theirs: the way to the trainers is slow, and more ` +
+      text: `waits ${percentText(rates.waitingShare)} of its time, but its workers are busy only ` +
+        `${percentText(rates.busyShare)} of theirs: the way to the trainers is slow, and more ` +
         "workers do not mend that",
     };
   }
 
   /** Trainers wait for workers that are busy. */
   #hungry(nowMs: number, rates: JobRates): Decision {
-    const waits = `waits ${percent(rates.waitingShare)} of its time`;
+    const waits = `waits ${percentText(rates.waitingShare)} of its time`;
     const ceiling = this.#ceiling;
     if (ceiling !== undefined && this.#serving >= ceiling.workers) {
       return {
         kind: "limited",
         wanted: ceiling.workers,
-        text: `${waits}, but more than ${counted(ceiling.workers)} did not help: something else ` +
+        text:
+          `${waits}, but more than ${
+            countText(ceiling.workers, "worker")
+          } did not help: something else ` +
           "limits it, as the storage that it reads or a network",
       };
     }
@@ -180,7 +188,7 @@ export class JobScaler {
     return {
       kind: "more",
       wanted,
-      text: `${waits}, and its workers are busy ${percent(rates.busyShare)} of theirs`,
+      text: `${waits}, and its workers are busy ${percentText(rates.busyShare)} of theirs`,
     };
   }
 
@@ -233,12 +241,4 @@ export class JobScaler {
       if (fell || nowMs >= floor.untilMs) this.#floor = undefined;
     }
   }
-}
-
-function percent(share: number): string {
-  return `${Math.round(100 * share)} %`;
-}
-
-function counted(workers: number): string {
-  return `${workers} worker${workers === 1 ? "" : "s"}`;
 }

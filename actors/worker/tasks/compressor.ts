@@ -8,6 +8,7 @@ import type { ElementCompression } from "../../../data/service/reading_choices.t
 import type { FrameCodec } from "../../../transport/compression.ts";
 import type { BandwidthFigures, CompressionFigures } from "../protocol.ts";
 import type { CompressionTrial, CompressionWish } from "../runner/runner.ts";
+import { percentText } from "../../../data/amounts.ts";
 
 /** What `"auto"` compresses with: several times faster than gzip in both directions, and smaller. */
 const AUTO_CODEC: FrameCodec = "zstd";
@@ -153,7 +154,7 @@ export class Compressor {
       unpackingMs,
     );
     const gain = plainMs / compressedMs;
-    const facts = `${percent(this.#ratio)} of the bytes are left, at ${
+    const facts = `${percentText(this.#ratio)} of the bytes are left, at ${
       perSecond(way.bytesPerSecond)
     } over the network: ${gain.toFixed(2)} times as fast`;
     const pays = gain >= (isActive ? GAIN_TO_GO_ON : GAIN_TO_BEGIN);
@@ -166,10 +167,6 @@ interface Verdict {
   /** Whether more trials could change the decision. */
   readonly needsTrial: boolean;
   readonly reason: string;
-}
-
-function percent(ratio: number): string {
-  return `${Math.round(100 * ratio)} %`;
 }
 
 function perSecond(bytes: number): string {

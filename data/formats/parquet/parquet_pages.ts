@@ -8,6 +8,7 @@ import { LeatError } from "../../../core/error.ts";
 import { deserializeTCompactProtocol } from "hyparquet/src/thrift.js";
 import { crc32 } from "node:zlib";
 import { thriftEnd } from "./thrift_check.ts";
+import { isCount } from "../../../core/count.ts";
 
 /** A Thrift structure by field numbers. A damaged one may hold anything. */
 type Fields = Readonly<Record<`field_${number}`, unknown>>;
@@ -63,7 +64,7 @@ export function checkPages(
     const header: Fields = deserializeTCompactProtocol(reader);
     const { field_2: decompressedBytes, field_3: bytes, field_4: checksum } = header;
     const { offset } = reader;
-    if (!isCount(bytes, chunk.byteLength - offset) || !isCount(decompressedBytes)) {
+    if (!isCountUpTo(bytes, chunk.byteLength - offset) || !isCount(decompressedBytes)) {
       throw new Error(`the sizes of page ${page} are damaged`);
     }
     const mostBytes = 64 + bytes * (EXPANSION_MAX[column.codec] ?? Infinity);
@@ -100,18 +101,18 @@ function valuesOf(header: Fields, bytes: number, decompressedBytes: number): num
   }
   const dictionary = header.field_7 as Fields | undefined;
   if (dictionary !== undefined) {
-    return isCount(dictionary.field_1, decompressedBytes) ? 0 : undefined;
+    return isCountUpTo(dictionary.field_1, decompressedBytes) ? 0 : undefined;
   }
   const data2 = header.field_8 as Fields | undefined;
   if (data2 === undefined) return 0;
   const { field_1: count, field_2: nulls, field_3: rows, field_4: encoding } = data2;
   const { field_5: definitionBytes, field_6: repetitionBytes } = data2;
-  const isWhole = isCount(count) && isCount(nulls, count) && isCount(rows, count) &&
-    isCount(encoding) && isCount(definitionBytes, bytes) &&
-    isCount(repetitionBytes, bytes - definitionBytes);
+  const isWhole = isCount(count) && isCountUpTo(nulls, count) && isCountUpTo(rows, count) &&
+    isCount(encoding) && isCountUpTo(definitionBytes, bytes) &&
+    isCountUpTo(repetitionBytes, bytes - definitionBytes);
   return isWhole ? count : undefined;
 }
 
-function isCount(value: unknown, max = Infinity): value is number {
-  return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= max;
+function isCountUpTo(value: unknown, max: number): value is number {
+  return isCount(value) && value <= max;
 }

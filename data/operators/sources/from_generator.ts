@@ -8,6 +8,7 @@ import type { IteratorContext } from "../../context.ts";
 import { Stopwatch } from "../../iterators/stopwatch.ts";
 import { ElementIterator, END, type Pulled } from "../../iterator.ts";
 import { type Attributes, DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../../node.ts";
+import { isThenable } from "../../udf/call.ts";
 
 export class FromGeneratorNode extends DatasetNode {
   static readonly options = optionsOf<FunctionOptions<Captures>>("fromGenerator", {
@@ -142,12 +143,6 @@ class GeneratorIterator extends ElementIterator {
       // A synchronous generator's `finally` threw: see above.
     }
   }
-}
-
-/** Also detects promises of other realms and libraries, as `for await` does. */
-function isThenable(value: unknown): value is PromiseLike<unknown> {
-  return typeof value === "object" && value !== null && "then" in value &&
-    typeof value.then === "function";
 }
 
 function iteratorOf(made: unknown): Running {

@@ -17,7 +17,8 @@ import type { ForeignLimits } from "./foreign_processes.ts";
 import { sandboxGrants } from "../grants.ts";
 import { HostProcesses } from "../host/host_processes.ts";
 import { ElementServer } from "./element_server.ts";
-import { isCount, unexpected } from "../untrusted_answers.ts";
+import { isCount } from "../../../core/count.ts";
+import { unexpected } from "../untrusted_answers.ts";
 
 /** The remedies for limits, for the author of the training program. */
 const REMEDIES = {

@@ -6,6 +6,7 @@ import type { Host, ImageDecodeOptions, OpenFile } from "../../../data/host.ts";
 import type { DecodedTensor, OpenedFile } from "./confined_host.ts";
 import type { FarRoots } from "./far_roots.ts";
 import type { HostReadings } from "./host_readings.ts";
+import { isCount } from "../../../core/count.ts";
 
 const OPEN_FILES_MAX = 1_024;
 /** Most bytes of one read; a reader that wants more sends another request. */
@@ -107,10 +108,6 @@ export class HostService {
     if (this.#roots.has(path)) return;
     throw new LeatError("permission_denied", `Requires read access to "${path}"`);
   }
-}
-
-function isCount(value: unknown): value is number {
-  return Number.isSafeInteger(value) && (value as number) >= 0;
 }
 
 function malformed(what: string): LeatError {
