@@ -14,6 +14,7 @@ import {
   solarize,
 } from "../../../data/media/tones.ts";
 import { Images } from "../../../platform/media/images.ts";
+import { imageTest } from "../../lib/image_test.ts";
 
 interface Fact {
   readonly operation: string;
@@ -69,7 +70,7 @@ function concatenated(images: readonly Tensor<"uint8">[], axis: 0 | 1): Tensor<"
 const IMAGE_FACTS = facts.filter(({ operation }) => !operation.startsWith("tensors."));
 
 for (const operation of new Set(IMAGE_FACTS.map(({ operation }) => operation))) {
-  Deno.test(`image.${operation} gives what TensorFlow or Pillow gives`, () => {
+  imageTest(`image.${operation} gives what TensorFlow or Pillow gives`, () => {
     const apply = (INNER[operation] ?? image[operation as keyof typeof image]) as Operation;
     for (const fact of IMAGE_FACTS.filter((fact) => fact.operation === operation)) {
       const about = `${operation} ${JSON.stringify(fact.args)}`;
@@ -109,7 +110,7 @@ const MADE: Readonly<Record<string, (args: unknown[]) => Tensor>> = {
 };
 
 for (const operation of Object.keys(MADE)) {
-  Deno.test(`tensors.${operation} gives what TensorFlow gives`, () => {
+  imageTest(`tensors.${operation} gives what TensorFlow gives`, () => {
     const own = facts.filter((fact) => fact.operation === `tensors.${operation}`);
     assert(own.length > 0);
     for (const fact of own) {

@@ -19,6 +19,7 @@ import { assertCheckpointLaw } from "../lib/checkpoint_law.ts";
 import { GREY, RGB, writePng } from "../../platform/media/png_writer.ts";
 import { type Files, withFiles } from "../../lib/temp_folder.ts";
 import { collect, splitsOf } from "./running.ts";
+import { imageTest } from "../../lib/image_test.ts";
 
 /** An image of which every pixel is `level`. */
 const png = (level: number, width = 3, height = 2) =>
@@ -53,7 +54,7 @@ const outline = (found: unknown[]) =>
     return [label, image instanceof Tensor ? image.data[0] : image[0]];
   });
 
-Deno.test("imageFolder labels images by the folder of their class, at any depth", async () => {
+imageTest("imageFolder labels images by the folder of their class, at any depth", async () => {
   await withTree(IMAGES, async (root) => {
     const inOrder = { shuffle: false };
     const found = await collect(new ImageFolderNode(root, inOrder));
@@ -70,7 +71,7 @@ Deno.test("imageFolder labels images by the folder of their class, at any depth"
   });
 });
 
-Deno.test("imageFolder shuffles by default, differently in every epoch", async () => {
+imageTest("imageFolder shuffles by default, differently in every epoch", async () => {
   const files = Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`a/${i}.png`, png(i)]));
   await withTree(files, async (root) => {
     const node = new ImageFolderNode(root, { seed: 3 });
@@ -81,7 +82,7 @@ Deno.test("imageFolder shuffles by default, differently in every epoch", async (
   });
 });
 
-Deno.test("imageFolder decodes by its options, or not at all", async () => {
+imageTest("imageFolder decodes by its options, or not at all", async () => {
   const files = { "a/1.jpg": jpeg, "a/2.png": png(7), "a/3.webp": webp };
   await withTree(files, async (root) => {
     const decode = { resize: { width: 4, height: 5 }, channels: 1 } as const;
@@ -102,7 +103,7 @@ Deno.test("imageFolder decodes by its options, or not at all", async () => {
   });
 });
 
-Deno.test("an image that cannot be decoded is lost, and named", async () => {
+imageTest("an image that cannot be decoded is lost, and named", async () => {
   const files = {
     "a/1.png": png(1).slice(0, 40),
     "a/2.png": "<html>",
@@ -120,7 +121,7 @@ Deno.test("an image that cannot be decoded is lost, and named", async () => {
   });
 });
 
-Deno.test("imageFolder lists its classes again after a failure", async () => {
+imageTest("imageFolder lists its classes again after a failure", async () => {
   await withTree({ "a/1.png": png(1), "b/2.png": png(2), "b/3.png": png(3) }, async (root) => {
     const { files } = new DenoHost();
     let lists = 0;
@@ -137,24 +138,27 @@ Deno.test("imageFolder lists its classes again after a failure", async () => {
   });
 });
 
-Deno.test("imageFolder keeps its labels in splits, parallel reads, checkpoints and serialisation", async () => {
-  await withTree(IMAGES, async (root) => {
-    const options = { shuffle: false, decode: { flip: true } };
-    const node = new ImageFolderNode(root, options);
-    const [files] = await listSplitTable(node, new DenoHost());
-    const [first, , third] = files!;
-    const splits = splitsOf([third!.start, third!.stop], [first!.start, first!.stop]);
-    assertEquals(outline(await collect(node, { splits })), [[2, 99], [0, 10]]);
-    const copy = deserializeGraph(serializeGraph(node), { isOwn: true });
-    assertEquals(copy.attributes, node.attributes);
-    assertEquals(await collect(copy), await collect(node));
-    const inTurn = new ImageFolderNode(root, { ...options, numParallelReads: 2 });
-    assertEquals(outline(await collect(inTurn)), [[0, 10], [0, 10], [2, 99], [1, 0]]);
-    await assertCheckpointLaw(() => Dataset.imageFolder(root, { seed: 5 }));
-  });
-});
+imageTest(
+  "imageFolder keeps its labels in splits, parallel reads, checkpoints and serialisation",
+  async () => {
+    await withTree(IMAGES, async (root) => {
+      const options = { shuffle: false, decode: { flip: true } };
+      const node = new ImageFolderNode(root, options);
+      const [files] = await listSplitTable(node, new DenoHost());
+      const [first, , third] = files!;
+      const splits = splitsOf([third!.start, third!.stop], [first!.start, first!.stop]);
+      assertEquals(outline(await collect(node, { splits })), [[2, 99], [0, 10]]);
+      const copy = deserializeGraph(serializeGraph(node), { isOwn: true });
+      assertEquals(copy.attributes, node.attributes);
+      assertEquals(await collect(copy), await collect(node));
+      const inTurn = new ImageFolderNode(root, { ...options, numParallelReads: 2 });
+      assertEquals(outline(await collect(inTurn)), [[0, 10], [0, 10], [2, 99], [1, 0]]);
+      await assertCheckpointLaw(() => Dataset.imageFolder(root, { seed: 5 }));
+    });
+  },
+);
 
-Deno.test("imageFolder runs on the workers of a service", async () => {
+imageTest("imageFolder runs on the workers of a service", async () => {
   await withTree(IMAGES, async (root) => {
     await using cluster = await LocalCluster.start({ workers: 2, runners: "inline" });
     const images = Dataset.imageFolder(root).distribute({
@@ -166,41 +170,44 @@ Deno.test("imageFolder runs on the workers of a service", async () => {
   });
 });
 
-Deno.test("imageFolder and imageClasses name missing folders, and arguments they refuse", async () => {
-  await withTree({ "outside.png": png(1) }, async (root) => {
-    const error = await assertRejects(() => imageClasses(root), LeatError) as LeatError;
-    assertEquals(error.code, "not_found");
-    const [first, ...rest] = await collect(new ImageFolderNode(root));
-    assertEquals([(first as LeatError).code, rest], ["not_found", []]);
-  });
-  const cases: [unknown, object, string][] = [
-    ["", {}, "root must be the path of a folder"],
-    [["a"], {}, "root must be the path of a folder"],
-    ["x", { classNames: [] }, "classNames must be an array of names of folders"],
-    ["x", { classNames: ["a/b"] }, "classNames must be an array of names of folders"],
-    ["x", { classNames: ["a", "a"] }, `classNames has "a" twice`],
-    [
-      "x",
-      { decode: true },
-      "decode must be false or { crop, resize, flip, channels, dtype, normalize, layout }",
-    ],
-    [
-      "x",
-      { decode: { size: 3 } },
-      "decode must be false or { crop, resize, flip, channels, dtype, normalize, layout }",
-    ],
-    ["x", { decode: { resize: { width: 3 } } }, "decode.resize.height must be an integer"],
-    ["x", { decode: { channels: 2 } }, "decode.channels must be 1, 3 or 4"],
-    ["x", { shuffle: "yes" }, "shuffle must be a boolean"],
-  ];
-  for (const [root, options, message] of cases) {
-    const error = assertThrows(() => new ImageFolderNode(root, options), LeatError) as LeatError;
-    assertEquals(error.code, "invalid_argument");
-    assertStringIncludes(error.message, message);
-  }
-});
+imageTest(
+  "imageFolder and imageClasses name missing folders, and arguments they refuse",
+  async () => {
+    await withTree({ "outside.png": png(1) }, async (root) => {
+      const error = await assertRejects(() => imageClasses(root), LeatError) as LeatError;
+      assertEquals(error.code, "not_found");
+      const [first, ...rest] = await collect(new ImageFolderNode(root));
+      assertEquals([(first as LeatError).code, rest], ["not_found", []]);
+    });
+    const cases: [unknown, object, string][] = [
+      ["", {}, "root must be the path of a folder"],
+      [["a"], {}, "root must be the path of a folder"],
+      ["x", { classNames: [] }, "classNames must be an array of names of folders"],
+      ["x", { classNames: ["a/b"] }, "classNames must be an array of names of folders"],
+      ["x", { classNames: ["a", "a"] }, `classNames has "a" twice`],
+      [
+        "x",
+        { decode: true },
+        "decode must be false or { crop, resize, flip, channels, dtype, normalize, layout }",
+      ],
+      [
+        "x",
+        { decode: { size: 3 } },
+        "decode must be false or { crop, resize, flip, channels, dtype, normalize, layout }",
+      ],
+      ["x", { decode: { resize: { width: 3 } } }, "decode.resize.height must be an integer"],
+      ["x", { decode: { channels: 2 } }, "decode.channels must be 1, 3 or 4"],
+      ["x", { shuffle: "yes" }, "shuffle must be a boolean"],
+    ];
+    for (const [root, options, message] of cases) {
+      const error = assertThrows(() => new ImageFolderNode(root, options), LeatError) as LeatError;
+      assertEquals(error.code, "invalid_argument");
+      assertStringIncludes(error.message, message);
+    }
+  },
+);
 
-Deno.test("an RGB image keeps its colours", async () => {
+imageTest("an RGB image keeps its colours", async () => {
   const at = (x: number, y: number, channel: number) => x + 10 * y + 100 * channel;
   const image = writePng({ width: 2, height: 2, depth: 8, colour: RGB, at });
   await withTree({ "a/1.png": image }, async (root) => {

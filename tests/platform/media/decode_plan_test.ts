@@ -5,6 +5,7 @@ import { LeatError } from "../../../core/error.ts";
 import { Tensor } from "../../../core/tensor.ts";
 import type { ImageDecodeOptions } from "../../../data/host.ts";
 import { Images } from "../../../platform/media/images.ts";
+import { imageTest } from "../../lib/image_test.ts";
 
 const images = new Images();
 const WIDTH = 45, HEIGHT = 32;
@@ -17,7 +18,7 @@ const jpeg = await images.encode(new Tensor("uint8", [HEIGHT, WIDTH, 3], pixels)
 const CROP = { x: 3, y: 5, width: 30, height: 21 };
 const MEAN = [0.485, 0.456, 0.406], STD = [0.229, 0.224, 0.225];
 
-Deno.test("decode crops, resizes, flips and normalizes in one pass as step by step", async () => {
+imageTest("decode crops, resizes, flips and normalizes in one pass as step by step", async () => {
   for (const resize of [{ width: 30, height: 21 }, { width: 17, height: 40 }]) {
     for (const flip of [false, true]) {
       const options = { crop: CROP, resize, flip };
@@ -36,7 +37,7 @@ Deno.test("decode crops, resizes, flips and normalizes in one pass as step by st
   }
 });
 
-Deno.test("decode gives floats from 0 to 1, also of 16 bits, and channels first", async () => {
+imageTest("decode gives floats from 0 to 1, also of 16 bits, and channels first", async () => {
   const bytes = await images.decode(jpeg);
   for (const dtype of ["float32", "float16"] as const) {
     const floats = await images.decode(jpeg, { dtype });
@@ -57,7 +58,7 @@ Deno.test("decode gives floats from 0 to 1, also of 16 bits, and channels first"
   }
 });
 
-Deno.test("decode refuses invalid conversions, and names them", async () => {
+imageTest("decode refuses invalid conversions, and names them", async () => {
   const cases: [unknown, string][] = [
     [{ dtype: "int32" }, "int32"],
     [{ dtype: "uint8", normalize: { mean: 0, std: 1 } }, "leave out dtype"],

@@ -11,6 +11,7 @@ import { returnsImages } from "../../../data/udf/returned_images.ts";
 import { Images } from "../../../platform/media/images.ts";
 import { LeatError } from "../../../core/error.ts";
 import { crc32c } from "../../../data/formats/tfrecord/crc32c.ts";
+import { imageTest } from "../../lib/image_test.ts";
 
 /** Large enough to be decoded on another thread. */
 const [WIDTH, HEIGHT] = [160, 120];
@@ -53,21 +54,24 @@ async function outcomes(dataset: Dataset<Tensor>): Promise<unknown[]> {
   }
 }
 
-Deno.test("decoding to a batch gives what decoding and copying gives, errors included", async () => {
-  const files = await jpegs(23);
-  for (const broken of [5, 6, 16]) files[broken] = files[broken]!.slice(0, 2_000);
-  for (const isWhole of [true, false]) {
-    for (const calls of [undefined, 1, 4, 16]) {
-      const batches = decoded(files, isWhole, calls).batch(4).withOptions({ seed: 7 });
-      const copied = batches.withOptions({ optimizations: { mapAndBatchFusion: false } });
-      const found = await outcomes(batches);
-      assertEquals(found, await outcomes(copied), `whole: ${isWhole}, calls: ${calls}`);
-      assertEquals(found.length, 5 + 3);
+imageTest(
+  "decoding to a batch gives what decoding and copying gives, errors included",
+  async () => {
+    const files = await jpegs(23);
+    for (const broken of [5, 6, 16]) files[broken] = files[broken]!.slice(0, 2_000);
+    for (const isWhole of [true, false]) {
+      for (const calls of [undefined, 1, 4, 16]) {
+        const batches = decoded(files, isWhole, calls).batch(4).withOptions({ seed: 7 });
+        const copied = batches.withOptions({ optimizations: { mapAndBatchFusion: false } });
+        const found = await outcomes(batches);
+        assertEquals(found, await outcomes(copied), `whole: ${isWhole}, calls: ${calls}`);
+        assertEquals(found.length, 5 + 3);
+      }
     }
-  }
-});
+  },
+);
 
-Deno.test("images inside of objects are decoded to their batch, errors included", async () => {
+imageTest("images inside of objects are decoded to their batch, errors included", async () => {
   const files = await jpegs(23);
   for (const broken of [5, 6, 16]) files[broken] = files[broken]!.slice(0, 2_000);
   const make = (numParallelCalls: number) =>
@@ -98,7 +102,7 @@ Deno.test("images inside of objects are decoded to their batch, errors included"
   assertEquals(placed, 20);
 });
 
-Deno.test("a released batch is empty for whoever kept it, and later ones are right", async () => {
+imageTest("a released batch is empty for whoever kept it, and later ones are right", async () => {
   const files = await jpegs(24);
   const make = () =>
     Dataset.from(files).map(
@@ -121,7 +125,7 @@ Deno.test("a released batch is empty for whoever kept it, and later ones are rig
   assertEquals(kept.map(({ data }) => data.length > 0), [false, false, false, false, false, true]);
 });
 
-Deno.test("releasing a batch leaves those that an operator gives again", async () => {
+imageTest("releasing a batch leaves those that an operator gives again", async () => {
   const files = await jpegs(16);
   const batches = () =>
     Dataset.from(files).map((jpeg, { image }) => image.decode(jpeg), { numParallelCalls: 4 })
@@ -150,7 +154,7 @@ Deno.test("releasing a batch leaves those that an operator gives again", async (
   }
 });
 
-Deno.test("only images that their function cannot keep are decoded to a batch", () => {
+imageTest("only images that their function cannot keep are decoded to a batch", () => {
   const functions: [boolean, string][] = [
     [true, "async (jpeg, { image }) => ({ image: await image.decode(jpeg) })"],
     [
@@ -191,7 +195,7 @@ Deno.test("only images that their function cannot keep are decoded to a batch", 
   }
 });
 
-Deno.test("a function that keeps its images keeps them", async () => {
+imageTest("a function that keeps its images keeps them", async () => {
   const kept: Tensor[] = [];
   const dataset = Dataset.from(await jpegs(8)).map(async (jpeg, { image }) => {
     const pixels = await image.decode(jpeg);

@@ -16,6 +16,7 @@ import { Images } from "../../../platform/media/images.ts";
 import { SCANS_MAX } from "../../../platform/media/jpeg/jpeg.ts";
 import { CMYK, GREY, PROGRESSIVE } from "./small_jpegs.ts";
 import { resample } from "./resample.ts";
+import { imageTest } from "../../lib/image_test.ts";
 
 const images = new Images();
 
@@ -44,7 +45,7 @@ function meanDifference(a: Uint8Array, b: Uint8Array): number {
   return a.reduce((sum, value, i) => sum + Math.abs(value - b[i]!), 0) / a.length;
 }
 
-Deno.test("encode and decode preserve a picture except for JPEG's loss", async () => {
+imageTest("encode and decode preserve a picture except for JPEG's loss", async () => {
   for (const [width, height] of [[64, 48], [1, 1], [17, 3], [500, 375]] as const) {
     const original = picture(width, height);
     const jpeg = await images.encode(original, { quality: 95 });
@@ -57,7 +58,7 @@ Deno.test("encode and decode preserve a picture except for JPEG's loss", async (
   }
 });
 
-Deno.test("encode writes smaller files at lower quality", async () => {
+imageTest("encode writes smaller files at lower quality", async () => {
   const original = picture(200, 100);
   const sizes = [];
   for (const quality of [100, 75, 10]) {
@@ -66,7 +67,7 @@ Deno.test("encode writes smaller files at lower quality", async () => {
   assertEquals(sizes, sizes.toSorted((a, b) => b - a));
 });
 
-Deno.test("encode refuses other images than RGB", async () => {
+imageTest("encode refuses other images than RGB", async () => {
   const pixels = new Uint8Array(12);
   const cases: [Tensor, number][] = [
     [new Tensor("uint8", [2, 6], pixels), 90],
@@ -84,7 +85,7 @@ Deno.test("encode refuses other images than RGB", async () => {
   }
 });
 
-Deno.test("encode refuses an image whose buffer became shorter meanwhile", async () => {
+imageTest("encode refuses an image whose buffer became shorter meanwhile", async () => {
   const byteLength = 4_000 * 600 * 3;
   const buffer = new ArrayBuffer(byteLength, { maxByteLength: byteLength });
   const encoding = images.encode(new Tensor("uint8", [4_000, 600, 3], new Uint8Array(buffer)));
@@ -93,7 +94,7 @@ Deno.test("encode refuses an image whose buffer became shorter meanwhile", async
   assertEquals((error as LeatError).code, "failed_precondition");
 });
 
-Deno.test("decode crops, then resizes, then mirrors", async () => {
+imageTest("decode crops, then resizes, then mirrors", async () => {
   const jpeg = await images.encode(picture(60, 40), { quality: 95 });
   const pixels = (await images.decode(jpeg)).data;
   const whole = { x: 0, y: 0, width: 60, height: 40 };
@@ -115,20 +116,23 @@ Deno.test("decode crops, then resizes, then mirrors", async () => {
   }
 });
 
-Deno.test("decode answers synchronously once the library is loaded, and owns its result", async () => {
-  const first = await images.encode(picture(20, 10));
-  const second = await images.encode(new Tensor("uint8", [10, 20, 3], new Uint8Array(600)));
-  await images.decode(first);
-  for (const options of [{}, { flip: true }]) {
-    const a = images.decode(first, options);
-    assert(!(a instanceof Promise));
-    const before = a.data.slice();
-    images.decode(second, options);
-    assertEquals(a.data, before);
-  }
-});
+imageTest(
+  "decode answers synchronously once the library is loaded, and owns its result",
+  async () => {
+    const first = await images.encode(picture(20, 10));
+    const second = await images.encode(new Tensor("uint8", [10, 20, 3], new Uint8Array(600)));
+    await images.decode(first);
+    for (const options of [{}, { flip: true }]) {
+      const a = images.decode(first, options);
+      assert(!(a instanceof Promise));
+      const before = a.data.slice();
+      images.decode(second, options);
+      assertEquals(a.data, before);
+    }
+  },
+);
 
-Deno.test("decode reads progressive and grey images, and views of a larger buffer", async () => {
+imageTest("decode reads progressive and grey images, and views of a larger buffer", async () => {
   const colour = await images.decode(PROGRESSIVE);
   assertEquals(colour.shape, [16, 24, 3]);
   assertAlmostEquals(colour.data[(8 * 24 + 12) * 3]!, 120, 12);
@@ -144,7 +148,7 @@ Deno.test("decode reads progressive and grey images, and views of a larger buffe
   assertEquals((await images.decode(view)).data, colour.data);
 });
 
-Deno.test("decode converts a JPEG to grey or adds alpha on request", async () => {
+imageTest("decode converts a JPEG to grey or adds alpha on request", async () => {
   const rgb = await images.decode(PROGRESSIVE);
   const rgba = await images.decode(PROGRESSIVE, { channels: 4 });
   assertEquals(rgba.shape, [16, 24, 4]);
@@ -158,7 +162,7 @@ Deno.test("decode converts a JPEG to grey or adds alpha on request", async () =>
   }
 });
 
-Deno.test("decode refuses a JPEG truncated anywhere", async () => {
+imageTest("decode refuses a JPEG truncated anywhere", async () => {
   const baseline = await images.encode(picture(40, 30), { quality: 80 });
   for (const jpeg of [baseline, PROGRESSIVE, GREY]) {
     for (let length = 0; length < jpeg.length; length++) {
@@ -170,7 +174,7 @@ Deno.test("decode refuses a JPEG truncated anywhere", async () => {
   }
 });
 
-Deno.test("decode distinguishes an empty file, another format and garbage", async () => {
+imageTest("decode distinguishes an empty file, another format and garbage", async () => {
   const cases: [Uint8Array, LeatErrorCode, string][] = [
     [new Uint8Array(0), "data_loss", "no bytes"],
     [new TextEncoder().encode("GIF89a"), "invalid_argument", "begin with 47494638, like a GIF"],
@@ -189,7 +193,7 @@ Deno.test("decode distinguishes an empty file, another format and garbage", asyn
   }
 });
 
-Deno.test("decode refuses damaged compressed data", async () => {
+imageTest("decode refuses damaged compressed data", async () => {
   const jpeg = await images.encode(picture(120, 90));
   const damaged = jpeg.slice();
   // A marker that is invalid within a scan.
@@ -199,25 +203,28 @@ Deno.test("decode refuses damaged compressed data", async () => {
   assertStringIncludes(error.message, "compressed data is damaged");
 });
 
-Deno.test("decode refuses a header that claims more memory than its limit, before allocating", async () => {
-  const bomb = (await images.encode(picture(16, 16))).slice();
-  const frame = bomb.findIndex((byte, i) => byte === 0xff && bomb[i + 1] === 0xc0);
-  bomb.set([0xff, 0xdc, 0xff, 0xdc], frame + 5);
-  const error = await failure(bomb);
-  assertEquals(error.code, "resource_exhausted");
-  assertStringIncludes(error.message, "imageBytesMax");
-  bomb.set([0, 0], frame + 5);
-  assertEquals((await failure(bomb)).code, "data_loss");
-});
+imageTest(
+  "decode refuses a header that claims more memory than its limit, before allocating",
+  async () => {
+    const bomb = (await images.encode(picture(16, 16))).slice();
+    const frame = bomb.findIndex((byte, i) => byte === 0xff && bomb[i + 1] === 0xc0);
+    bomb.set([0xff, 0xdc, 0xff, 0xdc], frame + 5);
+    const error = await failure(bomb);
+    assertEquals(error.code, "resource_exhausted");
+    assertStringIncludes(error.message, "imageBytesMax");
+    bomb.set([0, 0], frame + 5);
+    assertEquals((await failure(bomb)).code, "data_loss");
+  },
+);
 
-Deno.test("decode refuses CMYK by name", async () => {
+imageTest("decode refuses CMYK by name", async () => {
   const error = await failure(CMYK);
   assertEquals(error.code, "unimplemented");
   assertStringIncludes(error.message, "CMYK");
   assertEquals(images.size(CMYK), { width: 24, height: 16 });
 });
 
-Deno.test("decode refuses invalid crops and sizes", async () => {
+imageTest("decode refuses invalid crops and sizes", async () => {
   const jpeg = await images.encode(picture(20, 10));
   const options: ImageDecodeOptions[] = [
     { crop: { x: 0, y: 0, width: 21, height: 10 } },
@@ -237,7 +244,7 @@ Deno.test("decode refuses invalid crops and sizes", async () => {
   assertEquals(huge.code, "resource_exhausted");
 });
 
-Deno.test("decode refuses a progressive JPEG with very many scans", async () => {
+imageTest("decode refuses a progressive JPEG with very many scans", async () => {
   const end = PROGRESSIVE.length - 2;
   const scan = PROGRESSIVE.lastIndexOf(0xda) - 1;
   assertEquals([...PROGRESSIVE.subarray(scan, scan + 2)], [0xff, 0xda]);

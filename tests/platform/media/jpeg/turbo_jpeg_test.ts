@@ -15,6 +15,7 @@ import {
   turboLibraryPath,
 } from "../../../../platform/media/jpeg/turbo_library.ts";
 import type { Channels, Region } from "../../../../platform/media/image_format.ts";
+import { imageTest } from "../../../lib/image_test.ts";
 
 const ignore = turboLibraryPath() === undefined;
 const CHANNELS: readonly Channels[] = [1, 3, 4];
@@ -76,10 +77,9 @@ function cut(pixels: Uint8Array, from: Region, wanted: Region, channels: number)
   return Uint8Array.from(rows);
 }
 
-Deno.test({
-  name: "TurboJpeg decodes a crop to the pixels that the addon gives, for every kind of JPEG",
-  ignore,
-  fn: async () => {
+imageTest(
+  "TurboJpeg decodes a crop to the pixels that the addon gives, for every kind of JPEG",
+  async () => {
     const library = openTurboLibrary()!;
     const turbo = new TurboJpeg(library), addon = await loadJpegAddon();
     const random = new RandomStream(5n, []);
@@ -115,22 +115,19 @@ Deno.test({
     }
     assert(smaller > 500, `${smaller} decoded less than the whole image`);
   },
-});
+  { ignore },
+);
 
-Deno.test({
-  name: "TurboJpeg encodes what the addon encodes",
-  ignore,
-  fn: async () => {
-    const size = { width: 61, height: 35 };
-    const pixels = noise(size.width, size.height, new RandomStream(1n, [])).data;
-    const turbo = new TurboJpeg(openTurboLibrary()!), addon = await loadJpegAddon();
-    for (const quality of [1, 75, 100]) {
-      assertEquals(turbo.encode(pixels, size, quality), addon.encode(pixels, size, quality));
-    }
-  },
-});
+imageTest("TurboJpeg encodes what the addon encodes", async () => {
+  const size = { width: 61, height: 35 };
+  const pixels = noise(size.width, size.height, new RandomStream(1n, [])).data;
+  const turbo = new TurboJpeg(openTurboLibrary()!), addon = await loadJpegAddon();
+  for (const quality of [1, 75, 100]) {
+    assertEquals(turbo.encode(pixels, size, quality), addon.encode(pixels, size, quality));
+  }
+}, { ignore });
 
-Deno.test("decode of a large JPEG uses the bytes as they were when it was called", async () => {
+imageTest("decode of a large JPEG uses the bytes as they were when it was called", async () => {
   const images = new Images();
   const image = noise(200, 200, new RandomStream(2n, []));
   const jpeg = await images.encode(image);
@@ -146,7 +143,7 @@ Deno.test("decode of a large JPEG uses the bytes as they were when it was called
   else assertEquals(second.data, expected);
 });
 
-Deno.test("a damaged JPEG among many in flight costs its element only", async () => {
+imageTest("a damaged JPEG among many in flight costs its element only", async () => {
   const images = new Images();
   const good = await images.encode(noise(160, 140, new RandomStream(3n, [])));
   const bad = good.slice();
@@ -169,10 +166,9 @@ Deno.test("a damaged JPEG among many in flight costs its element only", async ()
   assertEquals(outcomes, expected);
 });
 
-Deno.test({
-  name: "iterators that are disposed while they decode leave no native memory behind",
-  ignore,
-  fn: async () => {
+imageTest(
+  "iterators that are disposed while they decode leave no native memory behind",
+  async () => {
     await decoderPool.empty();
     assertEquals(taken, 0);
     const images = new Images();
@@ -193,12 +189,12 @@ Deno.test({
     await decoderPool.empty();
     assertEquals(taken, 0);
   },
-});
+  { ignore },
+);
 
-Deno.test({
-  name: "DecoderPool makes at most its number of decoders, serves in order, and frees them",
-  ignore,
-  fn: async () => {
+imageTest(
+  "DecoderPool makes at most its number of decoders, serves in order, and frees them",
+  async () => {
     const library = openTurboLibrary()!;
     let made = 0;
     const create = () => {
@@ -230,9 +226,10 @@ Deno.test({
     assertEquals(made, 3);
     await pool.empty();
   },
-});
+  { ignore },
+);
 
-Deno.test("a thread that is ended while it decodes harms no other", async () => {
+imageTest("a thread that is ended while it decodes harms no other", async () => {
   const images = new Images();
   const jpeg = await images.encode(noise(700, 500, new RandomStream(6n, [])));
   for (let round = 0; round < 8; round++) {
