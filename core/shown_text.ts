@@ -50,3 +50,49 @@ function escaped(char: string): string {
     ? `\\x${code.toString(16).padStart(2, "0")}`
     : `\\u${code.toString(16).padStart(4, "0")}`;
 }
+
+/** What ends a sentence, or closes a bracket, behind a URL in a text. */
+const BEHIND_URL = "().,:;'\"";
+
+/**
+ * Returns a file's path for messages. A URL loses its user, password, query and fragment, which may
+ * be secrets, such as the signature of a signed URL. A path of this machine and a key of an object
+ * store, which has no query, stay as they are.
+ *
+ * @example
+ * ```ts
+ * import { shownPath } from "./shown_text.ts";
+ *
+ * shownPath("https://user:password@host/file?signature=0"); // "https://host/file?…"
+ * ```
+ */
+export function shownPath(path: string): string {
+  const scheme = /^([a-z][a-z0-9+.-]+):\/\//i.exec(path)?.[1]?.toLowerCase();
+  if (scheme === undefined || scheme === "file") return path;
+  const anonymous = path.replace(/^([^/]*\/\/)[^/?#]*@/, "$1");
+  return scheme === "s3" || scheme === "gs" ? anonymous : anonymous.replace(/[?#].*$/s, "?…");
+}
+
+/** Returns the text of another program with each URL in it as {@linkcode shownPath} shows it. */
+export function shownUrls(text: string): string {
+  return text.replaceAll(/\b[a-z][a-z0-9+.-]{0,30}:\/\/\S+/gi, (found) => {
+    let length = found.length;
+    while (BEHIND_URL.includes(found[length - 1]!)) length--;
+    return shownPath(found.slice(0, length)) + found.slice(length);
+  });
+}
+
+/**
+ * Returns a copy of another program's error and of its causes, whose messages show no more of URLs
+ * than {@linkcode shownPath}. Without stacks, which repeat the messages.
+ */
+export function withShownUrls(error: unknown): unknown {
+  if (!(error instanceof Error)) return error;
+  const shown = new Error(
+    shownUrls(error.message),
+    error.cause === undefined ? undefined : { cause: withShownUrls(error.cause) },
+  );
+  shown.name = error.name;
+  shown.stack = `${shown.name}: ${shown.message}`;
+  return shown;
+}

@@ -1,5 +1,6 @@
 /** Reads a file by ranges, for formats whose parts are found by their offsets. */
 import { LeatError, type LeatErrorCode } from "../../core/error.ts";
+import { shownPath } from "../../core/shown_text.ts";
 import type { OpenFile } from "../host.ts";
 import type { SourceFile } from "./format_reader.ts";
 
@@ -7,7 +8,7 @@ import type { SourceFile } from "./format_reader.ts";
 export class ByteRanges {
   /** The format's name in messages: `"Parquet"`. */
   readonly format: string;
-  /** The file's name in messages. */
+  /** The file's name in messages: without the secrets of a URL. */
   readonly path: string;
   readonly sizeBytes: number;
   readonly #file: OpenFile;
@@ -15,7 +16,7 @@ export class ByteRanges {
 
   constructor(format: string, path: string, file: OpenFile, start = 0, sizeBytes = file.sizeBytes) {
     this.format = format;
-    this.path = path;
+    this.path = shownPath(path);
     this.sizeBytes = sizeBytes;
     this.#file = file;
     this.#start = start;

@@ -1,4 +1,5 @@
 /** Reads a file sequentially in chunks, and decompresses it if necessary. */
+import { shownPath } from "../../core/shown_text.ts";
 import type { OpenFile } from "../host.ts";
 import { type ByteSource, byteSource } from "./byte_source.ts";
 import type { Compression } from "./compression/compression.ts";
@@ -23,7 +24,7 @@ const EMPTY = new Uint8Array(0);
 
 /** A buffer that moves along a file. Returns synchronously where the file does. */
 export class ByteReader {
-  /** The file, for messages. */
+  /** The file, for messages: without the secrets of a URL. */
   readonly path: string;
   /** What offsets refer to, for messages: the file, or its decompressed contents. */
   readonly stream: string;
@@ -46,11 +47,11 @@ export class ByteReader {
    * compressed; then everything before it is decompressed as well.
    */
   constructor(path: string, file: OpenFile, compression?: Compression, offset = 0) {
-    this.path = path;
+    this.path = shownPath(path);
     this.stream = compression === undefined ? "" : " of its decompressed contents";
     this.#sizeBytes = compression === undefined ? file.sizeBytes : Infinity;
     this.#position = offset;
-    this.#source = byteSource(path, file, compression, offset);
+    this.#source = byteSource(this.path, file, compression, offset);
   }
 
   /** The contents of a file from `offset` on, decompressed. */

@@ -1,5 +1,6 @@
 /** Files of records of one length, with an optional header and footer that are skipped. */
 import { LeatError } from "../../core/error.ts";
+import { shownPath } from "../../core/shown_text.ts";
 import { END } from "../iterator.ts";
 import { ByteReader } from "./byte_reader.ts";
 import type { FormatReader, ReadFrom, SourceFile } from "./format_reader.ts";
@@ -20,7 +21,7 @@ export function countRecords({ path, file }: SourceFile, layout: RecordLayout): 
   const { recordBytes, headerBytes, footerBytes } = layout;
   const bodyBytes = file.sizeBytes - headerBytes - footerBytes;
   if (bodyBytes >= 0 && bodyBytes % recordBytes === 0) return bodyBytes / recordBytes;
-  throw wrongSize(path, layout, file.sizeBytes);
+  throw wrongSize(shownPath(path), layout, file.sizeBytes);
 }
 
 /**

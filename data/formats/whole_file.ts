@@ -13,7 +13,7 @@ export interface WholeFilePosition {
 /** Reads a whole file and makes one element of it. An error loses the file and names it. */
 export function wholeFileReader(
   bytes: ByteReader,
-  convert: (contents: Uint8Array, path: string) => unknown,
+  convert: (contents: Uint8Array) => unknown,
   position?: WholeFilePosition,
 ): FormatReader {
   let ended = position?.ended ?? false;
@@ -22,7 +22,7 @@ export function wholeFileReader(
     const { path } = bytes;
     if (bytes.closed) return END;
     try {
-      return await convert(contents, path);
+      return await convert(contents);
     } catch (cause) {
       const { code, message, details } = LeatError.from(cause);
       throw new LeatError(code, `${path}: ${message}`, { cause, details: { ...details, path } });

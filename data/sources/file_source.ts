@@ -161,9 +161,9 @@ export abstract class FileSourceNode extends UnaryNode implements Splittable {
 
 /** Adds a hint to the error if the path that was not found looks like a pattern. */
 function hintAtPattern(error: unknown, path: string, kind: string): unknown {
-  if (!(error instanceof LeatError) || error.code !== "not_found" || !/[*?]/.test(path)) {
-    return error;
-  }
+  if (!(error instanceof LeatError) || error.code !== "not_found") return error;
+  // HTTP has no listing, and the query of a URL, which follows a "?", may be a secret.
+  if (/^https?:/i.test(path) || !/[*?]/.test(path)) return error;
   const instead = `Dataset.${kind}(Dataset.listFiles(${show(path)}))`;
   const hint = `${kind} takes paths; read the files that match a pattern with ${instead}.`;
   return new LeatError(error.code, `${error.message} ${hint}`, { cause: error });

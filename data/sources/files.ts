@@ -3,6 +3,7 @@
  * them, so that every format can be divided file by file.
  */
 import { LeatError } from "../../core/error.ts";
+import { shownPath } from "../../core/shown_text.ts";
 import { hashBytes } from "../../core/hash.ts";
 import { invalidArgument } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
@@ -60,7 +61,9 @@ export function fileOfNumber(
   const index = number % FILES_MAX;
   const path = paths[index];
   if (path !== undefined && nameCheck(path) === Math.floor(number / FILES_MAX)) return path;
-  const found = path === undefined ? `${paths.length} files` : `another file there, ${path},`;
+  const found = path === undefined
+    ? `${paths.length} files`
+    : `another file there, ${shownPath(path)},`;
   throw new LeatError(
     "data_loss",
     `${operator}: file ${index} of the listing was to be read, but ${description} has ${found} here; ` +

@@ -128,11 +128,11 @@ export class ImageFolderNode extends FileSourceNode {
     host: Host,
   ): Promise<FormatReader> {
     const labels = await this.#labelsOn(host);
-    const convert = async (contents: Uint8Array, path: string) => {
+    const convert = async (contents: Uint8Array) => {
       const image = this.decode === false
         ? contents
         : await host.images.decode(contents, this.decode);
-      return { image, label: this.#labelOf(path, labels) };
+      return { image, label: this.#labelOf(source.path, labels) };
     };
     return wholeFileReader(ByteReader.of(source), convert, position as WholeFilePosition);
   }

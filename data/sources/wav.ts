@@ -33,8 +33,8 @@ export class WavNode extends FileSourceNode {
   }
 
   override openReader(source: SourceFile, { position }: ReadFrom, host: Host): FormatReader {
-    const decode = (contents: Uint8Array, path: string): AudioFile => ({
-      path,
+    const decode = (contents: Uint8Array): AudioFile => ({
+      path: source.path,
       ...host.audio.decodeWav(contents),
     });
     return wholeFileReader(ByteReader.of(source), decode, position as WholeFilePosition);

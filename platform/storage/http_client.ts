@@ -1,6 +1,7 @@
 /** HTTP requests to far storage, which time out; every failure says whether to retry. */
 
 import { LeatError, type LeatErrorCode } from "../../core/error.ts";
+import { shownText, withShownUrls } from "../../core/shown_text.ts";
 import { Retries, type RetryOptions, type RetryTiming } from "./retries.ts";
 
 /** Timeouts and retries of requests to far storage. */
@@ -127,10 +128,14 @@ export class HttpAnswer {
     return bytes;
   }
 
-  /** The server's reason for a refusal: the beginning of its page, or nothing. */
+  /**
+   * The server's reason for a refusal: the beginning of its page, or nothing. It repeats no secret
+   * of the request's URL.
+   */
   async reason(): Promise<string> {
     try {
-      return new TextDecoder().decode(await this.collect(REFUSAL_BYTES_MAX));
+      const page = new TextDecoder().decode(await this.collect(REFUSAL_BYTES_MAX));
+      return withoutSecretsOf(this.#request.url, page);
     } catch {
       return ""; // the status says enough
     }
@@ -154,7 +159,7 @@ export function refusalOf(
   remedy = "",
 ): LeatError {
   const code = codeOfStatus(status);
-  const said = reason.replace(/\s+/g, " ").trim().slice(0, REFUSAL_SHOWN_MAX);
+  const said = shownText(reason.replace(/\s+/g, " ").trim().slice(0, REFUSAL_SHOWN_MAX));
   const message = `Cannot read ${name}: the server answered ` +
     `${status}${said === "" ? "" : ` (${said})`}.${remedy === "" ? "" : ` ${remedy}`}`;
   const seconds = Number(headers.get("retry-after") ?? NaN);
@@ -244,8 +249,9 @@ class Liveness {
   }
 }
 
-function requestError({ name, url }: HttpRequest, silence: Liveness, error: unknown): LeatError {
-  if (error instanceof LeatError) return error;
+function requestError({ name, url }: HttpRequest, silence: Liveness, thrown: unknown): LeatError {
+  if (thrown instanceof LeatError) return thrown;
+  const error = withShownUrls(thrown);
   if (silence.unwanted) {
     return new LeatError("cancelled", `Reading ${name} was given up.`, { cause: error });
   }
@@ -265,9 +271,22 @@ function requestError({ name, url }: HttpRequest, silence: Liveness, error: unkn
   return new LeatError("unavailable", `Cannot read ${name}: ${causeOf(error)}.`, { cause: error });
 }
 
-/** The root cause, without the URL, which may hold a secret. */
+/** The root cause, without the URL, which the message names before. */
 function causeOf(error: unknown): string {
   let inner = error;
   while (inner instanceof Error && inner.cause instanceof Error) inner = inner.cause;
-  return LeatError.from(inner).message.replace(/ ?for url \(.*?\)(?=:|$)/, "");
+  const { message } = LeatError.from(inner);
+  return message.replace(/ (for url \(\S*\)|from \S+ for \S+ \(\S*\))(?=:|$)/, "");
+}
+
+/** Shorter parts of a URL, such as a number of a version, are no secrets. */
+const SECRET_CHARS_MIN = 6;
+
+/** A text without the user, the password and the values of the query of a URL. */
+function withoutSecretsOf(url: string, text: string): string {
+  const { username, password, search, searchParams } = new URL(url);
+  const values = search.slice(1).split(/[&=]/);
+  return [search, username, password, ...values, ...searchParams.values()]
+    .filter((part) => part.length >= SECRET_CHARS_MIN)
+    .reduce((left, part) => left.replaceAll(part, "…"), text);
 }

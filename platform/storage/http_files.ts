@@ -1,6 +1,7 @@
 /** Files behind `http:` and `https:` URLs, read by ranges. */
 
 import { LeatError } from "../../core/error.ts";
+import { shownPath } from "../../core/shown_text.ts";
 import type { Files } from "../../data/host.ts";
 import { FarFile } from "./far_file.ts";
 import { FarObject, type FarSource, type FileCounts } from "./far_object.ts";
@@ -49,7 +50,7 @@ export function httpFiles(
   const sourceOf = (path: string): FarSource => {
     const url = parse(path);
     const headers = headersOf.get(url.origin) ?? {};
-    const name = shown(path);
+    const name = shownPath(path);
     return {
       name,
       request: (range) => requestOf(name, url, { ...headers, range }),
@@ -69,7 +70,9 @@ export function httpFiles(
       if (/[*[\]{}]|%7B|%7D/i.test(pathname)) {
         throw new LeatError(
           "unimplemented",
-          `Cannot list ${shown(pattern)}: HTTP has no listing of files. Name the files one by one.`,
+          `Cannot list ${
+            shownPath(pattern)
+          }: HTTP has no listing of files. Name the files one by one.`,
         );
       }
       return await listOne(files, pattern, signal);
@@ -83,7 +86,7 @@ function leadsOut(name: string, target: URL): LeatError {
   return new LeatError(
     "permission_denied",
     `Cannot read ${name}: its server redirects out of what is granted: Requires read access to ` +
-      `"${shown(target.href)}"`,
+      `"${shownPath(target.href)}"`,
   );
 }
 
@@ -105,7 +108,7 @@ export async function listOne(
 function parse(path: string): URL {
   const url = URL.parse(path);
   if (url !== null) return url;
-  throw new LeatError("invalid_argument", `Cannot read ${shown(path)}: it is no valid URL.`);
+  throw new LeatError("invalid_argument", `Cannot read ${shownPath(path)}: it is no valid URL.`);
 }
 
 function originOf(text: string): string {
@@ -115,9 +118,4 @@ function originOf(text: string): string {
     "invalid_argument",
     `Headers are given per origin, such as "https://host", not for "${text}".`,
   );
-}
-
-/** A URL for messages to other machines, without password and query, which may hold a signature. */
-function shown(path: string): string {
-  return path.replace(/^([a-z]+:\/\/)[^/?#]*@/i, "$1").replace(/[?#].*$/s, "?…");
 }

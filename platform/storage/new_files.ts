@@ -3,6 +3,7 @@
 import { dirname, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { LeatError } from "../../core/error.ts";
+import { shownPath } from "../../core/shown_text.ts";
 import type { NewFile, NewFiles } from "../../data/host.ts";
 import { fileError } from "./files.ts";
 
@@ -140,7 +141,9 @@ function localPath(path: string): string {
   if (scheme === undefined) return path;
   throw new LeatError(
     "unimplemented",
-    `Cannot write ${path}: files are made on this machine only, not on ${scheme}: storage. Write to a local folder and copy that.`,
+    `Cannot write ${
+      shownPath(path)
+    }: files are made on this machine only, not on ${scheme}: storage. Write to a local folder and copy that.`,
   );
 }
 

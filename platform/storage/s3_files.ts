@@ -1,6 +1,7 @@
 /** Files in S3-compatible stores: `s3://bucket/key`. */
 
 import { LeatError } from "../../core/error.ts";
+import { shownPath } from "../../core/shown_text.ts";
 import { FarFile } from "./far_file.ts";
 import { FarObject, type FileCounts } from "./far_object.ts";
 import type { CountingFiles } from "./files.ts";
@@ -75,7 +76,9 @@ function parse(scheme: string, path: string): { bucket: string; key: string } {
   if (bucket !== undefined && key !== undefined) return { bucket, key };
   throw new LeatError(
     "invalid_argument",
-    `Cannot read ${path}: a path is ${scheme}://BUCKET/KEY, with a bucket's name of letters, digits, ".", "_" and "-".`,
+    `Cannot read ${
+      shownPath(path)
+    }: a path is ${scheme}://BUCKET/KEY, with a bucket's name of letters, digits, ".", "_" and "-".`,
   );
 }
 

@@ -2,6 +2,7 @@
 
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { LeatError } from "../../core/error.ts";
+import { shownPath } from "../../core/shown_text.ts";
 import type { Files, OpenFile } from "../../data/host.ts";
 import type { ServiceCredentials } from "../nodes/client_homes.ts";
 import { type CountingFiles, DenoFiles, type FileStats, withStorageLatency } from "./files.ts";
@@ -147,7 +148,9 @@ export class StorageFiles implements Files {
     }
     throw new LeatError(
       "unimplemented",
-      `Cannot read ${path}: the scheme "${kind}:" is unknown. Known are plain paths, file:, http:, https:, s3: and gs:.`,
+      `Cannot read ${
+        shownPath(path)
+      }: the scheme "${kind}:" is unknown. Known are plain paths, file:, http:, https:, s3: and gs:.`,
     );
   }
 }

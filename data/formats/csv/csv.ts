@@ -1,4 +1,5 @@
 /** CSV files: records of delimited fields, quoted (RFC 4180) or not. */
+import { shownPath } from "../../../core/shown_text.ts";
 import type { OpenFile } from "../../host.ts";
 import { END } from "../../iterator.ts";
 import { AGAIN } from "../../iterators/stepping.ts";
@@ -43,7 +44,7 @@ export async function openCsv(
 ): Promise<FormatReader> {
   const first = schema.needsFirst ? await readFirst(source, dialect, partBytes) : undefined;
   if (first === undefined && schema.needsFirst) return openEmpty(source);
-  const convert = recordConversion(schema.planOf(source.path, first?.fields));
+  const convert = recordConversion(schema.planOf(shownPath(source.path), first?.fields));
   const behind = schema.header ? first!.behind : undefined;
   if (!dialect.useQuoteDelim) {
     const convertLine: LineConversion = (line, path) =>

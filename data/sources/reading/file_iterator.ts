@@ -3,6 +3,7 @@
  * from a saved position.
  */
 import { LeatError } from "../../../core/error.ts";
+import { shownPath } from "../../../core/shown_text.ts";
 import type { IteratorContext } from "../../context.ts";
 import type { FormatReader, ReadFrom, SourceFile } from "../../formats/format_reader.ts";
 import { UnaryIterator } from "../../operators/unary.ts";
@@ -58,7 +59,9 @@ export abstract class FileSourceIterator extends UnaryIterator {
       if (file.sizeBytes === sizeBytes) return Promise.resolve({ position: wholeState(position) });
       throw new LeatError(
         "failed_precondition",
-        `${path} has changed since the iterator was saved: it had ${sizeBytes} bytes then, and has ` +
+        `${
+          shownPath(path)
+        } has changed since the iterator was saved: it had ${sizeBytes} bytes then, and has ` +
           `${file.sizeBytes} now.`,
       );
     });
@@ -68,7 +71,9 @@ export abstract class FileSourceIterator extends UnaryIterator {
   protected give(element: unknown, { path }: OpenReading): unknown {
     const { check } = this.#node;
     if (check === undefined || check.fits(element)) return this.stats.gave(element);
-    throw this.stats.failed(check.failure(element, `${this.stats.operator}: a row of ${path}`));
+    throw this.stats.failed(
+      check.failure(element, `${this.stats.operator}: a row of ${shownPath(path)}`),
+    );
   }
 
   protected closeReading(reading: OpenReading): void {

@@ -5,6 +5,7 @@
  */
 import { mapConcurrent } from "../../../core/map_concurrent.ts";
 import { LeatError } from "../../../core/error.ts";
+import { shownPath } from "../../../core/shown_text.ts";
 import type { IteratorContext } from "../../context.ts";
 import type { SourceFile } from "../../formats/format_reader.ts";
 import type { Host } from "../../host.ts";
@@ -62,7 +63,9 @@ async function countParts(node: FileSourceNode, path: string, host: Host): Promi
   if (count <= PARTS_PER_FILE_MAX) return count;
   throw new LeatError(
     "resource_exhausted",
-    `${node.kind}: ${path} divides into ${count} parts, and at most ${PARTS_PER_FILE_MAX} can be ` +
+    `${node.kind}: ${
+      shownPath(path)
+    } divides into ${count} parts, and at most ${PARTS_PER_FILE_MAX} can be ` +
       `told apart; write it as several files.`,
   );
 }
@@ -146,7 +149,9 @@ export function checkPart({ path, part, isLast }: FilePart, count: number): void
   if (part === undefined || (isLast ? part === count - 1 : part < count)) return;
   throw new LeatError(
     "data_loss",
-    `Part ${part} of ${path} was to be read${isLast ? ", its last" : ""}, but it divides into ` +
+    `Part ${part} of ${shownPath(path)} was to be read${
+      isLast ? ", its last" : ""
+    }, but it divides into ` +
       `${count} parts here; the file has changed since its parts were listed, or differs between hosts.`,
   );
 }

@@ -1,6 +1,7 @@
 /** Decodes images, and reads object stores and services, for a confined, untrusted runner. */
 import type { FixedDType, TypedArray } from "../../../core/dtype.ts";
 import { LeatError } from "../../../core/error.ts";
+import { shownPath } from "../../../core/shown_text.ts";
 import { isPlainObject } from "../../../core/tree.ts";
 import type { Host, ImageDecodeOptions, OpenFile } from "../../../data/host.ts";
 import type { DecodedTensor, OpenedFile } from "./confined_host.ts";
@@ -106,7 +107,7 @@ export class HostService {
   #requireGranted(path: unknown): asserts path is string {
     if (typeof path !== "string") throw malformed("path");
     if (this.#roots.has(path)) return;
-    throw new LeatError("permission_denied", `Requires read access to "${path}"`);
+    throw new LeatError("permission_denied", `Requires read access to "${shownPath(path)}"`);
   }
 }
 

@@ -5,6 +5,7 @@
  * URLs are.
  */
 import { LeatError } from "../../../core/error.ts";
+import { shownPath, withShownUrls } from "../../../core/shown_text.ts";
 import { hostOf } from "../grants.ts";
 
 const REDIRECTS_MAX = 10;
@@ -104,7 +105,7 @@ export class FetchedModules {
     }
     throw new LeatError(
       "unavailable",
-      `Cannot import ${asked}: it leads on through more than ${REDIRECTS_MAX} redirects`,
+      `Cannot import ${shownPath(asked)}: it leads on through more than ${REDIRECTS_MAX} redirects`,
     );
   }
 
@@ -112,7 +113,10 @@ export class FetchedModules {
     if (!response.ok) {
       await response.body?.cancel();
       const code = response.status === 404 || response.status === 410 ? "not_found" : "unavailable";
-      throw new LeatError(code, `Cannot import ${url}: its host answers ${response.status}`);
+      throw new LeatError(
+        code,
+        `Cannot import ${shownPath(url)}: its host answers ${response.status}`,
+      );
     }
     const [mediaType = ""] = (response.headers.get("content-type") ?? "").split(";");
     const text = await this.#textOf(url, response);
@@ -165,7 +169,9 @@ function urlOf(text: string, base?: string): string {
   if (url !== undefined && url.href.length <= URL_CHARS_MAX) return url.href;
   throw new LeatError(
     "invalid_argument",
-    `Cannot import ${text.slice(0, URL_CHARS_SHOWN)}…: its URL has more than ${URL_CHARS_MAX} ` +
+    `Cannot import ${
+      shownPath(text).slice(0, URL_CHARS_SHOWN)
+    }…: its URL has more than ${URL_CHARS_MAX} ` +
       "characters; give the module a shorter one",
   );
 }
@@ -183,15 +189,18 @@ function isOf(host: string, granted: string): boolean {
 async function answerOf(url: string, signal: AbortSignal): Promise<Response> {
   try {
     return await fetch(url, { redirect: "manual", signal });
-  } catch (cause) {
-    const { message } = LeatError.from(cause);
-    throw new LeatError("unavailable", `Cannot import ${url}: ${message}`, { cause });
+  } catch (error) {
+    const shown = withShownUrls(error);
+    const { message } = LeatError.from(shown);
+    throw new LeatError("unavailable", `Cannot import ${shownPath(url)}: ${message}`, {
+      cause: shown,
+    });
   }
 }
 
 function tooLarge(url: string, what: string, bytesMax: number): LeatError {
   return new LeatError(
     "resource_exhausted",
-    `Cannot import ${url}: ${what} more than ${bytesMax / 2 ** 20} MiB`,
+    `Cannot import ${shownPath(url)}: ${what} more than ${bytesMax / 2 ** 20} MiB`,
   );
 }

@@ -3,6 +3,7 @@
  * is loaded again until nothing that it imports is missing.
  */
 import { LeatError } from "../../../core/error.ts";
+import { shownPath } from "../../../core/shown_text.ts";
 import type { FetchedModule } from "./fetched_modules.ts";
 
 /** Most remote modules of one process. */
@@ -63,7 +64,9 @@ export class RemoteModules {
     if (this.#modules.size >= MODULES_MAX) {
       throw new LeatError(
         "resource_exhausted",
-        `A user function has more than ${MODULES_MAX} remote modules, the last of them ${url}: bundle them`,
+        `A user function has more than ${MODULES_MAX} remote modules, the last of them ${
+          shownPath(url)
+        }: bundle them`,
       );
     }
     const came = await this.#fetchModule(url);

@@ -176,6 +176,33 @@ Deno.test("a source given a pattern hints at listFiles, and gives no hint for ot
   assert(!(plain as LeatError).message.includes("listFiles"));
 });
 
+Deno.test("errors of a source name a URL without its password and query, and hint at no listing", async () => {
+  const url = (origin: string, path: string) =>
+    `${origin}/${path}?signature=secret`.replace("//", "//user:secret@");
+  await using server = Deno.serve(
+    { hostname: "127.0.0.1", port: 0, onListen() {} },
+    (request) => new Response("1234567", { status: request.url.includes("gone") ? 404 : 200 }),
+  );
+  const origin = `http://127.0.0.1:${server.addr.port}`;
+  for (
+    const [code, node] of [
+      ["not_found", new TextLinesNode(url(origin, "gone"))],
+      ["data_loss", new TfRecordsNode(url(origin, "damaged"))],
+      ["data_loss", Dataset.parquet(url(origin, "damaged")).node],
+      [
+        "invalid_argument",
+        Dataset.fixedLengthRecords(url(origin, "damaged"), { recordBytes: 4 }).node,
+      ],
+    ] as const
+  ) {
+    const error = (await collect(node)).at(-1) as LeatError;
+    assertEquals(error.code, code, error.message);
+    const told = `${Deno.inspect(error)} ${JSON.stringify(error.toWire())}`;
+    assertStringIncludes(told, `${origin}/`);
+    assert(!/secret|listFiles/.test(told), told);
+  }
+});
+
 Deno.test("a damaged file gives the records before the damage, one error, then the next file", async () => {
   const cut = records("a1", "a2").slice(0, -3);
   const badData = records("b1", "b2", "b3");

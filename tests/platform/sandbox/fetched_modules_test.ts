@@ -94,7 +94,7 @@ Deno.test("FetchedModules bounds the bytes in transit, and releases those of arr
   await writer.write(text);
   const refused = await until(() => quick().then(() => undefined, LeatError.from));
   assertEquals(refused.code, "resource_exhausted");
-  assertStringIncludes(refused.message, `http://${host}/f?${query - 1}: at this time`);
+  assertStringIncludes(refused.message, `http://${host}/f?…: at this time`);
   await writer.close();
   assertEquals((await coming).text.length, 20);
   assertEquals((await quick()).text.length, 20);

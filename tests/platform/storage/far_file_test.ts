@@ -234,6 +234,51 @@ Deno.test("a server's refusal becomes an error with its code, at once, without s
   }
 });
 
+/** Answers every request with these bytes, which may be no HTTP, and closes the connection. */
+function rawServer(answer: string): { origin: string } & AsyncDisposable {
+  const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const serving = (async () => {
+    for await (const connection of listener) {
+      await connection.read(new Uint8Array(4096));
+      await connection.write(new TextEncoder().encode(answer));
+      connection.close();
+    }
+  })();
+  return {
+    origin: `http://127.0.0.1:${listener.addr.port}`,
+    [Symbol.asyncDispose]: () => {
+      listener.close();
+      return serving;
+    },
+  };
+}
+
+/** What a program prints of the error of opening a URL, and what it sends to others. */
+async function told(url: string): Promise<string> {
+  const error = await assertRejects(() => filesOf({ attemptsMax: 1 }).open(url), LeatError);
+  return `${Deno.inspect(error)} ${JSON.stringify(error.toWire())}`;
+}
+
+Deno.test("an error tells no secret of a URL, also not of a redirect's target", async () => {
+  await using malformed = rawServer("HTTP/1.1 200 OK\r\nno header\r\n\r\n");
+  const { origin: refusing } = await closedServer();
+  await using server = new RangeServer(noise(10));
+  const secret = (origin: string) =>
+    `${origin}/file(1)?sig=verysecret&t=verysecret`.replace("//", "//user:verysecret@");
+  for (const target of [malformed.origin, refusing]) {
+    const direct = await told(secret(target));
+    assertStringIncludes(direct, `${target}/file(1)?…`);
+    assert(!direct.includes("verysecret"), direct);
+    server.fault = () => new Response(null, { status: 302, headers: { location: secret(target) } });
+    const redirected = await told(`${server.origin}/file`);
+    assert(!redirected.includes("verysecret"), redirected);
+  }
+  // A page that repeats what was asked for.
+  server.fault = ({ url }) => new Response(`no ${url} \x1b[2J`, { status: 404 });
+  const repeated = await told(secret(server.origin));
+  assert(!repeated.includes("verysecret") && !repeated.includes("\x1b"), repeated);
+});
+
 Deno.test("a server that sends another range is refused", async () => {
   await using server = new RangeServer(noise(10));
   const headers = { "content-range": "bytes 5-9/10" };
