@@ -123,6 +123,40 @@ def test_the_next_loader_removes_what_a_program_killed_at_its_start_has_left() -
     assert left_folders() == []
 
 
+def test_a_loader_leaves_the_folders_of_other_users_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parent = tmp_path / "shared"
+    own, foreign = os.geteuid(), os.geteuid() + 1
+    for name in ("leat-slots-empty", "leat-slots-left"):
+        (parent / name).mkdir(parents=True)
+    (parent / "leat-slots-left" / "lock").touch()
+    monkeypatch.setattr(os, "geteuid", lambda: foreign)
+    with leat._folder.slot_folder(str(parent)):
+        assert len(os.listdir(parent)) == 3
+    leat._folder._looked.clear()
+    monkeypatch.setattr(os, "geteuid", lambda: own)
+    with leat._folder.slot_folder(str(parent)) as folder:
+        assert os.listdir(parent) == [folder.name]
+
+
+def test_a_folder_that_is_nested_too_deep_to_be_removed_hinders_no_loader(tmp_path: Path) -> None:
+    parent = tmp_path / "shared"
+    (parent / "leat-slots-deep").mkdir(parents=True)
+    (parent / "leat-slots-deep" / "lock").touch()
+    within = os.open(parent / "leat-slots-deep", os.O_RDONLY)
+    for _ in range(sys.getrecursionlimit()):
+        os.mkdir("d", dir_fd=within)
+        below = os.open("d", os.O_RDONLY, dir_fd=within)
+        os.close(within)
+        within = below
+    os.close(within)
+    try:
+        with leat._folder.slot_folder(str(parent)) as folder:
+            assert folder.is_dir()
+    finally:
+        # Otherwise pytest would try it.
+        subprocess.run(["rm", "-rf", str(parent)], check=True)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
 def test_a_program_killed_while_its_helper_starts_leaves_no_helper() -> None:
     script = f"import leat; leat.load({str(PIPELINES)!r}, export='endless')"

@@ -7,6 +7,7 @@ import errno
 import fcntl
 import os
 import shutil
+import stat
 import tempfile
 from pathlib import Path
 from typing import Iterator
@@ -84,12 +85,21 @@ def _locked(parent: str) -> tuple[Path, int]:
 
 
 def _remove_left(parent: str) -> None:
-    """Removes the folders of processes that were killed while a loader started."""
+    """Removes the folders of this user's processes that were killed while a loader started.
+
+    Those of other users are left alone, even by root: what is in them may change at any time.
+    """
     with contextlib.suppress(OSError), os.scandir(parent) as entries:
         for entry in entries:
-            if entry.name.startswith(PREFIX) and entry.is_dir(follow_symlinks=False):
-                with contextlib.suppress(OSError):
+            # Folders that are nested too deep for `rmtree` are no loader's.
+            with contextlib.suppress(OSError, RecursionError):
+                if entry.name.startswith(PREFIX) and _is_own_folder(entry.path):
                     _remove_if_left(entry.path)
+
+
+def _is_own_folder(path: str) -> bool:
+    found = os.lstat(path)
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
 
 
 def _remove_if_left(path: str) -> None:
