@@ -175,26 +175,39 @@ async function lockedFile(path: string, partial: string): Promise<Deno.FsFile | 
 async function openIn(folder: string, path: string): Promise<Deno.FsFile | undefined> {
   for (let tries = 1;; tries++) {
     try {
-      return await Deno.open(path, { write: true, create: true });
+      return await openOrCreate(path);
     } catch (error) {
-      if (!(error instanceof Deno.errors.NotFound)) throw error;
+      // Another writer has removed or created it meanwhile.
+      const { AlreadyExists, NotFound } = Deno.errors;
+      if (!(error instanceof NotFound || error instanceof AlreadyExists)) throw error;
       if (!(await isThere(folder))) return undefined;
-      // Another writer may have created it again by now. A dangling link stays as it is.
       if (tries === TRIES_MAX) throw error;
     }
   }
 }
 
-/** Another user may have made a link there, to a file of this user that would be emptied. */
-function refuseLink({ isSymlink }: Deno.FileInfo, path: string): void {
-  if (!isSymlink) return;
-  throw new LeatError("failed_precondition", `Cannot write ${path}: it is a link. Remove it.`);
+/** Another user may have put anything there: only what is a file is opened, and no link followed. */
+async function openOrCreate(path: string): Promise<Deno.FsFile> {
+  const found = await Deno.lstat(path).catch((error) => {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+  });
+  if (found === undefined) return await Deno.open(path, { write: true, createNew: true });
+  requireFile(found, path);
+  // Opening a pipe for reading as well does not wait, if it has taken the file's place by now.
+  return await Deno.open(path, { read: true, write: true });
+}
+
+/** A link may lead to a file of this user, which would be emptied. Opening a pipe may never end. */
+function requireFile({ isFile, isSymlink, isDirectory }: Deno.FileInfo, path: string): void {
+  if (isFile) return;
+  const what = isSymlink ? "a link" : isDirectory ? "a folder" : "a pipe, socket or device";
+  throw new LeatError("failed_precondition", `Cannot write ${path}: it is ${what}. Remove it.`);
 }
 
 async function isSameFile(file: Deno.FsFile, path: string): Promise<boolean> {
   try {
     const [held, named] = [await file.stat(), await Deno.lstat(path)];
-    refuseLink(named, path);
+    requireFile(named, path);
     return held.ino === named.ino && held.dev === named.dev;
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return false;

@@ -3,7 +3,7 @@
 import { fileURLToPath } from "node:url";
 import { LeatError } from "../../../core/error.ts";
 import { DenoNewFiles, PARTIAL_SUFFIX } from "../../../platform/storage/new_files.ts";
-import { assert, assertEquals, assertRejects } from "../../assert.ts";
+import { assert, assertEquals, assertRejects, assertStringIncludes } from "../../assert.ts";
 import { link } from "../sandbox/sandbox_lib.ts";
 import { inFolder, namesIn } from "../../lib/temp_folder.ts";
 
@@ -157,4 +157,31 @@ Deno.test("DenoNewFiles.remove removes a file, and ignores a missing one", async
     files.remove(`file://${folder}/file`);
     assertEquals(await namesIn(folder), []);
   });
+});
+
+Deno.test("DenoNewFiles.create creates nothing where a dangling link leads", async () => {
+  await inFolder(async (folder) => {
+    await link(`${folder}/elsewhere`, `${folder}/DONE${PARTIAL_SUFFIX}`);
+    const error = await assertRejects(() => files.create(`${folder}/DONE`), LeatError);
+    assertEquals(error.code, "failed_precondition");
+    assertEquals(await namesIn(folder), [`DONE${PARTIAL_SUFFIX}`]);
+  });
+});
+
+Deno.test({
+  name: "DenoNewFiles.create opens nothing but a file in place of the unfinished one",
+  ignore: Deno.build.os === "windows",
+  fn: () =>
+    inFolder(async (folder) => {
+      const [pipe, below] = ["pipe", "folder"].map((name) => `${folder}/${name}${PARTIAL_SUFFIX}`);
+      await new Deno.Command("sh", { args: ["-c", 'mkfifo "$0"', pipe!] }).output();
+      await Deno.mkdir(below!);
+      // Without a reader, opening the pipe would wait for ever.
+      using _reader = Deno.openSync(pipe!, { read: true, write: true });
+      for (const [name, what] of [["pipe", "a pipe"], ["folder", "a folder"]] as const) {
+        const error = await assertRejects(() => files.create(`${folder}/${name}`), LeatError);
+        assertEquals(error.code, "failed_precondition");
+        assertStringIncludes(error.message, `${folder}/${name}${PARTIAL_SUFFIX}: it is ${what}`);
+      }
+    }),
 });
