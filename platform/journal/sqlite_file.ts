@@ -13,6 +13,7 @@ import {
 import { basename, dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { LeatError } from "../../core/error.ts";
+import { hasOnlyTables, UNTRUSTED_SCHEMA } from "../sqlite_schema.ts";
 import { LogMark, OWN_FILE } from "./log_mark.ts";
 import { damaged, translate } from "./sqlite_errors.ts";
 
@@ -26,13 +27,17 @@ const LAYOUT_VERSION = 1;
 
 const OWN_FOLDER = 0o700;
 
-const SCHEMA = `
-  CREATE TABLE snapshot (
+const TABLES = [
+  `CREATE TABLE snapshot (
     only INTEGER PRIMARY KEY CHECK (only = 1), number INTEGER NOT NULL, crc INTEGER NOT NULL, body BLOB NOT NULL
-  ) STRICT;
-  CREATE TABLE batch (
+  ) STRICT`,
+  `CREATE TABLE batch (
     first INTEGER PRIMARY KEY, count INTEGER NOT NULL, crc INTEGER NOT NULL, body BLOB NOT NULL
-  ) STRICT;
+  ) STRICT`,
+];
+
+const SCHEMA = `
+  ${TABLES.join(";")};
   PRAGMA application_id = ${APPLICATION_ID};
   PRAGMA user_version = ${LAYOUT_VERSION};
 `;
@@ -80,6 +85,7 @@ export function openDatabase(path: string): DatabaseSync {
   let database: DatabaseSync | undefined;
   try {
     database = new DatabaseSync(path);
+    database.exec(UNTRUSTED_SCHEMA);
     // Exclusive until closed, or the process ends. It also avoids the shared-memory file.
     database.exec("PRAGMA locking_mode = EXCLUSIVE");
     const mode = database.prepare("PRAGMA journal_mode = WAL").get();
@@ -173,6 +179,8 @@ function checkLayout(database: DatabaseSync, path: string): void {
         `program that wrote it`,
     );
   }
+  // Before the check of the file, which evaluates what is in its schema.
+  if (!hasOnlyTables(database, TABLES)) throw damaged(path, "its tables are not those of a log");
   const check = database.prepare("PRAGMA quick_check(1)").get()?.["quick_check"];
   if (check !== "ok") throw damaged(path, String(check));
 }

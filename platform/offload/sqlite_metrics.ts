@@ -4,6 +4,7 @@ import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { LeatError } from "../../core/error.ts";
 import type { MetricStore } from "../../offload/metric_store.ts";
+import { hasOnlyTables, UNTRUSTED_SCHEMA } from "../sqlite_schema.ts";
 
 /** Marks the file as a metric store (`PRAGMA application_id`): "LeaM". */
 const APPLICATION_ID = 0x4c65614d;
@@ -11,8 +12,10 @@ const LAYOUT_VERSION = 1;
 /** How long another process that writes is waited for, in ms. */
 const BUSY_TIMEOUT_MS = 500;
 
+const TABLE = "CREATE TABLE metric (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT";
+
 const SCHEMA = `
-  CREATE TABLE metric (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+  ${TABLE};
   PRAGMA application_id = ${APPLICATION_ID};
   PRAGMA user_version = ${LAYOUT_VERSION};
 `;
@@ -20,14 +23,16 @@ const SCHEMA = `
 /**
  * Opens the store in the file `path`; creates it and its folder if needed. Several processes may
  * use it at once.
- * @throws {LeatError} `failed_precondition` for a file that is no metric store, or one of another
- * version; `unavailable` when it cannot be opened. Each names the file.
+ * @throws {LeatError} `failed_precondition` for a file that is no metric store, one of another
+ * version, or one with other tables or views; `unavailable` when it cannot be opened. Each names the
+ * file.
  */
 export function openSqliteMetrics(path: string): MetricStore {
   let database: DatabaseSync | undefined;
   try {
     mkdirSync(dirname(path), { recursive: true });
     database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
+    database.exec(UNTRUSTED_SCHEMA);
     checkLayout(database, path);
     return sqliteMetrics(database);
   } catch (error) {
@@ -64,9 +69,15 @@ function checkLayout(database: DatabaseSync, path: string): void {
     throw new LeatError("failed_precondition", `${path} is no metric store; name another file`);
   }
   const version = read("user_version");
-  if (version === LAYOUT_VERSION) return;
+  if (version !== LAYOUT_VERSION) {
+    throw new LeatError(
+      "failed_precondition",
+      `The metric store ${path} has version ${version}, and this Leat reads ${LAYOUT_VERSION}; remove it`,
+    );
+  }
+  if (hasOnlyTables(database, [TABLE])) return;
   throw new LeatError(
     "failed_precondition",
-    `The metric store ${path} has version ${version}, and this Leat reads ${LAYOUT_VERSION}; remove it`,
+    `The metric store ${path} has other tables, views or triggers than Leat makes; remove it`,
   );
 }

@@ -7,7 +7,11 @@ import { startChild } from "../../lib/child.ts";
 import { testDurableLog } from "../../lib/log_conformance.ts";
 import { inFolder } from "../../lib/temp_folder.ts";
 import { abandonedLog, filledLog, reopened, SqlitePlace, withFastFolder } from "./sqlite_place.ts";
+import { DatabaseSync } from "node:sqlite";
 import { fileURLToPath } from "node:url";
+
+/** Rows that never end. */
+const ENDLESS = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c)";
 
 testDurableLog("SqliteLog", () => Promise.resolve(new SqlitePlace()));
 
@@ -80,6 +84,33 @@ Deno.test("openSqliteLog answers a lost file with a leftover write-ahead file wi
   }));
 
 const ALL = Array.from({ length: 10 }, (_, i) => i);
+
+Deno.test("openSqliteLog runs no SQL of whoever made its file: other tables, views and triggers are data_loss", () =>
+  inFolder(async (folder) => {
+    const path = `${folder}/a.log`;
+    const batch = "first INTEGER PRIMARY KEY, count INTEGER NOT NULL, crc INTEGER NOT NULL, " +
+      "body BLOB NOT NULL";
+    for (
+      const sql of [
+        `DROP TABLE batch; CREATE VIEW batch AS ${ENDLESS} SELECT x AS first, 1 AS count, 0 AS crc, zeroblob(1) AS body FROM c WHERE x < 0`,
+        `CREATE TRIGGER t AFTER INSERT ON batch BEGIN INSERT INTO snapshot ${ENDLESS} SELECT x, 1, 0, '' FROM c; END`,
+        `DROP TABLE batch; CREATE TABLE batch (${batch}, more BLOB AS (hex(zeroblob(1000000000)))) STRICT`,
+        `DROP TABLE batch; CREATE VIRTUAL TABLE batch USING fts5(first, count, crc, body)`,
+        `CREATE INDEX more ON batch (hex(body))`,
+        `CREATE TABLE more (a)`,
+        `DROP TABLE batch`,
+      ]
+    ) {
+      await filledLog(path);
+      const database = new DatabaseSync(path);
+      database.exec(sql);
+      database.close();
+      const error = await assertRejects(() => openSqliteLog(path), LeatError, "its tables");
+      assertEquals(error.code, "data_loss");
+      assertStringIncludes(error.message, path);
+      await Deno.remove(path);
+    }
+  }));
 
 Deno.test("a write-ahead file cut off or damaged anywhere is data_loss with file and remedy, or nothing is missing", () =>
   withFastFolder(async (folder) => {
