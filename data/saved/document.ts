@@ -15,6 +15,12 @@ const DOCUMENT_BYTES_MAX = 128 << 20;
 const TURN_PAUSE_MS = 50;
 const TURN_MAX_MS = 30_000;
 
+/**
+ * Throws an `Error` that says what is wrong with a document of the right format. Its folder may come
+ * from others: a right checksum says nothing about its contents.
+ */
+export type DocumentCheck = (document: Readonly<Record<string, unknown>>) => void;
+
 /** The bytes of a document: plain data and specs. */
 export function encodeDocument(format: string, value: object): Uint8Array {
   const content = JSON.stringify(new ValueWriter().write({ format, ...value }));
@@ -59,6 +65,7 @@ export async function inTurn<T>(host: Host, begin: () => Promise<T>): Promise<T>
 /**
  * Changes a document, or makes it. Concurrent changes are applied one after the other.
  *
+ * @param remedy as for {@linkcode readDocument}, and `check`.
  * @param change receives the current document and returns the new one; `undefined` leaves it as it
  * is.
  */
@@ -67,11 +74,12 @@ export async function changeDocument<T extends object>(
   path: string,
   format: string,
   remedy: string,
+  check: DocumentCheck,
   change: (document: T | undefined) => Promise<T | undefined>,
 ): Promise<void> {
   const file = await inTurn(host, () => host.newFiles.create(path));
   try {
-    const changed = await change(await readDocument<T>(host, path, format, remedy));
+    const changed = await change(await readDocument<T>(host, path, format, remedy, check));
     if (changed === undefined) return;
     await file.append(encodeDocument(format, changed));
     await file.commit();
@@ -85,7 +93,7 @@ export async function changeDocument<T extends object>(
  *
  * @param remedy what to do about a damaged one, as a sentence.
  *
- * Errors: `data_loss` for a document that is damaged or of another format, and those of reading
+ * Errors: `data_loss` for a document that is damaged, of another format or refused by `check`, and those of reading
  * files.
  */
 export async function readDocument<T>(
@@ -93,11 +101,14 @@ export async function readDocument<T>(
   path: string,
   format: string,
   remedy: string,
+  check: DocumentCheck,
 ): Promise<T | undefined> {
   const bytes = await readWhole(host, path);
   if (bytes === undefined) return undefined;
   try {
-    return decode(bytes, format) as T;
+    const document = decode(bytes, format);
+    check(document);
+    return document as T;
   } catch (cause) {
     throw new LeatError(
       "data_loss",
@@ -123,11 +134,22 @@ async function readWhole(host: Host, path: string): Promise<Uint8Array | undefin
   }
 }
 
-function decode(bytes: Uint8Array, format: string): unknown {
-  const { digest, content } = JSON.parse(new TextDecoder().decode(bytes)) as Record<string, string>;
-  if (digest !== hashBytes(content!)) throw new Error("its checksum is wrong");
-  const value = new ValueReader().read(JSON.parse(content!));
+function decode(bytes: Uint8Array, format: string): Record<string, unknown> {
+  const outer = parseJson(new TextDecoder().decode(bytes));
+  const { digest, content } = isPlainObject(outer) ? outer : {};
+  if (typeof content !== "string") throw new Error("it has no contents");
+  if (digest !== hashBytes(content)) throw new Error("its checksum is wrong");
+  const value = new ValueReader().read(parseJson(content));
   if (!isPlainObject(value) || value.format !== format) throw new Error("unknown format");
   const { format: _, ...document } = value;
   return document;
+}
+
+/** V8's own error would quote the file, which may be a link to any file of this machine. */
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new Error("it is no JSON");
+  }
 }

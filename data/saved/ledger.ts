@@ -7,11 +7,12 @@
  * before.
  */
 import { LeatError, type WireError } from "../../core/error.ts";
+import { isPlainObject } from "../../core/tree.ts";
 import type { Compression } from "../formats/compression/compression.ts";
 import type { Host } from "../host.ts";
 import type { ElementSpec } from "../elements/spec.ts";
 import { changeDocument, readDocument, writeDocument } from "./document.ts";
-import { type Chunk, within } from "./manifest.ts";
+import { checkChunks, checkCompression, checkId, type Chunk, isCount, within } from "./manifest.ts";
 
 /** The name of the head within its folder. */
 const LEDGER_NAME = "SAVING";
@@ -91,7 +92,8 @@ export class Ledger {
 
   /** The head; `undefined` if nothing is being saved. */
   head(): Promise<LedgerHead | undefined> {
-    return readDocument(this.#host, this.#path(LEDGER_NAME), HEAD_FORMAT, this.#remedy);
+    const path = this.#path(LEDGER_NAME);
+    return readDocument(this.#host, path, HEAD_FORMAT, this.#remedy, checkHead);
   }
 
   /**
@@ -103,13 +105,14 @@ export class Ledger {
   async change(
     change: (head: LedgerHead | undefined) => Promise<LedgerHead | undefined>,
   ): Promise<void> {
-    await changeDocument(this.#host, this.#path(LEDGER_NAME), HEAD_FORMAT, this.#remedy, change);
+    const path = this.#path(LEDGER_NAME);
+    await changeDocument(this.#host, path, HEAD_FORMAT, this.#remedy, checkHead, change);
   }
 
   /** An entry; `undefined` if it is not written yet. */
   entry(id: string, number: number): Promise<LedgerEntry | undefined> {
     const path = this.#path(entryName(id, number));
-    return readDocument(this.#host, path, ENTRY_FORMAT, this.#remedy);
+    return readDocument(this.#host, path, ENTRY_FORMAT, this.#remedy, checkEntry);
   }
 
   /** An entry that must exist. Errors: `data_loss`. */
@@ -160,6 +163,32 @@ export class Ledger {
   get #remedy(): string {
     return `Remove the folder ${this.#folder} to have it written again.`;
   }
+}
+
+/** `failure` is read as any error of others is. */
+function checkHead({ id, compression, joint }: Record<string, unknown>): void {
+  checkId(id);
+  checkCompression(compression);
+  if (joint === undefined) return;
+  const texts = isPlainObject(joint) ? [joint.owner, joint.fingerprint, joint.digest] : [undefined];
+  if (!texts.every((text) => typeof text === "string")) throw new Error("unknown owner");
+}
+
+function checkEntry({ number, joint, ...others }: Record<string, unknown>): void {
+  checkChunks(others);
+  if (!isCount(number)) throw new Error("unknown number");
+  if (joint !== undefined && !isDistributedEntry(joint)) throw new Error("unknown end");
+}
+
+function isDistributedEntry(value: unknown): value is DistributedEntry {
+  return isPlainObject(value) && isCount(value.upTo) && typeof value.isLast === "boolean" &&
+    Array.isArray(value.carried) &&
+    value.carried.every((rest) => isRest(rest) && "rows" in rest && isCount(rest.rows));
+}
+
+export function isRest(value: unknown): value is Rest {
+  return isPlainObject(value) && typeof value.file === "string" &&
+    [value.sequence, value.index, value.record].every(isCount);
 }
 
 export function entryName(id: string, number: number): string {

@@ -5,9 +5,12 @@
  * A chunk is a file of TFRecords, each an encoded element. The manifest is JSON with a checksum.
  */
 import { LeatError } from "../../core/error.ts";
+import { shownText } from "../../core/shown_text.ts";
+import { isPlainObject } from "../../core/tree.ts";
+import { show } from "../check.ts";
 import { type Compression, COMPRESSIONS } from "../formats/compression/compression.ts";
 import type { Host } from "../host.ts";
-import type { ElementSpec } from "../elements/spec.ts";
+import { checkSpec, type ElementSpec } from "../elements/spec.ts";
 import { encodeDocument, readDocument } from "./document.ts";
 
 export const MANIFEST_NAME = "DONE";
@@ -34,15 +37,23 @@ export interface Manifest {
   readonly chunks: readonly Chunk[];
 }
 
+/** Longest name of a file, in characters: file systems have no longer ones. */
+const NAME_LENGTH_MAX = 255;
+
 /**
  * The path of a file of a folder. The folder may come from others, and list any names.
- * @throws LeatError `data_loss` for a name that leads out of the folder.
+ * @throws LeatError `data_loss` for a name that leads out of the folder, is too long, or has control
+ * characters.
  */
 export function within(folder: string, name: string): string {
-  if (/[/\\]|^\.*$/.test(name)) {
+  const shown = shownText(name);
+  if (/[/\\]|^\.*$/.test(name) || shown !== name || name.length > NAME_LENGTH_MAX) {
     throw new LeatError(
       "data_loss",
-      `The folder ${folder} lists "${name}", which is no name of a file in it. Remove the folder to have it written again.`,
+      `The folder ${folder} lists "${
+        shown.slice(0, NAME_LENGTH_MAX)
+      }", which is no name of a file in it. ` +
+        "Remove the folder to have it written again.",
     );
   }
   return folder.endsWith("/") ? folder + name : `${folder}/${name}`;
@@ -60,13 +71,43 @@ export function encodeManifest(manifest: Manifest): Uint8Array {
 export async function readManifest(host: Host, folder: string): Promise<Manifest | undefined> {
   const path = within(folder, MANIFEST_NAME);
   const remedy = `Remove the folder ${folder} to have it written again.`;
-  const manifest = await readDocument<Manifest>(host, path, FORMAT, remedy);
+  return await readDocument<Manifest>(host, path, FORMAT, remedy, checkManifest);
+}
+
+function checkManifest({ id, compression, pipeline, ...others }: Record<string, unknown>): void {
+  checkId(id);
+  checkCompression(compression);
+  checkChunks(others);
+  if (!["undefined", "string"].includes(typeof pipeline)) throw new Error("unknown pipeline");
+}
+
+/** Checks the identifier of a save, which is part of the names of files. */
+export function checkId(id: unknown): void {
+  if (typeof id !== "string" || !/^[0-9a-f]{16}$/.test(id)) throw new Error("unknown id");
+}
+
+export function checkCompression(compression: unknown): void {
   const known: readonly unknown[] = [undefined, ...COMPRESSIONS];
-  if (manifest === undefined || known.includes(manifest.compression)) return manifest;
-  throw new LeatError(
-    "data_loss",
-    `${path} was written by another version: unknown compression ${manifest.compression}. ${remedy}`,
-  );
+  if (known.includes(compression)) return;
+  throw new Error(`unknown compression ${shownText(show(compression))}`);
+}
+
+export function checkChunks({ chunks, spec }: Record<string, unknown>): void {
+  if (!Array.isArray(chunks) || !chunks.every(isChunk)) throw new Error("unknown chunks");
+  try {
+    checkSpec("load", spec);
+  } catch {
+    throw new Error("unknown spec");
+  }
+}
+
+export function isChunk(value: unknown): value is Chunk {
+  return isPlainObject(value) && typeof value.name === "string" &&
+    [value.shard, value.count, value.sizeBytes].every(isCount);
+}
+
+export function isCount(value: unknown): value is number {
+  return Number.isSafeInteger(value) && value as number >= 0;
 }
 
 /**

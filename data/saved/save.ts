@@ -160,6 +160,8 @@ function notSaved(folder: string, head: LedgerHead | undefined): LeatError {
   const why = failure === undefined
     ? `it is still being written, or its writer ended early (${missing}). Read it while it is written with { wait: true }, or ` +
       `call ${again} again`
-    : `saving it has failed: ${failure.message} Call ${again} again to continue`;
+    : `saving it has failed: ${
+      LeatError.fromWire(failure).message
+    } Call ${again} again to continue`;
   return new LeatError("not_found", `load: ${folder} holds no saved dataset yet: ${why}.`);
 }

@@ -3,6 +3,7 @@
  */
 import { hex64 } from "../../host.ts";
 import { LeatError } from "../../../core/error.ts";
+import { isPlainObject } from "../../../core/tree.ts";
 import { specOf } from "../../elements/components.ts";
 import { ByteReader } from "../../formats/byte_reader.ts";
 import { RecordReader } from "../../formats/tfrecord/tfrecord.ts";
@@ -11,8 +12,8 @@ import { type ElementSpec, mergeSpecs } from "../../elements/spec.ts";
 import { EncodedValue } from "../../elements/value_codec.ts";
 import { ChunkWriter } from "../chunk_writer.ts";
 import { readDocument, writeDocument } from "../document.ts";
-import type { Rest } from "../ledger.ts";
-import { type Chunk, readManifest, within } from "../manifest.ts";
+import { isRest, type Rest } from "../ledger.ts";
+import { checkChunks, type Chunk, isCount, readManifest, within } from "../manifest.ts";
 import type { DistributedFolder } from "./folder.ts";
 import type { Written, WrittenRun } from "./work.ts";
 
@@ -153,9 +154,20 @@ export async function readNote(
 ): Promise<RunNote> {
   const path = within(settings.folder, `${nameOfRun(id, run)}.run`);
   const remedy = "Save it again, with { overwrite: true }.";
-  const note = await readDocument<RunNote>(host, path, NOTE_FORMAT, remedy);
+  const note = await readDocument<RunNote>(host, path, NOTE_FORMAT, remedy, checkNote);
   if (note !== undefined) return note;
   throw new LeatError("data_loss", `${path} is missing: it was removed. ${remedy}`);
+}
+
+function checkNote({ items, spec, first, count, attempt }: Record<string, unknown>): void {
+  const isRun = isCount(first) && isCount(count) && typeof attempt === "string";
+  if (!isRun || !Array.isArray(items) || !items.every(isPlainObject)) {
+    throw new Error("unknown run");
+  }
+  const chunks = items.flatMap((item) => "chunk" in item ? [item.chunk] : []);
+  checkChunks({ chunks, spec });
+  const rests = items.filter((item) => !("chunk" in item));
+  if (!rests.every(({ rest }) => isRest(rest))) throw new Error("unknown rows");
 }
 
 /** Reads a run from the name of its note; `undefined` for other names. */

@@ -3,9 +3,17 @@ import { openIterator } from "../../../data/dataset_iterator.ts";
 import { Dataset, LeatError, tensor, TensorSpec } from "../../../mod.ts";
 import { END } from "../../../data/iterator.ts";
 import { installedHost } from "../../../data/host.ts";
-import { encodeManifest, readManifest } from "../../../data/saved/manifest.ts";
+import { encodeDocument } from "../../../data/saved/document.ts";
+import { entryName } from "../../../data/saved/ledger.ts";
+import { encodeManifest, type Manifest, readManifest } from "../../../data/saved/manifest.ts";
 import { listSplitTable } from "../../../data/sharding/splits.ts";
-import { assert, assertEquals, assertRejects, assertThrows } from "../../assert.ts";
+import {
+  assert,
+  assertEquals,
+  assertRejects,
+  assertStringIncludes,
+  assertThrows,
+} from "../../assert.ts";
 import { assertCheckpointLaw } from "../lib/checkpoint_law.ts";
 import { collectWithErrors, failingOn } from "../lib/collect.ts";
 import { outcomesOf, readOutcomes } from "../lib/outcomes.ts";
@@ -277,6 +285,86 @@ Deno.test("load reads no file outside of the folder, whatever the folder lists",
       const load = async () => await Array.fromAsync(await Dataset.load(hostile));
       const error = await assertRejects(load, LeatError, "which is no name of a file in it");
       assertEquals(error.code, "data_loss");
+    }
+  });
+});
+
+Deno.test("load answers whatever a folder of others holds with data_loss, a remedy, and nothing raw", async () => {
+  await inFolder(async (folder) => {
+    const hostile = `${folder}/hostile`;
+    await Dataset.range(3).save(hostile);
+    const manifest = (await readManifest(installedHost(), hostile))!;
+    const [chunk] = manifest.chunks;
+    const load = async (file: string, bytes: Uint8Array, wait: boolean) => {
+      await Deno.mkdir(hostile, { recursive: true });
+      await Deno.writeFile(`${hostile}/${file}`, bytes);
+      const error = await assertRejects(
+        async () => await Array.fromAsync(await Dataset.load(hostile, { wait })),
+        LeatError,
+      );
+      await Deno.remove(hostile, { recursive: true });
+      assertEquals(error.code, "data_loss", error.message);
+      assertStringIncludes(error.message, "to have it written again.");
+      assertStringIncludes(error.message, hostile);
+      const told = `${Deno.inspect(error)}${JSON.stringify(error.toWire())}`;
+      // deno-lint-ignore no-control-regex -- they are what is looked for
+      assert(!/[\u0000-\u0009\u000b-\u001f]|secret|TypeError/.test(told), told);
+      assert(error.message.length < 1_000);
+    };
+    for (
+      const forged of [
+        ...["x", [null], [5], {}, undefined].map((chunks) => ({ chunks })),
+        ...[
+          { name: 5 },
+          { name: "x\0y" },
+          { name: "x\x1b[31m" },
+          { name: "long".repeat(10_000) },
+          { shard: -1 },
+          { count: -3 },
+          { count: NaN },
+          { sizeBytes: "1" },
+        ].map((part) => ({ chunks: [{ ...chunk!, ...part }] })),
+        { id: "../../../etc" },
+        { id: 5 },
+        { spec: { a: 1 } },
+        { compression: "\x1b[31m" },
+        { pipeline: 5 },
+      ]
+    ) await load("DONE", encodeManifest({ ...manifest, ...forged } as Manifest), false);
+    // As a link to any file of this machine would be.
+    for (const text of ["secret=5\n", '{"secret":5}', "null", "[".repeat(1_000_000)]) {
+      await load("DONE", new TextEncoder().encode(text), false);
+    }
+    const { id, compression } = manifest;
+    for (
+      const forged of [{ id: "../../../etc" }, { joint: "x" }, { joint: { owner: 5 } }, {
+        compression: "x",
+      }]
+    ) {
+      const head = encodeDocument("leat-saving-1", { id, compression, ...forged });
+      await load("SAVING", head, false);
+      await load("SAVING", head, true);
+    }
+  });
+});
+
+Deno.test("load with wait answers a forged ledger with data_loss", async () => {
+  await inFolder(async (folder) => {
+    const id = "0123456789abcdef";
+    const [chunk] = [{ name: "c", shard: 0, count: 1, sizeBytes: 1 }];
+    await Deno.writeFile(`${folder}/SAVING`, encodeDocument("leat-saving-1", { id }));
+    for (
+      const forged of [
+        { chunks: [null] },
+        { number: "0" },
+        { joint: {} },
+        { joint: { upTo: 1, isLast: false, carried: [{}] } },
+      ]
+    ) {
+      const entry = encodeDocument("leat-ledger-1", { number: 0, chunks: [chunk], ...forged });
+      await Deno.writeFile(`${folder}/${entryName(id, 0)}`, entry);
+      const load = async () => await Array.fromAsync(await Dataset.load(folder, { wait: true }));
+      assertEquals(await codeOf(load), "data_loss");
     }
   });
 });
