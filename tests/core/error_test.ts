@@ -81,7 +81,7 @@ Deno.test("toWire and fromWire cut endless causes and details", () => {
   assertEquals(depth, WIRE_ERROR_DEPTH_MAX + 1);
 });
 
-Deno.test("toWire tells no paths of the program that sends an error", () => {
+Deno.test("toWire sends no stack of the program that sends an error", () => {
   const error = new LeatError("internal", "m", { cause: new TypeError("inner") });
   assert(error.stack!.includes(import.meta.url));
   const wire = JSON.stringify(error.toWire());

@@ -70,7 +70,8 @@ export class Router {
     if (other === undefined || role === "admin") return this.#take(link);
     const why =
       `The node's name "${node}" is that of "${other.identity.name}", and this is "${name}": ` +
-      "each node has a name of its own";
+      "each node has a name of its own. Give this one another (a worker's is its address: " +
+      "--advertise), or end the other one";
     link.close(new LeatError("permission_denied", why));
   }
 

@@ -7,7 +7,7 @@ import type { Delivery } from "../../../actors/runtime/protocol.ts";
 import type { Ref } from "../../../actors/runtime/ref.ts";
 import { DenoWorld } from "../../../platform/deno_world.ts";
 import type { LeatError } from "../../../core/error.ts";
-import { assert, assertEquals } from "../../assert.ts";
+import { assert, assertEquals, assertStringIncludes } from "../../assert.ts";
 import { SOON, TestNode } from "./nodes.ts";
 
 interface Who {
@@ -175,4 +175,5 @@ Deno.test("a linked identity's node name can be taken over only by an admin", as
   node.system.attach(admin);
   const closed = [first, again, other, admin].map((link) => link.why?.code);
   assertEquals(closed, [undefined, undefined, "permission_denied", undefined]);
+  assertStringIncludes(other.why!.message, "--advertise");
 });
