@@ -104,20 +104,25 @@ export async function scrape(
     const rows: readonly Row<MetricGroup>[] = ROWS[group](state);
     for (const [key, { name, unit, help }] of metricsOf(group)) {
       if (name === null) continue;
+      const factor = FACTORS[unit] ?? 1;
+      const isCounter = name.endsWith("_total");
       const samples = rows.flatMap(([labels, figures]) => {
-        const value = (figures as Readonly<Record<string, number | null>> | null)?.[key];
-        return value === null || value === undefined ? [] : [{ labels: shown(labels), value }];
+        const known = (figures as Readonly<Record<string, number | null>> | null)?.[key];
+        if (known === null || known === undefined) return [];
+        const value = factor * known;
+        // One sample that Prometheus cannot take must not hide all others.
+        const isTaken = Number.isFinite(value) && !(isCounter && value < 0);
+        return isTaken ? [{ labels: shown(labels), value }] : [];
       });
       // A metric without labels would report 0 until it is set, but unknown is not 0.
       if (samples.length === 0 && labelNames.length === 0) continue;
       const configuration = { name, help, labelNames, registers: [registry] };
-      const factor = FACTORS[unit] ?? 1;
-      if (name.endsWith("_total")) {
+      if (isCounter) {
         const counter = new Counter(configuration);
-        for (const { labels, value } of samples) counter.inc(labels, factor * value);
+        for (const { labels, value } of samples) counter.inc(labels, value);
       } else {
         const gauge = new Gauge(configuration);
-        for (const { labels, value } of samples) gauge.set(labels, factor * value);
+        for (const { labels, value } of samples) gauge.set(labels, value);
       }
     }
   }

@@ -7,7 +7,7 @@ import {
   metricsOf,
   type Reported,
 } from "../protocol_metrics.ts";
-import { type Counts, perUnit, type RateWindow } from "../scaling/rate_window.ts";
+import { type Counts, isCount, perUnit, type RateWindow } from "../scaling/rate_window.ts";
 
 /** The newest report of a group, and the window of its counters. */
 interface Report<G extends MetricGroup> {
@@ -17,12 +17,14 @@ interface Report<G extends MetricGroup> {
 
 /** The counters of a report, for the window of rates. Missing ones count as 0. */
 export function countersOf<G extends MetricGroup>(group: G, figures: Reported<G>): Counts {
+  const told = figures as Partial<Counts>;
   const counts: Record<string, number> = {};
-  for (const key of counterKeysOf(group)) counts[key] = numberAt(figures, key) ?? 0;
+  // The raw number: the window drops a report that has an unusable one.
+  for (const key of counterKeysOf(group)) counts[key] = told[key] ?? 0;
   return counts;
 }
 
-/** A report's figures of the group; those of a newer peer are left out. */
+/** A report's figures of the group; those of a newer peer, and unusable numbers, are left out. */
 export function knownFigures<G extends MetricGroup>(group: G, figures: Reported<G>): Reported<G> {
   const known: Record<string, number> = {};
   for (const [key] of metricsOf(group)) {
@@ -76,6 +78,8 @@ function sumOf(reports: readonly object[], key: string): number {
   return reports.reduce((sum, report) => sum + (numberAt(report, key) ?? 0), 0);
 }
 
+/** A reported figure. A number that no honest reporter sends counts as missing. */
 function numberAt(figures: object | undefined, key: string): number | undefined {
-  return (figures as Partial<Counts> | undefined)?.[key];
+  const value = (figures as Partial<Counts> | undefined)?.[key];
+  return value === undefined || !isCount(value) ? undefined : value;
 }

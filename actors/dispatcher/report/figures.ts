@@ -16,7 +16,7 @@ import type {
   WorkerRates,
 } from "../protocol_figures.ts";
 import { ReadRates } from "../scaling/read_rates.ts";
-import { isReckonable, RateWindow } from "../scaling/rate_window.ts";
+import { isCount, isReckonable, RateWindow } from "../scaling/rate_window.ts";
 import type { DispatcherState } from "../state/state.ts";
 import { countersOf, described, knownFigures } from "./described.ts";
 
@@ -220,7 +220,7 @@ export class Figures {
     const held = tasks.flatMap(({ taskId, completed, stats }) => {
       const jobId = jobOfTask(state, taskId);
       const before = entry.tasks.get(taskId)?.figures.busyMs ?? 0;
-      const busyMs = Math.max(0, (stats?.busyMs ?? before) - before);
+      const busyMs = growthOf(before, stats?.busyMs ?? before);
       return jobId === undefined || (completed && busyMs === 0) ? [] : [{ jobId, busyMs }];
     });
     const { process: before, atMs } = entry;
@@ -233,8 +233,9 @@ export class Figures {
       if (before === undefined || now === undefined || now.shared) continue;
       sums.metered = true;
       const part = busyMs === 0 ? 1 / held.length : task.busyMs / busyMs;
-      sums.cpuHours += part * (now.cpuSeconds - before.cpuSeconds) / SECONDS_PER_HOUR;
-      const memoryGB = (before.memoryBytes + now.memoryBytes) / 2 / BYTES_PER_GB;
+      sums.cpuHours += part * growthOf(before.cpuSeconds, now.cpuSeconds) / SECONDS_PER_HOUR;
+      const bytes = usable(before.memoryBytes) + usable(now.memoryBytes);
+      const memoryGB = bytes / 2 / BYTES_PER_GB;
       sums.memoryGBHours += memoryGB * hours / held.length;
     }
   }
@@ -273,6 +274,15 @@ export class Figures {
 function jobOfTask(state: DispatcherState, taskId: number): number | undefined {
   const task = state.tasks.get(taskId);
   return task === undefined ? undefined : state.iterations.get(task.iterationId)?.jobId;
+}
+
+/** The growth of a reported counter: sums of usage only grow, whatever is reported. */
+function growthOf(before: number, now: number): number {
+  return isCount(before) && isCount(now) ? Math.max(0, now - before) : 0;
+}
+
+function usable(value: number): number {
+  return isCount(value) ? value : 0;
 }
 
 function noUsage(): UsageSums {

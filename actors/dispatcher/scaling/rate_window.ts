@@ -68,8 +68,13 @@ export function perUnit(windows: readonly RateWindow[], key: string, of: string)
 }
 
 function areReckonable(counts: Counts): boolean {
-  for (const name in counts) if (!isReckonable(counts[name]!)) return false;
+  for (const name in counts) if (!isCount(counts[name]!)) return false;
   return true;
+}
+
+/** Whether it can be a count, a size or a duration: neither negative nor infinite nor NaN. */
+export function isCount(value: number): boolean {
+  return value >= 0 && value <= COUNT_MAX;
 }
 
 /** Whether sums and quotients of it are finite. */

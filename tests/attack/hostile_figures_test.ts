@@ -1,0 +1,59 @@
+/** Figures that no honest client or worker reports must hide no other figure from the operator. */
+import { METRICS } from "../../actors/dispatcher/protocol_metrics.ts";
+import { scrape } from "../../server/pages/dispatcher_metrics.ts";
+import { settle, TestCluster } from "../actors/dispatcher/lib.ts";
+import { report, running, say } from "../actors/dispatcher/report/reports.ts";
+import { assert, assertEquals, assertStringIncludes } from "../assert.ts";
+import { noReport } from "../lib/no_figures.ts";
+
+const WRONG = [Infinity, -Infinity, NaN, -1, 1e308, -1e308];
+
+/** A report in which every figure of a group is this number. */
+function allOf(group: "client" | "order" | "process" | "task", value: number) {
+  const reported = Object.entries(METRICS[group]).filter(([, [origin]]) =>
+    origin === "counter" || origin === "level" || origin === "optional"
+  );
+  return Object.fromEntries(reported.map(([key]) => [key, value]));
+}
+
+Deno.test("wrong figures of one client hide no figure of another from the metrics", async () => {
+  for (const wrong of WRONG) {
+    await using cluster = await TestCluster.start();
+    const { clientId: honest } = await running(cluster, ["w"]);
+    const dataset = await cluster.dataset();
+    const { clientId: liar } = await cluster.open(dataset, { jobName: "liar" });
+    await say(cluster, honest, { atMs: 0 });
+    await say(cluster, honest, { atMs: 1_000, elements: 7 });
+    for (const atMs of [0, 1_000, 2_000]) {
+      await say(cluster, liar, { ...allOf("client", wrong), ...allOf("order", wrong), atMs });
+    }
+    const { text } = await scrape(await cluster.ask("describe", null));
+    const sample = `leat_client_elements_total{job="job",iteration="0",client="${honest}"} 7`;
+    assertStringIncludes(text, sample, `${wrong}`);
+    assert(!/(NaN|Inf|e\+?30\d)$/m.test(text), `${wrong}:\n${text}`);
+  }
+});
+
+Deno.test("wrong figures of a worker spoil no sum that outlives them", async () => {
+  for (const wrong of WRONG) {
+    await using cluster = await TestCluster.start();
+    const { workers: [worker], taskIds: [taskId = 0] } = await running(cluster, ["w"]);
+    const process = { ...noReport("process"), shared: false };
+    const used = (cpuSeconds: number) => ({ ...process, cpuSeconds });
+    await report(cluster, worker!, { atMs: 0, process: used(0) });
+    await report(cluster, worker!, {
+      atMs: 1_000,
+      process: { ...process, ...allOf("process", wrong) },
+      stats: { [taskId]: allOf("task", wrong) },
+    });
+    const right = { [taskId]: { busyMs: 1_000 } };
+    await report(cluster, worker!, { atMs: 2_000, process: used(10), stats: right });
+    await report(cluster, worker!, { atMs: 3_000, process: used(46), stats: right });
+    await settle();
+    const description = await cluster.ask("describe", null);
+    assertEquals(description.jobs[0]!.usage.workerCpuHours, 0.01, `${wrong}`);
+    const { text } = await scrape(description);
+    assertStringIncludes(text, 'leat_worker_cpu_seconds_total{worker="w"} 46', `${wrong}`);
+    assert(!/(NaN|Inf|e\+?30\d)$/m.test(text), `${wrong}:\n${text}`);
+  }
+});
