@@ -2,6 +2,7 @@
 import { LeatError } from "../../core/error.ts";
 import type { Ref } from "../runtime/ref.ts";
 import type { World } from "../runtime/world.ts";
+import type { Payload } from "../../transport/payload.ts";
 import type {
   ElementAnswer,
   ElementReaderProtocol,
@@ -15,10 +16,30 @@ import type {
 export const UNACKNOWLEDGED_MAX = 1_024;
 /** Bytes requested and not acknowledged by one client; more requests are refused. */
 const UNACKNOWLEDGED_BYTES_MAX = 512 * 2 ** 20;
+/**
+ * Bytes kept for all clients of a source together. Beyond it, a client that has not acknowledged
+ * all its answers waits; others still get one, so that no consumer of a round waits for another.
+ */
+export const ALL_UNACKNOWLEDGED_BYTES_MAX = 2 * 2 ** 30;
+/** Beyond it, all wait: anyone who may read the source can invent clients. */
+export const SOURCE_BYTES_MAX = 4 * 2 ** 30;
+/** What an answer counts as there besides its element. */
+const ANSWER_BYTES = 256;
+/** Requests of all clients of a source that wait for an answer. */
+const ALL_PENDING_MAX = 131_072;
+/** Clients of a source, as many as an identity may have. */
+export const SOURCE_CLIENTS_MAX = 65_536;
 /** Elements that a client may wait for while their size is unknown. */
 const UNKNOWN_MAX = 128;
 /** A client idle for this long is forgotten, in ms. */
 const CLIENT_IDLE_MS = 600_000;
+/**
+ * The same while too much is kept: those that died must not keep others waiting. A live client that
+ * misses an answer repeats its request within 30 s, so a silent one has all answers.
+ */
+export const PRESSED_IDLE_MS = 120_000;
+/** How often idle clients are looked for then, in ms. */
+const PRESSED_SWEEP_MS = 1_000;
 
 /**
  * A reader of a source: its client's number, which counts only for its own node. So no node can
@@ -53,6 +74,13 @@ export interface Awaited {
   readonly untilMs: number;
 }
 
+/** An element that clients were given and have not acknowledged. */
+interface KeptElement {
+  clients: number;
+  /** As it was given: it may have been transferred since. */
+  readonly bytes: number;
+}
+
 interface Client {
   readonly answers: Map<number, ElementAnswer | Pending>;
   /** Requests that wait for an earlier one still in transit, by sequence. */
@@ -76,6 +104,11 @@ export class Repeats {
   readonly #onArrived: (answer: ElementAnswer) => void;
   #given = 0;
   #givenBytes = 0;
+  /** What all clients were given and have not acknowledged. */
+  #keptBytes = 0;
+  /** The elements among it. A cache gives the same to many clients. */
+  readonly #kept = new Map<Payload, KeptElement>();
+  #pending = 0;
   readonly #clients = new Map<ReaderId, Client>();
   #sweptMs: number;
 
@@ -93,6 +126,11 @@ export class Repeats {
 
   get clients(): number {
     return this.#clients.size;
+  }
+
+  /** Whether so much is unacknowledged that no more should be produced. */
+  get isFull(): boolean {
+    return this.#keptBytes >= ALL_UNACKNOWLEDGED_BYTES_MAX;
   }
 
   /**
@@ -137,6 +175,7 @@ export class Repeats {
       );
     }
     this.#checkBytes(client, request);
+    this.#checkAll(client);
     if (sequence <= client.begun + 1) return this.#begin(client, sequence, produce);
     const turn = new Promise<void>((resolve) => client.early.set(sequence, resolve));
     const producing = turn.then(() => {
@@ -164,6 +203,18 @@ export class Repeats {
         `that it has asked for since take about ${Math.round(bytes)} bytes: at most ` +
         `${this.#bytesMax} are kept for one client. Acknowledge them, or ask for fewer at a time ` +
         "(maxOutstandingRequests)",
+    );
+  }
+
+  /** Bounds what is kept for all clients. They ask again, and acknowledge what they have got. */
+  #checkAll({ answers }: Client): void {
+    const bytesMax = answers.size === 0 ? SOURCE_BYTES_MAX : ALL_UNACKNOWLEDGED_BYTES_MAX;
+    if (this.#keptBytes < bytesMax && this.#pending < ALL_PENDING_MAX) return;
+    throw new LeatError(
+      "resource_exhausted",
+      `The clients of this task have not acknowledged ${this.#keptBytes} bytes, and ` +
+        `${this.#pending} of their requests wait: at most ${bytesMax} bytes and ` +
+        `${ALL_PENDING_MAX} requests are kept. Ask again later`,
     );
   }
 
@@ -195,7 +246,43 @@ export class Repeats {
   }
 
   leave(reader: ReaderId): void {
+    const client = this.#clients.get(reader);
+    if (client === undefined) return;
     this.#clients.delete(reader);
+    for (const sequence of [...client.answers.keys()]) this.#drop(client, sequence);
+  }
+
+  #keep(client: Client, sequence: number, answer: ElementAnswer): void {
+    this.#drop(client, sequence);
+    client.answers.set(sequence, answer);
+    this.#keptBytes += ANSWER_BYTES;
+    if (!("element" in answer)) return;
+    const { element } = answer;
+    const known = this.#kept.get(element);
+    if (known !== undefined) {
+      known.clients++;
+      return;
+    }
+    this.#kept.set(element, { clients: 1, bytes: element.byteLength });
+    this.#keptBytes += element.byteLength;
+  }
+
+  /** Returns the dropped answer, if it was given. */
+  #drop({ answers }: Client, sequence: number): ElementAnswer | undefined {
+    const answer = answers.get(sequence);
+    if (answer === undefined) return undefined;
+    answers.delete(sequence);
+    if (answer instanceof Pending) {
+      this.#pending--;
+      return undefined;
+    }
+    this.#keptBytes -= ANSWER_BYTES;
+    const kept = "element" in answer ? this.#kept.get(answer.element) : undefined;
+    if (kept !== undefined && --kept.clients === 0) {
+      this.#kept.delete((answer as { readonly element: Payload }).element);
+      this.#keptBytes -= kept.bytes;
+    }
+    return answer;
   }
 
   #begin(
@@ -207,7 +294,7 @@ export class Repeats {
     const answer = produce();
     if (answer instanceof Promise) return this.#pend(client, sequence, answer);
     this.#gave(answer);
-    client.answers.set(sequence, answer);
+    this.#keep(client, sequence, answer);
     return answer;
   }
 
@@ -220,20 +307,22 @@ export class Repeats {
   }
 
   #pend(
-    { answers }: Client,
+    client: Client,
     sequence: number,
     producing: Promise<ElementAnswer>,
   ): Promise<ElementAnswer> {
     const pending = new Pending();
+    const { answers } = client;
     answers.set(sequence, pending);
+    this.#pending++;
     producing.then(
       (answer) => {
         this.#gave(answer);
-        if (answers.has(sequence)) answers.set(sequence, answer);
+        if (answers.has(sequence)) this.#keep(client, sequence, answer);
         pending.asked.resolve(answer);
       },
       (error) => {
-        answers.delete(sequence);
+        this.#drop(client, sequence);
         pending.asked.reject(error);
       },
     );
@@ -244,6 +333,7 @@ export class Repeats {
     const reader = readerId(asker as Ref, request.clientId);
     let client = this.#clients.get(reader);
     if (client === undefined) {
+      this.#checkClients(now);
       const [answers, early] = [new Map(), new Map()];
       client = { answers, early, begun: 0, acknowledged: 0, heardMs: now, asker };
       this.#clients.set(reader, client);
@@ -255,19 +345,29 @@ export class Repeats {
     return client;
   }
 
+  #checkClients(now: number): void {
+    if (this.#clients.size < SOURCE_CLIENTS_MAX) return;
+    this.#sweep(now);
+    if (this.#clients.size < SOURCE_CLIENTS_MAX) return;
+    throw new LeatError(
+      "resource_exhausted",
+      `${this.#clients.size} clients read this task, as many as may: ask again later`,
+    );
+  }
+
   #acknowledged(client: Client, sequence: number): void {
     if (sequence <= client.acknowledged) return;
-    this.#forget(client.answers, client.acknowledged, sequence);
+    this.#forget(client, client.acknowledged, sequence);
     client.acknowledged = sequence;
     this.#advance(client, sequence);
   }
 
   /** Forgets the answers after `from` up to `to`, in no more steps than either of the two needs. */
-  #forget(answers: Client["answers"], from: number, to: number): void {
+  #forget(client: Client, from: number, to: number): void {
+    const { answers } = client;
     const forget = (sequence: number) => {
-      const answer = answers.get(sequence);
-      if (answer !== undefined && !(answer instanceof Pending)) this.#onArrived(answer);
-      answers.delete(sequence);
+      const answer = this.#drop(client, sequence);
+      if (answer !== undefined) this.#onArrived(answer);
     };
     if (to - from <= answers.size) {
       for (let sequence = from + 1; sequence <= to; sequence++) forget(sequence);
@@ -278,12 +378,14 @@ export class Repeats {
 
   /** A client that waits for an answer sends nothing in the meantime. */
   #sweep(now: number): void {
-    if (now - this.#sweptMs < CLIENT_IDLE_MS) return;
+    const isPressed = this.isFull || this.#clients.size >= SOURCE_CLIENTS_MAX;
+    if (now - this.#sweptMs < (isPressed ? PRESSED_SWEEP_MS : CLIENT_IDLE_MS)) return;
     this.#sweptMs = now;
+    const idleMs = isPressed ? PRESSED_IDLE_MS : CLIENT_IDLE_MS;
     for (const [reader, { answers, heardMs }] of this.#clients) {
-      const isSilent = now - heardMs > CLIENT_IDLE_MS;
+      const isSilent = now - heardMs > idleMs;
       if (isSilent && !answers.values().some((answer) => answer instanceof Pending)) {
-        this.#clients.delete(reader);
+        this.leave(reader);
       }
     }
   }

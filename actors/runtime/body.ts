@@ -69,6 +69,21 @@ function copyItem(item: unknown, key: string | number, kept: boolean, path: Path
   return copy;
 }
 
+/** Bytes that a value without bytes of its own counts as, with its place in an object or list. */
+const VALUE_BYTES = 16;
+
+/** About how much memory a body takes; a Payload or tensor counts with its bytes. */
+export function bytesOfBody(value: unknown): number {
+  if (typeof value === "string") return VALUE_BYTES + 2 * value.length;
+  if (typeof value !== "object" || value === null) return VALUE_BYTES;
+  const { byteLength } = value as { readonly byteLength?: unknown };
+  if (typeof byteLength === "number") return VALUE_BYTES + byteLength;
+  let bytes = VALUE_BYTES;
+  const items = Array.isArray(value) ? value : Object.values(value);
+  for (const item of items) bytes += VALUE_BYTES + bytesOfBody(item);
+  return bytes;
+}
+
 function refusal(value: unknown, path: Path): LeatError {
   const place = ["body", ...path].join(".");
   const what = typeof value === "object" && value !== null

@@ -9,7 +9,7 @@ import { CellTimer } from "./cell_timer.ts";
 import type { Check } from "./checks.ts";
 import type { AskEnvelope, TellEnvelope } from "./envelope.ts";
 import { Fifo } from "./fifo.ts";
-import type { Identity } from "./identity.ts";
+import { type Identity, senderKeyOf } from "./identity.ts";
 import type { ActorInfo } from "./inspection.ts";
 import { ReceiveMarks, SendNumbers } from "./asking/numbering.ts";
 import type { AnswerOf, Delivery, Handlers, MethodOf, RequestOf } from "./protocol.ts";
@@ -38,7 +38,7 @@ export class Cell implements ActorContext<unknown> {
   readonly marks = new ReceiveMarks();
   /** Open repeatable asks of this incarnation, by target: the lowest is the settled mark. */
   readonly repeatable = new Map<string, number[]>();
-  readonly answers = new Answers();
+  readonly answers: Answers;
   /** Whether it is in the system's run queue. */
   queued = false;
   state: "starting" | "running" | "stopping" | "stopped" = "starting";
@@ -47,7 +47,7 @@ export class Cell implements ActorContext<unknown> {
   readonly #spec: ChildSpec<any>;
   readonly #mailbox = new Fifo<Waiting>();
   /** Asks whose handlers have not answered yet. */
-  readonly #answering = new Set<AskEnvelope>();
+  readonly #answering = new Map<AskEnvelope, Identity>();
   readonly #timers: CellTimer[] = [];
   /** Created when the actor asks for its signal, which few do. */
   #abort: AbortController | undefined;
@@ -59,6 +59,7 @@ export class Cell implements ActorContext<unknown> {
   constructor(system: CellSystem, node: string, parent: Cell | undefined, spec: ChildSpec<any>) {
     this.#system = system;
     this.#spec = spec;
+    this.answers = new Answers(system.keptAnswerBytes);
     this.world = system.world;
     this.parent = parent;
     const base = parent === undefined || parent.self.path === "/" ? "" : parent.self.path;
@@ -127,6 +128,7 @@ export class Cell implements ActorContext<unknown> {
       this.#system.drop(envelope, "mailbox_full");
       this.#refuse(
         envelope,
+        sender,
         new LeatError(
           "resource_exhausted",
           `The mailbox of ${formatRef(this.self)} is full (${this.#mailbox.length} messages); ` +
@@ -148,7 +150,7 @@ export class Cell implements ActorContext<unknown> {
     const { envelope, sender, deadlineMs } = waiting;
     if (deadlineMs <= this.world.nowMs()) {
       this.#system.drop(envelope, "expired");
-      if (envelope.kind === "ask") this.answers.drop(envelope.source.incarnation, envelope.id);
+      if (envelope.kind === "ask") this.answers.drop(keyOfSender(envelope, sender), envelope.id);
     } else {
       this.#system.emit({ type: "deliver", envelope });
       this.#handle(envelope, { source: envelope.source, sender, deadlineMs });
@@ -245,9 +247,9 @@ export class Cell implements ActorContext<unknown> {
   }
 
   /** An asker has ended. A late repetition from it would be handled as new, so it is dropped. */
-  askerEnded(incarnation: string): void {
-    this.answers.forget(incarnation);
-    this.marks.close(incarnation);
+  askerEnded(senderKey: string): void {
+    this.answers.forget(senderKey);
+    this.marks.close(senderKey);
   }
 
   /** Why this incarnation can make no more asks. */
@@ -262,12 +264,14 @@ export class Cell implements ActorContext<unknown> {
   }
 
   #handle(envelope: TellEnvelope | AskEnvelope, delivery: Delivery): void {
+    const { sender } = delivery;
     const handlers = this.#actor!.handlers as Handlers<
       Record<string, (request: unknown) => unknown>
     >;
     if (!Object.hasOwn(handlers, envelope.method)) {
       this.#refuse(
         envelope,
+        sender,
         new LeatError(
           "unimplemented",
           `${formatRef(this.self)} has no method "${envelope.method}"`,
@@ -275,65 +279,66 @@ export class Cell implements ActorContext<unknown> {
       );
       return;
     }
-    const refusal = refusalBy(this.#actor!.access, envelope.method, delivery.sender);
+    const refusal = refusalBy(this.#actor!.access, envelope.method, sender);
     if (refusal !== undefined) {
       this.#system.drop(envelope, "not_permitted");
-      this.#system.refused(delivery.sender, refusal);
-      this.#refuse(envelope, refusal);
+      this.#system.refused(sender, refusal);
+      this.#refuse(envelope, sender, refusal);
       return;
     }
     const checks: Readonly<Record<string, Check>> | undefined = this.#actor!.checks;
     const malformed = checks?.[envelope.method]?.(envelope.body);
     if (malformed !== undefined) {
       this.#system.drop(envelope, "malformed");
-      this.#refuse(envelope, malformed);
+      this.#refuse(envelope, sender, malformed);
       return;
     }
     let answer: unknown;
     try {
       answer = handlers[envelope.method]!(envelope.body, delivery);
     } catch (error) {
-      this.#failed(envelope, error);
+      this.#failed(envelope, sender, error);
       return;
     }
     if (answer instanceof Promise) {
-      if (envelope.kind === "ask") this.#answering.add(envelope);
+      if (envelope.kind === "ask") this.#answering.set(envelope, sender);
       answer.then((body) => {
         if (envelope.kind === "ask") this.#answering.delete(envelope);
-        this.#reply(envelope, body);
-      }, (error) => this.#failed(envelope, error));
+        this.#reply(envelope, sender, body);
+      }, (error) => this.#failed(envelope, sender, error));
     } else {
-      this.#reply(envelope, answer);
+      this.#reply(envelope, sender, answer);
     }
   }
 
-  #reply(envelope: TellEnvelope | AskEnvelope, body: unknown): void {
+  #reply(envelope: TellEnvelope | AskEnvelope, sender: Identity, body: unknown): void {
     if (envelope.kind !== "ask" || this.state === "stopped") return;
     let answer: Answer = { kind: "reply", body };
     if (envelope.settledBelow !== undefined) {
       // A copy: a repeated ask gets the same answer, even if the body is changed later.
       answer = { kind: "reply", body: copyBody(body) };
-      this.answers.settle(envelope.source.incarnation, envelope.id, answer);
+      this.answers.settle(keyOfSender(envelope, sender), envelope.id, answer);
     }
     this.#system.answer(this, envelope, answer);
   }
 
-  #failed(envelope: TellEnvelope | AskEnvelope, error: unknown): void {
+  #failed(envelope: TellEnvelope | AskEnvelope, sender: Identity, error: unknown): void {
     const failure = LeatError.from(error, "internal");
-    this.#refuse(envelope, failure);
+    this.#refuse(envelope, sender, failure);
     if (!(error instanceof LeatError)) this.crash(error);
   }
 
   /** Answers an ask with an error. `unavailable` is not remembered: asking again may succeed. */
-  #refuse(envelope: TellEnvelope | AskEnvelope, error: LeatError): void {
+  #refuse(envelope: TellEnvelope | AskEnvelope, sender: Identity, error: LeatError): void {
     if (envelope.kind !== "ask" || this.state === "stopped") return;
     this.#answering.delete(envelope);
     const answer: Answer = { kind: "failure", error: error.toWire() };
     if (envelope.settledBelow !== undefined) {
-      const { source, id } = envelope;
+      const { id } = envelope;
+      const key = keyOfSender(envelope, sender);
       if (error.code === "unavailable" || error.code === "resource_exhausted") {
-        this.answers.drop(source.incarnation, id);
-      } else this.answers.settle(source.incarnation, id, answer);
+        this.answers.drop(key, id);
+      } else this.answers.settle(key, id, answer);
     }
     this.#system.answer(this, envelope, answer);
   }
@@ -353,21 +358,26 @@ export class Cell implements ActorContext<unknown> {
     const gone = () => why ??= new LeatError("unavailable", `${formatRef(this.self)} has stopped`);
     for (let left = this.#mailbox.shift(); left !== undefined; left = this.#mailbox.shift()) {
       this.#system.drop(left.envelope, "no_such_actor");
-      this.#refuseAsGone(left.envelope, gone);
+      this.#refuseAsGone(left.envelope, left.sender, gone);
     }
     // Requests that stop() released are answered first.
     if (this.#answering.size > 0) await new Promise<void>((done) => this.world.macrotask(done));
-    for (const ask of this.#answering) this.#refuseAsGone(ask, gone);
+    for (const [ask, sender] of this.#answering) this.#refuseAsGone(ask, sender, gone);
     this.#system.tellWatchers(this, gone);
     this.state = "stopped";
+    this.answers.clear();
     this.#system.ended(this);
     this.#system.emit({ type: "stop", ref: this.self, error });
   }
 
-  #refuseAsGone(envelope: TellEnvelope | AskEnvelope, gone: () => LeatError): void {
+  #refuseAsGone(
+    envelope: TellEnvelope | AskEnvelope,
+    sender: Identity,
+    gone: () => LeatError,
+  ): void {
     if (envelope.kind !== "ask") return;
     const cause = gone();
-    this.#refuse(envelope, new LeatError("unavailable", cause.message, { cause }));
+    this.#refuse(envelope, sender, new LeatError("unavailable", cause.message, { cause }));
   }
 
   async #stopActor(error: LeatError | undefined): Promise<void> {
@@ -382,4 +392,8 @@ export class Cell implements ActorContext<unknown> {
       stopped.then(resolve, reject).finally(() => timer.cancel());
     });
   }
+}
+
+function keyOfSender({ source }: TellEnvelope | AskEnvelope, sender: Identity): string {
+  return senderKeyOf(source.incarnation, sender);
 }

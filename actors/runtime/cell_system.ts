@@ -1,7 +1,7 @@
 /** What a cell needs from its system. */
 import type { LeatError } from "../../core/error.ts";
 import type { AskOptions, ChildSpec, WatchDown } from "./actor.ts";
-import type { Answer } from "./asking/answers.ts";
+import type { Answer, KeptBytes } from "./asking/answers.ts";
 import type { Cell } from "./cell.ts";
 import type { AskEnvelope, Envelope } from "./envelope.ts";
 import type { Identity } from "./identity.ts";
@@ -11,6 +11,7 @@ import type { World } from "./world.ts";
 
 export interface CellSystem {
   readonly world: World;
+  readonly keptAnswerBytes: KeptBytes;
   newIncarnation(): string;
   // deno-lint-ignore no-explicit-any -- actors of one system speak different protocols
   startCell(parent: Cell, spec: ChildSpec<any>): Cell;

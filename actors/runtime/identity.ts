@@ -19,6 +19,15 @@ export interface Identity {
   readonly role: AccessRole;
 }
 
+/**
+ * The sender of messages, by which their numbers and kept answers are told apart: others learn an
+ * incarnation, and must not use up its numbers. An admin may have two identities at one node, as a
+ * dispatcher that dials and is dialled, and may do everything anyway.
+ */
+export function senderKeyOf(incarnation: string, { name, role }: Identity): string {
+  return role === "admin" ? incarnation : `${incarnation} ${role} ${name}`;
+}
+
 /** Senders in the same process. */
 export const SAME_PROCESS: Identity = { name: "this process", role: "admin" };
 

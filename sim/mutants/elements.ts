@@ -144,9 +144,9 @@ export const ELEMENT_MUTANTS: readonly Mutant[] = [
     workload: "rounds",
     install: () =>
       changed(Answers.prototype, ({ begin }) => ({
-        begin(source, ask, nowMs) {
-          const { id, timeoutMs } = ask;
-          return begin.call(this, source, { id, timeoutMs, settledBelow: -Infinity }, nowMs);
+        begin(source, sender, { id, timeoutMs }, nowMs) {
+          const ask = { id, timeoutMs, settledBelow: -Infinity };
+          return begin.call(this, source, sender, ask, nowMs);
         },
       })),
   },

@@ -226,8 +226,9 @@ class Server implements WebSocketServer {
     const near = this.#options.near?.();
     const hello = readHello(data, "dialler");
     checkName(hello.node, admission.identity, local().node);
-    this.#claim(hello.incarnation, admission);
+    // First: a refused hello claims nothing.
     this.#checkLinks(admission.identity);
+    this.#claim(hello.incarnation, admission);
     const { messageBytesMax } = { ...LINK_LIMITS, ...limits };
     const offer = near === undefined ? {} : { near: near.folder };
     socket.send(writeHello({ ...local(), role: "listener", messageBytesMax, ...offer }));
@@ -241,7 +242,11 @@ class Server implements WebSocketServer {
     };
     const link = new WebSocketLink(world, socket, peer, this.#options);
     this.#links.set(link, admission);
-    link.closed.then(() => this.#links.delete(link));
+    this.#owners.linked(hello.incarnation);
+    link.closed.then(() => {
+      this.#links.delete(link);
+      this.#owners.unlinked(hello.incarnation, admission.identity);
+    });
     onLink(link, admission);
   }
 

@@ -1,10 +1,21 @@
 /** Answers kept for askers that may repeat a request, which is then not handled again. */
+import { LeatError } from "../../../core/error.ts";
+import { bytesOfBody } from "../body.ts";
 import type { AskEnvelope, FailureEnvelope, ReplyEnvelope } from "../envelope.ts";
+import { type Identity, senderKeyOf } from "../identity.ts";
 import type { FencedRef } from "../ref.ts";
 
-/** Settled answers that an actor keeps; the oldest of the longest idle askers are dropped. */
+/**
+ * Settled answers that an actor keeps. Beyond it the identity with the most loses some: the oldest
+ * of its longest idle askers.
+ */
 const ANSWERS_MAX = 16_384;
 const ANSWERS_LEFT = 15_360;
+/**
+ * Bytes of answers that a node keeps for one identity that is no admin. An asker that settles what
+ * it has heard stays far below; later answers are given once, and not kept.
+ */
+export const KEPT_BYTES_MAX = 64 * 2 ** 20;
 /** An asker's answers are dropped this long after its last deadline, in ms: it repeats nothing any more. */
 export const FORGET_AFTER_MS = 60_000;
 /** From this many answers on, the actor finds out whether their askers are still alive. */
@@ -25,27 +36,83 @@ export type RepeatableAsk = Pick<AskEnvelope, "id" | "timeoutMs" | "open"> & {
   readonly settledBelow: number;
 };
 
+interface Kept {
+  readonly answer: Answer;
+  /** Counted in {@linkcode KeptBytes}. */
+  readonly bytes: number;
+}
+
+/** The answer to an ask that is repeated although its answer was not kept. */
+const NOT_KEPT: Kept = {
+  bytes: 0,
+  answer: {
+    kind: "failure",
+    error: new LeatError(
+      "aborted",
+      `The answer was given before and is not kept: those kept for this identity, which its ` +
+        `programs have not settled, take ${KEPT_BYTES_MAX} bytes`,
+    ).toWire(),
+  },
+};
+
+/** The bytes of answers that a node keeps, by the identity of the asker. Admins have no bound. */
+export class KeptBytes {
+  readonly #bytes = new Map<string, number>();
+
+  of(owner: string): number {
+    return this.#bytes.get(owner) ?? 0;
+  }
+
+  /** False: it would be too much. */
+  add(owner: string, bytes: number): boolean {
+    const sum = this.of(owner) + bytes;
+    if (sum > KEPT_BYTES_MAX) return false;
+    this.#bytes.set(owner, sum);
+    return true;
+  }
+
+  remove(owner: string, bytes: number): void {
+    const left = this.of(owner) - bytes;
+    if (left > 0) this.#bytes.set(owner, left);
+    else this.#bytes.delete(owner);
+  }
+}
+
+/** An asker, with the key that distinguishes it from others; see {@linkcode senderKeyOf}. */
+export interface KnownAsker extends FencedRef {
+  readonly key: string;
+}
+
 /** The answers to one asker. */
 class Asker {
-  readonly answers = new Map<number, Answer | "pending">();
-  readonly ref: FencedRef;
+  readonly answers = new Map<number, Kept | "pending">();
+  readonly ref: KnownAsker;
+  /** Its identity; empty for all admins. */
+  readonly owner: string;
   /** The asker's last deadline. */
   untilMs = 0;
   heardMs = 0;
   /** How long it may be idle before it is checked; doubles, so that a live asker costs few messages. */
   idleMs = IDLE_MS;
 
-  constructor(ref: FencedRef) {
+  constructor(ref: KnownAsker, owner: string) {
     this.ref = ref;
+    this.owner = owner;
   }
 }
 
 /** The answers that one actor has given to asks that may be repeated. */
 export class Answers {
   readonly #askers = new Map<string, Asker>();
+  readonly #keptBytes: KeptBytes;
   #settled = 0;
   #sweptMs = 0;
   #checkedMs = 0;
+
+  /** @param keptBytes The bytes of all actors of the node. */
+  constructor(keptBytes = new KeptBytes()) {
+    this.#keptBytes = keptBytes;
+  }
 
   get size(): number {
     return this.#settled;
@@ -54,18 +121,23 @@ export class Answers {
   /** Notes that an ask has come: `"new"` means it must be handled now. */
   begin(
     asker: FencedRef,
+    sender: Identity,
     { id, settledBelow, open, timeoutMs }: RepeatableAsk,
     nowMs: number,
   ): Answer | "pending" | "new" {
     if (nowMs - this.#sweptMs >= FORGET_AFTER_MS) this.#sweep(nowMs);
-    let known = this.#askers.get(asker.incarnation);
-    if (known === undefined) this.#askers.set(asker.incarnation, known = new Asker(asker));
+    const key = senderKeyOf(asker.incarnation, sender);
+    let known = this.#askers.get(key);
+    if (known === undefined) {
+      const owner = sender.role === "admin" ? "" : sender.name;
+      this.#askers.set(key, known = new Asker({ ...asker, key }, owner));
+    }
     known.heardMs = nowMs;
     known.untilMs = Math.max(known.untilMs, nowMs + timeoutMs);
     const { answers } = known;
-    this.#forget(answers, settledBelow, open);
+    this.#forget(known, settledBelow, open);
     const answer = answers.get(id);
-    if (answer !== undefined) return answer;
+    if (answer !== undefined) return answer === "pending" ? answer : answer.answer;
     answers.set(id, "pending");
     return "new";
   }
@@ -76,9 +148,9 @@ export class Answers {
   }
 
   /** Askers that have been idle for so long that they may have ended. */
-  idleAskers(nowMs: number): FencedRef[] {
+  idleAskers(nowMs: number): KnownAsker[] {
     this.#checkedMs = nowMs;
-    const idle: FencedRef[] = [];
+    const idle: KnownAsker[] = [];
     for (const asker of this.#askers.values()) {
       if (nowMs - asker.heardMs < asker.idleMs) continue;
       asker.idleMs *= 2;
@@ -88,41 +160,59 @@ export class Answers {
   }
 
   /** Drops the answers of an asker that has ended. Its late envelopes must not be accepted any more. */
-  forget(asker: string): void {
-    const answers = this.#askers.get(asker)?.answers ?? [];
-    for (const [, answer] of answers) if (answer !== "pending") this.#settled--;
-    this.#askers.delete(asker);
+  forget(key: string): void {
+    const asker = this.#askers.get(key);
+    if (asker === undefined) return;
+    for (const id of asker.answers.keys()) this.#release(asker, id);
+    this.#askers.delete(key);
+  }
+
+  /** Drops everything: the actor has ended. */
+  clear(): void {
+    for (const key of this.#askers.keys()) this.forget(key);
   }
 
   /** Keeps the answer of an ask that `begin` called new. */
-  settle(asker: string, id: number, answer: Answer): void {
-    const answers = this.#askers.get(asker)?.answers;
-    if (answers?.get(id) !== "pending") return;
-    answers.set(id, answer);
+  settle(key: string, id: number, answer: Answer): void {
+    const asker = this.#askers.get(key);
+    if (asker?.answers.get(id) !== "pending") return;
+    asker.answers.set(id, this.#kept(asker, answer));
     if (++this.#settled > ANSWERS_MAX) this.#makeRoom();
   }
 
   /** Forgets an ask, so that a repetition is handled again. */
-  drop(asker: string, id: number): void {
-    const answers = this.#askers.get(asker)?.answers;
-    if (answers === undefined) return;
-    if (typeof answers.get(id) === "object") this.#settled--;
+  drop(key: string, id: number): void {
+    const asker = this.#askers.get(key);
+    if (asker === undefined) return;
+    this.#release(asker, id);
+    if (asker.answers.size === 0) this.#askers.delete(key);
+  }
+
+  #kept({ owner }: Asker, answer: Answer): Kept {
+    if (owner === "") return { answer, bytes: 0 };
+    const bytes = bytesOfBody(answer);
+    return this.#keptBytes.add(owner, bytes) ? { answer, bytes } : NOT_KEPT;
+  }
+
+  #release({ answers, owner }: Asker, id: number): void {
+    const answer = answers.get(id);
     answers.delete(id);
-    if (answers.size === 0) this.#askers.delete(asker);
+    if (answer === undefined || answer === "pending") return;
+    this.#settled--;
+    if (answer.bytes > 0) this.#keptBytes.remove(owner, answer.bytes);
   }
 
   #forget(
-    answers: Map<number, Answer | "pending">,
+    asker: Asker,
     settledBelow: number,
     open: readonly number[] | undefined,
   ): void {
     const end = open?.at(-1) ?? settledBelow;
-    for (const [id, answer] of answers) {
+    for (const id of asker.answers.keys()) {
       // Ids come in nearly ascending order: the rest is kept, or dropped soon.
       if (id >= end) return;
       if (open !== undefined && open.includes(id)) continue;
-      answers.delete(id);
-      if (answer !== "pending") this.#settled--;
+      this.#release(asker, id);
     }
   }
 
@@ -136,11 +226,19 @@ export class Answers {
   }
 
   #makeRoom(): void {
-    const longestIdleFirst = [...this.#askers].sort(([, a], [, b]) => a.heardMs - b.heardMs);
-    for (const [asker, { answers }] of longestIdleFirst) {
-      for (const [id, answer] of answers) {
-        if (this.#settled <= ANSWERS_LEFT) return;
-        if (answer !== "pending") this.drop(asker, id);
+    const counts = new Map<string, number>();
+    for (const { owner, answers } of this.#askers.values()) {
+      counts.set(owner, (counts.get(owner) ?? 0) + answers.size);
+    }
+    const mostFirst = [...counts].sort(([, a], [, b]) => b - a);
+    for (const [owner] of mostFirst) {
+      const longestIdleFirst = [...this.#askers].filter(([, asker]) => asker.owner === owner)
+        .sort(([, a], [, b]) => a.heardMs - b.heardMs);
+      for (const [key, { answers }] of longestIdleFirst) {
+        for (const [id, answer] of answers) {
+          if (this.#settled <= ANSWERS_LEFT) return;
+          if (answer !== "pending") this.drop(key, id);
+        }
       }
     }
   }

@@ -2,7 +2,7 @@
 import { LeatError, type WireError } from "../../../core/error.ts";
 import { RefusalLog } from "../access.ts";
 import type { AskOptions, ChildSpec, WatchDown } from "../actor.ts";
-import type { Answer } from "../asking/answers.ts";
+import { type Answer, KeptBytes } from "../asking/answers.ts";
 import { Asks, type OpenAsk, settledMarks } from "../asking/asks.ts";
 import { copyBody } from "../body.ts";
 import { Cell } from "../cell.ts";
@@ -35,6 +35,7 @@ export class ActorNode implements CellSystem, ReceptionOwner {
   readonly cells = new Map<string, Cell>();
   readonly asks: Asks;
   readonly peers: Peers;
+  readonly keptAnswerBytes = new KeptBytes();
   readonly failed: Promise<LeatError>;
   readonly #fail: (error: LeatError) => void;
   readonly #queue: RunQueue;

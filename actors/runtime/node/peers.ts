@@ -9,6 +9,7 @@ import type { Cell } from "../cell.ts";
 import type { DownEnvelope, WatchEnvelope } from "../envelope.ts";
 import { type Hold, Holdings } from "../asking/groups.ts";
 import { isClosedThere } from "../link.ts";
+import { type Identity, senderKeyOf } from "../identity.ts";
 import type { FencedRef, Ref } from "../ref.ts";
 
 /** Watches that one node may hold on actors of this one; each takes memory until it or its link ends. */
@@ -72,8 +73,8 @@ export class Peers {
   }
 
   /** Another actor starts or stops watching an actor of this node. */
-  watched(cell: Cell, { kind, source, id }: WatchEnvelope): void {
-    const key = `${cell.self.incarnation} ${source.incarnation} ${id}`;
+  watched(cell: Cell, { kind, source, id }: WatchEnvelope, sender: Identity): void {
+    const key = `${cell.self.incarnation} ${senderKeyOf(source.incarnation, sender)} ${id}`;
     const known = this.#watchersByKey.get(key);
     if (kind === "unwatch") {
       if (known !== undefined) this.#forget(known);

@@ -4,7 +4,7 @@ import type { Answer, RepeatableAsk } from "../asking/answers.ts";
 import type { Asks, Refusal } from "../asking/asks.ts";
 import type { Cell } from "../cell.ts";
 import type { AskEnvelope, Envelope } from "../envelope.ts";
-import type { Identity } from "../identity.ts";
+import { type Identity, senderKeyOf } from "../identity.ts";
 import type { DropReason, InspectionEvent } from "../inspection.ts";
 import type { NodeId } from "../link.ts";
 import { type Life, nodeActorOf } from "./node_actor.ts";
@@ -47,7 +47,7 @@ export class Reception {
       case "reply":
       case "failure":
         if (!this.#mayAnswer(envelope, sender)) return this.#owner.drop(envelope, "not_permitted");
-        return this.#takeAnswer(envelope);
+        return this.#takeAnswer(envelope, sender);
       case "down":
         if (!this.#mayAnswer(envelope, sender)) return this.#owner.drop(envelope, "not_permitted");
         return this.#owner.peers.watchEnded(
@@ -70,10 +70,13 @@ export class Reception {
     return kind === "down" ? peers.isWatchOf(id, source.node) : asks.isAskedOf(id, source.node);
   }
 
-  #takeAnswer(envelope: Extract<Envelope, { kind: "reply" | "failure" }>): void {
+  #takeAnswer(
+    envelope: Extract<Envelope, { kind: "reply" | "failure" }>,
+    sender: Identity,
+  ): void {
     const { cells, asks } = this.#owner;
     const asker = cells.get(envelope.target.path);
-    if (asker !== undefined && !this.#accept(asker, envelope)) return;
+    if (asker !== undefined && !this.#accept(asker, envelope, sender)) return;
     const incarnation = envelope.target.incarnation;
     const wanted = envelope.kind === "reply"
       ? asks.answered(envelope.id, incarnation, envelope.body)
@@ -99,10 +102,10 @@ export class Reception {
     if (target.incarnation !== undefined && target.incarnation !== cell.self.incarnation) {
       return this.#refuseAsStale(envelope, cell);
     }
-    if (!this.#accept(cell, envelope)) return;
+    if (!this.#accept(cell, envelope, sender)) return;
     if (envelope.kind === "tell") cell.enqueue(envelope, sender);
     else if (envelope.kind === "ask") this.#takeAsk(cell, envelope, sender);
-    else peers.watched(cell, envelope);
+    else peers.watched(cell, envelope, sender);
   }
 
   #refuseAsGone(envelope: Envelope): void {
@@ -143,7 +146,8 @@ export class Reception {
   #takeAsk(cell: Cell, envelope: AskEnvelope, sender: Identity): void {
     if (envelope.settledBelow !== undefined) {
       const nowMs = this.#owner.world.nowMs();
-      const known = cell.answers.begin(envelope.source, envelope as RepeatableAsk, nowMs);
+      const { source } = envelope;
+      const known = cell.answers.begin(source, sender, envelope as RepeatableAsk, nowMs);
       if (cell.answers.isIdleCheckDue(nowMs)) this.#findEndedAskers(cell, nowMs);
       if (known === "pending") return;
       if (known !== "new") return this.#owner.answer(cell, envelope, known);
@@ -159,15 +163,15 @@ export class Reception {
     const owner = this.#owner;
     for (const [node, askers] of Map.groupBy(cell.answers.idleAskers(nowMs), ({ node }) => node)) {
       if (node === owner.id.node) {
-        for (const asker of askers) if (owner.isEnded(asker)) cell.askerEnded(asker.incarnation);
+        for (const asker of askers) if (owner.isEnded(asker)) cell.askerEnded(asker.key);
       } else if (owner.isLinked(node)) {
         const lives = askers.map(({ path, incarnation }) => ({ path, incarnation }));
         cell.ask(nodeActorOf(node), "ended", { lives }, { timeoutMs: ENDED_TIMEOUT_MS }).then(
           (answer) => {
             // The node may be another party's.
             const ended = new Set<unknown>(Array.isArray(answer) ? answer : []);
-            for (const { incarnation } of lives) {
-              if (ended.has(incarnation)) cell.askerEnded(incarnation);
+            for (const { incarnation, key } of askers) {
+              if (ended.has(incarnation)) cell.askerEnded(key);
             }
           },
           // It is asked again later.
@@ -177,8 +181,9 @@ export class Reception {
     }
   }
 
-  #accept(cell: Cell, envelope: Envelope): boolean {
-    const missing = cell.marks.accept(envelope.source.incarnation, envelope.number);
+  #accept(cell: Cell, envelope: Envelope, sender: Identity): boolean {
+    const key = senderKeyOf(envelope.source.incarnation, sender);
+    const missing = cell.marks.accept(key, envelope.number);
     if (missing < 0) this.#owner.drop(envelope, "not_newer");
     else if (missing > 0) this.#owner.emit({ type: "gap", envelope, missing });
     return missing >= 0;

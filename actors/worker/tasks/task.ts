@@ -130,6 +130,8 @@ class Task implements RunningTask {
   #newestBytes = 0;
   /** Steps open at the current runner. Those of one that died do not count. */
   #pulling = 0;
+  /** Nothing more is produced until clients acknowledge what they were given. */
+  #isHeldBack = false;
   #ended = false;
   /**
    * Coordinated reads: it ended because it drains. Consumers would mistake its end for that of the
@@ -153,7 +155,7 @@ class Task implements RunningTask {
       context,
       repeats: this.#repeats,
       acknowledgedWithinMs: options.acknowledgedWithinMs,
-      onChange: () => this.#noteDrained(),
+      onChange: () => this.#noteAcknowledged(),
     });
     const { definition, runners } = options;
     this.#splits = new TaskSplits(context, definition, options);
@@ -203,9 +205,16 @@ class Task implements RunningTask {
     asker: Ref<ElementReaderProtocol>,
   ): ElementAnswer | Promise<ElementAnswer> {
     this.#pipeline.heard(request.way);
-    const answer = this.#repeats.answer(request, () => this.#take(request, asker), asker);
+    try {
+      return this.#repeats.answer(request, () => this.#take(request, asker), asker);
+    } finally {
+      this.#noteAcknowledged();
+    }
+  }
+
+  #noteAcknowledged(): void {
+    if (this.#isHeldBack && !this.#repeats.isFull) this.#pull();
     this.#noteDrained();
-    return answer;
   }
 
   /** Elements that the client waits for go to others. */
@@ -215,7 +224,7 @@ class Task implements RunningTask {
     for (const { answer } of this.#waiting.leave(reader)) {
       answer.reject(new LeatError("cancelled", `Client ${clientId} has left`));
     }
-    this.#noteDrained();
+    this.#noteAcknowledged();
   }
 
   stats(): TaskStats {
@@ -262,6 +271,8 @@ class Task implements RunningTask {
   /** Keeps as many requests at the runner as clients wait for, and a few elements beyond. */
   #pull(): void {
     const { runner } = this.#pipeline;
+    this.#isHeldBack = this.#repeats.isFull;
+    if (this.#isHeldBack) return;
     const aheadMax = this.#context.world.fault("task.nothing_ahead") ? 0 : AHEAD_ELEMENTS_MAX;
     const wanted = Math.min(this.#waiting.length, this.#askedMax) + aheadMax;
     while (

@@ -12,6 +12,7 @@ import { copyBody } from "../../../actors/runtime/body.ts";
 import { Deadlines } from "../../../actors/runtime/asking/asks.ts";
 import { Fifo } from "../../../actors/runtime/fifo.ts";
 import { ReceiveMarks, Recent, SendNumbers } from "../../../actors/runtime/asking/numbering.ts";
+import { SAME_PROCESS } from "../../../actors/runtime/identity.ts";
 import { formatRef, nameOf, sameActor } from "../../../actors/runtime/ref.ts";
 import { LeatError } from "../../../core/error.ts";
 import { tensor } from "../../../core/tensor.ts";
@@ -24,7 +25,8 @@ const TIMEOUT_MS = 1_000;
 
 /** An ask that came at a given time. */
 function begin(answers: Answers, source: string, id: number, settledBelow: number, nowMs = 0) {
-  return answers.begin(lifeOf(source), { id, settledBelow, timeoutMs: TIMEOUT_MS }, nowMs);
+  const ask = { id, settledBelow, timeoutMs: TIMEOUT_MS };
+  return answers.begin(lifeOf(source), SAME_PROCESS, ask, nowMs);
 }
 
 const lifeOf = (incarnation: string) => ({ node: "there", path: "/asker", incarnation });
@@ -46,13 +48,13 @@ Deno.test("Answers forgets settled answers after an ask that still waits", () =>
   for (const id of [1, 2, 5, 7, 8]) begin(answers, "asker", id, 1);
   for (const id of [2, 5, 7, 8]) answers.settle("asker", id, reply(id));
   const ask = { id: 9, settledBelow: 1, open: [1, 7, 9], timeoutMs: TIMEOUT_MS };
-  assertEquals(answers.begin(lifeOf("asker"), ask, 0), "new");
+  assertEquals(answers.begin(lifeOf("asker"), SAME_PROCESS, ask, 0), "new");
   assertEquals(answers.size, 1);
   assertEquals(begin(answers, "asker", 1, 1), "pending");
   assertEquals(begin(answers, "asker", 7, 1), reply(7));
   const few = { id: 30, settledBelow: 1, open: [1, 7], timeoutMs: TIMEOUT_MS };
   answers.settle("asker", 9, reply(9));
-  assertEquals(answers.begin(lifeOf("asker"), few, 0), "new");
+  assertEquals(answers.begin(lifeOf("asker"), SAME_PROCESS, few, 0), "new");
   assertEquals(begin(answers, "asker", 9, 1), reply(9), "nothing was said of it");
 });
 

@@ -1,7 +1,10 @@
 /** The owners of incarnations. */
 import type { AccessRole, Identity } from "../../../actors/runtime/identity.ts";
 import { LeatError } from "../../../core/error.ts";
-import { IncarnationOwners } from "../../../transport/web_socket/tokens/incarnation_owners.ts";
+import {
+  IncarnationOwners,
+  UNLINKED_MAX,
+} from "../../../transport/web_socket/tokens/incarnation_owners.ts";
 import { assertEquals, assertThrows } from "../../assert.ts";
 
 const as = (name: string, role: AccessRole): Identity => ({ name, role });
@@ -24,4 +27,34 @@ Deno.test("IncarnationOwners.claim returns an incarnation from a client to a wor
   owners.claim("a", team);
   owners.claim("a", WORKER);
   assertEquals([owners.isOf("a", team), owners.isOf("a", WORKER)], [false, true]);
+});
+
+Deno.test("IncarnationOwners forgets no open link's owner, and none for the claims of another identity", () => {
+  const owners = new IncarnationOwners();
+  const team = as("team", "client");
+  owners.claim("linked", team);
+  owners.linked("linked");
+  owners.claim("closed", WORKER);
+  owners.linked("closed");
+  owners.unlinked("closed", WORKER);
+  for (let i = 0; i < 5 * UNLINKED_MAX; i++) {
+    owners.claim(`${i}`, team);
+    owners.linked(`${i}`);
+    owners.unlinked(`${i}`, team);
+  }
+  assertEquals([owners.isOf("linked", team), owners.isOf("closed", WORKER)], [true, true]);
+  const first = 5 * UNLINKED_MAX - UNLINKED_MAX;
+  assertEquals([owners.isOf(`${first}`, team), owners.isOf(`${first - 1}`, team)], [true, false]);
+});
+
+Deno.test("IncarnationOwners does not count the close of a link whose incarnation a worker took", () => {
+  const owners = new IncarnationOwners();
+  const team = as("team", "client");
+  owners.claim("a", team);
+  owners.linked("a");
+  owners.claim("a", WORKER);
+  owners.linked("a");
+  owners.unlinked("a", team);
+  for (let i = 0; i <= UNLINKED_MAX; i++) owners.claim(`${i}`, WORKER);
+  assertEquals(owners.isOf("a", WORKER), true);
 });

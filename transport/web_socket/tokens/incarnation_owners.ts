@@ -5,34 +5,72 @@
 import type { Identity } from "../../../actors/runtime/identity.ts";
 import { LeatError } from "../../../core/error.ts";
 
-/** Incarnations remembered, also of closed links; the oldest is forgotten first. */
-const OWNERS_MAX = 16_384;
+/**
+ * Incarnations without an open link that are remembered for each identity. It forgets its own
+ * oldest ones first: a flood of hellos from one identity makes none of another's forgotten.
+ */
+export const UNLINKED_MAX = 4_096;
+
+interface Claim {
+  readonly owner: Identity;
+  /** Open links. While there are some, the claim is not forgotten. */
+  links: number;
+}
 
 /** The owners of incarnations. */
 export class IncarnationOwners {
-  readonly #owners = new Map<string, Identity>();
+  readonly #claims = new Map<string, Claim>();
+  /** The incarnations of each identity that have no open link, the oldest first. */
+  readonly #unlinked = new Map<string, Set<string>>();
 
   /**
    * Claims an incarnation at a hello. A worker's claim overrides a client's.
    * @throws LeatError `permission_denied` when the incarnation belongs to another identity.
    */
   claim(incarnation: string, claimant: Identity): void {
-    const owner = this.#owners.get(incarnation);
-    const isOther = owner !== undefined && owner.name !== claimant.name;
-    if (isOther && rank(claimant) <= rank(owner)) {
+    const claim = this.#claims.get(incarnation);
+    const isOther = claim !== undefined && claim.owner.name !== claimant.name;
+    if (isOther && rank(claimant) <= rank(claim.owner)) {
       throw new LeatError(
         "permission_denied",
-        `"${claimant.name}" goes by the incarnation of a node of "${owner.name}"`,
+        `"${claimant.name}" goes by the incarnation of a node of "${claim.owner.name}"`,
       );
     }
-    this.#owners.delete(incarnation);
-    this.#owners.set(incarnation, claimant);
-    if (this.#owners.size > OWNERS_MAX) this.#owners.delete(this.#owners.keys().next().value!);
+    if (isOther) this.#unlinked.get(claim.owner.name)?.delete(incarnation);
+    const links = claim === undefined || isOther ? 0 : claim.links;
+    this.#claims.set(incarnation, { owner: claimant, links });
+    if (links === 0) this.#rememberUnlinked(incarnation, claimant);
+  }
+
+  /** A link of the incarnation's owner has opened. */
+  linked(incarnation: string): void {
+    const claim = this.#claims.get(incarnation);
+    if (claim === undefined) return;
+    claim.links++;
+    this.#unlinked.get(claim.owner.name)?.delete(incarnation);
+  }
+
+  /** A link has closed, of an identity that may have lost the incarnation since. */
+  unlinked(incarnation: string, identity: Identity): void {
+    const claim = this.#claims.get(incarnation);
+    if (claim?.owner.name !== identity.name || claim.links === 0) return;
+    if (--claim.links === 0) this.#rememberUnlinked(incarnation, identity);
   }
 
   /** Whether an identity still owns an incarnation, which a worker may take from a client. */
   isOf(incarnation: string, { name }: Identity): boolean {
-    return this.#owners.get(incarnation)?.name === name;
+    return this.#claims.get(incarnation)?.owner.name === name;
+  }
+
+  #rememberUnlinked(incarnation: string, { name }: Identity): void {
+    const own = this.#unlinked.get(name) ?? new Set();
+    this.#unlinked.set(name, own);
+    own.delete(incarnation);
+    own.add(incarnation);
+    if (own.size <= UNLINKED_MAX) return;
+    const [oldest] = own;
+    own.delete(oldest!);
+    this.#claims.delete(oldest!);
   }
 }
 

@@ -1,0 +1,196 @@
+/** A client must not make a worker keep elements, or answers, without bound. */
+import {
+  ALL_UNACKNOWLEDGED_BYTES_MAX,
+  PRESSED_IDLE_MS,
+  Repeats,
+  SOURCE_BYTES_MAX,
+  SOURCE_CLIENTS_MAX,
+} from "../../actors/exactly_once/repeats.ts";
+import { KEPT_BYTES_MAX } from "../../actors/runtime/asking/answers.ts";
+import type { Envelope } from "../../actors/runtime/envelope.ts";
+import type { Identity } from "../../actors/runtime/identity.ts";
+import type { World } from "../../actors/runtime/world.ts";
+import type { ElementAnswer } from "../../actors/worker/protocol.ts";
+import type { RunnerFactory } from "../../actors/worker/runner/runner.ts";
+import { Dataset, LeatError } from "../../mod.ts";
+import { inlinePair } from "../../transport/inline.ts";
+import { Payload } from "../../transport/payload.ts";
+import { TaskBench } from "../actors/lib/task_bench.ts";
+import { settle, TestNode } from "../actors/runtime/nodes.ts";
+import { assert, assertEquals, assertThrows } from "../assert.ts";
+import { until } from "../lib/until.ts";
+
+const MIB = 2 ** 20;
+const asker = { node: "reader", path: "/client" };
+const SIZE = 16 * MIB;
+
+/** One memory for all elements of a test. */
+const memory = new SharedArrayBuffer(64 * MIB);
+
+function large(byteLength = SIZE): ElementAnswer {
+  return { kind: "element", element: new Payload(new Uint8Array(memory, 0, byteLength)) };
+}
+
+/** Asks as ever more clients, until even the first request of one is refused. */
+function fill(repeats: Repeats): number {
+  let kept = 0;
+  const isGiven = (clientId: number, sequence: number) => {
+    try {
+      repeats.answer({ clientId, sequence, acknowledged: 0 }, () => large(), asker);
+    } catch (error) {
+      assertEquals(LeatError.from(error).code, "resource_exhausted");
+      return false;
+    }
+    kept += SIZE;
+    return true;
+  };
+  for (let clientId = 0; isGiven(clientId, 1); clientId++) {
+    for (let sequence = 2; sequence <= 20 && isGiven(clientId, sequence);) sequence++;
+  }
+  return kept;
+}
+
+Deno.test("invented clients make a task keep no more bytes than one limit for all", () => {
+  const world = { nowMs: () => 0 } as World;
+  const repeats = new Repeats(world);
+  assert(fill(repeats) <= SOURCE_BYTES_MAX);
+  assert(repeats.isFull);
+  const first = { clientId: 0, sequence: 1, acknowledged: 0 };
+  const repeated = repeats.answer(first, () => large(1), asker) as { readonly element: Payload };
+  assertEquals(repeated.element.byteLength, SIZE, "what was given is repeated");
+  // Who acknowledges is served, even by a request that was refused.
+  const next = { clientId: 0, sequence: 21, acknowledged: 20 };
+  assertEquals((repeats.answer(next, () => large(), asker) as ElementAnswer).kind, "element");
+});
+
+Deno.test("a client that has acknowledged all gets one beyond the limit, as a consumer of a round", () => {
+  const repeats = new Repeats({ nowMs: () => 0 } as World);
+  const round = (sequence: number) => {
+    for (let clientId = 0; clientId < 200; clientId++) {
+      const request = { clientId, sequence, acknowledged: sequence - 1 };
+      repeats.answer(request, () => large(), asker);
+    }
+  };
+  for (const sequence of [1, 2, 3]) round(sequence);
+  assert(repeats.isFull);
+});
+
+Deno.test("elements of clients that ended keep others waiting for minutes at most", () => {
+  let nowMs = 0;
+  const repeats = new Repeats({ nowMs: () => nowMs } as World);
+  fill(repeats);
+  const alive = (sequence: number) => ({ clientId: -1, sequence, acknowledged: sequence - 1 });
+  assertThrows(() => repeats.answer(alive(1), () => large(), asker), LeatError);
+  nowMs += PRESSED_IDLE_MS + 1;
+  assertEquals((repeats.answer(alive(1), () => large(), asker) as ElementAnswer).kind, "element");
+  assertEquals(repeats.clients, 1);
+});
+
+Deno.test("an element that a cache gives to many clients counts once", () => {
+  const repeats = new Repeats({ nowMs: () => 0 } as World);
+  const same = large();
+  for (let clientId = 0; clientId < 200; clientId++) {
+    repeats.answer({ clientId, sequence: 1, acknowledged: 0 }, () => same, asker);
+  }
+  assert(!repeats.isFull);
+  for (let clientId = 0; clientId < 200; clientId++) {
+    repeats.answer({ clientId, sequence: 2, acknowledged: 1 }, () => same, asker);
+  }
+  assert(!repeats.isFull);
+});
+
+Deno.test("a task has a bounded number of clients", () => {
+  let nowMs = 0;
+  const repeats = new Repeats({ nowMs: () => nowMs } as World);
+  const ask = (clientId: number) =>
+    repeats.answer({ clientId, sequence: 1, acknowledged: 0 }, () => ({ kind: "end" }), asker);
+  for (let clientId = 0; clientId < SOURCE_CLIENTS_MAX; clientId++) ask(clientId);
+  const error = assertThrows(() => ask(SOURCE_CLIENTS_MAX), LeatError);
+  assertEquals(error.code, "resource_exhausted");
+  ask(0);
+  nowMs += PRESSED_IDLE_MS + 1;
+  ask(SOURCE_CLIENTS_MAX);
+});
+
+Deno.test("a task whose clients acknowledge nothing produces no more, and goes on when some leave", async () => {
+  let produced = 0;
+  const frame = new Uint8Array(memory);
+  const runner = {
+    bytesRead: 0,
+    next: () => (produced++, Promise.resolve({ kind: "element" as const, frame })),
+    dispose: () => {},
+  };
+  const runnersOf = (runners: RunnerFactory): RunnerFactory => ({
+    start: () => runner,
+    listSplits: (graph) => runners.listSplits(graph),
+    close: () => runners.close(),
+  });
+  await using bench = new TaskBench(Dataset.range(1), { runnersOf });
+  const clients = [1, 2, 3, 4, 5, 6];
+  let given = 0;
+  const each = [1, 2, 3, 4, 5, 6, 7, 8];
+  // They ask for more than the limit before any size is known.
+  const asked = clients.map((clientId) =>
+    Promise.all(each.map(async (sequence) => {
+      const request = { clientId, sequence, acknowledged: 0 };
+      await bench.system.ask(bench.task, "getElement", request, { timeoutMs: 60_000 });
+      given++;
+    }))
+  );
+  for (const one of asked) one.catch(() => {});
+  const max = ALL_UNACKNOWLEDGED_BYTES_MAX / frame.byteLength;
+  await until(() => given >= max);
+  await settle(20);
+  assert(given < 48 && produced < 48, `${produced} elements of 64 MiB`);
+  for (const clientId of [1, 2, 3]) {
+    await bench.system.ask(bench.task, "leave", { clientId }, { timeoutMs: 60_000 });
+  }
+  await Promise.all(asked.slice(3));
+});
+
+const TEAM: Identity = { name: "team", role: "client" };
+
+Deno.test("answers whose asker never settles them are kept up to a limit, and then refused", async () => {
+  await using node = new TestNode("node");
+  const { world } = node.system;
+  let calls = 0;
+  const target = node.system.spawn<{ echo(value: unknown): unknown }>({
+    name: "probe",
+    create: () => ({
+      access: { echo: ["client"] },
+      handlers: { echo: (value) => (calls++, value) },
+    }),
+  });
+  const remote = { node: "attacker", incarnation: "1" };
+  const [link, end] = inlinePair(world, remote, world, node.system.id);
+  node.system.attach(
+    new Proxy(end, {
+      get(of, key) {
+        if (key === "identity") return TEAM;
+        const value = Reflect.get(of, key);
+        return typeof value === "function" ? value.bind(of) : value;
+      },
+    }),
+  );
+  const answers = new Map<number, Envelope>();
+  link.start((envelope) => {
+    if ("id" in envelope) answers.set(envelope.id, envelope);
+  });
+  let number = 0;
+  const ask = async (id: number, value: unknown): Promise<Envelope> => {
+    const source = { node: "attacker", path: "/x", incarnation: "1-1" };
+    answers.delete(id);
+    link.send({
+      ...{ kind: "ask", source, target, number: ++number, id, method: "echo", body: value },
+      ...{ timeoutMs: 60_000, settledBelow: 0 },
+    });
+    return await until(() => answers.get(id) ?? false, 0);
+  };
+  const eighth = new Payload(new Uint8Array(KEPT_BYTES_MAX / 8));
+  for (let id = 1; id <= 20; id++) assertEquals((await ask(id, eighth)).kind, "reply");
+  assertEquals((await ask(1, null)).kind, "reply", "it is kept");
+  const late = await ask(20, null);
+  assert(late.kind === "failure");
+  assertEquals(late.error.code, "aborted");
+  assertEquals(calls, 20, "no repetition was handled again");
+});

@@ -1,0 +1,89 @@
+/**
+ * An incarnation is no secret: a listener tells its own to every dialler, and references to tasks
+ * contain those of workers. Who uses another node's incarnation must not use up its numbers, or its
+ * messages would be dropped as old.
+ */
+import type { Envelope } from "../../actors/runtime/envelope.ts";
+import type { AccessRole } from "../../actors/runtime/identity.ts";
+import type { Link } from "../../actors/runtime/link.ts";
+import type { Ref } from "../../actors/runtime/ref.ts";
+import { Dataset, serveDispatcher, serveWorker } from "../../mod.ts";
+import { DenoWorld } from "../../platform/deno_world.ts";
+import { webSocketConnector } from "../../transport/web_socket.ts";
+import { assertEquals } from "../assert.ts";
+import { soon } from "../cluster/lib.ts";
+import { until } from "../lib/until.ts";
+
+const QUIET = { logLevel: "off" } as const;
+const entry = (name: string, role: AccessRole) => ({ name, role, token: `token-of-${name}-0123` });
+const ONE = entry("one", "worker");
+const TEAM = entry("team", "client");
+/** More than any node has sent. */
+const FAR = 2 ** 50;
+
+/** A link with a token, under any name and incarnation. */
+function linkTo(
+  address: string,
+  token: string,
+  target: "service" | "node",
+  local: { readonly node: string; readonly incarnation: string },
+): Promise<Link> {
+  const world = new DenoWorld(QUIET);
+  const identity = { name: "whoever answers", role: "admin" } as const;
+  const credentials = () => ({ token, target, identity });
+  return webSocketConnector({ world, credentials }).connect(address, local);
+}
+
+/** Sends messages of each actor that the incarnation may have; resolves when they have arrived. */
+async function useUpNumbers(link: Link, incarnation: string, target: Ref): Promise<void> {
+  const ofActor = (actor: number) => ({
+    ...{ target, number: FAR, method: "hello", body: null },
+    source: { node: "thief", path: "/x", incarnation: `${incarnation}-${actor}` },
+  });
+  const answer = new Promise((resolve) => link.start(resolve));
+  for (let actor = 1; actor <= 60; actor++) {
+    link.send({ kind: "tell", ...ofActor(actor) }, false);
+  }
+  link.send({ kind: "ask", ...ofActor(61), id: 1, timeoutMs: 60_000 }, false);
+  await soon("an answer to the thief", answer);
+}
+
+Deno.test("who has a dispatcher's incarnation silences it at no worker", async () => {
+  await using dispatcher = await serveDispatcher({ ...QUIET, tokens: [ONE, TEAM] });
+  const service = dispatcher.address;
+  await using worker = await serveWorker({
+    ...{ ...QUIET, dispatcher: service, heartbeatMs: 50, token: ONE.token, tokens: [TEAM] },
+  });
+  await until(async () => (await dispatcher.describe()).workers.length === 1, 10);
+  const asked = await linkTo(service, TEAM.token, "service", { node: "thief", incarnation: "1" });
+  const { incarnation } = asked.remote;
+  asked.close();
+  const link = await linkTo(worker.address, TEAM.token, "node", { node: "thief", incarnation });
+  await useUpNumbers(link, incarnation, { node: worker.address, path: "/worker" });
+  const sum = async () => {
+    const numbers = Dataset.range(100).batch(10)
+      .distribute({ service, token: TEAM.token, processingMode: "DYNAMIC" });
+    let total = 0;
+    for await (const { data } of numbers) for (const number of data) total += Number(number);
+    return total;
+  };
+  assertEquals(await soon("the elements", sum()), 4_950);
+  link.close();
+});
+
+Deno.test("who had a worker's incarnation before it came silences it at no dispatcher", async () => {
+  await using dispatcher = await serveDispatcher({ ...QUIET, tokens: [ONE, TEAM] });
+  const service = dispatcher.address;
+  const incarnation = "ab".repeat(8);
+  const thief = await linkTo(service, TEAM.token, "service", { node: "thief", incarnation });
+  const target = { node: service, path: "/dispatcher" };
+  await useUpNumbers(thief, incarnation, target);
+  const victim = await linkTo(service, ONE.token, "service", { node: "ws://victim", incarnation });
+  assertEquals((await soon("the thief's end", thief.closed)).code, "permission_denied");
+  const answer = new Promise<Envelope>((resolve) => victim.start(resolve));
+  const source = { node: "ws://victim", path: "/worker", incarnation: `${incarnation}-1` };
+  const hello = { kind: "ask", source, target, number: 1, id: 1, method: "hello" } as const;
+  victim.send({ ...hello, body: null, timeoutMs: 60_000 }, false);
+  assertEquals((await soon("an answer", answer)).kind, "reply");
+  victim.close();
+});
