@@ -1,6 +1,6 @@
 /** The dispatcher of a cluster, as a server. */
 import { checkScaling } from "../actors/dispatcher/scaling/autoscaler.ts";
-import type { DispatcherOptions } from "../actors/dispatcher/config.ts";
+import type { DispatcherOptions, KnownWorkers } from "../actors/dispatcher/config.ts";
 import { dispatcherAt } from "../actors/dispatcher/protocol.ts";
 import type { DispatcherDescription } from "../actors/dispatcher/protocol_figures.ts";
 import { checkWorkerNames } from "../actors/dispatcher/modes/listed_workers.ts";
@@ -86,9 +86,10 @@ export async function serveDispatcher(
       ...{ windowSplits, runnerDeathsMax, scaling, quotas },
     }),
   };
-  let isWorker = (_node: string) => false;
+  let workersNow: KnownWorkers | undefined;
   const node: ServiceNode = new nodes.ServiceNode(config, {
-    mayDial: (node) => isWorker(node),
+    mayDial: (node) => workersNow?.isAddress(node) === true,
+    ownerOf: (node) => workersNow?.ownerOf(node),
     pages: dispatcherPages({
       describe: () =>
         system.ask(dispatcher, "describe", { refresh: true }, { timeoutMs: DESCRIBE_TIMEOUT_MS }),
@@ -101,7 +102,7 @@ export async function serveDispatcher(
   const { system } = node;
   startDispatcher(system, role, {
     dialWorker: (worker) => node.dial(worker),
-    onWorkers: (are) => isWorker = are,
+    onWorkers: (are) => workersNow = are,
   });
   const dispatcher = dispatcherAt(system.id.node);
   try {

@@ -57,8 +57,16 @@ export interface DispatcherConfig extends DispatcherOptions {
   readonly wrapJournal?: (journal: Journal, state: DispatcherState) => Journal;
   /** Checks that a worker's address answers; if missing, nothing is checked. */
   readonly dialWorker?: DialWorker;
-  /** Called at each start with a test of whether a node belongs to a registered worker. */
-  readonly onWorkers?: (isWorker: (node: string) => boolean) => void;
+  /** Called at each start with a view of the registered workers. */
+  readonly onWorkers?: (workers: KnownWorkers) => void;
+}
+
+/** What a dispatcher's server asks about a node, by its name. */
+export interface KnownWorkers {
+  /** Whether it is the node of a registered worker. */
+  isAddress(node: string): boolean;
+  /** The identity of the live worker there; undefined if there is none. */
+  ownerOf(node: string): string | undefined;
 }
 
 type Hook = "wrapJournal" | "dialWorker" | "onWorkers";

@@ -151,7 +151,11 @@ class Dispatcher {
   async begin(): Promise<void> {
     const { liveness, taskRequests } = this.#parts;
     const { workers } = this.#transactions.state;
-    this.#settings.onWorkers?.((node) => workers.values().some(({ ref }) => ref.node === node));
+    this.#settings.onWorkers?.({
+      isAddress: (node) => workers.values().some(({ ref }) => ref.node === node),
+      ownerOf: (node) =>
+        workers.values().find(({ ref, alive }) => alive && ref.node === node)?.owner ?? undefined,
+    });
     await this.#transactions.run((tx) => {
       const { state, random, wallMs } = tx;
       if (state.clusterId === "") {

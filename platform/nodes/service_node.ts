@@ -54,6 +54,8 @@ export interface ServiceNodeParts {
   readonly near?: Connector;
   /** Which nodes it dials, by name. Default: all that are requested. */
   readonly mayDial?: (node: string) => boolean;
+  /** See `WebSocketServerOptions`. */
+  readonly ownerOf?: (node: string) => string | undefined;
   /** The tokens it proves to the nodes it dials. Default: none. */
   readonly dialling?: DialTarget;
   /** Whether clients of this host may get large messages through a shared file. */
@@ -81,7 +83,7 @@ export class ServiceNode {
     const scheme = cert === undefined ? "ws" : "wss";
     // Checked before listening: a wrong one is the caller's mistake.
     advertisedAddress({ scheme, hostname, port }, advertise);
-    const { logFolder, supervision, near, mayDial, pages, dialling } = parts;
+    const { logFolder, supervision, near, mayDial, ownerOf, pages, dialling } = parts;
     const worldOptions: DenoWorldOptions = {
       ...(config.logLevel === undefined ? {} : { logLevel: config.logLevel }),
       ...(logFolder === undefined ? { logsInMemory: true } : { logFolder }),
@@ -102,7 +104,7 @@ export class ServiceNode {
       port,
       isService: dialling === "workers",
       ...(accepted === undefined ? {} : { tokens: accepted }),
-      ...definedFields({ cert, key, insecure }),
+      ...definedFields({ cert, key, insecure, ownerOf }),
       local: () => this.system.id,
       onLink: (link, admission) => this.#accept(link, admission),
       hasSpareFiles,

@@ -5,7 +5,7 @@ import { type ClientOptions, createClient } from "../../actors/client/client.ts"
 import { Feed } from "../../actors/client/feed.ts";
 import type { ClientProtocol } from "../../actors/client/protocol.ts";
 import type { Actor } from "../../actors/runtime/actor.ts";
-import type { DispatcherConfig } from "../../actors/dispatcher/config.ts";
+import type { DispatcherConfig, KnownWorkers } from "../../actors/dispatcher/config.ts";
 import { createDispatcher } from "../../actors/dispatcher/dispatcher.ts";
 import { dispatcherAt, type DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
 import type { JournalRecord } from "../../actors/dispatcher/journal/records.ts";
@@ -75,7 +75,7 @@ function spawnDispatcher(
   config: DispatcherConfig = {},
   wrap: WrapDispatcher = (actor) => actor,
 ): void {
-  const onWorkers = (isWorker: (node: string) => boolean) => node.mayDial = isWorker;
+  const onWorkers = ({ isAddress }: KnownWorkers) => node.mayDial = isAddress;
   node.system.spawn<DispatcherProtocol>({
     name: "dispatcher",
     create: (context) => wrap(createDispatcher(context, { ...config, onWorkers })),

@@ -9,6 +9,7 @@ const HELD_BYTES_MAX = WINDOW_BYTES + FRAME_BYTES_MAX;
 /** A queue of frames that are not acknowledged yet. */
 export class HeldFrames {
   readonly #frames = new Fifo<Uint8Array>();
+  #last: Uint8Array | undefined;
   #bytes = 0;
 
   get length(): number {
@@ -22,15 +23,23 @@ export class HeldFrames {
       throw malformed(`more than the window of ${WINDOW_BYTES} bytes unacknowledged`);
     }
     this.#frames.push(frame);
+    this.#last = frame;
   }
 
   shift(): Uint8Array | undefined {
     const frame = this.#frames.shift();
+    if (this.#frames.length === 0) this.#last = undefined;
     this.#bytes -= frame?.length ?? 0;
     return frame;
   }
 
+  /** The frame that came last. */
+  get last(): Uint8Array | undefined {
+    return this.#last;
+  }
+
   clear(): void {
+    this.#last = undefined;
     while (this.shift() !== undefined);
   }
 }

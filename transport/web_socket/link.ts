@@ -127,7 +127,7 @@ export class WebSocketLink implements Link {
       message: (data) => this.#arrived(data),
       place: (head, byteLength) => this.#place(head, byteLength),
       placed: (head, rest) => this.#placed(head, rest),
-      closed: (why, isByPeer) => this.#end(this.#lost(why, isByPeer)),
+      closed: (why, isByPeer) => this.#end(this.#heldBye() ?? this.#lost(why, isByPeer)),
     });
     this.#beatTimer = this.#beatLater();
     this.#near = peer.near;
@@ -377,6 +377,18 @@ export class WebSocketLink implements Link {
     this.#held.clear();
     this.#socket.close();
     this.#settle(reason);
+  }
+
+  /** Why the peer closed the link before its last frames were opened. */
+  #heldBye(): LeatError | undefined {
+    const frame = this.#held.last;
+    if (frame?.[0] !== FRAME.MESSAGE) return undefined;
+    try {
+      this.#checkEnvelope(frame);
+      return byeReason(decodeMessage(frame));
+    } catch {
+      return undefined;
+    }
   }
 
   #lost(why: string, isByPeer: boolean): LeatError {

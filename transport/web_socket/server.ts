@@ -1,5 +1,6 @@
 /** The listening side: which nodes may connect, and how their connections are served. */
 import { LeatError } from "../../core/error.ts";
+import { RefusalLog } from "../../actors/runtime/access.ts";
 import type { AccessRole, Identity } from "../../actors/runtime/identity.ts";
 import type { Link, NodeId } from "../../actors/runtime/link.ts";
 import type { World } from "../../actors/runtime/world.ts";
@@ -42,6 +43,11 @@ export interface WebSocketServerOptions extends WebSocketLinkOptions {
   /** Listens beyond this machine without a token. Default false. */
   readonly insecure?: boolean;
   readonly local: () => NodeId;
+  /**
+   * The identity that a node's name belongs to, also while the node has no link. No other identity
+   * but an admin gets a link under that name. Default: names belong to the nodes that are linked.
+   */
+  readonly ownerOf?: (node: string) => string | undefined;
   /** Receives every link with the identity of its other end; usually `system.attach`. */
   readonly onLink: (link: Link, admission: Admission) => void;
   /** Pages for browsers and tools on the same port; default none. */
@@ -93,6 +99,7 @@ class Server implements WebSocketServer {
   readonly #authenticator: Authenticator;
   readonly #links = new Map<Link, Admission>();
   readonly #owners = new IncarnationOwners();
+  readonly #refusals: RefusalLog;
   /** Connections that become WebSockets. */
   readonly #admissions = new WeakMap<Arrival, Admission>();
   readonly #unfollow: () => void;
@@ -100,6 +107,7 @@ class Server implements WebSocketServer {
   constructor(options: WebSocketServerOptions) {
     checkOptions(options);
     this.#options = options;
+    this.#refusals = new RefusalLog(options.world);
     const { hostname, world, tokens, isService = false } = options;
     this.#authenticator = new Authenticator({
       world,
@@ -226,6 +234,7 @@ class Server implements WebSocketServer {
     const near = this.#options.near?.();
     const hello = readHello(data, "dialler");
     checkName(hello.node, admission.identity, local().node);
+    this.#checkOwner(hello.node, admission.identity);
     // First: a refused hello claims nothing.
     this.#checkLinks(admission.identity);
     this.#claim(hello.incarnation, admission);
@@ -260,6 +269,22 @@ class Server implements WebSocketServer {
         new LeatError("permission_denied", `The incarnation belongs to "${identity.name}"`),
       );
     }
+  }
+
+  /**
+   * A worker that was cut off or restarts comes back to its address; nobody may stand in for it.
+   * @throws LeatError `unavailable`: the name is free once its worker counts as lost.
+   */
+  #checkOwner(node: string, identity: Identity): void {
+    const owner = this.#options.ownerOf?.(node);
+    if (owner === undefined || owner === identity.name || identity.role === "admin") return;
+    const error = new LeatError(
+      "unavailable",
+      `"${identity.name}" calls its node "${node}", the address of a worker of "${owner}": it has ` +
+        "to wait until that worker counts as lost, or to advertise an address of its own",
+    );
+    this.#refusals.note(identity, error);
+    throw error;
   }
 
   /** @throws LeatError `resource_exhausted` for an identity that has too many links. */

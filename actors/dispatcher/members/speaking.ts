@@ -5,7 +5,7 @@
 import { LeatError } from "../../../core/error.ts";
 import { SAME_PROCESS } from "../../runtime/identity.ts";
 import type { Delivery, RequestOf } from "../../runtime/protocol.ts";
-import { formatRef, sameActor } from "../../runtime/ref.ts";
+import { type FencedRef, formatRef, sameActor } from "../../runtime/ref.ts";
 import type { DispatcherProtocol } from "../protocol.ts";
 import type { DispatcherState } from "../state/state.ts";
 
@@ -44,7 +44,7 @@ export function forgeryOf(
   );
 }
 
-/** Why a task's request is refused: the task is on another node. */
+/** Why a task's request is refused: its worker is on another node, of another life, or another's. */
 export function taskForgeryOf(
   state: DispatcherState,
   taskId: number,
@@ -55,11 +55,20 @@ export function taskForgeryOf(
   // A report about a missing task changes nothing.
   if (task === undefined) return undefined;
   const worker = state.workers.get(task.worker);
-  if (worker === undefined || worker.ref.node === source.node) return undefined;
+  if (worker === undefined) return undefined;
+  const { owner, ref } = worker;
+  const isOwner = sender.role === "admin" || owner === null || owner === sender.name;
+  const isItsNode = ref.node === source.node && nodeLifeOf(ref) === nodeLifeOf(source);
+  if (isOwner && isItsNode) return undefined;
   return denied(
     `"${sender.name}" at ${formatRef(source)} speaks for task ${taskId}, which the worker ` +
-      `"${task.worker}" has at ${worker.ref.node}`,
+      `"${task.worker}"${owner === null ? "" : ` of "${owner}"`} has at ${formatRef(ref)}`,
   );
+}
+
+/** The incarnation of an actor's node, with which that of the actor begins. */
+function nodeLifeOf({ incarnation }: FencedRef): string {
+  return incarnation.slice(0, incarnation.lastIndexOf("-"));
 }
 
 function denied(message: string): LeatError {

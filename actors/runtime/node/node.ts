@@ -64,6 +64,7 @@ export class ActorNode implements CellSystem, ReceptionOwner {
       receive: (envelope, sender) => this.#queue.receive(envelope, sender),
       unreachable: (envelopes, error) => this.#unreachable(envelopes, error),
       refused: (envelope, error) => this.#refused(envelope, error),
+      notAdmitted: (identity, error) => this.#refusals.note(identity, error),
       linkChanged: (node, error) => this.peers.linkChanged(node, error),
       linkUp: (node) => {
         this.emit({ type: "link_up", node });

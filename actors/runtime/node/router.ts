@@ -20,6 +20,8 @@ interface RouterOwner {
   /** The envelopes could not be sent. */
   unreachable(envelopes: readonly Envelope[], error: LeatError): void;
   refused(envelope: Envelope, error: LeatError): void;
+  /** A node of this identity got no link. */
+  notAdmitted(identity: Identity, error: LeatError): void;
   /** The first link to the node is open, and envelopes that waited for it are sent. */
   linkUp(node: string): void;
   /** A link to this incarnation of the node is lost with its envelopes; another one is left. */
@@ -65,14 +67,17 @@ export class Router {
    * identity holds that name: it would receive the other node's messages.
    */
   attach(link: Link): void {
-    const { remote: { node }, identity: { name, role } } = link;
-    const other = this.#links.get(node)?.find(({ identity }) => identity.name !== name);
+    const { remote: { node }, identity } = link;
+    const { name, role } = identity;
+    const other = this.#links.get(node)?.find((known) => known.identity.name !== name);
     if (other === undefined || role === "admin") return this.#take(link);
     const why =
       `The node's name "${node}" is that of "${other.identity.name}", and this is "${name}": ` +
       "each node has a name of its own. Give this one another (a worker's is its address: " +
       "--advertise), or end the other one";
-    link.close(new LeatError("permission_denied", why));
+    const error = new LeatError("permission_denied", why);
+    this.#owner.notAdmitted(identity, error);
+    link.close(error);
   }
 
   /** A link from a new incarnation of a node replaces those of earlier ones. */

@@ -16,6 +16,7 @@ import { assert, assertEquals, assertStringIncludes, assertThrows } from "../../
 import { startChild } from "../../lib/child.ts";
 import type { Mirror } from "../fixture_listener.ts";
 import { asking } from "../tokens.ts";
+import { Listener } from "./strangers.ts";
 
 const LOCAL: NodeId = { node: "dialler", incarnation: "00000000000000cc" };
 const LISTENER: NodeId = { node: "listener", incarnation: "00000000000000dd" };
@@ -391,5 +392,18 @@ Deno.test("a token that no header can carry is refused where it is configured", 
   for (const token of ["", "two words", "line\n", "ü"]) {
     const error = assertThrows(() => asking(token), LeatError);
     assertEquals(error.code, "invalid_argument");
+  }
+});
+
+Deno.test("a link that its listener closes at once says why, whoever starts it late", async () => {
+  const why = "each node has a name of its own";
+  await using listener = new Listener({
+    onLink: (link) => link.close(new LeatError("permission_denied", why)),
+  });
+  const world = new DenoWorld({ logLevel: "off" });
+  for (let i = 0; i < 20; i++) {
+    const link = await webSocketConnector({ world }).connect(listener.server.address, LOCAL);
+    const reason = await link.closed;
+    assertEquals([reason.code, reason.message], ["permission_denied", why]);
   }
 });
