@@ -2,9 +2,14 @@
 import type { Pulled } from "../data/iterator.ts";
 import { bytesOfElement } from "./figures.ts";
 
+/** Training that takes no batch for so long, and for so many times its mean step, has paused. */
+const PAUSE_MS = 1_000;
+const PAUSE_STEPS = 20;
+
 export interface EpochFigures {
   readonly batches: number;
   readonly bytes: number;
+  /** Without the time in which training paused: an evaluation, for example. */
   readonly elapsedMs: number;
   /** How long training waited for batches. */
   readonly waitMs: number;
@@ -17,6 +22,10 @@ export class EpochMeter {
   #batches = 0;
   #bytes = 0;
   #waitMs = 0;
+  #pausedMs = 0;
+  #steps = 0;
+  #stepsMs = 0;
+  #givenAtMs: number | undefined;
 
   constructor(nowMs: () => number) {
     this.#nowMs = nowMs;
@@ -31,8 +40,10 @@ export class EpochMeter {
   /** Counts how long `next` takes, as time that training waits. */
   during(next: () => Pulled<unknown>): Pulled<unknown> {
     const fromMs = this.#nowMs();
+    if (this.#givenAtMs !== undefined) this.#stepped(fromMs - this.#givenAtMs);
     const waited = (given: unknown) => {
-      this.#waitMs += this.#nowMs() - fromMs;
+      const nowMs = this.#givenAtMs = this.#nowMs();
+      this.#waitMs += nowMs - fromMs;
       return given;
     };
     const given = next();
@@ -40,7 +51,17 @@ export class EpochMeter {
   }
 
   read(): EpochFigures {
-    const elapsedMs = this.#nowMs() - this.#fromMs;
+    const elapsedMs = this.#nowMs() - this.#fromMs - this.#pausedMs;
     return { batches: this.#batches, bytes: this.#bytes, elapsedMs, waitMs: this.#waitMs };
+  }
+
+  /** Training was at work for so long, or paused. */
+  #stepped(ms: number): void {
+    if (this.#steps > 0 && ms > PAUSE_MS && ms * this.#steps > PAUSE_STEPS * this.#stepsMs) {
+      this.#pausedMs += ms;
+      return;
+    }
+    this.#steps++;
+    this.#stepsMs += ms;
   }
 }

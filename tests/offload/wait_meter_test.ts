@@ -1,5 +1,6 @@
-/** Which side the training loop is found to wait for. */
+/** How long training is found to wait, and for which side. */
 import type { Side } from "../../offload/conditional/items.ts";
+import { EpochMeter } from "../../offload/epoch_meter.ts";
 import { WaitMeter } from "../../offload/conditional/wait_meter.ts";
 import { assertEquals } from "../assert.ts";
 
@@ -34,4 +35,27 @@ Deno.test("WaitMeter counts a wait for a side only while the other could give mo
   nowMs += 5_000;
   await wait("local", undefined, 100);
   assertEquals(meter.count(), undefined);
+});
+
+Deno.test("EpochMeter leaves out what training did beside its steps, but no long step", () => {
+  let nowMs = 0;
+  const meter = new EpochMeter(() => nowMs);
+  const train = (ms: number) => {
+    meter.during(() => (nowMs += 5, [1]));
+    meter.count([1]);
+    nowMs += ms;
+  };
+  for (let i = 0; i < 10; i++) train(40);
+  // An evaluation follows the last step.
+  train(40 + 60_000);
+  train(40);
+  const { batches, elapsedMs, waitMs } = meter.read();
+  assertEquals([batches, elapsedMs, waitMs], [12, 11 * 40 + 12 * 5, 60]);
+
+  const slow = new EpochMeter(() => nowMs);
+  for (const ms of [2_000, 3_000, 9_000, 2_000]) {
+    slow.during(() => [1]);
+    nowMs += ms;
+  }
+  assertEquals(slow.read().elapsedMs, 16_000);
 });
