@@ -2,12 +2,12 @@
 import { LeatError } from "../../core/error.ts";
 import type { Ref } from "../runtime/ref.ts";
 import type { World } from "../runtime/world.ts";
-import type { Payload } from "../../transport/payload.ts";
 import type {
   ElementAnswer,
   ElementReaderProtocol,
   GetElementRequest,
 } from "../worker/protocol.ts";
+import { KeptAnswers } from "./kept_answers.ts";
 
 /**
  * How far beyond its last acknowledgement a client may request. A distance and not a count:
@@ -23,8 +23,6 @@ const UNACKNOWLEDGED_BYTES_MAX = 512 * 2 ** 20;
 export const ALL_UNACKNOWLEDGED_BYTES_MAX = 2 * 2 ** 30;
 /** Beyond it, all wait: anyone who may read the source can invent clients. */
 export const SOURCE_BYTES_MAX = 4 * 2 ** 30;
-/** What an answer counts as there besides its element. */
-const ANSWER_BYTES = 256;
 /** Requests of all clients of a source that wait for an answer. */
 const ALL_PENDING_MAX = 131_072;
 /** Clients of a source, as many as an identity may have. */
@@ -74,13 +72,6 @@ export interface Awaited {
   readonly untilMs: number;
 }
 
-/** An element that clients were given and have not acknowledged. */
-interface KeptElement {
-  clients: number;
-  /** As it was given: it may have been transferred since. */
-  readonly bytes: number;
-}
-
 interface Client {
   readonly answers: Map<number, ElementAnswer | Pending>;
   /** Requests that wait for an earlier one still in transit, by sequence. */
@@ -105,9 +96,7 @@ export class Repeats {
   #given = 0;
   #givenBytes = 0;
   /** What all clients were given and have not acknowledged. */
-  #keptBytes = 0;
-  /** The elements among it. A cache gives the same to many clients. */
-  readonly #kept = new Map<Payload, KeptElement>();
+  readonly #kept = new KeptAnswers();
   #pending = 0;
   readonly #clients = new Map<ReaderId, Client>();
   #sweptMs: number;
@@ -130,7 +119,7 @@ export class Repeats {
 
   /** Whether so much is unacknowledged that no more should be produced. */
   get isFull(): boolean {
-    return this.#keptBytes >= ALL_UNACKNOWLEDGED_BYTES_MAX;
+    return this.#kept.bytes >= ALL_UNACKNOWLEDGED_BYTES_MAX;
   }
 
   /**
@@ -209,10 +198,10 @@ export class Repeats {
   /** Bounds what is kept for all clients. They ask again, and acknowledge what they have got. */
   #checkAll({ answers }: Client): void {
     const bytesMax = answers.size === 0 ? SOURCE_BYTES_MAX : ALL_UNACKNOWLEDGED_BYTES_MAX;
-    if (this.#keptBytes < bytesMax && this.#pending < ALL_PENDING_MAX) return;
+    if (this.#kept.bytes < bytesMax && this.#pending < ALL_PENDING_MAX) return;
     throw new LeatError(
       "resource_exhausted",
-      `The clients of this task have not acknowledged ${this.#keptBytes} bytes, and ` +
+      `The clients of this task have not acknowledged ${this.#kept.bytes} bytes, and ` +
         `${this.#pending} of their requests wait: at most ${bytesMax} bytes and ` +
         `${ALL_PENDING_MAX} requests are kept. Ask again later`,
     );
@@ -255,16 +244,7 @@ export class Repeats {
   #keep(client: Client, sequence: number, answer: ElementAnswer): void {
     this.#drop(client, sequence);
     client.answers.set(sequence, answer);
-    this.#keptBytes += ANSWER_BYTES;
-    if (!("element" in answer)) return;
-    const { element } = answer;
-    const known = this.#kept.get(element);
-    if (known !== undefined) {
-      known.clients++;
-      return;
-    }
-    this.#kept.set(element, { clients: 1, bytes: element.byteLength });
-    this.#keptBytes += element.byteLength;
+    this.#kept.add(answer);
   }
 
   /** Returns the dropped answer, if it was given. */
@@ -276,12 +256,7 @@ export class Repeats {
       this.#pending--;
       return undefined;
     }
-    this.#keptBytes -= ANSWER_BYTES;
-    const kept = "element" in answer ? this.#kept.get(answer.element) : undefined;
-    if (kept !== undefined && --kept.clients === 0) {
-      this.#kept.delete((answer as { readonly element: Payload }).element);
-      this.#keptBytes -= kept.bytes;
-    }
+    this.#kept.remove(answer);
     return answer;
   }
 

@@ -8,6 +8,7 @@ import { decodeMessage, encodeMessage, FramePool } from "../codec.ts";
 import { asEnvelope } from "../envelopes.ts";
 import { byeReason, writeBye } from "../hello.ts";
 import { LINK_LIMITS, type LinkLimits, messageTooLarge } from "../limits.ts";
+import { ENVELOPE_BYTES_MAX } from "./envelope_limits.ts";
 import {
   type Fragment,
   FRAME,
@@ -44,19 +45,6 @@ const SILENT_BEATS_MAX = 4;
 const ACK_BYTES = WINDOW_BYTES / 8;
 /** and otherwise after this delay, in ms. */
 const ACK_DELAY_MS = 10;
-/**
- * Most bytes of an envelope from a client or a viewer: a sharding policy's text and long lists fit.
- * Decoded values may take a hundred times the bytes of an envelope. Payloads do not count.
- */
-const CLIENT_ENVELOPE_BYTES_MAX = 4 * 2 ** 20;
-/** The same from a worker: the figures of ten thousand tasks fit. */
-const WORKER_ENVELOPE_BYTES_MAX = 16 * 2 ** 20;
-/** By role. An admin may end the process anyway. */
-const ENVELOPE_BYTES_MAX: Readonly<Record<Identity["role"], number>> = {
-  ...{ client: CLIENT_ENVELOPE_BYTES_MAX, viewer: CLIENT_ENVELOPE_BYTES_MAX },
-  ...{ worker: WORKER_ENVELOPE_BYTES_MAX, admin: Infinity },
-};
-
 /** Memory of received elements that were released, for later ones on any link of this thread. */
 const received = new FramePool();
 

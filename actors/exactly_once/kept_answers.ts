@@ -1,0 +1,46 @@
+/** How many bytes the answers take that clients of a source were given and have not acknowledged. */
+import type { Payload } from "../../transport/payload.ts";
+import type { ElementAnswer } from "../worker/protocol.ts";
+
+/** What an answer counts as besides its element. */
+const ANSWER_BYTES = 256;
+
+interface KeptElement {
+  /** How many answers hold it. */
+  answers: number;
+  /** As it was given: it may have been transferred since. */
+  readonly bytes: number;
+}
+
+/** Counts an element once: a cache gives the same to many clients. */
+export class KeptAnswers {
+  readonly #elements = new Map<Payload, KeptElement>();
+  #bytes = 0;
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  add(answer: ElementAnswer): void {
+    this.#bytes += ANSWER_BYTES;
+    if (!("element" in answer)) return;
+    const { element } = answer;
+    const known = this.#elements.get(element);
+    if (known !== undefined) {
+      known.answers++;
+      return;
+    }
+    this.#elements.set(element, { answers: 1, bytes: element.byteLength });
+    this.#bytes += element.byteLength;
+  }
+
+  /** @param answer was added. */
+  remove(answer: ElementAnswer): void {
+    this.#bytes -= ANSWER_BYTES;
+    if (!("element" in answer)) return;
+    const kept = this.#elements.get(answer.element);
+    if (kept === undefined || --kept.answers > 0) return;
+    this.#elements.delete(answer.element);
+    this.#bytes -= kept.bytes;
+  }
+}

@@ -1,0 +1,15 @@
+/** How long the envelope of a message may be: what may be decoded of whom. */
+import type { Identity } from "../../actors/runtime/identity.ts";
+
+/**
+ * Most bytes of an envelope from a client or a viewer: a sharding policy's text and long lists fit.
+ * Decoded values may take a hundred times the bytes of an envelope. Payloads do not count.
+ */
+const CLIENT_ENVELOPE_BYTES_MAX = 4 * 2 ** 20;
+/** The same from a worker: the figures of ten thousand tasks fit. */
+const WORKER_ENVELOPE_BYTES_MAX = 16 * 2 ** 20;
+/** By role. An admin may end the process anyway. */
+export const ENVELOPE_BYTES_MAX: Readonly<Record<Identity["role"], number>> = {
+  ...{ client: CLIENT_ENVELOPE_BYTES_MAX, viewer: CLIENT_ENVELOPE_BYTES_MAX },
+  ...{ worker: WORKER_ENVELOPE_BYTES_MAX, admin: Infinity },
+};
