@@ -23,6 +23,8 @@ export class EpochMeter {
   #bytes = 0;
   #waitMs = 0;
   #pausedMs = 0;
+  #hasStepped = false;
+  /** Steps, for their mean. */
   #steps = 0;
   #stepsMs = 0;
   #givenAtMs: number | undefined;
@@ -30,6 +32,16 @@ export class EpochMeter {
   constructor(nowMs: () => number) {
     this.#nowMs = nowMs;
     this.#fromMs = nowMs();
+  }
+
+  /** Begins the next period, when a batch is given. It knows how long steps take. */
+  next(): EpochMeter {
+    const next = new EpochMeter(this.#nowMs);
+    next.#givenAtMs = next.#fromMs;
+    next.#hasStepped = this.#hasStepped;
+    next.#steps = this.#steps;
+    next.#stepsMs = this.#stepsMs;
+    return next;
   }
 
   count(batch: unknown): void {
@@ -57,6 +69,10 @@ export class EpochMeter {
 
   /** Training was at work for so long, or paused. */
   #stepped(ms: number): void {
+    const isFirst = !this.#hasStepped;
+    this.#hasStepped = true;
+    // It may have compiled the model.
+    if (isFirst && ms > PAUSE_MS) return;
     if (this.#steps > 0 && ms > PAUSE_MS && ms * this.#steps > PAUSE_STEPS * this.#stepsMs) {
       this.#pausedMs += ms;
       return;

@@ -141,7 +141,7 @@ class OffloadedIterator extends ElementIterator {
     const { period } = adaptation;
     const figures = this.#meter!.read();
     if (figures.batches < period.batches || figures.elapsedMs < period.ms) return;
-    this.#meter = this.#newMeter();
+    this.#meter = this.#meter!.next();
     const isMeasured = !this.#isSettling && !this.#hasFailed();
     this.#isSettling = false;
     if (!isMeasured || !adaptation.periodEnded(figures, new Set([null, ...candidates.keys()]))) {

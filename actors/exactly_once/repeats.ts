@@ -164,7 +164,7 @@ export class Repeats {
       );
     }
     this.#checkBytes(client, request);
-    this.#checkAll(client);
+    this.#checkAll(client, sequence);
     if (sequence <= client.begun + 1) return this.#begin(client, sequence, produce);
     const turn = new Promise<void>((resolve) => client.early.set(sequence, resolve));
     const producing = turn.then(() => {
@@ -196,8 +196,10 @@ export class Repeats {
   }
 
   /** Bounds what is kept for all clients. They ask again, and acknowledge what they have got. */
-  #checkAll({ answers }: Client): void {
-    const bytesMax = answers.size === 0 ? SOURCE_BYTES_MAX : ALL_UNACKNOWLEDGED_BYTES_MAX;
+  #checkAll({ acknowledged }: Client, sequence: number): void {
+    // One element for each client: not a later one, that came early and waits for it.
+    const isNext = sequence === acknowledged + 1;
+    const bytesMax = isNext ? SOURCE_BYTES_MAX : ALL_UNACKNOWLEDGED_BYTES_MAX;
     if (this.#kept.bytes < bytesMax && this.#pending < ALL_PENDING_MAX) return;
     throw new LeatError(
       "resource_exhausted",

@@ -19,13 +19,13 @@ export class WaitMeter {
   #fromMs: number;
   #elements = 0;
   #waitMs = NOTHING;
-  /** When the last element was counted, and the longest time until the next was asked for. */
-  #countedAtMs: number;
+  /** When something was asked for or counted last, and the longest time until the next request. */
+  #activeAtMs: number;
   #pauseMs = 0;
 
   constructor(nowMs: () => number) {
     this.#nowMs = nowMs;
-    this.#fromMs = this.#countedAtMs = nowMs();
+    this.#fromMs = this.#activeAtMs = nowMs();
   }
 
   /** Waits for `pending`, an item of a side. @param other the other side, if there is one. */
@@ -35,11 +35,11 @@ export class WaitMeter {
     other: Side | undefined,
   ): Promise<T> {
     const fromMs = this.#nowMs();
-    this.#pauseMs = Math.max(this.#pauseMs, fromMs - this.#countedAtMs);
+    this.#pauseMs = Math.max(this.#pauseMs, fromMs - this.#activeAtMs);
     try {
       return await pending;
     } finally {
-      const nowMs = this.#nowMs();
+      const nowMs = this.#activeAtMs = this.#nowMs();
       const aheadMs = nowMs - Math.max(fromMs, other?.aheadSinceMs ?? nowMs);
       const { both } = this.#waitMs;
       this.#waitMs = {
@@ -52,8 +52,8 @@ export class WaitMeter {
 
   /** Counts an element. Returns the window that it ends, if any; the next one begins. */
   count(): StepWindow | undefined {
-    this.#countedAtMs = this.#nowMs();
-    const elapsedMs = this.#countedAtMs - this.#fromMs;
+    this.#activeAtMs = this.#nowMs();
+    const elapsedMs = this.#activeAtMs - this.#fromMs;
     if (++this.#elements < ELEMENTS_MIN || elapsedMs < WINDOW_MS_MIN) return undefined;
     const isPaused = this.#pauseMs > PAUSE_SHARE * elapsedMs;
     const window = { elements: this.#elements, elapsedMs, waitMs: this.#waitMs };

@@ -285,8 +285,19 @@ const SECRET_CHARS_MIN = 6;
 /** A text without the user, the password and the values of the query of a URL. */
 function withoutSecretsOf(url: string, text: string): string {
   const { username, password, search, searchParams } = new URL(url);
-  const values = search.slice(1).split(/[&=]/);
-  return [search, username, password, ...values, ...searchParams.values()]
-    .filter((part) => part.length >= SECRET_CHARS_MIN)
+  const names = [username, password].flatMap((name) => [name, decoded(name)]);
+  const values = [search, ...search.slice(1).split(/[&=]/), ...searchParams.values()];
+  return [...names, ...values.filter((part) => part.length >= SECRET_CHARS_MIN)]
+    .filter((part) => part !== "")
+    // A part may begin a longer one.
+    .sort((a, b) => b.length - a.length)
     .reduce((left, part) => left.replaceAll(part, "…"), text);
+}
+
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
 }

@@ -75,6 +75,17 @@ Deno.test("a client that has acknowledged all gets one beyond the limit, as a co
   assert(repeats.isFull);
 });
 
+Deno.test("beyond the limit a request that came early is refused, and not the one before it", () => {
+  const repeats = new Repeats({ nowMs: () => 0 } as World);
+  for (let clientId = 1; !repeats.isFull; clientId++) {
+    repeats.answer({ clientId, sequence: 1, acknowledged: 0 }, () => large(), asker);
+  }
+  const ask = (sequence: number) =>
+    repeats.answer({ clientId: 0, sequence, acknowledged: 0 }, () => large(), asker);
+  assertThrows(() => ask(3), LeatError, "Ask again later");
+  assertEquals((ask(1) as ElementAnswer).kind, "element");
+});
+
 Deno.test("elements of clients that ended keep others waiting for minutes at most", () => {
   let nowMs = 0;
   const repeats = new Repeats({ nowMs: () => nowMs } as World);

@@ -30,6 +30,12 @@ Deno.test("WaitMeter counts a wait for a side only while the other could give mo
   const waitMs = { local: 10, remote: 10, both: 150 };
   assertEquals(meter.count(), { elements: 25, elapsedMs: 300, waitMs });
 
+  // A wait for what gives no element, such as the end of a split, is no pause.
+  for (let i = 0; i < 24; i++) assertEquals(meter.count(), undefined);
+  await wait("local", undefined, 600);
+  await wait("local", undefined, 100);
+  assertEquals(meter.count()!.waitMs.both, 700);
+
   // While training is evaluated, say, it says nothing of either side.
   for (let i = 0; i < 24; i++) assertEquals(meter.count(), undefined);
   nowMs += 5_000;
@@ -51,6 +57,21 @@ Deno.test("EpochMeter leaves out what training did beside its steps, but no long
   train(40);
   const { batches, elapsedMs, waitMs } = meter.read();
   assertEquals([batches, elapsedMs, waitMs], [12, 11 * 40 + 12 * 5, 60]);
+
+  // The same at the beginning of the next period.
+  const next = meter.next();
+  nowMs += 60_000;
+  next.during(() => (nowMs += 5, [1]));
+  assertEquals(next.read().elapsedMs, 5);
+
+  // A first step that compiles the model says nothing of the others.
+  const compiling = new EpochMeter(() => nowMs);
+  for (const ms of [30_000, 50, 50, 5_000, 50]) {
+    compiling.during(() => [1]);
+    nowMs += ms;
+  }
+  compiling.during(() => [1]);
+  assertEquals(compiling.read().elapsedMs, 30_150);
 
   const slow = new EpochMeter(() => nowMs);
   for (const ms of [2_000, 3_000, 9_000, 2_000]) {
