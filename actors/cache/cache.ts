@@ -111,7 +111,15 @@ class Cache {
     }
     if (way !== undefined) this.#bandwidth = way;
     const reader = readerId(asker as Ref, request.clientId);
-    return this.#repeats.answer(request, () => this.#take(request, trainerId, reader), asker);
+    try {
+      return this.#repeats.answer(request, () => this.#take(request, trainerId, reader), asker);
+    } finally {
+      this.#noteAcknowledged();
+    }
+  }
+
+  #noteAcknowledged(): void {
+    if (this.#waiting.size > 0) this.#fetch();
   }
 
   /** Elements that the client waited for go to the next client with its trainer id. */
@@ -123,6 +131,7 @@ class Cache {
         answer.reject(new LeatError("cancelled", `Client ${clientId} has left`));
       });
     }
+    this.#noteAcknowledged();
   }
 
   /** See {@linkcode ElementFetcher.askAgain}. */
@@ -214,7 +223,7 @@ class Cache {
   }
 
   #fetch(): void {
-    if (this.#fetching || this.#ended !== undefined) return;
+    if (this.#fetching || this.#ended !== undefined || this.#repeats.isAtLimit) return;
     this.#fetching = true;
     this.#context.run(async () => {
       const element = await this.#fetchOne();

@@ -119,10 +119,14 @@ class Reads {
     }
     this.#checkIndex(consumerIndex);
     const absent = this.#absentOf(request);
-    return this.#repeats.answer(request, () => {
-      this.#rounds.noteWanted(consumerIndex, { floor, number: round, absent });
-      return this.#read(consumerIndex, round);
-    }, asker);
+    try {
+      return this.#repeats.answer(request, () => {
+        this.#rounds.noteWanted(consumerIndex, { floor, number: round, absent });
+        return this.#read(consumerIndex, round);
+      }, asker);
+    } finally {
+      this.#admit();
+    }
   }
 
   confirm(request: RequestOf<RoundSourceProtocol, "confirm">): null | Promise<null> {
@@ -145,6 +149,7 @@ class Reads {
 
   leave(reader: ReaderId): void {
     this.#repeats.leave(reader);
+    this.#admit();
   }
 
   /** See {@linkcode ElementFetcher.askAgain}. */
@@ -212,7 +217,7 @@ class Reads {
 
   /** Begins the lowest waiting round, if no other is being begun and there is space. */
   #admit(): void {
-    if (this.#isBeginning || this.#waiting.size === 0) return;
+    if (this.#isBeginning || this.#waiting.size === 0 || this.#repeats.isAtLimit) return;
     if (!this.#hasRoom()) this.#rounds.forget(this.#rounds.newest - ROUNDS_HELD_MAX);
     const number = Math.min(...this.#waiting.keys());
     // An earlier round begins even if memory is full: lagging consumers need it before those held.

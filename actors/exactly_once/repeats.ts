@@ -123,6 +123,14 @@ export class Repeats {
   }
 
   /**
+   * Whether nobody is given more: what is produced now would be kept for requests that were accepted
+   * before. A source then produces nothing until clients acknowledge or leave.
+   */
+  get isAtLimit(): boolean {
+    return this.#kept.bytes >= SOURCE_BYTES_MAX;
+  }
+
+  /**
    * The earlier answer, or the one that `produce` makes now, which says how long it took.
    * @param asker The reader, as {@linkcode awaited} returns it.
    */

@@ -1,4 +1,6 @@
 /** A client must not make a worker keep elements, or answers, without bound. */
+import { createCache } from "../../actors/cache/cache.ts";
+import { createReads } from "../../actors/coordinated/reads.ts";
 import {
   ALL_UNACKNOWLEDGED_BYTES_MAX,
   PRESSED_IDLE_MS,
@@ -9,8 +11,15 @@ import {
 import { KEPT_BYTES_MAX } from "../../actors/runtime/asking/answers.ts";
 import type { Envelope } from "../../actors/runtime/envelope.ts";
 import type { Identity } from "../../actors/runtime/identity.ts";
+import type { FencedRef } from "../../actors/runtime/ref.ts";
 import type { World } from "../../actors/runtime/world.ts";
-import type { ElementAnswer } from "../../actors/worker/protocol.ts";
+import type {
+  CacheProtocol,
+  ElementAnswer,
+  ElementSourceProtocol,
+  GetElementRequest,
+  RoundSourceProtocol,
+} from "../../actors/worker/protocol.ts";
 import type { RunnerFactory } from "../../actors/worker/runner/runner.ts";
 import { Dataset, LeatError } from "../../mod.ts";
 import { inlinePair } from "../../transport/inline.ts";
@@ -123,41 +132,85 @@ Deno.test("a task has a bounded number of clients", () => {
   ask(SOURCE_CLIENTS_MAX);
 });
 
-Deno.test("a task whose clients acknowledge nothing produces no more, and goes on when some leave", async () => {
-  let produced = 0;
-  const frame = new Uint8Array(memory);
-  const runner = {
-    bytesRead: 0,
-    next: () => (produced++, Promise.resolve({ kind: "element" as const, frame })),
-    dispose: () => {},
-  };
-  const runnersOf = (runners: RunnerFactory): RunnerFactory => ({
-    start: () => runner,
-    listSplits: (graph) => runners.listSplits(graph),
-    close: () => runners.close(),
+/** What clients read, and what a request to it says besides. */
+interface Source {
+  readonly name: string;
+  /** Kept bytes at which it produces no more. */
+  readonly bytesMax?: number;
+  readonly ordered?: boolean;
+  readonly sharing?: boolean;
+  spawn(bench: TaskBench): FencedRef<ElementSourceProtocol>;
+  wish?(clientId: number): Partial<GetElementRequest>;
+}
+
+const SOURCES: readonly Source[] = [
+  {
+    name: "a task whose clients acknowledge nothing produces no more, and goes on when some leave",
+    bytesMax: ALL_UNACKNOWLEDGED_BYTES_MAX,
+    spawn: ({ task }) => task,
+  },
+  {
+    name: "an ordered task whose readers acknowledge nothing produces no more, until some leave",
+    ordered: true,
+    spawn: ({ task }) => task,
+  },
+  {
+    name: "a cache whose clients acknowledge nothing fetches no more, until some leave",
+    sharing: true,
+    spawn: (bench) =>
+      bench.spawn<CacheProtocol>({
+        name: "cache",
+        create: (context) => createCache(context, { task: bench.task, windowBytesMax: 256 * MIB }),
+      }),
+    wish: () => ({ trainerId: "one" }),
+  },
+  {
+    name: "a scheduler whose consumers acknowledge nothing begins no round, until some leave",
+    spawn: (bench) =>
+      bench.spawn<RoundSourceProtocol>({
+        name: "reads",
+        create: (context) =>
+          createReads(context, { task: bench.task, numConsumers: 5, skipAfterMs: 600_000 }),
+      }),
+    wish: (clientId) => ({ consumerIndex: clientId % 5, round: Math.floor(clientId / 5) }),
+  },
+];
+
+for (const source of SOURCES) {
+  const { name, bytesMax = SOURCE_BYTES_MAX, ordered = false, sharing = false } = source;
+  Deno.test(name, async () => {
+    const frame = new Uint8Array(memory);
+    const runner = {
+      bytesRead: 0,
+      next: () => Promise.resolve({ kind: "element" as const, frame }),
+      dispose: () => {},
+    };
+    const runnersOf = (runners: RunnerFactory): RunnerFactory => ({
+      start: () => runner,
+      listSplits: (graph) => runners.listSplits(graph),
+      close: () => runners.close(),
+    });
+    await using bench = new TaskBench(Dataset.range(1), { ordered, sharing, runnersOf });
+    const ref = source.spawn(bench);
+    const given: number[] = [];
+    const mayLeave = Promise.withResolvers<void>();
+    // All of them are accepted, as nothing is kept yet.
+    const asked = Array.from({ length: 100 }, async (_, clientId) => {
+      const request = { clientId, sequence: 1, acknowledged: 0, ...source.wish?.(clientId) };
+      await bench.system.ask(ref, "getElement", request, { timeoutMs: 600_000 });
+      given.push(clientId);
+      await mayLeave.promise;
+      await bench.system.ask(ref, "leave", { clientId }, { timeoutMs: 60_000 });
+    });
+    for (const one of asked) one.catch(() => {});
+    const most = bytesMax / frame.byteLength;
+    await until(() => given.length >= most);
+    await settle(100);
+    assert(given.length <= most + 10, `${given.length} elements of 64 MiB were given`);
+    mayLeave.resolve();
+    await Promise.all(asked);
   });
-  await using bench = new TaskBench(Dataset.range(1), { runnersOf });
-  const clients = [1, 2, 3, 4, 5, 6];
-  let given = 0;
-  const each = [1, 2, 3, 4, 5, 6, 7, 8];
-  // They ask for more than the limit before any size is known.
-  const asked = clients.map((clientId) =>
-    Promise.all(each.map(async (sequence) => {
-      const request = { clientId, sequence, acknowledged: 0 };
-      await bench.system.ask(bench.task, "getElement", request, { timeoutMs: 60_000 });
-      given++;
-    }))
-  );
-  for (const one of asked) one.catch(() => {});
-  const max = ALL_UNACKNOWLEDGED_BYTES_MAX / frame.byteLength;
-  await until(() => given >= max);
-  await settle(20);
-  assert(given < 48 && produced < 48, `${produced} elements of 64 MiB`);
-  for (const clientId of [1, 2, 3]) {
-    await bench.system.ask(bench.task, "leave", { clientId }, { timeoutMs: 60_000 });
-  }
-  await Promise.all(asked.slice(3));
-});
+}
 
 const TEAM: Identity = { name: "team", role: "client" };
 

@@ -57,6 +57,8 @@ class OrderedTask implements RunningTask {
   readonly #deaths: RunnerDeaths;
   /** A runner died, and the dispatcher has not answered yet whether another may start. */
   #isHeldBack = false;
+  /** Nothing is produced until readers acknowledge what they were given. */
+  #isAtLimit = false;
   /** How many readers the task has; each reads all of it or its own elements. */
   readonly #readers: number;
   /** Per reader, the first split of which it wants anything. */
@@ -118,7 +120,11 @@ class OrderedTask implements RunningTask {
   ): ElementAnswer | Promise<ElementAnswer> {
     this.#pipeline.heard(request.way);
     this.#splits.readBy(asker as Ref as Ref<ElementGiverProtocol>);
-    return this.#repeats.answer(request, () => this.#take(request, asker), asker);
+    try {
+      return this.#repeats.answer(request, () => this.#take(request, asker), asker);
+    } finally {
+      if (this.#isAtLimit && !this.#repeats.isAtLimit) this.#progress();
+    }
   }
 
   /** Drops the elements that only the departed consumer has not taken. */
@@ -221,7 +227,8 @@ class OrderedTask implements RunningTask {
       return now === undefined;
     });
     const working = this.#held.find((held) => !held.ended);
-    if (!this.#isHeldBack) working?.pump(this.#waiting.length);
+    this.#isAtLimit = this.#repeats.isAtLimit;
+    if (!this.#isHeldBack && !this.#isAtLimit) working?.pump(this.#waiting.length);
     if (!this.#noMore) this.#askForSplits();
     else if (this.#held.length === 0) this.#end();
   }

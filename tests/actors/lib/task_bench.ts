@@ -21,6 +21,7 @@ import {
   createTask,
   type TaskProtocol,
 } from "../../../actors/worker/tasks/task.ts";
+import { createOrderedTask } from "../../../actors/worker/tasks/ordered_task.ts";
 import { type Dataset, ShardingPolicy } from "../../../mod.ts";
 import { decodeMessage } from "../../../transport/codec.ts";
 import { DenoHost } from "../../../platform/deno_host.ts";
@@ -43,8 +44,10 @@ export class TaskBench implements AsyncDisposable {
 
   constructor(
     dataset: Dataset<unknown>,
-    { sharing = false, aheadBytesMax = AHEAD_BYTES_MAX, runnersOf = asIs }: {
+    { sharing = false, ordered = false, aheadBytesMax = AHEAD_BYTES_MAX, runnersOf = asIs }: {
       readonly sharing?: boolean;
+      /** A task of a DETERMINISTIC job, whose dispatcher has splits without end. */
+      readonly ordered?: boolean;
       readonly aheadBytesMax?: number;
       readonly runnersOf?: (runners: RunnerFactory) => RunnerFactory;
     } = {},
@@ -57,8 +60,13 @@ export class TaskBench implements AsyncDisposable {
       repetition: 0,
       seed: "0000000000000001",
       dataset: { datasetId: "d", graph: dataset.serialize(), fingerprint: "f", cardinality: -2 },
-      parameters: { datasetId: "d", processingMode: ShardingPolicy.OFF, sharing },
+      parameters: {
+        datasetId: "d",
+        processingMode: ordered ? "DETERMINISTIC" : ShardingPolicy.OFF,
+        sharing,
+      },
     };
+    let splits = 0;
     this.system.spawn<DispatcherProtocol>({
       name: "dispatcher",
       create: () => ({
@@ -66,13 +74,18 @@ export class TaskBench implements AsyncDisposable {
           runnerDied: (request: RequestOf<DispatcherProtocol, "runnerDied">) => ({
             mayStart: this.deaths.push(request) < RUNNER_DEATHS_MAX,
           }),
+          getSplit: ({ spare }: RequestOf<DispatcherProtocol, "getSplit">) => {
+            const index = splits++;
+            const split = { start: index, stop: index + 1, index, sequence: index };
+            return spare === true ? new Promise(() => {}) : { split, total: 2 ** 32 };
+          },
         } as never,
       }),
     });
     this.task = this.system.spawn<TaskProtocol>({
       name: "task",
       create: (context) =>
-        createTask(context, {
+        (ordered ? createOrderedTask : createTask)(context, {
           definition,
           dispatcher: dispatcherAt("bench"),
           runners: this.#runners,
