@@ -165,19 +165,22 @@ async function readManifest<Found>(
 }
 
 /**
- * Moves a finished folder to its place, replacing a damaged one, unless another process was faster.
+ * Moves a finished folder to its place, replacing a damaged one, unless another writer was faster:
+ * somebody may read its files already.
  */
 async function moveIntoPlace(
   temporary: string,
   path: string,
   parameters: CorpusParameters,
 ): Promise<void> {
-  if (await readManifest(path, parameters) !== undefined) return;
-  await remove(path);
-  try {
-    await Deno.rename(temporary, path);
-  } catch (error) {
-    if (await readManifest(path, parameters) === undefined) throw error;
+  for (const isLastTry of [false, true]) {
+    try {
+      return await Deno.rename(temporary, path);
+    } catch (error) {
+      if (await readManifest(path, parameters) !== undefined) return;
+      if (isLastTry) throw error;
+      await remove(path);
+    }
   }
 }
 
@@ -186,8 +189,18 @@ async function sweep(directory: string): Promise<void> {
   for await (const { name } of Deno.readDir(directory)) {
     if (!name.endsWith(".tmp")) continue;
     const path = join(directory, name);
-    const modified = (await Deno.stat(path)).mtime?.getTime() ?? 0;
-    if (Date.now() - modified > ABANDONED_MS) await remove(path);
+    const modified = await modifiedMs(path);
+    if (modified !== undefined && Date.now() - modified > ABANDONED_MS) await remove(path);
+  }
+}
+
+/** Undefined once it is gone: another writer has finished it since it was listed. */
+async function modifiedMs(path: string): Promise<number | undefined> {
+  try {
+    return (await Deno.stat(path)).mtime?.getTime() ?? 0;
+  } catch (error) {
+    if (error instanceof Deno.errors.NotFound) return undefined;
+    throw error;
   }
 }
 

@@ -165,6 +165,17 @@ Deno.test("openCorpus leaves nothing behind when the writer fails, and the cache
     assertEquals([...Deno.readDirSync(directory)], []);
   }));
 
+Deno.test("openCorpus passes over an unfinished folder that others finish while it looks", () =>
+  inFolder(async (directory) => {
+    const kinds = Array.from({ length: 40 }, (_, index) => `kind${index}`);
+    await Promise.all(kinds.map((kind) =>
+      openCorpus(directory, { kind, release: 1 }, (folder) => {
+        folder.create("a");
+      })
+    ));
+    assertEquals([...Deno.readDirSync(directory)].length, kinds.length);
+  }));
+
 Deno.test("openCorpus lets two writers of one corpus finish, with one result", () =>
   inFolder(async (directory) => {
     const both = await Promise.all([
