@@ -4,24 +4,28 @@
  * requested.
  */
 import { LeatError } from "../../../core/error.ts";
-import type { TaskSource } from "../../dispatcher/protocol.ts";
 import type { ReadFigures } from "../../dispatcher/protocol_figures.ts";
 import type { OrderedReport } from "../../dispatcher/protocol_heartbeats.ts";
 import type { Reported } from "../../dispatcher/protocol_metrics.ts";
 import { Fifo } from "../../runtime/fifo.ts";
-import type { Timer } from "../../runtime/world.ts";
 import { refusedAnswer } from "../../exactly_once/fetcher.ts";
 import { type ElementAnswer, type Own, SOME_CLIENT } from "../../worker/protocol.ts";
 import { BlockedMeter } from "../blocked_meter.ts";
 import { ArrivedSplit, type Placed } from "./arrived_split.ts";
 import { StreamNumbers } from "./numbering.ts";
 import type { HeartbeatNews, Reader, ReaderDependencies, TaskChanges } from "./reader.ts";
+import { OpenTask } from "./open_task.ts";
 import { TaskFetcher } from "./task_fetcher.ts";
 
 /** Default number of elements that wait for the training loop in order. */
 const READY_MAX = 16;
-/** Requests in flight to one task: one is served while the next is on its way. */
-const OUTSTANDING_PER_TASK = 2;
+/**
+ * Requests in flight to one task: one is served while the next is on its way. More of them for small
+ * elements, of which a task produces several while the training loop uses this thread.
+ */
+const IN_FLIGHT_MIN = 2;
+export const IN_FLIGHT_MAX = 16;
+export const IN_FLIGHT_BYTES = 2 ** 20;
 /** While early elements take more bytes than this, only the next split is requested. */
 const WINDOW_BYTES_MAX = 256 * 2 ** 20;
 /** The same bound in elements: small ones take more memory than their bytes. */
@@ -30,32 +34,10 @@ const WINDOW_ELEMENTS_MAX = 2 ** 16;
 const MARK_NEWS_MAX = 64;
 /** or by this share of the splits assigned beyond the mark; otherwise tasks wait for a heartbeat. */
 const MARK_NEWS_SHARE = 1 / 4;
-/**
- * The pause before a task that had nothing of a split is asked for it again, in ms; doubles up to
- * the maximum. The task gets such a split only if another task lost it.
- */
-const LATER_MIN_MS = 20;
-const LATER_MAX_MS = 320;
-const UNPAUSED = { pause: undefined, pauseMs: LATER_MIN_MS, lackedUpTo: -1 };
-
 /** A request to a task. */
 interface WantedSplit {
   readonly upTo?: number;
   readonly own?: Own;
-}
-
-interface OpenTask {
-  readonly task: TaskSource;
-  readonly fetcher: TaskFetcher;
-  inFlight: number;
-  /** It has no more for any reader, or is gone. */
-  ended: boolean;
-  /** It recently had nothing up to this split. */
-  lackedUpTo: number;
-  /** Runs until it is asked again for what it lacked. */
-  pause: Timer | undefined;
-  pauseMs: number;
-  inRing: boolean;
 }
 
 export class OrderedReader implements Reader {
@@ -87,6 +69,8 @@ export class OrderedReader implements Reader {
   #isTableAsked = false;
   #bytes = 0;
   #elements = 0;
+  /** Size of the element that arrived last. */
+  #newestBytes = 0;
   /** Runs while the training loop waits for one split and others have arrived. */
   readonly #headOfLine: BlockedMeter;
   #bytesMax = 0;
@@ -147,10 +131,10 @@ export class OrderedReader implements Reader {
       this.#tasks.delete(taskId);
     }
     // Any other task may be assigned the splits of the lost ones.
-    if (gone.length > 0) { for (const open of this.#tasks.values()) endPause(open); }
+    if (gone.length > 0) { for (const open of this.#tasks.values()) open.endPause(); }
     for (const task of come) {
       const fetcher = new TaskFetcher(this.#deps, this.#clientId, task, { onUnreachable() {} });
-      const open = { task, fetcher, inFlight: 0, ended: false, inRing: false, ...UNPAUSED };
+      const open = new OpenTask(task, fetcher);
       this.#tasks.set(task.taskId, open);
       this.#offer(open);
     }
@@ -194,8 +178,17 @@ export class OrderedReader implements Reader {
   }
 
   #isAskable(open: OpenTask): boolean {
-    return !open.ended && open.inFlight < OUTSTANDING_PER_TASK &&
+    return !open.ended && open.inFlight < this.#inFlightMax &&
       this.#tasks.get(open.task.taskId) === open;
+  }
+
+  /** To one task. A consumer knows only of the next split what is its own. */
+  get #inFlightMax(): number {
+    const { numConsumers } = this.#deps.options.parameters;
+    const isConsumer = this.#numbers !== undefined || numConsumers !== undefined;
+    if (isConsumer || this.#newestBytes === 0) return IN_FLIGHT_MIN;
+    const fit = Math.floor(IN_FLIGHT_BYTES / this.#newestBytes);
+    return Math.max(IN_FLIGHT_MIN, Math.min(IN_FLIGHT_MAX, fit));
   }
 
   stop(): void {
@@ -301,7 +294,7 @@ export class OrderedReader implements Reader {
   }
 
   #came(open: OpenTask, answer: ElementAnswer, upTo: number): void {
-    if (answer.kind !== "later") open.pauseMs = LATER_MIN_MS;
+    if (answer.kind !== "later") open.hasGiven();
     if ("place" in answer && answer.place !== undefined) this.#arrive(answer as Placed);
     else if (answer.kind === "error") this.#deps.feed.fail(LeatError.fromWire(answer.error));
     else if (answer.kind === "later") this.#pause(open, (answer.from ?? upTo + 1) - 1);
@@ -317,13 +310,7 @@ export class OrderedReader implements Reader {
     open.lackedUpTo = lackedUpTo;
     // A lost split is assigned only once the dispatcher knows that this reader has all before it.
     if (this.#mark > this.#markTold && this.#isHeadNowhere) this.#tellMark();
-    if (open.pause !== undefined) return;
-    open.pause = this.#deps.context.timer(open.pauseMs, () => {
-      open.pause = undefined;
-      open.lackedUpTo = -1;
-      this.pump();
-    });
-    open.pauseMs = Math.min(2 * open.pauseMs, LATER_MAX_MS);
+    open.pause(this.#deps.context, () => this.pump());
   }
 
   #arrive(answer: Placed): void {
@@ -338,7 +325,10 @@ export class OrderedReader implements Reader {
     if (dropped === undefined) return;
     for (const item of dropped) this.#letGo(item);
     this.#elements++;
-    if ("element" in answer) this.#bytes += answer.element.byteLength;
+    if ("element" in answer) {
+      this.#newestBytes = answer.element.byteLength;
+      this.#bytes += this.#newestBytes;
+    }
     this.#bytesMax = Math.max(this.#bytesMax, this.#bytes + this.#deps.feed.bytes);
     this.#openSplitsMax = Math.max(this.#openSplitsMax, sequence - this.#mark + 1);
     for (const item of split.settle()) this.#letGo(item);
@@ -383,12 +373,6 @@ export class OrderedReader implements Reader {
       ),
     );
   }
-}
-
-/** Ends the pause: the task may have what it lacked. */
-function endPause(open: OpenTask): void {
-  open.pause?.cancel();
-  Object.assign(open, UNPAUSED);
 }
 
 /** The dispatcher replaces a lost task: another task produces its missing elements. */

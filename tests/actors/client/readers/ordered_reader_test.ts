@@ -1,5 +1,8 @@
 /** The reader of a DETERMINISTIC job: what it sorts, drops and requests. */
-
+import {
+  IN_FLIGHT_BYTES,
+  IN_FLIGHT_MAX,
+} from "../../../../actors/client/readers/ordered_reader.ts";
 import type { ElementAnswer } from "../../../../actors/worker/protocol.ts";
 import { LeatError } from "../../../../core/error.ts";
 import { assert, assertEquals } from "../../../assert.ts";
@@ -44,7 +47,8 @@ Deno.test("an ordered reader holds at most its window and the answers in flight"
   const rest = bench.rest();
   await full.promise;
   assert(given >= bufferBytesMax, `only ${given} bytes were asked for`);
-  assert(given <= bufferBytesMax + 2 * ELEMENT_BYTES, `${given} bytes were asked for`);
+  const inFlightBytesMax = IN_FLIGHT_MAX * ELEMENT_BYTES;
+  assert(given <= bufferBytesMax + inFlightBytesMax, `${given} bytes were asked for`);
   // It reports how long the loop has waited for this one split.
   while (!(bench.heartbeats.at(-1)!.figures!.headOfLineMs! > 0)) {
     await new Promise((resolve) => setTimeout(resolve, 1));
@@ -55,6 +59,22 @@ Deno.test("an ordered reader holds at most its window and the answers in flight"
   assertEquals(openSplitsMax, given / ELEMENT_BYTES + 1);
   first.resolve();
   assertEquals(await rest, inOrder(total));
+});
+
+Deno.test("an ordered reader keeps more small elements of a task in flight than large ones", async () => {
+  const inFlightWith = async (byteLength: number) => {
+    await using bench = new ReaderBench({ total: 1, bufferBytesMax: 1e9, refreshMs: 60_000 });
+    const silent = Promise.withResolvers<ElementAnswer>();
+    let asked = 0;
+    bench.addTask(() => asked++ === 0 ? element(0, 0, byteLength) : silent.promise);
+    assertEquals((await bench.feed.take()).kind, "element");
+    for (let i = 0; i < 20; i++) await settle();
+    silent.resolve({ kind: "end" });
+    return asked - 1;
+  };
+  assertEquals(await inFlightWith(100), IN_FLIGHT_MAX);
+  assertEquals(await inFlightWith(IN_FLIGHT_BYTES / 4), 4);
+  assertEquals(await inFlightWith(2 * IN_FLIGHT_BYTES), 2);
 });
 
 Deno.test("an ordered reader drops repeated elements and sorts those that overtook others", async () => {

@@ -118,9 +118,13 @@ export class ReaderBench implements AsyncDisposable {
   }
 }
 
-export function element(sequence: number, index: number): ElementAnswer {
+export function element(
+  sequence: number,
+  index: number,
+  byteLength = ELEMENT_BYTES,
+): ElementAnswer {
   const place = { sequence, split: sequence, index };
-  return { kind: "element", element: new Payload(new Uint8Array(ELEMENT_BYTES)), place };
+  return { kind: "element", element: new Payload(new Uint8Array(byteLength)), place };
 }
 
 export function splitEnd(sequence: number, index: number): ElementAnswer {
