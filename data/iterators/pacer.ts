@@ -4,8 +4,11 @@
  */
 import type { Host } from "../host.ts";
 
-/** The longest synchronous run before a pipeline yields, in milliseconds. */
-const SLICE_MS = 4;
+/**
+ * The longest synchronous run before a pipeline yields, in milliseconds. What reads ahead delays the
+ * training loop by as much. Yielding takes a microsecond.
+ */
+const SLICE_MS = 2;
 
 /**
  * The approximate interval between clock reads, in milliseconds. It is long compared with a read,

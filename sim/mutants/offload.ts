@@ -59,6 +59,7 @@ export const OFFLOAD_MUTANTS: readonly Mutant[] = [
     name: "counts-ahead",
     wrong: "a remote side that counts one item too many, so that this host passes it over",
     workload: "offload",
+    seed: 11,
     install: () =>
       changed(RemoteSide.prototype, ({ next }) => ({
         async next() {

@@ -7,7 +7,7 @@ import { referenceStream } from "./reference_stream.ts";
 
 /** Such small sources are cut into splits of one element, or of one batch. */
 const PIPELINES = {
-  "luck, a filter and remainders": () =>
+  "random values, a filter and remainders": () =>
     Dataset.range(16)
       .flatMap((x, { Dataset }) => Dataset.range(10 * x, 10 * x + (x * 7) % 5))
       .shuffle(3)

@@ -5,7 +5,7 @@ import type { PipelineName } from "../../reference/ordered_pipelines.ts";
 
 /** A failing function would end the save. */
 const PIPELINES: [PipelineName, ...PipelineName[]] = [
-  "luck, a filter and remainders",
+  "random values, a filter and remainders",
   "whole batches",
   "mostly empty splits",
   "no elements",

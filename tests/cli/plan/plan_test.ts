@@ -76,7 +76,7 @@ Deno.test("loadPipeline: refuses anything but a pipeline for workers, with the r
   await assertRejects(() => loadPipeline("nowhere.ts"), LeatError, "There is no file 'nowhere.ts'");
   const refused = [
     ["export const limit = 7;", "exports neither a Dataset nor a function; it exports 'limit'"],
-    ["throw new Error('bad luck');", "cannot be imported"],
+    ["throw new Error('not this module');", "cannot be imported"],
     ["export default () => [1, 2];", "is no Dataset of this Leat, but a Array"],
     [
       "export default () => { throw new Error('x'); };",

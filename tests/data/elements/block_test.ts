@@ -39,7 +39,10 @@ const PIPELINES: Record<string, Dataset<unknown>> = {
   "map that fails": THOUSAND.map(failingOn(0, 1, 50, 333, 334, 999)),
   "map of a failing map": THOUSAND.map(failingOn(70, 71)).map(failingOn(5, 69, 72)),
   "map that waits at times": THOUSAND.map((x) => x % 97 === 5 ? turn().then(() => x) : x),
-  "map with index and luck": THOUSAND.map((x, { index, random }) => [x, index, random.int(1000)]),
+  "map with index and random values": THOUSAND.map((
+    x,
+    { index, random },
+  ) => [x, index, random.int(1000)]),
   filter: THOUSAND.filter((x) => x % 3 !== 0),
   "filter that holds for nothing": THOUSAND.filter(() => false),
   "filter that fails": THOUSAND.filter((x) => failingOn(3, 400, 401)(x) % 2 === 0),

@@ -178,7 +178,12 @@ Deno.test("udf refuses modules that no other host could import", () => {
 Deno.test("loadFunction says when the module, the export or the function is missing", async () => {
   const cases: [string, string, string, string][] = [
     [import.meta.resolve("./no_such_module.ts"), "f", "not_found", "no_such_module.ts"],
-    ["data:text/javascript,throw new Error('no luck')", "f", "failed_precondition", "no luck"],
+    [
+      "data:text/javascript,throw new Error('not this module')",
+      "f",
+      "failed_precondition",
+      "not this module",
+    ],
     ["data:text/javascript,export const f = (", "f", "failed_precondition", "cannot be imported"],
     [FIXTURE, "triple", "not_found", "it exports ONE, default, double"],
     [FIXTURE, "toString", "not_found", "exports no"],

@@ -1,7 +1,7 @@
 /** A dataset whose order shows, and its distribution under DETERMINISTIC. */
 import { Dataset, type LocalCluster } from "../../../mod.ts";
 
-/** A pipeline with everything that could go out of order: luck, a filter, remainders, a map after. */
+/** A pipeline with everything that could go out of order: random values, a filter, remainders, a map after. */
 export function makeDataset(): Dataset<unknown> {
   return Dataset.range(400)
     .shuffle(20)
