@@ -97,7 +97,7 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
     if (this.#closed || this.#failed) return Promise.resolve(DONE);
     if (this.#busy) return this.#enqueue(() => this.#pull(), resolveDone);
     this.#begin();
-    if (this.#context.pacer.due()) {
+    if (this.#context.pacer.dueAtCall()) {
       return this.#start(() => this.#pull(), this.#context.pacer.yield());
     }
     try {

@@ -30,6 +30,8 @@ export class Pacer {
   #left = 1;
   #checkedAtMs: number;
   #startedAtMs: number;
+  /** Whether the event loop has run since the consumer's last call. */
+  #hasRun = true;
 
   constructor(host: Host) {
     this.#host = host;
@@ -44,6 +46,19 @@ export class Pacer {
     return --this.#left <= 0 && this.#readClock();
   }
 
+  /**
+   * As `due()`, at a call of the consumer. If the event loop has run since its last call, as it does
+   * while a step runs on an accelerator, that call began a slice of its own: to yield again would
+   * make the loop wait for what is read ahead.
+   */
+  dueAtCall(): boolean {
+    if (!this.#hasRun) return this.due();
+    this.#hasRun = false;
+    this.#host.yield().then(() => this.#hasRun = true);
+    this.#begin();
+    return false;
+  }
+
   /** Counts work done outside of `due()`. */
   count(rounds: number): void {
     this.#left -= rounds;
@@ -52,6 +67,10 @@ export class Pacer {
   /** Yields one macrotask to the event loop and starts a new slice. */
   async yield(): Promise<void> {
     await this.#host.yield();
+    this.#begin();
+  }
+
+  #begin(): void {
     this.#checkedAtMs = this.#startedAtMs = this.#host.nowMs();
     this.#left = this.#budget;
   }

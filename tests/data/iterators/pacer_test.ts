@@ -44,5 +44,29 @@ Deno.test("elements that are suddenly a thousand times slower do not block the t
 });
 
 Deno.test("elements that take no time do not yield to the event loop", async () => {
-  assert((await stretchesOf(() => 0.00001, 50_000)).length === 0);
+  // The call of the consumer notes when the event loop has run.
+  assert((await stretchesOf(() => 0.00001, 50_000)).length === 1);
+});
+
+Deno.test("a loop whose steps let the event loop run gets its element before anything else runs", async () => {
+  const host = new MeasuringHost();
+  await using iterator = openIterator(Dataset.range(10).node, { host });
+  for (let step = 0; step < 10; step++) {
+    let othersRan = false;
+    setImmediate(() => othersRan = true);
+    await iterator.next();
+    assert(!othersRan, `step ${step}`);
+    host.elapsedMs += 10;
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+});
+
+Deno.test("a loop whose steps hold the thread lets the event loop run once a slice", async () => {
+  const host = new MeasuringHost();
+  await using iterator = openIterator(Dataset.range(10).node, { host });
+  for (let step = 0; step < 10; step++) {
+    await iterator.next();
+    host.elapsedMs += 10;
+  }
+  assert(host.stretchesMs.length >= 3, `${host.stretchesMs}`);
 });
