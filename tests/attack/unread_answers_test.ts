@@ -11,10 +11,11 @@ import type { World } from "../../actors/runtime/world.ts";
 import { RequestRates } from "../../actors/dispatcher/jobs/request_rates.ts";
 import { encodeMessage } from "../../transport/codec.ts";
 import { Payload } from "../../transport/payload.ts";
-import { writeAck } from "../../transport/web_socket/frames.ts";
+import { fragmentHead, writeAck } from "../../transport/web_socket/frames.ts";
 import { WebSocketLink } from "../../transport/web_socket/link.ts";
 import type { Socket, SocketEvents } from "../../transport/web_socket/socket.ts";
 import { settle, TestCluster } from "../actors/dispatcher/lib.ts";
+import { LeatError } from "../../core/error.ts";
 import { assert, assertEquals, assertThrows } from "../assert.ts";
 
 const ANSWER = new Uint8Array(2 ** 20);
@@ -35,10 +36,15 @@ class Asker implements Socket {
   #events!: SocketEvents;
   #asked = 0;
 
-  constructor(identity: Identity, unread: () => number = () => this.link.bufferedBytes) {
+  constructor(
+    identity: Identity,
+    unread: () => number = () => this.link.bufferedBytes,
+    incompleteBytesOf: () => number = () => this.link.incompleteBytes,
+  ) {
     this.link = new WebSocketLink(world, this, {
       remote: { node: "attacker", incarnation: "1" },
       ...{ ownName: "attacker", identity, messageBytesMax: 2 ** 30, unread: { of: unread } },
+      incompleteBytesOf,
     });
     this.link.start((envelope) => {
       const { number } = envelope;
@@ -72,6 +78,12 @@ class Asker implements Socket {
     }
   }
 
+  /** Sends the beginning of a message. */
+  begin(total: number): void {
+    const head = fragmentHead(1, 0, total);
+    this.#events.message(Uint8Array.of(...head, 0));
+  }
+
   /** Acknowledges what was sent, until no more comes. */
   acknowledge(): void {
     for (let before = -1; before !== this.bytes;) {
@@ -103,6 +115,22 @@ Deno.test("all links of an identity together hold a bounded number of unread byt
   assert(all() < 500 * 2 ** 20, `${all()} bytes are unread`);
   // Each of them gets an answer nevertheless.
   for (const { answered } of askers) assert(answered.length > 0);
+});
+
+Deno.test("all links of an identity together begin messages up to a limit", () => {
+  for (const role of ["client", "viewer", "worker"] as const) {
+    const askers: Asker[] = [];
+    const all = () => askers.reduce((sum, { link }) => sum + link.incompleteBytes, 0);
+    for (let i = 0; i < 10; i++) {
+      const asker = new Asker({ name: "team", role }, undefined, all);
+      askers.push(asker);
+      asker.begin(300 * 2 ** 20);
+    }
+    // Links of workers have a limit each.
+    const open = askers.filter(({ isClosed }) => !isClosed).length;
+    assertEquals(open, role === "worker" ? 10 : 3);
+    for (const { link } of askers) link.close(new LeatError("cancelled", "the test is over"));
+  }
 });
 
 Deno.test("a client that goes on asking without reading loses its connection", () => {

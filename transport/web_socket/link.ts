@@ -32,7 +32,7 @@ import {
   writeSlotFile,
 } from "./slots.ts";
 import type { Socket } from "./socket.ts";
-import { isClogged, type Unread } from "./unread.ts";
+import { hasBound, isClogged, type Unread } from "./unread.ts";
 
 /** How often a link checks whether it has received anything, and pings if not, in ms. */
 const HEARTBEAT_MS = 5_000;
@@ -100,7 +100,9 @@ export class WebSocketLink implements Link {
     this.#lifePrefix = `${peer.remote.incarnation}-`;
     this.#messageBytesMax = Math.min(limits.messageBytesMax, peer.messageBytesMax);
     this.#heartbeatMs = options.heartbeatMs ?? HEARTBEAT_MS;
-    this.#reassembly = new Reassembly(limits.messageBytesMax, received);
+    const { identity, incompleteBytesOf: of } = peer;
+    const bytesOfAll = of && hasBound(identity) ? () => of(identity) : undefined;
+    this.#reassembly = new Reassembly(limits.messageBytesMax, received, bytesOfAll);
     this.#outbox = new Outbox(
       limits,
       (bytes, head) => socket.send(bytes, head),
@@ -124,6 +126,11 @@ export class WebSocketLink implements Link {
     const { name, file } = peer.slots;
     this.#incomingSlots = new IncomingSlots(file, limits.messageBytesMax, received);
     this.#tell(writeSlotFile(name));
+  }
+
+  /** Bytes of messages that have begun to arrive. */
+  get incompleteBytes(): number {
+    return this.#reassembly.bytes;
   }
 
   get bufferedBytes(): number {

@@ -17,6 +17,8 @@ export interface Peer {
   readonly near?: NearListener | undefined;
   /** What waits for the peers of a listener; it bounds this for clients and viewers. */
   readonly unread?: Unread;
+  /** Bytes of incomplete messages of all peers of a listener with that identity. */
+  readonly incompleteBytesOf?: (identity: Identity) => number;
   /** This dialler has created a file for slots in the listener's folder. */
   readonly slots?: { readonly name: string; readonly file: SlotFile } | undefined;
 }

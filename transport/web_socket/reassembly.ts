@@ -16,15 +16,19 @@ export class Reassembly {
   readonly #bytesMax: number;
   readonly #incomplete = new Map<number, Incomplete>();
   readonly #pool: FramePool;
+  readonly #bytesOfAll: () => number;
   #bytes = 0;
 
   /**
    * @param bytesMax bounds one message, and all incomplete ones together.
    * @param pool provides the memory of messages. Default: new memory.
+   * @param bytesOfAll counts the incomplete messages of all links that share the bound. Default: those
+   *   of this one.
    */
-  constructor(bytesMax: number, pool = new FramePool()) {
+  constructor(bytesMax: number, pool = new FramePool(), bytesOfAll?: () => number) {
     this.#bytesMax = bytesMax;
     this.#pool = pool;
+    this.#bytesOfAll = bytesOfAll ?? (() => this.#bytes);
   }
 
   /** Bytes held for incomplete messages. */
@@ -80,10 +84,11 @@ export class Reassembly {
         `${INCOMPLETE_MAX} messages are incomplete already; a sender finishes some before it begins others`,
       );
     }
-    if (total > this.#bytesMax - this.#bytes) {
+    const bytes = this.#bytesOfAll();
+    if (total > this.#bytesMax - bytes) {
       throw new LeatError(
         "resource_exhausted",
-        `A message of ${total} bytes in addition to ${this.#bytes} bytes of incomplete ones is over the limit of ${this.#bytesMax}; raise messageBytesMax or send smaller batches`,
+        `A message of ${total} bytes in addition to ${bytes} bytes of incomplete ones is over the limit of ${this.#bytesMax}; raise messageBytesMax or send smaller batches`,
         { details: { bytes: total, bytesMax: this.#bytesMax } },
       );
     }

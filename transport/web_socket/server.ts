@@ -97,7 +97,7 @@ class Server implements WebSocketServer {
   readonly #options: WebSocketServerOptions;
   readonly #listener: HttpListener;
   readonly #authenticator: Authenticator;
-  readonly #links = new Map<Link, Admission>();
+  readonly #links = new Map<WebSocketLink, Admission>();
   readonly #owners = new IncarnationOwners();
   readonly #refusals: RefusalLog;
   /** Connections that become WebSockets. */
@@ -247,7 +247,8 @@ class Server implements WebSocketServer {
       identity: admission.identity,
       messageBytesMax: hello.messageBytesMax,
       near,
-      unread: { of: ({ name }) => this.#unreadBytesOf(name) },
+      unread: { of: ({ name }) => this.#sumOf(name, (link) => link.bufferedBytes) },
+      incompleteBytesOf: ({ name }) => this.#sumOf(name, (link) => link.incompleteBytes),
     };
     const link = new WebSocketLink(world, socket, peer, this.#options);
     this.#links.set(link, admission);
@@ -300,11 +301,10 @@ class Server implements WebSocketServer {
     );
   }
 
-  #unreadBytesOf(name: string): number {
+  /** Over the links of an identity. */
+  #sumOf(name: string, bytesOf: (link: WebSocketLink) => number): number {
     let bytes = 0;
-    for (const link of this.#links.keys()) {
-      if (link.identity.name === name) bytes += link.bufferedBytes;
-    }
+    for (const link of this.#links.keys()) if (link.identity.name === name) bytes += bytesOf(link);
     return bytes;
   }
 

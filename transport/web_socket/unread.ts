@@ -29,6 +29,11 @@ export interface Unread {
   of(identity: Identity): number;
 }
 
+/** Whether all links of an identity to one node have bounds together. */
+export function hasBound({ role }: Identity): boolean {
+  return BOUNDS[role].ofIdentity < Infinity;
+}
+
 /** Whether the requests of a peer wait, for which so many bytes wait. */
 export function isClogged(bytes: number, identity: Identity, unread: Unread | undefined): boolean {
   if (unread === undefined || bytes <= UNREAD_BYTES_FREE) return false;
