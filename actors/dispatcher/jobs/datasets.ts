@@ -25,7 +25,9 @@ export function registerDataset(
   checkGraph(graph, fingerprint, quotas);
   const known = request.datasetId === undefined
     ? ownDatasetLike(tx.state, request, sender)
-    : tx.state.datasets.get(request.datasetId);
+    : tx.state.datasets.has(request.datasetId)
+    ? datasetFor(tx.state, request.datasetId, sender)
+    : undefined;
   if (known !== undefined) {
     const isLike = known.fingerprint === fingerprint && known.compression === compression;
     if (isLike) return answerKnown(tx, known, request);
@@ -77,7 +79,7 @@ function ownDatasetLike(
   return undefined;
 }
 
-/** A caller that claims an id for a dataset makes others' transient one permanent. */
+/** A caller that registers a transient dataset for longer than its jobs makes it permanent. */
 function answerKnown(
   { state, commit }: Transaction,
   { datasetId }: Dataset,

@@ -24,8 +24,8 @@ export interface Quotas {
   /** Jobs of one identity. Default 16,384. */
   readonly jobsMax: number;
   /**
-   * Iterations that one identity other than an admin reads or saves at a time. Each has a task, with
-   * a process, on every worker that may serve it. Default 256.
+   * Iterations of one identity other than an admin that are read, or have tasks, at a time. Each has
+   * a task, with a process, on every worker that may serve it. Default 256.
    */
   readonly tasksMax: number;
   /** Clients of one identity at a time. Default 65,536. */
@@ -112,7 +112,8 @@ export function checkQuotas(
   if (role !== "admin" && !hasTasks && underWayOf(state, owner, tasksMax) >= tasksMax) {
     throw exhausted(
       `"${owner}" has ${tasksMax} tasks on each worker (tasksMax), one for each iteration`,
-      "end some iterators, or give clients that may share a job one jobName",
+      "end some iterators, or give clients that may share a job one jobName; the tasks of a named job " +
+        "that nobody reads end some minutes later",
     );
   }
   if (clientsOf(state, owner, clientsMax) >= clientsMax) {
@@ -162,13 +163,11 @@ function underWayOf(state: DispatcherState, owner: string, max: number): number 
   return count;
 }
 
-/** Whether an iteration is read, or saved. */
+/** Whether an iteration is read, or has tasks: those of one that its clients have left wait for others. */
 function isUnderWay(state: DispatcherState, iteration: Iteration | undefined): boolean {
   if (iteration === undefined) return false;
-  const { iterationId, jobId } = iteration;
-  if (state.clientsOfIteration(iterationId).size > 0) return true;
-  const { save } = state.jobs.get(jobId)!.parameters;
-  return save !== undefined && state.tasksToComplete(iterationId) > 0;
+  const { iterationId } = iteration;
+  return state.clientsOfIteration(iterationId).size > 0 || state.tasksToComplete(iterationId) > 0;
 }
 
 function clientsOf(state: DispatcherState, owner: string, max: number): number {

@@ -69,6 +69,10 @@ class Team {
     this.#system = system;
   }
 
+  get incarnation(): string {
+    return this.#system.id.incarnation;
+  }
+
   ask<M extends MethodOf<DispatcherProtocol>>(
     method: M,
     request: RequestOf<DispatcherProtocol, M>,
@@ -238,6 +242,10 @@ Deno.test("a dataset registered for jobs alone is read by the identity that did 
     const refused of [
       await b.refused("getDataset", { datasetId }),
       await b.refused("openIteration", b.openRequest(datasetId)),
+      await b.refused("registerDataset", {
+        ...definitionOf(new TextEncoder().encode("secret pipeline")),
+        datasetId,
+      }),
     ]
   ) {
     assertEquals(refused.code, "permission_denied");
@@ -312,6 +320,24 @@ Deno.test("an identity has so many tasks on each worker; ended ones and others' 
   const { secret } = first as { readonly secret?: string };
   await a.ask("releaseClient", { clientId, ...(secret === undefined ? {} : { secret }) });
   await a.ask("openIteration", third);
+});
+
+Deno.test("a job that its clients have left counts as a task while it has one on a worker", async () => {
+  await using teams = new Teams({ quotas: { tasksMax: 1 } });
+  const worker = teams.join({ name: "workers", role: "worker" }, "worker");
+  await worker.ask("workerHeartbeat", {
+    name: "worker",
+    worker: { node: "worker", path: "/", incarnation: `${worker.incarnation}-1` },
+    tags: [],
+    tasks: [],
+  });
+  const a = teams.join(A);
+  const datasetId = await a.register("x", false);
+  const { clientId } = await a.ask("openIteration", a.openRequest(datasetId, "job 1"));
+  await a.ask("releaseClient", { clientId });
+  const { code, message } = await a.refused("openIteration", a.openRequest(datasetId, "job 2"));
+  assertEquals([code, message.includes("tasksMax")], ["resource_exhausted", true]);
+  await a.ask("openIteration", a.openRequest(datasetId, "job 1"));
 });
 
 Deno.test("the parameters of an identity's jobs and clients are bounded, together and with those of others", async () => {
