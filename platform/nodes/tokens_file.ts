@@ -167,8 +167,9 @@ function readFile(path: string): string {
 /** Changes with the content; undefined if the file cannot be read. */
 function markOf(path: string): string | undefined {
   try {
-    const { mtime, size, ino, dev } = Deno.statSync(path);
-    return [mtime?.getTime(), size, ino, dev].join(" ");
+    const { mtime, ctime, size, ino, dev } = Deno.statSync(path);
+    // A copy may keep the time of modification.
+    return [mtime?.getTime(), ctime?.getTime(), size, ino, dev].join(" ");
   } catch {
     return undefined;
   }

@@ -10,6 +10,7 @@ from typing import Any
 
 import leat
 import numpy as np
+from operands import doubled as doubled
 
 
 def augment(batch: dict[str, Any], rng: np.random.Generator, scale: float = 1.0) -> dict[str, Any]:

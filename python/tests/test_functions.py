@@ -144,6 +144,8 @@ def test_a_confined_pipeline_calls_what_granted_files_define_and_nothing_else(tm
 
         (imported,) = called(name="getppid", count=1)
         assert imported.code == "permission_denied" and "imports getppid, and a worker calls only" in str(imported)
+        (imported,) = called(name="doubled", count=1)
+        assert imported.code == "permission_denied" and "imports doubled, and a worker calls only" in str(imported)
         (outside,) = called(name="load", file=str(FUNCTIONS.parents[1] / "src" / "leat" / "_loader.py"), count=1)
         assert outside.code == "permission_denied" and "outside of the folders that the operator" in str(outside)
         found = called(name="die_at_7")

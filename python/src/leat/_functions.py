@@ -6,6 +6,7 @@ what goes through them. Its methods are those that `platform/python/` asks for.
 
 from __future__ import annotations
 
+import ast
 import importlib.util
 import inspect
 import os
@@ -111,8 +112,7 @@ class Function:
         self._function: Callable[..., Any] = getattr(module, name, None)  # type: ignore[assignment]
         if not callable(self._function):
             raise LeatError("not_found", f"{file} has no function {name}")
-        is_defined = inspect.isroutine(self._function) or inspect.isclass(self._function)
-        if only_own and is_defined and getattr(self._function, "__module__", None) != module.__name__:
+        if only_own and not (_binds(module.__file__, name) and _is_of(self._function, module)):
             raise LeatError("permission_denied", f"{file} imports {name}, and a worker calls only functions that it defines")
         try:
             self._is_random = "rng" in inspect.signature(self._function).parameters
@@ -124,6 +124,23 @@ class Function:
         if self._is_random:
             captures = {**captures, "rng": np.random.Generator(np.random.Philox(int(seed)))}
         return self._function(*given, **captures)
+
+
+def _is_of(function: object, module: Any) -> bool:
+    """Functions and classes know where they are defined; other objects that can be called do not."""
+    knows = inspect.isroutine(function) or inspect.isclass(function)
+    return not knows or getattr(function, "__module__", None) == module.__name__
+
+
+@cache
+def _binds(file: str, name: str) -> bool:
+    """Whether the file defines or assigns the name, and does not only import it."""
+    for node in ast.walk(ast.parse(Path(file).read_bytes())):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and node.name == name:
+            return True
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id == name:
+            return True
+    return False
 
 
 @cache
