@@ -366,7 +366,7 @@ export class ConditionalIterator extends ElementIterator {
     const wasOff = this.#counters.ratio === 0;
     // Without the service there is nothing to compare, unless it was left on purpose.
     if (control === undefined || keepsOrder || remote === undefined && !wasOff) return;
-    const window = this.#waits.count();
+    const window = this.#waits.count(remote && (() => remote.supply));
     if (window === undefined || !control.observe(window)) return;
     this.#counters = new Counters(control.ratio);
     figures.corrected(control.ratio);

@@ -7,6 +7,7 @@ import { ReadingFailure } from "../../data/iterators/reading_failure.ts";
 import type { Item, Side } from "./items.ts";
 import type { SourceReader } from "./source_reader.ts";
 import { type OpenUpper, UpperPart } from "./upper_part.ts";
+import type { Supply } from "./wait_meter.ts";
 
 /** Starts to read these splits into a feed. Returns the function that stops it. */
 export type OpenRemote = (sequences: readonly number[], feed: Feed) => () => void;
@@ -53,6 +54,11 @@ export class RemoteSide implements Side {
 
   get aheadSinceMs(): number | undefined {
     return this.#feed.length > 0 ? this.#aheadSinceMs : undefined;
+  }
+
+  get supply(): Supply {
+    const { bytes = 0, bufferedBytes = 0 } = this.#feed.stats() ?? {};
+    return { takenBytes: bytes, bufferedBytes };
   }
 
   get owned(): ReadonlySet<number> {

@@ -6,8 +6,23 @@ const NOTHING: StepWindow["waitMs"] = { local: 0, remote: 0, both: 0 };
 /** A window has at least this many elements, and lasts at least this long. */
 const ELEMENTS_MIN = 25;
 const WINDOW_MS_MIN = 200;
+/**
+ * If workers gave this share less than training took of them, it uses up what they prepared earlier.
+ * They then seem to be ahead though they cannot give so much for long: the window says nothing.
+ */
+const USED_UP_SHARE = 0.05;
 /** A window in which training took no element for more than this share says nothing: it paused. */
 const PAUSE_SHARE = 0.5;
+
+/** What workers have given, in bytes. */
+export interface Supply {
+  /** What training has taken so far. */
+  readonly takenBytes: number;
+  /** What has arrived and was not taken yet. */
+  readonly bufferedBytes: number;
+}
+
+const NO_SUPPLY: Supply = { takenBytes: 0, bufferedBytes: 0 };
 
 /**
  * Sums the time waited for each side while the other one could give more. Where both work, both are
@@ -22,6 +37,7 @@ export class WaitMeter {
   /** When something was asked for or counted last, and the longest time until the next request. */
   #activeAtMs: number;
   #pauseMs = 0;
+  #supply = NO_SUPPLY;
 
   constructor(nowMs: () => number) {
     this.#nowMs = nowMs;
@@ -50,17 +66,26 @@ export class WaitMeter {
     }
   }
 
-  /** Counts an element. Returns the window that it ends, if any; the next one begins. */
-  count(): StepWindow | undefined {
+  /**
+   * Counts an element. Returns the window that it ends, if any; the next one begins.
+   * @param supplyNow what workers have given by now.
+   */
+  count(supplyNow: () => Supply = () => NO_SUPPLY): StepWindow | undefined {
     this.#activeAtMs = this.#nowMs();
     const elapsedMs = this.#activeAtMs - this.#fromMs;
     if (++this.#elements < ELEMENTS_MIN || elapsedMs < WINDOW_MS_MIN) return undefined;
     const isPaused = this.#pauseMs > PAUSE_SHARE * elapsedMs;
+    const supply = supplyNow();
+    const takenBytes = supply.takenBytes - this.#supply.takenBytes;
+    const arrivedBytes = takenBytes + supply.bufferedBytes - this.#supply.bufferedBytes;
+    const isUsedUp = arrivedBytes < (1 - USED_UP_SHARE) * takenBytes;
+    this.#supply = supply;
     const window = { elements: this.#elements, elapsedMs, waitMs: this.#waitMs };
     this.#fromMs += elapsedMs;
     this.#elements = 0;
     this.#waitMs = NOTHING;
     this.#pauseMs = 0;
-    return isPaused ? undefined : window;
+    const isWaitedFor = window.waitMs.remote > window.waitMs.local;
+    return isPaused || isUsedUp && !isWaitedFor ? undefined : window;
   }
 }

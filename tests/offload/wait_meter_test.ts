@@ -1,4 +1,5 @@
 /** How long training is found to wait, and for which side. */
+import type { StepWindow } from "../../offload/adapt.ts";
 import type { Side } from "../../offload/conditional/items.ts";
 import { EpochMeter } from "../../offload/epoch_meter.ts";
 import { WaitMeter } from "../../offload/conditional/wait_meter.ts";
@@ -79,4 +80,30 @@ Deno.test("EpochMeter leaves out what training did beside its steps, but no long
     nowMs += ms;
   }
   assertEquals(slow.read().elapsedMs, 16_000);
+});
+
+Deno.test("WaitMeter says nothing of a window in which training used up what workers had prepared", async () => {
+  const windowOf = async (bufferedBytes: readonly number[], waits: "local" | "remote") => {
+    let nowMs = 0;
+    const meter = new WaitMeter(() => nowMs);
+    const other = side(0);
+    let last: StepWindow | undefined;
+    for (const [number, buffered] of bufferedBytes.entries()) {
+      last = undefined;
+      for (let i = 0; i < 25; i++) {
+        nowMs += 10;
+        await meter.during(waits, Promise.resolve().then(() => void (nowMs += 10)), other);
+        const supply = { takenBytes: 100 * (25 * number + i + 1), bufferedBytes: buffered };
+        last = meter.count(() => supply) ?? last;
+      }
+    }
+    return last;
+  };
+  assertEquals((await windowOf([5_000, 5_000], "local"))?.waitMs.local, 250, "as much came");
+  assertEquals(await windowOf([5_000, 4_000], "local"), undefined, "less came");
+  assertEquals(
+    (await windowOf([5_000, 4_000], "remote"))?.waitMs.remote,
+    250,
+    "less is waited for",
+  );
 });
