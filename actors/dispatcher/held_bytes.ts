@@ -1,12 +1,17 @@
 /** Counts the bytes of memory that the parameters of jobs and clients use, per identity. */
 import type { RequestOf } from "../runtime/protocol.ts";
 import type { DispatcherProtocol } from "./protocol.ts";
+import type { Places } from "./modes/deterministic/places.ts";
 import type { Client, Iteration, Job } from "./state/entities.ts";
 
 type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
 
 /** Bytes counted per entry of a list. */
 const PLACE_BYTES = 8;
+/** Bytes counted per range of such entries. */
+const RANGE_BYTES = 64;
+/** Bytes counted per consumer of a DETERMINISTIC iteration. */
+const CONSUMER_BYTES = 128;
 
 const encoder = new TextEncoder();
 
@@ -49,10 +54,20 @@ export function bytesOfJob({ name, parameters }: Pick<Job, "name" | "parameters"
   return bytesOfText(name ?? "") + bytesOfText(JSON.stringify(parameters));
 }
 
-/** Bytes of an iteration's start splits and its run. */
+/** Bytes of an iteration's splits to begin with, its consumers and its run. */
 export function bytesOfIteration({ ordered, run }: Pick<Iteration, "ordered" | "run">): number {
-  const places = (ordered?.lost.length ?? 0) + (ordered?.done.length ?? 0);
-  return places * PLACE_BYTES + bytesOfText(run === null ? "" : run.stream + run.runId);
+  const { lost = [], done = [], consumers = null } = ordered ?? {};
+  const reading = Object.values(consumers?.reading ?? {});
+  return [lost, done, consumers?.left ?? [], ...reading.map((each) => each.done)]
+    .reduce((sum, places) => sum + bytesOfPlaces(places), reading.length * CONSUMER_BYTES) +
+    bytesOfText(run === null ? "" : run.stream + run.runId);
+}
+
+function bytesOfPlaces(places: Places): number {
+  return places.reduce<number>(
+    (sum, each) => sum + (typeof each === "number" ? PLACE_BYTES : RANGE_BYTES),
+    0,
+  );
 }
 
 export function bytesOfClient(

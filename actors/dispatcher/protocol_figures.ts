@@ -60,8 +60,10 @@ export interface RoundsDescription {
   readonly lowest: number | null;
   /** The highest one; null before the first. */
   readonly highest: number | null;
-  /** Consumers that have not joined or have left. */
+  /** The first of the consumers that have not joined or have left. */
   readonly missing: readonly number[];
+  /** How many there are. */
+  readonly missingCount: number;
   /** A schedule change from this round on, and the consumers that have not accepted it yet. */
   readonly agreeing: { readonly fromRound: number; readonly awaited: readonly number[] } | null;
   /** One or two sentences. */

@@ -13,6 +13,8 @@ import type {
   Task,
   Worker,
 } from "../state/entities.ts";
+import { restoredIteration, restoredRun } from "../modes/deterministic/older_snapshots.ts";
+import { bytesOfReaders, bytesOfRun } from "../modes/deterministic/stream_memory.ts";
 import { modeOf } from "../modes/modes.ts";
 import { type LastIds, Tables } from "../state/tables.ts";
 
@@ -83,15 +85,19 @@ export function tablesOf(snapshot: StateSnapshot): Tables {
   }
   for (const datasetId of transient) tables.transient.add(datasetId);
   for (const job of entities.jobs) tables.addJob(job);
-  for (const iteration of entities.iterations) {
+  for (const listed of entities.iterations) {
+    const iteration = restoredIteration(listed);
     tables.addIteration(iteration, modeOf(tables, iteration).roundIndexFor(iteration));
   }
   for (const worker of entities.workers) tables.addWorker(worker);
   for (const task of entities.tasks) tables.addTask(task);
   for (const client of entities.clients) tables.addClient(client);
   for (const { clientId, ...client } of entities.released) tables.released.set(clientId, client);
-  for (const [key, those] of readers) tables.readers.set(key, those);
-  for (const [stream, run] of runs) tables.runs.set(stream, run);
+  for (const [key, those] of readers) tables.readers.set(key, those, bytesOfReaders(key, those));
+  for (const [stream, listed] of runs) {
+    const run = restoredRun(listed);
+    tables.runs.set(stream, run, bytesOfRun(stream, run));
+  }
   return tables;
 }
 

@@ -1,5 +1,7 @@
 /** Explains which missing consumers block the others, so that people know what to start. */
 import type { Iteration } from "../state/entities.ts";
+import { awaitedCount, awaitedOf } from "./deterministic/consumers_state.ts";
+import { listed } from "./deterministic/places.ts";
 import { parametersOf } from "../jobs/iterations.ts";
 import { isHeldUp } from "./deterministic/ordered.ts";
 import { indices, named } from "./coordinated/round_places.ts";
@@ -36,14 +38,16 @@ export function whyHeldUp(
 ): string | null {
   const consumers = iteration.ordered?.consumers;
   if (consumers == null || iteration.finished || !isHeldUp(iteration, windowSplits)) return null;
-  const missing = indices(consumers.length).filter((at) => consumers[at]!.state === "awaited");
-  if (missing.length === 0) return null;
-  if (consumers.length > CONSUMERS_LOOKED_AT_MAX) {
-    return `${consumers.length - missing.length} of ${consumers.length} consumers have come, ` +
+  const { count } = consumers;
+  const awaited = awaitedCount(consumers);
+  if (awaited === 0) return null;
+  if (count > CONSUMERS_LOOKED_AT_MAX) {
+    return `${count - awaited} of ${count} consumers have come, ` +
       "and no more is handed out before the others do.";
   }
+  const missing = listed(awaitedOf(consumers));
   const [has, does] = missing.length === 1 ? ["has", "it does"] : ["have", "they do"];
-  return `${capital(named(missing))} of ${consumers.length} ${has} not come, and no more is ` +
+  return `${capital(named(missing))} of ${count} ${has} not come, and no more is ` +
     `handed out before ${does}.${elsewhere(state, iteration, missing)}`;
 }
 

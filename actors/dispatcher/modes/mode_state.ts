@@ -1,4 +1,5 @@
 /** The modes' state of an iteration: plain data, part of the iteration and of snapshots. */
+import type { Places } from "./deterministic/places.ts";
 import type { RoundSchedule } from "../protocol_schedules.ts";
 import type { Saving } from "./save/saving_state.ts";
 
@@ -25,19 +26,29 @@ export interface Ordered {
   next: number;
   /** Splits in production. */
   assigned: { readonly sequence: number; readonly taskId: number }[];
-  /** Splits beyond the mark that the reader has whole; ascending. */
-  done: readonly number[];
-  /** Splits whose task ended before the reader had them; ascending. They are assigned again. */
-  lost: number[];
-  /** The progress per consumer index; `mark` and `done` are what all have. Null: one reader. */
-  readonly consumers: OrderedConsumer[] | null;
+  /** Splits beyond the mark that the reader has whole. */
+  done: Places;
+  /** Splits whose task ended before the reader had them. They are assigned again. */
+  lost: Places;
+  /** The progress per consumer; `mark` and `done` are what all have. Null: one reader. */
+  readonly consumers: OrderedConsumers | null;
+}
+
+/** The readers that share a stream. Those that have not come take no memory. */
+export interface OrderedConsumers {
+  readonly count: number;
+  /** What those that have not come have: all splits before this one. */
+  readonly mark: number;
+  /** By index. */
+  readonly reading: Record<number, OrderedConsumer>;
+  /** Indices of those that have left. */
+  left: Places;
 }
 
 /** The progress of one of several readers of a stream. */
 export interface OrderedConsumer {
-  state: "awaited" | "reading" | "left";
-  mark: number;
-  done: readonly number[];
+  readonly mark: number;
+  readonly done: Places;
 }
 
 /** The schedules of rounds (coordinated reads). */

@@ -132,8 +132,11 @@ export interface StreamRun {
   readonly past: readonly string[];
   /** Its client that joined last. */
   readonly newest: number;
-  /** Per job of the stream and consumer, the last repetition it has finished; -1: none. */
-  readonly passed: { readonly jobName: string; readonly repetitions: number[] }[];
+  /** Per job of the stream, the last repetition that a consumer has finished, by its index. */
+  readonly passed: {
+    readonly jobName: string;
+    readonly repetitions: Record<number, number>;
+  }[];
 }
 
 /** A released client, remembered to be told its outcome. */

@@ -15,7 +15,7 @@ import type { Mode } from "../modes/mode.ts";
 import { modeOf } from "../modes/modes.ts";
 import type { JobParameters } from "../protocol.ts";
 import { applyRecord } from "./record_changes.ts";
-import { readersKey } from "../modes/deterministic/stream_runs_state.ts";
+import { readersKey } from "../modes/deterministic/stream_memory.ts";
 import type { JournalRecord } from "../journal/records.ts";
 import type { RoundIndex } from "../modes/coordinated/round_index.ts";
 import { snapshotOf, type StateSnapshot, tablesOf } from "../journal/snapshot.ts";

@@ -16,6 +16,8 @@ import { bytesOfClient, bytesOfIteration, bytesOfJob, HeldBytes } from "../held_
 import { KeyedSets } from "./keyed_sets.ts";
 import type { JobParameters } from "../protocol.ts";
 import type { JournalRecord } from "../journal/records.ts";
+import { ownerOfStream } from "../modes/deterministic/stream_memory.ts";
+import { Remembered } from "./remembered.ts";
 import type { RoundIndex } from "../modes/coordinated/round_index.ts";
 import { ServingIndex } from "./serving_index.ts";
 
@@ -45,11 +47,11 @@ export class Tables {
   readonly clients: Map<number, Client> = new Map();
   /** Oldest first. */
   readonly released: Map<number, ReleasedClient> = new Map();
-  /** Per stream, even without jobs; the last opened come last. */
-  readonly readers: Map<string, StreamReaders> = new Map();
+  /** Per stream, even without jobs. */
+  readonly readers: Remembered<StreamReaders> = new Remembered(ownerOfStream);
 
-  /** The newest run of each stream whose readers name theirs; the last opened come last. */
-  readonly runs: Map<string, StreamRun> = new Map();
+  /** The newest run of each stream whose readers name theirs. */
+  readonly runs: Remembered<StreamRun> = new Remembered(ownerOfStream);
 
   // Indices, which follow from the above.
   /** Of equal datasets, the first registered comes first. */
@@ -96,11 +98,17 @@ export class Tables {
     const { iterationId, jobId, repetition } = iteration;
     this.lastIds.iteration = Math.max(this.lastIds.iteration, iterationId);
     this.iterations.set(iterationId, iteration);
-    const owner = this.jobs.get(jobId)?.owner;
-    if (owner !== undefined) this.heldBytes.add(owner, iteration, bytesOfIteration(iteration));
+    this.countIteration(iteration);
     this.iterationsOfJob.get(jobId)?.set(repetition, iteration);
     this.membersOfIteration.set(iterationId, new IterationMembers(rounds));
     this.serving.addIteration(iteration, this.#parametersOf(iteration));
+  }
+
+  /** Counts what it holds for its owner, again if it has grown. */
+  countIteration(iteration: Iteration): void {
+    const owner = this.jobs.get(iteration.jobId)?.owner;
+    this.heldBytes.remove(iteration);
+    if (owner !== undefined) this.heldBytes.add(owner, iteration, bytesOfIteration(iteration));
   }
 
   finishIteration(iteration: Iteration): void {

@@ -6,6 +6,8 @@ import type { DispatcherState } from "../../state/state.ts";
 
 /** Most consumers that a sentence names; the rest are counted. */
 const NAMED_MAX = 5;
+/** Most missing consumers that a description lists; the rest are counted. */
+const MISSING_MAX = 16;
 
 interface Consumer extends ConsumerPosition {
   readonly consumerIndex: number;
@@ -20,7 +22,8 @@ export function describeRounds(
   const { numConsumers = 0 } = parametersOf(state, iteration);
   const clients = [...state.clientsOfIteration(iteration.iterationId)];
   const there = new Set(clients.map(({ consumerIndex }) => consumerIndex));
-  const missing = indices(numConsumers).filter((index) => !there.has(index));
+  const missingCount = numConsumers - there.size;
+  const missing = firstMissing(numConsumers, there);
   const consumers = clients.flatMap(({ clientId, consumerIndex }): Consumer[] => {
     const place = positionOf(clientId);
     return consumerIndex === null || place === undefined ? [] : [{ consumerIndex, ...place }];
@@ -31,7 +34,9 @@ export function describeRounds(
     .map(({ consumerIndex }) => consumerIndex!);
   const rounds = consumers.map(({ round }) => round);
   const lines = [
-    ...(missing.length === 0 ? [] : [`There is no ${named(missing)} of ${numConsumers}.`]),
+    ...(missing.length === 0
+      ? []
+      : [`There is no ${named(missing, missingCount)} of ${numConsumers}.`]),
     ...(awaited.length === 0 ? [] : [agreeing(proposal!.schedule.fromRound, awaited)]),
     ...waits(state, iteration, consumers),
   ];
@@ -39,6 +44,7 @@ export function describeRounds(
     lowest: rounds.length === 0 ? null : Math.min(...rounds),
     highest: rounds.length === 0 ? null : Math.max(...rounds),
     missing,
+    missingCount,
     agreeing: awaited.length === 0 ? null : { fromRound: proposal!.schedule.fromRound, awaited },
     text: lines.length === 0 ? "Nobody waits." : lines.join(" "),
   };
@@ -97,11 +103,20 @@ function slower({ lowest, indices }: Slowest, round: number): string {
     (lowest === round ? ", too" : "");
 }
 
-/** Consumers in words: some of them, and the number of the others. */
-export function named(indices: readonly number[]): string {
+/** Looks at no more consumers than it must, as a job may be declared to have very many. */
+function firstMissing(numConsumers: number, there: ReadonlySet<number | null>): number[] {
+  const missing: number[] = [];
+  for (let index = 0; index < numConsumers && missing.length < MISSING_MAX; index++) {
+    if (!there.has(index)) missing.push(index);
+  }
+  return missing;
+}
+
+/** Consumers in words: some of them, and the number of the others. @param count Of all. */
+export function named(indices: readonly number[], count = indices.length): string {
   const shown = indices.slice(0, NAMED_MAX).join(", ");
-  const more = indices.length - NAMED_MAX;
-  return `consumer${indices.length === 1 ? "" : "s"} ` +
+  const more = count - NAMED_MAX;
+  return `consumer${count === 1 ? "" : "s"} ` +
     `${shown}${more > 0 ? ` and ${more} more` : ""}`;
 }
 

@@ -4,6 +4,8 @@
  */
 import { LeatError } from "../../../../core/error.ts";
 import { ShardingPolicy } from "../../../../data/sharding/sharding_policy.ts";
+import { stateOf } from "./consumers_state.ts";
+import { listed } from "./places.ts";
 import type { Client, Iteration, Task, TaskOfIteration } from "../../state/entities.ts";
 import type { ModeState } from "../mode_state.ts";
 import { whyHeldUp } from "../missing_consumers.ts";
@@ -59,7 +61,7 @@ export class DeterministicMode extends Mode {
     { consumerIndex }: OpenRequest,
   ): void {
     const jobName = state.jobs.get(jobId)?.name;
-    if (ordered?.consumers?.[consumerIndex ?? -1]?.state === "left") {
+    if (ordered?.consumers && stateOf(ordered.consumers, consumerIndex ?? -1) === "left") {
       throw new LeatError(
         "failed_precondition",
         `Consumer ${consumerIndex} of job "${jobName}" has left repetition ${repetition}, and others go ` +
@@ -117,8 +119,7 @@ export class DeterministicMode extends Mode {
     _report: ReaderReport | undefined,
     windowSplits: number,
   ): OrderedNews {
-    const left = [...ordered?.consumers?.entries() ?? []]
-      .flatMap(([index, { state }]) => state === "left" ? [index] : []);
+    const left = listed(ordered?.consumers?.left ?? []);
     if (splits === null) return { kind: "ordered", windowSplits, left };
     const table = { total: splitCount(splits.bounds, 0), digest: splits.digest };
     return { kind: "ordered", windowSplits, table, left };
@@ -178,6 +179,7 @@ export class DeterministicMode extends Mode {
     const { ordered } = iteration;
     if (ordered?.consumers && consumerIndex !== null) {
       join(ordered, consumerIndex, { startAt, behind });
+      tables.countIteration(iteration);
     }
     cameInRun(tables, iteration, record);
     noteReader(tables, record);
@@ -185,7 +187,7 @@ export class DeterministicMode extends Mode {
 
   override clientReleased(tables: Tables, iteration: Iteration, { consumerIndex }: Client): void {
     const { ordered, repetition } = iteration;
-    if (ordered?.consumers && consumerIndex !== null) leave(ordered, consumerIndex);
+    if (ordered?.consumers && consumerIndex !== null) leave(ordered, [consumerIndex]);
     pass(tables, iteration, consumerIndex, repetition);
   }
 
@@ -265,6 +267,6 @@ function takenOver(
   // Readers of the same run join each other.
   if (runId !== undefined) return [];
   const hasCome = ({ ordered }: Iteration) =>
-    ordered?.consumers?.[consumerIndex]?.state !== "awaited";
+    !ordered?.consumers || stateOf(ordered.consumers, consumerIndex) !== "awaited";
   return iterations.some(hasCome) ? iterations : [];
 }

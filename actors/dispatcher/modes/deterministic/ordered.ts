@@ -6,6 +6,7 @@ import { type OrderSeed, splitOrder } from "../../../../data/deterministic/order
 import { LeatError } from "../../../../core/error.ts";
 import type { Client, Iteration, Splits, TaskOfIteration } from "../../state/entities.ts";
 import type { Ordered } from "../mode_state.ts";
+import { has, lowest } from "./places.ts";
 import { parametersOf } from "../../jobs/iterations.ts";
 import { SPARE_SERIES } from "../../protocol.ts";
 import type { OrderedReport } from "../../protocol_heartbeats.ts";
@@ -83,10 +84,9 @@ export function noteReceived(
   { mark, done }: Pick<OrderedReport, "mark" | "done">,
 ): void {
   const ordered = orderedOf(iteration);
-  const known = ordered.consumers?.[consumerIndex ?? 0] ?? ordered;
+  const known = ordered.consumers?.reading[consumerIndex ?? 0] ?? ordered;
   if (mark < known.mark) return;
-  const knownDone = new Set(known.done);
-  const isNews = mark > known.mark || done.some((at) => !knownDone.has(at));
+  const isNews = mark > known.mark || done.some((at) => !has(known.done, at));
   if (!isNews) return;
   checkReceived(iteration, ordered, mark, done);
   const { iterationId } = iteration;
@@ -120,9 +120,9 @@ function checkReceived(
 /** Whether more splits exist, but none may be assigned before all readers have advanced. */
 export function isHeldUp({ ordered, splits }: Iteration, windowSplits: number): boolean {
   if (ordered === null || splits === null) return false;
-  const { lost: [lowest = Infinity], next, mark } = ordered;
+  const { lost, next, mark } = ordered;
   const total = splitCount(splits.bounds, 0);
-  return next < total && mark + windowSplits <= next && total <= lowest;
+  return next < total && mark + windowSplits <= next && total <= (lowest(lost) ?? Infinity);
 }
 
 /** Lost splits come first: the reader waits for one of them. */
@@ -134,13 +134,14 @@ function nextSequence(
 ): number | undefined {
   const total = splitCount(bounds, 0);
   // A reader may have been restored to a position in a table that was longer.
-  const lowest = lost[0]! < total ? lost[0] : undefined;
+  const first = lowest(lost);
+  const again = first !== undefined && first < total ? first : undefined;
   if (spare === true) {
     const isHigher = (at: Ordered["assigned"][number]) =>
-      at.taskId !== taskId || at.sequence > lowest!;
-    return lowest !== undefined && assigned.every(isHigher) ? lowest : undefined;
+      at.taskId !== taskId || at.sequence > again!;
+    return again !== undefined && assigned.every(isHigher) ? again : undefined;
   }
-  if (lowest !== undefined) return lowest;
+  if (again !== undefined) return again;
   return next < Math.min(mark + windowSplits, total) ? next : undefined;
 }
 

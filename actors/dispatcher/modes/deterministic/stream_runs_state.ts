@@ -1,16 +1,19 @@
 /** How records change what is known of streams: their readers, and their newest run's positions. */
+import { stateOf } from "./consumers_state.ts";
+import {
+  bytesOfReaders,
+  bytesOfRun,
+  entryBytes,
+  readersKey,
+  REPETITION_BYTES,
+} from "./stream_memory.ts";
 import type { Iteration, StreamRun } from "../../state/entities.ts";
-import { trimOldest } from "../../state/keyed_sets.ts";
 import { leave } from "./ordered_state.ts";
 import type { RecordOf } from "../../journal/records.ts";
 import type { Tables } from "../../state/tables.ts";
 
 /** Most earlier runs of a stream remembered, to be refused. The oldest are dropped. */
 const PAST_RUNS_KEPT = 64;
-/** Most streams whose runs are remembered, even without jobs. The oldest are dropped. */
-const RUNS_KEPT = 65_536;
-/** Most streams and consumers whose readers are remembered. The oldest are dropped. */
-const READERS_KEPT = 65_536;
 
 /** A client has joined a stream, as its reader or as one of its consumers. */
 export function noteReader({ readers }: Tables, record: RecordOf<"client_opened">): void {
@@ -19,18 +22,9 @@ export function noteReader({ readers }: Tables, record: RecordOf<"client_opened"
   const key = readersKey(stream, consumerIndex);
   const before = readers.get(key)?.restored ?? null;
   const isNew = restoration !== undefined && restoration !== before?.name;
-  // Reinserts it as the newest.
-  readers.delete(key);
-  readers.set(key, {
-    newest: clientId,
-    restored: isNew ? { name: restoration, first: clientId } : before,
-  });
-  trimOldest(readers, READERS_KEPT);
-}
-
-/** The key of a stream's readers, or of those that were one consumer of it. */
-export function readersKey(stream: string, consumerIndex: number | null): string {
-  return `${consumerIndex ?? ""}/${stream}`;
+  const restored = isNew ? { name: restoration, first: clientId } : before;
+  const those = { newest: clientId, restored };
+  readers.set(key, those, bytesOfReaders(key, those));
 }
 
 /** A client has joined a stream, in a run if it names one. */
@@ -43,13 +37,11 @@ export function cameInRun(
   if (stream === undefined || runId === undefined) return;
   const known = tables.runs.get(stream);
   const past = known === undefined ? [] : [...known.past, known.runId].slice(-PAST_RUNS_KEPT);
-  const run: StreamRun = known?.runId === runId
+  const isSame = known?.runId === runId;
+  const run: StreamRun = isSame
     ? { ...known, newest: clientId }
     : { runId, past, newest: clientId, passed: [] };
-  // Reinserts it as the newest.
-  tables.runs.delete(stream);
-  tables.runs.set(stream, run);
-  trimOldest(tables.runs, RUNS_KEPT);
+  tables.runs.set(stream, run, isSame ? tables.runs.bytesOf(stream) : bytesOfRun(stream, run));
   pass(tables, iteration, consumerIndex, iteration.repetition - 1);
 }
 
@@ -62,16 +54,21 @@ export function pass(
 ): void {
   const current = run === null ? undefined : tables.runs.get(run.stream);
   if (run === null || current?.runId !== run.runId || consumerIndex === null) return;
-  let job = current.passed.find((each) => each.jobName === tables.jobs.get(jobId)?.name);
+  const jobName = tables.jobs.get(jobId)!.name!;
+  let job = current.passed.find((each) => each.jobName === jobName);
+  const known = job?.repetitions[consumerIndex];
+  // Who has finished none is waited for everywhere, and not remembered.
+  if (repetition < 0 && known === undefined) return;
   if (job === undefined) {
-    job = { jobName: tables.jobs.get(jobId)!.name!, repetitions: [] };
+    job = { jobName, repetitions: {} };
     current.passed.push(job);
+    tables.runs.grow(run.stream, entryBytes([jobName]));
   }
   const { repetitions } = job;
-  while (repetitions.length <= consumerIndex) repetitions.push(-1);
-  repetitions[consumerIndex] = Math.max(repetitions[consumerIndex]!, repetition);
+  repetitions[consumerIndex] = Math.max(known ?? repetition, repetition);
+  if (known === undefined) tables.runs.grow(run.stream, REPETITION_BYTES);
   for (const other of tables.iterationsOfJob.get(jobId)?.values() ?? []) {
-    if (other.run?.runId === run.runId) leavePassed(other, repetitions, consumerIndex);
+    if (other.run?.runId === run.runId) leavePassed(other, repetitions, [consumerIndex]);
   }
 }
 
@@ -81,15 +78,19 @@ export function beginInRun(tables: Tables, iteration: Iteration): void {
   const current = run === null ? undefined : tables.runs.get(run.stream);
   if (run === null || current?.runId !== run.runId) return;
   const name = tables.jobs.get(jobId)?.name;
-  const { repetitions = [] } = current.passed.find(({ jobName }) => jobName === name) ?? {};
-  for (const index of repetitions.keys()) leavePassed(iteration, repetitions, index);
+  const { repetitions = {} } = current.passed.find(({ jobName }) => jobName === name) ?? {};
+  leavePassed(iteration, repetitions, Object.keys(repetitions).map(Number));
 }
 
 function leavePassed(
   { ordered, repetition }: Iteration,
-  repetitions: readonly number[],
-  index: number,
+  repetitions: Readonly<Record<number, number>>,
+  indices: readonly number[],
 ): void {
-  if (ordered?.consumers?.[index]?.state !== "awaited" || repetitions[index]! < repetition) return;
-  leave(ordered, index);
+  if (!ordered?.consumers) return;
+  const { consumers } = ordered;
+  const passed = indices.filter((index) =>
+    repetitions[index]! >= repetition && stateOf(consumers, index) === "awaited"
+  );
+  if (passed.length > 0) leave(ordered, passed);
 }

@@ -5,7 +5,8 @@ import { endClient } from "../../../../actors/dispatcher/members/clients.ts";
 import { loseWorker, workerHeartbeat } from "../../../../actors/dispatcher/members/workers.ts";
 import { Consumers } from "../../../../actors/dispatcher/modes/consumers.ts";
 import { noteReceived } from "../../../../actors/dispatcher/modes/deterministic/ordered.ts";
-import type { OrderedConsumer } from "../../../../actors/dispatcher/modes/mode_state.ts";
+import { has, listed } from "../../../../actors/dispatcher/modes/deterministic/places.ts";
+import type { OrderedConsumers } from "../../../../actors/dispatcher/modes/mode_state.ts";
 import { assignSplit } from "../../../../actors/dispatcher/modes/splits.ts";
 import { DispatcherState } from "../../../../actors/dispatcher/state/state.ts";
 import type { Transaction } from "../../../../actors/dispatcher/transaction.ts";
@@ -60,9 +61,12 @@ export class Decider implements Transaction {
     }
     for (const { ordered } of this.state.iterations.values()) {
       const { mark, next, assigned, done, lost, consumers } = ordered!;
-      const kept = [...assigned.map(({ sequence }) => sequence), ...lost];
+      const kept = [...assigned.map(({ sequence }) => sequence), ...listed(lost)];
       assertEquals(new Set(kept).size, kept.length, "a split is in two places");
-      assert([...kept, ...done].every((at) => at >= mark), "something below the mark is kept");
+      assert(
+        [...kept, ...listed(done)].every((at) => at >= mark),
+        "something below the mark is kept",
+      );
       if (consumers !== null) {
         this.#checkConsumers(consumers, kept, next);
         continue;
@@ -73,11 +77,10 @@ export class Decider implements Transaction {
   }
 
   /** What a consumer that reads has yet to get, up to where splits were handed out, is being produced. */
-  #checkConsumers(consumers: readonly OrderedConsumer[], kept: number[], next: number): void {
-    for (const { state, mark, done } of consumers) {
-      if (state !== "reading") continue;
+  #checkConsumers({ reading }: OrderedConsumers, kept: number[], next: number): void {
+    for (const { mark, done } of Object.values(reading)) {
       for (let at = mark; at < next; at++) {
-        assert(done.includes(at) || kept.includes(at), `split ${at} is lost for a consumer`);
+        assert(has(done, at) || kept.includes(at), `split ${at} is lost for a consumer`);
       }
     }
   }
@@ -158,7 +161,7 @@ export class Decider implements Transaction {
         );
         if (client === undefined) return;
         const { mark, next, consumers } = iteration.ordered!;
-        const own = consumers?.[client.consumerIndex ?? 0]?.mark ?? mark;
+        const own = consumers?.reading[client.consumerIndex ?? 0]?.mark ?? mark;
         const to = Math.max(own, Math.min(next, own + a % 3));
         noteReceived(this, iteration, client, {
           mark: to,

@@ -1,6 +1,6 @@
 /** What coordinated reads cost as clusters grow. */
 import { assert, assertEquals } from "../../../assert.ts";
-import { roundsNews } from "../lib.ts";
+import { roundsNews, TestCluster } from "../lib.ts";
 import { Looks } from "../looks.ts";
 import {
   Consumer,
@@ -110,4 +110,17 @@ Deno.test("rounds: a heartbeat that brings nothing new is answered without a loo
   };
   const few = await looksAmong(4, 3);
   assertEquals(await looksAmong(20, 12), few);
+});
+
+Deno.test("rounds: a description counts the consumers that a job is declared to have, and names the first", async () => {
+  await using cluster = await TestCluster.start();
+  const datasetId = await cluster.dataset("endless", -1);
+  const numConsumers = 65_536;
+  const job = { ...COORDINATED, jobName: "job", numConsumers, consumerIndex: 1 };
+  await cluster.open(datasetId, job);
+  const { jobs } = await cluster.ask("describe", null);
+  const { missing, missingCount, text } = jobs[0]!.iterations[0]!.rounds!;
+  assertEquals([missing.slice(0, 3), missingCount], [[0, 2, 3], numConsumers - 1]);
+  assertEquals(text, "There is no consumers 0, 2, 3, 4, 5 and 65530 more of 65536.");
+  assert(JSON.stringify(jobs).length < 4_096, "it lists them all");
 });

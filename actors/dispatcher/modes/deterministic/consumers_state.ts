@@ -1,0 +1,51 @@
+/** The consumers that share a DETERMINISTIC stream. */
+import { between, common as commonOf, count, has, type Places, union, without } from "./places.ts";
+import type { OrderedConsumer, OrderedConsumers } from "../mode_state.ts";
+
+/** Awaited: it has not come yet. */
+export type ConsumerState = "awaited" | "reading" | "left";
+
+/** No consumer has come. @param mark Where those that come without a place of their own start. */
+export function noneCame(numConsumers: number, mark: number): OrderedConsumers {
+  return { count: numConsumers, mark, reading: {}, left: [] };
+}
+
+export function stateOf({ reading, left }: OrderedConsumers, index: number): ConsumerState {
+  if (reading[index] !== undefined) return "reading";
+  return has(left, index) ? "left" : "awaited";
+}
+
+export function comes(consumers: OrderedConsumers, index: number, at: OrderedConsumer): void {
+  consumers.reading[index] = at;
+  consumers.left = without(consumers.left, [index]);
+}
+
+/** @param indices Those that have left; ascending. */
+export function drop(consumers: OrderedConsumers, indices: readonly number[]): void {
+  for (const index of indices) delete consumers.reading[index];
+  consumers.left = union(consumers.left, indices);
+}
+
+export function awaitedCount({ count: all, reading, left }: OrderedConsumers): number {
+  return all - Object.keys(reading).length - count(left);
+}
+
+export function awaitedOf({ count: all, reading, left }: OrderedConsumers): Places {
+  return without(without(between(0, all), left), Object.keys(reading).map(Number));
+}
+
+/** The splits that all present consumers have; undefined if none is present. */
+export function commonPlaces(consumers: OrderedConsumers): OrderedConsumer | undefined {
+  const present = Object.values(consumers.reading);
+  if (awaitedCount(consumers) > 0) present.push({ mark: consumers.mark, done: [] });
+  if (present.length === 0) return undefined;
+  // The consumer with the lowest mark has reported all common splits beyond that mark.
+  const last = present.reduce((lowest, other) => other.mark < lowest.mark ? other : lowest);
+  const { mark } = last;
+  let done = without(last.done, between(0, mark + 1));
+  for (const each of present) {
+    if (done.length === 0) break;
+    if (each !== last) done = commonOf(done, union(between(0, each.mark), each.done));
+  }
+  return { mark, done };
+}

@@ -1,0 +1,103 @@
+/** What an iteration of several consumers keeps: no more than those that came have said. */
+import { bytesOfIteration } from "../../../../actors/dispatcher/held_bytes.ts";
+import { openIteration } from "../../../../actors/dispatcher/jobs/join_iteration.ts";
+import { awaitedCount } from "../../../../actors/dispatcher/modes/deterministic/consumers_state.ts";
+import {
+  join,
+  leave,
+  orderedFrom,
+} from "../../../../actors/dispatcher/modes/deterministic/ordered_state.ts";
+import { DispatcherState } from "../../../../actors/dispatcher/state/state.ts";
+import { ANYONE } from "../../../../actors/runtime/identity.ts";
+import { assert, assertEquals, assertGreater } from "../../../assert.ts";
+import { ORDERED } from "./ordered_cluster.ts";
+import { Decider } from "./ordered_commands.ts";
+
+const FAR = 2 ** 24;
+const MANY = 65_536;
+const KEPT_MAX = 1_000;
+
+Deno.test("a consumer that begins far from the beginning, with one split behind, keeps these places and not those between", () => {
+  const start = { startAt: FAR, behind: [0] };
+  const ordered = orderedFrom(start, MANY);
+  for (let index = 0; index < 3; index++) join(ordered, index, start);
+  assert(JSON.stringify(ordered).length < KEPT_MAX, "it lists what lies between");
+  assertEquals([ordered.mark, ordered.next, ordered.lost], [0, FAR, [0]]);
+  assertEquals(ordered.consumers!.reading[1], { mark: 0, done: [[1, FAR]] });
+  // One that needs all of it is handed all of it.
+  join(ordered, 3, { startAt: 0 });
+  assertEquals(ordered.lost, [[0, FAR]]);
+  assert(JSON.stringify(ordered).length < KEPT_MAX, "it lists what lies between");
+});
+
+Deno.test("what all of several consumers have is common to them also where they did not want it", () => {
+  const ordered = orderedFrom({ startAt: FAR, behind: [0] }, 2);
+  for (const index of [0, 1]) join(ordered, index, { startAt: FAR, behind: [0] });
+  assertEquals([ordered.mark, ordered.done], [0, [[1, FAR]]]);
+});
+
+Deno.test("consumers that have not come take no memory, and those that left in a row take one entry", () => {
+  const ordered = orderedFrom({ startAt: 0 }, MANY);
+  assert(JSON.stringify(ordered).length < KEPT_MAX, "it lists the consumers");
+  for (let index = 0; index < 100; index++) leave(ordered, [index]);
+  assertEquals(ordered.consumers!.left, [[0, 100]]);
+  assertEquals(awaitedCount(ordered.consumers!), MANY - 100);
+});
+
+Deno.test("what the consumers of an iteration keep counts for the owner of its job", () => {
+  const decider = new Decider();
+  const behind = Array.from({ length: 100 }, (_, i) => i * 20);
+  const open = (consumerIndex: number) => {
+    const before = decider.state.parameterBytesOf(ANYONE.name).own;
+    openIteration(
+      decider,
+      {
+        requestId: `r${consumerIndex}`,
+        jobName: "job",
+        parameters: { datasetId: "1", sharing: false, ...ORDERED, numConsumers: 3 },
+        ...{ repetition: 0, consumerIndex, startAt: 2_000, behind, runId: "run" },
+      },
+      ANYONE,
+      { positionOf: () => undefined, isUnreadable: () => false },
+    );
+    return decider.state.parameterBytesOf(ANYONE.name).own - before;
+  };
+  open(0);
+  assertGreater(open(1), behind.length * 64);
+});
+
+Deno.test("a snapshot that lists every consumer index is read as what it says", () => {
+  const bare = new DispatcherState();
+  const [iteration] = [{ ordered: orderedFrom({ startAt: 5, behind: [2] }, 4) }];
+  join(iteration.ordered, 1, { startAt: 5, behind: [2] });
+  leave(iteration.ordered, [2]);
+  const listed = [
+    { state: "awaited", mark: 2, done: [] },
+    { state: "reading", mark: 2, done: [3, 4] },
+    { state: "left", mark: 0, done: [] },
+    { state: "awaited", mark: 2, done: [] },
+  ];
+  const facts = {
+    ...{ iterationId: 1, jobId: 1, repetition: 0, seed: "s", run: null, anyCompleted: false },
+    ...{ finished: false, splits: null, error: null, deaths: [], shardsDone: [], saving: null },
+    rounds: { lastVersion: 0, schedules: [], proposal: null, reached: 0, ended: null },
+  };
+  const parameters = { datasetId: "1", sharing: false, ...ORDERED, numConsumers: 4 };
+  const stream = JSON.stringify(["anyone", "s"]);
+  const snapshot = (consumers: unknown, repetitions: unknown) =>
+    ({
+      ...bare.snapshot(),
+      jobs: [{ jobId: 1, name: "job", owner: "anyone", parameters, workers: null }],
+      iterations: [{ ...facts, ordered: { ...iteration.ordered, consumers } }],
+      runs: [[stream, {
+        ...{ runId: "r", past: [], newest: 1 },
+        passed: [{ jobName: "job", repetitions }],
+      }]],
+    }) as unknown as ReturnType<DispatcherState["snapshot"]>;
+  const restored = DispatcherState.restore(snapshot(listed, [-1, 3, -1, 0]));
+  const now = DispatcherState.restore(snapshot(iteration.ordered.consumers, { 1: 3, 3: 0 }));
+  assertEquals(restored.snapshot(), now.snapshot());
+  assertEquals(restored.iterations.get(1)!.ordered, iteration.ordered);
+  assertEquals(restored.runOf(stream)!.passed[0]!.repetitions, { 1: 3, 3: 0 });
+  assertGreater(bytesOfIteration(restored.iterations.get(1)!), 0);
+});
