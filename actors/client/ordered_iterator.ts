@@ -95,9 +95,9 @@ export class OrderedIterator extends ElementIterator {
     const { sequence, given, carried, digest, ended, ...more } = state as Position;
     const position = { sequence, given, carried, digest, ended, ...more };
     checkPosition(position);
-    // A shared stream that has ended is read to its end again: consumers may wait for this one.
-    const isShared = ended && this.#options.jobName !== undefined;
-    this.#restored = this.#position = isShared
+    // A shared stream is opened again even if ended, because other consumers wait for this one.
+    const opensAgain = ended && this.#options.jobName !== undefined;
+    this.#restored = this.#position = opensAgain
       ? { ...position, carried: [], ended: false }
       : position;
     return Promise.resolve();
@@ -110,7 +110,7 @@ export class OrderedIterator extends ElementIterator {
 
   #begin(): () => void {
     const { context, jobName } = this.#options;
-    // Applies also before an epoch begins or after one ends: another reader may be further ahead.
+    // Resume from the position even at an epoch's start or end: another reader may be further ahead.
     const takesOver = jobName !== undefined && context.lastReaders.opensRestored(jobName);
     const restored = this.#restored ?? (takesOver ? this.#position : undefined);
     const onTable = (digest: string) => this.#position = { ...this.#position, digest };
@@ -161,7 +161,7 @@ export class OrderedIterator extends ElementIterator {
       try {
         given = fed.kind === "end" ? await this.#end() : await this.#take(fed);
       } catch (error) {
-        // The process that would make a joined batch may be gone.
+        // Joining a batch may fail as reading does, if its process is gone.
         throw error instanceof ReadingFailure ? this.#fail(error) : error;
       }
       if (given === undefined) continue;
@@ -210,7 +210,7 @@ export class OrderedIterator extends ElementIterator {
       : { element: this.#feed.decode(fed.element) };
   }
 
-  /** Whether the iterator that was restored had given it. */
+  /** Whether the iterator that was saved had already given this item. */
   #isKnown({ sequence, index }: StreamPosition): boolean {
     const restored = this.#restored;
     if (restored === undefined || sequence > restored.sequence) return false;
@@ -231,7 +231,7 @@ export class OrderedIterator extends ElementIterator {
       return undefined;
     }
     const joined = await this.#join.add(sequence, split, this.#feed.decode(rows));
-    // The batch that a split completes is the split's last.
+    // Rows that complete a batch are the last of their split.
     if (joined === undefined) return undefined;
     this.#moveTo(sequence + 1, number + 1);
     return this.#isOwn(number) ? joined : undefined;

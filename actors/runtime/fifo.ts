@@ -4,7 +4,7 @@ const COMPACT_AT = 1024;
 
 /** A queue on an array with a moving head. */
 export class Fifo<T> {
-  /** The array keeps its capacity beyond the tail: most queues are emptied and refilled often. */
+  /** Not shortened when emptied, because most queues fill again. */
   #items: (T | undefined)[] = [];
   #head = 0;
   #tail = 0;

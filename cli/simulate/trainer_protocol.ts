@@ -8,7 +8,7 @@ import type { DistributeOptions } from "../../mod.ts";
 import type { StepModel, SynchronousStep } from "./accelerator.ts";
 import type { PipelineConfig } from "./pipelines.ts";
 
-/** A trainer: reads batches and lets an accelerator's step pass for each. */
+/** A trainer: reads batches, and for each waits as long as the accelerator's step takes. */
 export interface TrainerProtocol {
   /** Begins to read, and stops an earlier reading; answers when the first batch is there. */
   open(request: OpenRequest): null;
@@ -42,8 +42,7 @@ export interface TrainRequest {
   /** Warm-up before counting, in ms; default 0. */
   readonly warmupMs?: number;
   /**
-   * …and until batches have come from so many nodes: threads that still load take CPU from the
-   * others.
+   * Warm-up also lasts until this many nodes have sent a batch, because loading threads take CPU.
    */
   readonly warmupNodes?: number;
   /** The barrier of the trainers of a model; default: it trains alone. */
@@ -68,8 +67,9 @@ export interface TrainResult {
   readonly tokens: { readonly real: number; readonly padded: number };
   /** Time of every step from the end of the one before, in ms. */
   readonly stepTimesMs: readonly number[];
-  /** Sums of the step times of this trainer alone, and of all synchronous trainers, in ms. */
+  /** Sum of the step times of this trainer alone, in ms. */
   readonly ownStepsMs: number;
+  /** Sum of the step times of all synchronous trainers, in ms. */
   readonly stepsMs: number;
   /** Names of the received elements, if recorded. */
   readonly ids: readonly string[];

@@ -7,24 +7,22 @@ import { AssertCardinalityNode } from "../operators/assert_cardinality.ts";
 import { CacheNode } from "../operators/caching/cache.ts";
 import { ShardNode } from "../operators/shard.ts";
 import { ShuffleNode } from "../operators/shuffling/shuffle.ts";
-import { type Shard, SHARD_HINT, ShardingPolicy } from "./sharding_policy.ts";
+import { type Shard, SHARD_HINT, type ShardingMode, ShardingPolicy } from "./sharding_policy.ts";
 import { FileSourceNode } from "../sources/file_source.ts";
 import { isFileListing } from "../sources/files.ts";
 import { replicatedInputOf } from "./splits.ts";
 import { FileShardNode } from "./file_shard.ts";
-
-/** The policies that divide a graph among a fixed number of workers. */
-export type StaticPolicy = "FILE" | "DATA" | "FILE_OR_DATA" | "HINT";
 
 /**
  * The part of a graph that a worker runs. The parts of all workers together give every element
  * once, if they run with the same seed.
  *
  * @throws {LeatError} `not_found` under FILE for a source that reads no files;
- * `failed_precondition` if a worker would store its part as the whole dataset. If there are fewer
- * files than workers, the first element fails with `invalid_argument`.
+ * `failed_precondition` if a worker would store its part as the whole dataset; `internal` for a mode
+ * without shares. If there are fewer files than workers, the first element fails with
+ * `invalid_argument`.
  */
-export function shardGraph(root: DatasetNode, policy: StaticPolicy, shard: Shard): DatasetNode {
+export function shardGraph(root: DatasetNode, policy: ShardingMode, shard: Shard): DatasetNode {
   switch (policy) {
     case ShardingPolicy.FILE:
       return shardFiles(root, shard);
@@ -39,6 +37,12 @@ export function shardGraph(root: DatasetNode, policy: StaticPolicy, shard: Shard
       }
     case ShardingPolicy.HINT:
       return replaceHints(root, shard);
+    default:
+      throw new LeatError(
+        "internal",
+        `shardGraph does not know how to divide a graph under ${policy}; add a case to ` +
+          "data/sharding/shard_graph.ts",
+      );
   }
 }
 

@@ -55,9 +55,9 @@ interface ModeFacts {
    * random state.
    */
   readonly hasElementsOfItsOwn: boolean;
-  /** Every reader sees an endless dataset endless. */
+  /** If the dataset is endless, what each client reads is endless. */
   readonly keepsEndless: boolean;
-  /** Every reader sees an empty dataset empty. */
+  /** If the dataset is empty, what each client reads is empty. */
   readonly keepsEmpty: boolean;
 }
 

@@ -54,7 +54,7 @@ let clusters = 0;
  * ```
  */
 export class LocalCluster implements AsyncDisposable {
-  /** The prefix of its nodes' names; in `service`, within this thread, the cluster itself. */
+  /** Prefix of its nodes' names. In this thread `service` may be this name. */
   readonly #name: string;
   readonly #options: LocalClusterOptions;
   readonly #fleet: Fleet;
@@ -178,7 +178,7 @@ export class LocalCluster implements AsyncDisposable {
     this.#dispatcher = undefined;
   }
 
-  /** Readers must not wait for it: nothing else would restart it. */
+  /** Fails the readers: nobody restarts a dispatcher that died by itself. */
   #dispatcherDied(dispatcher: FleetNode, reason: LeatError): void {
     if (this.#dispatcher !== dispatcher) return;
     this.#dispatcher = undefined;
@@ -261,7 +261,7 @@ export class LocalCluster implements AsyncDisposable {
   }
 
   async #close(): Promise<void> {
-    // It waits for workers that are stopping; ending the fleet shortens that.
+    // The scaler's `close` waits for workers that are stopping; ending the fleet shortens that.
     const scaled = this.#scaler?.close();
     await this.#fleet.close();
     await scaled;
@@ -281,7 +281,7 @@ export class LocalCluster implements AsyncDisposable {
     this.#dispatcherDeath = undefined;
     this.#dispatcherAddress = dispatcher.id.node;
     dispatcher.died.then((reason) => this.#dispatcherDied(dispatcher, reason));
-    // Iterators of this thread reach it here without a socket of their own.
+    // Iterators of this thread that use the address share this home, without another socket.
     if (this.address !== this.#name) {
       this.#forget.push(registerHome(this.address, () => this.home()));
     }

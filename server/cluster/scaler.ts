@@ -14,9 +14,11 @@ const INTERVAL_MAX_MS = 2 ** 31 - 1;
 
 /** Workers that can be started and stopped. */
 export interface WorkerFleet {
-  /** Its running workers' names at the dispatcher, oldest first: none that starts or stops. */
+  /** Names of its running workers, oldest first, without those that start or stop. */
   readonly names: readonly string[];
-  /** The tags of all its workers: none is started for jobs that want others. Default: unknown. */
+  /**
+   * Tags that all its workers have. If given, none is started for jobs that want others.
+   */
   readonly tags?: readonly string[];
   /**
    * Starts one more; resolves when it runs. Rejects with `invalid_argument` if workers cannot be
@@ -35,7 +37,10 @@ export interface ScalingStep {
   readonly worker?: string;
   /** The number of workers of the fleet after the step. */
   readonly workers: number;
-  /** The dispatcher's sentence, after the scaler's own limit if that decides, or the error. */
+  /**
+   * Why: the dispatcher's sentence (with the scaler's limit before it, if that decided), or the
+   * error.
+   */
   readonly reason: string;
 }
 
@@ -75,10 +80,9 @@ export interface Scaler extends AsyncDisposable {
  * were started by hand, the fleet gets two. A worker that dies is replaced. The least useful are
  * stopped first: unreachable ones, those without work under a static policy, then the slowest.
  *
- * Run one scaler for each dispatcher: a scaler does not announce its steps. Two scalers would both
- * start missing workers, and one of them stops its own again; if both look before the other's
- * draining worker has registered as such, both may stop one because of the other's, and start it
- * again.
+ * Run one scaler for each dispatcher: a scaler does not announce its steps. Two scalers on one
+ * dispatcher both start the missing workers; then one stops its own. At a bad moment both stop one,
+ * and start it again.
  * @throws {LeatError} `invalid_argument` for invalid limits or an invalid interval.
  *
  * @example
@@ -113,7 +117,7 @@ class FleetScaler implements Scaler {
   #unanswered = 0;
   /** Consecutive checks in which the fleet failed. */
   #failures = 0;
-  /** Results, since the last check, of what the fleet was asked to do. */
+  /** Whether any call to the fleet since the last check failed, or succeeded. */
   #hasFailed = false;
   #hasSucceeded = false;
   #closed = false;
@@ -169,7 +173,9 @@ class FleetScaler implements Scaler {
     }
   }
 
-  /** The count of failures resets only when every request to the fleet succeeded. */
+  /**
+   * The count resets if no call to the fleet failed and one succeeded, or nothing is in progress.
+   */
   #countFailures(): void {
     const isIdle = this.#starting.size + this.#stopping.size === 0;
     if (this.#hasFailed) this.#failures++;
@@ -275,14 +281,17 @@ class FleetScaler implements Scaler {
   }
 }
 
-/** Draining workers do not count, or two scalers would each stop one for the other's. */
+/** Not draining workers: two scalers would each stop one, counting on the other's. */
 function staysForAll(
   { isPrivate, unreachable, figures }: DispatcherDescription["workers"][number],
 ): boolean {
   return isPrivate !== true && unreachable === undefined && figures?.draining !== true;
 }
 
-/** How many workers of a fleet are missing, given the workers of others. */
+/**
+ * How many workers the fleet should have beside those of others: enough for the total that it can
+ * serve, and for each job that it can serve.
+ */
 function missingBeside(
   others: DispatcherDescription["workers"],
   { wanted, minWorkers, pools = [] }: ScalingDescription,
@@ -299,7 +308,10 @@ function missingBeside(
   return Math.max(here - others.length, ...missing);
 }
 
-/** Why the fleet starts a worker, making it `number` workers, when `missing` are wanted of it. */
+/**
+ * Why the fleet starts a worker. `number`: workers after this start; `missing`: wanted of this
+ * fleet.
+ */
 function startReason(number: number, missing: number, min: number, dispatcher: string): string {
   if (number <= missing) return dispatcher;
   return `never fewer than ${min} here (--min, minWorkers), whatever is wanted: ${dispatcher}`;

@@ -13,7 +13,13 @@ async function facts(): Promise<[DatasetNode, Division][]> {
 }
 
 Deno.test("every kind of operator declares how its work can be divided", async () => {
-  for (const [node, division] of await facts()) assertEquals(node.division, division, node.kind);
+  for (const [node, division] of await facts()) {
+    assertEquals(
+      node.division,
+      division,
+      `every_kind.ts lists ${node.kind} under "${division}", its node says "${node.division}"`,
+    );
+  }
 });
 
 Deno.test("chainOf gives workers what can be divided by elements, splits and batches, and the reader the rest", async () => {

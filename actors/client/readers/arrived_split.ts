@@ -10,7 +10,8 @@ type Passed = Extract<Placed, { readonly kind: "passed" }>;
 
 /**
  * Sorts the items of a split, because answers to concurrent requests arrive in any order. A task
- * that produces a split again may repeat items, and may report longer runs as passed over.
+ * that produces a split again may repeat items. One `passed` item may stand for several (a run); the
+ * second time it may cover more.
  */
 export class ArrivedSplit {
   /** Items in order, not given yet. */
@@ -22,7 +23,7 @@ export class ArrivedSplit {
   /** How many items have arrived, given ones included. */
   #arrived = 0;
 
-  /** Takes an item; returns the one that it replaces, or undefined if it is not new. */
+  /** Takes an item. Returns the items that it replaces (none or one); undefined if not new. */
   add(item: Placed): Placed[] | undefined {
     if (endOf(item) <= this.#arrived || this.whole) return undefined;
     const { index } = item.place;
@@ -32,7 +33,7 @@ export class ArrivedSplit {
     return known === undefined ? [] : [known];
   }
 
-  /** Puts items in order. Returns early items that a longer run includes, too. */
+  /** Puts items in order. Returns early items that are no longer needed: a longer run covers them. */
   settle(): Placed[] {
     for (let next = this.#takeNext(); next !== undefined; next = this.#takeNext()) {
       this.#arrived = endOf(next);

@@ -34,7 +34,7 @@ export class RoundSchedules {
     return this.#proposed?.fromRound ?? Infinity;
   }
 
-  /** The proposal that was accepted and is not in force. */
+  /** The accepted proposal, until it is in force. */
   get proposed(): RoundSchedule | undefined {
     return this.#proposed;
   }
@@ -84,7 +84,8 @@ export class RoundSchedules {
   }
 
   /**
-   * Accepts a proposal, unless a round of it was requested already: then a later proposal follows.
+   * Accepts a proposal, unless one of its rounds was already requested: then the dispatcher
+   * makes another one.
    * @param nextRound The next round to request.
    * @returns Whether a proposal was accepted now.
    */

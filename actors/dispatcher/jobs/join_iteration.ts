@@ -48,6 +48,7 @@ export function openIteration(
   const named = jobName === undefined ? undefined : state.jobNamed(jobName);
   if (named !== undefined) checkJobOwner(named, sender);
   if (jobName !== undefined) forgetOver(tx, jobName);
+  // `forgetOver` may have removed the job.
   const existing = jobName === undefined ? undefined : state.jobNamed(jobName);
   if (existing !== undefined) checkAgreement(state, existing, parameters);
   const mode = modeFor(parameters);
@@ -62,6 +63,7 @@ export function openIteration(
     checkConsumers(tx, running, request, said.positionOf);
   }
 
+  // `forgetIteration` may have removed the job.
   const job = existing === undefined ? undefined : state.jobs.get(existing.jobId);
   const jobId = job?.jobId ?? createJob(tx, jobName ?? null, sender.name, parameters);
   const iterationId = running?.iterationId ?? createIteration(tx, jobId, request, client);

@@ -1,7 +1,8 @@
 /**
- * Deaths of runners, by a limit, a signal or by themselves. The task starts another only once the
- * death is journaled and allowed. Deaths are counted per piece of work (as the mode defines it, or
- * the pipeline), over all workers and restarts; too many at one piece fail the iteration.
+ * Deaths of runners: a limit or a signal ended them, or they ended by themselves. The task starts
+ * another runner only when the death is journaled and the dispatcher allows it. Deaths are counted
+ * for each piece of work, over all workers and restarts; too many at one piece fail the iteration.
+ * The mode says what a piece is: a share, for example, or the whole pipeline.
  */
 import type { WireError } from "../../../core/error.ts";
 import type { AnswerOf, RequestOf } from "../../runtime/protocol.ts";

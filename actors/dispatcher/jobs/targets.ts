@@ -9,7 +9,8 @@ import type { JobParameters } from "../protocol.ts";
 import type { DispatcherState } from "../state/state.ts";
 import type { Transaction } from "../transaction.ts";
 
-/** Whether a client of a job may read a worker. Null: a client whose process runs no worker. */
+/** Whether a client of a job may read a worker. `client` null: any client whose process runs no
+ * worker. */
 export function mayRead(
   { targetWorkers, targetTags = [], numConsumers }: Pick<
     JobParameters,
@@ -30,7 +31,7 @@ export function mayRead(
 export function isServedBy(state: DispatcherState, iteration: Iteration, worker: Worker): boolean {
   const parameters = parametersOf(state, iteration);
   if (mayRead(parameters, null, worker)) return true;
-  // A restricted worker serves only clients of its own process.
+  // A worker that not everybody may read serves only clients of its own process.
   if (worker.process === null) return false;
   for (const client of state.clientsOfIteration(iteration.iterationId)) {
     if (mayRead(parameters, client, worker)) return true;
@@ -52,7 +53,7 @@ export function serveNewClient(tx: Transaction, client: Client): void {
 /** A client has left: ends tasks that no other client can read. */
 export function endUnread(tx: Transaction, iteration: Iteration, client: Client): void {
   const { state } = tx;
-  // Only a worker of its own process can have served this client alone.
+  // Only workers of the client's own process can have had tasks for it alone.
   for (const worker of state.workersOfProcess(client.process)) {
     const task = state.taskAt(iteration.iterationId, worker.name);
     if (task === undefined || isServedBy(state, iteration, worker)) continue;

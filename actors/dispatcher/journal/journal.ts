@@ -1,6 +1,7 @@
 /**
  * The journal: append, then apply, then answer. Everything that leaves the dispatcher waits for
- * {@linkcode Journal.committed}; the log commits everything appended meanwhile at once.
+ * {@linkcode Journal.committed}; one commit
+ * writes all that was appended while the previous commit was being written.
  */
 import { LeatError } from "../../../core/error.ts";
 import { MessageSlab } from "../../../transport/codec.ts";
@@ -22,7 +23,7 @@ export interface Journal {
   close(): Promise<void>;
 }
 
-/** A journal that waits for disk space. All decisions since wait with it, answers included. */
+/** The journal waits for disk space. Later decisions and their answers wait too. */
 export interface JournalStall {
   /** The log's error, with its location and the remedy. */
   readonly message: string;
@@ -41,9 +42,9 @@ export interface LoggedJournalOptions {
    * @throws {LeatError} `resource_exhausted` if it is too large: the log keeps its records.
    */
   readonly snapshot: () => Uint8Array;
-  /** The log is replaced by a snapshot when it holds more records than this… */
+  /** Compacted above this many records, or… */
   readonly recordsMax: number;
-  /** …or more bytes of records than this and than the last snapshot. */
+  /** …once the bytes of records exceed both this and the last snapshot. */
   readonly bytesMax: number;
   /** Whether to compact now although the log is short: the simulator compacts often. */
   readonly isCompactedEarly?: () => boolean;
@@ -64,7 +65,7 @@ export class LoggedJournal implements Journal {
   readonly #options: LoggedJournalOptions;
   /** Most records are short, and allocating a buffer for each costs as much as encoding it. */
   readonly #slab = new MessageSlab();
-  /** Appended and not given to the log. Always whole transactions: none is written halfway. */
+  /** Appended, not yet in the log; only complete transactions. */
   #batch: RecordBatch;
   #appended = 0;
   #durable = 0;
@@ -122,7 +123,7 @@ export class LoggedJournal implements Journal {
     return this.#next;
   }
 
-  /** Stops writing: nothing that is not already on its way to the log will be in it. */
+  /** From now on only what the log has already received will be written. */
   abandon(): void {
     this.#isAbandoned = true;
     this.#batch = new RecordBatch(this.#slab);
@@ -144,7 +145,7 @@ export class LoggedJournal implements Journal {
     try {
       await this.#options.log.close();
     } catch (error) {
-      // No answer depending on these records has left, so they may be retried.
+      // No answer that depends on these records has left, so clients may repeat the requests.
       if (LeatError.from(error).code !== "resource_exhausted") throw error;
     }
   }
@@ -183,7 +184,7 @@ export class LoggedJournal implements Journal {
         await log.sync();
         break;
       } catch (error) {
-        // Those that wait see other failures themselves.
+        // The waiting `#write` calls retry and meet the failure.
         if (LeatError.from(error).code !== "resource_exhausted") break;
       }
     }
@@ -227,7 +228,7 @@ export class LoggedJournal implements Journal {
 
   #compact(): Promise<void> {
     const { log } = this.#options;
-    // The next attempt comes after as many records again, whether this one succeeds or not.
+    // Count from 0 again, so that a failed attempt is not repeated at once.
     this.#records = 0;
     this.#bytes = 0;
     const snapshot = this.#snapshot();

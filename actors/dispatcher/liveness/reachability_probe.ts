@@ -4,7 +4,7 @@ import type { ActorContext } from "../../runtime/actor.ts";
 import type { FencedRef } from "../../runtime/ref.ts";
 import type { WorkerProtocol } from "../../worker/protocol.ts";
 
-/** An address that did not answer is dialled again at a heartbeat after this time, in ms. */
+/** An address that did not answer is dialled again at the first heartbeat after this time, in ms. */
 const RETRY_MS = 10_000;
 
 /** Dials a worker's address like a client. Rejects with the reason if it does not answer. */
@@ -22,7 +22,7 @@ export class ReachabilityProbe {
   readonly #dial: DialWorker | undefined;
   readonly #checks = new Map<string, Check>();
 
-  /** @param dial Missing: nothing is checked. */
+  /** @param dial Left out: nothing is checked. */
   constructor(context: ActorContext, dial: DialWorker | undefined) {
     this.#context = context;
     this.#dial = dial;

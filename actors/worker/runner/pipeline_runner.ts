@@ -13,7 +13,7 @@ import { ListedHost } from "../../../data/deterministic/listed_host.ts";
 import { openSplit } from "../../../data/deterministic/split_run.ts";
 import { ReadingFailure, toldOf } from "../../../data/iterators/reading_failure.ts";
 import { CustomShardingPolicy } from "../../../data/sharding/custom_policy.ts";
-import { shardGraph, type StaticPolicy } from "../../../data/sharding/shard_graph.ts";
+import { shardGraph } from "../../../data/sharding/shard_graph.ts";
 import {
   checkSplittable,
   listSplitTable,
@@ -191,9 +191,7 @@ export class PipelineRunner implements Runner {
     const { shard } = this.#settings;
     if (shard === undefined) return this.#node;
     const { index, count, mode, policy } = shard;
-    if (policy === undefined) {
-      return shardGraph(this.#node, mode as StaticPolicy, { index, count });
-    }
+    if (policy === undefined) return shardGraph(this.#node, mode, { index, count });
     return await CustomShardingPolicy.fromWire(policy)
       .shardOf(this.#node, { index, count }, this.#host);
   }

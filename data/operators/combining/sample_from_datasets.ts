@@ -20,7 +20,8 @@ export type SampleAttributes = Omit<SampleFromDatasetsOptions, "weights">;
 /** Options of `sampleFromDatasets`. */
 export interface SampleFromDatasetsOptions {
   /**
-   * How often each dataset is drawn, relative to the others; a dataset of such arrays varies it.
+   * How often each dataset is drawn, relative to the others. A dataset of such arrays gives new
+   * weights for each draw.
    * Default: all equally often.
    */
   readonly weights?: readonly number[] | Dataset<unknown>;
@@ -28,7 +29,7 @@ export interface SampleFromDatasetsOptions {
   readonly seed?: number | bigint | undefined;
   /** Whether every iteration and repetition makes new draws. Default false. */
   readonly rerandomizeEachIteration?: boolean | undefined;
-  /** Ends when the drawn dataset has no more elements; otherwise the others continue. Default false. */
+  /** Ends when a dataset that has ended is drawn; otherwise the others continue. Default false. */
   readonly stopOnEmptyDataset?: boolean | undefined;
 }
 
@@ -40,7 +41,7 @@ export class SampleFromDatasetsNode extends DatasetNode implements Replicated {
     rerandomizeEachIteration: true,
   });
   override readonly division = "whole";
-  /** How many inputs are sampled. With varying weights, one more input gives them. */
+  /** How many inputs are sampled. If the weights vary, one more input gives them. */
   readonly count: number;
   readonly weights: readonly number[] | undefined;
   readonly stopOnEmptyDataset: boolean;
@@ -148,7 +149,7 @@ class Lot {
     this.#isOpen = isOpen;
   }
 
-  /** The index of an input; `undefined` where none with a weight is left. */
+  /** The index of an input; `undefined` if no input with a weight is left. */
   draw(weights: readonly number[]): number | undefined {
     let sum = 0;
     let last: number | undefined;
@@ -177,7 +178,7 @@ function fixedWeights(lot: Lot, weights: readonly number[]): Selector {
   };
 }
 
-/** Takes the weights for every draw from a dataset, and ends with it. */
+/** Takes the weights of each draw from a dataset, and ends when that ends. */
 function varyingWeights(lot: Lot, input: ElementIterator, count: number): Selector {
   const draw = (weights: unknown) => {
     if (weights === END) return END;

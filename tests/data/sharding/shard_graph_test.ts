@@ -4,7 +4,8 @@ import { LeatError } from "../../../core/error.ts";
 import { openIterator } from "../../../data/dataset_iterator.ts";
 import { Dataset, SHARD_HINT, ShardingPolicy, shardingPolicy } from "../../../data/mod.ts";
 import { CustomShardingPolicy } from "../../../data/sharding/custom_policy.ts";
-import { shardGraph, type StaticPolicy } from "../../../data/sharding/shard_graph.ts";
+import { shardGraph } from "../../../data/sharding/shard_graph.ts";
+import type { ShardingMode } from "../../../data/sharding/sharding_policy.ts";
 import { DenoHost } from "../../../platform/deno_host.ts";
 import { assert, assertEquals, assertRejects, assertThrows } from "../../assert.ts";
 import "../lib/collect.ts";
@@ -23,7 +24,7 @@ async function withFiles(use: (folder: string) => Promise<void>): Promise<void> 
 /** The elements of each of `count` workers, all with one seed. */
 async function shardsOf<T>(
   dataset: Dataset<T>,
-  policy: StaticPolicy,
+  policy: ShardingMode,
   count: number,
 ): Promise<T[][]> {
   const shards: T[][] = [];
@@ -156,6 +157,12 @@ Deno.test("FILE and HINT refuse to store a share in place of the whole dataset",
   }
   const before = Dataset.range(4).cache("/tmp/none").shard(SHARD_HINT, SHARD_HINT);
   assertEquals(shardGraph(before.node, "HINT", shard).kind, "shard");
+});
+
+Deno.test("shardGraph refuses a mode that it does not know", () => {
+  const { node } = Dataset.range(4);
+  const divide = () => shardGraph(node, "DYNAMIC", { index: 0, count: 2 });
+  assertEquals(assertThrows(divide, LeatError).code, "internal");
 });
 
 Deno.test("DATA gives element i of the final dataset to worker i mod n", async () => {
