@@ -11,6 +11,7 @@ import type { Actor, ActorContext } from "../runtime/actor.ts";
 import { Fifo } from "../runtime/fifo.ts";
 import type { FencedRef, Ref } from "../runtime/ref.ts";
 import { ElementFetcher, refusedAnswer } from "../exactly_once/fetcher.ts";
+import { errorBytesOf } from "../exactly_once/kept_answers.ts";
 import { type ReaderId, readerId, Repeats } from "../exactly_once/repeats.ts";
 import {
   type BandwidthFigures,
@@ -31,7 +32,7 @@ const CACHE_CLIENT_ID = -1;
 /** How long one request to the task may stay open, in ms. */
 const REQUEST_TIMEOUT_MS = 60_000;
 
-/** The least that an item counts, errors included: the runtime's overhead of a small element. */
+/** The least that an item counts: the runtime's overhead of a small element. */
 const ITEM_BYTES_MIN = 1_024;
 
 /** How a cache is set up: plain data, so that it can be placed on any node. */
@@ -254,7 +255,9 @@ class Cache {
   #extend(answer: ElementAnswer): void {
     this.#produced++;
     const { bytesMax } = this.#window;
-    if (answer.kind !== "element") return this.#push(answer, ITEM_BYTES_MIN);
+    if (answer.kind !== "element") {
+      return this.#push(answer, Math.max(errorBytesOf(answer), ITEM_BYTES_MIN));
+    }
     const { element } = answer;
     const { byteLength } = element;
     if (byteLength > bytesMax) return this.#push(tooLarge(byteLength, bytesMax), ITEM_BYTES_MIN);

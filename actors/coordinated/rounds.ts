@@ -1,5 +1,6 @@
 /** A scheduler's rounds: who fetched and confirmed its part, and the bytes that wait. */
 import { LeatError } from "../../core/error.ts";
+import { errorBytesOf } from "../exactly_once/kept_answers.ts";
 import type { ElementAnswer } from "../worker/protocol.ts";
 
 /** One round: an answer for each consumer, or a skip for all of them. */
@@ -144,5 +145,6 @@ function saidAnew({ number }: Round, consumerIndex: number): LeatError {
 }
 
 function sizeOf(answer: ElementAnswer | undefined): number {
-  return answer?.kind === "element" ? answer.element.byteLength : 0;
+  if (answer === undefined) return 0;
+  return answer.kind === "element" ? answer.element.byteLength : errorBytesOf(answer);
 }

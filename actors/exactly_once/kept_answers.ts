@@ -12,6 +12,19 @@ interface KeptElement {
   readonly bytes: number;
 }
 
+/** The texts and details of a failed element, causes included, in bytes; 0 for other answers. */
+export function errorBytesOf(answer: ElementAnswer): number {
+  return answer.kind === "error" ? bytesOf(answer.error) : 0;
+}
+
+/** Of plain data. What crossed to here has a bounded depth. */
+function bytesOf(value: unknown): number {
+  if (typeof value === "string") return 2 * value.length;
+  if (ArrayBuffer.isView(value)) return value.byteLength;
+  if (typeof value !== "object" || value === null) return 8;
+  return Object.values(value).reduce<number>((sum, item) => sum + bytesOf(item), 8);
+}
+
 /** Counts an element once: a cache gives the same to many clients. */
 export class KeptAnswers {
   readonly #elements = new Map<Payload, KeptElement>();
@@ -22,7 +35,7 @@ export class KeptAnswers {
   }
 
   add(answer: ElementAnswer): void {
-    this.#bytes += ANSWER_BYTES;
+    this.#bytes += ANSWER_BYTES + errorBytesOf(answer);
     if (!("element" in answer)) return;
     const { element } = answer;
     const known = this.#elements.get(element);
@@ -36,7 +49,7 @@ export class KeptAnswers {
 
   /** @param answer was added. */
   remove(answer: ElementAnswer): void {
-    this.#bytes -= ANSWER_BYTES;
+    this.#bytes -= ANSWER_BYTES + errorBytesOf(answer);
     if (!("element" in answer)) return;
     const kept = this.#elements.get(answer.element);
     if (kept === undefined || --kept.answers > 0) return;

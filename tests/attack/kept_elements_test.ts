@@ -1,6 +1,8 @@
 /** A client must not make a worker keep elements, or answers, without bound. */
 import { createCache } from "../../actors/cache/cache.ts";
 import { createReads } from "../../actors/coordinated/reads.ts";
+import { Rounds } from "../../actors/coordinated/rounds.ts";
+import { KeptAnswers } from "../../actors/exactly_once/kept_answers.ts";
 import {
   ALL_UNACKNOWLEDGED_BYTES_MAX,
   PRESSED_IDLE_MS,
@@ -117,6 +119,23 @@ Deno.test("an element that a cache gives to many clients counts once", () => {
     repeats.answer({ clientId, sequence: 2, acknowledged: 1 }, () => same, asker);
   }
   assert(!repeats.isFull);
+});
+
+Deno.test("a failed element counts with its texts, unacknowledged and in a round", () => {
+  const cause = { code: "unknown" as const, message: "x".repeat(100_000), details: { a: ["y"] } };
+  const error = { code: "unknown" as const, message: "x".repeat(100_000), cause };
+  const answer: ElementAnswer = { kind: "error", error };
+  const kept = new KeptAnswers();
+  kept.add(answer);
+  assert(kept.bytes > 400_000, `${kept.bytes}`);
+  kept.remove(answer);
+  assertEquals(kept.bytes, 0);
+  const rounds = new Rounds(1);
+  const round = rounds.add(0, Promise.resolve());
+  rounds.fill(round, [answer]);
+  assert(rounds.bytes > 400_000, `${rounds.bytes}`);
+  rounds.give(round, 0);
+  assertEquals(rounds.bytes, 0);
 });
 
 Deno.test("a task has a bounded number of clients", () => {
