@@ -21,6 +21,10 @@ const PROGRAMS: RolePrograms = {
   inlineRunners: () => import("../../platform/threads/inline_runners.ts"),
 };
 
+/** How often a node tries to listen on its port, and the pause after each time, in ms. */
+const LISTEN_TRIES = 100;
+const LISTEN_AGAIN_MS = 100;
+
 export class LocalFleet implements Fleet {
   readonly home: ActorSystem;
   readonly threads: ThreadHub;
@@ -60,7 +64,7 @@ export class LocalFleet implements Fleet {
     const takeUp = await loadRole(role, PROGRAMS);
     return carrier === "inline"
       ? this.#startInline(name, role, takeUp)
-      : this.#startBehindSocket(name, role, takeUp);
+      : await this.#startBehindSocket(name, role, takeUp);
   }
 
   giveUp(node: string, error: LeatError): void {
@@ -88,6 +92,28 @@ export class LocalFleet implements Fleet {
     await this.threads.close();
   }
 
+  /** A node that restarts waits for its port: others try a port before they take it. */
+  async #listen(name: string, role: Role): Promise<ServiceNode> {
+    const { logLevel = "warn" } = this.#options;
+    const { logFolder } = this.#worldOptions(role);
+    const { world } = this.home;
+    for (let tries = 1;; tries++) {
+      const port = this.#ports.get(name) ??
+        keptPort("127.0.0.1", (count) => world.random.int(count));
+      try {
+        return new ServiceNode({ port, logLevel }, {
+          near: this.#near,
+          supervision: supervisionOf(role),
+          ...(logFolder === undefined ? {} : { logFolder }),
+        });
+      } catch (error) {
+        const isInUse = LeatError.from(error).code === "already_exists";
+        if (!isInUse || tries === LISTEN_TRIES) throw error;
+        await new Promise<void>((resolve) => world.timer(LISTEN_AGAIN_MS, resolve));
+      }
+    }
+  }
+
   #startInline(name: string, role: Role, takeUp: TakeUp): FleetNode {
     const system = this.#system(name, new DenoWorld(this.#worldOptions(role)), {
       supervision: supervisionOf(role),
@@ -101,16 +127,8 @@ export class LocalFleet implements Fleet {
     });
   }
 
-  #startBehindSocket(name: string, role: Role, takeUp: TakeUp): FleetNode {
-    const { logLevel = "warn" } = this.#options;
-    const { logFolder } = this.#worldOptions(role);
-    const { random } = this.home.world;
-    const port = this.#ports.get(name) ?? keptPort("127.0.0.1", (count) => random.int(count));
-    const node = new ServiceNode({ port, logLevel }, {
-      near: this.#near,
-      supervision: supervisionOf(role),
-      ...(logFolder === undefined ? {} : { logFolder }),
-    });
+  async #startBehindSocket(name: string, role: Role, takeUp: TakeUp): Promise<FleetNode> {
+    const node = await this.#listen(name, role);
     this.#ports.set(name, node.port);
     const leave = this.#admit(node.system);
     const playing = takeUp(node.system);

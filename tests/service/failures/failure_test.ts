@@ -1,5 +1,5 @@
 /** Failures in a service, end to end, on every carrier (paper section 3.4). */
-import { Dataset, LeatError, type Tensor } from "../../../mod.ts";
+import { Dataset, LeatError, LocalCluster, type Tensor } from "../../../mod.ts";
 import { assert, assertEquals, assertRejects } from "../../assert.ts";
 import { CLOSED_PORT } from "../../lib/closed_port.ts";
 import { numbersOf, testOnEach, upTo } from "../lib/carriers.ts";
@@ -108,6 +108,19 @@ testOnEach(
     assertEquals(seen.sort((a, b) => a - b), upTo(1_000));
   },
 );
+
+Deno.test("a dispatcher that restarts waits while another program has its port for a moment", async () => {
+  await using cluster = await LocalCluster.start({ workers: 0, carrier: "websocket" });
+  const { hostname, port } = new URL(cluster.address);
+  await cluster.stopDispatcher();
+  const other = Deno.listen({ hostname, port: Number(port) });
+  const restarted = cluster.restartDispatcher();
+  // It has tried by then, as a rule.
+  await new Promise((resolve) => setTimeout(resolve, 50));
+  other.close();
+  await restarted;
+  assertEquals((await cluster.describe()).workers, []);
+});
 
 testOnEach("clients read on while the dispatcher is away", async (start) => {
   await using temporary = await TempFolder.make();
