@@ -92,7 +92,15 @@ class Cache {
   constructor(context: ActorContext, { task, windowBytesMax }: CacheConfig) {
     this.#context = context;
     this.#window = new SlidingWindow(windowBytesMax);
-    this.#repeats = new Repeats(context.world);
+    this.#repeats = new Repeats(context.world, {
+      // Elements that the client waited for go to the next client with its trainer id.
+      onEnded: (reader, why) => {
+        for (const trainerId of this.#waiting.keys()) {
+          const isMeant = (one: Waiting) => one.reader === reader;
+          this.#stopWaiting(trainerId, isMeant, ({ answer }) => answer.reject(why));
+        }
+      },
+    });
     this.#fetcher = new ElementFetcher(context, task, {
       clientId: CACHE_CLIENT_ID,
       requestTimeoutMs: REQUEST_TIMEOUT_MS,
@@ -123,15 +131,8 @@ class Cache {
     if (this.#waiting.size > 0) this.#fetch();
   }
 
-  /** Elements that the client waited for go to the next client with its trainer id. */
   leave(clientId: number, asker: Ref): void {
-    const reader = readerId(asker, clientId);
-    this.#repeats.leave(reader);
-    for (const trainerId of this.#waiting.keys()) {
-      this.#stopWaiting(trainerId, (one) => one.reader === reader, ({ answer }) => {
-        answer.reject(new LeatError("cancelled", `Client ${clientId} has left`));
-      });
-    }
+    this.#repeats.leave(readerId(asker, clientId));
     this.#noteAcknowledged();
   }
 

@@ -7,7 +7,8 @@ import type {
   ElementReaderProtocol,
   GetElementRequest,
 } from "../worker/protocol.ts";
-import { KeptAnswers } from "./kept_answers.ts";
+import { errorBytesOf, KeptAnswers } from "./kept_answers.ts";
+import { Pending, repeatable } from "./pending.ts";
 
 /**
  * How far beyond its last acknowledgement a client may request. A distance and not a count:
@@ -49,20 +50,9 @@ export function readerId({ node }: Ref, clientId: number): ReaderId {
   return `${clientId} ${node}`;
 }
 
-/** One shared error: capturing a stack takes longer than answering, and loss may be frequent. */
-const ASKED_AGAIN = new LeatError("aborted", "This element was asked for again");
-
-/** An answer in production, with its latest requester. */
-class Pending {
-  asked = Promise.withResolvers<ElementAnswer>();
-
-  /** Refuses the earlier request of the element: its answer can be transferred only once. */
-  again(): Promise<ElementAnswer> {
-    this.asked.reject(ASKED_AGAIN);
-    this.asked = Promise.withResolvers<ElementAnswer>();
-    return this.asked.promise;
-  }
-}
+/** Shared errors: capturing a stack takes longer than refusing, and many may leave together. */
+const HAS_LEFT = new LeatError("cancelled", "The client has left");
+const IS_SILENT = new LeatError("aborted", "Nothing was heard of the client for minutes");
 
 /** A client that has not acknowledged everything it was given. */
 export interface Awaited {
@@ -84,6 +74,15 @@ interface Client {
   asker: Ref<ElementReaderProtocol>;
 }
 
+export interface RepeatsOptions {
+  /** Called with each answer that its client has acknowledged. */
+  readonly onArrived?: (answer: ElementAnswer) => void;
+  /** Called when a client has left, or is forgotten: it waits for nothing any more. */
+  readonly onEnded?: (reader: ReaderId, why: LeatError) => void;
+  /** Bytes requested and not acknowledged by one client. Default 512 MiB. */
+  readonly bytesMax?: number;
+}
+
 /**
  * Produces one answer for each (reader, sequence), in order, and repeats that answer if the request
  * is repeated. If the answer is still being produced, it goes to the latest request; the earlier
@@ -91,8 +90,8 @@ interface Client {
  */
 export class Repeats {
   readonly #world: World;
+  readonly #options: RepeatsOptions;
   readonly #bytesMax: number;
-  readonly #onArrived: (answer: ElementAnswer) => void;
   #given = 0;
   #givenBytes = 0;
   /** What all clients were given and have not acknowledged. */
@@ -101,15 +100,10 @@ export class Repeats {
   readonly #clients = new Map<ReaderId, Client>();
   #sweptMs: number;
 
-  /** @param onArrived Called with each answer that its client has acknowledged. */
-  constructor(
-    world: World,
-    onArrived: (answer: ElementAnswer) => void = () => {},
-    bytesMax: number = UNACKNOWLEDGED_BYTES_MAX,
-  ) {
+  constructor(world: World, options: RepeatsOptions = {}) {
     this.#world = world;
-    this.#onArrived = onArrived;
-    this.#bytesMax = bytesMax;
+    this.#options = options;
+    this.#bytesMax = options.bytesMax ?? UNACKNOWLEDGED_BYTES_MAX;
     this.#sweptMs = world.nowMs();
   }
 
@@ -245,10 +239,19 @@ export class Repeats {
   }
 
   leave(reader: ReaderId): void {
+    this.#end(reader, HAS_LEFT);
+  }
+
+  /** Forgets a client, and refuses what it waits for. */
+  #end(reader: ReaderId, why: LeatError): void {
     const client = this.#clients.get(reader);
     if (client === undefined) return;
     this.#clients.delete(reader);
-    for (const sequence of [...client.answers.keys()]) this.#drop(client, sequence);
+    for (const [sequence, answer] of [...client.answers]) {
+      this.#drop(client, sequence);
+      if (answer instanceof Pending) answer.asked.reject(why);
+    }
+    this.#options.onEnded?.(reader, why);
   }
 
   #keep(client: Client, sequence: number, answer: ElementAnswer): void {
@@ -352,7 +355,7 @@ export class Repeats {
     const { answers } = client;
     const forget = (sequence: number) => {
       const answer = this.#drop(client, sequence);
-      if (answer !== undefined) this.#onArrived(answer);
+      if (answer !== undefined) this.#options.onArrived?.(answer);
     };
     if (to - from <= answers.size) {
       for (let sequence = from + 1; sequence <= to; sequence++) forget(sequence);
@@ -361,36 +364,28 @@ export class Repeats {
     }
   }
 
-  /** A client that waits for an answer sends nothing in the meantime. */
+  /**
+   * A client that waits for an answer may send nothing in the meantime. While too much is kept, nothing
+   * may be produced for it: then it counts as silent if it does not repeat its request either.
+   */
   #sweep(now: number): void {
     const isPressed = this.isFull || this.#clients.size >= SOURCE_CLIENTS_MAX;
     if (now - this.#sweptMs < (isPressed ? PRESSED_SWEEP_MS : CLIENT_IDLE_MS)) return;
     this.#sweptMs = now;
     const idleMs = isPressed ? PRESSED_IDLE_MS : CLIENT_IDLE_MS;
     for (const [reader, { answers, heardMs }] of this.#clients) {
-      const isSilent = now - heardMs > idleMs;
-      if (isSilent && !answers.values().some((answer) => answer instanceof Pending)) {
-        this.leave(reader);
-      }
+      if (now - heardMs <= idleMs) continue;
+      const waits = answers.values().some((answer) => answer instanceof Pending);
+      if (isPressed || !waits) this.#end(reader, IS_SILENT);
     }
   }
 }
 
 function bytesOf(answer: ElementAnswer): number {
-  return "element" in answer ? answer.element.byteLength : 0;
+  return "element" in answer ? answer.element.byteLength : errorBytesOf(answer);
 }
 
 /** Whether its client would miss something that has not arrived. */
 function isMissed(answer: ElementAnswer | Pending): boolean {
   return !(answer instanceof Pending) && ("element" in answer || answer.kind === "error");
-}
-
-/** An answer may have been transferred to the client's thread, which then has it already. */
-function repeatable(answer: ElementAnswer): ElementAnswer {
-  if (!("element" in answer)) return answer;
-  const buffer = answer.element.bytes.buffer;
-  if (buffer instanceof ArrayBuffer && buffer.detached) {
-    throw new LeatError("aborted", "This element was handed over to its client's thread before");
-  }
-  return answer;
 }

@@ -108,6 +108,34 @@ Deno.test("elements of clients that ended keep others waiting for minutes at mos
   assertEquals(repeats.clients, 1);
 });
 
+Deno.test("at the limit, clients that ended while they waited are forgotten, and live ones are not", async () => {
+  let nowMs = 0;
+  const ended: string[] = [];
+  const onEnded = (reader: string) => void ended.push(reader.split(" ")[0]!);
+  const repeats = new Repeats({ nowMs: () => nowMs } as World, { onEnded });
+  const never = new Promise<ElementAnswer>(() => {});
+  const waiting = (clientId: number) =>
+    repeats.answer({ clientId, sequence: 1, acknowledged: 0 }, () => never, asker) as Promise<
+      ElementAnswer
+    >;
+  const dead = waiting(-1);
+  const alive = waiting(-2);
+  alive.catch(() => {});
+  fill(repeats);
+  assert(repeats.isAtLimit);
+  nowMs += PRESSED_IDLE_MS - 1;
+  waiting(-2).catch(() => {});
+  nowMs += 2_000;
+  const other = { clientId: -3, sequence: 1, acknowledged: 0 };
+  assertEquals((repeats.answer(other, () => large(), asker) as ElementAnswer).kind, "element");
+  assert(!repeats.isAtLimit);
+  assertEquals(LeatError.from(await dead.catch((error) => error)).code, "aborted");
+  assert(ended.includes("-1") && !ended.includes("-2"));
+  // What it asks for after all, it gets.
+  const late = { clientId: -1, sequence: 1, acknowledged: 0 };
+  assertEquals((repeats.answer(late, () => large(), asker) as ElementAnswer).kind, "element");
+});
+
 Deno.test("an element that a cache gives to many clients counts once", () => {
   const repeats = new Repeats({ nowMs: () => 0 } as World);
   const same = large();

@@ -81,7 +81,13 @@ class OrderedTask implements RunningTask {
     this.#options = options;
     this.#readers = definition.parameters.numConsumers ?? 1;
     this.#wantedFrom = Array<number>(this.#readers).fill(0);
-    this.#repeats = new Repeats(context.world);
+    this.#repeats = new Repeats(context.world, {
+      onEnded: (reader, why) => {
+        const left = this.#waiting.filter((waiting) => waiting.reader === reader);
+        this.#waiting = this.#waiting.filter((waiting) => waiting.reader !== reader);
+        for (const { answer } of left) answer.reject(why);
+      },
+    });
     this.#splits = new TaskSplits(context, definition, options);
     this.#deaths = new RunnerDeaths({ context, ...options });
     this.#pipeline = new TaskPipeline({
@@ -132,14 +138,8 @@ class OrderedTask implements RunningTask {
     { clientId, consumerIndex }: RequestOf<ElementSourceProtocol, "leave">,
     asker: Ref,
   ): void {
-    const reader = readerId(asker, clientId);
-    this.#repeats.leave(reader);
+    this.#repeats.leave(readerId(asker, clientId));
     if (consumerIndex !== undefined) this.#pass(consumerIndex, Infinity);
-    const left = this.#waiting.filter((waiting) => waiting.reader === reader);
-    this.#waiting = this.#waiting.filter((waiting) => waiting.reader !== reader);
-    for (const { answer } of left) {
-      answer.reject(new LeatError("cancelled", `Client ${clientId} has left`));
-    }
     this.#progress();
   }
 

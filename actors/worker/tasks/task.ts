@@ -148,8 +148,11 @@ class Task implements RunningTask {
     this.#context = context;
     this.#options = options;
     // Nobody else has an element: it is given to one client, once.
-    this.#repeats = new Repeats(context.world, (answer) => {
-      if ("element" in answer) answer.element.release();
+    this.#repeats = new Repeats(context.world, {
+      onArrived: (answer) => void ("element" in answer && answer.element.release()),
+      onEnded: (reader, why) => {
+        for (const { answer } of this.#waiting.leave(reader)) answer.reject(why);
+      },
     });
     this.#drain = new Drain({
       context,
@@ -219,11 +222,7 @@ class Task implements RunningTask {
 
   /** Elements that the client waits for go to others. */
   leave({ clientId }: RequestOf<ElementSourceProtocol, "leave">, asker: Ref): void {
-    const reader = readerId(asker, clientId);
-    this.#repeats.leave(reader);
-    for (const { answer } of this.#waiting.leave(reader)) {
-      answer.reject(new LeatError("cancelled", `Client ${clientId} has left`));
-    }
+    this.#repeats.leave(readerId(asker, clientId));
     this.#noteAcknowledged();
   }
 

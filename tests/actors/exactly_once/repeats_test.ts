@@ -196,7 +196,7 @@ for (const kind of ["element", "remainder"] as const) {
 
 Deno.test("Repeats reports each answer once its client has acknowledged it, and no other", () => {
   const arrived: unknown[] = [];
-  const repeats = new Repeats(world, (answer) => arrived.push(answer));
+  const repeats = new Repeats(world, { onArrived: (answer) => arrived.push(answer) });
   for (const sequence of [1, 2, 3]) {
     const request = { clientId: 1, sequence, acknowledged: 0 };
     repeats.answer(request, () => element(sequence), asker);
@@ -209,7 +209,7 @@ Deno.test("Repeats reports each answer once its client has acknowledged it, and 
 });
 
 Deno.test("Repeats refuses requests beyond a limit of unacknowledged bytes, until they are acknowledged", () => {
-  const repeats = new Repeats(world, undefined, 1_000);
+  const repeats = new Repeats(world, { bytesMax: 1_000 });
   const ask = (clientId: number, sequence: number, acknowledged = 0) =>
     repeats.answer(
       { clientId, sequence, acknowledged },
@@ -226,12 +226,12 @@ Deno.test("Repeats refuses requests beyond a limit of unacknowledged bytes, unti
 });
 
 Deno.test("Repeats refuses requests beyond a limit of estimated bytes waited for", () => {
-  const repeats = new Repeats(world, undefined, 1_000);
+  const repeats = new Repeats(world, { bytesMax: 1_000 });
   const wait = (sequence: number) =>
     repeats.answer({ clientId: 1, sequence, acknowledged: 0 }, () => new Promise(() => {}), asker);
   for (let sequence = 1; sequence <= 128; sequence++) wait(sequence);
   assertEquals(assertThrows(() => wait(129), LeatError).code, "resource_exhausted");
-  const known = new Repeats(world, undefined, 1_000);
+  const known = new Repeats(world, { bytesMax: 1_000 });
   known.answer(
     { clientId: 9, sequence: 1, acknowledged: 0 },
     () => element(...new Uint8Array(100)),
@@ -244,7 +244,7 @@ Deno.test("Repeats refuses requests beyond a limit of estimated bytes waited for
 });
 
 Deno.test("Repeats gives a single element of any size", () => {
-  const repeats = new Repeats(world, undefined, 1_000);
+  const repeats = new Repeats(world, { bytesMax: 1_000 });
   const request = { clientId: 1, sequence: 1, acknowledged: 0 };
   const answer = repeats.answer(request, () => element(...new Uint8Array(5_000)), asker);
   assertEquals(answer, element(...new Uint8Array(5_000)));
