@@ -52,10 +52,11 @@ export class Pacer {
    * make the loop wait for what is read ahead.
    */
   dueAtCall(): boolean {
-    if (!this.#hasRun) return this.due();
+    const isDue = this.due();
+    if (!this.#hasRun) return isDue;
     this.#hasRun = false;
     this.#host.yield().then(() => this.#hasRun = true);
-    this.#begin();
+    this.#checkedAtMs = this.#startedAtMs = this.#host.nowMs();
     return false;
   }
 
@@ -67,10 +68,6 @@ export class Pacer {
   /** Yields one macrotask to the event loop and starts a new slice. */
   async yield(): Promise<void> {
     await this.#host.yield();
-    this.#begin();
-  }
-
-  #begin(): void {
     this.#checkedAtMs = this.#startedAtMs = this.#host.nowMs();
     this.#left = this.#budget;
   }

@@ -43,6 +43,24 @@ Deno.test("elements that are suddenly a thousand times slower do not block the t
   assert(Math.max(...stretchesMs.slice(-15)) <= 6, `${stretchesMs.slice(-15)} ms`);
 });
 
+Deno.test("batches of elements that become slow do not block the thread where the event loop runs between them", async () => {
+  const host = new MeasuringHost();
+  const dataset = Dataset.range(4_800).map((x) => {
+    host.elapsedMs += x < 3_600 ? 0.00001 : 1.5;
+    return x;
+  }).batch(60);
+  await using iterator = openIterator(dataset.node, { host });
+  const heldMs: number[] = [];
+  for (let batch = 0; batch < 80; batch++) {
+    const startedAtMs = host.elapsedMs;
+    const next = iterator.next();
+    heldMs.push(host.elapsedMs - startedAtMs);
+    await next;
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  assert(Math.max(...heldMs.slice(68)) <= 6, `${heldMs}`);
+});
+
 Deno.test("elements that take no time do not yield to the event loop", async () => {
   // The call of the consumer notes when the event loop has run.
   assert((await stretchesOf(() => 0.00001, 50_000)).length === 1);
