@@ -26,6 +26,8 @@ const READY_MAX = 16;
 const IN_FLIGHT_MIN = 2;
 export const IN_FLIGHT_MAX = 16;
 export const IN_FLIGHT_BYTES = 2 ** 20;
+/** How the largest size fades with each element. */
+const LARGEST_DECAY = 7 / 8;
 /** While early elements take more bytes than this, only the next split is requested. */
 const WINDOW_BYTES_MAX = 256 * 2 ** 20;
 /** The same bound in elements: small ones take more memory than their bytes. */
@@ -34,6 +36,7 @@ const WINDOW_ELEMENTS_MAX = 2 ** 16;
 const MARK_NEWS_MAX = 64;
 /** or by this share of the splits assigned beyond the mark; otherwise tasks wait for a heartbeat. */
 const MARK_NEWS_SHARE = 1 / 4;
+
 /** A request to a task. */
 interface WantedSplit {
   readonly upTo?: number;
@@ -69,8 +72,8 @@ export class OrderedReader implements Reader {
   #isTableAsked = false;
   #bytes = 0;
   #elements = 0;
-  /** Size of the element that arrived last. */
-  #newestBytes = 0;
+  /** Size of the largest of the last few elements: a small one says little of the next. */
+  #largestBytes = 0;
   /** Runs while the training loop waits for one split and others have arrived. */
   readonly #headOfLine: BlockedMeter;
   #bytesMax = 0;
@@ -186,8 +189,8 @@ export class OrderedReader implements Reader {
   get #inFlightMax(): number {
     const { numConsumers } = this.#deps.options.parameters;
     const isConsumer = this.#numbers !== undefined || numConsumers !== undefined;
-    if (isConsumer || this.#newestBytes === 0) return IN_FLIGHT_MIN;
-    const fit = Math.floor(IN_FLIGHT_BYTES / this.#newestBytes);
+    if (isConsumer || this.#largestBytes === 0) return IN_FLIGHT_MIN;
+    const fit = Math.floor(IN_FLIGHT_BYTES / this.#largestBytes);
     return Math.max(IN_FLIGHT_MIN, Math.min(IN_FLIGHT_MAX, fit));
   }
 
@@ -326,8 +329,9 @@ export class OrderedReader implements Reader {
     for (const item of dropped) this.#letGo(item);
     this.#elements++;
     if ("element" in answer) {
-      this.#newestBytes = answer.element.byteLength;
-      this.#bytes += this.#newestBytes;
+      const { byteLength } = answer.element;
+      this.#largestBytes = Math.max(byteLength, LARGEST_DECAY * this.#largestBytes);
+      this.#bytes += byteLength;
     }
     this.#bytesMax = Math.max(this.#bytesMax, this.#bytes + this.#deps.feed.bytes);
     this.#openSplitsMax = Math.max(this.#openSplitsMax, sequence - this.#mark + 1);

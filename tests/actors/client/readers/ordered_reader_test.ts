@@ -62,19 +62,23 @@ Deno.test("an ordered reader holds at most its window and the answers in flight"
 });
 
 Deno.test("an ordered reader keeps more small elements of a task in flight than large ones", async () => {
-  const inFlightWith = async (byteLength: number) => {
+  const inFlightWith = async (...sizes: number[]) => {
     await using bench = new ReaderBench({ total: 1, bufferBytesMax: 1e9, refreshMs: 60_000 });
     const silent = Promise.withResolvers<ElementAnswer>();
     let asked = 0;
-    bench.addTask(() => asked++ === 0 ? element(0, 0, byteLength) : silent.promise);
-    assertEquals((await bench.feed.take()).kind, "element");
+    bench.addTask(() => {
+      const size = sizes[asked++];
+      return size === undefined ? silent.promise : element(0, asked - 1, size);
+    });
+    for (const _ of sizes) assertEquals((await bench.feed.take()).kind, "element");
     for (let i = 0; i < 20; i++) await settle();
     silent.resolve({ kind: "end" });
-    return asked - 1;
+    return asked - sizes.length;
   };
   assertEquals(await inFlightWith(100), IN_FLIGHT_MAX);
   assertEquals(await inFlightWith(IN_FLIGHT_BYTES / 4), 4);
   assertEquals(await inFlightWith(2 * IN_FLIGHT_BYTES), 2);
+  assertEquals(await inFlightWith(2 * IN_FLIGHT_BYTES, 100), 2, "a small one among large ones");
 });
 
 Deno.test("an ordered reader drops repeated elements and sorts those that overtook others", async () => {
