@@ -18,6 +18,12 @@ def augment(batch: dict[str, Any], rng: np.random.Generator, scale: float = 1.0)
     return {"x": scale * batch["x"], "r": rng.random(), "process": os.getpid()}
 
 
+def hides(x: int) -> int:
+    """A local name like that of an import."""
+    doubled = 2 * x
+    return doubled
+
+
 def same(element: Any) -> Any:
     """What it gets."""
     return element

@@ -112,7 +112,7 @@ class Function:
         self._function: Callable[..., Any] = getattr(module, name, None)  # type: ignore[assignment]
         if not callable(self._function):
             raise LeatError("not_found", f"{file} has no function {name}")
-        if only_own and not (_binds(module.__file__, name) and _is_of(self._function, module)):
+        if only_own and not _is_own(self._function, name, module):
             raise LeatError("permission_denied", f"{file} imports {name}, and a worker calls only functions that it defines")
         try:
             self._is_random = "rng" in inspect.signature(self._function).parameters
@@ -126,21 +126,34 @@ class Function:
         return self._function(*given, **captures)
 
 
-def _is_of(function: object, module: Any) -> bool:
-    """Functions and classes know where they are defined; other objects that can be called do not."""
-    knows = inspect.isroutine(function) or inspect.isclass(function)
-    return not knows or getattr(function, "__module__", None) == module.__name__
+def _is_own(function: object, name: str, module: Any) -> bool:
+    """Whether a module defines it. Functions and classes know; of other objects the source tells."""
+    if inspect.isroutine(function) or inspect.isclass(function):
+        return bool(getattr(function, "__module__", None) == module.__name__)
+    names = _Names()
+    names.visit(ast.parse(Path(module.__file__).read_bytes()))
+    return name in names.assigned and name not in names.imported
 
 
-@cache
-def _binds(file: str, name: str) -> bool:
-    """Whether the file defines or assigns the name, and does not only import it."""
-    for node in ast.walk(ast.parse(Path(file).read_bytes())):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) and node.name == name:
-            return True
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id == name:
-            return True
-    return False
+class _Names(ast.NodeVisitor):
+    """The names that a module binds itself, not in its functions and classes."""
+
+    def __init__(self) -> None:
+        self.assigned: set[str] = set()
+        self.imported: set[str] = set()
+
+    def visit_Name(self, node: ast.Name) -> None:
+        if isinstance(node.ctx, ast.Store):
+            self.assigned.add(node.id)
+
+    def visit_alias(self, node: ast.alias) -> None:
+        self.imported.add(node.asname or node.name.split(".")[0])
+
+    def _skip(self, node: ast.AST) -> None:
+        """A scope of its own."""
+
+    visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = visit_Lambda = _skip
+    visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _skip
 
 
 @cache
