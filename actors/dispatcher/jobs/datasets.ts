@@ -148,6 +148,6 @@ export function datasetFor(state: DispatcherState, datasetId: string, sender: Id
   throw new LeatError(
     "permission_denied",
     `The dataset "${datasetId}" is that of jobs of "${state.ownerOfDataset(datasetId)}", and ` +
-      `this is "${sender.name}"; register it (registerDataset) to read it, too`,
+      `this is "${sender.name}"; register it (registerDataset) without that id to read it, too`,
   );
 }

@@ -113,7 +113,7 @@ export function checkQuotas(
     throw exhausted(
       `"${owner}" has ${tasksMax} tasks on each worker (tasksMax), one for each iteration`,
       "end some iterators, or give clients that may share a job one jobName; the tasks of a named job " +
-        "that nobody reads end some minutes later",
+        "that nobody reads any more end after jobGcTimeoutMs",
     );
   }
   if (clientsOf(state, owner, clientsMax) >= clientsMax) {

@@ -9,8 +9,7 @@ import type { JobParameters } from "../protocol.ts";
 import type { DispatcherState } from "../state/state.ts";
 import type { Transaction } from "../transaction.ts";
 
-/** Whether a client of a job may read a worker. `client` null: any client whose process runs no
- * worker. */
+/** Whether a client of a job may read a worker. @param client Null: any whose process runs no worker. */
 export function mayRead(
   { targetWorkers, targetTags = [], numConsumers }: Pick<
     JobParameters,

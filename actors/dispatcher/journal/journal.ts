@@ -1,7 +1,7 @@
 /**
  * The journal: append, then apply, then answer. Everything that leaves the dispatcher waits for
- * {@linkcode Journal.committed}; one commit
- * writes all that was appended while the previous commit was being written.
+ * {@linkcode Journal.committed}. One commit writes all that was appended while the previous one was
+ * being written.
  */
 import { LeatError } from "../../../core/error.ts";
 import { MessageSlab } from "../../../transport/codec.ts";

@@ -13,12 +13,11 @@ import type {
   Task,
   Worker,
 } from "../state/entities.ts";
-import { restoredIteration, restoredRun } from "../modes/deterministic/older_snapshots.ts";
 import { bytesOfReaders, bytesOfRun } from "../modes/deterministic/stream_memory.ts";
 import { modeOf } from "../modes/modes.ts";
 import { type LastIds, Tables } from "../state/tables.ts";
 
-const FORMAT = 1;
+const FORMAT = 2;
 
 export interface StateSnapshot {
   readonly format: typeof FORMAT;
@@ -62,7 +61,7 @@ export function snapshotOf(tables: Tables): StateSnapshot {
 
 /**
  * The tables of a snapshot; they share nothing with it.
- * @throws {LeatError} `unimplemented` for a later format.
+ * @throws {LeatError} `unimplemented` for another format.
  */
 export function tablesOf(snapshot: StateSnapshot): Tables {
   if (snapshot.format !== FORMAT) {
@@ -85,8 +84,7 @@ export function tablesOf(snapshot: StateSnapshot): Tables {
   }
   for (const datasetId of transient) tables.transient.add(datasetId);
   for (const job of entities.jobs) tables.addJob(job);
-  for (const listed of entities.iterations) {
-    const iteration = restoredIteration(listed);
+  for (const iteration of entities.iterations) {
     tables.addIteration(iteration, modeOf(tables, iteration).roundIndexFor(iteration));
   }
   for (const worker of entities.workers) tables.addWorker(worker);
@@ -94,10 +92,7 @@ export function tablesOf(snapshot: StateSnapshot): Tables {
   for (const client of entities.clients) tables.addClient(client);
   for (const { clientId, ...client } of entities.released) tables.released.set(clientId, client);
   for (const [key, those] of readers) tables.readers.set(key, those, bytesOfReaders(key, those));
-  for (const [stream, listed] of runs) {
-    const run = restoredRun(listed);
-    tables.runs.set(stream, run, bytesOfRun(stream, run));
-  }
+  for (const [stream, run] of runs) tables.runs.set(stream, run, bytesOfRun(stream, run));
   return tables;
 }
 

@@ -71,6 +71,22 @@ Deno.test("cache continues a trainer that returns under its id as another client
   assertEquals(await read("t", 2), 2);
 });
 
+Deno.test("cache counts a failed element in its window with the texts of its error", async () => {
+  const failing = Dataset.range(10).map((x): number => {
+    throw new Error(`${x}`.padEnd(2_000, "x"));
+  });
+  const { bench, cache, read } = cached(failing, 10_000);
+  await using _ = bench;
+  for (let i = 0; i < 10; i++) await read("t", 1);
+  const { bufferedBytes, sharing } = await bench.system.ask(cache, "stats", null, {
+    timeoutMs: 60_000,
+  });
+  assert(
+    bufferedBytes > 4_000 && sharing!.elements < 4,
+    `${sharing!.elements} of ${bufferedBytes}`,
+  );
+});
+
 Deno.test("cache refuses an element larger than its window, naming both sizes", async () => {
   const { bench, read } = cached(Dataset.range(10).map(() => new Float64Array(1_000)), 500);
   await using _ = bench;

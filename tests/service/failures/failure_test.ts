@@ -113,12 +113,24 @@ Deno.test("a dispatcher that restarts waits while another program has its port f
   await using cluster = await LocalCluster.start({ workers: 0, carrier: "websocket" });
   const { hostname, port } = new URL(cluster.address);
   await cluster.stopDispatcher();
-  const other = Deno.listen({ hostname, port: Number(port) });
-  const restarted = cluster.restartDispatcher();
-  // It has tried by then, as a rule.
-  await new Promise((resolve) => setTimeout(resolve, 50));
-  other.close();
-  await restarted;
+  const { listen } = Deno;
+  const other = listen({ hostname, port: Number(port) });
+  let refused = 0;
+  // The other program lets the port go once the dispatcher has tried to listen there.
+  Deno.listen = ((options: Deno.TcpListenOptions) => {
+    try {
+      return listen(options);
+    } catch (error) {
+      if (refused++ === 0) other.close();
+      throw error;
+    }
+  }) as typeof Deno.listen;
+  try {
+    await cluster.restartDispatcher();
+  } finally {
+    Deno.listen = listen;
+  }
+  assert(refused > 0);
   assertEquals((await cluster.describe()).workers, []);
 });
 

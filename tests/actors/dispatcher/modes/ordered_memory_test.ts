@@ -1,5 +1,4 @@
 /** What an iteration of several consumers keeps: no more than those that came have said. */
-import { bytesOfIteration } from "../../../../actors/dispatcher/held_bytes.ts";
 import { openIteration } from "../../../../actors/dispatcher/jobs/join_iteration.ts";
 import { awaitedCount } from "../../../../actors/dispatcher/modes/deterministic/consumers_state.ts";
 import {
@@ -7,7 +6,6 @@ import {
   leave,
   orderedFrom,
 } from "../../../../actors/dispatcher/modes/deterministic/ordered_state.ts";
-import { DispatcherState } from "../../../../actors/dispatcher/state/state.ts";
 import { ANYONE } from "../../../../actors/runtime/identity.ts";
 import { assert, assertEquals, assertGreater } from "../../../assert.ts";
 import { ORDERED } from "./ordered_cluster.ts";
@@ -64,40 +62,4 @@ Deno.test("what the consumers of an iteration keep counts for the owner of its j
   };
   open(0);
   assertGreater(open(1), behind.length * 64);
-});
-
-Deno.test("a snapshot that lists every consumer index is read as what it says", () => {
-  const bare = new DispatcherState();
-  const [iteration] = [{ ordered: orderedFrom({ startAt: 5, behind: [2] }, 4) }];
-  join(iteration.ordered, 1, { startAt: 5, behind: [2] });
-  leave(iteration.ordered, [2]);
-  const listed = [
-    { state: "awaited", mark: 2, done: [] },
-    { state: "reading", mark: 2, done: [3, 4] },
-    { state: "left", mark: 0, done: [] },
-    { state: "awaited", mark: 2, done: [] },
-  ];
-  const facts = {
-    ...{ iterationId: 1, jobId: 1, repetition: 0, seed: "s", run: null, anyCompleted: false },
-    ...{ finished: false, splits: null, error: null, deaths: [], shardsDone: [], saving: null },
-    rounds: { lastVersion: 0, schedules: [], proposal: null, reached: 0, ended: null },
-  };
-  const parameters = { datasetId: "1", sharing: false, ...ORDERED, numConsumers: 4 };
-  const stream = JSON.stringify(["anyone", "s"]);
-  const snapshot = (consumers: unknown, repetitions: unknown) =>
-    ({
-      ...bare.snapshot(),
-      jobs: [{ jobId: 1, name: "job", owner: "anyone", parameters, workers: null }],
-      iterations: [{ ...facts, ordered: { ...iteration.ordered, consumers } }],
-      runs: [[stream, {
-        ...{ runId: "r", past: [], newest: 1 },
-        passed: [{ jobName: "job", repetitions }],
-      }]],
-    }) as unknown as ReturnType<DispatcherState["snapshot"]>;
-  const restored = DispatcherState.restore(snapshot(listed, [-1, 3, -1, 0]));
-  const now = DispatcherState.restore(snapshot(iteration.ordered.consumers, { 1: 3, 3: 0 }));
-  assertEquals(restored.snapshot(), now.snapshot());
-  assertEquals(restored.iterations.get(1)!.ordered, iteration.ordered);
-  assertEquals(restored.runOf(stream)!.passed[0]!.repetitions, { 1: 3, 3: 0 });
-  assertGreater(bytesOfIteration(restored.iterations.get(1)!), 0);
 });
