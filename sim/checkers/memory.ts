@@ -12,7 +12,8 @@ import type { Findings } from "./checker.ts";
 
 /** Bounds per node: far more than its few peers have reason to send or ask together. */
 export const WAITING_MAX = 500;
-export const OPEN_ASKS_MAX = 500;
+/** An ordered client asks each task for up to 16 elements, and again while it waits for late answers. */
+export const OPEN_ASKS_MAX = 2_000;
 export const KEPT_ANSWERS_MAX = 1_000;
 export const BEING_ANSWERED_MAX = 300;
 /**
