@@ -38,8 +38,10 @@ const ITEM_BYTES_MIN = 1_024;
 /** How a cache is set up: plain data, so that it can be placed on any node. */
 export interface CacheConfig {
   readonly task: FencedRef<ElementSourceProtocol>;
-  /** How many bytes of elements the window may hold. */
+  /** How many bytes of elements the window may hold, unless its newest element alone has more. */
   readonly windowBytesMax: number;
+  /** A larger element is an error. */
+  readonly elementBytesMax: number;
 }
 
 export function createCache(
@@ -76,6 +78,7 @@ interface Waiting {
 
 class Cache {
   readonly #context: ActorContext;
+  readonly #elementBytesMax: number;
   readonly #window: SlidingWindow<ElementAnswer>;
   readonly #repeats: Repeats;
   readonly #fetcher: ElementFetcher;
@@ -89,8 +92,9 @@ class Cache {
   #hits = 0;
   #misses = 0;
 
-  constructor(context: ActorContext, { task, windowBytesMax }: CacheConfig) {
+  constructor(context: ActorContext, { task, windowBytesMax, elementBytesMax }: CacheConfig) {
     this.#context = context;
+    this.#elementBytesMax = elementBytesMax;
     this.#window = new SlidingWindow(windowBytesMax);
     this.#repeats = new Repeats(context.world, {
       // Elements that the client waited for go to the next client with its trainer id.
@@ -255,18 +259,15 @@ class Cache {
 
   #extend(answer: ElementAnswer): void {
     this.#produced++;
-    const { bytesMax } = this.#window;
     if (answer.kind !== "element") {
-      return this.#push(answer, Math.max(errorBytesOf(answer), ITEM_BYTES_MIN));
+      return this.#window.push(answer, Math.max(errorBytesOf(answer), ITEM_BYTES_MIN));
     }
     const { element } = answer;
     const { byteLength } = element;
-    if (byteLength > bytesMax) return this.#push(tooLarge(byteLength, bytesMax), ITEM_BYTES_MIN);
-    this.#push({ kind: "element", element }, Math.max(byteLength, ITEM_BYTES_MIN));
-  }
-
-  #push(item: ElementAnswer, bytes: number): void {
-    this.#window.push(item, Math.min(bytes, this.#window.bytesMax));
+    if (byteLength > this.#elementBytesMax) {
+      return this.#window.push(tooLarge(byteLength, this.#elementBytesMax), ITEM_BYTES_MIN);
+    }
+    this.#window.push({ kind: "element", element }, Math.max(byteLength, ITEM_BYTES_MIN));
   }
 
   /** There is one new element for all waiting trainers: each gets it once. */
@@ -297,9 +298,8 @@ class Cache {
 function tooLarge(bytes: number, bytesMax: number): ElementAnswer {
   const error = new LeatError(
     "invalid_argument",
-    `An element of ${bytes} bytes is larger than the sharing window of ${bytesMax} bytes, which is ` +
-      `this job's part of its worker's windowBytesMax; give the worker a larger one, or make ` +
-      `smaller batches`,
+    `An element of ${bytes} bytes is larger than its worker's windowBytesMax of ${bytesMax} bytes; ` +
+      `give the worker a larger one, or make smaller batches`,
   );
   return { kind: "error", error: error.toWire() };
 }

@@ -53,17 +53,17 @@ export class SlidingWindow<T> {
     return this.#skipped;
   }
 
-  /** Adds the newest item, after evicting from the back until it fits; it is never evicted itself. */
+  /** Adds the newest item, after evicting from the back until it fits, or is alone. */
   push(value: T, bytes: number): void {
     this.#evictTo(this.#bytesMax - bytes);
     this.#items.push({ value, bytes });
     this.#bytes += bytes;
   }
 
-  /** Bounds the window to this many bytes; excess items are evicted from the back. */
+  /** Bounds the window to this many bytes: evicts items from the back, but not the newest. */
   resize(bytesMax: number): void {
     this.#bytesMax = bytesMax;
-    this.#evictTo(bytesMax);
+    this.#evictTo(bytesMax, 1);
   }
 
   /** The item that a reader points to, unless it has read all; a new one starts at the back. */
@@ -85,8 +85,8 @@ export class SlidingWindow<T> {
     return (this.#pointers.get(reader) ?? this.#back) >= this.#back + this.length;
   }
 
-  #evictTo(bytes: number): void {
-    while (this.length > 0 && this.#bytes > bytes) this.#evict();
+  #evictTo(bytes: number, lengthMin = 0): void {
+    while (this.length > lengthMin && this.#bytes > bytes) this.#evict();
   }
 
   #evict(): void {

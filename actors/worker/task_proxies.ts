@@ -33,7 +33,11 @@ export class TaskProxies {
     const { task, definition: { parameters } } = held;
     const { skipAfterMs = 100, roundsBytesMax } = this.#options;
     if (parameters.sharing) {
-      const config = { task, windowBytesMax: this.#windowPart };
+      const config = {
+        task,
+        windowBytesMax: this.#windowPart,
+        elementBytesMax: Math.max(1, this.#windowBytesMax),
+      };
       return await this.#place(held, "cache", config);
     }
     const isOrdered = parameters.processingMode === ShardingPolicy.DETERMINISTIC;
@@ -51,10 +55,13 @@ export class TaskProxies {
     return [...this.#tasks.values()].filter(({ definition }) => definition.parameters.sharing);
   }
 
+  get #windowBytesMax(): number {
+    return this.#options.windowBytesMax ?? 2 ** 30;
+  }
+
   get #windowPart(): number {
-    const { windowBytesMax = 2 ** 30 } = this.#options;
     // A window of no bytes would never be full, because nothing in it would count.
-    return Math.max(1, Math.floor(windowBytesMax / Math.max(1, this.#sharedTasks.length)));
+    return Math.max(1, Math.floor(this.#windowBytesMax / Math.max(1, this.#sharedTasks.length)));
   }
 
   /** Tells each window its share. */

@@ -15,7 +15,7 @@ const configs = checksOf<{
   cache(config: CacheConfig): null;
   reads(config: ReadsConfig): null;
 }>()({
-  cache: object({ task: fencedRef, windowBytesMax: count }),
+  cache: object({ task: fencedRef, windowBytesMax: count, elementBytesMax: count }),
   reads: object({
     task: fencedRef,
     numConsumers: count,

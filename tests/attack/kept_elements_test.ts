@@ -207,7 +207,12 @@ const SOURCES: readonly Source[] = [
     spawn: (bench) =>
       bench.spawn<CacheProtocol>({
         name: "cache",
-        create: (context) => createCache(context, { task: bench.task, windowBytesMax: 256 * MIB }),
+        create: (context) =>
+          createCache(context, {
+            task: bench.task,
+            windowBytesMax: 256 * MIB,
+            elementBytesMax: 256 * MIB,
+          }),
       }),
     wish: () => ({ trainerId: "one" }),
   },

@@ -9,11 +9,16 @@ import { assert, assertEquals, assertRejects } from "../../assert.ts";
 import { opened, TaskBench } from "../lib/task_bench.ts";
 
 /** A bench with a cache. An element of the pipeline has about 100 bytes. */
-function cached(dataset: Dataset<unknown>, windowBytesMax: number) {
+function cached(
+  dataset: Dataset<unknown>,
+  windowBytesMax: number,
+  elementBytesMax = windowBytesMax,
+) {
   const bench = new TaskBench(dataset, { sharing: true });
   const cache = bench.system.spawn<CacheProtocol>({
     name: "cache",
-    create: (context) => createCache(context, { task: bench.task, windowBytesMax }),
+    create: (context) =>
+      createCache(context, { task: bench.task, windowBytesMax, elementBytesMax }),
   });
   const read = async (trainerId: string, clientId: number) =>
     opened(await bench.get(cache, clientId, { trainerId }));
@@ -87,11 +92,29 @@ Deno.test("cache counts a failed element in its window with the texts of its err
   );
 });
 
-Deno.test("cache refuses an element larger than its window, naming both sizes", async () => {
+Deno.test("cache refuses an element larger than all windows together, naming both sizes", async () => {
   const { bench, read } = cached(Dataset.range(10).map(() => new Float64Array(1_000)), 500);
   await using _ = bench;
   const message = String(await read("t", 1));
-  assertEquals(/element of 8\d{3} bytes .* window of 500 bytes/.test(message), true, message);
+  assertEquals(
+    /element of 8\d{3} bytes .* windowBytesMax of 500 bytes/.test(message),
+    true,
+    message,
+  );
+});
+
+Deno.test("cache holds an element larger than its part of the windows, alone and also when that shrinks", async () => {
+  const dataset = Dataset.range(1_000).repeat().map((x) => new Float64Array(1_000).fill(x));
+  const { bench, cache, read } = cached(dataset, 3_000, 10_000);
+  await using _ = bench;
+  const numberOf = (element: unknown) => (element as Float64Array)[0]!;
+  for (let i = 0; i < 5; i++) assertEquals(numberOf(await read("t", 1)), i);
+  await bench.system.ask(cache, "resize", { windowBytesMax: 10 }, { timeoutMs: 60_000 });
+  const { bufferedBytes, sharing } = await statsOf(bench, cache);
+  assertEquals(sharing!.elements, 1);
+  assert(bufferedBytes > 8_000, `${bufferedBytes} bytes`);
+  const late = numberOf(await read("late", 2));
+  assert(late === 4 || late === 5, `${late}`);
 });
 
 Deno.test("cache passes its task's refusal to trainers, and not as the end", async () => {
@@ -110,7 +133,12 @@ Deno.test("cache passes its task's refusal to trainers, and not as the end", asy
   });
   const before = bench.system.spawn<CacheProtocol>({
     name: "before",
-    create: (context) => createCache(context, { task: refuses, windowBytesMax: 1 << 20 }),
+    create: (context) =>
+      createCache(context, {
+        task: refuses,
+        windowBytesMax: 1 << 20,
+        elementBytesMax: 1 << 20,
+      }),
   });
   for (const trainerId of ["a", "b"]) {
     const answer = await bench.get(before as typeof cache, 1, { trainerId });

@@ -25,7 +25,8 @@ function setup() {
   const { task, system } = bench;
   const cache = system.spawn<CacheProtocol>({
     name: "cache",
-    create: (context) => createCache(context, { task, windowBytesMax: 1_000 }),
+    create: (context) =>
+      createCache(context, { task, windowBytesMax: 1_000, elementBytesMax: 1_000 }),
   });
   const reads = system.spawn<RoundSourceProtocol>({
     name: "reads",

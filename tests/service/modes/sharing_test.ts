@@ -199,7 +199,7 @@ testInline(
     await using other = trainer(cluster, "t", { jobName: "other" });
     for (let i = 0; i < 20; i++) {
       for (const reader of [one, other]) {
-        await assertRejects(() => reader.next(), LeatError, "window of 1 bytes");
+        await assertRejects(() => reader.next(), LeatError, "windowBytesMax of 1 bytes");
       }
     }
     const windows = (await cluster.sources()).flatMap(({ sharing }) => sharing ?? []);
@@ -211,7 +211,7 @@ testInline(
 );
 
 testInline(
-  "an element that no window holds is an error of its own, with the remedy",
+  "an element larger than all windows of a worker is an error of its own, with the remedy",
   async (start) => {
     await using cluster = await start({ workers: 1, windowBytesMax: 2_000 });
     await using iterator = Dataset.range(10).repeat().map((x) =>
@@ -220,7 +220,7 @@ testInline(
       .distribute({ service: cluster, jobName: "j", sharing: { trainerId: "t" } }).iterator();
     const error = await assertRejects(() => iterator.next(), LeatError, "windowBytesMax");
     assertEquals(error.code, "invalid_argument");
-    assert(/3\d{3} bytes .* window of 2000 bytes/.test(error.message), error.message);
+    assert(/3\d{3} bytes .* windowBytesMax of 2000 bytes/.test(error.message), error.message);
     assertEquals((await iterator.next()).value!.length, 10);
   },
 );
