@@ -39,7 +39,7 @@ def test_the_program_of_the_readme_runs_as_it_stands_there(tmp_path: Path) -> No
         (tmp_path / name).write_text(text)
     environment = {**os.environ, "PYTHONPATH": SOURCES}
     printed = subprocess.run([sys.executable, "first.py"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True)
-    assert printed.stdout == "32 steps\n"
+    assert printed.stdout == "1000 rows\n"
 
 
 @pytest.mark.parametrize(

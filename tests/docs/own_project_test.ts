@@ -45,7 +45,7 @@ Deno.test("README.md's import of Leat into another project passes the type check
   await run("check", "--quiet", "train.ts", "custom_format.ts");
   assertEquals(
     await run("run", "--quiet", "--no-prompt", "--allow-read", "train.ts"),
-    "32 steps",
+    "1000 rows",
   );
   const flags = ["--quiet", "--no-prompt", "--allow-read", "--allow-write=/tmp,/var/folders"];
   assertEquals(
