@@ -186,10 +186,10 @@ function offloaded<T, S>(options: FitOptions<T, S>, plan: OffloadPlan): Dataset<
     plan.decision.rule === "short training";
   if (plan.candidate === null && isFinal) return dataset;
   if (service === undefined) throw needsService();
-  const { token, ca, compression, targetTags, timeoutMs } = options;
+  const { token, ca, compression, targetTags, bufferBytesMax, timeoutMs } = options;
   const { profileSteps, planningTimeoutMs } = options;
   const given = {
-    ...{ token, ca, compression, targetTags, timeoutMs },
+    ...{ token, ca, compression, targetTags, bufferBytesMax, timeoutMs },
     ...{ profileSteps, planningTimeoutMs, deterministic, adapt },
   };
   const set = Object.entries(given).filter(([, value]) => value !== undefined);

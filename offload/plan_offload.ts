@@ -39,6 +39,7 @@ export const PLANNING: { readonly [name in keyof Required<PlanningOptions>]: tru
   ca: true,
   compression: true,
   targetTags: true,
+  bufferBytesMax: true,
   profileSteps: true,
   planningTimeoutMs: true,
   timeoutMs: true,

@@ -10,6 +10,9 @@ import { cutFiles } from "../data/sharding/splits.ts";
 import type { OpenRemote } from "./conditional/remote_side.ts";
 import { type CutPoint, withoutSource } from "./cut_points.ts";
 
+/** How far workers run ahead. With more it would take long to see that they are slower than planned. */
+const BUFFER_BYTES_MAX = 64 * 2 ** 20;
+
 /** The seed of a pipeline on both sides. */
 export function seedFor(node: OffloadNode, context: IteratorContext): bigint {
   return seedOf(node) ?? (node.options.deterministic === true ? 0n : drawnSeed(context));
@@ -23,7 +26,8 @@ function drawnSeed({ randomState }: IteratorContext): bigint {
 
 /** Each time it is opened it reads a job of its own. */
 export function remoteReader(
-  { service, token, ca, compression, targetTags }: OffloadOptions,
+  { service, token, ca, compression, targetTags, bufferBytesMax = BUFFER_BYTES_MAX }:
+    OffloadOptions,
   { root, isShuffled, readHere }: Pick<CutPoint, "root" | "readHere"> & {
     readonly isShuffled: boolean;
   },
@@ -46,6 +50,7 @@ export function remoteReader(
     {
       service,
       processingMode: "DETERMINISTIC",
+      bufferBytesMax,
       ...(targetTags === undefined ? {} : { targetTags }),
     },
     context.randomState.epoch,

@@ -100,7 +100,8 @@ export function clientOptions(
   repetition: number,
 ): Omit<ClientOptions, "dispatcher"> {
   const { processingMode, jobName, numConsumers, consumerIndex } = options;
-  const { sharing, maxOutstandingRequests, targetWorkers = "auto", targetTags = [] } = options;
+  const { sharing, targetWorkers = "auto", targetTags = [] } = options;
+  const { maxOutstandingRequests, bufferBytesMax } = options;
   return {
     dataset,
     parameters: {
@@ -114,8 +115,7 @@ export function clientOptions(
       ...(targetTags.length === 0 ? {} : { targetTags }),
     },
     repetition,
-    ...definedFields({ jobName, consumerIndex }),
+    ...definedFields({ jobName, consumerIndex, maxOutstandingRequests, bufferBytesMax }),
     ...(sharing === undefined ? {} : { trainerId: sharing.trainerId }),
-    ...(maxOutstandingRequests === undefined ? {} : { maxOutstandingRequests }),
   };
 }

@@ -83,6 +83,11 @@ export interface DistributeOptions {
    */
   readonly maxOutstandingRequests?: number;
   /**
+   * Nothing more is requested while more bytes than this wait for the training loop, except what it
+   * needs next. Default 256 MiB; of `offload()` 64 MiB.
+   */
+  readonly bufferBytesMax?: number;
+  /**
    * How elements are compressed on the wire: `"zstd"`, `"gzip"`, `"none"`, or `"auto"` (the
    * default) where it measurably pays: over slow networks, for data that shrinks. It belongs to the
    * registered dataset: clients of one job agree on it.
@@ -116,6 +121,7 @@ export const DISTRIBUTION = {
   numConsumers: true,
   sharing: true,
   maxOutstandingRequests: true,
+  bufferBytesMax: true,
   targetWorkers: true,
   runId: true,
   targetTags: true,
@@ -210,7 +216,7 @@ export function checkDistributeOptions<O extends DistributeOptions>(
   options: O,
 ): O {
   const { service, jobName, consumerIndex, numConsumers } = options;
-  const { maxOutstandingRequests } = options;
+  const { maxOutstandingRequests, bufferBytesMax } = options;
   checkService(operator, service);
   if (jobName !== undefined && (typeof jobName !== "string" || jobName === "")) {
     throw invalidArgument(operator, "jobName", "a non-empty string", jobName);
@@ -221,6 +227,7 @@ export function checkDistributeOptions<O extends DistributeOptions>(
   if (maxOutstandingRequests !== undefined) {
     checkInteger(operator, "maxOutstandingRequests", maxOutstandingRequests, 1);
   }
+  if (bufferBytesMax !== undefined) checkInteger(operator, "bufferBytesMax", bufferBytesMax, 1);
   checkCompression(operator, options.compression);
   checkTargets(operator, options);
   checkCredentials(operator, options);

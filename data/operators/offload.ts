@@ -26,8 +26,11 @@ export interface OffloadChoice {
 }
 
 /** How a dataset is offloaded. */
-export interface OffloadOptions
-  extends Pick<DistributeOptions, "service" | "token" | "ca" | "compression" | "targetTags"> {
+export interface OffloadOptions extends
+  Pick<
+    DistributeOptions,
+    "service" | "token" | "ca" | "compression" | "targetTags" | "bufferBytesMax"
+  > {
   /**
    * What to offload: the result of `planOffload()`, or a choice of your own. Default: decided
    * before the first element, by running some batches of the pipeline here and remotely.
@@ -71,6 +74,7 @@ export class OffloadNode extends SameElementsNode {
     ca: true,
     compression: true,
     targetTags: true,
+    bufferBytesMax: true,
     plan: true,
     stepMs: true,
     profileSteps: true,

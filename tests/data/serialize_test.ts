@@ -264,6 +264,7 @@ Deno.test("distribute checks its options", () => {
   refuse({ numConsumers: 2, consumerIndex: 2, jobName: "j" }, "from 0 to 1");
   refuse({ sharing: {} }, "trainerId");
   refuse({ maxOutstandingRequests: 0 }, "maxOutstandingRequests");
+  refuse({ bufferBytesMax: 0.5 }, "bufferBytesMax");
   refuse({ token: 5 }, "token must be the service's secret");
   refuse({ ca: {} }, "ca must be certificates in PEM");
   refuse({ ca: "ca.pem" }, 'got "ca.pem"');

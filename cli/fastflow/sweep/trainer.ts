@@ -61,8 +61,12 @@ const EPOCH_ROUNDS = 64;
 const STEPS_MAX = 600;
 /** In the search a choice is measured once, in a new task: its code is compiled first. */
 const SEARCH: Length = { steps: STEPS_MAX, warmUpSteps: 4, warmUpMs: 700, limitMs: 500 };
-/** What was buffered while others were measured is used up before a measurement. */
-const BUFFERED = { warmUpSteps: 20, warmUpMs: 500 };
+/** How far workers run ahead: little, because they do so for every training that is not measured. */
+const BUFFER_BYTES_MAX = 8 * 2 ** 20;
+/** After a measurement, workers fill the buffer of its training; meanwhile they are slower for others. */
+const REFILL_MS = 400;
+/** What a training has buffered is used up before it is measured. */
+const BUFFERED = { warmUpSteps: 60, warmUpMs: 500 };
 /** After so many steps, or this time in ms, the ratio is to be corrected. */
 const CORRECTION: Length = { steps: 500, limitMs: 4_000 };
 /** The shortest measurement of a round, in ms. */
@@ -88,7 +92,10 @@ async function run({ environment, service, data, limitMs }: TrainerTask): Promis
   const stepMs = await timeOfBatch(dataset) / speedOf(environment, workload.coresWanted);
   const trainStep = () => step === "on the CPU" ? compute(stepMs) : sleep(stepMs);
   const batchesOf = (choice: OffloadChoice, adapt = false) =>
-    choice.candidate === null ? dataset : dataset.offload({ service, plan: choice, adapt });
+    choice.candidate === null ? dataset : dataset.offload({
+      ...{ service, plan: choice, adapt },
+      bufferBytesMax: BUFFER_BYTES_MAX,
+    });
   const plan = await planOffload(dataset, { service, trainStep });
   const { decision, metrics, planningMs } = plan;
 
@@ -121,6 +128,7 @@ async function run({ environment, service, data, limitMs }: TrainerTask): Promis
     // Each choice is measured once a round, so that what else the machine does hits all alike.
     const order = [...trainings.entries()];
     for (const [number, training] of rounds % 2 === 0 ? order : order.toReversed()) {
+      await sleep(REFILL_MS);
       times[number]!.push(await training.time({ ...BUFFERED, steps: STEPS_MAX, limitMs }));
     }
     roundMs = performance.now() - fromMs;

@@ -11,6 +11,7 @@ import type { HostFed } from "./confined_services.ts";
 const READINGS_MAX = 8;
 /** Most elements that the host holds for a runner. */
 const OUTSTANDING_MAX = 256;
+const BUFFER_BYTES_MAX = 256 * 2 ** 20;
 
 interface Reading {
   readonly feed: Feed;
@@ -91,12 +92,11 @@ function readingOf(
   tell: (news: Omit<HostFed, "fed">) => void,
 ): ReadingOptions {
   if (!isPlainObject(options) || !isPlainObject(options.parameters)) throw malformed("options");
-  const { dataset, repetition, maxOutstandingRequests, ordered } = options;
+  const { dataset, repetition, maxOutstandingRequests, bufferBytesMax, ordered } = options;
   const isDataset = isPlainObject(dataset) &&
     (typeof dataset.datasetId === "string" || dataset.graph instanceof Uint8Array);
-  const isBounded = maxOutstandingRequests === undefined ||
-    Number.isSafeInteger(maxOutstandingRequests) &&
-      (maxOutstandingRequests as number) <= OUTSTANDING_MAX;
+  const isBounded = isUpTo(OUTSTANDING_MAX, maxOutstandingRequests) &&
+    isUpTo(BUFFER_BYTES_MAX, bufferBytesMax);
   if (!isDataset || !isBounded || !Number.isSafeInteger(repetition)) throw malformed("options");
   if (ordered !== undefined && !isPlainObject(ordered)) throw malformed("options");
   const { jobName, consumerIndex, trainerId, parameters } = options;
@@ -104,7 +104,8 @@ function readingOf(
     dataset,
     parameters,
     repetition,
-    ...definedFields({ jobName, consumerIndex, trainerId, maxOutstandingRequests }),
+    ...definedFields({ jobName, consumerIndex, trainerId }),
+    ...definedFields({ maxOutstandingRequests, bufferBytesMax }),
     ...(ordered === undefined ? {} : {
       ordered: {
         ...ordered,
@@ -113,6 +114,10 @@ function readingOf(
       },
     }),
   } as unknown as ReadingOptions;
+}
+
+function isUpTo(max: number, value: unknown): boolean {
+  return value === undefined || Number.isSafeInteger(value) && (value as number) <= max;
 }
 
 /** The error for a node that must not be dialled, in Deno's words for a denial. */

@@ -52,7 +52,8 @@ def load(
             needs `job`. A pipeline that runs beside gives every `world`-th batch, and computes all of
             them.
         options: Further options of `distribute()`, as in TypeScript: `runId`, `sharing`,
-            `compression`, `targetWorkers`, `targetTags`, `maxOutstandingRequests`.
+            `compression`, `targetWorkers`, `targetTags`, `maxOutstandingRequests`,
+            `bufferBytesMax`.
         reuse: Whether a batch's memory is used again at the next batch, even if there are arrays of
             it. Default: when its last array is gone.
         memory: Most bytes of large batches that the program keeps. Default: half of what the machine
