@@ -120,13 +120,11 @@ export class StorageFiles implements Files {
 
   #filesOf(scheme: string, path: string): Promise<CountingFiles> {
     const kind = scheme === "https" ? "http" : scheme;
-    let files = this.#kinds.get(kind);
-    if (files === undefined) {
-      files = this.#make(kind, path);
-      this.#kinds.set(kind, files);
+    return this.#kinds.getOrInsertComputed(kind, () => {
+      const files = this.#make(kind, path);
       files.then((made) => this.#made.push(made), () => this.#kinds.delete(kind));
-    }
-    return files;
+      return files;
+    });
   }
 
   async #make(kind: string, path: string): Promise<CountingFiles> {
