@@ -4,8 +4,9 @@
  */
 import { RandomStream } from "../../core/philox.ts";
 import { RatioControl } from "../../offload/adapt.ts";
-import { algorithm1, decide, type OffloadMetrics } from "../../offload/decide.ts";
+import { decide, type OffloadMetrics } from "../../offload/decide.ts";
 import { assert, assertAlmostEquals, assertEquals, assertLess } from "../assert.ts";
+import { algorithm1 } from "./lib/algorithm1.ts";
 
 /** Elements per ms that each part can take alone, and what offloading costs this host. */
 interface World {
