@@ -88,8 +88,6 @@ export class RatioControl {
   #tryPatience = PATIENCE_WINDOWS;
   /** Windows since the last change. */
   #windows = 0;
-  #changes = 0;
-  #undone = 0;
 
   constructor(ratio: number) {
     this.#ratio = bounded(ratio);
@@ -98,11 +96,6 @@ export class RatioControl {
   /** The share of remote elements; 0: the service is not used. */
   get ratio(): number {
     return this.#ratio;
-  }
-
-  /** How often the ratio was changed, and how often a change was undone. */
-  get counts(): { readonly changes: number; readonly undone: number } {
-    return { changes: this.#changes, undone: this.#undone };
   }
 
   /** Takes in a window with the present ratio. True if the ratio is another one now. */
@@ -185,7 +178,6 @@ export class RatioControl {
   }
 
   #undo({ kind, fromRatio, throughput }: Move): true {
-    this.#undone++;
     if (kind === "less") this.#tooLittle = { ratio: this.#ratio, throughput };
     this.#isEnough = false;
     this.#lessStep = LESS_FIRST;
@@ -206,7 +198,6 @@ export class RatioControl {
   #change(ratio: number): void {
     this.#ratio = ratio;
     this.#windows = 0;
-    this.#changes++;
   }
 }
 

@@ -77,11 +77,7 @@ export class Adaptation {
 
   /** What one epoch has learnt about a candidate holds for the next. */
   controlOf(candidate: string, ratio: number = this.#firstRatioOf(candidate)): RatioControl {
-    let control = this.#controls.get(candidate);
-    if (control === undefined) {
-      this.#controls.set(candidate, control = new RatioControl(ratio));
-    }
-    return control;
+    return this.#controls.getOrInsertComputed(candidate, () => new RatioControl(ratio));
   }
 
   /**

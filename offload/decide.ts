@@ -43,17 +43,6 @@ export interface OffloadMetrics {
   readonly candidates: readonly CandidateMetrics[];
 }
 
-/** What lines 3 to 13 of the paper give. */
-export interface Algorithm1 {
-  /** `null`: everything stays local. */
-  readonly candidate: string | null;
-  readonly OffRatio: number;
-  /** In bytes per second. Above this, remote workers or the network are the bottleneck. */
-  readonly Upper?: number;
-  /** In bytes per second. Below this, local CPUs are the bottleneck. */
-  readonly Lower?: number;
-}
-
 /** What is done. */
 export interface OffloadDecision {
   /** The candidate to apply; `null`: everything stays local. */
@@ -96,26 +85,6 @@ export function staysLocal(
   speedUpThreshold = SPEED_UP_THRESHOLD,
 ): boolean {
   return Gthp <= Lthp || Gthp / Lthp < speedUpThreshold;
-}
-
-/** Algorithm 1 as the paper has it. */
-export function algorithm1(
-  metrics: OffloadMetrics,
-  speedUpThreshold = SPEED_UP_THRESHOLD,
-): Algorithm1 {
-  const { Gthp, Lthp, Pcycle, candidates } = metrics;
-  const best = greatest(
-    candidates,
-    // Line 7.
-    ({ Rthp, Ocycle }) => Lthp * (1 - relativeCost(Ocycle, Pcycle)) + Rthp,
-  );
-  // Lines 3 and 4.
-  if (staysLocal(metrics, speedUpThreshold) || !best) return { candidate: null, OffRatio: 0 };
-  const { name: candidate, Rthp } = best;
-  // Lines 8 to 13. A measured Rthp may be a little above Gthp.
-  const { Upper, Lower } = boundsOf(metrics, best);
-  const OffRatio = Lower < Upper ? Math.min(1, Upper / Gthp) : Rthp / (Lthp + Rthp);
-  return { candidate, OffRatio, Upper, Lower };
 }
 
 /**
@@ -209,7 +178,10 @@ function ratioOf({ Gthp, ...local }: OffloadMetrics, candidate: CandidateMetrics
 }
 
 /** Lines 8 and 9. */
-function boundsOf({ Gthp, Lthp, Pcycle }: OffloadMetrics, { Rthp, Ocycle }: CandidateMetrics) {
+export function boundsOf(
+  { Gthp, Lthp, Pcycle }: OffloadMetrics,
+  { Rthp, Ocycle }: CandidateMetrics,
+): { readonly Upper: number; readonly Lower: number } {
   return { Upper: Rthp, Lower: (Gthp - Lthp) * (1 + relativeCost(Ocycle, Pcycle)) };
 }
 
@@ -219,12 +191,12 @@ function workersFor(Lower: number, Rthp: number): number {
 }
 
 /** Ocycle / Pcycle; 0 for a pipeline that needs no measurable CPU time. */
-function relativeCost(Ocycle: number, Pcycle: number): number {
+export function relativeCost(Ocycle: number, Pcycle: number): number {
   return Pcycle > 0 ? Ocycle / Pcycle : 0;
 }
 
 /** The first of those with the greatest value. */
-function greatest<T>(items: readonly T[], valueOf: (item: T) => number): T | undefined {
+export function greatest<T>(items: readonly T[], valueOf: (item: T) => number): T | undefined {
   let best: T | undefined;
   for (const item of items) if (best === undefined || valueOf(item) > valueOf(best)) best = item;
   return best;

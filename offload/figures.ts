@@ -139,7 +139,5 @@ const figures = new WeakMap<object, OffloadFigures>();
 
 /** The figures of an `offload` node, of all its iterators together. */
 export function figuresOf(node: object): OffloadFigures {
-  let found = figures.get(node);
-  if (found === undefined) figures.set(node, found = new OffloadFigures());
-  return found;
+  return figures.getOrInsertComputed(node, () => new OffloadFigures());
 }

@@ -15,9 +15,7 @@ export class HubLinks {
     const key = keyOf(link.remote);
     const gone = this.#gone.get(key);
     if (gone !== undefined) return link.close(LeatError.fromWire(gone));
-    const links = this.#links.get(key);
-    if (links === undefined) this.#links.set(key, new Set([link]));
-    else links.add(link);
+    this.#links.getOrInsertComputed(key, () => new Set()).add(link);
     link.closed.then(() => {
       const tracked = this.#links.get(key);
       tracked?.delete(link);

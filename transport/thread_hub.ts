@@ -191,9 +191,7 @@ export class ThreadHub implements AsyncDisposable {
   }
 
   #join(life: NodeId, peer: string): void {
-    const peers = this.#joined.get(life.node);
-    if (peers === undefined) this.#joined.set(life.node, new Map([[peer, life]]));
-    else peers.set(peer, life);
+    this.#joined.getOrInsertComputed(life.node, () => new Map()).set(peer, life);
   }
 
   /** Includes a thread that is still setting up: its actors may already send. */

@@ -31,8 +31,7 @@ export function sayUnreached(
   timer: (delayMs: number, fn: () => void) => Timer,
   { key, sentence }: UnreachedNews,
 ): void {
-  const known = unreached.get(world) ?? new Map<string, Unreached>();
-  unreached.set(world, known);
+  const known = unreached.getOrInsertComputed(world, () => new Map());
   for (const [oldKey, old] of known) {
     if (world.nowMs() - old.saidMs < SPAN_MS) break;
     sayOthers(world, old, oldKey);

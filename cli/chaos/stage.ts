@@ -44,9 +44,7 @@ export class Stage implements AsyncDisposable {
   }
 
   #relayOf(name: string): Relay {
-    const relay = this.relays.get(name) ?? new Relay();
-    this.relays.set(name, relay);
-    return relay;
+    return this.relays.getOrInsertComputed(name, () => new Relay());
   }
 
   #log(line: string): void {

@@ -38,9 +38,7 @@ export class Observer implements Disposable {
       return;
     }
     await Promise.all(this.description.workers.map(async ({ name, alive, ref }) => {
-      const known = this.workers.get(name);
-      const figures = known ?? { alive, served: 0 };
-      if (known === undefined) this.workers.set(name, figures);
+      const figures = this.workers.getOrInsert(name, { alive, served: 0 });
       figures.alive = alive;
       if (alive) figures.served = await this.#served(ref.node).catch(() => figures.served);
     }));

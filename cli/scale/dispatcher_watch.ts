@@ -57,8 +57,7 @@ export class DispatcherWatch {
   }
 
   #timed(method: string, handler: Handler): Handler {
-    const times = this.#times.get(method) ?? [];
-    this.#times.set(method, times);
+    const times = this.#times.getOrInsert(method, []);
     return (request, delivery) => {
       this.#note(request);
       const startMs = performance.now();

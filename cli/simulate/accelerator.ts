@@ -96,7 +96,6 @@ const SYSTEM_TIMER: Timer = {
 export class Accelerator {
   readonly #timer: Timer;
   #busyMs = 0;
-  #steps = 0;
   /** By how much the steps so far were late, in milliseconds. */
   #lateMs = 0;
 
@@ -107,11 +106,6 @@ export class Accelerator {
   /** Sum of the steps, in milliseconds. */
   get busyMs(): number {
     return this.#busyMs;
-  }
-
-  /** Number of steps done. */
-  get steps(): number {
-    return this.#steps;
   }
 
   /** Lets one step pass. A step that the signal ends rejects with its reason and does not count. */
@@ -129,7 +123,6 @@ export class Accelerator {
     const elapsedMs = this.#timer.now() - start;
     this.#lateMs += elapsedMs - durationMs;
     this.#busyMs += durationMs;
-    this.#steps++;
   }
 }
 
@@ -139,7 +132,7 @@ export class Accelerator {
  */
 export class SynchronousTraining {
   readonly #accelerator: Accelerator;
-  #trainers: number;
+  readonly #trainers: number;
   #durationsMs: number[] = [];
   #round = Promise.withResolvers<SynchronousStep>();
 
@@ -161,24 +154,14 @@ export class SynchronousTraining {
 
   /** Brings one trainer to the barrier; resolves when the slowest has ended the step. */
   step(durationMs: number): Promise<SynchronousStep> {
-    const { promise } = this.#round;
-    this.#durationsMs.push(durationMs);
-    this.#runWhenComplete();
-    return promise;
-  }
-
-  /** Removes a trainer whose data has ended: the others no longer wait for it. */
-  leave(): void {
-    this.#trainers--;
-    this.#runWhenComplete();
-  }
-
-  #runWhenComplete(): void {
-    if (this.#durationsMs.length === 0 || this.#durationsMs.length < this.#trainers) return;
     const round = this.#round;
-    const step = synchronousStep(this.#durationsMs);
-    this.#durationsMs = [];
-    this.#round = Promise.withResolvers<SynchronousStep>();
-    this.#accelerator.step(step.stepMs).then(() => round.resolve(step), round.reject);
+    this.#durationsMs.push(durationMs);
+    if (this.#durationsMs.length === this.#trainers) {
+      const step = synchronousStep(this.#durationsMs);
+      this.#durationsMs = [];
+      this.#round = Promise.withResolvers<SynchronousStep>();
+      this.#accelerator.step(step.stepMs).then(() => round.resolve(step), round.reject);
+    }
+    return round.promise;
   }
 }

@@ -73,9 +73,7 @@ export class Samples {
     for (const { name, pid } of all) {
       const memory = this.#memory.get(name);
       const key = lifeOf({ name, pid });
-      const known = this.series.get(key) ?? [];
-      this.series.set(key, known);
-      known.push({
+      this.series.getOrInsert(key, []).push({
         seconds,
         ...(memory === undefined ? {} : {
           rss: memory.rss / BYTES_PER_MIB,

@@ -97,12 +97,10 @@ const signatures = new WeakMap<DatasetNode, string>();
  * can be sent or not.
  */
 export function signatureOf(root: DatasetNode): string {
-  let signature = signatures.get(root);
-  if (signature === undefined) {
-    signature = hashBytes(graphText(root, new SignatureWriter()));
-    signatures.set(root, signature);
-  }
-  return signature;
+  return signatures.getOrInsertComputed(
+    root,
+    () => hashBytes(graphText(root, new SignatureWriter())),
+  );
 }
 
 class SignatureWriter extends ValueWriter {

@@ -24,11 +24,10 @@ export class ListedHost extends DelegatingHost implements Host {
 
   /** The listing of a source: `list` is called for the first split, and again after it has failed. */
   listing(source: object, list: () => Promise<string[]>): Promise<string[]> {
-    let listing = this.#listings.get(source);
-    if (listing === undefined) {
-      this.#listings.set(source, listing = list());
+    return this.#listings.getOrInsertComputed(source, () => {
+      const listing = list();
       listing.catch(() => this.#listings.delete(source));
-    }
-    return listing;
+      return listing;
+    });
   }
 }

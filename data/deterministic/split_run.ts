@@ -130,12 +130,4 @@ class FullBatchesIterator extends UnaryIterator {
     }
     return this.stats.gave(batch);
   }
-
-  protected override async saveState(): Promise<unknown> {
-    return { input: await this.input.save() };
-  }
-
-  protected override async restoreState(state: unknown): Promise<void> {
-    await this.input.restore((state as { readonly input: unknown }).input);
-  }
 }

@@ -82,13 +82,11 @@ class AssertCardinalityIterator extends PassingIterator {
     );
   }
 
-  protected override async saveState(): Promise<unknown> {
-    return { count: this.#count, input: await this.input.save() };
+  protected override ownState(): object {
+    return { count: this.#count };
   }
 
-  protected override async restoreState(state: unknown): Promise<void> {
-    const { count, input } = state as { count: number; input: unknown };
-    this.#count = count;
-    await this.input.restore(input);
+  protected override restoreOwn(state: unknown): void {
+    this.#count = (state as { count: number }).count;
   }
 }

@@ -36,11 +36,6 @@ export class EnumerateNode extends OneToOneNode {
 
 registerNode("enumerate", { fromWire: (a, [input]) => new EnumerateNode(input!, a.start) });
 
-interface EnumerateState {
-  readonly number: number;
-  readonly input: unknown;
-}
-
 class EnumerateIterator extends UnaryIterator {
   #number: number;
 
@@ -68,14 +63,12 @@ class EnumerateIterator extends UnaryIterator {
     return [number, await this.input.again(ofInput)];
   }
 
-  protected override async saveState(): Promise<EnumerateState> {
-    return { number: this.#number, input: await this.input.save() };
+  protected override ownState(): object {
+    return { number: this.#number };
   }
 
-  protected override async restoreState(state: unknown): Promise<void> {
-    const { number, input } = state as EnumerateState;
-    this.#number = number;
-    await this.input.restore(input);
+  protected override restoreOwn(state: unknown): void {
+    this.#number = (state as { number: number }).number;
   }
 
   async #later(pending: Promise<unknown>): Promise<unknown> {

@@ -69,7 +69,6 @@ interface IgnoreErrorsState {
   readonly elements: number;
   readonly errors: number;
   readonly last: WireError | null;
-  readonly input: unknown;
 }
 
 /** Ends with the error that says that the budget is spent. */
@@ -167,20 +166,18 @@ class IgnoreErrorsIterator extends SteppingIterator {
     );
   }
 
-  protected override async saveState(): Promise<IgnoreErrorsState> {
+  protected override ownState(): IgnoreErrorsState {
     return {
       elements: this.#elements,
       errors: this.#errors,
       last: this.#last?.toWire() ?? null,
-      input: await this.input.save(),
     };
   }
 
-  protected override async restoreState(state: unknown): Promise<void> {
-    const { elements, errors, last, input } = state as IgnoreErrorsState;
+  protected override restoreOwn(state: unknown): void {
+    const { elements, errors, last } = state as IgnoreErrorsState;
     this.#elements = elements;
     this.#errors = errors;
     this.#last = last === null ? undefined : restoreError(last);
-    await this.input.restore(input);
   }
 }

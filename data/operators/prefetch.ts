@@ -242,7 +242,7 @@ export class PrefetchIterator extends UnaryIterator {
     this.#meter.holds(this.#buffer.length);
   }
 
-  protected override async saveState(): Promise<PrefetchState> {
+  protected override async ownState(): Promise<Omit<PrefetchState, "input">> {
     const wasReading = this.#pending !== undefined || this.#background;
     this.#paused = true;
     this.context.pause.whenOver(() => {
@@ -253,13 +253,11 @@ export class PrefetchIterator extends UnaryIterator {
     return {
       buffer: this.#buffer.filter((arrived) => arrived.value !== END && isOfStream(arrived))
         .map((arrived) => saveOutcome(arrived, arrived.token)),
-      input: await this.input.save(),
     };
   }
 
-  protected override async restoreState(state: unknown): Promise<void> {
-    const { buffer, input } = state as PrefetchState;
-    await this.input.restore(input);
+  protected override async restoreOwn(state: unknown): Promise<void> {
+    const { buffer } = state as PrefetchState;
     for (const saved of buffer) {
       const token = "token" in saved ? saved.token : undefined;
       this.#arrive({ ...await restoreOutcome(saved, this.input), token });

@@ -101,12 +101,4 @@ class SelectIterator extends ElementwiseIterator {
   #wrong(why: string): LeatError {
     return new LeatError("invalid_argument", `${this.stats.operator}: ${why}`);
   }
-
-  protected override async saveState(): Promise<unknown> {
-    return { input: await this.input.save() };
-  }
-
-  protected override async restoreState(state: unknown): Promise<void> {
-    await this.input.restore((state as { input: unknown }).input);
-  }
 }

@@ -62,11 +62,6 @@ export class ShardNode extends ElementsOfInputNode {
 
 registerNode("shard", { fromWire: (a, [input]) => new ShardNode(input!, a.numShards, a.index) });
 
-interface ShardState {
-  readonly until: number;
-  readonly input: unknown;
-}
-
 class ShardIterator extends PassingIterator {
   readonly #numShards: number;
   /** How many elements are skipped before the next one of this shard. */
@@ -85,13 +80,11 @@ class ShardIterator extends PassingIterator {
     return this.stats.gave(element);
   }
 
-  protected override async saveState(): Promise<ShardState> {
-    return { until: this.#until, input: await this.input.save() };
+  protected override ownState(): object {
+    return { until: this.#until };
   }
 
-  protected override async restoreState(state: unknown): Promise<void> {
-    const { until, input } = state as ShardState;
-    this.#until = until;
-    await this.input.restore(input);
+  protected override restoreOwn(state: unknown): void {
+    this.#until = (state as { until: number }).until;
   }
 }

@@ -66,14 +66,12 @@ abstract class CountdownIterator extends PassingIterator {
     this.left = count;
   }
 
-  protected override async saveState(): Promise<unknown> {
-    return { left: this.left, input: await this.input.save() };
+  protected override ownState(): object {
+    return { left: this.left };
   }
 
-  protected override async restoreState(state: unknown): Promise<void> {
-    const { left, input } = state as { left: number; input: unknown };
-    this.left = left;
-    await this.input.restore(input);
+  protected override restoreOwn(state: unknown): void {
+    this.left = (state as { left: number }).left;
   }
 }
 

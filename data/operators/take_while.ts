@@ -59,13 +59,11 @@ class TakeWhileIterator extends PassingIterator {
     return this.stats.gave(element);
   }
 
-  protected override async saveState(): Promise<unknown> {
-    return { calls: this.#call.index, input: await this.input.save() };
+  protected override ownState(): object {
+    return { calls: this.#call.index };
   }
 
-  protected override async restoreState(state: unknown): Promise<void> {
-    const { calls, input } = state as { calls: number; input: unknown };
-    this.#call.resume(calls);
-    await this.input.restore(input);
+  protected override restoreOwn(state: unknown): void {
+    this.#call.resume((state as { calls: number }).calls);
   }
 }

@@ -79,6 +79,23 @@ export abstract class UnaryIterator extends ElementIterator {
     return this.context.waitFor(pending);
   }
 
+  protected override async saveState(): Promise<unknown> {
+    return { ...await this.ownState(), input: await this.input.save() };
+  }
+
+  protected override async restoreState(state: unknown): Promise<void> {
+    await this.input.restore((state as { input: unknown }).input);
+    await this.restoreOwn(state);
+  }
+
+  /** What `saveState()` returns besides the state of the input. Default: nothing. */
+  protected ownState(): object | Promise<object> {
+    return {};
+  }
+
+  /** Resumes from what `ownState()` returned, after the input; as `restoreState()`. */
+  protected restoreOwn(_state: unknown): void | Promise<void> {}
+
   protected override release(): void {
     this.input.dispose();
   }

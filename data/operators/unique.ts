@@ -67,25 +67,16 @@ class UniqueIterator extends PassingIterator {
     return this.stats.gave(element);
   }
 
-  protected override async saveState(): Promise<unknown> {
-    return {
-      seen: [...this.#seen],
-      seenBytes: [...this.#seenBytes],
-      input: await this.input.save(),
-    };
+  protected override ownState(): object {
+    return { seen: [...this.#seen], seenBytes: [...this.#seenBytes] };
   }
 
-  protected override async restoreState(state: unknown): Promise<void> {
-    const { seen, seenBytes, input } = state as {
-      seen: unknown[];
-      seenBytes: string[];
-      input: unknown;
-    };
+  protected override restoreOwn(state: unknown): void {
+    const { seen, seenBytes } = state as { seen: unknown[]; seenBytes: string[] };
     this.#seen = new Set(seen);
     this.#seenBytes = new Set(seenBytes);
     for (const scalar of [...seen, ...seenBytes]) this.#meter.enters(scalar);
     this.#meter.holds(seen.length + seenBytes.length);
-    await this.input.restore(input);
   }
 
   protected override release(): void {

@@ -99,9 +99,7 @@ export abstract class RowFileNode extends FileSourceNode {
   }
 
   #blocksOf(source: SourceFile): Promise<RowBlocks> {
-    let blocks = this.#opened.get(source);
-    if (blocks === undefined) this.#opened.set(source, blocks = this.openBlocks(source));
-    return blocks;
+    return this.#opened.getOrInsertComputed(source, () => this.openBlocks(source));
   }
 }
 

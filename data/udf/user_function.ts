@@ -146,13 +146,10 @@ const ambientNames = new WeakMap<UserFunction, readonly string[]>();
 
 function ambientNamesIn(fn: UserFunction): readonly string[] {
   if (referenceOf(fn) !== undefined) return [];
-  let names = ambientNames.get(fn);
-  if (names === undefined) {
+  return ambientNames.getOrInsertComputed(fn, () => {
     const source = sourceOf(fn);
-    names = hasSource(source) ? analyzeFunction(source).ambientNames : [];
-    ambientNames.set(fn, names);
-  }
-  return names;
+    return hasSource(source) ? analyzeFunction(source).ambientNames : [];
+  });
 }
 
 /** @param where the capture that holds the function, or `""`. */

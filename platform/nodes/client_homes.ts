@@ -67,12 +67,7 @@ export class Homes {
     };
     if (credentials.token !== undefined) checkToken(credentials.token);
     const key = JSON.stringify([address, credentials.token, credentials.ca]);
-    let entry = this.#dialled.get(key);
-    if (entry === undefined) {
-      entry = this.#dial(address, credentials);
-      this.#dialled.set(key, entry);
-    }
-    const held = entry;
+    const held = this.#dialled.getOrInsertComputed(key, () => this.#dial(address, credentials));
     held.uses++;
     return {
       system: held.system,

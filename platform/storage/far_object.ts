@@ -1,7 +1,6 @@
 /** An object in far storage: reads ranges of its bytes, and fails if the object changes. */
 
 import { LeatError } from "../../core/error.ts";
-import type { FileStats } from "./files.ts";
 import type { HttpAnswer, HttpClient, HttpRequest } from "./http_client.ts";
 
 /** Where an object is, and how to request it. */
@@ -14,16 +13,13 @@ export interface FarSource {
   refusal(request: HttpRequest, answer: HttpAnswer): Promise<LeatError>;
 }
 
-/** Counts, to be increased. */
-export type FileCounts = { -readonly [Count in keyof FileStats]: number };
-
 /** Bytes that are arriving. */
 export interface FarRange {
   /** The offset of the first byte: the requested one, or 0 if the server sends the whole object. */
   readonly start: number;
   /** Whether the server always sends the whole object. */
   readonly whole: boolean;
-  chunks(): AsyncIterable<Uint8Array>;
+  chunks(): AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
 }
 
 /** Largest object that is read from a server which ignores ranges: all of it is held in memory. */
@@ -40,13 +36,11 @@ interface Version {
 export class FarObject {
   readonly client: HttpClient;
   readonly #source: FarSource;
-  readonly #counts: FileCounts;
   #version: Version | undefined;
 
-  constructor(client: HttpClient, source: FarSource, counts: FileCounts) {
+  constructor(client: HttpClient, source: FarSource) {
     this.client = client;
     this.#source = source;
-    this.#counts = counts;
   }
 
   get name(): string {
@@ -65,7 +59,6 @@ export class FarObject {
    */
   async ask(start: number, stop: number, signal: AbortSignal): Promise<FarRange> {
     const request = await this.#source.request(`bytes=${start}-${stop - 1}`);
-    this.#counts.reads++;
     const answer = await this.client.send(request, signal);
     try {
       switch (answer.status) {
@@ -95,7 +88,7 @@ export class FarObject {
     }
     this.#check(answer, Number(total), start);
     if (total === "0") return this.#empty(answer); // some servers announce a byte that never comes
-    return { start, whole: false, chunks: () => this.#counted(answer.chunks()) };
+    return { start, whole: false, chunks: () => answer.chunks() };
   }
 
   /** A server that sends the whole object may leave out the size. */
@@ -104,12 +97,12 @@ export class FarObject {
     if (length !== null) {
       if (Number(length) > WHOLE_OBJECT_BYTES_MAX) throw this.#tooLarge(`has ${length} bytes`);
       this.#check(answer, Number(length), 0);
-      return { start: 0, whole: true, chunks: () => this.#counted(answer.chunks()) };
+      return { start: 0, whole: true, chunks: () => answer.chunks() };
     }
     const bytes = await answer.collect(WHOLE_OBJECT_BYTES_MAX);
     if (bytes === undefined) throw this.#tooLarge("does not say how many bytes it has");
     this.#check(answer, bytes.length, 0);
-    return { start: 0, whole: true, chunks: () => this.#counted([bytes]) };
+    return { start: 0, whole: true, chunks: () => [bytes] };
   }
 
   /** The range does not exist: the object is empty, or shorter than before. */
@@ -121,7 +114,7 @@ export class FarObject {
 
   #empty(answer: HttpAnswer): FarRange {
     answer.cancel();
-    return { start: 0, whole: true, chunks: () => this.#counted([]) };
+    return { start: 0, whole: true, chunks: () => [] };
   }
 
   #check(answer: HttpAnswer, sizeBytes: number, start: number): void {
@@ -138,15 +131,6 @@ export class FarObject {
         `(${shown(version)}; now ${shown({ sizeBytes, tag })}). Read it again from its ` +
         "beginning, and give new contents new names.",
     );
-  }
-
-  async *#counted(
-    chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
-  ): AsyncGenerator<Uint8Array> {
-    for await (const chunk of chunks) {
-      this.#counts.bytesRead += chunk.length;
-      yield chunk;
-    }
   }
 
   #tooLarge(what: string): LeatError {

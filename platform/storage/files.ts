@@ -1,24 +1,9 @@
-/** Local files: positioned reads, globs, counts; and a wrapper with far storage's latency. */
+/** Local files: positioned reads, globs; and a wrapper with far storage's latency. */
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { LeatError, type LeatErrorCode } from "../../core/error.ts";
 import type { Files, OpenFile } from "../../data/host.ts";
 import { systemCode } from "../system_codes.ts";
-
-export interface FileStats {
-  /** Bytes that reads returned; for far files, bytes that arrived. */
-  readonly bytesRead: number;
-  /** Read requests to the system or a far server, with repetitions and those at a file's end. */
-  readonly reads: number;
-  /** Files opened. */
-  readonly opens: number;
-}
-
-/** Files of one kind of storage. */
-export interface CountingFiles extends Files {
-  /** A copy of the counts. */
-  stats(): FileStats;
-}
 
 /** The codes of system errors; others keep the code of their class, or `unknown`. */
 const CODE_OF_ERRNO: Readonly<Record<string, LeatErrorCode>> = {
@@ -45,12 +30,6 @@ const CODE_OF_ERRNO: Readonly<Record<string, LeatErrorCode>> = {
  * pipelines run on threads of their own.
  */
 export class DenoFiles implements Files {
-  readonly #stats = { bytesRead: 0, reads: 0, opens: 0 };
-
-  stats(): FileStats {
-    return { ...this.#stats };
-  }
-
   /**
    * Opens a regular file.
    * @throws {LeatError} `not_found`, `permission_denied`, `resource_exhausted` (too many open
@@ -68,9 +47,7 @@ export class DenoFiles implements Files {
         throw new LeatError("invalid_argument", `Cannot read ${path}: it is ${what}.`);
       }
       file = Deno.openSync(path);
-      const { size } = file.statSync();
-      this.#stats.opens++;
-      return openedFile(path, file, size, this.#stats);
+      return openedFile(path, file, file.statSync().size);
     } catch (error) {
       file?.close();
       throw fileError(`Cannot open ${path}`, error);
@@ -95,12 +72,7 @@ export class DenoFiles implements Files {
   }
 }
 
-function openedFile(
-  path: string,
-  opened: Deno.FsFile,
-  sizeBytes: number,
-  stats: { bytesRead: number; reads: number },
-): OpenFile {
+function openedFile(path: string, opened: Deno.FsFile, sizeBytes: number): OpenFile {
   let file: Deno.FsFile | undefined = opened;
   let position = 0;
   return {
@@ -113,8 +85,6 @@ function openedFile(
         if (offset !== position) position = file.seekSync(offset, Deno.SeekMode.Start);
         const count = file.readSync(into) ?? 0;
         position += count;
-        stats.reads++;
-        stats.bytesRead += count;
         return count;
       } catch (error) {
         throw fileError(`Cannot read ${path} at byte ${offset}`, error);

@@ -28,9 +28,7 @@ export async function listGlob(pattern: string, signal?: AbortSignal): Promise<s
     if (segments === undefined) {
       if (await isFile(start)) found.add(start);
     } else {
-      const known = folders.get(folder);
-      if (known === undefined) folders.set(folder, { start, patterns: [segments] });
-      else known.patterns.push(segments);
+      folders.getOrInsert(folder, { start, patterns: [] }).patterns.push(segments);
     }
   }
   for (const [folder, { start, patterns }] of folders) {

@@ -4,8 +4,7 @@ import { LeatError } from "../../core/error.ts";
 import { shownPath } from "../../core/shown_text.ts";
 import type { Files } from "../../data/host.ts";
 import { FarFile } from "./far_file.ts";
-import { FarObject, type FarSource, type FileCounts } from "./far_object.ts";
-import type { CountingFiles } from "./files.ts";
+import { FarObject, type FarSource } from "./far_object.ts";
 import { type HttpClient, type HttpRequest, refusalOf } from "./http_client.ts";
 
 /** Whether a redirect to a URL may be followed. Default: any. Workers pass their grants. */
@@ -35,10 +34,9 @@ export function httpFiles(
   client: HttpClient,
   { headers: perOrigin = {} }: HttpOptions = {},
   mayFollow: MayFollow = () => true,
-): CountingFiles {
+): Files {
   const entries = Object.entries(perOrigin);
   const headersOf = new Map(entries.map(([origin, headers]) => [originOf(origin), headers]));
-  const counts: FileCounts = { bytesRead: 0, reads: 0, opens: 0 };
   const requestOf = (name: string, url: URL, headers: OwnHeaders): HttpRequest => ({
     ...{ name, url: url.href, headers },
     redirected: (target) => {
@@ -57,12 +55,9 @@ export function httpFiles(
       refusal: async (request, answer) => refusalOf(request, answer, await answer.reason()),
     };
   };
-  const files: CountingFiles = {
-    stats: () => ({ ...counts }),
+  const files: Files = {
     async open(path, signal) {
-      const file = await FarFile.open(new FarObject(client, sourceOf(path), counts), signal);
-      counts.opens++;
-      return file;
+      return await FarFile.open(new FarObject(client, sourceOf(path)), signal);
     },
     /** Returns the URL itself if it is a file: HTTP has no listing. */
     async list(pattern, signal) {

@@ -2,9 +2,9 @@
 
 import { LeatError } from "../../core/error.ts";
 import { shownPath } from "../../core/shown_text.ts";
+import type { Files } from "../../data/host.ts";
 import { FarFile } from "./far_file.ts";
-import { FarObject, type FileCounts } from "./far_object.ts";
-import type { CountingFiles } from "./files.ts";
+import { FarObject } from "./far_object.ts";
 import { type Glob, GlobPlaces, parseGlobs } from "./glob.ts";
 import { LISTED_FILES_MAX, tooManyFiles } from "./glob_walk.ts";
 import type { HttpClient } from "./http_client.ts";
@@ -20,19 +20,12 @@ import type { S3Settings } from "./s3_settings.ts";
  *
  * @param scheme of its paths: `"s3"`, or another store's.
  */
-export function s3Files(scheme: string, settings: S3Settings, http: HttpClient): CountingFiles {
+export function s3Files(scheme: string, settings: S3Settings, http: HttpClient): Files {
   const store = new S3Client(scheme, settings, http);
-  const counts: FileCounts = { bytesRead: 0, reads: 0, opens: 0 };
-  const files: CountingFiles = {
-    stats: () => ({ ...counts }),
+  const files: Files = {
     async open(path, signal) {
       const { bucket, key } = parse(scheme, path);
-      const file = await FarFile.open(
-        new FarObject(http, store.source(bucket, key), counts),
-        signal,
-      );
-      counts.opens++;
-      return file;
+      return await FarFile.open(new FarObject(http, store.source(bucket, key)), signal);
     },
     /** The objects that match a pattern, as patterns of local files; sorted by code units. */
     async list(pattern, signal = new AbortController().signal) {

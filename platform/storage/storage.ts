@@ -5,7 +5,7 @@ import { LeatError } from "../../core/error.ts";
 import { shownPath } from "../../core/shown_text.ts";
 import type { Files, OpenFile } from "../../data/host.ts";
 import type { ServiceCredentials } from "../nodes/client_homes.ts";
-import { type CountingFiles, DenoFiles, type FileStats, withStorageLatency } from "./files.ts";
+import { DenoFiles, withStorageLatency } from "./files.ts";
 import { HttpClient, type RequestOptions } from "./http_client.ts";
 import type { HttpOptions, MayFollow } from "./http_files.ts";
 import type { ImageLimits } from "../media/images.ts";
@@ -69,8 +69,7 @@ export class StorageFiles implements Files {
   readonly #mayFollow: MayFollow | undefined;
   readonly #local = new DenoFiles();
   /** By scheme, created on first use. */
-  readonly #kinds = new Map<string, Promise<CountingFiles>>();
-  readonly #made: CountingFiles[] = [this.#local];
+  readonly #kinds = new Map<string, Promise<Files>>();
 
   /**
    * @param timing the clock and the random numbers of the waits between attempts; default: the
@@ -81,17 +80,6 @@ export class StorageFiles implements Files {
     this.#options = options;
     this.#mayFollow = mayFollow;
     this.#http = new HttpClient(options.requests, timing);
-  }
-
-  stats(): FileStats {
-    const sum = { bytesRead: 0, reads: 0, opens: 0 };
-    for (const files of this.#made) {
-      const { bytesRead, reads, opens } = files.stats();
-      sum.bytesRead += bytesRead;
-      sum.reads += reads;
-      sum.opens += opens;
-    }
-    return sum;
   }
 
   /**
@@ -118,18 +106,16 @@ export class StorageFiles implements Files {
     return await (await this.#filesOf(scheme, pattern)).list(pattern, signal);
   }
 
-  #filesOf(scheme: string, path: string): Promise<CountingFiles> {
+  #filesOf(scheme: string, path: string): Promise<Files> {
     const kind = scheme === "https" ? "http" : scheme;
-    let files = this.#kinds.get(kind);
-    if (files === undefined) {
-      files = this.#make(kind, path);
-      this.#kinds.set(kind, files);
-      files.then((made) => this.#made.push(made), () => this.#kinds.delete(kind));
-    }
-    return files;
+    return this.#kinds.getOrInsertComputed(kind, () => {
+      const files = this.#make(kind, path);
+      files.catch(() => this.#kinds.delete(kind));
+      return files;
+    });
   }
 
-  async #make(kind: string, path: string): Promise<CountingFiles> {
+  async #make(kind: string, path: string): Promise<Files> {
     const { s3 = {}, gs = {}, http } = this.#options;
     switch (kind) {
       case "http": {

@@ -91,8 +91,7 @@ export class MemoryChecker {
       this.#manyKeptMs.delete(name);
       return;
     }
-    const sinceMs = this.#manyKeptMs.get(name) ?? busyMs;
-    this.#manyKeptMs.set(name, sinceMs);
+    const sinceMs = this.#manyKeptMs.getOrInsert(name, busyMs);
     if (busyMs - sinceMs < KEPT_LONG_MS) return;
     const what = `answers are kept for ${KEPT_LONG_MS} ms`;
     this.#expect(name, what, keptAnswers, KEPT_ANSWERS_LASTING_MAX);

@@ -62,11 +62,8 @@ export class SimDisk {
       const error = `The log "${name}" of ${life.node} is open already`;
       return Promise.reject(new LeatError("failed_precondition", error));
     }
-    let platter = this.#platters.get(name);
-    if (platter === undefined) {
-      platter = { snapshot: undefined, records: [], bytes: 0 };
-      this.#platters.set(name, platter);
-    }
+    const none: Platter = { snapshot: undefined, records: [], bytes: 0 };
+    const platter = this.#platters.getOrInsert(name, none);
     const log = new SimLog(this, platter, life, this.#deps);
     this.#open.set(name, log);
     return new Promise((resolve) => life.after(log.drawMs(), "log open", () => resolve(log)));

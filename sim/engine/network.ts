@@ -259,11 +259,10 @@ export class SimNetwork {
 
   /** One error per message: making an error takes as long as a few messages. */
   #unavailable(message: string, marked = (error: LeatError) => error): LeatError {
-    let error = this.#errors.get(message);
-    if (error === undefined) {
-      this.#errors.set(message, error = marked(new LeatError("unavailable", message)));
-    }
-    return error;
+    return this.#errors.getOrInsertComputed(
+      message,
+      () => marked(new LeatError("unavailable", message)),
+    );
   }
 
   /** Whether no message arrives there now. */

@@ -46,8 +46,10 @@ export function journalOf(node: SimNode): JournalChecker | undefined {
  */
 export function bootDispatcher(config: DispatcherConfig = {}, watcher?: RecordWatcher): Boot {
   return (node) => {
-    const checker = journals.get(node) ?? new JournalChecker(recordsAsRead(), watcher);
-    journals.set(node, checker);
+    const checker = journals.getOrInsertComputed(
+      node,
+      () => new JournalChecker(recordsAsRead(), watcher),
+    );
     const wrapJournal: DispatcherConfig["wrapJournal"] = (journal, state) => {
       const watched = checker.begin(journal, state);
       return config.wrapJournal?.(watched, state) ?? watched;

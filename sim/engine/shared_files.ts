@@ -49,8 +49,7 @@ export class SharedFiles {
         },
         list: async (pattern) => {
           await later(pattern);
-          let matches = this.#matchers.get(pattern);
-          if (matches === undefined) this.#matchers.set(pattern, matches = matcher(pattern));
+          const matches = this.#matchers.getOrInsertComputed(pattern, matcher);
           const { names } = this;
           return names.filter((name) => matches.test(name));
         },
@@ -78,11 +77,10 @@ export class SharedFiles {
 
   /** One error per path, because readers poll for files. */
   #absent(path: string): never {
-    let error = this.#missing.get(path);
-    if (error === undefined) {
-      this.#missing.set(path, error = new LeatError("not_found", `There is no file "${path}"`));
-    }
-    throw error;
+    throw this.#missing.getOrInsertComputed(
+      path,
+      () => new LeatError("not_found", `There is no file "${path}"`),
+    );
   }
 
   #create(path: string, life: Life, later: () => Promise<void>): NewFile {

@@ -145,10 +145,6 @@ export class ModelledCluster {
     return this.cluster.node(DISPATCHER_NODE);
   }
 
-  trainerNode(index: number): SimNode {
-    return this.cluster.node(this.#trainerNames[index]!);
-  }
-
   /** Runs for that virtual time. @throws LeatError the failure of a trainer. */
   async runFor(ms: number): Promise<void> {
     let isOver = false;

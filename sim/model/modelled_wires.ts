@@ -61,9 +61,7 @@ function pass(lane: Lane, fromUs: number, takesUs: number): number {
 }
 
 function laneOf(lanes: Map<string, Lane>, host: string): Lane {
-  let lane = lanes.get(host);
-  if (lane === undefined) lanes.set(host, lane = { freeUs: 0, busyUs: 0 });
-  return lane;
+  return lanes.getOrInsertComputed(host, () => ({ freeUs: 0, busyUs: 0 }));
 }
 
 function busyMs(lanes: ReadonlyMap<string, Lane>, hosts: Iterable<string>): number {

@@ -174,8 +174,7 @@ export const ELEMENT_MUTANTS: readonly Mutant[] = [
       return changed(Repeats.prototype, ({ answer }) => ({
         answer(request, produce, asker) {
           const known = clients.of(this);
-          const given = known.get(request.clientId) ?? { newest: 0, repeated: false };
-          known.set(request.clientId, given);
+          const given = known.getOrInsert(request.clientId, { newest: 0, repeated: false });
           if (request.sequence <= given.newest) {
             given.repeated = true;
             return answer.call(this, request, produce, asker);

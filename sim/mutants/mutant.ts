@@ -114,7 +114,6 @@ export class PerInstance<K extends object, V> {
   }
 
   of(instance: K): V {
-    if (!this.#values.has(instance)) this.#values.set(instance, this.#make());
-    return this.#values.get(instance)!;
+    return this.#values.getOrInsertComputed(instance, this.#make);
   }
 }

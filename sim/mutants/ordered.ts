@@ -60,10 +60,8 @@ export const ORDERED_MUTANTS: readonly Mutant[] = [
       const counts = new Map<string, Map<string, number>>();
       return placed((place, task, reader) => {
         const key = `${reader} ${place.sequence}`;
-        const tasks = counts.get(key) ?? new Map<string, number>();
-        counts.set(key, tasks);
-        if (!tasks.has(task)) tasks.set(task, Math.max(0, ...tasks.values()));
-        const known = tasks.get(task)!;
+        const tasks = counts.getOrInsertComputed(key, () => new Map());
+        const known = tasks.getOrInsertComputed(task, () => Math.max(0, ...tasks.values()));
         if (tasks.size > 1) return { ...place, index: place.index + known };
         tasks.set(task, Math.max(known, place.index + 1));
         return place;
@@ -77,8 +75,7 @@ export const ORDERED_MUTANTS: readonly Mutant[] = [
     install: () => {
       const orders = new Map<string, number[]>();
       return placed((place, _task, reader) => {
-        const order = orders.get(reader) ?? [];
-        orders.set(reader, order);
+        const order = orders.getOrInsert(reader, []);
         if (!order.includes(place.sequence)) order.push(place.sequence);
         return { ...place, sequence: order.indexOf(place.sequence) };
       });
@@ -104,9 +101,7 @@ function reissues(): (envelope: Envelope) => boolean {
     const sequence = (envelope.body as SplitAnswer | null)?.split?.sequence;
     if (sequence === undefined) return false;
     const task = `${envelope.target.node} ${envelope.target.path}`;
-    const owner = owners.get(sequence) ?? task;
-    owners.set(sequence, owner);
-    return owner !== task;
+    return owners.getOrInsert(sequence, task) !== task;
   };
 }
 

@@ -40,8 +40,8 @@ const streams = new Map<string, Promise<string[]>>();
 
 /** The canonical stream of some epochs of a pipeline, as texts. */
 export function streamOf(name: PipelineName, epochs: number): Promise<string[]> {
-  const key = `${epochs} ${name}`;
-  const known = streams.get(key) ?? referenceStream(PIPELINES[name], epochs);
-  streams.set(key, known);
-  return known;
+  return streams.getOrInsertComputed(
+    `${epochs} ${name}`,
+    () => referenceStream(PIPELINES[name], epochs),
+  );
 }

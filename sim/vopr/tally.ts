@@ -29,8 +29,7 @@ export class Tally {
 
   add(outcome: SeedOutcome): void {
     const { run: { workload }, events, cpuMs, counts, violations } = outcome;
-    const row = this.#rows.get(workload) ?? emptyRow();
-    this.#rows.set(workload, row);
+    const row = this.#rows.getOrInsertComputed(workload, emptyRow);
     const isFailed = violations.length > 0;
     for (const each of [row, this.total]) {
       each.runs++;

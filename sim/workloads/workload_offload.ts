@@ -80,9 +80,8 @@ export async function runExchange(options: RunOptions): Promise<RunOutcome> {
 }
 
 async function runVariant(options: RunOptions, variant: Variant): Promise<RunOutcome> {
-  let known = wanted.get(variant);
-  if (known === undefined) wanted.set(variant, known = wantedOf(variant));
-  using run = new OffloadRun(options, variant, await known);
+  const known = await wanted.getOrInsertComputed(variant, wantedOf);
+  using run = new OffloadRun(options, variant, known);
   return await outcomeOf(run, ({ checker }) => checker.taken.length);
 }
 

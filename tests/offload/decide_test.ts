@@ -1,6 +1,5 @@
 /** The decision, and algorithm 1 of the FastFlow paper, held against brute force. */
 import {
-  algorithm1,
   type CandidateMetrics,
   decide,
   estimateOf,
@@ -10,6 +9,7 @@ import {
 import { OffloadPlan } from "../../offload/plan.ts";
 import { assert, assertAlmostEquals, assertEquals, assertMatch } from "../assert.ts";
 import fc from "../lib/properties.ts";
+import { algorithm1 } from "./lib/algorithm1.ts";
 
 const throughput = fc.double({ min: 1, max: 1000, noNaN: true });
 

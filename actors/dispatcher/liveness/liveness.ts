@@ -155,8 +155,7 @@ export class Liveness {
       if (!unused.has(datasetId)) this.#unusedSinceMs.delete(datasetId);
     }
     for (const datasetId of unused) {
-      const sinceMs = this.#unusedSinceMs.get(datasetId) ?? nowMs;
-      this.#unusedSinceMs.set(datasetId, sinceMs);
+      const sinceMs = this.#unusedSinceMs.getOrInsert(datasetId, nowMs);
       if (nowMs - sinceMs >= afterMs) commit({ type: "dataset_forgotten", datasetId });
     }
   }

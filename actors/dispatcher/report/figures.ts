@@ -245,11 +245,10 @@ export class Figures {
     for (const taskId of entry.tasks.keys()) if (!named.has(taskId)) entry.tasks.delete(taskId);
     for (const { taskId, stats, sharing } of tasks) {
       if (stats === undefined || !state.tasks.has(taskId)) continue;
-      let figures = entry.tasks.get(taskId);
-      if (figures === undefined) {
-        figures = { window: new RateWindow(this.#windowMs), figures: stats, sharing };
-        entry.tasks.set(taskId, figures);
-      }
+      const figures = entry.tasks.getOrInsertComputed(
+        taskId,
+        () => ({ window: new RateWindow(this.#windowMs), figures: stats, sharing }),
+      );
       figures.figures = stats;
       figures.sharing = sharing;
       figures.window.add(entry.atMs, countersOf("task", stats));

@@ -97,11 +97,9 @@ export class Autoscaler {
   #observeJobs(nowMs: number, jobs: readonly JobSigns[]): JobScaling[] {
     const known = new Set(jobs.map(({ jobId }) => jobId));
     for (const jobId of this.#scalers.keys()) if (!known.has(jobId)) this.#scalers.delete(jobId);
+    const { measureMs } = this.#settings;
     return jobs.map((signs) => {
-      let scaler = this.#scalers.get(signs.jobId);
-      if (scaler === undefined) {
-        this.#scalers.set(signs.jobId, scaler = new JobScaler(this.#settings.measureMs));
-      }
+      const scaler = this.#scalers.getOrInsertComputed(signs.jobId, () => new JobScaler(measureMs));
       return scaler.observe(nowMs, signs);
     });
   }

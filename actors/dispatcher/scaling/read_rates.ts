@@ -33,10 +33,10 @@ export class ReadRates {
     for (const read of reads.slice(0, TASKS_MAX)) {
       const { taskId, worker } = read;
       const figures = { taskId, worker, ...knownFigures("read", read) };
-      let entry = this.#entries.get(taskId);
-      if (entry === undefined) {
-        this.#entries.set(taskId, entry = { window: new RateWindow(this.#windowMs), figures });
-      }
+      const entry = this.#entries.getOrInsertComputed(
+        taskId,
+        () => ({ window: new RateWindow(this.#windowMs), figures }),
+      );
       entry.figures = figures;
       entry.window.add(atMs, countersOf("read", read));
     }

@@ -5,9 +5,7 @@ export class KeyedSets<K, T> {
   readonly #sets = new Map<K, Set<T>>();
 
   add(key: K, member: T): void {
-    const those = this.#sets.get(key);
-    if (those === undefined) this.#sets.set(key, new Set([member]));
-    else those.add(member);
+    this.#sets.getOrInsertComputed(key, () => new Set()).add(member);
   }
 
   delete(key: K, member: T): void {

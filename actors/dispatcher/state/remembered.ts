@@ -44,8 +44,7 @@ export class Remembered<V> implements Iterable<[key: string, value: V]> {
   set(key: string, value: V, bytes: number): void {
     const owner = this.#ownerOf(key);
     this.#delete(owner, key);
-    const owned = this.#owners.get(owner) ?? { entries: new Map<string, Entry<V>>(), bytes: 0 };
-    this.#owners.set(owner, owned);
+    const owned = this.#owners.getOrInsert(owner, { entries: new Map(), bytes: 0 });
     owned.entries.set(key, { value, bytes });
     this.#add(owned, bytes);
     this.#trim(owner);

@@ -42,8 +42,7 @@ export class Listings {
   list(dataset: DatasetDefinition, deadlineMs: number): Promise<SplitTable> {
     // A dispatcher that lost its journal assigns the same ids again.
     const key = `${dataset.datasetId} ${dataset.fingerprint}`;
-    const listing = this.#queue.get(key) ?? { dataset, askers: [] };
-    this.#queue.set(key, listing);
+    const listing = this.#queue.getOrInsert(key, { dataset, askers: [] });
     const table = Promise.withResolvers<SplitTable>();
     listing.askers.push({ deadlineMs, table });
     this.#begin();

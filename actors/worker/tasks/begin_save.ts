@@ -20,12 +20,10 @@ export class SaveBeginnings {
 
   begin(request: RequestOf<WorkerProtocol, "beginSave">): Promise<Begun> {
     const { owner } = request;
-    const known = this.#underWay.get(owner);
-    if (known !== undefined) return known;
-    const begun = beginSave(this.#runners, request)
-      .finally(() => this.#underWay.delete(owner));
-    this.#underWay.set(owner, begun);
-    return begun;
+    return this.#underWay.getOrInsertComputed(
+      owner,
+      () => beginSave(this.#runners, request).finally(() => this.#underWay.delete(owner)),
+    );
   }
 }
 

@@ -26,10 +26,10 @@ export async function drillUnordered(
   const streams = new Map<unknown, DeliveryChecker>();
   const streamOf = (task: unknown) => {
     const key = mode === "OFF" ? task : "all";
-    const known = streams.get(key) ??
-      new DeliveryChecker(elements, around.findings("deliveries"));
-    streams.set(key, known);
-    return known;
+    return streams.getOrInsertComputed(
+      key,
+      () => new DeliveryChecker(elements, around.findings("deliveries")),
+    );
   };
   let delivered = 0;
   await Promise.all(Array.from({ length: READERS }, async (_, i) => {

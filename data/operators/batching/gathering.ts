@@ -75,7 +75,6 @@ interface GatheringState {
   readonly rows: readonly unknown[];
   /** Elements read and not added yet. */
   readonly leftover: readonly unknown[];
-  readonly input: unknown;
 }
 
 /** A batchable function gets at most as many elements… */
@@ -247,16 +246,14 @@ class GatheringIterator extends UnaryIterator implements Stepping {
     }
   }
 
-  protected override async saveState(): Promise<GatheringState> {
+  protected override ownState(): GatheringState {
     const column = this.#column;
     const rows = Array.from({ length: this.#count }, (_, index) => column!.read(index));
-    const leftover = this.#block.rest;
-    return { rows, leftover, input: await this.input.save() };
+    return { rows, leftover: this.#block.rest };
   }
 
-  protected override async restoreState(state: unknown): Promise<void> {
-    const { rows, leftover, input } = state as GatheringState;
-    await this.input.restore(input);
+  protected override restoreOwn(state: unknown): void {
+    const { rows, leftover } = state as GatheringState;
     for (const row of rows) this.#write(row);
     this.#block.put(leftover);
   }

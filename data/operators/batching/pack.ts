@@ -140,7 +140,6 @@ interface PackState {
   readonly bins: readonly (readonly PieceState[])[];
   readonly rest: PieceState | null;
   readonly inputEnded: boolean;
-  readonly input: unknown;
 }
 
 class PackIterator extends ElementwiseIterator {
@@ -232,18 +231,16 @@ class PackIterator extends ElementwiseIterator {
     return this.stats.gave(this.#layout.rowOf(pieces));
   }
 
-  protected override async saveState(): Promise<PackState> {
+  protected override ownState(): PackState {
     return {
       bins: this.#bins.map(({ pieces }) => pieces.map(savePiece)),
       rest: this.#rest === undefined ? null : savePiece(this.#rest),
       inputEnded: this.#inputEnded,
-      input: await this.input.save(),
     };
   }
 
-  protected override async restoreState(state: unknown): Promise<void> {
-    const { bins, rest, inputEnded, input } = state as PackState;
-    await this.input.restore(input);
+  protected override async restoreOwn(state: unknown): Promise<void> {
+    const { bins, rest, inputEnded } = state as PackState;
     for (const pieces of bins) {
       const bin = new Bin<HeldPiece>();
       for (const piece of pieces) bin.add(await this.#restorePiece(piece));

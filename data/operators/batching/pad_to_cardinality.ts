@@ -84,7 +84,6 @@ interface PaddingState {
   readonly given: number;
   readonly padding: unknown;
   readonly inputEnded: boolean;
-  readonly input: unknown;
 }
 
 class PadToCardinalityIterator extends ElementwiseIterator {
@@ -146,21 +145,19 @@ class PadToCardinalityIterator extends ElementwiseIterator {
     return this.stats.gave(element);
   }
 
-  protected override async saveState(): Promise<PaddingState> {
+  protected override ownState(): PaddingState {
     return {
       given: this.#given,
       padding: this.#inputEnded || this.#like === undefined ? this.#like : zerosLike(this.#like),
       inputEnded: this.#inputEnded,
-      input: await this.input.save(),
     };
   }
 
-  protected override async restoreState(state: unknown): Promise<void> {
-    const { given, padding, inputEnded, input } = state as PaddingState;
+  protected override restoreOwn(state: unknown): void {
+    const { given, padding, inputEnded } = state as PaddingState;
     this.#given = given;
     this.#like = padding;
     this.#inputEnded = inputEnded;
-    await this.input.restore(input);
   }
 
   protected override release(): void {

@@ -88,7 +88,6 @@ interface RebatchState {
   readonly empty: unknown;
   readonly turn: number;
   readonly inputEnded: boolean;
-  readonly input: unknown;
 }
 
 class RebatchIterator extends ElementwiseIterator {
@@ -154,18 +153,17 @@ class RebatchIterator extends ElementwiseIterator {
     return this.stats.gave(pieces.length === 1 ? pieces[0] : joinRows(pieces));
   }
 
-  protected override async saveState(): Promise<RebatchState> {
+  protected override ownState(): RebatchState {
     return {
       held: [...this.#held],
       empty: this.#empty,
       turn: this.#turn,
       inputEnded: this.#inputEnded,
-      input: await this.input.save(),
     };
   }
 
-  protected override async restoreState(state: unknown): Promise<void> {
-    const { held, empty, turn, inputEnded, input } = state as RebatchState;
+  protected override restoreOwn(state: unknown): void {
+    const { held, empty, turn, inputEnded } = state as RebatchState;
     this.#held = held.map(wholeState).map(({ batch, rows }) => ({ batch, rows }));
     this.#rows = held.reduce((sum, { rows }) => sum + rows, 0);
     this.#empty = empty;
@@ -173,7 +171,6 @@ class RebatchIterator extends ElementwiseIterator {
     this.#inputEnded = inputEnded;
     for (const { batch } of held) this.#meter.enters(batch);
     this.#meter.holds(held.length);
-    await this.input.restore(input);
   }
 
   protected override release(): void {

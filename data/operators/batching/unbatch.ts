@@ -47,7 +47,6 @@ interface UnbatchState {
   readonly batch: unknown;
   readonly row: number;
   readonly rows: number;
-  readonly input: unknown;
 }
 
 const NOTHING: HeldElements = { elements: [], tokens: [] };
@@ -85,18 +84,16 @@ class UnbatchIterator extends SteppingIterator {
     }
   }
 
-  protected override async saveState(): Promise<UnbatchState> {
+  protected override ownState(): UnbatchState {
     return {
       batch: saveHeld(this.#row < this.#rows ? this.#batch : NOTHING),
       row: this.#row,
       rows: this.#rows,
-      input: await this.input.save(),
     };
   }
 
-  protected override async restoreState(state: unknown): Promise<void> {
-    const { batch, row, rows, input } = state as UnbatchState;
-    await this.input.restore(input);
+  protected override async restoreOwn(state: unknown): Promise<void> {
+    const { batch, row, rows } = state as UnbatchState;
     this.#batch = await restoreHeld(batch, this.input);
     this.#row = row;
     this.#rows = rows;

@@ -83,7 +83,6 @@ interface WindowState {
   readonly held: unknown;
   readonly skips: number;
   readonly inputEnded: boolean;
-  readonly input: unknown;
 }
 
 class WindowIterator extends ElementwiseIterator {
@@ -144,18 +143,16 @@ class WindowIterator extends ElementwiseIterator {
     return this.stats.gave(window);
   }
 
-  protected override async saveState(): Promise<WindowState> {
+  protected override ownState(): WindowState {
     return {
       held: saveHeld({ elements: this.#held, tokens: this.#tokens }),
       skips: this.#skips,
       inputEnded: this.#inputEnded,
-      input: await this.input.save(),
     };
   }
 
-  protected override async restoreState(state: unknown): Promise<void> {
-    const { held, skips, inputEnded, input } = state as WindowState;
-    await this.input.restore(input);
+  protected override async restoreOwn(state: unknown): Promise<void> {
+    const { held, skips, inputEnded } = state as WindowState;
     const { elements, tokens } = await restoreHeld(held, this.input);
     this.#held = elements;
     this.#tokens = tokens;

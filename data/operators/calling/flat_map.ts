@@ -58,7 +58,6 @@ registerNode("flatMap", {
 interface FlatMapState {
   readonly current: OpenedState | null;
   readonly calls: number;
-  readonly input: unknown;
 }
 
 class FlatMapIterator extends SteppingIterator {
@@ -111,14 +110,13 @@ class FlatMapIterator extends SteppingIterator {
     return AGAIN;
   }
 
-  protected override async saveState(): Promise<FlatMapState> {
+  protected override async ownState(): Promise<FlatMapState> {
     const current = await this.#current?.save() ?? null;
-    return { current, calls: this.#call.index, input: await this.input.save() };
+    return { current, calls: this.#call.index };
   }
 
-  protected override async restoreState(state: unknown): Promise<void> {
-    const { current, calls, input } = state as FlatMapState;
-    await this.input.restore(input);
+  protected override async restoreOwn(state: unknown): Promise<void> {
+    const { current, calls } = state as FlatMapState;
     this.#call.resume(calls);
     if (current === null) return;
     this.#current = await Opened.restore(current, this.#call, this.input, this.context);

@@ -234,7 +234,7 @@ export abstract class ParallelCalls extends SteppingIterator {
     return index < 0 ? undefined : this.#window.splice(index, 1)[0];
   }
 
-  protected override async saveState(): Promise<WindowState> {
+  protected override async ownState(): Promise<Omit<WindowState, "input">> {
     const wasPulling = this.#pulling !== undefined;
     this.#paused = true;
     this.context.pause.whenOver(() => {
@@ -244,16 +244,11 @@ export abstract class ParallelCalls extends SteppingIterator {
     await this.#pulling;
     this.#caller.send();
     const slots = await Promise.all(this.#window.map(saveSlot));
-    return {
-      window: slots.filter((slot) => slot !== undefined),
-      calls: this.call.index,
-      input: await this.input.save(),
-    };
+    return { window: slots.filter((slot) => slot !== undefined), calls: this.call.index };
   }
 
-  protected override async restoreState(state: unknown): Promise<void> {
-    const { window, calls, input } = state as WindowState;
-    await this.input.restore(input);
+  protected override async restoreOwn(state: unknown): Promise<void> {
+    const { window, calls } = state as WindowState;
     this.call.resume(calls);
     for (const saved of window) await this.#restoreSlot(saved);
   }

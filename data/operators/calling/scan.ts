@@ -80,14 +80,13 @@ class ScanIterator extends ElementwiseIterator {
     return this.stats.gave(element);
   }
 
-  protected override async saveState(): Promise<unknown> {
-    return { state: this.#state, calls: this.#call.index, input: await this.input.save() };
+  protected override ownState(): object {
+    return { state: this.#state, calls: this.#call.index };
   }
 
-  protected override async restoreState(saved: unknown): Promise<void> {
-    const { state, calls, input } = saved as { state: unknown; calls: number; input: unknown };
+  protected override restoreOwn(saved: unknown): void {
+    const { state, calls } = saved as { state: unknown; calls: number };
     this.#state = state;
     this.#call.resume(calls);
-    await this.input.restore(input);
   }
 }

@@ -97,7 +97,6 @@ interface InterleaveState {
   readonly givenInBlock: number;
   readonly inputEnded: boolean;
   readonly calls: number;
-  readonly input: unknown;
 }
 
 class InterleaveIterator extends SteppingIterator {
@@ -207,7 +206,7 @@ class InterleaveIterator extends SteppingIterator {
     return this.disposed ? END : this.#inner(element);
   }
 
-  protected override async saveState(): Promise<InterleaveState> {
+  protected override async ownState(): Promise<InterleaveState> {
     const slots: (OpenedState | null)[] = [];
     for (let at = 0; at < this.#slots.length; at++) {
       slots.push(await this.#slots[at]?.save() ?? null); // some slots may never have been used
@@ -218,13 +217,11 @@ class InterleaveIterator extends SteppingIterator {
       givenInBlock: this.#givenInBlock,
       inputEnded: this.#inputEnded,
       calls: this.#call.index,
-      input: await this.input.save(),
     };
   }
 
-  protected override async restoreState(state: unknown): Promise<void> {
-    const { slots, turn, givenInBlock, inputEnded, calls, input } = state as InterleaveState;
-    await this.input.restore(input);
+  protected override async restoreOwn(state: unknown): Promise<void> {
+    const { slots, turn, givenInBlock, inputEnded, calls } = state as InterleaveState;
     this.#call.resume(calls);
     for (const slot of slots) {
       this.#slots.push(

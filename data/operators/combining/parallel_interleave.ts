@@ -23,7 +23,6 @@ interface ParallelInterleaveState {
   readonly turn: number;
   readonly givenInBlock: number;
   readonly fetcher: FetcherState;
-  readonly input: unknown;
 }
 
 /**
@@ -150,7 +149,7 @@ export class ParallelInterleave extends SteppingIterator {
     return this.arrival(this.#fetcher.progress());
   }
 
-  protected override async saveState(): Promise<ParallelInterleaveState> {
+  protected override async ownState(): Promise<ParallelInterleaveState> {
     await this.#fetcher.rest();
     const places: (ReadAheadState | null)[] = [];
     for (let at = 0; at < this.#places.length; at++) {
@@ -162,13 +161,11 @@ export class ParallelInterleave extends SteppingIterator {
       turn: this.#turn,
       givenInBlock: this.#givenInBlock,
       fetcher: await this.#fetcher.save(),
-      input: await this.input.save(),
     };
   }
 
-  protected override async restoreState(state: unknown): Promise<void> {
-    const { places, turn, givenInBlock, fetcher, input } = state as ParallelInterleaveState;
-    await this.input.restore(input);
+  protected override async restoreOwn(state: unknown): Promise<void> {
+    const { places, turn, givenInBlock, fetcher } = state as ParallelInterleaveState;
     await this.#fetcher.restore(fetcher);
     for (const place of places) {
       this.#places.push(place === null ? undefined : await this.#fetcher.restoreOne(place));

@@ -169,26 +169,15 @@ class ResampleIterator extends ElementwiseIterator {
     return this.#target.reduce((largest, _, number) => Math.max(largest, this.#ratio(number)), 0);
   }
 
-  protected override async saveState(): Promise<unknown> {
-    return {
-      found: [...this.#found],
-      calls: this.#call.index,
-      draws: this.#draws.save(),
-      input: await this.input.save(),
-    };
+  protected override ownState(): object {
+    return { found: [...this.#found], calls: this.#call.index, draws: this.#draws.save() };
   }
 
-  protected override async restoreState(state: unknown): Promise<void> {
-    const { found, calls, draws, input } = state as {
-      found: number[];
-      calls: number;
-      draws: unknown;
-      input: unknown;
-    };
+  protected override restoreOwn(state: unknown): void {
+    const { found, calls, draws } = state as { found: number[]; calls: number; draws: unknown };
     this.#found = found;
     this.#ratioMax = this.#largestRatio();
     this.#call.resume(calls);
     this.#draws.restore(draws);
-    await this.input.restore(input);
   }
 }

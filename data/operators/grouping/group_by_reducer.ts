@@ -82,7 +82,6 @@ interface GroupByReducerState {
   readonly states: readonly (readonly [key: number, state: unknown])[];
   /** How many calls of each function were begun. */
   readonly calls: readonly number[];
-  readonly input: unknown;
 }
 
 /** Reads its input to the end, then gives the result of each key in increasing order. */
@@ -144,17 +143,12 @@ class GroupByReducerIterator extends ElementwiseIterator {
     });
   }
 
-  protected override async saveState(): Promise<GroupByReducerState> {
-    return {
-      states: [...this.#states],
-      calls: this.#calls.map((call) => call.index),
-      input: await this.input.save(),
-    };
+  protected override ownState(): GroupByReducerState {
+    return { states: [...this.#states], calls: this.#calls.map((call) => call.index) };
   }
 
-  protected override async restoreState(saved: unknown): Promise<void> {
-    const { states, calls, input } = saved as GroupByReducerState;
-    await this.input.restore(input);
+  protected override restoreOwn(saved: unknown): void {
+    const { states, calls } = saved as GroupByReducerState;
     this.#calls.forEach((call, i) => call.resume(calls[i]!));
     for (const [key, state] of states) this.#states.set(key, state);
   }

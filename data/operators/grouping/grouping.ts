@@ -54,7 +54,6 @@ interface GroupingState {
   readonly inputEnded: boolean;
   /** How many calls of each function were begun. */
   readonly calls: number[];
-  readonly input: unknown;
 }
 
 export function checkKey(operator: string, key: unknown): number {
@@ -195,7 +194,7 @@ export class GroupingIterator extends SteppingIterator {
     return AGAIN;
   }
 
-  protected override async saveState(): Promise<GroupingState> {
+  protected override async ownState(): Promise<GroupingState> {
     const current = this.#current;
     return {
       windows: [...this.#windows].map(([key, window]) => (
@@ -210,13 +209,11 @@ export class GroupingIterator extends SteppingIterator {
       opened: this.#opened,
       inputEnded: this.#inputEnded,
       calls: this.#grouping.calls.map((call) => call.index),
-      input: await this.input.save(),
     };
   }
 
-  protected override async restoreState(state: unknown): Promise<void> {
-    const { windows, current, opened, inputEnded, calls, input } = state as GroupingState;
-    await this.input.restore(input);
+  protected override async restoreOwn(state: unknown): Promise<void> {
+    const { windows, current, opened, inputEnded, calls } = state as GroupingState;
     this.#grouping.calls.forEach((call, i) => call.resume(calls[i]!));
     this.#opened = opened;
     this.#inputEnded = inputEnded;

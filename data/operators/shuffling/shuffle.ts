@@ -70,7 +70,6 @@ interface ShuffleState {
   readonly held: unknown;
   readonly draws: unknown;
   readonly inputEnded: boolean;
-  readonly input: unknown;
   /** What was read ahead and is not in the buffer; absent for nothing. */
   readonly ahead?: readonly SavedOutcome[];
 }
@@ -175,7 +174,7 @@ export class ShuffleIterator extends SteppingIterator {
     return this.stats.gave(element);
   }
 
-  protected override async saveState(): Promise<ShuffleState> {
+  protected override ownState(): ShuffleState {
     const ahead = this.#ahead.filter((answer) => answer.value !== END && isOfStream(answer))
       .map((answer) => saveOutcome(answer, answer.token));
     return {
@@ -183,13 +182,11 @@ export class ShuffleIterator extends SteppingIterator {
       held: saveHeld({ elements: this.#buffer, tokens: this.#tokens }),
       draws: this.#draws.save(),
       inputEnded: this.#inputEnded,
-      input: await this.input.save(),
     };
   }
 
-  protected override async restoreState(state: unknown): Promise<void> {
-    const { held, draws, inputEnded, input } = state as ShuffleState;
-    await this.input.restore(input);
+  protected override async restoreOwn(state: unknown): Promise<void> {
+    const { held, draws, inputEnded } = state as ShuffleState;
     for (const saved of "ahead" in (state as object) ? (state as ShuffleState).ahead! : []) {
       const token = "token" in saved ? saved.token : undefined;
       this.#ahead.push({ ...await restoreOutcome(saved, this.input), token });

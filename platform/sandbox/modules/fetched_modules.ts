@@ -78,12 +78,10 @@ export class FetchedModules {
     const url = urlOf(asked);
     const kept = this.#kept.get(url);
     if (kept !== undefined) return kept;
-    let coming = this.#coming.get(url);
-    if (coming === undefined) {
-      coming = this.#fetch(url).finally(() => this.#coming.delete(url));
-      this.#coming.set(url, coming);
-    }
-    return await coming;
+    return await this.#coming.getOrInsertComputed(
+      url,
+      () => this.#fetch(url).finally(() => this.#coming.delete(url)),
+    );
   }
 
   close(): void {

@@ -54,8 +54,7 @@ async function failure(work: () => Promise<unknown>, code: LeatErrorCode): Promi
 Deno.test("a far file read in order uses few ranges without overlap, and equals its bytes", async () => {
   const contents = noise(20 * MIB + 17);
   await using server = new RangeServer(contents);
-  const files = filesOf();
-  const file = await files.open(`${server.origin}/file`);
+  const file = await filesOf().open(`${server.origin}/file`);
   assertEquals(file.sizeBytes, contents.length);
   const reader = new ByteReader("file", file);
   const bytes = new Uint8Array(contents.length);
@@ -66,7 +65,6 @@ Deno.test("a far file read in order uses few ranges without overlap, and equals 
   const stops = [1, 3, 7, 15, 20 + 17 / MIB];
   const ranges = starts.map((start, i) => `bytes=${start * MIB}-${stops[i]! * MIB - 1}`);
   assertEquals(server.ranges.sort(), ranges.sort()); // two are on their way at once
-  assertEquals(files.stats(), { bytesRead: contents.length, reads: 5, opens: 1 });
 });
 
 Deno.test("a small far file needs one request", async () => {

@@ -1,8 +1,9 @@
-/** A proxy to a server on loopback whose connections break. */
+/** A proxy to a server on loopback that notes requests, and whose connections break. */
 
 /** Forwards bytes unchanged, both ways. */
 export class FaultyWire implements AsyncDisposable {
-  connections = 0;
+  /** What clients have sent, by connection. */
+  readonly #requests: string[] = [];
   readonly #listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
   readonly #open = new Set<Deno.Conn>();
   readonly #serving: Promise<void>;
@@ -16,8 +17,19 @@ export class FaultyWire implements AsyncDisposable {
     this.#serving = this.#serve(port, bytesMax);
   }
 
-  get port(): number {
-    return this.#listener.addr.port;
+  get origin(): string {
+    return `http://127.0.0.1:${this.#listener.addr.port}`;
+  }
+
+  /** The `Range` of every request that has one, connection by connection. */
+  get ranges(): string[] {
+    return this.#requests.flatMap((text) =>
+      [...text.matchAll(/^range: (.+)$/gim)].map(([, range]) => range!)
+    );
+  }
+
+  get connections(): number {
+    return this.#requests.length;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -29,21 +41,31 @@ export class FaultyWire implements AsyncDisposable {
 
   async #serve(port: number, bytesMax: readonly number[]): Promise<void> {
     for await (const near of this.#listener) {
-      const count = bytesMax[Math.min(this.connections, bytesMax.length - 1)]!;
-      this.connections++;
+      const number = this.#requests.push("") - 1;
+      const count = bytesMax[Math.min(number, bytesMax.length - 1)]!;
       const far = await Deno.connect({ hostname: "127.0.0.1", port });
       this.#open.add(near).add(far);
-      this.#passed.push(this.#pass(near, far, Infinity), this.#pass(far, near, count));
+      const text = new TextDecoder();
+      this.#passed.push(
+        this.#pass(near, far, Infinity, (bytes) => this.#requests[number] += text.decode(bytes)),
+        this.#pass(far, near, count),
+      );
     }
   }
 
-  async #pass(from: Deno.Conn, to: Deno.Conn, count: number): Promise<void> {
+  async #pass(
+    from: Deno.Conn,
+    to: Deno.Conn,
+    count: number,
+    note?: (bytes: Uint8Array) => void,
+  ): Promise<void> {
     const buffer = new Uint8Array(64 * 1024);
     try {
       for (let left = count; left > 0;) {
         const read = await from.read(buffer.subarray(0, Math.min(left, buffer.length)));
         if (read === null) break;
         left -= read;
+        note?.(buffer.subarray(0, read));
         for (let at = 0; at < read;) at += await to.write(buffer.subarray(at, read));
       }
     } catch {

@@ -4,9 +4,9 @@
 
 import { assertEquals, assertRejects, assertStringIncludes } from "../../assert.ts";
 import { LeatError } from "../../../core/error.ts";
+import type { Files } from "../../../data/host.ts";
 import { S3Client } from "../../../platform/storage/s3_client.ts";
 import { s3Files } from "../../../platform/storage/s3_files.ts";
-import type { CountingFiles } from "../../../platform/storage/files.ts";
 import { HttpClient } from "../../../platform/storage/http_client.ts";
 import { type S3Options, s3Settings } from "../../../platform/storage/s3_settings.ts";
 import { type Fault, noise, RangeServer } from "./range_server.ts";
@@ -16,7 +16,7 @@ const KEYS = { accessKeyId: "id", secretAccessKey: "secret" };
 /** Files of a store with given answers. */
 async function withStore(
   fault: Fault,
-  fn: (files: CountingFiles, server: RangeServer) => Promise<void>,
+  fn: (files: Files, server: RangeServer) => Promise<void>,
   options: S3Options = {},
 ): Promise<void> {
   await using server = new RangeServer(noise(100));

@@ -27,13 +27,14 @@ Deno.test("plain paths and file: URLs lead to this machine", async () => {
     urls,
     ["100%25.txt", "a%20b.txt", "%C3%A9.txt"].map((name) => `file://${folder}/${name}`).sort(),
   );
-  for (const path of [...urls, ...await files.list(`${folder}/*.txt`)]) {
+  const paths = await files.list(`${folder}/*.txt`);
+  assertEquals(paths.length, 3);
+  for (const path of [...urls, ...paths]) {
     const file = await files.open(path);
     assertEquals(await file.read(new Uint8Array(100), 0), file.sizeBytes);
     file.close();
   }
   assertEquals(await files.list(`file://${folder}/{a,é}*.txt`), [urls[0], urls[2]]);
-  assertEquals(files.stats().opens, 6);
   await failure(() => files.open(`file://${folder}/100%.txt`), "invalid_argument");
   await failure(() => files.open(`file://${folder}/none`), "not_found");
 });

@@ -115,7 +115,7 @@ Deno.test("simulateCluster: pools of workers serve only their own jobs", async (
   const cluster = new ModelledCluster({ ...BASE, trainers: 4, jobs: 2, pools: 2 });
   await cluster.runUntil(() => cluster.trainers.every(({ counts }) => counts.batches > 0));
   let tasks: string[][] | undefined;
-  cluster.trainerNode(0).system.ask(dispatcherAt(DISPATCHER_NODE), "describe", null, {
+  cluster.dispatcherNode.system.ask(dispatcherAt(DISPATCHER_NODE), "describe", null, {
     timeoutMs: 1_000,
   }).then(({ jobs }) => {
     tasks = jobs.toSorted((a, b) => a.name < b.name ? -1 : 1).map(({ iterations }) =>

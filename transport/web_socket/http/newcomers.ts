@@ -36,9 +36,7 @@ export class Newcomers {
     const others = this.#of.get(key);
     if (others !== undefined && others.size >= PER_ADDRESS_MAX) this.#dropFirst(others);
     while (this.#size >= this.#max) this.#dropOne();
-    const own = this.#of.get(key);
-    if (own === undefined) this.#of.set(key, new Set([newcomer]));
-    else own.add(newcomer);
+    this.#of.getOrInsertComputed(key, () => new Set()).add(newcomer);
     this.#size++;
   }
 

@@ -63,8 +63,7 @@ export class IncarnationOwners {
   }
 
   #rememberUnlinked(incarnation: string, { name }: Identity): void {
-    const own = this.#unlinked.get(name) ?? new Set();
-    this.#unlinked.set(name, own);
+    const own = this.#unlinked.getOrInsertComputed(name, () => new Set());
     own.delete(incarnation);
     own.add(incarnation);
     if (own.size <= UNLINKED_MAX) return;

@@ -135,9 +135,7 @@ export class RoundIndex {
   }
 
   #starts(client: Client, version: number): void {
-    const those = this.startedWith.get(version);
-    if (those === undefined) this.startedWith.set(version, new Set([client]));
-    else those.add(client);
+    this.startedWith.getOrInsertComputed(version, () => new Set()).add(client);
     this.started++;
   }
 }
