@@ -1,4 +1,4 @@
-/** How programs reach services: from a node of this process, or through another thread. */
+/** Access to services through nodes of this process; a confined process goes through its host. */
 import { checkCompression, type DistributeOptions } from "../../data/operators/distribute.ts";
 import type { DatasetNode } from "../../data/node.ts";
 import type { ElementCompression } from "../../data/service/reading_choices.ts";
@@ -16,11 +16,11 @@ import {
 } from "./starting.ts";
 import { definedFields } from "../../core/tree.ts";
 
-/** What to read; the address is given apart. */
+/** The options of a client, without the dispatcher's address. */
 export type ReadingOptions = Omit<ClientOptions, "dispatcher">;
 
 export interface ServiceAccess {
-  /** Reads into `feed`; returns how to stop. @throws LeatError for a bad address or request. */
+  /** Reads into `feed`. The returned function stops that. @throws LeatError for a bad request. */
   read(
     service: DistributeOptions["service"],
     credentials: Credentials,
@@ -66,7 +66,7 @@ export async function registerGraph(
   return (await askOnce(home, "registerDataset", request)).datasetId;
 }
 
-/** Asks the dispatcher of a home, and releases the home. */
+/** Sends one request to the dispatcher, then releases the home. */
 async function askOnce<M extends "getDataset" | "registerDataset">(
   { system, dispatcher, timings, release }: ClientHome,
   method: M,

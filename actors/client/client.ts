@@ -174,7 +174,7 @@ class Client {
   }
 
   wake(): void {
-    // Missed news waits for the next regular heartbeat; correctness must not depend on it.
+    // If a hint is lost, the next regular heartbeat is enough: correctness must not need hints.
     if (!this.#context.world.fault("client.miss_news")) this.#refresh();
   }
 
@@ -347,7 +347,7 @@ class Client {
     };
   }
 
-  /** Sends a heartbeat now, because news is expected. */
+  /** Sends a heartbeat now, because its answer is expected to bring changes. */
   #refresh(): void {
     this.#refreshAsked = true;
     this.#refreshNow();

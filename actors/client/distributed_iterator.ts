@@ -13,7 +13,7 @@ import { FromIdNode } from "../../data/operators/sources/from_id.ts";
 import { type ShardingMode, ShardingPolicy } from "../../data/sharding/sharding_policy.ts";
 import { ReadingFailure } from "../../data/iterators/reading_failure.ts";
 import type { ClientOptions } from "./client.ts";
-import { type Fed, Feed } from "./feed.ts";
+import { Feed, type FeedItem } from "./feed.ts";
 import { orderedIterator } from "./ordered_streams.ts";
 import type { ServiceAccess } from "./access.ts";
 import { clientOptions, datasetDefinition } from "./starting.ts";
@@ -109,7 +109,7 @@ class DistributedIterator extends ElementIterator {
   override next(): Pulled<unknown> {
     if (this.disposed || this.#ended) return END;
     if (this.#failure !== undefined) throw this.#failure;
-    let fed: Fed | Promise<Fed>;
+    let fed: FeedItem | Promise<FeedItem>;
     try {
       // The service is not contacted before the first `next()`.
       this.#stop ??= this.#start(this.#feed);
@@ -125,7 +125,7 @@ class DistributedIterator extends ElementIterator {
       : this.#open(fed);
   }
 
-  /** The elements that its workers hold are not in this process. */
+  /** Refused: this process does not have the elements that the workers hold. */
   protected override saveState(): Promise<unknown> {
     return Promise.reject(
       new LeatError(
@@ -146,7 +146,7 @@ class DistributedIterator extends ElementIterator {
     this.#stop = undefined;
   }
 
-  #open(fed: Fed): unknown | typeof END {
+  #open(fed: FeedItem): unknown | typeof END {
     const { stats } = this.#context;
     if ("skipped" in fed && fed.skipped !== undefined) stats.missed(fed.skipped);
     if (fed.kind === "error") throw stats.failed(LeatError.fromWire(fed.error));
@@ -204,9 +204,9 @@ class RegisteredOrderedIterator extends LateIterator {
     if (this.#fingerprint === saved.fingerprint) return await super.restoreState(saved.iterator);
     throw new LeatError(
       "failed_precondition",
-      `The iterator was saved when the dataset "${this.#node.datasetId}" was another pipeline: one ` +
-        `with fingerprint ${saved.fingerprint}, and now it is ${this.#fingerprint}. Register the former ` +
-        "with the service",
+      `The iterator was saved when the dataset "${this.#node.datasetId}" was another pipeline, with ` +
+        `fingerprint ${saved.fingerprint}. Its fingerprint is now ${this.#fingerprint}. Register the ` +
+        "former pipeline with the service",
     );
   }
 }

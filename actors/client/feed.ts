@@ -9,7 +9,7 @@ import { Fifo } from "../runtime/fifo.ts";
 import type { ElementAnswer, Skipped } from "../worker/protocol.ts";
 import { ConsumerMeter } from "./consumer_meter.ts";
 
-export type Fed =
+export type FeedItem =
   & Extract<ElementAnswer, { kind: "element" | "error" | "remainder" | "split_end" | "end" }>
   & {
     /**
@@ -22,10 +22,10 @@ export type Fed =
 
 /** Items that have arrived and that the training loop has not taken yet. */
 export class Feed {
-  readonly #ready = new Fifo<Exclude<Fed, { kind: "end" }>>();
+  readonly #ready = new Fifo<Exclude<FeedItem, { kind: "end" }>>();
   #bytes = 0;
-  #taker: PromiseWithResolvers<Fed> | undefined;
-  #closed: Fed | LeatError | undefined;
+  #taker: PromiseWithResolvers<FeedItem> | undefined;
+  #closed: FeedItem | LeatError | undefined;
   #meter: ConsumerMeter | undefined;
   #nowMs: () => number = () => 0;
   /** The client's statistics; undefined before a client feeds it. */
@@ -34,10 +34,10 @@ export class Feed {
   offload: () => Pick<ClientFigures, "offloadRatio" | "offloadWorkers"> = () => ({});
   /** Reads source elements for tasks that cannot read them. Default: refuses. */
   readSource: (split: number, from: number) => Promise<{ readonly given: Payload }> = () =>
-    Promise.reject(new LeatError("failed_precondition", "This reader sends no elements"));
-  /** Called when an element was taken, which leaves space for another. */
+    Promise.reject(new LeatError("failed_precondition", "This reader sends no source elements"));
+  /** Called when the training loop takes an item or starts to wait for one. */
   onTaken: () => void = () => {};
-  /** Called when an item has come that the training loop does not wait for. */
+  /** Called when an item is buffered, because the training loop does not wait for one. */
   onKept: () => void = () => {};
 
   /** The number of buffered items. */
@@ -64,7 +64,7 @@ export class Feed {
     return this.#meter?.waitingShare ?? 0;
   }
 
-  /** Decodes the payload taken last. */
+  /** Decodes the payload of the item that was taken last, and measures the time. */
   decode(payload: Payload): unknown {
     const { bytes, shared } = payload;
     const startMs = this.#nowMs();
@@ -82,7 +82,7 @@ export class Feed {
     return this.#meter;
   }
 
-  push(fed: Exclude<Fed, { kind: "end" }>): void {
+  push(fed: Exclude<FeedItem, { kind: "end" }>): void {
     if (this.#closed !== undefined) return;
     const taker = this.#taker;
     if (taker !== undefined) {
@@ -108,7 +108,7 @@ export class Feed {
   }
 
   /** Takes the next item. The call before must have settled. @throws LeatError after `fail`. */
-  take(): Fed | Promise<Fed> {
+  take(): FeedItem | Promise<FeedItem> {
     this.#meter?.asked();
     const fed = this.#ready.shift();
     if (fed !== undefined) {
@@ -119,19 +119,19 @@ export class Feed {
     }
     if (this.#closed instanceof LeatError) throw this.#closed;
     if (this.#closed !== undefined) return this.#closed;
-    this.#taker = Promise.withResolvers<Fed>();
+    this.#taker = Promise.withResolvers<FeedItem>();
     this.onTaken();
     return this.#taker.promise;
   }
 
-  #give(fed: Fed): void {
-    const counts = fed.kind === "element" || fed.kind === "remainder" || fed.kind === "error";
-    if (!counts) return this.#meter?.given();
+  #give(fed: FeedItem): void {
+    const isCounted = fed.kind === "element" || fed.kind === "remainder" || fed.kind === "error";
+    if (!isCounted) return this.#meter?.given();
     const { skipped = 0 } = fed as Skipped;
     this.#meter?.given({ bytes: "element" in fed ? fed.element.byteLength : 0, skipped });
   }
 
-  #close(how: Fed | LeatError): void {
+  #close(how: FeedItem | LeatError): void {
     if (this.#closed !== undefined) return;
     this.#closed = how;
     const taker = this.#taker;

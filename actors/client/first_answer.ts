@@ -1,4 +1,4 @@
-/** First requests to a dispatcher, which may not answer, or refuse a client at first. */
+/** First requests to a dispatcher: it may give no answer, or may refuse a client at first. */
 import { LeatError } from "../../core/error.ts";
 import { type DispatcherProtocol, TO_FOLLOW } from "../dispatcher/protocol.ts";
 import type { AnswerOf, RequestOf } from "../runtime/protocol.ts";

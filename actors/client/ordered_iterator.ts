@@ -10,7 +10,7 @@ import { ReadingFailure } from "../../data/iterators/reading_failure.ts";
 import type { Payload } from "../../transport/payload.ts";
 import type { StreamPosition } from "../worker/protocol.ts";
 import type { ClientOptions } from "./client.ts";
-import { type Fed, Feed } from "./feed.ts";
+import { Feed, type FeedItem } from "./feed.ts";
 import type { Numbering } from "./readers/numbering.ts";
 import { isCount } from "../../core/count.ts";
 
@@ -148,7 +148,7 @@ export class OrderedIterator extends ElementIterator {
 
   async #pull(): Promise<unknown> {
     for (;;) {
-      let fed: Fed;
+      let fed: FeedItem;
       try {
         fed = await this.#options.context.waitFor(Promise.resolve(this.#feed.take()));
       } catch (error) {
@@ -181,7 +181,7 @@ export class OrderedIterator extends ElementIterator {
   }
 
   /** Handles one item; `undefined` where it yields no element. */
-  async #take(fed: Exclude<Fed, { kind: "end" }>): Promise<Joined | undefined> {
+  async #take(fed: Exclude<FeedItem, { kind: "end" }>): Promise<Joined | undefined> {
     const place = fed.place;
     if (place === undefined) {
       // An error without a position concerns the whole stream: reading cannot continue.

@@ -1,6 +1,6 @@
 /**
  * The iterator behind `dataset.distribute({ processingMode: "DETERMINISTIC" })`: reads each chain
- * of the pipeline as a stream, and runs the other operators here.
+ * of the pipeline as a stream, and runs the other operators in this process.
  */
 import { hashJson } from "../../core/hash.ts";
 import { RandomStream } from "../../core/philox.ts";
@@ -56,7 +56,7 @@ export function orderedIterator(
       ownOnly: true,
     });
   }
-  // Operators here need the whole stream: a consumer drops the others' elements at the end.
+  // Operators in this process need the whole stream: other consumers' elements are dropped last.
   const graph = numConsumers === undefined
     ? root
     : new ShardNode(root, numConsumers, consumerIndex!);
@@ -78,8 +78,8 @@ type Reader = Pick<
 >;
 
 /**
- * The identity that reads the job, with all its chains, from one epoch to the next. If the name is
- * later used with other chains, that is another stream.
+ * Identifies the reader of the job, with all its chains, in all epochs. With other chains, the same
+ * job name is another stream.
  * @param streams The number of chains, known when the first is opened.
  */
 function readerOf(
@@ -103,7 +103,7 @@ function readerOf(
   };
 }
 
-/** A chain in a graph that runs here: gives the whole stream, whichever consumer reads it. */
+/** A chain in a graph that runs in this process. It gives every consumer the whole stream. */
 class StreamNode extends UnaryNode {
   override readonly division = "whole";
   readonly options: DistributeOptions;

@@ -3,6 +3,6 @@ import type { ElementGiverProtocol, ElementReaderProtocol } from "../worker/prot
 
 /** What the dispatcher and tasks ask of a client. */
 export interface ClientProtocol extends ElementReaderProtocol, ElementGiverProtocol {
-  /** Says that the dispatcher has news: the client sends a heartbeat at once. */
+  /** The dispatcher has changes for the client, which then sends a heartbeat at once. */
   wake(request: null): null;
 }

@@ -1,4 +1,4 @@
-/** Asks a service to save a pipeline's elements, and follows the save, which needs no client. */
+/** Asks a service to save a pipeline's elements, and waits. The save goes on without its client. */
 import { LeatError } from "../../core/error.ts";
 import type { DatasetNode } from "../../data/node.ts";
 import type { DistributeOptions } from "../../data/operators/distribute.ts";
@@ -22,12 +22,12 @@ import { definedFields } from "../../core/tree.ts";
 const REFRESH_MS = 1_000;
 /** The first interval, for small saves. It doubles up to the regular interval. */
 const REFRESH_MIN_MS = 10;
-/** How long a heartbeat may go unanswered before it is sent again, without limit, in ms. */
+/** Time limit of one heartbeat, in ms. After it, the next heartbeat follows, without limit. */
 const HEARTBEAT_TIMEOUT_MS = 10_000;
 /** Time limit for the release request, in ms. */
 const RELEASE_TIMEOUT_MS = 1_000;
 
-/** How a service saves a pipeline, checked. */
+/** Options of a save by a service, checked before. */
 interface ServiceSaveOptions extends Credentials {
   readonly save: Omit<DistributedSaveSettings, "fingerprint">;
   readonly onProgress?: ((progress: SavingNews) => void) | undefined;
@@ -42,7 +42,7 @@ export async function saveByService(
   openHome: OpenHome,
 ): Promise<void> {
   options.signal?.throwIfAborted();
-  checkReproducible(node, "distributedSave: what is lost is made again, and has to be the same");
+  checkReproducible(node, "distributedSave: lost elements are produced again and must be equal");
   const definition = datasetDefinition(node);
   const home = openHome(service, definedFields({ token, ca }));
   try {
@@ -60,7 +60,7 @@ class SaveClient {
   #clientId: number | undefined;
   /** Known to this client alone. It authenticates requests to the dispatcher about this client. */
   readonly #secret: string;
-  /** The service has begun: anything there now is from this save. */
+  /** The service has begun this save: a complete save in the folder is this one. */
   #hasBegun = false;
   #told = "";
   #pauseMs = REFRESH_MIN_MS;
@@ -95,7 +95,7 @@ class SaveClient {
     }
   }
 
-  /** A dispatcher that lost its journal knows nothing of the save and finds out from the folder. */
+  /** Joins again if the dispatcher forgot this client. Without a journal, it reads the folder. */
   async #untilSaved(): Promise<void> {
     try {
       for (let isSaved = false; !isSaved;) {
@@ -139,18 +139,18 @@ class SaveClient {
   /** Follows until it is saved; false: the dispatcher no longer knows this client. */
   async #follow(clientId: number): Promise<boolean> {
     for (;;) {
-      const news = await this.#heartbeat(clientId);
-      if (news === "forgotten") return false;
-      if (news?.error !== undefined) throw LeatError.fromWire(news.error);
-      if (news?.news?.kind === "save") this.#tell(news.news.progress);
-      if (news?.finished === true) return true;
+      const answer = await this.#heartbeat(clientId);
+      if (answer === "forgotten") return false;
+      if (answer?.error !== undefined) throw LeatError.fromWire(answer.error);
+      if (answer?.news?.kind === "save") this.#tell(answer.news.progress);
+      if (answer?.finished === true) return true;
       this.#options.signal?.throwIfAborted();
       await this.#pause();
       this.#options.signal?.throwIfAborted();
     }
   }
 
-  /** Undefined: the dispatcher is unreachable, which loses nothing. */
+  /** Undefined: the dispatcher is unreachable. The save continues, and loses nothing. */
   async #heartbeat(
     clientId: number,
   ): Promise<AnswerOf<DispatcherProtocol, "clientHeartbeat"> | "forgotten" | undefined> {
@@ -168,7 +168,7 @@ class SaveClient {
     } catch (error) {
       const failure = LeatError.from(error);
       if (failure.code === "deadline_exceeded" || failure.code === "unavailable") return undefined;
-      // It may have ended and been requested again by another client before this one was told.
+      // The save may have ended, and another client requested it again, before this client knew.
       const isForgotten = failure.code === "not_found" || failure.code === "failed_precondition";
       if (isForgotten) return "forgotten";
       throw failure;

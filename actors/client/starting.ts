@@ -75,7 +75,7 @@ export function startClient(
 function noLocalWorker({ dispatcher }: ClientHome): LeatError {
   return new LeatError(
     "invalid_argument",
-    `Local reads need a worker in this process, and none of them serves ${dispatcher.node}. Start one ` +
+    `Local reads need a worker of ${dispatcher.node} in this process, and there is none. Start one ` +
       'with serveWorker({ dispatcher, local: true }) before reading, or leave targetWorkers at "auto"',
   );
 }

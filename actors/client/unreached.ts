@@ -2,7 +2,7 @@
 import type { Timer, World } from "../runtime/world.ts";
 import { countText } from "../../data/amounts.ts";
 
-/** For this time after a report, iterators with the same failure are only counted, in ms. */
+/** After a report, other iterators with the same failure are only counted for this time, in ms. */
 const SPAN_MS = 60_000;
 
 /** One worker that could not be reached. */
@@ -24,7 +24,7 @@ interface UnreachedNews {
 /**
  * Reports that a worker cannot be reached. The failure of the first iterator is reported at once. A
  * minute later it reports how many others failed the same way. If the first iterator is closed by
- * then, the next call does that.
+ * then, the next call reports this number.
  */
 export function sayUnreached(
   world: World,

@@ -30,7 +30,7 @@ import { type Round, Rounds } from "./rounds.ts";
 const READS_CLIENT_ID = -2;
 /** How long one request to the task may stay open, in ms. */
 const REQUEST_TIMEOUT_MS = 60_000;
-/** Rounds up to this far behind the newest may be requested, also those of a lost worker. */
+/** Rounds up to this far behind the newest can be requested, even those of a lost worker. */
 const ROUNDS_HELD_MAX = 2 * ROUNDS_AHEAD_MAX;
 /** Bytes that may wait for lagging consumers; beyond them no later round begins. */
 const HELD_BYTES_MAX = 256 * 2 ** 20;
@@ -136,8 +136,8 @@ class Reads {
     if (round === undefined) {
       throw new LeatError(
         "failed_precondition",
-        `Consumer ${consumerIndex} confirms round ${number}, which is unknown here: round ` +
-          `${this.#rounds.newest} has been reached`,
+        `Consumer ${consumerIndex} confirms round ${number}, which this scheduler does not know: ` +
+          `round ${this.#rounds.newest} has been reached`,
       );
     }
     const absent = this.#absentOf(request);
@@ -176,7 +176,7 @@ class Reads {
     const round = this.#rounds.get(number) ?? this.#open(consumerIndex, number);
     this.#admit();
     await round.ready;
-    // Others may have begun far beyond it meanwhile, because this consumer was slow.
+    // Meanwhile the other consumers may have begun far later rounds, because this one was slow.
     if (this.#rounds.get(number) !== round) throw this.#passed(consumerIndex, number);
     const answer = this.#rounds.give(round, consumerIndex);
     if (answer === undefined) {

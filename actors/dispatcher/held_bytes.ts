@@ -6,9 +6,9 @@ import type { Client, Iteration, Job } from "./state/entities.ts";
 
 type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
 
-/** Bytes counted per entry of a list. */
+/** Bytes counted per position of a split in a list. */
 const PLACE_BYTES = 8;
-/** Bytes counted per range of such entries. */
+/** Bytes counted per range of such positions. */
 const RANGE_BYTES = 64;
 /** Bytes counted per consumer of a DETERMINISTIC iteration. */
 const CONSUMER_BYTES = 128;
@@ -54,7 +54,7 @@ export function bytesOfJob({ name, parameters }: Pick<Job, "name" | "parameters"
   return bytesOfText(name ?? "") + bytesOfText(JSON.stringify(parameters));
 }
 
-/** Bytes of an iteration's splits to begin with, its consumers and its run. */
+/** Bytes of the split positions, consumers and run that an iteration holds. */
 export function bytesOfIteration({ ordered, run }: Pick<Iteration, "ordered" | "run">): number {
   const { lost = [], done = [], consumers = null } = ordered ?? {};
   const reading = Object.values(consumers?.reading ?? {});

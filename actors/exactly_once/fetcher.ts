@@ -50,7 +50,7 @@ interface ElementFetcherOptions {
   readonly whenBack?: () => Promise<void>;
 }
 
-/** Which element is wanted, where not any will do, and reports sent along. */
+/** Which element is wanted, if not just the next one; also reports to the source. */
 export type Wanted = Omit<
   GetElementRequest,
   "clientId" | "sequence" | "acknowledged" | "trainerId" | "consumerIndex"
@@ -266,7 +266,7 @@ function stoppedError(): LeatError {
   return new LeatError("cancelled", "The client has stopped reading");
 }
 
-/** The error of one element if that was too large or is elsewhere; else there are no more. */
+/** Makes a refusal an answer. Unless it concerns only one element, no more elements follow. */
 export function refusedAnswer(refusal: LeatError): ElementAnswer {
   const isOfOne = refusal.code === "aborted" || refusal.details?.["bytesMax"] !== undefined;
   return { kind: "error", error: refusal.toWire(), ...(isOfOne ? {} : { isFinal: true }) };
@@ -295,7 +295,7 @@ const isAnswer = guardOf(oneKindOf(
   object({ kind: kind("skip") }),
 ));
 
-/** The error if no source answers so. */
+/** The error for a malformed answer; undefined for a valid one. */
 function faultOfAnswer(answer: unknown): LeatError | undefined {
   if (isAnswer(answer)) return undefined;
   return new LeatError("invalid_argument", "A worker's answer to getElement is malformed");

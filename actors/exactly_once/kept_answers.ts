@@ -1,14 +1,14 @@
-/** How many bytes the answers take that clients of a source were given and have not acknowledged. */
+/** Counts the bytes of answers that a source gave its clients and they have not acknowledged. */
 import type { Payload } from "../../transport/payload.ts";
 import type { ElementAnswer } from "../worker/protocol.ts";
 
-/** What an answer counts as besides its element. */
+/** Bytes counted for each answer, in addition to its element. */
 const ANSWER_BYTES = 256;
 
 interface KeptElement {
   /** How many answers hold it. */
   answers: number;
-  /** As it was given: it may have been transferred since. */
+  /** Its size when it was given: it may have been transferred since. */
   readonly bytes: number;
 }
 
@@ -17,7 +17,7 @@ export function errorBytesOf(answer: ElementAnswer): number {
   return answer.kind === "error" ? bytesOf(answer.error) : 0;
 }
 
-/** Of plain data. What crossed to here has a bounded depth. */
+/** The size of plain data. Data that was received has a bounded depth. */
 function bytesOf(value: unknown): number {
   if (typeof value === "string") return 2 * value.length;
   if (ArrayBuffer.isView(value)) return value.byteLength;

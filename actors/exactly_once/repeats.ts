@@ -33,7 +33,7 @@ const UNKNOWN_MAX = 128;
 /** A client idle for this long is forgotten, in ms. */
 const CLIENT_IDLE_MS = 600_000;
 /**
- * The same while too much is kept: those that died must not keep others waiting. A live client that
+ * The same while too much is kept: dead clients must not keep others waiting. A live client that
  * misses an answer repeats its request within 30 s, so a silent one has all answers.
  */
 export const PRESSED_IDLE_MS = 120_000;
@@ -52,7 +52,7 @@ export function readerId({ node }: Ref, clientId: number): ReaderId {
 
 /** Shared errors: capturing a stack takes longer than refusing, and many may leave together. */
 const HAS_LEFT = new LeatError("cancelled", "The client has left");
-const IS_SILENT = new LeatError("aborted", "Nothing was heard of the client for minutes");
+const IS_SILENT = new LeatError("aborted", "The client has sent nothing for minutes");
 
 /** A client that has not acknowledged everything it was given. */
 export interface Awaited {
@@ -199,7 +199,7 @@ export class Repeats {
 
   /** Bounds what is kept for all clients. They ask again, and acknowledge what they have got. */
   #checkAll({ acknowledged }: Client, sequence: number): void {
-    // One element for each client: not a later one, that came early and waits for it.
+    // Beyond the lower limit, each client gets its next element, but no later one.
     const isNext = sequence === acknowledged + 1;
     const bytesMax = isNext ? SOURCE_BYTES_MAX : ALL_UNACKNOWLEDGED_BYTES_MAX;
     if (this.#kept.bytes < bytesMax && this.#pending < ALL_PENDING_MAX) return;
@@ -286,7 +286,7 @@ export class Repeats {
     return answer;
   }
 
-  /** A request has come: if the next one came before, it is handled now. */
+  /** A request has arrived. If the one after it arrived earlier, that one is handled now. */
   #advance(client: Client, sequence: number): void {
     client.begun = Math.max(client.begun, sequence);
     const next = client.early.get(client.begun + 1);
@@ -339,7 +339,7 @@ export class Repeats {
     if (this.#clients.size < SOURCE_CLIENTS_MAX) return;
     throw new LeatError(
       "resource_exhausted",
-      `${this.#clients.size} clients read this task, as many as may: ask again later`,
+      `${this.#clients.size} clients read this task, which is the limit: ask again later`,
     );
   }
 

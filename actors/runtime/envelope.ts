@@ -8,7 +8,7 @@ import type { FencedRef, Ref } from "./ref.ts";
 interface Common {
   readonly source: FencedRef;
   readonly target: Ref;
-  /** Numbers the envelopes of this (source incarnation, target) pair from 1; receivers drop older ones. */
+  /** Counts envelopes of a source incarnation to a target, from 1. Receivers drop older ones. */
   readonly number: number;
 }
 
@@ -19,7 +19,7 @@ export interface TellEnvelope extends Common {
   readonly body: unknown;
 }
 
-/** How many open asks an ask lists. */
+/** Most ids in `AskEnvelope.open`. */
 export const OPEN_MAX = 16;
 
 /** A message to be answered within `timeoutMs`. */
@@ -30,14 +30,14 @@ export interface AskEnvelope extends Common {
   readonly body: unknown;
   readonly timeoutMs: number;
   /**
-   * Present if the ask may be repeated. The receiver then keeps its answer, and drops its answers
-   * to this source with ids below this mark.
+   * Present if the ask may be repeated: the receiver then keeps its answer. This source's asks with
+   * ids below this number are settled, so the receiver drops its answers to them.
    */
   readonly settledBelow?: number;
   /**
-   * Present when asks between the mark and this one are settled: the ids of the lowest open asks,
-   * including this one if there are fewer than {@linkcode OPEN_MAX}. All others below the last are
-   * settled too, so that one slow ask does not keep the answers to all later ones in memory.
+   * The ids of the lowest open asks, and of this one if there are fewer than {@linkcode OPEN_MAX};
+   * left out if these ids are consecutive. All other asks below the last id are settled, so one
+   * slow ask does not keep the answers to all later ones in memory.
    */
   readonly open?: readonly number[];
 }
@@ -77,7 +77,7 @@ export type Envelope =
   | WatchEnvelope
   | DownEnvelope;
 
-/** The (source, target) pair within which order is kept. */
+/** Names the envelope's source and target. Envelopes with the same name keep their order. */
 export function pairOf(envelope: Envelope): string {
   return `${envelope.source.path} ${envelope.target.path}`;
 }

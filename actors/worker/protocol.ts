@@ -26,7 +26,7 @@ export interface WorkerProtocol {
   drain(request: { readonly timeoutMs: number }): boolean;
   /** Leaves the dispatcher, which ends its tasks now. Usually called after `drain`. */
   leave(request: null): null;
-  /** Says that the dispatcher has news: the worker sends a heartbeat at once. */
+  /** The dispatcher has changes for the worker, which then sends a heartbeat at once. */
   wake(request: null): null;
   /** Another worker, at that node, wants this name. A worker that answers keeps it. */
   nameWanted(request: { readonly by: string }): null;
@@ -44,7 +44,7 @@ export interface StreamPosition {
 
 /** What an answer with bytes says of its request. */
 interface Held {
-  /** How long the request waited here for the element, in ms; left out: not at all. */
+  /** How long the request waited at the source for the element, in ms; left out: not at all. */
   readonly heldMs?: number;
 }
 
@@ -103,8 +103,8 @@ export type ElementAnswer =
   /** DETERMINISTIC: nothing more comes of the split. `place.index` counts its items. */
   | { readonly kind: "split_end"; readonly place: StreamPosition }
   /**
-   * There is nothing within `waitMs`. DETERMINISTIC: there is nothing of the requested splits, and
-   * of none before `from` unless it is one that was lost elsewhere.
+   * There is nothing within `waitMs`. DETERMINISTIC: the task has nothing of the requested splits,
+   * and gets none before `from`, except splits that another task lost.
    */
   | { readonly kind: "later"; readonly from?: number }
   /** There will be no more for this client. */
@@ -210,8 +210,8 @@ export interface RoundSourceProtocol extends ElementSourceProtocol, ElementReade
   /**
    * This consumer holds what it was given of a round. Answers when all consumers that take part in
    * the round have said so; only then does a training loop get it. Idempotent.
-   * @throws `failed_precondition` for a round that was not begun here, or is long over; `cancelled`
-   * where the consumer has repeated the request.
+   * @throws `failed_precondition` for a round that this scheduler has not begun, or is long over;
+   * `cancelled` where the consumer has repeated the request.
    */
   confirm(request: {
     readonly consumerIndex: number;

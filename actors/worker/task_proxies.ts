@@ -94,7 +94,7 @@ export class TaskProxies {
     }) as FencedRef<ElementSourceProtocol>;
   }
 
-  /** Asks once, so that it ends at once. If that is lost, it ends because its task has. */
+  /** Stops the placed actor now. If this one request is lost, the actor ends after its task has. */
   async unplace({ placed }: HeldTask): Promise<void> {
     if (placed === undefined) return;
     const { node, name } = placed;

@@ -92,7 +92,7 @@ class Worker {
   #timeoutMs: number | undefined;
   #left = false;
   #isWatching = false;
-  /** Where the last worker was that asked for this name. */
+  /** The node of the last worker that claimed this name. */
   #wantedBy: string | undefined;
 
   constructor(context: ActorContext<WorkerProtocol>, options: WorkerOptions) {
@@ -121,13 +121,13 @@ class Worker {
   }
 
   wake(): void {
-    // Missed news waits for the next regular heartbeat; correctness must not depend on it.
+    // If a hint is lost, the next regular heartbeat is enough: correctness must not need hints.
     if (this.#context.world.fault("worker.miss_news")) return;
     this.#woken = true;
     this.#wake();
   }
 
-  /** It answers, and so keeps its name. */
+  /** Another worker claims this name. By answering, this one keeps it. */
   nameWanted(by: string): null {
     const { name } = this.#options;
     if (this.#wantedBy !== by) {
@@ -217,7 +217,7 @@ class Worker {
     }
   }
 
-  /** A private worker cannot be dialled: without its link it is out of reach until it sends. */
+  /** A private worker cannot be dialled: if its link ends, a heartbeat makes it reachable again. */
   #watchDispatcher(): void {
     const { isPrivate = false, dispatcher } = this.#options;
     if (!isPrivate || this.#isWatching) return;
@@ -228,7 +228,7 @@ class Worker {
     });
   }
 
-  /** Asks tasks and their proxies for figures. One that died keeps its last ones until it ends. */
+  /** Asks tasks and their proxies for figures. A dead one keeps its last figures until removed. */
   async #measure(): Promise<void> {
     const askOptions = { timeoutMs: MEASURE_TIMEOUT_MS };
     const asked: Promise<void>[] = [];

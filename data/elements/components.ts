@@ -25,9 +25,9 @@ function isNestedScalars(array: readonly unknown[]): boolean {
 }
 
 /**
- * The spec of an example element, to declare what functions return. Numbers are float64, as in a
- * batch; values that are neither leaves nor structures are unknown. Lengths are those of the
- * example: where they vary, a spec has `null`.
+ * The spec of an example element: pass it as `spec` to declare what a function returns. Numbers
+ * become float64, as in a batch. `null` and instances of other classes are unknown (`undefined`).
+ * Lengths are those of the example: replace a length that varies between elements by `null`.
  *
  * @example
  * ```ts
@@ -129,7 +129,7 @@ export function commonRows(
   if (rows === undefined) {
     throw new LeatError(
       "invalid_argument",
-      `${operator}: an element without components has no rows`,
+      `${operator}: the element has no components, or only null, and so no rows`,
     );
   }
   return rows;

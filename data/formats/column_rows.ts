@@ -19,9 +19,9 @@ export function listNames(names: readonly string[]): string {
 }
 
 interface ChosenOptions {
-  /** What columns are called in messages. */
+  /** The word for a column in messages: `"array"` for .npz files. */
   readonly what?: string;
-  /** The columns that an operator above needs; default: all. */
+  /** The columns that the operators after the source need; default: all. */
   readonly wanted?: readonly string[] | undefined;
 }
 
@@ -47,13 +47,13 @@ export function chosenColumns(
     );
   }
   const known = chosen ?? names;
-  const isWanted = wanted === undefined ? known : known.filter((name) => wanted.includes(name));
-  // A row has a column even if none is wanted: the operator that wants others says so.
-  const columns = isWanted.length === 0 ? known.slice(0, 1) : isWanted;
+  const needed = wanted === undefined ? known : known.filter((name) => wanted.includes(name));
+  // At least one column is read, so that there are rows: operators report the columns they miss.
+  const columns = needed.length === 0 ? known.slice(0, 1) : needed;
   if (columns.length <= COLUMNS_MAX) return columns;
   throw bytes.refused(
     "resource_exhausted",
-    `${bytes.path} has ${columns.length} ${what}s, more than ${COLUMNS_MAX} (COLUMNS_MAX); choose fewer.`,
+    `${bytes.path} has ${columns.length} ${what}s, more than ${COLUMNS_MAX} (COLUMNS_MAX); choose fewer with \`columns\`.`,
   );
 }
 
@@ -67,7 +67,7 @@ export interface LoadedColumn {
 /**
  * Rows as objects, with the columns in the given order.
  *
- * @param place the rows in messages: `"row group 3"`.
+ * @param place names these rows in messages, for example `"row group 3"`.
  */
 export function columnRows(
   length: number,

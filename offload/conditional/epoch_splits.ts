@@ -52,7 +52,7 @@ export class EpochSplits {
       new LeatError(
         "failed_precondition",
         "The iterator was saved when the dataset had other splits: its files, or what a pattern " +
-          "matches, have changed since. Restore it where they are as they were",
+          "matches, have changed since. Restore it with the files as they were",
       ),
     );
   }

@@ -1,5 +1,5 @@
 /** The remote side of the conditional operator: reads chosen splits from the workers of a service. */
-import { type Fed, Feed } from "../../actors/client/feed.ts";
+import { Feed, type FeedItem } from "../../actors/client/feed.ts";
 import { LeatError } from "../../core/error.ts";
 import type { Host } from "../../data/host.ts";
 import { END } from "../../data/iterator.ts";
@@ -33,7 +33,7 @@ export class RemoteSide implements Side {
   /** The splits whose items count. */
   #owned: Set<number>;
   /** Taken from the feed before it was asked for. */
-  #first: Promise<Fed> | undefined;
+  #first: Promise<FeedItem> | undefined;
   /** Whether something has arrived, so that the service works. */
   #hasCome = false;
   #failure: ReadingFailure | undefined;
@@ -128,7 +128,7 @@ export class RemoteSide implements Side {
     this.#options.source?.dispose();
   }
 
-  async #take(): Promise<Fed> {
+  async #take(): Promise<FeedItem> {
     const { host, timeoutMs } = this.#options;
     try {
       const fed = this.#feed.take();
@@ -152,12 +152,12 @@ export class RemoteSide implements Side {
     }
   }
 
-  #came(fed: Fed): Fed {
+  #came(fed: FeedItem): FeedItem {
     if (!(fed.kind === "error" && fed.place === undefined)) this.#hasCome = true;
     return fed;
   }
 
-  #fail(fed: Fed): ReadingFailure {
+  #fail(fed: FeedItem): ReadingFailure {
     const error = fed.kind === "error"
       ? LeatError.fromWire(fed.error)
       : new LeatError("internal", `The service sent "${fed.kind}" without a position`);

@@ -6,7 +6,7 @@ import { isDiskFull, systemCode } from "../system_codes.ts";
 
 const NO_LOG: readonly [LeatErrorCode, string] = [
   "data_loss",
-  "is damaged or no log; restore it from a copy, or move it away to begin anew",
+  "is damaged, or is not a log; restore it from a copy, or move it away to start an empty log",
 ];
 
 /** SQLite's primary result codes for which the operator can do something. */
@@ -15,26 +15,26 @@ const CODE_OF_RESULT: ReadonlyMap<number, readonly [LeatErrorCode, string]> = ne
   [1, NO_LOG],
   [3, [
     "permission_denied",
-    "may not be accessed; give this program the right to read and write it",
+    "cannot be accessed; give this program permission to read and write it",
   ]],
   [5, ["failed_precondition", "is in use; stop the program that holds it, or choose another file"]],
   [6, ["failed_precondition", "is in use; stop the program that holds it, or choose another file"]],
-  [8, ["permission_denied", "may only be read; give this program the right to write it"]],
+  [8, ["permission_denied", "is read-only; give this program permission to write it"]],
   [10, ["data_loss", "could not be read or written; check the disk"]],
-  [11, ["data_loss", "is damaged; restore it from a copy, or move it away to begin anew"]],
+  [11, ["data_loss", "is damaged; restore it from a copy, or move it away to start an empty log"]],
   [13, ["resource_exhausted", "cannot grow: the disk is full; make room"]],
-  [14, ["permission_denied", "could not be opened; check that its folder may be written"]],
+  [14, ["permission_denied", "could not be opened; check that its folder can be written"]],
   [26, NO_LOG],
 ]);
 
 /** The system's error codes for files, with the remedy. */
 const CODE_OF_SYSTEM: ReadonlyMap<unknown, readonly [LeatErrorCode, string]> = new Map([
-  ["ENOTDIR", ["invalid_argument", "lies below a file: name a folder, or one that can be made"]],
-  ["EEXIST", ["invalid_argument", "lies below a file: name a folder, or one that can be made"]],
-  ["ENAMETOOLONG", ["invalid_argument", "is too long a name: choose a shorter one"]],
-  ["EACCES", ["permission_denied", "may not be written; give this program's user the right to"]],
-  ["EPERM", ["permission_denied", "may not be written; give this program's user the right to"]],
-  ["EROFS", ["permission_denied", "is on a disk that may only be read; choose another folder"]],
+  ["ENOTDIR", ["invalid_argument", "lies below a file, not in a folder: choose another folder"]],
+  ["EEXIST", ["invalid_argument", "lies below a file, not in a folder: choose another folder"]],
+  ["ENAMETOOLONG", ["invalid_argument", "has a name that is too long: choose a shorter one"]],
+  ["EACCES", ["permission_denied", "cannot be written; give this program's user permission"]],
+  ["EPERM", ["permission_denied", "cannot be written; give this program's user permission"]],
+  ["EROFS", ["permission_denied", "is on a read-only file system; choose another folder"]],
   ["ENOSPC", ["resource_exhausted", "cannot grow: the disk is full; make room"]],
   ["EDQUOT", [
     "resource_exhausted",
@@ -42,22 +42,21 @@ const CODE_OF_SYSTEM: ReadonlyMap<unknown, readonly [LeatErrorCode, string]> = n
   ]],
 ]);
 
-/** `exec` reports results without their number: this maps SQLite's text to it. */
+/** Errors of `exec` have no `errcode`: this maps SQLite's message to its result code. */
 const RESULT_OF_TEXT: ReadonlyMap<string, number> = new Map([
   ["attempt to write a readonly database", 8],
   ["disk I/O error", 10],
   ["database or disk is full", 13],
 ]);
 
-/** SQLite's code for an I/O error, and the extended one for a page where the file ends. */
+/** SQLite's result code for I/O errors, and its extended code for a read beyond the file's end. */
 const IO_ERROR = 10;
-
 const SHORT_READ = 522;
 
 /** Bytes written to find out whether there is space: one SQLite page. */
 const PROBE_BYTES = 4096;
 
-/** SQLite reports an exhausted quota as an I/O error: writing a new file tells which it is. */
+/** Whether a disk quota caused an I/O error. SQLite does not say, so this tries to write a file. */
 function isQuotaUsedUp(path: string): boolean {
   const probe = `${path}-probe`;
   try {
@@ -73,9 +72,11 @@ function isQuotaUsedUp(path: string): boolean {
 export function damaged(path: string, what: string): LeatError {
   return new LeatError(
     "data_loss",
-    `${path} is damaged: ${what}. Restore it with its ${`${basename(path)}-wal`} from a copy, ` +
-      "or move it away with all files of the same prefix to begin anew (what it recorded is then " +
-      "forgotten)",
+    `${path} is damaged: ${what}. Restore it and ${basename(path)}-wal from a copy. Or move away ` +
+      `all files whose names begin with ${
+        basename(path)
+      } to start an empty log: what was recorded ` +
+      "is then forgotten",
   );
 }
 

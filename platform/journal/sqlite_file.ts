@@ -53,7 +53,7 @@ export function createIfMissing(path: string): void {
     throw new LeatError(
       "data_loss",
       `${path} is gone, but of it ${left.join(" and ")} is left: restore all from a copy, or ` +
-        "remove what is left to begin anew",
+        "remove what is left to start an empty log",
     );
   }
   const folder = dirname(path);
@@ -136,7 +136,7 @@ export function checkMark(path: string, written: number): void {
     `${path} holds ${written} records, but ${marked} were written: ${basename(wal)} is damaged, ` +
       `truncated or of another time. Restore both from a copy; or remove ${mark} to continue with what is ` +
       `left (what came after it is forgotten, so that splits are assigned twice); or move all of them ` +
-      `away to begin anew`,
+      `away to start an empty log`,
   );
 }
 

@@ -1,6 +1,6 @@
 /**
  * One end of a simulated link. Every envelope is encoded to bytes here and decoded at the other
- * end, as on a socket. In runs with copied messages it is copied instead, which is equivalent.
+ * end, as on a socket. Runs with `copiesMessages` copy it instead: the result is the same.
  */
 import type { Envelope } from "../../actors/runtime/envelope.ts";
 import { ANYONE } from "../../actors/runtime/identity.ts";
@@ -15,13 +15,13 @@ import type { SimNetwork } from "./network.ts";
 import type { FaultOptions } from "../faults/options.ts";
 import type { SimRandom } from "./random.ts";
 
-/** A message that has arrived. */
-interface Arrival {
+/** An envelope on its way to the other end. */
+interface Transfer {
   readonly envelope: Envelope;
   readonly content: Content;
 }
 
-/** A message in transit. */
+/** The envelope as it is carried: its bytes, or a copy. */
 type Content = Uint8Array | MessageCopy;
 
 /** An end of a link between two nodes. */
@@ -36,8 +36,8 @@ export class LinkEnd implements Link {
   readonly #random: SimRandom;
   readonly #settle: (error: LeatError) => void;
   readonly #buffered: WaterMarks;
-  /** Messages that arrived before a receiver; their bytes count as buffered at the other end. */
-  readonly #early: Arrival[] = [];
+  /** Messages that arrived before `start`. Their bytes count in the sender's `bufferedBytes`. */
+  readonly #early: Transfer[] = [];
   #peer!: LinkEnd;
   #receive: ((envelope: Envelope) => void) | undefined;
   #isClosed = false;
@@ -48,7 +48,7 @@ export class LinkEnd implements Link {
   /** When all sent messages have left, if sending takes time. */
   #sentUs = 0;
   #cloggedUntilUs = 0;
-  /** The share of the network's faults on this link, and the faults that it was computed from. */
+  /** The faults of this direction, and the network's faults from which they were computed. */
   #ownFaults: FaultOptions | undefined;
   #faultsInForce: FaultOptions | undefined;
 
@@ -102,7 +102,7 @@ export class LinkEnd implements Link {
   start(receive: (envelope: Envelope) => void): void {
     this.life.after(0, "link start", () => {
       this.#receive = receive;
-      for (const arrival of this.#early.splice(0)) this.#take(arrival);
+      for (const transfer of this.#early.splice(0)) this.#take(transfer);
     });
   }
 
@@ -179,7 +179,7 @@ export class LinkEnd implements Link {
     if (rng.chance(faults.duplicateProbability)) {
       counters.count("message_duplicated");
       trace.envelope(scheduler.nowUs, this.name, "duplicated", envelope);
-      // With its own content: decoding makes views of it.
+      // The duplicate has its own content: a decoded message consists of views of its bytes.
       this.#carry({ envelope, content: this.#contentOf(envelope) }, this.#stragglerUs());
     }
   }
@@ -192,7 +192,7 @@ export class LinkEnd implements Link {
     this.sever();
   }
 
-  /** Closes the link from between: each end sees the other one close it. */
+  /** Closes the link as a proxy between the ends does: each end sees the other one close it. */
   #closeBetween({ linkCloseProbability }: FaultOptions): void {
     if (linkCloseProbability === 0 || !this.#random.chance(linkCloseProbability)) return;
     const network = this.#network;
@@ -209,56 +209,56 @@ export class LinkEnd implements Link {
     this.#cloggedUntilUs = scheduler.nowUs + 1_000 * this.#random.between(0, clogMaxMs);
   }
 
-  #carry(arrival: Arrival, arrivalUs: number): void {
-    this.#buffered.add(arrival.content.byteLength);
-    this.#network.scheduler.at(arrivalUs, "message", () => this.#arrive(arrival));
+  #carry(transfer: Transfer, arrivalUs: number): void {
+    this.#buffered.add(transfer.content.byteLength);
+    this.#network.scheduler.at(arrivalUs, "message", () => this.#arrive(transfer));
   }
 
-  #arrive(arrival: Arrival): void {
+  #arrive(transfer: Transfer): void {
     const { scheduler, trace, counters } = this.#network;
-    const { envelope } = arrival;
+    const { envelope } = transfer;
     const peer = this.#peer;
     const { node } = this.life;
     if (this.#network.isClogged(node, this.remote.node)) {
-      this.#network.hold(node, this.remote.node, () => this.#arrive(arrival));
+      this.#network.hold(node, this.remote.node, () => this.#arrive(transfer));
     } else if (this.isCut) {
       counters.count("message_cut");
       trace.envelope(scheduler.nowUs, this.name, "cut", envelope);
-      this.#left(arrival);
+      this.#releaseBytes(transfer);
     } else if (!peer.life.alive || peer.#isClosed) {
       trace.envelope(scheduler.nowUs, this.name, "dead", envelope);
-      this.#left(arrival);
+      this.#releaseBytes(transfer);
       if (this.#network.answersFor(this.remote.node)) {
         peer.resetPeer(this.#network.resetBy(this.remote.node));
       }
     } else if (peer.life.pausedUntilUs > scheduler.nowUs) {
       // It waits in the paused node's memory, and is lost with it.
-      peer.life.at(scheduler.nowUs, "message", () => peer.#deliver(arrival));
+      peer.life.at(scheduler.nowUs, "message", () => peer.#deliver(transfer));
     } else {
       peer.life.spend();
-      peer.#deliver(arrival);
+      peer.#deliver(transfer);
     }
   }
 
   /** Delivers what the other end sent, or keeps it until there is a receiver. */
-  #deliver(arrival: Arrival): void {
+  #deliver(transfer: Transfer): void {
     if (this.#isClosed) return;
     const { scheduler, trace } = this.#network;
-    trace.envelope(scheduler.nowUs, this.#peer.name, "delivered", arrival.envelope);
-    if (this.#receive === undefined) this.#early.push(arrival);
-    else this.#take(arrival);
+    trace.envelope(scheduler.nowUs, this.#peer.name, "delivered", transfer.envelope);
+    if (this.#receive === undefined) this.#early.push(transfer);
+    else this.#take(transfer);
   }
 
-  #take(arrival: Arrival): void {
+  #take(transfer: Transfer): void {
     if (this.#isClosed) return;
-    this.#peer.#left(arrival);
-    const { content } = arrival;
+    this.#peer.#releaseBytes(transfer);
+    const { content } = transfer;
     const message = content instanceof Uint8Array ? decodeMessage(content) : content.value;
     this.#receive!(message as Envelope);
   }
 
-  /** A message that was sent from here is no longer in transit. */
-  #left({ content }: Arrival): void {
+  /** A message that this end sent is no longer in transit: its bytes are no longer buffered. */
+  #releaseBytes({ content }: Transfer): void {
     if (!this.#isClosed) this.#buffered.remove(content.byteLength);
   }
 

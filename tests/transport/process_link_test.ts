@@ -202,7 +202,7 @@ Deno.test("process link is closed by an invalid message, with the reason, and de
     [piped(Uint8Array.of(1, 2, 3)), message, ""],
     [piped(Uint8Array.of()), message, ""],
     [piped(encodeMessage({ ask: 1 })), message, "kind undefined"],
-    [piped(stale), message, "another life"],
+    [piped(stale), message, "another incarnation"],
     [piped(encodeMessage({ ...tell(1), source: NEAR })), message, "incomplete"],
     [piped(writeHello(HELLO)), message, "of kind hello"],
   ];

@@ -41,7 +41,7 @@ export interface ProcessLinkOptions {
   readonly identity?: Identity;
   /** Longest envelope that is decoded, in bytes. Default: the longest message. */
   readonly envelopeBytesMax?: number;
-  /** Gets the memory of each large message written that its sender gave away. Default: none. */
+  /** Gets the memory of written large messages that their senders gave away. Default: none. */
   readonly recycle?: (buffer: ArrayBuffer) => void;
   /** Gives the memory of messages from slots, and gets it back once they are released. */
   readonly pool?: FramePool;
@@ -144,7 +144,7 @@ class ProcessLink implements Link {
     return this.#outbox.bytes;
   }
 
-  /** Nothing is read before: the pipe and the slots apply backpressure to the sender. */
+  /** Nothing is read before this call: pipe and slots apply backpressure to the sender. */
   start(receive: (envelope: Envelope) => void): void {
     this.#readAll(receive);
   }
@@ -198,8 +198,8 @@ class ProcessLink implements Link {
     }
     if (kind === "piped") {
       const bytes = await this.#input.take(length);
-      if (bytes === undefined) throw broken("the end amid a message");
-      // Alone in its buffer, where payloads are aligned.
+      if (bytes === undefined) throw broken("the pipe ends within a message");
+      // A copy alone in its buffer, because payloads must be aligned.
       return bytes.slice();
     }
     const byteLength = ROOM_BYTES + length;
@@ -228,7 +228,7 @@ class ProcessLink implements Link {
     const envelope = asEnvelope(message);
     const { node, incarnation } = envelope.source;
     if (node !== this.remote.node || !incarnation.startsWith(this.#lifePrefix)) {
-      throw broken("a message in the name of another node, or of another life of this one");
+      throw broken("a message in the name of another node, or of another incarnation");
     }
     receive(envelope);
   }

@@ -40,7 +40,7 @@ export class ProcessOutbox {
   /** The next message, taken from the queue to see whether it fits. */
   #first: Queued | undefined;
   readonly #freeSlots: number[];
-  /** Whether the other process keeps slots, so that messages in them do not slow this one down. */
+  /** Whether the other process may keep slots: then messages in them do not count as buffered. */
   readonly #isLending: boolean;
   /** Bytes of messages in slots that the other process has not read. */
   readonly #inSlots = new Map<number, number>();

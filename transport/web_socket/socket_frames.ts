@@ -17,7 +17,7 @@ const MASKED = 0x80;
 const CONTROL = 0x8;
 const CONTROL_BYTES_MAX = 125;
 const KEY_BYTES = 4;
-/** Space for the longest head, so that payloads begin on a word boundary. */
+/** Space for a head: at most 14 bytes, rounded up so that payloads begin on a word boundary. */
 const HEAD_ROOM = 16;
 /** Copying a larger payload behind its head costs more than a second system call. */
 const COPIED_BYTES_MAX = 32 * 2 ** 10;
@@ -36,7 +36,7 @@ export interface FrameHead {
 }
 
 /**
- * A whole server frame with `head` and `payload`, in one part or two: large ones are not copied.
+ * A server frame that carries `head`, then `payload`. A large payload is a second part, uncopied.
  */
 export function serverFrame(
   opcode: number,
@@ -52,7 +52,7 @@ export function serverFrame(
   return isCopied ? [first] : [first, payload];
 }
 
-/** A whole frame of a client with `head` and `payload`, copied and masked with `key`. */
+/** A client frame that carries `head`, then `payload`: both are copied, and masked with `key`. */
 export function clientFrame(
   opcode: number,
   payload: Uint8Array,
@@ -107,10 +107,12 @@ export function readFrameHead(
   const isMasked = (second & MASKED) !== 0;
   const short = second & 0x7f;
   if ((first & RESERVED) !== 0 || isMasked !== (sender === "client")) {
-    throw broken(`a frame that begins with ${first}, ${second}`);
+    throw broken(
+      `a reserved bit, or a ${sender}'s wrong mask bit, in the bytes ${first}, ${second}`,
+    );
   }
   if (opcode >= CONTROL && (!isLast || short > CONTROL_BYTES_MAX)) {
-    throw broken("a control frame in parts");
+    throw broken(`a control frame in fragments, or of more than ${CONTROL_BYTES_MAX} bytes`);
   }
   const lengthBytes = short < 126 ? 0 : short === 126 ? 2 : 8;
   const headBytes = 2 + lengthBytes + (isMasked ? KEY_BYTES : 0);
@@ -134,7 +136,7 @@ function keyOf(bytes: Uint8Array, end: number): number {
   return new Uint32Array(bytes.slice(end - KEY_BYTES, end).buffer)[0]!;
 }
 
-/** Removes the mask from a payload that begins its buffer. */
+/** Removes the mask from a payload in place. The payload must start where its buffer starts. */
 export function unmask(payload: Uint8Array, key: number): void {
   if (key === 0) return;
   const words = new Uint32Array(payload.buffer, 0, payload.length >>> 2);

@@ -1,4 +1,4 @@
-/** The consumers that take no part in rounds before a given one, as the dispatcher names them. */
+/** The consumers that, as the dispatcher says, take no part in rounds before a given one. */
 import type { RoundsNews } from "../../dispatcher/protocol_heartbeats.ts";
 
 export class AbsentConsumers {

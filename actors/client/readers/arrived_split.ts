@@ -16,7 +16,7 @@ type Passed = Extract<Placed, { readonly kind: "passed" }>;
 export class ArrivedSplit {
   /** Items in order, not given yet. */
   readonly items: Placed[] = [];
-  /** Nothing more comes. */
+  /** All items of the split have arrived. */
   whole = false;
   /** Items that arrived before an earlier one, by index. */
   readonly #early = new Map<number, Placed>();

@@ -1,5 +1,5 @@
 /**
- * How long a request may wait at a task, where fewer may be open than there are tasks. If requests
+ * How long a request may wait at a task, if fewer may be open than there are tasks. If requests
  * waited for an element, tasks with elements would idle; if they gave up at once, empty answers
  * would keep the cluster busy. So the wait follows the rate of elements: a few empty answers per
  * element, and every task is asked several times while each makes one.
@@ -11,7 +11,7 @@ const WAIT_MIN_MS = 20;
 const WAIT_MAX_MS = 5_000;
 /** Elements over which the mean time is taken, about. */
 const MEAN_OF = 16;
-/** The most that one time without elements counts, in ms: all workers may have been away. */
+/** A longer time without elements counts as this long, in ms: all workers may have been away. */
 const TIME_MAX_MS = REQUESTS_PER_ELEMENT * WAIT_MAX_MS;
 
 export class LongPollWait {

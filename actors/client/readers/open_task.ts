@@ -17,7 +17,7 @@ export class OpenTask {
   inFlight = 0;
   /** It has no more for any reader, or is gone. */
   ended = false;
-  /** It recently had nothing up to this split. */
+  /** It recently had no items up to this split; -1: none is known to be missing. */
   lackedUpTo = -1;
   inRing = false;
   /** Runs until it is asked again for what it lacked. */
@@ -44,7 +44,7 @@ export class OpenTask {
     this.#pauseMs = Math.min(2 * this.#pauseMs, LATER_MAX_MS);
   }
 
-  /** It may have what it lacked. */
+  /** It may now have the splits that it lacked. */
   endPause(): void {
     this.#pause?.cancel();
     this.#pause = undefined;

@@ -26,15 +26,15 @@ const READY_MAX = 16;
 const IN_FLIGHT_MIN = 2;
 export const IN_FLIGHT_MAX = 16;
 export const IN_FLIGHT_BYTES = 2 ** 20;
-/** How the largest size fades with each element. */
+/** By this factor the largest size shrinks with each element. */
 const LARGEST_DECAY = 7 / 8;
 /** While early elements take more bytes than this, only the next split is requested. */
 const WINDOW_BYTES_MAX = 256 * 2 ** 20;
 /** The same bound in elements: small ones take more memory than their bytes. */
 const WINDOW_ELEMENTS_MAX = 2 ** 16;
-/** The dispatcher is told at once when the mark has moved by this many splits, */
+/** A heartbeat reports the mark at once when it has moved by this many splits, */
 const MARK_NEWS_MAX = 64;
-/** or by this share of the splits assigned beyond the mark; otherwise tasks wait for a heartbeat. */
+/** or by this share of the splits that may be assigned beyond it. Else a regular one reports it. */
 const MARK_NEWS_SHARE = 1 / 4;
 
 /** A request to a task. */
@@ -185,7 +185,7 @@ export class OrderedReader implements Reader {
       this.#tasks.get(open.task.taskId) === open;
   }
 
-  /** To one task. A consumer knows only of the next split what is its own. */
+  /** Most requests to one task. A consumer knows its own elements of the next split only. */
   get #inFlightMax(): number {
     const { numConsumers } = this.#deps.options.parameters;
     const isConsumer = this.#numbers !== undefined || numConsumers !== undefined;
@@ -270,14 +270,14 @@ export class OrderedReader implements Reader {
     }
   }
 
-  /** Asks once; a regular heartbeat brings it, too. */
+  /** Asks for the table in one early heartbeat; the regular heartbeats also bring it. */
   #askForTable(): void {
     if (this.#isTableAsked || this.#elements === 0) return;
     this.#isTableAsked = true;
     this.#deps.refresh();
   }
 
-  /** Tells all tasks which consumers have left, to keep nothing for them; again, if it was lost. */
+  /** Tells all tasks which consumers have left, again each time, as messages may be lost. */
   #tellLeft(left: readonly number[]): void {
     for (const { task: { source } } of this.#tasks.values()) {
       for (const consumerIndex of left) {
@@ -308,7 +308,7 @@ export class OrderedReader implements Reader {
     this.pump();
   }
 
-  /** Another task has the next split; or this one will, if it was lost there. */
+  /** The task lacks the next split: another one has it, or lost it, and this one may get it. */
   #pause(open: OpenTask, lackedUpTo: number): void {
     open.lackedUpTo = lackedUpTo;
     // A lost split is assigned only once the dispatcher knows that this reader has all before it.
@@ -339,7 +339,7 @@ export class OrderedReader implements Reader {
     if (split.whole) this.#moveMark();
   }
 
-  /** The item no longer waits here. */
+  /** The item no longer waits in this reader. */
   #letGo(item: Placed): void {
     this.#elements--;
     if ("element" in item) this.#bytes -= item.element.byteLength;
@@ -372,7 +372,7 @@ export class OrderedReader implements Reader {
       new LeatError(
         "failed_precondition",
         "The iterator was saved when the dataset had other splits: its files, or what a pattern " +
-          "matches, have changed since. Restore it where they are as they were",
+          "matches, have changed since. Restore it with the files as they were",
         { details: { expectedDigest, digest } },
       ),
     );

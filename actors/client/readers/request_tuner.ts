@@ -13,7 +13,7 @@ export const REQUESTS_MAX = 64;
  * woken for several small elements at a time, which costs more than to send one.
  */
 const TRAVEL_MIN_MS = 1;
-/** For so many bytes at most: more large elements at a time leave the processor's cache. */
+/** This holds up to so many bytes: more large elements at a time leave the processor's cache. */
 const TRAVEL_MIN_BYTES = 2 ** 20;
 /** Fewest answers evaluated together. */
 const PERIOD = 8;

@@ -3,13 +3,13 @@
  * task that all consumers read in that round.
  *
  * Schedules agreed with the dispatcher say which task serves a round. A consumer that has accepted
- * a proposed schedule requests no round from its first one on until the dispatcher has heard from
- * all consumers and put it in force, so no two tasks serve one round.
+ * a proposed schedule requests none of its rounds until all consumers have reported to the
+ * dispatcher and it has put the schedule in force, so no two tasks serve one round.
  *
  * The training loop gets a round only when the scheduler confirms that all consumers hold their
  * part of it. So when a task is lost, either all consumers hold a round of it, or no loop was given
- * that round: then all drop it and get it from another task. They agree on which with the schedule
- * that excludes the task; a consumer that accepts it takes nothing more from the task.
+ * that round: then all drop it and get it from another task. The schedule that excludes the task
+ * decides between the two; a consumer that accepts it takes nothing more from the task.
  *
  * A consumer reports the round that ends the job to the dispatcher before its loop sees the end. A
  * new consumer must not take a round after an end that others have reached. So the others confirm
@@ -198,7 +198,7 @@ export class RoundReader implements Reader {
     }
   }
 
-  /** Rounds held here of tasks that the proposed schedule excludes; they may be kept. */
+  /** Held rounds of tasks that the proposed schedule excludes: the consumer may keep them. */
   #heldWithout(proposed: RoundSchedule): number[] {
     return this.#rounds.filter((round) =>
       round.answer !== undefined && !isServedIn(proposed, round) &&
@@ -223,7 +223,7 @@ export class RoundReader implements Reader {
     return taskId === undefined ? undefined : this.#tasks.get(taskId);
   }
 
-  /** Whether the task that serves the round is there, as far as this consumer knows. */
+  /** Whether a task serves the round and is not lost, as far as this consumer knows. */
   #isServed(round: number): boolean {
     return this.#taskFor(round)?.lost === false;
   }

@@ -66,7 +66,7 @@ export class RoundSchedules {
     if (tasks !== undefined) return { ...schedule, taskIds: tasks };
     throw new LeatError(
       "internal",
-      `The dispatcher treats the tasks of schedule ${schedule.version} as known, but they are not`,
+      `The dispatcher left out the tasks of schedule ${schedule.version}, which this client lacks`,
     );
   }
 

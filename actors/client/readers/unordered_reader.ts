@@ -21,7 +21,7 @@ import { TaskFetcher } from "./task_fetcher.ts";
 const OUTSTANDING_MIN = 16;
 /** While no element arrives, `OUTSTANDING_MIN` more tasks are asked after each such time, in ms. */
 const FIRST_PATIENCE_MS = 1_000;
-/** Most rounds for which a slow task is skipped. Each skip is twice as long as the one before. */
+/** Most turns for which a slow task is skipped. Each skip is twice as long as the one before. */
 const TURNS_PASSED_MAX = 256;
 
 /** A request and its answer. Answers are taken in the order of requests. */
@@ -41,9 +41,9 @@ interface OpenTask {
   /** The dispatcher no longer lists it. */
   gone: boolean;
   inRing: boolean;
-  /** It is skipped before this round while others can be asked. */
+  /** It is skipped before this turn while other tasks can be asked. */
   fromTurn: number;
-  /** For how many rounds it was skipped last. */
+  /** For how many turns it was skipped last. */
   passed: number;
   /** Requests in flight or not taken in yet, oldest first. */
   readonly requests: Request[];
@@ -125,7 +125,7 @@ export class UnorderedReader implements Reader {
     return drawn.sort((a, b) => a.key - b.key).map(({ item }) => item);
   }
 
-  /** Includes requests that wait for a slot: when the worker leaves, its elements are lost. */
+  /** Also repeats requests that wait for a slot: when the worker leaves, its elements are lost. */
   askAgain(source: FencedRef): number | undefined {
     const open = this.#tasks.values().find(({ task }) => sameActor(task.source, source));
     if (open === undefined) return undefined;

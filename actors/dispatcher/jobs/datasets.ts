@@ -48,8 +48,8 @@ export function registerDataset(
     if (DIGITS.test(request.datasetId)) {
       throw new LeatError(
         "invalid_argument",
-        `The dispatcher itself gives ids of digits alone, such as "${request.datasetId}"; choose another, ` +
-          "or leave it out",
+        `Only the dispatcher assigns ids of digits alone, such as "${request.datasetId}"; choose ` +
+          "another id, or leave it out",
       );
     }
   }
@@ -101,9 +101,9 @@ function checkGraph(graph: Uint8Array, fingerprint: string, { datasetBytesMax }:
   if (graph.byteLength > datasetBytesMax) {
     throw new LeatError(
       "resource_exhausted",
-      `The pipeline is ${graph.byteLength} bytes long, and this dispatcher takes ${datasetBytesMax} at ` +
-        "most (datasetBytesMax): it is kept in the journal and goes to every worker. Read the data " +
-        "that is in it, or captured by it, from files",
+      `The pipeline has ${graph.byteLength} bytes, and this dispatcher accepts at most ` +
+        `${datasetBytesMax} (datasetBytesMax): the journal keeps it, and every worker gets it. Read ` +
+        "data from files instead of putting it into the pipeline or its captures",
     );
   }
   // Equal fingerprints share an id: a forged one would give others this pipeline.
@@ -137,7 +137,7 @@ export function datasetOf(state: DispatcherState, datasetId: string): Dataset {
   if (dataset !== undefined) return dataset;
   throw new LeatError(
     "not_found",
-    `No dataset is registered here under "${datasetId}"; register it with this dispatcher first`,
+    `This dispatcher has no dataset "${datasetId}"; register it with this dispatcher first`,
   );
 }
 
@@ -147,7 +147,9 @@ export function datasetFor(state: DispatcherState, datasetId: string, sender: Id
   if (!state.transientDatasets.has(datasetId) || isOwn(state, datasetId, sender)) return dataset;
   throw new LeatError(
     "permission_denied",
-    `The dataset "${datasetId}" is that of jobs of "${state.ownerOfDataset(datasetId)}", and ` +
-      `this is "${sender.name}"; register it (registerDataset) without that id to read it, too`,
+    `The dataset "${datasetId}" belongs to jobs of "${
+      state.ownerOfDataset(datasetId)
+    }", and this ` +
+      `request is from "${sender.name}"; to read it, register it (registerDataset) without that id`,
   );
 }

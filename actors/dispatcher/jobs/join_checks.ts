@@ -75,7 +75,7 @@ function checkSharing({ jobName, repetition }: OpenRequest, cardinality: number)
   if (repetition > 0) {
     throw invalid(
       `Sharing reads one stream without end, so there is no repetition ${repetition} of it: put ` +
-        `.repeat() before .distribute() instead of after it, and make a dataset anew for each iterator`,
+        `.repeat() before .distribute() instead of after it, and make a new dataset for each iterator`,
     );
   }
 }

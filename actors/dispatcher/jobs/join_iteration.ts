@@ -19,12 +19,12 @@ import type { Transaction } from "../transaction.ts";
 type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
 type OpenAnswer = AnswerOf<DispatcherProtocol, "openIteration">;
 
-type PlaceOf = (clientId: number) => ConsumerPosition | undefined;
+type PositionOf = (clientId: number) => ConsumerPosition | undefined;
 
 /** Facts that workers and clients have reported. */
-interface Said {
+interface Reported {
   /** The position of a consumer of a coordinated read, if it has reported one. */
-  readonly positionOf: PlaceOf;
+  readonly positionOf: PositionOf;
   /** Whether a task of the iteration has reported that it cannot continue to read. */
   readonly isUnreadable: (iterationId: number) => boolean;
 }
@@ -34,7 +34,7 @@ export function openIteration(
   tx: Transaction,
   request: OpenRequest,
   sender: Identity,
-  said: Said,
+  reported: Reported,
 ): OpenAnswer {
   const { state } = tx;
   const { secret } = request;
@@ -54,13 +54,13 @@ export function openIteration(
   const mode = modeFor(parameters);
   const owner = existing?.owner ?? sender.name;
   const found = existing === undefined ? undefined : state.iterationOf(existing.jobId, repetition);
-  const { isUnreadable } = said;
+  const { isUnreadable } = reported;
   const { replaced, client } = mode.admit(state, request, { job: existing, owner, isUnreadable });
   for (const iteration of replaced) forgetIteration(tx, iteration);
   const running = found !== undefined && replaced.includes(found) ? undefined : found;
   if (running !== undefined) {
     mode.checkReaders({ state, iteration: running }, request);
-    checkConsumers(tx, running, request, said.positionOf);
+    checkConsumers(tx, running, request, reported.positionOf);
   }
 
   // `forgetIteration` may have removed the job.
@@ -135,11 +135,11 @@ function checkAgreement(state: DispatcherState, job: Job, parameters: JobParamet
   const existing = describeParameters(state, job.parameters);
   const requested = describeParameters(state, parameters);
   if (existing === requested) return;
-  const difference = pipelinesOf(state, job.parameters, parameters);
+  const difference = pipelineDiff(state, job.parameters, parameters);
   throw modeFor(job.parameters).disagreement(job, existing, requested, difference);
 }
 
-function pipelinesOf(state: DispatcherState, one: JobParameters, other: JobParameters): string {
+function pipelineDiff(state: DispatcherState, one: JobParameters, other: JobParameters): string {
   const [has, asks] = [one, other].map(({ datasetId }) => state.datasets.get(datasetId)?.graph);
   return has === undefined || asks === undefined ? "" : differenceOf(has, asks);
 }
@@ -167,19 +167,19 @@ function checkConsumers(
   { state }: Transaction,
   iteration: Iteration,
   { consumerIndex }: OpenRequest,
-  positionOf: PlaceOf,
+  positionOf: PositionOf,
 ): void {
   if (consumerIndex === undefined) return;
   for (const client of state.clientsOfIteration(iteration.iterationId)) {
     if (client.consumerIndex !== consumerIndex) continue;
-    const place = positionOf(client.clientId);
+    const position = positionOf(client.clientId);
     throw new LeatError(
       "failed_precondition",
       `Consumer index ${consumerIndex} of job "${state.jobs.get(iteration.jobId)?.name}" is held ` +
         `by client ${client.clientId}, which is ` +
-        `alive${place === undefined ? "" : ` and is at round ${place.round}`}. If that is this ` +
-        "consumer before a restart, try again when it has timed out; otherwise give each " +
-        "consumer an index of its own",
+        `alive${position === undefined ? "" : ` and is at round ${position.round}`}. If this ` +
+        "consumer has restarted and that is its former client, try again when that client has " +
+        "timed out. Otherwise give each consumer its own index",
       { details: { reason: READ_BY_ANOTHER } },
     );
   }

@@ -26,8 +26,8 @@ export function checkSecret(owned: Owned, secret: string | undefined, clientId: 
   if (secret === undefined || digestOf(secret) !== owned.secret) {
     throw new LeatError(
       "permission_denied",
-      `Client ${clientId} belongs to whoever opened it: a request about it presents the secret that ` +
-        `it was opened with, and this one has ${secret === undefined ? "none" : "another"}`,
+      `Client ${clientId} belongs to the program that opened it: a request about it must present ` +
+        `the same secret, and this request has ${secret === undefined ? "none" : "another"}`,
     );
   }
   known.set(owned, secret);
@@ -38,7 +38,7 @@ export function checkJobOwner({ name, owner }: Job, { name: asker, role }: Ident
   if (role === "admin" || owner === asker) return;
   throw new LeatError(
     "permission_denied",
-    `The job "${name}" belongs to "${owner}", which created it, and this is "${asker}": choose another ` +
-      `jobName, or ask an admin`,
+    `The job "${name}" belongs to "${owner}", which created it, and this request is from "${asker}": ` +
+      `choose another jobName, or ask an admin`,
   );
 }

@@ -76,14 +76,14 @@ export function checkDatasetBytes(
     throw exhausted(
       `All registered pipelines would take ${allBytes} bytes together, over ${allDatasetsBytesMax} ` +
         "(allDatasetsBytesMax)",
-      "wait until other jobs have ended, read the data that is in pipelines from files",
+      "wait until other jobs have ended, read data from files instead of putting it into pipelines",
     );
   }
   if (bytes <= datasetsBytesMax) return;
   throw exhausted(
     `The pipelines registered by "${owner}" would take ${bytes} bytes together, over ${datasetsBytesMax} ` +
       "(datasetsBytesMax)",
-    "read the data that is in them from files; those of jobs alone are forgotten after the jobs",
+    "read data from files instead of putting it into pipelines, end jobs to free their pipelines",
   );
 }
 
@@ -140,7 +140,7 @@ function checkParameterBytes(
   throw exhausted(
     `The parameters of the jobs and clients of "${owner}" would take ${own + more} bytes ` +
       `together, over ${parametersBytesMax} (parametersBytesMax)`,
-    "end some, or shorten what they say (jobName, targetTags, the captures of a sharding policy)",
+    "end some, or shorten their parameters (jobName, targetTags, the captures of a sharding policy)",
   );
 }
 
@@ -163,7 +163,7 @@ function underWayOf(state: DispatcherState, owner: string, max: number): number 
   return count;
 }
 
-/** Whether an iteration is read, or has tasks: those of one that its clients have left wait for others. */
+/** Whether an iteration has clients, or unfinished tasks that wait for new clients. */
 function isUnderWay(state: DispatcherState, iteration: Iteration | undefined): boolean {
   if (iteration === undefined) return false;
   const { iterationId } = iteration;

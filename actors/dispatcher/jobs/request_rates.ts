@@ -4,7 +4,7 @@ import type { Delivery } from "../../runtime/protocol.ts";
 
 /** A bucket's capacity, as ms at the full rate: many clients of one process start at once. */
 const BURST_MS = 5_000;
-/** So many bytes of an answer count as one more request. */
+/** This many bytes of an answer count as one more request. */
 const BYTES_PER_REQUEST = 16 * 2 ** 10;
 /** Above this number, full buckets are dropped. */
 const BUCKETS_MAX = 4_096;
@@ -39,7 +39,7 @@ export class RequestRates {
     bucket.tokens--;
   }
 
-  /** Counts an answer as further requests, by its size. They may be owed: then the next ones wait. */
+  /** Counts an answer as more requests, by its size. Below one token, the next are refused. */
   answered(by: Pick<Delivery, "sender" | "source">, bytes: number): void {
     this.#bucketOf(keyOf(by)).tokens -= bytes / BYTES_PER_REQUEST;
   }

@@ -14,7 +14,7 @@ import type { DispatcherState } from "../state/state.ts";
 import { count, list, name, object } from "../../runtime/checks.ts";
 import { guardOf } from "../../runtime/guard.ts";
 
-/** Time limit of the first worker, in ms; doubles each time all have failed. */
+/** Time limit of one listing, in ms; doubles each time all workers have failed. */
 const TIMEOUT_MIN_MS = 10_000;
 const TIMEOUT_MAX_MS = 600_000;
 /** A request without an answer is repeated after this time, in ms; the worker handles it once. */
@@ -32,11 +32,11 @@ const WORKER_FAILURES: ReadonlySet<string> = new Set([
 ]);
 
 export type Listing =
-  /** `begun`: a save has begun, which this record journals. */
+  /** `begun`: the record that journals a save, if the listing has begun one. */
   | { readonly bounds: SplitBounds; readonly begun?: JournalRecord }
   | { readonly error: LeatError };
 
-/** Asks a worker; rejects at once when that worker's life ends. */
+/** Asks a worker; rejects at once when that worker ends or restarts. */
 export type AskWorker = <M extends keyof WorkerProtocol & string>(
   method: M,
   request: RequestOf<WorkerProtocol, M>,
@@ -58,7 +58,7 @@ interface SplitListingsOptions {
   readonly onListed: (iterationId: number, listing: Listing) => void;
 }
 
-/** A request to a worker that is open. */
+/** An open request to a worker. */
 interface Asked {
   readonly worker: Worker;
   readonly giveUp: (error: LeatError) => void;
@@ -73,7 +73,7 @@ export class SplitListings {
     this.#options = options;
   }
 
-  /** Starts a listing of the iteration's splits unless one is running, done or not due. */
+  /** Lists the iteration's splits, unless that runs, is done, or has failed for good. */
   ensure(iterationId: number): void {
     if (this.#running.has(iterationId) || !this.#isWanted(iterationId)) return;
     this.#running.add(iterationId);
@@ -91,10 +91,12 @@ export class SplitListings {
     return iteration?.splits === null && iteration.error === null;
   }
 
-  /** A worker's life has ended: its answer is no longer awaited. */
+  /** A worker has ended or restarted: its answer is no longer awaited. */
   workerLost(name: string): void {
     for (const { worker, giveUp } of this.#asked) {
-      if (worker.name === name) giveUp(new LeatError("unavailable", "it has left or was lost"));
+      if (worker.name === name) {
+        giveUp(new LeatError("unavailable", "the worker ended or restarted"));
+      }
     }
   }
 
@@ -165,7 +167,7 @@ export class SplitListings {
     }
   }
 
-  /** Settles as the answer does, or earlier when the worker's life ends. */
+  /** Settles as the answer does, or rejects earlier when the worker ends or restarts. */
   async #unlessLost<A>(worker: Worker, answer: Promise<A>): Promise<A> {
     const { promise: lost, reject: giveUp } = Promise.withResolvers<never>();
     const asked = { worker, giveUp };
@@ -178,7 +180,7 @@ export class SplitListings {
   }
 }
 
-/** Whether the worker failed: dead, without its actor, or dials out and has not reconnected. */
+/** Whether the worker failed, for example because it has restarted or lost its connection. */
 function isWorkerFailure(failure: LeatError): boolean {
   const reason = failure.details?.["reason"];
   const isGone = reason === "stale_incarnation" || reason === "no_such_actor" ||
@@ -186,21 +188,21 @@ function isWorkerFailure(failure: LeatError): boolean {
   return WORKER_FAILURES.has(failure.code) || isGone;
 }
 
-/** Items of a list: as many splits as an iteration may have. */
-const MANY = 2 ** 24;
+/** Maximum length of a list in an answer: as many splits as an iteration can have. */
+const LENGTH_MAX = 2 ** 24;
 
-const table = list(list(object({ start: count, stop: count }), MANY), MANY);
+const table = list(list(object({ start: count, stop: count }), LENGTH_MAX), LENGTH_MAX);
 
 /** What workers answer when they prepare a job. The journal keeps much of it. */
 const ANSWERS = {
   listSplits: guardOf(object({ table })),
   beginSave: guardOf(object({
     ...{ id: name, table, entries: count, upTo: count, elements: count, sizeBytes: count },
-    runs: list(object({ first: count, count, attempt: name }), MANY),
+    runs: list(object({ first: count, count, attempt: name }), LENGTH_MAX),
   })),
 } satisfies { readonly [M in keyof WorkerProtocol]?: unknown };
 
-/** @throws LeatError `invalid_argument` if no worker answers such a request so. */
+/** @throws LeatError `invalid_argument` for an answer that does not have the shape of `method`. */
 function checkPreparation(method: keyof WorkerProtocol, answer: unknown): void {
   if (!Object.hasOwn(ANSWERS, method) || ANSWERS[method as keyof typeof ANSWERS](answer)) return;
   throw new LeatError("invalid_argument", `The worker's answer to ${method} is malformed`);

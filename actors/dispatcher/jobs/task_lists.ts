@@ -18,7 +18,7 @@ export class TaskLists {
   readonly #life: string;
   readonly #changes = new Map<number, Changes>();
 
-  /** @param life Unique per dispatcher life. */
+  /** @param life Names this start of the dispatcher; every start has another name. */
   constructor(life: string) {
     this.#life = life;
   }

@@ -7,7 +7,7 @@ interface WaitingRequest<A> {
   readonly deadlineMs: number;
   /** Whether it can be answered now. */
   readonly isAnswerable: () => boolean;
-  /** Decides it. An error is its answer. */
+  /** Decides the request and returns the answer. If this throws, the error is the answer. */
   readonly answer: () => A | Promise<A>;
 }
 
@@ -38,7 +38,7 @@ export class WaitingRequests {
     if (waiting.length >= this.#waitingMax) {
       throw new LeatError(
         "resource_exhausted",
-        `${this.#waitingMax} requests wait for what there is to do in iteration ${iterationId}; ask again later`,
+        `${this.#waitingMax} requests already wait for work of iteration ${iterationId}; ask again later`,
       );
     }
     this.#ofIteration.set(iterationId, waiting);
@@ -52,7 +52,7 @@ export class WaitingRequests {
     this.#look(iterationId, ({ isAnswerable }) => isAnswerable());
   }
 
-  /** Drops requests whose senders have given up: their splits would be lost. */
+  /** Drops requests whose senders have given up: splits assigned to them would be lost. */
   expire(): void {
     for (const iterationId of this.#ofIteration.keys()) this.#look(iterationId, () => false);
   }
@@ -91,5 +91,5 @@ function answer({ answer, resolve, reject }: Waiter): void {
 }
 
 function expired(): LeatError {
-  return new LeatError("deadline_exceeded", "There was nothing to do before the asker gave up");
+  return new LeatError("deadline_exceeded", "There was no work before the request's deadline");
 }

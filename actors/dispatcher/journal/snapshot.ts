@@ -1,4 +1,4 @@
-/** Snapshots: the state's entities as plain data, journaled in place of their records. */
+/** Snapshots: the state as plain data. In the journal, a snapshot replaces all earlier records. */
 import { LeatError } from "../../../core/error.ts";
 import { decodeMessage, encodeMessage } from "../../../transport/codec.ts";
 import { copyBody } from "../../runtime/body.ts";
@@ -22,10 +22,12 @@ const FORMAT = 2;
 export interface StateSnapshot {
   readonly format: typeof FORMAT;
   readonly clusterId: string;
+  /** How many dispatchers have used the journal. */
   readonly lives: number;
   readonly lastIds: Readonly<LastIds>;
   readonly datasets: readonly Dataset[];
   readonly datasetOwners: readonly (readonly [datasetId: string, owner: string])[];
+  /** Ids of the datasets that are removed once no job uses them. */
   readonly transient: readonly string[];
   readonly jobs: readonly Job[];
   readonly iterations: readonly Iteration[];
@@ -37,7 +39,7 @@ export interface StateSnapshot {
   readonly runs: readonly (readonly [stream: string, run: StreamRun])[];
 }
 
-/** All tables as plain data, not copied: encode it before the tables change. */
+/** The tables as plain data, which shares their entities: encode it before the tables change. */
 export function snapshotOf(tables: Tables): StateSnapshot {
   const { clusterId, lives, lastIds } = tables;
   return {
@@ -91,7 +93,7 @@ export function tablesOf(snapshot: StateSnapshot): Tables {
   for (const task of entities.tasks) tables.addTask(task);
   for (const client of entities.clients) tables.addClient(client);
   for (const { clientId, ...client } of entities.released) tables.released.set(clientId, client);
-  for (const [key, those] of readers) tables.readers.set(key, those, bytesOfReaders(key, those));
+  for (const [key, each] of readers) tables.readers.set(key, each, bytesOfReaders(key, each));
   for (const [stream, run] of runs) tables.runs.set(stream, run, bytesOfRun(stream, run));
   return tables;
 }

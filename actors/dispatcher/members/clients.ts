@@ -22,7 +22,7 @@ interface AboutClient {
 
 /**
  * The client of a request, and its iteration.
- * @throws LeatError `permission_denied` without its secret; the reason of its end if it is gone.
+ * @throws LeatError `permission_denied` without its secret; an error that says why it has ended.
  */
 export function clientOf(
   state: DispatcherState,
@@ -38,8 +38,8 @@ export function clientOf(
     throw new LeatError(
       "failed_precondition",
       `Client ${clientId} timed out and its iteration was removed, or a restored reader has replaced ` +
-        `it; make a new iterator. If it was removed too soon, raise the dispatcher's ` +
-        `clientTimeoutMs and jobGcTimeoutMs`,
+        `this client; make a new iterator. If the iteration was removed too soon, raise the ` +
+        `dispatcher's clientTimeoutMs and jobGcTimeoutMs`,
     );
   }
   throw new LeatError(
@@ -50,8 +50,8 @@ export function clientOf(
 }
 
 /**
- * The answer to a client that was released when its iteration was over. The next client of the job
- * removes that iteration, so without this a client that asks later would never learn of the end.
+ * The answer to a client of a save that was released after the save had ended. The next client of
+ * the job removes the iteration, so without this answer the released client could miss the outcome.
  */
 export function newsOfEnd(
   state: DispatcherState,
@@ -64,7 +64,7 @@ export function newsOfEnd(
   return { kind: "whole", tasks: [], finished: true, ...(error === null ? {} : { error }) };
 }
 
-/** The answer to a heartbeat. `changed`: tasks where the client's list, if any, may be outdated. */
+/** The answer to a heartbeat: all tasks, or only those `changed` since the client's last list. */
 export function newsFor(
   state: DispatcherState,
   client: Client,
@@ -136,7 +136,7 @@ export function releaseClient(
   checkSecret(client, secret, clientId);
   const iteration = iterations.get(client.iterationId)!;
   if (cancel) tx.state.modeOf(iteration).cancel(tx, iteration, client);
-  // It may have requested further rounds since its last heartbeat.
+  // The client may have requested more rounds since its last heartbeat.
   checkRounds(clientId, [nextRound ?? 0]);
   consumers.stopsAt(clientId, nextRound);
   endClient(tx, clientId, "released", consumers);
@@ -145,7 +145,7 @@ export function releaseClient(
 
 type ClientEnd = Extract<JournalRecord, { readonly type: "client_released" }>["why"];
 
-/** Ends a client, its private job, and an iteration that the next client would restart. */
+/** Ends a client. Removes its iteration if no other client can continue it. */
 export function endClient(
   tx: Transaction,
   clientId: number,

@@ -1,6 +1,6 @@
 /**
- * Claims of a worker's name by another: a live holder keeps it, or two restarting workers would
- * take it from each other for ever. The dispatcher asks the holder. A closed connection or an
+ * A worker claims another's name. A live holder keeps its name; otherwise two restarting workers
+ * would take it from each other for ever. The dispatcher asks the holder. A closed connection or an
  * address without an answer shows that its process ended; a lost machine does not answer in time.
  */
 import { LeatError } from "../../../core/error.ts";
@@ -8,7 +8,7 @@ import type { ActorContext } from "../../runtime/actor.ts";
 import { type FencedRef, formatRef } from "../../runtime/ref.ts";
 import type { WorkerProtocol } from "../../worker/protocol.ts";
 
-/** A holder without an answer for this long, in ms, is gone; claimants wait longer. */
+/** A holder that gives no answer for this long, in ms, counts as gone; claimants wait longer. */
 const ANSWER_TIMEOUT_MS = 2_000;
 /** Pause before the question is repeated, in ms, as it may have been lost. */
 const ANSWER_ATTEMPT_MS = 500;
@@ -25,7 +25,7 @@ export class NameClaims {
   }
 
   /**
-   * Resolves when the holder's life is over, or cannot be reached.
+   * Resolves when the holder has ended or cannot be reached.
    * @throws {LeatError} `unavailable` while it answers.
    */
   async expectGone(name: string, holder: WorkerRef, claimant: WorkerRef): Promise<void> {

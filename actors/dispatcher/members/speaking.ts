@@ -39,12 +39,12 @@ export function forgeryOf(
   );
   if (elsewhere === undefined) return undefined;
   return denied(
-    `The worker "${name}" has clients read its task ${elsewhere.taskId} at ` +
-      `${formatRef(elsewhere.source!)}: they read it at its own node, ${worker.node}`,
+    `The worker "${name}" reports that clients can read its task ${elsewhere.taskId} at ` +
+      `${formatRef(elsewhere.source!)}, which is not on the worker's own node, ${worker.node}`,
   );
 }
 
-/** Why a task's request is refused: its worker is on another node, of another life, or another's. */
+/** Why a task's request is refused: another node, incarnation or identity has the task's worker. */
 export function taskForgeryOf(
   state: DispatcherState,
   taskId: number,

@@ -1,4 +1,4 @@
-/** Workers: their lives, the handling of their reports, and their answers. */
+/** Workers: how they register, report and leave, and what the dispatcher answers. */
 import { LeatError } from "../../../core/error.ts";
 import type { AnswerOf, RequestOf } from "../../runtime/protocol.ts";
 import { type FencedRef, formatRef, sameActor } from "../../runtime/ref.ts";
@@ -29,8 +29,8 @@ export function workerHeartbeat(
   if (worker?.pastLives.includes(ref.incarnation)) {
     throw new LeatError(
       "failed_precondition",
-      `The worker "${name}" at ${formatRef(ref)} was followed by ${formatRef(worker.ref)}: one ` +
-        "life of a name can work at a time. Give each worker a name of its own",
+      `The worker "${name}" at ${formatRef(ref)} was replaced by ${formatRef(worker.ref)}: only ` +
+        "one worker of a name can work at a time. Give each worker a name of its own",
     );
   }
   if (request.leaving === true) return leave(tx, request);

@@ -1,7 +1,7 @@
 /**
- * Lists the splits of datasets, a few at a time. Equal requests share a listing, and one that
- * nobody waits for is stopped: a confined one takes a thread, and repetitions would make a busy
- * worker later.
+ * Lists the splits of datasets, a few at a time. Equal requests share a listing. A listing that
+ * nobody waits for is stopped, or repeated ones would slow down a busy worker: each confined one
+ * takes a thread.
  */
 import { AbortRace } from "../../../core/abort_race.ts";
 import { LeatError } from "../../../core/error.ts";
@@ -60,7 +60,7 @@ export class Listings {
   async #run({ dataset, askers }: Listing): Promise<void> {
     const lastMs = Math.max(...askers.map(({ deadlineMs }) => deadlineMs));
     const leftMs = lastMs - this.#world.nowMs();
-    const late = () => new LeatError("deadline_exceeded", "These splits are no longer waited for");
+    const late = () => new LeatError("deadline_exceeded", "The splits were not listed in time");
     if (leftMs <= 0) {
       for (const { table } of askers) table.reject(late());
       return;

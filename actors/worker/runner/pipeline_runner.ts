@@ -1,4 +1,4 @@
-/** A runner in its own thread: one per runner thread, or used directly without threads. */
+/** The runner that runs a pipeline in the current thread: a runner thread, or the caller's own. */
 import { LeatError } from "../../../core/error.ts";
 import { Dataset } from "../../../data/dataset.ts";
 import { type DatasetIterator, openIterator } from "../../../data/dataset_iterator.ts";
@@ -57,7 +57,7 @@ interface PipelineRunnerOptions {
   readonly onDisposed?: () => void;
   /** Gives the memory of elements, and gets it back once they are sent. */
   readonly pool?: FramePool;
-  /** Yields, or a function that spins in the next step delays the answer to this one. */
+  /** Yields: otherwise a function that spins in the next step delays the answer to this one. */
   readonly betweenSteps?: () => Promise<void>;
 }
 
@@ -65,7 +65,7 @@ export class PipelineRunner implements Runner {
   readonly #settings: RunnerSettings;
   readonly #splits: RunnerSplits;
   readonly #host: MeteredHost;
-  /** Of the splits that run as datasets of their own. */
+  /** The host of the splits that run as datasets of their own. */
   readonly #listed: ListedHost;
   readonly #options: PipelineRunnerOptions;
   #graph: DatasetNode | undefined;
@@ -186,7 +186,7 @@ export class PipelineRunner implements Runner {
     });
   }
 
-  /** The part of the pipeline that runs here. */
+  /** The part of the pipeline that this task runs. */
   async #share(): Promise<DatasetNode> {
     const { shard } = this.#settings;
     if (shard === undefined) return this.#node;
@@ -250,9 +250,9 @@ export class PipelineRunner implements Runner {
       if (code !== "resource_exhausted" || typeof byteLength !== "number") throw cause;
       throw new LeatError(
         code,
-        `An element that ${this.#node.kind}, the last operator of this pipeline, gave takes ${byteLength} ` +
-          `bytes as a message, and a worker sends ${bytesMax} at most: give smaller elements, as a ` +
-          `smaller batch() does`,
+        `An element of ${this.#node.kind}, the last operator of this pipeline, takes ${byteLength} ` +
+          `bytes as a message, and a worker sends ${bytesMax} at most: make smaller elements, for ` +
+          `example with a smaller batch()`,
         { cause },
       );
     }

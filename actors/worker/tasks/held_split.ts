@@ -10,7 +10,7 @@ import type { TaskPipeline } from "./task_pipeline.ts";
 /** Elements produced ahead of requests, as consumers alternate and others wait for them. */
 const AHEAD_ELEMENTS_MAX = 2;
 const AHEAD_FOR_CONSUMERS_MAX = 256;
-/** Steps open at the runner: it takes the next while the previous one is on its way here. */
+/** Steps open at the runner: it runs the next while the previous result is in transit. */
 const PULLING_MAX = 2;
 
 export type AssignedSplit = Omit<OnlySplit, "grant"> & { readonly sequence: number };

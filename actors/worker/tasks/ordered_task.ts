@@ -204,7 +204,7 @@ class OrderedTask implements RunningTask {
     }
     if (this.#ended) return { kind: "end" };
     if (ready === undefined) return undefined;
-    // A wanted split may be on its way here; otherwise the reader looks elsewhere.
+    // This task may still produce a wanted split; otherwise the reader asks other tasks.
     const { sequence: from } = this.#held.find((held) => held === ready || !held.ended)!;
     return from <= upTo ? undefined : { kind: "later", from };
   }

@@ -1,6 +1,6 @@
 /**
  * Requests that wait for an element, served round-robin by client, however many one has open. A
- * client that asks elsewhere keeps its place for a while, or it would always come last.
+ * client that asks other tasks keeps its turn for a while: otherwise it would always come last.
  */
 import type { ReaderId } from "../../exactly_once/repeats.ts";
 import type { ElementAnswer } from "../protocol.ts";

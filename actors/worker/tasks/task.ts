@@ -350,7 +350,7 @@ class Task implements RunningTask {
     if (this.#drained === undefined) this.#options.onCompleted();
   }
 
-  /** It is not complete: the dispatcher would treat that as the end of the data. */
+  /** Does not report completion, which the dispatcher would treat as the end of the data. */
   #fail(failure: Failure): void {
     this.#failure = failure;
     const { definition: { taskId }, onUnreadable } = this.#options;

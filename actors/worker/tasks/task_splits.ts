@@ -40,7 +40,7 @@ export class TaskSplits implements RunnerSplits {
   readonly #numbers: number[] = [];
   /** Per source: the splits of a mode without an order. */
   readonly #supplies: SplitSupply[] = [];
-  /** Per source: the size of its table, once an answer has told. */
+  /** Per source: the size of its table, once an answer has given it. */
   readonly #totals: number[] = [];
 
   constructor(
@@ -165,7 +165,7 @@ export class SplitSupply {
   #repetition = 0;
   #assigned: Split[] = [];
   #gaveAtMs: number | undefined;
-  /** Means. */
+  /** Mean times. */
   #workMs: number | undefined;
   #requestMs: number | undefined;
 

@@ -1,6 +1,6 @@
 /** How a confined pipeline reads other services: through a client in the host process. */
 import type { ReadingOptions, ServiceAccess } from "../../../actors/client/access.ts";
-import type { Fed, Feed } from "../../../actors/client/feed.ts";
+import type { Feed, FeedItem } from "../../../actors/client/feed.ts";
 import type { DatasetDefinition } from "../../../actors/dispatcher/protocol.ts";
 import { LeatError } from "../../../core/error.ts";
 import type { KnownReader } from "../../../data/service/last_readers.ts";
@@ -62,7 +62,7 @@ function readFromHost(
       if (reader !== undefined) onJoined?.(reader);
       if (digest !== undefined) onTable?.(digest);
       if (fed["kind"] === "end") return feed.end();
-      feed.push(fed as Exclude<Fed, { kind: "end" }>);
+      feed.push(fed as Exclude<FeedItem, { kind: "end" }>);
       pump();
     } catch (error) {
       feed.fail(LeatError.from(error));

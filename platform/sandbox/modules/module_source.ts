@@ -1,6 +1,6 @@
 /**
- * The JavaScript of a module that hooks give to a confined process. Deno would resolve everything
- * that a module names before it loads it, and contact package registries for what it finds there.
+ * Makes the JavaScript that a load hook returns for a module in a confined process. Deno must not
+ * load it from its URL: it would first resolve all imports, and contact package registries.
  */
 import { Buffer } from "node:buffer";
 import { stripTypeScriptTypes } from "node:module";
@@ -8,7 +8,7 @@ import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { LeatError } from "../../../core/error.ts";
 
-/** Part of the message of an import without a file: Deno keeps nothing else of an error. */
+/** Marks a missing module in an error's message: Deno keeps nothing else of a hook's error. */
 const NOT_FOUND = "Module not found";
 
 /** Media types of TypeScript; the last two are video types, which hosts derive from `.ts`. */
@@ -45,7 +45,7 @@ export function sourceOf(url: string, type: unknown, text: string, mediaType = "
   throw new LeatError(
     "invalid_argument",
     `Cannot import ${url} with { type: ${JSON.stringify(type)} }: modules of user functions ` +
-      "import json and text",
+      "can import only json and text in this way",
   );
 }
 
@@ -95,14 +95,14 @@ function javaScript(url: string, text: string, mediaType: string): string {
   for (const ending of [".tsx", ".jsx", ".wasm", ".cjs", ".cts", ".json"]) {
     if (pathname.endsWith(ending)) throw refused(url, ending);
   }
-  // Only text that is surely TypeScript: valid JavaScript may have another meaning there.
+  // Only text that is surely TypeScript: some valid JavaScript means something else in TypeScript.
   const isTypeScript = TYPESCRIPT_TYPES.has(mediaType) ||
     !JAVASCRIPT_TYPES.has(mediaType) &&
       (pathname.endsWith(".ts") || pathname.endsWith(".mts"));
   return isTypeScript ? withoutTypes(text) : text;
 }
 
-/** Replaces it by a comment: a hashbang is valid only at the start of a text. */
+/** Makes a hashbang a comment, because it is valid only at the start, where other code goes. */
 function withoutHashbang(text: string): string {
   return text.startsWith("#!") ? `//${text.slice(2)}` : text;
 }
@@ -113,7 +113,7 @@ function refused(url: string, ending: string): LeatError {
     : ending === ".wasm"
     ? "read the file, and instantiate it"
     : ending === ".cjs" || ending === ".cts"
-    ? "CommonJS is shut off for user functions, whatever a worker grants: make it an ES module"
+    ? "user functions cannot use CommonJS, whatever a worker grants: convert it to an ES module"
     : "compile it to JavaScript first";
   const message = `Cannot import ${url} as a module of user functions: ${remedy}`;
   return new LeatError("invalid_argument", message);

@@ -71,7 +71,7 @@ Deno.test("openSqliteLog answers a damaged, truncated, emptied or foreign file w
       const error = await assertRejects(() => openSqliteLog(path), LeatError);
       assertEquals(error.code, "data_loss", `${damage}: ${error.message}`);
       assertStringIncludes(error.message, path);
-      assertStringIncludes(error.message, "begin anew");
+      assertStringIncludes(error.message, "start an empty");
     }
   }));
 
@@ -128,7 +128,7 @@ Deno.test("a write-ahead file cut off or damaged anywhere is data_loss with file
         }
         assertEquals(outcome.code, "data_loss", `at byte ${at}: ${outcome.message}`);
         assertStringIncludes(outcome.message, path);
-        assertStringIncludes(outcome.message, "begin anew");
+        assertStringIncludes(outcome.message, "start an empty");
       }
     }
     files.delete("-wal");
@@ -166,7 +166,7 @@ Deno.test("a log file cut off anywhere is data_loss with file and remedy", () =>
       assert(outcome instanceof LeatError, `${length} of ${whole.length} bytes: opened`);
       assertEquals(outcome.code, "data_loss", `${length} bytes: ${outcome.message}`);
       assertStringIncludes(outcome.message, path);
-      assertStringIncludes(outcome.message, "begin anew");
+      assertStringIncludes(outcome.message, "start an empty");
     }
   }));
 

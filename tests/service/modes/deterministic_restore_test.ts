@@ -177,7 +177,7 @@ testInline(
       for (let next = await first.next(); !next.done; next = await first.next());
     }, LeatError);
     assertEquals(error.code, "failed_precondition");
-    assert(error.message.includes("restored reader has replaced it"), error.message);
+    assert(error.message.includes("restored reader has replaced this client"), error.message);
   },
 );
 

@@ -18,7 +18,7 @@ Deno.test("a restored reader takes an iteration over, and is handed nothing befo
   await joinAsClient(cluster, { ...request, requestId: "restored", startAt: 6 });
   const old = await cluster.refused("clientHeartbeat", { clientId });
   assertEquals(old.code, "failed_precondition");
-  assert(old.message.includes("restored reader has replaced it"), old.message);
+  assert(old.message.includes("restored reader has replaced this client"), old.message);
   const [task = 0] = await worker.heartbeat();
   assertEquals([await take(task), await take(task)], [6, 7]);
 });
@@ -47,7 +47,7 @@ Deno.test("a restored reader takes over the job from any reader, in any repetiti
   const restored = await joinAsClient(cluster, request);
   for (const { clientId } of [first, second]) {
     const told = await cluster.refused("clientHeartbeat", { clientId });
-    assert(told.message.includes("restored reader has replaced it"), told.message);
+    assert(told.message.includes("restored reader has replaced this client"), told.message);
   }
   await cluster.open(datasetId, inRepetition(1));
   const { clientId } = restored;

@@ -310,7 +310,7 @@ Deno.test("unbatch keeps components absent that are absent in every row", async 
   }]);
   assertStringIncludes(
     (await firstError(Dataset.from([null, null]).batch(2).unbatch())).message,
-    "without components",
+    "has no components",
   );
 });
 
