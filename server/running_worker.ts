@@ -36,7 +36,6 @@ export class RunningWorker implements WorkerServer {
     checkWorkerConfig(config);
     const dispatcher = serviceAddress(config.dispatcher, "The dispatcher's address");
     const { sandbox = false, runawayThreadsMax = Infinity } = config;
-    checkTags(config.tags);
     checkTls(config, dispatcher);
     // Checked before listening: an impossible grant is the caller's mistake.
     const grants = grantsOf(sandbox);
@@ -153,11 +152,6 @@ function checkTls({ local, cert }: WorkerServerConfig, dispatcher: string): void
     `The dispatcher at ${dispatcher} has TLS, and so must its workers, because its clients send ` +
       "nothing without it: give this one a certificate (cert and key; --cert, --key)",
   );
-}
-
-function checkTags(tags: readonly string[] = []): void {
-  if (tags.every((tag) => typeof tag === "string" && tag !== "")) return;
-  throw new LeatError("invalid_argument", "The tags of a worker are words: none may be empty");
 }
 
 function workerRole(

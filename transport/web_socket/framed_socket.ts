@@ -108,10 +108,6 @@ export class FramedSocket implements Socket {
     this.#release = released.resolve;
   }
 
-  get isOpen(): boolean {
-    return this.#state === "open";
-  }
-
   get bufferedAmount(): number {
     return this.#bufferedAmount;
   }
