@@ -8,10 +8,10 @@ import { MODES } from "./chaos/modes/drill.ts";
 import { FAULTS } from "./chaos/nemesis.ts";
 import { SCALED_DRAIN_MS } from "./chaos/scaling.ts";
 import { Stage } from "./chaos/stage.ts";
-import { StatusLine } from "./chaos/status_line.ts";
 import { EXIT_FAILURE, runProgram, UsageError } from "./lib/args.ts";
 import type { Program } from "./lib/help.ts";
 import { integer, milliseconds, number, subset, type Values } from "./lib/options.ts";
+import { StatusLine } from "./lib/status_line.ts";
 import { StopRequests } from "./lib/stop_requests.ts";
 
 const DEFAULT_MINUTES = 3;

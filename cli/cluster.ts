@@ -7,10 +7,11 @@ import { Deployment, WORKER_PATIENCE_MS, WORKER_TIMEOUT_MS } from "./cluster/dep
 import { type Batch, jobOf, Ledger } from "./cluster/ledger.ts";
 import { Observer } from "./cluster/observer.ts";
 import { type Outcome, summaryOf, verdictOf } from "./cluster/summary.ts";
-import { LiveView } from "./cluster/view.ts";
+import { followJob } from "./cluster/view.ts";
 import { EXIT_FAILURE, EXIT_INTERRUPTED, runProgram, UsageError } from "./lib/args.ts";
 import type { Program } from "./lib/help.ts";
 import { choice, integer, type Values } from "./lib/options.ts";
+import { StatusLine } from "./lib/status_line.ts";
 import { StopRequests } from "./lib/stop_requests.ts";
 
 const OPTIONS = {
@@ -69,12 +70,12 @@ if (import.meta.main) await run();
 async function main(values: Values<typeof OPTIONS>): Promise<void> {
   const { workers, elements, work, killAfter } = values;
   using requests = new StopRequests();
-  using view = new LiveView();
-  await using deployment = new Deployment((line) => view.note(line), {
+  using status = new StatusLine({ plainEveryMs: 0 });
+  await using deployment = new Deployment((line) => status.note(line), {
     workerTimeoutMs: killAfter === undefined ? WORKER_PATIENCE_MS : WORKER_TIMEOUT_MS,
   });
   const stopped = requests.first.then((by) => {
-    view.note(`Stopping (${by})`);
+    status.note(`Stopping (${by})`);
     return "interrupted" as const;
   });
   if (await Promise.race([stopped, deployment.start(workers)]) === "interrupted") {
@@ -82,11 +83,11 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
     return;
   }
   for (const child of [deployment.dispatcher, ...deployment.workers]) {
-    view.note(`${child.name} listens on ${child.address} (process ${child.pid})`);
+    status.note(`${child.name} listens on ${child.address} (process ${child.pid})`);
   }
   const ledger = new Ledger(elements, work);
   using observer = new Observer(deployment.dispatcher.address, deployment.token);
-  const outcome = await runJob(values, deployment, ledger, observer, view, stopped);
+  const outcome = await runJob(values, deployment, ledger, observer, status, stopped);
   console.log(summaryOf(outcome, deployment, ledger, observer));
   const { text, kept } = verdictOf(outcome, deployment, ledger);
   console.log(text);
@@ -100,7 +101,7 @@ async function runJob(
   deployment: Deployment,
   ledger: Ledger,
   observer: Observer,
-  view: LiveView,
+  status: StatusLine,
   stopped: Promise<"interrupted">,
 ): Promise<Outcome> {
   const { elements, work, mode, killAfter = Infinity, workers } = values;
@@ -122,13 +123,13 @@ async function runJob(
     throw new LeatError("unavailable", `No worker is left for the job (${ends.join(", ")})`);
   });
   const startedMs = performance.now();
-  using _ticks = view.follow(observer, ledger);
+  using _ticks = followJob(status, observer, ledger);
   const victim = deployment.workers.at(-1)!;
   let killed = false;
   const reading = readAll(iterator, ledger, () => {
     if (killed || ledger.received < killAfter) return;
     killed = true;
-    view.note(`Killing ${victim.name} (SIGKILL to process ${victim.pid})`);
+    status.note(`Killing ${victim.name} (SIGKILL to process ${victim.pid})`);
     victim.kill();
   });
   const end = await Promise.race([reading, stopped, lost, alone]);

@@ -14,6 +14,9 @@ import { definedFields } from "../core/tree.ts";
 /** How often the program checks whether its status has changed, in ms. */
 const STATUS_MS = 1_000;
 
+/** An option of at least 1. */
+const limit = (initial: number, help: string) => integer({ help, default: initial, min: 1 });
+
 const OPTIONS = {
   host: text({
     help: "The interface to listen on; 0.0.0.0 for all, which needs a token or --insecure.",
@@ -38,11 +41,7 @@ const OPTIONS = {
     default: 0,
     min: 0,
   }),
-  maxWorkers: integer({
-    help: "The highest number of workers that it asks for.",
-    default: 1_000,
-    min: 1,
-  }),
+  maxWorkers: limit(1_000, "The highest number of workers that it asks for."),
   workerTimeoutMs: milliseconds({
     help: "A worker without heartbeats for longer is lost, and its tasks end.",
     default: 60_000,
@@ -65,62 +64,35 @@ const OPTIONS = {
     default: 300_000,
     min: -1,
   }),
-  windowSplits: integer({
-    help:
-      "DETERMINISTIC: how many splits are assigned ahead of the one that the reader needs next.",
-    default: 256,
-    min: 1,
-  }),
-  runnerDeathsMax: integer({
-    help: "A job fails when the same piece of its work has killed so many processes or threads.",
-    default: 3,
-    min: 1,
-  }),
-  datasetMib: integer({
-    help: "Largest registered pipeline, with the data that is in it, in MiB.",
-    default: 32,
-    min: 1,
-  }),
-  datasetsMib: integer({
-    help: "Largest total of the pipelines of one identity, in MiB.",
-    default: 256,
-    min: 1,
-  }),
-  allDatasetsMib: integer({
-    help: "Largest total of the pipelines of all identities, in MiB.",
-    default: 512,
-    min: 1,
-  }),
-  parametersMib: integer({
-    help: "Largest total of the parameters of one identity's jobs and clients, in MiB.",
-    default: 32,
-    min: 1,
-  }),
-  allParametersMib: integer({
-    help: "Largest total of the parameters of all identities' jobs and clients, in MiB.",
-    default: 128,
-    min: 1,
-  }),
-  jobsMax: integer({
-    help: "Most jobs of one identity.",
-    default: 16_384,
-    min: 1,
-  }),
-  tasksMax: integer({
-    help: "Most tasks of one identity on each worker; a task is a process. No limit for admins.",
-    default: 256,
-    min: 1,
-  }),
-  clientsMax: integer({
-    help: "Most clients of one identity at a time.",
-    default: 65_536,
-    min: 1,
-  }),
-  requestsPerSecondMax: integer({
-    help: "Most requests a second of one identity, or of one node of an admin.",
-    default: 10_000,
-    min: 1,
-  }),
+  windowSplits: limit(
+    256,
+    "DETERMINISTIC: how many splits are assigned ahead of the one that the reader needs next.",
+  ),
+  runnerDeathsMax: limit(
+    3,
+    "A job fails when the same piece of its work has killed so many processes or threads.",
+  ),
+  datasetMib: limit(32, "Largest registered pipeline, with the data that is in it, in MiB."),
+  datasetsMib: limit(256, "Largest total of the pipelines of one identity, in MiB."),
+  allDatasetsMib: limit(512, "Largest total of the pipelines of all identities, in MiB."),
+  parametersMib: limit(
+    32,
+    "Largest total of the parameters of one identity's jobs and clients, in MiB.",
+  ),
+  allParametersMib: limit(
+    128,
+    "Largest total of the parameters of all identities' jobs and clients, in MiB.",
+  ),
+  jobsMax: limit(16_384, "Most jobs of one identity."),
+  tasksMax: limit(
+    256,
+    "Most tasks of one identity on each worker; a task is a process. No limit for admins.",
+  ),
+  clientsMax: limit(65_536, "Most clients of one identity at a time."),
+  requestsPerSecondMax: limit(
+    10_000,
+    "Most requests a second of one identity, or of one node of an admin.",
+  ),
   ...SERVER_OPTIONS,
 };
 
@@ -149,44 +121,31 @@ export const run = (args: readonly string[] = Deno.args): Promise<void> =>
 if (import.meta.main) await run();
 
 async function main(values: Values<typeof OPTIONS>): Promise<void> {
-  const { host, port, journal, workers } = values;
-  const { workerTimeoutMs, clientTimeoutMs, clientGraceMs, jobGcTimeoutMs, windowSplits } = values;
-  const { minWorkers, maxWorkers, runnerDeathsMax } = values;
-  const {
-    datasetMib,
-    datasetsMib,
-    allDatasetsMib,
-    parametersMib,
-    allParametersMib,
-    jobsMax,
-    tasksMax,
-    clientsMax,
-    requestsPerSecondMax,
-  } = values;
+  const { journal, workers, minWorkers, maxWorkers } = values;
   using requests = new StopRequests();
   if (values.stopAtEof) requests.watchStdin();
   const options = await readServerOptions(values);
   const server = await startServing(() =>
     serveDispatcher({
       ...options,
-      hostname: host,
-      port,
-      workerTimeoutMs,
-      clientTimeoutMs,
-      clientGraceMs,
-      jobGcTimeoutMs,
-      windowSplits,
-      runnerDeathsMax,
+      hostname: values.host,
+      port: values.port,
+      workerTimeoutMs: values.workerTimeoutMs,
+      clientTimeoutMs: values.clientTimeoutMs,
+      clientGraceMs: values.clientGraceMs,
+      jobGcTimeoutMs: values.jobGcTimeoutMs,
+      windowSplits: values.windowSplits,
+      runnerDeathsMax: values.runnerDeathsMax,
       quotas: {
-        datasetBytesMax: datasetMib * 2 ** 20,
-        datasetsBytesMax: datasetsMib * 2 ** 20,
-        allDatasetsBytesMax: allDatasetsMib * 2 ** 20,
-        parametersBytesMax: parametersMib * 2 ** 20,
-        allParametersBytesMax: allParametersMib * 2 ** 20,
-        jobsMax,
-        tasksMax,
-        clientsMax,
-        requestsPerSecondMax,
+        datasetBytesMax: values.datasetMib * 2 ** 20,
+        datasetsBytesMax: values.datasetsMib * 2 ** 20,
+        allDatasetsBytesMax: values.allDatasetsMib * 2 ** 20,
+        parametersBytesMax: values.parametersMib * 2 ** 20,
+        allParametersBytesMax: values.allParametersMib * 2 ** 20,
+        jobsMax: values.jobsMax,
+        tasksMax: values.tasksMax,
+        clientsMax: values.clientsMax,
+        requestsPerSecondMax: values.requestsPerSecondMax,
       },
       scaling: { minWorkers, maxWorkers },
       ...definedFields({ journal, workers }),

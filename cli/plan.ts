@@ -1,11 +1,11 @@
 /** Recommends the number of workers for a pipeline: `deno task plan --help`. */
 import { PAPER_PRICES, PAPER_TRAINER_MACHINE, PAPER_WORKER_MACHINE } from "../mod.ts";
-import { StatusLine } from "./chaos/status_line.ts";
 import { runProgram } from "./lib/args.ts";
 import type { Program } from "./lib/help.ts";
 import { flag, integer, number, operand, percent, text, type Values } from "./lib/options.ts";
 import { counted } from "./lib/counted.ts";
 import { requireWritable } from "./lib/page.ts";
+import { StatusLine } from "./lib/status_line.ts";
 import { StopRequests } from "./lib/stop_requests.ts";
 import { type Machines, sweepClusters } from "./plan/clusters.ts";
 import { limitsOf } from "./plan/limits.ts";

@@ -25,6 +25,7 @@ import { Progress } from "./simulate/progress.ts";
 import type { Experiment, SimulationReport } from "./simulate/results.ts";
 import { summarize } from "./simulate/summary.ts";
 import { formatNumber, renderTable } from "./lib/table.ts";
+import { wrap } from "./lib/text.ts";
 import { definedFields } from "../core/tree.ts";
 
 const LETTERS = ["a", "b", "c", "d"] as const;
@@ -185,7 +186,7 @@ async function finish(
 ): Promise<void> {
   for (const experiment of report.experiments) {
     const { finding, table } = summarize(experiment);
-    console.log(`\n${renderTable(table)}\n${wrap(finding)}`);
+    console.log(`\n${renderTable(table)}\n${wrap(finding, LINE_COLUMNS).join("\n")}`);
   }
   if (interrupted) {
     console.log(`\nInterrupted after ${report.experiments.length} of ${wanted} experiments.`);
@@ -214,13 +215,4 @@ function describeRun(
     corpus,
     quick,
   };
-}
-
-/** Lines of at most {@linkcode LINE_COLUMNS} characters. */
-function wrap(paragraph: string): string {
-  return paragraph.split(" ").reduce((lines, word) => {
-    const last = lines.slice(lines.lastIndexOf("\n") + 1);
-    if (lines === "") return word;
-    return `${lines}${last.length + 1 + word.length <= LINE_COLUMNS ? " " : "\n"}${word}`;
-  }, "");
 }

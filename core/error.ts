@@ -105,6 +105,13 @@ export class LeatError extends Error {
   }
 }
 
+/** The cause of a cause of … an error: the error itself if nothing caused it. */
+export function innermostCause(error: unknown): unknown {
+  let inner = error;
+  while (inner instanceof Error && inner.cause instanceof Error) inner = inner.cause;
+  return inner;
+}
+
 const CODES: ReadonlySet<unknown> = new Set(LEAT_ERROR_CODES);
 
 /** By name, not by class, so that errors of another realm or runtime are recognised too. */

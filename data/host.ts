@@ -4,6 +4,7 @@
  * Nothing in `data` reads a clock, draws entropy, opens a file or loads a module directly; it asks
  * its host. Threads, confined processes and the simulator each implement it.
  */
+import { hexOf64 } from "../core/bytes.ts";
 import { LeatError } from "../core/error.ts";
 import type { DTypeArrays, FixedDType } from "../core/dtype.ts";
 import type { Tensor } from "../core/tensor.ts";
@@ -258,5 +259,5 @@ export function withHost<T>(host: Host, make: () => T): T {
 
 /** Sixty-four random bits as 16 hexadecimal digits. */
 export function hex64(host: Host): string {
-  return host.entropy64().toString(16).padStart(16, "0");
+  return hexOf64(host.entropy64());
 }

@@ -1,6 +1,7 @@
 /** Reads what workers prepare for the conditional operator: chosen splits of a DETERMINISTIC job. */
 import type { ServiceAccess } from "../actors/client/access.ts";
 import { clientOptions, datasetDefinition } from "../actors/client/starting.ts";
+import { hexOf64 } from "../core/bytes.ts";
 import { definedFields } from "../core/tree.ts";
 import type { IteratorContext } from "../data/context.ts";
 import type { OffloadNode, OffloadOptions } from "../data/operators/offload.ts";
@@ -55,10 +56,7 @@ export function remoteReader(
     },
     context.randomState.epoch,
   );
-  const ordered = {
-    seed: BigInt.asUintN(64, seed).toString(16).padStart(16, "0"),
-    shuffled: isShuffled,
-  };
+  const ordered = { seed: hexOf64(seed), shuffled: isShuffled };
   const credentials = definedFields({ token, ca });
   // For the service this is a restored reader that is at the end, and lacks some earlier splits.
   return (sequences, feed) =>

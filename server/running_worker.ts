@@ -5,7 +5,8 @@ import { workerAt, type WorkerProtocol } from "../actors/worker/protocol.ts";
 import { LeatError } from "../core/error.ts";
 import { PrivateNode } from "../platform/nodes/private_node.ts";
 import { admitWorker, PROCESS_ID } from "../platform/nodes/process_nodes.ts";
-import { isLoopbackHost, serviceAddress } from "../platform/nodes/service_address.ts";
+import { serviceAddress } from "../platform/nodes/service_address.ts";
+import { isLoopbackHost } from "../transport/loopback.ts";
 import { ServiceNode } from "../platform/nodes/service_node.ts";
 import { grantsOf, type SandboxGrants } from "../platform/sandbox/grants.ts";
 import type { Playing, WorkerRole } from "./roles.ts";
@@ -36,7 +37,6 @@ export class RunningWorker implements WorkerServer {
     checkWorkerConfig(config);
     const dispatcher = serviceAddress(config.dispatcher, "The dispatcher's address");
     const { sandbox = false, runawayThreadsMax = Infinity } = config;
-    checkTags(config.tags);
     checkTls(config, dispatcher);
     // Checked before listening: an impossible grant is the caller's mistake.
     const grants = grantsOf(sandbox);
@@ -153,11 +153,6 @@ function checkTls({ local, cert }: WorkerServerConfig, dispatcher: string): void
     `The dispatcher at ${dispatcher} has TLS, and so must its workers, because its clients send ` +
       "nothing without it: give this one a certificate (cert and key; --cert, --key)",
   );
-}
-
-function checkTags(tags: readonly string[] = []): void {
-  if (tags.every((tag) => typeof tag === "string" && tag !== "")) return;
-  throw new LeatError("invalid_argument", "The tags of a worker are words: none may be empty");
 }
 
 function workerRole(

@@ -159,7 +159,7 @@ const workerServer: Checks<WorkerServerConfig> = {
   ...storage,
   dispatcher: ANYTHING,
   name: TEXT,
-  tags: ANYTHING,
+  tags: TAGS,
   local: BOOLEAN,
   sharesSlots: BOOLEAN,
   heartbeatMs: TIME,

@@ -35,6 +35,13 @@ export function messageTooLarge(envelope: Envelope, bytes: number, bytesMax: num
   );
 }
 
+/** The error of an envelope that could not be encoded. */
+export function encodingError(error: unknown, envelope: Envelope, bytesMax: number): unknown {
+  const isTooLarge = error instanceof LeatError && error.code === "resource_exhausted";
+  const bytes = isTooLarge ? error.details?.byteLength : undefined;
+  return typeof bytes === "number" ? messageTooLarge(envelope, bytes, bytesMax) : error;
+}
+
 /** Approximate bytes of an envelope, for carriers that never encode it. */
 export function envelopeBytes(envelope: Envelope): number {
   return ENVELOPE_BYTES + ("body" in envelope ? bodyBytes(envelope.body) : 0);

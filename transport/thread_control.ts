@@ -5,7 +5,6 @@ import type { Connector, NodeId } from "../actors/runtime/link.ts";
 import type { FencedRef } from "../actors/runtime/ref.ts";
 import type { World } from "../actors/runtime/world.ts";
 import { LeatError, type WireError } from "../core/error.ts";
-import type { LinkLimits } from "./limits.ts";
 import type { StartThread } from "./start_thread.ts";
 
 /** The export `setup` of a node's module, called once on the node's thread. */
@@ -43,7 +42,6 @@ export interface NodeStart {
   readonly config: unknown;
   /** Options of the thread's platform. */
   readonly world: unknown;
-  readonly limits: Partial<LinkLimits>;
 }
 
 /** A result across threads; comlink would convert an error and lose its code. */

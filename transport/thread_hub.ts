@@ -15,7 +15,6 @@ import type { ActorSystem } from "../actors/runtime/system.ts";
 import type { World } from "../actors/runtime/world.ts";
 import { LeatError, type WireError } from "../core/error.ts";
 import { HubLinks } from "./hub_links.ts";
-import type { LinkLimits } from "./limits.ts";
 import { OwnedThreads } from "./start_thread.ts";
 import { type Introducer, type Introduction, outcomeOf } from "./thread_control.ts";
 import { type HubMember, ThreadNode, type ThreadNodeOptions } from "./thread_node.ts";
@@ -28,7 +27,6 @@ interface ThreadHubOptions {
   readonly world: World;
   /** The program of the threads: `platform/threads/thread_entry.ts`, or one that does as much. */
   readonly entry: URL;
-  readonly limits?: Partial<LinkLimits>;
 }
 
 export class ThreadHub implements AsyncDisposable {
@@ -46,7 +44,7 @@ export class ThreadHub implements AsyncDisposable {
   readonly connector: Connector = {
     connect: async (node, local) => {
       const { remote, port } = await this.#introduce(local, node, () => true);
-      const link = portLink(port, remote, this.#options.limits);
+      const link = portLink(port, remote);
       this.#local(local.node)?.track(link);
       return link;
     },
@@ -63,7 +61,7 @@ export class ThreadHub implements AsyncDisposable {
 
   /** Makes a system of this thread reachable; the returned function disconnects it, as if dead. */
   add(system: ActorSystem): () => void {
-    const member = new LocalMember(system, this.#options.limits);
+    const member = new LocalMember(system);
     this.#admit(member);
     return () => this.#leave(member, new LeatError("unavailable", `${member.name} was cut off`));
   }
@@ -120,7 +118,7 @@ export class ThreadHub implements AsyncDisposable {
     });
     this.#threads.add(thread);
     try {
-      await thread.start(options, this.#options.limits);
+      await thread.start(options);
     } catch (error) {
       thread.terminate(LeatError.from(error));
       throw error;
@@ -210,18 +208,16 @@ class LocalMember implements HubMember {
   readonly name: string;
   readonly id: NodeId;
   readonly #system: ActorSystem;
-  readonly #limits: Partial<LinkLimits> | undefined;
   readonly #links = new HubLinks();
 
-  constructor(system: ActorSystem, limits: Partial<LinkLimits> | undefined) {
+  constructor(system: ActorSystem) {
     this.id = system.id;
     this.name = system.id.node;
     this.#system = system;
-    this.#limits = limits;
   }
 
   accept(remote: NodeId, port: MessagePort): void {
-    const link = portLink(port, remote, this.#limits);
+    const link = portLink(port, remote);
     this.track(link);
     this.#system.attach(link);
   }

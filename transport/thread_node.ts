@@ -5,7 +5,6 @@ import type { FencedRef, Ref } from "../actors/runtime/ref.ts";
 import type { World } from "../actors/runtime/world.ts";
 import { AbortRace } from "../core/abort_race.ts";
 import { LeatError } from "../core/error.ts";
-import type { LinkLimits } from "./limits.ts";
 import { type Introducer, type ThreadControl, valueOf } from "./thread_control.ts";
 
 /** Time limit for a thread to load its module and set up its node, in ms. */
@@ -85,10 +84,9 @@ export class ThreadNode implements HubMember {
   }
 
   /** Loads the module and sets up the node. */
-  async start(options: ThreadNodeOptions, limits: Partial<LinkLimits> = {}): Promise<void> {
-    const { name, module, config, world } = options;
+  async start({ name, module, config, world }: ThreadNodeOptions): Promise<void> {
     const port = this.#introductions.port2;
-    const start = { name, module, config, world, limits };
+    const start = { name, module, config, world };
     const started = this.#call((control) => control.start(start, comlink.transfer(port, [port])));
     const what = `The thread of "${name}" did not set up its node`;
     this.#id = valueOf(await this.#within(START_TIMEOUT_MS, started, what));

@@ -2,6 +2,7 @@
  * The iterator behind `dataset.distribute({ processingMode: "DETERMINISTIC" })`: reads each chain
  * of the pipeline as a stream, and runs the other operators in this process.
  */
+import { hexOf64 } from "../../core/bytes.ts";
 import { hashJson } from "../../core/hash.ts";
 import { RandomStream } from "../../core/philox.ts";
 import type { IteratorContext } from "../../data/context.ts";
@@ -171,13 +172,9 @@ function streamIterator(node: DatasetNode, stream: StreamOptions): ElementIterat
       const reading = clientOptions(dataset, options, context.randomState.epoch);
       const parameters = {
         ...reading.parameters,
-        ordered: { seed: hex64(seed), shuffled: chain.shuffled },
+        ordered: { seed: hexOf64(seed), shuffled: chain.shuffled },
       };
       return access.read(options.service, options, { ...reading, parameters, ordered }, feed);
     },
   });
-}
-
-function hex64(seed: bigint): string {
-  return BigInt.asUintN(64, seed).toString(16).padStart(16, "0");
 }

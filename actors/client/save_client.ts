@@ -1,4 +1,5 @@
 /** Asks a service to save a pipeline's elements, and waits. The save goes on without its client. */
+import { hexOf64 } from "../../core/bytes.ts";
 import { LeatError } from "../../core/error.ts";
 import type { DatasetNode } from "../../data/node.ts";
 import type { DistributeOptions } from "../../data/operators/distribute.ts";
@@ -78,7 +79,7 @@ class SaveClient {
     this.#secret = random.hex64() + random.hex64();
     this.#definition = definition;
     this.#options = options;
-    const seed = BigInt.asUintN(64, seedOf(node) ?? 0n).toString(16).padStart(16, "0");
+    const seed = hexOf64(seedOf(node) ?? 0n);
     this.#parameters = {
       processingMode: ShardingPolicy.DETERMINISTIC,
       sharing: false,

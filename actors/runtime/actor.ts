@@ -34,8 +34,6 @@ export interface AskOptions {
 
 /** How a supervisor treats its children. */
 export interface Supervision {
-  /** Restart the child that died, or it and all started after it. Default `one_for_one`. */
-  readonly strategy?: "one_for_one" | "rest_for_one";
   /** More restarts than this within `periodMs` and the supervisor itself dies. Default 10. */
   readonly intensity?: number;
   /** Default 60,000. */

@@ -12,19 +12,12 @@ interface Child<C> {
   // deno-lint-ignore no-explicit-any -- children of one supervisor speak different protocols
   readonly spec: ChildSpec<any>;
   cell: C | undefined;
-  /** The pending restart; a later one replaces it. */
-  restart: Restart<C> | undefined;
+  /** The pending restart. */
+  restart: Timer | undefined;
   stopping: boolean;
 }
 
-/** A restart under way: first the later members end, then a delay passes, then all start. */
-interface Restart<C> {
-  readonly members: readonly Child<C>[];
-  timer: Timer | undefined;
-}
-
 const DEFAULTS = {
-  strategy: "one_for_one",
   intensity: 10,
   periodMs: 60_000,
   backoffMinMs: 10,
@@ -89,15 +82,11 @@ export class Supervisor<C extends SupervisedCell> {
     return this.#children.get(name);
   }
 
-  *cells(): Iterable<C> {
-    for (const child of this.#children.values()) if (child.cell !== undefined) yield child.cell;
-  }
-
   async stop(name: string): Promise<void> {
     const child = this.#children.get(name);
     if (child === undefined) return;
     child.stopping = true;
-    if (child.restart?.members.every(({ stopping }) => stopping)) child.restart.timer?.cancel();
+    child.restart?.cancel();
     await child.cell?.terminate(undefined);
     if (this.#children.get(name) === child) this.#children.delete(name);
   }
@@ -108,7 +97,7 @@ export class Supervisor<C extends SupervisedCell> {
   }
 
   /** A child has ended: with an error, or without one (undefined) after its work. */
-  async died(cell: C, error: LeatError | undefined): Promise<void> {
+  died(cell: C, error: LeatError | undefined): void {
     const child = [...this.#children.values()].find((candidate) => candidate.cell === cell);
     if (child === undefined || child.stopping || this.#stopping) return;
     child.cell = undefined;
@@ -123,7 +112,7 @@ export class Supervisor<C extends SupervisedCell> {
       this.#owner.giveUp(this.#tooOften(child, error));
       return;
     }
-    await this.#restart(cell, child, delayMs);
+    this.#restart(cell, child, delayMs);
   }
 
   #tooOften({ spec: { name } }: Child<C>, error: LeatError | undefined): LeatError {
@@ -144,35 +133,12 @@ export class Supervisor<C extends SupervisedCell> {
     return Math.min(backoffMaxMs, backoffMinMs * 2 ** doublings);
   }
 
-  async #restart(cell: C, child: Child<C>, delayMs: number): Promise<void> {
-    const members = this.#rules.strategy === "one_for_one" ? [child] : this.#startedFrom(child);
-    const restart: Restart<C> = { members, timer: undefined };
-    for (const member of members) {
-      member.restart?.timer?.cancel();
-      member.restart = restart;
-    }
-    for (const later of members.slice(1).reverse()) {
-      const running = later.cell;
-      later.cell = undefined;
-      await running?.terminate(undefined);
-    }
-    // While the later ones were ending, an earlier one may have died and taken this restart over.
-    if (this.#stopping || child.restart !== restart) return;
+  #restart(cell: C, child: Child<C>, delayMs: number): void {
     this.#owner.onRestart(cell, delayMs);
-    restart.timer = this.#owner.world.timer(delayMs, () => this.#startAgain(restart));
-  }
-
-  #startAgain(restart: Restart<C>): void {
-    for (const member of restart.members) {
-      if (this.#stopping || member.stopping || member.restart !== restart) continue;
-      member.restart = undefined;
-      if (member.spec.restart === "temporary") this.#children.delete(member.spec.name);
-      else member.cell = this.#owner.startCell(member.spec);
-    }
-  }
-
-  #startedFrom(child: Child<C>): Child<C>[] {
-    const all = [...this.#children.values()];
-    return all.slice(all.indexOf(child));
+    child.restart = this.#owner.world.timer(delayMs, () => {
+      if (this.#stopping || child.stopping) return;
+      child.restart = undefined;
+      child.cell = this.#owner.startCell(child.spec);
+    });
   }
 }

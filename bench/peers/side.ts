@@ -3,7 +3,7 @@
  * to, and waits otherwise. It reads the length of a window in ms from standard input, a line each,
  * and answers with a line of JSON, `{ "rate": … }`.
  */
-import { TextLineStream } from "./text_lines.ts";
+import { LineStream } from "../../cli/lib/line_stream.ts";
 
 /** A side that takes longer than its window and this has failed, in ms. It covers the start. */
 const ANSWER_MS = 120_000;
@@ -48,8 +48,7 @@ export class Side implements AsyncDisposable {
       stderr: "piped",
     }).spawn();
     this.#input = this.#process.stdin.getWriter();
-    this.#lines = this.#process.stdout.pipeThrough(new TextDecoderStream())
-      .pipeThrough(new TextLineStream()).getReader();
+    this.#lines = this.#process.stdout.pipeThrough(new LineStream()).getReader();
     this.#errors = this.#process.stderr.pipeThrough(new TextDecoderStream()).getReader();
     this.#allSaid = this.#listen();
   }

@@ -12,7 +12,7 @@ import { brokenPromises, outcomeTable } from "./report.ts";
 import { ChaosScaling } from "./scaling.ts";
 import type { Stage } from "./stage.ts";
 import { counted } from "../lib/counted.ts";
-import type { StatusLine } from "./status_line.ts";
+import type { StatusLine } from "../lib/status_line.ts";
 import { Watch } from "./watch.ts";
 
 /** In a gentle run no fault lasts longer than this share of the worker timeout. */

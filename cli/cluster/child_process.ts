@@ -2,6 +2,7 @@
 import { loaderVariables } from "../../platform/process/loader_variables.ts";
 import { fileURLToPath } from "node:url";
 import { LeatError } from "../../core/error.ts";
+import { LineStream } from "../lib/line_stream.ts";
 
 /** The top of the tree: the programs find their permissions in its `deno.json`. */
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
@@ -178,14 +179,8 @@ function spawn(
 }
 
 async function forEachLine(
-  stream: ReadableStream<Uint8Array>,
+  stream: ReadableStream<Uint8Array<ArrayBuffer>>,
   take: (line: string) => void,
 ): Promise<void> {
-  let rest = "";
-  for await (const text of stream.pipeThrough(new TextDecoderStream())) {
-    const lines = (rest + text).split("\n");
-    rest = lines.pop() ?? "";
-    for (const line of lines) take(line);
-  }
-  if (rest !== "") take(rest);
+  for await (const line of stream.pipeThrough(new LineStream({ givesRest: true }))) take(line);
 }

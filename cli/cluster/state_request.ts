@@ -1,5 +1,5 @@
 /** Requests a dispatcher's state over HTTP, and explains failures plainly. */
-import { LeatError } from "../../core/error.ts";
+import { innermostCause, LeatError } from "../../core/error.ts";
 import type { DispatcherDescription } from "../../mod.ts";
 import { DiallerSide } from "../../transport/web_socket/tokens/proof.ts";
 import { tlsRemedy } from "../../transport/web_socket/remedies.ts";
@@ -109,7 +109,6 @@ function refusal(address: string, status: number, token: string | undefined): Le
 
 /** The innermost cause: the system's message. */
 function reasonOf(error: unknown): string {
-  let inner = error;
-  while (inner instanceof Error && inner.cause instanceof Error) inner = inner.cause;
+  const inner = innermostCause(error);
   return inner instanceof Error ? inner.message : String(inner);
 }

@@ -1,6 +1,6 @@
 /** The paper's tables and figures as tables, and the sentences above them. */
 import { modelled, type Quantity, type Unit } from "../lib/quantity.ts";
-import type { Table } from "../lib/table.ts";
+import { percent, type Table } from "../lib/table.ts";
 import { goalTable, TRAINING_STEPS, trainingMs } from "./goals.ts";
 import { bestOf, type Outcome } from "./modelled.ts";
 import type { Costs } from "./costs.ts";
@@ -267,8 +267,4 @@ function overhead({ outcomes, costs }: Results): Found {
       }),
     },
   };
-}
-
-function percent(share: number): string {
-  return `${(100 * share).toFixed(1)} %`;
 }

@@ -1,6 +1,7 @@
 /** The page that `--help` prints. */
 
 import type { Options, Values } from "./options.ts";
+import { wrap } from "./text.ts";
 
 export interface Program<O extends Options> {
   /** How to call it, without its options: `deno task worker`. */
@@ -49,20 +50,6 @@ export function helpText<O extends Options>(program: Program<O>): string {
 export function usageOf<O extends Options>({ usage, options }: Program<O>): string {
   const operands = Object.values(options).filter(({ isOperand }) => isOperand);
   return [usage, ...operands.map(({ placeholder }) => placeholder), "[options]"].join(" ");
-}
-
-/** The lines of a paragraph, wrapped at `columns`; only a longer word exceeds that. */
-export function wrap(paragraph: string, columns: number): string[] {
-  const lines: string[] = [];
-  for (const word of paragraph.split(/\s+/)) {
-    const last = lines.at(-1);
-    if (last !== undefined && last.length + 1 + word.length <= columns) {
-      lines[lines.length - 1] = `${last} ${word}`;
-    } else {
-      lines.push(word);
-    }
-  }
-  return lines;
 }
 
 export function kebab(key: string): string {

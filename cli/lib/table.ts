@@ -6,6 +6,7 @@
 import TextTable from "cli-table3";
 import { LeatError } from "../../core/error.ts";
 import type { Quantity, Unit } from "./quantity.ts";
+import { wrap } from "./text.ts";
 
 /** A cell: text, a count, or a number with unit and provenance. */
 export type Cell = string | number | Quantity | undefined;
@@ -99,6 +100,11 @@ export function formatNumber(value: number, digits?: number): string {
   });
 }
 
+/** A share with one digit after the point, as `12.5 %`. */
+export function percent(share: number): string {
+  return `${formatNumber(100 * share, 1)} %`;
+}
+
 /** Whether a column holds text, which is aligned left; numbers are aligned right. */
 export function isTextColumn(table: Table, index: number): boolean {
   return table.rows.some((row) => typeof row[index] === "string");
@@ -110,7 +116,7 @@ export function isTextColumn(table: Table, index: number): boolean {
  */
 export function renderTable(table: Table): string {
   const text = new TextTable({
-    head: table.columns.map((column) => wrapWords(headingOf(column), HEADING_WIDTH)),
+    head: table.columns.map((column) => wrap(headingOf(column), HEADING_WIDTH).join("\n")),
     colAligns: table.columns.map((_, index) => isTextColumn(table, index) ? "left" : "right"),
     style: { head: [], border: [], compact: true },
   });
@@ -127,20 +133,6 @@ export function renderTable(table: Table): string {
   }
   const legend = hasModelled.includes(true) ? `\n${MODELLED_LEGEND}` : "";
   return `${table.title}\n${text.toString()}${legend}`;
-}
-
-/** Wraps words at `width` characters; a longer word gets a line of its own. */
-function wrapWords(text: string, width: number): string {
-  const lines: string[] = [];
-  for (const word of text.split(" ")) {
-    const line = lines.at(-1);
-    if (line !== undefined && line.length + 1 + word.length <= width) {
-      lines[lines.length - 1] = `${line} ${word}`;
-    } else {
-      lines.push(word);
-    }
-  }
-  return lines.join("\n");
 }
 
 /** Whether a cell holds a modelled number. */

@@ -2,7 +2,7 @@
 import { type ChartSeries, drawLines, type Figure, seriesColor } from "../lib/line_chart.ts";
 import { renderFacts, renderPage, renderSection, writePage } from "../lib/page.ts";
 import { measured, modelled, type Quantity, type Unit } from "../lib/quantity.ts";
-import { formatNumber, renderTable, type Table } from "../lib/table.ts";
+import { formatNumber, percent, renderTable, type Table } from "../lib/table.ts";
 import {
   type ClusterRun,
   inGB,
@@ -366,10 +366,6 @@ function dollars(run: ClusterRun): string {
 
 function rate(batchesPerSecond: number): string {
   return `${formatNumber(batchesPerSecond)} batches/s`;
-}
-
-function percent(share: number): string {
-  return `${formatNumber(100 * share, 1)} %`;
 }
 
 function megabytes(bytes: number): string {

@@ -2,7 +2,7 @@
  * The current stage of the program and its duration: a line that is redrawn, or, outside a
  * terminal, written now and then.
  */
-import type { StatusLine } from "../chaos/status_line.ts";
+import type { StatusLine } from "../lib/status_line.ts";
 
 const SHOW_EVERY_MS = 250;
 const MS_PER_SECOND = 1_000;

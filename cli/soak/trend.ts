@@ -1,4 +1,5 @@
 /** Detects growth: compares the end of a run with its beginning. */
+import { percentile } from "../lib/statistics.ts";
 import { type Measure, MEASURES, type Sample } from "./samples.ts";
 
 /** The unit of a measure, and the allowed growth, in it and in percent. */
@@ -66,8 +67,8 @@ function trendOf(
     .filter((value) => value !== undefined);
   const length = Math.floor(warm.length / THIRDS);
   if (length < SAMPLES_MIN) return undefined;
-  const first = lowerQuartile(warm.slice(0, length));
-  const last = lowerQuartile(warm.slice(-length));
+  const first = percentile(warm.slice(0, length), QUARTILE);
+  const last = percentile(warm.slice(-length), QUARTILE);
   const { more, percent } = MARGINS[measure];
   const margin = Math.max(more, first * percent / 100);
   const limit = first + (creeps(warm) ? CREEP_SHARE : 1) * margin;
@@ -80,15 +81,11 @@ function creeps(values: readonly number[]): boolean {
   if (length < SAMPLES_MIN) return false;
   const parts = Array.from(
     { length: PARTS },
-    (_, i) => lowerQuartile(values.slice(i * length, (i + 1) * length)),
+    (_, i) => percentile(values.slice(i * length, (i + 1) * length), QUARTILE),
   );
   const rises = parts.slice(1).map((part, i) => part - parts[i]!);
   const half = Math.floor(rises.length / 2);
   const sum = (numbers: readonly number[]) => numbers.reduce((all, one) => all + one, 0);
   return rises.every((rise) => rise > 0) &&
     sum(rises.slice(-half)) >= SLOWER * sum(rises.slice(0, half));
-}
-
-function lowerQuartile(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length * QUARTILE)]!;
 }

@@ -6,13 +6,14 @@
  * committed. Its entries are numbered files; each lists the chunks that follow those of the entry
  * before.
  */
+import { isCount } from "../../core/count.ts";
 import { LeatError, type WireError } from "../../core/error.ts";
 import { isPlainObject } from "../../core/tree.ts";
 import type { Compression } from "../formats/compression/compression.ts";
 import type { Host } from "../host.ts";
 import type { ElementSpec } from "../elements/spec.ts";
 import { changeDocument, readDocument, writeDocument } from "./document.ts";
-import { checkChunks, checkCompression, checkId, type Chunk, isCount, within } from "./manifest.ts";
+import { checkChunks, checkCompression, checkId, type Chunk, within } from "./manifest.ts";
 
 /** The name of the head within its folder. */
 const LEDGER_NAME = "SAVING";

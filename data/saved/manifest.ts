@@ -4,6 +4,7 @@
  *
  * A chunk is a file of TFRecords, each an encoded element. The manifest is JSON with a checksum.
  */
+import { isCount } from "../../core/count.ts";
 import { LeatError } from "../../core/error.ts";
 import { shownText } from "../../core/shown_text.ts";
 import { isPlainObject } from "../../core/tree.ts";
@@ -104,10 +105,6 @@ export function checkChunks({ chunks, spec }: Record<string, unknown>): void {
 export function isChunk(value: unknown): value is Chunk {
   return isPlainObject(value) && typeof value.name === "string" &&
     [value.shard, value.count, value.sizeBytes].every(isCount);
-}
-
-export function isCount(value: unknown): value is number {
-  return Number.isSafeInteger(value) && value as number >= 0;
 }
 
 /**

@@ -1,4 +1,5 @@
 /** Which splits of an epoch the training loop has: the position of the conditional operator. */
+import { isCount } from "../../core/count.ts";
 import { LeatError } from "../../core/error.ts";
 import { isPlainObject } from "../../core/tree.ts";
 
@@ -79,8 +80,7 @@ export class DeliveredSplits {
 function isLedgerState(state: unknown): state is DeliveredSplitsState {
   if (!isPlainObject(state)) return false;
   const { total, done, given } = state;
-  const isCount = (value: unknown) => Number.isSafeInteger(value) && value as number >= 0;
   return isCount(total) && done instanceof Uint8Array &&
-    done.length === Math.ceil(total as number / BITS) && Array.isArray(given) &&
+    done.length === Math.ceil(total / BITS) && Array.isArray(given) &&
     given.every((pair) => Array.isArray(pair) && pair.length === 2 && pair.every(isCount));
 }

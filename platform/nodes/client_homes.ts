@@ -9,7 +9,8 @@ import { checkToken, webSocketConnector } from "../../transport/web_socket.ts";
 import { DenoWorld, type DenoWorldOptions } from "../deno_world.ts";
 import { DISPATCHER } from "./node_tokens.ts";
 import { admitClient, hasLocalWorker, isNear, nearOr, PROCESS_ID } from "./process_nodes.ts";
-import { isLoopbackHost, serviceAddress } from "./service_address.ts";
+import { isLoopbackHost } from "../../transport/loopback.ts";
+import { serviceAddress } from "./service_address.ts";
 import { definedFields } from "../../core/tree.ts";
 
 const homes = new Map<string, () => ClientHome>();

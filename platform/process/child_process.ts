@@ -1,5 +1,6 @@
 /** A process that this one starts for a program of Leat, with a link to it. */
 import { fileURLToPath } from "node:url";
+import { hexOf64 } from "../../core/bytes.ts";
 import { LeatError } from "../../core/error.ts";
 import { shownText } from "../../core/shown_text.ts";
 import type { Link, NodeId } from "../../actors/runtime/link.ts";
@@ -138,7 +139,7 @@ export async function runAlone(program: string): Promise<void> {
 
 function nodeNamed(node: string): NodeId {
   const [bits] = crypto.getRandomValues(new BigUint64Array(1));
-  return { node, incarnation: bits!.toString(16).padStart(16, "0") };
+  return { node, incarnation: hexOf64(bits!) };
 }
 
 function spawn(options: ChildOptions, local: NodeId, folder: SlotFolder): Deno.ChildProcess {

@@ -4,6 +4,7 @@
  * opens it there.
  */
 import { dirname } from "node:path";
+import { hexOf64 } from "../../core/bytes.ts";
 import type { SlotFile } from "../../transport/process/slots.ts";
 import type { NearDialler, NearListener } from "../../transport/web_socket.ts";
 import { slotFile } from "./slot_files.ts";
@@ -67,7 +68,7 @@ export const nearDialler: NearDialler = {
       const isPrivate = isDirectory && uid === own.uid && mode !== null && (mode & 0o077) === 0;
       if (!isPrivate) return undefined;
       const [bits] = crypto.getRandomValues(new BigUint64Array(1));
-      const name = bits!.toString(16).padStart(16, "0");
+      const name = hexOf64(bits!);
       return { name, file: slotFile(newFile(`${path}/${name}`), Infinity) };
     } catch {
       // It is on another host, or in another container, or not permitted.

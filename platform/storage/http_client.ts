@@ -1,6 +1,7 @@
 /** HTTP requests to far storage, which time out; every failure says whether to retry. */
 
-import { LeatError, type LeatErrorCode } from "../../core/error.ts";
+import { joined } from "../../core/bytes.ts";
+import { innermostCause, LeatError, type LeatErrorCode } from "../../core/error.ts";
 import { shownText, withShownUrls } from "../../core/shown_text.ts";
 import { Retries, type RetryOptions, type RetryTiming } from "./retries.ts";
 
@@ -119,13 +120,7 @@ export class HttpAnswer {
       if ((count += chunk.length) > bytesMax) return undefined;
       chunks.push(chunk);
     }
-    const bytes = new Uint8Array(count);
-    count = 0;
-    for (const chunk of chunks) {
-      bytes.set(chunk, count);
-      count += chunk.length;
-    }
-    return bytes;
+    return joined(chunks);
   }
 
   /**
@@ -273,9 +268,7 @@ function requestError({ name, url }: HttpRequest, silence: Liveness, thrown: unk
 
 /** The root cause, without the URL, which the message names before. */
 function causeOf(error: unknown): string {
-  let inner = error;
-  while (inner instanceof Error && inner.cause instanceof Error) inner = inner.cause;
-  const { message } = LeatError.from(inner);
+  const { message } = LeatError.from(innermostCause(error));
   return message.replace(/ (for url \(\S*\)|from \S+ for \S+ \(\S*\))(?=:|$)/, "");
 }
 

@@ -6,7 +6,6 @@ import { type ActorKind, ActorSystem } from "../../actors/runtime/system.ts";
 import { LeatError, type WireError } from "../../core/error.ts";
 import { connectorByScheme } from "../../transport/connectors.ts";
 import { HubLinks } from "../../transport/hub_links.ts";
-import type { LinkLimits } from "../../transport/limits.ts";
 import type { StartThread } from "../../transport/start_thread.ts";
 import {
   type Introducer,
@@ -28,7 +27,6 @@ import { guardExits } from "./exit_guard.ts";
 class NodeThread implements ThreadControl {
   readonly #links = new HubLinks();
   #system: ActorSystem | undefined;
-  #limits: Partial<LinkLimits> = {};
   #parts: NodeParts = {};
   #kinds: Readonly<Record<string, ActorKind>> = {};
   /** Held for the life of the thread: comlink abandons calls of a proxy without references. */
@@ -69,8 +67,7 @@ class NodeThread implements ThreadControl {
     });
   }
 
-  async #start({ name, module, config, world: options, limits }: NodeStart): Promise<NodeId> {
-    this.#limits = limits;
+  async #start({ name, module, config, world: options }: NodeStart): Promise<NodeId> {
     const { setup } = await import(module) as { setup?: NodeSetup };
     if (typeof setup !== "function") {
       throw new LeatError("invalid_argument", `${module} exports no function "setup"`);
@@ -109,7 +106,7 @@ class NodeThread implements ThreadControl {
   }
 
   #link(remote: NodeId, port: MessagePort): Link {
-    const link = portLink(port, remote, this.#limits);
+    const link = portLink(port, remote);
     this.#links.track(link);
     return link;
   }

@@ -35,7 +35,6 @@ interface SimClusterOptions {
 
 /** A deterministic cluster in virtual time. */
 export class SimCluster {
-  readonly seed: bigint;
   readonly random: SimRandom;
   readonly scheduler = new Scheduler();
   readonly counters = new Counters();
@@ -58,7 +57,6 @@ export class SimCluster {
 
   constructor(options: SimClusterOptions) {
     const { seed, faults = NO_FAULTS, readable = false, kinds = {}, wires } = options;
-    this.seed = seed;
     this.#readable = readable;
     this.kinds = kinds;
     this.random = new SimRandom(seed);

@@ -21,8 +21,6 @@ interface DiskDependencies {
     | "diskSlowMaxMs"
     | "diskErrorProbability"
   >;
-  /** Above it, syncs fail with `resource_exhausted`. Default: unlimited. */
-  readonly capacityBytes?: number;
 }
 
 /** The durable content of one log. */
@@ -39,12 +37,11 @@ export class SimDisk {
   readonly #platters = new Map<string, Platter>();
   /** Logs open in the current life. */
   readonly #open = new Map<string, SimLog>();
-  /** Capacity in bytes; may change while the disk is in use. */
-  capacityBytes: number;
+  /** Above it, syncs fail with `resource_exhausted`; may change while the disk is in use. */
+  capacityBytes = Infinity;
 
   constructor(deps: DiskDependencies) {
     this.#deps = deps;
-    this.capacityBytes = deps.capacityBytes ?? Infinity;
   }
 
   /** Bytes on disk. */

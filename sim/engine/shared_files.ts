@@ -2,6 +2,7 @@
  * Files that all nodes of a simulated cluster share, like network storage: they survive every node.
  * An unfinished file is unlocked when its writer's life ends.
  */
+import { joined } from "../../core/bytes.ts";
 import { LeatError } from "../../core/error.ts";
 import type { Files, NewFile, NewFiles, OpenFile } from "../../data/host.ts";
 import { PARTIAL_SUFFIX } from "../../platform/storage/new_files.ts";
@@ -72,7 +73,7 @@ export class SharedFiles {
   /** The content so far of an unfinished file, by its temporary name. */
   #partOf(path: string): Uint8Array | undefined {
     const making = this.#making.get(makingOf(path) ?? "");
-    return making && concat(making.parts);
+    return making && joined(making.parts);
   }
 
   /** One error per path, because readers poll for files. */
@@ -98,7 +99,7 @@ export class SharedFiles {
         if (!isOpen) return;
         if (!isThere()) throw new LeatError("not_found", `"${path}" was removed while it was made`);
         isOpen = false;
-        this.#files.set(path, concat(making.parts));
+        this.#files.set(path, joined(making.parts));
         this.#making.delete(path);
       },
       abandon: () => {
@@ -126,16 +127,6 @@ function openFile(bytes: Uint8Array): OpenFile {
     },
     close() {},
   };
-}
-
-function concat(parts: readonly Uint8Array[]): Uint8Array {
-  const bytes = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    bytes.set(part, at);
-    at += part.length;
-  }
-  return bytes;
 }
 
 /** Patterns may contain `*` and `?`. */

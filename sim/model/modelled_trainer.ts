@@ -17,7 +17,6 @@ export class ModelledTrainer {
   #waitedMs = 0;
   #waitingSinceMs: number | undefined;
   #firstBatchMs: number | undefined;
-  #newestBatchMs: number | undefined;
 
   constructor(host: SimHost, feed: Feed, stepMs: number) {
     this.#host = host;
@@ -28,11 +27,6 @@ export class ModelledTrainer {
   /** When it received its first batch, in ms of its host's time; undefined before that. */
   get firstBatchMs(): number | undefined {
     return this.#firstBatchMs;
-  }
-
-  /** When it received its newest batch. */
-  get newestBatchMs(): number | undefined {
-    return this.#newestBatchMs;
   }
 
   /** Its counts so far, including a wait in progress. */
@@ -57,7 +51,6 @@ export class ModelledTrainer {
       this.#waitingSinceMs = undefined;
       this.#batches++;
       this.#firstBatchMs ??= nowMs;
-      this.#newestBatchMs = nowMs;
       await host.sleep(this.#stepMs);
     }
   }

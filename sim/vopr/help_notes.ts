@@ -2,7 +2,8 @@
  * The notes of `deno task vopr --help` below the options: the names of workloads, faults and
  * mutants.
  */
-import { HELP_COLUMNS, wrap } from "../../cli/lib/help.ts";
+import { HELP_COLUMNS } from "../../cli/lib/help.ts";
+import { wrap } from "../../cli/lib/text.ts";
 import { MUTANTS } from "../mutants/mutants.ts";
 import { WORKLOAD_LINES } from "../workloads/workloads.ts";
 import { FAULT_NAMES, PARTITIONS } from "./fault_values.ts";

@@ -58,10 +58,6 @@ export class SeedPool implements Disposable {
     return Math.max(1, this.#lanes.length);
   }
 
-  get isStopped(): boolean {
-    return this.#isStopped;
-  }
-
   /** Starts no more runs: `runAll` ends when the running ones have. */
   stop(): void {
     this.#isStopped = true;

@@ -1,23 +1,8 @@
-/** Runs many seeds of a workload, each with its own faults. */
-import { Counters } from "../engine/counters.ts";
+/** The runs of a workload: each seed has its own faults. */
 import { drawCrashes, type Role } from "../faults/crashes.ts";
 import { drawFaults, formatOptions, NO_FAULTS } from "../faults/options.ts";
 import { SimRandom } from "../engine/random.ts";
-import type { RunOptions, RunOutcome, Workload } from "./workload.ts";
-
-/** A seed that broke a promise. */
-interface FailedSeed {
-  readonly options: RunOptions;
-  readonly violations: readonly string[];
-}
-
-/** The result of many seeds. */
-interface SwarmOutcome {
-  readonly counters: Counters;
-  readonly failed: readonly FailedSeed[];
-  /** Number of events of all seeds. */
-  readonly events: number;
-}
+import type { RunOptions, Workload } from "./workload.ts";
 
 /** Draws all faults of a seed: network, disks, and crashing roles. */
 export function drawOptions(seed: bigint): RunOptions {
@@ -50,26 +35,4 @@ export function formatRun({ seed, crashes = [], crashPoint, faults }: RunOptions
   const roles = crashes.join(",") || "none";
   const point = crashPoint === undefined ? "" : ` ${crashPoint.role}@${crashPoint.message}`;
   return `SEED=${seed} crashes=${roles}${point} ${formatOptions(faults)}`;
-}
-
-/**
- * Runs seeds one after the other.
- * @param onSeed Called after each, to show progress; true ends the batch.
- */
-export async function runSwarm<O extends RunOptions>(
-  workload: Workload<O>,
-  runs: Iterable<O>,
-  onSeed: (options: O, outcome: RunOutcome) => boolean | void = () => {},
-): Promise<SwarmOutcome> {
-  const counters = new Counters();
-  const failed: FailedSeed[] = [];
-  let events = 0;
-  for (const options of runs) {
-    const outcome = await workload(options);
-    counters.add(outcome.cluster.counters);
-    events += outcome.cluster.scheduler.steps;
-    if (outcome.violations.length > 0) failed.push({ options, violations: outcome.violations });
-    if (onSeed(options, outcome) === true) break;
-  }
-  return { counters, failed, events };
 }

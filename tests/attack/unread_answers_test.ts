@@ -25,7 +25,6 @@ const TARGET = { node: "ws://node", path: "/worker", incarnation: "2-1" };
 
 /** A connection whose client sends what a test says, and acknowledges nothing by itself. */
 class Asker implements Socket {
-  readonly isOpen = true;
   readonly bufferedAmount = 0;
   readonly released = Promise.resolve();
   readonly link: WebSocketLink;

@@ -1,6 +1,7 @@
 /** Errors: their codes, what foreign errors become, and their way over the wire. */
 
 import {
+  innermostCause,
   LEAT_ERROR_CODES,
   LeatError,
   WIRE_ERROR_DEPTH_MAX,
@@ -113,4 +114,14 @@ Deno.test("fromWire accepts any input", () => {
 
 Deno.test("LEAT_ERROR_CODES are the sixteen canonical ones", () => {
   assertEquals(new Set(LEAT_ERROR_CODES).size, 16);
+});
+
+Deno.test("innermostCause follows the causes that are errors", () => {
+  const inner = new Error("the system's", { cause: "a text" });
+  const outer = new LeatError("unavailable", "outer", {
+    cause: new Error("middle", { cause: inner }),
+  });
+  assertStrictEquals(innermostCause(outer), inner);
+  assertStrictEquals(innermostCause(inner), inner);
+  assertEquals(innermostCause("no error"), "no error");
 });

@@ -3,7 +3,7 @@
  * does.
  */
 import { fileURLToPath } from "node:url";
-import { LineStream } from "./lines.ts";
+import { LineStream } from "../../cli/lib/line_stream.ts";
 import { EXIT_MEMORY, type Failure, type News, type Task } from "./news.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));

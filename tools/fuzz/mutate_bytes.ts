@@ -1,4 +1,5 @@
 /** Mutants of bytes: some of the changes that find faults in readers of binary formats. */
+import { joined } from "../../core/bytes.ts";
 import type { SimRandom } from "../../sim/engine/random.ts";
 
 /** Most bytes of a mutant. */
@@ -91,12 +92,7 @@ function written(bytes: Uint8Array, at: number, part: ArrayLike<number>): Uint8A
 }
 
 function spliced(bytes: Uint8Array, at: number, removed: number, part: Uint8Array): Uint8Array {
-  const rest = bytes.subarray(Math.min(bytes.length, at + removed));
-  const whole = new Uint8Array(at + part.length + rest.length);
-  whole.set(bytes.subarray(0, at));
-  whole.set(part, at);
-  whole.set(rest, at + part.length);
-  return whole;
+  return joined([bytes.subarray(0, at), part, bytes.subarray(at + removed)]);
 }
 
 /** The first decimal number at or after `from`. */

@@ -1,4 +1,5 @@
 /** Shrinks a failing input while it still fails. */
+import { joined } from "../../core/bytes.ts";
 
 /** Limits of shrinking. */
 interface ShrinkLimits {
@@ -19,7 +20,7 @@ export async function shrink(
   const fails = async (candidate: Uint8Array) => ++runs <= runsMax && await isFailing(candidate);
   for (let size = best.length >> 1; size > 0 && runs < runsMax; size >>= 1) {
     for (let at = 0; at < best.length && runs < runsMax;) {
-      const candidate = without(best, at, size);
+      const candidate = joined([best.subarray(0, at), best.subarray(at + size)]);
       if (candidate.length < best.length && await fails(candidate)) best = candidate;
       else at += size;
     }
@@ -31,12 +32,4 @@ export async function shrink(
     if (await fails(candidate)) best = candidate;
   }
   return best;
-}
-
-function without(bytes: Uint8Array, at: number, size: number): Uint8Array {
-  const rest = bytes.subarray(Math.min(bytes.length, at + size));
-  const whole = new Uint8Array(at + rest.length);
-  whole.set(bytes.subarray(0, at));
-  whole.set(rest, at);
-  return whole;
 }

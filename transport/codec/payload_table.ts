@@ -1,4 +1,5 @@
 /** The payloads of a message that is read, and the errors of one that is malformed. */
+import { uint32At } from "../../core/bytes.ts";
 import { type FixedDType, TYPED_ARRAYS, type TypedArray } from "../../core/dtype.ts";
 import { LeatError } from "../../core/error.ts";
 import { PAYLOAD_ALIGNMENT, PAYLOAD_HEADER_BYTES, payloadStart, TOKEN } from "./format.ts";
@@ -90,10 +91,6 @@ export class PayloadTable {
     const index = this.#named.indexOf(false);
     if (index >= 0) throw malformed(this.#starts[index]!, `payload ${index} is never named`);
   }
-}
-
-export function uint32At(bytes: Uint8Array, at: number): number {
-  return (bytes[at]! << 24 | bytes[at + 1]! << 16 | bytes[at + 2]! << 8 | bytes[at + 3]!) >>> 0;
 }
 
 export function truncated(what: string, start: number, end: number, present: number): LeatError {

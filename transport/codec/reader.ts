@@ -4,6 +4,7 @@
  * length merely claims, and renames or drops invalid keys.
  */
 
+import { uint32At } from "../../core/bytes.ts";
 import { isFixedDType } from "../../core/dtype.ts";
 import { LeatError } from "../../core/error.ts";
 import { RaggedTensor, Tensor } from "../../core/tensor.ts";
@@ -17,7 +18,7 @@ import {
   TENSOR_RANK_MAX,
   TOKEN,
 } from "./format.ts";
-import { malformed, PayloadTable, truncated, uint32At } from "./payload_table.ts";
+import { malformed, PayloadTable, truncated } from "./payload_table.ts";
 
 /** The value of one whole message. Errors as `decodeMessage` documents them. */
 export function readMessage(

@@ -19,7 +19,7 @@ import {
   writeBye,
   writeHello,
 } from "../hello.ts";
-import { LINK_LIMITS, type LinkLimits, messageTooLarge } from "../limits.ts";
+import { encodingError, LINK_LIMITS, type LinkLimits } from "../limits.ts";
 import { broken, type Header, HEADER_BYTES, pipedFrames, PipeInput, readHeader } from "./frames.ts";
 import { ProcessOutbox } from "./outbox.ts";
 import { LENT_SLOTS_MAX, SLOT_BYTES_MAX, SLOTS } from "./slots.ts";
@@ -169,9 +169,7 @@ class ProcessLink implements Link {
       if (this.#lendsSlots) return encodeBlocks(envelope, { bytesMax });
       return [encodeMessage(envelope, { bytesMax, inPlaceBytesMax: bytesMax })];
     } catch (error) {
-      if (!(error instanceof LeatError) || error.code !== "resource_exhausted") throw error;
-      const bytes = error.details?.byteLength;
-      throw typeof bytes === "number" ? messageTooLarge(envelope, bytes, bytesMax) : error;
+      throw encodingError(error, envelope, bytesMax);
     }
   }
 

@@ -6,6 +6,7 @@
  * buffers whatever a frame claims; and which cannot abandon a vanished peer, so that the process
  * lives until TCP gives up, a quarter of an hour later.
  */
+import { joined } from "../../core/bytes.ts";
 import { LeatError } from "../../core/error.ts";
 import { Fifo } from "../../actors/runtime/fifo.ts";
 import type { Random, Timer, World } from "../../actors/runtime/world.ts";
@@ -106,10 +107,6 @@ export class FramedSocket implements Socket {
     const released = Promise.withResolvers<void>();
     this.released = released.promise;
     this.#release = released.resolve;
-  }
-
-  get isOpen(): boolean {
-    return this.#state === "open";
   }
 
   get bufferedAmount(): number {
@@ -281,12 +278,7 @@ export class FramedSocket implements Socket {
   }
 
   #messageOfParts(): void {
-    const message = new Uint8Array(this.#partsBytes);
-    let at = 0;
-    for (const part of this.#parts) {
-      message.set(part, at);
-      at += part.length;
-    }
+    const message = joined(this.#parts);
     const opcode = this.#partsOpcode;
     this.#parts = [];
     this.#partsBytes = 0;

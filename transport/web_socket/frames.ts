@@ -1,4 +1,5 @@
 /** The frames in WebSocket messages. `docs/wire.md` specifies them. */
+import { uint32At } from "../../core/bytes.ts";
 import { LeatError } from "../../core/error.ts";
 
 /** The first byte of a frame: its kind. A single message begins with its own header's token. */
@@ -137,8 +138,4 @@ function batchBytes(messages: readonly Uint8Array[]): number {
 
 function aligned(position: number): number {
   return Math.ceil(position / BATCH_ALIGNMENT) * BATCH_ALIGNMENT;
-}
-
-function uint32At(bytes: Uint8Array, at: number): number {
-  return (bytes[at]! << 24 | bytes[at + 1]! << 16 | bytes[at + 2]! << 8 | bytes[at + 3]!) >>> 0;
 }

@@ -7,7 +7,7 @@ import type { Timer, World } from "../../actors/runtime/world.ts";
 import { decodeMessage, encodeMessage, FramePool } from "../codec.ts";
 import { asEnvelope } from "../envelopes.ts";
 import { byeReason, writeBye } from "../hello.ts";
-import { LINK_LIMITS, type LinkLimits, messageTooLarge } from "../limits.ts";
+import { encodingError, LINK_LIMITS, type LinkLimits } from "../limits.ts";
 import { ENVELOPE_BYTES_MAX } from "./envelope_limits.ts";
 import {
   type Fragment,
@@ -164,9 +164,7 @@ export class WebSocketLink implements Link {
     try {
       return encodeMessage(envelope, { bytesMax, inPlaceBytesMax: bytesMax });
     } catch (error) {
-      if (!(error instanceof LeatError) || error.code !== "resource_exhausted") throw error;
-      const bytes = error.details?.byteLength;
-      throw typeof bytes === "number" ? messageTooLarge(envelope, bytes, bytesMax) : error;
+      throw encodingError(error, envelope, bytesMax);
     }
   }
 

@@ -6,6 +6,7 @@ import type { Link, NodeId } from "../../actors/runtime/link.ts";
 import type { World } from "../../actors/runtime/world.ts";
 import { LINK_LIMITS } from "../limits.ts";
 import { type Admission, Authenticator } from "./tokens/authenticator.ts";
+import { isLoopbackHost } from "../loopback.ts";
 import { HELLO_BYTES_MAX, readHello, writeBye, writeHello } from "../hello.ts";
 import { type Arrival, HttpListener, type HttpReply, refusal } from "./http/http_listener.ts";
 import { certificateRemedy } from "./remedies.ts";
@@ -176,8 +177,8 @@ class Server implements WebSocketServer {
    */
   #isOwnHost({ url }: RequestHead): boolean {
     const { tokens, hostname, insecure = false } = this.#options;
-    if (tokens !== undefined || insecure || !isLoopback(hostname)) return true;
-    return isLoopback(url.hostname.replace(/^\[|\]$/g, ""));
+    if (tokens !== undefined || insecure || !isLoopbackHost(hostname)) return true;
+    return isLoopbackHost(url.hostname);
   }
 
   async #show(request: RequestHead, arrival: Arrival): Promise<Response> {
@@ -328,7 +329,7 @@ function checkOptions(options: WebSocketServerOptions): void {
       `TLS needs both cert and key: there is a ${given} and no ${missing}`,
     );
   }
-  if (tokens === undefined && !insecure && !isLoopback(hostname)) {
+  if (tokens === undefined && !insecure && !isLoopbackHost(hostname)) {
     throw new LeatError(
       "failed_precondition",
       `Listening on ${hostname} without a token would let anyone who reaches this machine run ` +
@@ -354,10 +355,6 @@ function checkName(node: string, { name, role }: Identity, own: string): void {
 
 function maySee({ roles }: Pages, { identity: { role } }: Admission): boolean {
   return role === "admin" || roles.includes(role);
-}
-
-function isLoopback(hostname: string): boolean {
-  return hostname === "localhost" || hostname === "::1" || /^127(\.\d{1,3}){3}$/.test(hostname);
 }
 
 function cannotListen(cause: unknown, hostname: string, port: number): LeatError {

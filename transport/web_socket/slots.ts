@@ -2,6 +2,7 @@
  * Slots beside a WebSocket between two processes of one host: the listener writes large messages
  * into a file, and the dialler copies them out of it. `docs/wire.md` specifies the format.
  */
+import { uint32At } from "../../core/bytes.ts";
 import type { FramePool } from "../codec.ts";
 import { SLOT_BYTES_MAX, type SlotFile } from "../process/slots.ts";
 import { FRAME, malformed } from "./frames.ts";
@@ -56,7 +57,7 @@ export function writeInSlot(slot: number, length: number): Uint8Array {
 
 export function readInSlot(frame: Uint8Array): { readonly slot: number; readonly length: number } {
   if (frame.length !== 9) throw malformed(`an announcement of ${frame.length} bytes`);
-  return { slot: checkedSlot(uint32Of(frame, 1)), length: uint32Of(frame, 5) };
+  return { slot: checkedSlot(uint32At(frame, 1)), length: uint32At(frame, 5) };
 }
 
 /** Tells that the message of a slot was copied. */
@@ -69,16 +70,12 @@ export function writeSlotFreed(slot: number): Uint8Array {
 
 export function readSlotFreed(frame: Uint8Array): number {
   if (frame.length !== 5) throw malformed(`a freed slot in ${frame.length} bytes`);
-  return checkedSlot(uint32Of(frame, 1));
+  return checkedSlot(uint32At(frame, 1));
 }
 
 function checkedSlot(slot: number): number {
   if (slot >= NEAR_SLOTS) throw malformed(`slot ${slot} of ${NEAR_SLOTS}`);
   return slot;
-}
-
-function uint32Of(frame: Uint8Array, at: number): number {
-  return new DataView(frame.buffer, frame.byteOffset).getUint32(at);
 }
 
 /** The listener's slots of one link. */

@@ -21,7 +21,6 @@ export interface SocketEvents {
 }
 
 export interface Socket {
-  readonly isOpen: boolean;
   /** Bytes passed to `send` that the operating system has not accepted yet. */
   readonly bufferedAmount: number;
   /** Settles when this process has released the socket, or a close stays unanswered too long. */

@@ -1,8 +1,8 @@
 /** Checks of a join request that do not depend on existing jobs. */
-import { LeatError } from "../../../core/error.ts";
 import type { Identity } from "../../runtime/identity.ts";
 import type { RequestOf } from "../../runtime/protocol.ts";
 import { datasetFor } from "./datasets.ts";
+import { invalid } from "../modes/mode.ts";
 import { modeFor } from "../modes/modes.ts";
 import type { DispatcherProtocol, JobParameters } from "../protocol.ts";
 import type { Transaction } from "../transaction.ts";
@@ -78,8 +78,4 @@ function checkSharing({ jobName, repetition }: OpenRequest, cardinality: number)
         `.repeat() before .distribute() instead of after it, and make a new dataset for each iterator`,
     );
   }
-}
-
-function invalid(message: string): LeatError {
-  return new LeatError("invalid_argument", message);
 }

@@ -2,8 +2,8 @@
  * Leat's side: `main.ts PIPELINE FILES` runs a pipeline in windows, as `bench/peers/side.ts` says.
  * `FILES` is the JSON of the generated files' paths.
  */
+import { LineStream } from "../../../cli/lib/line_stream.ts";
 import type { PeerFiles } from "../files.ts";
-import { TextLineStream } from "../text_lines.ts";
 import { PIPELINES } from "./pipelines.ts";
 
 /** A window begins with a part that does not count: buffers were filled while it waited. */
@@ -13,9 +13,7 @@ const [name = "", files = "{}"] = Deno.args;
 const open = PIPELINES[name];
 if (open === undefined) throw new Error(`Leat's side has no pipeline "${name}"`);
 await using running = await open(JSON.parse(files) as PeerFiles);
-const lines = Deno.stdin.readable.pipeThrough(new TextDecoderStream())
-  .pipeThrough(new TextLineStream());
-for await (const line of lines) {
+for await (const line of Deno.stdin.readable.pipeThrough(new LineStream())) {
   const ms = Number(line);
   await run(LEAD_IN * ms);
   const { units, tookMs } = await run((1 - LEAD_IN) * ms);

@@ -1,6 +1,6 @@
 /** The service: a process with the dispatcher and one worker, and this process as its client. */
 import { Dataset, type DistributeOptions, releaseElement, tensor } from "../../../mod.ts";
-import { TextLineStream } from "../text_lines.ts";
+import { LineStream } from "../../../cli/lib/line_stream.ts";
 import type { ServiceOptions } from "./service_process.ts";
 import { type Pipelines, type Running, taking } from "./step.ts";
 
@@ -21,8 +21,7 @@ export async function startService(started: ServiceOptions) {
     stdin: "piped",
     stdout: "piped",
   }).spawn();
-  const lines = process.stdout.pipeThrough(new TextDecoderStream())
-    .pipeThrough(new TextLineStream()).getReader();
+  const lines = process.stdout.pipeThrough(new LineStream()).getReader();
   const { value: address = "" } = await lines.read();
   return {
     address,

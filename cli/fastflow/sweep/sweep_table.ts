@@ -3,6 +3,7 @@ import type { OffloadChoice } from "../../../mod.ts";
 import { measured, type Quantity, type Unit } from "../../lib/quantity.ts";
 import { counted } from "../../lib/counted.ts";
 import { mean } from "../../lib/statistics.ts";
+import { percent } from "../../lib/table.ts";
 import { TRAINING_STEPS } from "../goals.ts";
 import type { Found } from "../tables.ts";
 import type { Regret } from "./choices.ts";
@@ -120,8 +121,4 @@ function quantity(value: number, unit: Unit): Quantity {
 
 function choiceText({ candidate, ratio }: OffloadChoice): string {
   return candidate === null ? "local" : `${candidate} ${Math.round(100 * ratio)} %`;
-}
-
-function percent(share: number): string {
-  return `${(100 * share).toFixed(1)} %`;
 }

@@ -1,6 +1,7 @@
 /** Decompresses data of unknown decompressed size, up to a limit. */
 import { Decompress } from "fzstd";
 import lz4 from "lz4js";
+import { joined } from "../../../core/bytes.ts";
 import { LeatError } from "../../../core/error.ts";
 import { ZstdFrames } from "./zstd_frames.ts";
 
@@ -23,14 +24,7 @@ export function unzstd(data: Uint8Array, bytesMax: number, limit: string): Uint8
     chunks.push(chunk);
   });
   stream.push(data, true);
-  if (chunks.length === 1) return chunks[0]!;
-  const whole = new Uint8Array(byteLength);
-  let at = 0;
-  for (const chunk of chunks) {
-    whole.set(chunk, at);
-    at += chunk.length;
-  }
-  return whole;
+  return chunks.length === 1 ? chunks[0]! : joined(chunks);
 }
 
 /** Decompresses an LZ4 frame; throws like {@linkcode unzstd}. */

@@ -3,6 +3,7 @@ import { Buffer } from "node:buffer";
 import { Header } from "tar/header";
 import { Pax } from "tar/pax";
 import { LeatError, type LeatErrorCode } from "../../../core/error.ts";
+import { then } from "../../../core/then.ts";
 import { END } from "../../iterator.ts";
 import { AGAIN } from "../../iterators/stepping.ts";
 import type { ByteReader } from "../byte_reader.ts";
@@ -246,12 +247,4 @@ function checksumOf(block: Uint8Array): number {
     (sum, byte, at) => sum + (at >= CHECKSUM.start && at < CHECKSUM.stop ? SPACE : byte),
     0,
   );
-}
-
-/** Applies `fn` to a value, synchronously if the value is no promise. */
-export function then<T, R>(
-  value: T | Promise<T>,
-  fn: (value: T) => R | Promise<R>,
-): R | Promise<R> {
-  return value instanceof Promise ? value.then(fn) : fn(value);
 }

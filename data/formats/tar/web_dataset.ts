@@ -3,12 +3,13 @@
  * dot, are the parts of one sample.
  */
 import { LeatError } from "../../../core/error.ts";
+import { then } from "../../../core/then.ts";
 import { END } from "../../iterator.ts";
 import { AGAIN } from "../../iterators/stepping.ts";
 import type { ByteReader } from "../byte_reader.ts";
 import type { FormatReader } from "../format_reader.ts";
 import { type DecodedExtension, PART_DECODERS, SAMPLE_KEY } from "./sample_parts.ts";
-import { type TarMember, TarReader, then } from "./tar.ts";
+import { type TarMember, TarReader } from "./tar.ts";
 
 export interface SampleOptions {
   /** The extensions that samples keep; `undefined` for all. */

@@ -4,6 +4,7 @@ import type { FlatMapOptions } from "../calling/flat_map.ts";
 import type { Extra } from "../../dataset_types.ts";
 import { optionsOf } from "../../check.ts";
 import { LeatError } from "../../../core/error.ts";
+import { then } from "../../../core/then.ts";
 import { Call, NodeFunction } from "../../udf/call.ts";
 import type { IteratorContext } from "../../context.ts";
 import { END } from "../../iterator.ts";
@@ -158,9 +159,4 @@ class GroupByReducerIterator extends ElementwiseIterator {
     this.#states.clear();
     this.#left = [];
   }
-}
-
-/** Continues with a value, at once if it is not a promise. */
-function then(value: unknown, next: (value: unknown) => unknown): unknown {
-  return value instanceof Promise ? value.then(next) : next(value);
 }

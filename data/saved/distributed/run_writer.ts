@@ -2,6 +2,7 @@
  * Writes the files of one run of splits: chunks, leftover rows, and last a note that lists both.
  */
 import { hex64 } from "../../host.ts";
+import { isCount } from "../../../core/count.ts";
 import { LeatError } from "../../../core/error.ts";
 import { isPlainObject } from "../../../core/tree.ts";
 import { specOf } from "../../elements/components.ts";
@@ -13,7 +14,7 @@ import { EncodedValue } from "../../elements/value_codec.ts";
 import { ChunkWriter } from "../chunk_writer.ts";
 import { readDocument, writeDocument } from "../document.ts";
 import { isRest, type Rest } from "../ledger.ts";
-import { checkChunks, type Chunk, isCount, readManifest, within } from "../manifest.ts";
+import { checkChunks, type Chunk, readManifest, within } from "../manifest.ts";
 import type { DistributedFolder } from "./folder.ts";
 import type { Written, WrittenRun } from "./work.ts";
 

@@ -36,11 +36,6 @@ export class SplitLedger {
     this.#elements = elements;
   }
 
-  /** Number of assigned splits. */
-  get handedOut(): number {
-    return this.#requestOfSplit.size;
-  }
-
   /** An observer for `ActorSystem.inspect` of each life of the dispatcher's node. */
   readonly observe = (event: InspectionEvent): void => {
     if (event.type === "deliver" && event.envelope.kind === "ask") {

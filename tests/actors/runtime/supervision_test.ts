@@ -159,58 +159,13 @@ test("a node whose top-level actors die too often has failed, and says so", asyn
   assertStringIncludes((error.cause as LeatError).message, "fatal");
 });
 
-test("one_for_one restarts the child that died and no other", async () => {
+test("a supervisor restarts the child that died and no other", async () => {
   await using node = new TestNode("a");
   const log: string[] = [];
   const parent = spawnParent(node, ["one", "two", "three"], FAST, { log });
   node.system.tell(childOf(parent, "two"), "crash", "a bug");
   await node.happened("start", 5);
   assertEquals(log, ["start one", "start two", "start three", "stop two internal", "start two"]);
-});
-
-test("rest_for_one ends what was started later in reverse, then starts all in order", async () => {
-  await using node = new TestNode("a");
-  const log: string[] = [];
-  const supervision = { ...FAST, strategy: "rest_for_one" } as const;
-  const parent = spawnParent(node, ["one", "two", "three", "four"], supervision, { log });
-  node.system.tell(childOf(parent, "two"), "crash", "a bug");
-  await node.happened("start", 8);
-  assertEquals(log.slice(4), [
-    "stop two internal",
-    "stop four",
-    "stop three",
-    "start two",
-    "start three",
-    "start four",
-  ]);
-});
-
-test("rest_for_one starts each child once when two die together", async () => {
-  await using node = new TestNode("a");
-  const log: string[] = [];
-  const supervision = { ...FAST, strategy: "rest_for_one" } as const;
-  const parent = spawnParent(node, ["one", "two", "three"], supervision, { log });
-  node.system.tell(childOf(parent, "two"), "crash", "a bug");
-  node.system.tell(childOf(parent, "one"), "crash", "a bug");
-  await node.happened("start", 7);
-  assertEquals(node.of("restart").map(({ ref }) => ref.path), ["/parent/one"]);
-  await settle(20);
-  const starts = log.slice(3).filter((line) => line.startsWith("start"));
-  assertEquals(starts, ["start one", "start two", "start three"]);
-  const living = node.system.actors().map(({ ref }) => ref.path).sort();
-  assertEquals(living, ["/node", "/parent", "/parent/one", "/parent/three", "/parent/two"]);
-});
-
-test("rest_for_one brings later children back when the one that died is stopped meanwhile", async () => {
-  await using node = new TestNode("a");
-  const supervision = { strategy: "rest_for_one", backoffMinMs: 30 } as const;
-  const parent = spawnParent(node, ["one", "two"], supervision);
-  node.system.tell(childOf(parent, "one"), "crash", "a bug");
-  await node.happened("restart");
-  await node.system.ask(parent, "stop", "one", SOON);
-  const limits = { ...SOON, attemptMs: 5 };
-  assertEquals(await node.system.ask(childOf(parent, "two"), "notes", null, limits), []);
-  assertEquals(await node.system.ask(parent, "child", "one", SOON), null);
 });
 
 test("a temporary child that dies stays away, and its name is free again", async () => {

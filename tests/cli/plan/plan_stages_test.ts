@@ -1,5 +1,5 @@
 /** How cli/plan.ts shows its stages and limits their time. */
-import { StatusLine } from "../../../cli/chaos/status_line.ts";
+import { StatusLine } from "../../../cli/lib/status_line.ts";
 import { counted } from "../../../cli/lib/counted.ts";
 import { Patience } from "../../../cli/plan/patience.ts";
 import { Stages } from "../../../cli/plan/stages.ts";

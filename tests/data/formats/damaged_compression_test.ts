@@ -17,6 +17,7 @@ import { Dataset } from "../../../data/mod.ts";
 import { assert, assertEquals, assertInstanceOf } from "../../assert.ts";
 import { withFiles } from "../../lib/temp_folder.ts";
 import { collect } from "../sources/running.ts";
+import { concat } from "./reading.ts";
 
 type Compression = "gzip" | "zlib" | "zstd";
 
@@ -33,16 +34,6 @@ const contents = (() => {
   const randomState = new RandomStream(1n, []);
   return Uint8Array.from({ length: 300_000 }, () => 97 + randomState.int(16));
 })();
-
-function joined(...parts: Uint8Array[]): Uint8Array<ArrayBuffer> {
-  const bytes = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const part of parts) {
-    bytes.set(part, at);
-    at += part.length;
-  }
-  return bytes;
-}
 
 function inMemory(bytes: Uint8Array): OpenFile {
   return {
@@ -63,11 +54,11 @@ async function undo(bytes: Uint8Array, compression: Compression, offset = 0) {
   const buffer = new Uint8Array(50_000);
   try {
     for (let count; (count = await source.read(buffer)) > 0;) parts.push(buffer.slice(0, count));
-    return { given: joined(...parts), error: undefined };
+    return { given: concat(...parts), error: undefined };
   } catch (error) {
     assertInstanceOf(error, LeatError);
     assertEquals(error.code, "data_loss");
-    return { given: joined(...parts), error };
+    return { given: concat(...parts), error };
   } finally {
     source.close();
   }
@@ -90,16 +81,16 @@ for (const kind of KINDS) {
   const whole = COMPRESS[kind](contents);
 
   Deno.test(`${kind}: several members are read as one, from any offset`, async () => {
-    const file = joined(whole, COMPRESS[kind](new Uint8Array(0)), whole);
-    assertEquals(await undo(file, kind), { given: joined(contents, contents), error: undefined });
+    const file = concat(whole, COMPRESS[kind](new Uint8Array(0)), whole);
+    assertEquals(await undo(file, kind), { given: concat(contents, contents), error: undefined });
     const { given } = await undo(file, kind, contents.length + 5);
     assertEquals(given, contents.slice(5));
   });
 
   Deno.test(`${kind}: junk after the last member is one error, after all contents`, async () => {
     for (const junk of [JUNK, JUNK.subarray(0, 1), whole.subarray(1, 5000)]) {
-      for (const before of [whole, joined(whole, whole)]) {
-        const { given, error } = await undo(joined(before, junk), kind);
+      for (const before of [whole, concat(whole, whole)]) {
+        const { given, error } = await undo(concat(before, junk), kind);
         assertEquals(given.length, before.length / whole.length * contents.length);
         const offset = offsetOf(error);
         assert(offset >= before.length - (kind === "zstd" ? 8192 : 0), `${offset}`);
@@ -129,7 +120,7 @@ for (const kind of ["gzip", "zlib"] as const) {
 
   Deno.test(`${kind}: damage loses nothing before it`, async () => {
     for (const at of [20, 1000, 32_767, 40_000, 100_001, whole.length - 400, whole.length - 6]) {
-      const damaged = joined(whole);
+      const damaged = concat(whole);
       for (let i = at; i < Math.min(at + 60, whole.length); i++) damaged[i]! ^= 0xa5 + i;
       const { given, error } = await undo(damaged, kind);
       assertBeginsWith(given, sound(at), `damage at ${at}`);
@@ -145,17 +136,17 @@ for (const kind of ["gzip", "zlib"] as const) {
     assertEquals(member.length, 32_768);
     const given = contents.slice(0, 32_768 - extra);
     assertEquals(await undo(member, kind), { given, error: undefined });
-    assertEquals(await undo(joined(member, member), kind), {
-      given: joined(given, given),
+    assertEquals(await undo(concat(member, member), kind), {
+      given: concat(given, given),
       error: undefined,
     });
-    const junk = await undo(joined(member, JUNK), kind);
+    const junk = await undo(concat(member, JUNK), kind);
     assertEquals(junk.given, given);
     assert(Math.abs(offsetOf(junk.error) - member.length) <= 2);
-    const filled = await undo(joined(member, new Uint8Array(600)), kind);
+    const filled = await undo(concat(member, new Uint8Array(600)), kind);
     assertEquals(filled.given, given);
     assertEquals(filled.error === undefined, kind === "gzip");
-    const again = await undo(joined(whole, new Uint8Array(600), whole), kind);
+    const again = await undo(concat(whole, new Uint8Array(600), whole), kind);
     assertEquals(again.given.length, (kind === "gzip" ? 2 : 1) * contents.length);
   });
 }
@@ -168,8 +159,8 @@ Deno.test("a damaged compressed file gives every whole record before the damage,
       records.map((line) => `${text.decode(line)}\n`).join(""),
     );
     const files = {
-      "lines": joined(COMPRESS[kind](lines), JUNK),
-      "records": joined(COMPRESS[kind](joined(...records.map(encodeTfRecord))), JUNK),
+      "lines": concat(COMPRESS[kind](lines), JUNK),
+      "records": concat(COMPRESS[kind](concat(...records.map(encodeTfRecord))), JUNK),
       "next lines": COMPRESS[kind](new TextEncoder().encode("next\n")),
       "next records": COMPRESS[kind](encodeTfRecord(new Uint8Array(1))),
     };

@@ -3,6 +3,7 @@
  * the end.
  */
 
+import { joined } from "../../../core/bytes.ts";
 import { END } from "../../../data/iterator.ts";
 import { AGAIN } from "../../../data/iterators/stepping.ts";
 import type { OpenFile } from "../../../data/host.ts";
@@ -90,11 +91,5 @@ export async function readAll(reader: FormatReader): Promise<unknown[]> {
 
 /** `parts` one after the other. */
 export function concat(...parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
-  const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
-  let at = 0;
-  for (const part of parts) {
-    whole.set(part, at);
-    at += part.length;
-  }
-  return whole;
+  return joined(parts);
 }

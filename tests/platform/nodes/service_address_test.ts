@@ -1,11 +1,7 @@
 /** Addresses as users write them, and as servers advertise them. */
 
 import { LeatError } from "../../../core/error.ts";
-import {
-  advertisedAddress,
-  isLoopbackHost,
-  serviceAddress,
-} from "../../../platform/nodes/service_address.ts";
+import { advertisedAddress, serviceAddress } from "../../../platform/nodes/service_address.ts";
 import { assertEquals, assertStringIncludes, assertThrows } from "../../assert.ts";
 
 Deno.test("serviceAddress keeps scheme, host and port, and refuses other texts", () => {
@@ -55,13 +51,4 @@ Deno.test("advertisedAddress refuses port 0, and accepts a host before its port 
   }
   // Checked before listening, when the free port is not known yet.
   assertEquals(advertisedAddress(listening, "gpu-7"), "ws://gpu-7:0");
-});
-
-Deno.test("isLoopbackHost knows all names of this machine's loopback", () => {
-  for (const host of ["localhost", "127.0.0.1", "127.1.2.3", "::1", "[::1]"]) {
-    assertEquals(isLoopbackHost(host), true, host);
-  }
-  for (const host of ["10.0.0.5", "0.0.0.0", "127.0.0.1.example", "::"]) {
-    assertEquals(isLoopbackHost(host), false, host);
-  }
 });

@@ -69,7 +69,7 @@ Deno.test("the thread of a node loads what every node needs, and no role before 
     ...await loadedBy("server/service_thread.ts"),
   ];
   const all = new Set(modules);
-  assert(all.size <= 95, `a node's thread loads ${all.size} modules`);
+  assert(all.size <= 96, `a node's thread loads ${all.size} modules`);
   assertEquals(packagesOf(modules), ["comlink", "msgpackr", "valibot"]);
   for (const role of ["dispatcher", "worker"]) {
     modules.push(...await loadedBy(`server/${role}_role.ts`));

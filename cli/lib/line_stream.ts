@@ -1,11 +1,16 @@
 /** Lines of a process's output. */
 
-/** UTF-8 bytes as lines; an unterminated last line is dropped, since its writer died within it. */
+interface LineStreamOptions {
+  /** Gives an unterminated last line, too: else it is dropped, since its writer died within it. */
+  readonly givesRest?: boolean;
+}
+
+/** UTF-8 bytes as lines. */
 export class LineStream implements TransformStream<Uint8Array<ArrayBuffer>, string> {
   readonly readable: ReadableStream<string>;
   readonly writable: WritableStream<Uint8Array<ArrayBuffer>>;
 
-  constructor() {
+  constructor({ givesRest = false }: LineStreamOptions = {}) {
     const decoder = new TextDecoderStream();
     let rest = "";
     const lines = new TransformStream<string, string>({
@@ -13,6 +18,9 @@ export class LineStream implements TransformStream<Uint8Array<ArrayBuffer>, stri
         const parts = (rest + text).split("\n");
         rest = parts.pop()!;
         for (const part of parts) controller.enqueue(part);
+      },
+      flush(controller) {
+        if (givesRest && rest !== "") controller.enqueue(rest);
       },
     });
     this.writable = decoder.writable;

@@ -32,16 +32,16 @@ export class StatusLine implements Disposable {
 
   /** Writes a line that stays. */
   note(line: string): void {
-    this.#clear();
+    this.clear();
     console.error(line);
   }
 
-  [Symbol.dispose](): void {
-    this.#clear();
+  clear(): void {
+    if (this.#isTerminal) write(CLEAR_LINE);
   }
 
-  #clear(): void {
-    if (this.#isTerminal) write(CLEAR_LINE);
+  [Symbol.dispose](): void {
+    this.clear();
   }
 }
 

@@ -1,0 +1,22 @@
+/** Byte arrays, and numbers of a fixed number of bytes. */
+
+/** The parts one after the other, in new memory. */
+export function joined(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+  const whole = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const part of parts) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return whole;
+}
+
+/** The four bytes from `at` on as a number, the most significant first. */
+export function uint32At(bytes: Uint8Array, at: number): number {
+  return (bytes[at]! << 24 | bytes[at + 1]! << 16 | bytes[at + 2]! << 8 | bytes[at + 3]!) >>> 0;
+}
+
+/** The lowest 64 bits as 16 hexadecimal digits. */
+export function hexOf64(bits: bigint): string {
+  return BigInt.asUintN(64, bits).toString(16).padStart(16, "0");
+}
