@@ -130,4 +130,10 @@ class FullBatchesIterator extends UnaryIterator {
     }
     return this.stats.gave(batch);
   }
+
+  protected override ownState(): object {
+    return {};
+  }
+
+  protected override restoreOwn(): void {}
 }

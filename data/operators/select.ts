@@ -101,4 +101,10 @@ class SelectIterator extends ElementwiseIterator {
   #wrong(why: string): LeatError {
     return new LeatError("invalid_argument", `${this.stats.operator}: ${why}`);
   }
+
+  protected override ownState(): object {
+    return {};
+  }
+
+  protected override restoreOwn(): void {}
 }

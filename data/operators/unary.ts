@@ -88,13 +88,11 @@ export abstract class UnaryIterator extends ElementIterator {
     await this.restoreOwn(state);
   }
 
-  /** What `saveState()` returns besides the state of the input. Default: nothing. */
-  protected ownState(): object | Promise<object> {
-    return {};
-  }
+  /** What `saveState()` returns besides the state of the input. */
+  protected abstract ownState(): object | Promise<object>;
 
-  /** Resumes from what `ownState()` returned, after the input; as `restoreState()`. */
-  protected restoreOwn(_state: unknown): void | Promise<void> {}
+  /** Resumes from what `ownState()` returned, after the input has; as `restoreState()`. */
+  protected abstract restoreOwn(state: unknown): void | Promise<void>;
 
   protected override release(): void {
     this.input.dispose();

@@ -82,13 +82,20 @@ class FileShardIterator extends UnaryIterator {
   }
 
   /** The input is read from its beginning after a restore. */
-  protected override saveState(): Promise<{ readonly position: number }> {
-    return Promise.resolve({ position: this.#position });
+  protected override saveState(): Promise<object> {
+    return Promise.resolve(this.ownState());
   }
 
   protected override restoreState(state: unknown): Promise<void> {
-    this.#position = this.#passOver = (state as { readonly position: number }).position;
-    return Promise.resolve();
+    return Promise.resolve(this.restoreOwn(state));
+  }
+
+  protected override ownState(): object {
+    return { position: this.#position };
+  }
+
+  protected override restoreOwn(state: unknown): void {
+    this.#position = this.#passOver = (state as { position: number }).position;
   }
 
   #tooFew(): LeatError {

@@ -1,4 +1,4 @@
-/** Local files: positioned reads, globs; and a wrapper with far storage's latency. */
+/** Local files: positioned reads and globs; and a wrapper with far storage's latency. */
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { LeatError, type LeatErrorCode } from "../../core/error.ts";

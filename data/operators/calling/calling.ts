@@ -163,22 +163,22 @@ export abstract class CallingIterator extends UnaryIterator implements LoopStage
   /** The token of the element given last, for that of its input. */
   protected abstract tokenOf(inputToken: Token | undefined): Token | undefined;
 
-  protected override async saveState(): Promise<CallingState> {
-    if (this.#wide !== undefined) {
-      return { ...await this.#wide.save() as WindowState, leftover: [] };
-    }
+  protected override async saveState(): Promise<unknown> {
+    if (this.#wide === undefined) return await super.saveState();
+    return { ...await this.#wide.save() as object, leftover: [] };
+  }
+
+  protected override async ownState(): Promise<CallingState> {
     const answers = await Promise.all(this.#outcomes.map(settledAnswer));
     return {
       window: answers.filter((answer) => answer !== undefined).map((answer) => saveOutcome(answer)),
       calls: this.call.index,
       leftover: this.block.rest,
-      input: await this.input.save(),
     };
   }
 
-  protected override async restoreState(state: unknown): Promise<void> {
-    const { window, calls, leftover, input } = state as CallingState;
-    await this.input.restore(input);
+  protected override async restoreOwn(state: unknown): Promise<void> {
+    const { window, calls, leftover } = state as CallingState;
     this.call.resume(calls);
     this.block.put(leftover);
     for (const saved of window) this.#outcomes.push(await this.#restoreSlot(saved));

@@ -41,7 +41,6 @@ export type SavedSlot = SavedOutcome | Origin;
 export interface WindowState {
   readonly window: readonly SavedSlot[];
   readonly calls: number;
-  readonly input: unknown;
 }
 
 const NOWHERE: Origin = { index: -1, token: undefined };
@@ -234,7 +233,7 @@ export abstract class ParallelCalls extends SteppingIterator {
     return index < 0 ? undefined : this.#window.splice(index, 1)[0];
   }
 
-  protected override async ownState(): Promise<Omit<WindowState, "input">> {
+  protected override async ownState(): Promise<WindowState> {
     const wasPulling = this.#pulling !== undefined;
     this.#paused = true;
     this.context.pause.whenOver(() => {

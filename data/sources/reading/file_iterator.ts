@@ -67,6 +67,11 @@ export abstract class FileSourceIterator extends UnaryIterator {
     });
   }
 
+  /** The fields have the order that they have in written checkpoints. */
+  protected override async saveState(): Promise<unknown> {
+    return { input: await this.input.save(), ...await this.ownState() };
+  }
+
   /** Gives an element of a file if it fits the user's spec. */
   protected give(element: unknown, { path }: OpenReading): unknown {
     const { check } = this.#node;

@@ -28,7 +28,6 @@ interface SavedLane {
 }
 
 interface ParallelState {
-  readonly input: unknown;
   readonly lanes: readonly SavedLane[];
   readonly turn: number;
   readonly started: boolean;
@@ -65,25 +64,17 @@ export class ParallelFiles extends FileSourceIterator {
   }
 
   /** Waits for every element in flight: a file in the middle of a read has no position. */
-  protected override async saveState(): Promise<ParallelState> {
-    const input = await this.input.save();
+  protected override async ownState(): Promise<ParallelState> {
     const lanes: SavedLane[] = [];
     for (const lane of this.#lanes) {
       const pulled = await savePulled(lane.pulled);
       lanes.push({ pulled, reading: lane.reading && saveReading(lane.reading) });
     }
-    return {
-      input,
-      lanes,
-      turn: this.#turn,
-      started: this.#started,
-      inputEnded: this.#inputEnded,
-    };
+    return { lanes, turn: this.#turn, started: this.#started, inputEnded: this.#inputEnded };
   }
 
-  protected override async restoreState(state: unknown): Promise<void> {
-    const { input, lanes, turn, started, inputEnded } = state as ParallelState;
-    await this.input.restore(input);
+  protected override async restoreOwn(state: unknown): Promise<void> {
+    const { lanes, turn, started, inputEnded } = state as ParallelState;
     for (const [i, { reading, pulled }] of lanes.map(wholeState).entries()) {
       const lane = this.#lanes[i]!;
       lane.pulled = restorePulled(pulled);

@@ -9,7 +9,6 @@ import {
 } from "./file_iterator.ts";
 
 interface SequentialState {
-  readonly input: unknown;
   /** The file that is being read, if any. */
   readonly reading: SavedReading | undefined;
 }
@@ -34,14 +33,12 @@ export class SequentialFiles extends FileSourceIterator implements Stepping {
     return given === END ? END : this.#openLater(given);
   }
 
-  protected override async saveState(): Promise<SequentialState> {
-    const input = await this.input.save();
-    return { input, reading: this.#reading && saveReading(this.#reading) };
+  protected override ownState(): SequentialState {
+    return { reading: this.#reading && saveReading(this.#reading) };
   }
 
-  protected override async restoreState(state: unknown): Promise<void> {
-    const { input, reading } = state as SequentialState;
-    await this.input.restore(input);
+  protected override async restoreOwn(state: unknown): Promise<void> {
+    const { reading } = state as SequentialState;
     if (reading !== undefined) this.#reading = await this.reopen(reading);
   }
 

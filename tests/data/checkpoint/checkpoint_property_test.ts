@@ -253,7 +253,7 @@ Deno.test("every kind of operator continues from its checkpoints", async () => {
     const bytes = dataset.serialize();
     const make = () => Dataset.deserialize(bytes, { trustPipeline: true });
     await outcomesOf(openIterator(make().node)); // fills what is kept in files
-    await assertCheckpointLaw(make, { elementsMax: 6 }).catch((cause) => {
+    await assertCheckpointLaw(make, { elementsMax: 10 }).catch((cause) => {
       throw new Error(`${node.kind}: ${cause}`, { cause });
     });
   }
