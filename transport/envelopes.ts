@@ -5,11 +5,15 @@ import { isCount } from "../core/count.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
+/** Longest name, path or incarnation of an actor: receivers keep them for every sender. */
+const REF_TEXT_LENGTH_MAX = 2_048;
+const METHOD_LENGTH_MAX = 128;
+
 /** Checks the fields of each kind besides source, target and number. */
 const KINDS: Readonly<Record<string, (fields: Fields) => boolean>> = {
-  tell: ({ method }) => typeof method === "string",
+  tell: ({ method }) => isTextUpTo(METHOD_LENGTH_MAX, method),
   ask: ({ method, id, timeoutMs, settledBelow, open }) =>
-    typeof method === "string" && isCount(id) && typeof timeoutMs === "number" &&
+    isTextUpTo(METHOD_LENGTH_MAX, method) && isCount(id) && typeof timeoutMs === "number" &&
     (settledBelow === undefined || isCount(settledBelow)) &&
     (open === undefined || (Array.isArray(open) && open.length <= OPEN_MAX && open.every(isCount))),
   reply: ({ id }) => isCount(id),
@@ -37,8 +41,13 @@ function isMap(value: unknown): value is Fields {
 }
 
 function isRef(value: unknown): value is Fields {
-  return isMap(value) && typeof value.node === "string" && typeof value.path === "string" &&
-    (value.incarnation === undefined || typeof value.incarnation === "string");
+  const isName = (text: unknown) => isTextUpTo(REF_TEXT_LENGTH_MAX, text);
+  return isMap(value) && isName(value.node) && isName(value.path) &&
+    (value.incarnation === undefined || isName(value.incarnation));
+}
+
+function isTextUpTo(lengthMax: number, value: unknown): boolean {
+  return typeof value === "string" && value.length <= lengthMax;
 }
 
 function malformed(what: string): LeatError {

@@ -219,7 +219,8 @@ class Reads {
   #admit(): void {
     if (this.#isBeginning || this.#waiting.size === 0 || this.#repeats.isAtLimit) return;
     if (!this.#hasRoom()) this.#rounds.forget(this.#rounds.newest - ROUNDS_HELD_MAX);
-    const number = Math.min(...this.#waiting.keys());
+    let number = Infinity;
+    for (const waiting of this.#waiting.keys()) number = Math.min(number, waiting);
     // An earlier round begins even if memory is full: lagging consumers need it before those held.
     if (!this.#hasRoom() && number > this.#rounds.lowestHeld) return;
     this.#isBeginning = true;

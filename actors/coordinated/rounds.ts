@@ -122,6 +122,7 @@ export class Rounds {
     for (const round of this.#rounds.values()) {
       if (round.number > oldest && round.number >= floor) continue;
       for (const answer of round.answers) this.#bytes -= sizeOf(answer);
+      for (const { reject } of round.waiting.values()) reject(forgotten(round));
       this.#rounds.delete(round.number);
     }
   }
@@ -142,6 +143,10 @@ function saidAnew({ number }: Round, consumerIndex: number): LeatError {
     "cancelled",
     `Consumer ${consumerIndex} has confirmed again that it holds round ${number}`,
   );
+}
+
+function forgotten({ number }: Round): LeatError {
+  return new LeatError("failed_precondition", `Round ${number} is over: no consumer wants it`);
 }
 
 function sizeOf(answer: ElementAnswer | undefined): number {

@@ -53,6 +53,10 @@ export function readerId({ node }: Ref, clientId: number): ReaderId {
 /** Shared errors: capturing a stack takes longer than refusing, and many may leave together. */
 const HAS_LEFT = new LeatError("cancelled", "The client has left");
 const IS_SILENT = new LeatError("aborted", "The client has sent nothing for minutes");
+const ACKNOWLEDGES_EARLY = new LeatError(
+  "aborted",
+  "The client has acknowledged an element that it was not given",
+);
 
 /** A client that has not acknowledged everything it was given. */
 export interface Awaited {
@@ -235,7 +239,7 @@ export class Repeats {
   /** All answers up to this sequence have arrived. */
   acknowledge(reader: ReaderId, sequence: number): void {
     const client = this.#clients.get(reader);
-    if (client !== undefined) this.#acknowledged(client, sequence);
+    if (client !== undefined) this.#acknowledged(reader, client, sequence);
   }
 
   leave(reader: ReaderId): void {
@@ -329,7 +333,7 @@ export class Repeats {
     client.asker = asker;
     client.heardMs = now;
     this.#sweep(now);
-    this.#acknowledged(client, request.acknowledged);
+    this.#acknowledged(reader, client, request.acknowledged);
     return client;
   }
 
@@ -343,25 +347,36 @@ export class Repeats {
     );
   }
 
-  #acknowledged(client: Client, sequence: number): void {
+  /** @throws {LeatError} `aborted` if the client has not been given all this. It is forgotten then. */
+  #acknowledged(reader: ReaderId, client: Client, sequence: number): void {
     if (sequence <= client.acknowledged) return;
-    this.#forget(client, client.acknowledged, sequence);
+    if (!this.#forget(client, client.acknowledged, sequence)) {
+      this.#end(reader, ACKNOWLEDGES_EARLY);
+      throw ACKNOWLEDGES_EARLY;
+    }
     client.acknowledged = sequence;
     this.#advance(client, sequence);
   }
 
-  /** Forgets the answers after `from` up to `to`, in no more steps than either of the two needs. */
-  #forget(client: Client, from: number, to: number): void {
+  /**
+   * Forgets the answers after `from` up to `to`, in no more steps than either of the two needs. False
+   * if one of them is still being produced: dropped, nobody would count or end its request.
+   */
+  #forget(client: Client, from: number, to: number): boolean {
     const { answers } = client;
     const forget = (sequence: number) => {
+      if (answers.get(sequence) instanceof Pending) return false;
       const answer = this.#drop(client, sequence);
       if (answer !== undefined) this.#options.onArrived?.(answer);
+      return true;
     };
     if (to - from <= answers.size) {
-      for (let sequence = from + 1; sequence <= to; sequence++) forget(sequence);
-    } else {
-      for (const sequence of answers.keys()) if (sequence <= to) forget(sequence);
+      for (let sequence = from + 1; sequence <= to; sequence++) {
+        if (!forget(sequence)) return false;
+      }
+      return true;
     }
+    return [...answers.keys()].every((sequence) => sequence > to || forget(sequence));
   }
 
   /**

@@ -18,6 +18,8 @@ export const EDGE_ASKS_MAX = 64;
  * limit, which may see an answer before this side records it as written.
  */
 export const ANSWERING_MAX = 2 * EDGE_ASKS_MAX;
+/** Open asks of the other side have at most so many times the bytes of the largest one. */
+const ASKED_TIMES = 4;
 
 /** Longest request of a confined process to its host, in bytes; its program sends none longer. */
 export const CONFINED_ASK_BYTES_MAX = 128 * 2 ** 20;
@@ -65,6 +67,8 @@ export class Edge {
   readonly #methods: ReadonlyMap<string, EdgeMethod>;
   readonly #asksPerSecondMax: number;
   readonly #askBytesMax: number;
+  /** Bytes of the other side's open asks. */
+  #askedBytes = 0;
   #opened: Opened | undefined;
   /** Numbers envelopes, as for every pair of actors. */
   #number = 0;
@@ -182,7 +186,10 @@ export class Edge {
     if (this.#answering >= ANSWERING_MAX) throw broken("more asks at a time than allowed");
     this.#countAsk();
     this.#answering++;
-    this.#answer(id, () => answer(args));
+    this.#askedBytes += byteLength;
+    const bytesMax = ASKED_TIMES * this.#askBytesMax;
+    const call = this.#askedBytes > bytesMax ? () => tooManyAsked(bytesMax) : () => answer(args);
+    this.#answer(id, call).finally(() => this.#askedBytes -= byteLength);
   }
 
   #countAsk(): void {
@@ -249,6 +256,15 @@ function isSmall(details: Record<string, unknown>): boolean {
     (_, value) => typeof value === "bigint" ? `${value}` : value,
   );
   return text.length <= ERROR_CHARS_MAX;
+}
+
+/** @throws {LeatError} always: requests that are open at a time are too large together. */
+function tooManyAsked(bytesMax: number): never {
+  throw new LeatError(
+    "resource_exhausted",
+    `The open requests of a process have more than ${bytesMax / 2 ** 20} MiB together ` +
+      "(ASKED_TIMES): make fewer or smaller calls at once",
+  );
 }
 
 /** The error for a request of a confined process that is too large for its host. */

@@ -3,7 +3,8 @@ import { METRICS } from "../../actors/dispatcher/protocol_metrics.ts";
 import { scrape } from "../../server/pages/dispatcher_metrics.ts";
 import { settle, TestCluster } from "../actors/dispatcher/lib.ts";
 import { report, running, say } from "../actors/dispatcher/report/reports.ts";
-import { assert, assertEquals, assertStringIncludes } from "../assert.ts";
+import { LeatError } from "../../core/error.ts";
+import { assert, assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
 import { noReport } from "../lib/no_figures.ts";
 
 const WRONG = [Infinity, -Infinity, NaN, -1, 1e308, -1e308];
@@ -32,6 +33,17 @@ Deno.test("wrong figures of one client hide no figure of another from the metric
     assertStringIncludes(text, sample, `${wrong}`);
     assert(!/(NaN|Inf|e\+?30\d)$/m.test(text), `${wrong}:\n${text}`);
   }
+});
+
+Deno.test("no job has a name like those that the metrics give to jobs without one", async () => {
+  await using cluster = await TestCluster.start();
+  const dataset = await cluster.dataset();
+  const jobName = "(job 1 of one client)";
+  const refused = () => cluster.open(dataset, { jobName });
+  assertEquals(
+    (await assertRejects(refused, LeatError, "must not begin")).code,
+    "invalid_argument",
+  );
 });
 
 Deno.test("wrong figures of a worker spoil no sum that outlives them", async () => {

@@ -151,7 +151,7 @@ Deno.test("an unusable journal is explained: no folder, damaged, or another disp
   await Deno.writeTextFile(file, "no folder");
   const noFolder = await failureOf(DISPATCHER, "--port", "0", "--journal", file);
   assertStringIncludes(noFolder, file);
-  assertMatch(noFolder, /name a folder/);
+  assertMatch(noFolder, /choose another folder/);
   const damaged = join(folder, "damaged");
   await Deno.mkdir(damaged);
   await Deno.writeTextFile(join(damaged, "dispatcher.sqlite"), "no journal ".repeat(1_000));

@@ -11,6 +11,8 @@ import type { Transaction } from "../transaction.ts";
 const ENDLESS = -1;
 /** Most consumers, as each takes memory per round in every scheduler. */
 const CONSUMERS_MAX = 65_536;
+/** How the shown names of jobs without a name begin. */
+export const UNNAMED_JOB = "(job ";
 
 type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
 
@@ -25,6 +27,11 @@ export function checkRequest(
   const { cardinality } = datasetFor(state, parameters.datasetId, sender);
   if (jobName === "") {
     throw invalid("jobName must not be empty; leave it out for a job of one's own");
+  }
+  if (jobName?.startsWith(UNNAMED_JOB) === true) {
+    throw invalid(
+      `jobName must not begin with "${UNNAMED_JOB}", as pages show jobs without a name`,
+    );
   }
   if ((numConsumers === undefined) !== (consumerIndex === undefined)) {
     throw invalid("consumerIndex and numConsumers must be given together, or neither of them");

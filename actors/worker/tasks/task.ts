@@ -34,6 +34,8 @@ const AHEAD_ELEMENTS_MAX = 2;
  */
 const ASKED_ELEMENTS_MAX = 32;
 const ASKED_BYTES_MAX = 2 ** 20;
+/** Characters of a failure that are reported. */
+const FAILURE_LENGTH_MAX = 1_024;
 /** Default number of bytes produced ahead of requests, beyond which no more are produced. */
 export const AHEAD_BYTES_MAX = 64 * 2 ** 20;
 /**
@@ -233,7 +235,10 @@ class Task implements RunningTask {
         bufferedBytes: this.#aheadBytes,
         waiting: this.#waiting.length,
       }),
-      ...(this.#failure === undefined ? {} : { failure: this.#failure.error.message }),
+      ...(this.#failure === undefined ? {} : {
+        // Each heartbeat carries the failures of all tasks.
+        failure: this.#failure.error.message.slice(0, FAILURE_LENGTH_MAX).toWellFormed(),
+      }),
     };
   }
 

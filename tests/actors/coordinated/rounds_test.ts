@@ -64,3 +64,12 @@ Deno.test("Rounds.confirm keeps only the last of a consumer's repeated confirmat
   await Promise.resolve();
   assertEquals(ends.at(-1), "held");
 });
+
+Deno.test("Rounds.forget refuses the confirmations that wait for a forgotten round", async () => {
+  const rounds = new Rounds(2);
+  const round = rounds.add(0, Promise.resolve());
+  const waiting = rounds.confirm(round, 0, [])!;
+  rounds.forget(0);
+  const error = await assertRejects(() => waiting, LeatError, "Round 0 is over");
+  assertEquals(error.code, "failed_precondition");
+});

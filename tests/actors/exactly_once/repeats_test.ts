@@ -54,6 +54,23 @@ Deno.test("Repeats forgets acknowledged answers and refuses to repeat them", () 
   assertEquals(error.code, "aborted");
 });
 
+Deno.test("Repeats forgets a client that acknowledges what it was not given, and refuses what it waits for", async () => {
+  const ended: string[] = [];
+  const repeats = new Repeats(world, { onEnded: (reader) => ended.push(reader) });
+  const never = () => new Promise<ElementAnswer>(() => {});
+  const ask = (sequence: number, acknowledged: number) =>
+    repeats.answer({ clientId: 1, sequence, acknowledged }, never, asker);
+  const refused = [1, 3].map((sequence) =>
+    assertRejects(async () => await ask(sequence, 0), LeatError, "was not given")
+  );
+  assertThrows(() => ask(2, 1), LeatError, "was not given");
+  await Promise.all(refused);
+  assertEquals([ended, repeats.clients], [[readerId(asker, 1)], 0]);
+  const last = assertRejects(async () => await ask(5, 4), LeatError, "was not given");
+  assertThrows(() => repeats.acknowledge(readerId(asker, 1), 5), LeatError, "was not given");
+  await last;
+});
+
 Deno.test("Repeats answers requests in the order of their sequence", async () => {
   const repeats = new Repeats(world);
   let produced = 0;

@@ -36,6 +36,8 @@ export class TaskBench implements AsyncDisposable {
   readonly task: FencedRef<ElementSourceProtocol>;
   readonly #runners: RunnerFactory;
   readonly #sequences = new Map<string, number>();
+  /** Per client, the requests without an answer. */
+  readonly #waiting = new Map<string, Set<number>>();
   completed = false;
   unreadable = false;
   fenced = false;
@@ -107,8 +109,8 @@ export class TaskBench implements AsyncDisposable {
     return this.system.spawn<P>(spec);
   }
 
-  /** Asks for the next element of a client, acknowledging all before it. */
-  get(
+  /** Asks for the next element of a client, acknowledging all those before it that have come. */
+  async get(
     source: FencedRef<ElementSourceProtocol>,
     clientId: number,
     more: Pick<
@@ -119,8 +121,13 @@ export class TaskBench implements AsyncDisposable {
     const key = `${source.path} ${clientId}`;
     const sequence = (this.#sequences.get(key) ?? 0) + 1;
     this.#sequences.set(key, sequence);
-    const request = { clientId, sequence, acknowledged: sequence - 1, ...more };
-    return this.system.ask(source, "getElement", request, { timeoutMs: 60_000 });
+    const waiting = this.#waiting.getOrInsertComputed(key, () => new Set());
+    const acknowledged = Math.min(sequence, ...waiting) - 1;
+    waiting.add(sequence);
+    const request = { clientId, sequence, acknowledged, ...more };
+    const answer = await this.system.ask(source, "getElement", request, { timeoutMs: 60_000 });
+    waiting.delete(sequence);
+    return answer;
   }
 
   /** Resolves when the task says that it is drained. */

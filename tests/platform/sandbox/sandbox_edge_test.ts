@@ -198,6 +198,24 @@ Deno.test("Edge ends at a request over its size limit, and answers others", asyn
   assertEquals(calls, 1);
 });
 
+Deno.test("Edge refuses requests that are too large together, until earlier ones are answered", async () => {
+  const waiting: PromiseWithResolvers<number>[] = [];
+  const m = () => {
+    waiting.push(Promise.withResolvers<number>());
+    return waiting.at(-1)!.promise;
+  };
+  using peer = await openEdge({ m }, { askBytesMax: 1_000 });
+  for (let id = 1; id <= 5; id++) peer.link.deliver(askOf(id, "m", new Uint8Array(1_000)));
+  const refused = await peer.link.next();
+  assertEquals(refused.kind, "failure");
+  assertMatch(JSON.stringify(refused), /"id":5.*resource_exhausted/);
+  for (const { resolve } of waiting) resolve(1);
+  for (let id = 1; id <= 4; id++) assertEquals((await peer.link.next()).kind, "reply");
+  peer.link.deliver(askOf(6, "m", new Uint8Array(1_000)));
+  waiting.at(-1)!.resolve(1);
+  assertEquals([(await peer.link.next()).kind, waiting.length], ["reply", 5]);
+});
+
 Deno.test("Edge counts a request as open until the link has space after its answer", async () => {
   let answered = 0;
   using peer = await openEdge({ known: () => answered++ });

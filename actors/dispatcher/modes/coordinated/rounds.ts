@@ -63,7 +63,8 @@ export function heardConsumer(
   const { position, heldRounds = [], acceptedSchedule } = report;
   const { nextRound = 0, deliveredRound = 0 } = position ?? {};
   checkRounds(clientId, [nextRound, deliveredRound, ...heldRounds]);
-  consumers.heard(clientId, report, nowMs);
+  const lostTasks = lostTasksOf(state, iterationId, report);
+  consumers.heard(clientId, { ...report, lostTasks }, nowMs);
   if (position?.kind === "ended" && rounds.ended === null) {
     tx.commit({ type: "rounds_ended", iterationId, round: deliveredRound });
   }
@@ -84,13 +85,24 @@ export function heardConsumer(
       heldRounds: heldRounds.slice(0, HELD_ROUNDS_MAX),
     });
   }
-  const lostTasks = report.lostTasks ?? [];
   const clients = lostTasks.length === 0 ? [] : [...state.clientsOfIteration(iterationId)];
   for (const { taskId } of lostTasks) {
     if (consumers.isUnreachable(taskId, clients, nowMs, lostTaskTimeoutMs)) {
       replaceTask(tx, iterationId, taskId);
     }
   }
+}
+
+/** Each task of the iteration once: a report may name any number. */
+function lostTasksOf(
+  state: Transaction["state"],
+  iterationId: number,
+  { lostTasks = [] }: RoundsReport,
+): NonNullable<RoundsReport["lostTasks"]> {
+  const own = lostTasks.filter(({ taskId }) =>
+    state.tasks.get(taskId)?.iterationId === iterationId
+  );
+  return [...new Map(own.map((lost) => [lost.taskId, lost])).values()];
 }
 
 /**

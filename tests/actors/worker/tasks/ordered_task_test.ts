@@ -51,6 +51,8 @@ class OrderedBench implements AsyncDisposable {
   fenced = false;
   readonly #until: VirtualTime["until"];
   #sequence = 0;
+  /** Requests without an answer. */
+  readonly #waiting = new Set<number>();
 
   /** @param options `time`: its world. Default: the machine's. */
   constructor({ dispatcherTimeoutMs = 60_000, time }: {
@@ -101,11 +103,15 @@ class OrderedBench implements AsyncDisposable {
     });
   }
 
-  get(upTo?: number): Promise<ElementAnswer> {
+  async get(upTo?: number): Promise<ElementAnswer> {
     const sequence = ++this.#sequence;
     const wanted = upTo === undefined ? {} : { upTo };
-    const request = { clientId: 1, sequence, acknowledged: sequence - 1, ...wanted };
-    return this.system.ask(this.task, "getElement", request, PATIENCE);
+    const acknowledged = Math.min(sequence, ...this.#waiting) - 1;
+    this.#waiting.add(sequence);
+    const request = { clientId: 1, sequence, acknowledged, ...wanted };
+    const answer = await this.system.ask(this.task, "getElement", request, PATIENCE);
+    this.#waiting.delete(sequence);
+    return answer;
   }
 
   /** The next request for a split, ordinary or spare, once it has come. */
