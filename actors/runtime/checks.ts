@@ -156,6 +156,14 @@ export function instance<C extends v.Class>(of: C): v.InstanceSchema<C, string> 
   return v.instance(of, of.name);
 }
 
+/** A value that passes a test, and `what` it has to be. */
+export function passing<T>(
+  test: (value: unknown) => boolean,
+  what: string,
+): v.CustomSchema<T, string> {
+  return v.custom<T, string>(test, what);
+}
+
 /** A word that is only displayed: a newer peer may send another. */
 export function word<W extends string>(): v.CustomSchema<W, "a word"> {
   return v.custom<W, "a word">(

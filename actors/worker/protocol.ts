@@ -4,7 +4,7 @@
  */
 import type { WireError } from "../../core/error.ts";
 import type { ElementCompression } from "../../data/service/reading_choices.ts";
-import type { SplitTable } from "../../data/sharding/splits.ts";
+import type { SplitBounds } from "../../data/sharding/split_table.ts";
 import type { Begun, DistributedSaveSettings } from "../../data/saved/distributed/work.ts";
 import type { Payload } from "../../transport/payload.ts";
 import type { DatasetDefinition } from "../dispatcher/protocol.ts";
@@ -14,7 +14,7 @@ import type { Ref } from "../runtime/ref.ts";
 /** What the dispatcher asks of a worker. */
 export interface WorkerProtocol {
   /** Lists the splits of a pipeline's sources, on a runner thread. @throws the listing's failure. */
-  listSplits(request: { readonly dataset: DatasetDefinition }): { readonly table: SplitTable };
+  listSplits(request: { readonly dataset: DatasetDefinition }): { readonly bounds: SplitBounds };
   /** Begins a save in its folder, or resumes it, on a runner. @throws why it cannot. */
   beginSave(request: {
     readonly dataset: DatasetDefinition;

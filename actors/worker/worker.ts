@@ -2,6 +2,7 @@
  * The worker: registers with the dispatcher, holds a task per iteration, and reports their state
  * (paper section 3.1). It keeps nothing that a restart would need (section 3.4).
  */
+import { packSplits } from "../../data/sharding/split_table.ts";
 import { LeatError, type LeatErrorCode } from "../../core/error.ts";
 import { ShardingPolicy } from "../../data/sharding/sharding_policy.ts";
 import {
@@ -58,7 +59,7 @@ export function createWorker(
   return {
     handlers: {
       listSplits: async ({ dataset }, { deadlineMs }) => ({
-        table: await listings.list(dataset, deadlineMs),
+        bounds: packSplits(await listings.list(dataset, deadlineMs)),
       }),
       beginSave: (request) => saves.begin(request),
       wake: () => {

@@ -4,6 +4,7 @@
  * time) and against a dispatcher with its journal in memory; heartbeats against asks of an actor
  * that does nothing; and a start on a long journal against one on a short one.
  */
+import { packSplits } from "../../data/sharding/split_table.ts";
 import { hashBytes } from "../../core/hash.ts";
 import { setImmediate } from "node:timers";
 import { createDispatcher } from "../../actors/dispatcher/dispatcher.ts";
@@ -242,7 +243,7 @@ async function startTask(
     name,
     create: () => ({
       handlers: {
-        listSplits: () => ({ table }),
+        listSplits: () => ({ bounds: packSplits(table) }),
         beginSave: () => {
           throw new LeatError("unimplemented", "It saves nothing");
         },

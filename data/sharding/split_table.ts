@@ -40,6 +40,12 @@ export function packSplits(table: SplitTable): SplitBounds {
   });
 }
 
+/** Whether a value can be the bounds of a source's splits. */
+export function areBounds(value: unknown): value is Float64Array {
+  return value instanceof Float64Array && value.length % 2 === 0 &&
+    value.every((at, i) => Number.isSafeInteger(at) && at >= (i % 2 === 0 ? 0 : value[i - 1]!));
+}
+
 export function splitCount(bounds: SplitBounds, source: number): number {
   return (bounds[source]?.length ?? 0) / 2;
 }

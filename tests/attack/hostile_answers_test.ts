@@ -134,6 +134,7 @@ function hasNoSource(table: unknown): boolean {
 
 Deno.test("every malformed answer of a worker that prepares a job fails that job, and no other", async () => {
   const tables = [...NONSENSE, [7], [[7]], [[{ start: -1, stop: 2 }]], [[{ start: 0 }]]];
+  tables.push(...[[0], [3, 1], [-1, 2], [0.5, 1]].map((runs) => [Float64Array.from(runs)]));
   const answers = [
     // The worker of this test has no answer for the first, `undefined`.
     ...NONSENSE.slice(1),

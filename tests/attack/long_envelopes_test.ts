@@ -7,9 +7,11 @@ import { ActorSystem } from "../../actors/runtime/system.ts";
 import { workerAt } from "../../actors/worker/protocol.ts";
 import { Dataset, serveDispatcher, serveWorker } from "../../mod.ts";
 import { DenoWorld } from "../../platform/deno_world.ts";
+import { encodeMessage } from "../../transport/codec.ts";
+import { packSplits } from "../../data/sharding/split_table.ts";
 import { webSocketConnector } from "../../transport/web_socket.ts";
 import { rejection } from "../actors/runtime/nodes.ts";
-import { assertEquals, assertStringIncludes } from "../assert.ts";
+import { assert, assertEquals, assertStringIncludes } from "../assert.ts";
 import { until } from "../lib/until.ts";
 
 const QUIET = { logLevel: "off" } as const;
@@ -53,4 +55,11 @@ Deno.test("an envelope of megabytes from a client, viewer or worker is refused b
   const elements = [new Uint8Array(5 * 2 ** 20)];
   const read = Dataset.from(elements).distribute({ service, token: TEAM.token });
   assertEquals(await Array.fromAsync(read, ({ length }) => length), [5 * 2 ** 20]);
+});
+
+Deno.test("a listing of a million splits is no long envelope, which would close the link of its worker", () => {
+  const splits = Array.from({ length: 1_000_000 }, (_, i) => ({ start: i, stop: i + 1 }));
+  const frame = encodeMessage({ kind: "reply", body: { bounds: packSplits([splits]) } });
+  const envelopeBytes = new DataView(frame.buffer, frame.byteOffset).getUint32(1);
+  assert(envelopeBytes < 1_024, `${envelopeBytes} bytes`);
 });

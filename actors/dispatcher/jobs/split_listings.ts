@@ -9,9 +9,9 @@ import { parametersOf } from "./iterations.ts";
 import { isServedBy } from "./targets.ts";
 import { datasetOf } from "./datasets.ts";
 import type { JournalRecord } from "../journal/records.ts";
-import type { SplitBounds } from "../../../data/sharding/split_table.ts";
+import { areBounds, type SplitBounds } from "../../../data/sharding/split_table.ts";
 import type { DispatcherState } from "../state/state.ts";
-import { count, list, name, object } from "../../runtime/checks.ts";
+import { count, list, name, object, passing } from "../../runtime/checks.ts";
 import { guardOf } from "../../runtime/guard.ts";
 
 /** Time limit of one listing, in ms; doubles each time all workers have failed. */
@@ -191,11 +191,12 @@ function isWorkerFailure(failure: LeatError): boolean {
 /** Maximum length of a list in an answer: as many splits as an iteration can have. */
 const LENGTH_MAX = 2 ** 24;
 
+const bounds = passing<Float64Array>(areBounds, "bounds of splits");
 const table = list(list(object({ start: count, stop: count }), LENGTH_MAX), LENGTH_MAX);
 
 /** What workers answer when they prepare a job. The journal keeps much of it. */
 const ANSWERS = {
-  listSplits: guardOf(object({ table })),
+  listSplits: guardOf(object({ bounds: list(bounds, LENGTH_MAX) })),
   beginSave: guardOf(object({
     ...{ id: name, table, entries: count, upTo: count, elements: count, sizeBytes: count },
     runs: list(object({ first: count, count, attempt: name }), LENGTH_MAX),

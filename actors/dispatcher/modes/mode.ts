@@ -23,7 +23,6 @@ import type { RecordOf } from "../journal/records.ts";
 import type { RoundIndex } from "./coordinated/round_index.ts";
 import { checkIsNotNamedAsSave } from "./save/save_folder.ts";
 import type { SaveAnswer, SaveRequest } from "./save/saving.ts";
-import { packSplits } from "../../../data/sharding/split_table.ts";
 import type { SplitAnswer, SplitRequest } from "./splits.ts";
 import type { DispatcherState } from "../state/state.ts";
 import type { Tables } from "../state/tables.ts";
@@ -146,8 +145,9 @@ export abstract class Mode {
 
   /** Asks a worker to list the splits, or for other preparation that the tasks need. */
   async list(_subject: Subject, ask: AskWorker, dataset: Dataset): Promise<Listing> {
-    const { table } = await ask("listSplits", { dataset });
-    return { bounds: packSplits(table) };
+    const { bounds } = await ask("listSplits", { dataset });
+    // The message has more memory than these need.
+    return { bounds: bounds.map((runs) => runs.slice()) };
   }
 
   /** The error with which a failed listing fails the iteration; undefined: try another worker. */

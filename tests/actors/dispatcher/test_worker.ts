@@ -4,6 +4,7 @@ import type { AnswerOf } from "../../../actors/runtime/protocol.ts";
 import type { FencedRef } from "../../../actors/runtime/ref.ts";
 import type { ElementSourceProtocol, WorkerProtocol } from "../../../actors/worker/protocol.ts";
 import { LeatError } from "../../../core/error.ts";
+import { packSplits } from "../../../data/sharding/split_table.ts";
 import type { SplitTable } from "../../../data/sharding/splits.ts";
 import type { TestCluster } from "./lib.ts";
 
@@ -41,7 +42,7 @@ export class TestWorker {
             this.listings++;
             await this.listing;
             if (this.table instanceof LeatError) throw this.table;
-            return { table: this.table };
+            return { bounds: isTable(this.table) ? packSplits(this.table) : this.table as never };
           },
           beginSave: () => {
             if (this.begun !== undefined) return this.begun;
@@ -115,4 +116,13 @@ export class TestWorker {
     const table = this.table instanceof LeatError ? [[]] : this.table;
     return new TestWorker(this.#cluster, this.name, table);
   }
+}
+
+/** Whether the bounds of its splits can be told; a hostile worker tells anything. */
+function isTable(table: unknown): table is SplitTable {
+  return Array.isArray(table) &&
+    table.every((splits) =>
+      Array.isArray(splits) &&
+      splits.every((split) => split?.start >= 0 && split.stop >= split.start)
+    );
 }
