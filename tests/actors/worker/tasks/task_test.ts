@@ -1,6 +1,6 @@
 /** Tasks: clients get every element once, and a task runs a bounded way ahead of them. */
 import { LeatError } from "../../../../core/error.ts";
-import { isLast } from "../../../../actors/worker/protocol.ts";
+import { isLast, type TaskSourceStats } from "../../../../actors/worker/protocol.ts";
 import type { RunnerFactory, RunnerOutcome } from "../../../../actors/worker/runner/runner.ts";
 import { Dataset } from "../../../../mod.ts";
 import { assertEquals, assertRejects } from "../../../assert.ts";
@@ -106,6 +106,25 @@ Deno.test("task asks its new runner although the one that died has answered only
   const rest: unknown[] = [];
   for (let i = 0; i < 3; i++) rest.push(opened(await bench.get(bench.task, 1)));
   assertEquals(rest, [1, 2, "end"]);
+});
+
+Deno.test("task reports the beginning of a long failure: each heartbeat carries those of all tasks", async () => {
+  const error = new LeatError("data_loss", "damaged ".repeat(2_000)).toWire();
+  const failing = {
+    bytesRead: 0,
+    next: () => Promise.resolve({ kind: "error", error, isFinal: true }),
+    dispose() {},
+  };
+  const runnersOf = (runners: RunnerFactory): RunnerFactory => ({
+    start: () => failing as never,
+    listSplits: (graph) => runners.listSplits(graph),
+    close: () => runners.close(),
+  });
+  await using bench = new TaskBench(Dataset.range(3), { runnersOf });
+  assertEquals((await bench.get(bench.task, 1)).kind, "error");
+  const ask = { timeoutMs: 60_000 };
+  const stats = await bench.system.ask(bench.task, "stats", null, ask) as TaskSourceStats;
+  assertEquals(stats.failure?.length, 1_024);
 });
 
 Deno.test("task is drained when everything is acknowledged, not when everything is given", async () => {
