@@ -114,7 +114,14 @@ Deno.test("a dispatcher that restarts waits while another program has its port f
   const { hostname, port } = new URL(cluster.address);
   await cluster.stopDispatcher();
   const { listen } = Deno;
-  const other = listen({ hostname, port: Number(port) });
+  // Another test may have got the port meanwhile, for a connection.
+  const other = await until(() => {
+    try {
+      return listen({ hostname, port: Number(port) });
+    } catch {
+      return undefined;
+    }
+  });
   let refused = 0;
   // The other program lets the port go once the dispatcher has tried to listen there.
   Deno.listen = ((options: Deno.TcpListenOptions) => {
