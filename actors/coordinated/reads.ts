@@ -78,8 +78,8 @@ class Reads {
   /** A consumer's newest figures on how it reads; undefined once they are sent to the task. */
   #bandwidth: BandwidthFigures | undefined;
   readonly #rounds: Rounds;
-  /** Rounds requested and not begun, each with the function that begins it. */
-  readonly #waiting = new Map<number, () => void>();
+  /** Rounds requested and not begun, each with the function that begins or drops it. */
+  readonly #waiting = new Map<number, (step: "begin" | "drop") => void>();
   /** Whether a round is waiting for its group of elements: each group serves one round. */
   #isBeginning = false;
   /** The next group of elements, gathered while the previous round is consumed. */
@@ -194,17 +194,23 @@ class Reads {
 
   #open(consumerIndex: number, number: number): Round {
     if (number <= this.#rounds.newest - ROUNDS_HELD_MAX) throw this.#passed(consumerIndex, number);
-    const turn = new Promise<void>((resolve) => this.#waiting.set(number, resolve));
-    const ready = turn.then(() => this.#begin())
-      .then((answers) => this.#rounds.fill(round, answers))
-      .finally(() => {
-        this.#isBeginning = false;
-        this.#admit();
-      });
+    const { promise, resolve } = Promise.withResolvers<"begin" | "drop">();
+    this.#waiting.set(number, resolve);
+    const ready = promise.then((step) => step === "begin" ? this.#begin(round) : undefined);
     ready.catch(() => {});
     const round = this.#rounds.add(number, ready);
-    this.#rounds.forget(this.#rounds.newest - ROUNDS_HELD_MAX);
+    this.#forget();
     return round;
+  }
+
+  /** Forgets rounds that nobody wants; requests of those not begun are refused. */
+  #forget(): void {
+    this.#rounds.forget(this.#rounds.newest - ROUNDS_HELD_MAX);
+    for (const [number, settle] of this.#waiting) {
+      if (this.#rounds.get(number) !== undefined) continue;
+      this.#waiting.delete(number);
+      settle("drop");
+    }
   }
 
   #passed(consumerIndex: number, number: number): LeatError {
@@ -218,13 +224,14 @@ class Reads {
   /** Begins the lowest waiting round, if no other is being begun and there is space. */
   #admit(): void {
     if (this.#isBeginning || this.#waiting.size === 0 || this.#repeats.isAtLimit) return;
-    if (!this.#hasRoom()) this.#rounds.forget(this.#rounds.newest - ROUNDS_HELD_MAX);
+    if (!this.#hasRoom()) this.#forget();
+    if (this.#waiting.size === 0) return;
     let number = Infinity;
     for (const waiting of this.#waiting.keys()) number = Math.min(number, waiting);
     // An earlier round begins even if memory is full: lagging consumers need it before those held.
     if (!this.#hasRoom() && number > this.#rounds.lowestHeld) return;
     this.#isBeginning = true;
-    this.#waiting.get(number)!();
+    this.#waiting.get(number)!("begin");
     this.#waiting.delete(number);
   }
 
@@ -233,8 +240,17 @@ class Reads {
     return this.#rounds.bytes < heldBytesMax;
   }
 
+  async #begin(round: Round): Promise<void> {
+    try {
+      this.#rounds.fill(round, await this.#inTime());
+    } finally {
+      this.#isBeginning = false;
+      this.#admit();
+    }
+  }
+
   /** The gathered elements. If they come too late this round is skipped, and the next gets them. */
-  #begin(): Promise<readonly ElementAnswer[]> {
+  #inTime(): Promise<readonly ElementAnswer[]> {
     this.fill();
     const gathering = this.#next!;
     const late = Promise.withResolvers<readonly ElementAnswer[]>();

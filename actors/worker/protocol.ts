@@ -21,7 +21,7 @@ export interface WorkerProtocol {
     readonly save: DistributedSaveSettings;
     readonly seed: string;
     readonly owner: string;
-  }): Begun;
+  }): SaveStart;
   /** Takes no more work; answers when all was fetched (true), or at the deadline. */
   drain(request: { readonly timeoutMs: number }): boolean;
   /** Leaves the dispatcher, which ends its tasks now. Usually called after `drain`. */
@@ -31,6 +31,9 @@ export interface WorkerProtocol {
   /** Another worker, at that node, wants this name. A worker that answers keeps it. */
   nameWanted(request: { readonly by: string }): null;
 }
+
+/** How far a save is, and its splits as arrays, which travel beside the envelope. */
+export type SaveStart = Omit<Begun, "table"> & { readonly bounds: SplitBounds };
 
 /** DETERMINISTIC: a position in the stream. */
 export interface StreamPosition {

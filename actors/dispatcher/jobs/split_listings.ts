@@ -191,14 +191,13 @@ function isWorkerFailure(failure: LeatError): boolean {
 /** Maximum length of a list in an answer: as many splits as an iteration can have. */
 const LENGTH_MAX = 2 ** 24;
 
-const bounds = passing<Float64Array>(areBounds, "bounds of splits");
-const table = list(list(object({ start: count, stop: count }), LENGTH_MAX), LENGTH_MAX);
+const bounds = list(passing<Float64Array>(areBounds, "bounds of splits"), LENGTH_MAX);
 
 /** What workers answer when they prepare a job. The journal keeps much of it. */
 const ANSWERS = {
-  listSplits: guardOf(object({ bounds: list(bounds, LENGTH_MAX) })),
+  listSplits: guardOf(object({ bounds })),
   beginSave: guardOf(object({
-    ...{ id: name, table, entries: count, upTo: count, elements: count, sizeBytes: count },
+    ...{ id: name, bounds, entries: count, upTo: count, elements: count, sizeBytes: count },
     runs: list(object({ first: count, count, attempt: name }), LENGTH_MAX),
   })),
 } satisfies { readonly [M in keyof WorkerProtocol]?: unknown };

@@ -1,9 +1,10 @@
 /** Begins saves in their folders, for the dispatcher, which touches no file. */
 import { LeatError } from "../../../core/error.ts";
 import type { Begun } from "../../../data/saved/distributed/work.ts";
+import { packSplits } from "../../../data/sharding/split_table.ts";
 import { decodeMessage } from "../../../transport/codec.ts";
 import type { RequestOf } from "../../runtime/protocol.ts";
-import type { WorkerProtocol } from "../protocol.ts";
+import type { SaveStart, WorkerProtocol } from "../protocol.ts";
 import type { RunnerFactory } from "../runner/runner.ts";
 
 /**
@@ -12,13 +13,13 @@ import type { RunnerFactory } from "../runner/runner.ts";
  */
 export class SaveBeginnings {
   readonly #runners: RunnerFactory;
-  readonly #underWay = new Map<string, Promise<Begun>>();
+  readonly #underWay = new Map<string, Promise<SaveStart>>();
 
   constructor(runners: RunnerFactory) {
     this.#runners = runners;
   }
 
-  begin(request: RequestOf<WorkerProtocol, "beginSave">): Promise<Begun> {
+  begin(request: RequestOf<WorkerProtocol, "beginSave">): Promise<SaveStart> {
     const { owner } = request;
     return this.#underWay.getOrInsertComputed(
       owner,
@@ -30,7 +31,7 @@ export class SaveBeginnings {
 async function beginSave(
   runners: RunnerFactory,
   { dataset, save, seed, owner }: RequestOf<WorkerProtocol, "beginSave">,
-): Promise<Begun> {
+): Promise<SaveStart> {
   const settings = { graph: dataset.graph, seed, epoch: 0, splits: false, shared: false, save };
   const runner = runners.start(settings, {
     next: () => Promise.resolve(null),
@@ -39,7 +40,10 @@ async function beginSave(
   try {
     const outcome = await runner.next({ work: "begin", owner });
     if (outcome.kind === "error") throw LeatError.fromWire(outcome.error);
-    if (outcome.kind === "element") return decodeMessage(outcome.frame) as Begun;
+    if (outcome.kind === "element") {
+      const { table, ...begun } = decodeMessage(outcome.frame) as Begun;
+      return { ...begun, bounds: packSplits(table) };
+    }
     throw new LeatError("unavailable", "The runner was stopped");
   } finally {
     runner.dispose();

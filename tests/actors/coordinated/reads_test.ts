@@ -128,6 +128,21 @@ Deno.test("reads tells a consumer whose round was passed while it waited the new
   assertEquals(await far, 3);
 });
 
+Deno.test("reads refuses waiting rounds that it forgets, and gives them no elements", async () => {
+  await using bench = new TaskBench(Dataset.range(1));
+  const { gate, read } = gated(bench, 60_000);
+  const first = read(0, 0);
+  const dropped = [1, 2, 3].map((round) =>
+    assertRejects(() => read(0, round), LeatError, "round 700 has been reached")
+  );
+  const last = read(0, 700);
+  await Promise.all(dropped);
+  gate.resolve();
+  await assertRejects(() => first, LeatError, "round 700 has been reached");
+  // The round that had begun took the first pair of elements.
+  assertEquals(await last, 2);
+});
+
 /** Reads of two consumers, whose task gives nothing before the gate is open. */
 function gated(bench: TaskBench, skipAfterMs: number) {
   const gate = Promise.withResolvers<void>();

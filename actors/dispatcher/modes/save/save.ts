@@ -21,7 +21,7 @@ import {
 } from "./saving.ts";
 import { namedBySaveFolder } from "./save_folder.ts";
 import { isSaveOver, loseWork } from "./saving_state.ts";
-import { packSplits, splitCount } from "../../../../data/sharding/split_table.ts";
+import { splitCount } from "../../../../data/sharding/split_table.ts";
 import type { Transaction } from "../../transaction.ts";
 import { checkOrder, checkPiece, eachElementOnce } from "../deterministic/deterministic.ts";
 import {
@@ -86,10 +86,13 @@ export class SaveMode extends Mode {
     const owner = saveOwner(state, iteration);
     const request = { dataset, save: save!, seed: ordered!.seed, owner };
     // Only these fields: a worker must not add others to the record.
-    const { table, upTo, runs, id, entries, elements, sizeBytes } = await ask("beginSave", request);
+    const { bounds, upTo, runs, id, entries, elements, sizeBytes } = await ask(
+      "beginSave",
+      request,
+    );
     const written = runs.map(({ first, count, attempt }) => ({ first, count, attempt }));
     const begun = { id, entered: upTo, entries, written, elements, sizeBytes };
-    return { bounds: packSplits(table), begun: { type: "save_begun", iterationId, ...begun } };
+    return { bounds, begun: { type: "save_begun", iterationId, ...begun } };
   }
 
   /** Retries only without a result: a finding in the folder does not depend on the worker. */
