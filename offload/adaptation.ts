@@ -63,6 +63,13 @@ export class Adaptation {
     return this.#planAgain;
   }
 
+  /** Whether preparing an element costs this host more CPU time than receiving it, by the plan. */
+  savesCpu(candidate: string): boolean {
+    if (!(this.#plan instanceof OffloadPlan)) return false;
+    const { Pcycle, candidates } = this.#plan.metrics;
+    return candidates.some(({ name, Ocycle }) => name === candidate && Ocycle < Pcycle);
+  }
+
   /** With how many workers training would not wait, if that was measured. */
   get workers(): number | undefined {
     return workersOf(this.#plan);

@@ -10,10 +10,8 @@ import { ElementIterator, END, type Pulled } from "../data/iterator.ts";
 import { ReadingFailure } from "../data/iterators/reading_failure.ts";
 import type { OffloadChoice, OffloadNode } from "../data/operators/offload.ts";
 import { Adaptation, knownAdaptation, setAdaptation, workersOf } from "./adaptation.ts";
-import {
-  ConditionalIterator,
-  type ConditionalOptions,
-} from "./conditional/conditional_iterator.ts";
+import { ConditionalIterator } from "./conditional/conditional_iterator.ts";
+import type { ConditionalOptions } from "./conditional/conditional_options.ts";
 import type { RemotePart } from "./conditional/remote_part.ts";
 import {
   type CutPoint,
@@ -256,6 +254,7 @@ class OffloadedIterator extends ElementIterator {
     return {
       ...{ candidate, ratio: control?.ratio ?? choice.ratio, control, readHere: cut.readHere },
       below: cut.root === root ? undefined : cut.root,
+      savesCpu: this.#adaptation?.savesCpu(candidate) ?? false,
       openRemote: (table) =>
         remoteReader(
           this.#node.options,

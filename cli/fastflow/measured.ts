@@ -1,7 +1,7 @@
-/** The same experiments measured: a worker with processes of its own, the accelerator asleep. */
-import { setTimeout as sleep } from "node:timers/promises";
+/** The same experiments measured: a worker with processes of its own, the accelerator simulated. */
 import { type LocalCluster, type OffloadChoice, offloadProgress, planOffload } from "../../mod.ts";
 import { decide } from "../../offload/decide.ts";
+import { Accelerator } from "./accelerator.ts";
 import type { Costs } from "./costs.ts";
 import type { ExampleData } from "./data.ts";
 import type { Outcome } from "./modelled.ts";
@@ -36,22 +36,20 @@ export async function measureOne(
 ): Promise<Outcome> {
   const dataset = workload.dataset(workload.files(data));
   const { stepMs } = costs;
+  const accelerator = new Accelerator(stepMs);
+  const trainStep = () => accelerator.step();
   const time = async (name: string, choice: OffloadChoice, adapt = false) => {
     onRun(name);
     const isLocal = choice.candidate === null;
     const batches = isLocal ? dataset : dataset.offload({ service, plan: choice, adapt });
-    const ms = await timeOfStep(batches, () => sleep(stepMs), { steps });
+    const ms = await timeOfStep(batches, trainStep, { steps });
     if (!isLocal && offloadProgress(batches).fallbacks > 0) {
       console.error(`${workload.letter}, ${name}: the service failed, this host took over`);
     }
     return ms;
   };
   const fromMs = performance.now();
-  const plan = await planOffload(dataset, {
-    service,
-    profileSteps,
-    trainStep: () => sleep(stepMs),
-  });
+  const plan = await planOffload(dataset, { service, profileSteps, trainStep });
   const profileMs = performance.now() - fromMs;
   const { decision, metrics } = plan;
   const local = await time("local only", { candidate: null, ratio: 0 });

@@ -4,6 +4,7 @@
  */
 import type { RatioControl } from "../../offload/adapt.ts";
 import { Counters } from "../../offload/conditional/counters.ts";
+import { sideFor, type SideName } from "../../offload/conditional/ready_side.ts";
 import type { OffloadChoice } from "../../mod.ts";
 import type { Costs } from "./costs.ts";
 import type { Environment } from "./environments.ts";
@@ -74,8 +75,6 @@ class Servers {
   }
 }
 
-type Side = "local" | "remote";
-
 /** A pipeline of which workers prepare a share. An item is a batch for p'3, else an element. */
 export class ModelledTraining {
   readonly #time: VirtualTime;
@@ -91,11 +90,16 @@ export class ModelledTraining {
   readonly #linkThere: Servers;
   readonly #link: Servers;
   readonly #disk: Servers;
-  readonly #ready: Record<Side, number> = { local: 0, remote: 0 };
-  readonly #inWork: Record<Side, number> = { local: 0, remote: 0 };
+  readonly #ready: Record<SideName, number> = { local: 0, remote: 0 };
+  readonly #inWork: Record<SideName, number> = { local: 0, remote: 0 };
   #items = 0;
   #batches = 0;
-  #window: { items: number; readonly fromMs: number; readonly waitMs: Record<Side, number> };
+  #window: {
+    items: number;
+    readonly fromMs: number;
+    readonly waitMs: Record<SideName, number>;
+    readonly avoided: Record<SideName, number>;
+  };
 
   constructor(
     time: VirtualTime,
@@ -137,14 +141,22 @@ export class ModelledTraining {
   /** Makes batches of what is ready, and prepares more. */
   #assemble(): void {
     for (;;) {
-      const side = this.#counters.next;
+      const wanted = this.#counters.next;
+      const side = this.#control === undefined ? wanted : this.#sideFor(wanted);
       if (this.#batches >= READ_AHEAD || this.#ready[side] === 0) break;
       this.#ready[side]--;
-      this.#counters.count(side);
+      if (side === wanted) this.#counters.count(side);
+      else this.#window.avoided[wanted]++;
       this.#items++;
       if (this.#items % this.#itemsPerBatch === 0) this.#batches++;
     }
     this.#prepare();
+  }
+
+  #sideFor(wanted: SideName): SideName {
+    const { receiveMs, prepareMs } = this.#costs;
+    const isReady = { local: this.#ready.local > 0, remote: this.#ready.remote > 0 };
+    return sideFor(wanted, isReady, receiveMs[this.#candidate]! < prepareMs);
   }
 
   #prepare(): void {
@@ -155,7 +167,7 @@ export class ModelledTraining {
     if (ratio > 0) this.#fill("remote", ahead + 2 * remoteCores, () => this.#prepareThere());
   }
 
-  #fill(side: Side, most: number, begin: () => void): void {
+  #fill(side: SideName, most: number, begin: () => void): void {
     while (this.#ready[side] + this.#inWork[side] < most) {
       this.#inWork[side]++;
       begin();
@@ -187,7 +199,7 @@ export class ModelledTraining {
   }
 
   /** Receiving does not wait for items that are prepared here. */
-  #onHost(msPerBatch: number, side: Side): void {
+  #onHost(msPerBatch: number, side: SideName): void {
     const ms = msPerBatch / this.#itemsPerBatch;
     this.#host.serve(ms, () => {
       this.#time.hostCpuMs += ms;
@@ -198,15 +210,19 @@ export class ModelledTraining {
   }
 
   #newWindow() {
-    return { items: 0, fromMs: this.#time.nowMs, waitMs: { local: 0, remote: 0 } };
+    const none = () => ({ local: 0, remote: 0 });
+    return { items: 0, fromMs: this.#time.nowMs, waitMs: none(), avoided: none() };
   }
 
   #correct(): void {
-    const { items, fromMs, waitMs } = this.#window;
+    const { items, fromMs, waitMs, avoided } = this.#window;
     const elapsedMs = this.#time.nowMs - fromMs;
     if (this.#control === undefined) return;
     if (items < WINDOW_ELEMENTS_MIN || elapsedMs < WINDOW_MS_MIN) return;
-    if (this.#control.observe({ elements: items, elapsedMs, waitMs: { ...waitMs, both: 0 } })) {
+    const stepMs = elapsedMs / items;
+    const local = waitMs.local + stepMs * avoided.local;
+    const remote = waitMs.remote + stepMs * avoided.remote;
+    if (this.#control.observe({ elements: items, elapsedMs, waitMs: { local, remote, both: 0 } })) {
       this.#counters = new Counters(this.#control.ratio);
     }
     this.#window = this.#newWindow();

@@ -6,19 +6,17 @@
  * If the service cannot finish a split, local CPUs run it from the item at which it stopped.
  */
 import { LeatError } from "../../core/error.ts";
-import type { IteratorContext } from "../../data/context.ts";
-import type { OrderedChain } from "../../data/deterministic/chain.ts";
 import type { Joined } from "../../data/deterministic/join.ts";
 import { ElementIterator, END, type Pulled } from "../../data/iterator.ts";
 import { ReadingFailure } from "../../data/iterators/reading_failure.ts";
-import type { DatasetNode } from "../../data/node.ts";
-import type { OffloadFigures } from "../figures.ts";
 import { type Carried, Remainders } from "./carried_rows.ts";
+import type { ConditionalOptions } from "./conditional_options.ts";
 import { Counters, divide } from "./counters.ts";
 import { EpochSplits } from "./epoch_splits.ts";
 import type { Item, Side } from "./items.ts";
 import { DeliveredSplits } from "./ledger.ts";
 import { LocalSide } from "./local_side.ts";
+import { readySide, type SideName } from "./ready_side.ts";
 import type { RemotePart } from "./remote_part.ts";
 import { RemoteSide } from "./remote_side.ts";
 import { SourceReader } from "./source_reader.ts";
@@ -32,26 +30,6 @@ const ELEMENTS_AHEAD = 32;
 const RETRY_AFTER_MS = 10_000;
 /** One side takes over splits from the other only if at least this many are left. */
 const MOVED_FROM = 4;
-
-/** How the operator runs. */
-export interface ConditionalOptions {
-  readonly context: IteratorContext;
-  /** The part of the pipeline that may run remotely, and its analysis. */
-  readonly root: DatasetNode;
-  readonly chain: OrderedChain;
-  readonly seed: bigint;
-  /** What workers run at first. */
-  readonly part: RemotePart;
-  /** Whether elements come in the order of DETERMINISTIC, whichever side produces them. */
-  readonly keepsOrder: boolean;
-  /** Longest wait for one element of the service, in ms. */
-  readonly timeoutMs: number;
-  /** The service's. */
-  readonly address: string;
-  readonly figures: OffloadFigures;
-  /** With how many workers training would not wait, for the service. */
-  readonly workers?: number | undefined;
-}
 
 export class ConditionalIterator extends ElementIterator {
   readonly #options: ConditionalOptions;
@@ -70,6 +48,8 @@ export class ConditionalIterator extends ElementIterator {
   /** The service is tried again: local CPUs keep its splits until an element comes from it. */
   #probed: RemoteSide | undefined;
   #retryAtMs = Infinity;
+  /** The side that the ratio wanted for the next element, if the other one gives it. */
+  #avoided: SideName | undefined;
   #ended = false;
   #failure: ReadingFailure | undefined;
 
@@ -134,8 +114,10 @@ export class ConditionalIterator extends ElementIterator {
         if (this.disposed) return END;
         this.#applyChange();
         this.#retry();
-        const side = this.#choose();
-        if (side === undefined) return await this.#end();
+        const wanted = this.#choose();
+        if (wanted === undefined) return await this.#end();
+        const side = await this.#readySide(wanted);
+        if (this.disposed) return END;
         const item = await this.#waits.during(
           side,
           side === "local" ? this.#take(this.#local!) : this.#fromRemote(),
@@ -215,7 +197,7 @@ export class ConditionalIterator extends ElementIterator {
   }
 
   /** The side of the next element; undefined at the end. */
-  #choose(): "local" | "remote" | undefined {
+  #choose(): SideName | undefined {
     const { first, total } = this.#ledger!;
     if (this.#options.keepsOrder) {
       if (first >= total) return undefined;
@@ -225,6 +207,18 @@ export class ConditionalIterator extends ElementIterator {
     if (remote === undefined) return this.#local!.isEmpty ? undefined : "local";
     if (this.#local!.isEmpty) this.#takeOver(remote);
     return this.#local!.isEmpty ? "remote" : this.#counters.next;
+  }
+
+  /** Where the ratio is corrected, a side that has something ready before the wanted one. */
+  async #readySide(wanted: SideName): Promise<SideName> {
+    const { control, savesCpu = false } = this.#part;
+    const [local, remote] = [this.#local!, this.#remote];
+    const isFree = control !== undefined && !this.#options.keepsOrder && !local.isEmpty;
+    const side = isFree && remote !== undefined
+      ? await readySide(wanted, { local, remote }, { savesCpu, waits: this.#waits })
+      : wanted;
+    this.#avoided = side === wanted ? undefined : wanted;
+    return side;
   }
 
   /** Nothing is left here: local CPUs take splits that the service has not reached. */
@@ -317,7 +311,7 @@ export class ConditionalIterator extends ElementIterator {
     if (remote.length === 0) return;
     try {
       this.#probed = this.#openRemote(remote);
-      this.#probed.probe();
+      void this.#probed.whenReady();
     } catch {
       this.#retryAtMs = host.nowMs() + RETRY_AFTER_MS;
     }
@@ -334,7 +328,7 @@ export class ConditionalIterator extends ElementIterator {
   }
 
   /** Takes an item into account; undefined if it gives the training loop nothing. */
-  async #accept(item: Item, side: "local" | "remote"): Promise<Joined | undefined> {
+  async #accept(item: Item, side: SideName): Promise<Joined | undefined> {
     const { sequence, split, index } = item.place;
     const ledger = this.#ledger!;
     let given: Joined | undefined;
@@ -347,7 +341,9 @@ export class ConditionalIterator extends ElementIterator {
       if (item.kind === "remainder") given = await this.#carried.add(sequence, split, item.rows);
     }
     if (given === undefined) return undefined;
-    this.#counters.count(side);
+    // The ratio holds among the others, so that neither side has to catch up later.
+    if (this.#avoided === undefined) this.#counters.count(side);
+    else this.#waits.avoided(this.#avoided);
     this.#correct();
     this.#options.figures.count(side, "element" in given ? given.element : undefined);
     return given;

@@ -25,6 +25,10 @@ export type Item =
 export interface Side {
   /** Since when it has items that nobody has asked for yet, so that it could give more. */
   readonly aheadSinceMs: number | undefined;
+  /** Whether `next()` would answer at once. */
+  readonly isReady: boolean;
+  /** Produces without being asked for an item. Resolves when one is ready, or none will come. */
+  whenReady(): Promise<void>;
   /**
    * The next item; `END` after the last split. One call at a time.
    * @throws {ReadingFailure} when the side cannot continue.

@@ -25,7 +25,8 @@ export class LocalSide implements Side {
   #queue: number[];
   #run: SplitRun | undefined;
   #ready: (Item | { readonly failure: unknown })[] = [];
-  #waiting: PromiseWithResolvers<Item | typeof END> | undefined;
+  /** Set while an item is waited for. */
+  #wanted: PromiseWithResolvers<void> | undefined;
   #isWorking = false;
   #aheadSinceMs: number | undefined;
   /** Counts `restart()`s: what an earlier start produces is dropped. */
@@ -39,6 +40,10 @@ export class LocalSide implements Side {
 
   get aheadSinceMs(): number | undefined {
     return this.#aheadSinceMs;
+  }
+
+  get isReady(): boolean {
+    return this.#ready.length > 0;
   }
 
   /** The splits that were not begun. */
@@ -71,21 +76,25 @@ export class LocalSide implements Side {
 
   next(): Promise<Item | typeof END> {
     const item = this.#ready.shift();
-    if (item !== undefined) {
-      this.#work();
-      return "failure" in item ? Promise.reject(item.failure) : Promise.resolve(item);
+    if (item === undefined) {
+      if (this.#disposed || this.isEmpty) return Promise.resolve(END);
+      return this.whenReady().then(() => this.next());
     }
-    if (this.#disposed || this.isEmpty) return Promise.resolve(END);
-    this.#waiting = Promise.withResolvers();
     this.#work();
-    return this.#waiting.promise;
+    return "failure" in item ? Promise.reject(item.failure) : Promise.resolve(item);
+  }
+
+  whenReady(): Promise<void> {
+    if (this.isReady || this.#disposed || this.isEmpty) return Promise.resolve();
+    this.#wanted ??= Promise.withResolvers();
+    this.#work();
+    return this.#wanted.promise;
   }
 
   dispose(): void {
     this.#disposed = true;
     this.#stop();
-    this.#waiting?.resolve(END);
-    this.#waiting = undefined;
+    this.#settle();
   }
 
   #stop(): void {
@@ -107,7 +116,7 @@ export class LocalSide implements Side {
     try {
       while (this.#ready.length < this.#options.aheadMax) {
         // An item that nobody waits for yet is produced only when the event loop is idle.
-        if (this.#waiting === undefined) await this.#options.host.yield();
+        if (this.#wanted === undefined) await this.#options.host.yield();
         if (isOver()) return;
         const item = await this.#produce();
         if (isOver()) return;
@@ -116,24 +125,23 @@ export class LocalSide implements Side {
       }
     } catch (error) {
       if (isOver()) return;
-      const failure = ReadingFailure.of(error);
-      if (this.#waiting === undefined) this.#ready.push({ failure });
-      else this.#waiting.reject(failure);
-      this.#waiting = undefined;
+      this.#give({ failure: ReadingFailure.of(error) });
     }
     this.#isWorking = false;
     this.#aheadSinceMs = this.#options.host.nowMs();
-    if (this.#waiting === undefined) return;
-    if (this.#ready.length > 0 || this.#queue.length > 0) return void this.#work();
-    this.#waiting.resolve(END);
-    this.#waiting = undefined;
+    if (this.#wanted === undefined) return;
+    if (this.#queue.length > 0) this.#work();
+    else this.#settle();
   }
 
-  #give(item: Item): void {
-    const waiting = this.#waiting;
-    this.#waiting = undefined;
-    if (waiting === undefined) this.#ready.push(item);
-    else waiting.resolve(item);
+  #give(item: Item | { readonly failure: unknown }): void {
+    this.#ready.push(item);
+    this.#settle();
+  }
+
+  #settle(): void {
+    this.#wanted?.resolve();
+    this.#wanted = undefined;
   }
 
   async #produce(): Promise<Item | typeof END> {

@@ -11,6 +11,8 @@ export interface RemotePart {
   readonly ratio: number;
   /** Corrects the ratio. Left out: it stays. Not with `keepsOrder`, where splits keep their side. */
   readonly control?: RatioControl | undefined;
+  /** Whether preparing an element costs this host more CPU time than receiving it, by the plan. */
+  readonly savesCpu?: boolean;
   /** p'1: the source that is read here for workers. */
   readonly readHere?: DatasetNode | undefined;
   /** Workers run no more than this; what is above it runs here, split by split. Left out: all. */

@@ -32,8 +32,9 @@ export class RemoteSide implements Side {
   readonly #stop: () => void;
   /** The splits whose items count. */
   #owned: Set<number>;
-  /** Taken from the feed before it was asked for. */
+  /** Taken from the feed before it was asked for, and whether it has come. */
   #first: Promise<FeedItem> | undefined;
+  #hasFirst = false;
   /** Whether something has arrived, so that the service works. */
   #hasCome = false;
   #failure: ReadingFailure | undefined;
@@ -54,6 +55,10 @@ export class RemoteSide implements Side {
 
   get aheadSinceMs(): number | undefined {
     return this.#feed.length > 0 ? this.#aheadSinceMs : undefined;
+  }
+
+  get isReady(): boolean {
+    return this.#first === undefined ? this.#feed.length > 0 : this.#hasFirst;
   }
 
   get supply(): Supply {
@@ -89,10 +94,12 @@ export class RemoteSide implements Side {
     this.#owned.delete(sequence);
   }
 
-  /** Waits for the first item in the background: then `hasCome` or `failure` is set. */
-  probe(): void {
-    this.#first = this.#take();
-    this.#first.catch(() => {});
+  /** Then `hasCome` or `failure` is set. */
+  async whenReady(): Promise<void> {
+    if (this.isReady) return;
+    const first = this.#first ??= this.#take();
+    await first.catch(() => {});
+    if (this.#first === first) this.#hasFirst = true;
   }
 
   next(): Promise<Item | typeof END> {
@@ -104,6 +111,7 @@ export class RemoteSide implements Side {
     for (;;) {
       const first = this.#first;
       this.#first = undefined;
+      this.#hasFirst = false;
       const fed = await (first ?? this.#take());
       if (fed.kind === "end") return END;
       const { place } = fed;

@@ -1,6 +1,7 @@
 /** Measures what the training loop waits for, in windows of some elements. */
 import type { StepWindow } from "../adapt.ts";
 import type { Side } from "./items.ts";
+import type { SideName } from "./ready_side.ts";
 
 const NOTHING: StepWindow["waitMs"] = { local: 0, remote: 0, both: 0 };
 /** A window has at least this many elements, and lasts at least this long. */
@@ -34,6 +35,8 @@ export class WaitMeter {
   #fromMs: number;
   #elements = 0;
   #waitMs = NOTHING;
+  /** How many elements came from the other side instead. */
+  #avoided = { local: 0, remote: 0 };
   /** When something was asked for or counted last, and the longest time until the next request. */
   #activeAtMs: number;
   #pauseMs = 0;
@@ -46,7 +49,7 @@ export class WaitMeter {
 
   /** Waits for `pending`, an item of a side. @param other the other side, if there is one. */
   async during<T>(
-    side: "local" | "remote",
+    side: SideName,
     pending: Promise<T>,
     other: Side | undefined,
   ): Promise<T> {
@@ -67,6 +70,14 @@ export class WaitMeter {
   }
 
   /**
+   * The next element comes from the other side, because this one had none ready. This counts as a
+   * wait for the length of a mean step.
+   */
+  avoided(side: SideName): void {
+    this.#avoided[side]++;
+  }
+
+  /**
    * Counts an element. Returns the window that it ends, if any; the next one begins.
    * @param supplyNow what workers have given by now.
    */
@@ -80,10 +91,18 @@ export class WaitMeter {
     const arrivedBytes = takenBytes + supply.bufferedBytes - this.#supply.bufferedBytes;
     const isUsedUp = arrivedBytes < (1 - USED_UP_SHARE) * takenBytes;
     this.#supply = supply;
-    const window = { elements: this.#elements, elapsedMs, waitMs: this.#waitMs };
+    const { local, remote, both } = this.#waitMs;
+    const stepMs = elapsedMs / this.#elements;
+    const waitMs = {
+      local: local + stepMs * this.#avoided.local,
+      remote: remote + stepMs * this.#avoided.remote,
+      both,
+    };
+    const window = { elements: this.#elements, elapsedMs, waitMs };
     this.#fromMs += elapsedMs;
     this.#elements = 0;
     this.#waitMs = NOTHING;
+    this.#avoided = { local: 0, remote: 0 };
     this.#pauseMs = 0;
     const isWaitedFor = window.waitMs.remote > window.waitMs.local;
     return isPaused || isUsedUp && !isWaitedFor ? undefined : window;

@@ -1,5 +1,6 @@
 /** The counters that keep the ratio, and the ledger that keeps the position. */
 import { Counters, divide } from "../../offload/conditional/counters.ts";
+import { sideFor } from "../../offload/conditional/ready_side.ts";
 import { DeliveredSplits } from "../../offload/conditional/ledger.ts";
 import { assert, assertEquals, assertThrows } from "../assert.ts";
 import fc from "../lib/properties.ts";
@@ -15,6 +16,21 @@ Deno.test("Counters keep the share of remote elements within one element of the 
       assert(Math.abs(remote - ratio * count) <= 1);
     }
   }));
+});
+
+Deno.test("sideFor takes what is ready, but no more of workers than their share where receiving is dear", () => {
+  const [none, here, there, both] = [[false, false], [true, false], [false, true], [true, true]]
+    .map(
+      ([local, remote]) => ({ local: local!, remote: remote! }),
+    );
+  for (const savesCpu of [true, false]) {
+    for (const isReady of [none!, both!]) {
+      assertEquals(sideFor("local", isReady, savesCpu), "local");
+      assertEquals(sideFor("remote", isReady, savesCpu), "remote");
+    }
+    assertEquals(sideFor("remote", here!, savesCpu), "local");
+    assertEquals(sideFor("local", there!, savesCpu), savesCpu ? "remote" : "local");
+  }
 });
 
 Deno.test("divide gives each item to one side", () => {

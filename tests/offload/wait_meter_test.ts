@@ -8,7 +8,7 @@ import { assertEquals } from "../assert.ts";
 /** A side that could give more since a time. */
 function side(aheadSinceMs?: number): Side {
   const never = () => Promise.reject(new Error("not asked"));
-  return { aheadSinceMs, next: never, dispose: () => {} };
+  return { aheadSinceMs, isReady: false, whenReady: never, next: never, dispose: () => {} };
 }
 
 Deno.test("WaitMeter counts a wait for a side only while the other could give more", async () => {
@@ -42,6 +42,19 @@ Deno.test("WaitMeter counts a wait for a side only while the other could give mo
   nowMs += 5_000;
   await wait("local", undefined, 100);
   assertEquals(meter.count(), undefined);
+});
+
+Deno.test("WaitMeter counts an element that the other side gave as a wait of a mean step", () => {
+  let nowMs = 0;
+  const meter = new WaitMeter(() => nowMs);
+  for (let i = 0; i < 5; i++) meter.avoided("local");
+  meter.avoided("remote");
+  for (let i = 0; i < 24; i++) meter.count();
+  nowMs = 250;
+  assertEquals(meter.count()!.waitMs, { local: 50, remote: 10, both: 0 });
+  for (let i = 0; i < 24; i++) meter.count();
+  nowMs = 500;
+  assertEquals(meter.count()!.waitMs, { local: 0, remote: 0, both: 0 });
 });
 
 Deno.test("EpochMeter leaves out what training did beside its steps, but no long step", () => {

@@ -15,6 +15,7 @@ import {
 import { installHost } from "../../../data/host.ts";
 import { DenoHost } from "../../../platform/deno_host.ts";
 import { workerFiles } from "../../../platform/storage/storage.ts";
+import { Accelerator } from "../accelerator.ts";
 import type { ExampleData } from "../data.ts";
 import { type Length, TimedTraining, timeOfStep } from "../time_of_step.ts";
 import { type Letter, WORKLOADS } from "../workloads.ts";
@@ -90,7 +91,8 @@ async function run({ environment, service, data, limitMs }: TrainerTask): Promis
   const paths = Array.from({ length: EPOCH_ROUNDS }, () => files.paths).flat();
   const dataset = workload.dataset({ ...files, paths });
   const stepMs = await timeOfBatch(dataset) / speedOf(environment, workload.coresWanted);
-  const trainStep = () => step === "on the CPU" ? compute(stepMs) : sleep(stepMs);
+  const accelerator = new Accelerator(stepMs);
+  const trainStep = () => step === "on the CPU" ? compute(stepMs) : accelerator.step();
   const batchesOf = (choice: OffloadChoice, adapt = false) =>
     choice.candidate === null ? dataset : dataset.offload({
       ...{ service, plan: choice, adapt },

@@ -1,0 +1,25 @@
+/** What the conditional operator runs, and how. */
+import type { IteratorContext } from "../../data/context.ts";
+import type { OrderedChain } from "../../data/deterministic/chain.ts";
+import type { DatasetNode } from "../../data/node.ts";
+import type { OffloadFigures } from "../figures.ts";
+import type { RemotePart } from "./remote_part.ts";
+
+export interface ConditionalOptions {
+  readonly context: IteratorContext;
+  /** The part of the pipeline that may run remotely, and its analysis. */
+  readonly root: DatasetNode;
+  readonly chain: OrderedChain;
+  readonly seed: bigint;
+  /** What workers run at first. */
+  readonly part: RemotePart;
+  /** Whether elements come in the order of DETERMINISTIC, whichever side produces them. */
+  readonly keepsOrder: boolean;
+  /** Longest wait for one element of the service, in ms. */
+  readonly timeoutMs: number;
+  /** The service's. */
+  readonly address: string;
+  readonly figures: OffloadFigures;
+  /** With how many workers training would not wait, for the service. */
+  readonly workers?: number | undefined;
+}
