@@ -4,7 +4,7 @@
  */
 import type { RatioControl } from "../../offload/adapt.ts";
 import { Counters } from "../../offload/conditional/counters.ts";
-import { sideFor, type SideName } from "../../offload/conditional/ready_side.ts";
+import { readySide, type SideName } from "../../offload/conditional/ready_side.ts";
 import type { OffloadChoice } from "../../mod.ts";
 import type { Costs } from "./costs.ts";
 import type { Environment } from "./environments.ts";
@@ -142,7 +142,7 @@ export class ModelledTraining {
   #assemble(): void {
     for (;;) {
       const wanted = this.#counters.next;
-      const side = this.#control === undefined ? wanted : this.#sideFor(wanted);
+      const side = this.#control === undefined ? wanted : this.#readySide(wanted);
       if (this.#batches >= READ_AHEAD || this.#ready[side] === 0) break;
       this.#ready[side]--;
       if (side === wanted) this.#counters.count(side);
@@ -153,10 +153,14 @@ export class ModelledTraining {
     this.#prepare();
   }
 
-  #sideFor(wanted: SideName): SideName {
+  #readySide(wanted: SideName): SideName {
     const { receiveMs, prepareMs } = this.#costs;
-    const isReady = { local: this.#ready.local > 0, remote: this.#ready.remote > 0 };
-    return sideFor(wanted, isReady, receiveMs[this.#candidate]! < prepareMs);
+    const side = (name: SideName) => ({
+      isReady: this.#ready[name] > 0,
+      aheadSinceMs: this.#inWork[name] === 0 ? this.#time.nowMs : undefined,
+    });
+    const sides = { local: side("local"), remote: side("remote") };
+    return readySide(wanted, sides, receiveMs[this.#candidate]! < prepareMs);
   }
 
   #prepare(): void {

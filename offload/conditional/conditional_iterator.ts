@@ -116,8 +116,7 @@ export class ConditionalIterator extends ElementIterator {
         this.#retry();
         const wanted = this.#choose();
         if (wanted === undefined) return await this.#end();
-        const side = await this.#readySide(wanted);
-        if (this.disposed) return END;
+        const side = this.#readySide(wanted);
         const item = await this.#waits.during(
           side,
           side === "local" ? this.#take(this.#local!) : this.#fromRemote(),
@@ -209,13 +208,13 @@ export class ConditionalIterator extends ElementIterator {
     return this.#local!.isEmpty ? "remote" : this.#counters.next;
   }
 
-  /** Where the ratio is corrected, a side that has something ready before the wanted one. */
-  async #readySide(wanted: SideName): Promise<SideName> {
+  /** Where the ratio is corrected, the other side if only that has something ready. */
+  #readySide(wanted: SideName): SideName {
     const { control, savesCpu = false } = this.#part;
     const [local, remote] = [this.#local!, this.#remote];
     const isFree = control !== undefined && !this.#options.keepsOrder && !local.isEmpty;
     const side = isFree && remote !== undefined
-      ? await readySide(wanted, { local, remote }, { savesCpu, waits: this.#waits })
+      ? readySide(wanted, { local, remote }, savesCpu)
       : wanted;
     this.#avoided = side === wanted ? undefined : wanted;
     return side;
@@ -311,7 +310,7 @@ export class ConditionalIterator extends ElementIterator {
     if (remote.length === 0) return;
     try {
       this.#probed = this.#openRemote(remote);
-      void this.#probed.whenReady();
+      this.#probed.probe();
     } catch {
       this.#retryAtMs = host.nowMs() + RETRY_AFTER_MS;
     }

@@ -27,8 +27,6 @@ export interface Side {
   readonly aheadSinceMs: number | undefined;
   /** Whether `next()` would answer at once. */
   readonly isReady: boolean;
-  /** Produces without being asked for an item. Resolves when one is ready, or none will come. */
-  whenReady(): Promise<void>;
   /**
    * The next item; `END` after the last split. One call at a time.
    * @throws {ReadingFailure} when the side cannot continue.

@@ -25,8 +25,7 @@ export class LocalSide implements Side {
   #queue: number[];
   #run: SplitRun | undefined;
   #ready: (Item | { readonly failure: unknown })[] = [];
-  /** Set while an item is waited for. */
-  #wanted: PromiseWithResolvers<void> | undefined;
+  #waiting: PromiseWithResolvers<Item | typeof END> | undefined;
   #isWorking = false;
   #aheadSinceMs: number | undefined;
   /** Counts `restart()`s: what an earlier start produces is dropped. */
@@ -76,25 +75,21 @@ export class LocalSide implements Side {
 
   next(): Promise<Item | typeof END> {
     const item = this.#ready.shift();
-    if (item === undefined) {
-      if (this.#disposed || this.isEmpty) return Promise.resolve(END);
-      return this.whenReady().then(() => this.next());
+    if (item !== undefined) {
+      this.#work();
+      return "failure" in item ? Promise.reject(item.failure) : Promise.resolve(item);
     }
+    if (this.#disposed || this.isEmpty) return Promise.resolve(END);
+    this.#waiting = Promise.withResolvers();
     this.#work();
-    return "failure" in item ? Promise.reject(item.failure) : Promise.resolve(item);
-  }
-
-  whenReady(): Promise<void> {
-    if (this.isReady || this.#disposed || this.isEmpty) return Promise.resolve();
-    this.#wanted ??= Promise.withResolvers();
-    this.#work();
-    return this.#wanted.promise;
+    return this.#waiting.promise;
   }
 
   dispose(): void {
     this.#disposed = true;
     this.#stop();
-    this.#settle();
+    this.#waiting?.resolve(END);
+    this.#waiting = undefined;
   }
 
   #stop(): void {
@@ -116,7 +111,7 @@ export class LocalSide implements Side {
     try {
       while (this.#ready.length < this.#options.aheadMax) {
         // An item that nobody waits for yet is produced only when the event loop is idle.
-        if (this.#wanted === undefined) await this.#options.host.yield();
+        if (this.#waiting === undefined) await this.#options.host.yield();
         if (isOver()) return;
         const item = await this.#produce();
         if (isOver()) return;
@@ -125,23 +120,24 @@ export class LocalSide implements Side {
       }
     } catch (error) {
       if (isOver()) return;
-      this.#give({ failure: ReadingFailure.of(error) });
+      const failure = ReadingFailure.of(error);
+      if (this.#waiting === undefined) this.#ready.push({ failure });
+      else this.#waiting.reject(failure);
+      this.#waiting = undefined;
     }
     this.#isWorking = false;
     this.#aheadSinceMs = this.#options.host.nowMs();
-    if (this.#wanted === undefined) return;
-    if (this.#queue.length > 0) this.#work();
-    else this.#settle();
+    if (this.#waiting === undefined) return;
+    if (this.#ready.length > 0 || this.#queue.length > 0) return void this.#work();
+    this.#waiting.resolve(END);
+    this.#waiting = undefined;
   }
 
-  #give(item: Item | { readonly failure: unknown }): void {
-    this.#ready.push(item);
-    this.#settle();
-  }
-
-  #settle(): void {
-    this.#wanted?.resolve();
-    this.#wanted = undefined;
+  #give(item: Item): void {
+    const waiting = this.#waiting;
+    this.#waiting = undefined;
+    if (waiting === undefined) this.#ready.push(item);
+    else waiting.resolve(item);
   }
 
   async #produce(): Promise<Item | typeof END> {

@@ -32,9 +32,8 @@ export class RemoteSide implements Side {
   readonly #stop: () => void;
   /** The splits whose items count. */
   #owned: Set<number>;
-  /** Taken from the feed before it was asked for, and whether it has come. */
+  /** Taken from the feed before it was asked for. */
   #first: Promise<FeedItem> | undefined;
-  #hasFirst = false;
   /** Whether something has arrived, so that the service works. */
   #hasCome = false;
   #failure: ReadingFailure | undefined;
@@ -58,7 +57,7 @@ export class RemoteSide implements Side {
   }
 
   get isReady(): boolean {
-    return this.#first === undefined ? this.#feed.length > 0 : this.#hasFirst;
+    return this.#feed.length > 0;
   }
 
   get supply(): Supply {
@@ -94,12 +93,10 @@ export class RemoteSide implements Side {
     this.#owned.delete(sequence);
   }
 
-  /** Then `hasCome` or `failure` is set. */
-  async whenReady(): Promise<void> {
-    if (this.isReady) return;
-    const first = this.#first ??= this.#take();
-    await first.catch(() => {});
-    if (this.#first === first) this.#hasFirst = true;
+  /** Waits for the first item in the background: then `hasCome` or `failure` is set. */
+  probe(): void {
+    this.#first = this.#take();
+    this.#first.catch(() => {});
   }
 
   next(): Promise<Item | typeof END> {
@@ -111,7 +108,6 @@ export class RemoteSide implements Side {
     for (;;) {
       const first = this.#first;
       this.#first = undefined;
-      this.#hasFirst = false;
       const fed = await (first ?? this.#take());
       if (fed.kind === "end") return END;
       const { place } = fed;

@@ -1,6 +1,6 @@
 /** The counters that keep the ratio, and the ledger that keeps the position. */
 import { Counters, divide } from "../../offload/conditional/counters.ts";
-import { sideFor } from "../../offload/conditional/ready_side.ts";
+import { readySide } from "../../offload/conditional/ready_side.ts";
 import { DeliveredSplits } from "../../offload/conditional/ledger.ts";
 import { assert, assertEquals, assertThrows } from "../assert.ts";
 import fc from "../lib/properties.ts";
@@ -18,18 +18,29 @@ Deno.test("Counters keep the share of remote elements within one element of the 
   }));
 });
 
-Deno.test("sideFor takes what is ready, but no more of workers than their share where receiving is dear", () => {
-  const [none, here, there, both] = [[false, false], [true, false], [false, true], [true, true]]
-    .map(
-      ([local, remote]) => ({ local: local!, remote: remote! }),
-    );
-  for (const savesCpu of [true, false]) {
-    for (const isReady of [none!, both!]) {
-      assertEquals(sideFor("local", isReady, savesCpu), "local");
-      assertEquals(sideFor("remote", isReady, savesCpu), "remote");
+Deno.test("readySide asks workers instead of a host that has nothing ready, where receiving is cheap", () => {
+  const side = (isReady: boolean, aheadSinceMs?: number) => ({ isReady, aheadSinceMs });
+  for (const isReady of [true, false]) {
+    for (const remote of [side(true), side(false)]) {
+      const replaced = !isReady && remote.isReady;
+      const sides = { local: side(isReady), remote };
+      assertEquals(readySide("local", sides, true), replaced ? "remote" : "local");
+      assertEquals(readySide("local", sides, false), "local");
     }
-    assertEquals(sideFor("remote", here!, savesCpu), "local");
-    assertEquals(sideFor("local", there!, savesCpu), savesCpu ? "remote" : "local");
+  }
+});
+
+Deno.test("readySide asks an idle host instead of workers that have nothing ready", () => {
+  const busy = { isReady: true, aheadSinceMs: undefined };
+  const idle = { isReady: true, aheadSinceMs: 5 };
+  const nothing = { isReady: false, aheadSinceMs: 5 };
+  for (const savesCpu of [true, false]) {
+    const side = (local: typeof idle | typeof busy, remote: boolean) =>
+      readySide("remote", { local, remote: { ...busy, isReady: remote } }, savesCpu);
+    assertEquals(side(idle, false), "local");
+    assertEquals(side(idle, true), "remote");
+    assertEquals(side(busy, false), "remote", "it works meanwhile");
+    assertEquals(side(nothing, false), "remote", "it has no splits any more");
   }
 });
 

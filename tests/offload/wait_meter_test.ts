@@ -8,7 +8,7 @@ import { assertEquals } from "../assert.ts";
 /** A side that could give more since a time. */
 function side(aheadSinceMs?: number): Side {
   const never = () => Promise.reject(new Error("not asked"));
-  return { aheadSinceMs, isReady: false, whenReady: never, next: never, dispose: () => {} };
+  return { aheadSinceMs, isReady: false, next: never, dispose: () => {} };
 }
 
 Deno.test("WaitMeter counts a wait for a side only while the other could give more", async () => {

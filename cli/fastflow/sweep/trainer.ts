@@ -63,7 +63,7 @@ const STEPS_MAX = 600;
 /** In the search a choice is measured once, in a new task: its code is compiled first. */
 const SEARCH: Length = { steps: STEPS_MAX, warmUpSteps: 4, warmUpMs: 700, limitMs: 500 };
 /** How far workers run ahead: little, because they do so for every training that is not measured. */
-const BUFFER_BYTES_MAX = 8 * 2 ** 20;
+const BATCHES_BUFFERED = 12;
 /** After a measurement, workers fill the buffer of its training; meanwhile they are slower for others. */
 const REFILL_MS = 400;
 /** What a training has buffered is used up before it is measured. */
@@ -96,10 +96,11 @@ async function run({ environment, service, data, limitMs }: TrainerTask): Promis
   const batchesOf = (choice: OffloadChoice, adapt = false) =>
     choice.candidate === null ? dataset : dataset.offload({
       ...{ service, plan: choice, adapt },
-      bufferBytesMax: BUFFER_BYTES_MAX,
+      bufferBytesMax: BATCHES_BUFFERED * batchBytes,
     });
   const plan = await planOffload(dataset, { service, trainStep });
   const { decision, metrics, planningMs } = plan;
+  const batchBytes = Math.ceil(metrics.Gthp * stepMs / 1_000);
 
   const first: Timed[] = [];
   const search = async (choices: readonly OffloadChoice[]) => {
