@@ -22,7 +22,7 @@ const COMMANDS: Readonly<Record<string, string>> = {
   status: "The state of a dispatcher's cluster",
   autoscale: "Workers on this host, as many as a dispatcher wants",
   plan: "How many workers a pipeline needs, and what they cost",
-  cluster: "Starts several processes on this host and runs a job through them",
+  cluster: "Starts several processes on this host and runs a job on them",
 };
 
 async function run([command, ...args]: readonly string[]): Promise<void> {

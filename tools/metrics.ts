@@ -1,5 +1,5 @@
 /**
- * Writes docs/reference/metrics.md, the reference of all figures, from their table:
+ * Writes docs/reference/metrics.md, the reference of all metrics, from their table:
  *
  *     deno task metrics
  */
@@ -11,14 +11,15 @@ const FILE = new URL("../docs/reference/metrics.md", import.meta.url);
 
 const INTRODUCTION = `# Metrics
 
-A figure is declared once, in \`actors/dispatcher/protocol_metrics.ts\`. Heartbeats report it, and the
+A metric is declared once, in \`actors/dispatcher/protocol_metrics.ts\`. Heartbeats report it, and the
 dispatcher shows it: in \`/state\` and \`describe()\` under its field, in \`/metrics\` (Prometheus) under
 its name, and as a column of the live page and of \`deno task status\` if it has a heading.
 \`deno task metrics\` writes this page.
 
 Names of counters end in \`_total\`. \`/metrics\` has times in seconds. Rates, shares and means cover
-about the last ten seconds. Labels: \`worker\` is the worker's name, \`job\` the job's, \`iteration\` its
-repetition, \`client\` the client's number, \`source\` the number of a source in the pipeline.
+about the last ten seconds. Labels: \`worker\` is the worker's name, \`job\` the job's, \`iteration\` the
+number of the iteration within the job (its repetition), \`client\` the client's number, \`source\` the
+number of a source in the pipeline.
 `;
 
 /** The title of each group, and where its fields are in \`/state\`. */

@@ -1,4 +1,4 @@
-/** First requests to a dispatcher: it may give no answer, or may refuse a client at first. */
+/** Sends a client's first requests to a dispatcher, which may not answer, or may first refuse. */
 import { LeatError } from "../../core/error.ts";
 import { type DispatcherProtocol, TO_FOLLOW } from "../dispatcher/protocol.ts";
 import type { AnswerOf, RequestOf } from "../runtime/protocol.ts";
@@ -38,9 +38,9 @@ type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
 type OpenAnswer = AnswerOf<DispatcherProtocol, "openIteration">;
 
 /**
- * Asks to join. If the client would replace other readers of the stream, the dispatcher first
- * refuses and identifies them (`follows`). The client repeats the request with that number, as
- * often as it changes.
+ * Asks to join. If the client would replace other readers of the stream, the dispatcher refuses, and
+ * names the newest client among them (`follows`). The client repeats the request with this id. If the
+ * dispatcher then names another id, the client repeats it again.
  * @throws LeatError any other refusal of the dispatcher.
  */
 export async function joinIteration(

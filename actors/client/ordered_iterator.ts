@@ -1,4 +1,7 @@
-/** Takes a stream in order, joins rows left over, and saves its position as a few numbers. */
+/**
+ * Reads a stream in order, and joins the rows that splits leave over into batches. A saved position
+ * is a few numbers.
+ */
 import { LeatError } from "../../core/error.ts";
 import { isPlainObject } from "../../core/tree.ts";
 import type { IteratorContext } from "../../data/context.ts";
@@ -18,6 +21,7 @@ import { isCount } from "../../core/count.ts";
 interface Position {
   /** The position of the next split in the order of splits. */
   readonly sequence: number;
+  /** How many items of that split the training loop has got. */
   readonly given: number;
   /** Rows of earlier splits that wait to fill a batch. */
   readonly carried: readonly CarriedRows[];
@@ -26,7 +30,7 @@ interface Position {
   readonly ended: boolean;
   /** With consumers: the number of the next element, counting all consumers' elements. */
   readonly number?: number;
-  /** With consumers: some consumer was given an element, so the stream is not empty. */
+  /** With consumers: some consumer has got an element, so the stream is not empty. */
   readonly hasElements?: true;
 }
 
@@ -46,9 +50,15 @@ interface OrderedIteratorOptions {
   readonly context: IteratorContext;
   readonly chain: OrderedChain;
   readonly seed: bigint;
-  /** Which elements are given: those of consumer `index` out of `count`. Left out: all. */
+  /**
+   * Set if this iterator itself leaves out the elements of other consumers: it then gives those of
+   * consumer `index` out of `count`.
+   */
   readonly consumer?: { readonly index: number; readonly count: number };
-  /** Whether this is one of several consumers: then `number` counts the elements of all. */
+  /**
+   * Whether this is one of several consumers, even if another part leaves out the elements of the
+   * others.
+   */
   readonly isShared: boolean;
   /** The job's name, under which others may read it. Left out: no other reader is possible. */
   readonly jobName?: string;
@@ -110,7 +120,8 @@ export class OrderedIterator extends ElementIterator {
 
   #begin(): () => void {
     const { context, jobName } = this.#options;
-    // Resume from the position even at an epoch's start or end: another reader may be further ahead.
+    // After a restore, resume from the position, even if it is the start or the end of an epoch:
+    // otherwise a reader that still runs and is further ahead would decide where to read.
     const takesOver = jobName !== undefined && context.lastReaders.opensRestored(jobName);
     const restored = this.#restored ?? (takesOver ? this.#position : undefined);
     const onTable = (digest: string) => this.#position = { ...this.#position, digest };
@@ -135,7 +146,7 @@ export class OrderedIterator extends ElementIterator {
     return { numbering };
   }
 
-  /** The part of a position that concerns numbers. */
+  /** `number`, if there are consumers. */
   #numbered(number: number): Pick<Position, "number"> {
     return this.#options.consumer === undefined ? {} : { number };
   }
@@ -161,7 +172,8 @@ export class OrderedIterator extends ElementIterator {
       try {
         given = fed.kind === "end" ? await this.#end() : await this.#take(fed);
       } catch (error) {
-        // Joining a batch may fail as reading does, if its process is gone.
+        // Operators after the batch may run in a confined process. If that has ended, joining fails
+        // in the same way as reading.
         throw error instanceof ReadingFailure ? this.#fail(error) : error;
       }
       if (given === undefined) continue;

@@ -1,6 +1,6 @@
 /** Logs what a client waits for, once it has waited for a while, and rarely after that. */
 
-/** Workers that start together with their trainer may take this long, in ms. */
+/** Workers that start at the same time as their trainer may take this long, in ms. */
 const FIRST_AFTER_MS = 5_000;
 const AGAIN_AFTER_MS = 60_000;
 
@@ -8,6 +8,10 @@ export class WaitLog {
   /** When to log next; undefined while nothing is waited for. */
   #dueMs: number | undefined;
 
+  /**
+   * What to log now, if anything.
+   * @param starvation what the client waits for; undefined: nothing.
+   */
   heard(starvation: string | undefined, nowMs: number): string | undefined {
     if (starvation === undefined) {
       this.#dueMs = undefined;

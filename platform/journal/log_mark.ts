@@ -11,7 +11,10 @@ import { isDiskFull } from "../system_codes.ts";
 const NUMBER_BYTES = 8;
 const MARK_BYTES = NUMBER_BYTES + 4;
 
-/** Other users of the host must read no log: its records hold pipelines, and secrets of clients. */
+/**
+ * Other users of the host must read no log: its records hold pipelines, with the data in them, and
+ * digests of the clients' secrets.
+ */
 export const OWN_FILE = 0o600;
 
 export class LogMark {

@@ -56,9 +56,9 @@ export interface JpegEncodeOptions {
 /**
  * Decodes JPEG, PNG and WebP, and encodes JPEG.
  *
- * On Linux, JPEGs are decoded on other threads, four at once for each core, and only the
- * part that a crop needs. JPEGs elsewhere, small JPEGs and other formats are decoded on the calling
- * thread. The pixels are the same everywhere.
+ * On Linux, JPEGs are decoded on other threads, with at most four open images for each core, and
+ * only the part that a crop needs. On other systems, and for small JPEGs and other formats, decoding
+ * runs on the calling thread. The pixels are the same everywhere.
  *
  * The first call that needs a library loads it, so a program without images needs no permission.
  * JPEG needs `--allow-ffi`: on Linux of one file, which the error names; elsewhere also

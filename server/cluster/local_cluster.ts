@@ -190,7 +190,7 @@ export class LocalCluster implements AsyncDisposable {
   }
 
   /**
-   * Restarts the dispatcher, on its journal if the cluster has a folder for it. Readers wait for a
+   * Restarts the dispatcher, with its journal if the cluster has a folder for it. Readers wait for a
    * dispatcher that was stopped; if it died by itself, they have failed (`internal`).
    */
   async restartDispatcher(): Promise<void> {

@@ -1,20 +1,24 @@
 /** An open WebSocket as a link sees it, on either side. */
 import { FRAGMENT_HEADER_BYTES } from "./frames.ts";
 
-/** Bytes of a message from which its receiver sees where the others belong. */
+/** The first bytes of a fragment. They tell the receiver where in memory the rest belongs. */
 export const PLACED_HEAD_BYTES = FRAGMENT_HEADER_BYTES;
 
 export interface SocketEvents {
   /** A message: binary as bytes that belong to the receiver, text as a string. */
   message(data: Uint8Array | string): void;
-  /** Memory with arbitrary content for a whole message of so many bytes. Default: new memory. */
+  /**
+   * Returns memory for a message of `byteLength` bytes; its content is overwritten. Default: new
+   * memory.
+   */
   memory?(byteLength: number): ArrayBuffer;
   /**
-   * Where to read the rest of a large message of `byteLength` bytes, of which `head` are the first
-   * {@linkcode PLACED_HEAD_BYTES}; then `placed` follows, not `message`. Undefined: `message`.
+   * Returns the memory into which the rest of a large message of `byteLength` bytes is read, or
+   * undefined. `head` are its first {@linkcode PLACED_HEAD_BYTES}. With memory, `placed` is called
+   * when the message is complete; without, `message` is called.
    */
   place?(head: Uint8Array, byteLength: number): Uint8Array | undefined;
-  /** The rest of a message is where it belongs. */
+  /** The rest of a message is in the memory that `place` returned. */
   placed?(head: Uint8Array, rest: Uint8Array): void;
   /** The socket is closed or broke; called once. `isByPeer`: by the other side or its system. */
   closed(why: string, isByPeer: boolean): void;
@@ -25,15 +29,18 @@ export interface Socket {
   readonly bufferedAmount: number;
   /** Settles when this process has released the socket, or a close stays unanswered too long. */
   readonly released: Promise<void>;
-  /** Sets the callbacks. A message above `bytesMax` (default: the largest frame) breaks it. */
+  /**
+   * Sets the callbacks. A message larger than `bytesMax` (default: the largest frame) closes the
+   * socket with an error.
+   */
   listen(events: SocketEvents, bytesMax?: number): void;
   /**
    * Sends a binary message, which must not change any more: `head`, if there is one, and `bytes`.
    * Does nothing when closed.
    */
   send(bytes: Uint8Array, head?: Uint8Array): void;
-  /** Says goodbye and closes. Nothing more is sent; only `closed` is still called. */
+  /** Sends the close frame and closes. Nothing more is sent; only `closed` is still called. */
   close(): void;
-  /** Closes without a goodbye, and releases everything. */
+  /** Closes without a close frame, and releases everything. */
   drop(): void;
 }

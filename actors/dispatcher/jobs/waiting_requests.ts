@@ -1,4 +1,7 @@
-/** Requests of tasks that wait for their answer, their task's end or their deadline. */
+/**
+ * Requests of tasks that cannot be answered yet. Each ends with its answer, with its task, or at its
+ * deadline.
+ */
 import { LeatError } from "../../../core/error.ts";
 import { Fifo } from "../../runtime/fifo.ts";
 
@@ -7,7 +10,7 @@ interface WaitingRequest<A> {
   readonly deadlineMs: number;
   /** Whether it can be answered now. */
   readonly isAnswerable: () => boolean;
-  /** Decides the request and returns the answer. If this throws, the error is the answer. */
+  /** Handles the request and returns the answer. If this throws, the error is the answer. */
   readonly answer: () => A | Promise<A>;
 }
 
@@ -52,7 +55,7 @@ export class WaitingRequests {
     this.#look(iterationId, ({ isAnswerable }) => isAnswerable());
   }
 
-  /** Drops requests whose senders have given up: splits assigned to them would be lost. */
+  /** Drops requests whose senders have given up: a split that was assigned now would reach nobody. */
   expire(): void {
     for (const iterationId of this.#ofIteration.keys()) this.#look(iterationId, () => false);
   }

@@ -39,13 +39,14 @@ export type JournalRecord =
     readonly type: "iteration_created";
     readonly iterationId: number;
     readonly jobId: number;
+    /** The number of the iteration within its job. */
     readonly repetition: number;
     readonly seed: string;
     /** DETERMINISTIC: the split that the reader starts at. */
     readonly startAt?: number;
-    /** Earlier splits whose rows the reader needs again, ascending. */
+    /** Splits before `startAt` of which some rows still wait for a batch, ascending. */
     readonly behind?: readonly number[];
-    /** The only run that may read it. */
+    /** The only readers that may read it: those that were started together under this name. */
     readonly run?: { readonly stream: string; readonly runId: string };
   }
   /** No task will produce anything more. */
@@ -62,7 +63,7 @@ export type JournalRecord =
     /** The identity that registered it. */
     readonly owner?: string;
   }
-  /** Earlier records ended its tasks. */
+  /** The worker is considered dead. The records before this one have ended its tasks. */
   | { readonly type: "worker_lost"; readonly name: string; readonly wallMs: number }
   | {
     readonly type: "task_created";
@@ -86,7 +87,7 @@ export type JournalRecord =
     readonly taskId: number;
     /** Counts the task's dead runners. */
     readonly number: number;
-    /** The piece that it ran; see `Deaths`. */
+    /** The split, share or pipeline that it ran; see `Deaths`. */
     readonly place: number | null;
     readonly code: LeatErrorCode;
     readonly message: string;
@@ -102,12 +103,16 @@ export type JournalRecord =
     readonly process?: string;
     /** DETERMINISTIC: the stream it reads. Each chain of splits in its pipeline is a job. */
     readonly stream?: string;
-    /** Names a restore, in all chains. Clients of this reader from before it are refused. */
+    /**
+     * Id of a restore; the same in all chains. Clients that this reader opened before the restore are
+     * refused.
+     */
     readonly restoration?: string;
     /** Names the readers that were started together. */
     readonly runId?: string;
     /** DETERMINISTIC with consumers: where it starts. */
     readonly startAt?: number;
+    /** As in `iteration_created`. */
     readonly behind?: readonly number[];
   }
   | {
@@ -116,7 +121,10 @@ export type JournalRecord =
     readonly why: "released" | "gone" | "timed_out";
     /** Coordinated reads: its next round, as last reported. */
     readonly nextRound: number | null;
-    /** How many later rounds than any other consumer it may have requested since. Default 0. */
+    /**
+     * Since its last report it may have requested at most this many rounds more than any other
+     * consumer. Default 0.
+     */
     readonly unreported?: number;
   }
   | {
@@ -126,7 +134,10 @@ export type JournalRecord =
     readonly bounds: readonly Float64Array[];
     readonly digest: string;
   }
-  /** The iteration fails: its splits cannot be listed or saved, or work killed three runners. */
+  /**
+   * The iteration fails: its splits cannot be listed or saved, or the same work killed too many
+   * runners (`runnerDeathsMax`).
+   */
   | {
     readonly type: "iteration_failed";
     readonly iterationId: number;
@@ -136,6 +147,7 @@ export type JournalRecord =
     readonly type: "split_assigned";
     readonly taskId: number;
     readonly source: number;
+    /** Which pass over the source, if a `repeat()` follows it. */
     readonly repetition: number;
     readonly index: number;
     /** Counts the task's requests for this source. */
@@ -161,7 +173,7 @@ export type JournalRecord =
   }
   /** A save starts or resumes, with what its folder contains. */
   | ({ readonly type: "save_begun"; readonly iterationId: number } & SavingStart)
-  /** A task starts to write these splits. */
+  /** A task starts to write these consecutive splits. */
   | {
     readonly type: "save_run_assigned";
     readonly taskId: number;
@@ -186,8 +198,8 @@ export type JournalRecord =
     readonly sizeBytes: number;
   }
   /**
-   * A schedule is proposed. The record holds only its difference from the newest one, proposed or
-   * in force, as each worker that joins or leaves changes it.
+   * A schedule is proposed. Holds only the difference from the newest schedule, proposed or in force:
+   * schedules change whenever a worker joins or leaves, and would fill the journal.
    */
   | {
     readonly type: "schedule_changed";
@@ -206,7 +218,7 @@ export type JournalRecord =
     readonly clientId: number;
     /** The first round that its training loop has not received. */
     readonly deliveredRound?: number;
-    /** Later rounds that it holds and that tasks outside the schedule served. */
+    /** Later rounds that this client already has, from tasks that the new schedule does not contain. */
     readonly heldRounds?: readonly number[];
   }
   | {
@@ -231,9 +243,9 @@ export type RecordOf<T extends JournalRecord["type"]> = Extract<
 export type TaskEnd =
   /** Its worker's heartbeats timed out. */
   | "worker_lost"
-  /** Its worker has started a new life. */
+  /** Its worker has restarted. */
   | "worker_restarted"
-  /** It died on a live worker: its position in the data is lost, and another task continues. */
+  /** The task died on a live worker: its position in the data is lost, and another task continues. */
   | "task_failed"
   /** The clients that could read it have left, and no other can. */
   | "unread"
@@ -250,7 +262,7 @@ const SPLIT_NUMBERS = 5;
 
 /** Records journaled together: a crash keeps all or none, as a transaction requires. */
 export class RecordBatch {
-  /** Encoded records, and runs of splits as consecutive numbers. */
+  /** Encoded records, and the numbers of consecutive `split_assigned` records. */
   readonly #items: (Uint8Array | number[])[] = [];
   readonly #encoding: { readonly slab?: MessageSlab };
 
@@ -290,7 +302,7 @@ export function decodeRecords(bytes: Uint8Array): JournalRecord[] {
   }
 }
 
-/** Copies to its own buffer, which the record's payloads keep using. */
+/** Copies the bytes first: payloads of the record are views of this copy. */
 function decodeRecord(bytes: Uint8Array): JournalRecord {
   return decodeMessage(bytes.slice()) as JournalRecord;
 }

@@ -22,7 +22,7 @@ const FORMAT = 2;
 export interface StateSnapshot {
   readonly format: typeof FORMAT;
   readonly clusterId: string;
-  /** How many dispatchers have used the journal. */
+  /** How often a dispatcher has started on this journal. */
   readonly lives: number;
   readonly lastIds: Readonly<LastIds>;
   readonly datasets: readonly Dataset[];
@@ -39,7 +39,7 @@ export interface StateSnapshot {
   readonly runs: readonly (readonly [stream: string, run: StreamRun])[];
 }
 
-/** The tables as plain data, which shares their entities: encode it before the tables change. */
+/** The tables as plain data. The entities are not copied: encode the result before the tables change. */
 export function snapshotOf(tables: Tables): StateSnapshot {
   const { clusterId, lives, lastIds } = tables;
   return {

@@ -8,7 +8,7 @@ import { END } from "../../iterator.ts";
 import { AGAIN } from "../../iterators/stepping.ts";
 import type { ByteReader } from "../byte_reader.ts";
 
-/** Largest number in a header. */
+/** Largest member, in bytes: larger numbers are not exact. */
 export const MEMBER_BYTES_MAX = Number.MAX_SAFE_INTEGER;
 
 /** Longest extended header: a name, or pax records. */
@@ -33,7 +33,7 @@ const EMPTY: readonly string[] = [
   "FIFO",
 ];
 const LONG_NAMES: readonly string[] = ["NextFileHasLongPath", "OldGnuLongPath"];
-/** Headers between another one and its member that are ignored. */
+/** Headers that are ignored. They may come between an extended header and its member. */
 const BESIDES: readonly string[] = ["GlobalExtendedHeader", "NextFileHasLongLinkpath"];
 const PAX_HEADERS: readonly string[] = ["ExtendedHeader", "OldExtendedHeader"];
 
@@ -53,9 +53,8 @@ interface Extension {
 type Found = TarMember | typeof AGAIN | typeof END;
 
 /**
- * Finds the regular files of an archive. Folders, links and devices are skipped. A block of zeros
- * ends an archive, and so does the end of the file after a member: an empty file is an empty
- * archive.
+ * Finds the regular files of an archive. Folders, links and devices are skipped. An archive ends at a
+ * block of zeros, or at the end of the file. An empty file is an empty archive.
  *
  * An error ends the archive: `data_loss` for damage, `resource_exhausted` beyond a limit, and
  * `unimplemented` for sparse files. Messages name the file and the byte.
@@ -149,7 +148,7 @@ export class TarReader {
     } catch (cause) {
       throw this.#damage(
         "resource_exhausted",
-        `a header claims more than ${MEMBER_BYTES_MAX} (MEMBER_BYTES_MAX)`,
+        `a header has a number above ${MEMBER_BYTES_MAX} (MEMBER_BYTES_MAX)`,
         cause,
       );
     }
@@ -177,7 +176,7 @@ export class TarReader {
     if (sizeBytes >= 0 && sizeBytes <= MEMBER_BYTES_MAX) return;
     throw this.#damage(
       sizeBytes > 0 ? "resource_exhausted" : "data_loss",
-      `a member claims ${sizeBytes} bytes, and has from 0 to ${MEMBER_BYTES_MAX} (MEMBER_BYTES_MAX)`,
+      `a member claims ${sizeBytes} bytes; the limit is 0 to ${MEMBER_BYTES_MAX} (MEMBER_BYTES_MAX)`,
     );
   }
 
@@ -229,7 +228,10 @@ export class TarReader {
   }
 
   #sparse(): LeatError {
-    return this.#damage("unimplemented", "sparse files are not read; pack it without --sparse");
+    return this.#damage(
+      "unimplemented",
+      "sparse files are not supported; create the archive without --sparse",
+    );
   }
 
   #damage(code: LeatErrorCode, what: string, cause?: unknown): LeatError {

@@ -1,9 +1,8 @@
 /**
  * CRC-32C (Castagnoli): the checksum of TFRecord files.
  *
- * Native code computes long inputs where the platform has it, more than ten times as fast. Tables
- * compute the rest: for short inputs, such as the eight bytes of a record's length, a native call
- * takes longer, and `hash-wasm` is slow on them, too.
+ * Long inputs use native code if the platform has it: it is more than ten times as fast. Short
+ * inputs, such as the eight bytes of a record's length, use tables: there a native call takes longer.
  */
 
 /** The polynomial, bits reversed. */
@@ -30,7 +29,7 @@ function makeTables(): Int32Array {
   return tables;
 }
 
-/** Inputs from this length on are computed natively. */
+/** Inputs from this length on use native code. */
 const NATIVE_BYTES_MIN = 192;
 
 export type Crc32c = (bytes: Uint8Array) => number;
@@ -41,7 +40,8 @@ let native: Crc32c | undefined;
 /**
  * Sets a native implementation. The platform calls it once.
  *
- * @param load called before the first long input; undefined if there is none on this machine.
+ * @param load returns the implementation, or undefined if this machine has none; called before the
+ * first long input.
  */
 export function installCrc32c(load: () => Crc32c | undefined): void {
   loadNative = load;

@@ -1,4 +1,4 @@
-/** Writes `tf.train.Example`s; the field numbers of their messages. */
+/** Writes `tf.train.Example`s. Also defines the field numbers of their protobuf messages. */
 import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { dtypeOf, isTypedArray } from "../../../core/dtype.ts";
 import { LeatError } from "../../../core/error.ts";
@@ -12,12 +12,13 @@ export const INT64_LIST = 3;
 /** The kinds of lists, by their field numbers in `Feature`. */
 export type Kind = typeof BYTES_LIST | typeof FLOAT_LIST | typeof INT64_LIST;
 
-/** The features of an `Example`. */
+/** `Example.features`. */
 export const FEATURES = 1;
-/** An entry of the map in `Features`, and its fields. */
+/** `Features.feature`, a map, and the key and the value of an entry of this map. */
 export const FEATURE = 1;
 export const KEY = 1;
 export const MAPPED = 2;
+/** `value` of the three kinds of lists. */
 export const VALUE = 1;
 
 /** The values that a feature may have. */
