@@ -71,7 +71,7 @@ Deno.test("chaos ends with status 1, the seed, the broken guarantee and the logs
   const [, seed, folder = ""] = /--seed (\d+); logs of the processes: (\S+)/.exec(
     child.stderr.text,
   ) ?? [];
-  assertEquals(seed, "8");
+  assertEquals(seed, "8", child.stderr.text);
   assertStringIncludes(await Deno.readTextFile(`${folder}/dispatcher.log`), "worker-1");
   await Deno.remove(folder, { recursive: true });
 });
