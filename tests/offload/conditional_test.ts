@@ -1,12 +1,14 @@
 /** The conditional operator against real services: every element once, in the promised order. */
 import { openIterator } from "../../data/dataset_iterator.ts";
 import { Dataset, DenoHost, LeatError, type LocalCluster, offloadProgress } from "../../mod.ts";
+import type { Files } from "../../data/host.ts";
 import { decide } from "../../offload/decide.ts";
 import { OffloadPlan } from "../../offload/plan.ts";
+import { StorageFiles } from "../../platform/storage/storage.ts";
 import { assert, assertEquals, assertRejects, assertThrows } from "../assert.ts";
 import { orderedReference } from "../data/lib/ordered_reference.ts";
 import { type Outcome, outcomesOf, readOutcomes } from "../data/lib/outcomes.ts";
-import { until } from "../lib/until.ts";
+import { PATIENCE_MS, until } from "../lib/until.ts";
 import { testInline, testOnEach } from "../service/lib/carriers.ts";
 
 const delay = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -146,6 +148,47 @@ testInline(
     }
   },
 );
+
+testInline("offload takes what workers have ready while this host has nothing", async (start) => {
+  await using cluster = await start({ workers: 1 });
+  const folder = await Deno.makeTempDir();
+  const paths = Array.from({ length: 40 }, (_, i) => `${folder}/${i}`);
+  for (const path of paths) await Deno.writeTextFile(path, "1\n".repeat(10));
+  const metrics = {
+    ...{ Gthp: 100, Lthp: 60, Pcycle: 1 },
+    candidates: [{ name: "p'2", Rthp: 60, Ocycle: 0.1, workers: 1 }],
+  };
+  const parts = { refused: [], source: "measured", planningMs: 0 } as const;
+  const plan = new OffloadPlan({ decision: decide(metrics), metrics, ...parts });
+  const dataset = Dataset.textLines(paths).map((line) => Number(line))
+    .offload({ service: cluster, plan, adapt: true });
+  // This host opens no more files from some time on.
+  let gate: Promise<void> | undefined;
+  const files: Files = new StorageFiles();
+  const gated: Files = {
+    open: async (path, signal) => (await gate, await files.open(path, signal)),
+    list: (pattern, signal) => files.list(pattern, signal),
+  };
+  await using iterator = openIterator(dataset.node, { host: new DenoHost({ files: gated }) });
+  const outcomes = await readOutcomes(iterator, 4);
+  await until(async () => {
+    const { jobs } = await cluster.describe();
+    const [reader] = jobs.flatMap(({ iterations }) => iterations.flatMap((at) => at.readers));
+    return (reader?.figures?.reads[0]?.elements ?? 0) >= 150;
+  });
+  const { promise, resolve } = Promise.withResolvers<void>();
+  gate = promise;
+  const late = setTimeout(resolve, PATIENCE_MS);
+  const before = offloadProgress(dataset).remote.elements;
+  // It has 32 elements, and the rest of a file.
+  outcomes.push(...await readOutcomes(iterator, 120));
+  assert(offloadProgress(dataset).remote.elements - before >= 60);
+  clearTimeout(late);
+  resolve();
+  outcomes.push(...await outcomesOf(iterator));
+  assertEquals(outcomes.map(numberOf), Array.from({ length: 400 }, () => 1));
+  await Deno.remove(folder, { recursive: true });
+});
 
 testInline("offload opens nothing at the service once it is disposed", async (start) => {
   await using cluster = await start({ workers: 1 });
