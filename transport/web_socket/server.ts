@@ -9,7 +9,7 @@ import { type Admission, Authenticator } from "./tokens/authenticator.ts";
 import { isLoopbackHost } from "../loopback.ts";
 import { HELLO_BYTES_MAX, readHello, writeBye, writeHello } from "../hello.ts";
 import { type Arrival, HttpListener, type HttpReply, refusal } from "./http/http_listener.ts";
-import { certificateRemedy } from "./remedies.ts";
+import { cannotListen } from "./listen_error.ts";
 import type { RequestHead } from "./http/http_request.ts";
 import { WebSocketLink, type WebSocketLinkOptions } from "./link.ts";
 import type { Peer } from "./peer.ts";
@@ -103,6 +103,8 @@ class Server implements WebSocketServer {
   readonly #refusals: RefusalLog;
   /** Connections that become WebSockets. */
   readonly #admissions = new WeakMap<Arrival, Admission>();
+  /** The admissions of those that have sent no hello, each with what ends the connection. */
+  readonly #waiting = new Map<(reason: LeatError) => void, Admission>();
   readonly #unfollow: () => void;
 
   constructor(options: WebSocketServerOptions) {
@@ -213,26 +215,31 @@ class Server implements WebSocketServer {
   #introduce(socket: Socket, arrival: Arrival, admission: Admission): void {
     const { helloTimeoutMs = HELLO_TIMEOUT_MS } = this.#options;
     const end = (error: LeatError) => {
+      this.#waiting.delete(end);
       socket.send(writeBye(error));
       socket.close();
     };
+    this.#waiting.set(end, admission);
     arrival.expired = () => {
       end(new LeatError("deadline_exceeded", `No hello within ${helloTimeoutMs} ms`));
     };
     const message = (data: Uint8Array | string) => {
       try {
         this.#link(socket, data, admission);
+        this.#waiting.delete(end);
         arrival.settle();
       } catch (error) {
         end(LeatError.from(error, "internal"));
       }
     };
-    socket.listen({ message, closed: () => {} }, HELLO_BYTES_MAX);
+    socket.listen({ message, closed: () => this.#waiting.delete(end) }, HELLO_BYTES_MAX);
   }
 
   #link(socket: Socket, data: Uint8Array | string, admission: Admission): void {
     const { world, local, onLink, limits } = this.#options;
     const near = this.#options.near?.();
+    // Tokens may have changed since the proof.
+    if (!this.#authenticator.isStillKnown(admission)) throw withdrawn(admission);
     const hello = readHello(data, "dialler");
     checkName(hello.node, admission.identity, local().node);
     this.#checkOwner(hello.node, admission.identity);
@@ -309,15 +316,22 @@ class Server implements WebSocketServer {
     return bytes;
   }
 
-  /** The accepted tokens changed: closes the links whose tokens were withdrawn. */
+  /** The accepted tokens changed: closes all connections whose tokens were withdrawn. */
   #closeWithdrawn(): void {
     for (const [link, admission] of [...this.#links]) {
       if (this.#authenticator.isStillKnown(admission)) continue;
       const { name } = admission.identity;
       this.#options.world.log("info", `The token of "${name}" was withdrawn: its link is closed`);
-      link.close(new LeatError("unauthenticated", `The token of "${name}" was withdrawn`));
+      link.close(withdrawn(admission));
+    }
+    for (const [end, admission] of [...this.#waiting]) {
+      if (!this.#authenticator.isStillKnown(admission)) end(withdrawn(admission));
     }
   }
+}
+
+function withdrawn({ identity: { name } }: Admission): LeatError {
+  return new LeatError("unauthenticated", `The token of "${name}" was withdrawn`);
 }
 
 function checkOptions(options: WebSocketServerOptions): void {
@@ -355,41 +369,4 @@ function checkName(node: string, { name, role }: Identity, own: string): void {
 
 function maySee({ roles }: Pages, { identity: { role } }: Admission): boolean {
   return role === "admin" || roles.includes(role);
-}
-
-function cannotListen(cause: unknown, hostname: string, port: number): LeatError {
-  const where = `port ${port} of ${hostname}`;
-  const name = cause instanceof Error ? cause.name : "";
-  const why = cause instanceof Error ? cause.message : String(cause);
-  switch (name) {
-    case "AddrInUse":
-      return new LeatError(
-        "already_exists",
-        `Cannot listen on ${where}: it is in use; stop what uses it, or take another port (0 takes a free one)`,
-        { cause },
-      );
-    case "NotCapable":
-    case "PermissionDenied":
-      return new LeatError(
-        "permission_denied",
-        `Cannot listen on ${where}: ${why}; grant --allow-net=${hostname}:${port}, or take a port from 1024 on`,
-        { cause },
-      );
-    default: {
-      const remedy = certificateRemedy(why);
-      if (remedy !== undefined || name === "InvalidData") {
-        return new LeatError(
-          "invalid_argument",
-          `Cannot use the certificate or its key (--cert, --key): ${why}` +
-            (remedy === undefined ? "" : `; ${remedy}`),
-          { cause },
-        );
-      }
-      return new LeatError(
-        "unavailable",
-        `Cannot listen on ${where}: ${why}; listen on an address of this machine, or on 0.0.0.0`,
-        { cause },
-      );
-    }
-  }
 }
