@@ -1,7 +1,7 @@
 /** The listening side: which nodes may connect, and how their connections are served. */
 import { LeatError } from "../../core/error.ts";
 import { RefusalLog } from "../../actors/runtime/access.ts";
-import type { AccessRole, Identity } from "../../actors/runtime/identity.ts";
+import type { Identity } from "../../actors/runtime/identity.ts";
 import type { Link, NodeId } from "../../actors/runtime/link.ts";
 import type { World } from "../../actors/runtime/world.ts";
 import { LINK_LIMITS } from "../limits.ts";
@@ -11,6 +11,7 @@ import { HELLO_BYTES_MAX, readHello, writeBye, writeHello } from "../hello.ts";
 import { type Arrival, HttpListener, type HttpReply, refusal } from "./http/http_listener.ts";
 import { cannotListen } from "./listen_error.ts";
 import type { RequestHead } from "./http/http_request.ts";
+import { type Pages, PageServer } from "./http/pages.ts";
 import { WebSocketLink, type WebSocketLinkOptions } from "./link.ts";
 import type { Peer } from "./peer.ts";
 import { IncarnationOwners } from "./tokens/incarnation_owners.ts";
@@ -61,18 +62,6 @@ export interface WebSocketServerOptions extends WebSocketLinkOptions {
   readonly hasSpareFiles?: (count: number) => boolean;
 }
 
-/** The pages of a server for requests without an upgrade. */
-export interface Pages {
-  /** The path that accepts `?token=` besides the header: a browser sends no header. */
-  readonly home: string;
-  /** The path that needs no token: health probes have none. */
-  readonly open: string;
-  /** The roles that may see all other paths, besides admins. */
-  readonly roles: readonly AccessRole[];
-  /** The page of a path; undefined when there is none. The caller has checked access. */
-  answer(path: string): Promise<Response> | undefined;
-}
-
 export interface WebSocketServer {
   /** `ws://host:port`, or `wss:`, with the real port. */
   readonly address: string;
@@ -101,6 +90,7 @@ class Server implements WebSocketServer {
   readonly #links = new Map<WebSocketLink, Admission>();
   readonly #owners = new IncarnationOwners();
   readonly #refusals: RefusalLog;
+  readonly #pages: PageServer;
   /** Connections that become WebSockets. */
   readonly #admissions = new WeakMap<Arrival, Admission>();
   /** The admissions of those that have sent no hello, each with what ends the connection. */
@@ -117,6 +107,11 @@ class Server implements WebSocketServer {
       tokens,
       isService,
       node: () => options.local().node,
+    });
+    this.#pages = new PageServer({
+      pages: options.pages,
+      authenticator: this.#authenticator,
+      isOwnHost: (request) => this.#isOwnHost(request),
     });
     this.#listener = this.#listen();
     this.#unfollow = tokens?.whenChanged?.(() => this.#closeWithdrawn()) ?? (() => {});
@@ -161,7 +156,7 @@ class Server implements WebSocketServer {
       return { response: refusal(403, "No access for web pages.") };
     }
     const isUpgrade = request.headers.get("upgrade")?.toLowerCase() === "websocket";
-    if (!isUpgrade) return { response: await this.#show(request, arrival) };
+    if (!isUpgrade) return await this.#pages.answer(request, arrival);
     const admission = this.#authenticator.admit(request.headers);
     // The client answers the challenge over the same connection.
     if (admission instanceof Response) {
@@ -181,34 +176,6 @@ class Server implements WebSocketServer {
     const { tokens, hostname, insecure = false } = this.#options;
     if (tokens !== undefined || insecure || !isLoopbackHost(hostname)) return true;
     return isLoopbackHost(url.hostname);
-  }
-
-  async #show(request: RequestHead, arrival: Arrival): Promise<Response> {
-    const { pages } = this.#options;
-    if (pages === undefined) {
-      return refusal(426, "This is a node of Leat; it speaks WebSocket.", { upgrade: "websocket" });
-    }
-    const { pathname, searchParams } = request.url;
-    const inUrl = pathname === pages.home ? searchParams.get("token") ?? undefined : undefined;
-    const admission = pathname === pages.open
-      ? undefined
-      : this.#authenticator.admitToPage(request.headers, inUrl);
-    if (admission instanceof Response) return admission;
-    if (admission?.isProved === true) arrival.settle();
-    if (!this.#isOwnHost(request)) return refusal(403, "No access for web pages.");
-    if (admission !== undefined && !maySee(pages, admission)) {
-      const { name, role } = admission.identity;
-      const roles = ["admin", ...pages.roles].join(" or ");
-      return refusal(403, `"${name}" has the role ${role}; these pages are for ${roles}.`);
-    }
-    if (request.method !== "GET" && request.method !== "HEAD") {
-      return refusal(405, "Only GET and HEAD.", { allow: "GET, HEAD" });
-    }
-    const response = await pages.answer(pathname) ?? refusal(404, `There is no page ${pathname}.`);
-    for (const [name, value] of Object.entries(admission?.headers ?? {})) {
-      response.headers.set(name, value);
-    }
-    return response;
   }
 
   /** Waits for the hello of a connection. */
@@ -365,8 +332,4 @@ function checkName(node: string, { name, role }: Identity, own: string): void {
     `"${name}" has the role ${role} and calls its node "${node.slice(0, 80)}", which is ` +
       (node === own ? "this node's own name" : "an address, as of a node that listens"),
   );
-}
-
-function maySee({ roles }: Pages, { identity: { role } }: Admission): boolean {
-  return role === "admin" || roles.includes(role);
 }
