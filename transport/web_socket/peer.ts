@@ -15,7 +15,7 @@ export interface Peer {
   readonly messageBytesMax: number;
   /** A dialler of this host may share slots with this node. */
   readonly near?: NearListener | undefined;
-  /** What waits for the peers of a listener; it bounds this for clients and viewers. */
+  /** What waits for all peers of a listener with that identity; it bounds this. */
   readonly unread?: Unread;
   /** Bytes of incomplete messages of all peers of a listener with that identity. */
   readonly incompleteBytesOf?: (identity: Identity) => number;

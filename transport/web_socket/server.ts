@@ -18,6 +18,7 @@ import { IncarnationOwners } from "./tokens/incarnation_owners.ts";
 import type { NearListener } from "./slots.ts";
 import type { Socket } from "./socket.ts";
 import type { AcceptedTokens } from "./tokens/token.ts";
+import { Unread } from "./unread.ts";
 
 /** Time limit for the hello of a connection, in ms. */
 const HELLO_TIMEOUT_MS = 5_000;
@@ -88,6 +89,8 @@ class Server implements WebSocketServer {
   readonly #listener: HttpListener;
   readonly #authenticator: Authenticator;
   readonly #links = new Map<WebSocketLink, Admission>();
+  /** By the name of an identity that has links. */
+  readonly #unread = new Map<string, Unread>();
   readonly #owners = new IncarnationOwners();
   readonly #refusals: RefusalLog;
   readonly #pages: PageServer;
@@ -216,13 +219,14 @@ class Server implements WebSocketServer {
     const { messageBytesMax } = { ...LINK_LIMITS, ...limits };
     const offer = near === undefined ? {} : { near: near.folder };
     socket.send(writeHello({ ...local(), role: "listener", messageBytesMax, ...offer }));
+    const { name } = admission.identity;
     const peer: Peer = {
       remote: { node: hello.node, incarnation: hello.incarnation },
       ownName: hello.node,
       identity: admission.identity,
       messageBytesMax: hello.messageBytesMax,
       near,
-      unread: { of: ({ name }) => this.#sumOf(name, (link) => link.bufferedBytes) },
+      unread: this.#unread.getOrInsertComputed(name, () => new Unread(admission.identity)),
       incompleteBytesOf: ({ name }) => this.#sumOf(name, (link) => link.incompleteBytes),
     };
     const link = new WebSocketLink(world, socket, peer, this.#options);
@@ -230,6 +234,7 @@ class Server implements WebSocketServer {
     this.#owners.linked(hello.incarnation);
     link.closed.then(() => {
       this.#links.delete(link);
+      if (!this.#hasLink(name)) this.#unread.delete(name);
       this.#owners.unlinked(hello.incarnation, admission.identity);
     });
     onLink(link, admission);
@@ -274,6 +279,11 @@ class Server implements WebSocketServer {
       `"${name}" has ${count} links to this node, as many as one token may: close some, or give programs ` +
         "tokens of their own",
     );
+  }
+
+  #hasLink(name: string): boolean {
+    for (const { identity } of this.#links.values()) if (identity.name === name) return true;
+    return false;
   }
 
   /** Over the links of an identity. */
