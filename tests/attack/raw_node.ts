@@ -54,6 +54,11 @@ export class RawNode implements AsyncDisposable {
     return raw;
   }
 
+  /** Whether the system has accepted all that was sent. */
+  get isSent(): boolean {
+    return this.#socket.bufferedAmount === 0;
+  }
+
   hello(messageBytesMax = 2 ** 30): void {
     const { node, incarnation } = this;
     this.send(writeHello({ role: "dialler", node, incarnation, messageBytesMax }));
@@ -75,6 +80,12 @@ export class RawNode implements AsyncDisposable {
     });
   }
 
+  /** The code of the goodbye, if there was one. */
+  get goodbye(): string | undefined {
+    const bye = this.messages.find(({ kind }) => kind === "bye");
+    return bye === undefined ? undefined : (bye.error as { code: string }).code;
+  }
+
   /** Acknowledges all that has come. */
   acknowledge(): void {
     this.send(writeAck(this.bytes));
@@ -87,7 +98,9 @@ export class RawNode implements AsyncDisposable {
 
   #take(data: Uint8Array): void {
     const [kind] = data;
-    if (kind === FRAME.ACK || kind === FRAME.PING || kind === FRAME.PONG) return;
+    // It lives, although it may not read.
+    if (kind === FRAME.PING) return this.send(Uint8Array.of(FRAME.PONG));
+    if (kind === FRAME.ACK || kind === FRAME.PONG) return;
     const isFirst = this.messages.length === 0;
     if (kind === FRAME.MESSAGE) this.messages.push(decodeMessage(data) as RawMessage);
     else if (kind === FRAME.BATCH) {

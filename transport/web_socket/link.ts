@@ -76,7 +76,7 @@ export class WebSocketLink implements Link {
   readonly #incomingSlots: IncomingSlots | undefined;
   #receive: ((envelope: Envelope) => void) | undefined;
   /** Frames that came before `start` or while too much waits for the peer, and those after them. */
-  readonly #held = new HeldFrames();
+  readonly #held: HeldFrames;
   /** A frame of several messages whose last ones wait. */
   #batch: OpenBatch | undefined;
   readonly #unread: Unread | undefined;
@@ -97,6 +97,7 @@ export class WebSocketLink implements Link {
     this.remote = peer.remote;
     this.identity = peer.identity;
     this.#reader = new EnvelopeReader(peer, received);
+    this.#held = new HeldFrames(peer.held);
     this.#messageBytesMax = Math.min(limits.messageBytesMax, peer.messageBytesMax);
     const { identity, incompleteBytesOf: of } = peer;
     const bytesOfAll = of && hasBound(identity) ? () => of(identity) : undefined;
@@ -303,7 +304,8 @@ export class WebSocketLink implements Link {
   #openBatch(batch: OpenBatch): void {
     const { messages, bytes } = batch;
     while (batch.opened < messages.length) {
-      if (this.#isClosed || this.#isClogged) return;
+      if (this.#isClosed) return;
+      if (this.#isClogged) return this.#held.keepOpen(bytes);
       const message = messages[batch.opened++]!;
       if (message[0] === FRAME.MESSAGE) this.#deliver(message);
       else this.#openOfSlots(message);
@@ -311,6 +313,7 @@ export class WebSocketLink implements Link {
     // A message may have let this link go on meanwhile, to the end.
     if (this.#batch !== batch) return;
     this.#batch = undefined;
+    this.#held.keepOpen(0);
     this.#taken(bytes);
   }
 

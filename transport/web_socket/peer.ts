@@ -2,6 +2,7 @@
 import type { Identity } from "../../actors/runtime/identity.ts";
 import type { NodeId } from "../../actors/runtime/link.ts";
 import type { SlotFile } from "../process/slots.ts";
+import type { HeldMemory } from "./held_frames.ts";
 import type { NearListener } from "./slots.ts";
 import type { Unread } from "./unread.ts";
 
@@ -17,6 +18,8 @@ export interface Peer {
   readonly near?: NearListener | undefined;
   /** What waits for all peers of a listener with that identity; it bounds this. */
   readonly unread?: Unread;
+  /** What all links of a listener hold for that identity; it bounds this. */
+  readonly held?: HeldMemory;
   /** Bytes of incomplete messages of all peers of a listener with that identity. */
   readonly incompleteBytesOf?: (identity: Identity) => number;
   /** This dialler has created a file for slots in the listener's folder. */

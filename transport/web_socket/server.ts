@@ -12,6 +12,7 @@ import { type Arrival, HttpListener, type HttpReply, refusal } from "./http/http
 import { cannotListen } from "./listen_error.ts";
 import type { RequestHead } from "./http/http_request.ts";
 import { type Pages, PageServer } from "./http/pages.ts";
+import { HeldMemory } from "./held_frames.ts";
 import { WebSocketLink, type WebSocketLinkOptions } from "./link.ts";
 import type { Peer } from "./peer.ts";
 import { IncarnationOwners } from "./tokens/incarnation_owners.ts";
@@ -90,7 +91,7 @@ class Server implements WebSocketServer {
   readonly #authenticator: Authenticator;
   readonly #links = new Map<WebSocketLink, Admission>();
   /** By the name of an identity that has links. */
-  readonly #unread = new Map<string, Unread>();
+  readonly #memory = new Map<string, { readonly unread: Unread; readonly held: HeldMemory }>();
   readonly #owners = new IncarnationOwners();
   readonly #refusals: RefusalLog;
   readonly #pages: PageServer;
@@ -226,7 +227,10 @@ class Server implements WebSocketServer {
       identity: admission.identity,
       messageBytesMax: hello.messageBytesMax,
       near,
-      unread: this.#unread.getOrInsertComputed(name, () => new Unread(admission.identity)),
+      ...this.#memory.getOrInsertComputed(name, () => ({
+        unread: new Unread(admission.identity),
+        held: new HeldMemory(admission.identity),
+      })),
       incompleteBytesOf: ({ name }) => this.#sumOf(name, (link) => link.incompleteBytes),
     };
     const link = new WebSocketLink(world, socket, peer, this.#options);
@@ -234,7 +238,7 @@ class Server implements WebSocketServer {
     this.#owners.linked(hello.incarnation);
     link.closed.then(() => {
       this.#links.delete(link);
-      if (!this.#hasLink(name)) this.#unread.delete(name);
+      if (!this.#hasLink(name)) this.#memory.delete(name);
       this.#owners.unlinked(hello.incarnation, admission.identity);
     });
     onLink(link, admission);
