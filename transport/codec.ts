@@ -75,15 +75,39 @@ export function encodeMessage(
 ): Uint8Array<ArrayBuffer>;
 export function encodeMessage(value: unknown, options?: EncodeOptions): Uint8Array;
 export function encodeMessage(value: unknown, options: EncodeOptions = NO_OPTIONS): Uint8Array {
+  const written = writeEnvelope(value);
+  return writeMessage(written, lengthOf(written, options.bytesMax), options);
+}
+
+/** A message that is encoded later: until then it takes only the memory of its envelope. */
+export interface PreparedMessage {
+  readonly byteLength: number;
+  readonly envelopeBytes: number;
+  /** The message, once. Undefined: the sender has released a payload meanwhile. */
+  encode(options: Pick<EncodeOptions, "inPlaceBytesMax">): Uint8Array | undefined;
+}
+
+/**
+ * Writes the envelope of a message now, and its payloads later: they must not change meanwhile.
+ * @throws {LeatError} as {@linkcode encodeMessage} does.
+ */
+export function prepareMessage(
+  value: unknown,
+  { bytesMax }: Pick<EncodeOptions, "bytesMax"> = NO_OPTIONS,
+): PreparedMessage {
   const { bytes, parts } = writeEnvelope(value);
-  const byteLength = endOf(parts, bytes.length);
-  const bytesMax = options.bytesMax ?? MESSAGE_BYTES_MAX;
-  if (byteLength > bytesMax) throw tooLarge(byteLength, bytesMax);
-  const frame = aroundPayload(parts, bytes.length, byteLength, options) ??
-    allocate(byteLength, options);
-  frame.set(bytes);
-  if (parts.length > 0) writePayloads(frame, parts, bytes.length);
-  return frame;
+  const byteLength = lengthOf({ bytes, parts }, bytesMax);
+  // Not `slice`: that of a Node buffer is a view.
+  const written = { bytes: new Uint8Array(bytes), parts };
+  return {
+    ...{ byteLength, envelopeBytes: bytes.length },
+    encode(options) {
+      const isThere = parts.every(({ source, byteLength }) =>
+        Array.isArray(source) || source.byteLength === byteLength
+      );
+      return isThere ? writeMessage(written, byteLength, options) : undefined;
+    },
+  };
 }
 
 /**
@@ -113,8 +137,7 @@ export function encodeBlocks(
   { bytesMax = MESSAGE_BYTES_MAX }: Pick<EncodeOptions, "bytesMax"> = NO_OPTIONS,
 ): Uint8Array<ArrayBuffer>[] {
   const { bytes, parts } = writeEnvelope(value);
-  const byteLength = endOf(parts, bytes.length);
-  if (byteLength > bytesMax) throw tooLarge(byteLength, bytesMax);
+  lengthOf({ bytes, parts }, bytesMax);
   const blocks: Uint8Array<ArrayBuffer>[] = [];
   // The message from `start` to `position`, without the large payloads before it.
   let start = 0;
@@ -188,6 +211,25 @@ function allocate(byteLength: number, options: EncodeOptions): Uint8Array {
     ? options.pool.take(size)
     : new ArrayBuffer(size);
   return new Uint8Array(buffer, headroomBytes, byteLength);
+}
+
+/** The bytes of a message. @throws LeatError `resource_exhausted` for more than `bytesMax`. */
+function lengthOf({ bytes, parts }: WrittenEnvelope, bytesMax = MESSAGE_BYTES_MAX): number {
+  const byteLength = endOf(parts, bytes.length);
+  if (byteLength > bytesMax) throw tooLarge(byteLength, bytesMax);
+  return byteLength;
+}
+
+function writeMessage(
+  { bytes, parts }: WrittenEnvelope,
+  byteLength: number,
+  options: EncodeOptions,
+): Uint8Array {
+  const frame = aroundPayload(parts, bytes.length, byteLength, options) ??
+    allocate(byteLength, options);
+  frame.set(bytes);
+  if (parts.length > 0) writePayloads(frame, parts, bytes.length);
+  return frame;
 }
 
 /** The end of a message whose envelope ends at `position`. */

@@ -8,6 +8,12 @@ export const PROTOCOL_VERSION = 1;
 /** Most bytes of the first message of a connection. */
 export const HELLO_BYTES_MAX = 4_096;
 
+/**
+ * A side that accepts no messages of this size could not even be told why its requests fail: that
+ * names them, and what they ask for.
+ */
+export const ACCEPTED_BYTES_MIN = 64 * 2 ** 10;
+
 /** Most characters of a node's name, and of its incarnation. */
 const NAME_LENGTH_MAX = 1_024;
 
@@ -17,7 +23,7 @@ export type LinkSide = "dialler" | "listener";
 /** The first message of either side. */
 export interface Hello extends NodeId {
   readonly role: LinkSide;
-  /** The largest message that this side accepts. */
+  /** The largest message that this side accepts: at least {@linkcode ACCEPTED_BYTES_MIN}. */
   readonly messageBytesMax: number;
   /** How many slots this side keeps, to read messages in place. Default: it copies out of two. */
   readonly slots?: number;
@@ -66,6 +72,11 @@ export function readHello(data: Uint8Array | string, from: LinkSide): Hello {
   if (!isName(node) || !isName(incarnation)) throw notHello("it names no node");
   if (typeof messageBytesMax !== "number" || !(messageBytesMax > 0)) {
     throw notHello("it has no messageBytesMax");
+  }
+  if (messageBytesMax < ACCEPTED_BYTES_MIN) {
+    throw notHello(
+      `its messageBytesMax is ${messageBytesMax}; every node accepts messages of ${ACCEPTED_BYTES_MIN} bytes`,
+    );
   }
   if (slots !== undefined && !(Number.isInteger(slots) && slots as number > 0)) {
     throw notHello("its slots are no positive number");

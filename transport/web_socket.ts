@@ -3,7 +3,8 @@
  * heartbeats. `docs/wire.md` specifies the format. The server is in `web_socket/server.ts`: few
  * programs load it.
  */
-export type { Pages, WebSocketServer, WebSocketServerOptions } from "./web_socket/server.ts";
+export type { WebSocketServer, WebSocketServerOptions } from "./web_socket/server.ts";
+export type { Page, Pages } from "./web_socket/http/pages.ts";
 export type { Admission } from "./web_socket/tokens/authenticator.ts";
 export {
   type Credential,

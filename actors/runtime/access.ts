@@ -2,15 +2,11 @@
 import { LeatError } from "../../core/error.ts";
 import type { AccessRole, Identity } from "./identity.ts";
 import type { MethodOf } from "./protocol.ts";
+import { RareLog } from "./rare_log.ts";
 import type { World } from "./world.ts";
 
 /** The roles that may call each method; `admin` may call all. A missing one does not compile. */
 export type Access<P> = { readonly [M in MethodOf<P>]: readonly Exclude<AccessRole, "admin">[] };
-
-/** How often refusals are logged per name, in ms. */
-const LOG_EVERY_MS = 10_000;
-/** Names whose refusals are logged separately. */
-const NAMES_MAX = 256;
 
 /** Why a sender may not call a method; undefined if it may. Without a table only admins may. */
 export function refusalBy(
@@ -28,26 +24,15 @@ export function refusalBy(
   );
 }
 
-/** Logs refused calls: for each name one line in {@linkcode LOG_EVERY_MS}. */
+/** Logs refused calls, each name's now and then. */
 export class RefusalLog {
-  readonly #world: World;
-  readonly #names = new Map<string, { untilMs: number; count: number }>();
+  readonly #log: RareLog;
 
   constructor(world: World) {
-    this.#world = world;
+    this.#log = new RareLog(world);
   }
 
   note({ name }: Identity, { message }: LeatError): void {
-    const nowMs = this.#world.nowMs();
-    const known = this.#names.get(name);
-    if (known !== undefined && nowMs < known.untilMs) {
-      known.count++;
-      return;
-    }
-    const more = known === undefined || known.count === 0 ? {} : { more: known.count };
-    this.#world.log("warn", `Refused: ${message}`, more);
-    this.#names.delete(name);
-    this.#names.set(name, { untilMs: nowMs + LOG_EVERY_MS, count: 0 });
-    if (this.#names.size > NAMES_MAX) this.#names.delete(this.#names.keys().next().value!);
+    this.#log.note(name, `Refused: ${message}`);
   }
 }

@@ -18,8 +18,8 @@ interface Credentials {
  * The state of the dispatcher at a `ws:`, `wss:`, `http:` or `https:` address.
  * @throws {LeatError} `invalid_argument` for an invalid address; `unavailable` when nothing answers
  * there; `unauthenticated` when it requires another token, or does not know this one;
- * `permission_denied` when the token's role may not see the state; `failed_precondition` when the
- * server is no dispatcher.
+ * `permission_denied` when the token's role may not see the state; `resource_exhausted` when its
+ * identity has too many requests; `failed_precondition` when the server is no dispatcher.
  */
 export async function askForState(
   address: string,
@@ -96,6 +96,12 @@ function refusal(address: string, status: number, token: string | undefined): Le
         "permission_denied",
         `The dispatcher at ${address} shows its state to the roles admin and viewer, and the token ` +
           "has another one: give a viewer's",
+      );
+    case 429:
+      return new LeatError(
+        "resource_exhausted",
+        `The dispatcher at ${address} has as many requests for its state as one token may have: ` +
+          "ask again later, or give each program a token of its own",
       );
     case 503:
       return new LeatError("unavailable", `The dispatcher at ${address} is starting or stopping`);

@@ -2,7 +2,7 @@
 import type { DispatcherDescription } from "../../actors/dispatcher/protocol_figures.ts";
 import { LeatError } from "../../core/error.ts";
 import { shownJson } from "../../core/shown_text.ts";
-import type { Pages } from "../../transport/web_socket.ts";
+import type { Page, Pages } from "../../transport/web_socket.ts";
 import { PAGE_COLUMNS } from "./columns.ts";
 import { scrape } from "./dispatcher_metrics.ts";
 import style from "./live_page.css" with { type: "text" };
@@ -29,13 +29,14 @@ export function dispatcherPages({ describe, hello }: DispatcherQuestions): Pages
   // Concurrent requests share one answer.
   let asking: Promise<unknown> | undefined;
   const describeOnce = () => asked ??= describe().finally(() => asked = undefined);
-  const pages: Readonly<Record<string, () => Promise<Response>>> = {
-    "/": () => Promise.resolve(respond(PAGE, "text/html; charset=utf-8", PAGE_HEADERS)),
-    "/state": async () => respond(shownJson(await describeOnce()), "application/json"),
-    "/metrics": async () => {
+  const home = respond(PAGE, "text/html; charset=utf-8", PAGE_HEADERS);
+  const pages: Readonly<Record<string, () => Promise<Page>>> = {
+    "/": () => Promise.resolve(home),
+    "/state": shared(async () => respond(shownJson(await describeOnce()), "application/json")),
+    "/metrics": shared(async () => {
       const { text, contentType } = await scrape(await describeOnce());
       return respond(text, contentType);
-    },
+    }),
     "/healthz": () => {
       asking ??= hello().finally(() => asking = undefined);
       return asking.then(
@@ -58,13 +59,19 @@ const PAGE = livePage
   .replace('"PAGE_COLUMNS"', () => JSON.stringify(PAGE_COLUMNS));
 const PAGE_HEADERS = { "content-security-policy": PAGE_POLICY, "referrer-policy": "no-referrer" };
 
+/** Concurrent requests share one page: it may be large, and each of them keeps it until it is read. */
+function shared(make: () => Promise<Page>): () => Promise<Page> {
+  let making: Promise<Page> | undefined;
+  return () => making ??= make().finally(() => making = undefined);
+}
+
 function respond(
   body: string,
   contentType: string,
   headers: Readonly<Record<string, string>> = {},
   status = 200,
-): Response {
-  return new Response(body, {
+): Page {
+  return {
     status,
     headers: {
       "content-type": contentType,
@@ -72,10 +79,11 @@ function respond(
       "x-content-type-options": "nosniff",
       ...headers,
     },
-  });
+    body: new TextEncoder().encode(body),
+  };
 }
 
 /** The dispatcher is starting, stopping, or has died. */
-function unavailable(error: unknown): Response {
+function unavailable(error: unknown): Page {
   return respond(`${LeatError.from(error).message}\n`, "text/plain", {}, 503);
 }

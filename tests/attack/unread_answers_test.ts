@@ -6,96 +6,13 @@
  */
 import type { ClientProtocol } from "../../actors/client/protocol.ts";
 import type { ActorContext } from "../../actors/runtime/actor.ts";
-import type { Identity } from "../../actors/runtime/identity.ts";
-import type { World } from "../../actors/runtime/world.ts";
 import { RequestRates } from "../../actors/dispatcher/jobs/request_rates.ts";
-import { encodeMessage } from "../../transport/codec.ts";
 import { Payload } from "../../transport/payload.ts";
-import { fragmentHead, writeAck } from "../../transport/web_socket/frames.ts";
-import { WebSocketLink } from "../../transport/web_socket/link.ts";
-import type { Socket, SocketEvents } from "../../transport/web_socket/socket.ts";
+import { Unread } from "../../transport/web_socket/unread.ts";
 import { settle, TestCluster } from "../actors/dispatcher/lib.ts";
 import { LeatError } from "../../core/error.ts";
-import { assert, assertEquals, assertThrows } from "../assert.ts";
-
-const ANSWER = new Uint8Array(2 ** 20);
-const CLIENT: Identity = { name: "team", role: "client" };
-const SOURCE = { node: "attacker", path: "/client", incarnation: "1-1" };
-const TARGET = { node: "ws://node", path: "/worker", incarnation: "2-1" };
-
-/** A connection whose client sends what a test says, and acknowledges nothing by itself. */
-class Asker implements Socket {
-  readonly bufferedAmount = 0;
-  readonly released = Promise.resolve();
-  readonly link: WebSocketLink;
-  /** The numbers of the requests that have been answered. */
-  readonly answered: number[] = [];
-  isClosed = false;
-  bytes = 0;
-  #events!: SocketEvents;
-  #asked = 0;
-
-  constructor(
-    identity: Identity,
-    unread: () => number = () => this.link.bufferedBytes,
-    incompleteBytesOf: () => number = () => this.link.incompleteBytes,
-  ) {
-    this.link = new WebSocketLink(world, this, {
-      remote: { node: "attacker", incarnation: "1" },
-      ...{ ownName: "attacker", identity, messageBytesMax: 2 ** 30, unread: { of: unread } },
-      incompleteBytesOf,
-    });
-    this.link.start((envelope) => {
-      const { number } = envelope;
-      this.answered.push(number);
-      const reply = { kind: "reply", source: TARGET, target: SOURCE, number, id: number } as const;
-      this.link.send({ ...reply, body: ANSWER });
-    });
-  }
-
-  listen(events: SocketEvents): void {
-    this.#events = events;
-  }
-
-  send(bytes: Uint8Array, head?: Uint8Array): void {
-    this.bytes += bytes.length + (head?.length ?? 0);
-  }
-
-  close(): void {
-    this.isClosed = true;
-  }
-
-  drop(): void {
-    this.isClosed = true;
-  }
-
-  ask(count: number, body?: unknown): void {
-    for (let i = 0; i < count; i++) {
-      const number = ++this.#asked;
-      const ask = { kind: "ask", source: SOURCE, target: TARGET, number, id: number };
-      this.#events.message(encodeMessage({ ...ask, method: "get", timeoutMs: 1_000, body }));
-    }
-  }
-
-  /** Sends the beginning of a message. */
-  begin(total: number): void {
-    const head = fragmentHead(1, 0, total);
-    this.#events.message(Uint8Array.of(...head, 0));
-  }
-
-  /** Acknowledges what was sent, until no more comes. */
-  acknowledge(): void {
-    for (let before = -1; before !== this.bytes;) {
-      before = this.bytes;
-      this.#events.message(writeAck(before));
-    }
-  }
-}
-
-const world = {
-  timer: () => ({ cancel: () => {} }),
-  macrotask: (fn: () => void) => fn(),
-} as unknown as World;
+import { assert, assertEquals, assertMatch, assertThrows } from "../assert.ts";
+import { Asker, CLIENT, SOURCE, TARGET } from "./asker.ts";
 
 Deno.test("requests wait while a client does not read the answers, and go on in order when it does", () => {
   const asker = new Asker(CLIENT);
@@ -109,11 +26,82 @@ Deno.test("requests wait while a client does not read the answers, and go on in 
 Deno.test("all links of an identity together hold a bounded number of unread bytes", () => {
   const askers: Asker[] = [];
   const all = () => askers.reduce((sum, { link }) => sum + link.bufferedBytes, 0);
-  for (let i = 0; i < 100; i++) askers.push(new Asker(CLIENT, all));
+  const unread = new Unread(CLIENT);
+  for (let i = 0; i < 100; i++) askers.push(new Asker(CLIENT, { unread }));
   for (const asker of askers) asker.ask(100);
   assert(all() < 500 * 2 ** 20, `${all()} bytes are unread`);
   // Each of them gets an answer nevertheless.
-  for (const { answered } of askers) assert(answered.length > 0);
+  for (const { received } of askers) assert(received.length > 0);
+});
+
+Deno.test("requests of one frame wait as those of many frames do", () => {
+  const asker = new Asker(CLIENT);
+  asker.askAtOnce(1_000);
+  assert(asker.answered.length < 100, `${asker.answered.length} answers of 1 MiB are unread`);
+  // A request that comes later waits for its turn.
+  asker.ask(1);
+  asker.acknowledge();
+  assertEquals(asker.received, Array.from({ length: 1_001 }, (_, i) => i + 1));
+});
+
+Deno.test("large answers to requests that were all handled take no memory until their turn", () => {
+  const unread = new Unread(CLIENT);
+  const asker = new Asker(CLIENT, { unread, answer: null });
+  asker.askAtOnce(24);
+  assertEquals(asker.open.length, 24);
+  const graph = new Uint8Array(31 * 2 ** 20);
+  for (const number of asker.open) asker.answer(number, { graph });
+  assert(unread.bytes < 128 * 2 ** 20, `${unread.bytes} bytes are unread`);
+  // It gets nothing else meanwhile.
+  asker.ask(1);
+  assertEquals(asker.open.length, 24);
+  asker.acknowledge();
+  assertEquals(asker.received, Array.from({ length: 24 }, (_, i) => i + 1));
+  assertEquals(asker.open.length, 25);
+  assertEquals([unread.bytes, asker.link.bufferedBytes], [0, 0]);
+});
+
+Deno.test("links of an identity get large answers in turn, when others have read or are closed", () => {
+  const unread = new Unread(CLIENT);
+  const graph = new Uint8Array(20 * 2 ** 20);
+  const askers = Array.from({ length: 40 }, () => new Asker(CLIENT, { unread, answer: null }));
+  for (const asker of askers) {
+    asker.ask(2);
+    asker.answer(1, { graph });
+    // This one is small, and comes after the first all the same.
+    asker.answer(2, null);
+  }
+  assert(unread.bytes < 600 * 2 ** 20, `${unread.bytes} bytes are unread`);
+  const others = new Asker({ name: "others", role: "client" }, { answer: null });
+  others.answer(1, { graph });
+  others.acknowledge();
+  assertEquals(others.received, [1]);
+  // An asker that has got nothing large is still told what is small.
+  const last = askers.at(-1)!;
+  assertEquals(last.received, []);
+  const note = { kind: "tell", source: { ...TARGET, path: "/other" }, target: SOURCE } as const;
+  last.link.send({ ...note, number: 1, method: "note", body: null });
+  assertEquals(last.received.length, 1);
+  const [closed, ...reading] = askers;
+  closed!.link.close(new LeatError("cancelled", "the test is over"));
+  for (const asker of reading) asker.acknowledge();
+  for (const asker of reading) {
+    asker.acknowledge();
+    assertEquals(asker.received.filter((number) => number !== undefined), [1, 2]);
+  }
+  assertEquals(unread.bytes, 0);
+});
+
+Deno.test("answers that would take memory while they wait are refused beyond a limit", () => {
+  const asker = new Asker(CLIENT, { answer: null });
+  const text = "x".repeat(2 ** 20);
+  const refused = assertThrows(() => {
+    for (let i = 1; i < 1_000; i++) asker.answer(i, text);
+  }, LeatError);
+  assertMatch(refused.message, /Answers to "team" wait until it reads earlier ones/);
+  assert(asker.answered.length > 64 && asker.answered.length < 200);
+  asker.acknowledge();
+  assertEquals(asker.received.length, asker.answered.length - 1);
 });
 
 Deno.test("all links of an identity together begin messages up to a limit", () => {
@@ -121,7 +109,7 @@ Deno.test("all links of an identity together begin messages up to a limit", () =
     const askers: Asker[] = [];
     const all = () => askers.reduce((sum, { link }) => sum + link.incompleteBytes, 0);
     for (let i = 0; i < 10; i++) {
-      const asker = new Asker({ name: "team", role }, undefined, all);
+      const asker = new Asker({ name: "team", role }, { incompleteBytesOf: all });
       askers.push(asker);
       asker.begin(300 * 2 ** 20);
     }

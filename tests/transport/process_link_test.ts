@@ -266,10 +266,13 @@ Deno.test("process link closes if its receiver throws, and sends nothing afterwa
 
 Deno.test("process link refuses messages that its other end would not accept", async () => {
   await using ends = new Ends();
-  const [near] = await Promise.all([ends.near(), ends.far({ limits: { messageBytesMax: 1_000 } })]);
+  const [near] = await Promise.all([
+    ends.near(),
+    ends.far({ limits: { messageBytesMax: 100_000 } }),
+  ]);
   let refused: unknown;
   try {
-    near.send(tell("x".repeat(1_000)));
+    near.send(tell("x".repeat(100_000)));
   } catch (error) {
     refused = error;
   }

@@ -4,11 +4,10 @@ import { type Envelope, pairOf } from "../../actors/runtime/envelope.ts";
 import type { Identity } from "../../actors/runtime/identity.ts";
 import { closedThere, type Link, type NodeId } from "../../actors/runtime/link.ts";
 import type { Timer, World } from "../../actors/runtime/world.ts";
-import { decodeMessage, encodeMessage, FramePool } from "../codec.ts";
-import { asEnvelope } from "../envelopes.ts";
-import { byeReason, writeBye } from "../hello.ts";
+import { encodeMessage, FramePool } from "../codec.ts";
+import { writeBye } from "../hello.ts";
 import { encodingError, LINK_LIMITS, type LinkLimits } from "../limits.ts";
-import { ENVELOPE_BYTES_MAX } from "./envelope_limits.ts";
+import { EnvelopeReader } from "./envelope_reader.ts";
 import {
   type Fragment,
   FRAME,
@@ -21,6 +20,7 @@ import {
   writeAck,
 } from "./frames.ts";
 import { HeldFrames } from "./held_frames.ts";
+import { Liveness } from "./liveness.ts";
 import { Outbox, WINDOW_BYTES } from "./outbox.ts";
 import type { Peer } from "./peer.ts";
 import { Reassembly } from "./reassembly.ts";
@@ -32,15 +32,9 @@ import {
   writeSlotFile,
 } from "./slots.ts";
 import type { Socket } from "./socket.ts";
-import { hasBound, isClogged, type Unread } from "./unread.ts";
+import { hasBound, type Unread } from "./unread.ts";
+import { WaitingAnswers } from "./waiting_answers.ts";
 
-/** How often a link checks whether it has received anything, and pings if not, in ms. */
-const HEARTBEAT_MS = 5_000;
-/**
- * Checks in a row without a byte until the other side counts as dead: not time, so that a busy
- * thread does not blame its peers.
- */
-const SILENT_BEATS_MAX = 4;
 /** Consumed bytes are acknowledged at once from this many on, */
 const ACK_BYTES = WINDOW_BYTES / 8;
 /** and otherwise after this delay, in ms. */
@@ -58,6 +52,13 @@ export interface WebSocketLinkOptions {
   readonly heartbeatMs?: number;
 }
 
+interface OpenBatch {
+  readonly messages: readonly Uint8Array[];
+  /** Messages that were opened. */
+  opened: number;
+  readonly bytes: number;
+}
+
 export class WebSocketLink implements Link {
   readonly remote: NodeId;
   readonly identity: Identity;
@@ -66,12 +67,8 @@ export class WebSocketLink implements Link {
   readonly #settle: (error: LeatError) => void;
   readonly #world: World;
   readonly #socket: Socket;
-  /** The name that the other end calls itself. */
-  readonly #ownName: string;
-  /** The prefix of its actors' incarnations. */
-  readonly #lifePrefix: string;
+  readonly #reader: EnvelopeReader;
   readonly #messageBytesMax: number;
-  readonly #heartbeatMs: number;
   readonly #outbox: Outbox;
   readonly #reassembly: Reassembly;
   readonly #near: NearListener | undefined;
@@ -79,14 +76,17 @@ export class WebSocketLink implements Link {
   readonly #incomingSlots: IncomingSlots | undefined;
   #receive: ((envelope: Envelope) => void) | undefined;
   /** Frames that came before `start` or while too much waits for the peer, and those after them. */
-  readonly #held = new HeldFrames();
+  readonly #held: HeldFrames;
+  /** A frame of several messages whose last ones wait. */
+  #batch: OpenBatch | undefined;
   readonly #unread: Unread | undefined;
+  readonly #waiting: WaitingAnswers | undefined;
+  /** The part of the unread bytes that waits in the outbox. */
+  #unreadBytes = 0;
   #bytesTaken = 0;
   #bytesAcknowledged = 0;
   #ackTimer: Timer | undefined;
-  #beatTimer: Timer;
-  #heard = true;
-  #silentBeats = 0;
+  readonly #liveness: Liveness;
   #isClosed = false;
 
   /** @param socket is open, and owned by the link from now on. */
@@ -96,10 +96,9 @@ export class WebSocketLink implements Link {
     this.#socket = socket;
     this.remote = peer.remote;
     this.identity = peer.identity;
-    this.#ownName = peer.ownName;
-    this.#lifePrefix = `${peer.remote.incarnation}-`;
+    this.#reader = new EnvelopeReader(peer, received);
+    this.#held = new HeldFrames(peer.held);
     this.#messageBytesMax = Math.min(limits.messageBytesMax, peer.messageBytesMax);
-    this.#heartbeatMs = options.heartbeatMs ?? HEARTBEAT_MS;
     const { identity, incompleteBytesOf: of } = peer;
     const bytesOfAll = of && hasBound(identity) ? () => of(identity) : undefined;
     this.#reassembly = new Reassembly(limits.messageBytesMax, received, bytesOfAll);
@@ -117,11 +116,20 @@ export class WebSocketLink implements Link {
       message: (data) => this.#arrived(data),
       place: (head, byteLength) => this.#place(head, byteLength),
       placed: (head, rest) => this.#placed(head, rest),
-      closed: (why, isByPeer) => this.#end(this.#heldBye() ?? this.#lost(why, isByPeer)),
+      closed: (why, isByPeer) =>
+        this.#end(this.#reader.byeIn(this.#held.last) ?? this.#lost(why, isByPeer)),
     });
-    this.#beatTimer = this.#beatLater();
+    const silent = (silentMs: number) => {
+      const error = `${this.remote.node} has said nothing for ${silentMs} ms`;
+      this.close(new LeatError("unavailable", error));
+    };
+    const ping = () => socket.send(PING);
+    this.#liveness = new Liveness(world, { ping, silent }, options.heartbeatMs);
     this.#near = peer.near;
     this.#unread = peer.unread;
+    if (peer.unread !== undefined) {
+      this.#waiting = new WaitingAnswers(peer.unread, () => this.#resume());
+    }
     if (peer.slots === undefined) return;
     const { name, file } = peer.slots;
     this.#incomingSlots = new IncomingSlots(file, limits.messageBytesMax, received);
@@ -134,7 +142,7 @@ export class WebSocketLink implements Link {
   }
 
   get bufferedBytes(): number {
-    return this.#outbox.bytes;
+    return this.#outbox.bytes + (this.#waiting?.bytes ?? 0);
   }
 
   start(receive: (envelope: Envelope) => void): void {
@@ -144,9 +152,15 @@ export class WebSocketLink implements Link {
 
   send(envelope: Envelope): boolean {
     if (this.#isClosed) return false;
-    const message = this.#encode(envelope);
-    this.#outbox.add(this.#outgoingSlots?.put(message) ?? message, () => pairOf(envelope));
-    return true;
+    const pair = () => pairOf(envelope);
+    const bytesMax = this.#messageBytesMax;
+    try {
+      if (this.#waiting?.keep(envelope, pair, this.#outbox.bytes, bytesMax) === true) return true;
+      this.#put(encodeMessage(envelope, { bytesMax, inPlaceBytesMax: bytesMax }), pair);
+      return true;
+    } catch (error) {
+      throw encodingError(error, envelope, bytesMax);
+    }
   }
 
   ready(): Promise<void> {
@@ -159,13 +173,33 @@ export class WebSocketLink implements Link {
     this.#end(reason);
   }
 
-  #encode(envelope: Envelope): Uint8Array {
-    const bytesMax = this.#messageBytesMax;
+  #put(message: Uint8Array, pair: () => string): void {
+    this.#outbox.add(this.#outgoingSlots?.put(message) ?? message, pair);
+    this.#countUnread();
+  }
+
+  /** Sends answers that have waited, and opens messages that have. */
+  #resume(): void {
+    const inPlaceBytesMax = this.#messageBytesMax;
     try {
-      return encodeMessage(envelope, { bytesMax, inPlaceBytesMax: bytesMax });
+      for (;;) {
+        const next = this.#waiting?.next(this.#outbox.bytes);
+        if (next === undefined) break;
+        // Without: the peer has it already, over another link.
+        const message = next.message.encode({ inPlaceBytesMax });
+        if (message !== undefined) this.#put(message, () => next.pair);
+      }
     } catch (error) {
-      throw encodingError(error, envelope, bytesMax);
+      // Another link's acknowledgement may have called this: its own link must not end.
+      this.close(LeatError.from(error, "internal"));
     }
+    this.#openHeld();
+  }
+
+  #countUnread(): void {
+    const change = this.#outbox.bytes - this.#unreadBytes;
+    this.#unreadBytes += change;
+    if (change !== 0) this.#unread?.change(change);
   }
 
   #arrived(data: Uint8Array | string): void {
@@ -195,7 +229,7 @@ export class WebSocketLink implements Link {
   /** Handles what has arrived. An error ends the link. */
   #handle<T>(handler: () => T): T | undefined {
     if (this.#isClosed) return undefined;
-    this.#heard = true;
+    this.#liveness.heard();
     try {
       return handler();
     } catch (error) {
@@ -206,18 +240,21 @@ export class WebSocketLink implements Link {
 
   /** Whether frames are opened as they arrive. */
   get #isOpening(): boolean {
-    return this.#receive !== undefined && this.#held.length === 0 && !this.#isClogged;
+    return this.#receive !== undefined && this.#held.length === 0 && this.#batch === undefined &&
+      !this.#isClogged;
   }
 
   /** Whether too much waits for a peer that does not read. */
   get #isClogged(): boolean {
-    return isClogged(this.#outbox.bytes, this.identity, this.#unread);
+    return this.#waiting?.isEmpty === false ||
+      this.#unread?.isClogged(this.#outbox.bytes) === true;
   }
 
   #frame(frame: Uint8Array): void {
     switch (frame[0]) {
       case FRAME.ACK:
         this.#outbox.taken(readAck(frame));
+        this.#countUnread();
         return this.#openHeld();
       case FRAME.PING:
         // A peer that sends pings without reading gets no answers.
@@ -234,9 +271,10 @@ export class WebSocketLink implements Link {
   #openHeld(): void {
     if (this.#receive === undefined) return;
     try {
-      while (this.#held.length > 0 && !this.#isClosed && !this.#isClogged) {
-        this.#open(this.#held.shift()!);
-      }
+      if (this.#batch !== undefined) this.#openBatch(this.#batch);
+      while (
+        this.#held.length > 0 && this.#batch === undefined && !this.#isClosed && !this.#isClogged
+      ) this.#open(this.#held.shift()!);
     } catch (error) {
       this.close(this.#broken(error));
     }
@@ -247,12 +285,12 @@ export class WebSocketLink implements Link {
       case FRAME.MESSAGE:
         this.#deliver(frame);
         break;
-      case FRAME.BATCH:
-        readBatch(frame, (message) => {
-          if (message[0] === FRAME.MESSAGE) this.#deliver(message);
-          else this.#openOfSlots(message);
-        });
-        break;
+      case FRAME.BATCH: {
+        const messages: Uint8Array[] = [];
+        readBatch(frame, (message) => messages.push(message));
+        this.#batch = { messages, opened: 0, bytes: frame.length };
+        return this.#openBatch(this.#batch);
+      }
       case FRAME.FRAGMENT:
         this.#addFragment(readFragment(frame));
         break;
@@ -260,6 +298,23 @@ export class WebSocketLink implements Link {
         this.#openOfSlots(frame);
     }
     this.#taken(frame.length);
+  }
+
+  /** Opens the messages of a frame, until too much waits for the peer. */
+  #openBatch(batch: OpenBatch): void {
+    const { messages, bytes } = batch;
+    while (batch.opened < messages.length) {
+      if (this.#isClosed) return;
+      if (this.#isClogged) return this.#held.keepOpen(bytes);
+      const message = messages[batch.opened++]!;
+      if (message[0] === FRAME.MESSAGE) this.#deliver(message);
+      else this.#openOfSlots(message);
+    }
+    // A message may have let this link go on meanwhile, to the end.
+    if (this.#batch !== batch) return;
+    this.#batch = undefined;
+    this.#held.keepOpen(0);
+    this.#taken(bytes);
   }
 
   /** What processes of one host say about their slots. */
@@ -281,6 +336,7 @@ export class WebSocketLink implements Link {
   /** Sends what is no envelope, in order with those. */
   #tell(frame: Uint8Array): void {
     this.#outbox.add(frame, () => "");
+    this.#countUnread();
   }
 
   #addFragment(fragment: Fragment): void {
@@ -290,39 +346,9 @@ export class WebSocketLink implements Link {
 
   #deliver(bytes: Uint8Array, cameInSlot = false): void {
     if (this.#isClosed) return;
-    this.#checkEnvelope(bytes);
-    const message = decodeMessage(bytes, { pool: received, cameInSlot });
-    const reason = byeReason(message);
-    if (reason !== undefined) return this.#end(reason);
-    const envelope = asEnvelope(message);
-    this.#receive!(this.#named(envelope));
-  }
-
-  /** @throws LeatError `resource_exhausted` for a long envelope, before it takes more memory. */
-  #checkEnvelope(bytes: Uint8Array): void {
-    const { role, name } = this.identity;
-    const bytesMax = ENVELOPE_BYTES_MAX[role];
-    if (bytes.length <= bytesMax) return;
-    const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(1);
-    if (length <= bytesMax) return;
-    throw new LeatError(
-      "resource_exhausted",
-      `An envelope of ${length} bytes from "${name}", over the limit of ${bytesMax} for a ${role}`,
-    );
-  }
-
-  /** Names the source as this node dialled it, so that answers go over this link. */
-  #named(envelope: Envelope): Envelope {
-    const { source } = envelope;
-    const { node } = this.remote;
-    if (!source.incarnation.startsWith(this.#lifePrefix)) {
-      throw malformed(
-        `a message of an actor of another life, "${source.incarnation.slice(0, 80)}"`,
-      );
-    }
-    if (source.node === node) return envelope;
-    if (source.node === this.#ownName) return { ...envelope, source: { ...source, node } };
-    throw malformed(`a message in the name of another node, "${source.node.slice(0, 80)}"`);
+    const envelope = this.#reader.read(bytes, cameInSlot);
+    if (envelope instanceof LeatError) this.#end(envelope);
+    else this.#receive!(envelope);
   }
 
   #taken(bytes: number): void {
@@ -341,47 +367,21 @@ export class WebSocketLink implements Link {
     this.#socket.send(writeAck(this.#bytesTaken));
   }
 
-  #beatLater(): Timer {
-    return this.#world.timer(this.#heartbeatMs, () => this.#beat());
-  }
-
-  #beat(): void {
-    this.#silentBeats = this.#heard ? 0 : this.#silentBeats + 1;
-    if (this.#silentBeats >= SILENT_BEATS_MAX) {
-      const silentMs = this.#silentBeats * this.#heartbeatMs;
-      const error = `${this.remote.node} has said nothing for ${silentMs} ms`;
-      this.close(new LeatError("unavailable", error));
-      return;
-    }
-    if (!this.#heard) this.#socket.send(PING);
-    this.#heard = false;
-    this.#beatTimer = this.#beatLater();
-  }
-
   #end(reason: LeatError): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    this.#beatTimer.cancel();
+    this.#liveness.cancel();
     this.#ackTimer?.cancel();
     this.#outbox.close();
+    this.#batch = undefined;
+    this.#waiting?.clear();
     this.#reassembly.clear();
     this.#outgoingSlots?.close();
     this.#incomingSlots?.close();
     this.#held.clear();
+    this.#countUnread();
     this.#socket.close();
     this.#settle(reason);
-  }
-
-  /** Why the peer closed the link before its last frames were opened. */
-  #heldBye(): LeatError | undefined {
-    const frame = this.#held.last;
-    if (frame?.[0] !== FRAME.MESSAGE) return undefined;
-    try {
-      this.#checkEnvelope(frame);
-      return byeReason(decodeMessage(frame));
-    } catch {
-      return undefined;
-    }
   }
 
   #lost(why: string, isByPeer: boolean): LeatError {

@@ -1,7 +1,7 @@
 /** The listening side: which nodes may connect, and how their connections are served. */
 import { LeatError } from "../../core/error.ts";
 import { RefusalLog } from "../../actors/runtime/access.ts";
-import type { AccessRole, Identity } from "../../actors/runtime/identity.ts";
+import type { Identity } from "../../actors/runtime/identity.ts";
 import type { Link, NodeId } from "../../actors/runtime/link.ts";
 import type { World } from "../../actors/runtime/world.ts";
 import { LINK_LIMITS } from "../limits.ts";
@@ -9,14 +9,17 @@ import { type Admission, Authenticator } from "./tokens/authenticator.ts";
 import { isLoopbackHost } from "../loopback.ts";
 import { HELLO_BYTES_MAX, readHello, writeBye, writeHello } from "../hello.ts";
 import { type Arrival, HttpListener, type HttpReply, refusal } from "./http/http_listener.ts";
-import { certificateRemedy } from "./remedies.ts";
+import { cannotListen } from "./listen_error.ts";
 import type { RequestHead } from "./http/http_request.ts";
+import { type Pages, PageServer } from "./http/pages.ts";
+import { HeldMemory } from "./held_frames.ts";
 import { WebSocketLink, type WebSocketLinkOptions } from "./link.ts";
 import type { Peer } from "./peer.ts";
 import { IncarnationOwners } from "./tokens/incarnation_owners.ts";
 import type { NearListener } from "./slots.ts";
 import type { Socket } from "./socket.ts";
 import type { AcceptedTokens } from "./tokens/token.ts";
+import { Unread } from "./unread.ts";
 
 /** Time limit for the hello of a connection, in ms. */
 const HELLO_TIMEOUT_MS = 5_000;
@@ -61,18 +64,6 @@ export interface WebSocketServerOptions extends WebSocketLinkOptions {
   readonly hasSpareFiles?: (count: number) => boolean;
 }
 
-/** The pages of a server for requests without an upgrade. */
-export interface Pages {
-  /** The path that accepts `?token=` besides the header: a browser sends no header. */
-  readonly home: string;
-  /** The path that needs no token: health probes have none. */
-  readonly open: string;
-  /** The roles that may see all other paths, besides admins. */
-  readonly roles: readonly AccessRole[];
-  /** The page of a path; undefined when there is none. The caller has checked access. */
-  answer(path: string): Promise<Response> | undefined;
-}
-
 export interface WebSocketServer {
   /** `ws://host:port`, or `wss:`, with the real port. */
   readonly address: string;
@@ -99,10 +90,15 @@ class Server implements WebSocketServer {
   readonly #listener: HttpListener;
   readonly #authenticator: Authenticator;
   readonly #links = new Map<WebSocketLink, Admission>();
+  /** By the name of an identity that has links. */
+  readonly #memory = new Map<string, { readonly unread: Unread; readonly held: HeldMemory }>();
   readonly #owners = new IncarnationOwners();
   readonly #refusals: RefusalLog;
+  readonly #pages: PageServer;
   /** Connections that become WebSockets. */
   readonly #admissions = new WeakMap<Arrival, Admission>();
+  /** The admissions of those that have sent no hello, each with what ends the connection. */
+  readonly #waiting = new Map<(reason: LeatError) => void, Admission>();
   readonly #unfollow: () => void;
 
   constructor(options: WebSocketServerOptions) {
@@ -115,6 +111,11 @@ class Server implements WebSocketServer {
       tokens,
       isService,
       node: () => options.local().node,
+    });
+    this.#pages = new PageServer({
+      pages: options.pages,
+      authenticator: this.#authenticator,
+      isOwnHost: (request) => this.#isOwnHost(request),
     });
     this.#listener = this.#listen();
     this.#unfollow = tokens?.whenChanged?.(() => this.#closeWithdrawn()) ?? (() => {});
@@ -159,7 +160,7 @@ class Server implements WebSocketServer {
       return { response: refusal(403, "No access for web pages.") };
     }
     const isUpgrade = request.headers.get("upgrade")?.toLowerCase() === "websocket";
-    if (!isUpgrade) return { response: await this.#show(request, arrival) };
+    if (!isUpgrade) return await this.#pages.answer(request, arrival);
     const admission = this.#authenticator.admit(request.headers);
     // The client answers the challenge over the same connection.
     if (admission instanceof Response) {
@@ -181,58 +182,35 @@ class Server implements WebSocketServer {
     return isLoopbackHost(url.hostname);
   }
 
-  async #show(request: RequestHead, arrival: Arrival): Promise<Response> {
-    const { pages } = this.#options;
-    if (pages === undefined) {
-      return refusal(426, "This is a node of Leat; it speaks WebSocket.", { upgrade: "websocket" });
-    }
-    const { pathname, searchParams } = request.url;
-    const inUrl = pathname === pages.home ? searchParams.get("token") ?? undefined : undefined;
-    const admission = pathname === pages.open
-      ? undefined
-      : this.#authenticator.admitToPage(request.headers, inUrl);
-    if (admission instanceof Response) return admission;
-    if (admission?.isProved === true) arrival.settle();
-    if (!this.#isOwnHost(request)) return refusal(403, "No access for web pages.");
-    if (admission !== undefined && !maySee(pages, admission)) {
-      const { name, role } = admission.identity;
-      const roles = ["admin", ...pages.roles].join(" or ");
-      return refusal(403, `"${name}" has the role ${role}; these pages are for ${roles}.`);
-    }
-    if (request.method !== "GET" && request.method !== "HEAD") {
-      return refusal(405, "Only GET and HEAD.", { allow: "GET, HEAD" });
-    }
-    const response = await pages.answer(pathname) ?? refusal(404, `There is no page ${pathname}.`);
-    for (const [name, value] of Object.entries(admission?.headers ?? {})) {
-      response.headers.set(name, value);
-    }
-    return response;
-  }
-
   /** Waits for the hello of a connection. */
   #introduce(socket: Socket, arrival: Arrival, admission: Admission): void {
     const { helloTimeoutMs = HELLO_TIMEOUT_MS } = this.#options;
     const end = (error: LeatError) => {
+      this.#waiting.delete(end);
       socket.send(writeBye(error));
       socket.close();
     };
+    this.#waiting.set(end, admission);
     arrival.expired = () => {
       end(new LeatError("deadline_exceeded", `No hello within ${helloTimeoutMs} ms`));
     };
     const message = (data: Uint8Array | string) => {
       try {
         this.#link(socket, data, admission);
+        this.#waiting.delete(end);
         arrival.settle();
       } catch (error) {
         end(LeatError.from(error, "internal"));
       }
     };
-    socket.listen({ message, closed: () => {} }, HELLO_BYTES_MAX);
+    socket.listen({ message, closed: () => this.#waiting.delete(end) }, HELLO_BYTES_MAX);
   }
 
   #link(socket: Socket, data: Uint8Array | string, admission: Admission): void {
     const { world, local, onLink, limits } = this.#options;
     const near = this.#options.near?.();
+    // Tokens may have changed since the proof.
+    if (!this.#authenticator.isStillKnown(admission)) throw withdrawn(admission);
     const hello = readHello(data, "dialler");
     checkName(hello.node, admission.identity, local().node);
     this.#checkOwner(hello.node, admission.identity);
@@ -242,13 +220,17 @@ class Server implements WebSocketServer {
     const { messageBytesMax } = { ...LINK_LIMITS, ...limits };
     const offer = near === undefined ? {} : { near: near.folder };
     socket.send(writeHello({ ...local(), role: "listener", messageBytesMax, ...offer }));
+    const { name } = admission.identity;
     const peer: Peer = {
       remote: { node: hello.node, incarnation: hello.incarnation },
       ownName: hello.node,
       identity: admission.identity,
       messageBytesMax: hello.messageBytesMax,
       near,
-      unread: { of: ({ name }) => this.#sumOf(name, (link) => link.bufferedBytes) },
+      ...this.#memory.getOrInsertComputed(name, () => ({
+        unread: new Unread(admission.identity),
+        held: new HeldMemory(admission.identity),
+      })),
       incompleteBytesOf: ({ name }) => this.#sumOf(name, (link) => link.incompleteBytes),
     };
     const link = new WebSocketLink(world, socket, peer, this.#options);
@@ -256,6 +238,7 @@ class Server implements WebSocketServer {
     this.#owners.linked(hello.incarnation);
     link.closed.then(() => {
       this.#links.delete(link);
+      if (!this.#hasLink(name)) this.#memory.delete(name);
       this.#owners.unlinked(hello.incarnation, admission.identity);
     });
     onLink(link, admission);
@@ -302,6 +285,11 @@ class Server implements WebSocketServer {
     );
   }
 
+  #hasLink(name: string): boolean {
+    for (const { identity } of this.#links.values()) if (identity.name === name) return true;
+    return false;
+  }
+
   /** Over the links of an identity. */
   #sumOf(name: string, bytesOf: (link: WebSocketLink) => number): number {
     let bytes = 0;
@@ -309,15 +297,22 @@ class Server implements WebSocketServer {
     return bytes;
   }
 
-  /** The accepted tokens changed: closes the links whose tokens were withdrawn. */
+  /** The accepted tokens changed: closes all connections whose tokens were withdrawn. */
   #closeWithdrawn(): void {
     for (const [link, admission] of [...this.#links]) {
       if (this.#authenticator.isStillKnown(admission)) continue;
       const { name } = admission.identity;
       this.#options.world.log("info", `The token of "${name}" was withdrawn: its link is closed`);
-      link.close(new LeatError("unauthenticated", `The token of "${name}" was withdrawn`));
+      link.close(withdrawn(admission));
+    }
+    for (const [end, admission] of [...this.#waiting]) {
+      if (!this.#authenticator.isStillKnown(admission)) end(withdrawn(admission));
     }
   }
+}
+
+function withdrawn({ identity: { name } }: Admission): LeatError {
+  return new LeatError("unauthenticated", `The token of "${name}" was withdrawn`);
 }
 
 function checkOptions(options: WebSocketServerOptions): void {
@@ -351,45 +346,4 @@ function checkName(node: string, { name, role }: Identity, own: string): void {
     `"${name}" has the role ${role} and calls its node "${node.slice(0, 80)}", which is ` +
       (node === own ? "this node's own name" : "an address, as of a node that listens"),
   );
-}
-
-function maySee({ roles }: Pages, { identity: { role } }: Admission): boolean {
-  return role === "admin" || roles.includes(role);
-}
-
-function cannotListen(cause: unknown, hostname: string, port: number): LeatError {
-  const where = `port ${port} of ${hostname}`;
-  const name = cause instanceof Error ? cause.name : "";
-  const why = cause instanceof Error ? cause.message : String(cause);
-  switch (name) {
-    case "AddrInUse":
-      return new LeatError(
-        "already_exists",
-        `Cannot listen on ${where}: it is in use; stop what uses it, or take another port (0 takes a free one)`,
-        { cause },
-      );
-    case "NotCapable":
-    case "PermissionDenied":
-      return new LeatError(
-        "permission_denied",
-        `Cannot listen on ${where}: ${why}; grant --allow-net=${hostname}:${port}, or take a port from 1024 on`,
-        { cause },
-      );
-    default: {
-      const remedy = certificateRemedy(why);
-      if (remedy !== undefined || name === "InvalidData") {
-        return new LeatError(
-          "invalid_argument",
-          `Cannot use the certificate or its key (--cert, --key): ${why}` +
-            (remedy === undefined ? "" : `; ${remedy}`),
-          { cause },
-        );
-      }
-      return new LeatError(
-        "unavailable",
-        `Cannot listen on ${where}: ${why}; listen on an address of this machine, or on 0.0.0.0`,
-        { cause },
-      );
-    }
-  }
 }

@@ -1,6 +1,7 @@
 /** A node: keeps the actors, numbers their messages, and sends them. */
 import { LeatError, type WireError } from "../../../core/error.ts";
 import { RefusalLog } from "../access.ts";
+import { RareLog } from "../rare_log.ts";
 import type { AskOptions, ChildSpec, WatchDown } from "../actor.ts";
 import { type Answer, KeptBytes } from "../asking/answers.ts";
 import { Asks, type OpenAsk, settledMarks } from "../asking/asks.ts";
@@ -40,11 +41,13 @@ export class ActorNode implements CellSystem, ReceptionOwner {
   readonly #fail: (error: LeatError) => void;
   readonly #queue: RunQueue;
   readonly #refusals: RefusalLog;
+  readonly #dropped: RareLog;
   #lastIncarnation = 0;
 
   constructor(options: SystemOptions) {
     this.world = options.world;
     this.#refusals = new RefusalLog(options.world);
+    this.#dropped = new RareLog(options.world);
     // Drawn, not forked: forks of the same name are equal in all nodes and incarnations of a world.
     const incarnation = options.world.random.hex64();
     this.id = { node: options.node, incarnation };
@@ -290,7 +293,7 @@ export class ActorNode implements CellSystem, ReceptionOwner {
   #refused(envelope: Envelope, error: LeatError): void {
     this.drop(envelope, "too_large");
     const { kind, target, source } = envelope;
-    this.world.log("warn", `Dropped a ${kind} for ${formatRef(target)}: ${error.message}`);
+    this.#dropped.note(target.node, `Dropped a ${kind} for ${formatRef(target)}: ${error.message}`);
     if (kind === "ask") this.asks.fail(envelope.id, source.incarnation, error);
     else if (kind === "watch") this.peers.watchEnded(envelope.id, () => error, "lost");
     else if (kind === "reply") {

@@ -12,6 +12,7 @@ import {
   ENVELOPE_DEPTH_MAX,
   MessageSlab,
   PAYLOAD_ALIGNMENT,
+  prepareMessage,
 } from "../../../transport/codec.ts";
 import { Payload } from "../../../transport/payload.ts";
 import {
@@ -313,4 +314,33 @@ Deno.test("encodeMessage works normally after a very large envelope", () => {
   assertStrictEquals(roundTrip({ large }).large, large);
   const after = { text: "é".repeat(100), list: Array.from({ length: 5000 }, (_, i) => i) };
   assertEquals(roundTrip(after), after);
+});
+
+Deno.test("prepareMessage encodes later what encodeMessage encodes at once, unless a payload was released", () => {
+  const value = () => ({ name: "a".repeat(100), graph: new Uint8Array(1_000).fill(7), list: [1n] });
+  const changing = value();
+  const prepared = prepareMessage(changing);
+  const expected = encodeMessage(value());
+  assertEquals(prepared.byteLength, expected.length);
+  assert(prepared.envelopeBytes < 200);
+  // The envelope is written already, and other messages are encoded meanwhile.
+  changing.name = "b";
+  changing.list.push(2n);
+  encodeMessage({ other: "c".repeat(1_000) });
+  assertEquals(prepared.encode({}), expected);
+  const room = encodeMessage(new Uint8Array(100_000), { roomForEnvelope: true });
+  const payload = new Payload(room, { isAlone: true });
+  const around = prepareMessage({ payload }).encode({ inPlaceBytesMax: 2 ** 20 })!;
+  assertStrictEquals(around.buffer, room.buffer);
+  assertEquals((decodeMessage(around) as { payload: Payload }).payload.byteLength, room.length);
+  const released = prepareMessage({ payload });
+  payload.release();
+  assertStrictEquals(released.encode({}), undefined);
+  assertEquals(
+    refusal("resource_exhausted", () => prepareMessage("long", { bytesMax: 8 })).details,
+    {
+      byteLength: 10,
+      bytesMax: 8,
+    },
+  );
 });

@@ -80,7 +80,7 @@ Deno.test("an invalid message after a valid hello closes only that link", async 
     role: "dialler",
     node: "stranger",
     incarnation: "00",
-    messageBytesMax: 1000,
+    messageBytesMax: 100_000,
   });
   const fragment = new Uint8Array(64);
   fragment[0] = 2;
@@ -122,7 +122,7 @@ Deno.test("another version of the protocol is answered with an error and closed"
   await using listener = new Listener();
   const { messages } = await stranger(listener.server.address, (socket) => {
     const other = { kind: "hello", version: 99, role: "dialler", node: "x", incarnation: "0" };
-    socket.send(encodeMessage({ ...other, messageBytesMax: 1000 }));
+    socket.send(encodeMessage({ ...other, messageBytesMax: 100_000 }));
   });
   const [bye] = messages as { kind: string; error: { code: string; message: string } }[];
   assertEquals([bye?.kind, bye?.error.code], ["bye", "failed_precondition"]);

@@ -60,8 +60,15 @@ interface HttpListenerOptions {
 }
 
 export type HttpReply =
-  /** `isOpen`: the connection stays open for one more request. Default: it is closed. */
-  | { readonly response: Response; readonly isOpen?: boolean }
+  | {
+    readonly response: Response;
+    /** In place of the body of the response. */
+    readonly body?: Uint8Array;
+    /** The connection stays open for one more request. Default: it is closed. */
+    readonly isOpen?: boolean;
+    /** Called once the answer is sent, or cannot be. */
+    readonly ended?: () => void;
+  }
   /** The connection becomes a WebSocket; the response has these headers, too. */
   | { readonly upgrade: Readonly<Record<string, string>> };
 
@@ -281,21 +288,23 @@ export class HttpListener {
     const { world } = this.#options;
     const request = await readRequest(conn).catch(refusalOf);
     if (request === undefined) return undefined;
-    if (request instanceof Response) return await this.#respond(conn, arrival, request, "GET");
+    if (request instanceof Response) {
+      return await this.#respond(conn, arrival, { response: request }, "GET");
+    }
     const { head, rest } = request;
     const answer: HttpReply = await this.#options.answer(head, arrival).catch(() => ({
       response: refusal(500, "The answer failed."),
     }));
     if ("response" in answer) {
       const { response, isOpen = false } = answer;
-      if (!isOpen || !mayStayOpen) return await this.#respond(conn, arrival, response, head.method);
-      await writeResponse(conn, response, head.method, true);
+      if (!isOpen || !mayStayOpen) return await this.#respond(conn, arrival, answer, head.method);
+      await writeResponse(conn, response, { method: head.method, isOpen: true });
       return "open";
     }
     const key = upgradeKey(head);
     if (key === undefined) {
       const no = refusal(400, "No valid WebSocket upgrade.");
-      return await this.#respond(conn, arrival, no, head.method);
+      return await this.#respond(conn, arrival, { response: no }, head.method);
     }
     await writeUpgrade(conn, acceptOf(key), answer.upgrade);
     return new FramedSocket(world, conn, { first: rest });
@@ -304,14 +313,18 @@ export class HttpListener {
   async #respond(
     conn: Conn,
     arrival: Arrival,
-    response: Response,
+    { response, body, ended }: Extract<HttpReply, { response: Response }>,
     method: string,
   ): Promise<undefined> {
     const { world } = this.#options;
-    arrival.within(world, ANSWER_TIMEOUT_MS);
-    await writeResponse(conn, response, method);
-    arrival.within(world, LINGER_MS);
-    await linger(conn);
+    try {
+      arrival.within(world, ANSWER_TIMEOUT_MS);
+      await writeResponse(conn, response, { method, body });
+      arrival.within(world, LINGER_MS);
+      await linger(conn);
+    } finally {
+      ended?.();
+    }
   }
 }
 

@@ -93,14 +93,22 @@ export function parseHead(text: string): RequestHead {
   return { method, url, headers };
 }
 
-/** Writes a whole answer; it is the connection's last, unless that stays open. */
+interface WriteOptions {
+  /** Of the request: an answer to HEAD has no body. */
+  readonly method: string;
+  /** In place of the body of the response. */
+  readonly body?: Uint8Array | undefined;
+  /** Default: it is the connection's last. */
+  readonly isOpen?: boolean;
+}
+
+/** Writes a whole answer. */
 export async function writeResponse(
   conn: Conn,
   response: Response,
-  method: string,
-  isOpen = false,
+  { method, isOpen = false, ...options }: WriteOptions,
 ): Promise<void> {
-  const body = new Uint8Array(await response.arrayBuffer());
+  const body = options.body ?? new Uint8Array(await response.arrayBuffer());
   const headers = new Headers(response.headers);
   headers.set("content-length", String(body.length));
   const connection = [...(isOpen ? [] : ["close"]), ...(headers.has("upgrade") ? ["upgrade"] : [])];
@@ -140,6 +148,7 @@ const REASONS: Readonly<Record<number, string>> = {
   404: "Not Found",
   405: "Method Not Allowed",
   426: "Upgrade Required",
+  429: "Too Many Requests",
   431: "Request Header Fields Too Large",
   500: "Internal Server Error",
   503: "Service Unavailable",

@@ -1,0 +1,69 @@
+/**
+ * The holder of a token proves it and waits with the rest. Once the token is withdrawn, or has
+ * another role, that connection must not become a link.
+ */
+import type { AccessRole } from "../../actors/runtime/identity.ts";
+import { serveDispatcher } from "../../mod.ts";
+import { askForState } from "../../cli/cluster/state_request.ts";
+import { type NamedToken, TokenSet } from "../../transport/web_socket.ts";
+import { assertEquals } from "../assert.ts";
+import { TempFolder } from "../lib/temp_folder.ts";
+import { until } from "../lib/until.ts";
+import { Listener } from "../transport/web_socket/strangers.ts";
+import { RawNode } from "./raw_node.ts";
+
+const tokenOf = (name: string) => `token-of-${name}-0123`;
+
+/** What a connection is told first: the code of a goodbye, or "hello" of a link. */
+async function firstWord(raw: RawNode): Promise<unknown> {
+  const { kind, error } = await until(() => raw.messages[0]);
+  return kind === "bye" ? (error as { code: string }).code : kind;
+}
+
+Deno.test("a withdrawn token, or one of another role, opens no link with a proof from before", async () => {
+  await using folder = await TempFolder.make();
+  const file = `${folder.path}/tokens`;
+  const write = (...lines: [name: string, role: AccessRole][]) =>
+    Deno.writeTextFile(
+      file,
+      lines.map(([name, role]) => `${name} ${role} ${tokenOf(name)}\n`).join(""),
+    );
+  await write(["gone", "client"], ["turned", "worker"], ["stays", "client"]);
+  await using dispatcher = await serveDispatcher({ logLevel: "off", tokens: { file } });
+  const service = dispatcher.address;
+  await using gone = await RawNode.prove(service, tokenOf("gone"));
+  await using turned = await RawNode.prove(service, tokenOf("turned"));
+  await using stays = await RawNode.prove(service, tokenOf("stays"));
+  await write(["turned", "client"], ["stays", "client"], ["eyes", "viewer"]);
+  const sees = () => askForState(service, { token: tokenOf("eyes") }).then(() => true);
+  await until(() => sees().catch(() => false), 50);
+  for (const raw of [gone, turned]) {
+    raw.hello();
+    assertEquals(await firstWord(raw), "unauthenticated");
+    await until(() => raw.isClosed);
+  }
+  stays.hello();
+  stays.send(stays.asking("hello", null));
+  await until(() => stays.answered("reply").length === 1);
+});
+
+Deno.test("a server that is told of no change checks the token at the hello, too", async () => {
+  const named = (name: string): NamedToken => ({
+    token: tokenOf(name),
+    identity: { name, role: "client" },
+  });
+  let tokens = new TokenSet([named("gone"), named("stays")]);
+  await using listener = new Listener({
+    isService: true,
+    tokens: { find: (id) => tokens.find(id) },
+  });
+  const { address } = listener.server;
+  await using gone = await RawNode.prove(address, tokenOf("gone"));
+  await using stays = await RawNode.prove(address, tokenOf("stays"));
+  tokens = new TokenSet([named("stays")]);
+  gone.hello();
+  assertEquals(await firstWord(gone), "unauthenticated");
+  stays.hello();
+  await until(() => listener.links.length === 1);
+  assertEquals(listener.links.map(({ identity }) => identity.name), ["stays"]);
+});

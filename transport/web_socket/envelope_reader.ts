@@ -1,0 +1,71 @@
+/** Reads the messages of a peer: no longer than its role may send, and in its own name. */
+import { LeatError } from "../../core/error.ts";
+import type { Envelope } from "../../actors/runtime/envelope.ts";
+import { decodeMessage, type FramePool } from "../codec.ts";
+import { asEnvelope } from "../envelopes.ts";
+import { byeReason } from "../hello.ts";
+import { ENVELOPE_BYTES_MAX } from "./envelope_limits.ts";
+import { FRAME, malformed } from "./frames.ts";
+import type { Peer } from "./peer.ts";
+
+export class EnvelopeReader {
+  readonly #peer: Pick<Peer, "remote" | "ownName" | "identity">;
+  /** The prefix of the incarnations of the peer's actors. */
+  readonly #lifePrefix: string;
+  readonly #pool: FramePool;
+
+  /** @param pool gets the memory of payloads that are released. */
+  constructor(peer: Pick<Peer, "remote" | "ownName" | "identity">, pool: FramePool) {
+    this.#peer = peer;
+    this.#lifePrefix = `${peer.remote.incarnation}-`;
+    this.#pool = pool;
+  }
+
+  /**
+   * The envelope of a message, or the reason of a goodbye.
+   * @throws LeatError for what no node sends.
+   */
+  read(bytes: Uint8Array, cameInSlot: boolean): Envelope | LeatError {
+    this.#check(bytes);
+    const message = decodeMessage(bytes, { pool: this.#pool, cameInSlot });
+    return byeReason(message) ?? this.#named(asEnvelope(message));
+  }
+
+  /** The reason of a frame that is a goodbye. */
+  byeIn(frame: Uint8Array | undefined): LeatError | undefined {
+    if (frame?.[0] !== FRAME.MESSAGE) return undefined;
+    try {
+      this.#check(frame);
+      return byeReason(decodeMessage(frame));
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** @throws LeatError `resource_exhausted` for a long envelope, before it takes more memory. */
+  #check(bytes: Uint8Array): void {
+    const { role, name } = this.#peer.identity;
+    const bytesMax = ENVELOPE_BYTES_MAX[role];
+    if (bytes.length <= bytesMax) return;
+    const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(1);
+    if (length <= bytesMax) return;
+    throw new LeatError(
+      "resource_exhausted",
+      `An envelope of ${length} bytes from "${name}", over the limit of ${bytesMax} for a ${role}`,
+    );
+  }
+
+  /** Names the source as this node dialled it, so that answers go over this link. */
+  #named(envelope: Envelope): Envelope {
+    const { source } = envelope;
+    const { remote: { node }, ownName } = this.#peer;
+    if (!source.incarnation.startsWith(this.#lifePrefix)) {
+      throw malformed(
+        `a message of an actor of another life, "${source.incarnation.slice(0, 80)}"`,
+      );
+    }
+    if (source.node === node) return envelope;
+    if (source.node === ownName) return { ...envelope, source: { ...source, node } };
+    throw malformed(`a message in the name of another node, "${source.node.slice(0, 80)}"`);
+  }
+}

@@ -1,0 +1,57 @@
+/** Detects that the other side of a connection is gone. */
+import type { Timer, World } from "../../actors/runtime/world.ts";
+
+/** How often it is checked whether anything has arrived, and pinged if not, in ms. */
+const HEARTBEAT_MS = 5_000;
+/**
+ * Checks in a row without a byte until the other side counts as dead: not time, so that a busy
+ * thread does not blame its peers.
+ */
+const SILENT_BEATS_MAX = 4;
+
+interface LivenessEvents {
+  /** Nothing has arrived: asks the other side to say something. */
+  ping(): void;
+  /** The other side counts as dead, after so long. */
+  silent(silentMs: number): void;
+}
+
+export class Liveness {
+  readonly #world: World;
+  readonly #events: LivenessEvents;
+  readonly #heartbeatMs: number;
+  #timer: Timer;
+  #hasHeard = true;
+  #silentBeats = 0;
+
+  constructor(world: World, events: LivenessEvents, heartbeatMs = HEARTBEAT_MS) {
+    this.#world = world;
+    this.#events = events;
+    this.#heartbeatMs = heartbeatMs;
+    this.#timer = this.#beatLater();
+  }
+
+  /** Something has arrived. */
+  heard(): void {
+    this.#hasHeard = true;
+  }
+
+  cancel(): void {
+    this.#timer.cancel();
+  }
+
+  #beatLater(): Timer {
+    return this.#world.timer(this.#heartbeatMs, () => this.#beat());
+  }
+
+  #beat(): void {
+    this.#silentBeats = this.#hasHeard ? 0 : this.#silentBeats + 1;
+    if (this.#silentBeats >= SILENT_BEATS_MAX) {
+      this.#events.silent(this.#silentBeats * this.#heartbeatMs);
+      return;
+    }
+    if (!this.#hasHeard) this.#events.ping();
+    this.#hasHeard = false;
+    this.#timer = this.#beatLater();
+  }
+}
