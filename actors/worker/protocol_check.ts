@@ -23,7 +23,7 @@ import type {
 const dataset = object({ datasetId: name, ...datasetFields });
 
 export const workerChecks = checksOf<WorkerProtocol>()({
-  listSplits: object({ dataset }),
+  listSplits: object({ dataset, owner: name }),
   beginSave: object({ dataset, save: saveSettings, seed: name, owner: name }),
   drain: object({ timeoutMs: figure }),
   leave: nothing,

@@ -82,7 +82,7 @@ Deno.test("tasks, caches, schedulers and workers refuse a malformed request and 
     [reads, "confirm", { consumerIndex: 0, round: {} }, "round must be a count from 0, got Object"],
     [worker, "drain", null, "the request must be an object, got null"],
     [worker, "beginSave", { dataset: {} }, "dataset.datasetId is missing"],
-    [worker, "listSplits", { dataset: [] }, "dataset.datasetId is missing"],
+    [worker, "listSplits", { dataset: [], owner: "a" }, "dataset.datasetId is missing"],
   ];
   for (const target of [task, cache, reads]) {
     cases.push([target, "leave", {}, "clientId is missing"]);
