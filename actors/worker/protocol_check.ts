@@ -3,6 +3,7 @@ import { datasetFields, saveSettings } from "../dispatcher/protocol_check.ts";
 import {
   checksOf,
   count,
+  duration,
   figure,
   list,
   name,
@@ -46,7 +47,7 @@ const elementSource = {
     absent: optional(list(count)),
     upTo: optional(count),
     own: optional(object({ sequence: count, number: count })),
-    waitMs: optional(figure),
+    waitMs: optional(duration),
     way: optional(object({
       bytesPerSecond: figure,
       unpackBytesPerSecond: optional(figure),

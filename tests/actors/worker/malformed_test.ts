@@ -73,6 +73,14 @@ Deno.test("tasks, caches, schedulers and workers refuse a malformed request and 
       "trainerId must be a text of at most 1024 characters, got 3",
     ],
     [cache, "resize", { windowBytesMax: "1" }, 'windowBytesMax must be a number, got "1"'],
+    ...[NaN, Infinity, -Infinity, -1].flatMap((waitMs) =>
+      [task, cache, reads].map((source): typeof cases[number] => [
+        source,
+        "getElement",
+        { ...WANTED, waitMs },
+        `waitMs must be a finite number of at least 0, got ${waitMs}`,
+      ])
+    ),
     [
       reads,
       "getElement",
