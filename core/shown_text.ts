@@ -1,8 +1,12 @@
 /** Makes text from other programs safe to show in a log or a terminal. */
 
-/** Control characters, line ends, and marks that change the direction of text. */
-// deno-lint-ignore no-control-regex -- these characters are searched for
-const STEERING = /[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g;
+/**
+ * Control characters, line ends, marks that change the direction of text, and characters that take no
+ * place, with which two texts look alike.
+ */
+const STEERING =
+  // deno-lint-ignore no-control-regex -- these characters are searched for
+  /[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
 
 /**
  * Returns `text` on one line, with escapes for the characters that a terminal or a log reader would

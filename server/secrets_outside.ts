@@ -11,7 +11,7 @@ export interface Secret {
   readonly path: string;
 }
 
-/** The depth, and the number of entries, of the search for links and journals in a data root. */
+/** The depth, and the number of entries, of the search for links, names and journals in a data root. */
 const DEPTH_MAX = 2;
 const ENTRIES_MAX = 10_000;
 
@@ -19,8 +19,8 @@ const JOURNAL_FILE = `${JOURNAL_NAME}.sqlite`;
 
 /**
  * Checks whether functions could read any of the secrets, or the journal of a dispatcher. The
- * search for links and journals covers the top of each folder: deep in a large one it relies on the
- * kernel, which can keep links from leading out.
+ * search for links, other names of a secret's file and journals covers the top of each folder: deep
+ * in a large one it relies on the kernel, which can keep links from leading out.
  * @throws LeatError `invalid_argument` that names the secret, where it can be read, and the remedy.
  */
 export async function requireSecretsOutside(
@@ -30,6 +30,7 @@ export async function requireSecretsOutside(
   const places = await Promise.all(secrets.map(async (secret) => ({
     ...secret,
     paths: [resolve(secret.path), await realPathOf(secret.path)],
+    files: await fileIdsOf(secret.path),
   })));
   for (const root of [...dataRoots, ...writeRoots]) {
     const folder = await realPathOf(root);
@@ -41,11 +42,16 @@ export async function requireSecretsOutside(
         throw readable(`${what} ${path} is in the data root ${root}`);
       }
     }
-    for await (const { link, target } of linksIn(folder, root)) {
-      const secret = places.find(({ paths }) => paths.some((at) => isBelow(at, target)));
+    for await (const { path, target } of entriesIn(folder, root)) {
+      // A second name of a file (a hard link) looks like any other file.
+      const id = await fileIdOf(path);
+      const secret = places.find(({ paths, files }) =>
+        target !== undefined && paths.some((at) => isBelow(at, target)) ||
+        id !== undefined && files.has(id)
+      );
       if (secret === undefined) continue;
       throw readable(
-        `${secret.what} ${secret.path} is reached by the link ${link} in the data root ${root}`,
+        `${secret.what} ${secret.path} is reached by the link ${path} in the data root ${root}`,
       );
     }
   }
@@ -67,11 +73,32 @@ async function realPathOf(path: string): Promise<string> {
   }
 }
 
-/** The links near the top of a folder, and their targets. @throws LeatError for a journal there. */
-async function* linksIn(
+/**
+ * What identifies a file whatever its name: its device and its number there. Undefined for what is no
+ * file, and where the system has no such numbers.
+ */
+async function fileIdOf(path: string): Promise<string | undefined> {
+  const { isFile, dev, ino } = await Deno.stat(path).catch(() => NOTHING);
+  return isFile && ino ? `${dev} ${ino}` : undefined;
+}
+
+const NOTHING = { isFile: false, dev: 0, ino: null } as const;
+
+/** The same of a file, or of the files in a folder. */
+async function fileIdsOf(path: string): Promise<Set<string>> {
+  const inside = (await entriesOf(path, ENTRIES_MAX)).map(({ name }) => join(path, name));
+  const ids = await Promise.all([path, ...inside].map(fileIdOf));
+  return new Set(ids.filter((id) => id !== undefined));
+}
+
+/**
+ * The links near the top of a folder, with their targets, and the files.
+ * @throws LeatError for a journal there.
+ */
+async function* entriesIn(
   folder: string,
   root: string,
-): AsyncGenerator<{ readonly link: string; readonly target: string }> {
+): AsyncGenerator<{ readonly path: string; readonly target?: string }> {
   let entries = 0;
   let level = [folder];
   for (let depth = 0; depth < DEPTH_MAX; depth++) {
@@ -85,8 +112,9 @@ async function* linksIn(
         }
         if (entry.isSymlink) {
           const target = await Deno.realPath(path).catch(() => undefined);
-          if (target !== undefined) yield { link: path, target };
+          if (target !== undefined) yield { path, target };
         } else if (entry.isDirectory) next.push(path);
+        else if (entry.isFile) yield { path };
       }
     }
     level = next;

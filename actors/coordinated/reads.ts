@@ -118,12 +118,14 @@ class Reads {
       );
     }
     this.#checkIndex(consumerIndex);
-    const absent = this.#absentOf(request);
+    // Noted now: a request that waits would keep its list of absent consumers until it is its turn.
+    this.#rounds.noteWanted(consumerIndex, {
+      floor,
+      number: round,
+      absent: this.#absentOf(request),
+    });
     try {
-      return this.#repeats.answer(request, () => {
-        this.#rounds.noteWanted(consumerIndex, { floor, number: round, absent });
-        return this.#read(consumerIndex, round);
-      }, asker);
+      return this.#repeats.answer(request, () => this.#read(consumerIndex, round), asker);
     } finally {
       this.#admit();
     }

@@ -2,6 +2,14 @@
 import { LeatError } from "../../core/error.ts";
 import { errorBytesOf } from "../exactly_once/kept_answers.ts";
 import type { ElementAnswer } from "../worker/protocol.ts";
+import { ConsumerSet } from "./consumer_set.ts";
+
+/** Confirmations of all rounds together that wait: two rounds of the most consumers. */
+export const CONFIRMATIONS_MAX = 131_072;
+/** Bytes of the sets of absent consumers that these confirmations name; equal sets count once. */
+export const ABSENT_BYTES_MAX = 4 * 2 ** 20;
+/** Bytes counted for each of these sets, in addition to its bits. */
+const SET_BYTES = 512;
 
 /** One round: an answer for each consumer, or a skip for all of them. */
 export interface Round {
@@ -10,14 +18,23 @@ export interface Round {
   readonly ready: Promise<void>;
   /** By consumer; undefined when given. Empty until the round is ready. */
   readonly answers: (ElementAnswer | undefined)[];
-  readonly holders: Set<number>;
+  readonly holders: ConsumerSet;
+  /** Those that wait, by consumer. */
   readonly waiting: Map<number, Waiting>;
-  /** The most absent consumers that one confirmation names. */
-  absentMax: number;
+  /** The same, by whom they take for absent. Consumers learn of absent ones alike, so these are few. */
+  readonly groups: Set<Group>;
+}
+
+/** Confirmations that name the same absent consumers. */
+interface Group {
+  readonly absent: ConsumerSet;
+  /** Consumers that take part and do not hold the round yet. */
+  missing: number;
+  readonly members: Map<number, Waiting>;
 }
 
 interface Waiting {
-  readonly absent: readonly number[];
+  readonly group: Group;
   readonly resolve: () => void;
   readonly reject: (error: LeatError) => void;
 }
@@ -29,6 +46,8 @@ export class Rounds {
   readonly #floors: number[];
   #newest = -1;
   #bytes = 0;
+  #confirmations = 0;
+  #absentBytes = 0;
 
   constructor(numConsumers: number) {
     this.#numConsumers = numConsumers;
@@ -45,6 +64,11 @@ export class Rounds {
     return this.#bytes;
   }
 
+  /** Bytes of the sets of absent consumers that waiting confirmations name. */
+  get absentBytes(): number {
+    return this.#absentBytes;
+  }
+
   /** The lowest round with an element to be fetched; Infinity if there is none. */
   get lowestHeld(): number {
     let lowest = Infinity;
@@ -59,8 +83,15 @@ export class Rounds {
   }
 
   add(number: number, ready: Promise<void>): Round {
-    const round = { number, ready, answers: [], holders: new Set<number>() };
-    const added: Round = { ...round, waiting: new Map(), absentMax: 0 };
+    const holders = new ConsumerSet(this.#numConsumers);
+    const added: Round = {
+      number,
+      ready,
+      answers: [],
+      holders,
+      waiting: new Map(),
+      groups: new Set(),
+    };
     this.#rounds.set(number, added);
     this.#newest = Math.max(this.#newest, number);
     return added;
@@ -83,28 +114,66 @@ export class Rounds {
   /**
    * The consumer holds its part. Answers when all consumers but the absent ones do. A repeated call
    * replaces the earlier one, or repetitions would pile up while a consumer is away.
-   * @throws {LeatError} `cancelled` in the earlier call, when it is repeated.
+   * @throws {LeatError} `cancelled` in the earlier call, when it is repeated; `resource_exhausted`
+   *   if too many wait: the consumer holds its part then, and asks again later.
    */
   confirm(
     round: Round,
     consumerIndex: number,
     absent: readonly number[],
   ): Promise<void> | undefined {
-    round.holders.add(consumerIndex);
-    // Waiting confirmations are checked only when the last one may have come.
-    const mayBeHeld = round.holders.size + round.absentMax >= this.#numConsumers;
-    for (const [index, waiting] of mayBeHeld ? round.waiting : []) {
-      if (!this.#isHeldByAll(round, waiting.absent)) continue;
-      round.waiting.delete(index);
-      waiting.resolve();
+    if (round.holders.add(consumerIndex)) {
+      for (const group of round.groups) {
+        if (group.absent.has(consumerIndex) || --group.missing > 0) continue;
+        for (const [index, { resolve }] of group.members) {
+          this.#remove(round, index);
+          resolve();
+        }
+      }
     }
-    round.waiting.get(consumerIndex)?.reject(saidAnew(round, consumerIndex));
-    round.waiting.delete(consumerIndex);
-    if (this.#isHeldByAll(round, absent)) return undefined;
-    round.absentMax = Math.max(round.absentMax, absent.length);
-    return new Promise((resolve, reject) =>
-      round.waiting.set(consumerIndex, { absent, resolve, reject })
-    );
+    const earlier = round.waiting.get(consumerIndex);
+    this.#remove(round, consumerIndex);
+    earlier?.reject(saidAnew(round, consumerIndex));
+    const group = this.#groupOf(round, absent);
+    if (group.missing <= 0) return undefined;
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.#wait(round, consumerIndex, { group, resolve, reject });
+    return promise;
+  }
+
+  /** The group of those that name the same absent consumers, or a new one that is not counted yet. */
+  #groupOf({ holders, groups }: Round, named: readonly number[]): Group {
+    const absent = new ConsumerSet(this.#numConsumers);
+    for (const index of named) absent.add(index);
+    for (const group of groups) if (group.absent.equals(absent)) return group;
+    const missing = this.#numConsumers - absent.sizeWith(holders);
+    return { absent, missing, members: new Map() };
+  }
+
+  /** Whoever reads the task may name any consumers, so what waits has to have limits. */
+  #wait(round: Round, consumerIndex: number, waiting: Waiting): void {
+    const { group } = waiting;
+    const more = round.groups.has(group) ? 0 : bytesOf(group);
+    const bytes = this.#absentBytes + more;
+    if (this.#confirmations >= CONFIRMATIONS_MAX || bytes > ABSENT_BYTES_MAX) {
+      throw tooMany(this.#confirmations, bytes);
+    }
+    this.#confirmations++;
+    this.#absentBytes = bytes;
+    round.groups.add(group);
+    group.members.set(consumerIndex, waiting);
+    round.waiting.set(consumerIndex, waiting);
+  }
+
+  #remove({ waiting, groups }: Round, consumerIndex: number): void {
+    const group = waiting.get(consumerIndex)?.group;
+    if (group === undefined) return;
+    this.#confirmations--;
+    waiting.delete(consumerIndex);
+    group.members.delete(consumerIndex);
+    if (group.members.size > 0) return;
+    groups.delete(group);
+    this.#absentBytes -= bytesOf(group);
   }
 
   /** A consumer wants nothing before `floor`; the absent ones want nothing up to and including `number`. */
@@ -122,7 +191,10 @@ export class Rounds {
     for (const round of this.#rounds.values()) {
       if (round.number > oldest && round.number >= floor) continue;
       for (const answer of round.answers) this.#bytes -= sizeOf(answer);
-      for (const { reject } of round.waiting.values()) reject(forgotten(round));
+      for (const [index, { reject }] of round.waiting) {
+        this.#remove(round, index);
+        reject(forgotten(round));
+      }
       this.#rounds.delete(round.number);
     }
   }
@@ -130,11 +202,6 @@ export class Rounds {
   #raise(consumerIndex: number, floor: number): void {
     if (!(floor > this.#floors[consumerIndex]!)) return;
     this.#floors[consumerIndex] = floor;
-  }
-
-  #isHeldByAll({ holders }: Round, absent: readonly number[]): boolean {
-    const others = absent.filter((index) => !holders.has(index));
-    return holders.size + others.length >= this.#numConsumers;
   }
 }
 
@@ -145,8 +212,21 @@ function saidAnew({ number }: Round, consumerIndex: number): LeatError {
   );
 }
 
+function tooMany(confirmations: number, absentBytes: number): LeatError {
+  return new LeatError(
+    "resource_exhausted",
+    `${confirmations} confirmations of rounds wait, and the absent consumers that they name would ` +
+      `take ${absentBytes} bytes: at most ${CONFIRMATIONS_MAX} confirmations and ` +
+      `${ABSENT_BYTES_MAX} bytes are kept. Confirm again later`,
+  );
+}
+
 function forgotten({ number }: Round): LeatError {
   return new LeatError("failed_precondition", `Round ${number} is over: no consumer wants it`);
+}
+
+function bytesOf({ absent }: Group): number {
+  return SET_BYTES + absent.byteLength;
 }
 
 function sizeOf(answer: ElementAnswer | undefined): number {

@@ -1,8 +1,8 @@
-/** Counts the bytes of memory that the parameters of jobs and clients use, per identity. */
+/** Counts the bytes of memory that datasets, and the parameters of jobs and clients, use, per identity. */
 import type { RequestOf } from "../runtime/protocol.ts";
 import type { DispatcherProtocol } from "./protocol.ts";
 import type { Places } from "./modes/deterministic/places.ts";
-import type { Client, Iteration, Job } from "./state/entities.ts";
+import type { Client, Dataset, Iteration, Job } from "./state/entities.ts";
 
 type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
 
@@ -12,6 +12,12 @@ const PLACE_BYTES = 8;
 const RANGE_BYTES = 64;
 /** Bytes counted per consumer of a DETERMINISTIC iteration. */
 const CONSUMER_BYTES = 128;
+
+/**
+ * Bytes counted per dataset in addition to its texts: its entries in the tables and the journal. So
+ * the quotas of bytes limit the number of datasets, too.
+ */
+export const DATASET_BYTES = 4 * 2 ** 10;
 
 const encoder = new TextEncoder();
 
@@ -48,6 +54,12 @@ export class HeldBytes {
     if (all === 0) this.#ofOwner.delete(owner);
     else this.#ofOwner.set(owner, all);
   }
+}
+
+export function bytesOfDataset(
+  { datasetId, graph, fingerprint }: Pick<Dataset, "datasetId" | "graph" | "fingerprint">,
+): number {
+  return DATASET_BYTES + graph.byteLength + bytesOfText(datasetId) + bytesOfText(fingerprint);
 }
 
 export function bytesOfJob({ name, parameters }: Pick<Job, "name" | "parameters">): number {

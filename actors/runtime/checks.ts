@@ -95,6 +95,11 @@ export function upTo(max: number): v.GenericSchema<number> {
 export const whole = v.custom<number>(Number.isSafeInteger, "a whole number");
 /** A number that is only displayed. */
 export const figure = v.custom<number>((value) => typeof value === "number", "a number");
+/** A time to wait: a timer that is given another number warns in the log, or fires at once. */
+export const duration = v.custom<number>(
+  (value) => Number.isFinite(value) && value as number >= 0,
+  "a finite number of at least 0",
+);
 /** The request of a method that ignores its request. */
 export const nothing = v.custom<null>(() => true);
 /** A value that is checked elsewhere. */

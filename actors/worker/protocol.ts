@@ -13,8 +13,13 @@ import type { Ref } from "../runtime/ref.ts";
 
 /** What the dispatcher asks of a worker. */
 export interface WorkerProtocol {
-  /** Lists the splits of a pipeline's sources, on a runner thread. @throws the listing's failure. */
-  listSplits(request: { readonly dataset: DatasetDefinition }): { readonly bounds: SplitBounds };
+  /**
+   * Lists the splits of a pipeline's sources, on a runner thread. `owner` is the identity that the
+   * job belongs to: identities take turns. @throws the listing's failure.
+   */
+  listSplits(request: { readonly dataset: DatasetDefinition; readonly owner: string }): {
+    readonly bounds: SplitBounds;
+  };
   /** Begins a save in its folder, or resumes it, on a runner. @throws why it cannot. */
   beginSave(request: {
     readonly dataset: DatasetDefinition;

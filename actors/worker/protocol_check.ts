@@ -3,6 +3,7 @@ import { datasetFields, saveSettings } from "../dispatcher/protocol_check.ts";
 import {
   checksOf,
   count,
+  duration,
   figure,
   list,
   name,
@@ -23,7 +24,7 @@ import type {
 const dataset = object({ datasetId: name, ...datasetFields });
 
 export const workerChecks = checksOf<WorkerProtocol>()({
-  listSplits: object({ dataset }),
+  listSplits: object({ dataset, owner: name }),
   beginSave: object({ dataset, save: saveSettings, seed: name, owner: name }),
   drain: object({ timeoutMs: figure }),
   leave: nothing,
@@ -46,7 +47,7 @@ const elementSource = {
     absent: optional(list(count)),
     upTo: optional(count),
     own: optional(object({ sequence: count, number: count })),
-    waitMs: optional(figure),
+    waitMs: optional(duration),
     way: optional(object({
       bytesPerSecond: figure,
       unpackBytesPerSecond: optional(figure),

@@ -58,8 +58,8 @@ export function createWorker(
   const saves = new SaveBeginnings(options.runners);
   return {
     handlers: {
-      listSplits: async ({ dataset }, { deadlineMs }) => ({
-        bounds: packSplits(await listings.list(dataset, deadlineMs)),
+      listSplits: async ({ dataset, owner }, { deadlineMs }) => ({
+        bounds: packSplits(await listings.list(dataset, owner, deadlineMs)),
       }),
       beginSave: (request) => saves.begin(request),
       wake: () => {

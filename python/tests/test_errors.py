@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from leat._errors import from_wire
 
-STEERING = "a\x1b[2J\x9b\r\n\u2028\u202eERROR forged"
+STEERING = "a\x1b[2J\x9b\r\n\u2028\u202e\u061c\u200e\u200f\u200b\ufeff\xadERROR forged"
 
 
 @pytest.mark.parametrize("places", [[f"file:///x{STEERING}", f"file:///%1b%0aforged", 7, {}], "text", None, 5])

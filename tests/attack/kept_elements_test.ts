@@ -1,7 +1,7 @@
 /** A client must not make a worker keep elements, or answers, without bound. */
 import { createCache } from "../../actors/cache/cache.ts";
 import { createReads } from "../../actors/coordinated/reads.ts";
-import { Rounds } from "../../actors/coordinated/rounds.ts";
+import { ABSENT_BYTES_MAX, Rounds } from "../../actors/coordinated/rounds.ts";
 import { KeptAnswers } from "../../actors/exactly_once/kept_answers.ts";
 import {
   ALL_UNACKNOWLEDGED_BYTES_MAX,
@@ -164,6 +164,32 @@ Deno.test("a failed element counts with its texts, unacknowledged and in a round
   assert(rounds.bytes > 400_000, `${rounds.bytes}`);
   rounds.give(round, 0);
   assertEquals(rounds.bytes, 0);
+});
+
+Deno.test("confirmations that name ever other absent consumers take no more bytes than one limit", () => {
+  const CONSUMERS = 65_536;
+  const rounds = new Rounds(CONSUMERS);
+  const round = rounds.add(0, Promise.resolve());
+  let refused: LeatError | undefined;
+  let kept = 0;
+  for (let index = 1; index < 2_000 && refused === undefined; index++) {
+    const absent = Array.from({ length: 500 }, (_, i) => CONSUMERS - 1 - 17 * i - index);
+    try {
+      rounds.confirm(round, index, absent)!.catch(() => {});
+      kept++;
+    } catch (error) {
+      refused = LeatError.from(error);
+    }
+  }
+  assertEquals(refused?.code, "resource_exhausted");
+  assert(rounds.absentBytes <= ABSENT_BYTES_MAX && kept > 100, `${kept} of them`);
+  // Those who know of the same absent ones share what is kept of them.
+  const bytes = rounds.absentBytes;
+  for (let index = 2_000; index < 3_000; index++) {
+    const absent = Array.from({ length: 500 }, (_, i) => CONSUMERS - 1 - 17 * i - 1);
+    rounds.confirm(round, index, absent)!.catch(() => {});
+  }
+  assertEquals(rounds.absentBytes, bytes);
 });
 
 Deno.test("a task has a bounded number of clients", () => {

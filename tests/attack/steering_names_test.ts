@@ -11,11 +11,15 @@ import { startChild } from "../lib/child.ts";
 import { until } from "../lib/until.ts";
 
 const QUIET = { logLevel: "off" } as const;
-/** Escape sequences of 7 and 8 bits, a bell, a line, a separator and a mark that turns text around. */
-const STEERING = "a\x1b[2J\x9b2J\x07\r\nleat_jobs 7\x7f\u2028\u202eb";
+/**
+ * Escape sequences of 7 and 8 bits, a bell, a line, a separator, marks that turn text around, and what
+ * takes no place.
+ */
+const STEERING =
+  "a\x1b[2J\x9b2J\x07\r\nleat_jobs 7\x7f\u2028\u202e\u061c\u200e\u200f\u200b\ufeff\xadb";
 const MARKUP = `<img src=x onerror="document.title='owned'"></script><script>alert(1)</script>`;
 // deno-lint-ignore no-control-regex -- these characters are searched for
-const RAW = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]/;
+const RAW = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\p{Cf}\p{Zl}\p{Zp}]/u;
 
 function assertPlain(text: string, what: string): void {
   assert(!RAW.test(text), `${what}: ${JSON.stringify(RAW.exec(text)?.[0])}`);

@@ -2,7 +2,28 @@
 
 import { assert, assertEquals } from "../assert.ts";
 import { LeatError } from "../../core/error.ts";
-import { shownPath, shownUrls, withShownUrls } from "../../core/shown_text.ts";
+import {
+  shownJson,
+  shownPath,
+  shownText,
+  shownUrls,
+  withShownUrls,
+} from "../../core/shown_text.ts";
+
+Deno.test("shownText and shownJson escape marks of direction, and characters that take no place", () => {
+  const marks = [0xad, 0x61c, 0x200b, 0x200e, 0x200f, 0x2028, 0x202e, 0x2066, 0x2069, 0xfeff];
+  for (const code of marks) {
+    const digits = code.toString(16);
+    const escape = code < 0x100 ? `\\x${digits}` : `\\u${digits.padStart(4, "0")}`;
+    assertEquals(shownText(`a${String.fromCharCode(code)}b`), `a${escape}b`);
+    const json = shownJson([`a${String.fromCharCode(code)}b`]);
+    assertEquals(json, `["a\\u${digits.padStart(4, "0")}b"]`);
+  }
+  // Joiners are part of words and of emojis.
+  for (const text of ["déjà", "日本", "עברית", "\u{1f468}\u200d\u{1f469}"]) {
+    assertEquals(shownText(text), text);
+  }
+});
 
 Deno.test("shownPath leaves out a URL's user, password, query and fragment, and nothing else", () => {
   for (

@@ -61,3 +61,34 @@ Deno.test("serveWorker refuses a file of tokens in a data root", async () => {
   );
   assertStringIncludes(said, tokens.file);
 });
+
+Deno.test("requireSecretsOutside refuses another name of a secret's file, and no other file", async () => {
+  for (const name of ["data/hard", "data/a/hard"]) {
+    await using folder = await TempFolder.make({ ...FILES, "data/a/other": "sesame" });
+    const { path } = folder;
+    const secret = { what: "token", path: `${path}/secrets/token` };
+    const check = () => requireSecretsOutside({ dataRoots: [`${path}/data`] }, [secret]);
+    await check();
+    await Deno.link(secret.path, `${path}/${name}`);
+    assertStringIncludes(await refusalOf(check), name);
+  }
+});
+
+Deno.test("requireSecretsOutside refuses a link to another name of a secret's file", async () => {
+  await using folder = await TempFolder.make(FILES);
+  const { path } = folder;
+  const secret = { what: "token", path: `${path}/secrets/token` };
+  await Deno.link(secret.path, `${path}/database/hard`);
+  await link(`${path}/database/hard`, `${path}/data/link`);
+  const check = () => requireSecretsOutside({ dataRoots: [`${path}/data`] }, [secret]);
+  assertStringIncludes(await refusalOf(check), "data/link");
+});
+
+Deno.test("requireSecretsOutside refuses another name of a file in a secret's folder", async () => {
+  await using folder = await TempFolder.make(FILES);
+  const { path } = folder;
+  await Deno.link(`${path}/secrets/token`, `${path}/data/hard`);
+  const secret = { what: "journal", path: `${path}/secrets` };
+  const check = () => requireSecretsOutside({ dataRoots: [`${path}/data`] }, [secret]);
+  assertStringIncludes(await refusalOf(check), "data/hard");
+});

@@ -6,6 +6,7 @@ import type { Identity } from "../../runtime/identity.ts";
 import type { RequestOf } from "../../runtime/protocol.ts";
 import type { Dataset } from "../state/entities.ts";
 import type { DispatcherProtocol } from "../protocol.ts";
+import { bytesOfDataset } from "../held_bytes.ts";
 import { checkDatasetBytes, type Quotas } from "./quotas.ts";
 import type { DispatcherState } from "../state/state.ts";
 import type { Transaction } from "../transaction.ts";
@@ -53,8 +54,9 @@ export function registerDataset(
       );
     }
   }
-  checkDatasetBytes(tx.state, sender.name, graph.byteLength, quotas);
   const datasetId = request.datasetId ?? `${tx.state.nextDatasetId}`;
+  const bytes = bytesOfDataset({ datasetId, graph, fingerprint });
+  checkDatasetBytes(tx.state, sender.name, bytes, quotas);
   tx.commit({
     type: "dataset_registered",
     owner: sender.name,
@@ -98,6 +100,7 @@ export function unusedDatasets(state: DispatcherState): string[] {
 }
 
 function checkGraph(graph: Uint8Array, fingerprint: string, { datasetBytesMax }: Quotas): void {
+  if (graph.byteLength === 0) throw new LeatError("invalid_argument", "The pipeline is empty");
   if (graph.byteLength > datasetBytesMax) {
     throw new LeatError(
       "resource_exhausted",

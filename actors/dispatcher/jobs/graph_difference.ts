@@ -5,18 +5,28 @@ import { isPlainObject } from "../../../core/tree.ts";
 const OPERATORS_SHOWN = 20;
 /** Most characters shown of the options of the differing operator. */
 const OPTIONS_SHOWN = 200;
-/** Larger graphs, in bytes, are not decoded, as that would block the dispatcher. */
-const GRAPH_BYTES_READ = 2 ** 20;
+/**
+ * Larger graphs are not decoded, and no more operators are looked at: a client may be refused often,
+ * and everybody else would wait for the dispatcher.
+ */
+const GRAPH_BYTES_MAX = 64 * 2 ** 10;
+const OPERATORS_MAX = 500;
 
 interface Operator {
   readonly kind: string;
   readonly options: string;
 }
 
-/** A sentence with both pipelines; empty if one cannot be decoded or is too large. */
+/** A sentence with both pipelines; of large ones only their sizes. Empty if one cannot be decoded. */
 export function differenceOf(existing: Uint8Array, requested: Uint8Array): string {
+  if (existing === requested) return "";
   const [one, other] = [operatorsOf(existing), operatorsOf(requested)];
   if (one === undefined || other === undefined) return "";
+  if (one === "too large" || other === "too large") {
+    return ` Its pipeline has ${existing.byteLength} bytes, this client's ` +
+      `${requested.byteLength}; larger ones than ${GRAPH_BYTES_MAX} bytes and ${OPERATORS_MAX} ` +
+      "operators are not compared.";
+  }
   const [chain, otherChain] = [chainOf(one), chainOf(other)];
   if (chain !== otherChain) return ` Its pipeline is ${chain}, this client's ${otherChain}.`;
   const at = one.findIndex(({ options }, i) => options !== other[i]?.options);
@@ -26,24 +36,25 @@ export function differenceOf(existing: Uint8Array, requested: Uint8Array): strin
 }
 
 /** The operators of a serialised graph, sources first. */
-function operatorsOf(graph: Uint8Array): Operator[] | undefined {
+function operatorsOf(graph: Uint8Array): Operator[] | "too large" | undefined {
   const operators: Operator[] = [];
-  if (graph.byteLength > GRAPH_BYTES_READ) return undefined;
+  if (graph.byteLength > GRAPH_BYTES_MAX) return "too large";
   try {
     let next: unknown[] = [(JSON.parse(new TextDecoder().decode(graph)) as { root: unknown }).root];
     while (next.length > 0) {
       const inputs: unknown[] = [];
       for (const node of next) {
         if (!isPlainObject(node)) return undefined;
-        operators.unshift({ kind: String(node.kind), options: JSON.stringify(node.attributes) });
-        inputs.push(...node.inputs as unknown[]);
+        if (operators.length >= OPERATORS_MAX) return "too large";
+        operators.push({ kind: String(node.kind), options: JSON.stringify(node.attributes) });
+        for (const input of node.inputs as unknown[]) inputs.push(input);
       }
       next = inputs;
     }
   } catch {
     return undefined;
   }
-  return operators;
+  return operators.reverse();
 }
 
 function chainOf(operators: readonly Operator[]): string {

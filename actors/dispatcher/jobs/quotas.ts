@@ -13,9 +13,9 @@ type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
 export interface Quotas {
   /** Largest registered pipeline, in bytes. Default 32 MiB. */
   readonly datasetBytesMax: number;
-  /** Total of one identity's pipelines, in bytes. Default 256 MiB. */
+  /** Total of one identity's pipelines, in bytes, with 4 KiB more for each. Default 256 MiB. */
   readonly datasetsBytesMax: number;
-  /** Total of all pipelines, in bytes. Default 512 MiB; the journal's snapshot holds them. */
+  /** Total of all pipelines, counted alike. Default 512 MiB; the journal's snapshot holds them. */
   readonly allDatasetsBytesMax: number;
   /** Total parameters of one identity's jobs and clients, in bytes. Default 32 MiB. */
   readonly parametersBytesMax: number;
@@ -66,12 +66,8 @@ export function checkDatasetBytes(
   more: number,
   { datasetsBytesMax, allDatasetsBytesMax }: Quotas,
 ): void {
-  let bytes = more;
-  let allBytes = more;
-  for (const { datasetId, graph } of state.datasets.values()) {
-    allBytes += graph.byteLength;
-    if (state.ownerOfDataset(datasetId) === owner) bytes += graph.byteLength;
-  }
+  const { own, all } = state.datasetBytesOf(owner);
+  const [bytes, allBytes] = [own + more, all + more];
   if (allBytes > allDatasetsBytesMax) {
     throw exhausted(
       `All registered pipelines would take ${allBytes} bytes together, over ${allDatasetsBytesMax} ` +

@@ -80,9 +80,9 @@ export function tablesOf(snapshot: StateSnapshot): Tables {
   const tables = new Tables();
   Object.assign(tables, { clusterId, lives });
   Object.assign(tables.lastIds, lastIds);
-  for (const dataset of entities.datasets) tables.addDataset(dataset);
-  for (const [datasetId, owner] of entities.datasetOwners) {
-    tables.datasetOwners.set(datasetId, owner);
+  const owners = new Map(entities.datasetOwners);
+  for (const dataset of entities.datasets) {
+    tables.addDataset(dataset, owners.get(dataset.datasetId)!);
   }
   for (const datasetId of transient) tables.transient.add(datasetId);
   for (const job of entities.jobs) tables.addJob(job);

@@ -144,8 +144,9 @@ export abstract class Mode {
   }
 
   /** Asks a worker to list the splits, or for other preparation that the tasks need. */
-  async list(_subject: Subject, ask: AskWorker, dataset: Dataset): Promise<Listing> {
-    const { bounds } = await ask("listSplits", { dataset });
+  async list({ state, iteration }: Subject, ask: AskWorker, dataset: Dataset): Promise<Listing> {
+    const { owner } = state.jobs.get(iteration.jobId)!;
+    const { bounds } = await ask("listSplits", { dataset, owner });
     // The message has more memory than these need.
     return { bounds: bounds.map((runs) => runs.slice()) };
   }

@@ -79,9 +79,8 @@ function firstIdOf(clusterId: string): number {
 
 function registerDataset(tables: Tables, record: RecordOf<"dataset_registered">): void {
   const { type: _, transient = false, owner, ...dataset } = record;
-  tables.datasetOwners.set(dataset.datasetId, owner);
   if (transient) tables.transient.add(dataset.datasetId);
-  tables.addDataset(dataset);
+  tables.addDataset(dataset, owner);
 }
 
 function keepDataset({ transient }: Tables, { datasetId }: RecordOf<"dataset_kept">): void {

@@ -110,6 +110,12 @@ export class DispatcherState {
     return { own: heldBytes.of(owner), all: heldBytes.total };
   }
 
+  /** Bytes of an identity's datasets, and of all identities. */
+  datasetBytesOf(owner: string): { readonly own: number; readonly all: number } {
+    const { datasetBytes } = this.#tables;
+    return { own: datasetBytes.of(owner), all: datasetBytes.total };
+  }
+
   /** The first registered dataset of equal content and compression. */
   datasetsLike(dataset: Pick<Dataset, "fingerprint" | "compression">): Iterable<Dataset> {
     return this.#tables.datasetsOfLikeness.of(likenessOf(dataset));

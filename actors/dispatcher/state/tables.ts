@@ -12,7 +12,13 @@ import {
   type Task,
   type Worker,
 } from "./entities.ts";
-import { bytesOfClient, bytesOfIteration, bytesOfJob, HeldBytes } from "../held_bytes.ts";
+import {
+  bytesOfClient,
+  bytesOfDataset,
+  bytesOfIteration,
+  bytesOfJob,
+  HeldBytes,
+} from "../held_bytes.ts";
 import { KeyedSets } from "./keyed_sets.ts";
 import type { JobParameters } from "../protocol.ts";
 import type { JournalRecord } from "../journal/records.ts";
@@ -67,19 +73,23 @@ export class Tables {
   readonly serving: ServingIndex = new ServingIndex();
   /** The memory of the parameters of jobs and clients. */
   readonly heldBytes: HeldBytes = new HeldBytes();
+  readonly datasetBytes: HeldBytes = new HeldBytes();
   lostWorkers = 0;
 
-  addDataset(dataset: Dataset): void {
+  addDataset(dataset: Dataset, owner: string): void {
     const { datasetId } = dataset;
     if (NUMBERED.test(datasetId)) {
       this.lastIds.dataset = Math.max(this.lastIds.dataset, Number(datasetId));
     }
     this.datasets.set(datasetId, dataset);
+    this.datasetOwners.set(datasetId, owner);
+    this.datasetBytes.add(owner, dataset, bytesOfDataset(dataset));
     this.datasetsOfLikeness.add(likenessOf(dataset), dataset);
   }
 
   removeDataset(dataset: Dataset): void {
     this.datasets.delete(dataset.datasetId);
+    this.datasetBytes.remove(dataset);
     this.transient.delete(dataset.datasetId);
     this.datasetOwners.delete(dataset.datasetId);
     this.datasetsOfLikeness.delete(likenessOf(dataset), dataset);

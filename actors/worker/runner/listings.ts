@@ -1,7 +1,8 @@
 /**
- * Lists the splits of datasets, a few at a time. Equal requests share a listing. A listing that
- * nobody waits for is stopped, or repeated ones would slow down a busy worker: each confined one
- * takes a thread.
+ * Lists the splits of datasets, a few at a time. Equal requests of an identity share a listing. A
+ * listing that nobody waits for is stopped, or repeated ones would slow down a busy worker: each
+ * confined one takes a thread. Identities take turns, and none has all listings: a pipeline of many
+ * sources may take minutes, and others could not begin to read meanwhile.
  */
 import { AbortRace } from "../../../core/abort_race.ts";
 import { LeatError } from "../../../core/error.ts";
@@ -11,7 +12,9 @@ import type { World } from "../../runtime/world.ts";
 import type { RunnerFactory } from "./runner.ts";
 
 /** Concurrent listings, not counting abandoned ones that could not be stopped. */
-const LISTINGS_MAX = 2;
+const LISTINGS_MAX = 3;
+/** Those of one identity. */
+const LISTINGS_PER_OWNER_MAX = 2;
 
 interface Asker {
   readonly deadlineMs: number;
@@ -23,11 +26,18 @@ interface Listing {
   readonly askers: Asker[];
 }
 
+/** The listings of one identity. */
+interface Owned {
+  /** Those not begun, by dataset and definition, oldest first. */
+  readonly queue: Map<string, Listing>;
+  running: number;
+}
+
 export class Listings {
   readonly #world: World;
   readonly #runners: Pick<RunnerFactory, "listSplits">;
-  /** Those not begun, by dataset and definition, oldest first. */
-  readonly #queue = new Map<string, Listing>();
+  /** By identity; the one whose last listing began first comes first. */
+  readonly #owners = new Map<string, Owned>();
   #running = 0;
 
   constructor(world: World, runners: Pick<RunnerFactory, "listSplits">) {
@@ -36,13 +46,18 @@ export class Listings {
   }
 
   /**
-   * The splits as they are after this call; `deadlineMs` is monotonic.
+   * The splits as they are after this call; `deadlineMs` is monotonic, and `owner` the identity whose
+   * job needs them.
    * @throws {LeatError} The listing's failure; `deadline_exceeded`.
    */
-  list(dataset: DatasetDefinition, deadlineMs: number): Promise<SplitTable> {
+  list(dataset: DatasetDefinition, owner: string, deadlineMs: number): Promise<SplitTable> {
     // A dispatcher that lost its journal assigns the same ids again.
     const key = `${dataset.datasetId} ${dataset.fingerprint}`;
-    const listing = this.#queue.getOrInsert(key, { dataset, askers: [] });
+    const { queue } = this.#owners.getOrInsertComputed(
+      owner,
+      () => ({ queue: new Map(), running: 0 }),
+    );
+    const listing = queue.getOrInsert(key, { dataset, askers: [] });
     const table = Promise.withResolvers<SplitTable>();
     listing.askers.push({ deadlineMs, table });
     this.#begin();
@@ -50,21 +65,37 @@ export class Listings {
   }
 
   #begin(): void {
-    for (const [key, listing] of this.#queue) {
-      if (this.#running >= LISTINGS_MAX) return;
-      this.#queue.delete(key);
-      this.#run(listing);
+    while (this.#running < LISTINGS_MAX) {
+      const owner = this.#nextOwner();
+      if (owner === undefined) return;
+      const owned = this.#owners.get(owner)!;
+      this.#owners.delete(owner);
+      this.#owners.set(owner, owned);
+      const [key, listing] = owned.queue.entries().next().value!;
+      owned.queue.delete(key);
+      this.#run(owner, owned, listing);
     }
   }
 
-  async #run({ dataset, askers }: Listing): Promise<void> {
+  /** Of the identities that wait and have the fewest listings, the one whose last began first. */
+  #nextOwner(): string | undefined {
+    let [next, fewest] = [undefined as string | undefined, LISTINGS_PER_OWNER_MAX];
+    for (const [owner, { queue, running }] of this.#owners) {
+      if (queue.size > 0 && running < fewest) [next, fewest] = [owner, running];
+    }
+    return next;
+  }
+
+  async #run(owner: string, owned: Owned, { dataset, askers }: Listing): Promise<void> {
     const lastMs = Math.max(...askers.map(({ deadlineMs }) => deadlineMs));
     const leftMs = lastMs - this.#world.nowMs();
     const late = () => new LeatError("deadline_exceeded", "The splits were not listed in time");
     if (leftMs <= 0) {
       for (const { table } of askers) table.reject(late());
+      this.#forgetIdle(owner, owned);
       return;
     }
+    owned.running++;
     this.#running++;
     const givenUp = new AbortController();
     // Not every runner can be stopped: its folder may be on a disk that does not answer.
@@ -83,7 +114,13 @@ export class Listings {
     } finally {
       timer?.cancel();
       this.#running--;
+      owned.running--;
+      this.#forgetIdle(owner, owned);
       this.#begin();
     }
+  }
+
+  #forgetIdle(owner: string, { queue, running }: Owned): void {
+    if (queue.size === 0 && running === 0) this.#owners.delete(owner);
   }
 }

@@ -53,8 +53,8 @@ def _path(place: str) -> str:
     return _shown(unquote(place.removeprefix("file://"))) if place.startswith("file:///") else place
 
 
-# Control characters, line ends, and marks that change the direction of text.
-_STEERING = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+# Control characters, line ends, marks that change the direction of text, and characters that take no place.
+_STEERING = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 
 
 def _shown(text: str) -> str:

@@ -329,7 +329,7 @@ function bounded() {
   };
   const heldBytes = async () =>
     (await bench.system.ask(reads, "stats", null, { timeoutMs: 60_000 })).bufferedBytes;
-  return { bench, read, answered, heldBytes };
+  return { bench, reads, read, answered, heldBytes };
 }
 
 Deno.test("reads begins no round while too many bytes wait for a lagging consumer", async () => {
@@ -365,4 +365,17 @@ Deno.test("reads keeps no bytes for absent consumers or unwanted rounds", async 
   // The other has come back, and begins later.
   await Promise.all([read(0, 5, { floor: 5 }), read(1, 5, { floor: 5 })]);
   assertEquals(answered.length, 6);
+});
+
+Deno.test("reads notes the absent consumers of a request that waits its turn at once, to keep no list", async () => {
+  const { bench, reads, read } = bounded();
+  await using _ = bench;
+  await read(0, 0);
+  await read(0, 1);
+  const next = read(0, 2);
+  const early = { clientId: 0, sequence: 5, acknowledged: 2, consumerIndex: 0, round: 3 };
+  bench.system.ask(reads, "getElement", { ...early, floor: 2, absent: [1] }, { timeoutMs: 60_000 })
+    .catch(() => {});
+  // There is room now: what waited for the absent one is dropped.
+  await next;
 });

@@ -1,26 +1,27 @@
 /** The rounds of a scheduler: the work per consumer must not grow with their number. */
-import { Rounds } from "../../../actors/coordinated/rounds.ts";
+import { ConsumerSet } from "../../../actors/coordinated/consumer_set.ts";
+import { CONFIRMATIONS_MAX, Rounds } from "../../../actors/coordinated/rounds.ts";
 import { LeatError } from "../../../core/error.ts";
-import { assert, assertEquals, assertRejects } from "../../assert.ts";
+import { assert, assertEquals, assertRejects, assertThrows } from "../../assert.ts";
 
 /** Counts visits. */
-class WatchedMap<K, V> extends Map<K, V> {
+class WatchedSet<T> extends Set<T> {
   looks = 0;
 
-  override *[Symbol.iterator](): MapIterator<[K, V]> {
-    for (const entry of super.entries()) {
+  override *[Symbol.iterator](): SetIterator<T> {
+    for (const item of super.values()) {
       this.looks++;
-      yield entry;
+      yield item;
     }
   }
 }
 
-Deno.test("Rounds.confirm answers all when the last holds a round, visiting each once", async () => {
+Deno.test("Rounds.confirm answers all when the last holds a round, without a look at each before", async () => {
   const CONSUMERS = 100;
   const rounds = new Rounds(CONSUMERS);
   const round = rounds.add(0, Promise.resolve());
-  const waiting = new WatchedMap<never, never>();
-  Object.assign(round, { waiting });
+  const groups = new WatchedSet<never>();
+  Object.assign(round, { groups });
   const heard: number[] = [];
   for (let index = 0; index < CONSUMERS - 1; index++) {
     rounds.confirm(round, index, [])!.then(() => heard.push(index));
@@ -30,7 +31,8 @@ Deno.test("Rounds.confirm answers all when the last holds a round, visiting each
   assertEquals(rounds.confirm(round, CONSUMERS - 1, []), undefined);
   await Promise.resolve();
   assertEquals(heard.length, CONSUMERS - 1);
-  assert(waiting.looks <= CONSUMERS, `${waiting.looks} looks`);
+  // Each confirmation looks at the one group that all are in, and finds its own group.
+  assert(groups.looks <= 2 * CONSUMERS, `${groups.looks} looks`);
 });
 
 Deno.test("Rounds.confirm answers those that know of absent consumers without them, and no others", async () => {
@@ -72,4 +74,44 @@ Deno.test("Rounds.forget refuses the confirmations that wait for a forgotten rou
   rounds.forget(0);
   const error = await assertRejects(() => waiting, LeatError, "Round 0 is over");
   assertEquals(error.code, "failed_precondition");
+});
+
+Deno.test("Rounds.confirm refuses one confirmation more than are kept, and holds its part", () => {
+  const CONSUMERS = 65_536;
+  const rounds = new Rounds(CONSUMERS);
+  const confirm = (number: number, index: number) => {
+    const round = rounds.get(number) ?? rounds.add(number, Promise.resolve());
+    const waiting = rounds.confirm(round, index, []);
+    waiting?.catch(() => {});
+    return waiting !== undefined;
+  };
+  let kept = 0;
+  const refused = assertThrows(() => {
+    for (let number = 0; number < 64; number++) {
+      for (let index = 1; index < CONSUMERS; index++) if (confirm(number, index)) kept++;
+    }
+  }, LeatError);
+  assertEquals([refused.code, kept], ["resource_exhausted", CONFIRMATIONS_MAX]);
+  // When the last consumer holds a round, those that waited for it make room.
+  assert(!confirm(0, 0));
+  assert(confirm(2, 3));
+});
+
+Deno.test("Rounds.forget frees what the confirmations of a round took", () => {
+  const rounds = new Rounds(4);
+  const round = rounds.add(0, Promise.resolve());
+  rounds.confirm(round, 0, [])!.catch(() => {});
+  rounds.confirm(round, 1, [2])!.catch(() => {});
+  assert(rounds.absentBytes > 0);
+  rounds.forget(0);
+  assertEquals(rounds.absentBytes, 0);
+});
+
+Deno.test("ConsumerSet counts its consumers, and those in either of two sets", () => {
+  const [one, other, same] = [70, 70, 70].map((count) => new ConsumerSet(count));
+  for (const index of [0, 31, 32, 69]) one!.add(index);
+  for (const index of [31, 63]) other!.add(index);
+  for (const index of [69, 32, 31, 0]) same!.add(index);
+  assertEquals([one!.add(31), one!.size, one!.has(31), one!.has(63)], [false, 4, true, false]);
+  assertEquals([one!.sizeWith(other!), one!.equals(same!), one!.equals(other!)], [5, true, false]);
 });

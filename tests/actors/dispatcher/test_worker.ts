@@ -23,6 +23,8 @@ export class TestWorker {
   /** What it says of where it is. */
   place: { tags?: string[]; process?: string; isPrivate?: boolean } = {};
   listings = 0;
+  /** The identities whose jobs it has listed splits for. */
+  readonly listedFor: string[] = [];
   wakes = 0;
   /** Who has asked for its name. */
   readonly wantedBy: string[] = [];
@@ -38,8 +40,9 @@ export class TestWorker {
       name: actor,
       create: () => ({
         handlers: {
-          listSplits: async () => {
+          listSplits: async ({ owner }) => {
             this.listings++;
+            this.listedFor.push(owner);
             await this.listing;
             if (this.table instanceof LeatError) throw this.table;
             return { bounds: isTable(this.table) ? packSplits(this.table) : this.table as never };

@@ -73,6 +73,14 @@ Deno.test("tasks, caches, schedulers and workers refuse a malformed request and 
       "trainerId must be a text of at most 1024 characters, got 3",
     ],
     [cache, "resize", { windowBytesMax: "1" }, 'windowBytesMax must be a number, got "1"'],
+    ...[NaN, Infinity, -Infinity, -1].flatMap((waitMs) =>
+      [task, cache, reads].map((source): typeof cases[number] => [
+        source,
+        "getElement",
+        { ...WANTED, waitMs },
+        `waitMs must be a finite number of at least 0, got ${waitMs}`,
+      ])
+    ),
     [
       reads,
       "getElement",
@@ -82,7 +90,7 @@ Deno.test("tasks, caches, schedulers and workers refuse a malformed request and 
     [reads, "confirm", { consumerIndex: 0, round: {} }, "round must be a count from 0, got Object"],
     [worker, "drain", null, "the request must be an object, got null"],
     [worker, "beginSave", { dataset: {} }, "dataset.datasetId is missing"],
-    [worker, "listSplits", { dataset: [] }, "dataset.datasetId is missing"],
+    [worker, "listSplits", { dataset: [], owner: "a" }, "dataset.datasetId is missing"],
   ];
   for (const target of [task, cache, reads]) {
     cases.push([target, "leave", {}, "clientId is missing"]);

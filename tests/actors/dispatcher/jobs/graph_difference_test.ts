@@ -18,6 +18,28 @@ Deno.test("differenceOf shows both pipelines, and of alike ones the operator tha
   const long = Dataset.from(["x".repeat(10_000)]).serialize();
   const longOther = Dataset.from(["y".repeat(10_000)]).serialize();
   assertEquals(differenceOf(long, longOther).length < 1_000, true);
+  const two = Dataset.range(3).concatenate(Dataset.range(4).skip(1)).serialize();
+  assertStringIncludes(
+    differenceOf(two, one),
+    "Its pipeline is range → skip → range → concatenate,",
+  );
   assertEquals(differenceOf(one, one), "");
   assertEquals(differenceOf(one, new Uint8Array([1, 2, 3])), "");
+});
+
+Deno.test("differenceOf reads no large pipeline, and of none more than some hundred operators", () => {
+  const wide = (kind: number, count: number) => {
+    const input = '{"kind":1,"inputs":[]}';
+    const inputs = Array(count).fill(input).join(",");
+    return new TextEncoder().encode(`{"root":{"kind":${kind},"inputs":[${inputs}]}}`);
+  };
+  for (const count of [45_000, 2_000, 500]) {
+    const [one, other] = [wide(1, count), wide(2, count)];
+    assertStringIncludes(differenceOf(one, other), `${one.byteLength} bytes`);
+    assertStringIncludes(differenceOf(one, other), "are not compared");
+  }
+  assertStringIncludes(differenceOf(wide(1, 499), wide(2, 499)), "Its pipeline is … → 1 → ");
+  const large = Dataset.from(["x".repeat(70_000)]).serialize();
+  assertStringIncludes(differenceOf(large, wide(1, 1)), `${large.byteLength} bytes`);
+  assertEquals(differenceOf(large, large), "");
 });

@@ -1,4 +1,5 @@
 /** Learning an iteration's splits from a worker: who is asked, and for how long. */
+import { SAME_PROCESS } from "../../../../actors/runtime/identity.ts";
 import { unknownNode } from "../../../../actors/runtime/link.ts";
 import { assertEquals } from "../../../assert.ts";
 import { settle, tableOf, TestCluster } from "../lib.ts";
@@ -86,4 +87,13 @@ Deno.test("a worker to which no way leads before it has come back is no listing 
   await cluster.world.advance(1_000);
   const { split } = await cluster.ask("getSplit", { taskId, number: 1, source: 0, repetition: 0 });
   assertEquals([worker.listings, split?.index], [2, 0]);
+});
+
+Deno.test("a worker is told the identity whose job it lists splits for", async () => {
+  await using cluster = await TestCluster.start();
+  const worker = cluster.worker("a", tableOf(3));
+  await worker.heartbeat();
+  await cluster.open(await cluster.dataset());
+  await settle();
+  assertEquals(worker.listedFor, [SAME_PROCESS.name]);
 });

@@ -24,14 +24,18 @@ class Bench {
     { listSplits: (graph, signal) => this.#begin(graph, signal!) },
   );
 
-  list(name: number, deadlineMs = Infinity, datasetId = `d${name}`): Promise<SplitTable> {
+  list(
+    name: number,
+    deadlineMs = Infinity,
+    { datasetId = `d${name}`, owner = "a" } = {},
+  ): Promise<SplitTable> {
     const dataset: DatasetDefinition = {
       datasetId,
       graph: new Uint8Array([name]),
       fingerprint: `${name}`,
       cardinality: -1,
     };
-    const listed = this.listings.list(dataset, deadlineMs);
+    const listed = this.listings.list(dataset, owner, deadlineMs);
     listed.catch(() => {});
     return listed;
   }
@@ -58,7 +62,7 @@ class Bench {
   }
 }
 
-Deno.test("Listings runs two at a time, and shares one that has not begun", async () => {
+Deno.test("Listings runs two at a time of an identity, and shares one that has not begun", async () => {
   const bench = new Bench();
   const first = bench.list(1);
   bench.list(2);
@@ -109,9 +113,42 @@ Deno.test("Listings tells datasets with the same id apart", async () => {
   const bench = new Bench();
   bench.list(1);
   bench.list(2);
-  const ofOne = bench.list(3, Infinity, "d");
-  const ofOther = bench.list(4, Infinity, "d");
+  const ofOne = bench.list(3, Infinity, { datasetId: "d" });
+  const ofOther = bench.list(4, Infinity, { datasetId: "d" });
   for (let i = 0; i < 4; i++) await bench.begun[i]!.end([[{ start: 0, stop: i }]]);
   assertEquals(await ofOne, [[{ start: 0, stop: 2 }]]);
   assertEquals(await ofOther, [[{ start: 0, stop: 3 }]]);
+});
+
+Deno.test("Listings begins one of another identity at once, however many an identity waits for", async () => {
+  const bench = new Bench();
+  for (let name = 1; name <= 50; name++) bench.list(name);
+  assertEquals(bench.names, [1, 2]);
+  const other = bench.list(100, Infinity, { owner: "b" });
+  assertEquals(bench.names, [1, 2, 100]);
+  await bench.begun[2]!.end();
+  assertEquals(await other, []);
+  assertEquals(bench.names, [1, 2, 100]);
+});
+
+Deno.test("Listings serves the identities that wait in turn, the one with the fewest first", async () => {
+  const bench = new Bench();
+  for (const name of [1, 2, 3, 4]) bench.list(name);
+  for (const name of [11, 12, 13]) bench.list(name, Infinity, { owner: "b" });
+  bench.list(21, Infinity, { owner: "c" });
+  bench.list(22, Infinity, { owner: "c" });
+  bench.list(31, 1_000, { owner: "d" });
+  for (let i = 0; i < 8; i++) await bench.begun[i]!.end();
+  assertEquals(bench.names.slice(0, 3), [1, 2, 11]);
+  // Whoever has none goes first, of these whose last one began first.
+  assertEquals(bench.names.slice(3), [21, 3, 12, 31, 22, 4, 13]);
+});
+
+Deno.test("Listings shares none between identities, whose turns differ", async () => {
+  const bench = new Bench();
+  for (const name of [1, 2, 3]) bench.list(name);
+  const other = bench.list(3, Infinity, { owner: "b" });
+  assertEquals(bench.names, [1, 2, 3]);
+  await bench.begun[2]!.end();
+  assertEquals(await other, []);
 });

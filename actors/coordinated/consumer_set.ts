@@ -1,0 +1,51 @@
+/** A set of consumers that takes one bit for each of the job's, however many are in it. */
+
+export class ConsumerSet {
+  readonly #words: Uint32Array;
+  #size = 0;
+
+  constructor(numConsumers: number) {
+    this.#words = new Uint32Array(Math.ceil(numConsumers / 32));
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  get byteLength(): number {
+    return this.#words.byteLength;
+  }
+
+  has(index: number): boolean {
+    return (this.#words[index >> 5]! & (1 << (index & 31))) !== 0;
+  }
+
+  /** False if the consumer was in the set before. */
+  add(index: number): boolean {
+    if (this.has(index)) return false;
+    this.#words[index >> 5]! |= 1 << (index & 31);
+    this.#size++;
+    return true;
+  }
+
+  /** How many consumers are in this set or in the other. */
+  sizeWith(other: ConsumerSet): number {
+    let size = 0;
+    for (let i = 0; i < this.#words.length; i++) size += onesIn(this.#words[i]! | other.#words[i]!);
+    return size;
+  }
+
+  equals(other: ConsumerSet): boolean {
+    if (this.#size !== other.#size) return false;
+    for (let i = 0; i < this.#words.length; i++) {
+      if (this.#words[i] !== other.#words[i]) return false;
+    }
+    return true;
+  }
+}
+
+function onesIn(word: number): number {
+  let ones = 0;
+  for (let left = word; left !== 0; left &= left - 1) ones++;
+  return ones;
+}
