@@ -11,6 +11,7 @@ import { nodeActorOf } from "../../actors/runtime/node/node_actor.ts";
 import type { ElementSourceProtocol } from "../../actors/worker/protocol.ts";
 import { LeatError } from "../../core/error.ts";
 import { hashBytes } from "../../core/hash.ts";
+import { packSplits } from "../../data/sharding/split_table.ts";
 import { DenoWorld } from "../../platform/deno_world.ts";
 import { inlinePair } from "../../transport/inline.ts";
 import { Payload } from "../../transport/payload.ts";
@@ -124,7 +125,8 @@ const SAVE = {
   save: { folder: "/saved", overwrite: false, fingerprint: hashBytes("numbers") },
 } as const;
 const BEGUN = {
-  ...{ id: "1", table: tableOf(3), entries: 0, upTo: 0, runs: [], elements: 0, sizeBytes: 0 },
+  ...{ id: "1", bounds: packSplits(tableOf(3)), entries: 0, upTo: 0, runs: [] },
+  ...{ elements: 0, sizeBytes: 0 },
 };
 
 /** A table may list no source. */
@@ -138,7 +140,7 @@ Deno.test("every malformed answer of a worker that prepares a job fails that job
   const answers = [
     // The worker of this test has no answer for the first, `undefined`.
     ...NONSENSE.slice(1),
-    ...tables.map((table) => ({ ...BEGUN, table })),
+    ...tables.map((bounds) => ({ ...BEGUN, bounds })),
     ...Object.keys(BEGUN).map((key) => ({ ...BEGUN, [key]: key === "id" ? 7 : "x" })),
     { ...BEGUN, runs: [{ first: 0, count: 1 }] },
   ];
@@ -167,8 +169,8 @@ Deno.test("every malformed answer of a worker that prepares a job fails that job
     const datasetId = await cluster.dataset(`saved ${i}`);
     await cluster.open(datasetId, { ...SAVE, jobName: `distributedSave ${folder}`, save });
     await settled();
-    const { table } = (begun ?? {}) as { table?: unknown };
-    if (!hasNoSource(table)) assertRefused(`distributedSave ${folder}`, "beginSave");
+    const { bounds } = (begun ?? {}) as { bounds?: unknown };
+    if (!hasNoSource(bounds)) assertRefused(`distributedSave ${folder}`, "beginSave");
   }
   await cluster.restart();
   await cluster.ask("clientHeartbeat", { clientId });
