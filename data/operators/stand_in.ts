@@ -1,6 +1,6 @@
 /**
- * `standIn`: stands for an operator that another process runs, above the part that is run here.
- * What is below keeps its random numbers and its splits.
+ * `standIn`: stands for an operator that another process runs, after the part that runs here. With
+ * it the operators before it draw the same random numbers and have the same splits.
  */
 import { checkInteger } from "../check.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../node.ts";

@@ -139,7 +139,7 @@ export class ElementsWriter {
   /**
    * Removes what an earlier writer did not finish. Called once, before anything is written.
    *
-   * @param check receives the head of an unfinished save, and throws if that must stay.
+   * @param check receives the head of an unfinished save, and throws if that save must stay.
    */
   async clear(check: (unfinished: LedgerHead | undefined) => void): Promise<void> {
     const { ledger, compression } = this.#options;
@@ -150,7 +150,7 @@ export class ElementsWriter {
       if (!this.#hasLedger && unfinished !== undefined) this.#ledger.end();
       return Promise.resolve(this.#hasLedger ? { id: this.#id, compression } : undefined);
     });
-    // After their head, so that no save is resumed when parts of it are missing.
+    // The head is removed before the chunks, so that no save is resumed without all its chunks.
     await this.#removeChunksBut(this.#replaces);
   }
 
@@ -298,14 +298,15 @@ export class ElementsWriter {
   }
 }
 
-/** A complete chunk: the manifest will list all of it. */
+/** A chunk of a checkpoint, with all fields that the manifest will list. */
 function wholeChunk(saved: Chunk): Chunk {
   const { name, shard, count, sizeBytes } = wholeState(saved);
   return { name, shard, count, sizeBytes };
 }
 
 /**
- * Whether no save is there or about to begin. A writer that has just finished removed its ledger.
+ * Whether the folder has neither a save nor an unfinished distributed one. A writer that has just
+ * finished leaves a manifest, but no ledger.
  */
 async function isFree(host: Host, folder: string): Promise<boolean> {
   let isFree = false;

@@ -17,9 +17,9 @@ export interface ConditionalOptions {
   readonly keepsOrder: boolean;
   /** Longest wait for one element of the service, in ms. */
   readonly timeoutMs: number;
-  /** The service's. */
+  /** The service's address. */
   readonly address: string;
   readonly figures: OffloadFigures;
-  /** With how many workers training would not wait, for the service. */
+  /** The service is told that training would not wait with this many workers. */
   readonly workers?: number | undefined;
 }

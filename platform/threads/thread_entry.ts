@@ -119,7 +119,7 @@ class NodeThread implements ThreadControl {
   }
 }
 
-// With "inline" runners, pipelines run here, too.
+// With "inline" runners, user functions run on this thread and could end it.
 guardExits((call) =>
   `Code on a node's thread called ${call}, which would end the node: have it throw an error instead`
 );

@@ -20,7 +20,7 @@ export class StreamNumbers {
   readonly #batchSize: number;
   #first: number;
   #rows: number;
-  /** The number of elements of the current split, known once its remainder or end has come. */
+  /** How many elements the current split has, if its remainder has come. */
   #elements: number | undefined;
 
   constructor({ first, batchSize, carriedRows }: Numbering) {
@@ -29,7 +29,7 @@ export class StreamNumbers {
     this.#rows = carriedRows;
   }
 
-  /** Which elements of the current split belong to one consumer. */
+  /** Where the current split begins, from which a worker knows the elements of a consumer. */
   ownOf(sequence: number): Own {
     return { sequence, number: this.#first };
   }
@@ -45,7 +45,7 @@ export class StreamNumbers {
       case "split_end":
         this.#first += this.#elements ?? index;
         this.#elements = undefined;
-        // A remainder is smaller than a batch: it completes at most one, the last of its split.
+        // A remainder has fewer rows than a batch, so it completes at most one batch.
         if (this.#isBatch) {
           this.#rows -= this.#batchSize;
           this.#first++;

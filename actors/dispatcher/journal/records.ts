@@ -122,8 +122,8 @@ export type JournalRecord =
     /** Coordinated reads: its next round, as last reported. */
     readonly nextRound: number | null;
     /**
-     * Since its last report it may have requested at most this many rounds more than any other
-     * consumer. Default 0.
+     * How many rounds more than any other consumer it may have requested since its last report, at
+     * most. Default 0.
      */
     readonly unreported?: number;
   }
@@ -160,6 +160,7 @@ export type JournalRecord =
     readonly sequence: number;
     /** Counts the task's requests of this series. */
     readonly number: number;
+    /** 0: ordinary requests; 1: requests for a spare split. */
     readonly series: number;
   }
   /** DETERMINISTIC: the reader has all splits before `mark`, and of later ones those in `done`. */

@@ -1,5 +1,5 @@
 /**
- * Reads the head of an HTTP request, and writes the answer: without a body. A connection has one
+ * Reads the head of an HTTP request, which has no body, and writes the answer. A connection has one
  * request, or two if the first is answered with a challenge.
  *
  * Not Deno's server: it ends for good when the process has no file handle left for a connection,
@@ -49,7 +49,7 @@ export async function readRequest(conn: Conn): Promise<ReadRequest | undefined> 
     const count = await conn.read(bytes.subarray(length));
     if (count === null) return undefined;
     // A client of another protocol, such as TLS, may wait for an answer before it sends more.
-    if (!isCapital(bytes[0]!)) throw new NoRequest(400, "No request of HTTP/1.1.");
+    if (!isCapital(bytes[0]!)) throw new NoRequest(400, "This is not an HTTP request.");
     // The end of the head may have begun in the earlier bytes.
     const from = Math.max(0, length - 3);
     length += count;
@@ -78,7 +78,7 @@ export function parseHead(text: string): RequestHead {
   const [first = "", ...lines] = text.split("\r\n");
   const [, method, target] = REQUEST_LINE.exec(first) ?? [];
   if (method === undefined || target === undefined) {
-    throw new NoRequest(400, "No request of HTTP/1.1.");
+    throw new NoRequest(400, "This is not an HTTP request.");
   }
   const headers = new Headers();
   for (const line of lines) {
