@@ -3,7 +3,7 @@ import { LeatError } from "../../../core/error.ts";
 import { isPlainObject } from "../../../core/tree.ts";
 import type { Outcome } from "../../../data/elements/answer.ts";
 import type { RemoteElements, RemoteStep } from "../../../data/foreign/foreign_runners.ts";
-import { decodeMessage } from "../../../transport/codec.ts";
+import { decodeElement } from "../../../transport/element.ts";
 import { Payload } from "../../../transport/payload.ts";
 import { plainError } from "../edge.ts";
 import { unexpected } from "../untrusted_answers.ts";
@@ -74,6 +74,6 @@ function errorOf(error: unknown): LeatError {
 }
 
 function elementOf(frame: unknown): unknown {
-  if (frame instanceof Payload) return decodeMessage(frame.bytes);
+  if (frame instanceof Payload) return decodeElement(frame.bytes);
   throw unexpected("an element");
 }
