@@ -4,6 +4,7 @@ import {
   checksOf,
   count,
   figure,
+  ignored,
   list,
   name,
   nothing,
@@ -59,6 +60,9 @@ const elementSource = {
 
 /** What clients ask of any source. */
 export const elementSourceChecks = checksOf<ElementSourceProtocol>()(elementSource);
+
+/** What is asked of a task: its worker sends `drain`, without a body. */
+export const taskChecks = { ...elementSourceChecks, drain: ignored };
 
 /** What tasks ask of readers whose elements they prepare. */
 export const elementGiverChecks = checksOf<ElementGiverProtocol>()({
