@@ -16,12 +16,12 @@ const BESIDE_BYTES_MAX = 4_096;
 
 /**
  * Bytes to be kept: a view keeps its whole buffer, which may be a message of any size. Copies them
- * if the buffer is more than twice as large.
+ * if the buffer is more than twice as large, and by more than `besideBytesMax`.
  */
-export function ownBytes(view: Uint8Array): Uint8Array {
+export function ownBytes(view: Uint8Array, besideBytesMax = BESIDE_BYTES_MAX): Uint8Array {
   const { byteLength, buffer } = view;
   const besideBytes = buffer.byteLength - byteLength;
-  return besideBytes > byteLength && besideBytes > BESIDE_BYTES_MAX ? view.slice() : view;
+  return besideBytes > byteLength && besideBytes > besideBytesMax ? view.slice() : view;
 }
 
 /** The four bytes from `at` on as a number, the most significant first. */

@@ -33,15 +33,23 @@ export function checksOf<P>(): <S extends Schemas<P>>(schemas: S & Agreeing<P, S
 /** The check of a method that ignores its request. */
 export const ignored: Check = Object.assign(() => undefined, { known: () => null });
 
-function checkOf(method: string, schema: v.GenericSchema): Check {
+/** Removes unknown fields of a value. The function throws what `fault` makes of a wrong value. */
+export function knownOf<T>(
+  schema: v.GenericSchema,
+  fault: (issue: v.GenericIssue) => LeatError,
+): (value: unknown) => T {
   const fits = guardOf(schema, true);
-  const known = (request: unknown) => {
-    if (fits(request)) return request;
-    const { issues, output } = v.safeParse(schema, request, FIRST_FAULT);
+  return (value) => {
+    if (fits(value)) return value as T;
+    const { issues, output } = v.safeParse(schema, value, FIRST_FAULT);
     // It only has unknown fields, which the output does not have.
-    if (issues === undefined) return output;
-    throw fault(method, issues[0]);
+    if (issues === undefined) return output as T;
+    throw fault(issues[0]);
   };
+}
+
+function checkOf(method: string, schema: v.GenericSchema): Check {
+  const known = knownOf(schema, (issue) => faultOf(method, issue));
   const check = (request: unknown) => {
     try {
       known(request);
@@ -58,7 +66,7 @@ const FIRST_FAULT = { abortEarly: true } as const;
 const SHOWN_LENGTH = 60;
 const OBJECTS: readonly string[] = ["object", "strict_object"];
 
-function fault(method: string, issue: v.GenericIssue): LeatError {
+function faultOf(method: string, issue: v.GenericIssue): LeatError {
   const place = v.getDotPath(issue) ?? "the request";
   const { received } = issue;
   const shown = received.length > SHOWN_LENGTH ? `${received.slice(0, SHOWN_LENGTH)}…` : received;

@@ -4,13 +4,14 @@
  */
 import type { Link } from "../../actors/runtime/link.ts";
 import { checksOf, count, list, nothing, object, optional } from "../../actors/runtime/checks.ts";
-import type { ActorFactory } from "../../actors/runtime/actor.ts";
+import type { ActorContext, ActorFactory } from "../../actors/runtime/actor.ts";
 import type { Envelope } from "../../actors/runtime/envelope.ts";
 import { ActorSystem } from "../../actors/runtime/system.ts";
 import { askedElements } from "../../platform/sandbox/foreign/asked_elements.ts";
 import { steppedOf } from "../../platform/sandbox/untrusted_answers.ts";
 import { DenoWorld } from "../../platform/deno_world.ts";
 import { decodeMessage, encodeMessage } from "../../transport/codec.ts";
+import { ElementFetcher } from "../../actors/exactly_once/fetcher.ts";
 import { asEnvelope } from "../../transport/envelopes.ts";
 import { Payload } from "../../transport/payload.ts";
 import { hashBytes } from "../../core/hash.ts";
@@ -18,7 +19,7 @@ import { assert, assertEquals } from "../assert.ts";
 import { TestCluster } from "../actors/dispatcher/lib.ts";
 import { until } from "../lib/until.ts";
 
-const JUNK_BYTES = 2 ** 20;
+const JUNK_BYTES = 2 ** 21;
 const junk = () => new Uint8Array(JUNK_BYTES);
 
 interface Waiter {
@@ -170,6 +171,42 @@ Deno.test("a registered pipeline and an element keep no part of the message that
   const { value } = elements.answers[0]! as { value: Uint8Array };
   assertEquals(value.length, 300);
   assert(value.buffer.byteLength < JUNK_BYTES);
+});
+
+Deno.test("an answer that waits for the training loop keeps no part of the message that it came in", async () => {
+  const bytes = encodeMessage("an element");
+  const element = new Payload(withinMessage(bytes));
+  const error = { code: "internal", message: "m" };
+  const place = { sequence: 1, split: 1, index: 1 };
+  const more = { junk: [1] };
+  const answers = [
+    { kind: "element", element, place, ...more },
+    { kind: "error", error: { ...error, details: { at: withinMessage(bytes) } }, ...more },
+    { kind: "error", error: { ...error, details: { at: junk() } } },
+    { kind: "split_end", place: { ...place, ...more } },
+  ];
+  const context = {
+    world: new DenoWorld({ logLevel: "off" }),
+    ask: () => Promise.resolve(answers.shift()),
+    timer: () => ({ cancel: () => {} }),
+    tell: () => {},
+  } as Partial<ActorContext> as ActorContext;
+  const source = { node: "there", path: "/task" };
+  const fetcher = new ElementFetcher(context, source, { clientId: 1, requestTimeoutMs: 1e9 });
+  const own = await fetcher.fetch();
+  assert(own.kind === "element");
+  assertEquals(Object.keys(own).sort(), ["element", "kind", "place"]);
+  assertEquals(own.element.bytes, bytes);
+  assert(own.element.bytes.buffer.byteLength < JUNK_BYTES);
+  const failed = await fetcher.fetch();
+  assert(failed.kind === "error");
+  assertEquals(Object.keys(failed), ["kind", "error"]);
+  const { at } = failed.error.details as { readonly at: Uint8Array };
+  assertEquals(at, bytes);
+  assert(at.buffer.byteLength < JUNK_BYTES);
+  assertEquals(await fetcher.fetch(), { kind: "error", error } as never);
+  assertEquals(await fetcher.fetch(), { kind: "split_end", place });
+  fetcher.stop();
 });
 
 /** The bytes as they come in a message with much beside them. */
