@@ -46,6 +46,11 @@ export interface EncodeOptions {
 export interface DecodeOptions {
   /** A larger message is refused before it is read. Default {@linkcode MESSAGE_BYTES_MAX}. */
   readonly bytesMax?: number;
+  /**
+   * A message with more structure is refused before it takes memory: `codec/structure.ts` says what
+   * counts. Default: any.
+   */
+  readonly structureBytesMax?: number;
   /** Copies payloads, so that the result outlives the frame. Default `false`: views of it. */
   readonly copy?: boolean;
   /** Gets the memory of a frame with one {@linkcode Payload} when that is released. Default: none. */
@@ -115,11 +120,12 @@ export function prepareMessage(
  * not change any more; they are copied only if the frame is not aligned to the item size in its
  * buffer. Bytes in the envelope become `Uint8Array`s of their own.
  * @throws {LeatError} `data_loss` for a message that is shorter than it announces;
- * `resource_exhausted` for one of more than `bytesMax` bytes; `invalid_argument` for anything that
- * no writer of this format writes: trailing bytes, unknown tokens, extensions or dtypes, a payload
- * named twice, never or not at all, a shape of another size than its payload, a repeated key or
- * `__proto__`, text that is not UTF-8, structure deeper than {@linkcode ENVELOPE_DEPTH_MAX}. Memory
- * is allocated only for data that is there.
+ * `resource_exhausted` for one of more than `bytesMax` bytes, or with more structure than
+ * `structureBytesMax`; `invalid_argument` for anything that no writer of this format writes:
+ * trailing bytes, unknown tokens, extensions or dtypes, a payload named twice, never or not at all,
+ * a shape of another size than its payload, a repeated key or `__proto__`, text that is not UTF-8,
+ * structure deeper than {@linkcode ENVELOPE_DEPTH_MAX}. Memory is allocated only for data that is
+ * there.
  */
 export function decodeMessage(frame: Uint8Array, options: DecodeOptions = NO_OPTIONS): unknown {
   const bytesMax = options.bytesMax ?? MESSAGE_BYTES_MAX;

@@ -1,6 +1,7 @@
 /** Checks envelopes from untrusted peers before any actor sees them. */
 import { type Envelope, OPEN_MAX } from "../actors/runtime/envelope.ts";
-import { LeatError } from "../core/error.ts";
+import type { FencedRef, Ref } from "../actors/runtime/ref.ts";
+import { LeatError, type WireError } from "../core/error.ts";
 import { isCount } from "../core/count.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -9,45 +10,98 @@ type Fields = Readonly<Record<string, unknown>>;
 const REF_TEXT_LENGTH_MAX = 2_048;
 const METHOD_LENGTH_MAX = 128;
 
-/** Checks the fields of each kind besides source, target and number. */
-const KINDS: Readonly<Record<string, (fields: Fields) => boolean>> = {
-  tell: ({ method }) => isTextUpTo(METHOD_LENGTH_MAX, method),
-  ask: ({ method, id, timeoutMs, settledBelow, open }) =>
-    isTextUpTo(METHOD_LENGTH_MAX, method) && isCount(id) && typeof timeoutMs === "number" &&
-    (settledBelow === undefined || isCount(settledBelow)) &&
-    (open === undefined || (Array.isArray(open) && open.length <= OPEN_MAX && open.every(isCount))),
-  reply: ({ id }) => isCount(id),
-  failure: ({ id, error }) => isCount(id) && isMap(error),
-  watch: ({ id }) => isCount(id),
-  unwatch: ({ id }) => isCount(id),
-  down: ({ id, error }) => isCount(id) && isMap(error),
+type Make = (
+  fields: Fields,
+  source: FencedRef,
+  target: Ref,
+  number: number,
+) => Envelope | undefined;
+
+/** Makes an envelope of a kind's fields besides source, target and number; undefined if they are wrong. */
+const KINDS: Readonly<Record<string, Make>> = {
+  tell: ({ method, body }, source, target, number) =>
+    isMethod(method) ? { kind: "tell", source, target, number, method, body } : undefined,
+  ask: askOf,
+  reply: ({ id, body }, source, target, number) =>
+    isCount(id) ? { kind: "reply", source, target, number, id, body } : undefined,
+  failure: ({ id, error }, source, target, number) =>
+    isCount(id) && isError(error)
+      ? { kind: "failure", source, target, number, id, error }
+      : undefined,
+  watch: ({ id }, source, target, number) =>
+    isCount(id) ? { kind: "watch", source, target, number, id } : undefined,
+  unwatch: ({ id }, source, target, number) =>
+    isCount(id) ? { kind: "unwatch", source, target, number, id } : undefined,
+  down: ({ id, error }, source, target, number) =>
+    isCount(id) && isError(error) ? { kind: "down", source, target, number, id, error } : undefined,
 };
 
-/** Checks that a decoded message is an envelope. @throws LeatError `invalid_argument` if not. */
+function askOf(
+  { method, body, id, timeoutMs, settledBelow, open }: Fields,
+  source: FencedRef,
+  target: Ref,
+  number: number,
+): Envelope | undefined {
+  if (!isMethod(method) || !isCount(id) || typeof timeoutMs !== "number") return undefined;
+  const ask = { kind: "ask", source, target, number, id, method, body, timeoutMs } as const;
+  if (settledBelow === undefined && open === undefined) return ask;
+  if (settledBelow !== undefined && !isCount(settledBelow)) return undefined;
+  if (open === undefined) return { ...ask, settledBelow: settledBelow! };
+  if (!isOpen(open)) return undefined;
+  return settledBelow === undefined ? { ...ask, open } : { ...ask, settledBelow, open };
+}
+
+/**
+ * Makes an envelope of a decoded message. It has no other fields than envelopes have: receivers keep
+ * parts of it, and must not keep what a peer has added. @throws LeatError `invalid_argument` if the
+ * message is no envelope.
+ */
 export function asEnvelope(message: unknown): Envelope {
   if (!isMap(message)) throw malformed("a message that is no map");
-  const { kind, source, target, number } = message;
+  const { kind, number } = message;
   if (typeof kind !== "string" || !Object.hasOwn(KINDS, kind)) {
     throw malformed(`a message of kind ${String(kind).slice(0, 40)}`);
   }
-  const complete = isRef(source) && typeof source.incarnation === "string" && isRef(target) &&
-    isCount(number) && KINDS[kind]!(message);
-  if (!complete) throw malformed(`an incomplete envelope of kind ${kind}`);
-  return message as unknown as Envelope;
+  const source = refOf(message.source);
+  const target = refOf(message.target);
+  const envelope = source?.incarnation === undefined || target === undefined || !isCount(number)
+    ? undefined
+    : KINDS[kind]!(message, source as FencedRef, target, number);
+  if (envelope === undefined) throw malformed(`an incomplete envelope of kind ${kind}`);
+  return envelope;
 }
 
 function isMap(value: unknown): value is Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-function isRef(value: unknown): value is Fields {
-  const isName = (text: unknown) => isTextUpTo(REF_TEXT_LENGTH_MAX, text);
-  return isMap(value) && isName(value.node) && isName(value.path) &&
-    (value.incarnation === undefined || isName(value.incarnation));
+function refOf(value: unknown): Ref | undefined {
+  if (!isMap(value)) return undefined;
+  const { node, path, incarnation } = value;
+  if (!isName(node) || !isName(path)) return undefined;
+  if (incarnation === undefined) return { node, path };
+  return isName(incarnation) ? { node, path, incarnation } : undefined;
 }
 
-function isTextUpTo(lengthMax: number, value: unknown): boolean {
+function isName(value: unknown): value is string {
+  return isTextUpTo(REF_TEXT_LENGTH_MAX, value);
+}
+
+function isTextUpTo(lengthMax: number, value: unknown): value is string {
   return typeof value === "string" && value.length <= lengthMax;
+}
+
+function isOpen(value: unknown): value is readonly number[] {
+  return Array.isArray(value) && value.length <= OPEN_MAX && value.every(isCount);
+}
+
+function isMethod(value: unknown): value is string {
+  return isTextUpTo(METHOD_LENGTH_MAX, value);
+}
+
+/** Whoever makes an error of it checks its fields. */
+function isError(value: unknown): value is WireError {
+  return isMap(value);
 }
 
 function malformed(what: string): LeatError {

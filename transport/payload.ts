@@ -1,3 +1,9 @@
+/** Payloads: bytes that a message carries unread. */
+import { ownBytes } from "../core/bytes.ts";
+
+/** Small messages come together in one buffer, which is never larger than this. */
+const TOGETHER_BYTES_MAX = 2 ** 20;
+
 /** Buffers that the system reads right now, to send them: their memory must not change. */
 export const buffersBeingWritten = new WeakSet<ArrayBufferLike>();
 
@@ -55,6 +61,12 @@ export class Payload {
     if (byteOffset < byteLength || !(buffer instanceof ArrayBuffer)) return undefined;
     this.#roomTaken = true;
     return new Uint8Array(buffer, byteOffset - byteLength, byteLength + this.byteLength);
+  }
+
+  /** This payload, or a copy if a hostile sender has sent much more in the same message. */
+  toKeep(): Payload {
+    const own = this.shared ? this.bytes : ownBytes(this.bytes, TOGETHER_BYTES_MAX);
+    return own === this.bytes ? this : new Payload(own, { cameInSlot: this.cameInSlot });
   }
 
   /**

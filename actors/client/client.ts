@@ -22,6 +22,7 @@ import { ATTEMPT_MS, FIRST_ANSWER_TIMEOUT_MS, firstAnswer, joinIteration } from 
 import { UnorderedReader } from "./readers/unordered_reader.ts";
 import type { Numbering } from "./readers/numbering.ts";
 import { OrderedReader } from "./readers/ordered_reader.ts";
+import { ignored } from "../runtime/checks.ts";
 import { elementGiverChecks } from "../worker/protocol_check.ts";
 import { elementGiverAccess, elementReaderAccess } from "../worker/protocol_access.ts";
 import type { ClientProtocol } from "./protocol.ts";
@@ -111,7 +112,7 @@ export function createClient(
     },
     // A node that dialled the dispatcher grants it the admin role, so no role is listed for `wake`.
     access: { wake: [], ...elementReaderAccess, ...elementGiverAccess },
-    checks: { wake: () => undefined, askAgain: () => undefined, ...elementGiverChecks },
+    checks: { wake: ignored, askAgain: ignored, ...elementGiverChecks },
     start: () => context.run(() => client.run()),
     stop: () => client.stop(),
   };

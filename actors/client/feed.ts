@@ -1,7 +1,8 @@
 /** The bounded buffer between a client actor and its training loop. */
 import { LeatError } from "../../core/error.ts";
 import { noteMemory } from "../../data/elements/released.ts";
-import { decodeMessage, ROOM_FROM_BYTES } from "../../transport/codec.ts";
+import { ROOM_FROM_BYTES } from "../../transport/codec.ts";
+import { decodeElement } from "../../transport/element.ts";
 import type { ServiceStats } from "../../data/iterators/stats.ts";
 import type { Payload } from "../../transport/payload.ts";
 import type { ClientFigures } from "../dispatcher/protocol_figures.ts";
@@ -68,7 +69,7 @@ export class Feed {
   decode(payload: Payload): unknown {
     const { bytes, shared } = payload;
     const startMs = this.#nowMs();
-    const element = decodeMessage(bytes, { copy: shared });
+    const element = decodeElement(bytes, shared);
     this.#meter?.decoded(this.#nowMs() - startMs);
     if (!shared && bytes.length >= ROOM_FROM_BYTES) noteMemory(element, payload);
     return element;

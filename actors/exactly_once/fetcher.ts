@@ -2,7 +2,7 @@
  * The requesting side of an element source: numbers requests, acknowledges answers, and repeats
  * requests for lost ones. For clients, caches and schedulers.
  */
-import { LeatError } from "../../core/error.ts";
+import { LeatError, type WireError } from "../../core/error.ts";
 import type { ActorContext } from "../runtime/actor.ts";
 import { mayBeTakenLater } from "../runtime/asking/asks.ts";
 import { Fifo } from "../runtime/fifo.ts";
@@ -14,6 +14,7 @@ import type {
   GetElementRequest,
 } from "../worker/protocol.ts";
 import { UNACKNOWLEDGED_MAX } from "./repeats.ts";
+import { decodeMessage, encodeMessage } from "../../transport/codec.ts";
 import { Payload } from "../../transport/payload.ts";
 import {
   count,
@@ -21,12 +22,12 @@ import {
   flag,
   instance,
   kind,
+  knownOf,
   object,
   oneKindOf,
   optional,
   wireError,
 } from "../runtime/checks.ts";
-import { guardOf } from "../runtime/guard.ts";
 
 /** Default time after which a client's request for an element is repeated, in ms. */
 export const REQUEST_TIMEOUT_MS = 30_000;
@@ -37,6 +38,9 @@ const RETRY_MAX_MS = 1_000;
 
 /** Answers are accepted for this many times the time after which a request is repeated. */
 const LATE_TIMES = 10;
+
+/** An error of an element that is longer loses its details and cause. */
+const ERROR_BYTES_MAX = 2 ** 20;
 
 interface ElementFetcherOptions {
   readonly clientId: number;
@@ -171,9 +175,13 @@ export class ElementFetcher {
         if (this.#open.has(fetching)) this.#attempt(fetching);
       });
     }
-    this.#ask(fetching).then((answer) => {
-      const fault = faultOfAnswer(answer);
-      if (fault !== undefined) return this.#context.run(() => this.#failed(fetching, fault));
+    this.#ask(fetching).then((came) => {
+      let answer: ElementAnswer;
+      try {
+        answer = answerToKeep(came);
+      } catch (fault) {
+        return this.#context.run(() => this.#failed(fetching, fault));
+      }
       if (this.#settle(fetching)) {
         if (answer.kind === "end") this.#hasEnded = true;
         this.#leaveAtEnd();
@@ -278,25 +286,45 @@ const heldMs = optional(figure);
 const skipped = optional(figure);
 
 /** The shape of answers to `getElement`. The source may be another party's: see SECURITY.md. */
-const isAnswer = guardOf(oneKindOf(
-  object({ kind: kind("element"), element, place: optional(place), heldMs, skipped }),
-  object({
-    kind: kind("error"),
-    error: wireError,
-    place: optional(place),
-    isFinal: optional(flag),
-    skipped,
-  }),
-  object({ kind: kind("remainder"), element, place, heldMs }),
-  object({ kind: kind("passed"), place, count }),
-  object({ kind: kind("split_end"), place }),
-  object({ kind: kind("later"), from: optional(count) }),
-  object({ kind: kind("end") }),
-  object({ kind: kind("skip") }),
-));
+const known = knownOf<ElementAnswer>(
+  oneKindOf(
+    object({ kind: kind("element"), element, place: optional(place), heldMs, skipped }),
+    object({
+      kind: kind("error"),
+      error: wireError,
+      place: optional(place),
+      isFinal: optional(flag),
+      skipped,
+    }),
+    object({ kind: kind("remainder"), element, place, heldMs }),
+    object({ kind: kind("passed"), place, count }),
+    object({ kind: kind("split_end"), place }),
+    object({ kind: kind("later"), from: optional(count) }),
+    object({ kind: kind("end") }),
+    object({ kind: kind("skip") }),
+  ),
+  () => new LeatError("invalid_argument", "A worker's answer to getElement is malformed"),
+);
 
-/** The error for a malformed answer; undefined for a valid one. */
-function faultOfAnswer(answer: unknown): LeatError | undefined {
-  if (isAnswer(answer)) return undefined;
-  return new LeatError("invalid_argument", "A worker's answer to getElement is malformed");
+/**
+ * An answer without what nobody has asked for: it may wait for the training loop.
+ * @throws {LeatError} `invalid_argument` for a malformed answer.
+ */
+function answerToKeep(came: unknown): ElementAnswer {
+  const answer = known(came);
+  if (answer.kind === "error") return { ...answer, error: errorToKeep(answer.error) };
+  if (answer.kind !== "element" && answer.kind !== "remainder") return answer;
+  const element = answer.element.toKeep();
+  return element === answer.element ? answer : { ...answer, element };
+}
+
+/** Details may have any bytes of their message. */
+function errorToKeep(error: WireError): WireError {
+  const { code, message, details, cause } = error;
+  if (details === undefined && cause === undefined) return { code, message };
+  try {
+    return decodeMessage(encodeMessage(error, { bytesMax: ERROR_BYTES_MAX })) as WireError;
+  } catch {
+    return { code, message };
+  }
 }

@@ -269,46 +269,45 @@ export class Cell implements ActorContext<unknown> {
       Record<string, (request: unknown) => unknown>
     >;
     if (!Object.hasOwn(handlers, envelope.method)) {
-      this.#refuse(
-        envelope,
-        sender,
-        new LeatError(
-          "unimplemented",
-          `${formatRef(this.self)} has no method "${envelope.method}"`,
-        ),
-      );
-      return;
+      const what = `${formatRef(this.self)} has no method "${envelope.method}"`;
+      return this.#refuse(envelope, sender, new LeatError("unimplemented", what));
     }
     const refusal = refusalBy(this.#actor!.access, envelope.method, sender);
     if (refusal !== undefined) {
       this.#system.drop(envelope, "not_permitted");
       this.#system.refused(sender, refusal);
-      this.#refuse(envelope, sender, refusal);
-      return;
+      return this.#refuse(envelope, sender, refusal);
     }
     const checks: Readonly<Record<string, Check>> | undefined = this.#actor!.checks;
-    const malformed = checks?.[envelope.method]?.(envelope.body);
-    if (malformed !== undefined) {
+    const check = checks?.[envelope.method];
+    let { body } = envelope;
+    try {
+      if (check !== undefined) body = check.known(body);
+    } catch (malformed) {
       this.#system.drop(envelope, "malformed");
-      this.#refuse(envelope, sender, malformed);
-      return;
+      return this.#refuse(envelope, sender, LeatError.from(malformed));
     }
     let answer: unknown;
     try {
-      answer = handlers[envelope.method]!(envelope.body, delivery);
+      answer = handlers[envelope.method]!(body, delivery);
     } catch (error) {
-      this.#failed(envelope, sender, error);
-      return;
+      return this.#failed(envelope, sender, error);
     }
-    if (answer instanceof Promise) {
-      if (envelope.kind === "ask") this.#answering.set(envelope, sender);
-      answer.then((body) => {
-        if (envelope.kind === "ask") this.#answering.delete(envelope);
-        this.#reply(envelope, sender, body);
-      }, (error) => this.#failed(envelope, sender, error));
-    } else {
-      this.#reply(envelope, sender, answer);
-    }
+    // What waits for the answer does not keep the request, which may be large.
+    if (answer instanceof Promise) this.#answerLater({ ...envelope, body: null }, sender, answer);
+    else this.#reply(envelope, sender, answer);
+  }
+
+  #answerLater(
+    envelope: TellEnvelope | AskEnvelope,
+    sender: Identity,
+    answer: Promise<unknown>,
+  ): void {
+    if (envelope.kind === "ask") this.#answering.set(envelope, sender);
+    answer.then((body) => {
+      if (envelope.kind === "ask") this.#answering.delete(envelope);
+      this.#reply(envelope, sender, body);
+    }, (error) => this.#failed(envelope, sender, error));
   }
 
   #reply(envelope: TellEnvelope | AskEnvelope, sender: Identity, body: unknown): void {

@@ -1,6 +1,7 @@
 /**
  * Checks the shape of requests before a handler sees them; the handler checks their meaning.
- * Unknown fields are ignored: a peer may be newer.
+ * Unknown fields are removed: a peer may be newer, but nobody may have a receiver keep more than
+ * what its checks bound.
  */
 import * as v from "valibot";
 import { LeatError, type WireError } from "../../core/error.ts";
@@ -9,7 +10,11 @@ import type { MethodOf, RequestOf } from "./protocol.ts";
 import type { FencedRef } from "./ref.ts";
 
 /** Checks a request and returns what is wrong with it, if anything. */
-export type Check = (request: unknown) => LeatError | undefined;
+export interface Check {
+  (request: unknown): LeatError | undefined;
+  /** The request without unknown fields. @throws {LeatError} what is wrong with it. */
+  readonly known: (request: unknown) => unknown;
+}
 
 export type Checks<P> = { readonly [M in MethodOf<P>]: Check };
 
@@ -19,12 +24,41 @@ type Schemas<P> = { readonly [M in MethodOf<P>]: v.GenericSchema };
 export function checksOf<P>(): <S extends Schemas<P>>(schemas: S & Agreeing<P, S>) => Checks<P> {
   return (schemas) => {
     const checks = Object.entries<v.GenericSchema>(schemas).map(([method, schema]) => {
-      const fits = guardOf(schema);
-      const check: Check = (request) => fits(request) ? undefined : fault(method, schema, request);
-      return [method, check] as const;
+      return [method, schema === nothing ? ignored : checkOf(method, schema)] as const;
     });
     return Object.fromEntries(checks) as Checks<P>;
   };
+}
+
+/** The check of a method that ignores its request. */
+export const ignored: Check = Object.assign(() => undefined, { known: () => null });
+
+/** Removes unknown fields of a value. The function throws what `fault` makes of a wrong value. */
+export function knownOf<T>(
+  schema: v.GenericSchema,
+  fault: (issue: v.GenericIssue) => LeatError,
+): (value: unknown) => T {
+  const fits = guardOf(schema, true);
+  return (value) => {
+    if (fits(value)) return value as T;
+    const { issues, output } = v.safeParse(schema, value, FIRST_FAULT);
+    // It only has unknown fields, which the output does not have.
+    if (issues === undefined) return output as T;
+    throw fault(issues[0]);
+  };
+}
+
+function checkOf(method: string, schema: v.GenericSchema): Check {
+  const known = knownOf(schema, (issue) => faultOf(method, issue));
+  const check = (request: unknown) => {
+    try {
+      known(request);
+    } catch (error) {
+      return LeatError.from(error);
+    }
+    return undefined;
+  };
+  return Object.assign(check, { known });
 }
 
 const FIRST_FAULT = { abortEarly: true } as const;
@@ -32,10 +66,7 @@ const FIRST_FAULT = { abortEarly: true } as const;
 const SHOWN_LENGTH = 60;
 const OBJECTS: readonly string[] = ["object", "strict_object"];
 
-function fault(method: string, schema: v.GenericSchema, request: unknown): LeatError | undefined {
-  const { issues } = v.safeParse(schema, request, FIRST_FAULT);
-  if (issues === undefined) return undefined;
-  const [issue] = issues;
+function faultOf(method: string, issue: v.GenericIssue): LeatError {
   const place = v.getDotPath(issue) ?? "the request";
   const { received } = issue;
   const shown = received.length > SHOWN_LENGTH ? `${received.slice(0, SHOWN_LENGTH)}…` : received;
@@ -106,7 +137,7 @@ export const nothing = v.custom<null>(() => true);
 export const anything = v.custom<unknown>(() => true);
 export const bytes = v.instance(Uint8Array, "bytes");
 
-/** An object with at least these fields. */
+/** An object with at least these fields. Checks of requests remove all others. */
 export function object<const E extends v.ObjectEntries>(
   entries: E,
 ): v.ObjectSchema<E, "an object"> {

@@ -4,8 +4,12 @@ import * as v from "valibot";
 /** Whether a value fits. */
 type Guard = (value: unknown) => boolean;
 
-/** The guard of a schema. Schemas of unknown kinds are checked by the library. */
-export function guardOf(schema: v.GenericSchema): Guard {
+/**
+ * The guard of a schema. Schemas of unknown kinds are checked by the library.
+ * @param isExact Whether no object may have fields that its schema does not name. Default: objects
+ * whose schema says so.
+ */
+export function guardOf(schema: v.GenericSchema, isExact = false): Guard {
   // Only its `type` says which class a schema has.
   switch (schema.type) {
     case "boolean":
@@ -20,13 +24,18 @@ export function guardOf(schema: v.GenericSchema): Guard {
       return (value) => value === (schema as v.LiteralSchema<v.Literal, undefined>).literal;
     case "variant": {
       const kinds = (schema as v.VariantSchema<"kind", v.VariantOptions<"kind">, undefined>).options
-        .map(guardOf);
+        .map((option) => guardOf(option, isExact));
       return (value) => kinds.some((fits) => fits(value));
     }
     case "array":
-      return guardOfList(schema as List);
+      return guardOfList(schema as List, isExact);
+    case "nullable": {
+      const { wrapped } = schema as v.NullableSchema<v.GenericSchema, undefined>;
+      const fits = guardOf(wrapped, isExact);
+      return (value) => value === null || fits(value);
+    }
     case "object":
-      return guardOfFields((schema as v.ObjectSchema<v.ObjectEntries, undefined>).entries);
+      return guardOfFields((schema as v.ObjectSchema<v.ObjectEntries, undefined>).entries, isExact);
     case "strict_object":
       return guardOfFields(
         (schema as v.StrictObjectSchema<v.ObjectEntries, undefined>).entries,
@@ -42,8 +51,8 @@ type List = v.ArraySchema<v.GenericSchema, undefined> & {
   readonly pipe?: readonly [unknown, v.MaxLengthAction<unknown[], number, string>];
 };
 
-function guardOfList({ item, pipe }: List): Guard {
-  const fits = guardOf(item);
+function guardOfList({ item, pipe }: List, isExact: boolean): Guard {
+  const fits = guardOf(item, isExact);
   const lengthMax = pipe?.[1].requirement ?? Infinity;
   return (value) => {
     if (!Array.isArray(value) || value.length > lengthMax) return false;
@@ -52,23 +61,30 @@ function guardOfList({ item, pipe }: List): Guard {
   };
 }
 
-function guardOfFields(entries: v.ObjectEntries, isExact = false): Guard {
+function guardOfFields(entries: v.ObjectEntries, isExact: boolean): Guard {
   const fields = Object.entries(entries).map(([key, schema]) => {
     const isOptional = schema.type === "exact_optional";
     const inner = isOptional
       ? (schema as v.ExactOptionalSchema<v.GenericSchema, undefined>).wrapped
       : schema as v.GenericSchema;
-    return { key, isOptional, fits: guardOf(inner) };
+    return { key, isOptional, fits: guardOf(inner, isExact) };
   });
   return (value) => {
     if (typeof value !== "object" || value === null) return false;
+    let present = 0;
     for (let i = 0; i < fields.length; i++) {
       const { key, isOptional, fits } = fields[i]!;
       const item = (value as Readonly<Record<string, unknown>>)[key];
       // An optional field may be absent, but not present and undefined.
       if (item === undefined ? !isOptional || key in value : !fits(item)) return false;
+      if (item !== undefined) present++;
     }
-    if (isExact) { for (const key in value) if (!Object.hasOwn(entries, key)) return false; }
-    return true;
+    return !isExact || countOfFields(value) === present;
   };
+}
+
+function countOfFields(value: object): number {
+  let count = 0;
+  for (const _ in value) count++;
+  return count;
 }

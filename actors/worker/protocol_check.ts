@@ -5,6 +5,7 @@ import {
   count,
   duration,
   figure,
+  ignored,
   list,
   name,
   nothing,
@@ -60,6 +61,9 @@ const elementSource = {
 
 /** What clients ask of any source. */
 export const elementSourceChecks = checksOf<ElementSourceProtocol>()(elementSource);
+
+/** What is asked of a task: its worker sends `drain`, without a body. */
+export const taskChecks = { ...elementSourceChecks, drain: ignored };
 
 /** What tasks ask of readers whose elements they prepare. */
 export const elementGiverChecks = checksOf<ElementGiverProtocol>()({

@@ -25,6 +25,7 @@ import type { KernelGuards } from "./guards/kernel_guards.ts";
 import type { ConfinedStart } from "./runner_program.ts";
 import type { SuppliedProcess } from "./process_supply.ts";
 import { isCount } from "../../core/count.ts";
+import { ReportedUsage } from "./reported_usage.ts";
 import { unexpected } from "./untrusted_answers.ts";
 
 export interface ProcessOptions {
@@ -76,8 +77,7 @@ const LARGE_ANSWERS: ReadonlySet<unknown> = new Set(["decode", "serviceNext"]);
 
 export class ConfinedProcess implements SuppliedProcess {
   readonly loaded: Promise<unknown>;
-  /** The resource usage that the process has reported. */
-  usage: RunnerUsage = { cpuSeconds: 0, memoryBytes: 0 };
+  readonly #usage: ReportedUsage;
   readonly #options: ProcessOptions;
   readonly #child: ChildProcess;
   readonly #edge: Edge;
@@ -95,6 +95,11 @@ export class ConfinedProcess implements SuppliedProcess {
   constructor(options: ProcessOptions) {
     this.#options = options;
     const { grants, storageLatencyMs } = options;
+    this.#usage = new ReportedUsage({
+      startMs: performance.now(),
+      cores: navigator.hardwareConcurrency,
+      memoryBytesMax: grants.memoryBytesMax,
+    });
     this.#child = new ChildProcess({
       name: "runner",
       program: import.meta.resolve("./runner_program.ts"),
@@ -140,6 +145,16 @@ export class ConfinedProcess implements SuppliedProcess {
   /** Whether it still accepts requests. */
   get isAlive(): boolean {
     return !this.#death.hasCome;
+  }
+
+  /** The resource usage that the process has reported. */
+  get usage(): RunnerUsage {
+    return this.#usage.usage;
+  }
+
+  /** Takes a report of its resource usage. */
+  uses(usage: RunnerUsage): void {
+    this.#usage.report(usage, performance.now());
   }
 
   /** Sets the source of the pipeline's splits; before that there are none. */

@@ -1,4 +1,5 @@
 /** Validates answers of a confined process: plain data that a hostile process may have written. */
+import { ownBytes } from "../../core/bytes.ts";
 import { LeatError } from "../../core/error.ts";
 import { isPlainObject } from "../../core/tree.ts";
 import type { Split, SplitTable } from "../../data/sharding/splits.ts";
@@ -50,7 +51,10 @@ function outcomeOf(
       return { kind, error: plainError(error), ...(isFinal === true ? { isFinal } : {}) };
     case "element":
     case "remainder":
-      if (frame instanceof Payload) return { kind, frame: frame.bytes, ...trialOf(trial) };
+      // It may be kept for long, and what a hostile process has sent with it must not be.
+      if (frame instanceof Payload) {
+        return { kind, frame: ownBytes(frame.bytes), ...trialOf(trial) };
+      }
   }
   throw unexpected("an outcome");
 }

@@ -6,6 +6,9 @@ import { report, running, say } from "../actors/dispatcher/report/reports.ts";
 import { LeatError } from "../../core/error.ts";
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
 import { noReport } from "../lib/no_figures.ts";
+import { Dataset } from "../../mod.ts";
+import { ReportedUsage } from "../../platform/sandbox/reported_usage.ts";
+import { NO_SPLITS, Sandbox, settingsOf } from "../platform/sandbox/sandbox_lib.ts";
 
 const WRONG = [Infinity, -Infinity, NaN, -1, 1e308, -1e308];
 
@@ -68,4 +71,41 @@ Deno.test("wrong figures of a worker spoil no sum that outlives them", async () 
     assertStringIncludes(text, 'leat_worker_cpu_seconds_total{worker="w"} 46', `${wrong}`);
     assert(!/(NaN|Inf|e\+?30\d)$/m.test(text), `${wrong}:\n${text}`);
   }
+});
+
+Deno.test("no function makes its worker count more time and memory than its process can have used", async () => {
+  const memoryBytesMax = 3 * 2 ** 30;
+  await using sandbox = await Sandbox.open({}, () => ({ memoryBytesMax }));
+  const startMs = performance.now();
+  const forging = Dataset.range(3).map((x) => {
+    const { getPrototypeOf } = Object;
+    // The encoder looks at the prototype of every value.
+    Object.getPrototypeOf = (value) => {
+      if (value !== null && typeof value === "object" && Object.hasOwn(value, "bytesRead")) {
+        value.usage = { cpuSeconds: 1e300, memoryBytes: Number.MAX_SAFE_INTEGER };
+      }
+      return getPrototypeOf(value);
+    };
+    return x;
+  });
+  const runner = sandbox.runners.start(settingsOf(forging), NO_SPLITS);
+  for (let i = 0; i < 3; i++) await runner.next();
+  const { memoryBytes } = sandbox.runners.usage;
+  assert(memoryBytes >= memoryBytesMax && memoryBytes < 2 * memoryBytesMax, `${memoryBytes}`);
+  runner.dispose();
+  await sandbox.processesEnded();
+  const { cpuSeconds } = sandbox.runners.usage;
+  const cpuSecondsMax = navigator.hardwareConcurrency * (performance.now() - startMs) / 1_000;
+  assert(cpuSeconds > 0 && cpuSeconds <= cpuSecondsMax, `${cpuSeconds} of ${cpuSecondsMax}`);
+});
+
+Deno.test("the time that a process reports never falls", () => {
+  const reported = new ReportedUsage({ startMs: 1_000, cores: 4, memoryBytesMax: 100 });
+  const after = (nowMs: number, cpuSeconds: number, memoryBytes: number) => {
+    reported.report({ cpuSeconds, memoryBytes }, nowMs);
+    return reported.usage;
+  };
+  assertEquals(after(2_000, 3, 7), { cpuSeconds: 3, memoryBytes: 7 });
+  assertEquals(after(3_000, 1, 100), { cpuSeconds: 3, memoryBytes: 100 });
+  assertEquals(after(4_000, 100, 101), { cpuSeconds: 12, memoryBytes: 100 });
 });

@@ -7,7 +7,6 @@ import { ActorSystem } from "../../actors/runtime/system.ts";
 import { workerAt } from "../../actors/worker/protocol.ts";
 import type { RunnerFactory } from "../../actors/worker/runner/runner.ts";
 import { SaveBeginnings } from "../../actors/worker/tasks/begin_save.ts";
-import type { Begun } from "../../data/saved/distributed/work.ts";
 import { Dataset, serveDispatcher, serveWorker } from "../../mod.ts";
 import { DenoWorld } from "../../platform/deno_world.ts";
 import { encodeMessage } from "../../transport/codec.ts";
@@ -62,8 +61,9 @@ Deno.test("an envelope of megabytes from a client, viewer or worker is refused b
 
 Deno.test("splits that a worker lists or begins to save are no long envelope, which would close its link", async () => {
   const table = [Array.from({ length: 100_000 }, (_, i) => ({ start: i, stop: i + 1 }))];
-  const begun: Begun = { id: "1", table, entries: 0, upTo: 0, runs: [], elements: 0, sizeBytes: 0 };
-  const saves = new SaveBeginnings(runnersThatAnswer(encodeMessage(begun)));
+  const progress = { id: "1", entries: 0, upTo: 0, runs: [], elements: 0, sizeBytes: 0 };
+  const begun = encodeMessage({ ...progress, bounds: packSplits(table) });
+  const saves = new SaveBeginnings(runnersThatAnswer(begun));
   const dataset = { datasetId: "1", fingerprint: "f", cardinality: -1, graph: new Uint8Array() };
   const save = await saves.begin({ dataset, save: {} as never, seed: "7", owner: "it" });
   for (const body of [{ bounds: packSplits(table) }, save]) {

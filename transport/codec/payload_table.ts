@@ -3,6 +3,7 @@ import { uint32At } from "../../core/bytes.ts";
 import { type FixedDType, TYPED_ARRAYS, type TypedArray } from "../../core/dtype.ts";
 import { LeatError } from "../../core/error.ts";
 import { PAYLOAD_ALIGNMENT, PAYLOAD_HEADER_BYTES, payloadStart, TOKEN } from "./format.ts";
+import { type StructureBudget, VALUE_BYTES } from "./structure.ts";
 
 /** The payloads of one message: their positions, and which of them the envelope has named. */
 export class PayloadTable {
@@ -12,10 +13,13 @@ export class PayloadTable {
   readonly #ends: number[] = [];
   readonly #named: boolean[] = [];
 
-  constructor(bytes: Uint8Array, position: number, copy: boolean) {
+  constructor(bytes: Uint8Array, position: number, copy: boolean, structure: StructureBudget) {
     this.#bytes = bytes;
     this.#copy = copy;
-    while (position < bytes.length) position = this.#readHeader(position);
+    while (position < bytes.length) {
+      structure.spend(VALUE_BYTES);
+      position = this.#readHeader(position);
+    }
   }
 
   /** Records the payload whose padding begins at `position`; returns its end. */

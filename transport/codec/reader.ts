@@ -6,7 +6,6 @@
 
 import { uint32At } from "../../core/bytes.ts";
 import { isFixedDType } from "../../core/dtype.ts";
-import { LeatError } from "../../core/error.ts";
 import { RaggedTensor, Tensor } from "../../core/tensor.ts";
 import type { DecodeOptions } from "../codec.ts";
 import { Payload } from "../payload.ts";
@@ -18,7 +17,10 @@ import {
   TENSOR_RANK_MAX,
   TOKEN,
 } from "./format.ts";
+import { isIndexLike, makeSparse } from "./index_keys.ts";
 import { malformed, PayloadTable, truncated } from "./payload_table.ts";
+import { OBJECT_BYTES, StructureBudget, VALUE_BYTES } from "./structure.ts";
+import { shortText, textOf } from "./text.ts";
 
 /** The value of one whole message. Errors as `decodeMessage` documents them. */
 export function readMessage(
@@ -39,10 +41,14 @@ export function readMessage(
   if (envelopeEnd > bytes.length) {
     throw truncated("the envelope", MESSAGE_HEADER_BYTES, envelopeEnd, bytes.length);
   }
+  const structure = options.structureBytesMax === undefined
+    ? UNLIMITED
+    : new StructureBudget(options.structureBytesMax);
+  structure.spend(envelopeEnd);
   const payloads = envelopeEnd === bytes.length
     ? NO_PAYLOADS
-    : new PayloadTable(bytes, envelopeEnd, options.copy === true);
-  const reader = new EnvelopeReader(bytes, envelopeEnd, payloads, options);
+    : new PayloadTable(bytes, envelopeEnd, options.copy === true, structure);
+  const reader = new EnvelopeReader(bytes, envelopeEnd, payloads, structure, options);
   const value = reader.read(0);
   if (reader.position !== envelopeEnd) {
     throw malformed(reader.position, `the envelope continues after its value up to ${envelopeEnd}`);
@@ -51,7 +57,8 @@ export function readMessage(
   return value;
 }
 
-const NO_PAYLOADS = new PayloadTable(new Uint8Array(0), 0, false);
+const UNLIMITED = new StructureBudget(Infinity);
+const NO_PAYLOADS = new PayloadTable(new Uint8Array(0), 0, false, UNLIMITED);
 
 /** Reads msgpack from `MESSAGE_HEADER_BYTES` up to `end`. */
 class EnvelopeReader {
@@ -59,14 +66,17 @@ class EnvelopeReader {
   readonly #bytes: Uint8Array;
   readonly #end: number;
   readonly #payloads: PayloadTable;
+  readonly #structure: StructureBudget;
   readonly #options: DecodeOptions;
 
   constructor(
     bytes: Uint8Array,
     end: number,
     payloads: PayloadTable,
+    structure: StructureBudget,
     options: DecodeOptions,
   ) {
+    this.#structure = structure;
     this.#options = options;
     this.#bytes = bytes;
     this.#end = end;
@@ -192,20 +202,23 @@ class EnvelopeReader {
 
   #string(length: number): string {
     const at = this.#take(length);
-    if (length <= INTERNED_LENGTH_MAX) {
-      const text = interned(this.#bytes, at, length);
-      if (text !== undefined) return text;
-    }
-    return textOf(this.#bytes.subarray(at, at + length), at);
+    return shortText(this.#bytes, at, length) ?? textOf(this.#bytes.subarray(at, at + length), at);
   }
 
   #bin(length: number): Uint8Array {
+    this.#structure.spend(OBJECT_BYTES);
     const at = this.#take(length);
     return this.#bytes.slice(at, at + length);
   }
 
   #array(length: number, depth: number): unknown[] {
     this.#enter(length, depth);
+    if (length <= EXACT_LENGTH_MAX) {
+      // The first item that is pushed onto an array takes the memory of seventeen.
+      const array = new Array<unknown>(length);
+      for (let i = 0; i < length; i++) array[i] = this.read(depth + 1);
+      return array;
+    }
     const array: unknown[] = [];
     for (let i = 0; i < length; i++) array.push(this.read(depth + 1));
     return array;
@@ -215,10 +228,15 @@ class EnvelopeReader {
     this.#enter(2 * length, depth);
     const start = this.position;
     const object: Record<string, unknown> = {};
+    let isSparse = false;
     for (let i = 0; i < length; i++) {
       const at = this.position;
       const key = this.#key();
       if (key === "__proto__") throw malformed(at, "the key __proto__");
+      if (!isSparse && isIndexLike(key)) {
+        isSparse = true;
+        makeSparse(object);
+      }
       object[key] = this.read(depth + 1);
     }
     if (Object.keys(object).length !== length) throw malformed(start, "a map names a key twice");
@@ -244,9 +262,11 @@ class EnvelopeReader {
     if (items > this.#end - this.position) {
       throw truncated(`${items} values`, this.position, this.position + items, this.#end);
     }
+    this.#structure.spend(items * VALUE_BYTES);
   }
 
   #ext(length: number): unknown {
+    this.#structure.spend(OBJECT_BYTES);
     const at = this.position;
     const type = this.#uint(1);
     const end = this.#take(length) + length;
@@ -315,6 +335,7 @@ class EnvelopeReader {
         `offsets that do not go from 0 to the ${block.length} bytes of their block`,
       );
     }
+    this.#structure.spend(text ? count * VALUE_BYTES + block.length : count * OBJECT_BYTES);
     const items: (string | Uint8Array)[] = [];
     for (let i = 0; i < count; i++) {
       const start = offsets[i]!;
@@ -327,47 +348,8 @@ class EnvelopeReader {
   }
 }
 
-const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
-
-function textOf(bytes: Uint8Array, at: number): string {
-  try {
-    return utf8.decode(bytes);
-  } catch (cause) {
-    throw new LeatError("invalid_argument", `text at byte ${at} of a message is not UTF-8`, {
-      cause,
-    });
-  }
-}
-
-/** Names of fields recur: a short one is looked up by its bytes instead of created again. */
-const INTERNED_LENGTH_MAX = 32;
-const INTERN_SLOTS = 1024;
-const internTable = new Array<string>(INTERN_SLOTS).fill("");
-
-/** The string of `length` ASCII bytes from `at` on; `undefined` if they are not all ASCII. */
-function interned(bytes: Uint8Array, at: number, length: number): string | undefined {
-  let hash = length;
-  let all = 0;
-  for (let i = at; i < at + length; i++) {
-    const byte = bytes[i]!;
-    all |= byte;
-    hash = Math.imul(hash, 31) + byte | 0;
-  }
-  if (all >= 0x80) return undefined;
-  const slot = (hash ^ hash >>> 15) & (INTERN_SLOTS - 1);
-  const known = internTable[slot]!;
-  if (known.length === length && sameAscii(known, bytes, at)) return known;
-  const codes: number[] = [];
-  for (let i = at; i < at + length; i++) codes.push(bytes[i]!);
-  return internTable[slot] = String.fromCharCode(...codes);
-}
-
-function sameAscii(text: string, bytes: Uint8Array, at: number): boolean {
-  for (let i = 0; i < text.length; i++) {
-    if (text.charCodeAt(i) !== bytes[at + i]) return false;
-  }
-  return true;
-}
+/** A shorter array is created with its length: for a longer one, growing wastes less. */
+const EXACT_LENGTH_MAX = 16;
 
 // Numbers are read through these, with bytes in the little-endian order of Deno's hosts.
 const scratch = new Uint8Array(8);

@@ -1,6 +1,6 @@
 /** Numbers of elements: of n consumers, consumer i reads those whose number modulo n is i. */
 import { rowsIn } from "../../../data/deterministic/split_run.ts";
-import { decodeMessage } from "../../../transport/codec.ts";
+import { decodeElement } from "../../../transport/element.ts";
 import type { ElementAnswer, Own, StreamPosition } from "../../worker/protocol.ts";
 
 /** Where counting begins. */
@@ -40,7 +40,7 @@ export class StreamNumbers {
     switch (item.kind) {
       case "remainder":
         this.#elements = index;
-        this.#rows += rowsIn(decodeMessage(item.element.bytes));
+        this.#rows += rowsIn(decodeElement(item.element.bytes));
         return { number: this.#first + index, isElement: this.#isBatch };
       case "split_end":
         this.#first += this.#elements ?? index;

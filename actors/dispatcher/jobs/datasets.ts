@@ -1,6 +1,7 @@
 /** Registering pipelines. */
 import { LeatError } from "../../../core/error.ts";
 import type { ElementCompression } from "../../../data/service/reading_choices.ts";
+import { ownBytes } from "../../../core/bytes.ts";
 import { hashBytes } from "../../../core/hash.ts";
 import type { Identity } from "../../runtime/identity.ts";
 import type { RequestOf } from "../../runtime/protocol.ts";
@@ -61,7 +62,7 @@ export function registerDataset(
     type: "dataset_registered",
     owner: sender.name,
     datasetId,
-    graph,
+    graph: ownBytes(graph),
     fingerprint,
     cardinality,
     ...(compression === undefined ? {} : { compression }),

@@ -21,9 +21,11 @@ import {
   type SplitTable,
 } from "../../../data/sharding/splits.ts";
 import type { DistributedSaver } from "../../../data/saved/distributed/distributed_saver.ts";
-import type { SaveWork } from "../../../data/saved/distributed/work.ts";
+import type { Begun, SaveWork } from "../../../data/saved/distributed/work.ts";
+import { packSplits } from "../../../data/sharding/split_table.ts";
 import { decodeMessage, encodeMessage, type FramePool } from "../../../transport/codec.ts";
 import { compressFrame, sampleCompression } from "../../../transport/compression.ts";
+import type { SaveStart } from "../protocol.ts";
 import {
   type CompressionWish,
   givenBy,
@@ -145,7 +147,8 @@ export class PipelineRunner implements Runner {
     const { save, seed } = this.#settings;
     const { DistributedSaver } = saving ?? await loadSaving();
     this.#saving ??= new DistributedSaver(this.#node, save!, BigInt(`0x${seed}`), this.#host);
-    return { kind: "element", frame: encodeMessage(await this.#saving.do(work)) };
+    const done = await this.#saving.do(work);
+    return { kind: "element", frame: encodeMessage("table" in done ? startOf(done) : done) };
   }
 
   /** Rows that a split left over come before its end. */
@@ -273,6 +276,11 @@ export class PipelineRunner implements Runner {
     const trial = { bytes: frame.length, compressedBytes: compressed.length, ms };
     return { frame: compressed, trial };
   }
+}
+
+/** What a save's beginning reports: a table may have millions of splits, which are arrays there. */
+function startOf({ table, ...begun }: Begun): SaveStart {
+  return { ...begun, bounds: packSplits(table) };
 }
 
 /** Makes runners that run in the caller's thread. */

@@ -1,11 +1,9 @@
 /** Begins saves in their folders, for the dispatcher, which touches no file. */
 import { LeatError } from "../../../core/error.ts";
-import type { Begun } from "../../../data/saved/distributed/work.ts";
-import { packSplits } from "../../../data/sharding/split_table.ts";
-import { decodeMessage } from "../../../transport/codec.ts";
 import type { RequestOf } from "../../runtime/protocol.ts";
 import type { SaveStart, WorkerProtocol } from "../protocol.ts";
 import type { RunnerFactory } from "../runner/runner.ts";
+import { startOf } from "./save_answers.ts";
 
 /**
  * Begins saves. If the dispatcher repeats its request, it gets the outcome of the first one, which
@@ -40,10 +38,7 @@ async function beginSave(
   try {
     const outcome = await runner.next({ work: "begin", owner });
     if (outcome.kind === "error") throw LeatError.fromWire(outcome.error);
-    if (outcome.kind === "element") {
-      const { table, ...begun } = decodeMessage(outcome.frame) as Begun;
-      return { ...begun, bounds: packSplits(table) };
-    }
+    if (outcome.kind === "element") return startOf(outcome.frame);
     throw new LeatError("unavailable", "The runner was stopped");
   } finally {
     runner.dispose();

@@ -1,7 +1,6 @@
 /** A task of a save: its runner does one piece of work after the other. It has no readers. */
 import { LeatError } from "../../../core/error.ts";
-import type { RunReport, SaveWork, Written } from "../../../data/saved/distributed/work.ts";
-import { decodeMessage } from "../../../transport/codec.ts";
+import type { SaveWork, Written } from "../../../data/saved/distributed/work.ts";
 import { type DispatcherProtocol, TASK_ENDED } from "../../dispatcher/protocol.ts";
 import type { Actor, ActorContext } from "../../runtime/actor.ts";
 import type { RequestOf } from "../../runtime/protocol.ts";
@@ -9,6 +8,7 @@ import type { TaskStats } from "../protocol.ts";
 import type { RunnerOutcome, RunnerSplits } from "../runner/runner.ts";
 import { sourceStats, type TaskOptions, type TaskProtocol } from "./task.ts";
 import { RunnerDeaths } from "../runner/runner_deaths.ts";
+import { reportOf } from "./save_answers.ts";
 import { TaskPipeline } from "./task_pipeline.ts";
 
 type SaveRequest = RequestOf<DispatcherProtocol, "getSaveWork">;
@@ -146,7 +146,12 @@ class SaveTask {
     if (outcome.kind !== "element") {
       return outcome.kind === "error" ? { failed: outcome.error } : {};
     }
-    const report = decodeMessage(outcome.frame) as Written & Partial<RunReport>;
+    let report: ReturnType<typeof reportOf>;
+    try {
+      report = reportOf(outcome.frame);
+    } catch (error) {
+      return { failed: LeatError.from(error).toWire() };
+    }
     const { attempt, elements, sizeBytes } = report;
     const { elements: before, sizeBytes: bytesBefore } = this.#written;
     this.#written = { elements: before + elements, sizeBytes: bytesBefore + sizeBytes };

@@ -16,7 +16,7 @@ import type {
   TaskStats,
 } from "../protocol.ts";
 import { elementSourceAccess } from "../protocol_access.ts";
-import { elementSourceChecks } from "../protocol_check.ts";
+import { taskChecks } from "../protocol_check.ts";
 import { REQUEST_TIMEOUT_MS } from "../../exactly_once/fetcher.ts";
 import { readerId, Repeats } from "../../exactly_once/repeats.ts";
 import { Drain } from "./drain.ts";
@@ -107,8 +107,7 @@ export function taskActor(task: RunningTask): Actor<TaskProtocol> {
       stats: () => sourceStats(task.stats()),
       drain: () => task.drain().then(() => null),
     },
-    // Its worker sends `drain`, without a body.
-    checks: { ...elementSourceChecks, drain: () => undefined },
+    checks: taskChecks,
     access: { ...elementSourceAccess, drain: [] },
     start: () => task.start(),
     stop: () => task.stop(),

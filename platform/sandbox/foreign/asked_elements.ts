@@ -1,9 +1,10 @@
 /** The elements of an iterator at the other end of an edge. The process there may be hostile. */
+import { ownBytes } from "../../../core/bytes.ts";
 import { LeatError } from "../../../core/error.ts";
 import { isPlainObject } from "../../../core/tree.ts";
 import type { Outcome } from "../../../data/elements/answer.ts";
 import type { RemoteElements, RemoteStep } from "../../../data/foreign/foreign_runners.ts";
-import { decodeMessage } from "../../../transport/codec.ts";
+import { decodeElement } from "../../../transport/element.ts";
 import { Payload } from "../../../transport/payload.ts";
 import { plainError } from "../edge.ts";
 import { unexpected } from "../untrusted_answers.ts";
@@ -23,7 +24,7 @@ export function askedElements(
     again: async (token) => elementOf(await call("iteratorAgain", token)),
     save: async () => {
       const state = await call("iteratorSave");
-      if (state instanceof Uint8Array) return state;
+      if (state instanceof Uint8Array) return ownBytes(state);
       throw unexpected("a saved iterator");
     },
     restore: async (state) => void await call("iteratorRestore", state),
@@ -74,6 +75,6 @@ function errorOf(error: unknown): LeatError {
 }
 
 function elementOf(frame: unknown): unknown {
-  if (frame instanceof Payload) return decodeMessage(frame.bytes);
+  if (frame instanceof Payload) return decodeElement(ownBytes(frame.bytes));
   throw unexpected("an element");
 }

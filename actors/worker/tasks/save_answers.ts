@@ -1,0 +1,48 @@
+/** What runners report of their work for a save. Functions of others may have written it. */
+import { LeatError } from "../../../core/error.ts";
+import type { RunReport, Written } from "../../../data/saved/distributed/work.ts";
+import { areBounds } from "../../../data/sharding/split_table.ts";
+import { decodeMessage } from "../../../transport/codec.ts";
+import { count, list, name, object, optional, passing } from "../../runtime/checks.ts";
+import { guardOf } from "../../runtime/guard.ts";
+import type { SaveStart } from "../protocol.ts";
+
+/** A report has a few fields. */
+const REPORT_STRUCTURE_BYTES_MAX = 64 * 2 ** 10;
+/** A beginning lists finished runs, of which there are a few thousand. Splits are arrays. */
+const START_STRUCTURE_BYTES_MAX = 16 * 2 ** 20;
+
+const written = { elements: count, sizeBytes: count };
+const isReport = guardOf(object({ ...written, attempt: optional(name) }));
+const isStart = guardOf(object({
+  ...{ ...written, id: name, entries: count, upTo: count },
+  bounds: list(passing<Float64Array>(areBounds, "bounds of splits")),
+  runs: list(object({ first: count, count, attempt: name })),
+}));
+
+/** What a run or an entry has written. @throws {LeatError} `internal` for anything else. */
+export function reportOf(frame: Uint8Array): Written & Partial<RunReport> {
+  const report = decoded(frame, REPORT_STRUCTURE_BYTES_MAX);
+  if (isReport(report)) return report as RunReport;
+  throw unexpected();
+}
+
+/** How far a save is. @throws {LeatError} `internal` for anything else. */
+export function startOf(frame: Uint8Array): SaveStart {
+  const start = decoded(frame, START_STRUCTURE_BYTES_MAX);
+  if (isStart(start)) return start as SaveStart;
+  throw unexpected();
+}
+
+function decoded(frame: Uint8Array, structureBytesMax: number): unknown {
+  try {
+    return decodeMessage(frame, { structureBytesMax });
+  } catch (cause) {
+    throw unexpected(cause);
+  }
+}
+
+function unexpected(cause?: unknown): LeatError {
+  const what = "What a function's process has reported of a save is no report";
+  return new LeatError("internal", what, { cause });
+}

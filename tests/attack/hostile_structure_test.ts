@@ -1,0 +1,108 @@
+/**
+ * Functions and workers that answer with structure which takes many times its bytes when it is
+ * decoded: it must be refused before it takes the memory of a worker or a trainer.
+ */
+import { Feed } from "../../actors/client/feed.ts";
+import { Dataset, distributedSave, LeatError, LocalCluster } from "../../mod.ts";
+import { decodeElement, ELEMENT_STRUCTURE_BYTES_MAX } from "../../transport/element.ts";
+import { encodeMessage } from "../../transport/codec.ts";
+import { Payload } from "../../transport/payload.ts";
+import {
+  assert,
+  assertEquals,
+  assertRejects,
+  assertStringIncludes,
+  assertThrows,
+} from "../assert.ts";
+import { soon } from "../cluster/lib.ts";
+import { inFolder } from "../lib/temp_folder.ts";
+
+/** Each of so many empty lists counts as 33 bytes of structure: more than an element may have. */
+const LISTS = Math.ceil(ELEMENT_STRUCTURE_BYTES_MAX / 33);
+
+/** A message of empty lists, which is not decoded to be made. */
+function listsFrame(count: number): Uint8Array {
+  const frame = new Uint8Array(10 + count).fill(0x90);
+  const view = new DataView(frame.buffer);
+  frame[0] = 0xce;
+  view.setUint32(1, 5 + count);
+  frame[5] = 0xdd;
+  view.setUint32(6, count);
+  return frame;
+}
+
+/**
+ * A dataset whose function replaces the first payload in an answer of its process. The encoder looks
+ * at the prototype of every value.
+ */
+function replacing(lists: number, isAnswer: (value: object) => boolean): Dataset<number> {
+  const code = `const { getPrototypeOf } = Object; const { lists } = args;
+    let isDone = false;
+    const frame = (${listsFrame})(lists);
+    Object.getPrototypeOf = (value) => {
+      if (!isDone && value !== null && typeof value === "object" && (${isAnswer})(value)) {
+        isDone = true;
+        (value.outcome?.frame ?? value.frame).bytes = frame;
+      }
+      return getPrototypeOf(value);
+    };`;
+  return Dataset.range(10).map((x, { code, lists }) => {
+    if (x === 0) [].at.constructor("args", code)({ lists });
+    return x;
+  }, { captures: { code, lists } });
+}
+
+Deno.test("no function ends a worker with the report of a save", async () => {
+  await inFolder(async (folder) => {
+    await using cluster = await LocalCluster.start({
+      ...{ workers: 1, carrier: "thread", logLevel: "off" },
+      confine: { writeRoots: [folder] },
+    });
+    const hostile = replacing(
+      1_000_000,
+      // deno-lint-ignore no-explicit-any -- runs in the hostile process
+      (value: any) => value.outcome?.frame !== undefined,
+    );
+    const error = await assertRejects(
+      () => soon("its end", distributedSave(hostile, `${folder}/hostile`, cluster)),
+      LeatError,
+    );
+    assertStringIncludes(error.message, "has reported of a save is no report");
+    const honest = Dataset.range(10).map((x) => x + 1);
+    await distributedSave(honest, `${folder}/honest`, cluster);
+    assertEquals((await Array.fromAsync(await Dataset.load(`${folder}/honest`))).length, 10);
+  });
+});
+
+Deno.test("no function of others fills its trainer with the structure of an element", async () => {
+  const hostile = replacing(
+    LISTS,
+    // deno-lint-ignore no-explicit-any -- runs in the hostile process
+    (value: any) => value.kind === "elements" && value.frame !== undefined,
+  );
+  const foreign = Dataset.deserialize(hostile.serialize());
+  const error = await assertRejects(() => Array.fromAsync(foreign), LeatError);
+  assertStringIncludes(error.message, "ELEMENT_STRUCTURE_BYTES_MAX");
+});
+
+Deno.test("no worker fills a trainer with the structure of an element", () => {
+  const feed = new Feed();
+  const error = assertThrows(() => feed.decode(new Payload(listsFrame(LISTS))), LeatError);
+  assertEquals((error as LeatError).code, "resource_exhausted");
+  assertStringIncludes((error as LeatError).message, "smaller batch()");
+  // The next element is read.
+  assertEquals(feed.decode(new Payload(encodeMessage([7]))), [7]);
+});
+
+Deno.test("an element of many texts, nested maps and long payloads is read", () => {
+  const element = {
+    text: "x".repeat(2 ** 24),
+    words: Array.from({ length: 300_000 }, (_, i) => `word ${i}`),
+    boxes: Array.from({ length: 30_000 }, (_, i) => ({ at: { x: i, y: i }, sides: [i, i, i] })),
+    pixels: new Uint8Array(2 ** 26),
+  };
+  const decoded = decodeElement(encodeMessage(element)) as typeof element;
+  assertEquals(decoded.words.length, element.words.length);
+  assertEquals(decoded.boxes.at(-1), element.boxes.at(-1));
+  assert(decoded.pixels.length === 2 ** 26);
+});

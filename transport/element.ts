@@ -1,0 +1,33 @@
+/** Elements in messages. Whoever has made one may be hostile: a worker, or a function of others. */
+import { LeatError } from "../core/error.ts";
+import { decodeMessage } from "./codec.ts";
+
+/**
+ * Most structure of an element: eight million values in lists and maps, or 256 MiB of texts. Bytes of
+ * tensors and typed arrays do not count. In memory it takes at most about 900 MiB, for which V8 has
+ * space by default.
+ */
+export const ELEMENT_STRUCTURE_BYTES_MAX = 256 * 2 ** 20;
+
+/**
+ * Decodes an element.
+ * @param copy Whether it must outlive the frame. Default: views of it.
+ * @throws {LeatError} `resource_exhausted` for more structure than
+ * {@linkcode ELEMENT_STRUCTURE_BYTES_MAX}; else as `decodeMessage` does.
+ */
+export function decodeElement(frame: Uint8Array, copy = false): unknown {
+  try {
+    return decodeMessage(frame, { copy, structureBytesMax: ELEMENT_STRUCTURE_BYTES_MAX });
+  } catch (cause) {
+    const { code, details } = LeatError.from(cause);
+    if (code !== "resource_exhausted" || details?.structureBytesMax === undefined) throw cause;
+    throw new LeatError(
+      code,
+      `An element has more texts, lists, maps and items of these than a reader accepts: ` +
+        `${ELEMENT_STRUCTURE_BYTES_MAX} bytes of structure, with 32 for each item ` +
+        "(ELEMENT_STRUCTURE_BYTES_MAX). Put its numbers into tensors or typed arrays, or make " +
+        "smaller elements, for example with a smaller batch()",
+      { cause },
+    );
+  }
+}
