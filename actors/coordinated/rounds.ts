@@ -1,6 +1,6 @@
 /** A scheduler's rounds: who fetched and confirmed its part, and the bytes that wait. */
 import { LeatError } from "../../core/error.ts";
-import { errorBytesOf } from "../exactly_once/kept_answers.ts";
+import { bytesOfAnswer } from "../exactly_once/kept_answers.ts";
 import type { ElementAnswer } from "../worker/protocol.ts";
 import { ConsumerSet } from "./consumer_set.ts";
 
@@ -100,14 +100,14 @@ export class Rounds {
   fill(round: Round, answers: readonly ElementAnswer[]): void {
     if (this.#rounds.get(round.number) !== round) return;
     round.answers.push(...answers);
-    for (const answer of answers) this.#bytes += sizeOf(answer);
+    for (const answer of answers) this.#bytes += bytesOfAnswer(answer);
   }
 
   /** The consumer's part, which it then owns; undefined if it was given before. */
   give({ answers }: Round, consumerIndex: number): ElementAnswer | undefined {
     const answer = answers[consumerIndex];
     answers[consumerIndex] = undefined;
-    this.#bytes -= sizeOf(answer);
+    this.#bytes -= bytesOfAnswer(answer);
     return answer;
   }
 
@@ -190,7 +190,7 @@ export class Rounds {
     const floor = Math.min(...this.#floors);
     for (const round of this.#rounds.values()) {
       if (round.number > oldest && round.number >= floor) continue;
-      for (const answer of round.answers) this.#bytes -= sizeOf(answer);
+      for (const answer of round.answers) this.#bytes -= bytesOfAnswer(answer);
       for (const [index, { reject }] of round.waiting) {
         this.#remove(round, index);
         reject(forgotten(round));
@@ -227,9 +227,4 @@ function forgotten({ number }: Round): LeatError {
 
 function bytesOf({ absent }: Group): number {
   return SET_BYTES + absent.byteLength;
-}
-
-function sizeOf(answer: ElementAnswer | undefined): number {
-  if (answer === undefined) return 0;
-  return answer.kind === "element" ? answer.element.byteLength : errorBytesOf(answer);
 }

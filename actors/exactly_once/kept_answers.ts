@@ -17,6 +17,12 @@ export function errorBytesOf(answer: ElementAnswer): number {
   return answer.kind === "error" ? bytesOf(answer.error) : 0;
 }
 
+/** The bytes of an element or error; 0 for other answers, and for none. */
+export function bytesOfAnswer(answer: ElementAnswer | undefined): number {
+  if (answer === undefined) return 0;
+  return "element" in answer ? answer.element.byteLength : errorBytesOf(answer);
+}
+
 /** The size of plain data. Data that was received has a bounded depth. */
 function bytesOf(value: unknown): number {
   if (typeof value === "string") return 2 * value.length;

@@ -7,7 +7,7 @@ import type {
   ElementReaderProtocol,
   GetElementRequest,
 } from "../worker/protocol.ts";
-import { errorBytesOf, KeptAnswers } from "./kept_answers.ts";
+import { bytesOfAnswer, KeptAnswers } from "./kept_answers.ts";
 import { Pending, repeatable } from "./pending.ts";
 
 /**
@@ -189,7 +189,7 @@ export class Repeats {
     if (answers.size === 0 || (answers.size + 1) * mean <= this.#bytesMax / 4) return;
     let bytes = mean;
     for (const answer of answers.values()) {
-      bytes += answer instanceof Pending ? mean : bytesOf(answer);
+      bytes += answer instanceof Pending ? mean : bytesOfAnswer(answer);
     }
     if (bytes <= this.#bytesMax) return;
     throw new LeatError(
@@ -221,10 +221,7 @@ export class Repeats {
     this.#givenBytes += answer.element.byteLength;
   }
 
-  /**
-   * Clients that have not acknowledged all their elements and errors, and that sent a request in
-   * the last `patienceMs`.
-   */
+  /** Clients that may miss an element or error, and sent a request in the last `patienceMs`. */
   awaited(patienceMs: number): readonly Awaited[] {
     const nowMs = this.#world.nowMs();
     const awaited: Awaited[] = [];
@@ -394,10 +391,6 @@ export class Repeats {
       if (isPressed || !waits) this.#end(reader, IS_SILENT);
     }
   }
-}
-
-function bytesOf(answer: ElementAnswer): number {
-  return "element" in answer ? answer.element.byteLength : errorBytesOf(answer);
 }
 
 /** Whether its client would miss something that has not arrived. */

@@ -28,19 +28,15 @@ import { RequestQueue, type Waiting } from "./request_queue.ts";
 
 /** Elements produced ahead of requests, per task. */
 const AHEAD_ELEMENTS_MAX = 2;
-/**
- * Elements that clients wait for and that the runner is asked for at once: it need not wait for the
- * next request after each small one, and a client that leaves has only so much produced in vain.
- */
+/** Elements asked of the runner at once, so that it need not wait for a request after each. */
 const ASKED_ELEMENTS_MAX = 32;
+/** If a client leaves, no more than this is produced in vain. */
 const ASKED_BYTES_MAX = 2 ** 20;
 /** Characters of a failure that are reported. */
 const FAILURE_LENGTH_MAX = 1_024;
 /** Default number of bytes produced ahead of requests, beyond which no more are produced. */
 export const AHEAD_BYTES_MAX = 64 * 2 ** 20;
-/**
- * How long a draining task waits for an acknowledgement, in ms. Clients repeat a request sooner.
- */
+/** How long a draining task waits for an acknowledgement, in ms. Clients repeat requests sooner. */
 export const ACKNOWLEDGED_WITHIN_MS = REQUEST_TIMEOUT_MS + 5_000;
 
 export interface TaskOptions {
