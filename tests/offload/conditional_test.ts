@@ -163,10 +163,10 @@ testInline("offload takes what workers have ready while this host has nothing", 
   const dataset = Dataset.textLines(paths).map((line) => Number(line))
     .offload({ service: cluster, plan, adapt: true });
   // This host opens no more files from some time on.
-  let gate: Promise<void> | undefined;
+  const gate: { promise?: Promise<void> } = {};
   const files: Files = new StorageFiles();
   const gated: Files = {
-    open: async (path, signal) => (await gate, await files.open(path, signal)),
+    open: async (path, signal) => (await gate.promise, await files.open(path, signal)),
     list: (pattern, signal) => files.list(pattern, signal),
   };
   await using iterator = openIterator(dataset.node, { host: new DenoHost({ files: gated }) });
@@ -177,7 +177,7 @@ testInline("offload takes what workers have ready while this host has nothing", 
     return (reader?.figures?.reads[0]?.elements ?? 0) >= 150;
   });
   const { promise, resolve } = Promise.withResolvers<void>();
-  gate = promise;
+  gate.promise = promise;
   const late = setTimeout(resolve, PATIENCE_MS);
   const before = offloadProgress(dataset).remote.elements;
   // It has 32 elements, and the rest of a file.
