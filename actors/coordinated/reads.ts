@@ -144,8 +144,9 @@ class Reads {
     }
     const absent = this.#absentOf(request);
     this.#rounds.noteWanted(consumerIndex, { floor: 0, number, absent });
-    this.#admit();
     const wait = this.#rounds.confirm(round, consumerIndex, absent);
+    // Only now: it may forget the round.
+    this.#admit();
     return wait === undefined ? null : wait.then(() => null);
   }
 

@@ -2,9 +2,12 @@
  * A viewer says that it accepts no message of any use, so that each answer to it cannot be sent. It
  * must not fill the disk of the server with lines about that.
  */
+import type { ClientProtocol } from "../../actors/client/protocol.ts";
+import type { ActorContext } from "../../actors/runtime/actor.ts";
 import type { Envelope } from "../../actors/runtime/envelope.ts";
 import type { Link } from "../../actors/runtime/link.ts";
 import { RareLog } from "../../actors/runtime/rare_log.ts";
+import type { Ref } from "../../actors/runtime/ref.ts";
 import { ActorSystem } from "../../actors/runtime/system.ts";
 import type { World } from "../../actors/runtime/world.ts";
 import { LeatError } from "../../core/error.ts";
@@ -112,4 +115,19 @@ Deno.test("a hello that accepts hardly any message is refused, and says why", as
   assertEquals(listener.links, []);
   await using raw = await RawNode.link(address, token, 65_536);
   assertEquals((await until(() => raw.messages[0])).kind, "hello");
+});
+
+Deno.test("a message that a link refuses does not end the actor that sends it", async () => {
+  await using system = new ActorSystem({
+    node: "server",
+    world: new DenoWorld({ logLevel: "off" }),
+  });
+  const link = new NarrowLink("eyes");
+  system.attach(link);
+  let context: ActorContext | undefined;
+  system.spawn({ name: "sender", create: (own) => (context = own, { handlers: {} }) });
+  await until(() => context !== undefined);
+  const eyes: Ref<ClientProtocol> = { node: "eyes", path: "/x" };
+  context!.tell(eyes, "wake", null);
+  assertEquals(link.refused, 1);
 });

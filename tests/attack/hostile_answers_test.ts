@@ -176,6 +176,34 @@ Deno.test("every malformed answer of a worker that prepares a job fails that job
   await cluster.ask("clientHeartbeat", { clientId });
 });
 
+Deno.test("runs of a save that are none of its splits fail that save, and not the dispatcher", async () => {
+  const run = (first: number, count = 1) => ({ first, count, attempt: "a" });
+  const forged = [
+    [run(2 ** 40)],
+    [run(2, 2)],
+    [run(1, 0)],
+    [run(1), run(0)],
+    [run(0, 2), run(1)],
+  ];
+  await using cluster = await TestCluster.start();
+  const worker = cluster.worker("w", tableOf(3));
+  await worker.heartbeat();
+  const { clientId } = await cluster.open(await cluster.dataset("victim"), { jobName: "victim" });
+  for (const [i, runs] of forged.entries()) {
+    worker.begun = { ...BEGUN, runs } as never;
+    const folder = `/saved/${i}`;
+    const save = { ...SAVE.save, folder };
+    const datasetId = await cluster.dataset(`saved ${i}`);
+    await cluster.open(datasetId, { ...SAVE, jobName: `distributedSave ${folder}`, save });
+    await settled();
+    const [said = "", ...more] = cluster.world.errors.splice(0);
+    assertStringIncludes(said, `runs that are not in the 3 splits`);
+    assertEquals(more, []);
+  }
+  await cluster.restart();
+  await cluster.ask("clientHeartbeat", { clientId });
+});
+
 Deno.test("a worker that prepares a job adds no other record to the dispatcher's journal", async () => {
   await using cluster = await TestCluster.start();
   const worker = cluster.worker("w", tableOf(3));

@@ -154,7 +154,8 @@ export class ActorNode implements CellSystem, ReceptionOwner {
 
   tell(source: Cell, target: Ref, method: string, body: unknown): void {
     const number = source.numbers.next(keyOf(target));
-    this.#post({ kind: "tell", source: source.self, target, number, method, body });
+    // A link may refuse it because of the other side, which must not end the sender.
+    this.#postOrDrop({ kind: "tell", source: source.self, target, number, method, body });
   }
 
   ask(

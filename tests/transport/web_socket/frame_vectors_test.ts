@@ -5,7 +5,7 @@ import { asEnvelope } from "../../../transport/envelopes.ts";
 import { FRAME, readAck, readBatch, readFragment } from "../../../transport/web_socket/frames.ts";
 import { readInSlot, readSlotFile, readSlotFreed } from "../../../transport/web_socket/slots.ts";
 import { byeReason, readHello } from "../../../transport/hello.ts";
-import { assertEquals, assertInstanceOf } from "../../assert.ts";
+import { assertEquals, assertInstanceOf, assertThrows } from "../../assert.ts";
 import { describe } from "../vectors/cases.ts";
 import {
   ACKNOWLEDGED,
@@ -71,6 +71,13 @@ Deno.test("readBatch, readFragment and readAck read the committed frames", () =>
   );
   assertEquals(parts.length, Math.ceil(message.length / bytes));
   assertEquals(readAck(frames("acknowledgement")[0]!), ACKNOWLEDGED);
+});
+
+Deno.test("readBatch refuses empty messages, which take memory and no bytes", () => {
+  const frame = new Uint8Array(64);
+  frame[0] = FRAME.BATCH;
+  new DataView(frame.buffer).setUint32(1, 1);
+  assertThrows(() => readBatch(frame, () => {}), LeatError, "message 0 is empty");
 });
 
 Deno.test("readSlotFile, readInSlot and readSlotFreed read the committed frames", () => {

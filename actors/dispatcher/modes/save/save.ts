@@ -20,7 +20,7 @@ import {
   type SaveRequest,
 } from "./saving.ts";
 import { namedBySaveFolder } from "./save_folder.ts";
-import { isSaveOver, loseWork } from "./saving_state.ts";
+import { isSaveOver, loseWork, type SaveRun } from "./saving_state.ts";
 import { splitCount } from "../../../../data/sharding/split_table.ts";
 import type { Transaction } from "../../transaction.ts";
 import { checkOrder, checkPiece, eachElementOnce } from "../deterministic/deterministic.ts";
@@ -90,6 +90,7 @@ export class SaveMode extends Mode {
       "beginSave",
       request,
     );
+    checkRuns(runs, { from: upTo, total: splitCount(bounds, 0) });
     const written = runs.map(({ first, count, attempt }) => ({ first, count, attempt }));
     const begun = { id, entered: upTo, entries, written, elements, sizeBytes };
     return { bounds, begun: { type: "save_begun", iterationId, ...begun } };
@@ -187,4 +188,22 @@ export class SaveMode extends Mode {
   override taskEnded({ saving }: Iteration, { taskId }: Task): void {
     if (saving !== null) loseWork(saving, taskId);
   }
+}
+
+/**
+ * Whoever may write to the folder, and a function's process, may have made them.
+ * @throws {LeatError} `data_loss`
+ */
+function checkRuns(
+  runs: readonly SaveRun[],
+  { from, total }: { from: number; total: number },
+): void {
+  let next = from;
+  for (const { first, count } of runs) next = first < next || count < 1 ? Infinity : first + count;
+  if (next <= total) return;
+  throw new LeatError(
+    "data_loss",
+    `Its folder lists runs that are not in the ${total} splits of the dataset; save with ` +
+      "{ overwrite: true }",
+  );
 }

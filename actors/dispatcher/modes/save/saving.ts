@@ -7,7 +7,14 @@ import type { AnswerOf, RequestOf } from "../../../runtime/protocol.ts";
 import type { Iteration, TaskOfIteration } from "../../state/entities.ts";
 import { orderOf } from "../deterministic/ordered.ts";
 import type { DispatcherProtocol } from "../../protocol.ts";
-import { isSaveOver, runsOfEntry, type SaveRun, type Saving, writtenUpTo } from "./saving_state.ts";
+import {
+  isSaveOver,
+  RUN_SPLITS_MAX,
+  runsOfEntry,
+  type SaveRun,
+  type Saving,
+  writtenUpTo,
+} from "./saving_state.ts";
 import { splitAt, splitCount } from "../../../../data/sharding/split_table.ts";
 import type { DispatcherState } from "../../state/state.ts";
 import type { Transaction } from "../../transaction.ts";
@@ -19,8 +26,6 @@ export type SaveAnswer = AnswerOf<DispatcherProtocol, "getSaveWork">;
 const RUN_BYTES = 64 * 2 ** 20;
 /** A worker gets at most this fraction of its share of the remaining splits: all end together. */
 const SHARE_FRACTION = 4;
-/** Most splits of one run, as a message lists them. */
-const RUN_SPLITS_MAX = 4_096;
 /** Most runs beyond the first unwritten one. Beyond it workers wait. */
 const RUNS_AHEAD_MAX = 1_024;
 

@@ -9,6 +9,9 @@ import { survived } from "../../state/runner_deaths_state.ts";
 import { splitCount } from "../../../../data/sharding/split_table.ts";
 import { need, type Tables } from "../../state/tables.ts";
 
+/** Most splits of one run, as a message lists them. */
+export const RUN_SPLITS_MAX = 4_096;
+
 /** Consecutive splits. */
 export interface SaveRun {
   readonly first: number;
@@ -129,7 +132,9 @@ function savingFrom({ written, entered, ...start }: SavingStart): Saving {
   const lost: SaveRun[] = [];
   let [next, splits] = [entered, entered];
   for (const { first, count } of written) {
-    if (first > next) lost.push({ first: next, count: first - next });
+    for (; next < first; next += RUN_SPLITS_MAX) {
+      lost.push({ first: next, count: Math.min(RUN_SPLITS_MAX, first - next) });
+    }
     next = first + count;
     splits += count;
   }
