@@ -21,7 +21,7 @@ export interface Round {
   readonly holders: ConsumerSet;
   /** Those that wait, by consumer. */
   readonly waiting: Map<number, Waiting>;
-  /** The same, by whom they take for absent. Consumers learn of absent ones alike, so these are few. */
+  /** The same, grouped by the absent consumers that they name. All get the same news of these. */
   readonly groups: Set<Group>;
 }
 

@@ -1,7 +1,7 @@
 /**
  * Checks the shape of requests before a handler sees them; the handler checks their meaning.
- * Unknown fields are removed: a peer may be newer, but nobody may have a receiver keep more than
- * what its checks bound.
+ * Unknown fields are removed. A newer peer may send them, but a receiver must keep nothing that the
+ * checks do not bound.
  */
 import * as v from "valibot";
 import { LeatError, type WireError } from "../../core/error.ts";

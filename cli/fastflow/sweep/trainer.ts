@@ -93,14 +93,14 @@ async function run({ environment, service, data, limitMs }: TrainerTask): Promis
   const stepMs = await timeOfBatch(dataset) / speedOf(environment, workload.coresWanted);
   const accelerator = new Accelerator(stepMs);
   const trainStep = () => step === "on the CPU" ? compute(stepMs) : accelerator.step();
+  const plan = await planOffload(dataset, { service, trainStep });
+  const { decision, metrics, planningMs } = plan;
+  const batchBytes = Math.ceil(metrics.Gthp * stepMs / 1_000);
   const batchesOf = (choice: OffloadChoice, adapt = false) =>
     choice.candidate === null ? dataset : dataset.offload({
       ...{ service, plan: choice, adapt },
       bufferBytesMax: BATCHES_BUFFERED * batchBytes,
     });
-  const plan = await planOffload(dataset, { service, trainStep });
-  const { decision, metrics, planningMs } = plan;
-  const batchBytes = Math.ceil(metrics.Gthp * stepMs / 1_000);
 
   const first: Timed[] = [];
   const search = async (choices: readonly OffloadChoice[]) => {

@@ -307,7 +307,7 @@ Deno.test("reads confirms a round when all consumers that take part hold it", as
 });
 
 /** Rounds of two elements of 10,000 bytes, of which 20,000 may wait for a lagging consumer. */
-function bounded() {
+function bounded(numConsumers = 2) {
   const dataset = Dataset.range(100).repeat().map((_x, { bytes }) => new Uint8Array(bytes), {
     captures: { bytes: 10_000 },
   });
@@ -317,7 +317,7 @@ function bounded() {
     create: (context) =>
       createReads(context, {
         task: bench.task,
-        numConsumers: 2,
+        numConsumers,
         skipAfterMs: 60_000,
         heldBytesMax: 20_000,
       }),
@@ -344,6 +344,21 @@ Deno.test("reads begins no round while too many bytes wait for a lagging consume
   await read(1, 0);
   await next;
   assertEquals(answered.slice(2).toSorted(), ["0 of 2", "1 of 0"]);
+});
+
+Deno.test("reads refuses a confirmation with which its round is forgotten", async () => {
+  const { bench, reads, read } = bounded(3);
+  await using _ = bench;
+  await read(0, 0);
+  // No memory is left for these, so that rounds which nobody wants are forgotten.
+  const later = [read(0, 5, { floor: 5 }), read(2, 5, { floor: 5 })];
+  const request = { consumerIndex: 0, round: 0, absent: [1] };
+  const confirmed = () => bench.system.ask(reads, "confirm", request, { timeoutMs: 60_000 });
+  assertEquals(
+    (await assertRejects(confirmed, LeatError, "Round 0 is over")).code,
+    "failed_precondition",
+  );
+  await Promise.all(later);
 });
 
 Deno.test("reads begins a round earlier than the waiting ones, however many bytes wait", async () => {
