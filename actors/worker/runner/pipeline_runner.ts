@@ -107,6 +107,11 @@ export class PipelineRunner implements Runner {
     return outcome;
   }
 
+  /** Once disposed: settles when no step touches files any more. Steps end soon then. */
+  get ended(): Promise<unknown> {
+    return this.#last;
+  }
+
   dispose(): void {
     if (this.#disposed) return;
     this.#disposed = true;
@@ -287,14 +292,21 @@ function startOf({ table, ...begun }: Begun): SaveStart {
 export class PipelineRunners implements RunnerFactory {
   readonly #host: Host;
   readonly #running = new Set<Runner>();
+  /** Runners of saves that were disposed in the middle of a step. */
+  readonly #ending = new Set<Promise<unknown>>();
 
   constructor(host: Host) {
     this.#host = host;
   }
 
   start(settings: RunnerSettings, splits: RunnerSplits): Runner {
-    const onDisposed = () => void this.#running.delete(runner);
-    const runner: Runner = new PipelineRunner(settings, splits, this.#host, { onDisposed });
+    const onDisposed = () => {
+      this.#running.delete(runner);
+      if (settings.save === undefined) return;
+      const ended = runner.ended.finally(() => this.#ending.delete(ended));
+      this.#ending.add(ended);
+    };
+    const runner = new PipelineRunner(settings, splits, this.#host, { onDisposed });
     this.#running.add(runner);
     return runner;
   }
@@ -303,9 +315,10 @@ export class PipelineRunners implements RunnerFactory {
     return listSplitTable(Dataset.deserialize(graph).node, new MeteredHost(this.#host));
   }
 
-  close(): Promise<void> {
+  /** Resolves when no save writes any more. */
+  async close(): Promise<void> {
     for (const runner of this.#running) runner.dispose();
-    return Promise.resolve();
+    await Promise.all(this.#ending);
   }
 }
 
