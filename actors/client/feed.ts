@@ -31,9 +31,9 @@ export class Feed {
   #nowMs: () => number = () => 0;
   /** The client's statistics; undefined before a client feeds it. */
   stats: () => ServiceStats | undefined = () => undefined;
-  /** What `offload()` has decided, for the service. Empty for a reader that is not offloaded. */
+  /** What `offload()` has decided, for the client's heartbeats. Empty without `offload()`. */
   offload: () => Pick<ClientFigures, "offloadRatio" | "offloadWorkers"> = () => ({});
-  /** Reads source elements for tasks that cannot read them. Default: refuses. */
+  /** Reads elements of a source for tasks that cannot read it themselves. Default: refuses. */
   readSource: (split: number, from: number) => Promise<{ readonly given: Payload }> = () =>
     Promise.reject(new LeatError("failed_precondition", "This reader sends no source elements"));
   /** Called when the training loop takes an item or starts to wait for one. */
@@ -108,7 +108,7 @@ export class Feed {
     this.#close(error);
   }
 
-  /** Takes the next item. The call before must have settled. @throws LeatError after `fail`. */
+  /** Takes the next item. The previous call must have settled. @throws LeatError after `fail`. */
   take(): FeedItem | Promise<FeedItem> {
     this.#meter?.asked();
     const fed = this.#ready.shift();

@@ -4,9 +4,9 @@ import { bytesOfAnswer } from "../exactly_once/kept_answers.ts";
 import type { ElementAnswer } from "../worker/protocol.ts";
 import { ConsumerSet } from "./consumer_set.ts";
 
-/** Confirmations of all rounds together that wait: two rounds of the most consumers. */
+/** Most confirmations that wait, of all rounds together: enough for two rounds of 65,536 consumers. */
 export const CONFIRMATIONS_MAX = 131_072;
-/** Bytes of the sets of absent consumers that these confirmations name; equal sets count once. */
+/** Most bytes of the sets of absent consumers that they name. Equal sets of a round count once. */
 export const ABSENT_BYTES_MAX = 4 * 2 ** 20;
 /** Bytes counted for each of these sets, in addition to its bits. */
 const SET_BYTES = 512;
@@ -19,9 +19,9 @@ export interface Round {
   /** By consumer; undefined when given. Empty until the round is ready. */
   readonly answers: (ElementAnswer | undefined)[];
   readonly holders: ConsumerSet;
-  /** Those that wait, by consumer. */
+  /** The confirmations that wait, by consumer. */
   readonly waiting: Map<number, Waiting>;
-  /** The same, grouped by the absent consumers that they name. All get the same news of these. */
+  /** The same, grouped by the absent consumers that they name. */
   readonly groups: Set<Group>;
 }
 
@@ -113,9 +113,9 @@ export class Rounds {
 
   /**
    * The consumer holds its part. Answers when all consumers but the absent ones do. A repeated call
-   * replaces the earlier one, or repetitions would pile up while a consumer is away.
+   * ends the earlier one, so that repeated calls do not accumulate while a consumer is away.
    * @throws {LeatError} `cancelled` in the earlier call, when it is repeated; `resource_exhausted`
-   *   if too many wait: the consumer holds its part then, and asks again later.
+   *   if too many wait: the consumer still counts as a holder, and confirms again later.
    */
   confirm(
     round: Round,

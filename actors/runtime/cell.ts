@@ -36,7 +36,7 @@ export class Cell implements ActorContext<unknown> {
   readonly children: Supervisor<Cell>;
   readonly numbers = new SendNumbers();
   readonly marks = new ReceiveMarks();
-  /** Open repeatable asks of this incarnation, by target: the lowest is the settled mark. */
+  /** Ids of this incarnation's open repeatable asks, by target. Those below the lowest are settled. */
   readonly repeatable = new Map<string, number[]>();
   readonly answers: Answers;
   /** Whether it is in the system's run queue. */
@@ -107,7 +107,7 @@ export class Cell implements ActorContext<unknown> {
     return this.#answering.size;
   }
 
-  /** Makes the actor and runs its `start`. */
+  /** Creates the actor and runs its `start`. */
   begin(): void {
     this.#system.emit({ type: "start", ref: this.self });
     let started: void | Promise<void>;
@@ -169,7 +169,7 @@ export class Cell implements ActorContext<unknown> {
     this.terminate(cause).then(() => this.parent?.children.died(this, cause));
   }
 
-  /** Ends this incarnation; repeated calls wait for the same end. */
+  /** Ends this incarnation; a repeated call returns the promise of the first. */
   terminate(error: LeatError | undefined): Promise<void> {
     if (this.#terminated === undefined) {
       this.state = "stopping";
@@ -236,7 +236,7 @@ export class Cell implements ActorContext<unknown> {
     }
   }
 
-  /** Runs a callback of the actor; an error in it kills the actor. */
+  /** Runs a callback of the actor; an error in it ends the actor. */
   guarded(fn: () => void): void {
     if (this.state === "stopped") return;
     try {
@@ -246,7 +246,7 @@ export class Cell implements ActorContext<unknown> {
     }
   }
 
-  /** An asker has ended. A late repetition from it would be handled as new, so it is dropped. */
+  /** An asker has ended: forgets its answers, and drops what still arrives from it as if it were new. */
   askerEnded(senderKey: string): void {
     this.answers.forget(senderKey);
     this.marks.close(senderKey);
@@ -293,7 +293,7 @@ export class Cell implements ActorContext<unknown> {
     } catch (error) {
       return this.#failed(envelope, sender, error);
     }
-    // What waits for the answer does not keep the request, which may be large.
+    // Until the answer is there, the request is not kept: it may be large.
     if (answer instanceof Promise) this.#answerLater({ ...envelope, body: null }, sender, answer);
     else this.#reply(envelope, sender, answer);
   }
@@ -327,7 +327,7 @@ export class Cell implements ActorContext<unknown> {
     if (!(error instanceof LeatError)) this.crash(error);
   }
 
-  /** Answers an ask with an error. `unavailable` is not remembered: asking again may succeed. */
+  /** Answers an ask with an error. A temporary error is not remembered: asking again may succeed. */
   #refuse(envelope: TellEnvelope | AskEnvelope, sender: Identity, error: LeatError): void {
     if (envelope.kind !== "ask" || this.state === "stopped") return;
     this.#answering.delete(envelope);

@@ -1,13 +1,14 @@
 /**
- * Records how far a log was written, in a file next to it. SQLite drops everything after damage in
- * a write-ahead file, because it cannot tell a lost commit from an unfinished one; the mark can. It
- * is written after each commit without waiting: after a power cut it may be behind, never ahead.
+ * Records how far a log was written, in a file next to it. If a write-ahead file is damaged, SQLite
+ * drops the rest of it, because it cannot tell a lost commit from an unfinished one. The mark shows
+ * which it was. It is written after each commit without a sync: after a power cut it may be behind,
+ * never ahead.
  */
 import { closeSync, constants, openSync, readFileSync, rmSync, writeSync } from "node:fs";
 import { crc32 } from "node:zlib";
 import { isDiskFull } from "../system_codes.ts";
 
-/** The number, big-endian, and its checksum. */
+/** A mark is the newest record's number, big-endian, and its checksum. */
 const NUMBER_BYTES = 8;
 const MARK_BYTES = NUMBER_BYTES + 4;
 

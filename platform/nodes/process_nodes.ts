@@ -4,7 +4,7 @@ import type { ActorSystem } from "../../actors/runtime/system.ts";
 import { DenoWorld } from "../deno_world.ts";
 import { InlineHub } from "./inline_hub.ts";
 
-/** Identifies this process to the dispatcher. Threads get it as data: they would draw another. */
+/** Identifies this process to the dispatcher. Threads are sent it: here each would draw another. */
 export const PROCESS_ID = new DenoWorld().random.hex64();
 
 const hub = new InlineHub();

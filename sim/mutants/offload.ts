@@ -13,7 +13,7 @@ import { changed, type Mutant, PerInstance } from "./mutant.ts";
 export const OFFLOAD_MUTANTS: readonly Mutant[] = [
   {
     name: "ratio-drifts",
-    wrong: "a conditional operator that counts each element of this host twice",
+    wrong: "a conditional operator that counts each element that the trainer prepared twice",
     workload: "offload",
     seed: 29,
     install: () =>
@@ -44,8 +44,7 @@ export const OFFLOAD_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "fallback-out-of-order",
-    wrong:
-      "a local side that goes on with what it has begun when an earlier split comes back to it",
+    wrong: "a local side that continues its split although an earlier one comes back to it",
     workload: "offload",
     install: () =>
       changed(LocalSide.prototype, ({ restart, add }) => ({
@@ -57,7 +56,7 @@ export const OFFLOAD_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "counts-ahead",
-    wrong: "a remote side that counts one item too many, so that this host passes it over",
+    wrong: "a remote side that counts one element too many, so that the trainer skips it",
     workload: "offload",
     seed: 11,
     install: () =>

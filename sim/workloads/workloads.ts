@@ -51,7 +51,7 @@ const ALL = {
   ],
   sharing: [
     runSharing,
-    "fast, slow, fickle and idle trainers that share one stream per worker, OFF or DYNAMIC",
+    "fast and slow trainers, one that comes and goes, and one that stops reading; they share one stream per worker, OFF or DYNAMIC",
   ],
   saving: [
     runSaving,
@@ -63,11 +63,11 @@ const ALL = {
   ],
   exchange: [
     runExchange,
-    "the same trainer, where what workers run changes every few batches",
+    "the same trainer; every few batches the workers run another part of its pipeline",
   ],
   decisions: [
     runDecisions,
-    "a trainer whose plan does not hold any more, so that it has to find the fastest candidate",
+    "a trainer whose measurements are out of date, so that it must find the fastest candidate (place to cut its pipeline)",
   ],
 } satisfies Record<string, readonly [Workload, string]>;
 

@@ -1,6 +1,6 @@
 /**
  * Fetches one task's elements: `ElementFetcher` with figures and decompression. Elements are
- * decompressed when they arrive, so while the training loop is busy.
+ * decompressed when they arrive, while the training loop may be busy.
  */
 import { LeatError } from "../../../core/error.ts";
 import { decompressFrame, isCompressed } from "../../../transport/compression.ts";
@@ -13,7 +13,7 @@ import type { ReaderDependencies } from "./reader.ts";
 import { RequestTuner } from "./request_tuner.ts";
 import { sayUnreached } from "../unreached.ts";
 
-/** Least time between reports to a remote task of the figures on the connection, in ms. */
+/** Least time between two reports of the measured bandwidth to a remote task, in ms. */
 const WAY_NEWS_MS = 500;
 /** How often the round-trip time is measured, with an empty message, in ms. */
 const ROUND_TRIP_EVERY_MS = 5_000;
@@ -242,7 +242,7 @@ export class TaskFetcher {
 
 /** Half-life of older measurements, in ms. */
 const HALF_LIFE_MS = 2_000;
-/** By how much the assumed shortest round trip may grow with each longer one. */
+/** With each longer measurement, the assumed shortest round trip may grow by this factor. */
 const ROUND_TRIP_GROWTH = 1.02;
 
 /**

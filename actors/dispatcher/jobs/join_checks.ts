@@ -9,14 +9,14 @@ import type { Transaction } from "../transaction.ts";
 
 /** The cardinality of an infinite dataset on the wire. */
 const ENDLESS = -1;
-/** Most consumers, as each takes memory per round in every scheduler. */
+/** Most consumers of a job: each takes memory for each round in every scheduler. */
 const CONSUMERS_MAX = 65_536;
-/** How the shown names of jobs without a name begin. */
+/** The prefix of the text that pages show in place of a missing job name. */
 export const UNNAMED_JOB = "(job ";
 
 type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
 
-/** Checks the request's meaning; its shape was checked before. */
+/** Checks the request's values; its shape was checked before. */
 export function checkRequest(
   { state, listedWorkers }: Transaction,
   request: OpenRequest,
@@ -45,8 +45,8 @@ export function checkRequest(
 function checkTargets({ targetWorkers, numConsumers }: JobParameters): void {
   if (targetWorkers === "local" && numConsumers !== undefined) {
     throw invalid(
-      'Coordinated reads need workers that all consumers reach, but targetWorkers is "local"; leave ' +
-        "one of the two out",
+      'numConsumers needs workers that all consumers reach, but targetWorkers is "local"; leave one ' +
+        "of the two out",
     );
   }
 }
@@ -56,7 +56,7 @@ function checkConsumers(
   numConsumers: number,
 ): void {
   if (jobName === undefined) {
-    throw invalid("Coordinated reads need a jobName that all consumers give");
+    throw invalid("numConsumers needs a jobName that all consumers give");
   }
   if (numConsumers < 1 || CONSUMERS_MAX < numConsumers) {
     throw invalid(

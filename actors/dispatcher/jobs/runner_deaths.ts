@@ -1,7 +1,7 @@
 /**
  * Deaths of runners: a limit or a signal ended them, or they ended by themselves. The task starts
  * another runner only when the death is journaled and the dispatcher allows it. Deaths are counted
- * for each piece of work, over all workers and restarts; too many at one piece fail the iteration.
+ * for each piece of work, over all workers and restarts; too many for one piece fail the iteration.
  * The mode says what a piece is: a share, for example, or the whole pipeline.
  */
 import type { WireError } from "../../../core/error.ts";
@@ -19,7 +19,7 @@ const MESSAGE_LENGTH_MAX = 1_000;
 type DeathRequest = RequestOf<DispatcherProtocol, "runnerDied">;
 type DeathAnswer = AnswerOf<DispatcherProtocol, "runnerDied">;
 
-/** Handles `DispatcherProtocol.runnerDied`; `deathsMax` at one piece fail the iteration. */
+/** Handles `DispatcherProtocol.runnerDied`; `deathsMax` deaths for one piece fail the iteration. */
 export function runnerDied(tx: Transaction, request: DeathRequest, deathsMax: number): DeathAnswer {
   const { state } = tx;
   const { taskId, number, error: { code, message } } = request;

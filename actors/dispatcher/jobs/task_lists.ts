@@ -3,7 +3,7 @@
  * the changes. Not journaled: a restarted dispatcher does not know the names and sends full lists.
  */
 
-/** Least number of changes remembered per list; otherwise as many as its tasks. */
+/** Changes remembered for each list, or as many as the list has tasks if that is more. */
 const CHANGES_MIN = 64;
 
 interface Changes {
@@ -18,7 +18,7 @@ export class TaskLists {
   readonly #life: string;
   readonly #changes = new Map<number, Changes>();
 
-  /** @param life Names this start of the dispatcher; every start has another name. */
+  /** @param life The name of this run of the dispatcher; each run has another name. */
   constructor(life: string) {
     this.#life = life;
   }
