@@ -6,6 +6,7 @@ import { RandomStream } from "../core/philox.ts";
 import { Knob, type KnobParameter, type KnobRange } from "./autotune/knob.ts";
 import { budgetsOf } from "./autotune/options.ts";
 import { Tuner, type TunerOptions } from "./autotune/tuner.ts";
+import type { BatchMemory } from "./elements/batch_rows.ts";
 import { ForeignHost, hasForeignFunction, isForeign } from "./foreign/foreign.ts";
 import type { ForeignRunner } from "./foreign/foreign_runners.ts";
 import type { Host } from "./host.ts";
@@ -126,6 +127,11 @@ export class IteratorContext {
   knob(parameter: KnobParameter, range: KnobRange): Knob {
     if (this.stats.isNested) return new Knob(parameter, range);
     return this.#place.knob ??= this.tuner.knob(parameter, range, this.#place.node);
+  }
+
+  /** Where batches have their memory from, if several iterations share it. */
+  get batchMemory(): BatchMemory | undefined {
+    return this.#iteration.options.batchMemory;
   }
 
   /** The threads that may call functions. Functions of other programs run in their own process. */

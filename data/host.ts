@@ -58,6 +58,13 @@ export interface Host {
    * @ignore
    */
   readonly threads?: FunctionThreads | undefined;
+  /**
+   * Whether batches of images lie in memory that threads share: a thread that decodes an image writes
+   * it there. Left out: no, because shared memory cannot be transferred or freed.
+   *
+   * @ignore
+   */
+  readonly sharesBatches?: boolean | undefined;
   /** Logs a warning for the operator of the machine. */
   warn(message: string): void;
 }

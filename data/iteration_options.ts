@@ -3,6 +3,7 @@ import type { RandomStream } from "../core/philox.ts";
 import type { TunerOptions, TuningPolicy } from "./autotune/tuner.ts";
 import type { SavedIteration } from "./checkpoint/saving.ts";
 import type { IteratorContext } from "./context.ts";
+import type { BatchMemory } from "./elements/batch_rows.ts";
 import type { ForeignRunner } from "./foreign/foreign_runners.ts";
 import type { Host } from "./host.ts";
 import type { Rules } from "./optimizer/options.ts";
@@ -27,6 +28,8 @@ export interface IterationOptions {
   readonly split?: number;
   /** Where the splits to read come from; without it sources are read whole. */
   readonly splits?: SplitSource;
+  /** Where batches have their memory from, if splits run one after another, each alone. */
+  readonly batchMemory?: BatchMemory | undefined;
   /** The identities under which the dataset's iterations have read streams. Default: none. */
   readonly lastReaders?: LastReaders;
   readonly within?: IteratorContext;
@@ -72,6 +75,7 @@ export interface RootOptions extends ThreadOptions {
   /** The rules of static optimisation. Default: all. */
   readonly rules?: Rules;
   readonly splits?: SplitSource | undefined;
+  readonly batchMemory?: BatchMemory | undefined;
   /** The dataset's last readers. Default: those of this iteration alone. */
   readonly lastReaders?: LastReaders | undefined;
   /** The iteration that contains this one: their foreign functions run in one place. */

@@ -37,7 +37,7 @@ export function rootContext(
   const { task = 0 } = options;
   const randomState = { root: () => stream, seeded, salt, epoch, split, task };
   const deterministic = deterministicOf(node);
-  const { splits, lastReaders, within } = options;
+  const { splits, batchMemory, lastReaders, within } = options;
   return IteratorContext.root(node, host, {
     randomState,
     deterministic,
@@ -46,6 +46,7 @@ export function rootContext(
     threads: threadsOf(node),
     cores: coresOf(autotuneOf(node)),
     splits,
+    batchMemory,
     lastReaders,
     within,
   });

@@ -2,7 +2,12 @@
 import { checkInteger, invalidArgument, optionsOf } from "../data/check.ts";
 import { Dataset } from "../data/dataset.ts";
 import { type Host, installedHost } from "../data/host.ts";
-import { OffloadNode, type OffloadOptions, TIMER_MS_MAX } from "../data/operators/offload.ts";
+import {
+  OffloadNode,
+  offloadOf,
+  type OffloadOptions,
+  TIMER_MS_MAX,
+} from "../data/operators/offload.ts";
 import { figuresOf, type OffloadProgress } from "./figures.ts";
 import type { OffloadPlan } from "./plan.ts";
 import type { PlanningProgress } from "./planner.ts";
@@ -156,7 +161,8 @@ function reported(
 
 /**
  * What the iterators of an offloaded dataset have done so far.
- * @throws {LeatError} `invalid_argument` for a dataset that is no result of `offload()`.
+ * @throws {LeatError} `invalid_argument` for a dataset that is no result of `offload()`, but for
+ * options set after it.
  *
  * @example
  * ```ts
@@ -170,7 +176,7 @@ function reported(
  * ```
  */
 export function offloadProgress(dataset: Dataset<unknown>): OffloadProgress {
-  const { node } = dataset;
-  if (node instanceof OffloadNode) return figuresOf(node).read();
+  const node = offloadOf(dataset.node);
+  if (node !== undefined) return figuresOf(node).read();
   throw invalidArgument("offloadProgress", "dataset", "the result of offload()", dataset);
 }

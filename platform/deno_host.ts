@@ -47,6 +47,12 @@ export interface DenoHostOptions {
    * `images` or `audio` is given, which threads do not have.
    */
   readonly threads?: boolean;
+  /**
+   * See `Host.sharesBatches`.
+   *
+   * @ignore
+   */
+  readonly sharesBatches?: boolean;
   /** Limits of the processes that run functions from outside this program's build. */
   readonly foreign?: ForeignLimits;
 }
@@ -77,6 +83,8 @@ export class DenoHost implements Host {
   readonly python: PythonRunner | undefined;
   /** @ignore */
   readonly threads: FunctionPool | undefined;
+  /** @ignore */
+  readonly sharesBatches: boolean | undefined;
 
   /** A host; nothing is opened before it is used. */
   constructor(options: DenoHostOptions = {}) {
@@ -88,6 +96,7 @@ export class DenoHost implements Host {
     if (python !== false) this.python = latePython(pythonPool ?? python);
     const { images, audio, threads = images === undefined && audio === undefined } = options;
     this.threads = threads ? processPool : undefined;
+    this.sharesBatches = options.sharesBatches;
   }
 
   nowMs(): number {
@@ -148,7 +157,7 @@ export function workerHost(
   storage: WorkerStorage,
   { mayFollow, files = workerFiles(storage, mayFollow), ...options }:
     & { readonly mayFollow?: MayFollow }
-    & Pick<DenoHostOptions, "files" | "pythonPool"> = {},
+    & Pick<DenoHostOptions, "files" | "pythonPool" | "sharesBatches"> = {},
 ): DenoHost {
   return new DenoHost({
     ...options,

@@ -141,10 +141,10 @@ export function decodeMessage(frame: Uint8Array, options: DecodeOptions = NO_OPT
 export function encodeBlocks(
   value: unknown,
   { bytesMax = MESSAGE_BYTES_MAX }: Pick<EncodeOptions, "bytesMax"> = NO_OPTIONS,
-): Uint8Array<ArrayBuffer>[] {
+): Uint8Array[] {
   const { bytes, parts } = writeEnvelope(value);
   lengthOf({ bytes, parts }, bytesMax);
-  const blocks: Uint8Array<ArrayBuffer>[] = [];
+  const blocks: Uint8Array[] = [];
   // The message from `start` to `position`, without the large payloads before it.
   let start = 0;
   let position = bytes.length;
@@ -179,10 +179,8 @@ function blockEnd(parts: readonly PayloadPart[], index: number, position: number
 /** Whether a payload is written from where it is. */
 function isOwnBlock(
   part: PayloadPart,
-): part is PayloadPart & { readonly source: Uint8Array<ArrayBuffer> } {
-  const { byteLength, source } = part;
-  return byteLength >= ROOM_FROM_BYTES && source instanceof Uint8Array &&
-    source.buffer instanceof ArrayBuffer;
+): part is PayloadPart & { readonly source: Uint8Array } {
+  return part.byteLength >= ROOM_FROM_BYTES && part.source instanceof Uint8Array;
 }
 
 const NO_OPTIONS = {};

@@ -6,6 +6,7 @@ import { dtypeOf } from "../../core/dtype.ts";
 import { LeatError, type WireError } from "../../core/error.ts";
 import { RaggedTensor, Tensor } from "../../core/tensor.ts";
 import type { DatasetIterator } from "../../data/dataset_iterator.ts";
+import type { Explanation } from "../../data/explanation.ts";
 import { reuseElement } from "../../data/elements/released.ts";
 import { TENSOR_RANK_MAX } from "../../transport/codec/format.ts";
 import { MessagePlan } from "../../transport/codec/plan.ts";
@@ -100,8 +101,8 @@ export class Feed {
     });
   }
 
-  explain(): string {
-    return String(this.#iterator.explain());
+  explain(): Explanation {
+    return this.#iterator.explain();
   }
 
   async close(): Promise<void> {

@@ -10,6 +10,7 @@ import type { Dataset } from "../../mod.ts";
 import { linkToParent, localNode } from "../../platform/process/parent_link.ts";
 import { Edge } from "../../platform/sandbox/edge.ts";
 import { KernelCalls } from "../../platform/sandbox/guards/kernel_calls.ts";
+import { explained } from "./explained.ts";
 import { Feed } from "./feed.ts";
 import { openDataset, type OpenRequest } from "./opening.ts";
 import type { Snapshot } from "./snapshots.ts";
@@ -34,7 +35,7 @@ const edge: Edge = new Edge(linkToParent({ lendsSlots: true, limits }), localNod
   start: (request) => told(() => start(request as StartRequest)),
   take: (request) => current(request).take((request as TakeRequest).received),
   save: (request) => told(() => current(request).save()),
-  explain: (request) => current(request).explain(),
+  explain: (request) => explained(dataset!, current(request).explain()),
 });
 edge.closed.then(async () => {
   Deno.unrefTimer(setTimeout(() => Deno.exit(), LEAVING_MS));

@@ -29,7 +29,8 @@ export interface OpenRequest {
 /** @throws {LeatError} as `exportedDataset` does, and what the operators' checks say. */
 export async function openDataset(request: OpenRequest): Promise<Dataset<unknown>> {
   const { service, shard, python } = request;
-  if (python !== undefined) installHost(new DenoHost({ python }));
+  // Elements leave this process as bytes.
+  installHost(new DenoHost({ sharesBatches: true, ...(python === undefined ? {} : { python }) }));
   if (request.datasetId !== undefined && service !== undefined) {
     const { service: address, ...options } = service;
     return Dataset.fromId(address, request.datasetId, options);

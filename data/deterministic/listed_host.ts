@@ -8,17 +8,19 @@ export class ListedHost extends DelegatingHost implements Host {
   declare readonly foreignRunners?: NonNullable<Host["foreignRunners"]>;
   declare readonly python?: Host["python"];
   declare readonly threads?: Host["threads"];
+  declare readonly sharesBatches?: Host["sharesBatches"];
   declare readonly evaluate?: NonNullable<Host["evaluate"]>;
   readonly #listings = new WeakMap<object, Promise<string[]>>();
 
   constructor(host: Host) {
     super(host);
     this.files = host.files;
-    const { runsForeign, foreignRunners, python, threads } = host;
+    const { runsForeign, foreignRunners, python, threads, sharesBatches } = host;
     if (runsForeign !== undefined) this.runsForeign = runsForeign;
     if (foreignRunners !== undefined) this.foreignRunners = foreignRunners;
     if (python !== undefined) this.python = python;
     if (threads !== undefined) this.threads = threads;
+    if (sharesBatches !== undefined) this.sharesBatches = sharesBatches;
     if (host.evaluate !== undefined) this.evaluate = (script) => host.evaluate!(script);
   }
 

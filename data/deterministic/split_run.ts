@@ -11,7 +11,8 @@ import { ElementsOfInputNode, UnaryIterator } from "../operators/unary.ts";
 import type { ReadGiven, Split } from "../sharding/splits.ts";
 import { type OrderedChain, withInputs } from "./chain.ts";
 
-export interface SplitRunOptions extends Pick<IterationOptions, "host" | "keepsReadingFailures"> {
+export interface SplitRunOptions
+  extends Pick<IterationOptions, "host" | "batchMemory" | "keepsReadingFailures"> {
   readonly seed: bigint;
   readonly epoch: number;
   /** The split's index in its table. */
@@ -19,6 +20,8 @@ export interface SplitRunOptions extends Pick<IterationOptions, "host" | "keepsR
   readonly split: Split;
   /** Receives the last rows of the split, as a batch, if they do not fill one. */
   readonly onRemainder: (batch: unknown) => void;
+  /** Called once the source has been read to the end of the split. Its last elements may not be there yet. */
+  readonly onRead?: (() => void) | undefined;
   /** Reads the elements of a `given` source. */
   readonly read?: ReadGiven | undefined;
 }
@@ -28,18 +31,20 @@ export interface SplitRunOptions extends Pick<IterationOptions, "host" | "keepsR
  * them.
  */
 export function openSplit(chain: OrderedChain, options: SplitRunOptions): DatasetIterator<unknown> {
-  const { seed, epoch, index, split, onRemainder, read, host } = options;
-  const { keepsReadingFailures = false } = options;
+  const { seed, epoch, index, split, onRemainder, onRead, read, host } = options;
+  const { batchMemory, keepsReadingFailures = false } = options;
   let handedOut = false;
   return openIterator(graphOf(chain, onRemainder), {
     ...(host === undefined ? {} : { host }),
     seed,
     epoch,
+    batchMemory,
     keepsReadingFailures,
     // 0 stands for no split.
     split: index + 1,
     splits: {
       next: () => {
+        if (handedOut) onRead?.();
         const next = handedOut ? END : split;
         handedOut = true;
         return Promise.resolve(next);

@@ -38,24 +38,53 @@ export class RowPlace {
   }
 }
 
+/** Memory of batches that nobody has any more, for further batches. */
+export class BatchMemory {
+  readonly #isShared: boolean;
+  #free: TypedArray[] = [];
+  /** How many batches in a row were made otherwise. */
+  unused = 0;
+
+  /** @param isShared Whether threads share it, so that they can write results to it. */
+  constructor(isShared = false) {
+    this.#isShared = isShared;
+  }
+
+  /** Memory of this size with any contents. */
+  take(dtype: FixedDType, length: number): TypedArray {
+    const free = this.#free.pop();
+    if (free?.constructor === TYPED_ARRAYS[dtype] && free.length === length) return free;
+    this.#free = []; // the batches have changed
+    const Values = TYPED_ARRAYS[dtype];
+    if (!this.#isShared) return new Values(length);
+    return new Values(new SharedArrayBuffer(length * Values.BYTES_PER_ELEMENT), 0, length);
+  }
+
+  give(data: TypedArray): void {
+    if (this.#free.length < FREE_MAX && data.length > 0) this.#free.push(data);
+  }
+}
+
 /** Gives the rows of consecutive batches to the calls of one function, in their order. */
 export class BatchRows {
   readonly #size: number;
+  readonly #memory: BatchMemory;
   /** Whether the results that are offered may lie inside of what the function returns. */
   mayNest = false;
   #offered: { readonly result: Promise<unknown>; readonly place: RowPlace } | undefined;
   #batch: Batch | undefined;
   #row = 0;
   #shifts = 0;
-  #unused = 0;
   /** The arrays of the batch that was made last. */
   #finished: TypedArray[] = [];
-  /** Arrays of earlier batches, which nobody has any more. */
-  #unfilled: TypedArray[] = [];
 
-  /** @param size rows of a batch. */
-  constructor(size: number) {
+  /**
+   * @param size rows of a batch.
+   * @param memory of batches of other iterations, too; default: of this one alone.
+   */
+  constructor(size: number, memory: BatchMemory = new BatchMemory()) {
     this.#size = size;
+    this.#memory = memory;
   }
 
   /** Notes that a function was given `result`, whose value asks for `place` when it is made. */
@@ -72,11 +101,11 @@ export class BatchRows {
   returned(result: unknown): void {
     const offered = this.#offered;
     this.#offered = undefined;
-    if (offered === undefined || this.#unused >= UNUSED_MAX) return;
+    if (offered === undefined || this.#memory.unused >= UNUSED_MAX) return;
     if (offered.result !== result && !this.mayNest) return;
     if (this.#batch === undefined || this.#row === 0) {
       this.#batch = new Batch(this, this.#size, this.#shifts);
-      this.#unused++;
+      this.#memory.unused++;
     }
     offered.place.assign(this.#batch, this.#row);
     this.#row = (this.#row + 1) % this.#size;
@@ -84,7 +113,7 @@ export class BatchRows {
 
   /** Notes that a batch was made of these rows. */
   used(data: TypedArray): void {
-    this.#unused = 0;
+    this.#memory.unused = 0;
     this.#finished.push(data);
   }
 
@@ -93,22 +122,16 @@ export class BatchRows {
     const finished = this.#finished;
     if (finished.length === 0) return undefined;
     this.#finished = [];
+    const memory = this.#memory;
     return {
-      release: () => finished.forEach((data) => this.#free(emptied(data))),
-      reuse: () => finished.forEach((data) => this.#free(data)),
+      release: () => finished.forEach((data) => memory.give(emptied(data))),
+      reuse: () => finished.forEach((data) => memory.give(data)),
     };
-  }
-
-  #free(data: TypedArray): void {
-    if (this.#unfilled.length < FREE_MAX && data.length > 0) this.#unfilled.push(data);
   }
 
   /** Memory of this size with any contents. */
   allocate(dtype: FixedDType, length: number): TypedArray {
-    const free = this.#unfilled.pop();
-    if (free?.constructor === TYPED_ARRAYS[dtype] && free.length === length) return free;
-    this.#unfilled = []; // the batches have changed
-    return new TYPED_ARRAYS[dtype](length);
+    return this.#memory.take(dtype, length);
   }
 
   /**
@@ -123,10 +146,14 @@ export class BatchRows {
   }
 }
 
-/** The same memory. Whoever still has `data`, or a row of it, has an empty array from now on. */
+/**
+ * The same memory. Whoever still has `data`, or a row of it, has an empty array from now on. Shared
+ * memory stays with them: the result is empty.
+ */
 function emptied(data: TypedArray): TypedArray {
-  const { buffer } = data as Uint8Array<ArrayBuffer>;
   const Values = data.constructor as new (buffer: ArrayBuffer) => TypedArray;
+  const { buffer } = data;
+  if (buffer instanceof SharedArrayBuffer) return new Values(new ArrayBuffer(0));
   return new Values(buffer.detached ? new ArrayBuffer(0) : buffer.transfer());
 }
 

@@ -155,3 +155,9 @@ function checkChoice(plan: unknown): void {
     );
   }
 }
+
+/** The `offload` that ends a pipeline, but for options after it. */
+export function offloadOf(node: DatasetNode): OffloadNode | undefined {
+  if (node instanceof OffloadNode) return node;
+  return node.isSetting ? offloadOf(node.inputs[0]!) : undefined;
+}

@@ -166,7 +166,7 @@ export class ConditionalIterator extends ElementIterator {
     this.#local = new LocalSide(local, {
       host,
       aheadMax: chain.batch === undefined ? ELEMENTS_AHEAD : BATCHES_AHEAD,
-      open: (sequence, onRemainder) => splits.open(sequence, onRemainder),
+      open: (sequence, events) => splits.open(sequence, events),
     });
     figures.begin(ratio);
     if (remote.length === 0) return;

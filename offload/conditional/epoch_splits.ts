@@ -6,6 +6,7 @@ import { splitOrder } from "../../data/deterministic/order.ts";
 import { openSplit } from "../../data/deterministic/split_run.ts";
 import { ListedHost } from "../../data/deterministic/listed_host.ts";
 import type { Host } from "../../data/host.ts";
+import { BatchMemory } from "../../data/elements/batch_rows.ts";
 import { ReadingFailure } from "../../data/iterators/reading_failure.ts";
 import type { DatasetNode } from "../../data/node.ts";
 import { digestOfSplits, packSplits } from "../../data/sharding/split_table.ts";
@@ -20,16 +21,25 @@ export interface SplitsOptions {
   readonly host: Host;
 }
 
+export interface SplitEvents {
+  /** Receives the last rows of the split, if they do not fill a batch. */
+  readonly onRemainder: (rows: unknown) => void;
+  /** The source has been read to the end of the split. */
+  readonly onRead: () => void;
+}
+
 export class EpochSplits {
   readonly #options: SplitsOptions;
   readonly #splits: readonly Split[];
   readonly #order: Uint32Array;
+  readonly #batchMemory: BatchMemory;
   /** The digest of their table. */
   readonly digest: string;
 
   private constructor(options: SplitsOptions, splits: readonly Split[], digest: string) {
     const { seed, epoch, chain: { shuffled } } = options;
     this.#options = { ...options, host: new ListedHost(options.host) };
+    this.#batchMemory = new BatchMemory(options.host.sharesBatches);
     this.#splits = splits;
     this.#order = splitOrder(splits.length, { seed, epoch, shuffled });
     this.digest = digest;
@@ -62,9 +72,9 @@ export class EpochSplits {
   }
 
   /** Runs the split at a position of the order. */
-  open(sequence: number, onRemainder: (rows: unknown) => void) {
+  open(sequence: number, { onRemainder, onRead }: SplitEvents) {
     const split = this.#order[sequence]!;
-    return { split, iterator: this.#run(this.#options.chain, split, onRemainder) };
+    return { split, iterator: this.#run(this.#options.chain, split, onRemainder, onRead) };
   }
 
   /** Runs the part of a split above `lower`, whose elements come from `read`. */
@@ -88,11 +98,13 @@ export class EpochSplits {
     chain: OrderedChain,
     index: number,
     onRemainder: (rows: unknown) => void = () => {},
+    onRead?: () => void,
   ): DatasetIterator<unknown> {
     const { seed, epoch, host } = this.#options;
     const split = this.#splits[index]!;
     return openSplit(chain, {
-      ...{ seed, epoch, host, index, split, onRemainder, keepsReadingFailures: true },
+      ...{ seed, epoch, host, index, split, onRemainder, onRead, keepsReadingFailures: true },
+      batchMemory: this.#batchMemory,
     });
   }
 }

@@ -4,12 +4,21 @@ import type { Host } from "../../data/host.ts";
 import { END } from "../../data/iterator.ts";
 import { ReadingFailure } from "../../data/iterators/reading_failure.ts";
 import type { Item, Side } from "./items.ts";
+import type { SplitEvents } from "./epoch_splits.ts";
 import { nextElement, nextPlace, type SplitRun } from "./split_run.ts";
 
 export type OpenSplit = (
   sequence: number,
-  onRemainder: (rows: unknown) => void,
+  events: SplitEvents,
 ) => { readonly split: number; readonly iterator: DatasetIterator<unknown> };
+
+/** A split that runs. */
+interface LocalRun extends SplitRun {
+  /** Its source has been read: only functions still work on its last elements. */
+  isRead: boolean;
+  /** The first element, if it was begun before it was wanted. */
+  first?: Promise<Item | undefined>;
+}
 
 export interface LocalSideOptions {
   readonly host: Pick<Host, "yield" | "nowMs">;
@@ -23,7 +32,8 @@ export class LocalSide implements Side {
   readonly #options: LocalSideOptions;
   /** Splits that were not begun, ascending. */
   #queue: number[];
-  #run: SplitRun | undefined;
+  /** The split that gives items, and the next one while functions work on the last elements of it. */
+  #runs: LocalRun[] = [];
   #ready: (Item | { readonly failure: unknown })[] = [];
   #waiting: PromiseWithResolvers<Item | typeof END> | undefined;
   #isWorking = false;
@@ -52,7 +62,7 @@ export class LocalSide implements Side {
 
   /** Whether nothing is left. */
   get isEmpty(): boolean {
-    return this.#queue.length === 0 && this.#run === undefined && this.#ready.length === 0;
+    return this.#queue.length === 0 && this.#runs.length === 0 && this.#ready.length === 0;
   }
 
   add(sequences: readonly number[]): void {
@@ -95,8 +105,8 @@ export class LocalSide implements Side {
   #stop(): void {
     this.#start++;
     this.#isWorking = false;
-    this.#run?.iterator.return();
-    this.#run = undefined;
+    for (const { iterator } of this.#runs) iterator.return();
+    this.#runs = [];
     this.#queue = [];
     this.#ready = [];
   }
@@ -141,24 +151,48 @@ export class LocalSide implements Side {
   }
 
   async #produce(): Promise<Item | typeof END> {
-    const run = this.#run ??= this.#open();
+    const run = this.#runs[0] ?? this.#open();
     if (run === undefined) return END;
-    const element = await nextElement(run);
+    const { first } = run;
+    delete run.first;
+    const element = await (first ?? nextElement(run));
     if (element !== undefined) return element;
     const { remainder } = run;
     run.remainder = undefined;
     if (remainder !== undefined) {
       return { kind: "remainder", place: nextPlace(run), rows: remainder.rows };
     }
-    this.#run = undefined;
+    if (this.#runs[0] === run) this.#runs.shift();
+    this.#beginNext();
     return { kind: "split_end", place: nextPlace(run) };
   }
 
-  #open(): SplitRun | undefined {
+  #open(): LocalRun | undefined {
     const sequence = this.#queue.shift();
     if (sequence === undefined) return undefined;
-    const opened = this.#options.open(sequence, (rows) => run.remainder = { rows });
-    const run: SplitRun = { sequence, ...opened, index: 0, remainder: undefined, hasEnded: false };
+    const opened = this.#options.open(sequence, {
+      onRemainder: (rows) => run.remainder = { rows },
+      onRead: () => {
+        run.isRead = true;
+        this.#beginNext();
+      },
+    });
+    const run: LocalRun = {
+      ...{ sequence, ...opened, index: 0, remainder: undefined, hasEnded: false, isRead: false },
+    };
+    this.#runs.push(run);
     return run;
+  }
+
+  /**
+   * Begins the split after one that has been read: otherwise, cores would wait while functions work
+   * on its last elements.
+   */
+  #beginNext(): void {
+    if (this.#runs.length !== 1 || !this.#runs[0]!.isRead) return;
+    const next = this.#open();
+    if (next === undefined) return;
+    next.first = Promise.resolve().then(() => nextElement(next));
+    next.first.catch(() => {});
   }
 }

@@ -1,6 +1,7 @@
 /** The interface between image formats and the codec, and what decoders share. */
 
 import { LeatError } from "../../core/error.ts";
+import type { TypedArray } from "../../core/dtype.ts";
 import type { DecodePlan } from "./decode_plan.ts";
 
 export interface PixelSize {
@@ -14,12 +15,17 @@ export interface Region extends PixelSize {
   readonly y: number;
 }
 
+/** Gives the memory for a result; undefined where there is none. */
+export type Placing = () => TypedArray | undefined;
+
 /** A decoded image in a decoder's memory, which disposing it frees. */
 export interface Decoded extends Disposable {
   /** The part of the image that was decoded. */
   readonly region: Region;
   /** Whether it is the whole result of the plan. If not, it is the decoder's pixels of the region. */
   readonly isTransformed?: boolean;
+  /** The result, if it is where it was wanted: then nothing is to be read. */
+  readonly placed?: TypedArray | undefined;
   /** Writes it, row by row. */
   read(into: Uint8Array): void;
 }
@@ -43,8 +49,9 @@ export interface ImageFormat {
    * Decodes at least the plan's crop, to its channels; `bytes` is no longer used when it returns. It or
    * `read()` throws `data_loss` for damage and `unimplemented` for a variant that the library does not
    * decode.
+   * @param place gives the memory for the result, if there is some, one microtask later.
    */
-  decode(bytes: Uint8Array, plan: DecodePlan): Decoded | Promise<Decoded>;
+  decode(bytes: Uint8Array, plan: DecodePlan, place?: Placing): Decoded | Promise<Decoded>;
   /** Notes for how long the asking thread has transformed an image of this format, in ms. */
   transformed?(ms: number): void;
 }

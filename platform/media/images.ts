@@ -3,10 +3,17 @@
  * encodes JPEG.
  */
 
+import type { DTypeArrays } from "../../core/dtype.ts";
 import { Tensor, type Tensor as AnyTensor } from "../../core/tensor.ts";
 import { LeatError } from "../../core/error.ts";
 import type { ImageCodec, ImageDecodeOptions, PlaceOf } from "../../data/host.ts";
-import { beginsWith, type Decoded, type ImageFormat, type PixelSize } from "./image_format.ts";
+import {
+  beginsWith,
+  type Decoded,
+  type ImageFormat,
+  type PixelSize,
+  type Placing,
+} from "./image_format.ts";
 import { JpegFormat } from "./jpeg/jpeg.ts";
 import { PngFormat } from "./png.ts";
 import { type DecodePlan, decodePlan } from "./decode_plan.ts";
@@ -188,23 +195,28 @@ export class Images implements ImageCodec {
     const plan = decodePlan(options, whole);
     const byteLength = whole.width * whole.height * plan.channels;
     this.#requireMemory(format, whole, format.bytesToDecode(bytes) + byteLength + plan.madeBytes);
-    const decoded = format.decode(bytes, plan);
+    const length = plan.shape.reduce((size, length) => size * length, 1);
+    const place = placeOf && (() => placeOf(plan.dtype, length));
+    const decoded = format.decode(bytes, plan, place);
     return decoded instanceof Promise
-      ? decoded.then((decoded) => this.#finish(format, decoded, plan, placeOf))
-      : this.#finish(format, decoded, plan, placeOf);
+      ? decoded.then((decoded) => this.#finish(format, decoded, plan, place))
+      : this.#finish(format, decoded, plan, place);
   }
 
   #finish(
     format: ImageFormat,
     unread: Decoded,
     plan: DecodePlan,
-    placeOf: PlaceOf | undefined,
+    place: Placing | undefined,
   ): DecodedTensor {
     using decoded = unread;
-    const { region, isTransformed = plan.isPlain } = decoded;
+    const { region, isTransformed = plan.isPlain, placed } = decoded;
     const { dtype, shape } = plan;
-    const place = placeOf?.(dtype, shape.reduce((size, length) => size * length, 1));
-    const made = place === undefined ? Tensor.zeros(dtype, shape) : new Tensor(dtype, shape, place);
+    const data = placed ?? place?.();
+    const made = data === undefined
+      ? Tensor.zeros(dtype, shape)
+      : new Tensor(dtype, shape, data as DTypeArrays[typeof dtype]);
+    if (placed !== undefined) return made;
     if (isTransformed) {
       const { buffer, byteOffset, byteLength } = made.data;
       decoded.read(new Uint8Array(buffer, byteOffset, byteLength));

@@ -54,6 +54,8 @@ export class RunnerThreadControl {
     const { services } = storage;
     provideServed(services);
     this.#host = workerHost(storage, {
+      // Elements leave this thread as bytes.
+      sharesBatches: true,
       pythonPool: { run: (batch) => this.#calling.before(this.#callPython(batch)), close() {} },
     });
   }

@@ -89,9 +89,12 @@ def data_loader(images: Path, side: int, batch: int, workers: int) -> Iterator[A
     return endless(torch.utils.data.DataLoader(files, batch, persistent_workers=workers > 0, **options))
 
 
-def leat_loader(device: torch.device, service: str | None, **args: Any) -> Iterator[Any]:
+def leat_loader(service: str | None, **args: Any) -> leat.Loader:
     """Leat, with a service where that may prepare a share."""
-    loader = leat.load(PIPELINE, args={"service": service, **args}, seed=1, allow=["net"] if service else [])
+    return leat.load(PIPELINE, args={"service": service, **args}, seed=1, allow=["net"] if service else [])
+
+
+def leat_batches(device: torch.device, loader: leat.Loader) -> Iterator[Any]:
     for batch in endless(leat.torch.Loader(loader, device=device)):
         # Images come as rows of pixels, which is PyTorch's layout `channels_last`.
         yield batch["image"].permute(0, 3, 1, 2), batch["label"]
@@ -155,7 +158,7 @@ def main() -> None:
         train = trainer(device, options.tiny)
         made = {"folder": str(folder), "side": side, "batch": options.batch}
         # As fast as it can train: the same batch again and again.
-        batch = [part.to(device) for part in next(leat_loader(device, None, **made))]
+        batch = [part.to(device) for part in next(leat_batches(device, leat_loader(None, **made)))]
         alone = step_seconds(train, endless([batch]), options.steps)
         print(f"{device}: training alone {options.batch / alone:,.1f} images/s", flush=True)
 
@@ -171,10 +174,12 @@ def main() -> None:
                 print(f"{name:18}{options.batch / median:12,.1f} images/s{share}", flush=True)
 
         loaded = data_loader(folder, side, options.batch, options.workers)
-        measure({"DataLoader": loaded, "Leat": leat_loader(device, None, **made)})
+        measure({"DataLoader": loaded, "Leat": leat_batches(device, leat_loader(None, **made))})
         # Planning reads the pipeline through the service, which takes a while.
         planned = {"stepMs": 1_000 * alone, "profileSteps": min(50, options.steps)}
-        measure({"Leat, offloading": leat_loader(device, service, **made, **planned)})
+        offloading = leat_loader(service, **made, **planned)
+        measure({"Leat, offloading": leat_batches(device, offloading)})
+        print(offloading.explain(), file=sys.stderr)
 
 
 if __name__ == "__main__":

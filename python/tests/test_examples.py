@@ -74,3 +74,5 @@ def test_the_bench_for_an_accelerator_runs_in_its_tiny_form() -> None:
     environment = {**os.environ, "PYTHONPATH": SOURCES}
     run = subprocess.run([sys.executable, str(bench), "--tiny"], env=environment, capture_output=True, text=True, check=True)
     assert [row.split("  ")[0] for row in run.stdout.splitlines()[1:]] == ["DataLoader", "Leat", "Leat, offloading"]
+    # The decision, which `loader.explain()` gives.
+    assert "Workers prepared " in run.stderr and "local (Lthp, Pcycle)" in run.stderr

@@ -163,7 +163,7 @@ class ProcessLink implements Link {
     this.#end(reason);
   }
 
-  #encode(envelope: Envelope): Uint8Array<ArrayBuffer>[] {
+  #encode(envelope: Envelope): Uint8Array[] {
     const bytesMax = this.#sentBytesMax;
     try {
       if (this.#lendsSlots) return encodeBlocks(envelope, { bytesMax });

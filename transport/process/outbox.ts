@@ -18,7 +18,7 @@ import { type ProcessStreams, writeQuietly } from "./streams.ts";
 
 interface Queued {
   /** Written one after another. A message of several blocks is too long for the pipe. */
-  readonly blocks: readonly Uint8Array<ArrayBuffer>[];
+  readonly blocks: readonly Uint8Array[];
   readonly byteLength: number;
   /** Whether its memory can be reused once it has been written. */
   readonly isGivenAway: boolean;
@@ -67,7 +67,7 @@ export class ProcessOutbox {
     return this.#marks.ready();
   }
 
-  add(blocks: readonly Uint8Array<ArrayBuffer>[], isGivenAway: boolean): void {
+  add(blocks: readonly Uint8Array[], isGivenAway: boolean): void {
     const byteLength = blocks.reduce((sum, { length }) => sum + length, 0);
     this.#marks.add(byteLength);
     this.#queue.push({ blocks, byteLength, isGivenAway });
@@ -156,7 +156,9 @@ export class ProcessOutbox {
     this.#inSlots.set(slot, this.#isLending ? 0 : byteLength);
     if (this.#isLending) this.#marks.remove(byteLength);
     const telling = this.#streams.outgoing.write(slotFrame(byteLength, slot));
-    if (isGivenAway) { for (const { buffer } of blocks) this.#events.recycle(buffer); }
+    for (const { buffer } of isGivenAway ? blocks : []) {
+      if (buffer instanceof ArrayBuffer) this.#events.recycle(buffer);
+    }
     if (telling !== undefined) await telling;
   }
 }

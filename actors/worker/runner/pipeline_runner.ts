@@ -4,6 +4,8 @@ import { Dataset } from "../../../data/dataset.ts";
 import { type DatasetIterator, openIterator } from "../../../data/dataset_iterator.ts";
 import { DelegatingHost } from "../../../data/foreign/delegating_host.ts";
 import type { Files, Host, OpenFile, PythonRunner } from "../../../data/host.ts";
+import { BatchMemory } from "../../../data/elements/batch_rows.ts";
+import { reuseElement } from "../../../data/elements/released.ts";
 import { END } from "../../../data/iterator.ts";
 import type { DatasetNode } from "../../../data/node.ts";
 import type { GivenElements } from "../../../data/operators/sources/given.ts";
@@ -74,6 +76,8 @@ export class PipelineRunner implements Runner {
   #chain: OrderedChain | undefined;
   #iterator: DatasetIterator<unknown> | undefined;
   #saving: DistributedSaver | undefined;
+  /** Of the batches of splits that run as datasets of their own. */
+  readonly #batchMemory: BatchMemory;
   /** Splits that run as datasets of their own, by grant. */
   readonly #only = new Map<number, OpenSplit>();
   /** The final outcome of ended splits, by grant, oldest first: it answers further steps. */
@@ -94,6 +98,7 @@ export class PipelineRunner implements Runner {
     this.#splits = splits;
     this.#host = new MeteredHost(host);
     this.#listed = new ListedHost(this.#host);
+    this.#batchMemory = new BatchMemory(host.sharesBatches);
   }
 
   get bytesRead(): number {
@@ -235,6 +240,7 @@ export class PipelineRunner implements Runner {
       epoch,
       index,
       split: { start, stop },
+      batchMemory: this.#batchMemory,
       keepsReadingFailures: true,
       onRemainder,
       read: async (split, from) =>
@@ -269,6 +275,7 @@ export class PipelineRunner implements Runner {
   #encode(element: unknown, wish: CompressionWish | undefined): Encoded {
     const into = this.#settings.shared ? "shared" : "arraybuffer";
     const frame = this.#written(element, into);
+    reuseElement(element);
     if (wish === undefined) return { frame };
     const { codec, isTrial } = wish;
     const startMs = this.#host.nowMs();
@@ -346,11 +353,13 @@ class MeteredHost extends DelegatingHost {
   /** Pipelines of other nodes run in a runner. */
   readonly runsForeign = true;
   readonly python: PythonRunner | undefined;
+  readonly sharesBatches: boolean | undefined;
   bytesRead = 0;
 
   constructor(host: Host) {
     super(host);
     this.python = host.python;
+    this.sharesBatches = host.sharesBatches;
     this.files = {
       open: async (path, signal) => this.#metered(await host.files.open(path, signal)),
       list: (pattern, signal) => host.files.list(pattern, signal),

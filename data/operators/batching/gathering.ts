@@ -1,6 +1,6 @@
 /** Base of `batch`, `paddedBatch` and `raggedBatch`. */
 import { LeatError } from "../../../core/error.ts";
-import { BatchRows } from "../../elements/batch_rows.ts";
+import { BatchMemory, BatchRows } from "../../elements/batch_rows.ts";
 import { noteMemory } from "../../elements/released.ts";
 import { InputBlock } from "../../elements/block.ts";
 import { checkBoolean, checkInteger } from "../../check.ts";
@@ -118,12 +118,15 @@ class GatheringIterator extends UnaryIterator implements Stepping {
     const fuses = context.uses("mapAndBatchFusion");
     this.#calling = fuses && input instanceof CallingIterator ? input : undefined;
     // A split that runs alone often has fewer rows than a batch.
-    const isWhole = context.randomState.split === 0;
+    const isWhole = context.randomState.split === 0 || context.batchMemory !== undefined;
     if (
       fuses && isPlain && isWhole &&
       (input instanceof MapIterator || input instanceof ParallelCalls)
     ) {
-      input.call.rows = this.#rows = new BatchRows(size);
+      input.call.rows = this.#rows = new BatchRows(
+        size,
+        context.batchMemory ?? new BatchMemory(context.host.sharesBatches),
+      );
     }
     const vectorizes = context.uses("mapVectorization") && input instanceof MapIterator;
     this.#batchable = vectorizes ? input : undefined;

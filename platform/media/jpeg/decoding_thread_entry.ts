@@ -19,6 +19,10 @@ function decode(request: DecodingRequest): number {
   if (status !== 0) return status;
   const byteLength = region.width * region.height * plan.channels;
   symbols.copyOut(resampler.pixels(byteLength), pixels, BigInt(byteLength));
+  if (typeof request.made !== "bigint") {
+    transform(resampler, plan, region, request.made);
+    return status;
+  }
   const length = plan.shape.reduce((size, length) => size * length, 1);
   const Values = TYPED_ARRAYS[plan.dtype];
   if (made.constructor !== Values || made.length !== length) made = new Values(length);

@@ -3,11 +3,12 @@
  * out: without them, it would resize all images itself, and no more cores would help.
  */
 
+import type { TypedArray } from "../../../core/dtype.ts";
 import { AskedThread } from "../../threads/asked_thread.ts";
 import type { DecodePlan } from "../decode_plan.ts";
 import type { Region } from "../image_format.ts";
 
-/** What a thread decodes. All memory is native, and stays until the thread has answered. */
+/** What a thread decodes. All native memory stays until the thread has answered. */
 export interface DecodingTask {
   /** The address of the decompressor, which has read the header. */
   readonly handle: bigint;
@@ -19,8 +20,8 @@ export interface DecodingTask {
   /** A number of `enum TJPF`. */
   readonly pixelFormat: number;
   readonly plan: DecodePlan;
-  /** Where the image goes. */
-  readonly made: bigint;
+  /** Where the image goes: native memory, or an array of the plan's dtype in shared memory. */
+  readonly made: bigint | TypedArray;
 }
 
 export interface DecodingRequest extends DecodingTask {

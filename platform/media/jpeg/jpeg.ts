@@ -2,7 +2,7 @@
 
 import { LeatError } from "../../../core/error.ts";
 import type { DecodePlan } from "../decode_plan.ts";
-import type { Decoded, ImageFormat, PixelSize } from "../image_format.ts";
+import type { Decoded, ImageFormat, PixelSize, Placing } from "../image_format.ts";
 import { countScans, damagedJpeg, isJpeg, type JpegHeader, readJpegHeader } from "./header.ts";
 import type { JpegLibrary } from "./jpeg_library.ts";
 
@@ -34,7 +34,7 @@ export class JpegFormat implements ImageFormat {
     return this.#library === undefined ? this.#load() : undefined;
   }
 
-  decode(bytes: Uint8Array, plan: DecodePlan): Decoded | Promise<Decoded> {
+  decode(bytes: Uint8Array, plan: DecodePlan, place?: Placing): Decoded | Promise<Decoded> {
     const header = readJpegHeader(bytes);
     requireColours(header);
     if (header.isProgressive) requireScans(bytes, header);
@@ -42,7 +42,7 @@ export class JpegFormat implements ImageFormat {
       throw cause instanceof LeatError ? cause : damagedJpeg(bytes, header, cause);
     };
     const { width, height } = header;
-    const request = { width, height, plan, scansMax: SCANS_MAX };
+    const request = { width, height, plan, place, scansMax: SCANS_MAX };
     try {
       const decoded = this.#library!.decode(bytes, request);
       return decoded instanceof Promise ? decoded.catch(failed) : decoded;

@@ -5,9 +5,10 @@
  * and a thread may be ended while one of its calls still runs.
  */
 
+import type { TypedArray } from "../../../core/dtype.ts";
 import { LeatError } from "../../../core/error.ts";
 import type { DecodePlan } from "../decode_plan.ts";
-import type { Channels, Region } from "../image_format.ts";
+import type { Channels, Placing, Region } from "../image_format.ts";
 import { decodingThreads } from "./decoding_threads.ts";
 import type { TurboLibrary } from "./turbo_library.ts";
 
@@ -35,6 +36,8 @@ export interface DecodeRequest {
   readonly height: number;
   /** The part of the image that is needed, and what becomes of it. */
   readonly plan: DecodePlan;
+  /** Where the result is to be. */
+  readonly place?: Placing | undefined;
   /** Most scans of a progressive JPEG. */
   readonly scansMax: number;
 }
@@ -43,6 +46,7 @@ export interface DecodeRequest {
 export interface DecodedPart {
   readonly region: Region;
   readonly isTransformed: boolean;
+  readonly placed?: TypedArray;
 }
 
 type DecompressArguments = Readonly<Parameters<TurboLibrary["decompressAside"]>>;
@@ -67,7 +71,7 @@ export class TurboDecoder {
 
   /** Decodes at least the wanted part, and returns which part it is. Throws the library's error. */
   decode(bytes: Uint8Array, request: DecodeRequest): DecodedPart | Promise<DecodedPart> {
-    const { plan } = request;
+    const { plan, place } = request;
     const file = this.#file.reserve(bytes.length);
     this.library.symbols.copyIn(file, bytes, BigInt(bytes.length));
     this.#readHeader(file, bytes.length, request);
@@ -80,7 +84,9 @@ export class TurboDecoder {
       this.#check(this.library.symbols.tj3Decompress8(...args));
       return { region, isTransformed: false };
     }
-    return this.#transformAside(args, region, plan) ?? this.#decodeAside(args, region);
+    return plan.isPlain
+      ? this.#decodeAside(args, region)
+      : this.#transformAside(args, region, plan, place);
   }
 
   /** Copies out the first bytes of what was decoded last. */
@@ -108,23 +114,26 @@ export class TurboDecoder {
     return { region, isTransformed: false };
   }
 
-  /** Undefined where no thread is there for it. */
-  #transformAside(
+  /** On a thread that transforms as well, if one is there for it. */
+  async #transformAside(
     args: DecompressArguments,
     region: Region,
     plan: DecodePlan,
-  ): Promise<DecodedPart> | undefined {
-    if (plan.isPlain) return undefined;
+    place: Placing = () => undefined,
+  ): Promise<DecodedPart> {
     const [handle, file, fileBytes, pixels, , pixelFormat] = args;
-    const made = this.#made.reserve(plan.madeBytes);
+    // By then the user's function has returned, and it is known what becomes of the result.
+    await undefined;
+    const shared = sharedOf(place());
+    const made = shared ?? this.#made.reserve(plan.madeBytes);
     const outcome = decodingThreads.decode({
       ...{ handle, file, fileBytes, pixels, pixelFormat, region, plan, made },
     });
-    return outcome?.then((status) => {
-      this.#check(status);
-      this.#isTransformed = true;
-      return { region, isTransformed: true };
-    });
+    if (outcome === undefined) return await this.#decodeAside(args, region);
+    this.#check(await outcome);
+    if (shared !== undefined) return { region, isTransformed: true, placed: shared };
+    this.#isTransformed = true;
+    return { region, isTransformed: true };
   }
 
   #readHeader(
@@ -163,6 +172,10 @@ export class TurboDecoder {
   #check(status: number): void {
     if (status !== 0) throw this.library.errorOf(this.#handle);
   }
+}
+
+function sharedOf(memory: TypedArray | undefined): TypedArray | undefined {
+  return memory?.buffer instanceof SharedArrayBuffer ? memory : undefined;
 }
 
 /** Native memory for one purpose. */

@@ -7,6 +7,10 @@ import { Dataset, releaseElement } from "../../../mod.ts";
 import type { ImageCodec } from "../../../data/host.ts";
 import { openIterator } from "../../../data/dataset_iterator.ts";
 import { DenoHost } from "../../../platform/deno_host.ts";
+import { chainOf } from "../../../data/deterministic/chain.ts";
+import { openSplit } from "../../../data/deterministic/split_run.ts";
+import { BatchMemory } from "../../../data/elements/batch_rows.ts";
+import { reuseElement } from "../../../data/elements/released.ts";
 import { returnsImages } from "../../../data/udf/returned_images.ts";
 import { Images } from "../../../platform/media/images.ts";
 import { LeatError } from "../../../core/error.ts";
@@ -87,15 +91,19 @@ imageTest("images inside of objects are decoded to their batch, errors included"
     assertEquals(found, await outcomes(imagesOf(copied)), `${calls} calls`);
     assertEquals(found.length, 5 + 3);
   }
-  // Whether there is a place is known only after decoding.
+  // Whether there is a place is known only when the function has returned.
+  const places = new Set<unknown>();
   let placed = 0;
   const images = new Images();
-  const decode: ImageCodec["decode"] = (bytes, options, placeOf) =>
-    images.decode(bytes, options, (dtype, length) => {
+  const decode: ImageCodec["decode"] = async (bytes, options, placeOf) => {
+    const image = await images.decode(bytes, options, (dtype, length) => {
       const place = placeOf?.(dtype, length);
-      if (place !== undefined) placed++;
+      places.add(place);
       return place;
     });
+    if (places.has(image.data)) placed++;
+    return image;
+  };
   const host = new DenoHost({ images: { decode, size: (bytes) => images.size(bytes) } });
   await using iterator = openIterator(make(4).node, { host });
   while (!(await iterator.next().catch(() => ({ done: false }))).done);
@@ -205,4 +213,53 @@ imageTest("a function that keeps its images keeps them", async () => {
   for await (const batch of dataset) (batch as Tensor<"uint8">).data.fill(0);
   assert(kept.every(({ data }) => (data as Uint8Array).some((value) => value > 0)));
   assert(kept.every(({ data }) => (data as Uint8Array).buffer.byteLength === data.length));
+});
+
+imageTest("splits that run one after another share the memory of their batches", async () => {
+  const files = await jpegs(12);
+  const dataset = Dataset.from(files)
+    .map((jpeg, { image }) => image.decode(jpeg, { dtype: "float32" }), { numParallelCalls: 4 })
+    .batch(4);
+  const chain = chainOf(dataset.node)!;
+  const read = async (batchMemory?: BatchMemory) => {
+    const found: number[] = [], buffers = new Set<ArrayBufferLike>();
+    for (let index = 0; index < 3; index++) {
+      const split = { start: 4 * index, stop: 4 * index + 4 };
+      const onRemainder = () => {};
+      await using iterator = openSplit(chain, {
+        ...{ seed: 7n, epoch: 0, index, split, onRemainder, batchMemory },
+      });
+      for await (const batch of iterator) {
+        const { buffer, byteOffset, byteLength } = (batch as Tensor<"float32">).data;
+        found.push(crc32c(new Uint8Array(buffer, byteOffset, byteLength).slice()));
+        buffers.add(buffer);
+        reuseElement(batch);
+      }
+    }
+    return { found, buffers: buffers.size };
+  };
+  const alone = await read();
+  assertEquals(alone.buffers, 3);
+  assertEquals(await read(new BatchMemory()), { found: alone.found, buffers: 1 });
+  assertEquals(await read(new BatchMemory(true)), { found: alone.found, buffers: 1 });
+});
+
+imageTest("a released batch in shared memory stays with whoever kept it", async () => {
+  const files = await jpegs(16);
+  const make = () =>
+    Dataset.from(files).map((jpeg, { image }) => image.decode(jpeg, { flip: true }), {
+      numParallelCalls: 4,
+    }).batch(4);
+  const kept: Uint8Array[] = [];
+  await using iterator = openIterator(make().node, { host: new DenoHost({ sharesBatches: true }) });
+  for await (const batch of iterator) {
+    const { data } = batch as Tensor<"uint8">;
+    assert(data.buffer instanceof SharedArrayBuffer);
+    kept.push(data);
+    releaseElement(batch);
+  }
+  const found = kept.map((data) => crc32c(data.slice()));
+  const expected: number[] = [];
+  for await (const { data } of make()) expected.push(crc32c(data as Uint8Array<ArrayBuffer>));
+  assertEquals(found, expected);
 });

@@ -127,9 +127,9 @@ Deno.test("decodeMessage undoes encodeMessage for nested elements of every dtype
 });
 
 Deno.test("encodeBlocks gives the bytes of encodeMessage, with large payloads where they are", () => {
-  const large = fc.integer({ min: 65_000, max: 70_000 }).map((length) =>
-    new Uint8Array(length).fill(1)
-  );
+  const large = fc.tuple(fc.integer({ min: 65_000, max: 70_000 }), fc.boolean()).map((
+    [length, isShared],
+  ) => new Uint8Array(isShared ? new SharedArrayBuffer(length) : new ArrayBuffer(length)).fill(1));
   fc.assert(
     fc.property(fc.array(fc.oneof(elements, large), { maxLength: 6 }), (values) => {
       const blocks = encodeBlocks(values);

@@ -2,6 +2,7 @@
 
 import { assertEquals, assertRejects } from "../../../assert.ts";
 import { until } from "../../../lib/until.ts";
+import { type DTypeArrays, TYPED_ARRAYS } from "../../../../core/dtype.ts";
 import { RandomStream } from "../../../../core/philox.ts";
 import { type DecodedTensor, Images, LeatError, Tensor } from "../../../../mod.ts";
 import type { ImageDecodeOptions } from "../../../../data/host.ts";
@@ -73,6 +74,33 @@ Deno.test({
       }
       assertEquals(decodingThreads.decoded - before, options.length);
       assertEquals(await Promise.all(options.map((one) => images.decode(jpeg, one))), here);
+    });
+  },
+});
+
+Deno.test({
+  name: "a thread writes an image to shared memory where that is wanted",
+  ignore,
+  fn: async () => {
+    const images = new Images();
+    const jpeg = await images.encode(noise(WIDTH, HEIGHT, 2n));
+    const options = [...everyOptions()];
+    await withThreads(images, jpeg, async () => {
+      for (const one of options) {
+        const expected = await images.decode(jpeg, one);
+        let asked = 0;
+        const image = await images.decode(jpeg, one, (dtype, length) => {
+          asked++;
+          const Values = TYPED_ARRAYS[dtype];
+          const memory = new SharedArrayBuffer((length + 2) * Values.BYTES_PER_ELEMENT);
+          const values = new Values(memory, 2 * Values.BYTES_PER_ELEMENT, length);
+          return values as DTypeArrays[typeof dtype];
+        });
+        assertEquals(image.data.buffer instanceof SharedArrayBuffer, true);
+        assertEquals([...image.data], [...expected.data], JSON.stringify(one));
+        // It would be asked for again, for a copy, if the thread had not written there.
+        assertEquals(asked, 1);
+      }
     });
   },
 });

@@ -1,0 +1,23 @@
+/** What a Python program is told of a pipeline that runs: its operators, and what was offloaded. */
+import type { Dataset, OffloadProgress } from "../../mod.ts";
+import { offloadProgress } from "../../mod.ts";
+import type { Explanation } from "../../data/explanation.ts";
+import { offloadOf } from "../../data/operators/offload.ts";
+
+/** @param explanation of the iterator of `dataset` that runs. */
+export function explained(dataset: Dataset<unknown>, explanation: Explanation): string {
+  const text = String(explanation);
+  if (offloadOf(dataset.node) === undefined) return text;
+  const { plan, ...progress } = offloadProgress(dataset);
+  return [text, shares(progress), ...(plan === undefined ? [] : [plan.explain()])].join("\n\n");
+}
+
+/** `Workers prepared 30 of 120 batches; now they run p'3 for 25 % of the data.` */
+function shares({ local, remote, candidate, ratio, lastFailure }: OffloadProgress): string {
+  const all = local.elements + remote.elements;
+  const now = candidate == null || ratio === 0
+    ? "now they prepare nothing"
+    : `now they run ${candidate} for ${Math.round(100 * ratio)} % of the data`;
+  const failed = lastFailure === undefined ? "" : ` The service failed last with ${lastFailure}.`;
+  return `Workers prepared ${remote.elements} of ${all} elements; ${now}.${failed}`;
+}
