@@ -66,9 +66,9 @@ export interface OffloadDecision {
   readonly speedUpThreshold: number;
   /** The estimated training throughput, in bytes per second. */
   readonly estimate: number;
-  /** In bytes per second. Above this, remote workers or the network are the bottleneck. */
+  /** The most that remote workers and the network give, in bytes per second. */
   readonly Upper?: number;
-  /** In bytes per second. Below this, local CPUs are the bottleneck. */
+  /** What remote workers must give so that training does not wait, in bytes per second. */
   readonly Lower?: number;
   /**
    * n_workers of section 9: with so many workers training would not wait. Left out: the measured

@@ -86,7 +86,7 @@ export interface ClientOptions {
   readonly maxOutstandingRequests?: number;
   /** No more is requested while more bytes than this wait for the training loop. Default 256 MiB. */
   readonly bufferBytesMax?: number;
-  /** Time between heartbeats, in ms, at most a share of the client timeout. Default 1,000. */
+  /** Time between heartbeats, in ms; at most a third of the client timeout. Default 1,000. */
   readonly refreshMs?: number;
   /** Time limit for the dispatcher's first answer, in ms. Default 10,000. */
   readonly firstAnswerTimeoutMs?: number;

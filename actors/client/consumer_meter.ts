@@ -1,6 +1,6 @@
 /** Measures how a training loop spends its time: waiting for elements, or processing them. */
 
-/** Recent time is cut into pieces of this length, in ms. */
+/** Recent time begins at the oldest sample kept. Samples are at least so many ms apart. */
 const LOOK_MS = 500;
 const LOOKS_KEPT = 4;
 
@@ -13,7 +13,7 @@ export class ConsumerMeter {
   #trainingMs = 0;
   #decodingMs = 0;
   #skipped = 0;
-  /** Earlier samples, oldest first. Recent time is the time since the first of them. */
+  /** The samples kept, oldest first. */
   #looks: { readonly waitingMs: number; readonly trainingMs: number }[] = [];
   #state: "before" | "waiting" | "training" = "before";
   #sinceMs = 0;
@@ -28,8 +28,8 @@ export class ConsumerMeter {
   }
 
   /**
-   * The loop got an element, or something that does not count as one. `skipped`: elements that it
-   * missed.
+   * The loop got an element. `skipped`: elements that it missed. Without an argument: it got
+   * something that does not count as an element.
    */
   given(element?: { readonly bytes: number; readonly skipped?: number }): void {
     this.#turn("training");

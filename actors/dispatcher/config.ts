@@ -49,7 +49,7 @@ export interface DispatcherConfig extends DispatcherOptions {
   readonly lostTaskTimeoutMs?: number;
   /** Most records before the journal is compacted: bounds the replay at a start. Default 20,000. */
   readonly journalRecordsMax?: number;
-  /** Bytes of records that compact it (or the last snapshot's size, if larger). Default 16 MiB. */
+  /** It is also compacted after so many bytes, or the last snapshot's if more. Default 16 MiB. */
   readonly journalBytesMax?: number;
   /** Largest snapshot, in bytes; above it the journal is never compacted. Default 768 MiB. */
   readonly journalSnapshotBytesMax?: number;
@@ -65,7 +65,7 @@ export interface DispatcherConfig extends DispatcherOptions {
 export interface KnownWorkers {
   /** Whether it is the node of a registered worker. */
   isAddress(node: string): boolean;
-  /** The identity of the live worker there; undefined if there is none. */
+  /** The identity of the registered worker there; undefined if there is none. */
   ownerOf(node: string): string | undefined;
 }
 

@@ -36,7 +36,7 @@ export class Cell implements ActorContext<unknown> {
   readonly children: Supervisor<Cell>;
   readonly numbers = new SendNumbers();
   readonly marks = new ReceiveMarks();
-  /** Ids of this incarnation's open repeatable asks, by target. Those below the lowest are settled. */
+  /** Ids of this incarnation's open repeatable asks, by target. Lower ids are settled. */
   readonly repeatable = new Map<string, number[]>();
   readonly answers: Answers;
   /** Whether it is in the system's run queue. */
@@ -246,7 +246,7 @@ export class Cell implements ActorContext<unknown> {
     }
   }
 
-  /** An asker has ended: forgets its answers, and drops what still arrives from it as if it were new. */
+  /** An asker has ended: forgets its answers, and drops whatever still arrives from it. */
   askerEnded(senderKey: string): void {
     this.answers.forget(senderKey);
     this.marks.close(senderKey);
@@ -359,7 +359,7 @@ export class Cell implements ActorContext<unknown> {
       this.#system.drop(left.envelope, "no_such_actor");
       this.#refuseAsGone(left.envelope, left.sender, gone);
     }
-    // Requests that stop() released are answered first.
+    // Handlers that waited for stop() answer their requests first.
     if (this.#answering.size > 0) await new Promise<void>((done) => this.world.macrotask(done));
     for (const [ask, sender] of this.#answering) this.#refuseAsGone(ask, sender, gone);
     this.#system.tellWatchers(this, gone);

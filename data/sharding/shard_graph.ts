@@ -46,7 +46,7 @@ export function shardGraph(root: DatasetNode, policy: ShardingMode, shard: Shard
   }
 }
 
-/** Elements are counted at the very end, so all workers must have them in one order. */
+/** Divides the pipeline's last elements by index, so all workers must have them in one order. */
 function shardElements(root: DatasetNode, { index, count }: Shard): DatasetNode {
   return new ShardNode(inOrder(root), count, index);
 }

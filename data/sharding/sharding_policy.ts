@@ -51,8 +51,8 @@ interface ModeFacts {
   /** A task requests splits one after the other, and reads only these. */
   readonly asksForSplits: boolean;
   /**
-   * No other task has the same elements. So element numbers alone would give several tasks the same
-   * random state.
+   * Element n of one task differs from element n of another, so random state depends on the task,
+   * too.
    */
   readonly hasElementsOfItsOwn: boolean;
   /** If the dataset is endless, what each client reads is endless. */

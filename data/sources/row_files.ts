@@ -39,7 +39,7 @@ export abstract class RowFileNode extends FileSourceNode {
   readonly columns: readonly string[] | undefined;
   override readonly elementSpec: ElementSpec;
   readonly #check: SpecCheck | undefined;
-  /** The blocks of opened files: a file is opened to count its parts, then again to read one. */
+  /** Kept, because they are needed twice: to count a file's parts, and then to read one. */
   readonly #opened = new WeakMap<SourceFile, Promise<RowBlocks>>();
 
   /**
@@ -86,7 +86,7 @@ export abstract class RowFileNode extends FileSourceNode {
     };
   }
 
-  /** A spec says what all columns contain: then all are read and checked. */
+  /** False with a spec: it describes all columns, so all are read and checked. */
   override get readsFields(): boolean {
     return this.elementSpec === undefined && this.canLeaveOutColumns;
   }

@@ -3,7 +3,7 @@
 import { LeatError } from "../../core/error.ts";
 import type { FarObject, FarRange } from "./far_object.ts";
 
-/** The bytes from `start` up to `stop`, requested at once, and again after a broken connection. */
+/** The bytes from `start` up to `stop`: one request, and another if the connection breaks. */
 export class RangeWindow {
   readonly start: number;
   readonly #object: FarObject;
@@ -55,7 +55,10 @@ export class RangeWindow {
     await this.#until(() => this.#bytes !== undefined);
   }
 
-  /** Resolves once `isReady()`, or nothing more will arrive; rejects without a byte at `offset`. */
+  /**
+   * Resolves once `isReady()`, or if the request fails after the byte at `offset` has arrived.
+   * Rejects if it fails before.
+   */
   async reached(offset: number, count: number): Promise<void> {
     await this.#until(() =>
       this.isReady(offset, count) ||

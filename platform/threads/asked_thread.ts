@@ -1,4 +1,4 @@
-/** Threads that answer messages. They keep the program alive only while they have work. */
+/** Threads that answer messages. While they have no work, the program can end. */
 import { type MessagePort as NodePort, Worker, type WorkerOptions } from "node:worker_threads";
 import { LeatError } from "../../core/error.ts";
 import { type PackedError, unpackError } from "../../data/threads/packed_error.ts";
@@ -9,14 +9,14 @@ interface ThreadEvents<M> {
   onEnded(why: string): void;
 }
 
-/** Starts a thread, which gets the other end of `port`. Holding `worker` keeps the program alive. */
+/** Starts a thread, which gets the other end of `port`. `ref()` keeps the program running. */
 export function startAskedThread<M>(
   entry: URL,
   options: WorkerOptions,
   { onMessage, onEnded }: ThreadEvents<M>,
 ): { readonly worker: Worker; readonly port: MessagePort } {
   const worker = new Worker(entry, options);
-  // Ports of the web: sending 150 KB by one of node takes 10 ms.
+  // The web's MessageChannel: sending 150 KB through Node's takes 10 ms.
   const { port1: port, port2 } = new MessageChannel();
   port.onmessage = ({ data }: MessageEvent<M>) => onMessage(data);
   (port as unknown as NodePort).unref();

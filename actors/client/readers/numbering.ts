@@ -20,7 +20,7 @@ export class StreamNumbers {
   readonly #batchSize: number;
   #first: number;
   #rows: number;
-  /** How many elements the current split has, if its remainder has come. */
+  /** How many whole elements the current split has; undefined until its left-over rows arrive. */
   #elements: number | undefined;
 
   constructor({ first, batchSize, carriedRows }: Numbering) {
@@ -29,7 +29,7 @@ export class StreamNumbers {
     this.#rows = carriedRows;
   }
 
-  /** Where the current split begins, from which a worker knows the elements of a consumer. */
+  /** The current split's first number, from which a worker finds the elements of a consumer. */
   ownOf(sequence: number): Own {
     return { sequence, number: this.#first };
   }

@@ -15,9 +15,9 @@ export class OpenTask {
   readonly task: TaskSource;
   readonly fetcher: TaskFetcher;
   inFlight = 0;
-  /** It has no more for any reader, or is gone. */
+  /** It has no more for any reader, or does not exist any more. */
   ended = false;
-  /** It recently had no items up to this split; -1: none is known to be missing. */
+  /** At the last answer it had nothing of the next splits up to this one; -1: it may have all. */
   lackedUpTo = -1;
   inRing = false;
   /** Runs until it is asked again for what it lacked. */

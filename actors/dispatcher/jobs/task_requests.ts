@@ -70,7 +70,7 @@ export class TaskRequests {
 
   /** A worker has registered; a listing may have waited for one. */
   workerCame(name: string): void {
-    // It may have restarted: what it was asked before has no answer.
+    // It may have restarted, and then does not answer earlier requests.
     this.#listings.workerLost(name);
     for (const { iterationId } of this.#state.iterationsFor(this.#state.workers.get(name)!)) {
       this.list(iterationId);

@@ -18,9 +18,10 @@ export type JournalRecord =
     readonly type: "dataset_registered";
     /** The identity that registered it. */
     readonly owner: string;
+    /** Transient: only jobs use it, and it is forgotten after the last of them. */
     readonly transient?: true;
   } & DatasetDefinition)
-  /** A transient dataset has become permanent. */
+  /** A transient dataset was registered again, as a permanent one. */
   | { readonly type: "dataset_kept"; readonly datasetId: string }
   /** A transient dataset without jobs is forgotten. */
   | { readonly type: "dataset_forgotten"; readonly datasetId: string }
@@ -256,7 +257,7 @@ export type TaskEnd =
   /** The consumers of a coordinated read cannot reach it. */
   | "unreachable";
 
-/** The only frequent type of record: journaled as its numbers alone. */
+/** The most frequent type of record, so it is journaled as its numbers alone. */
 type SplitAssigned = RecordOf<"split_assigned">;
 /** How many numbers encode one {@linkcode SplitAssigned}. */
 const SPLIT_NUMBERS = 5;
