@@ -16,6 +16,12 @@ const BATCH_BYTES_MAX = 256 << 20;
 /** Batches whose memory waits for another one: one is read, and one is on its way. */
 const FREE_MAX = 2;
 
+/**
+ * Shared memory that may be in use at once. The engine does not count it: what nobody gives back
+ * stays until garbage is collected for another reason.
+ */
+const SHARED_BYTES_MAX = 512 << 20;
+
 /** After so many batches in a row that were made otherwise, no more memory is made. */
 const UNUSED_MAX = 64;
 
@@ -41,6 +47,9 @@ export class RowPlace {
 /** Memory of batches that nobody has any more, for further batches. */
 export class BatchMemory {
   readonly #isShared: boolean;
+  /** Shared memory that was not freed yet, in bytes. */
+  #sharedBytes = 0;
+  readonly #freed = new FinalizationRegistry<number>((bytes) => this.#sharedBytes -= bytes);
   #free: TypedArray[] = [];
   /** How many batches in a row were made otherwise. */
   unused = 0;
@@ -56,12 +65,21 @@ export class BatchMemory {
     if (free?.constructor === TYPED_ARRAYS[dtype] && free.length === length) return free;
     this.#free = []; // the batches have changed
     const Values = TYPED_ARRAYS[dtype];
-    if (!this.#isShared) return new Values(length);
-    return new Values(new SharedArrayBuffer(length * Values.BYTES_PER_ELEMENT), 0, length);
+    const bytes = length * Values.BYTES_PER_ELEMENT;
+    const isShared = this.#isShared && this.#sharedBytes + bytes <= SHARED_BYTES_MAX;
+    return isShared ? new Values(this.#share(bytes), 0, length) : new Values(length);
   }
 
   give(data: TypedArray): void {
-    if (this.#free.length < FREE_MAX && data.length > 0) this.#free.push(data);
+    const isKept = data.buffer instanceof SharedArrayBuffer || this.#free.length < FREE_MAX;
+    if (isKept && data.length > 0) this.#free.push(data);
+  }
+
+  #share(bytes: number): SharedArrayBuffer {
+    const buffer = new SharedArrayBuffer(bytes);
+    this.#freed.register(buffer, bytes);
+    this.#sharedBytes += bytes;
+    return buffer;
   }
 }
 

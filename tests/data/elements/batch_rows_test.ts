@@ -2,7 +2,7 @@
 
 import { assert, assertEquals } from "../../assert.ts";
 import { Tensor } from "../../../core/tensor.ts";
-import { BatchRows, RowPlace } from "../../../data/elements/batch_rows.ts";
+import { BatchMemory, BatchRows, RowPlace } from "../../../data/elements/batch_rows.ts";
 import { columnFor } from "../../../data/elements/columns.ts";
 
 const SIZE = 3;
@@ -111,4 +111,18 @@ Deno.test("results of different sizes have memory of their own", () => {
     return place.memory("uint8", length);
   });
   assertEquals(memories.map((memory) => memory?.length), [4, undefined]);
+});
+
+Deno.test("BatchMemory keeps all shared memory that it gets back, and shares a limited amount", () => {
+  const memory = new BatchMemory(true);
+  const taken: Uint8Array[] = [];
+  const isShared = ({ buffer }: Uint8Array) => buffer instanceof SharedArrayBuffer;
+  const take = () => taken.push(memory.take("uint8", 64 << 20) as Uint8Array);
+  for (let i = 0; i < 9; i++) take();
+  assertEquals(taken.map(isShared), [...Array(8).fill(true), false]);
+  const buffers = new Set(taken.slice(0, 5).map(({ buffer }) => buffer));
+  for (const data of taken.splice(0, 5)) memory.give(data);
+  for (let i = 0; i < 6; i++) take();
+  assertEquals(new Set(taken.slice(-6, -1).map(({ buffer }) => buffer)), buffers);
+  assertEquals(isShared(taken.at(-1)!), false);
 });
