@@ -177,12 +177,16 @@ function cut(message: string): string {
 function plainOf(value: unknown, depth: number): unknown {
   if (value === null || ["number", "boolean"].includes(typeof value)) return value;
   if (typeof value === "bigint" && BigInt.asIntN(64, value) === value) return value;
+  // The text of bytes is several times as long.
+  if (ArrayBuffer.isView(value)) return Object.prototype.toString.call(value);
   if (typeof value !== "object" || depth >= WIRE_ERROR_DEPTH_MAX) {
-    return describe(value).toWellFormed();
+    return cut(describe(value)).toWellFormed();
   }
   if (Array.isArray(value)) return value.map((item) => plainOf(item, depth + 1));
   const prototype: unknown = Object.getPrototypeOf(value);
-  if (prototype !== Object.prototype && prototype !== null) return describe(value);
+  if (prototype !== Object.prototype && prototype !== null) {
+    return cut(describe(value)).toWellFormed();
+  }
   const entries = Object.entries(value).filter(([key]) => key !== "__proto__");
   return Object.fromEntries(
     entries.map(([key, item]) => [key.toWellFormed(), plainOf(item, depth + 1)]),

@@ -78,10 +78,14 @@ export function readLocal(
   };
 }
 
-export function readCandidates(value: unknown): CandidateMetrics[] | undefined {
+/** @param names those of the candidates that the pipeline has. */
+export function readCandidates(
+  value: unknown,
+  names: readonly string[],
+): CandidateMetrics[] | undefined {
   if (!Array.isArray(value)) return undefined;
   const metrics = value.flatMap((at): CandidateMetrics[] => {
-    if (!isPlainObject(at) || typeof at.name !== "string") return [];
+    if (!isPlainObject(at) || typeof at.name !== "string" || !names.includes(at.name)) return [];
     const Rthp = count(at.Rthp);
     const Ocycle = count(at.Ocycle);
     if (Rthp === undefined || Ocycle === undefined) return [];

@@ -131,7 +131,8 @@ class Planning {
     }
     let candidates: CandidateMetrics[] = [];
     if (!staysLocal(base, speedUpThreshold)) {
-      const found = stored(keys?.remote, readCandidates);
+      const names = this.#cuts.candidates.map(({ name }) => name);
+      const found = stored(keys?.remote, (value) => readCandidates(value, names));
       candidates = found ?? await this.#candidates(base);
       // Keep nothing if a candidate failed: it may work the next time.
       const isWhole = candidates.length > 0 && this.#failure === undefined && !this.#isLate;

@@ -1,4 +1,5 @@
-/** Checks that a SQLite file has the tables that a program makes, and nothing that runs code. */
+/** Checks that a SQLite file has what a program makes, and nothing with other effects. */
+import { closeSync, lstatSync, openSync, readSync, realpathSync } from "node:fs";
 import type { DatabaseSync } from "node:sqlite";
 
 /**
@@ -21,6 +22,32 @@ export function hasOnlyTables(database: DatabaseSync, tables: readonly string[])
 
 /** Does not let a file's schema call functions that have effects. */
 export const UNTRUSTED_SCHEMA = "PRAGMA trusted_schema = OFF;";
+
+/** The end of a rollback journal of a transaction over several databases, which no program makes. */
+const OF_SEVERAL = Uint8Array.of(0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7);
+
+/**
+ * Whether SQLite would remove a file that has nothing to do with a database: when it reads the
+ * database, it removes the file that such a journal beside it names. To be called before that.
+ */
+export function removesOtherFiles(path: string): boolean {
+  try {
+    const journal = `${realpathSync(path)}-journal`;
+    const found = lstatSync(journal);
+    if (!found.isFile()) return true;
+    const end = new Uint8Array(OF_SEVERAL.length);
+    const file = openSync(journal, "r");
+    try {
+      readSync(file, end, 0, end.length, Math.max(0, found.size - end.length));
+    } finally {
+      closeSync(file);
+    }
+    return OF_SEVERAL.every((byte, i) => byte === end[i]);
+  } catch (error) {
+    if ((error as { code?: unknown }).code === "ENOENT") return false;
+    throw error;
+  }
+}
 
 /** SQLite keeps a statement as it was written. */
 function onOneLine(statement: string): string {

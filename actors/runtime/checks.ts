@@ -4,7 +4,7 @@
  * checks do not bound.
  */
 import * as v from "valibot";
-import { LeatError, type WireError } from "../../core/error.ts";
+import { LeatError, WIRE_ERROR_DEPTH_MAX, type WireError } from "../../core/error.ts";
 import { guardOf } from "./guard.ts";
 import type { MethodOf, RequestOf } from "./protocol.ts";
 import type { FencedRef } from "./ref.ts";
@@ -214,12 +214,15 @@ export const optional = v.exactOptional;
 /** An incarnation of an actor. Its protocol cannot be checked here. */
 export const fencedRef = object({ node: text, path: text, incarnation: text });
 
-/** An error as it is sent. Its code may be a newer peer's. */
-export const wireError = v.custom<WireError>(
-  (value) => v.is(ERROR, value),
-  "an error with a code and a message",
-);
-const ERROR = object({ code: name, message: reason });
+/** An error as it is sent, with causes. Its code may be a newer peer's. */
+export const wireError = errorWithCauses(WIRE_ERROR_DEPTH_MAX);
+
+function errorWithCauses(depth: number): v.GenericSchema<WireError> {
+  const entries = { code: name, message: reason, details: optional(anything) };
+  if (depth === 0) return object(entries) as v.GenericSchema<unknown> as typeof wireError;
+  const cause = optional(errorWithCauses(depth - 1));
+  return object({ ...entries, cause }) as v.GenericSchema<unknown> as typeof wireError;
+}
 
 // Types that keep schemas and protocols equal.
 

@@ -4,6 +4,8 @@
  */
 import { Console } from "node:console";
 import process from "node:process";
+import { isForeign } from "../../data/foreign/foreign.ts";
+import { inPreOrder } from "../../data/node.ts";
 import { LeatError } from "../../mod.ts";
 import type { WireError } from "../../core/error.ts";
 import { guardExits } from "../../platform/threads/exit_guard.ts";
@@ -26,6 +28,8 @@ export type ProfileNews =
     readonly profile: Omit<Profile, "splitMs">;
     /** The serialised pipeline. */
     readonly graph: Uint8Array;
+    /** Whether others wrote a part of it. */
+    readonly isForeign: boolean;
   }
   | { readonly kind: "failed"; readonly error: WireError; readonly isUsage: boolean };
 
@@ -53,7 +57,10 @@ scope.onmessage = async ({ data: request }) => {
       seconds: request.seconds,
       onProgress: (batches, seconds) => scope.postMessage({ kind: "progress", batches, seconds }),
     });
-    scope.postMessage({ kind: "profiled", profile, graph });
+    scope.postMessage({
+      ...{ kind: "profiled", profile, graph },
+      isForeign: inPreOrder(dataset.node).some(isForeign),
+    });
   } catch (error) {
     fail(error);
   }

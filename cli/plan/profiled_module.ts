@@ -36,11 +36,11 @@ export async function profileModule(
   module: string,
   options: ProfileModuleOptions,
 ): Promise<ProfiledModule> {
-  const { graph, profile } = await profileOnThread(module, options);
+  const { graph, profile, isForeign } = await profileOnThread(module, options);
   options.onProfiled?.();
   const splitMs = profile.splitsPerBatch === undefined ? 0 : await measureSplitMs();
   return {
-    dataset: Dataset.deserialize(graph, { trustPipeline: true }),
+    dataset: Dataset.deserialize(graph, { trustPipeline: !isForeign }),
     profile: { ...profile, splitMs },
   };
 }

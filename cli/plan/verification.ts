@@ -1,5 +1,7 @@
 /** Compares the model with reality: runs real workers on threads of this host. */
 import process from "node:process";
+import { isForeign } from "../../data/foreign/foreign.ts";
+import { inPreOrder } from "../../data/node.ts";
 import { type Dataset, LocalCluster } from "../../mod.ts";
 import { simulateCluster } from "../../sim/model/modelled.ts";
 import { type Machines, modelOptions } from "./clusters.ts";
@@ -51,7 +53,9 @@ async function measureReal(
   workers: number,
   seconds: number,
 ): Promise<Pick<Verification, "measuredBatchesPerSecond" | "measuredCpuMs">> {
-  await using service = await LocalCluster.start({ workers });
+  // Functions of others get no permission of this program.
+  const confine = inPreOrder(dataset.node).some(isForeign);
+  await using service = await LocalCluster.start({ workers, confine });
   const batches = dataset.repeat().distribute({ service, processingMode: "DYNAMIC" });
   await using iterator = batches.iterator();
   const step = async () => {

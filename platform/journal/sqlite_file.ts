@@ -13,7 +13,7 @@ import {
 import { basename, dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { LeatError } from "../../core/error.ts";
-import { hasOnlyTables, UNTRUSTED_SCHEMA } from "../sqlite_schema.ts";
+import { hasOnlyTables, removesOtherFiles, UNTRUSTED_SCHEMA } from "../sqlite_schema.ts";
 import { LogMark, OWN_FILE } from "./log_mark.ts";
 import { damaged, translate } from "./sqlite_errors.ts";
 
@@ -81,6 +81,9 @@ export function createIfMissing(path: string): void {
 
 export function openDatabase(path: string): DatabaseSync {
   if (statSync(path).size === 0) throw damaged(path, "it is empty");
+  if (removesOtherFiles(path)) {
+    throw damaged(path, `the file ${basename(path)}-journal is not of a log`);
+  }
   for (const file of [path, walOf(path), markOf(path)]) closeToOthers(file);
   let database: DatabaseSync | undefined;
   try {

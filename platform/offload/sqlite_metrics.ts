@@ -4,7 +4,7 @@ import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { LeatError } from "../../core/error.ts";
 import type { MetricStore } from "../../offload/metric_store.ts";
-import { hasOnlyTables, UNTRUSTED_SCHEMA } from "../sqlite_schema.ts";
+import { hasOnlyTables, removesOtherFiles, UNTRUSTED_SCHEMA } from "../sqlite_schema.ts";
 
 /** Marks the file as a metric store (`PRAGMA application_id`): "LeaM". */
 const APPLICATION_ID = 0x4c65614d;
@@ -31,6 +31,12 @@ export function openSqliteMetrics(path: string): MetricStore {
   let database: DatabaseSync | undefined;
   try {
     mkdirSync(dirname(path), { recursive: true });
+    if (removesOtherFiles(path)) {
+      throw new LeatError(
+        "failed_precondition",
+        `The file ${path}-journal is no metric store's, and would remove another file; remove it`,
+      );
+    }
     database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
     database.exec(UNTRUSTED_SCHEMA);
     checkLayout(database, path);

@@ -38,11 +38,13 @@ export class GrantedPython {
           "of a folder, with --allow-python FOLDER",
       );
     }
-    const path = await Deno.realPath(file.startsWith("file:") ? fileURLToPath(file) : resolve(file))
-      .catch((cause) => {
-        throw new LeatError("not_found", `There is no file ${file} of Python functions`, { cause });
-      });
-    if (this.#roots.some(({ realPath }) => path.startsWith(`${realPath}/`))) return path;
+    const asked = file.startsWith("file:") ? fileURLToPath(file) : resolve(file);
+    const path = await Deno.realPath(asked).catch(() => undefined);
+    // Whether there is a file elsewhere is nobody's business.
+    if (this.#roots.some(({ realPath }) => (path ?? asked).startsWith(`${realPath}/`))) {
+      if (path !== undefined) return path;
+      throw new LeatError("not_found", `There is no file ${file} of Python functions`);
+    }
     throw refused(
       "it is outside of the folders that the operator of this worker grants, with --allow-python FOLDER",
     );

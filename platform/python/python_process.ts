@@ -14,6 +14,10 @@ export interface PythonLimits {
   readonly callTimeoutMs?: number;
 }
 
+/** Its modules come from no folder that it happens to be started in: functions may write there. */
+const PROGRAM = "import sys; sys.path = [path for path in sys.path if path]; " +
+  "from leat._functions import main; main()";
+
 export class PythonProcess {
   readonly #interpreter: string;
   readonly #limits: PythonLimits;
@@ -31,7 +35,7 @@ export class PythonProcess {
     requirePermission(interpreter);
     this.#child = new ChildProcess({
       name: "python",
-      program: { command: interpreter, args: ["-m", "leat._functions"] },
+      program: { command: interpreter, args: ["-c", PROGRAM] },
       prints: "python",
       hasEnvironment: true,
     });
@@ -93,9 +97,11 @@ export class PythonProcess {
     const how = signal === null ? `with exit code ${code}` : `by ${signal}`;
     const why = said.trim() === "" ? "" : `: ${said.trim()}`;
     if (this.#hasLoaded) {
+      // What shared processes have printed may be of calls of others.
+      const { onlyOwn = false } = this.#limits;
       return new LeatError(
         "internal",
-        `The Python process that called it has ended ${how}${why}`,
+        `The Python process that called it has ended ${how}${onlyOwn ? "" : why}`,
         { details: { reason: PYTHON_DIED } },
       );
     }

@@ -275,16 +275,26 @@ function causeOf(error: unknown): string {
 /** Shorter parts of a URL, such as a number of a version, are no secrets. */
 const SECRET_CHARS_MIN = 6;
 
-/** A text without the user, the password and the values of the query of a URL. */
+/**
+ * A text without the user, the password and the values of the query of a URL. A page may write them
+ * with escapes of HTML, JSON or URLs: their words go alone, too.
+ */
 function withoutSecretsOf(url: string, text: string): string {
-  const { username, password, search, searchParams } = new URL(url);
+  const { username, password, search } = new URL(url);
   const names = [username, password].flatMap((name) => [name, decoded(name)]);
-  const values = [search, ...search.slice(1).split(/[&=]/), ...searchParams.values()];
-  return [...names, ...values.filter((part) => part.length >= SECRET_CHARS_MIN)]
+  const values = [search, ...search.slice(1).split(/[&=]/)]
+    .flatMap((value) => [value, decoded(value.replaceAll("+", " "))]);
+  const words = [...names, ...values].flatMap((part) => part.split(/[^a-z0-9]+/i));
+  const hidden = [...names, ...[...values, ...words].filter(isSecret)]
     .filter((part) => part !== "")
     // A part may begin a longer one.
-    .sort((a, b) => b.length - a.length)
-    .reduce((left, part) => left.replaceAll(part, "…"), text);
+    .sort((a, b) => b.length - a.length);
+  if (hidden.length === 0) return text;
+  return text.replaceAll(new RegExp(hidden.map(RegExp.escape).join("|"), "gi"), "…");
+}
+
+function isSecret({ length }: string): boolean {
+  return length >= SECRET_CHARS_MIN;
 }
 
 function decoded(part: string): string {

@@ -76,7 +76,7 @@ export class S3Client {
       const request = await this.#request(name, bucket, `?${search}`, {});
       const answer = await this.#client.send(request, signal);
       if (answer.status !== 200) throw await this.#refusal(bucket, request, answer);
-      return keysOf(name, await answer.collect(PAGE_BYTES_MAX));
+      return keysOf(name, await answer.collect(PAGE_BYTES_MAX), token);
     });
   }
 
@@ -165,7 +165,8 @@ function encode(text: string): string {
     .replace(/[!'()*]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`);
 }
 
-function keysOf(name: string, bytes: Uint8Array | undefined): KeysPage {
+/** @param token the one that this page was asked for with. */
+function keysOf(name: string, bytes: Uint8Array | undefined, token: string | undefined): KeysPage {
   const page = bytes === undefined ? undefined : parseXml(new TextDecoder().decode(bytes));
   const result = page?.ListBucketResult;
   if (!isRecord(result)) {
@@ -181,10 +182,10 @@ function keysOf(name: string, bytes: Uint8Array | undefined): KeysPage {
   const isTruncated = String(result.IsTruncated).toLowerCase() === "true";
   const next = result.NextContinuationToken;
   if (!isTruncated) return { keys, next: undefined };
-  if (typeof next === "string" && next !== "") return { keys, next };
+  if (typeof next === "string" && next !== "" && next !== token) return { keys, next };
   throw new LeatError(
     "failed_precondition",
-    `Cannot read ${name}: the answer says that there are more objects (IsTruncated), without a continuation token ` +
+    `Cannot read ${name}: the answer says that there are more objects (IsTruncated), without a new continuation token ` +
       "(NextContinuationToken). Does the store know ListObjectsV2 (list-type=2)?",
   );
 }

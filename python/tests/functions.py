@@ -54,6 +54,7 @@ def check(x: int) -> int:
 def die_at_7(x: int) -> int:
     """Ends its process at 7."""
     if x == 7:
+        print("seven", flush=True)
         os.kill(os.getpid(), signal.SIGKILL)
     return x
 
@@ -61,6 +62,22 @@ def die_at_7(x: int) -> int:
 def is_odd(x: int) -> bool:
     """For `filter`."""
     return x % 2 == 1
+
+
+def unsendable(x: int) -> Any:
+    """What no message can have, in results and errors."""
+    if x == 1:
+        raise FileNotFoundError("no \udcff")
+    return ["\ud800", None, 10**30, x][x]
+
+
+def zeros(size: int) -> np.ndarray[Any, Any]:
+    """That many bytes."""
+    return np.zeros(size, dtype=np.uint8)
+
+
+class Inheriting(dict[str, Any]):
+    """A class of this file, whose constructor is another's."""
 
 
 def unknown(x: int) -> object:

@@ -8,10 +8,13 @@ from pathlib import Path
 from typing import Any, Iterator
 
 import leat
+import numpy as np
 import pytest
 from conftest import children_of, is_alive, until
 from test_elements import require_everything
 from test_service import start
+
+from leat import _functions, _wire
 
 FUNCTIONS = Path(__file__).parent / "functions.ts"
 
@@ -20,8 +23,8 @@ def load(export: str, **options: Any) -> leat.Loader:
     return leat.load(FUNCTIONS, export=export, seed=3, allow=["python"], **options)
 
 
-def called(name: str, **options: Any) -> leat.Loader:
-    return load("numbers", args={"name": name}, **options)
+def called(name: str, **args: Any) -> leat.Loader:
+    return load("numbers", args={"name": name, **args})
 
 
 def outcomes(batches: Any) -> Iterator[Any]:
@@ -80,7 +83,25 @@ def test_an_error_costs_its_element_and_has_the_traceback() -> None:
 def test_a_process_that_dies_costs_its_element_and_is_replaced() -> None:
     found = list(outcomes(called("die_at_7")))
     assert found[:7] + found[8:] == [x for x in range(20) if x != 7]
-    assert found[7].code == "internal" and "has ended by SIGKILL" in str(found[7])
+    assert found[7].code == "internal" and "has ended by SIGKILL: seven" in str(found[7])
+
+
+def test_what_no_message_can_have_costs_its_element_and_no_process() -> None:
+    found = list(outcomes(called("unsendable", count=4)))
+    assert [getattr(outcome, "code", outcome) for outcome in found] == ["unknown", "not_found", "unknown", 3]
+    assert "surrogates not allowed" in str(found[0]) and "no ?" in str(found[1]) and "OverflowError" in str(found[2])
+
+
+def test_a_result_that_fits_no_message_is_an_error_of_its_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_functions, "VALUE_BYTES_MAX", 100_000)
+    asked = _wire.encode({"captures": {}, "calls": [{"args": [size], "seed": 0} for size in (100_000, 7)]})
+    request = {"file": str(FUNCTIONS.with_suffix(".py")), "name": "zeros", "onlyOwn": False, "calls": _bytes(asked)}
+    large, small = _wire.decode(_bytes(_functions.call(request)))
+    assert large["error"]["code"] == "resource_exhausted" and small["value"].tolist() == [0] * 7
+
+
+def _bytes(message: bytes) -> _wire.Bytes:
+    return np.frombuffer(message, dtype=np.uint8)
 
 
 def test_what_cannot_be_called_or_sent_is_refused() -> None:
@@ -146,11 +167,17 @@ def test_a_confined_pipeline_calls_what_granted_files_define_and_nothing_else(tm
         assert imported.code == "permission_denied" and "imports getppid, and a worker calls only" in str(imported)
         (imported,) = called(name="doubled", count=1)
         assert imported.code == "permission_denied" and "imports doubled, and a worker calls only" in str(imported)
+        (inherited,) = called(name="Inheriting", count=1)
+        assert inherited.code == "permission_denied" and "has a class Inheriting, and a worker" in str(inherited)
         (outside,) = called(name="load", file=str(FUNCTIONS.parents[1] / "src" / "leat" / "_loader.py"), count=1)
         assert outside.code == "permission_denied" and "outside of the folders that the operator" in str(outside)
+        # No more than of a file that is there.
+        (nowhere,) = called(name="load", file="/no/such/file.py", count=1)
+        assert nowhere.code == "permission_denied" and "outside of the folders that the operator" in str(nowhere)
         found = called(name="die_at_7")
         (failed,) = [outcome for outcome in found if isinstance(outcome, leat.LeatError)]
-        assert failed.code == "internal" and "has ended by SIGKILL" in str(failed)
+        # What the process has printed may be of calls of others.
+        assert failed.code == "internal" and "by SIGKILL" in str(failed) and "seven" not in str(failed)
         assert sorted(outcome for outcome in found if outcome is not failed) == [x for x in range(20) if x != 7]
         for element in leat.load(FUNCTIONS, export="text", **service):
             assert element["large"].shape == (300, 1_000) and len(element["ragged"]) == 2

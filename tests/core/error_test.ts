@@ -67,6 +67,14 @@ Deno.test("toWire serialises foreign causes and odd details", () => {
   structuredClone(wire);
 });
 
+Deno.test("toWire makes no long text of details", () => {
+  const text = "x".repeat(2 * WIRE_MESSAGE_LENGTH_MAX);
+  const details = { bytes: new Uint8Array(100_000), text, lists: [new Map(), new Date(0), text] };
+  const wire = new LeatError("internal", "m", { details }).toWire();
+  assertEquals(wire.details?.["bytes"], "[object Uint8Array]");
+  assert(JSON.stringify(wire).length < 3 * WIRE_MESSAGE_LENGTH_MAX);
+});
+
 Deno.test("toWire and fromWire cut endless causes and details", () => {
   const circular: Record<string, unknown> = {};
   circular["self"] = circular;

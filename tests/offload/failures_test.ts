@@ -214,6 +214,7 @@ const WRONG = {
     { "p'2": 1 },
     [{ Rthp: 1e6, Ocycle: 1 }],
     [{ name: "p'2", Rthp: "fast", Ocycle: 1 }],
+    [{ name: "p'3", Rthp: 1e6, Ocycle: 1 }, { name: "p'9", Rthp: 2e6, Ocycle: 1 }],
     [{ name: "p'2", Rthp: 1e6, Ocycle: 1 }, { name: "p'3", Rthp: 1e6, Ocycle: -1 }],
   ],
 };

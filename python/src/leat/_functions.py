@@ -1,4 +1,4 @@
-"""The program of a process that calls functions of a pipeline: `python -m leat._functions`.
+"""The program of a process that calls functions of a pipeline.
 
 A program of Leat starts it, at the other end of two pipes and two files; `docs/wire.md` specifies
 what goes through them. Its methods are those that `platform/python/` asks for.
@@ -20,15 +20,18 @@ from pathlib import Path
 from typing import Any, BinaryIO, Callable
 from urllib.parse import unquote, urlparse
 
+import msgpack  # type: ignore[import-untyped]
 import numpy as np
 
 from ._errors import LeatError
 from ._slots import SLOT_BYTES_MAX
-from ._wire import Bytes, decode, encode, encode_value, sendable, with_arrays
+from ._wire import Bytes, decode, encode, joined, sendable, with_arrays
 
 PIPED, FREED = 0xFFFFFFFF, 0x80000000
 PIPED_BYTES_MAX = 65_536
 SLOTS = 2
+# Room for the head of the message that it is in.
+VALUE_BYTES_MAX = SLOT_BYTES_MAX - 2**20
 
 _header = struct.Struct("<II")
 # As in TypeScript; everything else is `unknown`.
@@ -67,6 +70,9 @@ class Link:
         """Sends a message."""
         if len(message) <= PIPED_BYTES_MAX:
             return self._write(_header.pack(len(message), PIPED) + message)
+        if len(message) > SLOT_BYTES_MAX:
+            # It ends the process, and its calls are made one by one.
+            raise LeatError("resource_exhausted", f"Results of {len(message)} bytes fit no slot")
         slot = self._free.get()
         view, at = memoryview(message), slot * SLOT_BYTES_MAX
         while view:
@@ -112,8 +118,11 @@ class Function:
         self._function: Callable[..., Any] = getattr(module, name, None)  # type: ignore[assignment]
         if not callable(self._function):
             raise LeatError("not_found", f"{file} has no function {name}")
-        if only_own and not _is_own(self._function, name, module):
-            raise LeatError("permission_denied", f"{file} imports {name}, and a worker calls only functions that it defines")
+        # A class may inherit a constructor that its file only imports.
+        is_class = inspect.isclass(self._function)
+        if only_own and (is_class or not _is_own(self._function, name, module)):
+            how = "has a class" if is_class else "imports"
+            raise LeatError("permission_denied", f"{file} {how} {name}, and a worker calls only functions that it defines")
         try:
             self._is_random = "rng" in inspect.signature(self._function).parameters
         except ValueError:
@@ -127,8 +136,8 @@ class Function:
 
 
 def _is_own(function: object, name: str, module: Any) -> bool:
-    """Whether a module defines it. Functions and classes know; of other objects the source tells."""
-    if inspect.isroutine(function) or inspect.isclass(function):
+    """Whether a module defines it. Functions know; of other objects the source tells."""
+    if inspect.isroutine(function):
         return bool(getattr(function, "__module__", None) == module.__name__)
     names = _Names()
     names.visit(ast.parse(Path(module.__file__).read_bytes()))
@@ -180,18 +189,24 @@ def call(request: dict[str, Any]) -> bytes:
     """The encoded outcome of each call."""
     asked = decode(request["calls"])
     payloads: list[bytes] = []
-    return encode_value([_outcome(request, asked["captures"], called, payloads) for called in asked["calls"]], payloads)
+    outcomes = [_outcome(request, asked["captures"], called, payloads) for called in asked["calls"]]
+    head: bytes = msgpack.Packer().pack_array_header(len(outcomes))
+    return joined(b"".join([head, *outcomes]), payloads)
 
 
-def _outcome(request: dict[str, Any], captured: Any, called: dict[str, Any], payloads: list[bytes]) -> dict[str, Any]:
+def _outcome(request: dict[str, Any], captured: Any, called: dict[str, Any], payloads: list[bytes]) -> bytes:
+    """An encoded outcome: what cannot be encoded is an error of its call alone."""
     before = len(payloads)
     try:
         function = _function(request["file"], request["name"], request["onlyOwn"])
         given, captures = with_arrays(called["args"]), with_arrays(dict(captured or {}))
-        return {"value": sendable(function(given, called["seed"], captures), payloads)}
+        packed: bytes = msgpack.packb({"value": sendable(function(given, called["seed"], captures), payloads)})
+        if len(packed) + sum(map(len, payloads[before:])) > VALUE_BYTES_MAX:
+            raise LeatError("resource_exhausted", f"A function returned more than {VALUE_BYTES_MAX} bytes")
     except BaseException as error:
         del payloads[before:]
-        return {"error": _told(error)}
+        packed = msgpack.packb({"error": _told(error)})
+    return packed
 
 
 def _told(error: BaseException) -> dict[str, Any]:
@@ -201,7 +216,9 @@ def _told(error: BaseException) -> dict[str, Any]:
     hidden = (str(Path(__file__).parent) + os.sep, "<frozen importlib")
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(hidden)]
     lines = "".join(traceback.format_list(frames)).rstrip()
-    return {"code": code, "message": what if lines == "" else f"{what}\n{lines}"}
+    message = what if lines == "" else f"{what}\n{lines}"
+    # Names of files may have halves of surrogate pairs, which have no UTF-8.
+    return {"code": code, "message": message.encode(errors="replace").decode()}
 
 
 def main() -> None:
@@ -220,6 +237,3 @@ def main() -> None:
         reply = {"kind": "reply", "source": source, "target": {"node": remote, "path": "/edge"}, "number": number}
         link.send(encode({**reply, "id": asked["id"]}, body, payloads))
 
-
-if __name__ == "__main__":
-    main()

@@ -36,12 +36,11 @@ def encode(envelope: dict[str, Any], body: Any = None, payloads: Sequence[bytes]
         payloads: What `sendable` has put there.
     """
     plain = _sendable(envelope)
-    return encode_value(plain if body is None else {**plain, "body": body}, payloads)
+    return joined(msgpack.packb(plain if body is None else {**plain, "body": body}), payloads)
 
 
-def encode_value(value: Any, payloads: Sequence[bytes]) -> bytes:
-    """A message of what `sendable` returned, and the payloads that it refers to."""
-    packed: bytes = msgpack.packb(value)
+def joined(packed: bytes, payloads: Sequence[bytes]) -> bytes:
+    """A message of what `sendable` returned, packed, and the payloads that it refers to."""
     parts = [b"\xce" + struct.pack(">I", len(packed)) + packed]
     length = len(parts[0])
     for payload in payloads:

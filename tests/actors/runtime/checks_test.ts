@@ -12,9 +12,11 @@ import {
   optional,
   text,
   textUpTo,
+  wireError,
 } from "../../../actors/runtime/checks.ts";
+import { WIRE_ERROR_DEPTH_MAX, type WireError } from "../../../core/error.ts";
 import { guardOf } from "../../../actors/runtime/guard.ts";
-import { assertEquals } from "../../assert.ts";
+import { assertEquals, assertThrows } from "../../assert.ts";
 import fc from "../../lib/properties.ts";
 
 const schema = object({
@@ -87,4 +89,24 @@ Deno.test("checksOf shows the beginning of a long value", () => {
     checks.name({ count: "x".repeat(1_000) })?.message,
     `name: count must be a count from 0, got 1000 characters: "${"x".repeat(59)}…`,
   );
+});
+
+Deno.test("wireError keeps no field that errors do not have, and no cause below the deepest that is sent", () => {
+  interface Teller {
+    tell(request: { readonly error: WireError }): null;
+  }
+  const { known } = checksOf<Teller>()({ tell: object({ error: wireError }) }).tell;
+  const error: WireError = { code: "internal", message: "m" };
+  const full = { ...error, details: { at: 1 }, cause: error };
+  assertEquals(known({ error: full }), { error: full });
+  const more = { junk: new Uint8Array(9) };
+  assertEquals(known({ error: { ...full, ...more, cause: { ...error, ...more } } }), {
+    error: full,
+  });
+
+  const nested = (depth: number): WireError =>
+    depth === 0 ? error : { ...error, cause: nested(depth - 1) };
+  const kept = { error: nested(WIRE_ERROR_DEPTH_MAX) };
+  assertEquals(known({ error: nested(WIRE_ERROR_DEPTH_MAX + 100) }), kept);
+  assertThrows(() => known({ error: { ...error, cause: { code: "internal" } } }));
 });

@@ -3,6 +3,7 @@
  * remedy. Tested with pipelines of known cost, profiles with a known best size, and real workers
  * compared with the model.
  */
+import { basename, dirname } from "node:path";
 import { type Machines, sweepClusters } from "../../../cli/plan/clusters.ts";
 import { limitsOf, nextLimit } from "../../../cli/plan/limits.ts";
 import { type PatienceLimits, patienceMs } from "../../../cli/plan/patience.ts";
@@ -16,6 +17,7 @@ import { verify } from "../../../cli/plan/verification.ts";
 import { Dataset, LeatError, PAPER_PRICES } from "../../../mod.ts";
 import { SimCluster } from "../../../sim/engine/cluster.ts";
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "../../assert.ts";
+import { namesIn } from "../../lib/temp_folder.ts";
 import { until } from "../../lib/until.ts";
 import { withModule } from "./plan_modules.ts";
 
@@ -277,6 +279,26 @@ Deno.test("verify: real workers of a pipeline that waits are no faster than the 
   assert(modelled > 0.8 * most && modelled <= 1.1 * most, `${modelled} batches a second`);
   // How much slower they are depends on how busy the machine is.
   assert(measuredBatchesPerSecond > 0 && measuredBatchesPerSecond < 2 * most);
+});
+
+Deno.test("neither profileModule nor verify gives functions of others a permission of this program", async () => {
+  const code = `
+    const write = (x, { made }) => {
+      try {
+        globalThis.Deno.writeTextFileSync(made, "");
+      } catch {
+        // It is denied.
+      }
+      return x;
+    };
+    const captures = { made: import.meta.url.replace("file://", "") + ".made" };
+    const others = Dataset.range(1_000).map(write, { captures }).batch(4);
+    export default Dataset.deserialize(others.serialize());`;
+  await withModule(code, async (path) => {
+    const { dataset } = await profileModule(path, QUICKLY);
+    await verify(dataset, PROFILE, MACHINES, { workers: 1, seconds: 0.1 });
+    assertEquals(await namesIn(dirname(path)), [basename(path)]);
+  });
 });
 
 Deno.test("planText and renderPlan: measurements, a table, plots, and a recommendation", async () => {

@@ -275,6 +275,13 @@ Deno.test("an error tells no secret of a URL, also not of a redirect's target", 
   server.fault = ({ url }) => new Response(`no ${url} \x1b[2J`, { status: 404 });
   const repeated = await told(secret(server.origin));
   assert(!repeated.includes("verysecret") && !repeated.includes("\x1b"), repeated);
+  // With escapes of HTML, JSON or URLs.
+  for (const [plus, slash] of [["+", "/"], ["&#43;", "&#x2F;"], ["+", "\\/"], ["%2b", "%2f"]]) {
+    server.fault = () => new Response(`no very${plus}SECRET1${slash}secret2`, { status: 403 });
+    const escaped = await told(`${server.origin}/file?sig=very%2BSECRET1%2Fsecret2`);
+    assertStringIncludes(escaped, "(no ");
+    assert(!/secret[12]/i.test(escaped), escaped);
+  }
 });
 
 Deno.test("a server that sends another range is refused", async () => {

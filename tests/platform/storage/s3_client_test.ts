@@ -105,11 +105,12 @@ Deno.test("a listing requests the prefix that all matches share", async () => {
   assertEquals(prefixes, ["", "a/b/c-", "a b%/", "a*b", "a/b"]);
 });
 
-Deno.test("a listing without its continuation token is refused, and never taken for complete", async () => {
+Deno.test("a listing without a new continuation token is refused, and never taken for complete", async () => {
   const page = (rest: string) =>
     `<ListBucketResult><Contents><Key>d/a</Key></Contents>${rest}</ListBucketResult>`;
-  // In the form of the first version of listings, and without any token.
-  for (const rest of ["<NextMarker>d/a</NextMarker>", "<NextContinuationToken/>", ""]) {
+  // In the form of the first version of listings, without any token, and with the same one again.
+  const again = "<NextContinuationToken>again</NextContinuationToken>";
+  for (const rest of ["<NextMarker>d/a</NextMarker>", "<NextContinuationToken/>", "", again]) {
     const answer = () => new Response(page(`<IsTruncated>true</IsTruncated>${rest}`));
     await withStore(answer, async (files) => {
       const error = await assertRejects(() => files.list("s3://bucket/d/*"), LeatError);

@@ -170,25 +170,26 @@ export class HttpListener {
 
   async #acceptAll(): Promise<void> {
     let pauseMs = BACK_OFF_MIN_MS;
-    let accepted = 0;
+    let come = 0;
     while (!this.#isClosed) {
       try {
-        const conn = await this.#listener.accept();
+        this.#take(await this.#listener.accept());
         pauseMs = BACK_OFF_MIN_MS;
-        this.#take(conn);
-        // Many simultaneous connections would drop each other before their requests are read.
-        if (++accepted % ACCEPTS_PER_MACROTASK === 0) {
-          await new Promise<void>((resolve) => this.#options.world.macrotask(resolve));
-        }
       } catch (error) {
         if (this.#isClosed) return;
-        if (isOutOfFiles(error)) this.#shortage();
-        else {
-          const { message } = LeatError.from(error, "unavailable");
-          this.#options.world.log("warn", `Cannot accept a connection: ${message}`);
+        if (!isOfOneConnection(error)) {
+          if (isOutOfFiles(error)) this.#shortage();
+          else {
+            const { message } = LeatError.from(error, "unavailable");
+            this.#options.world.log("warn", `Cannot accept a connection: ${message}`);
+          }
+          await this.#pause(pauseMs);
+          pauseMs = Math.min(BACK_OFF_MAX_MS, 2 * pauseMs);
         }
-        await this.#pause(pauseMs);
-        pauseMs = Math.min(BACK_OFF_MAX_MS, 2 * pauseMs);
+      }
+      // Many simultaneous connections would drop each other before their requests are read.
+      if (++come % ACCEPTS_PER_MACROTASK === 0) {
+        await new Promise<void>((resolve) => this.#options.world.macrotask(resolve));
       }
     }
   }
@@ -356,6 +357,15 @@ export function refusal(
   headers: Record<string, string> = {},
 ): Response {
   return new Response(`${text}\n`, { status, headers });
+}
+
+/**
+ * The other side has reset the connection before it was accepted. A pause for each would keep out
+ * those that come after it.
+ */
+function isOfOneConnection(error: unknown): boolean {
+  const { code } = error as { code?: unknown };
+  return code === "ENOTCONN" || code === "ECONNABORTED" || code === "ECONNRESET";
 }
 
 function isOutOfFiles(error: unknown): boolean {
