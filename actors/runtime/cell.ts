@@ -282,7 +282,7 @@ export class Cell implements ActorContext<unknown> {
     const check = checks?.[envelope.method];
     let { body } = envelope;
     try {
-      if (check !== undefined) body = check.known(body);
+      if (check !== undefined) body = check(body);
     } catch (malformed) {
       this.#system.drop(envelope, "malformed");
       return this.#refuse(envelope, sender, LeatError.from(malformed));
