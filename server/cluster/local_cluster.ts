@@ -12,7 +12,7 @@ import {
 import type { Ref } from "../../actors/runtime/ref.ts";
 import { LeatError } from "../../core/error.ts";
 import { registerHome } from "../../platform/nodes/client_homes.ts";
-import type { Fleet, FleetNode } from "./fleet.ts";
+import type { FleetNode } from "./fleet.ts";
 import { checkJournal } from "../journal_check.ts";
 import type { LocalClusterOptions, LocalWorkerOptions } from "./local_cluster_options.ts";
 import type { LocalFleet } from "./local_fleet.ts";
@@ -57,7 +57,7 @@ export class LocalCluster implements AsyncDisposable {
   /** Prefix of its nodes' names. In this thread `service` may be this name. */
   readonly #name: string;
   readonly #options: LocalClusterOptions;
-  readonly #fleet: Fleet;
+  readonly #fleet: LocalFleet;
   readonly #forget: (() => void)[] = [];
   readonly #workers: LocalWorker[] = [];
   readonly #killing = new Set<Promise<unknown>>();
@@ -73,7 +73,7 @@ export class LocalCluster implements AsyncDisposable {
   private constructor(options: LocalClusterOptions, Nodes: typeof LocalFleet) {
     this.#options = options;
     this.#name = `local-${++clusters}`;
-    this.#fleet = new Nodes(this.#name, { logLevel: options.logLevel ?? "warn" });
+    this.#fleet = new Nodes(this.#name, options.logLevel ?? "warn");
     this.#forget.push(registerHome(this.#name, () => this.home()));
   }
 
@@ -250,7 +250,7 @@ export class LocalCluster implements AsyncDisposable {
    * The fleet of the cluster's nodes, to start others next to them.
    * @ignore
    */
-  get fleet(): Fleet {
+  get fleet(): LocalFleet {
     return this.#fleet;
   }
 
