@@ -8,15 +8,14 @@ import { Tensor } from "../../core/tensor.ts";
 import { isPlainObject } from "../../core/tree.ts";
 import { show } from "../check.ts";
 import {
-  BytesColumn,
   type Column,
   component,
   differentKinds,
   NullColumn,
   numberDType,
   ScalarColumn,
-  StringColumn,
   TensorColumn,
+  TextColumn,
   TextTensorColumn,
   WideNumberColumn,
 } from "./leaf_columns.ts";
@@ -70,9 +69,9 @@ export function stackedColumn(
     case "boolean":
       return new ScalarColumn("bool", "boolean", capacity, path);
     case "string":
-      return new StringColumn(path);
+      return new TextColumn("string", path);
   }
-  if (dtype === "bytes" && element instanceof Uint8Array) return new BytesColumn(path);
+  if (dtype === "bytes" && element instanceof Uint8Array) return new TextColumn("bytes", path);
   if (isTypedArray(element)) {
     return new TensorColumn(dtypeOf(element)!, [element.length], capacity, path);
   }
