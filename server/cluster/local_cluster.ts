@@ -10,6 +10,7 @@ import {
   workerAt,
 } from "../../actors/worker/protocol.ts";
 import type { Ref } from "../../actors/runtime/ref.ts";
+import { sleep } from "../../actors/runtime/timers.ts";
 import { LeatError } from "../../core/error.ts";
 import { registerHome } from "../../platform/nodes/client_homes.ts";
 import type { FleetNode } from "./fleet.ts";
@@ -363,7 +364,7 @@ export class LocalCluster implements AsyncDisposable {
       const known = workers.find((other) => other.name === name);
       if (known?.alive && known.ref.incarnation?.startsWith(id.incarnation)) return;
       if (worker.node === undefined) return;
-      await new Promise<void>((resolve) => world.timer(REGISTRATION_POLL_MS, resolve));
+      await sleep(world, REGISTRATION_POLL_MS);
     }
     throw new LeatError(
       "deadline_exceeded",

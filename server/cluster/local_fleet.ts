@@ -3,6 +3,7 @@
  * each other.
  */
 import type { Connector } from "../../actors/runtime/link.ts";
+import { sleep } from "../../actors/runtime/timers.ts";
 import { ActorSystem, type SystemOptions } from "../../actors/runtime/system.ts";
 import type { LogLevel } from "../../actors/runtime/world.ts";
 import { LeatError } from "../../core/error.ts";
@@ -118,7 +119,7 @@ export class LocalFleet {
       } catch (error) {
         const isInUse = LeatError.from(error).code === "already_exists";
         if (!isInUse || tries === LISTEN_TRIES) throw error;
-        await new Promise<void>((resolve) => world.timer(LISTEN_AGAIN_MS, resolve));
+        await sleep(world, LISTEN_AGAIN_MS);
       }
     }
   }
