@@ -49,6 +49,11 @@ export function isPlainObject(value: unknown): value is Record<string, unknown> 
   return prototype === Object.prototype || prototype === null;
 }
 
+/** The fields of a plain object; none for any other value. */
+export function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
+  return isPlainObject(value) ? value : {};
+}
+
 /**
  * The same structure with every leaf replaced by `fn(leaf)`.
  *

@@ -12,7 +12,7 @@ export const HELLO_BYTES_MAX = 4_096;
  * A side that accepts no messages of this size could not even be told why its requests fail: that
  * names them, and what they ask for.
  */
-export const ACCEPTED_BYTES_MIN = 64 * 2 ** 10;
+const ACCEPTED_BYTES_MIN = 64 * 2 ** 10;
 
 /** Most characters of a node's name, and of its incarnation. */
 const NAME_LENGTH_MAX = 1_024;

@@ -17,6 +17,7 @@ import {
 import type { ClientFigures, ReadFigures } from "../dispatcher/protocol_figures.ts";
 import type { Actor, ActorContext } from "../runtime/actor.ts";
 import type { FencedRef, Ref } from "../runtime/ref.ts";
+import { Sleep } from "../runtime/timers.ts";
 import type { Feed } from "./feed.ts";
 import { ATTEMPT_MS, FIRST_ANSWER_TIMEOUT_MS, firstAnswer, joinIteration } from "./first_answer.ts";
 import { UnorderedReader } from "./readers/unordered_reader.ts";
@@ -138,7 +139,8 @@ class Client {
   readonly #secret: string;
   readonly #waitLog = new WaitLog();
   #joining: Promise<number> | undefined;
-  #refreshNow: () => void = () => {};
+  /** The pause before the next heartbeat. */
+  readonly #pause = new Sleep();
   #refreshAsked = false;
   /** The dispatcher's timeout for a client, in ms; undefined until the dispatcher sends it. */
   #timeoutMs: number | undefined;
@@ -157,6 +159,7 @@ class Client {
   }
 
   async run(): Promise<void> {
+    const { refreshMs = 1_000 } = this.#options;
     try {
       this.#joining = this.#join();
       const clientId = await this.#joining;
@@ -164,7 +167,8 @@ class Client {
       while (!this.#feed.closed && !this.#context.signal.aborted) {
         this.#refreshAsked = false;
         await this.#heartbeat(clientId);
-        if (!this.#feed.closed && !this.#refreshAsked) await this.#pause();
+        if (this.#feed.closed || this.#refreshAsked) continue;
+        await this.#pause.begin(this.#context, pauseWithin(refreshMs, this.#timeoutMs));
       }
     } catch (error) {
       const failure = LeatError.from(error);
@@ -351,17 +355,6 @@ class Client {
   /** Sends a heartbeat now, because its answer is expected to bring changes. */
   #refresh(): void {
     this.#refreshAsked = true;
-    this.#refreshNow();
-  }
-
-  #pause(): Promise<void> {
-    const { refreshMs = 1_000 } = this.#options;
-    return new Promise((resolve) => {
-      const timer = this.#context.timer(pauseWithin(refreshMs, this.#timeoutMs), resolve);
-      this.#refreshNow = () => {
-        timer.cancel();
-        resolve();
-      };
-    });
+    this.#pause.wake();
   }
 }

@@ -15,6 +15,7 @@ import {
 } from "../dispatcher/protocol.ts";
 import type { SavingNews } from "../dispatcher/protocol_heartbeats.ts";
 import type { AnswerOf } from "../runtime/protocol.ts";
+import { Sleep } from "../runtime/timers.ts";
 import { ATTEMPT_MS, FIRST_ANSWER_TIMEOUT_MS, firstAnswer } from "./first_answer.ts";
 import { type ClientHome, type Credentials, datasetDefinition, type OpenHome } from "./starting.ts";
 import { definedFields } from "../../core/tree.ts";
@@ -188,14 +189,12 @@ class SaveClient {
   async #pause(): Promise<void> {
     const { system, timings } = this.#home;
     const { signal } = this.#options;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const wake = () => resolve();
-    const timer = system.world.timer(pauseWithin(this.#pauseMs, this.#timeoutMs), wake);
-    this.#pauseMs = Math.min(2 * this.#pauseMs, timings?.refreshMs ?? REFRESH_MS);
+    const sleep = new Sleep();
+    const wake = () => sleep.wake();
     signal?.addEventListener("abort", wake, { once: true });
-    await promise;
+    await sleep.begin(system.world, pauseWithin(this.#pauseMs, this.#timeoutMs));
     signal?.removeEventListener("abort", wake);
-    timer.cancel();
+    this.#pauseMs = Math.min(2 * this.#pauseMs, timings?.refreshMs ?? REFRESH_MS);
   }
 
   async #leave(): Promise<void> {

@@ -5,7 +5,7 @@ import { refusalBy } from "./access.ts";
 import { type Answer, Answers } from "./asking/answers.ts";
 import { copyBody } from "./body.ts";
 import type { CellSystem } from "./cell_system.ts";
-import { CellTimer } from "./cell_timer.ts";
+import { CellTimer } from "./timers.ts";
 import type { Check } from "./checks.ts";
 import type { AskEnvelope, TellEnvelope } from "./envelope.ts";
 import { Fifo } from "./fifo.ts";
@@ -282,7 +282,7 @@ export class Cell implements ActorContext<unknown> {
     const check = checks?.[envelope.method];
     let { body } = envelope;
     try {
-      if (check !== undefined) body = check.known(body);
+      if (check !== undefined) body = check(body);
     } catch (malformed) {
       this.#system.drop(envelope, "malformed");
       return this.#refuse(envelope, sender, LeatError.from(malformed));

@@ -9,12 +9,8 @@ import { guardOf } from "./guard.ts";
 import type { MethodOf, RequestOf } from "./protocol.ts";
 import type { FencedRef } from "./ref.ts";
 
-/** Checks a request and returns what is wrong with it, if anything. */
-export interface Check {
-  (request: unknown): LeatError | undefined;
-  /** The request without unknown fields. @throws {LeatError} what is wrong with it. */
-  readonly known: (request: unknown) => unknown;
-}
+/** Returns a request without unknown fields. @throws {LeatError} what is wrong with it. */
+export type Check = (request: unknown) => unknown;
 
 export type Checks<P> = { readonly [M in MethodOf<P>]: Check };
 
@@ -31,7 +27,7 @@ export function checksOf<P>(): <S extends Schemas<P>>(schemas: S & Agreeing<P, S
 }
 
 /** The check of a method that ignores its request. */
-export const ignored: Check = Object.assign(() => undefined, { known: () => null });
+export const ignored: Check = () => null;
 
 /** Removes unknown fields of a value. The function throws what `fault` makes of a wrong value. */
 export function knownOf<T>(
@@ -49,16 +45,7 @@ export function knownOf<T>(
 }
 
 function checkOf(method: string, schema: v.GenericSchema): Check {
-  const known = knownOf(schema, (issue) => faultOf(method, issue));
-  const check = (request: unknown) => {
-    try {
-      known(request);
-    } catch (error) {
-      return LeatError.from(error);
-    }
-    return undefined;
-  };
-  return Object.assign(check, { known });
+  return knownOf(schema, (issue) => faultOf(method, issue));
 }
 
 const FIRST_FAULT = { abortEarly: true } as const;

@@ -12,6 +12,7 @@ import {
 } from "../dispatcher/protocol.ts";
 import type { Actor, ActorContext } from "../runtime/actor.ts";
 import type { RequestOf } from "../runtime/protocol.ts";
+import { Sleep, sleep } from "../runtime/timers.ts";
 import { type HeldTask, statusOf } from "./held_task.ts";
 import type { ElementSourceStats, TaskSourceStats, WorkerProtocol } from "./protocol.ts";
 import { workerAccess } from "./protocol_access.ts";
@@ -82,7 +83,7 @@ class Worker {
   readonly #options: WorkerOptions;
   readonly #tasks = new Map<number, HeldTask>();
   readonly #proxies: TaskProxies;
-  #wake: () => void = () => {};
+  readonly #sleep = new Sleep();
   #woken = false;
   #draining = false;
   /** Whether the dispatcher has answered the newest heartbeat. */
@@ -125,7 +126,7 @@ class Worker {
     // If a hint is lost, the next regular heartbeat is enough: correctness must not need hints.
     if (this.#context.world.fault("worker.miss_news")) return;
     this.#woken = true;
-    this.#wake();
+    this.#sleep.wake();
   }
 
   /** Another worker claims this name. By answering, this one keeps it. */
@@ -168,13 +169,7 @@ class Worker {
       const delayMs = outcome === "answered"
         ? pauseWithin(heartbeatMs, this.#timeoutMs)
         : Math.min(heartbeatMs, HEARTBEAT_RETRY_MS);
-      await new Promise<void>((resolve) => {
-        const timer = this.#context.timer(delayMs, resolve);
-        this.#wake = () => {
-          timer.cancel();
-          resolve();
-        };
-      });
+      await this.#sleep.begin(this.#context, delayMs);
     }
   }
 
@@ -343,7 +338,7 @@ class Worker {
       if (code === "cancelled") throw error;
       const task = `task ${held.definition.taskId}`;
       this.#context.world.log("error", `Clients cannot read ${task} yet: ${message}`);
-      await new Promise<void>((resolve) => this.#context.timer(PLACE_RETRY_MS, resolve));
+      await sleep(this.#context, PLACE_RETRY_MS);
     }
   }
 

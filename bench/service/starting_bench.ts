@@ -38,7 +38,7 @@ export const benches: Bench[] = [
 /** One dispatcher after the other, each on a thread, until it answers; the unit is a node. */
 function openNodes(): Load {
   return sequentialLoad(async () => {
-    const fleet = new LocalFleet("bench", { logLevel: "off" });
+    const fleet = new LocalFleet("bench", "off");
     const began = performance.now();
     await fleet.start("thread", "dispatcher", { role: "dispatcher" });
     const tookMs = performance.now() - began;

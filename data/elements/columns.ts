@@ -8,21 +8,27 @@ import { Tensor } from "../../core/tensor.ts";
 import { isPlainObject } from "../../core/tree.ts";
 import { show } from "../check.ts";
 import {
-  BytesColumn,
   type Column,
   component,
   differentKinds,
   NullColumn,
   numberDType,
   ScalarColumn,
-  StringColumn,
   TensorColumn,
+  TextColumn,
   TextTensorColumn,
   WideNumberColumn,
 } from "./leaf_columns.ts";
 import { type ElementSpec, isTuple, TensorSpec } from "./spec.ts";
 
-type LeafColumn = (leaf: unknown, spec: ElementSpec, capacity: number, path: string) => Column;
+/** Makes the columns of leaves. */
+export interface LeafColumns {
+  columnOf(leaf: unknown, spec: ElementSpec, capacity: number, path: string): Column;
+  /** The same for the leaves below a key of the structure. */
+  below(key: string | number, path: string): LeafColumns;
+}
+
+const STACKED: LeafColumns = { columnOf: stackedColumn, below: () => STACKED };
 
 /** Columns for elements like this one, with space for `capacity` rows. */
 export function columnFor(
@@ -30,20 +36,19 @@ export function columnFor(
   spec: ElementSpec,
   capacity: number,
   path = "",
-  leafColumn: LeafColumn = stackedColumn,
+  leaves: LeafColumns = STACKED,
 ): Column {
+  const partOf = (key: string | number, part: unknown, spec: ElementSpec, path: string) =>
+    columnFor(part, spec, capacity, path, leaves.below(key, path));
   if (Array.isArray(element)) {
-    const parts = element.map((part, i) =>
-      columnFor(part, isTuple(spec) ? spec[i] : undefined, capacity, `${path}[${i}]`, leafColumn)
-    );
+    const known = isTuple(spec) ? spec : [];
+    const parts = element.map((part, i) => partOf(i, part, known[i], `${path}[${i}]`));
     return new TupleColumn(parts, path);
   }
-  if (!isPlainObject(element)) return leafColumn(element, spec, capacity, path);
+  if (!isPlainObject(element)) return leaves.columnOf(element, spec, capacity, path);
   const known = isPlainObject(spec) ? spec as Record<string, ElementSpec> : {};
   const keys = Object.keys(element);
-  const parts = keys.map((key) =>
-    columnFor(element[key], known[key], capacity, `${path}.${key}`, leafColumn)
-  );
+  const parts = keys.map((key) => partOf(key, element[key], known[key], `${path}.${key}`));
   return new RecordColumn(keys, parts, path);
 }
 
@@ -64,9 +69,9 @@ export function stackedColumn(
     case "boolean":
       return new ScalarColumn("bool", "boolean", capacity, path);
     case "string":
-      return new StringColumn(path);
+      return new TextColumn("string", path);
   }
-  if (dtype === "bytes" && element instanceof Uint8Array) return new BytesColumn(path);
+  if (dtype === "bytes" && element instanceof Uint8Array) return new TextColumn("bytes", path);
   if (isTypedArray(element)) {
     return new TensorColumn(dtypeOf(element)!, [element.length], capacity, path);
   }

@@ -316,48 +316,31 @@ export class TextTensorColumn implements Column {
   }
 }
 
-export class StringColumn implements Column {
+/** Strings, or byte strings of any length, such as the records of a file. */
+export class TextColumn implements Column {
+  readonly #dtype: "string" | "bytes";
   readonly #path: string;
-  readonly #rows: string[] = [];
+  readonly #rows: unknown[] = [];
 
-  constructor(path: string) {
+  constructor(dtype: "string" | "bytes", path: string) {
+    this.#dtype = dtype;
     this.#path = path;
   }
 
   write(index: number, value: unknown): void {
-    if (typeof value !== "string") throw differentKinds(this.#path, "a string", index, value);
+    const isString = this.#dtype === "string";
+    if (isString ? typeof value !== "string" : !(value instanceof Uint8Array)) {
+      throw differentKinds(this.#path, isString ? "a string" : "bytes", index, value);
+    }
     this.#rows[index] = value;
   }
 
-  read(index: number): string {
-    return this.#rows[index]!;
+  read(index: number): unknown {
+    return this.#rows[index];
   }
 
   finish(count: number): Tensor {
-    return new Tensor("string", [count], this.#rows.slice(0, count));
-  }
-}
-
-/** Byte strings of any length, such as the records of a file. */
-export class BytesColumn implements Column {
-  readonly #path: string;
-  readonly #rows: Uint8Array[] = [];
-
-  constructor(path: string) {
-    this.#path = path;
-  }
-
-  write(index: number, value: unknown): void {
-    if (!(value instanceof Uint8Array)) throw differentKinds(this.#path, "bytes", index, value);
-    this.#rows[index] = value;
-  }
-
-  read(index: number): Uint8Array {
-    return this.#rows[index]!;
-  }
-
-  finish(count: number): Tensor {
-    return new Tensor("bytes", [count], this.#rows.slice(0, count));
+    return tensorOf(this.#dtype, [count], this.#rows.slice(0, count));
   }
 }
 

@@ -4,7 +4,7 @@ import { LeatError } from "../../core/error.ts";
 import { Tensor } from "../../core/tensor.ts";
 import { isPlainObject } from "../../core/tree.ts";
 import { invalidArgument, show } from "../check.ts";
-import { columnFor } from "./columns.ts";
+import { columnFor, type LeafColumns } from "./columns.ts";
 import { type Column, component, shapeOf, tensorOf } from "./leaf_columns.ts";
 import { type ElementSpec, isTuple, specText, TensorSpec } from "./spec.ts";
 import { stepTo } from "./spec_check.ts";
@@ -147,36 +147,19 @@ export function paddedColumnFor(
   spec: ElementSpec,
   padding: Padding,
   capacity: number,
-  path = "",
 ): Column {
-  const { shapes, values } = padding;
-  if (Array.isArray(element)) {
-    const parts = element.map((part, i) =>
-      paddedColumnFor(
-        part,
-        isTuple(spec) ? spec[i] : undefined,
-        { shapes: under(OPERATOR, shapes, i, `${path}[${i}]`), values: valueUnder(values, i) },
-        capacity,
-        `${path}[${i}]`,
-      )
-    );
-    return new PaddedParts(null, parts);
-  }
-  if (isPlainObject(element)) {
-    const known = isPlainObject(spec) ? spec as Record<string, ElementSpec> : {};
-    const keys = Object.keys(element);
-    const parts = keys.map((key) =>
-      paddedColumnFor(
-        element[key],
-        known[key],
-        { shapes: under(OPERATOR, shapes, key, `${path}.${key}`), values: valueUnder(values, key) },
-        capacity,
-        `${path}.${key}`,
-      )
-    );
-    return new PaddedParts(keys, parts);
-  }
-  return leafColumn(element, spec, padding, capacity, path);
+  return columnFor(element, spec, capacity, "", paddedLeaves(padding));
+}
+
+function paddedLeaves(padding: Padding): LeafColumns {
+  return {
+    columnOf: (leaf, spec, capacity, path) => leafColumn(leaf, spec, padding, capacity, path),
+    below: (key, path) =>
+      paddedLeaves({
+        shapes: under(OPERATOR, padding.shapes, key, path),
+        values: valueUnder(padding.values, key),
+      }),
+  };
 }
 
 function leafColumn(
@@ -259,47 +242,6 @@ export function fillValue(
 /** Floats are rounded; integers must be exact. */
 function holds(dtype: DType, value: number): boolean {
   return dtype.startsWith("float") || (zerosOf(dtype, 1) as Int8Array).fill(value)[0] === value;
-}
-
-class PaddedParts implements Column {
-  /** The names of the parts; `null` for a tuple. */
-  readonly #keys: readonly string[] | null;
-  readonly #parts: readonly Column[];
-
-  constructor(keys: readonly string[] | null, parts: readonly Column[]) {
-    this.#keys = keys;
-    this.#parts = parts;
-  }
-
-  write(index: number, value: unknown): void {
-    const keys = this.#keys;
-    const matches = keys === null
-      ? Array.isArray(value) && value.length === this.#parts.length
-      : isPlainObject(value) && Object.keys(value).length === keys.length &&
-        keys.every((key) => Object.hasOwn(value, key));
-    if (!matches) {
-      const wanted = keys === null ? `an array of ${this.#parts.length}` : `{${keys.join(", ")}}`;
-      throw new LeatError(
-        "invalid_argument",
-        `${OPERATOR}: element ${index} of the batch is ${show(value)}, but the first was ${wanted}`,
-      );
-    }
-    const parts = value as Record<string | number, unknown>;
-    this.#parts.forEach((part, i) => part.write(index, parts[keys === null ? i : keys[i]!]));
-  }
-
-  read(index: number): unknown {
-    return this.#structure(this.#parts.map((part) => part.read(index)));
-  }
-
-  finish(count: number): unknown {
-    return this.#structure(this.#parts.map((part) => part.finish(count)));
-  }
-
-  #structure(parts: unknown[]): unknown {
-    if (this.#keys === null) return parts;
-    return Object.fromEntries(this.#keys.map((key, i) => [key, parts[i]]));
-  }
 }
 
 /** One padded leaf. Rows are kept until the longest is known. */

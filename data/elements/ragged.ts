@@ -6,7 +6,7 @@ import { type DType, dtypeOf } from "../../core/dtype.ts";
 import { LeatError } from "../../core/error.ts";
 import { RaggedTensor, Tensor } from "../../core/tensor.ts";
 import { show } from "../check.ts";
-import { columnFor, stackedColumn } from "./columns.ts";
+import { columnFor, type LeafColumns, stackedColumn } from "./columns.ts";
 import { type Column, component, sameShape, shapeOf } from "./leaf_columns.ts";
 import { joinTensors } from "./rows.ts";
 import { type ElementSpec, mapSpec, TensorSpec } from "./spec.ts";
@@ -16,8 +16,10 @@ import { type ElementSpec, mapSpec, TensorSpec } from "./spec.ts";
  * their shape does not vary.
  */
 export function raggedColumnFor(element: unknown, spec: ElementSpec, capacity: number): Column {
-  return columnFor(element, spec, capacity, "", raggedColumn);
+  return columnFor(element, spec, capacity, "", RAGGED);
 }
+
+const RAGGED: LeafColumns = { columnOf: raggedColumn, below: () => RAGGED };
 
 /** The spec of ragged batches of `rows` elements with this spec: axis 1 varies. */
 export function raggedSpec(spec: ElementSpec, rows: number | null): ElementSpec {

@@ -24,9 +24,8 @@ export class RemoteIterator extends ElementIterator {
   readonly #open: () => Promise<RemoteElements>;
   readonly #onShared: (shared: Uint8Array) => void;
   #opening: Promise<RemoteElements> | undefined;
-  /** Answers that have arrived; those before `#at` were given. */
-  #ahead: readonly Outcome[] = [];
-  #at = 0;
+  /** Answers that have arrived and were not given. */
+  #ahead: Outcome[] = [];
   #ended = false;
   #failure: ReadingFailure | undefined;
 
@@ -44,7 +43,7 @@ export class RemoteIterator extends ElementIterator {
 
   override next(): Pulled<unknown> {
     if (this.disposed) return END;
-    if (this.#at < this.#ahead.length) return this.#give();
+    if (this.#ahead.length > 0) return this.#give();
     if (this.#ended) return END;
     if (this.#failure !== undefined) throw this.#failure;
     return this.#step();
@@ -56,7 +55,7 @@ export class RemoteIterator extends ElementIterator {
 
   protected override async saveState(): Promise<State> {
     const remote = await (await this.#remote()).save();
-    return { remote, ahead: this.#ahead.slice(this.#at).map((answer) => saveOutcome(answer)) };
+    return { remote, ahead: this.#ahead.map((answer) => saveOutcome(answer)) };
   }
 
   protected override async restoreState(state: unknown): Promise<void> {
@@ -87,8 +86,7 @@ export class RemoteIterator extends ElementIterator {
     if (this.disposed) return END;
     if (step.shared !== undefined) this.#onShared(step.shared);
     if (step.kind === "answers") {
-      this.#ahead = step.answers;
-      this.#at = 0;
+      this.#ahead = [...step.answers];
       return this.#give();
     }
     if (step.kind === "failure") throw this.#failure = ReadingFailure.of(step.error);
@@ -98,11 +96,7 @@ export class RemoteIterator extends ElementIterator {
   }
 
   #give(): unknown {
-    const { failed, value } = this.#ahead[this.#at++]!;
-    if (this.#at === this.#ahead.length) {
-      this.#ahead = [];
-      this.#at = 0;
-    }
+    const { failed, value } = this.#ahead.shift()!;
     const { stats } = this.#context;
     if (failed) throw stats.failed(value);
     return stats.gave(value);

@@ -380,7 +380,7 @@ const BUFFER_SAMPLES_FIRST = 4;
 const BUFFER_SAMPLE_EVERY = 64;
 
 /** `byteSize`; elements may be anything until they are batched, and those without a size count as 0. */
-function sizeOf(element: unknown): number {
+export function sizeOf(element: unknown): number {
   if (typeof element === "number") return 8;
   try {
     return byteSize(element);

@@ -1,7 +1,7 @@
 /** Small metadata files: JSON with a checksum, written atomically. */
 import { LeatError } from "../../core/error.ts";
 import { hashBytes } from "../../core/hash.ts";
-import { isPlainObject } from "../../core/tree.ts";
+import { fieldsOf, isPlainObject } from "../../core/tree.ts";
 import { ByteReader } from "../formats/byte_reader.ts";
 import type { Host } from "../host.ts";
 import { ValueReader, ValueWriter } from "../wire.ts";
@@ -136,7 +136,7 @@ async function readWhole(host: Host, path: string): Promise<Uint8Array | undefin
 
 function decode(bytes: Uint8Array, format: string): Record<string, unknown> {
   const outer = parseJson(new TextDecoder().decode(bytes));
-  const { digest, content } = isPlainObject(outer) ? outer : {};
+  const { digest, content } = fieldsOf(outer);
   if (typeof content !== "string") throw new Error("it has no contents");
   if (digest !== hashBytes(content)) throw new Error("its checksum is wrong");
   const value = new ValueReader().read(parseJson(content));

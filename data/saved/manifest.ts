@@ -102,7 +102,7 @@ export function checkChunks({ chunks, spec }: Record<string, unknown>): void {
   }
 }
 
-export function isChunk(value: unknown): value is Chunk {
+function isChunk(value: unknown): value is Chunk {
   return isPlainObject(value) && typeof value.name === "string" &&
     [value.shard, value.count, value.sizeBytes].every(isCount);
 }

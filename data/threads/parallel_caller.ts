@@ -5,7 +5,7 @@ import type { IteratorContext } from "../context.ts";
 import type { Call, NodeFunction } from "../udf/call.ts";
 import type { OpenFunction } from "./function_threads.ts";
 import type { CallingOperator, ThreadedCalls } from "./threaded_calls.ts";
-import { byteSize } from "../../core/tree.ts";
+import { sizeOf } from "../iterators/stats.ts";
 
 export class ParallelCaller implements CallingOperator {
   readonly call: Call;
@@ -220,13 +220,5 @@ class CallCost {
   /** Whether other threads should make the next calls. `isWarm`: they run already. */
   pays(isWarm: boolean): boolean {
     return this.#longSeries >= LONG_SERIES && (isWarm || this.#workedMs >= COLD_WORK_MS);
-  }
-}
-
-function sizeOf(element: unknown): number {
-  try {
-    return byteSize(element);
-  } catch {
-    return 0; // it cannot be sent, which is found out later
   }
 }

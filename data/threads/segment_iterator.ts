@@ -60,9 +60,9 @@ function refuseUnmovable(node: DatasetNode): void {
 class SegmentIterator extends ElementIterator {
   readonly #context: IteratorContext;
   readonly #segment: OpenSegment;
-  /** Answers that have arrived; those before `#at` were given. */
+  /** Answers that have arrived and were not given, and how many there were when the last came. */
   #ahead: Outcome[] = [];
-  #at = 0;
+  #arrived = 0;
   /** The request in flight; never rejects. */
   #asking: Promise<void> | undefined;
   #ended = false;
@@ -79,7 +79,7 @@ class SegmentIterator extends ElementIterator {
 
   override next(): Pulled<unknown> {
     if (this.disposed) return END;
-    if (this.#at < this.#ahead.length) return this.#give();
+    if (this.#ahead.length > 0) return this.#give();
     if (this.#ended) return END;
     if (this.#failure !== undefined) throw this.#failure;
     return this.#later();
@@ -91,7 +91,7 @@ class SegmentIterator extends ElementIterator {
     await this.#asking;
     const { state } = await this.#segment.ask({ kind: "save" });
     const { buffer, input } = new EncodedValue(state!).read({ isOwn: true }) as PrefetchState;
-    const ahead = this.#ahead.slice(this.#at).map((answer) => saveOutcome(answer));
+    const ahead = this.#ahead.map((answer) => saveOutcome(answer));
     return { buffer: [...ahead, ...buffer], input };
   }
 
@@ -111,12 +111,8 @@ class SegmentIterator extends ElementIterator {
   }
 
   #give(): unknown {
-    const { failed, value } = this.#ahead[this.#at++]!;
-    if (this.#at === this.#ahead.length) {
-      this.#ahead = [];
-      this.#at = 0;
-    }
-    if (this.#ahead.length - this.#at <= this.#at) this.#ask(); // half of them are given
+    const { failed, value } = this.#ahead.shift()!;
+    if (2 * this.#ahead.length <= this.#arrived) this.#ask(); // half of them are given
     const { stats } = this.#context;
     if (failed) throw stats.failed(value);
     return stats.gave(value);
@@ -145,6 +141,7 @@ class SegmentIterator extends ElementIterator {
           : { failed: true, value: unpackError(one.error) },
       );
     }
+    this.#arrived = this.#ahead.length;
     this.#ended = isEnd;
     if (failure !== undefined) this.#failure = ReadingFailure.of(unpackError(failure));
   }

@@ -26,7 +26,7 @@ const configs = checksOf<{
 
 /** @throws {LeatError} `invalid_argument` that names the field. */
 function checked<C>(kind: keyof typeof configs, config: C): C {
-  return configs[kind].known(config) as C;
+  return configs[kind](config) as C;
 }
 
 /** The actors that a node starts on request of another: caches and schedulers of tasks. */

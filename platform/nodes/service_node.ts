@@ -1,6 +1,7 @@
 /** A node of the service behind a socket: what dispatcher's and worker's servers share. */
 import type { Connector, Link } from "../../actors/runtime/link.ts";
 import type { FencedRef } from "../../actors/runtime/ref.ts";
+import { sleep } from "../../actors/runtime/timers.ts";
 import { ActorSystem, type SystemOptions } from "../../actors/runtime/system.ts";
 import type { LogLevel } from "../../actors/runtime/world.ts";
 import { LeatError } from "../../core/error.ts";
@@ -158,7 +159,7 @@ export class ServiceNode {
     const deadlineMs = world.nowMs() + FLUSH_TIMEOUT_MS;
     while (
       world.nowMs() < deadlineMs && [...this.#links].some((link) => link.bufferedBytes > 0)
-    ) await new Promise<void>((resolve) => world.timer(FLUSH_POLL_MS, resolve));
+    ) await sleep(world, FLUSH_POLL_MS);
   }
 
   /** Drops all links and stops listening, as at a power cut; the actors do not notice. */

@@ -1,7 +1,7 @@
 /** A process that runs one confined pipeline, as the worker sees it. */
+import { fieldsOf } from "../../core/tree.ts";
 import { AbortRace } from "../../core/abort_race.ts";
 import { LeatError, type LeatErrorCode } from "../../core/error.ts";
-import { isPlainObject } from "../../core/tree.ts";
 import { givenBy, type RunnerSplits, type RunnerUsage } from "../../actors/worker/runner/runner.ts";
 import type { FramePool } from "../../transport/codec.ts";
 import { bodyBytes } from "../../transport/limits.ts";
@@ -72,7 +72,6 @@ const LINK_LIMITS = { highWaterBytes: MIB, lowWaterBytes: MIB / 4 };
 const ASKS_PER_SECOND_MAX = 50_000;
 /** Concurrent requests with large answers: each core decodes an image while another is sent. */
 const LARGE_LANES = navigator.hardwareConcurrency + 1;
-const NOTHING: Readonly<Record<string, unknown>> = {};
 const LARGE_ANSWERS: ReadonlySet<unknown> = new Set(["decode", "serviceNext"]);
 
 export class ConfinedProcess implements SuppliedProcess {
@@ -225,8 +224,7 @@ export class ConfinedProcess implements SuppliedProcess {
   #methods(): EdgeMethods {
     return {
       split: async (request) => {
-        if (!isPlainObject(request)) throw unexpected("an ask for a split");
-        const { source, repetition } = request;
+        const { source, repetition } = fieldsOf(request);
         if (!isCount(source) || !isCount(repetition)) throw unexpected("an ask for a split");
         return await this.#splits?.next(source, repetition) ?? null;
       },
@@ -235,7 +233,7 @@ export class ConfinedProcess implements SuppliedProcess {
         return await this.#splits?.total(source) ?? 0;
       },
       read: async (request) => {
-        const { split, from } = isPlainObject(request) ? request : {};
+        const { split, from } = fieldsOf(request);
         if (!isCount(split) || !isCount(from)) throw unexpected("an ask for elements");
         const given = async () => new Payload(await givenBy(this.#splits, split, from));
         return await this.#inTurn(given);
@@ -245,23 +243,22 @@ export class ConfinedProcess implements SuppliedProcess {
         return await this.#inTurn(() => this.#options.modules.get(url));
       },
       python: async (request) => {
-        const { file, name, calls } = isPlainObject(request) ? request : NOTHING;
+        const { file, name, calls } = fieldsOf(request);
         const isCall = typeof file === "string" && typeof name === "string";
         if (!isCall || !(calls instanceof Payload)) throw unexpected("a call of Python functions");
         const python = this.#python ??= this.#options.python.open();
         return await this.#inTurn(() => python.run({ file, name, calls: calls.bytes }));
       },
       host: async (request) => {
-        if (!isPlainObject(request) || typeof request.method !== "string") {
-          throw unexpected("an ask for its host");
-        }
-        const byteLength = bodyBytes(request.args);
+        const { method, args } = fieldsOf(request);
+        if (typeof method !== "string") throw unexpected("an ask for its host");
+        const byteLength = bodyBytes(args);
         if (this.#hostAskBytes + byteLength > CONFINED_ASK_BYTES_MAX) {
           throw tooMuchAsked("with all that is under way");
         }
         this.#hostAskBytes += byteLength;
         try {
-          return await this.#askHost(request.method, request.args);
+          return await this.#askHost(method, args);
         } finally {
           this.#hostAskBytes -= byteLength;
         }

@@ -1,7 +1,7 @@
 /** Validates answers of a confined process: plain data that a hostile process may have written. */
 import { ownBytes } from "../../core/bytes.ts";
 import { LeatError } from "../../core/error.ts";
-import { isPlainObject } from "../../core/tree.ts";
+import { fieldsOf, isPlainObject } from "../../core/tree.ts";
 import type { Split, SplitTable } from "../../data/sharding/splits.ts";
 import type {
   CompressionTrial,
@@ -22,22 +22,18 @@ interface Stepped {
   readonly usage?: RunnerUsage;
 }
 
-const NOTHING: Readonly<Record<string, unknown>> = {};
-
 /** @throws {LeatError} `internal` for anything that no pipeline answers. */
 export function steppedOf(answer: unknown): Stepped {
-  const { outcome, bytesRead, usage } = isPlainObject(answer) ? answer : NOTHING;
+  const { outcome, bytesRead, usage } = fieldsOf(answer);
   if (!isPlainObject(outcome) || !isCount(bytesRead)) throw unexpected("a step");
   return { outcome: outcomeOf(outcome), bytesRead, ...usageOf(usage) };
 }
 
 function usageOf(usage: unknown): { readonly usage?: RunnerUsage } {
   if (usage === undefined) return {};
-  if (isPlainObject(usage)) {
-    const { cpuSeconds, memoryBytes } = usage;
-    const isTime = typeof cpuSeconds === "number" && Number.isFinite(cpuSeconds) && cpuSeconds >= 0;
-    if (isTime && isCount(memoryBytes)) return { usage: { cpuSeconds, memoryBytes } };
-  }
+  const { cpuSeconds, memoryBytes } = fieldsOf(usage);
+  const isTime = typeof cpuSeconds === "number" && Number.isFinite(cpuSeconds) && cpuSeconds >= 0;
+  if (isTime && isCount(memoryBytes)) return { usage: { cpuSeconds, memoryBytes } };
   throw unexpected("what a process uses");
 }
 
@@ -61,11 +57,9 @@ function outcomeOf(
 
 function trialOf(trial: unknown): { readonly trial?: CompressionTrial } {
   if (trial === undefined) return {};
-  if (isPlainObject(trial)) {
-    const { bytes, compressedBytes, ms } = trial;
-    if (isCount(bytes) && isCount(compressedBytes) && typeof ms === "number" && ms >= 0) {
-      return { trial: { bytes, compressedBytes, ms } };
-    }
+  const { bytes, compressedBytes, ms } = fieldsOf(trial);
+  if (isCount(bytes) && isCount(compressedBytes) && typeof ms === "number" && ms >= 0) {
+    return { trial: { bytes, compressedBytes, ms } };
   }
   throw unexpected("what compressing has brought");
 }
@@ -88,7 +82,7 @@ export function splitTableOf(answer: unknown): SplitTable {
   if (!Array.isArray(answer)) throw unexpected("a table of splits");
   let count = 0;
   return answer.map((columns: unknown) => {
-    const { starts, stops } = isPlainObject(columns) ? columns : {} as Record<string, unknown>;
+    const { starts, stops } = fieldsOf(columns);
     const isTable = starts instanceof Float64Array && stops instanceof Float64Array &&
       starts.length === stops.length;
     if (!isTable || (count += starts.length) > SPLITS_MAX) throw unexpected("a table of splits");

@@ -1,34 +1,34 @@
 /** The program of a thread that calls functions of pipelines. */
 import { parentPort } from "node:worker_threads";
 import { CalledFunction } from "../../data/threads/called_function.ts";
+import type { BlockOutcome } from "../../data/threads/function_threads.ts";
 import { packError } from "../../data/threads/packed_error.ts";
 import { installHost } from "../../data/host.ts";
 import { DenoHost } from "../deno_host.ts";
 import { guardExits } from "./exit_guard.ts";
-import type { ThreadAnswer, ThreadRequest } from "./function_thread.ts";
+import type { Reply } from "./asked_thread.ts";
+import type { ThreadRequest } from "./function_thread.ts";
 
 const host = new DenoHost({ threads: false });
 const functions = new Map<number, Promise<CalledFunction>>();
 
-async function answer(message: ThreadRequest, port: MessagePort): Promise<void> {
-  if (message.kind === "forget") return void functions.delete(message.fn);
-  const { request } = message;
-  const buffers: ArrayBuffer[] = [];
-  let answer: ThreadAnswer;
+async function reply(
+  message: Exclude<ThreadRequest, { kind: "forget" }>,
+  buffers: ArrayBuffer[],
+): Promise<Reply<BlockOutcome>> {
+  const { number } = message;
   try {
-    answer = { request };
-    if (message.kind === "load") {
-      const loading = CalledFunction.load(message.of, host);
-      functions.set(message.fn, loading);
-      await loading;
-    } else {
+    if (message.kind === "run") {
       const fn = await functions.get(message.fn)!;
-      answer = { request, outcome: await fn.run(message.block, buffers) };
+      return { number, answer: await fn.run(message.block, buffers) };
     }
+    const loading = CalledFunction.load(message.of, host);
+    functions.set(message.fn, loading);
+    await loading;
+    return { number };
   } catch (error) {
-    answer = { request, error: packError(error) };
+    return { number, error: packError(error) };
   }
-  port.postMessage(answer, buffers);
 }
 
 guardExits((call) =>
@@ -37,5 +37,9 @@ guardExits((call) =>
 );
 installHost(host);
 parentPort!.once("message", (port: MessagePort) => {
-  port.onmessage = ({ data }: MessageEvent<ThreadRequest>) => void answer(data, port);
+  port.onmessage = async ({ data }: MessageEvent<ThreadRequest>) => {
+    if (data.kind === "forget") return void functions.delete(data.fn);
+    const buffers: ArrayBuffer[] = [];
+    port.postMessage(await reply(data, buffers), buffers);
+  };
 });

@@ -10,9 +10,10 @@ import {
   workerAt,
 } from "../../actors/worker/protocol.ts";
 import type { Ref } from "../../actors/runtime/ref.ts";
+import { sleep } from "../../actors/runtime/timers.ts";
 import { LeatError } from "../../core/error.ts";
 import { registerHome } from "../../platform/nodes/client_homes.ts";
-import type { Fleet, FleetNode } from "./fleet.ts";
+import type { FleetNode } from "./fleet.ts";
 import { checkJournal } from "../journal_check.ts";
 import type { LocalClusterOptions, LocalWorkerOptions } from "./local_cluster_options.ts";
 import type { LocalFleet } from "./local_fleet.ts";
@@ -57,7 +58,7 @@ export class LocalCluster implements AsyncDisposable {
   /** Prefix of its nodes' names. In this thread `service` may be this name. */
   readonly #name: string;
   readonly #options: LocalClusterOptions;
-  readonly #fleet: Fleet;
+  readonly #fleet: LocalFleet;
   readonly #forget: (() => void)[] = [];
   readonly #workers: LocalWorker[] = [];
   readonly #killing = new Set<Promise<unknown>>();
@@ -73,7 +74,7 @@ export class LocalCluster implements AsyncDisposable {
   private constructor(options: LocalClusterOptions, Nodes: typeof LocalFleet) {
     this.#options = options;
     this.#name = `local-${++clusters}`;
-    this.#fleet = new Nodes(this.#name, { logLevel: options.logLevel ?? "warn" });
+    this.#fleet = new Nodes(this.#name, options.logLevel ?? "warn");
     this.#forget.push(registerHome(this.#name, () => this.home()));
   }
 
@@ -250,7 +251,7 @@ export class LocalCluster implements AsyncDisposable {
    * The fleet of the cluster's nodes, to start others next to them.
    * @ignore
    */
-  get fleet(): Fleet {
+  get fleet(): LocalFleet {
     return this.#fleet;
   }
 
@@ -363,7 +364,7 @@ export class LocalCluster implements AsyncDisposable {
       const known = workers.find((other) => other.name === name);
       if (known?.alive && known.ref.incarnation?.startsWith(id.incarnation)) return;
       if (worker.node === undefined) return;
-      await new Promise<void>((resolve) => world.timer(REGISTRATION_POLL_MS, resolve));
+      await sleep(world, REGISTRATION_POLL_MS);
     }
     throw new LeatError(
       "deadline_exceeded",

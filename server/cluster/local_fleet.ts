@@ -1,13 +1,18 @@
-/** The fleet of a local cluster. */
+/**
+ * The fleet of a local cluster: nodes of this thread, on threads, or behind sockets, which all reach
+ * each other.
+ */
 import type { Connector } from "../../actors/runtime/link.ts";
+import { sleep } from "../../actors/runtime/timers.ts";
 import { ActorSystem, type SystemOptions } from "../../actors/runtime/system.ts";
+import type { LogLevel } from "../../actors/runtime/world.ts";
 import { LeatError } from "../../core/error.ts";
 import { connectorByScheme } from "../../transport/connectors.ts";
 import { ThreadHub } from "../../transport/thread_hub.ts";
 import type { ThreadNode } from "../../transport/thread_node.ts";
 import { webSocketConnector } from "../../transport/web_socket.ts";
 import { DenoWorld, type DenoWorldOptions } from "../../platform/deno_world.ts";
-import type { Carrier, Fleet, FleetNode, FleetOptions } from "./fleet.ts";
+import type { Carrier, FleetNode } from "./fleet.ts";
 import { InlineHub } from "../../platform/nodes/inline_hub.ts";
 import { loadRole, type Role, type RolePrograms, supervisionOf, type TakeUp } from "../roles.ts";
 import { keptPort } from "../../platform/nodes/kept_port.ts";
@@ -25,10 +30,11 @@ const PROGRAMS: RolePrograms = {
 const LISTEN_TRIES = 100;
 const LISTEN_AGAIN_MS = 100;
 
-export class LocalFleet implements Fleet {
+export class LocalFleet {
+  /** The node of the calling thread, where clients run. */
   readonly home: ActorSystem;
   readonly threads: ThreadHub;
-  readonly #options: FleetOptions;
+  readonly #logLevel: LogLevel | "off";
   readonly #inline = new InlineHub();
   readonly #nodes = new Set<FleetNode>();
   /** Connects to the nodes of this process that listen on no socket. */
@@ -42,8 +48,8 @@ export class LocalFleet implements Fleet {
   /** Ports of nodes behind sockets: a restarted node keeps its port. */
   readonly #ports = new Map<string, number>();
 
-  constructor(name: string, options: FleetOptions = {}) {
-    this.#options = options;
+  constructor(name: string, logLevel: LogLevel | "off") {
+    this.#logLevel = logLevel;
     const world = new DenoWorld(this.#worldOptions());
     const entry = new URL("../../platform/threads/thread_entry.ts", import.meta.url);
     this.threads = new ThreadHub({ world, entry });
@@ -59,6 +65,7 @@ export class LocalFleet implements Fleet {
     this.#admit(this.home);
   }
 
+  /** Starts a node with a role. It is called `name`; for `websocket`, by its URL. */
   async start(carrier: Carrier, name: string, role: Role): Promise<FleetNode> {
     if (carrier === "thread") return await this.#startOnThread(name, role);
     const takeUp = await loadRole(role, PROGRAMS);
@@ -67,19 +74,23 @@ export class LocalFleet implements Fleet {
       : await this.#startBehindSocket(name, role, takeUp);
   }
 
+  /** A node has ended for good: requests to it fail with `error`, unless it is restarted. */
   giveUp(node: string, error: LeatError): void {
     this.#givenUp.set(node, error);
   }
 
+  /** Where the node with that name runs, if it does. */
   carrierOf(name: string): Carrier | undefined {
     for (const { id, carrier } of this.#nodes) if (id.node === name) return carrier;
     return undefined;
   }
 
+  /** Starts a thread next to them, with a node that the module's `setup` creates from `config`. */
   async startThread(name: string, module: string, config: unknown): Promise<ThreadNode> {
     return await this.threads.startNode({ name, module, config, world: this.#worldOptions() });
   }
 
+  /** Stops every running node. */
   async close(): Promise<void> {
     for (const node of [...this.#nodes].reverse()) {
       await node.stop().catch((error) => {
@@ -94,14 +105,13 @@ export class LocalFleet implements Fleet {
 
   /** A node that restarts waits for its port: others try a port before they take it. */
   async #listen(name: string, role: Role): Promise<ServiceNode> {
-    const { logLevel = "warn" } = this.#options;
     const { logFolder } = this.#worldOptions(role);
     const { world } = this.home;
     for (let tries = 1;; tries++) {
       const port = this.#ports.get(name) ??
         keptPort("127.0.0.1", (count) => world.random.int(count));
       try {
-        return new ServiceNode({ port, logLevel }, {
+        return new ServiceNode({ port, logLevel: this.#logLevel }, {
           near: this.#near,
           supervision: supervisionOf(role),
           ...(logFolder === undefined ? {} : { logFolder }),
@@ -109,7 +119,7 @@ export class LocalFleet implements Fleet {
       } catch (error) {
         const isInUse = LeatError.from(error).code === "already_exists";
         if (!isInUse || tries === LISTEN_TRIES) throw error;
-        await new Promise<void>((resolve) => world.timer(LISTEN_AGAIN_MS, resolve));
+        await sleep(world, LISTEN_AGAIN_MS);
       }
     }
   }
@@ -235,7 +245,7 @@ export class LocalFleet implements Fleet {
   }
 
   #worldOptions(role?: Role): DenoWorldOptions {
-    const { logLevel = "warn" } = this.#options;
+    const logLevel = this.#logLevel;
     const folder = role?.role === "dispatcher" ? role.journalFolder : undefined;
     return folder === undefined
       ? { logLevel, logsInMemory: true }

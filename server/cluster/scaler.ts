@@ -3,6 +3,7 @@ import type { DispatcherDescription } from "../../actors/dispatcher/protocol_fig
 import type { ScalingDescription } from "../../actors/dispatcher/protocol_scaling.ts";
 import { mayRead } from "../../actors/dispatcher/jobs/targets.ts";
 import { isOfPool } from "../../actors/dispatcher/jobs/worker_pools.ts";
+import { Sleep } from "../../actors/runtime/timers.ts";
 import { LeatError } from "../../core/error.ts";
 
 /** How often the dispatcher is asked, in ms. */
@@ -122,7 +123,7 @@ class FleetScaler implements Scaler {
   #hasSucceeded = false;
   #closed = false;
   readonly #refused: (error: LeatError) => void;
-  #wake: () => void = () => {};
+  readonly #pause = new Sleep();
 
   constructor(options: ScalerOptions) {
     this.#options = options;
@@ -133,7 +134,7 @@ class FleetScaler implements Scaler {
 
   async close(): Promise<void> {
     this.#closed = true;
-    this.#wake();
+    this.#pause.wake();
     await Promise.all([this.#looking, ...this.#starting, ...this.#stopping.values()]);
   }
 
@@ -142,6 +143,7 @@ class FleetScaler implements Scaler {
   }
 
   async #look(): Promise<void> {
+    const { timer = systemTimer } = this.#options;
     while (!this.#closed) {
       const state = await this.#ask();
       try {
@@ -151,7 +153,7 @@ class FleetScaler implements Scaler {
         this.#fail("Telling the fleet what the dispatcher wants failed", error);
       }
       this.#countFailures();
-      await this.#pause(this.#delayMs());
+      if (!this.#closed) await this.#pause.begin({ timer }, this.#delayMs());
     }
   }
 
@@ -187,18 +189,6 @@ class FleetScaler implements Scaler {
     const { intervalMs = INTERVAL_MS } = this.#options;
     const doublings = Math.max(this.#unanswered, this.#failures);
     return Math.min(intervalMs * 2 ** doublings, Math.max(RETRY_MAX_MS, intervalMs));
-  }
-
-  #pause(ms: number): Promise<void> {
-    if (this.#closed) return Promise.resolve();
-    return new Promise((resolve) => {
-      const { timer: after = systemTimer } = this.#options;
-      const timer = after(ms, resolve);
-      this.#wake = () => {
-        timer.cancel();
-        resolve();
-      };
-    });
   }
 
   #follow(state: DispatcherDescription): void {
@@ -265,7 +255,7 @@ class FleetScaler implements Scaler {
     if (this.#closed) return;
     this.#closed = true;
     this.#refused(new LeatError(cause.code, `${what}: ${cause.message}`, { cause }));
-    this.#wake();
+    this.#pause.wake();
   }
 
   #fail(what: string, error: unknown): void {

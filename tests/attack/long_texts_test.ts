@@ -5,6 +5,7 @@
 import { noReport } from "../lib/no_figures.ts";
 import { elementSourceChecks, workerChecks } from "../../actors/worker/protocol_check.ts";
 import { dispatcherChecks } from "../../actors/dispatcher/protocol_check.ts";
+import { refusalOf } from "../actors/lib/refusal.ts";
 import { TestCluster } from "../actors/dispatcher/lib.ts";
 import { assert, assertEquals, assertStringIncludes } from "../assert.ts";
 
@@ -72,8 +73,8 @@ const REQUESTS = [
 Deno.test("a dispatcher refuses texts and lists that are too long, and what it would keep unknown", () => {
   for (const [method, request, more] of REQUESTS) {
     const where = `${method} ${Object.keys(more)} ${JSON.stringify(more).slice(0, 80)}`;
-    assertEquals(dispatcherChecks[method](request)?.message, undefined, where);
-    const error = dispatcherChecks[method]({ ...request, ...more });
+    assertEquals(refusalOf(dispatcherChecks[method], request)?.message, undefined, where);
+    const error = refusalOf(dispatcherChecks[method], { ...request, ...more });
     assertEquals(error?.code, "invalid_argument", where);
     assert(error!.message.length < 500, error!.message.slice(0, 500));
   }
@@ -81,10 +82,13 @@ Deno.test("a dispatcher refuses texts and lists that are too long, and what it w
 
 Deno.test("a worker refuses texts and lists that are too long", () => {
   for (const more of [{ trainerId: LONG }, { absent: MANY }]) {
-    assertEquals(elementSourceChecks.getElement(element), undefined);
-    assertEquals(elementSourceChecks.getElement({ ...element, ...more })?.code, "invalid_argument");
+    assertEquals(refusalOf(elementSourceChecks.getElement, element), undefined);
+    assertEquals(
+      refusalOf(elementSourceChecks.getElement, { ...element, ...more })?.code,
+      "invalid_argument",
+    );
   }
-  assertEquals(workerChecks.nameWanted({ by: LONG })?.code, "invalid_argument");
+  assertEquals(refusalOf(workerChecks.nameWanted, { by: LONG })?.code, "invalid_argument");
 });
 
 Deno.test("a job with the longest tags does not make the state many times larger", async () => {

@@ -21,6 +21,7 @@ import type { RoundsReport } from "../../dispatcher/protocol_heartbeats.ts";
 import type { RoundSchedule } from "../../dispatcher/protocol_schedules.ts";
 import { mayBeTakenLater } from "../../runtime/asking/asks.ts";
 import type { Ref } from "../../runtime/ref.ts";
+import { sleep } from "../../runtime/timers.ts";
 import { refusedAnswer } from "../../exactly_once/fetcher.ts";
 import {
   type ElementAnswer,
@@ -312,7 +313,7 @@ export class RoundReader implements Reader {
       // A leaving source has refused: an immediate retry would be refused again.
       const isAway = isGone(failure) || mayBeTakenLater(failure) || failure.code === "cancelled";
       if (failure.code === "unavailable" || isGone(failure)) this.#lost(open);
-      if (isAway) await new Promise<void>((resolve) => context.timer(CONFIRM_RETRY_MS, resolve));
+      if (isAway) await sleep(context, CONFIRM_RETRY_MS);
       return isAway || failure.code === "deadline_exceeded" ? "again" : failure;
     }
   }

@@ -8,6 +8,7 @@ import { Payload } from "../../../transport/payload.ts";
 import type { TaskSource } from "../../dispatcher/protocol.ts";
 import type { ReadFigures } from "../../dispatcher/protocol_figures.ts";
 import { ElementFetcher, REQUEST_TIMEOUT_MS, type Wanted } from "../../exactly_once/fetcher.ts";
+import { sleep } from "../../runtime/timers.ts";
 import type { BandwidthFigures, ElementAnswer } from "../../worker/protocol.ts";
 import type { ReaderDependencies } from "./reader.ts";
 import { RequestTuner } from "./request_tuner.ts";
@@ -207,9 +208,7 @@ export class TaskFetcher {
     for (let failures = 0; !this.#left; failures++) {
       if (await this.#answersWithin(PROBE_TIMEOUT_MS)) return;
       const pauseMs = Math.min(PROBE_MAX_MS, PROBE_MIN_MS * 2 ** Math.min(failures, 10));
-      await new Promise<void>((resolve) => {
-        context.timer(pauseMs * (0.5 + context.random.next() / 2), resolve);
-      });
+      await sleep(context, pauseMs * (0.5 + context.random.next() / 2));
     }
   }
 

@@ -55,7 +55,7 @@ export function registerDataset(
       );
     }
   }
-  const datasetId = request.datasetId ?? `${tx.state.nextDatasetId}`;
+  const datasetId = request.datasetId ?? `${tx.state.nextId("dataset")}`;
   const bytes = bytesOfDataset({ datasetId, graph, fingerprint });
   checkDatasetBytes(tx.state, sender.name, bytes, quotas);
   tx.commit({

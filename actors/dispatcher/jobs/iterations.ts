@@ -23,7 +23,7 @@ export function createTask(tx: Transaction, iteration: Iteration, worker: string
   if (iteration.finished || !mode.hasWorkFor({ state, iteration }, worker)) return;
   if (state.taskAt(iterationId, worker) !== undefined) return;
   const seed = mode.seedForTask(iteration, tx.random);
-  tx.commit({ type: "task_created", taskId: state.nextTaskId, iterationId, worker, seed });
+  tx.commit({ type: "task_created", taskId: state.nextId("task"), iterationId, worker, seed });
 }
 
 export function endTask(tx: Transaction, { taskId }: Task, why: TaskEnd): void {

@@ -67,7 +67,7 @@ export function openIteration(
   const job = existing === undefined ? undefined : state.jobs.get(existing.jobId);
   const jobId = job?.jobId ?? createJob(tx, jobName ?? null, sender.name, parameters);
   const iterationId = running?.iterationId ?? createIteration(tx, jobId, request, client);
-  const clientId = state.nextClientId;
+  const clientId = state.nextId("client");
   const { requestId, process } = request;
   tx.commit({
     type: "client_opened",
@@ -107,7 +107,7 @@ function createJob(
   owner: string,
   parameters: JobParameters,
 ): number {
-  const jobId = tx.state.nextJobId;
+  const jobId = tx.state.nextId("job");
   const workers = modeFor(parameters).hasFixedWorkers ? { workers: tx.listedWorkers } : {};
   tx.commit({ type: "job_created", jobId, name, owner, parameters, ...workers });
   return jobId;
@@ -121,7 +121,7 @@ function createIteration(
 ): number {
   const { state, random } = tx;
   const { parameters, repetition } = request;
-  const iterationId = state.nextIterationId;
+  const iterationId = state.nextId("iteration");
   const beginning = modeFor(parameters).beginning(request, client, random);
   tx.commit({ type: "iteration_created", iterationId, jobId, repetition, ...beginning });
   const iteration = state.iterations.get(iterationId)!;

@@ -4,7 +4,7 @@ import type { Identity } from "../../runtime/identity.ts";
 import type { RequestOf } from "../../runtime/protocol.ts";
 import { bytesOfRequest } from "../held_bytes.ts";
 import type { DispatcherProtocol } from "../protocol.ts";
-import type { Iteration } from "../state/entities.ts";
+import type { Client, Iteration, Job } from "../state/entities.ts";
 import type { DispatcherState } from "../state/state.ts";
 
 type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
@@ -97,22 +97,25 @@ export function checkQuotas(
   const { requestId, jobName, repetition } = request;
   const { jobsMax, tasksMax, clientsMax } = quotas;
   if (state.clientOfRequest(requestId) !== undefined) return;
+  const isOwn = ({ jobId }: Pick<Job, "jobId">) => state.jobs.get(jobId)!.owner === owner;
   const job = jobName === undefined ? undefined : state.jobNamed(jobName);
-  if (job === undefined && jobsOf(state, owner, jobsMax) >= jobsMax) {
+  if (job === undefined && hasReached(jobsMax, state.jobs, isOwn)) {
     throw exhausted(
       `"${owner}" has ${jobsMax} jobs (jobsMax)`,
       "end some, or give clients that may share a job one jobName",
     );
   }
   const hasTasks = job !== undefined && isUnderWay(state, state.iterationOf(job.jobId, repetition));
-  if (role !== "admin" && !hasTasks && underWayOf(state, owner, tasksMax) >= tasksMax) {
+  const isOwnTask = (iteration: Iteration) => isOwn(iteration) && isUnderWay(state, iteration);
+  if (role !== "admin" && !hasTasks && hasReached(tasksMax, state.iterations, isOwnTask)) {
     throw exhausted(
       `"${owner}" has ${tasksMax} tasks on each worker (tasksMax), one for each iteration`,
       "end some iterators, or give clients that may share a job one jobName; the tasks of a named job " +
         "that nobody reads any more end after jobGcTimeoutMs",
     );
   }
-  if (clientsOf(state, owner, clientsMax) >= clientsMax) {
+  const isOwnClient = ({ iterationId }: Client) => isOwn(state.iterations.get(iterationId)!);
+  if (hasReached(clientsMax, state.clients, isOwnClient)) {
     throw exhausted(`"${owner}" has ${clientsMax} clients (clientsMax)`, "end some iterators");
   }
   checkParameterBytes(state, bytesOfRequest(request), owner, quotas);
@@ -140,23 +143,14 @@ function checkParameterBytes(
   );
 }
 
-/** Counted only when the total exceeds the quota. */
-function jobsOf({ jobs }: DispatcherState, owner: string, max: number): number {
-  if (jobs.size < max) return jobs.size;
-  let count = 0;
-  for (const job of jobs.values()) if (job.owner === owner) count++;
-  return count;
-}
-
-/** Iterations of an owner that have tasks. Counted only when the total exceeds the quota. */
-function underWayOf(state: DispatcherState, owner: string, max: number): number {
-  if (state.iterations.size < max) return state.iterations.size;
-  let count = 0;
-  for (const iteration of state.iterations.values()) {
-    const isOwn = state.jobs.get(iteration.jobId)!.owner === owner;
-    if (isOwn && isUnderWay(state, iteration)) count++;
-  }
-  return count;
+/** Whether at least `max` of them count, for which they are counted only if there are so many. */
+function hasReached<T>(
+  max: number,
+  all: ReadonlyMap<number, T>,
+  counts: (one: T) => boolean,
+): boolean {
+  if (all.size < max) return false;
+  return all.values().reduce((sum, one) => counts(one) ? sum + 1 : sum, 0) >= max;
 }
 
 /** Whether an iteration has clients, or unfinished tasks that wait for new clients. */
@@ -164,16 +158,6 @@ function isUnderWay(state: DispatcherState, iteration: Iteration | undefined): b
   if (iteration === undefined) return false;
   const { iterationId } = iteration;
   return state.clientsOfIteration(iterationId).size > 0 || state.tasksToComplete(iterationId) > 0;
-}
-
-function clientsOf(state: DispatcherState, owner: string, max: number): number {
-  if (state.clients.size < max) return state.clients.size;
-  let count = 0;
-  for (const { iterationId } of state.clients.values()) {
-    const { jobId } = state.iterations.get(iterationId)!;
-    if (state.jobs.get(jobId)!.owner === owner) count++;
-  }
-  return count;
 }
 
 function exhausted(what: string, remedy: string): LeatError {

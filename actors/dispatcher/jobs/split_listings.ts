@@ -3,6 +3,7 @@ import { LeatError } from "../../../core/error.ts";
 import type { ActorContext } from "../../runtime/actor.ts";
 import { isUnknownNode } from "../../runtime/link.ts";
 import type { AnswerOf, RequestOf } from "../../runtime/protocol.ts";
+import { sleep } from "../../runtime/timers.ts";
 import type { WorkerProtocol } from "../../worker/protocol.ts";
 import type { Worker } from "../state/entities.ts";
 import { parametersOf } from "./iterations.ts";
@@ -112,7 +113,7 @@ export class SplitListings {
       if (workers.length === 0) return;
       const worker = workers.find(({ ref }) => !tried.has(ref.incarnation));
       if (worker === undefined) {
-        await new Promise<void>((resolve) => this.#options.context.timer(PAUSE_MS, resolve));
+        await sleep(this.#options.context, PAUSE_MS);
         tried.clear();
         timeoutMs = Math.min(2 * timeoutMs, TIMEOUT_MAX_MS);
         continue;

@@ -6,6 +6,7 @@
 import { LeatError } from "../../../core/error.ts";
 import { MessageSlab } from "../../../transport/codec.ts";
 import type { DurableLog } from "../../runtime/durable_log.ts";
+import { Sleep } from "../../runtime/timers.ts";
 import { type JournalRecord, RecordBatch } from "./records.ts";
 
 /** Where the dispatcher's changes are written. */
@@ -82,8 +83,8 @@ export class LoggedJournal implements Journal {
   #stall: JournalStall | undefined;
   /** Settles when the disk has space again, or the journal is closed. */
   #room: Promise<void> | undefined;
-  /** Ends the pause before the next attempt. */
-  #wake: (() => void) | undefined;
+  /** The pause before the next attempt. */
+  readonly #pause = new Sleep();
 
   /** @param replayed What the log held when it was opened. */
   constructor(
@@ -136,7 +137,7 @@ export class LoggedJournal implements Journal {
 
   async close(): Promise<void> {
     this.#isClosing = true;
-    this.#wake?.();
+    this.#pause.wake();
     try {
       await this.committed();
     } catch {
@@ -178,7 +179,7 @@ export class LoggedJournal implements Journal {
     const { log, nowMs, onStall } = this.#options;
     onStall(this.#stall = { message, sinceMs: nowMs() });
     for (let delayMs = RETRY_MIN_MS;; delayMs = Math.min(2 * delayMs, RETRY_MAX_MS)) {
-      await this.#wait(delayMs);
+      await this.#pause.begin(this.#options, delayMs);
       if (this.#isClosing) break;
       try {
         await log.sync();
@@ -190,16 +191,6 @@ export class LoggedJournal implements Journal {
     }
     this.#room = undefined;
     onStall(this.#stall = undefined);
-  }
-
-  #wait(delayMs: number): Promise<void> {
-    return new Promise((resolve) => {
-      const timer = this.#options.timer(delayMs, resolve);
-      this.#wake = () => {
-        timer.cancel();
-        resolve();
-      };
-    });
   }
 
   #logBatch(): void {

@@ -19,7 +19,7 @@ import { readersKey } from "../modes/deterministic/stream_memory.ts";
 import type { JournalRecord } from "../journal/records.ts";
 import type { RoundIndex } from "../modes/coordinated/round_index.ts";
 import { snapshotOf, type StateSnapshot, tablesOf } from "../journal/snapshot.ts";
-import { likenessOf, Tables } from "./tables.ts";
+import { type LastIds, likenessOf, Tables } from "./tables.ts";
 
 export class DispatcherState {
   #tables = new Tables();
@@ -51,24 +51,9 @@ export class DispatcherState {
     return this.#tables.lives;
   }
 
-  get nextDatasetId(): number {
-    return this.#tables.lastIds.dataset + 1;
-  }
-
-  get nextJobId(): number {
-    return this.#tables.lastIds.job + 1;
-  }
-
-  get nextIterationId(): number {
-    return this.#tables.lastIds.iteration + 1;
-  }
-
-  get nextTaskId(): number {
-    return this.#tables.lastIds.task + 1;
-  }
-
-  get nextClientId(): number {
-    return this.#tables.lastIds.client + 1;
+  /** The id of the next entity of that kind. */
+  nextId(kind: keyof LastIds): number {
+    return this.#tables.lastIds[kind] + 1;
   }
 
   get datasets(): ReadonlyMap<string, Dataset> {

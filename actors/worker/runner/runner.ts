@@ -86,6 +86,12 @@ export interface RunnerSplits {
   read?(split: number, from: number): Promise<Uint8Array>;
 }
 
+/** For a pipeline that reads no assigned splits; those of a save come with its work. */
+export const NO_SPLITS: RunnerSplits = {
+  next: () => Promise.resolve(null),
+  total: () => Promise.resolve(0),
+};
+
 /** @throws {LeatError} `failed_precondition` if the task has no reader that sends elements. */
 export async function givenBy(
   splits: RunnerSplits | undefined,

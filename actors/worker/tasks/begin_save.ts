@@ -2,7 +2,7 @@
 import { LeatError } from "../../../core/error.ts";
 import type { RequestOf } from "../../runtime/protocol.ts";
 import type { SaveStart, WorkerProtocol } from "../protocol.ts";
-import type { RunnerFactory } from "../runner/runner.ts";
+import { NO_SPLITS, type RunnerFactory } from "../runner/runner.ts";
 import { startOf } from "./save_answers.ts";
 
 /**
@@ -31,10 +31,7 @@ async function beginSave(
   { dataset, save, seed, owner }: RequestOf<WorkerProtocol, "beginSave">,
 ): Promise<SaveStart> {
   const settings = { graph: dataset.graph, seed, epoch: 0, splits: false, shared: false, save };
-  const runner = runners.start(settings, {
-    next: () => Promise.resolve(null),
-    total: () => Promise.resolve(0),
-  });
+  const runner = runners.start(settings, NO_SPLITS);
   try {
     const outcome = await runner.next({ work: "begin", owner });
     if (outcome.kind === "error") throw LeatError.fromWire(outcome.error);

@@ -5,6 +5,7 @@
 import { LeatError } from "../../../core/error.ts";
 import type { Awaited, Repeats } from "../../exactly_once/repeats.ts";
 import type { ActorContext } from "../../runtime/actor.ts";
+import { sleep } from "../../runtime/timers.ts";
 
 /** Pause before readers are called, and called again, in ms; doubles each time up to the maximum. */
 const PAUSE_MIN_MS = 100;
@@ -49,7 +50,8 @@ export class Drain {
     for (let pauseMs = PAUSE_MIN_MS;; pauseMs = Math.min(PAUSE_MAX_MS, 2 * pauseMs)) {
       const awaited = this.#awaited;
       if (awaited.length === 0) break;
-      await this.#pause(Math.min(pauseMs, Math.max(...awaited.map((one) => this.#leftMs(one)))));
+      const longestMs = Math.max(...awaited.map((one) => this.#leftMs(one)));
+      await sleep(this.#options.context, Math.min(pauseMs, longestMs));
       await Promise.all(this.#awaited.map((one) => this.#call(one)));
     }
     this.#isCalling = false;
@@ -58,10 +60,6 @@ export class Drain {
 
   #leftMs({ untilMs }: Awaited): number {
     return Math.max(0, untilMs - this.#options.context.world.nowMs());
-  }
-
-  #pause(delayMs: number): Promise<void> {
-    return new Promise((resolve) => this.#options.context.timer(delayMs, resolve));
   }
 
   async #call(awaited: Awaited): Promise<void> {

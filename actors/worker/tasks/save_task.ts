@@ -5,7 +5,7 @@ import { type DispatcherProtocol, TASK_ENDED } from "../../dispatcher/protocol.t
 import type { Actor, ActorContext } from "../../runtime/actor.ts";
 import type { RequestOf } from "../../runtime/protocol.ts";
 import type { TaskStats } from "../protocol.ts";
-import type { RunnerOutcome, RunnerSplits } from "../runner/runner.ts";
+import { NO_SPLITS, type RunnerOutcome } from "../runner/runner.ts";
 import { sourceStats, type TaskOptions, type TaskProtocol } from "./task.ts";
 import { RunnerDeaths } from "../runner/runner_deaths.ts";
 import { reportOf } from "./save_answers.ts";
@@ -16,12 +16,6 @@ type Said = Omit<SaveRequest, "taskId">;
 
 /** How long a request may go unanswered before it is repeated, in ms. */
 const ATTEMPT_MS = 2_000;
-
-/** The splits of a save come with its work. */
-const NO_SPLITS: RunnerSplits = {
-  next: () => Promise.resolve(null),
-  total: () => Promise.resolve(0),
-};
 
 export function createSaveTask(
   context: ActorContext<TaskProtocol>,

@@ -29,7 +29,7 @@ const BLOCK_BYTES = 24;
  * Maximum bytes that the buffers of one record batch may decompress to: they are in memory
  * together.
  */
-export const ARROW_BATCH_BYTES_MAX = 2 * 1024 * 1024 * 1024;
+const ARROW_BATCH_BYTES_MAX = 2 * 1024 * 1024 * 1024;
 
 /**
  * The rest of that limit for the current batch. A module variable, because the library decompresses

@@ -11,7 +11,7 @@ import type { RowBlocks } from "../row_blocks.ts";
  * Maximum bytes of the chosen compressed arrays of one archive: they are in memory while it is
  * read.
  */
-export const NPZ_INFLATED_BYTES_MAX = 1024 * 1024 * 1024;
+const NPZ_INFLATED_BYTES_MAX = 1024 * 1024 * 1024;
 
 const STORED = 0;
 const DEFLATED = 8;

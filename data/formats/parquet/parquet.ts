@@ -150,7 +150,7 @@ function bigMax(a: bigint, b: bigint): bigint {
  * The bytes of the chosen columns are read together, then decoded column by column. A long column
  * is decoded in pieces, and other work may run in between.
  */
-export class ParquetBlocks implements RowBlocks {
+class ParquetBlocks implements RowBlocks {
   readonly blocksPerPart = 1;
   readonly #bytes: ByteRanges;
   readonly #metadata: FileMetaData;

@@ -12,7 +12,8 @@ import {
 } from "../../node.ts";
 import { type ElementSpec, leavesOfSpec, mapSpec } from "../../elements/spec.ts";
 import { AGAIN } from "../../iterators/stepping.ts";
-import { SteppingIterator, UnaryNode } from "../unary.ts";
+import { ElementwiseIterator } from "../elementwise.ts";
+import { UnaryNode } from "../unary.ts";
 
 export class UnbatchNode extends UnaryNode {
   override readonly division = "split";
@@ -51,37 +52,25 @@ interface UnbatchState {
 
 const NOTHING: HeldElements = { elements: [], tokens: [] };
 
-class UnbatchIterator extends SteppingIterator {
+class UnbatchIterator extends ElementwiseIterator {
   /** The element whose rows are given. */
   #batch = NOTHING;
   #row = 0;
   #rows = 0;
 
   override step(): unknown {
-    if (this.#row < this.#rows) {
-      return this.stats.gave(rowAt(this.#batch.elements[0], this.#row++));
-    }
-    const batch = this.input.next();
-    return batch instanceof Promise
-      ? this.arrival(batch).then((element) => this.#accept(element))
-      : this.#accept(batch);
+    return this.#row < this.#rows
+      ? this.stats.gave(rowAt(this.#batch.elements[0], this.#row++))
+      : super.step();
   }
 
-  #accept(batch: unknown): unknown {
-    if (batch === END || this.disposed) return END;
+  protected override accept(batch: unknown): unknown {
+    if (batch === END) return END;
     this.#rows = this.#row = 0;
-    const rows = this.#rowsOf(batch);
+    const rows = commonRows("unbatch", flattenTree(batch), treePaths(batch));
     this.#batch = heldFrom(this.input, batch);
     this.#rows = rows;
     return AGAIN;
-  }
-
-  #rowsOf(batch: unknown): number {
-    try {
-      return commonRows("unbatch", flattenTree(batch), treePaths(batch));
-    } catch (error) {
-      throw this.stats.failed(error);
-    }
   }
 
   protected override ownState(): UnbatchState {

@@ -11,7 +11,8 @@ import { checkSpec, type ElementSpec } from "../../elements/spec.ts";
 import { SpecCheck } from "../../elements/spec_check.ts";
 import { AGAIN } from "../../iterators/stepping.ts";
 import { Opened, type OpenedState } from "../combining/opened.ts";
-import { SteppingIterator, UnaryNode } from "../unary.ts";
+import { ElementwiseIterator } from "../elementwise.ts";
+import { UnaryNode } from "../unary.ts";
 
 /** Options of `flatMap` and `scan`. */
 export interface FlatMapOptions<C extends Captures> extends FunctionOptions<C> {
@@ -60,7 +61,7 @@ interface FlatMapState {
   readonly calls: number;
 }
 
-class FlatMapIterator extends SteppingIterator {
+class FlatMapIterator extends ElementwiseIterator {
   readonly #call: Call;
   readonly #check: SpecCheck | undefined;
   #current: Opened | undefined;
@@ -72,16 +73,11 @@ class FlatMapIterator extends SteppingIterator {
   }
 
   override step(): unknown {
-    if (this.#current !== undefined) {
-      const element = this.#current.iterator.next();
-      return element instanceof Promise
-        ? this.arrival(element).then((element) => this.#inner(element))
-        : this.#inner(element);
-    }
-    const outer = this.input.next();
-    return outer instanceof Promise
-      ? this.arrival(outer).then((element) => this.#outer(element))
-      : this.#outer(outer);
+    if (this.#current === undefined) return super.step();
+    const element = this.#current.iterator.next();
+    return element instanceof Promise
+      ? this.arrival(element).then((element) => this.#inner(element))
+      : this.#inner(element);
   }
 
   #inner(element: unknown): unknown {
@@ -93,8 +89,8 @@ class FlatMapIterator extends SteppingIterator {
     throw this.stats.failed(this.#check.failure(element, "flatMap: an element of its datasets"));
   }
 
-  #outer(outer: unknown): unknown {
-    if (outer === END || this.disposed) return END;
+  protected override accept(outer: unknown): unknown {
+    if (outer === END) return END;
     const held = heldFrom(this.input, outer);
     const made = this.#call.one(outer);
     return made instanceof Promise

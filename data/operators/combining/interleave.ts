@@ -14,7 +14,8 @@ import { SpecCheck } from "../../elements/spec_check.ts";
 import { AGAIN } from "../../iterators/stepping.ts";
 import { Opened, type OpenedState } from "./opened.ts";
 import { OF_ITS_DATASETS, ParallelInterleave } from "./parallel_interleave.ts";
-import { SteppingIterator, UnaryNode } from "../unary.ts";
+import { ElementwiseIterator } from "../elementwise.ts";
+import { UnaryNode } from "../unary.ts";
 
 /** Datasets open at once by default, and for `AUTOTUNE`; recorded with the pipeline, whatever the host. */
 const CYCLE_LENGTH_DEFAULT = 4;
@@ -99,7 +100,7 @@ interface InterleaveState {
   readonly calls: number;
 }
 
-class InterleaveIterator extends SteppingIterator {
+class InterleaveIterator extends ElementwiseIterator {
   readonly #call: Call;
   readonly #check: SpecCheck | undefined;
   readonly #cycleLength: number;
@@ -126,14 +127,9 @@ class InterleaveIterator extends SteppingIterator {
       const element = this.#pullFrom(current);
       return element instanceof Promise ? this.#innerLater(element) : this.#inner(element);
     }
-    if (this.#inputEnded) {
-      this.#advance();
-      return AGAIN;
-    }
-    const outer = this.input.next();
-    return outer instanceof Promise
-      ? this.arrival(outer).then((element) => this.#outer(element))
-      : this.#outer(outer);
+    if (!this.#inputEnded) return super.step();
+    this.#advance();
+    return AGAIN;
   }
 
   /** A failed element counts in its block like any other. */
@@ -175,8 +171,7 @@ class InterleaveIterator extends SteppingIterator {
     this.#turn = this.#turn + 1 < places ? this.#turn + 1 : 0;
   }
 
-  #outer(outer: unknown): unknown {
-    if (this.disposed) return END;
+  protected override accept(outer: unknown): unknown {
     if (outer === END) {
       this.#inputEnded = true;
       return AGAIN;

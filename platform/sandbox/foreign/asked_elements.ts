@@ -1,7 +1,7 @@
 /** The elements of an iterator at the other end of an edge. The process there may be hostile. */
+import { fieldsOf } from "../../../core/tree.ts";
 import { ownBytes } from "../../../core/bytes.ts";
 import { LeatError } from "../../../core/error.ts";
-import { isPlainObject } from "../../../core/tree.ts";
 import type { Outcome } from "../../../data/elements/answer.ts";
 import type { RemoteElements, RemoteStep } from "../../../data/foreign/foreign_runners.ts";
 import { decodeElement } from "../../../transport/element.ts";
@@ -36,8 +36,7 @@ export function askedElements(
 }
 
 function stepOf(answer: unknown): RemoteStep {
-  const step = isPlainObject(answer) ? answer : NOTHING;
-  const { kind, frame, answers, error, isShare, shared } = step;
+  const { kind, frame, answers, error, isShare, shared } = fieldsOf(answer);
   if (shared !== undefined && !(shared instanceof Uint8Array)) throw unexpected("a shared state");
   const news = shared === undefined ? {} : { shared };
   switch (kind) {
@@ -61,10 +60,8 @@ function stepOf(answer: unknown): RemoteStep {
   throw unexpected("a step");
 }
 
-const NOTHING: Readonly<Record<string, unknown>> = {};
-
 function answerOf(answer: unknown): Outcome {
-  const { frame, error } = isPlainObject(answer) ? answer : NOTHING;
+  const { frame, error } = fieldsOf(answer);
   return frame === undefined
     ? { failed: true, value: errorOf(error) }
     : { failed: false, value: elementOf(frame) };

@@ -1,6 +1,6 @@
 /** Serves iterators over an edge, in a trainer and in its process; each distrusts the other. */
 import { LeatError, type WireError } from "../../../core/error.ts";
-import { isPlainObject } from "../../../core/tree.ts";
+import { fieldsOf } from "../../../core/tree.ts";
 import type { ServedElements } from "../../../data/foreign/foreign_runners.ts";
 import { END } from "../../../data/iterator.ts";
 import { ReadingFailure, toldOf } from "../../../data/iterators/reading_failure.ts";
@@ -66,7 +66,7 @@ export class ElementServer {
           return null;
         }),
       iteratorClose: (request) => {
-        const { iterator } = isPlainObject(request) ? request : {} as Record<string, unknown>;
+        const { iterator } = fieldsOf(request);
         this.close(iterator as number);
         return null;
       },
@@ -86,7 +86,7 @@ export class ElementServer {
     request: unknown,
     call: (served: ServedElements, argument: unknown, open: Served) => Promise<unknown>,
   ): Promise<unknown> {
-    const { iterator, argument } = isPlainObject(request) ? request : {} as Record<string, unknown>;
+    const { iterator, argument } = fieldsOf(request);
     const open = this.#iterators.get(iterator as number);
     if (open === undefined) throw malformed();
     const answer = open.last.then(() => call(open.served, argument, open)).catch((error) => {

@@ -1,6 +1,6 @@
 /** Runs functions that a trainer did not build: one process per iteration, no permissions. */
+import { fieldsOf } from "../../../core/tree.ts";
 import { LeatError } from "../../../core/error.ts";
-import { isPlainObject } from "../../../core/tree.ts";
 import type {
   ForeignPart,
   ForeignRunner,
@@ -83,7 +83,7 @@ export class ProcessRunner implements ForeignRunner {
 
   /** The request is untrusted. */
   #openInput(request: unknown): number {
-    const { part, input, epoch } = isPlainObject(request) ? request : {} as Record<string, unknown>;
+    const { part, input, epoch } = fieldsOf(request);
     const openInput = this.#openers.get(part as number);
     if (openInput === undefined || !isCount(input) || !isCount(epoch)) {
       throw new LeatError("invalid_argument", "This is no request for an input");

@@ -2,7 +2,7 @@
 import { accessFrom, type ReadingOptions } from "../../../actors/client/access.ts";
 import { Feed } from "../../../actors/client/feed.ts";
 import { LeatError } from "../../../core/error.ts";
-import { definedFields, isPlainObject } from "../../../core/tree.ts";
+import { definedFields, fieldsOf, isPlainObject } from "../../../core/tree.ts";
 import type { KnownReader } from "../../../data/service/last_readers.ts";
 import { Homes, type ServiceCredentials } from "../../nodes/client_homes.ts";
 import type { HostFed } from "./confined_services.ts";
@@ -41,7 +41,7 @@ export class HostReadings {
 
   /** Begins to read; returns the number of the reading. */
   read(request: unknown): number {
-    const { service, options } = requestOf(request, "read");
+    const { service, options } = fieldsOf(request);
     if (typeof service !== "string") throw malformed("read");
     if (this.#readings.size >= READINGS_MAX) {
       throw new LeatError(
@@ -73,7 +73,7 @@ export class HostReadings {
   }
 
   async dataset(request: unknown): Promise<unknown> {
-    const { service, datasetId } = requestOf(request, "dataset");
+    const { service, datasetId } = fieldsOf(request);
     if (typeof service !== "string" || typeof datasetId !== "string") throw malformed("dataset");
     return await accessFrom(this.#homes.open).dataset(service, {}, datasetId);
   }
@@ -126,11 +126,6 @@ function denial(net: readonly string[], address: string): LeatError | undefined 
   const host = `${hostname}:${port || (protocol === "wss:" ? 443 : 80)}`;
   if (net.includes(hostname) || net.includes(host)) return undefined;
   return new LeatError("permission_denied", `Requires net access to "${host}"`);
-}
-
-function requestOf(request: unknown, what: string): Record<string, unknown> {
-  if (!isPlainObject(request)) throw malformed(what);
-  return request;
 }
 
 function malformed(what: string): LeatError {

@@ -2,7 +2,7 @@
 import type { FixedDType, TypedArray } from "../../../core/dtype.ts";
 import { LeatError } from "../../../core/error.ts";
 import { shownPath } from "../../../core/shown_text.ts";
-import { isPlainObject } from "../../../core/tree.ts";
+import { fieldsOf } from "../../../core/tree.ts";
 import type { Host, ImageDecodeOptions, OpenFile } from "../../../data/host.ts";
 import type { DecodedTensor, OpenedFile } from "./confined_host.ts";
 import type { FarRoots } from "./far_roots.ts";
@@ -51,8 +51,7 @@ export class HostService {
   }
 
   async #decode(request: unknown): Promise<DecodedTensor> {
-    if (!isPlainObject(request)) throw malformed("decode");
-    const { bytes, options } = request;
+    const { bytes, options } = fieldsOf(request);
     if (!(bytes instanceof Uint8Array)) throw malformed("decode");
     // The codec checks the options.
     const image = await this.#host.images.decode(bytes, options as ImageDecodeOptions);
@@ -88,8 +87,7 @@ export class HostService {
   }
 
   async #read(request: unknown): Promise<Uint8Array> {
-    if (!isPlainObject(request)) throw malformed("read");
-    const { file, offset, bytesMax } = request;
+    const { file, offset, bytesMax } = fieldsOf(request);
     const opened = typeof file === "number" ? this.#files.get(file) : undefined;
     if (opened === undefined || !isCount(offset) || !isCount(bytesMax)) throw malformed("read");
     const into = new Uint8Array(Math.min(bytesMax, READ_BYTES_MAX, opened.sizeBytes));

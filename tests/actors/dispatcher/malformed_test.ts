@@ -3,6 +3,7 @@ import { dispatcherChecks } from "../../../actors/dispatcher/protocol_check.ts";
 import { LeatError } from "../../../core/error.ts";
 import { ShardingPolicy } from "../../../data/sharding/sharding_policy.ts";
 import { assert, assertEquals } from "../../assert.ts";
+import { refusalOf } from "../lib/refusal.ts";
 import { settle, TestCluster } from "./lib.ts";
 import { fill, type Method } from "./requests.ts";
 import fc from "../../lib/properties.ts";
@@ -63,16 +64,19 @@ Deno.test("fields that a method does not know are let be, but among the paramete
     const kept = method === "openIteration"
       ? { ...more as object, parameters: requests.openIteration.parameters }
       : more;
-    assertEquals(dispatcherChecks[method as Method](kept), undefined, method);
+    assertEquals(refusalOf(dispatcherChecks[method as Method], kept), undefined, method);
   }
-  const { code } = dispatcherChecks.openIteration(grown(requests.openIteration))!;
+  const { code } = refusalOf(
+    dispatcherChecks.openIteration,
+    grown(requests.openIteration),
+  )!;
   assertEquals(code, "invalid_argument");
 });
 
 Deno.test("a dataset that is repeated beyond what can be counted by ones is registered", () => {
   for (const cardinality of [10 * Number.MAX_SAFE_INTEGER, 0, -1, -2]) {
     const request = { graph: Uint8Array.of(1), fingerprint: "f", cardinality };
-    assertEquals(dispatcherChecks.registerDataset(request), undefined, `${cardinality}`);
+    assertEquals(refusalOf(dispatcherChecks.registerDataset, request), undefined, `${cardinality}`);
   }
 });
 
@@ -85,7 +89,7 @@ Deno.test("requests with something dropped or of another type never end a dispat
         const requests = await fill(cluster);
         for (const { method, at, other } of mutations) {
           const request = mutated(requests[method], at, other);
-          const isWrong = dispatcherChecks[method](request) !== undefined;
+          const isWrong = refusalOf(dispatcherChecks[method], request) !== undefined;
           // A split that there is not yet is waited for.
           const asked = cluster.ask(method, request as never).then(() => "answered", (error) => {
             return LeatError.from(error).code;

@@ -17,6 +17,7 @@ import {
 import { WIRE_ERROR_DEPTH_MAX, type WireError } from "../../../core/error.ts";
 import { guardOf } from "../../../actors/runtime/guard.ts";
 import { assertEquals, assertThrows } from "../../assert.ts";
+import { refusalOf } from "../lib/refusal.ts";
 import fc from "../../lib/properties.ts";
 
 const schema = object({
@@ -86,7 +87,7 @@ Deno.test("checksOf shows the beginning of a long value", () => {
   }
   const checks = checksOf<Namer>()({ name: object({ count }) });
   assertEquals(
-    checks.name({ count: "x".repeat(1_000) })?.message,
+    refusalOf(checks.name, { count: "x".repeat(1_000) })?.message,
     `name: count must be a count from 0, got 1000 characters: "${"x".repeat(59)}…`,
   );
 });
@@ -95,7 +96,7 @@ Deno.test("wireError keeps no field that errors do not have, and no cause below 
   interface Teller {
     tell(request: { readonly error: WireError }): null;
   }
-  const { known } = checksOf<Teller>()({ tell: object({ error: wireError }) }).tell;
+  const known = checksOf<Teller>()({ tell: object({ error: wireError }) }).tell;
   const error: WireError = { code: "internal", message: "m" };
   const full = { ...error, details: { at: 1 }, cause: error };
   assertEquals(known({ error: full }), { error: full });

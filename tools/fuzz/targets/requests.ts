@@ -11,6 +11,7 @@ import {
 import { LeatError } from "../../../core/error.ts";
 import { settle, TestCluster } from "../../../tests/actors/dispatcher/lib.ts";
 import { fill } from "../../../tests/actors/dispatcher/requests.ts";
+import { refusalOf } from "../../../tests/actors/lib/refusal.ts";
 import { decodeMessage, encodeMessage } from "../../../transport/codec.ts";
 import type { SimRandom } from "../../../sim/engine/random.ts";
 import { mutateBytes } from "../mutate_bytes.ts";
@@ -50,7 +51,7 @@ async function ask(input: Uint8Array): Promise<void> {
   await fill(cluster);
   for (const [method, request] of requests) {
     if (!Object.hasOwn(dispatcherChecks, method)) continue;
-    const refusal = dispatcherChecks[method as Method](request);
+    const refusal = refusalOf(dispatcherChecks[method as Method], request);
     const answer = cluster.ask(method as Method, request as never).then(
       () => "answered",
       (error) => LeatError.from(error).code,
@@ -111,10 +112,7 @@ export const REQUEST_TARGETS: Readonly<Record<string, Target>> = {
       run(input) {
         for (const [method, request] of asked(input)) {
           for (const checks of CHECKS) {
-            const refusal = Object.hasOwn(checks, method) ? checks[method]!(request) : undefined;
-            if (refusal !== undefined && !(refusal instanceof LeatError)) {
-              throw new Error(`the check of ${method} gave ${typeof refusal}`);
-            }
+            if (Object.hasOwn(checks, method)) refusalOf(checks[method]!, request);
           }
         }
       },

@@ -6,6 +6,7 @@
  * for files and for introduced connections; and a process without free handles pauses accepting.
  */
 import type { Timer, World } from "../../../actors/runtime/world.ts";
+import { Sleep } from "../../../actors/runtime/timers.ts";
 import { LeatError } from "../../../core/error.ts";
 import { closeConnection, type Conn } from "../connection.ts";
 import { FramedSocket } from "../framed_socket.ts";
@@ -130,7 +131,8 @@ export class HttpListener {
   readonly #accepting: Promise<void>;
   #isClosed = false;
   #closed: Promise<void> | undefined;
-  #wake = () => {};
+  /** The pause after a failure. */
+  readonly #pause = new Sleep();
   #unchecked = 0;
   #shortageTimer: Timer | undefined;
 
@@ -161,7 +163,7 @@ export class HttpListener {
   async #close(): Promise<void> {
     this.#isClosed = true;
     this.#listener.close();
-    this.#wake();
+    this.#pause.wake();
     this.#shortageTimer?.cancel();
     await this.#accepting;
     for (const arrival of this.#open.keys()) if (!arrival.isLinked) arrival.drop();
@@ -183,7 +185,7 @@ export class HttpListener {
             const { message } = LeatError.from(error, "unavailable");
             this.#options.world.log("warn", `Cannot accept a connection: ${message}`);
           }
-          await this.#pause(pauseMs);
+          await this.#pause.begin(this.#options.world, pauseMs);
           pauseMs = Math.min(BACK_OFF_MAX_MS, 2 * pauseMs);
         }
       }
@@ -192,16 +194,6 @@ export class HttpListener {
         await new Promise<void>((resolve) => this.#options.world.macrotask(resolve));
       }
     }
-  }
-
-  #pause(delayMs: number): Promise<void> {
-    return new Promise((resolve) => {
-      const timer = this.#options.world.timer(delayMs, resolve);
-      this.#wake = () => {
-        timer.cancel();
-        resolve();
-      };
-    });
   }
 
   #take(accepted: Deno.Conn): void {

@@ -104,6 +104,24 @@ Deno.test("batch refuses elements of different types or structure", async () => 
   }
 });
 
+Deno.test("paddedBatch and raggedBatch name the component whose structure differs", async () => {
+  const vector = new Int8Array(1);
+  for (
+    const [elements, message] of [
+      [[{ x: vector }, { y: vector }], "in component 0. First element had {x} and element 1"],
+      [[{ x: { y: vector } }, { x: {} }], "in component x. First element had {y} and element 1"],
+      [[{ x: [vector] }, { x: [] }], "in component x. First element was an array of 1"],
+    ] as const
+  ) {
+    const dataset = Dataset.from<unknown>(elements);
+    for (const batches of [dataset.paddedBatch(2), dataset.raggedBatch(2)]) {
+      const error = await firstError(batches);
+      assertEquals(error.code, "invalid_argument");
+      assertStringIncludes(error.message, message);
+    }
+  }
+});
+
 Deno.test("batch refuses a number that the dtype of a spec cannot hold", async () => {
   const spec = new TensorSpec("uint8", []);
   const dataset = Dataset.from([1, 300, 2]).map((x) => x, { spec }).batch(2);
