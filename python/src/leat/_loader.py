@@ -219,7 +219,8 @@ class Loader:
             self._replace()
 
     def explain(self) -> str:
-        """The figures of each operator of the current epoch, and which of them takes the time."""
+        """The figures of each operator of the current epoch, which of them takes the time, and what `offload()` has
+        decided."""
         with self._connection.lock:
             if self._stream is None or self._stream.is_replaced:
                 raise LeatError("failed_precondition", "Nothing is being read: iterate first")
