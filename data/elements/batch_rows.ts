@@ -20,7 +20,7 @@ const FREE_MAX = 2;
  * Shared memory that may be in use at once. The engine does not count it: what nobody gives back
  * stays until garbage is collected for another reason.
  */
-const SHARED_BYTES_MAX = 512 << 20;
+const SHARED_BYTES_MAX = 2 ** 30;
 
 /** After so many batches in a row that were made otherwise, no more memory is made. */
 const UNUSED_MAX = 64;

@@ -117,7 +117,7 @@ Deno.test("BatchMemory keeps all shared memory that it gets back, and shares a l
   const memory = new BatchMemory(true);
   const taken: Uint8Array[] = [];
   const isShared = ({ buffer }: Uint8Array) => buffer instanceof SharedArrayBuffer;
-  const take = () => taken.push(memory.take("uint8", 64 << 20) as Uint8Array);
+  const take = () => taken.push(memory.take("uint8", 128 << 20) as Uint8Array);
   for (let i = 0; i < 9; i++) take();
   assertEquals(taken.map(isShared), [...Array(8).fill(true), false]);
   const buffers = new Set(taken.slice(0, 5).map(({ buffer }) => buffer));
