@@ -83,6 +83,11 @@ const OPTIONS = {
     128,
     "Largest total of the parameters of all identities' jobs and clients, in MiB.",
   ),
+  splitsMib: limit(272, "Largest total of the tables of splits of one identity's jobs, in MiB."),
+  allSplitsMib: limit(
+    544,
+    "Largest total of the tables of splits of all identities' jobs, in MiB.",
+  ),
   jobsMax: limit(16_384, "Most jobs of one identity."),
   tasksMax: limit(
     256,
@@ -142,6 +147,8 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
         allDatasetsBytesMax: values.allDatasetsMib * 2 ** 20,
         parametersBytesMax: values.parametersMib * 2 ** 20,
         allParametersBytesMax: values.allParametersMib * 2 ** 20,
+        splitsBytesMax: values.splitsMib * 2 ** 20,
+        allSplitsBytesMax: values.allSplitsMib * 2 ** 20,
         jobsMax: values.jobsMax,
         tasksMax: values.tasksMax,
         clientsMax: values.clientsMax,

@@ -148,6 +148,8 @@ const quotas: Checks<Quotas> = {
   allDatasetsBytesMax: COUNT,
   parametersBytesMax: COUNT,
   allParametersBytesMax: COUNT,
+  splitsBytesMax: COUNT,
+  allSplitsBytesMax: COUNT,
   jobsMax: COUNT,
   tasksMax: COUNT,
   clientsMax: COUNT,

@@ -1,7 +1,11 @@
-/** Counts the bytes of memory that datasets, and the parameters of jobs and clients, use, per identity. */
+/**
+ * Counts the bytes of memory that datasets, tables of splits, and the parameters of jobs and clients
+ * use, per identity.
+ */
 import type { RequestOf } from "../runtime/protocol.ts";
 import type { DispatcherProtocol } from "./protocol.ts";
 import type { Places } from "./modes/deterministic/places.ts";
+import type { SplitBounds } from "../../data/sharding/split_table.ts";
 import type { Client, Dataset, Iteration, Job } from "./state/entities.ts";
 
 type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
@@ -12,6 +16,8 @@ const PLACE_BYTES = 8;
 const RANGE_BYTES = 64;
 /** Bytes counted per consumer of a DETERMINISTIC iteration. */
 const CONSUMER_BYTES = 128;
+/** Bytes counted per source in addition to its splits: a pipeline may have thousands of small ones. */
+const SOURCE_BYTES = 256;
 
 /**
  * Bytes counted per dataset in addition to its texts: its entries in the tables and the journal. So
@@ -73,6 +79,11 @@ export function bytesOfIteration({ ordered, run }: Pick<Iteration, "ordered" | "
   return [lost, done, consumers?.left ?? [], ...reading.map((each) => each.done)]
     .reduce((sum, places) => sum + bytesOfPlaces(places), reading.length * CONSUMER_BYTES) +
     bytesOfText(run === null ? "" : run.stream + run.runId);
+}
+
+/** Bytes of an iteration's table of splits, which a short pipeline can make large. */
+export function bytesOfSplits(bounds: SplitBounds): number {
+  return bounds.reduce((sum, runs) => sum + SOURCE_BYTES + runs.byteLength, 0);
 }
 
 function bytesOfPlaces(places: Places): number {

@@ -46,6 +46,7 @@ type Result = IteratorResult<unknown, undefined>;
 export class Feed {
   readonly iteration: number;
   readonly #iterator: DatasetIterator<unknown>;
+  readonly #reuses: boolean;
   readonly #snapshots: Snapshots;
   /** A call of `next()` whose element came too late for its answer. */
   #pending: Promise<Result> | undefined;
@@ -57,9 +58,11 @@ export class Feed {
   /** Settles when the last request is answered: requests are answered one after another. */
   #last: Promise<unknown> = Promise.resolve();
 
-  constructor(iteration: number, iterator: DatasetIterator<unknown>) {
+  /** @param reuses Whether nobody has an element once the program has it. */
+  constructor(iteration: number, iterator: DatasetIterator<unknown>, reuses: boolean) {
     this.iteration = iteration;
     this.#iterator = iterator;
+    this.#reuses = reuses;
     this.#snapshots = new Snapshots(iterator);
   }
 
@@ -79,7 +82,8 @@ export class Feed {
   /** @param received How many answers to this method the program has received. */
   take(received: number): Promise<Taken> {
     for (; this.#released < received; this.#released++) {
-      for (const element of this.#sent.shift() ?? []) reuseElement(element);
+      const elements = this.#sent.shift() ?? [];
+      if (this.#reuses) elements.forEach(reuseElement);
     }
     return this.#inOrder(async () => {
       let elements: unknown[] = [];

@@ -6,6 +6,7 @@
 import { Console } from "node:console";
 import process from "node:process";
 import { LeatError } from "../../core/error.ts";
+import { areElementsSeen } from "../../data/udf/seen_elements.ts";
 import type { Dataset } from "../../mod.ts";
 import { linkToParent, localNode } from "../../platform/process/parent_link.ts";
 import { Edge } from "../../platform/sandbox/edge.ts";
@@ -79,7 +80,7 @@ async function start(request: StartRequest): Promise<Snapshot> {
     await iterator.return();
     iterator = dataset.iterator();
   }
-  feed = new Feed(iteration, iterator);
+  feed = new Feed(iteration, iterator, !areElementsSeen(dataset.node));
   await feed.skip(skip);
   return skip > 0 ? {} : await feed.beginning();
 }

@@ -87,9 +87,9 @@ export class BatchMemory {
 export class BatchRows {
   readonly #size: number;
   readonly #memory: BatchMemory;
-  /** Whether the results that are offered may lie inside of what the function returns. */
-  mayNest = false;
-  #offered: { readonly result: Promise<unknown>; readonly place: RowPlace } | undefined;
+  /** Whether the function returns all images that it decodes, and sees none of them. */
+  areUnseen = false;
+  #offered: RowPlace | undefined;
   #batch: Batch | undefined;
   #row = 0;
   #shifts = 0;
@@ -105,9 +105,9 @@ export class BatchRows {
     this.#memory = memory;
   }
 
-  /** Notes that a function was given `result`, whose value asks for `place` when it is made. */
-  offer(result: Promise<unknown>, place: RowPlace): void {
-    this.#offered = { result, place };
+  /** Notes that the function decodes an image, which asks for `place` when it is made. */
+  offer(place: RowPlace): void {
+    this.#offered = place;
   }
 
   /** Notes that the function is about to be called. */
@@ -115,17 +115,16 @@ export class BatchRows {
     this.#offered = undefined;
   }
 
-  /** Notes what the function returned. If that is or holds what was offered, nobody else has it. */
-  returned(result: unknown): void {
+  /** Notes that the function returned. If its images are unseen, nobody else has what was offered. */
+  returned(): void {
     const offered = this.#offered;
     this.#offered = undefined;
-    if (offered === undefined || this.#memory.unused >= UNUSED_MAX) return;
-    if (offered.result !== result && !this.mayNest) return;
+    if (offered === undefined || !this.areUnseen || this.#memory.unused >= UNUSED_MAX) return;
     if (this.#batch === undefined || this.#row === 0) {
       this.#batch = new Batch(this, this.#size, this.#shifts);
       this.#memory.unused++;
     }
-    offered.place.assign(this.#batch, this.#row);
+    offered.assign(this.#batch, this.#row);
     this.#row = (this.#row + 1) % this.#size;
   }
 

@@ -92,7 +92,7 @@ function decodeTo(rows: BatchRows, codec: ImageCodec): ImageCodec["decode"] {
   return (bytes, options) => {
     const place = new RowPlace();
     const image = codec.decode(bytes, options, (dtype, length) => place.memory(dtype, length));
-    if (image instanceof Promise) rows.offer(image, place);
+    if (image instanceof Promise) rows.offer(place);
     return image;
   };
 }

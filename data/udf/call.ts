@@ -306,7 +306,7 @@ export class Call {
       this.rows?.begins();
       const result = invoke(this.fn, arity, first, second, extra);
       if (!isThenable(result)) return this.#checked(result);
-      this.rows?.returned(result);
+      this.rows?.returned();
       return this.settle(result, index);
     } catch (error) {
       throw this.failure(error, index);
@@ -325,7 +325,7 @@ export class Call {
   #accept({ fn, captures }: LoadedFunction, arity: Arity): void {
     this.#loaded = true;
     if (this.rows !== undefined) {
-      this.rows.mayNest = returnsImages(Function.prototype.toString.call(fn), arity);
+      this.rows.areUnseen = returnsImages(Function.prototype.toString.call(fn), arity);
     }
     this.fn = fn;
     this.#captures = captures;
@@ -346,7 +346,7 @@ export class Call {
       if (this.#stopped) throw disposed();
       this.rows?.begins();
       const result = invoke(this.fn, arity, first, second, this.#makeExtra(index));
-      this.rows?.returned(result);
+      this.rows?.returned();
       return this.#checked(await result);
     } catch (error) {
       throw this.failure(error, index);

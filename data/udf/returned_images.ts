@@ -9,9 +9,10 @@ import { isNode } from "./free_names.ts";
 const IMAGE = "image";
 
 /**
- * Whether an `async` function with this source decodes images only as values of an object that it
- * returns: `async ({ jpeg, label }, { image }) => ({ image: await image.decode(jpeg), label })`.
- * It does not see such an image. False where that is not certain.
+ * Whether a function with this source decodes images only as what it returns,
+ * `(jpeg, { image }) => image.decode(jpeg)`, or as values of an object that it returns,
+ * `async ({ jpeg, label }, { image }) => ({ image: await image.decode(jpeg), label })`. It does not
+ * see such an image, nor its promise. False where that is not certain.
  *
  * @param arity how many arguments the function takes before the last.
  */
@@ -26,7 +27,7 @@ export function returnsImages(source: string, arity: number): boolean {
   }
   if (node.type !== "ArrowFunctionExpression" && node.type !== "FunctionExpression") return false;
   const extra = node.params[arity];
-  if (!node.async || extra?.type !== "ObjectPattern") return false;
+  if (extra?.type !== "ObjectPattern") return false;
   const own = extra.properties.find(takesImage);
   const others = extra.properties.filter((property) => property !== own);
   return own !== undefined && isSafe(node.body, [node]) &&
@@ -64,20 +65,25 @@ function isKey(node: AnyNode, parent: AnyNode): boolean {
 
 /** `image.size(…)`, or a call of `image.decode` whose image goes into the result. */
 function isOwnCall(node: AnyNode, path: readonly AnyNode[]): boolean {
-  const [member, call, awaiting, property, object, end] = path.toReversed();
+  const [member, call, ...around] = path.toReversed();
   if (member?.type !== "MemberExpression" || member.object !== node || member.computed) {
     return false;
   }
   if (call?.type !== "CallExpression" || call.callee !== member) return false;
   if (member.property.type !== "Identifier") return false;
   if (member.property.name !== "decode") return true;
-  const [fn] = path;
-  const isValue = awaiting?.type === "AwaitExpression" &&
-    property?.type === "Property" && property.value === awaiting &&
+  const [outer, property, object, end] = around;
+  if (outer?.type !== "AwaitExpression") return isReturned(call, outer, path);
+  const isValue = property?.type === "Property" && property.value === outer &&
     object?.type === "ObjectExpression";
-  if (!isValue) return false;
-  if (end === fn) return (fn as { body?: unknown }).body === object;
-  return end?.type === "ReturnStatement" && !path.slice(1).some(isFunction);
+  return isValue ? isReturned(object, end, path) : isReturned(outer, property, path);
+}
+
+/** Whether the function returns the value of `node`, which `parent` contains. */
+function isReturned(node: AnyNode, parent: AnyNode | undefined, path: readonly AnyNode[]): boolean {
+  const [fn] = path;
+  if (parent === fn) return (fn as { body?: unknown }).body === node;
+  return parent?.type === "ReturnStatement" && !path.slice(1).some(isFunction);
 }
 
 function isFunction({ type }: AnyNode): boolean {

@@ -9,7 +9,7 @@ import { assertEquals } from "../assert.ts";
 Deno.test("Feed frees the memory of a service's elements that the program has received", async () => {
   await using cluster = await LocalCluster.start({ workers: 1, logLevel: "off" });
   const dataset = Dataset.range(4).map((x) => new Uint8Array(200_000).fill(x));
-  const feed = new Feed(1, dataset.distribute({ service: cluster }).iterator());
+  const feed = new Feed(1, dataset.distribute({ service: cluster }).iterator(), true);
   const first = await feed.take(0);
   const second = await feed.take(0);
   const lengths = ({ elements }: typeof first) =>
@@ -24,7 +24,7 @@ Deno.test("Feed uses the memory of batches of images again, as it is", async () 
   const jpeg = await new Images().encode(Tensor.zeros("uint8", [120, 160, 3]));
   const dataset = Dataset.from(Array(24).fill(jpeg))
     .map((jpeg: Uint8Array, { image }) => image.decode(jpeg), { numParallelCalls: 2 }).batch(2);
-  const feed = new Feed(1, dataset.iterator());
+  const feed = new Feed(1, dataset.iterator(), true);
   const buffers: ArrayBuffer[] = [];
   for (let received = 0; buffers.length < 12; received++) {
     for (const { data } of (await feed.take(received)).elements as Tensor<"uint8">[]) {
@@ -63,6 +63,7 @@ Deno.test("an element that no Python program can have costs itself, and none tha
         save: () => Promise.resolve(new Uint8Array()),
         return: () => Promise.resolve(),
       } as unknown as ConstructorParameters<typeof Feed>[1],
+      true,
     );
     const given: unknown[] = [];
     let errors = 0;

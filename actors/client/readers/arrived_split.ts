@@ -1,4 +1,5 @@
 /** The items of a split that have arrived at a client, in order. */
+import { bytesOfAnswer } from "../../exactly_once/kept_answers.ts";
 import type { ElementAnswer, StreamPosition } from "../../worker/protocol.ts";
 
 /** An answer that has a position in the stream. */
@@ -20,8 +21,16 @@ export class ArrivedSplit {
   whole = false;
   /** Items that arrived before an earlier one, by index. */
   readonly #early = new Map<number, Placed>();
+  #earlyBytes = 0;
   /** How many items have arrived, given ones included. */
   #arrived = 0;
+  /** Whether the item that was added last comes next, so that others may follow it. */
+  #isNext = false;
+
+  /** How many items wait for an earlier one, and their bytes. */
+  get early(): { readonly items: number; readonly bytes: number } {
+    return { items: this.#early.size, bytes: this.#earlyBytes };
+  }
 
   /** Takes an item. Returns the items that it replaces (none or one); undefined if not new. */
   add(item: Placed): Placed[] | undefined {
@@ -29,20 +38,29 @@ export class ArrivedSplit {
     const { index } = item.place;
     const known = this.#early.get(index);
     if (known !== undefined && endOf(item) <= endOf(known)) return undefined;
+    if (known !== undefined) this.#forget(known);
+    this.#isNext = index <= this.#arrived;
     this.#early.set(index, item);
+    this.#earlyBytes += bytesOfAnswer(item);
     return known === undefined ? [] : [known];
   }
 
   /** Puts items in order. Returns early items that are no longer needed: a longer run covers them. */
   settle(): Placed[] {
+    if (!this.#isNext) return [];
     for (let next = this.#takeNext(); next !== undefined; next = this.#takeNext()) {
       this.#arrived = endOf(next);
       this.items.push(next);
       this.whole ||= next.kind === "split_end";
     }
     const again = [...this.#early.values()].filter((item) => endOf(item) <= this.#arrived);
-    for (const { place } of again) this.#early.delete(place.index);
+    for (const item of again) this.#forget(item);
     return again;
+  }
+
+  #forget(item: Placed): void {
+    this.#early.delete(item.place.index);
+    this.#earlyBytes -= bytesOfAnswer(item);
   }
 
   /** The item at the next index. A run that is produced again may begin before that index. */
@@ -50,7 +68,7 @@ export class ArrivedSplit {
     const arrived = this.#arrived;
     const next = this.#early.get(arrived) ??
       this.#early.values().find((item) => item.place.index <= arrived && endOf(item) > arrived);
-    if (next !== undefined) this.#early.delete(next.place.index);
+    if (next !== undefined) this.#forget(next);
     return next;
   }
 }

@@ -9,6 +9,8 @@ import type { OrderedReport } from "../../dispatcher/protocol_heartbeats.ts";
 import type { Reported } from "../../dispatcher/protocol_metrics.ts";
 import { Fifo } from "../../runtime/fifo.ts";
 import { refusedAnswer } from "../../exactly_once/fetcher.ts";
+import { bytesOfAnswer } from "../../exactly_once/kept_answers.ts";
+import { UNACKNOWLEDGED_MAX } from "../../exactly_once/repeats.ts";
 import { type ElementAnswer, type Own, SOME_CLIENT } from "../../worker/protocol.ts";
 import { BlockedMeter } from "../blocked_meter.ts";
 import { ArrivedSplit, type Placed } from "./arrived_split.ts";
@@ -32,6 +34,13 @@ const LARGEST_DECAY = 7 / 8;
 const WINDOW_BYTES_MAX = 256 * 2 ** 20;
 /** The same bound in elements: small ones take more memory than their bytes. */
 const WINDOW_ELEMENTS_MAX = 2 ** 16;
+/**
+ * Items of one split that wait for an earlier one. A task gives them in order, and no more than this
+ * before the reader has acknowledged the first: four tasks that have lost a split may leave so many.
+ */
+export const EARLY_ITEMS_MAX = 4 * UNACKNOWLEDGED_MAX;
+/** The same in bytes, beyond which no item is added. */
+const EARLY_BYTES_MAX = 2 ** 30;
 /** A heartbeat reports the mark at once when it has moved by this many splits, */
 const MARK_NEWS_MAX = 64;
 /** or by this share of the splits that may be assigned beyond it. Else a regular one reports it. */
@@ -292,14 +301,18 @@ export class OrderedReader implements Reader {
       const answer = await open.fetcher.fetch(wanted).catch(failedAnswer);
       open.inFlight--;
       this.#offer(open);
-      this.#came(open, answer, wanted.upTo ?? this.#head);
+      this.#came(open, answer, wanted);
     });
   }
 
-  #came(open: OpenTask, answer: ElementAnswer, upTo: number): void {
+  #came(open: OpenTask, answer: ElementAnswer, wanted: WantedSplit): void {
+    const { upTo = this.#head } = wanted;
     if (answer.kind !== "later") open.hasGiven();
-    if ("place" in answer && answer.place !== undefined) this.#arrive(answer as Placed);
-    else if (answer.kind === "error") this.#deps.feed.fail(LeatError.fromWire(answer.error));
+    if ("place" in answer && answer.place !== undefined) {
+      const fault = this.#faultOf(answer as Placed, wanted);
+      if (fault === undefined) this.#arrive(answer as Placed);
+      else this.#deps.feed.fail(faulty(open, fault));
+    } else if (answer.kind === "error") this.#deps.feed.fail(LeatError.fromWire(answer.error));
     else if (answer.kind === "later") this.#pause(open, (answer.from ?? upTo + 1) - 1);
     else if (answer.kind === "end" && !open.ended) {
       open.ended = true;
@@ -316,6 +329,14 @@ export class OrderedReader implements Reader {
     open.pause(this.#deps.context, () => this.pump());
   }
 
+  /** What no worker answers that follows the protocol: it would take more than the window. */
+  #faultOf({ place: { sequence } }: Placed, { upTo = Infinity }: WantedSplit): string | undefined {
+    if (sequence > upTo) return `split ${sequence}, where splits up to ${upTo} were wanted`;
+    const { items = 0, bytes = 0 } = this.#splits.get(sequence)?.early ?? {};
+    if (items < EARLY_ITEMS_MAX && bytes < EARLY_BYTES_MAX) return undefined;
+    return `${items} items of split ${sequence} without an earlier one`;
+  }
+
   #arrive(answer: Placed): void {
     const { sequence } = answer.place;
     if (sequence < this.#head) return;
@@ -328,10 +349,10 @@ export class OrderedReader implements Reader {
     if (dropped === undefined) return;
     for (const item of dropped) this.#letGo(item);
     this.#elements++;
+    this.#bytes += bytesOfAnswer(answer);
     if ("element" in answer) {
       const { byteLength } = answer.element;
       this.#largestBytes = Math.max(byteLength, LARGEST_DECAY * this.#largestBytes);
-      this.#bytes += byteLength;
     }
     this.#bytesMax = Math.max(this.#bytesMax, this.#bytes + this.#deps.feed.bytes);
     this.#openSplitsMax = Math.max(this.#openSplitsMax, sequence - this.#mark + 1);
@@ -342,7 +363,7 @@ export class OrderedReader implements Reader {
   /** The item no longer waits in this reader. */
   #letGo(item: Placed): void {
     this.#elements--;
-    if ("element" in item) this.#bytes -= item.element.byteLength;
+    this.#bytes -= bytesOfAnswer(item);
   }
 
   #moveMark(): void {
@@ -377,6 +398,13 @@ export class OrderedReader implements Reader {
       ),
     );
   }
+}
+
+function faulty({ task: { worker } }: OpenTask, fault: string): LeatError {
+  return new LeatError(
+    "data_loss",
+    `The worker "${worker}" answers against the protocol: it gives ${fault}`,
+  );
 }
 
 /** The dispatcher replaces a lost task: another task produces its missing elements. */

@@ -21,6 +21,13 @@ export interface Quotas {
   readonly parametersBytesMax: number;
   /** Total parameters of all identities, in bytes. Default 128 MiB; a snapshot holds them. */
   readonly allParametersBytesMax: number;
+  /**
+   * Total of the tables of splits of one identity's jobs, in bytes: 16 for each split, and 256 for
+   * each source. Default 272 MiB: those of the largest job.
+   */
+  readonly splitsBytesMax: number;
+  /** Total of the tables of splits of all identities, counted alike. Default 544 MiB. */
+  readonly allSplitsBytesMax: number;
   /** Jobs of one identity. Default 16,384. */
   readonly jobsMax: number;
   /**
@@ -40,6 +47,8 @@ export const QUOTAS: Quotas = {
   allDatasetsBytesMax: 512 * 2 ** 20,
   parametersBytesMax: 32 * 2 ** 20,
   allParametersBytesMax: 128 * 2 ** 20,
+  splitsBytesMax: 272 * 2 ** 20,
+  allSplitsBytesMax: 544 * 2 ** 20,
   jobsMax: 16_384,
   tasksMax: 256,
   clientsMax: 65_536,
@@ -140,6 +149,32 @@ function checkParameterBytes(
     `The parameters of the jobs and clients of "${owner}" would take ${own + more} bytes ` +
       `together, over ${parametersBytesMax} (parametersBytesMax)`,
     "end some, or shorten their parameters (jobName, targetTags, the captures of a sharding policy)",
+  );
+}
+
+/**
+ * @throws LeatError `resource_exhausted` if the tables of splits of an identity's jobs, or of all,
+ *   grow too large.
+ */
+export function checkSplitBytes(
+  state: DispatcherState,
+  owner: string,
+  more: number,
+  { splitsBytesMax, allSplitsBytesMax }: Quotas,
+): void {
+  const { own, all } = state.splitBytesOf(owner);
+  if (all + more > allSplitsBytesMax) {
+    throw exhausted(
+      `The splits of all jobs would take ${all + more} bytes together, over ${allSplitsBytesMax} ` +
+        "(allSplitsBytesMax)",
+      "wait until other jobs have ended",
+    );
+  }
+  if (own + more <= splitsBytesMax) return;
+  throw exhausted(
+    `The splits of the jobs of "${owner}" would take ${own + more} bytes together, over ` +
+      `${splitsBytesMax} (splitsBytesMax)`,
+    "end some jobs, or read fewer and larger files",
   );
 }
 

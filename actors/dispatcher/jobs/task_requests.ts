@@ -1,12 +1,14 @@
 /** Requests of tasks for splits or save work. They wait until they can be answered. */
-import type { LeatError } from "../../../core/error.ts";
+import { LeatError } from "../../../core/error.ts";
 import type { ActorContext } from "../../runtime/actor.ts";
 import type { Settings } from "../config.ts";
+import { bytesOfSplits } from "../held_bytes.ts";
 import { taskInForce } from "./iterations.ts";
 import { type Listing, SplitListings } from "./split_listings.ts";
 import type { Mode, Subject } from "../modes/mode.ts";
+import { checkSplitBytes, type Quotas } from "./quotas.ts";
 import type { SaveAnswer, SaveRequest } from "../modes/save/saving.ts";
-import { digestOfSplits } from "../../../data/sharding/split_table.ts";
+import { digestOfSplits, type SplitBounds } from "../../../data/sharding/split_table.ts";
 import { assignSplit, type SplitAnswer, type SplitRequest } from "../modes/splits.ts";
 import type { DispatcherState } from "../state/state.ts";
 import type { Transaction } from "../transaction.ts";
@@ -20,13 +22,19 @@ export class TaskRequests {
   readonly #transactions: Transactions;
   readonly #state: DispatcherState;
   readonly #windowSplits: number;
+  readonly #quotas: Quotas;
   readonly #waiting: WaitingRequests;
   readonly #listings: SplitListings;
 
-  constructor(context: ActorContext, { windowSplits }: Settings, transactions: Transactions) {
+  constructor(
+    context: ActorContext,
+    { windowSplits, quotas }: Settings,
+    transactions: Transactions,
+  ) {
     this.#transactions = transactions;
     this.#state = transactions.state;
     this.#windowSplits = windowSplits;
+    this.#quotas = quotas;
     this.#waiting = new WaitingRequests(WAITING_MAX, () => context.world.nowMs());
     this.#listings = new SplitListings({
       context,
@@ -124,13 +132,28 @@ export class TaskRequests {
 
   #listed(iterationId: number, listing: Listing): void {
     this.#transactions.runUnrequested(({ commit }) => {
-      if ("error" in listing) {
-        commit({ type: "iteration_failed", iterationId, error: listing.error.toWire() });
-      } else {
+      const error = "error" in listing
+        ? listing.error
+        : this.#refusalOf(iterationId, listing.bounds);
+      if (error !== undefined) {
+        commit({ type: "iteration_failed", iterationId, error: error.toWire() });
+      } else if ("bounds" in listing) {
         const { bounds, begun } = listing;
         commit({ type: "splits_listed", iterationId, bounds, digest: digestOfSplits(bounds) });
         if (begun !== undefined) commit(begun);
       }
     });
+  }
+
+  /** Why an iteration may not have these splits. */
+  #refusalOf(iterationId: number, bounds: SplitBounds): LeatError | undefined {
+    const { iterations, jobs } = this.#state;
+    const { owner } = jobs.get(iterations.get(iterationId)!.jobId)!;
+    try {
+      checkSplitBytes(this.#state, owner, bytesOfSplits(bounds), this.#quotas);
+      return undefined;
+    } catch (error) {
+      return LeatError.from(error);
+    }
   }
 }

@@ -196,8 +196,8 @@ function endTask(tables: Tables, record: RecordOf<"task_ended">): void {
   tables.removeTask(task);
 }
 
-function listSplits({ iterations }: Tables, record: RecordOf<"splits_listed">): void {
+function listSplits(tables: Tables, record: RecordOf<"splits_listed">): void {
   const { iterationId, bounds, digest } = record;
   const cursors = bounds.map(() => ({ repetition: 0, next: 0 }));
-  need(iterations.get(iterationId), record).splits = { bounds, digest, cursors };
+  tables.listSplits(need(tables.iterations.get(iterationId), record), { bounds, digest, cursors });
 }

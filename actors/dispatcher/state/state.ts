@@ -101,6 +101,12 @@ export class DispatcherState {
     return { own: datasetBytes.of(owner), all: datasetBytes.total };
   }
 
+  /** Bytes of the tables of splits of an identity's jobs, and of all identities. */
+  splitBytesOf(owner: string): { readonly own: number; readonly all: number } {
+    const { splitBytes } = this.#tables;
+    return { own: splitBytes.of(owner), all: splitBytes.total };
+  }
+
   /** The first registered dataset of equal content and compression. */
   datasetsLike(dataset: Pick<Dataset, "fingerprint" | "compression">): Iterable<Dataset> {
     return this.#tables.datasetsOfLikeness.of(likenessOf(dataset));

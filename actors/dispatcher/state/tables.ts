@@ -7,6 +7,7 @@ import {
   type Iteration,
   type Job,
   type ReleasedClient,
+  type Splits,
   type StreamReaders,
   type StreamRun,
   type Task,
@@ -17,6 +18,7 @@ import {
   bytesOfDataset,
   bytesOfIteration,
   bytesOfJob,
+  bytesOfSplits,
   HeldBytes,
 } from "../held_bytes.ts";
 import { KeyedSets } from "./keyed_sets.ts";
@@ -74,6 +76,7 @@ export class Tables {
   /** The memory of the parameters of jobs and clients. */
   readonly heldBytes: HeldBytes = new HeldBytes();
   readonly datasetBytes: HeldBytes = new HeldBytes();
+  readonly splitBytes: HeldBytes = new HeldBytes();
   lostWorkers = 0;
 
   addDataset(dataset: Dataset, owner: string): void {
@@ -109,6 +112,7 @@ export class Tables {
     this.lastIds.iteration = Math.max(this.lastIds.iteration, iterationId);
     this.iterations.set(iterationId, iteration);
     this.countIteration(iteration);
+    this.#countSplits(iteration);
     this.iterationsOfJob.get(jobId)?.set(repetition, iteration);
     this.membersOfIteration.set(iterationId, new IterationMembers(rounds));
     this.serving.addIteration(iteration, this.#parametersOf(iteration));
@@ -121,6 +125,11 @@ export class Tables {
     if (owner !== undefined) this.heldBytes.add(owner, iteration, bytesOfIteration(iteration));
   }
 
+  listSplits(iteration: Iteration, splits: Splits): void {
+    iteration.splits = splits;
+    this.#countSplits(iteration);
+  }
+
   finishIteration(iteration: Iteration): void {
     iteration.finished = true;
     this.serving.removeIteration(iteration, this.#parametersOf(iteration));
@@ -130,6 +139,7 @@ export class Tables {
   removeIteration(iteration: Iteration): void {
     const { iterationId, jobId, repetition } = iteration;
     this.heldBytes.remove(iteration);
+    this.splitBytes.remove(iteration);
     this.serving.removeIteration(iteration, this.#parametersOf(iteration));
     for (const task of this.membersOfIteration.get(iterationId)?.tasks ?? []) this.removeTask(task);
     this.iterations.delete(iterationId);
@@ -204,6 +214,13 @@ export class Tables {
 
   roundIndexOf(iterationId: number): RoundIndex | undefined {
     return this.membersOfIteration.get(iterationId)?.rounds;
+  }
+
+  #countSplits(iteration: Iteration): void {
+    const owner = this.jobs.get(iteration.jobId)?.owner;
+    if (owner === undefined || iteration.splits === null) return;
+    this.splitBytes.remove(iteration);
+    this.splitBytes.add(owner, iteration, bytesOfSplits(iteration.splits.bounds));
   }
 
   #parametersOf({ jobId }: Iteration): JobParameters {

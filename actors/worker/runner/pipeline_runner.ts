@@ -6,6 +6,7 @@ import { DelegatingHost } from "../../../data/foreign/delegating_host.ts";
 import type { Files, Host, OpenFile, PythonRunner } from "../../../data/host.ts";
 import { BatchMemory } from "../../../data/elements/batch_rows.ts";
 import { reuseElement } from "../../../data/elements/released.ts";
+import { areElementsSeen } from "../../../data/udf/seen_elements.ts";
 import { END } from "../../../data/iterator.ts";
 import type { DatasetNode } from "../../../data/node.ts";
 import type { GivenElements } from "../../../data/operators/sources/given.ts";
@@ -78,6 +79,8 @@ export class PipelineRunner implements Runner {
   #saving: DistributedSaver | undefined;
   /** Of the batches of splits that run as datasets of their own. */
   readonly #batchMemory: BatchMemory;
+  /** Whether nobody has an element once it is sent. */
+  #reuses = false;
   /** Splits that run as datasets of their own, by grant. */
   readonly #only = new Map<number, OpenSplit>();
   /** The final outcome of ended splits, by grant, oldest first: it answers further steps. */
@@ -187,6 +190,7 @@ export class PipelineRunner implements Runner {
   async #open(): Promise<DatasetIterator<unknown>> {
     const { seed, task = 0, epoch, splits } = this.#settings;
     const node = await this.#share();
+    this.#reuses = !areElementsSeen(node);
     // The dispatcher checks this as well, but the pipeline might have begun by then.
     if (splits) checkSplittable(node);
     return openIterator(node, {
@@ -226,6 +230,7 @@ export class PipelineRunner implements Runner {
     { index, start, stop }: OnlySplit,
     onRemainder: (batch: unknown) => void,
   ): DatasetIterator<unknown> {
+    if (this.#chain === undefined) this.#reuses = !areElementsSeen(this.#node);
     const chain = this.#chain ??= chainOf(this.#node);
     if (chain === undefined) {
       throw new LeatError(
@@ -275,7 +280,7 @@ export class PipelineRunner implements Runner {
   #encode(element: unknown, wish: CompressionWish | undefined): Encoded {
     const into = this.#settings.shared ? "shared" : "arraybuffer";
     const frame = this.#written(element, into);
-    reuseElement(element);
+    if (this.#reuses) reuseElement(element);
     if (wish === undefined) return { frame };
     const { codec, isTrial } = wish;
     const startMs = this.#host.nowMs();

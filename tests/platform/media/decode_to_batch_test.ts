@@ -12,6 +12,7 @@ import { openSplit } from "../../../data/deterministic/split_run.ts";
 import { BatchMemory } from "../../../data/elements/batch_rows.ts";
 import { reuseElement } from "../../../data/elements/released.ts";
 import { returnsImages } from "../../../data/udf/returned_images.ts";
+import { areElementsSeen } from "../../../data/udf/seen_elements.ts";
 import { Images } from "../../../platform/media/images.ts";
 import { LeatError } from "../../../core/error.ts";
 import { crc32c } from "../../../data/formats/tfrecord/crc32c.ts";
@@ -173,6 +174,17 @@ imageTest("only images that their function cannot keep are decoded to a batch", 
       true,
       "async function (x, { image }) { image.size(x); return { image: await image.decode(x) }; }",
     ],
+    [true, "(jpeg, { image }) => image.decode(jpeg)"],
+    [true, "async (jpeg, { image }) => await image.decode(jpeg)"],
+    [
+      true,
+      "(x, { image, random }) => { const side = random.int(9); return image.decode(x, side); }",
+    ],
+    [false, "(x, { image }) => kept = image.decode(x)"],
+    [false, "(x, { image }) => { const y = image.decode(x); return y; }"],
+    [false, "(x, { image }) => { return (kept ??= image.decode(x)); }"],
+    [false, "(x, { image }) => image.decode(x).then(keep)"],
+    [false, "(x, { image }) => [1].map(() => { return image.decode(x); })"],
     [false, "async (x, { image }) => { const y = await image.decode(x); return { y }; }"],
     [false, "async (x, { image }) => ({ y: keep(await image.decode(x)) })"],
     [false, "async (x, { image }) => ({ y: (z = await image.decode(x)) })"],
@@ -262,4 +274,77 @@ imageTest("a released batch in shared memory stays with whoever kept it", async 
   const expected: number[] = [];
   for await (const { data } of make()) expected.push(crc32c(data as Uint8Array<ArrayBuffer>));
   assertEquals(found, expected);
+});
+
+/** Checksums of elements, each of which is freed once it is read, as far as the pipeline allows. */
+async function checksums(dataset: Dataset<unknown>, frees: boolean): Promise<number[]> {
+  const found: number[] = [];
+  const host = new DenoHost({ sharesBatches: true });
+  await using iterator = openIterator(dataset.node, { host });
+  for await (const element of iterator) {
+    found.push(crc32c((element as Tensor<"uint8">).data.slice()));
+    if (frees && !areElementsSeen(dataset.node)) reuseElement(element);
+  }
+  return found;
+}
+
+imageTest("no image changes that a function before or after the batch has kept", async () => {
+  const files = await jpegs(24);
+  const batches = Dataset.from(files)
+    .map((jpeg, { image }) => image.decode(jpeg), { numParallelCalls: 4 }).batch(4);
+  const kept: { batch: Tensor | undefined; images: Map<number, Promise<Tensor>> } = {
+    batch: undefined,
+    images: new Map(),
+  };
+  const pipelines: Record<string, () => Dataset<unknown>> = {
+    scan: () =>
+      batches.scan({ last: null as Tensor | null, count: 0 }, ({ last, count }, batch) => {
+        return [{ last: batch, count: count + 1 }, count % 2 === 0 ? batch : last];
+      }),
+    map: () =>
+      batches.map((batch) => {
+        const last = kept.batch ?? batch;
+        kept.batch = kept.batch === undefined ? batch : undefined;
+        return last;
+      }).prefetch(1),
+    memo: () =>
+      Dataset.range(48).map((x, { image }) => {
+        const at = x < 4 || x >= 44 ? x % 4 : 4 + x % 20;
+        const known = x < 4 || x >= 44 ? kept.images.get(at) : undefined;
+        const pixels = known ?? image.decode(files[at]!) as Promise<Tensor>;
+        if (x < 4) kept.images.set(at, pixels);
+        return pixels;
+      }, { numParallelCalls: 2 }).batch(4),
+  };
+  for (const [name, make] of Object.entries(pipelines)) {
+    const read = (frees: boolean) => {
+      kept.images.clear();
+      kept.batch = undefined;
+      return checksums(make(), frees);
+    };
+    assertEquals(await read(true), await read(false), name);
+  }
+});
+
+Deno.test("elements are seen by functions that are given them, not by those below a batch", () => {
+  const numbers = Dataset.range(8), service = "ws://127.0.0.1:9";
+  const batches = numbers.map((x) => x + 1).batch(2);
+  const mapped = batches.map((batch) => batch);
+  const ordered = { service, processingMode: "DETERMINISTIC" } as const;
+  const pipelines: [boolean, Dataset<unknown>][] = [
+    [false, batches],
+    [false, batches.prefetch(2).take(3)],
+    [false, mapped.distribute({ service })],
+    [false, batches.distribute(ordered)],
+    [false, batches.offload({ service })],
+    [true, mapped],
+    [true, mapped.prefetch(2)],
+    [true, batches.concatenate(batches.filter(() => true))],
+    [true, mapped.distribute(ordered)],
+    [true, mapped.offload({ service })],
+    [true, Dataset.fromId(service, "1", { processingMode: "DETERMINISTIC" })],
+  ];
+  for (const [expected, { node }] of pipelines) {
+    assertEquals(areElementsSeen(node), expected, node.kind);
+  }
 });

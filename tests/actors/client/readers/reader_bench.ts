@@ -13,6 +13,7 @@ import type {
   ElementAnswer,
   ElementSourceProtocol,
   GetElementRequest,
+  StreamPosition,
 } from "../../../../actors/worker/protocol.ts";
 import { DenoWorld } from "../../../../platform/deno_world.ts";
 import { Payload } from "../../../../transport/payload.ts";
@@ -160,16 +161,24 @@ export function distantBench(lost?: number) {
   const mayAnswer = Promise.withResolvers<void>();
   const beganMs = world.nowMs();
   const refusedMs: number[] = [];
-  bench.addTask(async () => {
+  bench.addTask(async ({ upTo }) => {
     if (lost === undefined) await mayAnswer.promise;
-    return near.shift() ?? (lost === undefined ? { kind: "end" } : { kind: "later", from });
+    return nextUpTo(near, upTo) ??
+      (lost === undefined ? { kind: "end" } : { kind: "later", from });
   });
   bench.addTask(({ upTo = Infinity }) => {
-    if (upTo >= from) return far.shift() ?? { kind: "end" };
+    if (upTo >= from) return nextUpTo(far, upTo) ?? { kind: "end" };
     refusedMs.push(world.nowMs() - beganMs);
     return { kind: "later", from };
   });
   return { bench, world, refreshMs, refusedMs, answer: mayAnswer.resolve, wanted: inOrder(total) };
+}
+
+/** The next item, unless its split is beyond those that are wanted. */
+function nextUpTo(items: ElementAnswer[], upTo = Infinity): ElementAnswer | undefined {
+  const [next] = items as (ElementAnswer & { readonly place: StreamPosition })[];
+  if (next === undefined || next.place.sequence <= upTo) return items.shift();
+  return { kind: "later", from: next.place.sequence };
 }
 
 export const inOrder = (total: number) =>

@@ -24,7 +24,7 @@ import {
   assertStringIncludes,
   assertThrows,
 } from "../../../assert.ts";
-import { TestCluster } from "../lib.ts";
+import { settle, tableOf, TestCluster } from "../lib.ts";
 
 const ADMIN: Identity = { name: "root", role: "admin" };
 const A: Identity = { name: "team-a", role: "client" };
@@ -373,6 +373,35 @@ Deno.test("the parameters of an identity's jobs and clients are bounded, togethe
   await cluster.ask("releaseClient", { clientId });
   await cluster.world.advance(400_000);
   await cluster.ask("openIteration", open());
+});
+
+Deno.test("the splits of an identity's jobs are bounded, together and with those of others, also after a restart", async () => {
+  // Room for two of these tables, and not for three.
+  const bytesMax = 40_000;
+  const quotas = { splitsBytesMax: bytesMax, allSplitsBytesMax: bytesMax };
+  await using cluster = await TestCluster.start({ quotas });
+  const worker = cluster.worker("a", tableOf(1_000));
+  const datasetId = await cluster.dataset();
+  /** A job that has listed its splits, and why it cannot have them. */
+  const job = async () => {
+    const { clientId } = await cluster.open(datasetId);
+    await worker.heartbeat();
+    await settle();
+    const { error } = await cluster.ask("clientHeartbeat", { clientId });
+    return { clientId, error };
+  };
+  const first = await job();
+  assertEquals([first.error, (await job()).error], [undefined, undefined]);
+  for (const name of ["allSplitsBytesMax", "splitsBytesMax"]) {
+    const { error } = await job();
+    assertEquals(error?.code, "resource_exhausted");
+    assertStringIncludes(error!.message, `over ${bytesMax} (${name})`);
+    await cluster.restart({ quotas: { splitsBytesMax: bytesMax } });
+  }
+  // What is forgotten makes room again.
+  await cluster.ask("releaseClient", { clientId: first.clientId });
+  await settle();
+  assertEquals((await job()).error, undefined);
 });
 
 Deno.test("the pipelines of all identities together are bounded, so that a journal's snapshot can hold them", async () => {
