@@ -28,7 +28,7 @@ export interface IterationOptions {
   readonly split?: number;
   /** Where the splits to read come from; without it sources are read whole. */
   readonly splits?: SplitSource;
-  /** Where batches have their memory from, if splits run one after another, each alone. */
+  /** Where batches have their memory from, if several iterations share it, as those of splits do. */
   readonly batchMemory?: BatchMemory | undefined;
   /** The identities under which the dataset's iterations have read streams. Default: none. */
   readonly lastReaders?: LastReaders;

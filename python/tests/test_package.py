@@ -11,7 +11,7 @@ from leat._deno import deno, environment, sources
 
 def test_the_lock_file_is_that_of_the_configuration() -> None:
     top = sources()
-    command = [deno(), "run", "--quiet", "--frozen", f"--config={top / 'deno.json'}", "-A", str(top / "cli" / "leat.ts"), "--help"]
+    command = [deno(), "run", "--quiet", "--frozen", f"--config={top / 'deno.json'}", "-P=server", str(top / "cli" / "leat.ts"), "--help"]
     run = subprocess.run(command, env=environment(), capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     assert "dispatcher" in run.stdout
