@@ -1132,7 +1132,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   snapshot<R = T, const C extends Captures = Captures>(
     path: string,
     options?: SnapshotOptions<T, R, C>,
-  ): Dataset<R> {
+  ): Dataset<T | R> {
     const { compression, shardFunc, readerFunc, captures } = SnapshotNode.options(options);
     const bind = (argument: string, fn: unknown) =>
       fn === undefined ? undefined : new NodeFunction("snapshot", argument, fn, captures);

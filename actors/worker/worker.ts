@@ -2,7 +2,6 @@
  * The worker: registers with the dispatcher, holds a task per iteration, and reports their state
  * (paper section 3.1). It keeps nothing that a restart would need (section 3.4).
  */
-import { packSplits } from "../../data/sharding/split_table.ts";
 import { LeatError, type LeatErrorCode } from "../../core/error.ts";
 import { ShardingPolicy } from "../../data/sharding/sharding_policy.ts";
 import {
@@ -60,7 +59,7 @@ export function createWorker(
   return {
     handlers: {
       listSplits: async ({ dataset, owner }, { deadlineMs }) => ({
-        bounds: packSplits(await listings.list(dataset, owner, deadlineMs)),
+        bounds: await listings.list(dataset, owner, deadlineMs),
       }),
       beginSave: (request) => saves.begin(request),
       wake: () => {

@@ -1,13 +1,13 @@
 /** Joins the splits of an ordered chain: their remaining rows become batches. */
-import { rowAt, rowSpec, specOf } from "../elements/components.ts";
 import { openIterator } from "../dataset_iterator.ts";
 import type { IterationOptions } from "../iteration_options.ts";
 import type { DatasetNode } from "../node.ts";
 import { FromNode } from "../operators/sources/from.ts";
 import { ReadingFailure } from "../iterators/reading_failure.ts";
-import { type ElementSpec, mapSpec } from "../elements/spec.ts";
+import type { ElementSpec } from "../elements/spec.ts";
 import { type OrderedChain, withInputs } from "./chain.ts";
-import { batchSizeOf, gathering, rowsIn } from "./split_run.ts";
+import { rowsIn, rowsOf } from "./remainder.ts";
+import { batchSizeOf, gathering } from "./split_run.ts";
 
 /** Separates the seed of joined batches from the seeds of the splits' own batches. */
 const JOINED_SALT = 1n;
@@ -65,11 +65,14 @@ export class RemainderJoin {
     remainder: unknown,
     lastRows = Infinity,
   ): Promise<Joined | undefined> {
-    const count = rowsIn(remainder);
-    this.#spec = mapSpec(specOf(remainder), rowSpec);
-    for (let i = Math.max(0, count - lastRows); i < count; i++) {
-      this.#rows.push({ sequence, row: rowAt(remainder, i) });
-    }
+    const from = Math.max(0, rowsIn(remainder) - lastRows);
+    const { rows: added, spec } = rowsOf(
+      remainder,
+      from,
+      this.#chain.batch?.inputs[0]?.elementSpec,
+    );
+    this.#spec = spec;
+    for (const row of added) this.#rows.push({ sequence, row });
     if (this.#rows.length < this.#size) return undefined;
     const rows = this.#rows.slice(0, this.#size);
     this.#rows = this.#rows.slice(this.#size);

@@ -1,6 +1,4 @@
 /** Runs one split of an ordered chain as a dataset of its own. */
-import { flattenTree, treePaths } from "../../core/tree.ts";
-import { commonRows } from "../elements/components.ts";
 import type { IteratorContext } from "../context.ts";
 import { type DatasetIterator, openIterator } from "../dataset_iterator.ts";
 import type { IterationOptions } from "../iteration_options.ts";
@@ -10,6 +8,7 @@ import type { Attributes, DatasetNode } from "../node.ts";
 import { ElementsOfInputNode, UnaryIterator } from "../operators/unary.ts";
 import type { ReadGiven, Split } from "../sharding/splits.ts";
 import { type OrderedChain, withInputs } from "./chain.ts";
+import { type Remainder, rowsIn } from "./remainder.ts";
 
 export interface SplitRunOptions
   extends Pick<IterationOptions, "host" | "batchMemory" | "keepsReadingFailures"> {
@@ -18,8 +17,8 @@ export interface SplitRunOptions
   /** The split's index in its table. */
   readonly index: number;
   readonly split: Split;
-  /** Receives the last rows of the split, as a batch, if they do not fill one. */
-  readonly onRemainder: (batch: unknown) => void;
+  /** Receives the last rows of the split, if they do not fill a batch. */
+  readonly onRemainder: (remainder: Remainder) => void;
   /** Called once the source has been read to the end of the split. Its last elements may not be there yet. */
   readonly onRead?: (() => void) | undefined;
   /** Reads the elements of a `given` source. */
@@ -57,12 +56,16 @@ export function openSplit(chain: OrderedChain, options: SplitRunOptions): Datase
 
 function graphOf(
   { perSplit, batch, after }: OrderedChain,
-  onRemainder: (batch: unknown) => void,
+  onRemainder: (remainder: Remainder) => void,
 ): DatasetNode {
   if (batch === undefined) return perSplit;
+  const short = "keepsRows" in batch ? { keepsRows: true } : {};
+  const batches = rebuilt(batch, { ...batch.attributes, dropRemainder: false, ...short }, [
+    perSplit,
+  ]);
   return after.reduce(
     (below, node) => withInputs(node, [below]),
-    new FullBatchesNode(gathering(batch, perSplit), batchSizeOf(batch), onRemainder) as DatasetNode,
+    new FullBatchesNode(batches, batchSizeOf(batch), onRemainder) as DatasetNode,
   );
 }
 
@@ -81,19 +84,15 @@ export function batchSizeOf(batch: DatasetNode): number {
   return batch.attributes["size"] as number;
 }
 
-export function rowsIn(batch: unknown): number {
-  return commonRows("batch", flattenTree(batch), treePaths(batch));
-}
-
 /** Passes full batches on. A short batch is kept back and ends the stream. */
 class FullBatchesNode extends ElementsOfInputNode {
   override readonly division = "whole";
   /** Not an operator of the user's: it must not change the random seeds of theirs. */
   override readonly isSetting = true;
   readonly size: number;
-  readonly onRemainder: (batch: unknown) => void;
+  readonly onRemainder: (remainder: Remainder) => void;
 
-  constructor(input: DatasetNode, size: number, onRemainder: (batch: unknown) => void) {
+  constructor(input: DatasetNode, size: number, onRemainder: (remainder: Remainder) => void) {
     super("fullBatches", input);
     this.size = size;
     this.onRemainder = onRemainder;
@@ -101,6 +100,11 @@ class FullBatchesNode extends ElementsOfInputNode {
 
   override get attributes(): Attributes {
     return { size: this.size };
+  }
+
+  /** Whether the input gives remainders, and full batches in the same form. */
+  get isWrapped(): boolean {
+    return this.input.attributes["keepsRows"] === true;
   }
 
   override get cardinality(): number {
@@ -129,11 +133,10 @@ class FullBatchesIterator extends UnaryIterator {
 
   #pass(batch: unknown): unknown {
     if (batch === END || this.disposed) return END;
-    if (rowsIn(batch) < this.#node.size) {
-      this.#node.onRemainder(batch);
-      return END;
-    }
-    return this.stats.gave(batch);
+    const given = (this.#node.isWrapped ? batch : { batch }) as Remainder;
+    if ("batch" in given && rowsIn(given) === this.#node.size) return this.stats.gave(given.batch);
+    this.#node.onRemainder(given);
+    return END;
   }
 
   protected override ownState(): object {

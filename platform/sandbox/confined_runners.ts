@@ -1,5 +1,5 @@
 /** Runners in confined processes: for pipelines with untrusted functions. */
-import type { SplitTable } from "../../data/sharding/splits.ts";
+import type { SplitBounds } from "../../data/sharding/split_table.ts";
 import type {
   CompressionWish,
   OwnStep,
@@ -20,7 +20,7 @@ import type { SandboxGrants } from "./grants.ts";
 import type { KernelGuards } from "./guards/kernel_guards.ts";
 import { HostProcesses } from "./host/host_processes.ts";
 import { ProcessSupply } from "./process_supply.ts";
-import { splitTableOf, steppedOf } from "./untrusted_answers.ts";
+import { splitBoundsOf, steppedOf } from "./untrusted_answers.ts";
 
 /** How long a process that has listed the splits of a graph waits for the task that runs it, in ms. */
 const LISTED_MS_MAX = 2_000;
@@ -110,14 +110,14 @@ export class ConfinedRunners implements RunnerFactory {
     return new ConfinedRunner(process, disposing, settings, splits, this.#pool);
   }
 
-  async listSplits(graph: Uint8Array, signal?: AbortSignal): Promise<SplitTable> {
+  async listSplits(graph: Uint8Array, signal?: AbortSignal): Promise<SplitBounds> {
     const process = await this.#supply.take(signal);
     const stop = () => process.terminate();
     signal?.addEventListener("abort", stop, { once: true });
     try {
-      const table = splitTableOf(await process.ask("listSplits", graph));
+      const bounds = splitBoundsOf(await process.ask("listSplits", graph));
       this.#keepListed(graph, process);
-      return table;
+      return bounds;
     } catch (error) {
       process.terminate();
       throw error;

@@ -31,7 +31,6 @@ import { partMethods } from "./foreign/foreign_parts.ts";
 import { importByHooks } from "./modules/module_hooks.ts";
 import { type KernelGuards, kernelGuards } from "./guards/kernel_guards.ts";
 import { RemoteModules } from "./modules/remote_modules.ts";
-import { wireSplitTable } from "./untrusted_answers.ts";
 
 export interface ConfinedStart {
   /** Real paths of folders that may be read. */
@@ -119,7 +118,7 @@ function told(outcome: RunnerOutcome): RunnerOutcome {
 
 async function listSplits(graph: Uint8Array): Promise<unknown> {
   try {
-    return wireSplitTable(await new PipelineRunners(host).listSplits(graph));
+    return await new PipelineRunners(host).listSplits(graph);
   } catch (error) {
     throw LeatError.fromWire(explainDenial(LeatError.from(error).toWire()));
   }

@@ -2,7 +2,7 @@
 import { ownBytes } from "../../core/bytes.ts";
 import { LeatError } from "../../core/error.ts";
 import { fieldsOf, isPlainObject } from "../../core/tree.ts";
-import type { Split, SplitTable } from "../../data/sharding/splits.ts";
+import { areBounds, type SplitBounds, SPLITS_MAX } from "../../data/sharding/split_table.ts";
 import type {
   CompressionTrial,
   RunnerOutcome,
@@ -11,9 +11,6 @@ import type {
 import { Payload } from "../../transport/payload.ts";
 import { plainError } from "./edge.ts";
 import { isCount } from "../../core/count.ts";
-
-/** Most splits of a table: as many as there may be files in a listing. */
-const SPLITS_MAX = 4_000_000;
 
 /** One step of a pipeline, and its reads so far. */
 interface Stepped {
@@ -64,35 +61,12 @@ function trialOf(trial: unknown): { readonly trial?: CompressionTrial } {
   throw unexpected("what compressing has brought");
 }
 
-/** A table of splits on the wire: columns of numbers, since a table may have millions of rows. */
-type WireSplitTable = readonly {
-  readonly starts: Float64Array;
-  readonly stops: Float64Array;
-}[];
-
-export function wireSplitTable(table: SplitTable): WireSplitTable {
-  return table.map((splits) => ({
-    starts: Float64Array.from(splits, ({ start }) => start),
-    stops: Float64Array.from(splits, ({ stop }) => stop),
-  }));
-}
-
 /** @throws {LeatError} `internal` for anything else. */
-export function splitTableOf(answer: unknown): SplitTable {
-  if (!Array.isArray(answer)) throw unexpected("a table of splits");
-  let count = 0;
-  return answer.map((columns: unknown) => {
-    const { starts, stops } = fieldsOf(columns);
-    const isTable = starts instanceof Float64Array && stops instanceof Float64Array &&
-      starts.length === stops.length;
-    if (!isTable || (count += starts.length) > SPLITS_MAX) throw unexpected("a table of splits");
-    return Array.from(starts, (start, i) => splitOf(start, stops[i]!));
-  });
-}
-
-function splitOf(start: number, stop: number): Split {
-  if (!isCount(start) || !isCount(stop) || start > stop) throw unexpected("a split");
-  return { start, stop };
+export function splitBoundsOf(answer: unknown): SplitBounds {
+  const isTable = Array.isArray(answer) && answer.every(areBounds) &&
+    answer.reduce((sum, bounds) => sum + bounds.length / 2, 0) <= SPLITS_MAX;
+  if (isTable) return answer;
+  throw unexpected("a table of splits");
 }
 
 export function unexpected(what: string): LeatError {

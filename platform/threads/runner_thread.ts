@@ -4,7 +4,7 @@ import { AbortRace } from "../../core/abort_race.ts";
 import { LeatError, type WireError } from "../../core/error.ts";
 import { lateFactory } from "../../data/iterators/late_iterator.ts";
 import { registerServed } from "../../data/node.ts";
-import type { SplitTable } from "../../data/sharding/splits.ts";
+import type { SplitBounds } from "../../data/sharding/split_table.ts";
 import { PipelineRunner, PipelineRunners } from "../../actors/worker/runner/pipeline_runner.ts";
 import type {
   CompressionWish,
@@ -23,7 +23,7 @@ import type { WorkerStorage } from "../storage/storage.ts";
 
 /** The result of listing splits; errors keep their code when they are sent as data. */
 interface ListedSplits {
-  readonly table: SplitTable;
+  readonly bounds: SplitBounds;
   readonly error?: WireError;
 }
 
@@ -101,9 +101,9 @@ export class RunnerThreadControl {
 
   async listSplits(graph: Uint8Array): Promise<ListedSplits> {
     try {
-      return { table: await new PipelineRunners(this.#host).listSplits(graph) };
+      return { bounds: await new PipelineRunners(this.#host).listSplits(graph) };
     } catch (error) {
-      return { table: [], error: LeatError.from(error).toWire() };
+      return { bounds: [], error: LeatError.from(error).toWire() };
     }
   }
 

@@ -3,7 +3,7 @@ import * as comlink from "comlink";
 import { Fifo } from "../../actors/runtime/fifo.ts";
 import { AbortRace } from "../../core/abort_race.ts";
 import { LeatError } from "../../core/error.ts";
-import type { SplitTable } from "../../data/sharding/splits.ts";
+import type { SplitBounds } from "../../data/sharding/split_table.ts";
 import type {
   CompressionWish,
   OwnStep,
@@ -99,7 +99,7 @@ export class RunnerThreads implements RunnerFactory {
   }
 
   /** On a thread of the pool: the pipeline that starts there next waits for the splits anyway. */
-  async listSplits(graph: Uint8Array, signal?: AbortSignal): Promise<SplitTable> {
+  async listSplits(graph: Uint8Array, signal?: AbortSignal): Promise<SplitBounds> {
     signal?.throwIfAborted();
     const thread = this.#take();
     this.#busy.delete(thread);
@@ -122,7 +122,7 @@ export class RunnerThreads implements RunnerFactory {
       if (signal?.aborted !== true) thread.listings--;
     });
     if (listed.error !== undefined) throw LeatError.fromWire(listed.error);
-    return listed.table;
+    return listed.bounds;
   }
 
   close(): Promise<void> {

@@ -5,7 +5,7 @@ import type {
   RunnerSettings,
   RunnerSplits,
 } from "../../actors/worker/runner/runner.ts";
-import type { SplitTable } from "../../data/sharding/splits.ts";
+import type { SplitBounds } from "../../data/sharding/split_table.ts";
 
 type Step = Runner["next"];
 
@@ -31,7 +31,7 @@ export class RunnersAround implements RunnerFactory {
     };
   }
 
-  listSplits(graph: Uint8Array, signal?: AbortSignal): Promise<SplitTable> {
+  listSplits(graph: Uint8Array, signal?: AbortSignal): Promise<SplitBounds> {
     return this.#runners.listSplits(graph, signal);
   }
 

@@ -13,7 +13,7 @@ import { AHEAD_BYTES_MAX } from "../../actors/worker/tasks/task.ts";
 import { LeatError } from "../../core/error.ts";
 import { Dataset } from "../../data/dataset.ts";
 import { ShardingPolicy } from "../../data/sharding/sharding_policy.ts";
-import type { SplitTable } from "../../data/sharding/splits.ts";
+import { packSplits, type SplitBounds } from "../../data/sharding/split_table.ts";
 import { fingerprintGraph, serializeGraph } from "../../data/wire.ts";
 import { SimCluster } from "../engine/cluster.ts";
 import { type CoresMeter, ModelledCores } from "./modelled_cores.ts";
@@ -91,7 +91,7 @@ export class ModelledCluster {
   readonly #cores: CoresMeter = { busyMs: 0 };
   readonly #workerNames: readonly string[];
   readonly #trainerNames: readonly string[];
-  readonly #table: SplitTable;
+  readonly #splits: SplitBounds;
   #failure: unknown;
 
   /** @throws LeatError `invalid_argument` for an invalid number. */
@@ -106,7 +106,9 @@ export class ModelledCluster {
     this.#workerNames = Array.from({ length: workers }, (_, i) => `worker-${i}`);
     this.#trainerNames = Array.from({ length: trainers }, (_, i) => `trainer-${i}`);
     const splits = Math.max(SPLITS_MIN, SPLITS_PER_WORKER * Math.ceil(workers / pools));
-    this.#table = [Array.from({ length: splits }, (_, i) => ({ start: i, stop: i + 1 }))];
+    this.#splits = packSplits([
+      Array.from({ length: splits }, (_, i) => ({ start: i, stop: i + 1 })),
+    ]);
     this.#workerNames.forEach((name, index) => this.#addWorker(name, index));
     this.trainers = this.#trainerNames.map((name, index) => this.#addTrainer(name, index));
   }
@@ -172,7 +174,7 @@ export class ModelledCluster {
     const aheadBytesMax = inFrames(AHEAD_BYTES_MAX, batchBytes);
     const boot = bootWorker({ tags, aheadBytesMax }, (host) => {
       const cores = new ModelledCores(coresPerWorker, (ms) => host.sleep(ms), this.#cores);
-      return new ModelledRunners({ cores, random }, this.settings, this.#table);
+      return new ModelledRunners({ cores, random }, this.settings, this.#splits);
     });
     this.cluster.addNode(name, boot);
   }

@@ -3,7 +3,7 @@
  * virtual time, and a few bytes stand for it.
  */
 import { LeatError } from "../../core/error.ts";
-import type { SplitTable } from "../../data/sharding/splits.ts";
+import type { SplitBounds } from "../../data/sharding/split_table.ts";
 import type {
   Runner,
   RunnerFactory,
@@ -45,21 +45,21 @@ interface ModelledHost {
 export class ModelledRunners implements RunnerFactory {
   readonly #host: ModelledHost;
   readonly #pipeline: ModelledPipeline;
-  readonly #table: SplitTable;
+  readonly #bounds: SplitBounds;
 
-  /** @param table The splits of the dataset. */
-  constructor(host: ModelledHost, pipeline: ModelledPipeline, table: SplitTable) {
+  /** @param bounds The splits of the dataset. */
+  constructor(host: ModelledHost, pipeline: ModelledPipeline, bounds: SplitBounds) {
     this.#host = host;
     this.#pipeline = pipeline;
-    this.#table = table;
+    this.#bounds = bounds;
   }
 
   start(settings: RunnerSettings, splits: RunnerSplits): Runner {
     return new ModelledRunner(this.#host, this.#pipeline, settings.splits ? splits : undefined);
   }
 
-  listSplits(): Promise<SplitTable> {
-    return Promise.resolve(this.#table);
+  listSplits(): Promise<SplitBounds> {
+    return Promise.resolve(this.#bounds);
   }
 
   /** It holds nothing of this machine. */

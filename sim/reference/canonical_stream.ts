@@ -38,7 +38,7 @@ export async function canonicalStream(
   const order = splitOrder(table!.length, { seed, epoch, shuffled: chain.shuffled });
   for (const [sequence, index] of order.entries()) {
     let remainder: unknown;
-    const onRemainder = (batch: unknown) => remainder = batch;
+    const onRemainder = (left: unknown) => remainder = left;
     const split = table![index]!;
     await using run = openSplit(chain, { host, seed, epoch, index, split, onRemainder });
     given.push(...await allOf(run));

@@ -1,5 +1,5 @@
 /** Numbers of elements: of n consumers, consumer i reads those whose number modulo n is i. */
-import { rowsIn } from "../../../data/deterministic/split_run.ts";
+import { rowsIn } from "../../../data/deterministic/remainder.ts";
 import { decodeElement } from "../../../transport/element.ts";
 import type { ElementAnswer, Own, StreamPosition } from "../../worker/protocol.ts";
 

@@ -6,7 +6,7 @@
  */
 import { AbortRace } from "../../../core/abort_race.ts";
 import { LeatError } from "../../../core/error.ts";
-import type { SplitTable } from "../../../data/sharding/splits.ts";
+import type { SplitBounds } from "../../../data/sharding/split_table.ts";
 import type { DatasetDefinition } from "../../dispatcher/protocol.ts";
 import type { World } from "../../runtime/world.ts";
 import type { RunnerFactory } from "./runner.ts";
@@ -18,7 +18,7 @@ const LISTINGS_PER_OWNER_MAX = 2;
 
 interface Asker {
   readonly deadlineMs: number;
-  readonly table: PromiseWithResolvers<SplitTable>;
+  readonly bounds: PromiseWithResolvers<SplitBounds>;
 }
 
 interface Listing {
@@ -50,7 +50,7 @@ export class Listings {
    * job needs them.
    * @throws {LeatError} The listing's failure; `deadline_exceeded`.
    */
-  list(dataset: DatasetDefinition, owner: string, deadlineMs: number): Promise<SplitTable> {
+  list(dataset: DatasetDefinition, owner: string, deadlineMs: number): Promise<SplitBounds> {
     // A dispatcher that lost its journal assigns the same ids again.
     const key = `${dataset.datasetId} ${dataset.fingerprint}`;
     const { queue } = this.#owners.getOrInsertComputed(
@@ -58,10 +58,10 @@ export class Listings {
       () => ({ queue: new Map(), running: 0 }),
     );
     const listing = queue.getOrInsert(key, { dataset, askers: [] });
-    const table = Promise.withResolvers<SplitTable>();
-    listing.askers.push({ deadlineMs, table });
+    const bounds = Promise.withResolvers<SplitBounds>();
+    listing.askers.push({ deadlineMs, bounds });
     this.#begin();
-    return table.promise;
+    return bounds.promise;
   }
 
   #begin(): void {
@@ -91,7 +91,7 @@ export class Listings {
     const leftMs = lastMs - this.#world.nowMs();
     const late = () => new LeatError("deadline_exceeded", "The splits were not listed in time");
     if (leftMs <= 0) {
-      for (const { table } of askers) table.reject(late());
+      for (const { bounds } of askers) bounds.reject(late());
       this.#forgetIdle(owner, owned);
       return;
     }
@@ -107,10 +107,10 @@ export class Listings {
     };
     const timer = Number.isFinite(leftMs) ? this.#world.timer(leftMs, giveUp) : undefined;
     try {
-      const table = await abort.before(this.#runners.listSplits(dataset.graph, givenUp.signal));
-      for (const asker of askers) asker.table.resolve(table);
+      const bounds = await abort.before(this.#runners.listSplits(dataset.graph, givenUp.signal));
+      for (const asker of askers) asker.bounds.resolve(bounds);
     } catch (error) {
-      for (const asker of askers) asker.table.reject(error);
+      for (const asker of askers) asker.bounds.reject(error);
     } finally {
       timer?.cancel();
       this.#running--;

@@ -21,11 +21,10 @@ import {
   checkSplittable,
   listSplitTable,
   type SplitSource,
-  type SplitTable,
 } from "../../../data/sharding/splits.ts";
 import type { DistributedSaver } from "../../../data/saved/distributed/distributed_saver.ts";
 import type { Begun, SaveWork } from "../../../data/saved/distributed/work.ts";
-import { packSplits } from "../../../data/sharding/split_table.ts";
+import { packSplits, type SplitBounds } from "../../../data/sharding/split_table.ts";
 import { decodeMessage, encodeMessage, type FramePool } from "../../../transport/codec.ts";
 import { compressFrame, sampleCompression } from "../../../transport/compression.ts";
 import type { SaveStart } from "../protocol.ts";
@@ -216,7 +215,7 @@ export class PipelineRunner implements Runner {
   #openSplit(only: OnlySplit): OpenSplit {
     try {
       const open: OpenSplit = {
-        iterator: this.#iteratorOf(only, (batch) => open.remainder = batch),
+        iterator: this.#iteratorOf(only, (remainder) => open.remainder = remainder),
         remainder: undefined,
       };
       this.#only.set(only.grant, open);
@@ -228,7 +227,7 @@ export class PipelineRunner implements Runner {
 
   #iteratorOf(
     { index, start, stop }: OnlySplit,
-    onRemainder: (batch: unknown) => void,
+    onRemainder: (remainder: unknown) => void,
   ): DatasetIterator<unknown> {
     if (this.#chain === undefined) this.#reuses = !areElementsSeen(this.#node);
     const chain = this.#chain ??= chainOf(this.#node);
@@ -323,8 +322,10 @@ export class PipelineRunners implements RunnerFactory {
     return runner;
   }
 
-  listSplits(graph: Uint8Array): Promise<SplitTable> {
-    return listSplitTable(Dataset.deserialize(graph).node, new MeteredHost(this.#host));
+  async listSplits(graph: Uint8Array): Promise<SplitBounds> {
+    return packSplits(
+      await listSplitTable(Dataset.deserialize(graph).node, new MeteredHost(this.#host)),
+    );
   }
 
   /** Resolves when no save writes any more. */

@@ -5,7 +5,8 @@
 import { LeatError, type WireError } from "../../../core/error.ts";
 import type { WirePolicy } from "../../../data/sharding/custom_policy.ts";
 import type { Shard, ShardingMode } from "../../../data/sharding/sharding_policy.ts";
-import type { Split, SplitTable } from "../../../data/sharding/splits.ts";
+import type { Split } from "../../../data/sharding/splits.ts";
+import type { SplitBounds } from "../../../data/sharding/split_table.ts";
 import type { DistributedSaveSettings, SaveWork } from "../../../data/saved/distributed/work.ts";
 import type { FrameCodec } from "../../../transport/compression.ts";
 
@@ -136,7 +137,7 @@ export interface RunnerFactory {
   /** Starts a pipeline; it begins to work at the first `next()`. */
   start(settings: RunnerSettings, splits: RunnerSplits): Runner;
   /** Lists a pipeline's splits; pending work stops with `signal`. @throws LeatError */
-  listSplits(graph: Uint8Array, signal?: AbortSignal): Promise<SplitTable>;
+  listSplits(graph: Uint8Array, signal?: AbortSignal): Promise<SplitBounds>;
   /** Disposes all runners and releases their threads. */
   close(): Promise<void>;
 }

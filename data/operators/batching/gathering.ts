@@ -62,6 +62,11 @@ export abstract class GatheringNode extends UnaryNode {
     }
   }
 
+  /** What the operator gives for so many rows, which are in `column`. */
+  giveBatch(column: Column, count: number): unknown {
+    return column.finish(count);
+  }
+
   /** The number of rows of each batch; null where the last may have fewer. */
   protected get rows(): number | null {
     return this.dropRemainder ? this.size : null;
@@ -84,8 +89,8 @@ const ROWS_MS = 1;
 
 /** Writes elements into a column made for the first one, and gives the column when it is full. */
 class GatheringIterator extends UnaryIterator implements Stepping {
+  readonly #node: Pick<GatheringNode, "dropRemainder" | "giveBatch">;
   readonly #size: number;
-  readonly #dropRemainder: boolean;
   readonly #columnFor: (element: unknown) => Column;
   readonly #pacer: Pacer;
   /** Read and not added yet; never more than the batch has space for. */
@@ -106,12 +111,13 @@ class GatheringIterator extends UnaryIterator implements Stepping {
 
   constructor(
     context: IteratorContext,
-    { size, dropRemainder, isPlain }: Pick<GatheringNode, "size" | "dropRemainder" | "isPlain">,
+    node: Pick<GatheringNode, "size" | "dropRemainder" | "isPlain" | "giveBatch">,
     columnFor: (element: unknown) => Column,
   ) {
     super(context);
+    const { size, isPlain } = node;
+    this.#node = node;
     this.#size = size;
-    this.#dropRemainder = dropRemainder;
     this.#columnFor = columnFor;
     this.#pacer = context.pacer;
     const { input } = this;
@@ -229,7 +235,7 @@ class GatheringIterator extends UnaryIterator implements Stepping {
 
   #finish(): unknown {
     this.#ended = true;
-    if (this.#count === 0 || this.#dropRemainder || this.disposed) return END;
+    if (this.#count === 0 || this.#node.dropRemainder || this.disposed) return END;
     return this.#give();
   }
 
@@ -240,7 +246,7 @@ class GatheringIterator extends UnaryIterator implements Stepping {
     this.#column = this.#numbers = undefined;
     this.#count = 0;
     try {
-      const batch = within(this.stats.operator, () => column.finish(count));
+      const batch = within(this.stats.operator, () => this.#node.giveBatch(column, count));
       const memory = this.#rows?.memory();
       if (memory !== undefined) noteMemory(batch, memory);
       return this.stats.gave(batch);

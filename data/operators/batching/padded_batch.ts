@@ -1,5 +1,5 @@
 /** `paddedBatch`: consecutive elements of different lengths, padded and stacked. */
-import { optionsOf } from "../../check.ts";
+import { checkBoolean, optionsOf } from "../../check.ts";
 import type { Column } from "../../elements/leaf_columns.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../../node.ts";
 import {
@@ -31,9 +31,19 @@ export class PaddedBatchNode extends GatheringNode {
     dropRemainder: true,
   });
   readonly padding: Padding;
+  /**
+   * Gives `{ batch }`, or `{ rows }` where these do not fill a batch (see `Remainder`). Rows of
+   * several splits are padded together, so their own lengths are needed.
+   */
+  readonly keepsRows: boolean;
 
-  constructor(input: DatasetNode, size: unknown, options: PaddedBatchOptions = {}) {
+  constructor(
+    input: DatasetNode,
+    size: unknown,
+    options: PaddedBatchOptions & { readonly keepsRows?: unknown } = {},
+  ) {
     super("paddedBatch", input, size, options.dropRemainder);
+    this.keepsRows = checkBoolean("paddedBatch", "keepsRows", options.keepsRows, false);
     this.padding = {
       shapes: checkPaddedShapes("paddedBatch", options.paddedShapes),
       values: options.paddingValues,
@@ -47,11 +57,19 @@ export class PaddedBatchNode extends GatheringNode {
       dropRemainder: this.dropRemainder,
       paddedShapes: this.padding.shapes,
       paddingValues: this.padding.values,
+      ...(this.keepsRows ? { keepsRows: true } : {}),
     };
   }
 
   override get elementSpec(): ElementSpec {
+    if (this.keepsRows) return undefined;
     return paddedSpec(this.input.elementSpec, this.padding.shapes, this.rows);
+  }
+
+  override giveBatch(column: Column, count: number): unknown {
+    if (!this.keepsRows) return super.giveBatch(column, count);
+    if (count === this.size) return { batch: column.finish(count) };
+    return { rows: Array.from({ length: count }, (_, i) => column.read(i)) };
   }
 
   protected override columnsOf(spec: ElementSpec): (element: unknown) => Column {

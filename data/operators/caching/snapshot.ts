@@ -18,8 +18,9 @@ import { checkWritingCompression } from "../../saved/save.ts";
 import { shardBy, shardDatasets } from "../../saved/shards.ts";
 import { storedNode } from "../../saved/stored_node.ts";
 import { type Storing, StoringIterator } from "../../saved/storing_iterator.ts";
+import type { ElementSpec } from "../../elements/spec.ts";
 import { Nested } from "../combining/opened.ts";
-import { ElementsOfInputNode } from "../unary.ts";
+import { UnaryNode } from "../unary.ts";
 
 export interface SnapshotAttributes {
   readonly compression?: unknown;
@@ -33,11 +34,14 @@ export interface SnapshotOptions<T, R, C extends Captures> extends FunctionOptio
   readonly compression?: "gzip";
   /** Assigns elements to shards, numbered from 0 to at most 1023. Default: one shard. */
   readonly shardFunc?: ElementFunction<T, number | bigint | Promise<number>, C>;
-  /** Combines the datasets of the shards. Default: one shard after the other. */
+  /**
+   * Combines the datasets of the shards when the copy is read. Default: one shard after the other. The
+   * pass that writes the copy gives the elements of the input.
+   */
   readonly readerFunc?: ElementFunction<Dataset<Dataset<T>>, Dataset<R> | Promise<Dataset<R>>, C>;
 }
 
-export class SnapshotNode extends ElementsOfInputNode {
+export class SnapshotNode extends UnaryNode {
   static readonly options = optionsOf<SnapshotOptions<unknown, unknown, Captures>>("snapshot", {
     compression: true,
     shardFunc: true,
@@ -68,6 +72,15 @@ export class SnapshotNode extends ElementsOfInputNode {
     return this.readerFunc === undefined ? this.input.cardinality : UNKNOWN_CARDINALITY;
   }
 
+  /** Unknown where `readerFunc` may change elements. */
+  override get elementSpec(): ElementSpec {
+    return this.readerFunc === undefined ? this.storedSpec : undefined;
+  }
+
+  get storedSpec(): ElementSpec {
+    return this.input.elementSpec;
+  }
+
   /** The folder of this pipeline's elements. */
   get folder(): string {
     return within(this.path, this.pipeline);
@@ -85,7 +98,7 @@ export class SnapshotNode extends ElementsOfInputNode {
 registerNode("snapshot", { fromWire: (a, [input]) => new SnapshotNode(input!, a.path, a) });
 
 function snapshotting(context: IteratorContext, node: SnapshotNode): Storing {
-  const { folder, pipeline, compression, elementSpec: spec } = node;
+  const { folder, pipeline, compression, storedSpec: spec } = node;
   const reader = node.readerFunc && new Call(node.readerFunc, context);
   const shard = node.shardFunc && new Call(node.shardFunc, context);
   const open = async (manifest: Manifest, make: (reader: Call, datasets: unknown) => unknown) => {

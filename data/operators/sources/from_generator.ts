@@ -82,7 +82,11 @@ class GeneratorIterator extends ElementIterator {
   }
 
   #started(made: unknown): Pulled<unknown> {
-    this.#running = iteratorOf(made);
+    try {
+      this.#running = iteratorOf(made);
+    } catch (error) {
+      throw this.#context.stats.failed(error);
+    }
     this.#ended = false;
     if (this.disposed) this.release();
     return this.next();

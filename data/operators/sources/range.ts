@@ -48,7 +48,7 @@ class RangeIterator extends IndexedIterator {
     super(context, cardinality);
     this.#start = start;
     this.#step = step;
-    this.#isWhole = Number.isSafeInteger(start) && Number.isSafeInteger(step);
+    this.#isWhole = [start, step, start + cardinality * step].every(Number.isSafeInteger);
   }
 
   override nextBlock(into: unknown[], count: number): number {

@@ -87,7 +87,7 @@ export class DistributedSaver {
   async #writeSplit(
     writer: RunWriter,
     split: WorkOf<"run">["splits"][number],
-    onRemainder: (batch: unknown) => void,
+    onRemainder: (remainder: unknown) => void,
   ): Promise<void> {
     await using running = this.#open(split, onRemainder);
     this.#running = running;
@@ -102,7 +102,7 @@ export class DistributedSaver {
 
   #open(
     { index, start, stop }: WorkOf<"run">["splits"][number],
-    onRemainder: (batch: unknown) => void,
+    onRemainder: (remainder: unknown) => void,
   ): DatasetIterator<unknown> {
     const { node, chain, seed } = this.#pipeline;
     const { host } = this.#folder;

@@ -5,8 +5,9 @@ import { chainOf, distributeChains } from "../../../data/deterministic/chain.ts"
 import { RemainderJoin } from "../../../data/deterministic/join.ts";
 import { splitOrder } from "../../../data/deterministic/order.ts";
 import { DistributeNode } from "../../../data/operators/distribute.ts";
-import { Dataset, LeatError } from "../../../mod.ts";
+import { Dataset, LeatError, type Tensor, TensorSpec } from "../../../mod.ts";
 import { assert, assertEquals, assertThrows } from "../../assert.ts";
+import { canonicalStream } from "../../../sim/reference/canonical_stream.ts";
 import { orderedReference } from "../lib/ordered_reference.ts";
 
 const element = (value: unknown) => ({ element: value });
@@ -86,6 +87,30 @@ Deno.test("joined batches keep dtypes and go through the operators after the bat
   assertEquals(joined, element({ batch: { dtype: "int32", shape: [2], data: [1, 2] } }));
 });
 
+Deno.test("rows that wait for a batch of paddedBatch are padded with those of their batch alone", async () => {
+  const lengthOf = (x: number) => x === 4 ? 10 : 1;
+  for (const spec of [undefined, new TensorSpec("int32", [null])]) {
+    const dataset = Dataset.range(1024)
+      .filter((x) => x % 4 !== 3)
+      .map((x) => Int32Array.from({ length: lengthOf(x) }, () => x + 1), { spec })
+      .paddedBatch(4)
+      .map((batch) => batch);
+    const wanted = Array.from({ length: 1024 }, (_, x) => x).filter((x) => x % 4 !== 3);
+    const batches = (await canonicalStream(dataset)).map((given) =>
+      (given as { element: Tensor<"int32"> }).element
+    );
+    assertEquals(batches.length, 192);
+    const rows = batches.flatMap(({ shape: [count, length], data }) =>
+      Array.from({ length: count! }, (_, i) => data.slice(i * length!, (i + 1) * length!))
+    );
+    assertEquals(rows.map(([x]) => x! - 1).sort((a, b) => a - b), wanted);
+    for (const { shape, data } of batches) {
+      const longest = Math.max(...data.filter((x) => x > 0).map((x) => lengthOf(x - 1)));
+      assertEquals(shape, [4, longest]);
+    }
+  }
+});
+
 Deno.test("the stream of a shuffled chain differs by seed and epoch and repeats with them", async () => {
   const dataset = Dataset.range(600).shuffle(10).map((x, { random }) => x + random.next() / 2)
     .batch(7);
@@ -110,7 +135,9 @@ Deno.test("splitOrder is a permutation that depends only on the seed and the epo
 
 Deno.test("a join restored with the remaining rows continues as before", async () => {
   const chain = chainOf(Dataset.range(9).filter(() => true).batch(4).node)!;
-  const tensorOf = async (stop: number) => (await Array.fromAsync(Dataset.range(stop).batch(4)))[0];
+  const tensorOf = async (stop: number) => ({
+    batch: (await Array.fromAsync(Dataset.range(stop).batch(4)))[0],
+  });
   const all = new RemainderJoin(chain, { seed: 0n });
   await all.add(0, 0, await tensorOf(3));
   const joined = await all.add(1, 1, await tensorOf(3));

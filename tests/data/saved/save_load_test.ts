@@ -232,6 +232,7 @@ Deno.test("snapshot is sharded by shardFunc and read by readerFunc, saved and re
           }),
         ),
     });
+    assertEquals(dataset.elementSpec, undefined, "what a reader makes");
     const writing = openIterator(dataset.node, { seed: 1n });
     assertEquals((await readOutcomes(writing, 9)).length, 7);
     await writing.return();

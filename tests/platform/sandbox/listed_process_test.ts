@@ -12,7 +12,7 @@ for (const [what, dataset, processes] of [["its", listed, 2], ["another", other,
     await using sandbox = await Sandbox.open();
     const { runners } = sandbox;
     const [table] = await runners.listSplits(listed.serialize());
-    assertEquals(table!.length, 10);
+    assertEquals(table!.length, 2 * 10);
     // Besides the one that has listed there is a spare one.
     await until(() => runners.processes === 2, 10);
     const runner = runners.start(settingsOf(dataset), NO_SPLITS);

@@ -20,11 +20,8 @@ import {
 import { FarRoots } from "../../../platform/sandbox/host/far_roots.ts";
 import type { HostReadings } from "../../../platform/sandbox/host/host_readings.ts";
 import { HostService } from "../../../platform/sandbox/host/host_service.ts";
-import {
-  splitTableOf,
-  steppedOf,
-  wireSplitTable,
-} from "../../../platform/sandbox/untrusted_answers.ts";
+import { splitBoundsOf, steppedOf } from "../../../platform/sandbox/untrusted_answers.ts";
+import { packSplits, SPLITS_MAX } from "../../../data/sharding/split_table.ts";
 import { assertEquals, assertMatch, assertRejects, assertThrows } from "../../assert.ts";
 
 const NEAR: NodeId = { node: "near", incarnation: "aa" };
@@ -285,23 +282,22 @@ Deno.test("answers of a confined process are plain data of the expected form, or
     { outcome: { kind: "end" }, bytesRead: 0, usage: { cpuSeconds: -1, memoryBytes: 1 } },
   ];
   for (const answer of wrong) assertThrows(() => steppedOf(answer), LeatError);
-  const table = [[{ start: 0, stop: 2 }], []];
-  assertEquals(splitTableOf(decodeMessage(encodeMessage(wireSplitTable(table)))), table);
-  const columns = (starts: unknown, stops: unknown) => [{ starts, stops }];
+  const table = packSplits([[{ start: 0, stop: 2 }], []]);
+  assertEquals(splitBoundsOf(decodeMessage(encodeMessage(table))), table);
   const noTables: unknown[] = [
     null,
     {},
     [{}],
     [[{ start: 0, stop: 1 }]],
-    columns(Float64Array.of(0), Float64Array.of()),
-    columns(Float64Array.of(2), Float64Array.of(1)),
-    columns(Float64Array.of(0.5), Float64Array.of(1)),
-    columns(Float64Array.of(NaN), Float64Array.of(1)),
-    columns(Float64Array.of(-1), Float64Array.of(1)),
-    columns([0], [1]),
-    columns(new Float64Array(4_000_001), new Float64Array(4_000_001)),
+    [[0, 1]],
+    [Float64Array.of(0, 1, 2)],
+    [Float64Array.of(2, 1)],
+    [Float64Array.of(0.5, 1)],
+    [Float64Array.of(NaN, 1)],
+    [Float64Array.of(-1, 1)],
+    Array(2).fill(new Float64Array(SPLITS_MAX + 2)),
   ];
-  for (const table of noTables) assertThrows(() => splitTableOf(table), LeatError);
+  for (const table of noTables) assertThrows(() => splitBoundsOf(table), LeatError);
 });
 
 /** For hosts that read no other services. */

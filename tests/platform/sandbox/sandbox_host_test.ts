@@ -217,7 +217,7 @@ Deno.test("confined runners run single splits, list them, and count what they re
   assertEquals((decodeMessage(decompressFrame(compressed.frame)) as Tensor).size, 1_000);
   smaller.dispose();
   const [table] = await runners.listSplits(Dataset.range(600).batch(10).serialize());
-  assertEquals(table![0], { start: 0, stop: 10 });
+  assertEquals([...table!.subarray(0, 2)], [0, 10]);
 });
 
 Deno.test("a confined pipeline reads formats that other threads load lazily", async () => {

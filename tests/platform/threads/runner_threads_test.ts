@@ -173,7 +173,7 @@ Deno.test("RunnerThreads fails the element whose function tries to end its threa
 Deno.test("RunnerThreads lists splits, or explains why it cannot", async () => {
   const runners = new RunnerThreads();
   const table = await runners.listSplits(Dataset.range(600).batch(10).serialize());
-  assertEquals(table[0]![0], { start: 0, stop: 10 });
+  assertEquals([...table[0]!.subarray(0, 2)], [0, 10]);
   const missing = Dataset.textLines("/nowhere/at/all.txt").filter(() => true);
   assertEquals((await runners.listSplits(missing.serialize())).length, 1);
   const unsplittable = Dataset.listFiles("/nowhere/*.txt").serialize();

@@ -10,7 +10,7 @@ import { writeHello } from "../../../transport/hello.ts";
 import { freedFrame, pipedFrames, slotFrame } from "../../../transport/process/frames.ts";
 import { openProcessLink, UNTRUSTED_ENVELOPE_BYTES_MAX } from "../../../transport/process/link.ts";
 import type { SlotFile } from "../../../transport/process/slots.ts";
-import { splitTableOf, steppedOf } from "../../../platform/sandbox/untrusted_answers.ts";
+import { splitBoundsOf, steppedOf } from "../../../platform/sandbox/untrusted_answers.ts";
 import type { Target } from "../target.ts";
 
 /** Bytes of one read of the pipe. */
@@ -42,7 +42,7 @@ const HELLO = pipedFrames([writeHello({ ...REMOTE, role: "dialler", messageBytes
 
 /** Reads a message as each kind of answer. */
 function readAnswer(message: unknown): void {
-  for (const read of [steppedOf, splitTableOf]) {
+  for (const read of [steppedOf, splitBoundsOf]) {
     try {
       read(message);
     } catch (error) {

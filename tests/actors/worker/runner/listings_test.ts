@@ -3,13 +3,13 @@ import type { DatasetDefinition } from "../../../../actors/dispatcher/protocol.t
 import type { World } from "../../../../actors/runtime/world.ts";
 import { Listings } from "../../../../actors/worker/runner/listings.ts";
 import { LeatError } from "../../../../core/error.ts";
-import type { SplitTable } from "../../../../data/sharding/splits.ts";
+import type { SplitBounds } from "../../../../data/sharding/split_table.ts";
 import { assertEquals, assertRejects } from "../../../assert.ts";
 
 /** Listings that end when the test says so, with a manual clock. */
 class Bench {
   nowMs = 0;
-  readonly begun: { readonly name: number; end(table?: SplitTable): Promise<void> }[] = [];
+  readonly begun: { readonly name: number; end(table?: SplitBounds): Promise<void> }[] = [];
   /** Whether a stopped listing continues anyway. */
   isDeaf = false;
   readonly #timers = new Map<() => void, number>();
@@ -28,7 +28,7 @@ class Bench {
     name: number,
     deadlineMs = Infinity,
     { datasetId = `d${name}`, owner = "a" } = {},
-  ): Promise<SplitTable> {
+  ): Promise<SplitBounds> {
     const dataset: DatasetDefinition = {
       datasetId,
       graph: new Uint8Array([name]),
@@ -50,10 +50,10 @@ class Bench {
     await new Promise((resolve) => setTimeout(resolve, 0));
   }
 
-  #begin(graph: Uint8Array, signal: AbortSignal): Promise<SplitTable> {
-    const { promise, resolve, reject } = Promise.withResolvers<SplitTable>();
+  #begin(graph: Uint8Array, signal: AbortSignal): Promise<SplitBounds> {
+    const { promise, resolve, reject } = Promise.withResolvers<SplitBounds>();
     if (!this.isDeaf) signal.addEventListener("abort", () => reject(signal.reason));
-    const end = async (table: SplitTable = []) => {
+    const end = async (table: SplitBounds = []) => {
       resolve(table);
       await new Promise((resolve) => setTimeout(resolve, 0));
     };
@@ -69,7 +69,7 @@ Deno.test("Listings runs two at a time of an identity, and shares one that has n
   const many = Array.from({ length: 50 }, () => bench.list(3));
   const again = bench.list(1); // the first has begun, and may have missed what came since
   assertEquals(bench.names, [1, 2]);
-  const table = [[{ start: 0, stop: 9 }]];
+  const table = [Float64Array.of(0, 9)];
   await bench.begun[0]!.end(table);
   assertEquals(await first, table);
   assertEquals(bench.names, [1, 2, 3]);
@@ -115,9 +115,9 @@ Deno.test("Listings tells datasets with the same id apart", async () => {
   bench.list(2);
   const ofOne = bench.list(3, Infinity, { datasetId: "d" });
   const ofOther = bench.list(4, Infinity, { datasetId: "d" });
-  for (let i = 0; i < 4; i++) await bench.begun[i]!.end([[{ start: 0, stop: i }]]);
-  assertEquals(await ofOne, [[{ start: 0, stop: 2 }]]);
-  assertEquals(await ofOther, [[{ start: 0, stop: 3 }]]);
+  for (let i = 0; i < 4; i++) await bench.begun[i]!.end([Float64Array.of(0, i)]);
+  assertEquals(await ofOne, [Float64Array.of(0, 2)]);
+  assertEquals(await ofOther, [Float64Array.of(0, 3)]);
 });
 
 Deno.test("Listings begins one of another identity at once, however many an identity waits for", async () => {

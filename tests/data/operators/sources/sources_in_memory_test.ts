@@ -2,6 +2,7 @@
 
 import {
   assertEquals,
+  assertRejects,
   assertStrictEquals,
   assertStringIncludes,
   assertThrows,
@@ -119,6 +120,18 @@ Deno.test("range refuses more than 2^53 - 1 elements", async () => {
   for (const make of [() => Dataset.range(1e300), () => Dataset.range(-1e308, 1e308, 1e308)]) {
     assertStringIncludes(assertThrows(make, LeatError).message, "range: stop must be no more than");
   }
+});
+
+Deno.test("range counts alike alone and in blocks beyond 2^53, where sums and products differ", async () => {
+  const range = Dataset.range(2 ** 53 - 2, 2 ** 53 + 8);
+  const alone = await collect(range);
+  assertEquals(await collect(range.batch(20).unbatch()), alone);
+});
+
+Deno.test("fromGenerator counts a function that gives nothing to iterate over as an error", async () => {
+  const iterator = Dataset.fromGenerator(() => 5 as unknown as number[])[Symbol.asyncIterator]();
+  await assertRejects(() => iterator.next(), LeatError);
+  assertEquals(iterator.stats().map(({ errors }) => errors), [1]);
 });
 
 Deno.test("fromGenerator accepts any thenable as a promise, and refuses invalid results", async () => {
