@@ -1,4 +1,4 @@
-/** `cutPoint`: marks a place where `offload` may divide the pipeline. */
+/** `cutPoint`: marks a point where `offload` may divide the pipeline. */
 import { invalidArgument } from "../check.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
 import { PassedNode } from "./unary.ts";
