@@ -91,7 +91,7 @@ class TakeIterator extends CountdownIterator {
     return given;
   }
 
-  /** Failed elements are not counted. The input is disposed with the last element: nothing reads it any more. */
+  /** Failed elements are not counted. The input is disposed after the last: nothing reads it any more. */
   protected override accept(element: unknown): unknown {
     if (element === END) return END;
     if (--this.left === 0) this.input.dispose();

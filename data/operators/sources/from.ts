@@ -14,7 +14,7 @@ export class FromNode extends IndexedNode {
   readonly #given: ElementSpec;
   #spec: { known: ElementSpec } | undefined;
 
-  /** `spec`: what is known of the elements, where they come from another dataset. */
+  /** `spec`: the spec of the elements, if another dataset gave them. Default: computed on demand. */
   constructor(elements: unknown, spec?: ElementSpec) {
     super("from");
     this.#given = checkSpec("from", spec);
@@ -94,7 +94,7 @@ export class FromTensorsNode extends IndexedNode {
   }
 }
 
-/** An argument of tensors; refuses values that cannot be part of an element. */
+/** Reads an argument's nested arrays as tensors; refuses values that cannot be part of an element. */
 function tensorsOf(operator: string, argument: string, value: unknown): unknown {
   try {
     const tensors = tensorize(value);
