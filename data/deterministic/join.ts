@@ -1,4 +1,4 @@
-/** Joins the splits of an ordered chain: their remaining rows become batches. */
+/** Joins the splits of an ordered chain: makes batches of the rows that splits left over. */
 import { rowAt, rowSpec, specOf } from "../elements/components.ts";
 import { openIterator } from "../dataset_iterator.ts";
 import type { IterationOptions } from "../iteration_options.ts";
@@ -9,7 +9,7 @@ import { type ElementSpec, mapSpec } from "../elements/spec.ts";
 import { type OrderedChain, withInputs } from "./chain.ts";
 import { batchSizeOf, gathering, rowsIn } from "./split_run.ts";
 
-/** Separates the seed of joined batches from the seeds of the splits' own batches. */
+/** Makes random numbers of joined batches differ from those of the splits' own batches. */
 const JOINED_SALT = 1n;
 
 /** Rows left over from a split that wait for others to fill a batch. */
@@ -54,9 +54,8 @@ export class RemainderJoin {
   /**
    * Adds the remaining rows of a split.
    *
-   * @param lastRows how many of its last rows: fewer than all if an earlier batch already has the
-   * others.
-   * @returns the batch that the rows complete, if any.
+   * @param lastRows How many of its last rows to add: fewer than all if an earlier batch has the others.
+   * @returns The batch that the rows complete, if any.
    * @throws {ReadingFailure} if operators after the batch run elsewhere and cannot continue.
    */
   async add(

@@ -20,15 +20,15 @@ export interface SplitRunOptions
   readonly split: Split;
   /** Receives the last rows of the split, as a batch, if they do not fill one. */
   readonly onRemainder: (batch: unknown) => void;
-  /** Called once the source has been read to the end of the split. Its last elements may not be there yet. */
+  /** Called once the source was read to the split's end. The pipeline may not have given its last elements. */
   readonly onRead?: (() => void) | undefined;
   /** Reads the elements of a `given` source. */
   readonly read?: ReadGiven | undefined;
 }
 
 /**
- * Opens a split: gives its elements, or its full batches, each after all operators that follow
- * them.
+ * Opens a split. The iterator gives its elements or, if the chain has a batch, its full batches, to
+ * which it has applied the operators after the batch.
  */
 export function openSplit(chain: OrderedChain, options: SplitRunOptions): DatasetIterator<unknown> {
   const { seed, epoch, index, split, onRemainder, onRead, read, host } = options;
@@ -40,7 +40,7 @@ export function openSplit(chain: OrderedChain, options: SplitRunOptions): Datase
     epoch,
     batchMemory,
     keepsReadingFailures,
-    // 0 stands for no split.
+    // 0 means that the iteration is no split's.
     split: index + 1,
     splits: {
       next: () => {
@@ -66,7 +66,7 @@ function graphOf(
   );
 }
 
-/** The batches that `batch` makes of `rows`; the last one may be short. */
+/** The operator `batch` over `rows`, set to keep a short last batch. */
 export function gathering(batch: DatasetNode, rows: DatasetNode): DatasetNode {
   return withInputs(withoutDropping(batch), [rows]);
 }
@@ -88,7 +88,7 @@ export function rowsIn(batch: unknown): number {
 /** Passes full batches on. A short batch is kept back and ends the stream. */
 class FullBatchesNode extends ElementsOfInputNode {
   override readonly division = "whole";
-  /** Not an operator of the user's: it must not change the random seeds of theirs. */
+  /** So that it changes no random numbers of the user's operators. */
   override readonly isSetting = true;
   readonly size: number;
   readonly onRemainder: (batch: unknown) => void;

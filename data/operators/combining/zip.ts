@@ -17,8 +17,8 @@ import type { ElementSpec } from "../../elements/spec.ts";
 import { cutRuns, type Split, type Splittable } from "../../sharding/splits.ts";
 
 /**
- * If all inputs are indexed sources of known length, tasks divide them by index: elements of one index
- * stay together. Otherwise each input is divided alone, and elements are combined as they come.
+ * If element n of each input comes from element n of an indexed or endless source, tasks divide these
+ * sources together, by index. Otherwise each input is divided alone, and elements pair as they come.
  */
 export class ZipNode extends DatasetNode implements Splittable {
   override readonly division = "whole";
@@ -65,7 +65,7 @@ export class ZipNode extends DatasetNode implements Splittable {
     return this.isDivided;
   }
 
-  /** The length of the shortest input, if all inputs are divided by index. */
+  /** The length of the shortest source, if the sources are divided together. */
   get #sharedLength(): number | undefined {
     const lengths = this.inputs.map((input) => alignedSource(input)?.cardinality);
     const shortest = lengths.includes(undefined) ? Infinity : Math.min(...lengths as number[]);
