@@ -153,7 +153,6 @@ export class IteratorContext {
     return this.#place.randomStateNumber;
   }
 
-  /** Makes the iterator of this operator. */
   makeIterator(): ElementIterator {
     const { node } = this.#place;
     const replacement = this.#iteration.replaced.get(node);

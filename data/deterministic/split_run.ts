@@ -20,7 +20,7 @@ export interface SplitRunOptions
   readonly split: Split;
   /** Receives the last rows of the split, as a batch, if they do not fill one. */
   readonly onRemainder: (batch: unknown) => void;
-  /** Called once the source was read to the split's end. The pipeline may not have given its last elements. */
+  /** Called once the source was read to the split's end. Its last elements may still be in the pipeline. */
   readonly onRead?: (() => void) | undefined;
   /** Reads the elements of a `given` source. */
   readonly read?: ReadGiven | undefined;

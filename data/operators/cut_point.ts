@@ -3,7 +3,6 @@ import { invalidArgument } from "../check.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
 import { PassedNode } from "./unary.ts";
 
-/** Leaves elements unchanged. */
 export class CutPointNode extends PassedNode {
   override readonly isSetting = true;
   readonly name: string;

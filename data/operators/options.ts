@@ -98,7 +98,6 @@ export function autotuneOf(node: DatasetNode): boolean | AutotuneOptions | undef
   return optionOf(node, "autotune");
 }
 
-/** Whether functions run on other threads. */
 export function threadsOf(node: DatasetNode): boolean | undefined {
   return optionOf(node, "threads");
 }

@@ -6,7 +6,6 @@ import { checkInteger } from "../check.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
 import { PassedNode } from "./unary.ts";
 
-/** Leaves elements unchanged. */
 export class StandInNode extends PassedNode {
   /** The `splitMultiple(1)` of the replaced operator: a batch's size, for example. */
   readonly multiple: number;

@@ -36,7 +36,7 @@ export class Cores {
     this.pool = isUseful ? this.own : undefined;
   }
 
-  /** How many threads of the pool may work at once. The pipeline's own thread counts while it calls functions. */
+  /** How many threads of the pool may work at once. The pipeline's thread counts while it calls functions. */
   get threads(): number {
     const { count } = this.pool!;
     if (this.#budget === undefined) return count;

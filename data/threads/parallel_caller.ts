@@ -113,7 +113,6 @@ export class ParallelCaller implements CallingOperator {
     this.stats.staysHere(message);
   }
 
-  /** Called when the iterator is disposed. */
   stop(): void {
     this.#stopped = true;
     this.call.stop();

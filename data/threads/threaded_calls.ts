@@ -1,4 +1,4 @@
-/** The calls of one operator that other threads make: gathers calls in blocks, and hands out their results. */
+/** The calls of one operator that other threads make: gathers them in blocks, and hands out the results. */
 import { LeatError } from "../../core/error.ts";
 import type { Call } from "../udf/call.ts";
 import type { OperatorMeter } from "../iterators/stats.ts";

@@ -8,7 +8,6 @@ import { type Attributes, registerNode } from "../../node.ts";
 import { checkSpec, type ElementSpec, mapSpec, mergeSpecs } from "../../elements/spec.ts";
 import { BlockIterator, IndexedNode } from "./indexed.ts";
 
-/** The given elements, one after the other. */
 export class FromNode extends IndexedNode {
   readonly elements: readonly unknown[];
   readonly #given: ElementSpec;
@@ -71,7 +70,6 @@ function commonSpec(elements: readonly unknown[]): ElementSpec {
 
 registerNode("from", { fromWire: (a) => new FromNode(a.elements, a.spec as ElementSpec) });
 
-/** One element. */
 export class FromTensorsNode extends IndexedNode {
   override readonly cardinality = 1;
   readonly element: unknown;
