@@ -360,7 +360,7 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
       try {
         request.resolve(await request.run());
       } catch (error) {
-        // Closing answers all waiting calls with the end. This call has to get its error: remove it first.
+        // Closing answers all queued calls with the end. Removed first, because this one gets its error.
         if (this.#queue[0] === request) this.#queue.shift();
         const closing = this.#closeAtError();
         if (closing !== undefined) await closing;

@@ -50,7 +50,7 @@ export function measuredOf({ node, isPassed, stats, knob, inputs, elsewhere }: P
   return { node, isPassed, figures: stats.figures, knob, inputs: measured };
 }
 
-/** Sources counted so far, among which splits are divided. Below an aligned node all read the same splits. */
+/** Counts the sources that tasks divide by splits. Below an aligned node all sources read the same splits. */
 interface Sources {
   count: number;
   readonly isAligned: boolean;

@@ -136,7 +136,7 @@ class RebatchIterator extends ElementwiseIterator {
   }
 
   #give(size: number): unknown {
-    // A last batch that is not full keeps its size's turn: no empty batch follows, even if size 0 is next.
+    // After a last batch that is not full, the next size is not due: no empty batch follows.
     if (size === this.#sizes[this.#turn]) this.#turn = (this.#turn + 1) % this.#sizes.length;
     const pieces: unknown[] = [];
     for (let wanted = size; wanted > 0;) {
