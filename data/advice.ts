@@ -25,7 +25,7 @@ interface Cost {
   readonly stats: OperatorStats;
   /** Time on the thread. */
   readonly workMs: number;
-  /** Time in which others waited for it. */
+  /** Time that its consumer waited for it. */
   readonly latencyMs: number;
 }
 
@@ -34,6 +34,7 @@ interface Facts {
   readonly top: Cost;
   /** The larger of that operator's two times, as a share of the run's time, from 0 to 1. */
   readonly share: number;
+  /** Whether that operator spends more time at work than it is waited for. */
   readonly works: boolean;
   /** The consumer's own share of the run's time. */
   readonly consumerShare: number;
@@ -198,7 +199,7 @@ function treeOf(root: DatasetNode, all: IteratorStats): Operator {
   return operator(root);
 }
 
-/** The costs of an operator, for which its consumer waited `awaitedMs`, and of those below it. */
+/** The costs of an operator and of all below it. Its consumer waited `awaitedMs` for it. */
 function costsOf(operator: Operator, awaitedMs: number): Cost[] {
   const { node, stats, inputs } = operator;
   const cost = { node, stats, workMs: stats.selfMs, latencyMs: latencyOf(operator, awaitedMs) };
@@ -206,8 +207,8 @@ function costsOf(operator: Operator, awaitedMs: number): Cost[] {
 }
 
 /**
- * The time waited for it, minus its own waits for inputs, and minus the work of both, which may
- * have run in the meantime.
+ * How long the consumer waited for the operator alone: without the operator's own waits for its inputs,
+ * and without the work of the operator and all below it, which may have run in the meantime.
  */
 function latencyOf(operator: Operator, awaitedMs: number): number {
   const { stats, inputs } = operator;
@@ -230,7 +231,7 @@ function waitOn(input: Operator, operator: Operator): number {
   return known === 0 ? 0 : stats.waitMs * (input.stats.waitMs + input.stats.selfMs) / known;
 }
 
-/** The approximate number of its function calls: one for each element that it gave or was given. */
+/** About how often it called its function: once for each element that it gave or that failed. */
 function callsOf({ stats }: Cost): number {
   return Math.max(1, stats.elements + stats.errors);
 }

@@ -32,7 +32,6 @@ export function checkInteger(
   return value;
 }
 
-/** A finite number. */
 export function checkNumber(operator: string, argument: string, value: unknown): number {
   if (typeof value !== "number" || !Number.isFinite(value)) {
     throw refuse(operator, argument, "a finite number", value);

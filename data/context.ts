@@ -29,9 +29,9 @@ interface Iteration {
   readonly options: RootOptions;
   /** The host of operators that this program did not build; made on demand. */
   foreignHost?: ForeignHost;
-  /** Where its foreign functions run, once one of them does. */
+  /** The process that runs foreign functions; started for the first of them. */
   readonly foreign: { runner?: ForeignRunner | undefined };
-  /** Whether `foreign` belongs to another iteration, which ends it. */
+  /** Whether `foreign` belongs to the iteration that contains this one, which closes it. */
   readonly isWithin: boolean;
   readonly pacer: Pacer;
   readonly tuner: Tuner;
@@ -44,7 +44,7 @@ interface Iteration {
   readonly lastReaders: LastReaders;
   /** Iterators that run in place of those of some operators. */
   readonly replaced: Map<DatasetNode, (context: IteratorContext) => ElementIterator>;
-  /** Whether other consumers were given elements of a stream of which this iteration has a share. */
+  /** Whether this iteration got a share of a stream, and other consumers got the rest. */
   isShare: boolean;
   /** An operator that a rule has added after the last one. */
   added?: Place;
@@ -52,20 +52,19 @@ interface Iteration {
 
 const UNTUNED: TunerOptions = { budgets: budgetsOf(undefined), isOff: true };
 
-/** The code is loaded on demand. */
 const foreignIterator = lateFactory(async () => {
   const { foreignIterator } = await import("./foreign/foreign_iterator.ts");
   return foreignIterator;
 });
 
-/** Passed to `makeIterator`: everything that an operator's iterator may know of its environment. */
+/** Passed to `makeIterator`: all that an operator's iterator may know of its environment. */
 export class IteratorContext {
   readonly randomState: RandomState;
   readonly stats: OperatorMeter;
   readonly #iteration: Iteration;
   readonly #place: Place;
   readonly #splits: SplitProgress | undefined;
-  /** The host as far as this operator may use it: a foreign pipeline has no code and no files here. */
+  /** The host for this operator. That of a foreign operator runs no code and opens no files. */
   readonly host: Host;
 
   private constructor(
@@ -121,25 +120,25 @@ export class IteratorContext {
   }
 
   /**
-   * The knob of this operator, for all of its iterators. In datasets that functions make nothing is
-   * tuned, because there may be any number of them.
+   * The knob of this operator, which all of its iterators share. The tuner ignores knobs in datasets
+   * that functions make, because there may be any number of these datasets.
    */
   knob(parameter: KnobParameter, range: KnobRange): Knob {
     if (this.stats.isNested) return new Knob(parameter, range);
     return this.#place.knob ??= this.tuner.knob(parameter, range, this.#place.node);
   }
 
-  /** Where batches have their memory from, if several iterations share it. */
+  /** The memory for batches that several iterations share, if they share any. */
   get batchMemory(): BatchMemory | undefined {
     return this.#iteration.options.batchMemory;
   }
 
-  /** The threads that may call functions. Functions of other programs run in their own process. */
+  /** The threads that may call functions; not those of foreign pipelines, which a process runs. */
   get cores(): Cores {
     return this.#iteration.cores;
   }
 
-  /** Ends once the state of the iteration that is being saved is written. */
+  /** The pause of background reading while the iteration is saved. */
   get pause(): Pause {
     return this.#iteration.pause;
   }
@@ -149,12 +148,11 @@ export class IteratorContext {
     return this.#iteration.deterministic;
   }
 
-  /** The operator's number in its graph, without settings: pre-order, from 0. */
+  /** The operator's number in its graph: pre-order, from 0; settings are not counted. */
   get randomStateNumber(): number {
     return this.#place.randomStateNumber;
   }
 
-  /** Makes the iterator of this operator itself. */
   makeIterator(): ElementIterator {
     const { node } = this.#place;
     const replacement = this.#iteration.replaced.get(node);
@@ -167,8 +165,8 @@ export class IteratorContext {
   }
 
   /**
-   * From now on `make` makes the iterators of an operator of this iteration, in place of the
-   * operator and all below it.
+   * Makes the iterators of `node` with `make` from now on. `node` and all operators below it then do
+   * not run in this iteration.
    */
   replace(node: DatasetNode, make: (context: IteratorContext) => ElementIterator): void {
     this.#iteration.replaced.set(node, make);
@@ -182,8 +180,8 @@ export class IteratorContext {
   }
 
   /**
-   * The context of an operator that a rule adds after the last one, which is this. It has no number: `stats()` does
-   * not show it, but the tuner knows it.
+   * The context of an operator that a rule adds after this one, the graph's last. It has no number:
+   * `stats()` does not show it, but the tuner knows it.
    */
   after(node: DatasetNode): IteratorContext {
     const below = this.#place;
@@ -198,12 +196,12 @@ export class IteratorContext {
     return this.#iteration.rules.has(rule);
   }
 
-  /** The fields of elements that are needed, by rule `projectionPushdown`; undefined for all. */
+  /** Rule `projectionPushdown`: the fields of elements that are needed; undefined for all. */
   get wantedFields(): readonly string[] | undefined {
     return this.uses("projectionPushdown") ? this.#place.wantedFields : undefined;
   }
 
-  /** The iterator of this operator's input in place of its own: its elements count for both. */
+  /** Makes the input's iterator, to be used as this operator's own: its elements count for both. */
   passInput(): ElementIterator {
     this.#place.isPassed = true;
     return this.makeInput();
@@ -220,7 +218,7 @@ export class IteratorContext {
     }
   }
 
-  /** The same operator in repetition `repetition` of an operator above. */
+  /** The context of the same operator in a repetition by an operator above. */
   repeated(repetition: number): IteratorContext {
     const randomState = {
       ...this.randomState,
@@ -229,7 +227,7 @@ export class IteratorContext {
     return new IteratorContext(this.#iteration, randomState, this.#place, this.#splits);
   }
 
-  /** The random stream of this operator in an epoch and split, derived by Philox from all of these. */
+  /** The random stream of this operator in an epoch and split. */
   randomStream(epoch = this.randomState.epoch): RandomStream {
     const { root, split } = this.randomState;
     return new RandomStream(root(), [this.randomStateNumber, epoch, split]);
@@ -242,8 +240,8 @@ export class IteratorContext {
   }
 
   /**
-   * The random stream of an operator with a seed of its own: the same for two operators with the
-   * same seed. Epoch 0 gives the same in every repetition.
+   * The random stream of an operator with a seed of its own: two operators with the same seed draw the
+   * same numbers. Pass epoch 0 to draw the same numbers in every repetition.
    */
   seededStream(seed: bigint, epoch: number): RandomStream {
     const { salt, split } = this.randomState;
@@ -272,8 +270,8 @@ export class IteratorContext {
 
   /**
    * The context of a dataset that a user function made; it has its own random state and no splits.
-   * The state is that of the call even without a user's seed: a restored iterator repeats calls in
-   * its own process, where a newly drawn seed would differ.
+   * The random state is derived from the call even where the user set no seed: a restored iterator
+   * repeats the call, maybe in another process, and a newly drawn seed would differ.
    */
   nested(node: DatasetNode, root: () => RandomStream): IteratorContext {
     const { salt } = this.randomState;
@@ -282,8 +280,8 @@ export class IteratorContext {
   }
 
   /**
-   * The context of a graph that runs in place of this operator, with the same epoch and this random
-   * state. The elements of its last operator are this one's.
+   * The context of a graph that runs in place of this operator, in the same epoch, with random numbers
+   * from `root`. The elements of the graph's last operator count as this operator's.
    */
   instead(node: DatasetNode, root: RandomStream): IteratorContext {
     const randomState = { ...this.randomState, root: () => root, seeded: true, salt: 0n };
@@ -293,7 +291,7 @@ export class IteratorContext {
 
   /**
    * For source iterators: the splits to read instead of the whole source, or `undefined` when the
-   * source is read whole. Each call stands for one more repetition of the source.
+   * source is read whole. Each call begins one more repetition of the source.
    */
   openSplits(): SplitReader | undefined {
     const index = this.#place.sourceIndex;
@@ -304,17 +302,17 @@ export class IteratorContext {
     return readers[index] = new SplitReader(source, index, repetition);
   }
 
-  /** Whether this task reads splits, or is one, and so sees only a part of the sources. */
+  /** Whether this iteration reads splits, or runs on one of them: it sees only a part of the sources. */
   get readsSplits(): boolean {
     return this.#splits !== undefined || this.randomState.split !== 0;
   }
 
-  /** Registers, during a restore, how to undo a change outside of the iteration's iterators. */
+  /** During a restore: registers how to undo a change to state that outlives the iteration. */
   overwrites(putBack: () => void): void {
     this.#iteration.overwritten.push(putBack);
   }
 
-  /** The iteration is restored, or cannot be: then all such changes are undone. */
+  /** Ends a restore. If it failed, undoes the changes that `overwrites()` registered. */
   endRestoring(isRestored: boolean): void {
     const overwritten = this.#iteration.overwritten.splice(0);
     if (isRestored) {
@@ -340,14 +338,14 @@ export class IteratorContext {
     };
   }
 
-  /** Whether the operator and all below it may run on another thread: nothing here takes part in them. */
+  /** Whether the operator and all below it may run on another thread. */
   get mayRunElsewhere(): boolean {
     const { replaced, cores } = this.#iteration;
     return cores.own !== undefined && !this.stats.isNested && !this.readsSplits &&
       replaced.size === 0;
   }
 
-  /** The iteration has ended. The promise, if any, resolves when its parts elsewhere have ended. */
+  /** Closes the iteration's process for foreign functions. The promise, if any, resolves when it ended. */
   close(): Promise<void> | undefined {
     const { foreign, isWithin } = this.#iteration;
     if (isWithin) return undefined;
@@ -356,7 +354,7 @@ export class IteratorContext {
     return closing;
   }
 
-  /** Whether other consumers were given elements of a stream of which this iteration has a share. */
+  /** Whether this iteration got a share of a stream, and other consumers got the rest. */
   get isShare(): boolean {
     return this.#iteration.isShare;
   }
@@ -366,14 +364,14 @@ export class IteratorContext {
     return (this.#place.shared ??= make()) as T;
   }
 
-  /** A shared stream had elements for other consumers: it is not empty, even if this share is. */
+  /** Notes that other consumers got elements of a stream: it is not empty, even if this share is. */
   notesShare(): void {
     this.#iteration.isShare = true;
   }
 
   /**
-   * Whether the last repetition saw the whole input: false when other tasks were assigned a part of
-   * some source below, or other consumers a share.
+   * Whether the last repetition saw the whole input: false if other tasks were assigned splits of a
+   * source below, or other consumers got a share.
    */
   async sawWholeInput(): Promise<boolean> {
     if (this.#iteration.isShare) return false;
@@ -391,7 +389,7 @@ export class IteratorContext {
   }
 }
 
-/** The repetition itself in the first epoch; distinct for repetitions in later ones. */
+/** The repetition's number in epoch 0; mixed with the epoch in later ones, so that they differ. */
 function epochOfRepetition(epoch: number, repetition: number): number {
   if (epoch === 0) return repetition;
   return (Math.imul(epoch, 0x9e3779b1) + repetition) >>> 0;

@@ -269,9 +269,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   }
 
   /**
-   * An endless sequence of random integers from 0 up to but not including 2³²: plain numbers, which
-   * hold every value that tf.data's int64 has here. The same in every iteration, unless
-   * `rerandomizeEachIteration`; the same in every run with a seed (here, or by `withOptions`).
+   * An endless sequence of random integers from 0 up to but not including 2³², as plain numbers. The
+   * same in every iteration, unless `rerandomizeEachIteration`; the same in every run with a seed (here,
+   * or by `withOptions`).
    *
    * @example
    * ```ts
@@ -427,7 +427,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * The images (`.jpg`, `.jpeg`, `.png`, `.webp`) in a folder with one subfolder per class, at any
    * depth, as `{ image, label }`: uint8 of shape [height, width, channels], and the number of the
    * class. `imageClasses(root)` lists the classes' names in the order of their numbers; with
-   * `classNames` workers need not list them again. FilePaths come in random order, unless `shuffle` is
+   * `classNames` workers need not list them again. Files come in random order, unless `shuffle` is
    * false. An image that cannot be decoded is a failed element.
    *
    * @example
@@ -580,7 +580,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   /**
    * The rows of Arrow's IPC files (Feather, version 2) and streams as objects `{ column: value }`,
    * with values like those of `parquet()`. One record batch is in memory at a time; it is read
-   * whole, whichever `columns` are chosen. FilePaths are divided by record batches; streams are not
+   * whole, whichever `columns` are chosen. Files are divided by record batches; streams are not
    * divided.
    *
    * Errors like `parquet()`; `unimplemented` for unions and intervals.
@@ -778,9 +778,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   }
 
   /**
-   * Applies `fn` to every element and a state that each call passes on to the next. `fn` returns
-   * `[state, element]`, or a promise of it, and must not change the state it gets. A failed call
-   * loses its element and keeps the state.
+   * Applies `fn` to every element and to a state that each call passes on to the next. `fn` returns
+   * `[state, element]`, or a promise of it, and must not change in place the state that it gets. A
+   * failed call loses its element; the next call gets the state from before it.
    *
    * @example
    * ```ts
@@ -838,13 +838,13 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
 
   /**
    * The elements of the datasets that `fn` makes: `cycleLength` (4) of them are open at once, and
-   * give `blockLength` (1) elements each, round-robin. When a dataset ends, the next one takes its
-   * slot when that comes up again.
+   * give `blockLength` (1) elements each, round-robin. When a dataset ends, its slot gets the next
+   * dataset when the slot comes up again.
    *
    * With `numParallelCalls` (1 to 1024, or `AUTOTUNE`) elements are fetched ahead, from the
    * first one on: at most that many at once, calls of `fn` included, and up to two blocks of each
    * of `cycleLength + numParallelCalls` datasets. The order stays the same, unless `deterministic`
-   * is false: then whatever is ready is given.
+   * is false: then elements come as they are ready.
    *
    * @example
    * ```ts
@@ -1000,8 +1000,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   }
 
   /**
-   * The elements `count` times over; endlessly without `count`, or with -1. Ends for an empty
-   * dataset.
+   * The elements `count` times over; endlessly without `count`, or with -1. An empty dataset stays
+   * empty.
    *
    * @example
    * ```ts
@@ -1090,9 +1090,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
 
   /**
    * Keeps the elements of the first complete pass without errors; later iterations read the copy.
-   * Without `path` it is in memory, for the iterations of this dataset. With `path` it is in files
-   * in that folder of the machine that iterates (`--allow-write`), also for other processes and
-   * runs. An abandoned or failed pass, or one that ends with its process, leaves nothing behind.
+   * Without `path` the copy is in memory, for the iterations of this dataset. With `path` it is in
+   * files in that folder of the machine that iterates (`--allow-write`), also for other processes and
+   * runs. A pass that fails, is abandoned, or ends with its process leaves nothing behind.
    *
    * Errors of the first element: `already_exists` while another iterator fills the same folder,
    * `failed_precondition` where it holds the elements of another pipeline (remove the folder, or
@@ -1551,7 +1551,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * `enumerate`, `prefetch` and `globalShuffle` over these. It is the element of a first iteration;
    * without a seed every call draws its own random numbers.
    *
-   * Rejects with `out_of_range` where there is no such element, with its own error if it fails, and
+   * Rejects with `out_of_range` where there is no such element, with the element's error if it fails, and
    * with `failed_precondition` for a dataset that can only be iterated over.
    *
    * @example
@@ -1605,7 +1605,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   }
 
   /**
-   * Marks a place where `offload` may divide the pipeline: everything before it may then run
+   * Marks a point where `offload` may divide the pipeline: everything before it may then run
    * remotely and everything after it here, as one more candidate with this name. Changes nothing
    * else.
    *
@@ -1646,7 +1646,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   }
 
   /**
-   * Starts iterating. The iterator continues after a failed element, and has figures.
+   * Starts iterating. The iterator continues after a failed element, and has `stats()`.
    *
    * @example
    * ```ts
@@ -1660,8 +1660,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   }
 
   /**
-   * For loops: the iterator is closed with the loop, and at the first element that fails, which
-   * ends the loop. JavaScript does not close it there, and no other code could: its input would be
+   * For `for await`. The first element that fails ends the loop and closes the iterator. JavaScript
+   * itself does not close it after an error, and the caller has no reference to it: its input would be
    * read on.
    */
   [Symbol.asyncIterator](): DatasetIterator<T> {
@@ -1794,7 +1794,7 @@ function zipNode(datasets: unknown): DatasetNode {
   return new ZipNode(inputs, keys);
 }
 
-/** Whether a service gives each of its epochs once, so that an epoch cannot be read again. */
+/** Whether the graph reads from a service that gives each epoch once, so that none can be read again. */
 function hasEpochsOnce(node: DatasetNode): boolean {
   const isDistributed = node instanceof DistributeNode || node instanceof FromIdNode;
   if (isDistributed) return node.options.processingMode !== ShardingPolicy.DETERMINISTIC;

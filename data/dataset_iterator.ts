@@ -63,12 +63,12 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
   #context: IteratorContext;
   #last: LastIterator;
   readonly #queue: Request[] = [];
-  /** When the first `next()` was called, and when the end was found. */
+  /** When the first `next()` was called, and when the iteration ended. */
   #startedAtMs = NaN;
   #endedAtMs: number | undefined;
   /** How long promises of `next()` were waited for. */
   #waitedMs = 0;
-  /** How long calls of it held the thread. */
+  /** How long calls of `next()` held the thread. */
   #held = new OperatorMeter("next", -1);
   #watch: Stopwatch;
   readonly #pullNow = (): unknown => this.#last.elements.next();
@@ -78,7 +78,7 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
   };
   #busy = false;
   #ended = false;
-  /** Reading failed, which was reported. The position can still be saved. */
+  /** A read failure was reported. The position before it can still be saved. */
   #failed = false;
   #closed = false;
 
@@ -336,7 +336,7 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
       : this.#start(run, undefined, rejectClosed);
   }
 
-  /** Executes one call that has to wait, and then those that came in the meantime. */
+  /** Makes one call that has to wait, and then the calls that arrived in the meantime. */
   #start<R>(
     run: () => unknown,
     before?: Promise<void>,
@@ -360,7 +360,7 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
       try {
         request.resolve(await request.run());
       } catch (error) {
-        // Closing answers waiting calls; this one is rejected with its error.
+        // Closing answers all queued calls with the end. Removed first, because this one gets its error.
         if (this.#queue[0] === request) this.#queue.shift();
         const closing = this.#closeAtError();
         if (closing !== undefined) await closing;
@@ -389,7 +389,7 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
     return this.#context.close();
   }
 
-  /** A task of a service reads ahead itself. */
+  /** Injects no `prefetch` into a task of a service: the task reads ahead itself. */
   #open(context: IteratorContext, ahead?: SavedIteration["ahead"]): LastIterator {
     const { splits, split } = this.#options;
     const injects = splits === undefined && split === undefined &&

@@ -47,7 +47,7 @@ export class Explanation {
    * Empty if the pipeline has not run.
    */
   readonly advice: readonly string[];
-  /** Sentences on functions with `numParallelCalls`, and `prefetch` with `thread`, that other threads cannot run. */
+  /** Why other threads cannot run a function with `numParallelCalls`, or a `prefetch` with `thread`. */
   readonly obstacles: readonly string[];
   /** Sentences on what static optimisation has changed, in the order of the operators. */
   readonly rewrites: readonly string[];
@@ -173,7 +173,7 @@ function shorten(text: string): string {
 
 /**
  * Why functions, and segments of pipelines, run on the thread of their pipeline: a sentence for each
- * that cannot leave. Empty where none should.
+ * that cannot run on another. Empty if the pipeline may not use other threads.
  */
 function obstaclesOf(root: DatasetNode, stats: IteratorStats | undefined): string[] {
   if (threadsOf(root) === false || coresOf(autotuneOf(root)) === 1) return [];
@@ -206,7 +206,7 @@ function obstacleOf(node: DatasetNode): string | undefined {
   return messageOf(() => fn.travelling);
 }
 
-/** The message of the error that `send` throws. */
+/** The message of the error that `send` throws; undefined if it throws none. */
 function messageOf(send: () => unknown): string | undefined {
   try {
     send();

@@ -175,7 +175,7 @@ export interface ImageDecodeOptions {
   readonly layout?: ImageLayout;
 }
 
-/** Gives memory, with any contents, for so many values; undefined where there is none. */
+/** Provides memory, with any contents, for `length` values; undefined where there is none. */
 export type PlaceOf = <D extends FixedDType>(
   dtype: D,
   length: number,
@@ -187,7 +187,7 @@ export interface ImageCodec {
    * The pixels as a tensor of shape [height, width, channels], uint8 unless the options say
    * otherwise; `data_loss` for a damaged image, `invalid_argument` for an unknown format.
    *
-   * @param placeOf is asked for memory for the values when they are known.
+   * @param placeOf Provides memory for the pixels; called once their dtype and number are known.
    */
   decode(
     bytes: Uint8Array,

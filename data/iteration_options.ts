@@ -28,10 +28,11 @@ export interface IterationOptions {
   readonly split?: number;
   /** Where the splits to read come from; without it sources are read whole. */
   readonly splits?: SplitSource;
-  /** Where batches have their memory from, if several iterations share it, as those of splits do. */
+  /** Memory for batches, shared with other iterations, as by those of splits. Default: its own. */
   readonly batchMemory?: BatchMemory | undefined;
   /** The identities under which the dataset's iterations have read streams. Default: none. */
   readonly lastReaders?: LastReaders;
+  /** As in {@linkcode RootOptions}. */
   readonly within?: IteratorContext;
   /**
    * Receives the epoch and the reader identities of a restored iteration: the next one continues
@@ -78,9 +79,9 @@ export interface RootOptions extends ThreadOptions {
   readonly batchMemory?: BatchMemory | undefined;
   /** The dataset's last readers. Default: those of this iteration alone. */
   readonly lastReaders?: LastReaders | undefined;
-  /** The iteration that contains this one: their foreign functions run in one place. */
+  /** The iteration that contains this one: one process runs the foreign functions of both. */
   readonly within?: IteratorContext | undefined;
-  /** The numbers of the last operator, where the graph is the lower part of another. Default 0. */
+  /** The numbers of the last operator, where the graph is a lower part of another. Default 0. */
   readonly first?: FirstNumbers | undefined;
 }
 

@@ -34,10 +34,10 @@ export type Token = unknown;
  */
 export abstract class ElementIterator<T = unknown> {
   #disposed = false;
-  /** Operators directly above that were left out, from the lowest one on. */
+  /** The operators directly above that a rule left out, the lowest first. */
   #leftOut: readonly NoOp[] = [];
 
-  /** Saves and restores its state as that of the operator above it, which was left out. */
+  /** Makes it save and restore the state of `operator` too, which is directly above and was left out. */
   standsFor(operator: NoOp): this {
     this.#leftOut = [...this.#leftOut, operator];
     return this;
@@ -100,8 +100,8 @@ export abstract class ElementIterator<T = unknown> {
   protected abstract saveState(): Promise<unknown>;
 
   /**
-   * Resumes from what `saveState()` returned. A missing field cannot be read, see `wholeState()`:
-   * optional fields are tested with `in`, and kept parts of a state are copied.
+   * Resumes from what `saveState()` returned. Reading a missing field throws (see `wholeState()`): test
+   * optional fields with `in`, and copy the parts of `state` that you keep.
    */
   protected abstract restoreState(state: unknown): Promise<void>;
 

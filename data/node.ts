@@ -71,7 +71,7 @@ export abstract class DatasetNode {
   /** Not abstract: a missing fact only loses a sentence of advice. */
   readonly adviceFacts: AdviceFacts = {};
 
-  /** Everything but the inputs that `fromWire` needs to rebuild this node. */
+  /** Everything that `fromWire` needs to rebuild this node, except the inputs. */
   abstract get attributes(): Attributes;
 
   /** The attributes that determine the elements: a saved iterator is refused where they differ. */
@@ -85,12 +85,12 @@ export abstract class DatasetNode {
   /** The number of elements: exact, `Infinity`, or `UNKNOWN_CARDINALITY`. */
   abstract get cardinality(): number;
 
-  /** Whether it only configures other operators. Random numbers then ignore it. */
+  /** Whether it only configures other operators. Adding it then changes no random numbers. */
   readonly isSetting: boolean = false;
 
   /**
-   * Present if the operator gives exactly the elements of its input, with their tokens, as they
-   * come.
+   * Present if the operator only passes the elements of its input on, with their tokens: its iterator
+   * can then be left out.
    */
   get noOp(): NoOp | undefined {
     return undefined;
@@ -110,14 +110,14 @@ export abstract class DatasetNode {
   }
 
   /**
-   * The fields of its input's elements that it needs, if those `wanted` of its own are needed.
-   * `undefined` stands for all, in both.
+   * The fields that it needs of its input's elements, if consumers need the fields `wanted` of its own.
+   * `undefined` means all fields in both.
    */
   fieldsOfInput(_wanted: readonly string[] | undefined): readonly string[] | undefined {
     return undefined;
   }
 
-  /** Whether it reads only the wanted fields of its elements, which are then all that they have. */
+  /** Whether it reads only the wanted fields: its elements then have no others. */
   get readsFields(): boolean {
     return false;
   }

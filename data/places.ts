@@ -10,7 +10,7 @@ import { type IteratorStats, OperatorMeter, type OperatorStats } from "./iterato
 export interface Place {
   /** State that the operator's iterators share during this iteration, such as a cache. */
   shared: unknown;
-  /** What the tuner may change here. */
+  /** The parameter of the operator that the tuner may change. */
   knob: Knob | undefined;
   /** The fields of its elements that are needed; undefined for all. */
   readonly wantedFields: readonly string[] | undefined;
@@ -25,7 +25,7 @@ export interface Place {
   readonly inputs: readonly Place[];
 }
 
-/** The number of a graph's last operator, with and without counting settings. */
+/** The numbers of a graph's last operator: one counts settings, one does not. */
 export interface FirstNumbers {
   readonly number: number;
   readonly randomStateNumber: number;
@@ -45,18 +45,21 @@ export function statsOf(place: Place, tuner: Tuner): OperatorStats[] {
 
 /** What the tuner's model needs of a place and all below it. */
 export function measuredOf({ node, isPassed, stats, knob, inputs, elsewhere }: Place): Measured {
-  // What another thread does is measured and tuned there.
+  // If another thread runs the operators below, it measures and tunes them itself.
   const measured = elsewhere === undefined ? inputs.map(measuredOf) : [];
   return { node, isPassed, figures: stats.figures, knob, inputs: measured };
 }
 
-/** Sources that read splits of one numbering; those of an aligned dataset read the same splits. */
+/** Counts the sources that tasks divide by splits. Below an aligned node all sources read the same splits. */
 interface Sources {
   count: number;
   readonly isAligned: boolean;
 }
 
-/** Numbers every occurrence of a node in pre-order, and every source among them. `opener`: as in meters. */
+/**
+ * Numbers every occurrence of a node in pre-order, and every source among them. `opener`: the meter of
+ * the operator whose function made the graph.
+ */
 export function placesOf(
   root: DatasetNode,
   opener?: OperatorMeter,

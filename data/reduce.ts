@@ -52,7 +52,7 @@ export async function reduceGraph(
   }
 }
 
-/** The only element of a graph. Errors: `invalid_argument` where there are none or several; or its own. */
+/** The only element of a graph, or its error. `invalid_argument` if there is none or more than one. */
 export async function singleElementOf(
   node: DatasetNode,
   options: IterationOptions,

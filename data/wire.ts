@@ -39,8 +39,8 @@ const FORMAT = "leat-dataset-1";
 const DEPTH_MAX = 4096;
 
 /**
- * Most operators of a serialised graph, shared ones counted each time that they are used: about as
- * many fit in the 32 MiB that a dispatcher takes by default.
+ * The most operators of a serialised graph. One that several others read counts once for each. About as
+ * many fit in the 32 MiB that a dispatcher accepts by default.
  */
 const OPERATORS_MAX = 2 ** 18;
 
@@ -80,7 +80,7 @@ export function checkOperators(root: DatasetNode): void {
   });
 }
 
-/** Computes something of each operator from the same of its inputs, once for shared ones. */
+/** Computes a value for each operator from the values of its inputs; once for an operator that is shared. */
 function perNode<T>(root: DatasetNode, of: (node: DatasetNode, inputs: readonly T[]) => T): T {
   const known = new Map<DatasetNode, T>();
   const compute = (node: DatasetNode): T => {
@@ -135,7 +135,7 @@ function attributesOf(node: DatasetNode, writer: ValueWriter): unknown {
   }
 }
 
-/** Attributes have no order, unlike the components of elements; undefined ones were left out. */
+/** Attributes sorted by name, without undefined ones: unlike components of elements they have no order. */
 function byName(attributes: Attributes): Attributes {
   return Object.fromEntries(
     Object.entries(attributes)

@@ -9,7 +9,7 @@ import { bufferedBytes, outputLatencyMs, overloadMs, type Stage } from "./model.
 /** A step must shorten the time from one element to the next by at least this share. */
 const GAIN_MIN = 0.01;
 
-/** A pipeline that is too slow is as fast as its slowest stage: its latency counts for little. */
+/** If a pipeline is too slow, its slowest stage decides: overload counts much more than latency. */
 const OVERLOAD_WEIGHT = 10;
 
 /** What a pipeline may use. */
@@ -67,7 +67,7 @@ function bestStep(
   return best;
 }
 
-/** Whether `raised` may have its value. A buffer may grow even if calls exceed their budget. */
+/** Whether the value of `raised` is within budgets. A buffer may grow even if calls exceed theirs. */
 function isWithin(
   root: Stage,
   knobs: readonly Knob[],

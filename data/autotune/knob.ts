@@ -11,10 +11,10 @@ export interface KnobRange {
   readonly initial: number;
 }
 
-/** What the knobs of earlier iterations were set to last, by operator: the next epoch begins so. */
+/** The last values of knobs, by operator: the next iteration begins with them. */
 const lastValues = new WeakMap<object, number>();
 
-/** One number. Its operator reads `value` whenever it decides whether to begin something. */
+/** One such number. Its operator reads `value` each time that it may begin a call or a read. */
 export class Knob implements Setting {
   readonly parameter: KnobParameter;
   readonly min: number;
@@ -22,7 +22,7 @@ export class Knob implements Setting {
   value: number;
   readonly #operator: object | undefined;
 
-  /** @param operator The node that it belongs to; undefined: an operator of one iteration only. */
+  /** @param operator The node that it belongs to; undefined: its value is not remembered. */
   constructor(parameter: KnobParameter, { min, max, initial }: KnobRange, operator?: object) {
     this.parameter = parameter;
     this.min = min;

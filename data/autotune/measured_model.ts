@@ -17,9 +17,8 @@ const ONE: Setting = { value: 1 };
 const NONE: Setting = { value: 0 };
 
 /**
- * The stages of an operator and its inputs; `undefined` where one of them has not given an element
- * yet. `onStage` receives each stage with its operator. `ignoresIdle`: leaves out inputs that have
- * done nothing.
+ * The stages of an operator and its inputs; `undefined` if one of them has not given an element yet.
+ * `onStage` receives each stage with its operator. `ignoresIdle`: leaves out inputs that did nothing.
  */
 export function stageOf(
   operator: Measured,
@@ -74,7 +73,7 @@ function settingsOf({ node, knob }: Measured): Pick<Stage, "kind" | "parallelism
     return { kind: "sync", parallelism: ONE, buffer: NONE };
   }
   const setting = knob ?? fixed(numParallelCalls);
-  // As many results wait for the consumer as calls may run.
+  // The window of calls is also the buffer: settled results wait in it.
   return {
     kind: kind === "interleave" ? "interleave" : "calls",
     parallelism: setting,

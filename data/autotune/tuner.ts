@@ -13,7 +13,7 @@ import { outputLatencyMs, type Stage } from "./model.ts";
 const PERIOD_FIRST_MS = 10;
 /** …up to this. */
 const PERIOD_MAX_MS = 5_000;
-/** An input that did nothing for as long is read no more: a cache has all of its elements. */
+/** An input that did nothing for so long counts as ended: a cache may have all of its elements. */
 const IDLE_MS = 1_000;
 /** The clock is read at least once in this many calls. */
 const CALLS_PER_CHECK_MAX = 64;
@@ -38,7 +38,7 @@ export interface TunerOptions {
   readonly policy?: TuningPolicy | undefined;
 }
 
-/** What the tuner knows of one operator. */
+/** What the model expected of one knob's value, and what was measured before. */
 interface Belief {
   /** The output latency that the model expected when the knob was set, in ms. */
   readonly expectedMs: number;
@@ -96,7 +96,7 @@ export class Tuner {
     this.ram = new RamBudget(options.budgets.ramBytes);
   }
 
-  /** A new knob. Within the CPU budget, all knobs of calls begin with an equal share. */
+  /** A new knob. All knobs of calls begin with at most an equal share of the CPU budget. */
   knob(parameter: KnobParameter, range: KnobRange, operator?: object): Knob {
     const knob = new Knob(parameter, range, this.#options.isOff ? undefined : operator);
     this.#knobs.push(knob);
@@ -157,7 +157,7 @@ export class Tuner {
     });
   }
 
-  /** What a knob is set to, and what the model expected of that. */
+  /** The value of a knob, and what the model expected of it. */
   describe(knob: Knob): TuningStats {
     const { parameter, value } = knob;
     return { parameter, value, ...this.#beliefs.get(knob) };

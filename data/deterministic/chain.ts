@@ -8,7 +8,7 @@ import { isSplittable } from "../sharding/splits.ts";
 
 const PER_SPLIT: readonly Division[] = ["element", "split", "shuffle"];
 
-/** A pipeline with one source that is read split by split. */
+/** A pipeline whose only source is read split by split. */
 export interface OrderedChain {
   /**
    * The dataset that runs on a split: up to the batch if there is one, otherwise the whole chain.

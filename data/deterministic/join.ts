@@ -9,7 +9,7 @@ import { type OrderedChain, withInputs } from "./chain.ts";
 import { rowsIn, rowsOf } from "./remainder.ts";
 import { batchSizeOf, gathering } from "./split_run.ts";
 
-/** Separates the seed of joined batches from the seeds of the splits' own batches. */
+/** Makes random numbers of joined batches differ from those of the splits' own batches. */
 const JOINED_SALT = 1n;
 
 /** Rows left over from a split that wait for others to fill a batch. */
@@ -54,9 +54,8 @@ export class RemainderJoin {
   /**
    * Adds the remaining rows of a split.
    *
-   * @param lastRows how many of its last rows: fewer than all if an earlier batch already has the
-   * others.
-   * @returns the batch that the rows complete, if any.
+   * @param lastRows How many of its last rows to add: fewer than all if an earlier batch has the others.
+   * @returns The batch that the rows complete, if any.
    * @throws {ReadingFailure} if operators after the batch run elsewhere and cannot continue.
    */
   async add(

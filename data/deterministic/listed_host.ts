@@ -1,4 +1,4 @@
-/** A host for the splits of one epoch: what they all read from is listed once. */
+/** A host for the splits of one epoch: the files of a source are listed once for all of them. */
 import { DelegatingHost } from "../foreign/delegating_host.ts";
 import type { Files, Host } from "../host.ts";
 
@@ -24,7 +24,7 @@ export class ListedHost extends DelegatingHost implements Host {
     if (host.evaluate !== undefined) this.evaluate = (script) => host.evaluate!(script);
   }
 
-  /** The listing of a source: `list` is called for the first split, and again after it has failed. */
+  /** The listing of a source. Calls `list` for the first split, and again after it failed. */
   listing(source: object, list: () => Promise<string[]>): Promise<string[]> {
     return this.#listings.getOrInsertComputed(source, () => {
       const listing = list();

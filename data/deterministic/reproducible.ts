@@ -12,7 +12,7 @@ const ENTROPY: ReadonlySet<string> = new Set(["Math.random", "crypto"]);
 /** Ambient names of clocks. */
 const CLOCKS: ReadonlySet<string> = new Set(["Date", "Temporal", "performance"]);
 
-/** The default beginning of the message. */
+/** How the message begins by default. */
 const EVERY_RUN = "distribute: under DETERMINISTIC every run gives the same elements";
 
 /**
@@ -22,7 +22,7 @@ const EVERY_RUN = "distribute: under DETERMINISTIC every run gives the same elem
  * Errors: `failed_precondition`, naming the operator, what its function uses, and what to use
  * instead.
  *
- * @param why the beginning of the message: why it matters.
+ * @param why How the message begins: why the stream has to be reproducible.
  */
 export function checkReproducible(root: DatasetNode, why = EVERY_RUN): void {
   for (const value of Object.values(root.attributes)) {

@@ -26,8 +26,8 @@ export interface SplitRunOptions
 }
 
 /**
- * Opens a split: gives its elements, or its full batches, each after all operators that follow
- * them.
+ * Opens a split. The iterator gives its elements or, if the chain has a batch, its full batches, to
+ * which it has applied the operators after the batch.
  */
 export function openSplit(chain: OrderedChain, options: SplitRunOptions): DatasetIterator<unknown> {
   const { seed, epoch, index, split, onRemainder, onRead, read, host } = options;
@@ -39,7 +39,7 @@ export function openSplit(chain: OrderedChain, options: SplitRunOptions): Datase
     epoch,
     batchMemory,
     keepsReadingFailures,
-    // 0 stands for no split.
+    // 0 means that the iteration is no split's.
     split: index + 1,
     splits: {
       next: () => {
@@ -69,7 +69,7 @@ function graphOf(
   );
 }
 
-/** The batches that `batch` makes of `rows`; the last one may be short. */
+/** The operator `batch` over `rows`, set to keep a short last batch. */
 export function gathering(batch: DatasetNode, rows: DatasetNode): DatasetNode {
   return withInputs(withoutDropping(batch), [rows]);
 }
@@ -87,7 +87,7 @@ export function batchSizeOf(batch: DatasetNode): number {
 /** Passes full batches on. A short batch is kept back and ends the stream. */
 class FullBatchesNode extends ElementsOfInputNode {
   override readonly division = "whole";
-  /** Not an operator of the user's: it must not change the random seeds of theirs. */
+  /** So that it changes no random numbers of the user's operators. */
   override readonly isSetting = true;
   readonly size: number;
   readonly onRemainder: (remainder: Remainder) => void;

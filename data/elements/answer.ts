@@ -20,13 +20,13 @@ export function saveOutcome({ failed, value }: Outcome, token?: Token): SavedOut
   return token === undefined ? { element: value } : { token };
 }
 
-/** The saved error. It needs a code and a message to be the same error. */
+/** The saved error. Fails if the code or the message is missing. */
 export function restoreError(saved: WireError): LeatError {
   const { code, message } = wholeState(saved);
   return LeatError.fromWire({ ...saved, code, message });
 }
 
-/** The saved outcome. `input` is the iterator that gave its token, if it has one. */
+/** The saved outcome. `input`: the iterator that gave the token, if there is one. */
 export async function restoreOutcome(
   saved: SavedOutcome,
   input: ElementIterator | undefined,

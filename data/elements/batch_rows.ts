@@ -1,6 +1,6 @@
 /**
- * Memory of batches that are still to be filled. A result that goes to a batch untouched is written
- * where the batch needs it: so it is not copied, and has no buffer of its own to be collected.
+ * Memory of batches that are still to be filled. An image that goes into a batch unchanged is decoded to
+ * its row of the batch's memory: so it is not copied, and leaves no buffer to be collected.
  */
 import {
   type DTypeArrays,
@@ -10,25 +10,25 @@ import {
 } from "../../core/dtype.ts";
 import type { ElementMemory } from "./released.ts";
 
-/** Larger batches grow with their rows. */
+/** Memory is not allocated in advance for larger batches: it grows with their rows. */
 const BATCH_BYTES_MAX = 256 << 20;
 
-/** Batches whose memory waits for another one: one is read, and one is on its way. */
+/** How many released arrays are kept: one batch is being read while another one is filled. */
 const FREE_MAX = 2;
 
 /**
- * Shared memory that may be in use at once. The engine does not count it: what nobody gives back
+ * The most shared memory in use at once. The engine does not count it: memory that is not given back
  * stays until garbage is collected for another reason.
  */
 const SHARED_BYTES_MAX = 2 ** 30;
 
-/** After so many batches in a row that were made otherwise, no more memory is made. */
+/** After so many batches in a row that did not use their memory, no more is allocated. */
 const UNUSED_MAX = 64;
 
 /** The batches whose memory no column has taken yet. */
 const untaken = new WeakMap<ArrayBufferLike, Batch>();
 
-/** A place that a result may have, once it is known that nothing else uses the result. */
+/** A row that a decoded image may be written to, once it is known that the function does not see it. */
 export class RowPlace {
   #batch: Batch | undefined;
   #row = 0;
@@ -38,20 +38,20 @@ export class RowPlace {
     this.#row = row;
   }
 
-  /** Memory for so many values; undefined where there is none. */
+  /** Memory for `length` values; undefined where there is none. */
   memory<D extends FixedDType>(dtype: D, length: number): DTypeArrays[D] | undefined {
     return this.#batch?.memory(this.#row, dtype, length);
   }
 }
 
-/** Memory of batches that nobody has any more, for further batches. */
+/** Allocates memory for batches, and uses the memory of released batches again. */
 export class BatchMemory {
   readonly #isShared: boolean;
   /** Shared memory that was not freed yet, in bytes. */
   #sharedBytes = 0;
   readonly #freed = new FinalizationRegistry<number>((bytes) => this.#sharedBytes -= bytes);
   #free: TypedArray[] = [];
-  /** How many batches in a row were made otherwise. */
+  /** How many batches in a row did not use their memory. */
   unused = 0;
 
   /** @param isShared Whether threads share it, so that they can write results to it. */
@@ -83,11 +83,11 @@ export class BatchMemory {
   }
 }
 
-/** Gives the rows of consecutive batches to the calls of one function, in their order. */
+/** Assigns the rows of consecutive batches to the calls of one function, in the order of calls. */
 export class BatchRows {
   readonly #size: number;
   readonly #memory: BatchMemory;
-  /** Whether the function returns all images that it decodes, and sees none of them. */
+  /** Whether the function only returns the images that it decodes: it does not read or keep them. */
   areUnseen = false;
   #offered: RowPlace | undefined;
   #batch: Batch | undefined;
@@ -97,15 +97,15 @@ export class BatchRows {
   #finished: TypedArray[] = [];
 
   /**
-   * @param size rows of a batch.
-   * @param memory of batches of other iterations, too; default: of this one alone.
+   * @param size How many rows a batch has.
+   * @param memory Memory that other iterations use, too. Default: for this one alone.
    */
   constructor(size: number, memory: BatchMemory = new BatchMemory()) {
     this.#size = size;
     this.#memory = memory;
   }
 
-  /** Notes that the function decodes an image, which asks for `place` when it is made. */
+  /** Notes that the function decodes an image, which takes its memory from `place`. */
   offer(place: RowPlace): void {
     this.#offered = place;
   }
@@ -115,7 +115,7 @@ export class BatchRows {
     this.#offered = undefined;
   }
 
-  /** Notes that the function returned. If its images are unseen, nobody else has what was offered. */
+  /** Notes that the function returned. If its images are unseen, the offered place gets the next row. */
   returned(): void {
     const offered = this.#offered;
     this.#offered = undefined;
@@ -128,13 +128,13 @@ export class BatchRows {
     this.#row = (this.#row + 1) % this.#size;
   }
 
-  /** Notes that a batch was made of these rows. */
+  /** Notes that a batch uses `data` as its memory. */
   used(data: TypedArray): void {
     this.#memory.unused = 0;
     this.#finished.push(data);
   }
 
-  /** The memory of the batch that was made last. Undefined if it was made otherwise. */
+  /** The memory of the batch that was made last; undefined if that has memory of its own. */
   memory(): ElementMemory | undefined {
     const finished = this.#finished;
     if (finished.length === 0) return undefined;
@@ -152,8 +152,8 @@ export class BatchRows {
   }
 
   /**
-   * Notes that a row of `batch` was needed `by` rows later, as after a call that failed. So are those
-   * that were given meanwhile.
+   * Notes that a row of `batch` belongs `by` rows later, as after a call that failed. The rows assigned
+   * since then are wrong by as much: the next calls get rows of a new batch.
    */
   shift(batch: Batch, by: number): void {
     if (by === 0 || batch.shifts !== this.#shifts) return;
@@ -164,8 +164,8 @@ export class BatchRows {
 }
 
 /**
- * The same memory. Whoever still has `data`, or a row of it, has an empty array from now on. Shared
- * memory stays with them: the result is empty.
+ * Moves memory to a new array: `data`, and other views of it, are empty from now on. Shared memory
+ * cannot be moved: the result is then empty, and `data` keeps it.
  */
 function emptied(data: TypedArray): TypedArray {
   const Values = data.constructor as new (buffer: ArrayBuffer) => TypedArray;
@@ -208,7 +208,7 @@ class Batch {
   }
 }
 
-/** A batch whose rows were written where they are needed. */
+/** A batch whose rows were written to its memory in advance. */
 export class WrittenBatch {
   readonly #batch: Batch;
   /** All rows. */
@@ -219,7 +219,7 @@ export class WrittenBatch {
     this.data = data;
   }
 
-  /** The batch of `count` rows that begins with this one; undefined if it was written elsewhere. */
+  /** The batch of `count` rows of which `first` is row 0; undefined if `first` is not in such memory. */
   static of(first: TypedArray, count: number): WrittenBatch | undefined {
     const batch = untaken.get(first.buffer), data = batch?.data;
     const isBatch = data?.constructor === first.constructor && data.length === count * first.length;
@@ -230,7 +230,7 @@ export class WrittenBatch {
     return written;
   }
 
-  /** Whether `row` is where row `index` has to be. If not, the batch needs memory of its own. */
+  /** Whether `row` is row `index` of this memory. If not, the rows have to be copied. */
   has(index: number, row: TypedArray): boolean {
     const isOfThis = row.buffer === this.data.buffer;
     if (isOfThis && row.byteOffset === index * row.byteLength) return true;
@@ -239,7 +239,7 @@ export class WrittenBatch {
     return false;
   }
 
-  /** All rows, once each was there. */
+  /** The memory, once all rows are in it. */
   finish(): TypedArray {
     this.#batch.rows.used(this.data);
     return this.data;

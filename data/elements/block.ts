@@ -1,6 +1,6 @@
 /**
- * Blocks: several elements read from an input at once. Between operators that answer at once they
- * save a call per element and operator.
+ * Blocks: several elements read from an input by one call, which saves a call per element and operator.
+ * Only inputs that need not wait give blocks.
  */
 import { invalidArgument } from "../check.ts";
 import { type ElementIterator, END } from "../iterator.ts";
@@ -12,7 +12,7 @@ export class InputBlock {
   /** The index of the next element, and the end of the elements. */
   at = 0;
   end = 0;
-  /** Where processing several at once has to stop; 0 once the block is cleared. */
+  /** The index at which a loop over the block has to stop; 0 once the block is cleared. */
   stop = 0;
 
   get isEmpty(): boolean {
@@ -33,7 +33,7 @@ export class InputBlock {
 
   /** Puts saved elements into the empty block. @throws LeatError if they are no list. */
   put(elements: readonly unknown[]): void {
-    // An object may have any length.
+    // The state may be damaged, and an object with any `length` would pass the loop below.
     if (!Array.isArray(elements)) throw invalidArgument("restore", "elements", "a list", elements);
     this.clear();
     for (let i = 0; i < elements.length; i++) this.items[i] = elements[i];

@@ -24,7 +24,7 @@ import { type ElementSpec, isTuple, TensorSpec } from "./spec.ts";
 /** Makes the columns of leaves. */
 export interface LeafColumns {
   columnOf(leaf: unknown, spec: ElementSpec, capacity: number, path: string): Column;
-  /** The same for the leaves below a key of the structure. */
+  /** The `LeafColumns` for the leaves below a key of the structure. */
   below(key: string | number, path: string): LeafColumns;
 }
 

@@ -15,8 +15,8 @@ import { show } from "../check.ts";
 import { WrittenBatch } from "./batch_rows.ts";
 
 /**
- * Bytes that a column allocates at most before it has as many rows. Growing copies all rows, and the
- * system provides pages of memory only when they are written.
+ * The most bytes that a column allocates before it has rows for them. It is large because growing copies
+ * all rows, and the system provides pages of memory only when they are written.
  */
 const INITIAL_BYTES_MAX = 64 << 20;
 
@@ -29,7 +29,7 @@ export interface Column {
    * have to be written one by one. Columns without it take rows one by one.
    */
   writeRows?(index: number, batch: unknown, count: number): boolean;
-  /** Row `index` as a value that writes the same row, and starts the same column. */
+  /** Row `index` as a value: a column made for it is of the same kind, and writing it gives the same row. */
   read(index: number): unknown;
   /** The first `count` rows as one tensor (or structure of tensors). The column is used up. */
   finish(count: number): unknown;
@@ -97,7 +97,7 @@ class RowStore {
     this.#capacity = capacity;
     this.#rows = Math.min(capacity, Math.max(1, Math.floor(INITIAL_BYTES_MAX / rowBytes)));
     const length = this.#rows * rowSize;
-    // The engine creates this array directly, and looks the others up.
+    // The engine makes an array of a known class directly; for the others it looks the class up.
     this.data = dtype === "float64" ? new Float64Array(length) : new TYPED_ARRAYS[dtype](length);
   }
 
@@ -211,9 +211,9 @@ export class TensorColumn implements Column {
   readonly #rowSize: number;
   readonly #path: string;
   readonly #capacity: number;
-  /** The rows, if they are written where their batch needs them… */
+  /** The memory of the batch, while all rows were written to it in advance… */
   #written: WrittenBatch | undefined;
-  /** …and otherwise copies of them. */
+  /** …and otherwise copies of the rows. */
   #copied: RowStore | undefined;
 
   constructor(dtype: FixedDType, shape: readonly number[], capacity: number, path: string) {
@@ -262,7 +262,7 @@ export class TensorColumn implements Column {
     return new Tensor(this.#dtype, [count, ...this.#shape], data);
   }
 
-  /** An array with space for `count` rows from `index` on, and copies of those before. */
+  /** An array with copies of the rows before `index`, and space for `count` rows from there on. */
   #storeOf(index: number, count = 1): TypedArray {
     const store = this.#copies(index);
     store.reserve(index + count - 1);

@@ -151,7 +151,7 @@ export class Bin<P extends Piece> {
   }
 }
 
-/** Chooses the row for a sequence: the first with enough space, or the one with the least sufficient space. */
+/** Which of the rows with enough space gets a sequence: the oldest, or the one with the least space. */
 export type PackAlgorithm = "first_fit" | "best_fit";
 
 /** The bin for this many tokens; `undefined` where none has space. */

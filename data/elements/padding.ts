@@ -27,7 +27,7 @@ export type PaddingValues =
   | readonly PaddingValues[]
   | { readonly [component: string]: PaddingValues };
 
-/** The operator that errors of elements name. */
+/** The operator that is named in errors about elements. */
 const OPERATOR = "paddedBatch";
 
 export interface Padding {
@@ -182,7 +182,7 @@ function isShape(shapes: PaddedShapes): shapes is PaddedShape {
   return Array.isArray(shapes) && shapes.every((at) => at === null || typeof at === "number");
 }
 
-/** `path`: that of the part. */
+/** The shapes of the part `key`, whose path is `path`. */
 function under(
   operator: string,
   shapes: PaddedShapes | undefined,
@@ -200,7 +200,7 @@ function under(
   );
 }
 
-/** One value stands for all components beneath it. */
+/** The values of the part `key`. A single value holds for all parts. */
 function valueUnder(
   values: PaddingValues | undefined,
   key: string | number,

@@ -42,7 +42,7 @@ function raggedColumn(leaf: unknown, spec: ElementSpec, capacity: number, path: 
   return new RaggedColumn(dtype, shape.slice(1), path);
 }
 
-/** Rows are kept until the column is complete. */
+/** Keeps the rows as they are until the column is finished. */
 class RaggedColumn implements Column {
   readonly #dtype: DType;
   /** The shape of one value. */

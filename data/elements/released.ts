@@ -2,9 +2,9 @@
 
 /** Frees memory that nothing else uses. */
 export interface ElementMemory {
-  /** Whoever still has the element has empty tensors from now on. */
+  /** Frees the memory at once: tensors of the element, and other views of the memory, become empty. */
   release(): void;
-  /** Frees it for the next element, where nobody has this one. Left out: as `release`. */
+  /** Lets another element use the memory. Only if nothing refers to this one. Left out: as `release`. */
   reuse?(): void;
 }
 
@@ -15,7 +15,7 @@ export function noteMemory(element: unknown, memory: ElementMemory): void {
   if (typeof element === "object" && element !== null) memories.set(element, memory);
 }
 
-/** An operator keeps the element to give it again: `releaseElement` does nothing any more. */
+/** Notes that an operator keeps an element: `releaseElement` then does nothing for it. */
 export function keepMemory(element: unknown): void {
   if (typeof element === "object" && element !== null) memories.delete(element);
 }
@@ -47,8 +47,9 @@ export function releaseElement(element: unknown): void {
 }
 
 /**
- * The same where nobody has a tensor of the element, or a view, any more. Emptying these makes the
- * engine collect garbage after each batch of 64 MB and more, because it counts their memory again.
+ * Like `releaseElement`, for an element to whose tensors and their views nothing refers any more: they
+ * are not emptied. Emptying them makes the engine collect garbage after each batch of 64 MB and more,
+ * because it counts their memory again.
  */
 export function reuseElement(element: unknown): void {
   const memory = take(element);

@@ -97,8 +97,8 @@ export function specText(spec: ElementSpec): string {
 }
 
 /**
- * The common spec of elements of two specs: differing dimensions vary, and an unknown part stays
- * unknown. `differ` is called where they cannot be elements of one dataset.
+ * The spec that covers elements of both specs: dimensions that differ become null, and a part that is
+ * unknown in one is unknown. `differ` is called if they cannot be elements of one dataset.
  */
 export function mergeSpecs(
   a: ElementSpec,

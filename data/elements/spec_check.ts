@@ -57,7 +57,7 @@ type Fits = (value: unknown) => boolean;
 
 /** A spec prepared once, so that checking an element is fast. */
 export class SpecCheck {
-  /** Whether any plain number fits; otherwise integers within these bounds, which may exclude all. */
+  /** Whether any plain number fits. If not, integers within the bounds fit; none may be within them. */
   readonly #takesAnyNumber: boolean;
   readonly #numberMin: number;
   readonly #numberMax: number;

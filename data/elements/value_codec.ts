@@ -41,7 +41,7 @@ function jsonOf(writer: ValueWriter, value: unknown): string {
 
 /** An encoded value, which can be inspected before it is read. */
 export class EncodedValue {
-  /** The undecoded JSON. */
+  /** The parsed JSON, not read as a value yet. */
   readonly wire: unknown;
   readonly #bytes: Uint8Array;
 

@@ -1,5 +1,5 @@
 /**
- * An iterator that is fetched before it can begin: its pipeline comes from a service, or its code
+ * An iterator that stands for one that is fetched first: its pipeline comes from a service, or its code
  * is loaded on demand.
  */
 import type { IteratorContext } from "../context.ts";
@@ -23,7 +23,7 @@ export class LateIterator extends ElementIterator {
 
   override next(): Pulled<unknown> {
     if (this.disposed) return END;
-    // Elements may be null.
+    // Not `??`: elements may be null.
     return this.#fetched === undefined ? this.#first() : this.#fetched.next();
   }
 
@@ -67,8 +67,8 @@ export class LateIterator extends ElementIterator {
 }
 
 /**
- * Loads a factory when its first iterator begins, for all iterators. If loading fails, only that
- * iterator fails: the next one tries again.
+ * A factory that is loaded when its first iterator begins. If loading fails, that iterator fails, and
+ * the next one tries again.
  */
 export function lateFactory(load: () => Promise<IteratorFactory>): IteratorFactory {
   let loading: Promise<IteratorFactory> | undefined;

@@ -5,8 +5,8 @@
 import type { Host } from "../host.ts";
 
 /**
- * The longest synchronous run before a pipeline yields, in milliseconds. What reads ahead delays the
- * training loop by as much. Yielding takes a microsecond.
+ * The longest synchronous run before a pipeline yields, in milliseconds. Operators that read ahead
+ * delay the training loop by up to that. Yielding takes a microsecond.
  */
 const SLICE_MS = 2;
 
@@ -22,7 +22,7 @@ const CHECKS_MAX = 256;
 
 const BLOCK_LENGTH_MAX = 128;
 
-/** Counts calls, then reads the clock. Shared by all iterators of one iteration. */
+/** Reads the clock once in many calls. Shared by all iterators of one iteration. */
 export class Pacer {
   readonly #host: Host;
   /** The number of calls between two clock reads. */
@@ -47,9 +47,9 @@ export class Pacer {
   }
 
   /**
-   * As `due()`, at a call of the consumer. If the event loop has run since its last call, as it does
-   * while a step runs on an accelerator, that call began a slice of its own: to yield again would
-   * make the loop wait for what is read ahead.
+   * As `due()`, at a call of the consumer. If the event loop has run since the consumer's last call, as
+   * it does while a step runs on an accelerator, a new slice begins: to yield again would make the
+   * training loop wait for operators that read ahead.
    */
   dueAtCall(): boolean {
     const isDue = this.due();
@@ -60,7 +60,7 @@ export class Pacer {
     return false;
   }
 
-  /** Counts work done outside of `due()`. */
+  /** Counts as `rounds` calls of `due()`. */
   count(rounds: number): void {
     this.#left -= rounds;
   }

@@ -11,7 +11,7 @@
 import { LeatError } from "../../core/error.ts";
 import type { Outcome } from "../elements/answer.ts";
 
-/** Thrown by the iterator that cannot continue; operators pass it on and keep their state. */
+/** Thrown by an iterator that cannot read on. Operators above pass it on, and keep their state. */
 export class ReadingFailure extends LeatError {
   /** The error for the user. */
   readonly reason: LeatError;
@@ -33,6 +33,7 @@ export function isOfStream({ failed, value }: Outcome): boolean {
   return !(failed && value instanceof ReadingFailure);
 }
 
+/** The error as the user gets it. */
 export function toldOf(error: unknown): unknown {
   return error instanceof ReadingFailure ? error.reason : error;
 }

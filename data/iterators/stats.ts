@@ -62,7 +62,7 @@ export interface ThreadStats {
   readonly obstacle?: string;
 }
 
-/** What `AUTOTUNE` is set to at one operator, with the model's belief beside what was measured. */
+/** The value that `AUTOTUNE` chose for one operator, and what the model expected of it. */
 export interface TuningStats {
   /** The argument that was tuned. */
   readonly parameter: "numParallelCalls" | "bufferSize";
@@ -139,9 +139,9 @@ export interface ServiceRead {
 /** Per operator, in pre-order from the last one. A copy: it does not change any more. */
 export type IteratorStats = readonly OperatorStats[];
 
-/** The first elements are all measured; then one in more and more, with each doubling of their number… */
+/** The first elements are all measured. Then so many with each doubling of the number of elements… */
 const SAMPLES_PER_DOUBLING = 16;
-/** …and at least one in this many. Odd, so that alternating elements are all sampled. */
+/** …and at least one in this many. Odd, so that of elements that alternate both kinds are sampled. */
 const SAMPLE_STEP_MAX = 251;
 
 /** Counts what the iterators of one operator do. */
@@ -161,7 +161,7 @@ export class OperatorMeter {
   #received: number | undefined;
   /** The same, for datasets that its functions made. */
   #receivedWithin = 0;
-  /** The number of the element that is measured next. */
+  /** The number, from 1, of the element that is measured next. */
   #sampleAt = 1;
   /** How many elements the samples stand for, and their bytes. */
   #sampled = 0;
@@ -211,7 +211,7 @@ export class OperatorMeter {
     this.#sampleAt = number + (step | 1);
   }
 
-  /** Counts an element that failed here, and returns its error: once, however often it is passed on. */
+  /** Counts an element that failed here, and returns its error. The same error in a row counts once. */
   failed<E>(error: E): E {
     if (error === this.#lastError) return error;
     this.#lastError = error;
@@ -274,7 +274,7 @@ export class OperatorMeter {
     this.#skipped = (this.#skipped ?? 0) + elements;
   }
 
-  /** Sets the function that reports the service's figures. */
+  /** Sets the function that returns the service's figures. */
   serves(service: () => ServiceStats | undefined): void {
     this.#service = service;
   }
@@ -325,8 +325,8 @@ export class OperatorMeter {
 }
 
 /**
- * Estimates the bytes in a buffer of elements from one in `BUFFER_SAMPLE_EVERY` of them. With a
- * budget all are measured, and the estimate follows the largest of the last ones.
+ * Estimates the bytes in a buffer of elements. Without a budget it measures one element in
+ * `BUFFER_SAMPLE_EVERY`. With a budget it measures all, and the estimate follows the largest recent one.
  */
 export class BufferMeter {
   readonly #meter: OperatorMeter;
@@ -374,12 +374,12 @@ export class BufferMeter {
   }
 }
 
-/** How much of the largest size counts after each smaller element: a third after 64 of them. */
+/** The share of the largest size that is left after each smaller element: a third after 64 of them. */
 const LARGEST_KEPT = 0.985;
 const BUFFER_SAMPLES_FIRST = 4;
 const BUFFER_SAMPLE_EVERY = 64;
 
-/** `byteSize`; elements may be anything until they are batched, and those without a size count as 0. */
+/** `byteSize()` of an element; 0 for values that have no size, such as datasets. */
 export function sizeOf(element: unknown): number {
   if (typeof element === "number") return 8;
   try {

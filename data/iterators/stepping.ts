@@ -1,6 +1,6 @@
 /**
- * Stepping: iterators that may pull often before they can give an element yield the thread, and
- * stop when they are disposed.
+ * Stepping, for iterators that may have to pull many elements before they can give one: they yield the
+ * thread in between, and stop when they are disposed.
  */
 import { END, type Pulled } from "../iterator.ts";
 import type { Pacer } from "./pacer.ts";

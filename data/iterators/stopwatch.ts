@@ -5,19 +5,19 @@
 import type { Host } from "../host.ts";
 import type { OperatorMeter } from "./stats.ts";
 
-/** How many calls of this duration there are per timed one. */
+/** One in how many calls of this duration is timed. */
 function callsPerSample(tookMs: number): number {
   if (tookMs > 0.1) return 1;
   return tookMs > 0.01 ? 32 : 1024;
 }
 
-/** Counts calls and times those that are due, each of which stands for those up to the next. */
+/** Counts calls, and times those that are due. A timed call stands for all calls up to the next timed one. */
 export class Stopwatch {
   /** The number, from 0, of the next call to be timed. */
   dueAt = 0;
   readonly #host: Host;
   readonly #meter: OperatorMeter;
-  /** How many calls the timed one stands for. */
+  /** How many calls the next timed one stands for. */
   #standsFor = 1;
   /** When the last timed call returned. */
   #lastAtMs = -Infinity;
@@ -28,7 +28,7 @@ export class Stopwatch {
     this.#meter = meter;
   }
 
-  /** Makes the next call, if all calls are made by this method. */
+  /** Makes and counts the next call. For operators that make all their calls by this method. */
   time<T>(call: () => T): T {
     const number = this.#calls++;
     if (number < this.dueAt) return call();

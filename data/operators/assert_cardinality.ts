@@ -39,7 +39,7 @@ registerNode("assertCardinality", {
   fromWire: (a, [input]) => new AssertCardinalityNode(input!, a.expected),
 });
 
-/** Ends after the error that it reports. */
+/** Reports at most one error, and then ends. */
 class AssertCardinalityIterator extends PassingIterator {
   readonly #expected: number;
   /** Whether this task sees only a part of the elements, so that it cannot check their number. */

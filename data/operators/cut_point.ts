@@ -1,9 +1,8 @@
-/** `cutPoint`: marks a place where `offload` may divide the pipeline. */
+/** `cutPoint`: marks a point where `offload` may divide the pipeline. */
 import { invalidArgument } from "../check.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
 import { PassedNode } from "./unary.ts";
 
-/** Leaves elements unchanged. */
 export class CutPointNode extends PassedNode {
   override readonly isSetting = true;
   readonly name: string;

@@ -35,8 +35,8 @@ import { ElementsOfInputNode } from "./unary.ts";
 export interface DistributeOptions {
   /**
    * The dispatcher: `ws://host:port`, `wss://…`, or an object with such an address. The result may
-   * be distributed again: the workers of a second service then read from this one, with OFF there,
-   * or with DYNAMIC here and a `jobName`, under which they get every element once, together.
+   * be distributed again, with OFF: the workers of a second service then read from this one. With
+   * DYNAMIC and a `jobName` for this one, they get every element once, together.
    */
   readonly service: string | { readonly address: string };
   /** How the workers share the work: a policy by name, or one made by `shardingPolicy()`; default OFF. */
@@ -47,11 +47,11 @@ export interface DistributeOptions {
   readonly consumerIndex?: number;
   /**
    * How many consumers read the job; needs `consumerIndex` and `jobName`. Under DETERMINISTIC
-   * consumer i gets the elements whose number in the stream, modulo `numConsumers`, is i. Each is
-   * produced once and sent to its consumer alone (all of them to all, where operators run at the
-   * reader); a consumer ahead waits for the others. In other modes they read in rounds: each gets
-   * one of `numConsumers` neighbours of a worker. For neighbours of one bucket put `groupByWindow({
-   * windowSize: numConsumers, … })` after the bucketing.
+   * consumer i gets the elements whose number in the stream, modulo `numConsumers`, is i. Each element
+   * is produced once and sent to its consumer alone (if the reader runs operators: to all consumers). A
+   * consumer that is ahead waits for the others. In other modes consumers read in rounds: each gets
+   * one of `numConsumers` successive elements of one worker. If these shall be of one bucket, put
+   * `groupByWindow({ windowSize: numConsumers, … })` after the bucketing.
    */
   readonly numConsumers?: number;
   /**
@@ -59,20 +59,20 @@ export interface DistributeOptions {
    * started together the same id, and another one at each restart. Needs `jobName`. The first
    * reader of a new run replaces the readers of earlier runs, and two runs never read one epoch. So
    * consumers can be restarted while readers of an earlier start, even a failed one, are still
-   * alive. All consumers of a run are restored from one step (or none is), each once. Default:
+   * alive. Restore all consumers of a run from the same step, each once, or restore none. Default:
    * unset, so that the first restored consumer restarts the stream for all.
    */
   readonly runId?: string;
   /**
    * Shares the workers' elements with the other trainers of the job (tf.data service paper, section
-   * 3.5): each worker keeps a window of its newest elements, and each trainer reads there at its
-   * own pace. The fastest makes new elements come; one too slow for the window misses the oldest
-   * (`stats()[…].skipped`); one that joins starts with the oldest of the window. Needs `jobName`
-   * and an endless dataset.
+   * 3.5): each worker keeps a window of its newest elements, and each trainer reads the window at its
+   * own pace. The fastest trainer makes the worker produce new elements. A trainer too slow for the
+   * window misses the oldest ones (`stats()[…].skipped`). One that joins starts with the oldest of the
+   * window. Needs `jobName` and an endless dataset.
    *
-   * `trainerId` names the position in the windows: a trainer that returns under it continues there
-   * (with a dataset of its own for each iterator). Two that read under one id at once divide the
-   * elements.
+   * `trainerId` names a position in the windows: a trainer that returns under it continues there
+   * (with a dataset of its own for each iterator). Two trainers that read under one id at the same time
+   * divide the elements.
    */
   readonly sharing?: { readonly trainerId: string };
   /**
@@ -83,21 +83,21 @@ export interface DistributeOptions {
    */
   readonly maxOutstandingRequests?: number;
   /**
-   * Nothing more is requested while more bytes than this wait for the training loop, except what it
-   * needs next. Default 256 MiB; of `offload()` 64 MiB.
+   * While more bytes than this wait for the training loop, the client requests only the element that
+   * the loop needs next. Default 256 MiB; for `offload()` 64 MiB.
    */
   readonly bufferBytesMax?: number;
   /**
    * How elements are compressed on the wire: `"zstd"`, `"gzip"`, `"none"`, or `"auto"` (the
    * default) where it measurably pays: over slow networks, for data that shrinks. It belongs to the
-   * registered dataset: clients of one job agree on it.
+   * registered dataset: all clients of one job must choose the same.
    */
   readonly compression?: ElementCompression;
   /**
-   * Which workers are read: `"local"` only those of this process, by direct call (no socket, no
-   * copy); `"any"` all; `"auto"` (the default) all except those that serve only their own process
-   * in other processes (`serveWorker({ local: true })`, or the tag `COLOCATED`). All clients of a
-   * job agree.
+   * Which workers are read. `"local"`: only those of this process, by direct call (no socket, no
+   * copy). `"any"`: all. `"auto"` (the default): all, except workers of other processes that serve only
+   * their own process (`serveWorker({ local: true })`, or the tag `COLOCATED`). All clients of a job
+   * must choose the same.
    */
   readonly targetWorkers?: TargetWorkers;
   /** Only workers that carry all of these tags are read. Default: all workers. */
@@ -167,7 +167,7 @@ export class DistributeNode extends ElementsOfInputNode {
     return attributesOf(this.options);
   }
 
-  /** The service's address and the reader may change. */
+  /** A restored pipeline may have another service's address and other options of the reader. */
   override get checkpointAttributes(): Attributes {
     const { processingMode = ShardingPolicy.OFF, numConsumers } = attributesOf(this.options);
     return { processingMode, numConsumers };

@@ -71,7 +71,7 @@ interface IgnoreErrorsState {
   readonly last: WireError | null;
 }
 
-/** Ends with the error that says that the budget is spent. */
+/** If the budget is spent, reports that as its last error, and ends. */
 class IgnoreErrorsIterator extends SteppingIterator {
   readonly #node: IgnoreErrorsNode;
   #elements = 0;
@@ -83,7 +83,7 @@ class IgnoreErrorsIterator extends SteppingIterator {
     this.#node = node;
   }
 
-  /** Elements available at once have not failed. */
+  /** A block holds no failed elements. */
   override nextBlock(into: unknown[], count: number): number {
     const given = this.input.nextBlock(into, count);
     if (given > 0) {
@@ -132,7 +132,7 @@ class IgnoreErrorsIterator extends SteppingIterator {
   }
 
   #ignore(error: unknown): typeof AGAIN {
-    // A source that cannot be read on would fail forever, and its end would look like that of the data.
+    // Dropped, a read failure would look like the end of the data.
     if (error instanceof ReadingFailure) throw error;
     const { logWarning, maxErrors, maxFraction } = this.#node;
     this.#last = LeatError.from(error);

@@ -11,7 +11,7 @@ import { type Attributes, type DatasetNode, registerNode, servedIterator } from 
 import { attributesOf, checkDistributeOptions, type DistributeOptions } from "./distribute.ts";
 import { SameElementsNode } from "./unary.ts";
 
-/** A timer that is longer ends at once. */
+/** The longest delay of `setTimeout()`: it fires at once for a longer one. */
 export const TIMER_MS_MAX: number = 2 ** 31 - 1;
 
 /** Where to offload, and how much: what `planOffload()` decides. */
@@ -93,7 +93,7 @@ export class OffloadNode extends SameElementsNode {
     this.options = checkOffloadOptions(options);
   }
 
-  /** Another iteration reads what is below it. */
+  /** All fields: another iteration reads the input, and does not know which are needed here. */
   override fieldsOfInput(): undefined {
     return undefined;
   }
@@ -156,7 +156,7 @@ function checkChoice(plan: unknown): void {
   }
 }
 
-/** The `offload` that ends a pipeline, but for options after it. */
+/** The `offload` at the end of a pipeline; only settings may follow it. */
 export function offloadOf(node: DatasetNode): OffloadNode | undefined {
   if (node instanceof OffloadNode) return node;
   return node.isSetting ? offloadOf(node.inputs[0]!) : undefined;

@@ -98,7 +98,6 @@ export function autotuneOf(node: DatasetNode): boolean | AutotuneOptions | undef
   return optionOf(node, "autotune");
 }
 
-/** Whether functions run on other threads. */
 export function threadsOf(node: DatasetNode): boolean | undefined {
   return optionOf(node, "threads");
 }
@@ -108,7 +107,7 @@ export function optimizationRulesOf(node: DatasetNode): Rules {
   return rulesOf(optionOf(node, "optimizations"));
 }
 
-/** The last value set along the chain. */
+/** The value of the last operator that sets the option; of several inputs the first that has one. */
 function optionOf<K extends keyof DatasetOptions>(node: DatasetNode, name: K): OptionsNode[K] {
   if (node instanceof OptionsNode && node[name] !== undefined) return node[name];
   for (const input of node.inputs) {

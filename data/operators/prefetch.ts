@@ -78,7 +78,7 @@ export class PrefetchNode extends SameElementsNode {
 
   /** Runs here where it cannot run on a thread; `explain()` says why. */
   async #iteratorOnThread(context: IteratorContext): Promise<ElementIterator> {
-    // Most pipelines run on one thread.
+    // Loaded on demand: most pipelines run on one thread.
     const { openSegment } = await import("../threads/segment_iterator.ts");
     try {
       return await openSegment(this, context);
@@ -105,8 +105,8 @@ export interface PrefetchState {
 
 /**
  * Holds at most `bufferSize` answers, including the one being waited for. Elements that the input can
- * give at once are read while the consumer leaves the event loop idle; those that take waiting are
- * requested at once, because waiting uses no CPU.
+ * give at once are read while the consumer leaves the event loop idle. If the last one had to be waited
+ * for, the next one is requested at once, because waiting uses no CPU.
  */
 export class PrefetchIterator extends UnaryIterator {
   readonly #limit: Setting;
@@ -116,7 +116,7 @@ export class PrefetchIterator extends UnaryIterator {
   #background = false;
   #inputWaits = false;
   #inputEnded = false;
-  /** Nothing comes after a read failure. */
+  /** Whether reading the input failed: nothing comes after that. */
   #inputFailed = false;
   /** Nothing is read ahead while the iteration is saved. */
   #paused = false;

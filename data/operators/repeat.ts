@@ -39,7 +39,7 @@ interface RepeatState {
   readonly repetition: number;
   readonly gave: boolean;
   readonly ended: boolean;
-  /** `undefined` where the repetition has not begun. */
+  /** `undefined` if the repetition has not begun. */
   readonly input: unknown;
 }
 
@@ -51,12 +51,12 @@ class RepeatIterator extends ElementIterator implements Stepping {
   /** Whether this repetition has given anything, even an error. */
   #gave = false;
   #ended = false;
-  /** The input in another repetition, of which an element was recomputed. */
+  /** The input in another repetition, opened to recompute an element of it. */
   #other: { readonly repetition: number; readonly input: ElementIterator } | undefined;
 
   /** Rule `shuffleAndRepeatFusion`: whether repetitions overlap. */
   readonly #overlaps: boolean;
-  /** The input of the next repetition, which reads ahead. */
+  /** The input of the next repetition, once it reads ahead. */
   #next: ShuffleIterator | undefined;
 
   constructor(context: IteratorContext, { count, inputs }: RepeatNode) {

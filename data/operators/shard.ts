@@ -15,7 +15,7 @@ export class ShardNode extends ElementsOfInputNode {
   readonly numShards: number;
   readonly index: number;
 
-  /** With `SHARD_HINT` for `numShards`, the index may be anything. */
+  /** If `numShards` is `SHARD_HINT`, the index may be any integer. */
   constructor(input: DatasetNode, numShards: unknown, index: unknown) {
     super("shard", input);
     const isHint = numShards === SHARD_HINT;

@@ -1,14 +1,13 @@
 /**
- * `standIn`: stands for an operator that another process runs, after the part that runs here. With
- * it the operators before it draw the same random numbers and have the same splits.
+ * `standIn`: takes the place of an operator that another process runs, after the part that runs here.
+ * So the operators before it draw the same random numbers and have the same splits.
  */
 import { checkInteger } from "../check.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
 import { PassedNode } from "./unary.ts";
 
-/** Leaves elements unchanged. */
 export class StandInNode extends PassedNode {
-  /** By how much the operator multiplies the elements of a split. */
+  /** The `splitMultiple(1)` of the replaced operator: a batch's size, for example. */
   readonly multiple: number;
 
   constructor(input: DatasetNode, multiple: unknown) {

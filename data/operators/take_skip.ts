@@ -46,7 +46,7 @@ export class TakeNode extends CountingNode {
 
   override get noOp(): NoOp | undefined {
     const all = this.input.cardinality;
-    // Not where it is equal: `take` then ends without asking its input for the end.
+    // Not if they are equal: `take` then ends without asking its input for the end.
     const isAll = this.count < 0 || all !== UNKNOWN_CARDINALITY && all < this.count;
     return isAll ? { fields: { left: this.count < 0 ? Infinity : this.count } } : undefined;
   }
@@ -91,7 +91,7 @@ class TakeIterator extends CountdownIterator {
     return given;
   }
 
-  /** A failed element is not counted. The input is released with the last, because it is not read any more. */
+  /** Failed elements are not counted. The input is disposed after the last: nothing reads it any more. */
   protected override accept(element: unknown): unknown {
     if (element === END) return END;
     if (--this.left === 0) this.input.dispose();

@@ -15,7 +15,7 @@ export abstract class UnaryNode extends DatasetNode {
     return this.inputs[0]!;
   }
 
-  /** Most operators learn it only by iterating. */
+  /** Unknown for most operators until they have run. */
   override get cardinality(): number {
     return this.input.cardinality === 0 ? 0 : UNKNOWN_CARDINALITY;
   }
@@ -91,7 +91,7 @@ export abstract class UnaryIterator extends ElementIterator {
   /** What `saveState()` returns besides the state of the input. */
   protected abstract ownState(): object | Promise<object>;
 
-  /** Resumes from what `ownState()` returned, after the input has; as `restoreState()`. */
+  /** Resumes from what `ownState()` returned, after the input was restored. See `restoreState()`. */
   protected abstract restoreOwn(state: unknown): void | Promise<void>;
 
   protected override release(): void {
@@ -99,7 +99,7 @@ export abstract class UnaryIterator extends ElementIterator {
   }
 }
 
-/** An iterator that may pull often before it can give an element. */
+/** An iterator that may have to pull many elements before it can give one. */
 export abstract class SteppingIterator extends UnaryIterator implements Stepping {
   override next(): Pulled<unknown> {
     return stepOn(this, this.context.pacer);

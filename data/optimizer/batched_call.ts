@@ -14,7 +14,7 @@ export interface BatchedRows {
   readonly count: number;
 }
 
-/** Row `index`, as the function would have given it: its leaves are tensors. */
+/** Row `index`, as a call for that element alone would have returned it: its leaves are tensors. */
 export function rowOf({ batch }: BatchedRows, index: number): unknown {
   return mapTree(batch, (leaf) => {
     const row = cutLeaf(leaf, index, index + 1) as Tensor;
@@ -26,7 +26,7 @@ export function rowOf({ batch }: BatchedRows, index: number): unknown {
 export class BatchedCall {
   readonly #call: Call;
   readonly #check: SpecCheck | undefined;
-  /** The last argument, without what differs from element to element. */
+  /** The last argument; its `index` and `random`, which differ from element to element, throw. */
   #extra: object | undefined;
   #isOff = false;
 
@@ -41,8 +41,8 @@ export class BatchedCall {
   }
 
   /**
-   * The results for these elements. Undefined where the function must be called for each: some are
-   * no tensors or of other shapes, it fails, or its result is no batch.
+   * The results for these elements. Undefined if the function must be called for each: leaves are not
+   * tensors of one shape, the call fails, or its result is no batch.
    */
   rowsOf(elements: readonly unknown[]): BatchedRows | undefined {
     if (this.#isOff) return undefined;

@@ -1,16 +1,16 @@
 /**
  * Loops that call the functions of adjacent `map`s and `filter`s on one element after the other.
  *
- * The source of a loop is generated: one call site for each function. The engine then compiles the
- * functions into the loop. A call site that many functions share cannot be compiled so, and a loop
- * over it is several times slower. The source depends on the kinds of the operators only.
+ * The source of a loop is generated, with one call site for each function: the engine then inlines the
+ * functions. It cannot inline at a call site that many functions share, and such a loop is several
+ * times slower. The source depends only on the kinds of the operators.
  */
 import type { InputBlock } from "../elements/block.ts";
 import type { Call } from "../udf/call.ts";
 import type { OperatorMeter } from "../iterators/stats.ts";
 import type { SpecCheck } from "../elements/spec_check.ts";
 
-/** What an operator does with the result of its function: gives it, or keeps the element. */
+/** What an operator does with its function's result: gives it (`map`), or gives the element or not. */
 export type LoopKind = "map" | "filter";
 
 /** The iterator of an operator whose function a loop calls. */
@@ -21,22 +21,22 @@ export interface LoopStage {
   /** Checks results of `map`. */
   readonly check: SpecCheck | undefined;
   /**
-   * Handles a result that is no plain value: for `map` no number of its spec, for `filter` no
-   * boolean. Returns true if `next()` gives what becomes of it; throws if it is an error.
+   * Handles a result that the loop does not: for `map` all but numbers of its spec, for `filter` all
+   * but booleans. Returns true if it left the result to `next()`; throws if the element fails.
    */
   leaves(element: unknown, result: unknown): boolean;
-  /** Leaves an element that this operator gives, or the error of one, to `next()`. */
+  /** Leaves an element of this operator, or an element's error, to `next()`. */
   leave(outcome: { readonly failed: boolean; readonly value: unknown }): void;
 }
 
-/** Where the elements go. */
+/** Where a loop writes elements. */
 export type LoopSink = unknown[] | Float64Array;
 
 /**
  * Calls the functions of `stages`, the lowest first, on the elements of `block` up to `block.stop`,
- * which is read each time because a function may dispose the iterators. Writes what comes out to
- * `into` from `to` on, and returns how much it is. Stops where an element has to be given by
- * `next()`. `into` may be an array of numbers: other elements are then left to `next()`.
+ * which is read each time because a function may dispose the iterators. Writes the resulting elements
+ * to `into` from `to` on, and returns their number. Stops at an element that it leaves to `next()`. If
+ * `into` is an array of numbers, it leaves other elements to `next()`.
  */
 export type FusedLoop = (
   block: InputBlock,
@@ -50,11 +50,9 @@ const LOOPS_MAX = 256;
 const loops = new Map<string, FusedLoop>();
 
 /**
- * The loop for these operators, whose functions must be loaded. Undefined where the process may not
- * make code from strings.
- *
- * Functions with the same text share a loop, so that closures that are made again and again do not
- * have it compiled again.
+ * The loop for these operators, whose functions must be loaded. Undefined if the process may not make
+ * code from strings. Functions with the same text share a loop: a closure that is made again and again
+ * does not make the engine compile it again.
  */
 export function fusedLoop(
   stages: readonly LoopStage[],
@@ -67,7 +65,7 @@ export function fusedLoop(
   if (known !== undefined) return known;
   let made: FusedLoop;
   try {
-    // The number makes the text unique: the engine shares what it learns between equal texts.
+    // The number makes the text unique: functions of equal text share what the engine learns of types.
     const source = `// ${loopsMade++}\n${sourceOf(stages, sink)}`;
     made = new Function("block", "stages", "into", "to", source) as FusedLoop;
   } catch {

@@ -1,16 +1,17 @@
 /** Permutations of 0, 1, … n - 1 that are computed index by index, in constant memory. */
 import type { RandomStream } from "../../core/philox.ts";
 
-/** Four are secure for long blocks (Luby and Rackoff); short ones need more to look random. */
+/** Four rounds are secure for long blocks (Luby and Rackoff); short blocks need more to look random. */
 const ROUNDS = 12;
 
 /**
- * A pseudorandom permutation: a Feistel network over the least power of two that is at least n.
- * Results of n or more are put in again until they are smaller, at most twice on average.
+ * A pseudorandom permutation: a Feistel network over the least power of two that is at least n. A
+ * result of n or more goes through it again until it is smaller (cycle walking): on average at most two
+ * passes.
  */
 export class Permutation {
   readonly #count: number;
-  /** The widths of the two parts of an index, in bits: upper and lower. */
+  /** An index has an upper and a lower part. The width of the lower, in bits. */
   readonly #lowBits: number;
   readonly #highMask: number;
   readonly #lowMask: number;

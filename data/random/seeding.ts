@@ -5,14 +5,14 @@ import type { Shared } from "../checkpoint/shared_state.ts";
 import { wholeState } from "../checkpoint/whole_state.ts";
 
 /**
- * The seed of an operator. Operators with the same seed draw the same; without one an operator
+ * The seed of an operator. Operators with the same seed draw the same numbers. An operator without one
  * derives its random state from the pipeline's.
  */
 export class Seeding implements Shared {
   readonly seed: bigint | undefined;
   /** Whether every iteration and repetition draws new numbers. */
   readonly anewEachIteration: boolean;
-  /** Drawn once, if the user chose no seed and all iterations are to draw the same. */
+  /** The seed drawn once for all iterations, if the user chose none and they are to draw the same. */
   #drawn: bigint | undefined;
 
   constructor(seed: bigint | undefined, anewEachIteration: boolean) {
@@ -26,7 +26,7 @@ export class Seeding implements Shared {
     return seed === undefined ? context.randomStream(epoch) : context.seededStream(seed, epoch);
   }
 
-  /** Draws the seed if needed: later iterators are to draw the same as restored ones. */
+  /** Draws the seed first if it is not drawn yet: later iterations must draw the same as restored ones. */
   save(context: IteratorContext): unknown {
     const drawnSeed = this.#drawnSeed(context);
     return drawnSeed === undefined ? undefined : { drawnSeed };
@@ -53,7 +53,7 @@ export class Seeding implements Shared {
 }
 
 interface DrawsState {
-  /** How much was drawn. */
+  /** How many words of the stream were drawn. */
   readonly position: number;
 }
 

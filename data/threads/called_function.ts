@@ -26,7 +26,7 @@ export class CalledFunction {
   static async load({ fn, random, operator, number }: ThreadFunction, host: Host) {
     const bound = deserializeFunction(unpack(fn));
     const source = bound.fn.toString();
-    // Most functions make no datasets.
+    // Loaded on demand: most functions make no datasets.
     if (mayUse(["Dataset"], source, ARITY)) await import("../dataset.ts");
     const stats = new OperatorMeter(operator, number);
     const stream = RandomStream.named(random);
@@ -60,7 +60,7 @@ export class CalledFunction {
   }
 }
 
-/** A result that cannot be sent is no error of the element: it is computed again where it is needed. */
+/** Packs a result. If it cannot be sent, the element has not failed: the pipeline's thread calls again. */
 function packed(result: unknown, buffers: ArrayBuffer[]): CallOutcome {
   const before = buffers.length;
   try {

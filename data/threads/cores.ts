@@ -1,4 +1,4 @@
-/** How many functions of one iteration may run at once, on all threads. */
+/** Which threads one iteration may use, and how many functions may run at once on them. */
 import type { Host } from "../host.ts";
 import { type DatasetNode, inPreOrder } from "../node.ts";
 import { NodeFunction } from "../udf/call.ts";
@@ -23,7 +23,7 @@ export class Cores {
   segments = 0;
   readonly #budget: number | undefined;
   readonly #root: DatasetNode;
-  /** The operators whose functions run elsewhere. */
+  /** The numbers of the operators whose functions other threads call. */
   readonly #moved = new Set<number>();
   #operators: number | undefined;
 
@@ -36,7 +36,7 @@ export class Cores {
     this.pool = isUseful ? this.own : undefined;
   }
 
-  /** How many threads may work at once. The thread of the pipeline counts while it calls functions. */
+  /** How many threads of the pool may work at once. The pipeline's thread counts while it calls functions. */
   get threads(): number {
     const { count } = this.pool!;
     if (this.#budget === undefined) return count;
@@ -45,12 +45,12 @@ export class Cores {
     return Math.min(count, Math.max(1, this.#budget - own - this.segments));
   }
 
-  /** From now on other threads call the function of the operator with this number. */
+  /** Notes that other threads call the function of the operator with this number from now on. */
   moves(operator: number): void {
     this.#moved.add(operator);
   }
 
-  /** From now on it is called here again. */
+  /** Notes that the thread of the pipeline calls it again. */
   returns(operator: number): void {
     this.#moved.delete(operator);
   }

@@ -7,7 +7,7 @@ import type { RuleName } from "../optimizer/options.ts";
 import type { FirstNumbers } from "../places.ts";
 import type { PackedError } from "./packed_error.ts";
 
-/** A function for other threads, at its place in one iteration. Plain data. */
+/** A function of one operator in one iteration, for other threads. Plain data. */
 export interface ThreadFunction {
   /** The function and its captures (`WireFunction`), packed. */
   readonly fn: unknown;
@@ -28,7 +28,7 @@ export interface CallBlock {
   readonly buffers: readonly ArrayBuffer[];
 }
 
-/** What a call gave: a packed result, an error, or nothing that can be sent to another thread. */
+/** What a call gave: a packed result, an error, or the reason why its result cannot be sent. */
 export type CallOutcome =
   | { readonly value: unknown }
   | { readonly error: PackedError }
@@ -55,15 +55,15 @@ export interface OpenFunction {
   /** Resolves once a thread has loaded it; rejects with the reason why none can. */
   readonly ready: Promise<void>;
   /**
-   * Calls it on the first thread that is free. Rejects with `internal` if the thread has ended while
-   * it ran the block, and with `unavailable` if before that: the calls may be repeated.
+   * Calls it on the first thread that is free. Rejects with `internal` if the thread ended while it ran
+   * the block, and with `unavailable` if it ended before. In both cases the calls may be repeated.
    *
    * @param depth The most blocks of this function that one thread holds, running ones included.
    */
   run(block: CallBlock, depth: number): Promise<BlockOutcome>;
   /**
-   * Drops blocks that no thread has begun, which stay without an answer, and lets the threads forget
-   * the function. Idempotent.
+   * Drops blocks that no thread has begun (their promises never settle), and lets the threads forget the
+   * function. Idempotent.
    */
   close(): void;
 }

@@ -1,6 +1,6 @@
 /**
- * Packs elements for `postMessage`. Its copy would lose the classes of tensors, and would copy the
- * whole buffer of a view.
+ * Packs elements for `postMessage`, whose structured clone would lose the classes of tensors, and would
+ * copy the whole buffer of a view.
  *
  * Tensors become an object with one key that begins with a dollar sign; a user's key that begins
  * with one gets one more.

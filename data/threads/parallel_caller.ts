@@ -1,4 +1,4 @@
-/** Makes the calls of `map` and `filter` with `numParallelCalls`: here, or on threads where that pays. */
+/** Makes the calls of `map` and `filter` with `numParallelCalls`: here, or on other threads if that pays. */
 import { LeatError } from "../../core/error.ts";
 import type { Setting } from "../autotune/model.ts";
 import type { IteratorContext } from "../context.ts";
@@ -13,13 +13,13 @@ export class ParallelCaller implements CallingOperator {
   readonly #fn: NodeFunction;
   readonly #limit: Setting;
   readonly #isAwaited: () => boolean;
-  /** Measures calls until it is decided that threads make them. */
+  /** Measures calls until other threads are to make them. */
   #cost: CallCost | undefined;
   #opened: OpenFunction | undefined;
-  /** With `threads: true`: until a thread has loaded the function. */
+  /** Only with `threads: true`, while a thread loads the function. */
   #loading: Promise<void> | undefined;
   #threaded: ThreadedCalls | undefined;
-  /** Further calls are made by these threads, unless a result could not be sent. */
+  /** Whether other threads make the next calls: from when they are ready until something cannot be sent. */
   #isThreaded = false;
   #stopped = false;
 
@@ -37,7 +37,7 @@ export class ParallelCaller implements CallingOperator {
     this.#limit = limit;
     this.#isAwaited = isAwaited;
     const { pool, isForced } = context.cores;
-    // Of datasets that functions make there may be any number.
+    // Not in datasets that functions make, because there may be any number of these.
     if (pool === undefined || context.stats.isNested || !fn.mayTravel) return;
     if (isForced) this.#open();
     else this.#cost = new CallCost();
@@ -59,7 +59,7 @@ export class ParallelCaller implements CallingOperator {
     return this.#isAwaited();
   }
 
-  /** Whether threads make the next calls. */
+  /** Whether other threads make the next calls. */
   get isThreaded(): boolean {
     return this.#isThreaded;
   }
@@ -97,12 +97,12 @@ export class ParallelCaller implements CallingOperator {
     return this.call.again(index, element);
   }
 
-  /** The consumer waits for a result. */
+  /** Called when the consumer waits for a result: gives idle threads an incomplete block. */
   flush(): void {
     this.#threaded?.flush();
   }
 
-  /** Sends all calls, because their results are waited for. */
+  /** Sends all calls that were gathered. */
   send(): void {
     this.#threaded?.send();
   }
@@ -113,7 +113,6 @@ export class ParallelCaller implements CallingOperator {
     this.stats.staysHere(message);
   }
 
-  /** The iterator is disposed. */
   stop(): void {
     this.#stopped = true;
     this.call.stop();
@@ -133,7 +132,7 @@ export class ParallelCaller implements CallingOperator {
     return result;
   }
 
-  /** Makes the function ready on threads. Meanwhile, unless `threads` is true, it is called here. */
+  /** Lets threads load the function. Until then it is called here, unless `threads` is true. */
   #open(msPerCall?: number): void {
     const { cores, stats } = this.#context;
     const opening = this.#load(msPerCall).catch((error) => {
@@ -145,7 +144,7 @@ export class ParallelCaller implements CallingOperator {
   async #load(msPerCall?: number): Promise<void> {
     const { cores, stats: { operator, number } } = this.#context;
     const { travelling } = this.#fn;
-    // Most pipelines need no thread.
+    // Loaded on demand: most pipelines run on one thread.
     const { pack, ThreadedCalls } = await import("./threaded_calls.ts");
     if (this.#stopped) return;
     const fn = pack(travelling, []);
@@ -162,29 +161,29 @@ export class ParallelCaller implements CallingOperator {
   }
 }
 
-/** How many calls one after the other are timed. The median counts: a busy machine delays some. */
+/** How many successive calls make a series. Its median counts: a busy machine delays some calls. */
 const SAMPLES = 9;
-/** So many series one after the other must be long: the engine compiles a function only after some calls. */
+/** So many successive series must be long: the engine compiles a function only after some calls. */
 const LONG_SERIES = 3;
-/** Calls between two series of timed ones; it doubles… */
+/** Calls between two series; it doubles… */
 const PAUSE_FIRST = 8;
 /** …up to this. */
 const PAUSE_MAX = 1_024;
 /** Shorter calls are made here: see ADR 21. */
 const CALL_MS_MIN = 0.02;
-/** What this thread spends on sending a million bytes, with a margin, in ms. */
+/** How long it takes this thread to send a million bytes, with a margin, in ms. */
 const MS_PER_MEGABYTE = 1;
-/** An operator that has worked so long is worth starting threads for, in ms. */
+/** Threads are started only for an operator that has worked so long, in ms. */
 const COLD_WORK_MS = 200;
 
-/** Times series of calls that are made here: are they so long that other threads should make them? */
+/** Times series of calls made here, to decide whether they are long enough for other threads. */
 class CallCost {
   /** Calls until the next series. The first call is left out: it also loads the function. */
   #until = 1;
   #pause = PAUSE_FIRST;
   readonly #samples: number[] = [];
   #workedMs = 0;
-  /** The newest series that were long, one after the other. */
+  /** How many of the newest successive series were long. */
   #longSeries = 0;
   #callMs = 0;
 

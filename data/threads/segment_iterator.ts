@@ -56,18 +56,18 @@ function refuseUnmovable(node: DatasetNode): void {
   throw new LeatError("failed_precondition", `It cannot run on another thread: ${kind} ${why}.`);
 }
 
-/** Takes elements in blocks, and asks for the next block while one is being given. */
+/** Requests elements in blocks, the next one while the last one is being given. */
 class SegmentIterator extends ElementIterator {
   readonly #context: IteratorContext;
   readonly #segment: OpenSegment;
-  /** Answers that have arrived and were not given, and how many there were when the last came. */
+  /** Answers that arrived and were not given yet, and how many there were when the last block arrived. */
   #ahead: Outcome[] = [];
   #arrived = 0;
   /** The request in flight; never rejects. */
   #asking: Promise<void> | undefined;
   #ended = false;
   #failure: ReadingFailure | undefined;
-  /** Nothing is asked for while the iteration is saved. */
+  /** Nothing is requested while the iteration is saved. */
   #paused = false;
 
   constructor(context: IteratorContext, segment: OpenSegment) {

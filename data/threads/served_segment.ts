@@ -14,9 +14,9 @@ import type { Segment, SegmentAnswer, SegmentElement, SegmentRequest } from "./f
 import { pack } from "./packing.ts";
 import { packError } from "./packed_error.ts";
 
-/** Most elements in one answer. */
+/** The most elements in one answer. */
 const TOGETHER_MAX = 64;
-/** No more is added to an answer with so many bytes of arrays. */
+/** No element is added to an answer that has so many bytes of arrays. */
 const BYTES_MAX = 2 ** 20;
 
 export class ServedSegment {
@@ -66,7 +66,7 @@ export class ServedSegment {
     this.#context.close();
   }
 
-  /** The next element, and those behind it that are read ahead already. */
+  /** The next element, and the following ones that were read ahead already. */
   async #next(buffers: ArrayBuffer[]): Promise<Omit<SegmentAnswer, "stats">> {
     const askedAtMs = this.#host.nowMs();
     const answers: SegmentElement[] = [];
@@ -97,7 +97,7 @@ export class ServedSegment {
   };
 }
 
-/** An element that cannot be sent fails alone. */
+/** Packs an element. One that cannot be sent becomes an error of that element. */
 function packed(element: unknown, buffers: ArrayBuffer[]): SegmentElement {
   const before = buffers.length;
   try {

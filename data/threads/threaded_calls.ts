@@ -1,4 +1,4 @@
-/** The calls of one operator that other threads make: gathers them in blocks, and spreads the results. */
+/** The calls of one operator that other threads make: gathers them in blocks, and hands out the results. */
 import { LeatError } from "../../core/error.ts";
 import type { Call } from "../udf/call.ts";
 import type { OperatorMeter } from "../iterators/stats.ts";
@@ -9,9 +9,9 @@ import { unpackError } from "./packed_error.ts";
 /** About how long a thread works on a block, in ms: many times as long as handing it over takes. */
 const BLOCK_MS = 1;
 const BLOCK_CALLS_MAX = 256;
-/** A block with more bytes of arrays is complete. */
+/** A block with so many bytes of arrays is complete. */
 const BLOCK_BYTES_MAX = 2 ** 20;
-/** A thread has so many blocks, so that it never waits for the next one. */
+/** A thread holds so many blocks, the running one included, so that it need not wait for the next one. */
 const BLOCKS_PER_THREAD = 2;
 /** The weight of the newest block in the mean duration of a call. */
 const NEWEST = 0.3;
@@ -19,15 +19,15 @@ const NEWEST = 0.3;
 interface PendingCall {
   readonly index: number;
   readonly element: unknown;
-  /** How many threads have ended while they made it, perhaps because of it. */
+  /** How many threads ended while they made this call, perhaps because of it. */
   ends: number;
   resolve(result: unknown): void;
   reject(error: unknown): void;
 }
 
-/** So many threads may end before the call that they made fails. */
+/** A call fails when it has ended so many threads. */
 const ENDS_MAX = 2;
-/** Codes with which a thread has ended. */
+/** The codes of a thread that ended: the calls may be repeated. */
 const REPEATED: ReadonlySet<string> = new Set(["internal", "unavailable"]);
 
 /** A block that is not complete yet. */
@@ -50,13 +50,13 @@ class Gathered {
 export interface CallingOperator {
   readonly call: Call;
   readonly stats: OperatorMeter;
-  /** Most threads that may work for it at once, now. */
+  /** The most threads that may work for it at once, now. */
   readonly threads: number;
   /** How many calls may be in flight: `numParallelCalls`. */
   readonly calls: number;
   /** Whether its consumer waits for a result. */
   readonly isAwaited: boolean;
-  /** Results cannot be sent between threads: further calls should be made here. */
+  /** Called when a result cannot be sent between threads: further calls should be made here. */
   onObstacle(message: string): void;
 }
 
@@ -70,7 +70,7 @@ export class ThreadedCalls {
   #msPerCall: number;
   #waits = false;
 
-  /** `msPerCall`: how long a call is expected to take. Default: as long as a block. */
+  /** `msPerCall`: how long a call is expected to take. Default: so long that each is a block of its own. */
   constructor(fn: OpenFunction, operator: CallingOperator, msPerCall = BLOCK_MS) {
     this.#fn = fn;
     this.#operator = operator;
@@ -140,7 +140,7 @@ export class ThreadedCalls {
     if (this.#operator.isAwaited) this.flush();
   }
 
-  /** Most blocks for a thread. Calls that wait overlap there. */
+  /** The most blocks that one thread holds: more if calls wait, because these overlap on the thread. */
   get #depth(): number {
     const { threads, calls } = this.#operator;
     return this.#waits
@@ -148,7 +148,7 @@ export class ThreadedCalls {
       : BLOCKS_PER_THREAD;
   }
 
-  /** Calls whose thread has ended are repeated, each alone. One that ends a second thread fails. */
+  /** Repeats calls whose thread ended, each in a block of its own. A call that ended two threads fails. */
   #failed(calls: readonly PendingCall[], error: LeatError): void {
     for (const call of calls) {
       if (error.code === "internal") call.ends++;

@@ -92,7 +92,7 @@ export class NodeFunction implements BoundFunction {
     this.captures = captures;
   }
 
-  /** Whether it is a function of JavaScript. Those of Python are called by processes. */
+  /** Whether other threads may call it: not a Python function, which processes call. */
   get mayTravel(): boolean {
     return !(this.fn instanceof PythonFunction);
   }
@@ -106,11 +106,12 @@ export class NodeFunction implements BoundFunction {
     return this.#travelling ??= serializeFunction(this.fn, this.captures);
   }
 
-  /** How many calls are in flight if the operator says nothing; undefined for one at a time. */
+  /** How many calls are in flight if `numParallelCalls` is left out; undefined for one at a time. */
   get callsByDefault(): number | undefined {
     return this.fn instanceof PythonFunction ? PYTHON_CALLS : undefined;
   }
 
+  /** @throws {LeatError} `invalid_argument` if a received attribute is no function. */
   static among(attributes: Attributes, name: string): NodeFunction {
     const found = attributes[name];
     if (found instanceof NodeFunction) return found;
@@ -148,26 +149,26 @@ function invoke(
 /**
  * One user function, bound to the iterator that calls it.
  *
- * `map` and `filter` call `fn(element, extra)` directly for whole blocks of elements, each at one
+ * `map` and `filter` call `fn(element, extra)` directly for blocks of elements, each operator at its own
  * call site, because the engine optimises a call site only if it sees few functions. They may do so
  * for as many calls as `plainRun()` allows, and use `one()` for the rest.
  */
 export class Call {
   /** How many calls were begun. */
   index = 0;
-  /** Where images may be decoded to, if the results are rows of batches. */
+  /** The memory to which images may be decoded, if the results are rows of batches. */
   rows: BatchRows | undefined;
-  /** Set by the first call, which is never plain. */
+  /** Set by the first call, which is never a direct one. */
   fn!: AnyFunction;
   extra!: Extra;
   readonly #bound: BoundFunction;
   readonly #context: CallContext;
   readonly #stats: OperatorMeter;
-  /** Timed calls are not plain; nor is the first, before the function is loaded. */
+  /** Timed calls are never direct; nor is the first, before the function is loaded. */
   readonly #watch: Stopwatch;
   readonly #repeatWatch: Stopwatch;
   readonly #overlapping: boolean;
-  /** Checks its results; undefined where the caller checks them. */
+  /** Checks the results; undefined if the caller does, or nothing is declared. */
   readonly #check: SpecCheck | undefined;
   #captures: Captures | undefined;
   #loaded = false;
@@ -175,8 +176,8 @@ export class Call {
   #stream: RandomStream | undefined;
 
   /**
-   * `overlapping`: calls may begin before earlier ones have settled. `check`: for results that are
-   * elements.
+   * `overlapping`: whether calls may begin before earlier ones have settled. `check`: checks results
+   * that are elements.
    */
   constructor(
     fn: BoundFunction,
@@ -244,12 +245,12 @@ export class Call {
     this.index = index;
   }
 
-  /** Cancels calls that wait for the function to be loaded. */
+  /** Cancels first calls that wait for the function to be loaded. Repeated calls still work. */
   stop(): void {
     this.#stopped = true;
   }
 
-  /** Counts the time of calls that are made directly. */
+  /** Makes direct calls, and counts their time. */
   timed<T>(calls: () => T): T {
     const startedAtMs = this.#context.host.nowMs();
     try {
@@ -285,7 +286,7 @@ export class Call {
     );
   }
 
-  /** Waits for what a call returned. */
+  /** Awaits and checks what call `index` returned. */
   async settle(result: unknown, index = this.index - 1): Promise<unknown> {
     try {
       return this.#checked(await result);

@@ -1,12 +1,12 @@
 /**
- * What functions take from their last argument; shows, in error messages, how to rewrite one so
- * that it gets outer variables as captures.
+ * Finds what functions take from their last argument. Rewrites a function, for error messages, so that
+ * it gets outer variables as captures.
  */
 import { hasSource, inSource, parseFunction } from "./free_names.ts";
 
-/** Longest function that a message shows whole, in characters. */
+/** The longest function that a message shows whole, in characters. */
 const SHOWN_LENGTH_MAX = 200;
-/** How many functions, and of what length, are parsed only once. */
+/** How many functions are remembered, so that they are parsed once, and how long they may be. */
 const REMEMBERED_MAX = 256;
 const REMEMBERED_LENGTH_MAX = 4_096;
 
@@ -47,12 +47,12 @@ export const GIVEN_NAMES: readonly string[] = [
   ...["Dataset", "tensor", "random", "index", "image", "tensors", "audio", "example"],
 ];
 
-/** Names in it whose code is loaded for the functions that may use them. */
+/** Those of `GIVEN_NAMES` whose code is loaded only for functions that may use them. */
 export const TOOLBOX_NAMES: readonly string[] = ["image", "tensors"];
 
 /**
- * Whether a function may use one of `names` of its last argument: it takes it by name, keeps the
- * whole argument, or shows no source. `arity` counts the parameters before the last argument.
+ * Whether a function may use one of `names` of its last argument: it destructures that name, keeps the
+ * whole argument, or has no source. `arity`: the number of parameters before the last argument.
  */
 export function mayUse(names: readonly string[], source: string, arity: number): boolean {
   const taken = namesTaken(source, arity);
@@ -73,7 +73,7 @@ function namesTaken(source: string, arity: number): readonly string[] | "any" {
   return names;
 }
 
-/** What a function takes of its last argument by name; `any`: it cannot be told. */
+/** The names that a function destructures from its last argument; `any` if that cannot be told. */
 function namesIn(source: string, arity: number): readonly string[] | "any" {
   if (!hasSource(source) || /\barguments\b/.test(source)) return "any";
   let node;

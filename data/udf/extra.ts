@@ -10,7 +10,7 @@ import type { Call, FunctionExtra } from "./call.ts";
 import { mayUse, TOOLBOX_NAMES } from "./captured_names.ts";
 import type { Captures, LoadedFunction } from "./user_function.ts";
 
-/** Undefined until a function may use it. */
+/** Loaded before the first call of a function that may use it. */
 let toolbox: typeof import("./toolbox.ts") | undefined;
 
 /** The last argument of the calls of one function. */
@@ -22,7 +22,7 @@ export class Extra implements FunctionExtra {
   declare readonly tensors: TensorOperations;
   readonly audio: AudioCodec;
   readonly #call: Call;
-  /** Fixed for overlapping calls; otherwise it changes with each call. */
+  /** The number of the call, if calls overlap; otherwise undefined: the current call's number counts. */
   readonly #index: number | undefined;
   #random: RandomStream | undefined;
   #randomIndex = -1;
@@ -52,7 +52,7 @@ export class Extra implements FunctionExtra {
   }
 }
 
-// A getter, because the class is not known yet while its module and this one are being loaded.
+// A getter, because `Dataset` is not defined yet when this module is loaded.
 Object.defineProperty(Extra.prototype, "Dataset", { get: () => facade().Dataset });
 
 /** How many arguments a function takes before the last. */

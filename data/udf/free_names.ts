@@ -1,7 +1,6 @@
 /**
- * Reads from a function's source where it can run: the free names it uses, and what binds it to its
- * module (`this`, `import.meta`, …). A self-contained function can be rebuilt in another thread or
- * on another host.
+ * Analyses a function's source: the free names that it uses, and what binds it to its module (`this`,
+ * `import.meta`, …). Without either it is self-contained, and can be rebuilt in another thread or host.
  */
 import { type AnyNode, type Expression, parse, type Program } from "acorn";
 import { analyze, type Reference } from "eslint-scope";
@@ -9,8 +8,7 @@ import { LeatError } from "../../core/error.ts";
 import { ALLOWED_GLOBALS, AMBIENT_GLOBALS } from "./known_globals.ts";
 
 /**
- * Longest source of one function, in UTF-16 code units. A longer one is a program and belongs in a
- * module.
+ * The longest source of one function, in UTF-16 code units. A longer one belongs in a module.
  */
 export const FUNCTION_SOURCE_LENGTH_MAX = 1 << 20;
 
@@ -30,10 +28,11 @@ export interface FunctionAnalysis {
   /** Names used but not bound inside, without JavaScript's own globals, in order of first use. */
   readonly freeNames: readonly string[];
   /**
-   * What cannot move to another place, as users write it: `this`, `super`, `new.target`,
-   * `import.meta`, `import()`.
+   * Expressions that depend on where the function is, as users write them: `this`, `super`,
+   * `new.target`, `import.meta`, `import()`.
    */
   readonly placeBound: readonly string[];
+  /** Those of `freeNames` that the function assigns to. */
   readonly assignedNames: readonly string[];
   /**
    * Clocks and ambient random sources that it uses (`Date`, `Math.random`, …), in order of first
@@ -71,7 +70,7 @@ export function analyzeFunction(source: string): FunctionAnalysis {
   return analysis;
 }
 
-/** By source, because every task of a job receives the same functions. */
+/** Cached by source, because every task of a job receives the same functions. */
 const analyses = new Map<string, FunctionAnalysis>();
 
 function analysisOf(source: string): FunctionAnalysis {
@@ -255,7 +254,7 @@ class PlaceFinder {
   readonly found: string[] = [];
   readonly parentOfIdentifierAt = new Map<number, AnyNode>();
 
-  /** @param outer whether `this` here is that of the function itself or of its surroundings. */
+  /** @param outer Whether `this` here is that of the function or of its surroundings, not of a nested one. */
   visit(node: AnyNode, outer: boolean): void {
     this.#note(node, outer);
     for (const [key, child] of children(node)) {

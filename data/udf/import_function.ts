@@ -6,7 +6,7 @@ import type { AnyFunction } from "./user_function.ts";
 /** Time limit for loading the module of a function, in ms: a top-level `await` may never finish. */
 const MODULE_LOAD_TIMEOUT_MS = 30_000;
 
-/** What making a function callable needs of the host. */
+/** What loading a function needs of the host. */
 export type ModuleHost = Pick<Host, "importModule" | "sleep" | "evaluate" | "python">;
 
 /** The function that a module exports under a name. Throws like `loadFunction`. */

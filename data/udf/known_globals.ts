@@ -1,6 +1,6 @@
 /**
- * Classifies free names that are globals: which ones every thread and host has, and which ones only
- * the original place has.
+ * Classifies free names that are globals: those that every thread and host has, and those that belong
+ * to one thread, host or module.
  */
 
 /**
@@ -73,7 +73,7 @@ export const ALLOWED_GLOBALS: ReadonlySet<string> = new Set([
   ...["setTimeout", "clearTimeout", "queueMicrotask"],
 ]);
 
-/** Names that usually mean something of the host or module. */
+/** Names that usually mean an object of the host or the module. */
 const HOST_GLOBALS: ReadonlySet<string> = new Set([
   ...["Deno", "process", "require", "module", "exports", "Buffer", "global", "window", "self"],
   ...["fetch", "Request", "Response", "Headers", "WebSocket", "Worker", "BroadcastChannel"],
@@ -89,7 +89,7 @@ export function isHostGlobal(name: string): boolean {
   return HOST_GLOBALS.has(name);
 }
 
-/** Globals whose value differs from run to run in every use. `globalThis` reaches all of them. */
+/** Globals whose results differ from run to run, or through which a function can reach such a global. */
 export const AMBIENT_GLOBALS: ReadonlySet<string> = new Set([
   ...["Date", "Temporal", "performance", "crypto"],
   ...["globalThis", "WeakRef", "FinalizationRegistry", "Function"],

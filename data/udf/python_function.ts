@@ -62,7 +62,7 @@ export function python(file: string, name: string): PythonFunction {
   return new PythonFunction(file, name);
 }
 
-/** A function that has the host call it. Throws `permission_denied` where the host runs no Python. */
+/** A function that lets the host call a Python function. `permission_denied` if the host runs no Python. */
 export function callsPython<F extends AnyFunction>(
   { file, name }: PythonFunction<F>,
   captures: Captures | undefined,

@@ -1,6 +1,6 @@
 /**
- * Whether the images that a function decodes are its results' alone, so that they may be decoded to
- * the memory of a batch: a function may keep an image that it has seen, and change it later.
+ * Whether a function only returns the images that it decodes, so that they may be decoded to the memory
+ * of a batch. A function that gets hold of an image may keep it, and change it later.
  */
 import type { AnyNode } from "acorn";
 import { hasSource, parseFunction } from "./free_names.ts";
@@ -11,13 +11,13 @@ const IMAGE = "image";
 /**
  * Whether a function with this source decodes images only as what it returns,
  * `(jpeg, { image }) => image.decode(jpeg)`, or as values of an object that it returns,
- * `async ({ jpeg, label }, { image }) => ({ image: await image.decode(jpeg), label })`. It does not
- * see such an image, nor its promise. False where that is not certain.
+ * `async ({ jpeg, label }, { image }) => ({ image: await image.decode(jpeg), label })`. Such a function
+ * holds neither an image nor its promise. False if that is not certain.
  *
- * @param arity how many arguments the function takes before the last.
+ * @param arity How many arguments the function takes before the last.
  */
 export function returnsImages(source: string, arity: number): boolean {
-  // Both reach the last argument without naming it.
+  // By either name a function reaches its last argument without destructuring it.
   if (!hasSource(source) || /\b(arguments|eval)\b/.test(source)) return false;
   let node: AnyNode;
   try {
@@ -47,7 +47,7 @@ function takesImage(property: AnyNode): boolean {
     property.value.name === IMAGE;
 }
 
-/** `path`: the nodes around it, the innermost last. */
+/** Whether each use of `image` in `node` is safe. `path`: the nodes around `node`, the innermost last. */
 function isSafe(node: AnyNode, path: readonly AnyNode[]): boolean {
   const parent = path.at(-1)!;
   if (node.type === "Identifier" && node.name === IMAGE) {
@@ -57,13 +57,13 @@ function isSafe(node: AnyNode, path: readonly AnyNode[]): boolean {
   return childrenOf(node).every((child) => isSafe(child, inside));
 }
 
-/** A name of a property, which is no use of the variable. */
+/** Whether `node` is the name of a property, and no use of the variable. */
 function isKey(node: AnyNode, parent: AnyNode): boolean {
   if (parent.type === "MemberExpression") return parent.property === node && !parent.computed;
   return parent.type === "Property" && parent.key === node && !parent.computed && !parent.shorthand;
 }
 
-/** `image.size(…)`, or a call of `image.decode` whose image goes into the result. */
+/** Whether it is called as `image.decode(…)` whose image is returned, or as any other `image.name(…)`. */
 function isOwnCall(node: AnyNode, path: readonly AnyNode[]): boolean {
   const [member, call, ...around] = path.toReversed();
   if (member?.type !== "MemberExpression" || member.object !== node || member.computed) {

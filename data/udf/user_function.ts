@@ -86,7 +86,7 @@ export function functionText(fn: UserFunction): string {
   return place === undefined ? excerptOf(sourceOf(fn)) : `"${name}" of ${place}`;
 }
 
-/** Where a function is that is only referred to; undefined for one with text. */
+/** The name and the module or file of a reference; undefined for a function with source. */
 export function referenceOf(
   fn: unknown,
 ): { readonly name: string; readonly place: string } | undefined {
@@ -108,9 +108,9 @@ export function isUserFunction(value: unknown): value is UserFunction {
  * be imported. This is the only place that evaluates text.
  *
  * @throws {LeatError} `not_found` if the module or the export does not exist; `permission_denied`
- * if it may not be imported, text may not be evaluated, or Python may not run; `failed_precondition` if loading it
- * fails; `deadline_exceeded` after `MODULE_LOAD_TIMEOUT_MS`; `invalid_argument` if the export is no
- * function.
+ * if it may not be imported, text may not be evaluated, or Python may not run; `failed_precondition` if
+ * loading it fails; `deadline_exceeded` after `MODULE_LOAD_TIMEOUT_MS`; `invalid_argument` if the export
+ * is no function.
  */
 export function loadFunction<F extends AnyFunction>(
   bound: BoundFunction<F>,
@@ -133,9 +133,9 @@ export function loadFunction<F extends AnyFunction>(
 }
 
 /**
- * Clocks and ambient random sources that a function's source names (`Date`, `Math.random`, …), with
- * its captured functions. They make a stream differ from run to run. Functions in modules, native
- * and bound functions are not examined.
+ * The clocks and ambient random sources (`Date`, `Math.random`, …) in the source of a function and of
+ * its captured functions. They make a stream differ from run to run. Functions in modules, native and
+ * bound functions are not examined.
  */
 export function ambientNamesOf({ fn, captures = {} }: BoundFunction): string[] {
   const captured = functionsIn(captures).flatMap(({ fn }) => ambientNamesIn(fn));
@@ -206,7 +206,7 @@ function pythonCaptured(where: string): LeatError {
   );
 }
 
-/** How to pass in the outer variables of a function; for a short one, the rewritten function. */
+/** Says how to pass in the outer variables of a function; shows a short function rewritten. */
 function captureRemedy(analysis: FunctionAnalysis, names: string[], where: string): string {
   const list = names.join(", ");
   if (where !== "") return `give it ${list} as parameters`;
@@ -302,7 +302,7 @@ function replaceAt(tree: unknown, path: readonly unknown[], value: unknown): unk
   throw malformed(`its captures have nothing at ${JSON.stringify(path)}`);
 }
 
-/** A received function, and its path in the captures. */
+/** A reference or received function that has to be loaded, and its path in the captures. */
 interface Travelled {
   readonly path: Path;
   readonly fn: ModuleFunction | SourceFunction;

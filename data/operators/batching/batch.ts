@@ -7,13 +7,13 @@ import { checkParallelCalls } from "../../parallelism.ts";
 import { type ElementSpec, mapSpec, TensorSpec } from "../../elements/spec.ts";
 import { GatheringNode } from "./gathering.ts";
 
-/** How `batch` runs. */
+/** Options of `batch`. */
 export interface BatchOptions {
   /** Drops a last batch that is not full; default false. */
   readonly dropRemainder?: boolean | undefined;
   /**
-   * Recorded, without effect: a batch is assembled on the pipeline's one thread. The calls below it
-   * (`map`) run in parallel, and `prefetch` overlaps it with its consumer.
+   * Recorded, without effect: a batch is assembled on the pipeline's one thread. Calls of a `map` before
+   * it run in parallel, and a `prefetch` after it overlaps it with the consumer.
    */
   readonly numParallelCalls?: number | undefined;
   /** Recorded, without effect: batches always come in order. */

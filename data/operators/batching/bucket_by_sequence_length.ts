@@ -45,7 +45,7 @@ export interface BucketBySequenceLengthOptions<T, C extends Captures> extends Fu
   readonly boundaries: readonly number[];
   /** The batch size of each bucket: one more than there are boundaries. */
   readonly batchSizes: readonly number[];
-  /** The shape that each component is padded to, as in `paddedBatch`. Default: the largest. */
+  /** The shape that each component is padded to, as in `paddedBatch`. Default: the longest of the batch. */
   readonly paddedShapes?: PaddedShapes | undefined;
   /** The values to pad with: one, or one per component. Default: 0, `false` or `""`. */
   readonly paddingValues?: PaddingValues | undefined;

@@ -22,7 +22,7 @@ export abstract class GatheringNode extends UnaryNode {
   override readonly division = "rows";
   readonly size: number;
   readonly dropRemainder: boolean;
-  /** Whether a batch is its rows, one after the other, and nothing else. */
+  /** Whether the memory of a batch is that of its rows, one after the other, as with `batch`. */
   readonly isPlain: boolean = false;
 
   constructor(kind: string, input: DatasetNode, size: unknown, dropRemainder: unknown) {
@@ -103,7 +103,7 @@ class GatheringIterator extends UnaryIterator implements Stepping {
   #ended = false;
   /** Rule `mapAndBatchFusion`: the input, if its functions write numbers to the column. */
   readonly #calling: CallingIterator | undefined;
-  /** The same rule: where functions of the input decode images to. */
+  /** The same rule: the memory to which functions of the input decode images. */
   readonly #rows: BatchRows | undefined;
   /** Rule `mapVectorization`: the input, whose function may take batches. */
   readonly #batchable: MapIterator | undefined;
@@ -123,7 +123,7 @@ class GatheringIterator extends UnaryIterator implements Stepping {
     const { input } = this;
     const fuses = context.uses("mapAndBatchFusion");
     this.#calling = fuses && input instanceof CallingIterator ? input : undefined;
-    // A split that runs alone often has fewer rows than a batch.
+    // A split that runs alone often has fewer rows than a batch: memory for a whole batch would be wasted.
     const isWhole = context.randomState.split === 0 || context.batchMemory !== undefined;
     if (
       fuses && isPlain && isWhole &&
@@ -225,7 +225,7 @@ class GatheringIterator extends UnaryIterator implements Stepping {
     this.#count++;
   }
 
-  /** A failed first element leaves no column that later ones would have to match. */
+  /** Keeps the column only if the first element fits it, so that later ones need not match a failed one. */
   #begin(element: unknown): void {
     const column = within(this.stats.operator, () => this.#columnFor(element)) as Column;
     column.write(0, element);
@@ -242,7 +242,7 @@ class GatheringIterator extends UnaryIterator implements Stepping {
   #give(): unknown {
     const column = this.#column!;
     const count = this.#count;
-    // Reset before anything can fail, so that a batch that cannot be made loses only itself.
+    // Reset first: if this batch cannot be made, the next one is not affected.
     this.#column = this.#numbers = undefined;
     this.#count = 0;
     try {
@@ -276,7 +276,7 @@ class GatheringIterator extends UnaryIterator implements Stepping {
   }
 }
 
-/** Runs `make`; values that the engine cannot hold become errors of the operator. */
+/** Runs `make`. A `RangeError`, as for an array that is too long, becomes an error of the operator. */
 function within(operator: string, make: () => unknown): unknown {
   try {
     return make();

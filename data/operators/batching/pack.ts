@@ -31,13 +31,13 @@ import { UnaryNode } from "../unary.ts";
 
 const KIND = "pack";
 
-/** How sequences are packed. */
+/** Options of `pack`. */
 export interface PackOptions {
   /** Tokens per row. */
   readonly length: number;
   /**
-   * The row for a sequence: `"best_fit"` (default), the one with the least sufficient space;
-   * `"first_fit"`, the oldest with enough space.
+   * Which of the rows with enough space gets a sequence: `"best_fit"` (default), the one with the least
+   * space; `"first_fit"`, the oldest.
    */
   readonly algorithm?: PackAlgorithm | undefined;
   /** How many rows are filled at once, which bounds the memory; default 64. */
@@ -145,9 +145,9 @@ interface PackState {
 class PackIterator extends ElementwiseIterator {
   readonly #node: PackNode;
   readonly #meter: BufferMeter;
-  /** In the order in which they were opened. */
+  /** The rows that are filled, in the order in which they were opened. */
   #bins: Bin<HeldPiece>[] = [];
-  /** The layout of the unfinished rows; that of the last ones when there are none. */
+  /** The layout of the rows that are filled; without any, that of earlier ones. */
   #layout!: RowLayout;
   /** The part of a sequence that is still to be placed. */
   #rest: HeldPiece | undefined;

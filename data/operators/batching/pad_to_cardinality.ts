@@ -1,4 +1,4 @@
-/** `padToCardinality`: appends elements of zeros until there are as many as wanted. */
+/** `padToCardinality`: appends elements of zeros until there are `count` elements. */
 import { dtypeOf, TYPED_ARRAYS } from "../../../core/dtype.ts";
 import { LeatError } from "../../../core/error.ts";
 import { RaggedTensor, Tensor } from "../../../core/tensor.ts";

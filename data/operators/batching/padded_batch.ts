@@ -16,7 +16,7 @@ import { GatheringNode } from "./gathering.ts";
 
 /** Options of `paddedBatch`. */
 export interface PaddedBatchOptions {
-  /** The shape of each component; -1 or null is the longest of the batch. Default: all. */
+  /** The shape of each component; -1 or null is the longest of the batch. Default: null everywhere. */
   readonly paddedShapes?: PaddedShapes | undefined;
   /** The values to pad with: one, or one per component. Default: 0, `false` or `""`. */
   readonly paddingValues?: PaddingValues | undefined;

@@ -6,7 +6,7 @@ import { raggedColumnFor, raggedSpec } from "../../elements/ragged.ts";
 import type { ElementSpec } from "../../elements/spec.ts";
 import { GatheringNode } from "./gathering.ts";
 
-/** How `raggedBatch` ends. */
+/** Options of `raggedBatch`. */
 export interface RaggedBatchOptions {
   /** Drops a last batch that is not full; default false. */
   readonly dropRemainder?: boolean | undefined;

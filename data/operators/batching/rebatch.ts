@@ -20,7 +20,7 @@ import { wholeState } from "../../checkpoint/whole_state.ts";
 
 const KIND = "rebatch";
 
-/** How `rebatch` ends. */
+/** Options of `rebatch`. */
 export interface RebatchOptions {
   /** Drops a last batch that is not full; default false. */
   readonly dropRemainder?: boolean | undefined;
@@ -96,7 +96,7 @@ class RebatchIterator extends ElementwiseIterator {
   readonly #meter: BufferMeter;
   #held: HeldBatch[] = [];
   #rows = 0;
-  /** The last element without rows: a batch of size 0. */
+  /** A batch of size 0, cut from the last element; undefined before the first. */
   #empty: unknown;
   /** The index of the next size. */
   #turn = 0;
@@ -136,7 +136,7 @@ class RebatchIterator extends ElementwiseIterator {
   }
 
   #give(size: number): unknown {
-    // After a last batch that is not full no empty batch follows, even if size 0 is next.
+    // After a last batch that is not full, the next size is not due: no empty batch follows.
     if (size === this.#sizes[this.#turn]) this.#turn = (this.#turn + 1) % this.#sizes.length;
     const pieces: unknown[] = [];
     for (let wanted = size; wanted > 0;) {

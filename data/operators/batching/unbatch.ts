@@ -53,7 +53,7 @@ interface UnbatchState {
 const NOTHING: HeldElements = { elements: [], tokens: [] };
 
 class UnbatchIterator extends ElementwiseIterator {
-  /** The element whose rows are given. */
+  /** The batch whose rows are being given. */
   #batch = NOTHING;
   #row = 0;
   #rows = 0;

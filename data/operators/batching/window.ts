@@ -89,10 +89,10 @@ class WindowIterator extends ElementwiseIterator {
   readonly #node: WindowNode;
   readonly #spec: ElementSpec;
   readonly #meter: BufferMeter;
-  /** The elements from the start of the next window. */
+  /** The elements from the start of the next window on. */
   #held: unknown[] = [];
   #tokens: Token[] = [];
-  /** How many elements precede the next window, where windows leave some out. */
+  /** How many elements to skip before the next window, if `shift` exceeds the window. */
   #skips = 0;
   #inputEnded = false;
 

@@ -14,7 +14,7 @@ import { storedNode } from "../../saved/stored_node.ts";
 import { type Storing, StoringIterator } from "../../saved/storing_iterator.ts";
 import { Nested } from "../combining/opened.ts";
 
-/** The elements of a complete pass; empty before the first. */
+/** The elements of a complete pass; undefined before one. */
 class Store implements Shared {
   elements: readonly unknown[] | undefined;
 
@@ -48,7 +48,7 @@ export class CacheNode extends SameElementsNode {
     this.path = path === undefined ? undefined : checkPath("cache", path);
   }
 
-  /** It keeps elements, which others may read. */
+  /** All fields: later iterations, of other pipelines too, read the elements that it keeps. */
   override fieldsOfInput(): undefined {
     return undefined;
   }
@@ -57,7 +57,7 @@ export class CacheNode extends SameElementsNode {
     return { path: this.path };
   }
 
-  /** A task that reads splits does not share its elements: they are not the whole input. */
+  /** A task that reads splits has a store of its own: its elements are not the whole input. */
   override makeIterator(context: IteratorContext): ElementIterator {
     if (this.path !== undefined) {
       return fileCacheIterator(context, this.path, this.input);
@@ -76,7 +76,7 @@ registerNode("cache", { fromWire: (a, [input]) => new CacheNode(input!, a.path) 
 /** The saved state of a cache's iterator, besides the contents of a complete cache. */
 type CacheState = {
   readonly position: number;
-  /** The elements given, if the store no longer holds them. */
+  /** The elements being given, if they are not those of the store. */
   readonly elements: readonly unknown[] | undefined;
 } | {
   readonly kept: unknown[];
@@ -154,7 +154,7 @@ class CacheIterator extends ElementIterator {
     return this.#keep(element);
   }
 
-  /** When another iterator may resume the pass, it has not failed yet. */
+  /** A read failure does not fail the pass: another iterator may resume it. */
   #failedWith(error: unknown): unknown {
     if (!(error instanceof ReadingFailure)) this.#failed = true;
     return error;
@@ -180,7 +180,7 @@ class CacheIterator extends ElementIterator {
       return { position: this.#position, elements };
     }
     return {
-      kept: this.#store.elements === this.#kept ? [] : [...this.#kept], // a full store is saved elsewhere
+      kept: this.#store.elements === this.#kept ? [] : [...this.#kept], // `Store` saves a full store
       failed: this.#failed,
       ended: this.#ended,
       input: await this.#input!.save(),

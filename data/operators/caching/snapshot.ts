@@ -1,4 +1,4 @@
-/** `snapshot`: keeps elements in files, in a separate folder for each upstream pipeline. */
+/** `snapshot`: keeps elements in files, in a separate folder for each pipeline before it. */
 import type { Dataset } from "../../dataset.ts";
 import type { Captures } from "../../udf/user_function.ts";
 import type { ElementFunction, FunctionOptions } from "../../dataset_types.ts";
@@ -30,7 +30,7 @@ export interface SnapshotAttributes {
 
 /** Options of `snapshot`. */
 export interface SnapshotOptions<T, R, C extends Captures> extends FunctionOptions<C> {
-  /** Default: no compression. */
+  /** How files are compressed. Default: not at all. */
   readonly compression?: "gzip";
   /** Assigns elements to shards, numbered from 0 to at most 1023. Default: one shard. */
   readonly shardFunc?: ElementFunction<T, number | bigint | Promise<number>, C>;

@@ -1,6 +1,6 @@
 /**
- * Base of `map` and `filter`. They call their function on whole blocks of elements where elements
- * and results are available at once, and otherwise on one element at a time.
+ * Base of `map` and `filter`. If elements and results are available at once, they call their function
+ * on blocks of elements in one loop, and otherwise on one element at a time.
  */
 import {
   type Outcome,
@@ -30,7 +30,7 @@ import {
 } from "./parallel_calls.ts";
 import { UnaryIterator } from "../unary.ts";
 
-/** The token of a call's result for the element with this token; a number where both are the same. */
+/** The token of the result of call `index` on the element with `token`; one number if they are equal. */
 export function tokenOfCall(index: number, token: Token | undefined): Token | undefined {
   return token === undefined || token === index ? token : [index, token];
 }
@@ -55,17 +55,17 @@ export abstract class CallingIterator extends UnaryIterator implements LoopStage
   protected readonly fn: NodeFunction;
   readonly check: SpecCheck | undefined;
   protected readonly block = new InputBlock();
-  /** Answers that `next()` has to give first; their values may be promises. */
+  /** Answers that `next()` has to give before it reads on; their values may be promises. */
   readonly #outcomes: Outcome[] = [];
-  /** How many calls did not answer at once; counted up to 2. */
+  /** How many calls returned a promise; counted up to 2. */
   #waits = 0;
-  /** Rule `mapParallelization`: makes the calls once a function has waited. */
+  /** Rule `mapParallelization`: makes all calls after the second that returned a promise. */
   #wide: ParallelCalls | undefined;
   /** The operators whose functions are called in one loop, the lowest first; this one is the last. */
   #stages: readonly CallingIterator[] | undefined;
   readonly #loops: { [sink in "elements" | "numbers"]?: FusedLoop | undefined } = {};
 
-  /** `check`: checks the function's results, where they are elements. */
+  /** `check`: checks the function's results, if they are elements. */
   constructor(context: IteratorContext, fn: NodeFunction, check?: SpecCheck) {
     super(context);
     this.fn = fn;
@@ -75,7 +75,7 @@ export abstract class CallingIterator extends UnaryIterator implements LoopStage
 
   abstract leaves(element: unknown, result: unknown): boolean;
 
-  /** What a call gave for `element`, which was counted; `AGAIN` for nothing. */
+  /** The output, which it counts, for an element and the call's result; `AGAIN` for none. */
   protected abstract conclude(element: unknown, result: unknown): unknown;
 
   /** Makes an iterator of the same operator and input that makes several calls at once. */
@@ -98,7 +98,7 @@ export abstract class CallingIterator extends UnaryIterator implements LoopStage
     let run = count;
     for (let i = 0; i < stages.length; i++) {
       const stage = stages[i]!;
-      // Calls that are timed, and elements that are between two operators, are left to `next()`.
+      // `next()` makes calls that are timed, and takes elements that wait between two fused operators.
       run = stage.call.plainRun(run);
       if (run <= 0 || stage.hasFirst || (i > 0 && !stage.block.isEmpty)) return NO_BLOCK;
     }
@@ -121,7 +121,7 @@ export abstract class CallingIterator extends UnaryIterator implements LoopStage
   }
 
   leave(outcome: Outcome): void {
-    // It may reject before it is asked for, and may never be asked for.
+    // It may reject before `next()` gives it, and `next()` may never be called.
     if (outcome.value instanceof Promise) outcome.value.catch(() => {});
     if (!this.disposed) this.#outcomes.push(outcome);
   }
@@ -131,7 +131,7 @@ export abstract class CallingIterator extends UnaryIterator implements LoopStage
     return this.#outcomes.length > 0 || this.#wide !== undefined;
   }
 
-  /** An answer that was left, or that of several calls at once. */
+  /** An answer that the loop left to `next()`, or one of the parallel calls. */
   protected takeFirst(): Pulled<unknown> {
     const outcome = this.#outcomes.shift();
     if (outcome === undefined) return this.#wide!.next();
@@ -139,7 +139,7 @@ export abstract class CallingIterator extends UnaryIterator implements LoopStage
     return outcome.value as Pulled<unknown>;
   }
 
-  /** Notes that a call does not answer at once. The first may only have to load its function. */
+  /** Notes that a call returned a promise. The first may only have waited for its function to be loaded. */
   protected waits(): void {
     if (this.#waits < 2) this.#waits++;
     const widens = this.#waits === 2 && this.context.uses("mapParallelization");
@@ -156,11 +156,11 @@ export abstract class CallingIterator extends UnaryIterator implements LoopStage
 
   override token(): Token | undefined {
     if (this.#wide !== undefined) return this.#wide.token();
-    // None where others were read with it.
+    // None if elements after it were read already: the input's token is that of the last one.
     return this.block.isEmpty ? this.tokenOf(this.input.token()) : undefined;
   }
 
-  /** The token of the element given last, for that of its input. */
+  /** The token of the element given last, made from the input's token. */
   protected abstract tokenOf(inputToken: Token | undefined): Token | undefined;
 
   protected override async saveState(): Promise<unknown> {
@@ -184,7 +184,7 @@ export abstract class CallingIterator extends UnaryIterator implements LoopStage
     for (const saved of window) this.#outcomes.push(await this.#restoreSlot(saved));
   }
 
-  /** What another iterator had made, or was making. */
+  /** The answer of a call that the saved iterator had made or begun. */
   async #restoreSlot(saved: SavedSlot): Promise<Outcome> {
     const origin = originOf(saved);
     if (origin === undefined) {

@@ -34,7 +34,7 @@ export class FlatMapNode extends UnaryNode {
   readonly check: SpecCheck | undefined;
   override readonly elementSpec: ElementSpec;
 
-  /** `spec`: the spec of the elements of the datasets that `fn` makes, if declared. */
+  /** `spec`: the declared spec of the elements of the datasets that `fn` makes. */
   constructor(input: DatasetNode, fn: NodeFunction, spec?: ElementSpec) {
     super("flatMap", input);
     this.fn = fn;

@@ -115,8 +115,8 @@ export class MapIterator extends CallingIterator {
   }
 
   /**
-   * Calls a batchable function on at most `count` of the next elements at once. Undefined where a
-   * function has to be called for each: then ask for elements.
+   * Calls a batchable function once, on at most `count` of the next elements. Undefined if the function
+   * has to be called for each element: then call `next()` or `nextBlock()`.
    */
   nextRows(count: number): BatchedRows | undefined {
     const { block } = this;

@@ -17,7 +17,7 @@ import { SteppingIterator } from "../unary.ts";
 import { BufferMeter } from "../../iterators/stats.ts";
 import { wholeState } from "../../checkpoint/whole_state.ts";
 
-/** The call that an element was passed to, and how to get the element from the input again. */
+/** The number of the call that got an element, and the input's token of the element. */
 interface Origin {
   readonly index: number;
   readonly token: Token | undefined;
@@ -30,11 +30,11 @@ interface Slot {
   value: unknown;
   /** While the call is in flight; never rejects. */
   pending: Promise<void> | undefined;
-  /** Whether the call did not answer at once. */
+  /** Whether the call returned a promise. */
   overlaps: boolean;
 }
 
-/** The saved state of a slot: only the call, where it can be repeated. */
+/** The saved state of a slot: its outcome, or its origin if the call can be repeated. */
 export type SavedSlot = SavedOutcome | Origin;
 
 /** The saved state of several calls. */
@@ -46,27 +46,27 @@ export interface WindowState {
 const NOWHERE: Origin = { index: -1, token: undefined };
 
 /**
- * Keeps a window of at most `numParallelCalls` calls, in flight or settled: that many are made ahead
- * of the consumer at most. A function that answers at once is called on demand. Where other threads
- * make the calls, the window has room for blocks of them.
+ * Keeps a window of at most `numParallelCalls` calls, in flight or settled, ahead of the consumer. A
+ * function that returns no promise is called on demand. If other threads make the calls, the window is
+ * larger: it has room for blocks of calls.
  */
 export abstract class ParallelCalls extends SteppingIterator {
   readonly call: Call;
   /** The origin of the element given last. */
   protected given = NOWHERE;
   readonly #caller: ParallelCaller;
-  /** Where `AUTOTUNE` has a budget for results: estimates those in the window, calls in flight too. */
+  /** Only with `AUTOTUNE`: counts the window's results, those in flight by estimate, for the RAM budget. */
   readonly #meter: BufferMeter | undefined;
   readonly #inOrder: boolean;
   readonly #window: Slot[] = [];
   /** The pull in flight; never rejects. */
   #pulling: Promise<void> | undefined;
   #inputEnded = false;
-  /** Nothing new begins while the iteration is saved. */
+  /** No pull and no call begins while the iteration is saved. */
   #paused = false;
   #waiting: PromiseWithResolvers<typeof AGAIN> | undefined;
 
-  /** `check`: checks the function's results, where they are elements. */
+  /** `setting`: `numParallelCalls`. `check`: checks the function's results, if they are elements. */
   constructor(
     context: IteratorContext,
     fn: NodeFunction,
@@ -118,7 +118,7 @@ export abstract class ParallelCalls extends SteppingIterator {
 
   /**
    * Pulls and calls until the window is full, the input must be waited for, or a result is ready.
-   * True if it has stopped before that, so that the thread is not blocked.
+   * True if it stopped before that, because it has used the thread for long enough.
    */
   #fill(): boolean {
     while (this.#mayBegin) {
@@ -163,7 +163,7 @@ export abstract class ParallelCalls extends SteppingIterator {
     this.#window.push({ origin: NOWHERE, failed: true, value: error, ...settled });
   }
 
-  /** Calls the function; true when there is a result without waiting. */
+  /** Calls the function; true if the consumer need not wait: the first result is ready, or the end. */
   #accept(element: unknown): boolean {
     if (element === END || this.disposed) {
       this.#inputEnded = true;
@@ -200,7 +200,7 @@ export abstract class ParallelCalls extends SteppingIterator {
 
   async #settle(slot: Slot, element: unknown, result: Promise<unknown>): Promise<void> {
     const { host } = this.context;
-    // Threads measure their calls.
+    // Other threads measure their calls themselves.
     const startedAtMs = this.#caller.isThreaded ? undefined : host.nowMs();
     try {
       slot.value = this.conclude(element, await result);
@@ -273,20 +273,20 @@ export abstract class ParallelCalls extends SteppingIterator {
   }
 }
 
-/** The call to repeat for a saved slot; undefined if its answer was saved. */
+/** The call to repeat for a saved slot; undefined if its outcome was saved. */
 export function originOf(saved: SavedSlot): Origin | undefined {
   return "index" in saved || "token" in saved ? wholeState(saved as Origin) : undefined;
 }
 
-/** Whether the input cannot be read on: nothing follows that, so it comes last. */
+/** Whether the slot holds the input's read failure. It is given last, because no element follows it. */
 function isUnread(slot: Slot): boolean {
   return slot.origin === NOWHERE && !isOfStream(slot);
 }
 
 /**
- * Results are awaited and saved only where their elements cannot be recomputed, because functions
- * may change these in place. Slots without a result, or with the error that the input cannot be
- * read on, are not saved.
+ * Waits for a result and saves it only if its element cannot be recomputed: the function may have
+ * changed the element in place, so the call cannot be repeated. Slots without a result, or with a read
+ * failure, are not saved.
  */
 async function saveSlot(slot: Slot): Promise<SavedSlot | undefined> {
   if (slot.origin.token === undefined) await slot.pending;

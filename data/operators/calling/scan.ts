@@ -23,7 +23,7 @@ export class ScanNode extends OneToOneNode {
   readonly check: SpecCheck | undefined;
   override readonly elementSpec: ElementSpec;
 
-  /** `spec`: the spec of the elements that `fn` returns, if declared. */
+  /** `spec`: the declared spec of the elements that `fn` returns. */
   constructor(input: DatasetNode, initial: unknown, fn: NodeFunction, spec?: ElementSpec) {
     super("scan", input);
     this.initial = initial;

@@ -11,7 +11,7 @@ const KIND = "chooseFromDatasets";
 
 /** Options of `chooseFromDatasets`. */
 export interface ChooseFromDatasetsOptions {
-  /** Ends when the chosen dataset has no more; otherwise that choice is skipped. Default true. */
+  /** Whether it ends when the chosen dataset has no more; false: the choice is skipped. Default true. */
   readonly stopOnEmptyDataset?: boolean | undefined;
 }
 
@@ -44,7 +44,7 @@ export class ChooseFromDatasetsNode extends DatasetNode implements Replicated {
     return isEndless ? Infinity : UNKNOWN_CARDINALITY;
   }
 
-  /** Each task that reads splits makes all choices itself, from the first on. */
+  /** Each task that reads splits reads all choices itself, from the first on. */
   get replicatedInput(): number {
     return this.inputs.length - 1;
   }
@@ -76,7 +76,7 @@ function checkChoiceSpec(spec: ElementSpec): void {
 
 const CHOICES = "plain numbers or bigints, each the place of a dataset; map() it to these";
 
-/** Makes the choices that a dataset gives. */
+/** Chooses as the dataset `choices` says. */
 function choicesOf(choices: ElementIterator, count: number): Selector {
   const check = (choice: unknown) => {
     if (choice === END) return END;

@@ -1,4 +1,4 @@
-/** The fetcher of parallel `interleave`: opens datasets and reads several of them ahead. */
+/** The fetcher of parallel `interleave`: opens datasets, and reads ahead in several of them. */
 import type { Setting } from "../../autotune/model.ts";
 import { Call, type NodeFunction } from "../../udf/call.ts";
 import type { IteratorContext } from "../../context.ts";
@@ -11,7 +11,7 @@ import { ReadAhead, type ReadAheadState } from "./read_ahead.ts";
 import { wholeState } from "../../checkpoint/whole_state.ts";
 
 export interface FetchLimits {
-  /** Datasets in slots. As many more as may be fetched at once are open in advance. */
+  /** How many datasets are in slots. `inFlightMax` more are opened in advance. */
   readonly cycleLength: number;
   /** Answers fetched ahead of each dataset. */
   readonly answersMax: number;
@@ -27,13 +27,13 @@ export interface FetcherState {
   readonly calls: number;
 }
 
-/** Reads ahead the datasets in slots and upcoming ones. Earlier elements are fetched first. */
+/** Reads ahead in the datasets in slots and in upcoming ones. What is given first is fetched first. */
 export class DatasetFetcher {
   readonly #context: IteratorContext;
   readonly #input: ElementIterator;
   readonly #call: Call;
   readonly #limits: FetchLimits;
-  /** The datasets in the order in which they give elements. */
+  /** The datasets in slots, in the order in which they give elements. */
   readonly #placed: () => readonly (ReadAhead | undefined)[];
   readonly #upcoming: ReadAhead[] = [];
   readonly #meter: BufferMeter;
@@ -42,7 +42,7 @@ export class DatasetFetcher {
   #pulling = false;
   #inputEnded = false;
   #inFlight = 0;
-  /** Nothing begins before the first request, while it is saved, or while it yields to others. */
+  /** Nothing begins before the first request, while the state is saved, or while the thread is yielded. */
   #begun = false;
   #paused = false;
   #givesWay = false;
@@ -70,17 +70,17 @@ export class DatasetFetcher {
     return this.#inputEnded && this.#outer === undefined && this.#upcoming.length === 0;
   }
 
-  /** Datasets being read or made for the slots that become empty next. */
+  /** Datasets that are read or made ahead, for the slots that become empty next. */
   get upcoming(): readonly ReadAhead[] {
     return this.#upcoming;
   }
 
-  /** Whether something that was begun for a dataset has not arrived yet. */
+  /** Whether a fetch, or a call that makes a dataset, is in flight. */
   get isBusy(): boolean {
     return this.#inFlight > 0;
   }
 
-  /** The next dataset for a slot, if one is being read or made. */
+  /** Removes and returns the next dataset for a slot, if there is one. */
   takeNext(): ReadAhead | undefined {
     return this.#upcoming.shift();
   }
@@ -224,7 +224,7 @@ export class DatasetFetcher {
     else this.#outer = heldFrom(this.#input, outer);
   }
 
-  /** An element of the input failed: its error takes the place of its dataset. */
+  /** An element of the input failed: its error is given where its dataset's elements would be. */
   #refuse(error: unknown): void {
     const stillborn = new ReadAhead();
     this.#upcoming.push(stillborn);
@@ -271,7 +271,7 @@ export class DatasetFetcher {
     };
   }
 
-  /** Resumes from `state`, after its input does. */
+  /** Resumes from `state`. The input must have been restored. */
   async restore(state: FetcherState): Promise<void> {
     const { upcoming, outer, inputEnded, calls } = wholeState(state);
     this.#call.resume(calls);

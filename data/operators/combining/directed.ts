@@ -6,18 +6,18 @@ import { AGAIN, stepOn, type Stepping } from "../../iterators/stepping.ts";
 
 /** Chooses inputs. */
 export interface Selector {
-  /** The index of an input, `END`, `AGAIN`, or a promise of one of these. An error uses up a choice. */
+  /** The index of an input, `END`, `AGAIN`, or a promise of one of these. A call that fails is one choice. */
   select(): unknown;
   save(): Promise<unknown>;
   restore(state: unknown): Promise<void>;
   release(): void;
 }
 
-/** The saved state of a choosing iterator. Inputs that have ended are `null`. */
+/** The saved state. Inputs that have ended are `null`. */
 interface DirectedState {
   readonly inputs: readonly unknown[];
   readonly selector: unknown;
-  /** The chosen input, if it could not be read yet. */
+  /** The chosen input, if reading it failed. */
   readonly owed?: number;
 }
 
@@ -28,7 +28,7 @@ export class DirectedIterator extends ElementIterator implements Stepping {
   readonly #inputs: readonly ElementIterator[];
   readonly #selector: Selector;
   readonly #stopOnEmpty: boolean;
-  /** The chosen input, if it could not be read: the choice stands. */
+  /** The chosen input, if reading it failed: it is read next, without another choice. */
   #owed: number | undefined;
   /** The input that gave the last element. */
   #last = 0;

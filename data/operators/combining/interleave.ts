@@ -17,7 +17,7 @@ import { OF_ITS_DATASETS, ParallelInterleave } from "./parallel_interleave.ts";
 import { ElementwiseIterator } from "../elementwise.ts";
 import { UnaryNode } from "../unary.ts";
 
-/** Datasets open at once by default, and for `AUTOTUNE`; recorded with the pipeline, whatever the host. */
+/** Datasets open at once by default, and for `AUTOTUNE`. Fixed, because it decides the order of elements. */
 const CYCLE_LENGTH_DEFAULT = 4;
 
 /** The options without the function's captures. */
@@ -141,7 +141,7 @@ class InterleaveIterator extends ElementwiseIterator {
     }
   }
 
-  /** An element; or a dataset's end, which also ends its block. */
+  /** Gives an element, or closes a dataset that has ended, and with it its block. */
   #inner(element: unknown): unknown {
     if (element !== END) {
       this.#count();

@@ -10,7 +10,7 @@ import { type DatasetNode, nodeOf } from "../../node.ts";
 import { restoreShared, saveShared } from "../../checkpoint/shared_state.ts";
 import { wholeState } from "../../checkpoint/whole_state.ts";
 
-/** A dataset being read that is no operator's input, with its own random state. */
+/** A dataset that is read but is not an operator's input, such as one that a function made. */
 export class Nested {
   readonly iterator: ElementIterator;
   readonly #node: DatasetNode;
@@ -22,7 +22,7 @@ export class Nested {
     this.iterator = this.#context.makeIterator();
   }
 
-  /** Opens the result of the call with this index: `invalid_argument` unless it is a dataset. */
+  /** Opens `made`, the result of call `index`: `invalid_argument` unless it is a dataset. */
   static madeBy(call: Call, index: number, made: unknown, context: IteratorContext): Nested {
     return new Nested(nodeMadeBy(made, context), call.nestedRandomState(index), context);
   }
@@ -62,7 +62,7 @@ export interface OpenedState {
   readonly nested: unknown;
 }
 
-/** A dataset being read that a function made from one element of the operator's input. */
+/** A dataset that a function made from one element of the operator's input, while it is read. */
 export class Opened {
   /** The number of the call that made it. */
   readonly #index: number;

@@ -12,7 +12,7 @@ import type { InterleaveNode } from "./interleave.ts";
 import type { ReadAhead, ReadAheadState } from "./read_ahead.ts";
 import { SteppingIterator } from "../unary.ts";
 
-/** The element that an error is about. */
+/** The beginning of messages about elements that do not fit the spec. */
 export const OF_ITS_DATASETS = "interleave: an element of its datasets";
 
 /** Blocks fetched ahead of each open dataset: one to give while the next is fetched. */
@@ -26,10 +26,10 @@ interface ParallelInterleaveState {
 }
 
 /**
- * Keeps `cycleLength` datasets open in their slots, and up to as many more as may be fetched at
- * once for slots that become empty next. In order, datasets enter the same slots in the same rounds
- * as without parallelism. Otherwise whatever is ready is given, and a read failure after everything
- * read before it.
+ * Keeps `cycleLength` datasets open in their slots, and up to `numParallelCalls` more for the slots
+ * that become empty next. If the order is kept, datasets enter the same slots in the same rounds as
+ * without parallelism. Otherwise elements are given as they are ready, and a read failure after all
+ * elements that were read before it.
  */
 export class ParallelInterleave extends SteppingIterator {
   readonly #cycleLength: number;
@@ -40,7 +40,7 @@ export class ParallelInterleave extends SteppingIterator {
   readonly #places: (ReadAhead | undefined)[] = [];
   #turn = 0;
   #givenInBlock = 0;
-  /** Out of order: why one of the datasets cannot be read on. */
+  /** Only if the order is not kept: the read failure of a dataset, to be given last. */
   #failure: Outcome | undefined;
 
   constructor(context: IteratorContext, node: InterleaveNode, setting: number, inOrder: boolean) {
@@ -70,7 +70,7 @@ export class ParallelInterleave extends SteppingIterator {
     return current.answers.length > 0 || current.isOver ? AGAIN : this.#progress();
   }
 
-  /** Out of order: moves to the next slot that has something to give. */
+  /** If the order is not kept: moves to the next slot with an answer. */
   #turnToReady(): void {
     if (this.#failure !== undefined) return;
     for (let i = 0; i < this.#cycleLength; i++) {
@@ -86,13 +86,13 @@ export class ParallelInterleave extends SteppingIterator {
     }
   }
 
-  /** Stops reading: endless datasets would otherwise delay the failure for ever. */
+  /** Stops fetching: otherwise endless datasets would delay the failure forever. */
   #fail(failure: Outcome): void {
     this.#failure = failure;
     this.#fetcher.stop();
   }
 
-  /** Gives what was or is being read, before a read failure. */
+  /** Gives all answers fetched or in flight, and then the read failure. */
   #giveBefore(failure: Outcome): unknown {
     for (const ahead of [...this.#places, ...this.#fetcher.upcoming]) {
       const [answer] = ahead?.answers ?? [];
@@ -102,7 +102,7 @@ export class ParallelInterleave extends SteppingIterator {
     throw failure.value;
   }
 
-  /** The next dataset fills the empty slot that comes up. */
+  /** Fills the empty slot with the next dataset. */
   #enter(): unknown {
     this.#fetcher.fetchAhead();
     const next = this.#fetcher.takeNext();
@@ -121,7 +121,7 @@ export class ParallelInterleave extends SteppingIterator {
   }
 
   #give(current: ReadAhead): unknown {
-    // An error in place of a dataset takes no slot: the next dataset does.
+    // If making a dataset failed, the slot is free for the next dataset.
     if (current.isStillborn) this.#places[this.#turn] = undefined;
     else if (isOfStream(current.answers[0]!) && ++this.#givenInBlock === this.#blockLength) {
       this.#advance();

@@ -1,4 +1,4 @@
-/** A dataset that a function made, read a bounded number of answers ahead of its consumer. */
+/** A dataset that a function made, of which a bounded number of answers is read ahead. */
 import {
   type Outcome,
   restoreOutcome,
@@ -31,12 +31,12 @@ export class ReadAhead {
   readonly answers: Fetched[] = [];
   #ended = false;
 
-  /** Whether there was an error in place of a dataset. */
+  /** Whether making the dataset failed: the error is its only answer. */
   get isStillborn(): boolean {
     return this.#ended && this.opened === undefined;
   }
 
-  /** Whether there was no dataset because the input cannot be read on: that is its only answer. */
+  /** Whether its only answer is a read failure of the input, so that there is no dataset. */
   get isUnread(): boolean {
     return this.isStillborn && this.answers.length > 0 && !this.answers.some(isOfStream);
   }

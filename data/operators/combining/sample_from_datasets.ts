@@ -21,15 +21,14 @@ export type SampleAttributes = Omit<SampleFromDatasetsOptions, "weights">;
 export interface SampleFromDatasetsOptions {
   /**
    * How often each dataset is drawn, relative to the others. A dataset of such arrays gives new
-   * weights for each draw.
-   * Default: all equally often.
+   * weights for each draw. Default: all equally often.
    */
   readonly weights?: readonly number[] | Dataset<unknown>;
   /** The seed of the draws. Default: derived from that of `withOptions`. */
   readonly seed?: number | bigint | undefined;
   /** Whether every iteration and repetition makes new draws. Default false. */
   readonly rerandomizeEachIteration?: boolean | undefined;
-  /** Ends when a dataset that has ended is drawn; otherwise the others continue. Default false. */
+  /** Whether it ends when a dataset that has ended is drawn; false: the others continue. Default false. */
   readonly stopOnEmptyDataset?: boolean | undefined;
 }
 
@@ -41,14 +40,14 @@ export class SampleFromDatasetsNode extends DatasetNode implements Replicated {
     rerandomizeEachIteration: true,
   });
   override readonly division = "whole";
-  /** How many inputs are sampled. If the weights vary, one more input gives them. */
+  /** How many inputs are sampled. If a dataset gives the weights, it is one more input, the last. */
   readonly count: number;
   readonly weights: readonly number[] | undefined;
   readonly stopOnEmptyDataset: boolean;
   readonly seeding: Seeding;
   override readonly elementSpec: ElementSpec;
 
-  /** `weights`: one for each dataset, a dataset of such arrays, or equal ones. */
+  /** `weights`: one for each dataset, or the node of a dataset of such arrays. Default: equal ones. */
   constructor(
     datasets: readonly DatasetNode[],
     weights: unknown,
@@ -149,7 +148,7 @@ class Lot {
     this.#isOpen = isOpen;
   }
 
-  /** The index of an input; `undefined` if no input with a weight is left. */
+  /** The index of an input; `undefined` if all inputs with a weight above 0 have ended. */
   draw(weights: readonly number[]): number | undefined {
     let sum = 0;
     let last: number | undefined;

@@ -17,8 +17,8 @@ import type { ElementSpec } from "../../elements/spec.ts";
 import { cutRuns, type Split, type Splittable } from "../../sharding/splits.ts";
 
 /**
- * Numbered inputs are divided among tasks together, so that elements with one number stay together.
- * Other inputs are divided separately and combined in the order in which they come.
+ * If element n of each input comes from element n of an indexed or endless source, tasks divide these
+ * sources together, by index. Otherwise each input is divided alone, and elements pair as they come.
  */
 export class ZipNode extends DatasetNode implements Splittable {
   override readonly division = "whole";
@@ -65,7 +65,7 @@ export class ZipNode extends DatasetNode implements Splittable {
     return this.isDivided;
   }
 
-  /** How many elements its sources have in common, where they are numbered. */
+  /** The length of the shortest source, if the sources are divided together. */
   get #sharedLength(): number | undefined {
     const lengths = this.inputs.map((input) => alignedSource(input)?.cardinality);
     const shortest = lengths.includes(undefined) ? Infinity : Math.min(...lengths as number[]);
@@ -98,7 +98,7 @@ function assemble(keys: readonly string[] | null, parts: unknown[]): unknown {
 interface ZipState {
   readonly inputs: unknown[];
   readonly ended: boolean;
-  /** Components that wait for others, if any; `null` for an input that was not read. */
+  /** Components that were read when reading another input failed; `null` for that input. */
   readonly held?: readonly (SavedOutcome | null)[];
 }
 
@@ -117,7 +117,7 @@ class ZipIterator extends ElementIterator {
   readonly #context: IteratorContext;
   readonly #inputs: readonly ElementIterator[];
   readonly #keys: readonly string[] | null;
-  /** Components that were read when another input could not be. */
+  /** Components that were read when reading another input failed: `next()` uses them first. */
   #held: readonly (Held | undefined)[] = NONE;
   #ended = false;
 
@@ -134,7 +134,7 @@ class ZipIterator extends ElementIterator {
     this.#keys = keys;
   }
 
-  /** A failed element advances the other inputs too, so that they stay aligned. */
+  /** Reads all inputs even if an element of one failed, so that they stay aligned. */
   override next(): Pulled<unknown> {
     if (this.#ended) return END;
     const parts: unknown[] = [];
@@ -180,7 +180,7 @@ class ZipIterator extends ElementIterator {
     return this.disposed ? END : this.#give(arrived);
   }
 
-  /** The error to report. If it says that an input cannot be read on, the other components wait for it. */
+  /** The error to report. After a read failure the components of the other inputs are held. */
   #refuse(parts: readonly unknown[], failures: readonly Failure[]): unknown {
     const answers = parts.map((value, i): Held => {
       const failure = failures[i];
@@ -199,7 +199,7 @@ class ZipIterator extends ElementIterator {
     return this.#context.stats.gave(assemble(this.#keys, parts));
   }
 
-  /** The shortest input ends all; pending elements of the others are dropped. */
+  /** The shortest input ends the stream; pending elements of the others are dropped. */
   #end(parts: readonly unknown[]): typeof END {
     this.#ended = true;
     ignoreRejections(parts);
@@ -256,7 +256,7 @@ class ZipIterator extends ElementIterator {
   }
 }
 
-/** The error of the first input among several, whichever came first. */
+/** The error of the first input that failed, in the order of inputs. */
 function firstOf(failures: readonly Failure[]): unknown {
   return failures.find((failure) => failure !== undefined)!.error;
 }

@@ -46,7 +46,7 @@ export class GroupByReducerNode extends UnaryNode {
   readonly check: SpecCheck | undefined;
   override readonly elementSpec: ElementSpec;
 
-  /** `spec`: the spec of the last function's results, if declared. */
+  /** `spec`: the declared spec of the resulting elements. */
   constructor(input: DatasetNode, functions: ReducerFunctions, spec?: ElementSpec) {
     super("groupByReducer", input);
     if (input.cardinality === Infinity) {

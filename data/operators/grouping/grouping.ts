@@ -21,7 +21,7 @@ export interface Grouping {
   keyOf(element: unknown): unknown;
   /** How many elements make a full window of this key. */
   sizeOf(key: number): unknown;
-  /** The node of a window's dataset; `undefined` if there is none. `number`: counts windows. */
+  /** The node of a window's dataset; `undefined` to drop the window. `number`: counts windows. */
   make(number: number, key: number, elements: readonly unknown[]): unknown;
   /** The node of the window with this number, again. */
   makeAgain(number: number, key: number, elements: readonly unknown[]): unknown;
@@ -34,7 +34,7 @@ interface OpenWindow extends HeldElements {
   readonly size: number;
 }
 
-/** The window whose result is being given. */
+/** The closed window whose dataset is being read. */
 interface Current {
   readonly number: number;
   readonly key: number;
@@ -66,8 +66,8 @@ export function checkKey(operator: string, key: unknown): number {
 }
 
 /**
- * Gathers until a window is full, then gives its result to the end. At the end of the input the
- * remaining windows are given in increasing order of their keys.
+ * Gathers until a window is full, then gives all elements of the window's dataset. At the end of the
+ * input it closes the remaining windows in increasing order of their keys.
  */
 export class GroupingIterator extends SteppingIterator {
   readonly #grouping: Grouping;
@@ -163,7 +163,7 @@ export class GroupingIterator extends SteppingIterator {
     return this.#close(key, this.#windows.get(key)!);
   }
 
-  /** Opens a window's result. If that fails, the window is lost. */
+  /** Closes a window and opens its dataset. If that fails, the window is lost. */
   #close(key: number, window: OpenWindow): unknown {
     this.#windows.delete(key);
     this.#held -= window.elements.length;

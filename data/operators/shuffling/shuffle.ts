@@ -70,11 +70,11 @@ interface ShuffleState {
   readonly held: unknown;
   readonly draws: unknown;
   readonly inputEnded: boolean;
-  /** What was read ahead and is not in the buffer; absent for nothing. */
+  /** Answers that were read ahead and are not in the buffer; absent if there are none. */
   readonly ahead?: readonly SavedOutcome[];
 }
 
-/** What the input gave before it was asked for. */
+/** An answer of the input that was read ahead. */
 interface ReadAhead extends Outcome {
   readonly token: Token | undefined;
 }
@@ -104,8 +104,8 @@ export class ShuffleIterator extends SteppingIterator {
   }
 
   /**
-   * Rule `shuffleAndRepeatFusion`: begins to read one more element, before the first is asked for.
-   * Nothing is read after an error.
+   * Rule `shuffleAndRepeatFusion`: begins to read one more element. Called before the first `next()`.
+   * Nothing is read ahead after an error.
    */
   readAhead(): void {
     const last = this.#ahead.at(-1);
@@ -151,7 +151,7 @@ export class ShuffleIterator extends SteppingIterator {
       : this.#accept(element);
   }
 
-  /** An element may leave only when the buffer is full, so that each is one of `size` candidates. */
+  /** Draws only from a full buffer, so that each element is one of `size` candidates. */
   #accept(element: unknown, token = this.input.token()): unknown {
     if (this.disposed) return END;
     if (element === END) {

@@ -8,13 +8,12 @@ import { type Attributes, registerNode } from "../../node.ts";
 import { checkSpec, type ElementSpec, mapSpec, mergeSpecs } from "../../elements/spec.ts";
 import { BlockIterator, IndexedNode } from "./indexed.ts";
 
-/** The given elements, one after the other. */
 export class FromNode extends IndexedNode {
   readonly elements: readonly unknown[];
   readonly #given: ElementSpec;
   #spec: { known: ElementSpec } | undefined;
 
-  /** `spec`: what is known of the elements, where they come from another dataset. */
+  /** `spec`: the spec of the elements, if another dataset gave them. Default: computed on demand. */
   constructor(elements: unknown, spec?: ElementSpec) {
     super("from");
     this.#given = checkSpec("from", spec);
@@ -71,7 +70,6 @@ function commonSpec(elements: readonly unknown[]): ElementSpec {
 
 registerNode("from", { fromWire: (a) => new FromNode(a.elements, a.spec as ElementSpec) });
 
-/** One element. */
 export class FromTensorsNode extends IndexedNode {
   override readonly cardinality = 1;
   readonly element: unknown;
@@ -94,7 +92,7 @@ export class FromTensorsNode extends IndexedNode {
   }
 }
 
-/** An argument of tensors; refuses values that cannot be part of an element. */
+/** Reads an argument's nested arrays as tensors; refuses values that cannot be part of an element. */
 function tensorsOf(operator: string, argument: string, value: unknown): unknown {
   try {
     const tensors = tensorize(value);

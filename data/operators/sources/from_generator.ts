@@ -132,13 +132,13 @@ class GeneratorIterator extends ElementIterator {
       try {
         await this.#running.next();
       } catch {
-        // It failed the first time, too.
+        // The saved iterator has reported this error.
       }
       if (pacer.due()) await pacer.yield();
     }
   }
 
-  /** Lets the generator run its `finally` blocks; an error in them could not be reported. */
+  /** Lets the generator run its `finally` blocks. Their errors are ignored: no call could report them. */
   protected override release(): void {
     this.#ended = true;
     try {

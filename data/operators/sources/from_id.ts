@@ -21,7 +21,7 @@ import {
 
 /** How a registered dataset is read. Its compression was chosen at registration. */
 export interface FromIdOptions extends Omit<DistributeOptions, "service" | "compression"> {
-  /** The spec of its elements, for `elementSpec` and the dtypes of batches; unknown without. */
+  /** The spec of its elements, for `elementSpec` and the dtypes of batches. Default: unknown. */
   readonly spec?: ElementSpec;
   /**
    * Whether the author of the registered pipeline is trusted like the author of this program. Under
@@ -63,7 +63,7 @@ export class FromIdNode extends DatasetNode {
     return { ...attributesOf(this.options), datasetId: this.datasetId };
   }
 
-  /** The service's address and the reader may change. */
+  /** A restored pipeline may have another service's address and other options of the reader. */
   override get checkpointAttributes(): Attributes {
     const { processingMode = ShardingPolicy.OFF, numConsumers } = attributesOf(this.options);
     return { processingMode, numConsumers, datasetId: this.datasetId };

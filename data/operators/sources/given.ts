@@ -1,6 +1,6 @@
 /**
- * `given`: elements that the reader of a task sends, split by split. It stands for a source that
- * only the reader can read, or reads faster (p'1 of the FastFlow paper, section 4.2).
+ * `given`: elements that a task's reader sends to the task, split by split. It replaces a source that
+ * only the reader can read, or that it reads faster (p'1 of the FastFlow paper, section 4.2).
  */
 import { LeatError, type WireError } from "../../../core/error.ts";
 import { checkInteger } from "../../check.ts";
@@ -60,7 +60,7 @@ class GivenIterator extends ElementIterator {
   readonly #total: number;
   readonly #splits: SplitReader | undefined;
   #split = 0;
-  /** Elements of the split that were received. */
+  /** How many elements of the split were received. */
   #received = 0;
   #items: GivenElements["items"] = [];
   #at = 0;
@@ -114,7 +114,7 @@ class GivenIterator extends ElementIterator {
       if (this.disposed) return END;
       this.#received += items.length;
       [this.#items, this.#at, this.#following] = [items, 0, undefined];
-      // The reader sends these while the pipeline works on the others.
+      // Requested ahead: the reader sends them while the pipeline works on `items`.
       if (!isLast) this.#request(splits);
     }
     return this.#take();
@@ -122,7 +122,7 @@ class GivenIterator extends ElementIterator {
 
   #request(splits: SplitReader): void {
     this.#following = splits.read(this.#split, this.#received).catch((error) => {
-      // The reader has the element, even if the request failed.
+      // Not the error of an element: the reader still has the elements.
       throw ReadingFailure.of(error);
     });
     this.#following.catch(() => {});

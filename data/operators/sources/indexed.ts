@@ -47,7 +47,7 @@ export abstract class IndexedIterator extends ElementIterator {
     this.stop = this.#splits === undefined ? count : 0;
   }
 
-  /** The element at an index. If it throws, that element is lost. */
+  /** The element at an index. If it throws, that element has failed. */
   protected abstract at(index: number): unknown;
 
   override next(): Pulled<unknown> {
@@ -58,7 +58,7 @@ export abstract class IndexedIterator extends ElementIterator {
       : this.stats.gave(element);
   }
 
-  /** What follows the run that was read: the next split, or the end. */
+  /** Called at the end of a run: reads on in the next split, or gives the end. */
   protected beyond(): Pulled<unknown> {
     return this.#splits === undefined || this.disposed ? END : this.#nextSplit(this.#splits);
   }

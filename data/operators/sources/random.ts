@@ -50,7 +50,7 @@ export class RandomNode extends DatasetNode implements Replicated {
 
 registerNode("random", { fromWire: (a) => new RandomNode(a) });
 
-/** One more than the greatest number given. */
+/** The exclusive bound of the numbers. */
 const NUMBERS = 2 ** 32;
 
 class RandomIterator extends IndexedIterator {

@@ -2,7 +2,7 @@
 import type { DatasetNode } from "../../node.ts";
 import { nameOf, type Rule } from "../rule.ts";
 
-/** The operator below, if it is of the same kind; settings between do not count. */
+/** The operator below, settings aside, if it is of the same kind. */
 export function sameBelow<N extends DatasetNode>(node: N): N | undefined {
   let input = node.inputs[0];
   while (input?.isSetting) input = input.inputs[0];

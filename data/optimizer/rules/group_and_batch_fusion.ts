@@ -18,8 +18,8 @@ export const groupAndBatchFusion: Rule = {
 };
 
 /**
- * The only element of the dataset that was made of a window, in an array; undefined unless it is a
- * batch of the whole window, and if that fails: the operators then report the errors.
+ * The only element of a dataset made of a window, in an array, if it is a batch of the whole window.
+ * Otherwise, and if making it fails, undefined: the operators then run, and report the errors.
  */
 export function onlyBatchOf(made: DatasetNode | undefined): [batch: unknown] | undefined {
   if (!(made instanceof GatheringNode)) return undefined;

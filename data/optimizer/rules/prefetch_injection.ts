@@ -7,7 +7,7 @@ import { PrefetchIterator, PrefetchNode, type PrefetchState } from "../../operat
 import { AUTOTUNE } from "../../parallelism.ts";
 import { nameOf, type Rule } from "../rule.ts";
 
-/** Whether elements are not read ahead already. */
+/** Whether the last operator does not read ahead already. */
 function mayPrefetch(last: DatasetNode): boolean {
   if (last.isSetting) return mayPrefetch(last.inputs[0]!);
   return last.adviceFacts.readsAhead !== true && last.division !== "served";
@@ -30,8 +30,9 @@ export interface LastIterator {
 }
 
 /**
- * Makes the iterator of the last operator, and of a `prefetch` after it by the rule. Elements that
- * were read ahead are saved beside its state: `ahead` is what such an iterator had saved.
+ * Makes the iterator of the last operator and, if the rule adds it, of a `prefetch` after it. Elements
+ * read ahead are saved apart from the state, so that a pipeline without the rule can restore both.
+ * `ahead`: the saved ones.
  */
 export function openLast(
   context: IteratorContext,
