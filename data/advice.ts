@@ -1,7 +1,4 @@
-/**
- * Finds what is slow or large in a running pipeline and what to do about it: rules over the figures
- * of its operators.
- */
+/** Finds what is slow or large in a running pipeline, by rules over the figures of its operators. */
 import { bytesText, percentText } from "./amounts.ts";
 import { type DatasetNode, inPreOrder } from "./node.ts";
 import type { IteratorStats, OperatorStats } from "./iterators/stats.ts";
@@ -25,15 +22,16 @@ interface Cost {
   readonly stats: OperatorStats;
   /** Time on the thread. */
   readonly workMs: number;
-  /** Time in which others waited for it. */
+  /** Time that its consumer waited for it. */
   readonly latencyMs: number;
 }
 
 interface Facts {
   /** The operator that costs most. */
   readonly top: Cost;
-  /** The larger of that operator's two times, as a share of the run's time, from 0 to 1. */
+  /** The larger of `top.workMs` and `top.latencyMs`, as a share of the run's time, from 0 to 1. */
   readonly share: number;
+  /** Whether `top` holds the thread for longer than its consumer waits for it. */
   readonly works: boolean;
   /** The consumer's own share of the run's time. */
   readonly consumerShare: number;
@@ -148,7 +146,7 @@ const RULES: readonly Rule[] = [
   },
 ];
 
-/** Plain sentences; the last says where the time goes. */
+/** Sentences for the user; the last says where the time goes. */
 export function adviceOn(run: PipelineRun): string[] {
   const held = inPreOrder(run.root).flatMap(({ adviceFacts: { toHoldLess } }, i) => {
     const { operator, number, bufferedBytes } = run.stats[i]!;
@@ -198,7 +196,7 @@ function treeOf(root: DatasetNode, all: IteratorStats): Operator {
   return operator(root);
 }
 
-/** The costs of an operator, for which its consumer waited `awaitedMs`, and of those below it. */
+/** The costs of an operator and of all below it. Its consumer waited `awaitedMs` for it. */
 function costsOf(operator: Operator, awaitedMs: number): Cost[] {
   const { node, stats, inputs } = operator;
   const cost = { node, stats, workMs: stats.selfMs, latencyMs: latencyOf(operator, awaitedMs) };
@@ -206,8 +204,8 @@ function costsOf(operator: Operator, awaitedMs: number): Cost[] {
 }
 
 /**
- * The time waited for it, minus its own waits for inputs, and minus the work of both, which may
- * have run in the meantime.
+ * The time that the consumer waited for it, minus its own waits for inputs. Its work and theirs, which
+ * may have run meanwhile, is subtracted too.
  */
 function latencyOf(operator: Operator, awaitedMs: number): number {
   const { stats, inputs } = operator;
@@ -220,7 +218,10 @@ function workOf({ stats, inputs }: Operator): number {
   return inputs.reduce((sum, input) => sum + workOf(input), stats.selfMs);
 }
 
-/** How long an operator waited for one of its inputs, as far as figures tell. */
+/**
+ * How long an operator waited for one of its inputs. The figures have only the sum of several inputs:
+ * it is divided in proportion to their time.
+ */
 function waitOn(input: Operator, operator: Operator): number {
   const { node, stats, inputs } = operator;
   if (waitsOutside(operator.node)) return 0;
@@ -230,7 +231,7 @@ function waitOn(input: Operator, operator: Operator): number {
   return known === 0 ? 0 : stats.waitMs * (input.stats.waitMs + input.stats.selfMs) / known;
 }
 
-/** The approximate number of its function calls: one for each element that it gave or was given. */
+/** The approximate number of its function calls: one for each element that it gave, or that failed. */
 function callsOf({ stats }: Cost): number {
   return Math.max(1, stats.elements + stats.errors);
 }

@@ -1,4 +1,4 @@
-/** The places of one iteration: each occurrence of a node in its graph, numbered. */
+/** The places of an iteration: the occurrences of nodes in its graph, numbered. */
 import type { Knob } from "./autotune/knob.ts";
 import type { Measured } from "./autotune/measured_model.ts";
 import type { Tuner } from "./autotune/tuner.ts";
@@ -10,22 +10,24 @@ import { type IteratorStats, OperatorMeter, type OperatorStats } from "./iterato
 export interface Place {
   /** State that the operator's iterators share during this iteration, such as a cache. */
   shared: unknown;
-  /** What the tuner may change here. */
+  /** The operator's parameter that the tuner may change. */
   knob: Knob | undefined;
-  /** The fields of its elements that are needed; undefined for all. */
+  /** The fields of its elements that later operators need; `undefined` for all. */
   readonly wantedFields: readonly string[] | undefined;
-  /** The figures of the operator and all below it, if they run on another thread. */
+  /** The figures of the operator and all below it, if another thread runs them. */
   elsewhere?: IteratorStats;
-  /** Whether the operator's iterator is that of its input. */
+  /** Whether the operator has no iterator of its own, because it does not change its input. */
   isPassed: boolean;
   readonly node: DatasetNode;
   readonly stats: OperatorMeter;
+  /** The operator's number without counting settings, for its random numbers. */
   readonly randomStateNumber: number;
+  /** The source's number among those whose splits a service assigns; `undefined` if it reads no splits. */
   readonly sourceIndex: number | undefined;
   readonly inputs: readonly Place[];
 }
 
-/** The number of a graph's last operator, with and without counting settings. */
+/** The number of a graph's last operator. `randomStateNumber` does not count settings. */
 export interface FirstNumbers {
   readonly number: number;
   readonly randomStateNumber: number;
@@ -43,20 +45,24 @@ export function statsOf(place: Place, tuner: Tuner): OperatorStats[] {
   return [{ ...own, elements, bytesOut, ...tuning }, ...inputs.flat()];
 }
 
-/** What the tuner's model needs of a place and all below it. */
+/** What the tuner's model needs to know of a place and all below it. */
 export function measuredOf({ node, isPassed, stats, knob, inputs, elsewhere }: Place): Measured {
-  // What another thread does is measured and tuned there.
+  // What another thread runs, that thread measures and tunes.
   const measured = elsewhere === undefined ? inputs.map(measuredOf) : [];
   return { node, isPassed, figures: stats.figures, knob, inputs: measured };
 }
 
-/** Sources that read splits of one numbering; those of an aligned dataset read the same splits. */
+/** Sources that are numbered together. All sources of an aligned dataset read the same splits. */
 interface Sources {
   count: number;
   readonly isAligned: boolean;
 }
 
-/** Numbers every occurrence of a node in pre-order, and every source among them. `opener`: as in meters. */
+/**
+ * Numbers every occurrence of a node in pre-order, and every source among them.
+ *
+ * @param opener See `OperatorMeter`.
+ */
 export function placesOf(
   root: DatasetNode,
   opener?: OperatorMeter,
@@ -64,7 +70,7 @@ export function placesOf(
 ): Place {
   let numbers = first.number;
   let settings = first.number - first.randomStateNumber;
-  // Sources below a splittable source are read whole by every task, and so are replicated inputs.
+  // Every task reads all of the sources below a splittable source, and of replicated inputs.
   const place = (
     node: DatasetNode,
     among: Sources | undefined,

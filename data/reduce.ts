@@ -11,12 +11,11 @@ import type { DatasetNode } from "./node.ts";
 import { toldOf } from "./iterators/reading_failure.ts";
 import type { Captures } from "./udf/user_function.ts";
 
-/** Checks the names of `reduce`'s options. */
 export const reduceOptions = optionsOf<FunctionOptions<Captures>>("reduce", { captures: true });
 
 /**
- * Runs a graph to its end, calling `fn(state, element)`. The first error ends it.
- * `invalid_argument` for a graph known to be endless.
+ * Runs a graph to its end, and calls `fn(state, element)` for each element. The first error ends it.
+ * Throws `invalid_argument` for a graph that is known to be endless.
  */
 export async function reduceGraph(
   node: DatasetNode,
@@ -52,7 +51,7 @@ export async function reduceGraph(
   }
 }
 
-/** The only element of a graph. Errors: `invalid_argument` where there are none or several; or its own. */
+/** The only element of a graph. Errors: `invalid_argument` unless there is exactly one; or its own. */
 export async function singleElementOf(
   node: DatasetNode,
   options: IterationOptions,
