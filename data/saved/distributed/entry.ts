@@ -126,7 +126,7 @@ async function finish(
       const made = await manifestOf(folder, work.id);
       if (made !== undefined) await tidy(folder, made);
       else {
-        // Fails while another writer holds the lock, perhaps only to check it. Then `inTurn()` retries.
+        // Fails while another writer holds the lock, perhaps only to check it: `inTurn()` retries all.
         const file = await host.newFiles.create(within(settings.folder, MANIFEST_NAME));
         await tidy(folder, await writeManifest(file, folder, node, last, work.id));
       }
