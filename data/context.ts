@@ -1,6 +1,6 @@
 /**
- * The context of a running pipeline: the host, the pacer, the random state, the splits of the task,
- * and the position of the operator whose iterator is being made.
+ * The context of an operator in a running pipeline: the host, the pacer, the random state, the splits
+ * of the task, and the operator's place in the graph.
  */
 import { RandomStream } from "../core/philox.ts";
 import { Knob, type KnobParameter, type KnobRange } from "./autotune/knob.ts";
@@ -27,11 +27,11 @@ import { Cores } from "./threads/cores.ts";
 interface Iteration {
   readonly host: Host;
   readonly options: RootOptions;
-  /** The host of operators that this program did not build; made on demand. */
+  /** The host of foreign operators; made on demand. */
   foreignHost?: ForeignHost;
-  /** Where its foreign functions run, once one of them does. */
+  /** What runs foreign functions, once there is one. */
   readonly foreign: { runner?: ForeignRunner | undefined };
-  /** Whether `foreign` belongs to another iteration, which ends it. */
+  /** Whether `foreign` belongs to another iteration, which closes it. */
   readonly isWithin: boolean;
   readonly pacer: Pacer;
   readonly tuner: Tuner;
@@ -39,12 +39,12 @@ interface Iteration {
   readonly pause: Pause;
   readonly deterministic: boolean;
   readonly rules: Rules;
-  /** While it is restored: functions that undo what restoring has overwritten. */
+  /** During a restore: functions that undo what it has overwritten. */
   readonly overwritten: (() => void)[];
   readonly lastReaders: LastReaders;
-  /** Iterators that run in place of those of some operators. */
+  /** See `IteratorContext.replace()`. */
   readonly replaced: Map<DatasetNode, (context: IteratorContext) => ElementIterator>;
-  /** Whether other consumers were given elements of a stream of which this iteration has a share. */
+  /** See `IteratorContext.notesShare()`. */
   isShare: boolean;
   /** An operator that a rule has added after the last one. */
   added?: Place;
@@ -52,20 +52,20 @@ interface Iteration {
 
 const UNTUNED: TunerOptions = { budgets: budgetsOf(undefined), isOff: true };
 
-/** The code is loaded on demand. */
+/** Loads its module on first use. */
 const foreignIterator = lateFactory(async () => {
   const { foreignIterator } = await import("./foreign/foreign_iterator.ts");
   return foreignIterator;
 });
 
-/** Passed to `makeIterator`: everything that an operator's iterator may know of its environment. */
+/** Everything that an operator's iterator may know of its environment: the argument of `makeIterator`. */
 export class IteratorContext {
   readonly randomState: RandomState;
   readonly stats: OperatorMeter;
   readonly #iteration: Iteration;
   readonly #place: Place;
   readonly #splits: SplitProgress | undefined;
-  /** The host as far as this operator may use it: a foreign pipeline has no code and no files here. */
+  /** The host. For a foreign operator in a process not started for it: without code and files. */
   readonly host: Host;
 
   private constructor(
@@ -121,25 +121,25 @@ export class IteratorContext {
   }
 
   /**
-   * The knob of this operator, for all of its iterators. In datasets that functions make nothing is
-   * tuned, because there may be any number of them.
+   * The knob of this operator, for all of its iterators. In datasets that functions return nothing is
+   * tuned, because there may be any number of these datasets.
    */
   knob(parameter: KnobParameter, range: KnobRange): Knob {
     if (this.stats.isNested) return new Knob(parameter, range);
     return this.#place.knob ??= this.tuner.knob(parameter, range, this.#place.node);
   }
 
-  /** Where batches have their memory from, if several iterations share it. */
+  /** The memory of batches, if several iterations share it. */
   get batchMemory(): BatchMemory | undefined {
     return this.#iteration.options.batchMemory;
   }
 
-  /** The threads that may call functions. Functions of other programs run in their own process. */
+  /** The threads that may call functions, except foreign ones, which run in a confined process. */
   get cores(): Cores {
     return this.#iteration.cores;
   }
 
-  /** Ends once the state of the iteration that is being saved is written. */
+  /** The pause while the iteration is saved. */
   get pause(): Pause {
     return this.#iteration.pause;
   }
@@ -149,12 +149,12 @@ export class IteratorContext {
     return this.#iteration.deterministic;
   }
 
-  /** The operator's number in its graph, without settings: pre-order, from 0. */
+  /** The operator's number in its graph, without counting settings: in pre-order, from 0. */
   get randomStateNumber(): number {
     return this.#place.randomStateNumber;
   }
 
-  /** Makes the iterator of this operator itself. */
+  /** Makes the iterator of this operator. */
   makeIterator(): ElementIterator {
     const { node } = this.#place;
     const replacement = this.#iteration.replaced.get(node);
@@ -167,8 +167,8 @@ export class IteratorContext {
   }
 
   /**
-   * From now on `make` makes the iterators of an operator of this iteration, in place of the
-   * operator and all below it.
+   * From now on, `make` makes the iterators of `node` in this iteration. They replace the operator and
+   * all below it.
    */
   replace(node: DatasetNode, make: (context: IteratorContext) => ElementIterator): void {
     this.#iteration.replaced.set(node, make);
@@ -182,8 +182,8 @@ export class IteratorContext {
   }
 
   /**
-   * The context of an operator that a rule adds after the last one, which is this. It has no number: `stats()` does
-   * not show it, but the tuner knows it.
+   * The context of an operator that an optimisation rule adds after this one, the last of the graph. It
+   * has no number: `stats()` does not show it, but the tuner knows it.
    */
   after(node: DatasetNode): IteratorContext {
     const below = this.#place;
@@ -198,12 +198,12 @@ export class IteratorContext {
     return this.#iteration.rules.has(rule);
   }
 
-  /** The fields of elements that are needed, by rule `projectionPushdown`; undefined for all. */
+  /** The fields of elements that are needed, by rule `projectionPushdown`; `undefined` for all. */
   get wantedFields(): readonly string[] | undefined {
     return this.uses("projectionPushdown") ? this.#place.wantedFields : undefined;
   }
 
-  /** The iterator of this operator's input in place of its own: its elements count for both. */
+  /** The iterator of this operator's input, in place of its own. Its elements count for both. */
   passInput(): ElementIterator {
     this.#place.isPassed = true;
     return this.makeInput();
@@ -220,7 +220,7 @@ export class IteratorContext {
     }
   }
 
-  /** The same operator in repetition `repetition` of an operator above. */
+  /** The same operator in a repetition by a later operator, such as `repeat`. */
   repeated(repetition: number): IteratorContext {
     const randomState = {
       ...this.randomState,
@@ -229,28 +229,28 @@ export class IteratorContext {
     return new IteratorContext(this.#iteration, randomState, this.#place, this.#splits);
   }
 
-  /** The random stream of this operator in an epoch and split, derived by Philox from all of these. */
+  /** The random stream of this operator, for an epoch and the current split. */
   randomStream(epoch = this.randomState.epoch): RandomStream {
     const { root, split } = this.randomState;
     return new RandomStream(root(), [this.randomStateNumber, epoch, split]);
   }
 
-  /** The random stream of this operator's functions; it differs between tasks with different elements. */
+  /** The random stream of this operator's functions. Tasks with different elements have different ones. */
   callStream(): RandomStream {
     const { task = 0 } = this.randomState;
     return task === 0 ? this.randomStream() : this.randomStream().fork(`task ${task}`);
   }
 
   /**
-   * The random stream of an operator with a seed of its own: the same for two operators with the
-   * same seed. Epoch 0 gives the same in every repetition.
+   * The random stream of an operator with a seed of its own. Two operators with the same seed have the
+   * same stream. For the same stream in every repetition, pass epoch 0.
    */
   seededStream(seed: bigint, epoch: number): RandomStream {
     const { salt, split } = this.randomState;
     return new RandomStream(seed, [String(salt), epoch, split]);
   }
 
-  /** The same operator with the random state that all splits have in common, and without splits. */
+  /** The same operator without splits, and with the random state that all splits have in common. */
   unsplit(): IteratorContext {
     return new IteratorContext(
       this.#iteration,
@@ -260,7 +260,7 @@ export class IteratorContext {
     );
   }
 
-  /** The same operator, with these splits for the sources below it instead of the task's. */
+  /** The same operator, with `splits` for the sources below it instead of the task's. */
   withSplits(splits: SplitSource): IteratorContext {
     return new IteratorContext(
       this.#iteration,
@@ -271,9 +271,9 @@ export class IteratorContext {
   }
 
   /**
-   * The context of a dataset that a user function made; it has its own random state and no splits.
-   * The state is that of the call even without a user's seed: a restored iterator repeats calls in
-   * its own process, where a newly drawn seed would differ.
+   * The context of a dataset that a user function returned. It has no splits, and the random state of
+   * the call, even if the user gave no seed: a restored iterator repeats the call, and a new random
+   * seed would give other elements.
    */
   nested(node: DatasetNode, root: () => RandomStream): IteratorContext {
     const { salt } = this.randomState;
@@ -282,8 +282,8 @@ export class IteratorContext {
   }
 
   /**
-   * The context of a graph that runs in place of this operator, with the same epoch and this random
-   * state. The elements of its last operator are this one's.
+   * The context of a graph that runs in place of this operator, with the same epoch and the random
+   * state `root`. The elements of its last operator count as those of this one.
    */
   instead(node: DatasetNode, root: RandomStream): IteratorContext {
     const randomState = { ...this.randomState, root: () => root, seeded: true, salt: 0n };
@@ -292,8 +292,8 @@ export class IteratorContext {
   }
 
   /**
-   * For source iterators: the splits to read instead of the whole source, or `undefined` when the
-   * source is read whole. Each call stands for one more repetition of the source.
+   * For source iterators: the splits to read, or `undefined` if the source is read whole. Each call
+   * begins the next repetition of the source.
    */
   openSplits(): SplitReader | undefined {
     const index = this.#place.sourceIndex;
@@ -304,17 +304,17 @@ export class IteratorContext {
     return readers[index] = new SplitReader(source, index, repetition);
   }
 
-  /** Whether this task reads splits, or is one, and so sees only a part of the sources. */
+  /** Whether this task reads splits, or runs one as a dataset, and so reads only a part of the sources. */
   get readsSplits(): boolean {
     return this.#splits !== undefined || this.randomState.split !== 0;
   }
 
-  /** Registers, during a restore, how to undo a change outside of the iteration's iterators. */
+  /** During a restore: registers how to undo a change of state that outlives the iteration. */
   overwrites(putBack: () => void): void {
     this.#iteration.overwritten.push(putBack);
   }
 
-  /** The iteration is restored, or cannot be: then all such changes are undone. */
+  /** Call after a restore. If it failed, this undoes the changes registered with `overwrites()`. */
   endRestoring(isRestored: boolean): void {
     const overwritten = this.#iteration.overwritten.splice(0);
     if (isRestored) {
@@ -324,12 +324,12 @@ export class IteratorContext {
     for (const putBack of overwritten.toReversed()) putBack();
   }
 
-  /** The identities under which streams of services were read. */
+  /** The identities under which this iteration has read streams of services. */
   get lastReaders(): LastReaders {
     return this.#iteration.lastReaders;
   }
 
-  /** What is needed to run this operator and all below it elsewhere. */
+  /** What is needed to run this operator and all below it in another process or thread. */
   get elsewhere(): Elsewhere {
     const { host, foreign, deterministic, options } = this.#iteration;
     return {
@@ -340,14 +340,14 @@ export class IteratorContext {
     };
   }
 
-  /** Whether the operator and all below it may run on another thread: nothing here takes part in them. */
+  /** Whether another thread may run this operator and all below it: they need nothing of this thread. */
   get mayRunElsewhere(): boolean {
     const { replaced, cores } = this.#iteration;
     return cores.own !== undefined && !this.stats.isNested && !this.readsSplits &&
       replaced.size === 0;
   }
 
-  /** The iteration has ended. The promise, if any, resolves when its parts elsewhere have ended. */
+  /** Ends the iteration. The promise, if any, resolves when its parts in other processes have ended. */
   close(): Promise<void> | undefined {
     const { foreign, isWithin } = this.#iteration;
     if (isWithin) return undefined;
@@ -356,24 +356,24 @@ export class IteratorContext {
     return closing;
   }
 
-  /** Whether other consumers were given elements of a stream of which this iteration has a share. */
+  /** Whether `notesShare()` was called. */
   get isShare(): boolean {
     return this.#iteration.isShare;
   }
 
-  /** State that all iterators of this operator share during this iteration; made by the first. */
+  /** State that all iterators of this operator share during this iteration. The first call makes it. */
   shared<T>(make: () => T): T {
     return (this.#place.shared ??= make()) as T;
   }
 
-  /** A shared stream had elements for other consumers: it is not empty, even if this share is. */
+  /** Call if other consumers got elements of a stream: it is not empty, even if this share of it is. */
   notesShare(): void {
     this.#iteration.isShare = true;
   }
 
   /**
-   * Whether the last repetition saw the whole input: false when other tasks were assigned a part of
-   * some source below, or other consumers a share.
+   * Whether the last repetition has read the whole input: false if other tasks got splits of a source
+   * below, or other consumers got elements of a stream.
    */
   async sawWholeInput(): Promise<boolean> {
     if (this.#iteration.isShare) return false;
@@ -391,7 +391,7 @@ export class IteratorContext {
   }
 }
 
-/** The repetition itself in the first epoch; distinct for repetitions in later ones. */
+/** `repetition` itself in epoch 0. In later epochs a mixture of both numbers. */
 function epochOfRepetition(epoch: number, repetition: number): number {
   if (epoch === 0) return repetition;
   return (Math.imul(epoch, 0x9e3779b1) + repetition) >>> 0;
