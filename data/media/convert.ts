@@ -1,3 +1,5 @@
+/** Converts images to the dtype and layout that a model takes. */
+
 import { Tensor } from "../../core/tensor.ts";
 import type { ImageLayout, Normalization } from "../host.ts";
 import { type ImageDType, imageShape, invalidImage, whiteOf } from "./image_tensor.ts";

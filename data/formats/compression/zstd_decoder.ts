@@ -1,3 +1,4 @@
+/** Decompresses zstd files, up to the block that is damaged. */
 import { Decompress } from "fzstd";
 import { LeatError } from "../../../core/error.ts";
 import type { OpenFile } from "../../host.ts";
