@@ -1043,9 +1043,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   }
 
   /**
-   * Some fields of each element, in this order. Of Parquet and Arrow files only these columns are read,
-   * unless the source has a `spec`, or an operator in between needs whole rows. An element without one
-   * of the fields fails with `invalid_argument`.
+   * Some fields of each element, in this order. Of Parquet and Arrow files only these columns are
+   * decoded, unless the source has a `spec`, or an operator in between needs whole rows. An element
+   * without one of the fields fails with `invalid_argument`.
    *
    * @example
    * ```ts

@@ -49,7 +49,7 @@ export interface AdviceFacts {
   readonly readsAhead?: true;
   /** It takes `numParallelCalls`, with which several calls of its function wait at the same time. */
   readonly callsSideBySide?: true;
-  /** It opens datasets that its function returns, and waits for them in addition to its inputs. */
+  /** It opens datasets itself, and waits for these in addition to its inputs. */
   readonly opensDatasets?: true;
   /** What to do when it holds too many bytes. */
   readonly toHoldLess?: string;
@@ -124,8 +124,8 @@ export abstract class DatasetNode {
 
   /**
    * Operators after this one want splits whose number of elements is a multiple of `multiple`, such
-   * as a batch size. Returns the multiple that this operator wants of its input. Only one-to-one
-   * operators return more than 1.
+   * as a batch size. Returns the multiple that this operator wants of its input: 1 if its elements do
+   * not correspond to fixed numbers of elements of the input.
    */
   splitMultiple(_multiple: number): number {
     return 1;

@@ -27,7 +27,7 @@ const LISTED_AT_ONCE = 16;
 export interface ListFilesOptions {
   /** Whether the names come in random order, another one in every iteration; default true. */
   readonly shuffle?: boolean | undefined;
-  /** The seed of the random order. */
+  /** With a seed, every run has the same orders. */
   readonly seed?: number | bigint | undefined;
 }
 

@@ -87,7 +87,7 @@ export abstract class RowFileNode extends FileSourceNode {
     return this.elementSpec === undefined && this.canLeaveOutColumns;
   }
 
-  /** Whether it saves reading to leave out columns. */
+  /** Whether the format can leave out columns that are not wanted. */
   protected readonly canLeaveOutColumns: boolean = false;
 
   override get check(): SpecCheck | undefined {

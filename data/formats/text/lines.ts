@@ -15,7 +15,7 @@ const BYTE_ORDER_MARK = "\ufeff";
 /** One line, without its end, and its location. */
 export interface Line {
   readonly text: string;
-  /** From 1; `null` in all parts of a file but the first, whose lines before are not counted. */
+  /** From 1; `null` in later parts of a file, where the lines before are not counted. */
   readonly number: number | null;
   /** Offset of its first byte. */
   readonly offset: number;

@@ -13,10 +13,10 @@ import { type Begun, IS_SAVED, type WrittenRun } from "./work.ts";
  * Begins a save of a dataset with the listed splits, or resumes one. May be called again, also while
  * other workers write for the same owner.
  *
- * Errors: `already_exists` if the folder has a saved dataset, or `save()` is writing one;
- * `failed_precondition` if the save of another dataset is unfinished, or the same service has begun a
- * later save; `aborted` if another owner has begun meanwhile, which a caller that is still needed
- * retries. `overwrite` replaces a saved dataset, and the unfinished save of another one.
+ * Errors: `already_exists` if the folder has a saved dataset, or a single writer (`ElementsWriter`) is
+ * active; `failed_precondition` if the save of another dataset is unfinished, or the same service has
+ * begun a later save; `aborted` if another owner has begun meanwhile, which a caller that is still
+ * needed retries. `overwrite` replaces a saved dataset, and the unfinished save of another one.
  */
 export async function begin(
   folder: DistributedFolder,
@@ -71,7 +71,7 @@ async function unfinishedIn(
   // The writer died after it committed the manifest and before it removed the head.
   if (isFinished) await tidy(folder, manifest);
   if (manifest !== undefined && !overwrite) throw savedAlready(path);
-  // `save()` holds the lock of the manifest while it runs: then `create()` fails.
+  // A single writer (`ElementsWriter`) holds the lock of the manifest: then `create()` fails.
   if (head?.joint === undefined) {
     (await host.newFiles.create(within(path, MANIFEST_NAME))).abandon();
   }
