@@ -153,7 +153,7 @@ function bad(describe: DescribeRecord, what: string): LeatError {
   return new LeatError("data_loss", `${text} ${what}.`, { details });
 }
 
-/** Refuses `__proto__`: assigning to it would set the element's prototype. */
+/** Refuses `__proto__`, which elements must not have as a key. */
 function checkName(operator: string, name: unknown): void {
   if (typeof name === "string" && name !== "__proto__") return;
   throw invalidArgument(operator, "a column's name", 'any text but "__proto__"', name);
