@@ -150,7 +150,7 @@ export class ElementsWriter {
       if (!this.#hasLedger && unfinished !== undefined) this.#ledger.end();
       return Promise.resolve(this.#hasLedger ? { id: this.#id, compression } : undefined);
     });
-    // The head is replaced before the chunks are removed, so that no save is resumed without its chunks.
+    // Changes the head before it removes chunks, so that no save is resumed without its chunks.
     await this.#removeChunksBut(this.#replaces);
   }
 
