@@ -1,10 +1,8 @@
-/** Waits for work that ends early when a thread or a source ends. */
-
 /**
- * Races work against an end that may never come.
+ * Races promises against one abort that may never happen, such as the end of a thread or a source.
  *
- * `Promise.race` with one long-lived promise would keep every result until that promise settles;
- * this class keeps nothing of finished work.
+ * `Promise.race` with one long-lived promise would keep every result in memory until that promise
+ * settles. This class keeps nothing of finished work.
  *
  * @example
  * ```ts
@@ -25,13 +23,10 @@ export class AbortRace {
     return this.#error !== undefined;
   }
 
-  /**
-   * Resolves or rejects as the work does, or rejects with the error of the end, whichever is first.
-   */
+  /** Settles as `work` does, or rejects with the error given to `come()`, whichever is first. */
   before<T>(work: PromiseLike<T>): Promise<T> {
     return new Promise((resolve, reject) => {
-      // Even after the end, handle the work's own failure: it must not become an unhandled
-      // rejection.
+      // After `come()`, too: otherwise a failure of `work` would be an unhandled rejection.
       work.then((value) => {
         this.#waiting.delete(reject);
         resolve(value);
@@ -44,7 +39,7 @@ export class AbortRace {
     });
   }
 
-  /** Ends all waiting work with `error`. Only the first call counts. */
+  /** Rejects all pending and later `before()` with `error`. Only the first call counts. */
   come(error: Error): void {
     if (this.#error !== undefined) return;
     this.#error = error;

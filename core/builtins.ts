@@ -1,7 +1,7 @@
 /**
- * Node modules that are slow to load. Each thread loads its own copy, and one of these with its
- * dependencies takes as long as a hundred of Leat's modules. So each is loaded on first use,
- * synchronously: the simulator could not wait for an `import()`.
+ * Node modules that are loaded on first use. One of them, with its dependencies, loads as slowly as a
+ * hundred of Leat's modules, and each thread loads its own copy. They load synchronously, because the
+ * simulator cannot wait for an `import()`.
  */
 
 interface Builtins {

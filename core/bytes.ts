@@ -11,12 +11,12 @@ export function joined(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
   return whole;
 }
 
-/** Memory beside a view that may be kept with it. */
+/** Up to this many unused bytes of a buffer may be kept alive by a view of it. */
 const BESIDE_BYTES_MAX = 4_096;
 
 /**
- * Bytes to be kept: a view keeps its whole buffer, which may be a message of any size. Copies them
- * if the buffer is more than twice as large, and by more than `besideBytesMax`.
+ * Returns bytes to keep for long. A view keeps its whole buffer alive, for example a large message. So
+ * `view` is copied if the rest of its buffer is larger than `view` and than `besideBytesMax`.
  */
 export function ownBytes(view: Uint8Array, besideBytesMax = BESIDE_BYTES_MAX): Uint8Array {
   const { byteLength, buffer } = view;
@@ -24,7 +24,7 @@ export function ownBytes(view: Uint8Array, besideBytesMax = BESIDE_BYTES_MAX): U
   return besideBytes > byteLength && besideBytes > besideBytesMax ? view.slice() : view;
 }
 
-/** The four bytes from `at` on as a number, the most significant first. */
+/** The unsigned big-endian integer in the four bytes at `at`. */
 export function uint32At(bytes: Uint8Array, at: number): number {
   return (bytes[at]! << 24 | bytes[at + 1]! << 16 | bytes[at + 2]! << 8 | bytes[at + 3]!) >>> 0;
 }

@@ -22,17 +22,15 @@ export interface JobResources {
   readonly jobSeconds: number;
   /** Number of preprocessing workers (`n_W`); 0 for colocated preprocessing. */
   readonly workers: number;
-  /** Cores that one worker kept busy, on average: *used*, because idle ones return to a pool. */
+  /** Cores that one worker kept busy, on average: *used* ones, because idle ones return to a pool. */
   readonly workerCores: number;
   /** Memory that one worker used, on average, in GB (10⁹ bytes). */
   readonly workerMemoryGB: number;
   /** Number of trainers (`n_T`). */
   readonly trainers: number;
-  /**
-   * Cores of one trainer's host: *available*, because a host with accelerators is paid for whole.
-   */
+  /** Cores of one trainer's host: all *available* ones, because the whole host is paid for. */
   readonly trainerCores: number;
-  /** Memory of one trainer's host, in GB: available, like its cores. */
+  /** Memory of one trainer's host, in GB: all that is available. */
   readonly trainerMemoryGB: number;
   /** Accelerators of one trainer (`n_ACC/T`). */
   readonly acceleratorsPerTrainer: number;
@@ -89,11 +87,11 @@ function unitPrices(worker: Machine, trainer: Machine): Prices {
  * The cost of a job by equation 1:
  * `C = t (C_CPU (n_W CPU_W + n_T CPU_T) + C_MEM (n_W MEM_W + n_T MEM_T) + C_ACC n_T n_ACC/T)`.
  *
- * Workers' use can be measured only where each is a process of its own: the CPU time of threads in
- * one process cannot be told apart.
+ * What workers use can be measured only if each is a process of its own: Leat cannot measure the CPU
+ * time of one thread.
  *
- * @param job What ran, and for how long. Cores and memory are averages of use for workers, and what
- * is available for trainers.
+ * @param job What ran, and for how long. Cores and memory are average use for workers, and what is
+ * available for trainers.
  * @param prices Dollars per unit and hour; default {@linkcode PAPER_PRICES}.
  * @returns Dollars, split into what the workers and what the trainers cost.
  * @throws {LeatError} `invalid_argument` for a quantity or price that is negative or not finite.

@@ -68,7 +68,6 @@ export type DTypeOf<A extends TypedArray> = {
   [D in Exclude<FixedDType, "bool">]: A extends DTypeArrays[D] ? D : never;
 }[Exclude<FixedDType, "bool">];
 
-/** Makes a typed array of `length` zeros, or over `buffer` without copying. */
 interface TypedArrayConstructor {
   new (length: number): TypedArray;
   new (buffer: ArrayBufferLike, byteOffset: number, length: number): TypedArray;

@@ -44,13 +44,10 @@ export interface WireError {
   cause?: WireError;
 }
 
-/**
- * How many causes below an error, and how many levels of its details, are sent; deeper ones are cut
- * off.
- */
+/** How many nested causes, and how many levels of `details`, are sent. Deeper ones are cut off. */
 export const WIRE_ERROR_DEPTH_MAX = 8;
 
-/** Characters of a message that are sent; longer ones are cut off. */
+/** Characters of a message that are sent. The rest is cut off. */
 export const WIRE_MESSAGE_LENGTH_MAX = 16_384;
 
 /**
@@ -83,8 +80,9 @@ export class LeatError extends Error {
   }
 
   /**
-   * Turns any thrown value into a `LeatError`: a `LeatError` is returned as it is, anything else is
-   * wrapped as `cause` with the code of its name, or `fallbackCode` where the name has no code.
+   * Turns any thrown value into a `LeatError`. Returns a `LeatError` as it is. Anything else becomes
+   * the `cause` of a new one, whose code follows from the `name` of the value (`TimeoutError` is
+   * `deadline_exceeded`) or is `fallbackCode`.
    */
   static from(error: unknown, fallbackCode: LeatErrorCode = "unknown"): LeatError {
     if (error instanceof LeatError) return error;
@@ -105,7 +103,7 @@ export class LeatError extends Error {
   }
 }
 
-/** The cause of a cause of … an error: the error itself if nothing caused it. */
+/** Follows `cause` to the last error of the chain: `error` itself if it has none. */
 export function innermostCause(error: unknown): unknown {
   let inner = error;
   while (inner instanceof Error && inner.cause instanceof Error) inner = inner.cause;
@@ -114,7 +112,7 @@ export function innermostCause(error: unknown): unknown {
 
 const CODES: ReadonlySet<unknown> = new Set(LEAT_ERROR_CODES);
 
-/** By name, not by class, so that errors of another realm or runtime are recognised too. */
+/** Codes by name, not by class, so that errors of another realm or runtime are recognised too. */
 const CODE_OF_NAME: ReadonlyMap<string, LeatErrorCode> = new Map([
   ["AbortError", "cancelled"],
   ["TimeoutError", "deadline_exceeded"],
@@ -173,11 +171,11 @@ function cut(message: string): string {
   return `${message.slice(0, WIRE_MESSAGE_LENGTH_MAX)}…`;
 }
 
-/** Describes what cannot be sent, because an error must always be sendable. */
+/** Turns values that cannot be sent into text, because an error must always be sendable. */
 function plainOf(value: unknown, depth: number): unknown {
   if (value === null || ["number", "boolean"].includes(typeof value)) return value;
   if (typeof value === "bigint" && BigInt.asIntN(64, value) === value) return value;
-  // The text of bytes is several times as long.
+  // `String(bytes)` would be several times as long as the bytes.
   if (ArrayBuffer.isView(value)) return Object.prototype.toString.call(value);
   if (typeof value !== "object" || depth >= WIRE_ERROR_DEPTH_MAX) {
     return cut(describe(value)).toWellFormed();
@@ -196,7 +194,7 @@ function plainOf(value: unknown, depth: number): unknown {
 function errorOf(wire: unknown, depth: number): LeatError {
   const parts = (typeof wire === "object" && wire !== null ? wire : {}) as Partial<WireError>;
   const code = CODES.has(parts.code) ? parts.code as LeatErrorCode : "unknown";
-  // The error may come from an untrusted function.
+  // The message may come from an untrusted function.
   const message = shownLines(typeof parts.message === "string" ? parts.message : describe(wire));
   const error = new LeatError(code, message, {
     ...(typeof parts.details === "object" && parts.details !== null

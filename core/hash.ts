@@ -19,8 +19,8 @@ export function hashJson(value: unknown): string {
 /**
  * JSON with keys in code-unit order and no spaces. Values that JSON lacks become objects with one
  * `$` key: `{"$number":"NaN"}` (also the infinities and -0), `{"$bigint":"1"}`, `{"$float32":"<hex
- * of the bytes>"}` for typed arrays. Own keys that begin with `$` get a second `$`, so that no two
- * values have one spelling. Keys whose value is `undefined` are left out.
+ * of the bytes>"}` for typed arrays. Keys that begin with `$` get a second `$`, so that different
+ * values have different JSON. Keys whose value is `undefined` are left out.
  *
  * @throws {LeatError} `invalid_argument` for anything else (functions, class instances, `undefined`
  * in an array), naming the path.

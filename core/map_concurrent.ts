@@ -1,10 +1,8 @@
-/** Concurrent mapping over a list, with a limit. */
-
 /**
  * Maps `items` with `fn` and returns the results in the order of the items. At most `limit` calls
- * run at a time; after a failure no further call starts.
+ * run at a time. After a failure no further call starts; those that run are not waited for.
  *
- * @throws what the first call that fails does.
+ * @throws The error of the first call that fails.
  *
  * @example
  * ```ts

@@ -23,8 +23,8 @@ export function philox4x32(counter: PhiloxBlock, key: readonly [number, number])
  * on nothing else: not on other streams, nor on the thread or host. Forking does not advance the
  * parent, and the order of forks does not matter.
  *
- * `next()` takes two 32-bit words of the stream, `normal()` four, and `int(n)` one (two above 2³²;
- * rarely more, to stay unbiased).
+ * `next()` takes two 32-bit words of the stream, and `normal()` four. `int(n)` takes one, or two if
+ * `n` is above 2³²; rarely it takes more, to stay unbiased.
  *
  * @example
  * ```ts
@@ -37,9 +37,9 @@ export function philox4x32(counter: PhiloxBlock, key: readonly [number, number])
  */
 export class RandomStream {
   /**
-   * Words 0 to 3 name the stream; 4 to 7 are the last block; all are signed integers. A plain
-   * array, because streams are made per element and allocating a typed one takes longer than a
-   * draw.
+   * Words 0 to 3 identify the stream. Words 4 to 7 are the last block that was computed. All are
+   * signed integers. A plain array, because there is a stream for each element, and to allocate a
+   * typed array takes longer than a draw.
    */
   readonly #words: number[];
   #blockIndex = -1;
@@ -48,8 +48,8 @@ export class RandomStream {
   /**
    * A stream, at its beginning.
    *
-   * @param seed The low 64 bits count; a negative seed is its two's complement. A number must be a
-   * safe integer. Given a stream, this is a stream of the same name, at its beginning.
+   * @param seed An integer, of which the low 64 bits count (two's complement if negative); a number
+   * must be a safe integer. Or a stream, whose seed and labels come before `labels`.
    * @param labels The path of the stream: see {@linkcode RandomStream.fork}.
    */
   constructor(seed: bigint | number | RandomStream, labels: readonly (string | number)[] = []) {
@@ -120,7 +120,7 @@ export class RandomStream {
         `int(n) needs an integer n from 1 to 2^53 - 1, not ${n}`,
       );
     }
-    // Draws past the last whole multiple of n are rejected: they would favour low results.
+    // Draws from the last multiple of n on are rejected: they would favour low results.
     if (n <= 0x100000000) {
       const limit = 0x100000000 - 0x100000000 % n;
       for (;;) {
@@ -136,8 +136,8 @@ export class RandomStream {
   }
 
   /**
-   * A normal deviate of mean 0 and variance 1 (Box–Muller; the second of the pair is dropped, so
-   * that no draw is kept for later).
+   * A normal deviate of mean 0 and variance 1 (Box–Muller). The second of each pair is dropped, so
+   * that `position` is the whole state.
    */
   normal(): number {
     const radius = Math.sqrt(-2 * Math.log(1 - this.next()));
@@ -164,10 +164,7 @@ const WEYL_0 = 0x9e3779b9;
 const WEYL_1 = 0xbb67ae85;
 const ROUNDS = 10;
 
-/**
- * Plain int32 arithmetic (no BigInt, no objects), because every random draw of a pipeline runs
- * this.
- */
+/** Uses int32 arithmetic (no BigInt, no objects), because every random draw runs this function. */
 function philoxInto(
   out: number[],
   offset: number,

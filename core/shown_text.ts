@@ -1,8 +1,8 @@
 /** Makes text from other programs safe to show in a log or a terminal. */
 
 /**
- * Control characters, line ends, marks that change the direction of text, and characters that take no
- * place, with which two texts look alike.
+ * Control characters, line ends, marks that change the direction of text, and invisible characters,
+ * with which two different texts look alike.
  */
 const STEERING =
   // deno-lint-ignore no-control-regex -- these characters are searched for
@@ -10,7 +10,7 @@ const STEERING =
 
 /**
  * Returns `text` on one line, with escapes for the characters that a terminal or a log reader would
- * act on. So text cannot start a line of its own or hide what precedes it.
+ * act on. So `text` cannot fake a line of the log, or hide what precedes it.
  *
  * @example
  * ```ts
@@ -25,7 +25,7 @@ export function shownText(text: string): string {
 
 /** Returns the JSON of `value`, with escapes for the characters that JSON leaves as they are. */
 export function shownJson(value: unknown, space?: number): string {
-  // Line ends are those of the layout: JSON itself escapes those of texts.
+  // Line ends here come from the indentation by `space`: JSON escapes those inside strings.
   return JSON.stringify(value, null, space).replaceAll(
     STEERING,
     (char) => char === "\n" ? char : `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`,
@@ -33,8 +33,8 @@ export function shownJson(value: unknown, space?: number): string {
 }
 
 /**
- * Returns `text` as {@linkcode shownText} does, but keeps its lines. Each after the first begins with
- * spaces, so that it does not pass for a line of the program that shows it. Idempotent.
+ * Returns `text` as {@linkcode shownText} does, but keeps its lines. Lines after the first are
+ * indented, so that they cannot be taken for lines of the program that shows them. Idempotent.
  */
 export function shownLines(text: string): string {
   const [first = "", ...lines] = text.split(/\r?\n/);
@@ -55,13 +55,13 @@ function escaped(char: string): string {
     : `\\u${code.toString(16).padStart(4, "0")}`;
 }
 
-/** What ends a sentence, or closes a bracket, behind a URL in a text. */
+/** Characters after a URL that belong to the sentence around it. */
 const BEHIND_URL = "().,:;'\"";
 
 /**
  * Returns a file's path for messages. A URL loses its user, password, query and fragment, which may
- * be secrets, such as the signature of a signed URL. A path of this machine and a key of an object
- * store, which has no query, stay as they are.
+ * be secrets, such as the signature of a signed URL. Local paths stay as they are. `s3://` and `gs://`
+ * URLs have no query, and keep `?` and `#`, which may be part of a key.
  *
  * @example
  * ```ts
@@ -77,7 +77,7 @@ export function shownPath(path: string): string {
   return scheme === "s3" || scheme === "gs" ? anonymous : anonymous.replace(/[?#].*$/s, "?…");
 }
 
-/** Returns the text of another program with each URL in it as {@linkcode shownPath} shows it. */
+/** Returns text of another program, in which each URL is as {@linkcode shownPath} returns it. */
 export function shownUrls(text: string): string {
   return text.replaceAll(/\b[a-z][a-z0-9+.-]{0,30}:\/\/\S+/gi, (found) => {
     let length = found.length;
@@ -87,8 +87,8 @@ export function shownUrls(text: string): string {
 }
 
 /**
- * Returns a copy of another program's error and of its causes, whose messages show no more of URLs
- * than {@linkcode shownPath}. Without stacks, which repeat the messages.
+ * Returns a copy of another program's error and its causes, with {@linkcode shownUrls} applied to their
+ * messages. The copy has no stack traces, because these repeat the messages.
  */
 export function withShownUrls(error: unknown): unknown {
   if (!(error instanceof Error)) return error;

@@ -1,5 +1,5 @@
 /**
- * Tensors, which batches consist of. A tensor has a dtype, a shape and one flat row-major store; a
+ * Tensors, which batches consist of. A tensor has a dtype, a shape and one flat row-major array. A
  * ragged tensor has one tensor of values and the positions where its rows begin.
  */
 import {
@@ -42,8 +42,8 @@ export class Tensor<D extends DType = DType> {
    * @param dtype The type of the elements.
    * @param shape Length of every axis, outermost first; `[]` for a scalar.
    * @param data The elements, row-major; kept, not copied.
-   * @throws {LeatError} `invalid_argument` where the length of `data` is not the product of
-   * `shape`, or its class is not that of `dtype`. The elements are not checked.
+   * @throws {LeatError} `invalid_argument` if the length of `data` is not the product of `shape`, or
+   * its class is not that of `dtype`. The elements are not checked.
    */
   constructor(dtype: D, shape: readonly number[], data: DTypeArrays[D]) {
     const size = sizeOf(shape);
@@ -70,8 +70,8 @@ export class Tensor<D extends DType = DType> {
   }
 
   /**
-   * Bytes of the elements; strings count as UTF-8. Linear in the size for `string` and `bytes`,
-   * constant otherwise.
+   * Bytes of the elements; strings count as UTF-8. Takes linear time for `string` and `bytes`, and
+   * constant time otherwise.
    */
   get byteLength(): number {
     const { data } = this;
@@ -127,7 +127,7 @@ export class Tensor<D extends DType = DType> {
 
 /**
  * Makes a tensor of a scalar, a typed array (kept, not copied, unless `dtype` differs), or nested
- * arrays of either. A `Uint8Array` is a run of `uint8`, or one element where `dtype` is `"bytes"`.
+ * arrays of either. A `Uint8Array` is a row of `uint8`, but one element if `dtype` is `"bytes"`.
  *
  * @throws {LeatError} `invalid_argument` for rows of unequal length, mixed types, a value that
  * `dtype` cannot hold (a fraction or an overflow in an integer dtype), or a `shape` of a different
@@ -178,8 +178,8 @@ export class RaggedTensor<D extends DType = DType> {
   /**
    * A ragged tensor over existing data, which is kept, not copied.
    *
-   * @throws {LeatError} `invalid_argument` where the splits do not start at 0, do not end at the
-   * number of values, or decrease.
+   * @throws {LeatError} `invalid_argument` if the splits do not start at 0, do not end at the number
+   * of values, or decrease.
    */
   constructor(values: Tensor<D>, rowSplits: BigInt64Array) {
     const rows = values.shape[0];
@@ -366,7 +366,7 @@ function pack(dtype: DType, shape: readonly number[], leaves: readonly unknown[]
   return new Tensor(dtype, shape, data as TypedArray);
 }
 
-/** `leaf` as the store holds it, or `undefined` if the store cannot. */
+/** `leaf` as a bigint (`big`) or a number; `undefined` if it is neither. */
 function numeric(leaf: unknown, big: boolean): number | bigint | undefined {
   switch (typeof leaf) {
     case "boolean":

@@ -4,7 +4,7 @@ import { type DType, type FixedDType, isFixedDType } from "./dtype.ts";
 import { LeatError } from "./error.ts";
 import { Tensor, tensor } from "./tensor.ts";
 
-/** The operations as `extra.tensors` of user functions. */
+/** The operations that user functions get as `extra.tensors`. */
 export interface TensorOperations {
   /** See {@linkcode cast}. */
   readonly cast: typeof cast;
@@ -19,8 +19,8 @@ export interface TensorOperations {
 }
 
 /**
- * The values in another dtype. Floats become integers towards zero, and integers wrap around as in
- * typed arrays; `bool` is whether a value is not 0.
+ * The values in another dtype. Floats are truncated to integers, and integers wrap around as in typed
+ * arrays; `bool` is whether a value is not 0.
  *
  * @throws {LeatError} `invalid_argument` for text and bytes, and for NaN and infinity as an integer
  * of 64 bits.
@@ -57,10 +57,11 @@ export interface OneHotOptions<D extends FixedDType = FixedDType> {
 }
 
 /**
- * One-hot rows: of indices of any shape, with a new last axis of `depth`. An index outside of 0 to
- * `depth - 1` gives a row without `onValue`, as in `tf.one_hot`.
+ * One-hot rows of indices of any shape, along a new last axis of length `depth`. An index outside of 0
+ * to `depth - 1` gives a row without `onValue`, as in `tf.one_hot`.
  *
- * @throws {LeatError} `invalid_argument` for a depth that is no integer from 0 up, or no integers.
+ * @throws {LeatError} `invalid_argument` for a `depth` that is not an integer from 0 up, and for
+ * indices that are not integers.
  *
  * @example
  * ```ts
@@ -94,7 +95,8 @@ export function oneHot<D extends FixedDType = "float32">(
  * Tensors of one dtype and shape, along a new axis.
  *
  * @param axis from `-(rank + 1)` to `rank`; default 0.
- * @throws {LeatError} `invalid_argument` for no tensors, other dtypes or shapes, or another axis.
+ * @throws {LeatError} `invalid_argument` if there are no tensors, their dtypes or shapes differ, or
+ * the axis is out of range.
  */
 export function stack<D extends DType>(
   values: readonly Tensor<D>[],
@@ -126,8 +128,8 @@ export function stack<D extends DType>(
  * A tensor with values added before and after each axis.
  *
  * @param paddings `[before, after]` for each axis.
- * @param value the new values; default 0, `""` or no bytes.
- * @throws {LeatError} `invalid_argument` for other paddings than two for each axis.
+ * @param constant the new values; default 0, `""` or no bytes.
+ * @throws {LeatError} `invalid_argument` if there is not one pair of counts for each axis.
  */
 export function pad<D extends DType>(
   value: Tensor<D>,
@@ -165,8 +167,8 @@ export function pad<D extends DType>(
  * The slices of a tensor at indices of any shape, along an axis.
  *
  * @param axis from `-rank` to `rank - 1`; default 0.
- * @throws {LeatError} `out_of_range` for an index that is not there; `invalid_argument` for a scalar
- * or another axis.
+ * @throws {LeatError} `out_of_range` for an index beyond the axis; `invalid_argument` if `value` is a
+ * scalar or the axis is out of range.
  */
 export function gather<D extends DType>(
   value: Tensor<D>,

@@ -1,4 +1,4 @@
-/** The plain values that tensors are made of, and give. */
+/** The plain values that `tensor()` accepts and `toArray()` returns. */
 import type { DType, TypedArray } from "./dtype.ts";
 import type { Tensor } from "./tensor.ts";
 
@@ -14,10 +14,10 @@ export type TensorLike = NestedArray | TypedArray | readonly (NestedArray | Type
 /** How `tensor()` reads its argument. */
 export interface TensorOptions<D extends DType = DType> {
   /**
-   * Default: that of a typed array; otherwise `float64` for numbers, `int64` for bigints, `bool`,
-   * `string`.
+   * Default: the dtype of a typed array; otherwise `float64` for numbers, `int64` for bigints, `bool`
+   * for booleans and `string` for text.
    */
   readonly dtype?: D;
-  /** Default: the nesting of the arrays. */
+  /** Default: follows from the nesting of the arrays. */
   readonly shape?: readonly number[];
 }

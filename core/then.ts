@@ -1,4 +1,4 @@
-/** Applies `fn` to a value, synchronously if the value is no promise. */
+/** Applies `fn` to a value: synchronously, unless the value is a promise. */
 export function then<T, R>(
   value: T | Promise<T>,
   fn: (value: T) => R | Promise<R>,

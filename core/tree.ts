@@ -23,7 +23,7 @@ type Element = Leaf | Element[] | { [key: string]: Element };
 /** Maximum nesting of structure. It also stops cycles. */
 export const TREE_DEPTH_MAX = 64;
 
-/** Whether `value` is a leaf: `false` for structure and for values that elements cannot hold. */
+/** Whether `value` is a leaf. Structure, and values that elements cannot hold, are none. */
 export function isLeaf(value: unknown): value is Leaf {
   switch (typeof value) {
     case "number":
@@ -249,7 +249,7 @@ function kindOf(value: unknown): string {
   return value.constructor?.name ?? "an object";
 }
 
-/** The properties that have a value: for options that are left out instead of undefined. */
+/** The properties whose value is not `undefined`, as `exactOptionalPropertyTypes` wants them. */
 export function definedFields<T extends object>(
   properties: T,
 ): { [K in keyof T]?: Exclude<T[K], undefined> } {

@@ -1,7 +1,4 @@
-/**
- * Finds what is slow or large in a running pipeline and what to do about it: rules over the figures
- * of its operators.
- */
+/** Finds what is slow or large in a running pipeline, by rules over the figures of its operators. */
 import { bytesText, percentText } from "./amounts.ts";
 import { type DatasetNode, inPreOrder } from "./node.ts";
 import type { IteratorStats, OperatorStats } from "./iterators/stats.ts";
@@ -32,7 +29,7 @@ interface Cost {
 interface Facts {
   /** The operator that costs most. */
   readonly top: Cost;
-  /** The larger of that operator's two times, as a share of the run's time, from 0 to 1. */
+  /** The larger of `top.workMs` and `top.latencyMs`, as a share of the run's time, from 0 to 1. */
   readonly share: number;
   /** Whether that operator spends more time at work than it is waited for. */
   readonly works: boolean;
@@ -149,7 +146,7 @@ const RULES: readonly Rule[] = [
   },
 ];
 
-/** Plain sentences; the last says where the time goes. */
+/** Sentences for the user; the last says where the time goes. */
 export function adviceOn(run: PipelineRun): string[] {
   const held = inPreOrder(run.root).flatMap(({ adviceFacts: { toHoldLess } }, i) => {
     const { operator, number, bufferedBytes } = run.stats[i]!;
@@ -221,7 +218,10 @@ function workOf({ stats, inputs }: Operator): number {
   return inputs.reduce((sum, input) => sum + workOf(input), stats.selfMs);
 }
 
-/** How long an operator waited for one of its inputs, as far as figures tell. */
+/**
+ * How long an operator waited for one of its inputs. The figures have only the sum of several inputs:
+ * it is divided in proportion to their time.
+ */
 function waitOn(input: Operator, operator: Operator): number {
   const { node, stats, inputs } = operator;
   if (waitsOutside(operator.node)) return 0;

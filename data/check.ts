@@ -84,10 +84,10 @@ export function checkArray(operator: string, argument: string, value: unknown): 
 }
 
 /**
- * The check of an operator's options: refuses unknown names, and values that are no object. Without
- * options it gives an empty object.
+ * Makes the check of an operator's options. The check refuses unknown names and anything but an
+ * object. Without options it returns an empty object.
  *
- * @param names every option and no other; the compiler checks that.
+ * @param names Exactly the options of `O`: the compiler checks that.
  */
 export function optionsOf<O>(
   operator: string,

@@ -1,6 +1,6 @@
 /**
- * The context of a running pipeline: the host, the pacer, the random state, the splits of the task,
- * and the position of the operator whose iterator is being made.
+ * The context of an operator in a running pipeline: the host, the pacer, the random state, the splits
+ * of the task, and the operator's place in the graph.
  */
 import { RandomStream } from "../core/philox.ts";
 import { Knob, type KnobParameter, type KnobRange } from "./autotune/knob.ts";
@@ -27,7 +27,7 @@ import { Cores } from "./threads/cores.ts";
 interface Iteration {
   readonly host: Host;
   readonly options: RootOptions;
-  /** The host of operators that this program did not build; made on demand. */
+  /** The host of foreign operators; made on demand. */
   foreignHost?: ForeignHost;
   /** The process that runs foreign functions; started for the first of them. */
   readonly foreign: { runner?: ForeignRunner | undefined };
@@ -39,10 +39,10 @@ interface Iteration {
   readonly pause: Pause;
   readonly deterministic: boolean;
   readonly rules: Rules;
-  /** While it is restored: functions that undo what restoring has overwritten. */
+  /** During a restore: functions that undo what it has overwritten. */
   readonly overwritten: (() => void)[];
   readonly lastReaders: LastReaders;
-  /** Iterators that run in place of those of some operators. */
+  /** See `IteratorContext.replace()`. */
   readonly replaced: Map<DatasetNode, (context: IteratorContext) => ElementIterator>;
   /** Whether this iteration got a share of a stream, and other consumers got the rest. */
   isShare: boolean;
@@ -233,7 +233,7 @@ export class IteratorContext {
     return new RandomStream(root(), [this.randomStateNumber, epoch, split]);
   }
 
-  /** The random stream of this operator's functions; it differs between tasks with different elements. */
+  /** The random stream of this operator's functions. Tasks with different elements have different ones. */
   callStream(): RandomStream {
     const { task = 0 } = this.randomState;
     return task === 0 ? this.randomStream() : this.randomStream().fork(`task ${task}`);
@@ -248,7 +248,7 @@ export class IteratorContext {
     return new RandomStream(seed, [String(salt), epoch, split]);
   }
 
-  /** The same operator with the random state that all splits have in common, and without splits. */
+  /** The same operator without splits, and with the random state that all splits have in common. */
   unsplit(): IteratorContext {
     return new IteratorContext(
       this.#iteration,
@@ -258,7 +258,7 @@ export class IteratorContext {
     );
   }
 
-  /** The same operator, with these splits for the sources below it instead of the task's. */
+  /** The same operator, with `splits` for the sources below it instead of the task's. */
   withSplits(splits: SplitSource): IteratorContext {
     return new IteratorContext(
       this.#iteration,
@@ -322,12 +322,12 @@ export class IteratorContext {
     for (const putBack of overwritten.toReversed()) putBack();
   }
 
-  /** The identities under which streams of services were read. */
+  /** The identities under which this iteration has read streams of services. */
   get lastReaders(): LastReaders {
     return this.#iteration.lastReaders;
   }
 
-  /** What is needed to run this operator and all below it elsewhere. */
+  /** What is needed to run this operator and all below it in another process or thread. */
   get elsewhere(): Elsewhere {
     const { host, foreign, deterministic, options } = this.#iteration;
     return {
@@ -359,7 +359,7 @@ export class IteratorContext {
     return this.#iteration.isShare;
   }
 
-  /** State that all iterators of this operator share during this iteration; made by the first. */
+  /** State that all iterators of this operator share during this iteration. The first call makes it. */
   shared<T>(make: () => T): T {
     return (this.#place.shared ??= make()) as T;
   }

@@ -1,6 +1,6 @@
 /**
- * `Dataset`: the class with which users build pipelines. Every method makes one node; nothing runs
- * before an iterator is asked for its first element.
+ * `Dataset`: the class with which users build pipelines. Every operator makes one node. Nothing runs
+ * before the first `next()` of an iterator.
  */
 import { LeatError } from "../core/error.ts";
 import { isPlainObject } from "../core/tree.ts";
@@ -46,7 +46,7 @@ import { FlatMapNode, type FlatMapOptions } from "./operators/calling/flat_map.t
 import { FromNode, FromTensorSlicesNode, FromTensorsNode } from "./operators/sources/from.ts";
 import { FromIdNode, type FromIdOptions } from "./operators/sources/from_id.ts";
 import { FromGeneratorNode } from "./operators/sources/from_generator.ts";
-// Only a service uses it: registers its kind.
+// Imported to register their kinds: only services and offloading make these nodes.
 import "./operators/sources/given.ts";
 import "./operators/stand_in.ts";
 import "./sources/file_groups.ts";
@@ -201,13 +201,12 @@ export type { PaddedShape, PaddedShapes, PaddingValues } from "./elements/paddin
 export type { PackAlgorithm } from "./elements/packing.ts";
 
 /**
- * A sequence of elements, described by the operators that make it. Immutable: every method gives a
+ * A sequence of elements, described by the operators that make it. Immutable: every operator returns a
  * new dataset.
  *
  * Elements are trees of plain objects and arrays with leaves that are numbers, bigints, booleans,
  * strings, typed arrays and tensors. Arguments are checked when an operator is called
- * (`invalid_argument`). Errors that only the data can reveal fail the element concerned, and no
- * other.
+ * (`invalid_argument`). An error in the data fails the element concerned, and no other.
  *
  * @example
  * ```ts
@@ -284,7 +283,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   }
 
   /**
-   * The elements of an iterable, unchanged. They are read once, now, and kept.
+   * The elements of an iterable, unchanged. The call reads them all, and keeps them in memory.
    *
    * @example
    * ```ts
@@ -327,8 +326,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   }
 
   /**
-   * The elements that a generator yields; it is called for every iteration. It cannot be split
-   * among workers. A saved iterator is restored by running it again up to its position.
+   * The elements that a generator yields. `fn` is called for every iteration. Workers cannot divide
+   * the elements. To restore a saved iterator, the generator runs again up to its position.
    *
    * @example
    * ```ts
@@ -350,8 +349,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   }
 
   /**
-   * The names of the files that match a glob pattern, or one of several; shuffled, in another order
-   * in every iteration, unless `shuffle` is false. `not_found` when there is none.
+   * The names of the files that match a glob pattern, or one of several. They are shuffled in every
+   * iteration, unless `shuffle` is false. `not_found` if there are none.
    *
    * @example
    * ```ts
@@ -395,14 +394,14 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   }
 
   /**
-   * The samples of tar archives that follow WebDataset's convention: consecutive files with the
-   * same name, up to its first dot, are the parts of one sample, `{ __key__, jpg, json, cls, … }`.
-   * Parts are bytes, unless `decode` says otherwise; decode images with `image.decode()` in
-   * `map()`. Links, folders and files without an extension are skipped.
+   * The samples of tar archives that follow WebDataset's convention: consecutive files whose names are
+   * equal up to the first dot are the parts of one sample, `{ __key__, jpg, json, cls, … }`. Parts are
+   * bytes, unless `decode` says otherwise; decode images with `image.decode()` in `map()`. Links,
+   * folders and files without an extension are skipped.
    *
    * A damaged or truncated archive gives the samples before the damage, then one error that names
-   * file and byte. An empty file is an archive without samples, and one that ends after a file is
-   * complete, as in `tar`.
+   * file and byte. An empty file is an archive without samples. An archive may end after any file
+   * without the usual blocks of zeros, as in `tar`.
    *
    * @example
    * ```ts
@@ -452,8 +451,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
 
   /**
    * The sound of WAV files, as `{ path, samples, sampleRate }`: float32 of shape [frames, channels]
-   * from -1 to 1, from PCM with 8 to 32 bits and from floats. `audio.melSpectrogram()` makes
-   * spectrograms of it. A file that cannot be decoded is a failed element.
+   * from -1 to 1. Files may have PCM with 8 to 32 bits, or floats. `audio.melSpectrogram()` makes
+   * spectrograms of the samples. A file that cannot be decoded is a failed element.
    *
    * @example
    * ```ts
@@ -515,19 +514,19 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
     files: FilePaths,
     options: CsvOptions<C> & { readonly columns: C },
   ): Dataset<CsvRow<C>>;
-  /** The fields of each record as texts, for files without a header. */
+  /** The fields of each record as strings, for files without a header. */
   static csv(files: FilePaths, options: CsvOptions & { readonly header: false }): Dataset<string[]>;
-  /** The fields of each record as texts, by the names in the header. */
+  /** The fields of each record as strings, by the names in the header. */
   static csv(files: FilePaths, options?: CsvOptions): Dataset<Record<string, string>>;
   static csv(files: FilePaths, options?: CsvOptions): Dataset<unknown> {
     return new Dataset(new CsvNode(unwrap(files), CsvNode.options(options)));
   }
 
   /**
-   * The records of files whose records all have `recordBytes` bytes, between a header and a footer
-   * that are skipped. A record is a byte string, as in `tfRecords()`. Uncompressed files are
-   * divided among workers. A file with bytes left over is `invalid_argument`, naming the sizes; a
-   * compressed one gives its records first.
+   * The records of files whose records all have `recordBytes` bytes. A header before them and a footer
+   * after them are skipped. A record is a byte string, as in `tfRecords()`. Uncompressed files are
+   * divided among workers. A file whose size does not fit fails with `invalid_argument`, naming the
+   * sizes; a compressed one gives its records first.
    *
    * @example
    * ```ts
@@ -551,9 +550,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * groups.
    *
    * Integers of 64 bits are bigints; byte arrays are `Uint8Array`s; structs and maps are objects. A
-   * list is a typed array, or a tensor of booleans, strings, byte strings, or lists of one length;
-   * it is an array where lists differ in length, or where an item is null. Times and dates keep
-   * their stored form: integers since 1970 in the column's unit (INT96: nanoseconds). Decimals are
+   * list of numbers is a typed array. A list of booleans, strings, byte strings, or lists of equal
+   * length is a tensor. It is an array if its lists differ in length, or an item is null. Times and
+   * dates are the stored integers: since 1970, in the column's unit (INT96: nanoseconds). Decimals are
    * numbers. Missing values are null, which cannot be batched with other values: replace them with
    * `map`.
    *
@@ -604,8 +603,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * divided into runs of about 4 MiB. Dtypes are the integers and floats of either byte order,
    * booleans, and S and U, which become strings.
    *
-   * Errors of a file: `data_loss` where it is damaged or truncated; `unimplemented` for other
-   * dtypes, and for Fortran order with several axes; `invalid_argument` for a scalar.
+   * Errors of a file: `data_loss` if it is damaged or truncated; `unimplemented` for other dtypes, and
+   * for Fortran order with several axes; `invalid_argument` for a scalar.
    *
    * @example
    * ```ts
@@ -657,9 +656,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
 
   /**
    * Draws elements from several datasets at random: by `weights` (one number for each dataset, or a
-   * dataset of such arrays, one for each element), or equally often. When a dataset has no more,
-   * the others continue, unless `stopOnEmptyDataset`. The draws are the same in every iteration,
-   * unless `rerandomizeEachIteration`; the same in every run with a seed (here, or by
+   * dataset of such arrays, one for each element), or equally often. When a dataset has no more
+   * elements, the others continue, unless `stopOnEmptyDataset`. Every iteration draws the same, unless
+   * `rerandomizeEachIteration`; every run draws the same if there is a seed (here, or by
    * `withOptions`).
    *
    * Errors: `invalid_argument` for negative weights or a wrong number of them, and for datasets
@@ -684,8 +683,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
 
   /**
    * Takes elements from several datasets in the order of `choice`, a dataset of their indices. Ends
-   * with `choice`, or when a chosen dataset has no more. With `stopOnEmptyDataset: false` such a
-   * choice is skipped, and it ends when no dataset has more. A choice out of range is a failed
+   * with `choice`, or when a chosen dataset has no more elements. With `stopOnEmptyDataset: false` such
+   * a choice is skipped, and the end comes when no dataset has more. A choice out of range is a failed
    * element.
    *
    * @example
@@ -709,8 +708,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   }
 
   /**
-   * Applies `fn` to every element, in order. With `numParallelCalls` several calls of an
-   * asynchronous function are in flight; with `deterministic: false` results come as they complete.
+   * Applies `fn` to every element, in order. With `numParallelCalls`, several calls of an asynchronous
+   * function are in flight. With `deterministic: false`, results come as they complete.
    *
    * @example
    * ```ts
@@ -729,9 +728,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
 
   /**
    * Decodes the requested features of serialised `tf.train.Example`s into objects. A feature is a
-   * single value (a bigint, number, `Uint8Array` or string) or, with a shape, a tensor; a shape
-   * `[null]` has the example's length. A feature that is missing without a default, or has another
-   * type or size, fails the example: `data_loss`.
+   * single value (a bigint, number, `Uint8Array` or string) or, with a shape, a tensor. With the shape
+   * `[null]`, its length is that in the example. An example fails with `data_loss` if a feature without
+   * a default is missing, or has another type or size.
    *
    * @example
    * ```ts
@@ -802,9 +801,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   }
 
   /**
-   * Drops elements that are equal to an earlier one. They must be numbers, bigints, booleans,
-   * strings or byte strings. All distinct elements are kept in memory: `stats()` says how many
-   * bytes.
+   * Drops elements that are equal to an earlier one. Elements must be numbers, bigints, booleans,
+   * strings or byte strings. All distinct elements are kept in memory: `stats()` says how many bytes.
    *
    * @example
    * ```ts
@@ -817,7 +815,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   }
 
   /**
-   * The elements of the datasets that `fn` makes, one dataset after the other.
+   * The elements of the datasets that `fn` returns, one dataset after the other.
    *
    * @example
    * ```ts
@@ -865,8 +863,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
 
   /**
    * Stacks `size` consecutive elements at a time: every leaf gets a new first axis. Numbers become
-   * float64 (or the dtype of a spec), bigints int64. Shapes must agree. A failed element is left
-   * out; gathered elements stay.
+   * float64 (or the dtype of a spec), bigints int64. Shapes must agree. A failed element is left out;
+   * the elements gathered before it stay in the batch.
    *
    * @example
    * ```ts
@@ -879,9 +877,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   }
 
   /**
-   * Like `batch`, with every component padded to `paddedShapes`, where -1 or null (the default
-   * everywhere) is the longest of the batch. Padding is 0, "" or `paddingValues`, in which null
-   * stands for the default. An element longer than a fixed length is `data_loss`.
+   * Like `batch`, with every component padded to `paddedShapes`. There -1 and null (the default) mean
+   * the longest length in the batch. Padding is 0, "" or `paddingValues`, in which null means the
+   * default. An element longer than a fixed length fails with `data_loss`.
    *
    * @example
    * ```ts
@@ -895,9 +893,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   }
 
   /**
-   * Like `batch`, with components of different lengths concatenated into `RaggedTensor`s: all
-   * leaves with an axis, unless the spec says that their shape does not vary. Only the first axis
-   * may vary.
+   * Like `batch`, with components of different lengths concatenated into `RaggedTensor`s. This applies
+   * to all leaves with an axis, unless the spec says that their shape does not vary. Only the first
+   * axis may vary.
    *
    * @example
    * ```ts
@@ -911,9 +909,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   }
 
   /**
-   * Regroups the rows of batches into batches of `size`; with a list of sizes, used cyclically,
-   * where 0 gives an empty batch. Like `unbatch` and `batch` together, but by runs of rows, and a
-   * batch cut from a larger one shares its memory.
+   * Regroups the rows of batches into batches of `size`. A list of sizes is used cyclically; 0 gives an
+   * empty batch. Like `unbatch` and `batch` together, but it copies many rows at a time, and a batch
+   * cut from a larger one shares its memory.
    *
    * @example
    * ```ts
@@ -927,10 +925,11 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   }
 
   /**
-   * Concatenates sequences (typed arrays, tensors) of different lengths into rows of `length`
-   * tokens, so that batches contain little padding. A row is `{ tokens, segmentIds, positions }`:
-   * the number of each token's sequence (1, 2, …; 0 is padding) and its position in that sequence
-   * (from 0). Objects of sequences of one length keep their components in place of `tokens`.
+   * Concatenates sequences (typed arrays, tensors) of different lengths into rows of `length` tokens,
+   * so that batches contain little padding. A row is `{ tokens, segmentIds, positions }`.
+   * `segmentIds` has the number of each token's sequence (1, 2, …; 0 is padding), and `positions` the
+   * token's position in the sequence (from 0). If an element is an object of sequences of equal length,
+   * the row has their names in place of `tokens`.
    *
    * `maxOpenBins` rows are filled at a time; when a sequence fits none, the fullest row is given.
    * The remaining rows come at the end. Which sequences share a row depends on their order alone.
@@ -965,9 +964,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   }
 
   /**
-   * Shuffles elements: each is drawn at random from a buffer of `bufferSize` that is kept full. The
-   * order differs in every iteration and repetition, unless `reshuffleEachIteration` is false; with
-   * a seed (here, or by `withOptions`) the orders repeat from run to run.
+   * Shuffles elements: each is drawn at random from a buffer of `bufferSize`, which is kept full. The
+   * order differs in every iteration and repetition, unless `reshuffleEachIteration` is false. With a
+   * seed (here, or by `withOptions`), every run has the same orders.
    *
    * @example
    * ```ts
@@ -980,10 +979,10 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   }
 
   /**
-   * All elements in random order, at once and without a buffer: each is fetched by its index when
-   * it is due. So the order uses no memory and a saved position is one number. Reshuffled like
-   * `shuffle()`. It needs `at()`: a source in memory and one-to-one operators below it, such as
-   * file names or offsets that a later `map` reads. Workers of a service divide the one
+   * All elements in random order, without a buffer: each is fetched by its index when it is due. So the
+   * first element comes at once, the order uses no memory, and a saved position is one number. It is
+   * reshuffled like `shuffle()`. Its input must support `at()`: a source in memory, such as a list of
+   * file names that a later `map` reads, with one-to-one operators. Workers of a service divide one
    * permutation.
    *
    * `failed_precondition` for a dataset without random access.
@@ -1014,7 +1013,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   }
 
   /**
-   * The first `count` elements; all with -1. Failed ones are not counted.
+   * The first `count` elements, or all with -1. Failed ones are not counted.
    *
    * @example
    * ```ts
@@ -1027,8 +1026,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   }
 
   /**
-   * The elements before the first for which `predicate` returns (or resolves to) false; nothing is
-   * read after that one.
+   * The elements before the first one for which `predicate` returns (or resolves to) false. Nothing is
+   * read after that element.
    *
    * @example
    * ```ts
@@ -1046,9 +1045,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   }
 
   /**
-   * Some fields of each element, in this order. Parquet and Arrow files are read without the other
-   * columns, unless they have a `spec` or an operator between needs whole rows. An element without
-   * one of the fields fails with `invalid_argument`.
+   * Some fields of each element, in this order. Of Parquet and Arrow files only these columns are
+   * decoded, unless the source has a `spec`, or an operator in between needs whole rows. An element
+   * without one of the fields fails with `invalid_argument`.
    *
    * @example
    * ```ts
@@ -1062,7 +1061,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   }
 
   /**
-   * All but the first `count` elements; none with -1.
+   * All but the first `count` elements, or none with -1.
    *
    * @example
    * ```ts
@@ -1075,8 +1074,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   }
 
   /**
-   * Every `numShards`-th element, starting with number `index`. In `shard(SHARD_HINT, SHARD_HINT)`
-   * a service sets both for each worker; without a service it is refused (`failed_precondition`).
+   * Every `numShards`-th element, starting with number `index`. With `shard(SHARD_HINT, SHARD_HINT)`,
+   * a service under HINT sets both for each worker; other iterations fail (`failed_precondition`).
    *
    * @example
    * ```ts
@@ -1095,9 +1094,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * runs. A pass that fails, is abandoned, or ends with its process leaves nothing behind.
    *
    * Errors of the first element: `already_exists` while another iterator fills the same folder,
-   * `failed_precondition` where it holds the elements of another pipeline (remove the folder, or
-   * choose another) or the dataset is read in splits, `permission_denied`. Damaged files are
-   * `data_loss`.
+   * `failed_precondition` if it has the elements of another pipeline (remove the folder, or choose
+   * another) or the dataset is read in splits, `permission_denied`. Damaged files are `data_loss`.
    *
    * @example
    * ```ts
@@ -1112,12 +1110,12 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   }
 
   /**
-   * Keeps the elements of the first complete pass in files, like `cache(path)`, but in a separate
-   * folder below `path` for each pipeline: when operators, arguments or the source text of
-   * functions before this point change, the elements are made again. Folders of old pipelines stay
-   * until they are removed by hand.
+   * Stores the elements of the first complete pass in files, like `cache(path)`, but in a separate
+   * folder below `path` for each pipeline. If operators, arguments or the source text of functions
+   * before this point change, the elements are made again. Folders of old pipelines stay until you
+   * remove them.
    *
-   * While another iterator writes the same snapshot, elements pass through without being kept.
+   * While another iterator writes the same snapshot, elements are given without being stored.
    *
    * @example
    * ```ts
@@ -1146,9 +1144,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   }
 
   /**
-   * Reads up to `n` elements ahead of the consumer. `AUTOTUNE`: as many as the
-   * consumer needs (4 to 64), within the RAM budget of `withOptions({ autotune })`. With `thread` all
-   * operators up to here run on a thread of their own.
+   * Reads up to `n` elements ahead of the consumer; with `AUTOTUNE`, as many as the consumer needs (4
+   * to 64), within the RAM budget of `withOptions({ autotune })`. With `thread`, all operators before
+   * it run on a thread of their own.
    *
    * @example
    * ```ts
@@ -1176,7 +1174,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   }
 
   /**
-   * Pairs with the elements of `other`; ends with the shorter.
+   * Pairs of an element and one of `other`. Ends with the shorter dataset.
    *
    * @example
    * ```ts
@@ -1203,13 +1201,13 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   }
 
   /**
-   * Datasets of `size` consecutive elements, `stride` (1) apart, each starting `shift` (`size`)
-   * elements after the previous one. Windows may overlap, and be iterated more than once; the last
-   * ones are shorter, unless `dropRemainder` leaves them out. A failed element is left out;
-   * gathered elements stay.
+   * Windows: datasets of `size` elements, which are `stride` (1) apart. Each window starts `shift`
+   * (`size`) elements after the previous one. Windows may overlap, and be iterated more than once. The
+   * last ones are shorter, unless `dropRemainder` leaves them out. A failed element is left out; the
+   * elements gathered before it stay.
    *
-   * Elements with components give a dataset per component, in their structure, which `Dataset.zip`
-   * combines again.
+   * If elements have components, a window has a dataset for each component, in the same structure.
+   * `Dataset.zip` combines them again.
    *
    * @example
    * ```ts
@@ -1228,9 +1226,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   }
 
   /**
-   * Passes elements through, and declares `expected` (or `Infinity`) as their `cardinality()`, for
-   * an input whose own is unknown. If there are more or fewer, it ends with the error
-   * `failed_precondition`. A service's worker that reads a part of the dataset does not check.
+   * The same elements, with `expected` (or `Infinity`) as `cardinality()`, for an input whose own is
+   * unknown. If there are more or fewer, it ends with `failed_precondition`. Workers that read a part
+   * of the dataset do not check.
    *
    * @example
    * ```ts
@@ -1244,9 +1242,10 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   }
 
   /**
-   * The elements, which must be objects, followed by zeros until there are `count`: numbers 0,
-   * strings "", tensors of zeros, shaped like the last element. The component `maskKey` ("valid")
-   * is true in elements and false in padding. Use it to make shards equally long.
+   * The elements, which must be objects, followed by padding until there are `count`. Padding has the
+   * structure and shapes of the last element, with numbers 0, strings "" and tensors of zeros. The
+   * component `maskKey` ("valid") is true in elements and false in padding. Use it to make shards
+   * equally long.
    *
    * Errors: `invalid_argument` for an input known to be longer, or with a component of that name;
    * `failed_precondition` at the first element beyond `count`.
@@ -1266,8 +1265,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   }
 
   /**
-   * Pairs `[class, element]`, after dropping elements at random until classes have the frequencies
-   * of `targetDist`. `classOf` gives an element's class, an index into `targetDist`. The original
+   * Drops elements at random, so that classes have the frequencies of `targetDist`, and gives pairs
+   * `[class, element]`. `classOf` returns an element's class, an index into `targetDist`. The original
    * frequencies are `initialDist`, or estimated from the elements so far.
    *
    * @example
@@ -1292,10 +1291,10 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
 
   /**
    * Drops elements that fail. `stats()` counts them as `errors`; `logWarning` also logs them. If
-   * more fail than `maxErrors`, or a larger share than `maxFraction`, it ends with the error
-   * `resource_exhausted`, which says how many and has the last one as its cause. An error that ends
-   * the reading of a distributed dataset, such as a lost service, belongs to no element and is
-   * passed on.
+   * more fail than `maxErrors`, or a larger share than `maxFraction`, it ends with
+   * `resource_exhausted`, which says how many failed and has the last error as its cause. An error that
+   * ends the reading of a distributed dataset, such as a lost service, belongs to no element and is not
+   * ignored.
    *
    * @example
    * ```ts
@@ -1310,9 +1309,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   }
 
   /**
-   * Gathers elements by `key` into windows of `windowSize`, and gives the elements of the dataset
-   * that `reduce` makes of each. Windows that are not full at the end come in increasing order of
-   * their keys.
+   * Gathers elements by `key` into windows of `windowSize`. For each window, `reduce` returns a dataset,
+   * whose elements are given. Windows that are not full at the end come in increasing order of keys.
    *
    * @example
    * ```ts
@@ -1342,9 +1340,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   }
 
   /**
-   * One element for each `key`, in increasing order of keys, once the whole input was read:
-   * `reduce` folds the elements with that key, starting from `init`, and `finalize` converts the
-   * result. An element whose function fails is left out.
+   * One element for each `key`, in increasing order of keys, after the whole input was read: `reduce`
+   * folds the elements with that key, starting from `init`, and `finalize` converts the result. An
+   * element for which a function fails is left out.
    *
    * @example
    * ```ts
@@ -1374,10 +1372,10 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   }
 
   /**
-   * Batches of elements of similar length: bucket i holds lengths from `boundaries[i - 1]`,
-   * inclusive, to `boundaries[i]`, exclusive, and gives padded batches of `batchSizes[i]`. With
-   * `padToBucketBoundary` they are padded to the boundary minus one, and longer elements are
-   * errors; with `noPadding` shapes must agree.
+   * Padded batches of elements of similar length: bucket i gathers elements whose length is at least
+   * `boundaries[i - 1]` and below `boundaries[i]`, into batches of `batchSizes[i]`. With
+   * `padToBucketBoundary` they are padded to the boundary minus one, and longer elements are errors.
+   * With `noPadding` shapes must agree.
    *
    * @example
    * ```ts
@@ -1416,8 +1414,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   }
 
   /**
-   * Sets options for the whole pipeline. Later ones in the chain take precedence, and an operator's
-   * own options take precedence over both.
+   * Sets options for the whole pipeline. Of several calls, the later takes precedence. An operator's
+   * own options take precedence over all of them.
    *
    * @example
    * ```ts
@@ -1430,14 +1428,14 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   }
 
   /**
-   * Runs the dataset to its end and writes its elements to files in a folder, for `Dataset.load()`.
-   * The folder holds a saved dataset once everything is written; the first error ends the save and
-   * removes its files. Resolves to how much was written.
+   * Runs the dataset to its end and writes its elements to files in a folder, for `Dataset.load()`,
+   * which can read them once everything is written. The first error ends the save and removes its
+   * files. Resolves to how much was written.
    *
-   * Errors: `already_exists` where a dataset is saved there (unless `overwrite`: then it stays
-   * until it is replaced) or being saved, `invalid_argument` for an endless dataset,
-   * `permission_denied` without `--allow-write`, `unimplemented` for remote storage,
-   * `failed_precondition` for elements that are no plain data.
+   * Errors: `already_exists` if the folder has a saved dataset (unless `overwrite`, which replaces it at
+   * the end) or is being written, `invalid_argument` for an endless dataset, `permission_denied`
+   * without `--allow-write`, `unimplemented` for remote storage, `failed_precondition` for elements
+   * that are not plain data.
    *
    * @example
    * ```ts
@@ -1460,18 +1458,17 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   }
 
   /**
-   * The dataset that `save()` wrote to a folder: in its order, or, with shards, one shard after the
-   * other, unless `readerFunc` combines them otherwise. Spec and number of elements are known;
-   * workers of a service divide the reading by files.
+   * The dataset that `save()` or `distributedSave()` wrote to a folder, in the order of its elements.
+   * Shards come one after the other, unless `readerFunc` combines them otherwise. Spec and number of
+   * elements are known; workers of a service divide the files.
    *
-   * With `wait`, a save by `save()` or `distributedSave()` in progress is read as elements become
-   * final, in the same order, until it has finished. Spec and number of elements are then unknown,
-   * and workers do not divide the reading. Reading fails when the save failed or was abandoned
-   * (`aborted`, or the code of its failure), is restarted (`failed_precondition`), or writes
-   * nothing for long (`deadline_exceeded`); leaving the loop ends the wait.
+   * With `wait`, elements are read in the same order while they are still being written, until the save
+   * has finished. Spec and number of elements are then unknown, and workers do not divide the files.
+   * Reading fails if the save fails or is abandoned (the code of its failure, or `aborted`), if another
+   * save replaces it (`failed_precondition`), or if it writes nothing for long (`deadline_exceeded`).
    *
-   * Errors: `not_found` where nothing, or only a part, is saved, `data_loss` where the list of
-   * files is damaged. Damaged files are errors of their elements.
+   * Errors: `not_found` if nothing is saved, or only a part; `data_loss` if the list of files is
+   * damaged. Damaged files are errors of their elements.
    *
    * @example
    * ```ts
@@ -1511,8 +1508,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   }
 
   /**
-   * Folds all elements into one value; rejects at the first error, and with `invalid_argument` for
-   * an endless dataset.
+   * Folds all elements into one value. Rejects at the first error, and with `invalid_argument` for an
+   * endless dataset.
    *
    * @example
    * ```ts
@@ -1531,8 +1528,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   }
 
   /**
-   * The only element of the dataset. Rejects with its error if it fails, and with
-   * `invalid_argument` where there are none, or more than one.
+   * The only element of the dataset. Rejects with its error if it fails, and with `invalid_argument`
+   * unless there is exactly one.
    *
    * @example
    * ```ts
@@ -1546,10 +1543,10 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   }
 
   /**
-   * Element number `index`, without those before it. Works for `range`, `from`, `fromTensors` and
-   * `fromTensorSlices`, and for `map`, `take`, `skip`, `shard`, `repeat(n)`, `zip`, `concatenate`,
-   * `enumerate`, `prefetch` and `globalShuffle` over these. It is the element of a first iteration;
-   * without a seed every call draws its own random numbers.
+   * Element number `index`, without reading those before it. Works for `range`, `from`, `fromTensors`
+   * and `fromTensorSlices`, and for `map`, `take`, `skip`, `shard`, `repeat(n)`, `zip`, `concatenate`,
+   * `enumerate`, `prefetch` and `globalShuffle` over these. It is the element of epoch 0; without a
+   * seed every call draws its own random numbers.
    *
    * Rejects with `out_of_range` where there is no such element, with the element's error if it fails, and
    * with `failed_precondition` for a dataset that can only be iterated over.
@@ -1582,14 +1579,14 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   }
 
   /**
-   * Runs a part of the pipeline, for a share of the elements, in the workers of a service, and the
-   * rest here (FastFlow paper). Without a `plan`, it measures before the first element whether that
-   * pays, which part, and what share: nothing is offloaded that would not make training faster.
-   * `fit()` does the same with the measured time of a training step.
+   * Lets the workers of a service run a part of the pipeline for a share of the elements; the rest runs
+   * here (FastFlow paper). Without a `plan`, it measures before the first element which part and what
+   * share to offload, or nothing if that would not make training faster. `fit()` does the same with
+   * the measured time of a training step.
    *
-   * Elements come once each, in an order that depends on the plan, unless `deterministic`. If the
-   * service fails, they are prepared here until it is back. `save()` saves both sides. Functions
-   * that use the clock or ambient random numbers are not offloaded.
+   * Elements come once each. Their order depends on the plan, unless `deterministic`. If the service
+   * fails, they are prepared here until it is back. An iterator's `save()` includes what workers do.
+   * Functions that use the clock or ambient random numbers are not offloaded.
    *
    * @example
    * ```ts
@@ -1620,13 +1617,12 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   }
 
   /**
-   * A dataset registered with a service, by its id there: `not_found` if the dispatcher has none.
-   * Its cardinality is unknown here, and its element spec too unless `spec` is given. Under
-   * DETERMINISTIC the pipeline is fetched from the dispatcher, because a part of it runs here (rows
-   * that splits left over, operators that cannot run split by split). Functions in that part run in
-   * a confined process, unless `trustPipeline` is true. Reading fails with `permission_denied`
-   * where none can be started (it needs Linux and `--allow-run=deno`), and where that part opens
-   * files.
+   * A dataset registered with a service, by its id: `not_found` if the dispatcher does not have it. Its
+   * cardinality is unknown here, and its element spec too, unless `spec` is given. Under DETERMINISTIC
+   * the pipeline is fetched from the dispatcher, because a part of it runs here: operators that cannot
+   * run split by split, and batches of rows from several splits. Functions in that part run in a
+   * confined process, unless `trustPipeline` is true. Reading fails with `permission_denied` if no such
+   * process can be started (it needs Linux and `--allow-run=deno`), and if that part opens files.
    *
    * @example
    * ```ts
@@ -1728,11 +1724,11 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   }
 
   /**
-   * The dataset that `serialize()` wrote. Nothing of it is evaluated here. It can be inspected,
-   * registered and distributed. When it is iterated, its functions run in a confined process,
-   * unless `trustPipeline` is true. Iterating fails with `permission_denied` where none can be
-   * started (it needs Linux and `--allow-run=deno`), and where it opens a file or reads from a
-   * service. `invalid_argument` for any other bytes.
+   * The dataset that `serialize()` wrote, which can be inspected, registered and distributed. This
+   * evaluates nothing. When the dataset is iterated, its functions run in a confined process, unless
+   * `trustPipeline` is true. Iterating fails with `permission_denied` if no such process can be started
+   * (it needs Linux and `--allow-run=deno`), and if the pipeline opens a file or reads from a service.
+   * `invalid_argument` for any other bytes.
    *
    * @example
    * ```ts
@@ -1784,7 +1780,7 @@ function nodeIn(operator: string, argument: string, value: unknown): DatasetNode
   return node;
 }
 
-/** Zips an array or object of datasets; nested arrays and objects are zips of their own. */
+/** Zips an array or object of datasets. Nested arrays and objects become zips of their own. */
 function zipNode(datasets: unknown): DatasetNode {
   if (!Array.isArray(datasets) && !isPlainObject(datasets)) {
     throw notDataset("zip", "datasets", datasets);

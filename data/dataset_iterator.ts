@@ -40,13 +40,14 @@ export function openIterator<T = unknown>(
 /**
  * An iterator over a dataset's elements.
  *
- * - Calls of `next()`, `save()` and `restore()` that are not awaited are answered in order.
+ * - Calls of `next()`, `save()` and `restore()` may be made without awaiting earlier ones. They are
+ *   answered in order.
  * - An element that fails rejects its `next()`; the next call continues with the element after it.
  *   A `for await` loop over an iterator ends at the first error without closing it, as JavaScript
- *   defines: declare it with `await using` where elements may fail. A loop over a dataset closes its
- *   own iterator.
+ *   defines: declare it with `await using` if elements may fail. A loop over a dataset closes its own
+ *   iterator.
  * - Elements that are ready do not starve timers: it yields to the event loop every few ms.
- * - `return()` and disposal stop reading and calling at once; waiting calls get the end.
+ * - `return()` and disposal stop all reading and calling. Pending calls get the end.
  *
  * @example
  * ```ts
@@ -65,8 +66,9 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
   readonly #queue: Request[] = [];
   /** When the first `next()` was called, and when the iteration ended. */
   #startedAtMs = NaN;
+  /** When the end was reached, or reading failed. */
   #endedAtMs: number | undefined;
-  /** How long promises of `next()` were waited for. */
+  /** Total time that promises of `next()` were waited for. */
   #waitedMs = 0;
   /** How long calls of `next()` held the thread. */
   #held = new OperatorMeter("next", -1);
@@ -104,7 +106,7 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
       const element = this.#watch.time(this.#pullNow);
       if (!(element instanceof Promise)) return Promise.resolve(this.#resultOf(element));
       const later = this.#later(element);
-      // The promise is dropped if the iterator is closed before the call is due.
+      // If the iterator is closed before `#serve()` runs the request, nobody handles a rejection.
       later.catch(() => {});
       return this.#start(() => later);
     } catch (error) {
@@ -117,29 +119,29 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
   }
 
   /**
-   * The position of the iteration as bytes, from which `restore()` continues with the next element:
-   * the position of every operator, the random state, the epoch, and the elements that operators
-   * hold. Held elements are saved as indices where a source with random access can recompute them
-   * (ranges, tensors in memory, names of files, and one-to-one functions of them), and otherwise by
-   * content; `stats()` says how many bytes are held. Numbers drawn once for all iterations of a
-   * dataset, such as the order of `shuffle(n, { reshuffleEachIteration: false })` without a seed,
-   * are saved with each of them.
+   * The position of the iteration as bytes, from which `restore()` continues with the next element.
+   * They contain the position of every operator, the random state, the epoch, and the elements that
+   * operators hold. If a source with random access can recompute a held element (ranges, tensors in
+   * memory, file names, and one-to-one functions of them), only its index is saved, otherwise its
+   * content; `stats()` says how many bytes are held. Random numbers that all iterations of a dataset
+   * share, such as the order of `shuffle(n, { reshuffleEachIteration: false })` without a seed, are
+   * saved, too.
    *
-   * Reading ahead and calls in flight continue afterwards unchanged. A call in flight is awaited if
-   * its element cannot be recomputed; otherwise `restore()` repeats it, with the same `index` and
-   * `random`, like the calls for elements saved as indices. So a function's result must depend only
-   * on these, its captures and its element. That also holds for functions that make datasets:
-   * functions within those get a `random` of their own. A generator is rerun up to its position; a
-   * cache in memory is saved with its contents, one in files as a position.
+   * Afterwards, reading ahead and calls in flight continue unchanged. `save()` waits for a call in
+   * flight if its element cannot be recomputed. Otherwise `restore()` repeats the call, with the same
+   * `index` and `random`, as it does for elements saved as indices. So a function's result must depend
+   * only on these, its captures and its element. That also holds for functions that return datasets,
+   * whose own functions get a `random` of their own. A generator is rerun up to its position. A cache
+   * in memory is saved with its contents, one in files as a position.
    *
-   * The error of an element is part of the stream: if it was found and not reported yet, it is
-   * saved and reported at its position. Errors that end the reading are not saved: the service of a
-   * distributed dataset is unreachable or no longer knows this reader, or data that `load` waits
-   * for does not come. Such an error rejects one `next()`, later ones answer the end, and `save()`
-   * still gives the position before it, from which `restore()` continues.
+   * The error of an element is part of the stream: if it was found and not reported yet, it is saved
+   * and reported at its position. Errors that end the reading are not saved: the service of a
+   * distributed dataset is unreachable or no longer knows this reader, or data that `load` waits for
+   * does not come. Such an error rejects one `next()`, and later ones give the end. `save()` still
+   * gives the position before the error, from which `restore()` continues.
    *
-   * Errors: `failed_precondition` where an operator cannot be saved: a distributed dataset,
-   * elements that are no plain data.
+   * Errors: `failed_precondition` if an operator cannot be saved (a distributed dataset under another
+   * mode than DETERMINISTIC), or elements are not plain data.
    *
    * @example
    * ```ts
@@ -160,13 +162,13 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
 
   /**
    * Continues from the saved position of another iterator of the same pipeline, in this process or
-   * another. The earlier state of this one is dropped, unless restoring fails. The next iterator of
-   * its dataset is the following epoch, however many there were before; with several iterators the
-   * one restored last decides. Where a service gives each epoch once (`distribute` unless
-   * DETERMINISTIC), it is an epoch that was not begun.
+   * another. If it fails, this iterator keeps its state. The next iterator of the dataset reads the
+   * epoch after the restored one, however many there were before; of several restored iterators, the
+   * last decides. With `distribute` under other modes than DETERMINISTIC no epoch can be read again:
+   * the next iterator reads one that was not begun.
    *
    * Errors: `invalid_argument` for bytes that are no saved iterator, `data_loss` for damaged ones,
-   * `failed_precondition` where the pipeline, or its data, has changed.
+   * `failed_precondition` if the pipeline, or its data, has changed.
    */
   restore(state: Uint8Array): Promise<void> {
     return this.#whenFree(() => this.#restore(state));
@@ -287,7 +289,6 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
     return element instanceof Promise ? this.#later(element) : this.#resultOf(element);
   }
 
-  /** Notes the time of the first `next()`. */
   #begin(): void {
     if (Number.isNaN(this.#startedAtMs)) this.#startedAtMs = this.#context.host.nowMs();
   }
@@ -305,7 +306,7 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
     }
   }
 
-  /** The error with which `next()` rejects. A read failure is reported once, and nothing comes after it. */
+  /** The error with which `next()` rejects. A reading failure is reported once; then comes the end. */
   #told(error: unknown): unknown {
     if (error instanceof ReadingFailure) {
       this.#failed = true;
@@ -376,7 +377,7 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
     return this.#options.closesAtError ? this.#close() : undefined;
   }
 
-  /** Answers all waiting calls with the end. */
+  /** Ends the iteration, and answers all pending calls with the end. */
   #close(): Promise<void> | undefined {
     this.#closed = true;
     const closing = this.#dispose();

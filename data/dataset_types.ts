@@ -1,7 +1,4 @@
-/**
- * Types in the signatures of several of `Dataset`'s methods. An operator's own options are next to
- * the operator.
- */
+/** Types in the signatures of several methods of `Dataset`. Options of one operator are in its file. */
 import type { Dataset } from "./dataset.ts";
 import type { FunctionExtra } from "./udf/call.ts";
 import type { Captures, UserFunction } from "./udf/user_function.ts";
@@ -35,7 +32,7 @@ export type Zipped<D> = {
     : never;
 };
 
-/** Options of operators that only call a function: `takeWhile`, `fromGenerator`, `reduce`. */
+/** Options of operators whose function has no others: `takeWhile`, `fromGenerator`, `reduce`. */
 export interface FunctionOptions<C extends Captures> {
   /** Values that the function gets by name in its last argument. Default: none. */
   readonly captures?: C;

@@ -1,4 +1,4 @@
-/** Explanations: a pipeline's graph in words, with figures and advice once it has run. */
+/** What `explain()` returns: a pipeline's graph in words, with figures and advice once it has run. */
 import { adviceOn, type PipelineRun } from "./advice.ts";
 import { bytesText, durationText } from "./amounts.ts";
 import { isPlainObject } from "../core/tree.ts";
@@ -17,7 +17,7 @@ import { serializeGraph } from "./wire.ts";
 
 /** One operator of a graph. */
 export interface ExplainedOperator {
-  /** Its number in the graph: pre-order, the last operator being 0. */
+  /** Its number in the graph: in pre-order, from 0 for the last operator. */
   readonly number: number;
   /** Its distance from the last operator. */
   readonly depth: number;
@@ -31,7 +31,7 @@ export interface ExplainedOperator {
   readonly elementSpec: ElementSpec;
   /** Its figures, if the pipeline is running. */
   readonly stats?: OperatorStats | undefined;
-  /** Whether it is before a `distribute`: a service runs it, and its figures are not counted here. */
+  /** Whether a service runs it, because it is before a `distribute`. Its figures are not counted here. */
   readonly distributed: boolean;
 }
 
@@ -103,8 +103,8 @@ export class Explanation {
 }
 
 /**
- * `gave 1024 (8.19 kB), 30 ms at work, 12 ms waiting, holds 512 MB, 2 failed`; zeros after the
- * first are left out.
+ * `gave 1024 (8.19 kB), 30 ms at work, 12 ms waiting, holds 512 MB, 2 failed`. Zeros are left out,
+ * except the first amount.
  */
 function describeStats(stats: OperatorStats): string {
   const { elements, errors, bytesIn, bytesOut, selfMs, waitMs, bufferedBytes } = stats;
@@ -199,7 +199,7 @@ function obstacleOf(node: DatasetNode): string | undefined {
   if (node.attributes["thread"] === true) return messageOf(() => serializeGraph(node));
   const { callsSideBySide, opensDatasets } = node.adviceFacts;
   const isParallel = callsSideBySide && node.attributes["numParallelCalls"] !== undefined;
-  // Datasets that functions make are not sent between threads.
+  // Functions that return datasets are not called on other threads: datasets are not sent between them.
   if (!isParallel || opensDatasets) return undefined;
   const fn = Object.values(node.attributes).find((value) => value instanceof NodeFunction);
   if (fn === undefined || !fn.mayTravel) return undefined;

@@ -1,8 +1,8 @@
 /**
- * The host: everything a pipeline needs of the machine it runs on, as one small interface.
+ * The host: everything that a pipeline needs from the machine it runs on, as one interface.
  *
- * Nothing in `data` reads a clock, draws entropy, opens a file or loads a module directly; it asks
- * its host. Threads, confined processes and the simulator each implement it.
+ * Nothing in `data` reads a clock, draws entropy, opens a file or loads a module directly: it calls its
+ * host. Threads, confined processes and the simulator each implement one.
  */
 import { hexOf64 } from "../core/bytes.ts";
 import { LeatError } from "../core/error.ts";
@@ -11,7 +11,7 @@ import type { Tensor } from "../core/tensor.ts";
 import type { ForeignRunners } from "./foreign/foreign_runners.ts";
 import type { FunctionThreads } from "./threads/function_threads.ts";
 
-/** What a pipeline may ask of the machine. */
+/** What a pipeline needs from the machine it runs on. */
 export interface Host {
   /** A monotonic clock in milliseconds, from an arbitrary origin. */
   nowMs(): number;
@@ -19,7 +19,7 @@ export interface Host {
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
   /** Resolves in a later macrotask, so that timers and sockets run in between. */
   yield(): Promise<void>;
-  /** Sixty-four unpredictable bits; drawn once per iteration without a seed. */
+  /** 64 unpredictable bits. An iteration without a seed draws its seed from them. */
   entropy64(): bigint;
   /** Reads files. */
   readonly files: Files;
@@ -31,10 +31,10 @@ export interface Host {
   readonly audio: AudioCodec;
   /** Imports an ECMAScript module, for user functions sent by reference. */
   importModule(url: string): Promise<Record<string, unknown>>;
-  /** Evaluates the script of a user function sent as text. Left out: in the global scope of this thread. */
+  /** Evaluates a user function sent as text. Left out: it is evaluated in the global scope of this thread. */
   evaluate?(script: string): unknown;
   /**
-   * Whether foreign pipelines run here in full, because this process was started for them: a
+   * Whether all of a foreign pipeline may run here, because this process was started to run it: a
    * worker's runner. Default: false. See `data/foreign/foreign.ts`.
    *
    * @ignore
@@ -47,20 +47,20 @@ export interface Host {
    */
   readonly foreignRunners?: ForeignRunners;
   /**
-   * Calls functions of Python. Left out: they are refused.
+   * Calls Python functions. Left out: they are refused.
    *
    * @ignore
    */
   readonly python?: PythonRunner | undefined;
   /**
-   * Threads that call functions. Left out: functions are called on the thread of their pipeline.
+   * Threads that call user functions. Left out: the thread of the pipeline calls them.
    *
    * @ignore
    */
   readonly threads?: FunctionThreads | undefined;
   /**
-   * Whether batches of images lie in memory that threads share: a thread that decodes an image writes
-   * it there. Left out: no, because shared memory cannot be transferred or freed.
+   * Whether batches of images are made in memory that threads share, so that the thread that decodes
+   * an image writes it there. Default: false, because shared memory cannot be transferred or freed.
    *
    * @ignore
    */
@@ -76,12 +76,12 @@ export interface PythonCallee {
   readonly captures?: Readonly<Record<string, unknown>>;
 }
 
-/** Calls functions of Python. */
+/** Calls Python functions. */
 export interface PythonRunner {
   /**
-   * @param callee The same object for all calls of a function that may go together.
+   * @param callee Calls with the same object may be sent to Python together.
    * @param args Plain data and tensors.
-   * @param seed Of the random numbers of this call.
+   * @param seed The seed of the random numbers of this call.
    * @throws {LeatError} What the function raised, with its traceback.
    */
   call(callee: PythonCallee, args: readonly unknown[], seed: number): Promise<unknown>;
@@ -90,50 +90,50 @@ export interface PythonRunner {
 /** Read-only access to files, by whatever names the implementation understands. */
 export interface Files {
   /**
-   * Opens a file for reading; `not_found` or `permission_denied` when it cannot. Remote storage,
-   * which may take long to answer, gives up with `cancelled` once `signal` is aborted.
+   * Opens a file for reading, or rejects with `not_found` or `permission_denied`. Remote storage,
+   * which may be slow, rejects with `cancelled` once `signal` is aborted.
    */
   open(path: string, signal?: AbortSignal): Promise<OpenFile>;
   /** The files matching a glob pattern, sorted by name; empty when none match. `signal` as for `open`. */
   list(pattern: string, signal?: AbortSignal): Promise<string[]>;
 }
 
-/** One open file. It holds a descriptor, or a connection, until `close()`. */
+/** An open file. It holds a descriptor or a connection until `close()`. */
 export interface OpenFile {
   /** The size of the file, in bytes. */
   readonly sizeBytes: number;
   /**
-   * Reads at most `into.byteLength` bytes at `offset` and returns the number read; 0 is the end.
-   * May answer at once when the bytes are in memory.
+   * Reads at most `into.byteLength` bytes at `offset` and returns their number; 0 at the end. Returns
+   * synchronously if the implementation has the bytes in memory.
    */
   read(into: Uint8Array, offset: number): number | Promise<number>;
   /** Closes the descriptor, and cancels reads in flight; idempotent. */
   close(): void;
 }
 
-/** Creates files: each appears under its name complete, or not at all. */
+/** Creates files. A file appears under its name when it is complete, or not at all. */
 export interface NewFiles {
   /**
-   * Begins a file, and makes its parent folders. Until it is committed its bytes are in a temporary
-   * file next to it, which is also a lock: only one writer can make a file at a time.
+   * Begins a file, and makes its parent folders. Until `commit()` its bytes are in a temporary file
+   * next to it. The temporary file is also a lock: only one writer can make a file at a time.
    *
-   * Errors: `already_exists` while another writer is making it, naming the lock;
+   * Errors: `already_exists` while another writer makes the file, naming the lock;
    * `permission_denied`; `unimplemented` for read-only storage.
    */
   create(path: string): Promise<NewFile>;
-  /** Removes a file; a missing one is no error. Synchronous, so that it can run in a dispose. */
+  /** Removes a file; a missing one is no error. Synchronous, so that `dispose()` can call it. */
   remove(path: string): void;
 }
 
 /** A file being written. */
 export interface NewFile {
-  /** Appends bytes. The caller may change them when it has returned or its promise is resolved. */
+  /** Appends bytes. The caller may change `bytes` after the call has returned or its promise resolved. */
   append(bytes: Uint8Array): void | Promise<void>;
   /** Gives the file its name, once its bytes are safe on disk; replaces an older file. */
   commit(): Promise<void>;
   /**
-   * Discards the file, and empty folders that were made for it. Synchronous and idempotent. False
-   * if it was committed already.
+   * Discards the file, and empty folders that were made for it. Returns false if the file was
+   * committed already. Synchronous and idempotent.
    */
   abandon(): boolean;
 }
@@ -149,7 +149,7 @@ export interface Normalization {
 /** The order of an image's axes: height, width, channels; or channels, height, width. */
 export type ImageLayout = "HWC" | "CHW";
 
-/** How an image is transformed: crop, then resize, then flip, then convert; all in one pass. */
+/** How an image is transformed, in one pass: crop, then resize, then flip, then convert. */
 export interface ImageDecodeOptions {
   /** The rectangle to keep, in pixels of the original. */
   readonly crop?: {
@@ -162,7 +162,7 @@ export interface ImageDecodeOptions {
   readonly resize?: { readonly width: number; readonly height: number };
   /** Mirrors left and right. */
   readonly flip?: boolean;
-  /** Grey, RGB or RGBA; default 3. Unrequested alpha is dropped; missing alpha is opaque. */
+  /** Grey, RGB or RGBA; default 3. Alpha is dropped with 1 and 3; with 4, missing alpha is opaque. */
   readonly channels?: 1 | 3 | 4;
   /**
    * `uint8` has values from 0 to 255. Floats have values from 0 to 1, and resized ones are not
@@ -237,12 +237,12 @@ export interface AudioCodec {
 
 let installed: Host | undefined;
 
-/** Sets the host of iterators that are opened without one. Called once, by the program's entry. */
+/** Sets the host of iterators that are opened without one. A program's entry module calls it once. */
 export function installHost(host: Host): void {
   installed = host;
 }
 
-/** The installed host; `failed_precondition` when no entry module has installed one. */
+/** The installed host. Throws `failed_precondition` if no entry module has installed one. */
 export function installedHost(): Host {
   if (installed === undefined) {
     throw new LeatError(
@@ -264,7 +264,7 @@ export function withHost<T>(host: Host, make: () => T): T {
   }
 }
 
-/** Sixty-four random bits as 16 hexadecimal digits. */
+/** 64 random bits as 16 hexadecimal digits. */
 export function hex64(host: Host): string {
   return hexOf64(host.entropy64());
 }

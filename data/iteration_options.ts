@@ -1,4 +1,4 @@
-/** How an iteration is made: its options, and those of its contexts. */
+/** The options of an iteration, and of its contexts. */
 import type { RandomStream } from "../core/philox.ts";
 import type { TunerOptions, TuningPolicy } from "./autotune/tuner.ts";
 import type { SavedIteration } from "./checkpoint/saving.ts";
@@ -12,15 +12,15 @@ import type { LastReaders } from "./service/last_readers.ts";
 import type { SplitSource } from "./sharding/splits.ts";
 import type { ThreadOptions } from "./threads/cores.ts";
 
-/** How a pipeline is run by code other than its user's: a worker's task, a test. */
+/** Options for Leat's own code that runs a pipeline, such as a worker's task or a test. */
 export interface IterationOptions {
   /** Default: the installed host. */
   readonly host?: Host;
   /** Overrides the seed of `withOptions`. */
   readonly seed?: bigint;
-  /** Distinguishes this task's random numbers from those of others that run the same dataset. Default 0. */
+  /** Gives this task other random numbers than other tasks that run the same dataset. Default 0. */
   readonly salt?: bigint;
-  /** Distinguishes this task's functions from those of tasks with other elements. Default 0. */
+  /** Gives this task's functions other random numbers than those of tasks with other elements. Default 0. */
   readonly task?: number;
   /** Counts the iterations of the dataset. Default 0. */
   readonly epoch?: number;
@@ -34,20 +34,17 @@ export interface IterationOptions {
   readonly lastReaders?: LastReaders;
   /** As in {@linkcode RootOptions}. */
   readonly within?: IteratorContext;
-  /**
-   * Receives the epoch and the reader identities of a restored iteration: the next one continues
-   * from them.
-   */
+  /** Called with the epoch and the reader identities of a restored iteration: the next one needs them. */
   readonly onRestored?: (epoch: number, lastReaders: LastReaders) => void;
   /** Closes the iterator at the first element that fails. */
   readonly closesAtError?: boolean;
-  /** Sets what `AUTOTUNE` stands for; for tests. Default: the model decides. */
+  /** Sets the values of `AUTOTUNE`, for tests. Default: the model decides. */
   readonly tuningPolicy?: TuningPolicy;
   /** Rejects with the `ReadingFailure` itself, so that callers can tell it from an element's error. */
   readonly keepsReadingFailures?: boolean;
 }
 
-/** An iteration's random state. */
+/** An iteration's random state, as checkpoints save it. */
 export type Coordinates = Omit<SavedIteration, "shared" | "state" | "ahead">;
 
 /** The random state of a whole iteration; operators and elements derive theirs from it. */
@@ -56,13 +53,13 @@ export interface RandomState {
   readonly root: () => RandomStream;
   /** Whether the user chose the seed; otherwise it was drawn for this iteration. */
   readonly seeded: boolean;
-  /** Distinguishes a task from others that run the same dataset with the same seed; 0 otherwise. */
+  /** Distinguishes a task from others that run the same dataset with the same seed; else 0. */
   readonly salt: bigint;
   /** Counts the iterators made from a dataset, and its repetitions. */
   readonly epoch: number;
-  /** The number of the split that runs as a dataset of its own; 0 otherwise. */
+  /** The number of the split that runs as a dataset of its own; else 0. */
   readonly split: number;
-  /** Distinguishes the functions' random numbers from those of tasks with other elements; 0 otherwise. */
+  /** Distinguishes the functions' random numbers from those of tasks with other elements; else 0. */
   readonly task?: number;
 }
 
@@ -91,8 +88,8 @@ export interface Elsewhere {
   readonly host: Host;
   readonly deterministic: boolean;
   readonly place: Place;
-  /** Starts the runner of the iteration, once. */
+  /** Returns the runner of the iteration; the first call starts it. */
   readonly start: () => ForeignRunner;
-  /** The context of an operator below that stays here, in a repetition with this epoch. */
+  /** The context, for this epoch, of an operator below that stays in this process. */
   readonly contextOf: (place: Place, epoch: number) => IteratorContext;
 }

@@ -1,36 +1,36 @@
 /**
- * The iterator protocol inside a pipeline: `next()` answers at once when it can, and with a promise
- * when it must wait. There is no wrapper object per element and no promise when elements are ready.
+ * The iterator protocol inside a pipeline: `next()` returns an element, or a promise if it must wait.
+ * Elements have no wrapper objects, and those that are ready cost no promise.
  */
 import { wholeState } from "./checkpoint/whole_state.ts";
 import type { NoOp } from "./optimizer/no_op.ts";
 import { LeatError } from "../core/error.ts";
 import { isPlainObject } from "../core/tree.ts";
 
-/** The answer of `next()` at the end. */
+/** What `next()` returns at the end. */
 export const END: unique symbol = Symbol("END");
 
 /** An element or the end, now or later. Elements themselves are never promises. */
 export type Pulled<T> = T | typeof END | Promise<T | typeof END>;
 
-/** The answer of `nextBlock()` where only `next()` can give the next element, or the end. */
+/** `nextBlock()` returns this if only `next()` can give the next element, or the end. */
 export const NO_BLOCK = -1;
 
 /**
- * Small plain data with which an iterator can recompute an element that it gave before. Iterators
- * that hold elements save their tokens, or the elements themselves where there are no tokens.
+ * Small plain data from which an iterator can recompute an element that it gave before. Iterators
+ * that hold elements save the tokens of these, or the elements themselves if they have no tokens.
  */
 export type Token = unknown;
 
 /**
  * The running form of one dataset node.
  *
- * - One call at a time: `next()` is not called again before the promise of the last call settled.
+ * - One call at a time: callers wait for the promise of `next()` before they call it again.
  * - An element that fails makes its `next()` throw or reject; the following `next()` continues with
- *   the element after it. What an iterator had gathered before is kept.
- * - After `END`, and after `dispose()`, every `next()` answers `END`.
+ *   the element after it. The iterator keeps what it had gathered, such as the start of a batch.
+ * - After `END`, and after `dispose()`, every `next()` returns `END`.
  * - Its state between calls can be saved, and restored in another iterator of the same node and
- *   random state: from there both give the same.
+ *   random state. Then both give the same elements.
  */
 export abstract class ElementIterator<T = unknown> {
   #disposed = false;
@@ -46,21 +46,17 @@ export abstract class ElementIterator<T = unknown> {
   abstract next(): Pulled<T>;
 
   /**
-   * Writes at most `count` (from 1) of the next elements to the beginning of `into` and returns
-   * their number, where they can be given at once: the fast path for several elements. After 0, ask
-   * again; after `NO_BLOCK`, call `next()`. Failures, waiting and the end always come by `next()`,
-   * so that they cost the same as without blocks.
+   * The fast path for several elements: writes at most `count` (from 1) of the next elements to the
+   * beginning of `into`, if it need not wait for them, and returns their number. After 0, call it
+   * again; after `NO_BLOCK`, call `next()`. Only `next()` reports failures and the end, and waits.
    *
-   * It never reads or calls more than `count` calls of `next()` would.
+   * It never reads files, or calls functions, more often than `count` calls of `next()` would.
    */
   nextBlock(_into: unknown[], _count: number): number {
     return NO_BLOCK;
   }
 
-  /**
-   * The token of the element that `next()` gave last; `undefined` from iterators that can recompute
-   * none.
-   */
+  /** The token of the last element that `next()` gave; `undefined` if it cannot be recomputed. */
   token(): Token | undefined {
     return undefined;
   }
@@ -71,9 +67,9 @@ export abstract class ElementIterator<T = unknown> {
   }
 
   /**
-   * The iterator's state, as plain data and elements; `null` once it is disposed. Called between
-   * two calls of `next()`. It may wait for what is in flight, and leaves the iterator unchanged:
-   * background reading pauses in the meantime.
+   * The iterator's state, as plain data and elements; `null` once it is disposed. Called between two
+   * calls of `next()`. It may wait for what is in flight. The iterator does not change meanwhile:
+   * background reading pauses.
    */
   async save(): Promise<unknown> {
     if (this.#disposed) return null;
@@ -105,12 +101,12 @@ export abstract class ElementIterator<T = unknown> {
    */
   protected abstract restoreState(state: unknown): Promise<void>;
 
-  /** True once `dispose()` was called; asynchronous code checks it after every wait. */
+  /** Whether `dispose()` was called. Asynchronous code must check it after every `await`. */
   get disposed(): boolean {
     return this.#disposed;
   }
 
-  /** Stops reading and calling at once, here and in every input. Synchronous and idempotent. */
+  /** Stops all reading and calling, of this iterator and its inputs. Synchronous and idempotent. */
   dispose(): void {
     if (this.#disposed) return;
     this.#disposed = true;
@@ -121,11 +117,11 @@ export abstract class ElementIterator<T = unknown> {
   protected abstract release(): void;
 }
 
-/** Disposes what has been restored so far. A wrong state may make disposing fail. */
+/** Disposes an iterator whose `restore()` failed. A wrong state may make this fail, too. */
 export function dropHalfRestored(elements: ElementIterator): void {
   try {
     elements.dispose();
   } catch {
-    // The reason why it was not restored is reported already.
+    // The caller reports the error of `restore()`.
   }
 }

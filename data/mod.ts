@@ -1,4 +1,4 @@
-/** The public surface of the data engine. */
+/** The public API of the data engine. */
 
 // Datasets, and the options of their methods.
 export * from "./dataset.ts";

@@ -12,7 +12,7 @@ import type { NoOp } from "./optimizer/no_op.ts";
 import type { Shared } from "./checkpoint/shared_state.ts";
 import type { ElementSpec } from "./elements/spec.ts";
 
-/** The cardinality when only iterating would tell. */
+/** The cardinality of a dataset whose number of elements is known only after iterating over it. */
 export const UNKNOWN_CARDINALITY: number = -2;
 
 /** Named constants of an operator: plain JSON, bigints, typed arrays, tensors, user functions. */
@@ -24,14 +24,14 @@ export type Attributes = Readonly<Record<string, unknown>>;
  * - `element`: each element depends on one element of the input, in order, and not on its position.
  * - `position`: element i depends on element i of the input and on the number i itself, counted in
  *   the whole dataset. There are as many elements as in the input.
- * - `split`: the operator may run on one split as if that were the whole dataset. A source is read
- *   split by split.
- * - `shuffle`: like `split`, and the order of splits is also drawn.
- * - `rows`: a batch gathers rows across the ends of splits.
+ * - `split`: the operator may run on one split as if the split were the whole dataset. A source is
+ *   read split by split.
+ * - `shuffle`: like `split`, and the order of splits is random, too.
+ * - `rows`: the operator batches rows, and a batch may have rows of several splits.
  * - `whole`: an element may depend on all earlier ones. So under DETERMINISTIC the reader runs the
  *   operator. A source is not divided.
  * - `stored`: stored elements replace the whole input, which must not be divided.
- * - `served`: another service runs the operators below.
+ * - `served`: another service runs the operators before it.
  */
 export type Division =
   | "element"
@@ -47,9 +47,9 @@ export type Division =
 export interface AdviceFacts {
   /** It reads elements before they are requested. */
   readonly readsAhead?: true;
-  /** With `numParallelCalls` several calls of its function wait at the same time. */
+  /** It takes `numParallelCalls`, with which several calls of its function wait at the same time. */
   readonly callsSideBySide?: true;
-  /** It waits for datasets of its own in addition to its inputs. */
+  /** It opens datasets itself, and waits for these in addition to its inputs. */
   readonly opensDatasets?: true;
   /** What to do when it holds too many bytes. */
   readonly toHoldLess?: string;
@@ -68,13 +68,13 @@ export abstract class DatasetNode {
 
   /** How a service may divide its work. */
   abstract readonly division: Division;
-  /** Not abstract: a missing fact only loses a sentence of advice. */
+  /** Optional: without facts, `explain()` only gives less advice. */
   readonly adviceFacts: AdviceFacts = {};
 
   /** Everything that `fromWire` needs to rebuild this node, except the inputs. */
   abstract get attributes(): Attributes;
 
-  /** The attributes that determine the elements: a saved iterator is refused where they differ. */
+  /** The attributes that determine the elements. An iterator refuses saved state if they differ. */
   get checkpointAttributes(): Attributes {
     return this.attributes;
   }
@@ -96,14 +96,14 @@ export abstract class DatasetNode {
     return undefined;
   }
 
-  /** As `noOp`, because an operator below does its work: rule `deadTransformationElimination`. */
+  /** Like `noOp`, because an earlier operator does its work: rule `deadTransformationElimination`. */
   get dead(): NoOp | undefined {
     return undefined;
   }
 
   /**
-   * Present if it calls a function on one element after the other, as `map` or as `filter`. Such
-   * operators may share a loop.
+   * Present if it calls a function on one element after the other, as `map` or `filter` do.
+   * Consecutive such operators may run in one loop.
    */
   get loopKind(): LoopKind | undefined {
     return undefined;
@@ -122,27 +122,27 @@ export abstract class DatasetNode {
     return false;
   }
 
-  /** Starts running. Cheap: nothing is read before the first `next()`. */
+  /** Makes the iterator that runs it. Cheap: nothing is read before the first `next()`. */
   abstract makeIterator(context: IteratorContext): ElementIterator;
 
   /**
-   * A source divides its elements into runs. If this operator's output should come in runs of a
-   * multiple of `multiple` elements, its input should come in runs of a multiple of the result.
-   * Only one-to-one operators return more than 1.
+   * Operators after this one want splits whose number of elements is a multiple of `multiple`, such
+   * as a batch size. Returns the multiple that this operator wants of its input: 1 if its elements do
+   * not correspond to fixed numbers of elements of the input.
    */
   splitMultiple(_multiple: number): number {
     return 1;
   }
 
   /**
-   * The token of element `index`, counted as if no element failed. With the token an iterator gives
-   * that element without reading earlier ones. `undefined` if elements are found only by iterating.
+   * The token of element `index`, counted as if no element failed. From the token an iterator makes
+   * that element without reading earlier ones. `undefined` if there is no random access.
    */
   tokenAt(_index: number): Token | undefined {
     return undefined;
   }
 
-  /** State that the iterators of this node share and that outlives them. */
+  /** State that all iterators of this node share, and that outlives them. */
   get shared(): Shared | undefined {
     return undefined;
   }
@@ -153,7 +153,7 @@ export function inPreOrder(node: DatasetNode): DatasetNode[] {
   return [node, ...node.inputs.flatMap(inPreOrder)];
 }
 
-/** Rebuilds a node from its `attributes` and `inputs`. It checks them as the operator would. */
+/** Rebuilds a node from its `attributes` and `inputs`, which it checks like the operator's method. */
 export interface NodeKind {
   fromWire(attributes: Attributes, inputs: readonly DatasetNode[]): DatasetNode;
 }
@@ -171,7 +171,7 @@ export function registerNode(kind: string, nodeKind: NodeKind): void {
   kinds.set(kind, nodeKind);
 }
 
-/** The registered kind; `unimplemented` for one that this version does not have. */
+/** The registered kind. Throws `unimplemented` for one that this version does not have. */
 export function nodeKind(kind: string): NodeKind {
   const found = kinds.get(kind);
   if (found === undefined) {
@@ -187,17 +187,17 @@ export function nodeKinds(): string[] {
   return [...kinds.keys()];
 }
 
-/** Makes the iterator of an operator that is implemented outside of the data engine. */
+/** Makes the iterator of an operator that another layer implements. */
 export type IteratorFactory = (node: DatasetNode, context: IteratorContext) => ElementIterator;
 
 let makeServed: IteratorFactory | undefined;
 
-/** Provides the iterators of operators that another service runs. The last factory wins. */
+/** Sets what makes the iterators of `served` operators. The last call wins. */
 export function registerServed(factory: IteratorFactory): void {
   makeServed = factory;
 }
 
-/** The iterator of an operator that another service runs; `failed_precondition` when nothing provides it. */
+/** The iterator of a `served` operator. Throws `failed_precondition` before `registerServed()`. */
 export function servedIterator(node: DatasetNode, context: IteratorContext): ElementIterator {
   if (makeServed === undefined) {
     throw new LeatError(
@@ -208,7 +208,7 @@ export function servedIterator(node: DatasetNode, context: IteratorContext): Ele
   return makeServed(node, context);
 }
 
-/** Gives the engine access to the root of a `Dataset`'s graph. */
+/** A `Dataset`, as far as the engine knows it: the root of its graph. */
 export interface HasNode {
   readonly node: DatasetNode;
 }
@@ -219,7 +219,7 @@ export function nodeOf(value: unknown): DatasetNode | undefined {
   return value.node instanceof DatasetNode ? value.node : undefined;
 }
 
-/** The public API over nodes, which operators pass to user functions. */
+/** The public API, which operators need for user functions and must not import. */
 export interface Facade {
   /** The `Dataset` class, for functions that make datasets. */
   readonly Dataset: unknown;
@@ -233,7 +233,6 @@ export function installFacade(facade: Facade): void {
   installedFacade = facade;
 }
 
-/** The public API over nodes. */
 export function facade(): Facade {
   if (installedFacade === undefined) {
     throw new LeatError("internal", "data/dataset.ts was not loaded before a pipeline was run.");

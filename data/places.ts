@@ -1,4 +1,4 @@
-/** The places of one iteration: each occurrence of a node in its graph, numbered. */
+/** The places of an iteration: the occurrences of nodes in its graph, numbered. */
 import type { Knob } from "./autotune/knob.ts";
 import type { Measured } from "./autotune/measured_model.ts";
 import type { Tuner } from "./autotune/tuner.ts";
@@ -12,15 +12,17 @@ export interface Place {
   shared: unknown;
   /** The parameter of the operator that the tuner may change. */
   knob: Knob | undefined;
-  /** The fields of its elements that are needed; undefined for all. */
+  /** The fields of its elements that later operators need; `undefined` for all. */
   readonly wantedFields: readonly string[] | undefined;
-  /** The figures of the operator and all below it, if they run on another thread. */
+  /** The figures of the operator and all below it, if another thread runs them. */
   elsewhere?: IteratorStats;
-  /** Whether the operator's iterator is that of its input. */
+  /** Whether the operator has no iterator of its own, because it does not change its input. */
   isPassed: boolean;
   readonly node: DatasetNode;
   readonly stats: OperatorMeter;
+  /** The operator's number without counting settings, for its random numbers. */
   readonly randomStateNumber: number;
+  /** The source's number among those whose splits a service assigns; `undefined` if it reads no splits. */
   readonly sourceIndex: number | undefined;
   readonly inputs: readonly Place[];
 }
@@ -43,7 +45,7 @@ export function statsOf(place: Place, tuner: Tuner): OperatorStats[] {
   return [{ ...own, elements, bytesOut, ...tuning }, ...inputs.flat()];
 }
 
-/** What the tuner's model needs of a place and all below it. */
+/** What the tuner's model needs to know of a place and all below it. */
 export function measuredOf({ node, isPassed, stats, knob, inputs, elsewhere }: Place): Measured {
   // If another thread runs the operators below, it measures and tunes them itself.
   const measured = elsewhere === undefined ? inputs.map(measuredOf) : [];
@@ -67,7 +69,7 @@ export function placesOf(
 ): Place {
   let numbers = first.number;
   let settings = first.number - first.randomStateNumber;
-  // Sources below a splittable source are read whole by every task, and so are replicated inputs.
+  // Every task reads all of the sources below a splittable source, and of replicated inputs.
   const place = (
     node: DatasetNode,
     among: Sources | undefined,

@@ -1,11 +1,11 @@
-/** Random access: reads elements by index, without those before them. */
+/** Random access: gives an element by its index, without reading those before it. */
 import { LeatError } from "../core/error.ts";
 import { checkInteger } from "./check.ts";
 import { rootContext } from "./root_context.ts";
 import type { IterationOptions } from "./iteration_options.ts";
 import type { DatasetNode } from "./node.ts";
 
-/** Refuses a graph whose elements can only be iterated over. */
+/** Refuses a graph without random access. */
 export function checkRandomAccess(operator: string, node: DatasetNode): DatasetNode {
   const { cardinality } = node;
   if (cardinality >= 0 && cardinality < Infinity && node.tokenAt(0) !== undefined) return node;

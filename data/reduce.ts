@@ -11,12 +11,11 @@ import type { DatasetNode } from "./node.ts";
 import { toldOf } from "./iterators/reading_failure.ts";
 import type { Captures } from "./udf/user_function.ts";
 
-/** Checks the names of `reduce`'s options. */
 export const reduceOptions = optionsOf<FunctionOptions<Captures>>("reduce", { captures: true });
 
 /**
- * Runs a graph to its end, calling `fn(state, element)`. The first error ends it.
- * `invalid_argument` for a graph known to be endless.
+ * Runs a graph to its end, and calls `fn(state, element)` for each element. The first error ends it.
+ * Throws `invalid_argument` for a graph that is known to be endless.
  */
 export async function reduceGraph(
   node: DatasetNode,

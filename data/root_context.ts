@@ -14,7 +14,7 @@ import {
   threadsOf,
 } from "./operators/options.ts";
 
-/** The random state given by options, by the graph's own seed, or by entropy. */
+/** The random state, with the seed of `options`, or of the graph, or a random one. */
 export function coordinatesOf(
   node: DatasetNode,
   host: Host,

@@ -1,10 +1,10 @@
 /**
- * The wire form of a graph: canonical JSON, equal for equal graphs, so that its digest is the
- * dataset's fingerprint. Operators' arguments and the names of captures are sorted; components of
+ * The wire form of a graph: canonical JSON. It is equal for equal graphs, so that its digest is the
+ * dataset's fingerprint. Arguments of operators and names of captures are sorted; components of
  * elements keep the order of their keys.
  *
- * JSON values stand for themselves. Any other value is an object with one key that begins with a
- * dollar sign; a user's key that begins with one gets one more.
+ * JSON values are written as they are. Any other value becomes an object with one key that begins with
+ * `$`. A user's key that begins with `$` gets a second one.
  */
 import { type DType, dtypeOf, isDType, TYPED_ARRAYS } from "../core/dtype.ts";
 import { LeatError } from "../core/error.ts";
@@ -27,7 +27,6 @@ export interface DeserializeOptions {
   readonly trustPipeline?: boolean;
 }
 
-/** Checks the names of `deserialize`'s options. */
 export const deserializeOptions = optionsOf<DeserializeOptions>("deserialize", {
   trustPipeline: true,
 });
@@ -35,7 +34,7 @@ export const deserializeOptions = optionsOf<DeserializeOptions>("deserialize", {
 /** The first characters of every serialised graph, which name its format. */
 const FORMAT = "leat-dataset-1";
 
-/** How deep attributes and operators may nest in a serialised graph. */
+/** How deep operators may nest in a serialised graph. */
 const DEPTH_MAX = 4096;
 
 /**
@@ -46,7 +45,8 @@ const OPERATORS_MAX = 2 ** 18;
 
 /**
  * The bytes of a graph. Fails, naming the operator, if something in it cannot be serialised.
- * @throws LeatError `resource_exhausted` for too many operators, before it takes memory for them.
+ *
+ * @throws {LeatError} `resource_exhausted` for too many operators, before it takes memory for them.
  */
 export function serializeGraph(root: DatasetNode): Uint8Array {
   checkOperators(root);
@@ -55,8 +55,8 @@ export function serializeGraph(root: DatasetNode): Uint8Array {
 }
 
 /**
- * The JSON of a graph, its attributes written by `writer`. An operator that several others read is
- * written for each of them, from one text.
+ * The JSON of a graph; `writer` writes its attributes. An operator that several others read occurs once
+ * for each of them.
  */
 export function graphText(root: DatasetNode, writer: ValueWriter): string {
   return perNode<string>(root, (node, inputs) => {
@@ -66,7 +66,7 @@ export function graphText(root: DatasetNode, writer: ValueWriter): string {
   });
 }
 
-/** @throws LeatError `resource_exhausted` for a graph that is too large to be serialised. */
+/** @throws {LeatError} `resource_exhausted` for a graph that is too large to be serialised. */
 export function checkOperators(root: DatasetNode): void {
   perNode<number>(root, ({ kind }, inputs) => {
     const operators = inputs.reduce((sum, count) => sum + count, 1);
@@ -90,16 +90,12 @@ function perNode<T>(root: DatasetNode, of: (node: DatasetNode, inputs: readonly 
   return compute(root);
 }
 
-/** How a graph is read back. */
 export interface DecodingOptions {
-  /**
-   * Whether this program built it, or trusts its author. Default: no. Its nodes are then foreign:
-   * see `foreign.ts`.
-   */
+  /** Whether this program built the graph, or trusts its author. Default: false, its nodes are foreign. */
   readonly isOwn?: boolean;
 }
 
-/** The graph of `serializeGraph`'s bytes; `invalid_argument` for others. Nothing is run or evaluated. */
+/** Reads what `serializeGraph` wrote; `invalid_argument` for other bytes. Runs and evaluates nothing. */
 export function deserializeGraph(bytes: Uint8Array, options: DecodingOptions = {}): DatasetNode {
   let parsed: unknown;
   try {
@@ -120,7 +116,7 @@ export function fingerprintGraph(root: DatasetNode): string {
   return hashBytes(serializeGraph(root));
 }
 
-/** A graph as plain data, its attributes written by `writer`. */
+/** A graph as plain data; `writer` writes its attributes. */
 export function encodeNode(node: DatasetNode, writer: ValueWriter): unknown {
   const attributes = attributesOf(node, writer);
   return { kind: node.kind, attributes, inputs: node.inputs.map((at) => encodeNode(at, writer)) };
@@ -144,7 +140,7 @@ function byName(attributes: Attributes): Attributes {
   );
 }
 
-/** The graph that `encodeNode` wrote. */
+/** Reads what `encodeNode` wrote. */
 export function decodeNode(wire: unknown, reader: ValueReader, depth = 0): DatasetNode {
   if (depth > DEPTH_MAX) throw malformed(`deeper than ${DEPTH_MAX} operators`);
   if (!isPlainObject(wire) || typeof wire.kind !== "string" || !Array.isArray(wire.inputs)) {
@@ -161,10 +157,7 @@ export function decodeNode(wire: unknown, reader: ValueReader, depth = 0): Datas
   return node;
 }
 
-/**
- * Writes values as JSON, with components in their order. Subclasses override what they write
- * differently.
- */
+/** Writes values as JSON, with components in their order. Subclasses may write some differently. */
 export class ValueWriter {
   /** The attributes to write for an operator. */
   attributesOf(node: DatasetNode): Attributes {
@@ -199,7 +192,7 @@ export class ValueWriter {
     return bytes.toBase64();
   }
 
-  /** Writes a value that is no plain data. */
+  /** Writes a value that is not plain data. */
   protected opaque(value: unknown): unknown {
     throw new LeatError("invalid_argument", `${show(value)} is no plain data`);
   }

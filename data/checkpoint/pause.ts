@@ -1,6 +1,6 @@
 /**
- * The pause of background reading while an iteration is saved. It lasts until the state of the
- * whole graph is written: a function could otherwise change an element in place before.
+ * The pause of background reading while an iteration is saved. It lasts until the state of the whole
+ * graph is written, because user functions may change elements in place.
  */
 
 /** Shared by all iterators of one iteration. */
@@ -13,8 +13,8 @@ export class Pause {
   }
 
   /**
-   * The iteration is saved, or could not be. Inputs, which are saved after their readers, resume
-   * before them, because a reader may request an element at once.
+   * Call when the iteration is saved, or could not be. Inputs, which are saved after their readers,
+   * resume before them, because a reader may request an element at once.
    */
   end(): void {
     for (const resume of this.#resumptions.splice(0).reverse()) resume();

@@ -2,8 +2,7 @@
  * Saved iterations as bytes: the state of every iterator of a graph, its random state, and a
  * signature of the graph, so that another graph is refused.
  *
- * Layout: eight bytes of format, a SHA-256 of everything that follows (32 bytes), and an encoded
- * value.
+ * Layout: the format (8 bytes), a SHA-256 of everything that follows (32 bytes), and an encoded value.
  */
 import { nodeCrypto } from "../../core/builtins.ts";
 import { LeatError } from "../../core/error.ts";
@@ -25,7 +24,7 @@ export interface SavedIteration {
   readonly salt: bigint;
   readonly epoch: number;
   readonly split: number;
-  /** The state that the graph's nodes share among their iterators: see `saveShared()`. */
+  /** The state that the iterators of a node share: see `saveShared()`. */
   readonly shared: unknown;
   /** The saved state of the last operator's iterator; `null` at the end. */
   readonly state: unknown;
@@ -47,8 +46,8 @@ export function encodeIteration(root: DatasetNode, saved: SavedIteration): Uint8
 /**
  * Reads what `encodeIteration` wrote.
  *
- * Errors: `invalid_argument` for bytes of another origin, `data_loss` for damaged ones,
- * `failed_precondition` if they are of another pipeline, or lack a field of an iteration.
+ * Errors: `invalid_argument` for other bytes, `data_loss` for damaged ones, `failed_precondition` if
+ * they were saved from another pipeline, or lack a field.
  */
 export function decodeIteration(root: DatasetNode, bytes: unknown): SavedIteration {
   if (!(bytes instanceof Uint8Array)) throw noState(`got ${show(bytes)}`);
@@ -62,7 +61,7 @@ export function decodeIteration(root: DatasetNode, bytes: unknown): SavedIterati
       `A saved iterator of ${bytes.length} bytes is damaged or cut short: its checksum is wrong.`,
     );
   }
-  // Compared before the rest is read, because that may contain operators unknown here.
+  // Compared before the rest is read, which may contain operators that do not exist here.
   const encoded = new EncodedValue(bytes.subarray(HEADER_BYTES));
   const { wire } = encoded;
   if (!isPlainObject(wire) || wire.signature !== signatureOf(root)) {
@@ -93,8 +92,8 @@ function noState(why: string): LeatError {
 const signatures = new WeakMap<DatasetNode, string>();
 
 /**
- * A digest of any graph, like its fingerprint: functions count by their source text, whether they
- * can be sent or not.
+ * A digest of any graph. Unlike the fingerprint, it exists for functions that cannot be serialised:
+ * they count by their source text.
  */
 export function signatureOf(root: DatasetNode): string {
   return signatures.getOrInsertComputed(
@@ -121,7 +120,7 @@ class SignatureWriter extends ValueWriter {
   }
 }
 
-/** A state with a valid checksum that no operator here wrote: operators trust the contents of their states. */
+/** The error if an operator fails on a state whose checksum is right: operators do not check states. */
 export function unreadableState(cause: unknown): LeatError {
   return new LeatError(
     "invalid_argument",

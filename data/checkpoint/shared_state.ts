@@ -1,26 +1,22 @@
-/**
- * State that the iterators of a node share, such as the contents of a cache. It is saved
- * separately, for a whole graph at once.
- */
+/** State that the iterators of a node share, such as a cache. It is saved for a whole graph at once. */
 import type { IteratorContext } from "../context.ts";
 import type { DatasetNode } from "../node.ts";
 import { wholeState } from "./whole_state.ts";
 
 /** The state that the iterators of one node share. */
 export interface Shared {
-  /** As plain data and elements, for an iteration in this context; `undefined` for none. */
+  /** Returns the state as plain data and elements; `undefined` for none. */
   save(context: IteratorContext): unknown;
   /** Restores the saved state of an equal node. */
   restore(state: unknown, context: IteratorContext): void;
-  /** Returns a function that restores the current state. */
+  /** Returns a function that undoes later changes. */
   keep(): () => void;
 }
 
 /**
- * The shared states of a graph's nodes, by their numbers in pre-order; nodes without one are left
- * out.
+ * The shared states of a graph's nodes, by their numbers in pre-order. Nodes without one are left out.
  *
- * @param context That of the graph's last operator.
+ * @param context The context of the graph's last operator.
  */
 export function saveShared(root: DatasetNode, context: IteratorContext): unknown {
   const states: [number, unknown][] = [];
@@ -31,7 +27,7 @@ export function saveShared(root: DatasetNode, context: IteratorContext): unknown
   return states;
 }
 
-/** Restores what `saveShared` returned, in the nodes of an equal graph. */
+/** Restores what `saveShared` returned of an equal graph. */
 export function restoreShared(root: DatasetNode, states: unknown, context: IteratorContext): void {
   const byNumber = new Map(states as [number, unknown][]);
   visit(root, ({ shared }, number) => {

@@ -1,13 +1,11 @@
-/** Reads states that other versions saved with fewer fields. */
+/** Protects against states that another version saved with fewer fields. */
 import { LeatError } from "../../core/error.ts";
 import { isPlainObject } from "../../core/tree.ts";
 
 /**
- * A saved state whose missing fields cannot be read: reading a field that was added since fails and
- * names it, because `undefined` in its place would give another stream. Operators test optional
- * fields with `in`. A state within it, which may also be an element, is wrapped separately.
- *
- * Errors: `failed_precondition`, when a missing field is read.
+ * A saved state that throws `failed_precondition` if a missing field is read. Otherwise a field that
+ * was added since would be `undefined`, and the restored iterator would give other elements. Test
+ * optional fields with `in`. States within a state are not wrapped, because they may be elements.
  */
 export function wholeState<T>(state: T): T {
   if (!isPlainObject(state)) return state;

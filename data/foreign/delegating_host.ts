@@ -1,7 +1,7 @@
-/** A host that passes everything on to another one: the base of hosts that change a part of it. */
+/** The base of hosts that change a part of another host. */
 import type { AudioCodec, Files, Host, ImageCodec, NewFiles } from "../host.ts";
 
-/** Optional members of a host are not passed on. */
+/** Delegates to another host, except `files` and the optional members of `Host`. */
 export abstract class DelegatingHost implements Host {
   readonly #host: Host;
   abstract readonly files: Files;

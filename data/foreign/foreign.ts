@@ -2,9 +2,9 @@
  * Foreign pipelines: those that this program did not build, but got from `Dataset.deserialize`,
  * `Dataset.fromId` or stored elements.
  *
- * A foreign pipeline may be read, sent on and run by workers. In the process that holds it, its
- * functions are not called, its modules not imported and its files not opened, unless the user
- * declares its author trusted. Its functions run in a confined process, if the host has one.
+ * A foreign pipeline may be read, sent on and run by workers. The process that holds it calls none of
+ * its functions, imports none of its modules and opens none of its files, unless the user declares
+ * its author trusted. Its functions run in a confined process, if the host has one.
  */
 import { LeatError } from "../../core/error.ts";
 import { NodeFunction } from "../udf/call.ts";
@@ -34,7 +34,7 @@ export function rebuilt(
   return copy;
 }
 
-/** Whether an operator has a foreign function, which must not be called here. */
+/** Whether an operator has a foreign function that must not be called in this process. */
 export function hasForeignFunction(node: DatasetNode, host: Host): boolean {
   return host.runsForeign !== true && isForeign(node) &&
     Object.values(node.attributes).some((value) => value instanceof NodeFunction);
@@ -66,7 +66,7 @@ export function refuseForeignService(node: DatasetNode, host: Host): void {
   }
 }
 
-/** Like `refuseForeignService`, for a whole foreign graph that is about to run in another process. */
+/** Like `refuseForeignService`, for the foreign operators of a graph that another process is to run. */
 export function refuseForeignServices(node: DatasetNode): void {
   if (!isForeign(node)) return;
   if (node.division === "served") throw foreignRefusal(`dial the service of ${node.kind}`);
@@ -76,7 +76,7 @@ export function refuseForeignServices(node: DatasetNode): void {
 /**
  * The error for an action that is refused to a foreign pipeline.
  *
- * @param obstacle Why a confined process cannot do it either.
+ * @param obstacle Why no confined process can be started to do it.
  */
 export function foreignRefusal(what: string, obstacle?: string): ReadingFailure {
   const instead = obstacle === undefined
@@ -123,7 +123,7 @@ export class ForeignHost extends FilelessHost {
   }
 }
 
-/** Their host in a process that was started for them, without permissions. */
+/** The host of foreign operators in a confined process, which was started to run them. */
 export class PartHost extends FilelessHost {
   readonly runsForeign = true;
 }

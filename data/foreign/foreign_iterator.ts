@@ -1,6 +1,6 @@
 /**
- * The iterator of an operator with a foreign function: it runs in another process, with all
- * operators below it, and gives the same elements as here.
+ * The iterator of an operator with a foreign function. A confined process runs the operator and those
+ * below it, and gives the elements that this process would give.
  */
 import { LeatError } from "../../core/error.ts";
 import type { IteratorContext } from "../context.ts";
@@ -20,10 +20,10 @@ import type { Place } from "../places.ts";
 import { EncodedValue, encodeValue } from "../elements/value_codec.ts";
 import { serializeGraph } from "../wire.ts";
 
-/** State that the iterators of a node share: one iterator reports it, the next receives it. */
+/** State that a node's iterators share, such as a cache: one iterator reports it, the next gets it. */
 const sharedOf = new WeakMap<DatasetNode, Uint8Array>();
 
-/** Codes of errors by which no process can be started: a permission, feature or file is missing. */
+/** Error codes that mean that no process can be started: a permission, feature or file is missing. */
 const OBSTACLES: ReadonlySet<string> = new Set(["permission_denied", "unimplemented", "not_found"]);
 
 export function foreignIterator(node: DatasetNode, context: IteratorContext): ElementIterator {
@@ -51,8 +51,8 @@ async function open(node: DatasetNode, context: IteratorContext): Promise<Remote
 }
 
 /**
- * The operator of a context and all foreign operators below it, to run in another process. Below
- * them are operators of this program: `openInput` opens one of these here.
+ * The operator of a context and all foreign operators below it, to run in another process. Operators
+ * of this program below them stay here, and `openInput` opens one of them.
  */
 function partOf(
   context: IteratorContext,
@@ -71,7 +71,7 @@ function partOf(
   return { part: { graph, randomState, deterministic, number, randomStateNumber }, openInput };
 }
 
-/** The graph of a part, with inputs in place of this program's own operators, which are added to `own`. */
+/** A part's graph, with a `PartInputNode` for each of this program's operators, which go into `own`. */
 function graphOfPart(root: Place, own: Place[]): Uint8Array {
   const visit = (place: Place): DatasetNode => {
     if (!isForeign(place.node)) return PartInputNode.of(place.node, own.push(place) - 1);

@@ -1,7 +1,7 @@
 /**
- * The interface to where foreign operators run: on Deno, a process without any permission.
+ * The interface to the place where foreign operators run: on Deno, a process without any permission.
  *
- * Operators below them that this program built, such as reading from a service, stay in this
+ * Operators below them that this program built, such as one that reads from a service, stay in this
  * process. The runner pulls their elements.
  */
 import type { LeatError } from "../../core/error.ts";
@@ -9,7 +9,7 @@ import type { PhiloxBlock } from "../../core/philox.ts";
 import type { Outcome } from "../elements/answer.ts";
 import type { ElementIterator } from "../iterator.ts";
 
-/** A part that runs elsewhere: an operator and all below it, at its place in one iteration. Plain data. */
+/** A part of a graph that runs elsewhere: a foreign operator and the foreign ones below it. Plain data. */
 export interface ForeignPart {
   /** A serialised graph in which `PartInputNode`s stand for operators that stay in this process. */
   readonly graph: Uint8Array;
@@ -17,7 +17,7 @@ export interface ForeignPart {
   readonly randomState: PartRandomState;
   /** Whether operators keep the order of elements unless they say otherwise. */
   readonly deterministic: boolean;
-  /** The number of its last operator in the whole graph, with and without counting settings. */
+  /** The number of its last operator in the whole graph; `randomStateNumber` does not count settings. */
   readonly number: number;
   readonly randomStateNumber: number;
   /** State that the nodes shared, reported by an earlier iteration of the same nodes. Opaque. */
@@ -34,12 +34,12 @@ export interface PartRandomState {
   readonly split: number;
 }
 
-/** One step of elements that are made elsewhere. */
+/** What a call of `RemoteElements.next()` returns. */
 export type RemoteStep =
   & (
-    /** At least one, in order: those available at once. */
+    /** All that are available, at least one, in order. */
     | { readonly kind: "answers"; readonly answers: readonly Outcome[] }
-    /** `isShare`: other consumers were given elements of the stream, too. */
+    /** `isShare`: other consumers got elements of the stream, too. */
     | { readonly kind: "end"; readonly isShare?: boolean }
     /** Reading cannot continue. */
     | { readonly kind: "failure"; readonly error: LeatError }
@@ -47,7 +47,7 @@ export type RemoteStep =
   /** State that the nodes of a part share, if it has changed. */
   & { readonly shared?: Uint8Array };
 
-/** An iterator elsewhere. Calls are made one at a time, as for an `ElementIterator`. */
+/** An iterator in another process. Calls are made one at a time, as for an `ElementIterator`. */
 export interface RemoteElements {
   /** @throws {LeatError} when the other side is gone. An element's error is an answer. */
   next(): Promise<RemoteStep>;
@@ -59,7 +59,7 @@ export interface RemoteElements {
   close(): void;
 }
 
-/** An iterator here whose elements are taken elsewhere. */
+/** An iterator in this process whose elements another process pulls. */
 export interface ServedElements {
   readonly elements: ElementIterator;
   save(): Promise<Uint8Array>;
@@ -68,7 +68,7 @@ export interface ServedElements {
   news(isEnd: boolean): { readonly isShare?: boolean; readonly shared?: Uint8Array };
 }
 
-/** Opens the input with this number, counted in pre-order, for a repetition with this epoch. */
+/** Opens the input with this number, counted in pre-order, for this epoch. */
 export type OpenInput<T> = (input: number, epoch: number) => T;
 
 /** Where the parts of one iteration run. */
@@ -85,8 +85,8 @@ export interface ForeignRunner {
 }
 
 export interface ForeignRunners {
-  /** Why none can be started here and what would change that; `undefined` if one can, as far as is known. */
+  /** Why no runner can be started here, with the remedy; `undefined` if no reason is known. */
   readonly obstacle: string | undefined;
-  /** A runner for one iteration. It begins to load when the first part is opened. */
+  /** A runner for one iteration. Its process starts when the first part is opened. */
   start(): ForeignRunner;
 }

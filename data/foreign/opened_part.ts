@@ -15,19 +15,19 @@ import { deserializeGraph } from "../wire.ts";
 /** Shared state up to this size, in bytes, is passed to later iterations. A larger cache is filled again. */
 const SHARED_BYTES_MAX = 256 * 2 ** 20;
 
-/** Registers the node kind of parts: called once, by the program of the process. */
+/** Registers the node kind of parts. The program that runs in a confined process calls this once. */
 export function provideParts(): void {
   registerNode(PART_INPUT, {
     fromWire: (attributes, below) => new PartInputNode(attributes, below),
   });
 }
 
-/** A part that runs here. Its functions are called here, because this process contains nothing else. */
+/** A part that runs in this process. It may call its functions, because the process has no permissions. */
 export class OpenedPart implements ServedElements {
   readonly elements: ElementIterator;
   readonly #node: DatasetNode;
   readonly #context: IteratorContext;
-  /** Whether the nodes' shared state was not reported yet. */
+  /** Whether `news()` was not called yet. */
   #isFirst = true;
 
   constructor(part: ForeignPart, host: Host, openInput: OpenInput<Promise<RemoteElements>>) {
@@ -58,7 +58,7 @@ export class OpenedPart implements ServedElements {
     this.#context.endRestoring(true);
   }
 
-  /** Shared seeds are drawn at the first step; caches are full at the end. */
+  /** Reports shared state at the first step, when seeds are drawn, and at the end, when caches are full. */
   news(isEnd: boolean): { readonly isShare?: boolean; readonly shared?: Uint8Array } {
     const isShare = isEnd && this.#context.isShare ? { isShare: true } : {};
     if (!this.#isFirst && !isEnd) return isShare;

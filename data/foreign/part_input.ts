@@ -1,15 +1,14 @@
-/** The placeholder, in a graph that runs elsewhere, for an operator that stays where the graph was made. */
+/** In a graph that another process runs: the placeholder for an operator that stays in this one. */
 import { LeatError } from "../../core/error.ts";
 import type { IteratorContext } from "../context.ts";
 import type { ElementIterator } from "../iterator.ts";
 import { type Attributes, DatasetNode } from "../node.ts";
 import { checkSpec, type ElementSpec } from "../elements/spec.ts";
 
-/** The kind of such an operator. */
 export const PART_INPUT = "partInput";
 
 interface PartInputAttributes {
-  /** Its number among the inputs of the part; none for one that is only counted. */
+  /** Its number among the inputs of the part; none for a placeholder that only keeps the numbering. */
   readonly input?: number | undefined;
   readonly spec?: ElementSpec;
   readonly cardinality: number;
@@ -17,8 +16,8 @@ interface PartInputAttributes {
 }
 
 /**
- * It has as many placeholders below it as there are operators below the original, so that all
- * operators of the graph keep the numbers that their random state depends on.
+ * Below it are as many placeholders as there are operators below the original, so that all operators
+ * of the graph keep their numbers, on which their random state depends.
  */
 export class PartInputNode extends DatasetNode {
   override readonly division = "whole";
@@ -42,7 +41,7 @@ export class PartInputNode extends DatasetNode {
     return this.#attributes.input;
   }
 
-  /** Sets, in the process that runs the part, where its elements come from. */
+  /** Sets how the elements are made, in the process that runs the part. */
   connect(make: (context: IteratorContext) => ElementIterator): void {
     this.#make = make;
   }

@@ -12,19 +12,18 @@ import { ElementIterator, END, type Pulled, type Token } from "../iterator.ts";
 import { ReadingFailure } from "../iterators/reading_failure.ts";
 
 interface State {
-  /** The other process's state, which is never read here. */
+  /** The other process's state. This process never decodes it. */
   readonly remote: Uint8Array;
-  /** Answers that have arrived and were not given. */
+  /** Answers that have arrived and were not given to the consumer. */
   readonly ahead: readonly SavedOutcome[];
 }
 
-/** Opens the other side at the first call. */
+/** Opens the iterator in the other process at the first call. */
 export class RemoteIterator extends ElementIterator {
   readonly #context: IteratorContext;
   readonly #open: () => Promise<RemoteElements>;
   readonly #onShared: (shared: Uint8Array) => void;
   #opening: Promise<RemoteElements> | undefined;
-  /** Answers that have arrived and were not given. */
   #ahead: Outcome[] = [];
   #ended = false;
   #failure: ReadingFailure | undefined;

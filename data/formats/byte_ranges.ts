@@ -1,10 +1,10 @@
-/** Reads a file by ranges, for formats whose parts are found by their offsets. */
+/** Reads ranges of a file, for formats that refer to their parts by offset. */
 import { LeatError, type LeatErrorCode } from "../../core/error.ts";
 import { shownPath } from "../../core/shown_text.ts";
 import type { OpenFile } from "../host.ts";
 import type { SourceFile } from "./format_reader.ts";
 
-/** A file, or a run of bytes in one, whose ranges are read completely or not at all. */
+/** A file, or a part of one. A range of it is read completely, or the read fails. */
 export class ByteRanges {
   /** The format's name in messages: `"Parquet"`. */
   readonly format: string;
@@ -27,7 +27,7 @@ export class ByteRanges {
     return new ByteRanges(format, path, file);
   }
 
-  /** A file within this one. */
+  /** A part of this file that is a file itself, such as an entry of an archive. */
   within(path: string, start: number, sizeBytes: number): ByteRanges {
     return new ByteRanges(this.format, path, this.#file, this.#start + start, sizeBytes);
   }
@@ -61,14 +61,14 @@ export class ByteRanges {
     return this.refused("data_loss", `Damaged ${this.format} file ${this.path}: ${what}.`, cause);
   }
 
-  /** The error of a whole file that cannot be read. */
+  /** The error for a file that Leat cannot read at all. */
   unsupported(what: string): LeatError {
     return this.refused("unimplemented", `Cannot read ${this.format} file ${this.path}: ${what}.`);
   }
 
   /**
-   * Wraps a library's error about these bytes. Errors of the file itself are kept; errors of a
-   * limit get its name.
+   * Wraps an error that a library or a codec threw about these bytes. Returns an error of the file
+   * itself as it is. An error of a limit keeps its code, and gets the file's name.
    */
   failed(place: string, error: unknown): LeatError {
     if (error instanceof LeatError) {

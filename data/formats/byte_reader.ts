@@ -12,25 +12,25 @@ export { READ_BYTES };
 const BUFFER_BYTES_MIN = 1024;
 
 /**
- * From this many bytes on, `takeCopy()` reads straight into their own memory: copying them from the
- * buffer would take longer than one more read from the page cache.
+ * From this many bytes on, `takeCopy()` reads directly into the result: to copy them from the buffer
+ * would take longer than one more read from the page cache.
  */
 const DIRECT_BYTES_MIN = 32 * 1024;
 
-/** Bytes read ahead after a direct read: the next one should find few that must be copied. */
+/** Bytes read ahead after a direct read: few, because the next direct read must copy them. */
 const READ_AHEAD_BYTES_MIN = 4 * 1024;
 
 const EMPTY = new Uint8Array(0);
 
-/** A buffer that moves along a file. Returns synchronously where the file does. */
+/** A buffer that moves along a file. Its methods return synchronously if the file's reads do. */
 export class ByteReader {
   /** The file, for messages: without the secrets of a URL. */
   readonly path: string;
-  /** What offsets refer to, for messages: the file, or its decompressed contents. */
+  /** What offsets in messages refer to: the file (`""`), or its decompressed contents. */
   readonly stream: string;
   readonly #source: ByteSource;
   readonly #sizeBytes: number;
-  /** Made when it is needed: some files are read without it. */
+  /** Allocated on first use: some files are read without it. */
   #buffer: Uint8Array<ArrayBuffer> = EMPTY;
   #start = 0;
   #stop = 0;
@@ -43,8 +43,8 @@ export class ByteReader {
   #closed = false;
 
   /**
-   * @param offset of the first byte to read, in the decompressed contents if the file is
-   * compressed; then everything before it is decompressed as well.
+   * @param offset Offset of the first byte to read. In a compressed file it counts decompressed bytes,
+   * and everything before it is decompressed as well.
    */
   constructor(path: string, file: OpenFile, compression?: Compression, offset = 0) {
     this.path = shownPath(path);
@@ -69,7 +69,7 @@ export class ByteReader {
     return this.#stop - this.#start;
   }
 
-  /** The buffer itself, until the next `fill` or `takeInto`. */
+  /** The buffer itself. Valid until the next `fill` or `takeInto`. */
   get buffer(): Uint8Array<ArrayBuffer> {
     return this.#buffer;
   }
@@ -79,7 +79,7 @@ export class ByteReader {
     return this.#start;
   }
 
-  /** Bytes left in the file, by its size when it was opened; `Infinity` if it is compressed. */
+  /** Bytes left of the size that the file had when it was opened; `Infinity` if it is compressed. */
   get remaining(): number {
     return this.#sizeBytes - this.#position;
   }
@@ -91,8 +91,8 @@ export class ByteReader {
 
   /**
    * Buffers `count` bytes, fewer only at the end of the file, and returns `available`. The buffer
-   * grows to hold them, so the caller must have checked `count` against a limit. If reading fails,
-   * the buffered bytes are dropped and the file ends.
+   * grows to hold them, so callers must check `count` against a limit. After a failed read the
+   * buffered bytes are dropped, and the reader is at its end.
    */
   fill(count: number): number | Promise<number> {
     while (this.available < count && !this.#ended) {
@@ -119,8 +119,8 @@ export class ByteReader {
   }
 
   /**
-   * Copies and skips the next `count` bytes, buffered or not; fewer only at the end. The caller must
-   * have checked `count` against a limit.
+   * Copies and skips the next `count` bytes, buffered or not; fewer only at the end. Callers must
+   * check `count` against a limit.
    */
   takeCopy(count: number): Uint8Array<ArrayBuffer> | Promise<Uint8Array<ArrayBuffer>> {
     const directMin = this.#answersAtOnce ? DIRECT_BYTES_MIN : READ_BYTES;
@@ -132,8 +132,8 @@ export class ByteReader {
   }
 
   /**
-   * Fills `into` with the next bytes, bypassing the buffer if possible, and returns how many there
-   * were; fewer only at the end.
+   * Fills `into` with the next bytes, without the buffer if possible, and returns how many there were;
+   * fewer only at the end.
    */
   takeInto(into: Uint8Array): number | Promise<number> {
     let count = Math.min(into.length, this.available);
@@ -149,8 +149,8 @@ export class ByteReader {
   }
 
   /**
-   * Skips `count` bytes, buffered or not, and returns how many there were; fewer only at the end.
-   * An uncompressed file is not read for it.
+   * Skips `count` bytes, buffered or not, and returns how many there were; fewer only at the end. In
+   * an uncompressed file it reads nothing.
    */
   pass(count: number): number | Promise<number> {
     const buffered = Math.min(count, this.available);
@@ -219,7 +219,7 @@ export class ByteReader {
       if (read === 0) this.#ended = true;
       return read;
     } catch (error) {
-      // The result of a closed file is not needed any more.
+      // Nobody needs an error of a closed file.
       if (this.#closed) return 0;
       this.#end();
       throw error;
@@ -238,7 +238,7 @@ export class ByteReader {
   #makeRoom(count: number): void {
     const kept = this.#buffer.subarray(this.#start, this.#stop);
     if (count > this.#buffer.length) {
-      // Doubled; otherwise a long line would be copied once for every chunk of it.
+      // Doubles, because otherwise a long line would be copied once for each of its chunks.
       const length = this.#buffer === EMPTY ? this.#initialBytes : 2 * this.#buffer.length;
       const grown = new Uint8Array(Math.max(count, length));
       grown.set(kept);

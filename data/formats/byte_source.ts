@@ -13,8 +13,8 @@ export interface ByteSource {
 }
 
 /**
- * Decompressed chunks of a file. Gives everything before any damage; the damage itself is
- * `data_loss` naming the file and the offset.
+ * Decompressed chunks of a file. Gives everything before any damage, then throws `data_loss` naming
+ * the file and the offset.
  */
 export interface Decoder {
   next(): Promise<IteratorResult<Uint8Array, unknown>>;
@@ -23,7 +23,7 @@ export interface Decoder {
 }
 
 /**
- * The contents of a file from `offset` on, which counts decompressed bytes; everything before it is
+ * The contents of a file from `offset` on, which counts decompressed bytes. Everything before it is
  * decompressed as well.
  */
 export function byteSource(
@@ -37,7 +37,7 @@ export function byteSource(
     : decompressedBytes(path, file, compression, offset);
 }
 
-/** Loads the zstd decoder only when such a file is read. */
+/** Loads the module of the zstd decoder only when a file needs it. */
 function lateZstdDecoder(path: string, file: OpenFile): Decoder {
   let decoder: Decoder | undefined;
   return {

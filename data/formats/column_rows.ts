@@ -5,7 +5,7 @@ import type { Rows } from "./row_blocks.ts";
 /** Maximum number of columns read from a file. */
 export const COLUMNS_MAX = 65_536;
 
-/** Maximum number of names in a message. */
+/** Maximum number of columns that a message lists. */
 const NAMES_LISTED_MAX = 20;
 
 const NAME_LENGTH_MAX = 100;
@@ -48,7 +48,7 @@ export function chosenColumns(
   }
   const known = chosen ?? names;
   const needed = wanted === undefined ? known : known.filter((name) => wanted.includes(name));
-  // At least one column is read, so that there are rows: operators report the columns they miss.
+  // At least one column is read, so that there are rows: then an operator can report what it misses.
   const columns = needed.length === 0 ? known.slice(0, 1) : needed;
   if (columns.length <= COLUMNS_MAX) return columns;
   throw bytes.refused(
@@ -67,7 +67,7 @@ export interface LoadedColumn {
 /**
  * Rows as objects, with the columns in the given order.
  *
- * @param place names these rows in messages, for example `"row group 3"`.
+ * @param place Names these rows in messages, for example `"row group 3"`.
  */
 export function columnRows(
   length: number,

@@ -1,4 +1,4 @@
-/** Files of records of one length, with an optional header and footer that are skipped. */
+/** Files of records of equal length. An optional header and footer are skipped. */
 import { LeatError } from "../../core/error.ts";
 import { shownPath } from "../../core/shown_text.ts";
 import { END } from "../iterator.ts";
@@ -74,7 +74,7 @@ function fixedLengthReader(
       if (ended || bytes.closed || bytes.position >= stop) return END;
       ended = true; // unless there is a record
       const header = bytes.position === 0 ? headerBytes : 0;
-      // A compressed file's size is unknown, so the footer shows only when nothing follows it.
+      // The size of a compressed file is unknown: bytes are a record only if a footer follows them.
       const behind = stop === Infinity ? footerBytes : 0;
       const filled = bytes.fill(header + recordBytes + behind);
       return filled instanceof Promise

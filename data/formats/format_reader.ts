@@ -4,8 +4,8 @@ import type { Stepping } from "../iterators/stepping.ts";
 import type { Compression } from "./compression/compression.ts";
 
 /**
- * The elements of one open file, in order. A step that throws or rejects loses one element; the
- * next step continues as far as the format can, or ends. Once closed, steps return the end.
+ * The elements of one open file, in order. A step that throws or rejects loses one element. The next
+ * step continues after it, or ends if the format cannot. After `close()`, steps return `END`.
  */
 export interface FormatReader extends Stepping {
   /**
@@ -17,12 +17,12 @@ export interface FormatReader extends Stepping {
   close(): void;
 }
 
-/** An opened file; its reader closes it. */
+/** An open file. Its reader closes it. */
 export interface SourceFile {
   readonly path: string;
   readonly file: OpenFile;
   readonly compression: Compression | undefined;
-  /** The fields of elements that are needed, for formats that can leave out others; default: all. */
+  /** The fields that later operators need: a columnar format reads only these. Default: all. */
   readonly wantedFields?: readonly string[] | undefined;
 }
 

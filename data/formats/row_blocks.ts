@@ -1,4 +1,4 @@
-/** Files that are read in blocks of rows: row groups, record batches, runs of an array. */
+/** Reads files in blocks of rows: row groups, record batches, or consecutive rows of an array. */
 import { LeatError } from "../../core/error.ts";
 import type { OpenFile } from "../host.ts";
 import { END } from "../iterator.ts";
@@ -12,26 +12,23 @@ export interface Rows {
 }
 
 export interface RowBlocks {
-  /** Number of blocks; `Infinity` if only reading shows it. */
+  /** Number of blocks; `Infinity` if it is unknown until the end is read. */
   readonly count: number;
   readonly blocksPerPart: number;
   /**
-   * Reads a block. Yields where other work may run, and returns `undefined` after the last block.
-   * If it throws, the block is lost, and the next one is read.
+   * Reads a block. Yields where other work may run. Returns `undefined` after the last block. If it
+   * throws, the block is lost, and reading continues with the next one.
    */
   read(block: number): AsyncGenerator<void, Rows | undefined>;
 }
 
-/** Between two rows: `row` of block `block` is next. */
+/** The next row. */
 export interface BlockPosition {
   readonly block: number;
   readonly row: number;
 }
 
-/**
- * Number of parts that can be read independently; 1 if the file is empty, or its blocks are not
- * known before reading.
- */
+/** Number of parts that can be read independently; 1 if the file is empty or `count` is unknown. */
 export function countParts({ count, blocksPerPart }: RowBlocks): number {
   return count === Infinity ? 1 : Math.max(1, Math.ceil(count / blocksPerPart));
 }
@@ -47,7 +44,7 @@ export function blockReader(
     throw new LeatError("out_of_range", `There is no part ${part} in a file of ${parts}.`);
   }
   const { count, blocksPerPart } = blocks;
-  // With infinitely many blocks there is one part, which begins at 0: 0 times Infinity is NaN.
+  // Part 0 begins at 0: 0 * Infinity would be NaN.
   const start = part === undefined || part === 0 ? 0 : part * blocksPerPart;
   const stop = part === undefined ? count : Math.min(count, start + blocksPerPart);
   let { block, row } = (position ?? { block: start, row: 0 }) as BlockPosition;

@@ -10,7 +10,7 @@ export interface WholeFilePosition {
   readonly ended: boolean;
 }
 
-/** Reads a whole file and makes one element of it. An error loses the file and names it. */
+/** Reads a whole file and makes one element of it. Errors name the file. */
 export function wholeFileReader(
   bytes: ByteReader,
   convert: (contents: Uint8Array) => unknown,
@@ -42,7 +42,7 @@ export function wholeFileReader(
   };
 }
 
-/** Reads an uncompressed file in one read, another one to its end. */
+/** The size of an uncompressed file is known: it is read into one array without a copy. */
 async function contentsOf(bytes: ByteReader): Promise<Uint8Array> {
   const { remaining } = bytes;
   if (remaining < Infinity) {

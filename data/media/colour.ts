@@ -16,9 +16,9 @@ import {
 const GREY = [0.2989, 0.587, 0.114] as const;
 
 /**
- * The image in grey, of one channel or with the same grey in all three.
+ * The image in grey, with one channel or three equal ones.
  *
- * @throws {LeatError} `invalid_argument` for what is no RGB image, or other channels.
+ * @throws {LeatError} `invalid_argument` unless `image` is RGB and `channels` 1 or 3.
  */
 export function grayscale<D extends ImageDType>(
   image: Tensor<D>,
@@ -35,7 +35,7 @@ export function grayscale<D extends ImageDType>(
   return imageOf(image.dtype, { ...shape, channels }, values);
 }
 
-/** The image with every value multiplied by `factor`, as torchvision's `adjust_brightness`. */
+/** The image with every value multiplied by `factor`, like torchvision's `adjust_brightness`. */
 export function adjustBrightness<D extends ImageDType>(
   image: Tensor<D>,
   factor: number,
@@ -45,8 +45,8 @@ export function adjustBrightness<D extends ImageDType>(
 }
 
 /**
- * The image with every value moved from the mean of its greys by `factor`, as torchvision's
- * `adjust_contrast`.
+ * The image with the distance of every value from the image's mean grey multiplied by `factor`, like
+ * torchvision's `adjust_contrast`.
  */
 export function adjustContrast<D extends ImageDType>(image: Tensor<D>, factor: number): Tensor<D> {
   const shape = rgbShapeOf("adjustContrast", image);
@@ -58,8 +58,8 @@ export function adjustContrast<D extends ImageDType>(image: Tensor<D>, factor: n
 }
 
 /**
- * The image with every colour moved from its grey by `factor`, as torchvision's
- * `adjust_saturation`.
+ * The image with the distance of every value from its pixel's grey multiplied by `factor`, like
+ * torchvision's `adjust_saturation`.
  */
 export function adjustSaturation<D extends ImageDType>(
   image: Tensor<D>,
@@ -74,8 +74,8 @@ export function adjustSaturation<D extends ImageDType>(
 }
 
 /**
- * The image with its hues turned by `delta` of a circle, -0.5 to 0.5, as `adjust_hue` of `tf.image`
- * and torchvision.
+ * The image with its hues turned by `delta` of a full circle, from -0.5 to 0.5, like `adjust_hue` of
+ * `tf.image` and torchvision.
  */
 export function adjustHue<D extends ImageDType>(image: Tensor<D>, delta: number): Tensor<D> {
   const shape = rgbShapeOf("adjustHue", image);
@@ -89,7 +89,7 @@ export function adjustHue<D extends ImageDType>(image: Tensor<D>, delta: number)
   return imageOf(image.dtype, shape, values);
 }
 
-/** Ranges of {@linkcode colorJitter}: `x` is from `max(0, 1 - x)` to `1 + x`; hue from `-x` to `x`. */
+/** Options of {@linkcode colorJitter}: `x` draws from `max(0, 1 - x)` to `1 + x`; `hue` from `-x` to `x`. */
 export interface ColorJitterOptions {
   /** Default 0. */
   readonly brightness?: number;
@@ -102,10 +102,11 @@ export interface ColorJitterOptions {
 }
 
 /**
- * Changes brightness, contrast, saturation and hue by random factors in random order, as
+ * Changes brightness, contrast, saturation and hue by random factors in random order, like
  * torchvision's `ColorJitter`.
  *
- * @throws {LeatError} `invalid_argument` for what is no RGB image, or a negative range.
+ * @throws {LeatError} `invalid_argument` unless `image` is RGB, for a negative range, and for a `hue`
+ * above 0.5.
  */
 export function colorJitter<D extends ImageDType>(
   image: Tensor<D>,
@@ -162,7 +163,7 @@ function blend<D extends ImageDType>(
   return imageOf(image.dtype, shape, values);
 }
 
-/** Keeps the largest and the smallest of the three values, and moves along the hues between. */
+/** Turns a pixel's hue. The largest and the smallest of its three values stay the same. */
 function turnHue(
   red: number,
   green: number,
@@ -181,7 +182,7 @@ function turnHue(
   }
   const turned = ((sector + 6 * delta) % 6 + 6) % 6;
   for (let c = 0; c < 3; c++) {
-    // The distance from this channel's own hue decides its share of the range.
+    // The distance from this channel's pure hue (red 0, green 2, blue 4) decides its share of the range.
     const distance = Math.abs((turned - 2 * c + 9) % 6 - 3);
     into[at + c] = least + range * Math.min(Math.max(2 - distance, 0), 1);
   }

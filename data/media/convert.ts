@@ -1,27 +1,27 @@
-/** Conversion of images to the dtype and layout that a model takes. */
+/** Converts images to the dtype and layout that a model takes. */
 
 import { Tensor } from "../../core/tensor.ts";
 import type { ImageLayout, Normalization } from "../host.ts";
 import { type ImageDType, imageShape, invalidImage, whiteOf } from "./image_tensor.ts";
 
-/** Floats from 0 to 1 become bytes by this factor, rounded down: so does torchvision. */
+/** Floats from 0 to 1 become bytes by this factor, rounded down, like in torchvision. */
 const BYTES_OF_ONE = 255.999;
 
 /** Options of {@linkcode convertImage}. */
 export interface ConvertOptions<D extends ImageDType = ImageDType> {
   /** Default `"float32"`. */
   readonly dtype?: D;
-  /** Makes each value, from 0 to 1, `(value - mean) / std`. The dtype is a float then. */
+  /** Makes each value, from 0 to 1, `(value - mean) / std`. Needs a float dtype. */
   readonly normalize?: Normalization;
   /** Default `"HWC"`. */
   readonly layout?: ImageLayout;
 }
 
 /**
- * An image with values from 0 to 1, normalized, in another dtype or layout: torchvision's
- * `ToDtype(scale=True)` and `Normalize` in one pass. `uint8` has values from 0 to 255.
+ * An image in another dtype or layout, optionally normalized: torchvision's `ToDtype(scale=True)` and
+ * `Normalize` in one pass. Floats have values from 0 to 1, `uint8` from 0 to 255.
  *
- * @throws {LeatError} `invalid_argument` for what is no image, or invalid options.
+ * @throws {LeatError} `invalid_argument` if `image` is no image, and for invalid options.
  */
 export function convertImage<D extends ImageDType = "float32">(
   image: Tensor<ImageDType>,

@@ -25,9 +25,9 @@ export interface ImageRegion {
 }
 
 /**
- * The part of an image inside a rectangle, as `tf.image.crop_to_bounding_box`.
+ * The part of an image inside a rectangle, like `tf.image.crop_to_bounding_box`.
  *
- * @throws {LeatError} `invalid_argument` unless the rectangle lies inside the image.
+ * @throws {LeatError} `invalid_argument` unless the rectangle is inside the image.
  */
 export function cropImage<D extends ImageDType>(image: Tensor<D>, region: ImageRegion): Tensor<D> {
   const { height, width, channels } = imageShape("crop", image);
@@ -51,9 +51,9 @@ export function cropImage<D extends ImageDType>(image: Tensor<D>, region: ImageR
 }
 
 /**
- * The middle of an image, as torchvision's `CenterCrop`: a smaller image is padded with 0 first.
+ * The middle of an image, like torchvision's `CenterCrop`: a smaller image is padded with 0 first.
  *
- * @throws {LeatError} `invalid_argument` for what is no image, or an invalid size.
+ * @throws {LeatError} `invalid_argument` if `image` is no image, or for an invalid size.
  */
 export function centerCrop<D extends ImageDType>(image: Tensor<D>, size: ImageSize): Tensor<D> {
   requireSize("centerCrop", size);
@@ -89,7 +89,7 @@ export interface ImagePadding {
 /**
  * An image with pixels of one value around it.
  *
- * @throws {LeatError} `invalid_argument` for what is no image, or an invalid padding.
+ * @throws {LeatError} `invalid_argument` if `image` is no image, or for an invalid padding.
  */
 export function padImage<D extends ImageDType>(image: Tensor<D>, padding: ImagePadding): Tensor<D> {
   const { height, width, channels } = imageShape("pad", image);
@@ -112,7 +112,7 @@ export function padImage<D extends ImageDType>(image: Tensor<D>, padding: ImageP
 /**
  * A mirrored image: `"horizontal"` swaps left and right, `"vertical"` top and bottom.
  *
- * @throws {LeatError} `invalid_argument` for what is no image, or another direction.
+ * @throws {LeatError} `invalid_argument` if `image` is no image, or for another direction.
  */
 export function flipImage<D extends ImageDType>(
   image: Tensor<D>,
@@ -140,17 +140,17 @@ export function flipImage<D extends ImageDType>(
 
 /** Options of {@linkcode cutout}. */
 export interface CutoutOptions {
-  /** Height and width of the hole in pixels; it may reach beyond the edges. */
+  /** Height and width of the hole in pixels. The hole may reach beyond the edges. */
   readonly size: ImageSize;
   /** Every channel of the hole; default 0. */
   readonly value?: number;
 }
 
 /**
- * An image with a hole at a random place, as in DeVries and Taylor, "Improved Regularization of
- * Convolutional Neural Networks with Cutout" (2017): its centre is any pixel.
+ * An image with a hole, whose centre is a random pixel. DeVries and Taylor, "Improved Regularization
+ * of Convolutional Neural Networks with Cutout" (2017).
  *
- * @throws {LeatError} `invalid_argument` for what is no image, or an invalid size.
+ * @throws {LeatError} `invalid_argument` if `image` is no image, or for an invalid size.
  */
 export function cutout<D extends ImageDType>(
   image: Tensor<D>,

@@ -19,8 +19,8 @@ import { resizeImage } from "./resize.ts";
 
 /**
  * Operations on image tensors of shape [height, width, channels], with the names and defaults of
- * `tf.image` and torchvision v2. Random ones take a stream of random numbers, and are the same
- * wherever they run.
+ * `tf.image` and torchvision v2. Random ones take a stream of random numbers, and give the same result
+ * on every host.
  */
 export interface ImageOperations {
   /** See {@linkcode cropImage}. */
@@ -68,12 +68,12 @@ const OPERATIONS: ImageOperations = {
   randAugment,
 };
 
-/** Images in a user function: the codec of its host, and the operations. */
+/** What user functions get as `extra.image`: the codec of the host, and the operations. */
 export interface ImageTools extends ImageCodec, ImageOperations {}
 
 const toolsOf = new WeakMap<ImageCodec | BatchRows, ImageTools>();
 
-/** The tools with a host's codec, which may decode to `rows`. */
+/** The tools with a host's codec. If `rows` are given, it may decode images directly into a batch. */
 export function imageTools(codec: ImageCodec, rows?: BatchRows): ImageTools {
   let tools = toolsOf.get(rows ?? codec);
   if (tools === undefined) {

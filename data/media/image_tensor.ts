@@ -1,4 +1,4 @@
-/** Checks of image tensors, and what the operations on images share. */
+/** Checks of image tensors, and functions that several image operations use. */
 
 import { LeatError } from "../../core/error.ts";
 import { Tensor } from "../../core/tensor.ts";
@@ -9,7 +9,6 @@ export type ImageDType = "uint8" | "float16" | "float32";
 /** Height and width in pixels, in the order of a shape. */
 export type ImageSize = readonly [height: number, width: number];
 
-/** The three lengths of an image. */
 export interface ImageShape {
   readonly height: number;
   readonly width: number;
@@ -21,8 +20,8 @@ const BYTE_MAX = 255;
 /**
  * The shape of an image.
  *
- * @param operation names it in errors.
- * @throws {LeatError} `invalid_argument` for what is no image.
+ * @param operation Its name in errors.
+ * @throws {LeatError} `invalid_argument` if `image` is no image.
  */
 export function imageShape(operation: string, image: Tensor): ImageShape {
   const [height, width, channels] = image.shape;
@@ -37,7 +36,7 @@ export function imageShape(operation: string, image: Tensor): ImageShape {
   );
 }
 
-/** The shape of an RGB image. Errors as {@linkcode imageShape}. */
+/** The shape of an RGB image. Throws like {@linkcode imageShape}, and for another number of channels. */
 export function rgbShapeOf(operation: string, image: Tensor): ImageShape {
   const shape = imageShape(operation, image);
   if (shape.channels === 3) return shape;
@@ -50,7 +49,7 @@ export function requireSize(operation: string, [height, width]: ImageSize): void
   throw invalidImage(operation, `a size is [height, width] from 1 up, not [${height}, ${width}]`);
 }
 
-/** @throws {LeatError} `invalid_argument` for new pixels that the dtype does not have. */
+/** @throws {LeatError} `invalid_argument` if `value` is no pixel value of `dtype`. */
 export function requireValue(operation: string, dtype: ImageDType, value: number): void {
   const isValid = dtype !== "uint8" ||
     Number.isInteger(value) && value >= 0 && value <= BYTE_MAX;
@@ -68,12 +67,12 @@ export function invalidImage(operation: string, message: string): LeatError {
   return new LeatError("invalid_argument", `${operation}: ${message}`);
 }
 
-/** The value of white: 255 of bytes, 1 of floats. */
+/** The value of white: 255 in bytes, 1 in floats. */
 export function whiteOf(dtype: ImageDType): number {
   return dtype === "uint8" ? BYTE_MAX : 1;
 }
 
-/** An image of the same dtype with other values, which `uint8` rounds and clips. */
+/** An image with these values. For `uint8` they are rounded and clipped. */
 export function imageOf<D extends ImageDType>(
   dtype: D,
   { height, width, channels }: ImageShape,

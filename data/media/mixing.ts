@@ -1,14 +1,14 @@
-/** Mixtures of the images of a batch, as torchvision's `MixUp` and `CutMix`. */
+/** Mixtures of the images of a batch, like torchvision's `MixUp` and `CutMix`. */
 
 import { LeatError } from "../../core/error.ts";
 import type { RandomStream } from "../../core/philox.ts";
 import { Tensor } from "../../core/tensor.ts";
 
-/** A batch of images with the shares of its classes. */
+/** A batch of images with their labels. */
 export interface MixedBatch {
   /** float32 or float16 of shape [n, height, width, channels]. */
   readonly images: Tensor<"float16" | "float32">;
-  /** float32 of shape [n, classes]: one-hot, or mixed already. */
+  /** float32 of shape [n, classes]: one-hot, or already mixed. */
   readonly labels: Tensor<"float32">;
 }
 
@@ -19,9 +19,9 @@ export interface MixOptions {
 }
 
 /**
- * Mixes each image with the one before it, the first with the last: `λ` of its own values and
- * labels, `1 - λ` of the other's, with one `λ` a batch. Zhang et al., "mixup: Beyond Empirical Risk
- * Minimization" (2018).
+ * Mixes each image with the one before it, and the first with the last: `λ` of its own values and
+ * labels, and `1 - λ` of the other's. `λ` is drawn once for the batch. Zhang et al., "mixup: Beyond
+ * Empirical Risk Minimization" (2018).
  *
  * @throws {LeatError} `invalid_argument` for other shapes or dtypes.
  */
@@ -36,8 +36,8 @@ export function mixup(
 }
 
 /**
- * Replaces a rectangle of each image by that of the image before it, the first by the last's. Labels
- * are mixed by area. Yun et al., "CutMix" (2019).
+ * Replaces a rectangle of each image by the same rectangle of the image before it; before the first is
+ * the last. Labels are mixed by area. Yun et al., "CutMix" (2019).
  *
  * @throws {LeatError} `invalid_argument` for other shapes or dtypes.
  */
@@ -71,7 +71,7 @@ export function cutmix(
   return { images, labels: mixed(batch.labels, kept) };
 }
 
-/** `share` of each row, and the rest of the row before it. */
+/** Each row times `share`, plus the row before it times `1 - share`. */
 function mixed<D extends "float16" | "float32">(tensor: Tensor<D>, share: number): Tensor<D> {
   const { data } = tensor;
   const out = Tensor.zeros(tensor.dtype, tensor.shape);

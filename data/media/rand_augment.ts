@@ -1,4 +1,4 @@
-/** Random sequences of simple operations, as torchvision's `RandAugment`. */
+/** Random sequences of simple operations, like torchvision's `RandAugment`. */
 
 import type { RandomStream } from "../../core/philox.ts";
 import { Tensor } from "../../core/tensor.ts";
@@ -18,7 +18,7 @@ export interface RandAugmentOptions {
   readonly fill?: number;
 }
 
-/** Where a pixel at (x, y) comes from: `(a·x + b·y + c, d·x + e·y + f)`. */
+/** The new pixel at (x, y) is the old one at `(a·x + b·y + c, d·x + e·y + f)`. */
 export type AffineMatrix = readonly [
   a: number,
   b: number,
@@ -30,8 +30,8 @@ export type AffineMatrix = readonly [
 
 type Bytes = Tensor<"uint8">;
 
-/** An image and a strength from 0 to 1, which may be negative where the operation has a sign. */
 interface Operation {
+  /** Whether its strength, from 0 to 1, may also be negative. */
   readonly isSigned?: boolean;
   apply(image: Bytes, strength: number, fill: number): Bytes;
 }
@@ -79,8 +79,8 @@ const OPERATIONS: readonly Operation[] = [
 ];
 
 /**
- * Applies random operations of one strength: shears, translations, rotations, changes of colour and
- * tone. Cubuk et al., "RandAugment" (2020).
+ * Applies random operations, all with the same strength: shears, translations, rotations, changes of
+ * colour and tone. Cubuk et al., "RandAugment" (2020).
  *
  * @param image uint8 of shape [height, width, 3].
  * @throws {LeatError} `invalid_argument` for another image, or invalid options.
@@ -114,7 +114,7 @@ export function randAugment(
   return made;
 }
 
-/** The nearest pixel for each new one, or `fill` outside of the image; like Pillow's `AFFINE`. */
+/** Moves pixels, like Pillow's `AFFINE`: takes the nearest old pixel, or `fill` outside of the image. */
 export function affine(
   image: Bytes,
   [a, b, c, d, e, f]: AffineMatrix,
@@ -135,9 +135,9 @@ export function affine(
   return out;
 }
 
-/** Turns an image around its middle, counter-clockwise, by an angle in radians. */
+/** The matrix that turns an image around its middle, counter-clockwise, by an angle in radians. */
 export function rotation(angle: number, width: number, height: number): AffineMatrix {
-  // The sine of 30 degrees is 0.5, and not less.
+  // Rounded, so that the sine of 30 degrees is exactly 0.5.
   const cos = rounded(Math.cos(angle)), sin = rounded(Math.sin(angle));
   const x = width / 2, y = height / 2;
   return [cos, -sin, x - cos * x + sin * y, sin, cos, y - sin * x - cos * y];

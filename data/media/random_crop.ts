@@ -1,4 +1,4 @@
-/** Random crops of random sizes, as torchvision's `RandomResizedCrop`. */
+/** Random crops of random sizes, like torchvision's `RandomResizedCrop`. */
 
 import type { RandomStream } from "../../core/philox.ts";
 import type { Tensor } from "../../core/tensor.ts";
@@ -14,20 +14,20 @@ import { resizeImage, type ResizeOptions } from "./resize.ts";
 
 /** Options of {@linkcode randomResizedCropRegion}. */
 export interface RandomCropOptions {
-  /** The least and the largest share of the image's area; default 0.08 and 1. */
+  /** The smallest and the largest share of the image's area; default 0.08 and 1. */
   readonly scale?: readonly [number, number];
-  /** The least and the largest ratio of width to height; default 3/4 and 4/3. */
+  /** The smallest and the largest ratio of width to height; default 3/4 and 4/3. */
   readonly ratio?: readonly [number, number];
 }
 
-/** After so many rectangles that do not fit the middle is taken. */
+/** After so many random rectangles that do not fit, the middle of the image is taken. */
 const ATTEMPTS = 10;
 
 /**
- * A random rectangle of an image, for `image.decode(bytes, { crop, resize })`: so only the part that
- * is needed is decoded.
+ * A random rectangle of an image. Pass it to `image.decode(bytes, { crop, resize })`, which decodes only
+ * that part.
  *
- * @param size of the image, in pixels.
+ * @param size The size of the image, in pixels.
  * @throws {LeatError} `invalid_argument` for an invalid size or invalid ranges.
  *
  * @example
@@ -79,10 +79,10 @@ export function randomResizedCropRegion(
 }
 
 /**
- * A random rectangle of an image, resized. For compressed images, decoding the rectangle of
- * {@linkcode randomResizedCropRegion} is faster.
+ * A random rectangle of an image, resized. For compressed images it is faster to decode only the
+ * rectangle: see {@linkcode randomResizedCropRegion}.
  *
- * @throws {LeatError} `invalid_argument` for what is no image, or invalid options.
+ * @throws {LeatError} `invalid_argument` if `image` is no image, or for invalid options.
  */
 export function randomResizedCrop<D extends ImageDType>(
   image: Tensor<D>,

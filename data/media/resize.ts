@@ -10,7 +10,7 @@ import {
   requireSize,
 } from "./image_tensor.ts";
 
-/** How new pixels are made of old ones. */
+/** How new pixels are computed from old ones. */
 export type ResizeMethod = "bilinear" | "bicubic" | "area" | "nearest";
 
 /** Options of resizing. */
@@ -19,18 +19,18 @@ export interface ResizeOptions {
   readonly method?: ResizeMethod;
   /**
    * Whether a smaller image uses all pixels of the larger one, not only the nearest. Default false.
-   * Ignored by `area`, which always does, and by `nearest`.
+   * Has no effect on `area`, which always uses all, and on `nearest`.
    */
   readonly antialias?: boolean;
 }
 
-/** The pixels along one axis that make a new pixel, and their weights. */
+/** For each new pixel along one axis: the old pixels that it is computed from, and their weights. */
 interface Taps {
-  /** How many there are at most. */
+  /** The maximum number of old pixels for a new one. */
   readonly count: number;
-  /** The first of each new pixel. */
+  /** The first old pixel for each new one. */
   readonly first: Int32Array;
-  /** `count` for each new pixel; the rest is 0. */
+  /** `count` weights for each new pixel; unused ones are 0. */
   readonly weights: Float32Array;
 }
 
@@ -52,10 +52,10 @@ const KERNELS = {
 /**
  * The image in another size, of the same dtype; uint8 values are rounded.
  *
- * Pixels have half-pixel centres, as in `tf.image.resize`, whose values it gives.
+ * It gives the values of `tf.image.resize`: the centre of pixel 0 is at 0.5.
  *
- * @param image of shape [height, width, channels].
- * @throws {LeatError} `invalid_argument` for what is no image, or an invalid size or method.
+ * @param image Of shape [height, width, channels].
+ * @throws {LeatError} `invalid_argument` if `image` is no image, or for an invalid size or method.
  *
  * @example
  * ```ts
@@ -78,7 +78,7 @@ export function resizeImage<D extends ImageDType>(
   const [newHeight, newWidth] = size;
   const columns = tapsOf(width, newWidth, method, antialias);
   const rows = tapsOf(height, newHeight, method, antialias);
-  // First along rows, into [height, newWidth, channels]; then along columns.
+  // First within rows, into [height, newWidth, channels]; then within columns.
   const wide = new Float32Array(height * newWidth * channels);
   resample(image.data, wide, columns, { outer: height, from: width, to: newWidth, step: channels });
   const values = new Float32Array(newHeight * newWidth * channels);
@@ -132,9 +132,7 @@ function tapsOf(from: number, to: number, method: ResizeMethod, antialias: boole
   );
 }
 
-/**
- * Weights add up to 1. Pixels beyond the edge count as the outermost one if `isClamped`, else not.
- */
+/** Weights add up to 1. Pixels beyond the edge count as the outermost one if `isClamped`, else not. */
 function taps(
   from: number,
   to: number,

@@ -1,4 +1,4 @@
-/** Operations on the values of each channel, and sharpening, like those of Pillow. */
+/** Operations on the values of each channel, and sharpening, like Pillow's. */
 
 import type { Tensor } from "../../core/tensor.ts";
 import { imageOf, imageShape } from "./image_tensor.ts";
@@ -13,12 +13,12 @@ export function posterize(image: Tensor<"uint8">, bits: number): Tensor<"uint8">
   return mapped(image, (value) => value & mask);
 }
 
-/** Inverts all values from `threshold` up. */
+/** Inverts all values of at least `threshold`. */
 export function solarize(image: Tensor<"uint8">, threshold: number): Tensor<"uint8"> {
   return mapped(image, (value) => value >= threshold ? 255 - value : value);
 }
 
-/** Stretches the values of each channel to 0 and 255. */
+/** Stretches the values of each channel to the range from 0 to 255. */
 export function autoContrast(image: Tensor<"uint8">): Tensor<"uint8"> {
   return byChannel(image, (counts) => {
     const low = counts.findIndex((count) => count > 0);
@@ -29,7 +29,7 @@ export function autoContrast(image: Tensor<"uint8">): Tensor<"uint8"> {
   });
 }
 
-/** Makes all values of each channel about as frequent. */
+/** Makes all values of each channel about equally frequent (histogram equalisation). */
 export function equalize(image: Tensor<"uint8">): Tensor<"uint8"> {
   return byChannel(image, (counts) => {
     const present = counts.filter((count) => count > 0);
@@ -46,7 +46,7 @@ export function equalize(image: Tensor<"uint8">): Tensor<"uint8"> {
   });
 }
 
-/** Moves each value from the mean around it by `factor`, except at the edges. */
+/** Multiplies the distance of each value from the mean around it by `factor`, except at the edges. */
 export function adjustSharpness(image: Tensor<"uint8">, factor: number): Tensor<"uint8"> {
   const shape = imageShape("adjustSharpness", image);
   const { height, width, channels } = shape;

@@ -5,10 +5,10 @@ import type { Host, NewFile } from "../host.ts";
 import { encodeValue } from "../elements/value_codec.ts";
 import { type Chunk, within } from "./manifest.ts";
 
-/** Size of a block, which is written at once and compressed on its own. */
+/** Size of a block. A block is compressed and appended as one. */
 const BLOCK_BYTES = 1 << 20;
 
-/** Gathers elements into blocks and appends these to an unfinished file. */
+/** Gathers elements into blocks, and appends the blocks to a file that is not committed yet. */
 export class ChunkWriter {
   readonly #file: NewFile;
   readonly #name: string;
@@ -41,7 +41,7 @@ export class ChunkWriter {
     return this.#sizeBytes;
   }
 
-  /** Adds an element. It may wait when a block is full. */
+  /** Adds an element. Returns a promise if a full block must be written. */
   write(element: unknown): void | Promise<void> {
     const record = encodeTfRecord(encodeValue(element));
     this.#count++;

@@ -6,18 +6,17 @@ import { ByteReader } from "../formats/byte_reader.ts";
 import type { Host } from "../host.ts";
 import { ValueReader, ValueWriter } from "../wire.ts";
 
-/** Longest document that is read: a list of about a million files. */
+/** Longest document that is read: enough for a list of about a million files. */
 const DOCUMENT_BYTES_MAX = 128 << 20;
 
-/**
- * How often, and for how long at most, to check whether another writer has finished a file, in ms.
- */
+/** Time between two attempts to create a file that another writer is making. */
 const TURN_PAUSE_MS = 50;
+/** After this time there are no more attempts. */
 const TURN_MAX_MS = 30_000;
 
 /**
- * Throws an `Error` that says what is wrong with a document of the right format. Its folder may come
- * from others: a right checksum says nothing about its contents.
+ * Throws an `Error` that says what is wrong with a document. Needed in spite of the checksum, because
+ * the folder may come from somebody else.
  */
 export type DocumentCheck = (document: Readonly<Record<string, unknown>>) => void;
 
@@ -27,7 +26,6 @@ export function encodeDocument(format: string, value: object): Uint8Array {
   return new TextEncoder().encode(JSON.stringify({ digest: hashBytes(content), content }));
 }
 
-/** Writes a document under its final name. */
 export async function writeDocument(
   host: Host,
   path: string,
@@ -44,10 +42,9 @@ export async function writeDocument(
 }
 
 /**
- * Begins files once no other writer is making them.
+ * Repeats `begin` while it fails with `already_exists`, because another writer is making the file.
  *
- * Errors: `already_exists` if another writer is still at it after 30 seconds, and the errors of
- * `begin`.
+ * Errors: `already_exists` after 30 seconds, and other errors of `begin`.
  */
 export async function inTurn<T>(host: Host, begin: () => Promise<T>): Promise<T> {
   const untilMs = host.nowMs() + TURN_MAX_MS;
@@ -65,9 +62,8 @@ export async function inTurn<T>(host: Host, begin: () => Promise<T>): Promise<T>
 /**
  * Changes a document, or makes it. Concurrent changes are applied one after the other.
  *
- * @param remedy as for {@linkcode readDocument}, and `check`.
- * @param change receives the current document and returns the new one; `undefined` leaves it as it
- * is.
+ * @param remedy As for {@linkcode readDocument}, like `check`.
+ * @param change Returns the new document; `undefined` leaves the current one as it is.
  */
 export async function changeDocument<T extends object>(
   host: Host,
@@ -91,10 +87,10 @@ export async function changeDocument<T extends object>(
 /**
  * Reads a document; `undefined` if there is none.
  *
- * @param remedy what to do about a damaged one, as a sentence.
+ * Errors: `data_loss` for a document that is damaged, of another format or refused by `check`, and
+ * those of reading files.
  *
- * Errors: `data_loss` for a document that is damaged, of another format or refused by `check`, and those of reading
- * files.
+ * @param remedy What to do about a damaged one, as a sentence.
  */
 export async function readDocument<T>(
   host: Host,
@@ -145,7 +141,7 @@ function decode(bytes: Uint8Array, format: string): Record<string, unknown> {
   return document;
 }
 
-/** V8's own error would quote the file, which may be a link to any file of this machine. */
+/** V8's error would quote the file, which may be a symbolic link to any file of this machine. */
 function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -22,18 +22,18 @@ export interface WritingOptions {
   readonly compression?: "gzip" | undefined;
   /** Size in bytes after which a new chunk begins. Default 256 MiB. */
   readonly chunkBytesMax?: number | undefined;
-  /** The known part of the element spec; the rest is inferred from the elements. */
+  /** The element spec. Default: inferred from the elements. */
   readonly spec?: ElementSpec;
-  /** The signature of the pipeline, for those who read the elements in its place. */
+  /** The signature of the pipeline, with which `cache` and `snapshot` recognise its elements. */
   readonly pipeline?: string;
   /**
-   * Whether to keep a ledger while writing: `"head"` says only that a writer is active; `"entries"`
-   * also lists finished chunks, so that they can be read early. Default: none.
+   * The ledger to keep while writing: `"head"` says only that a writer is active; `"entries"` also lists
+   * finished chunks, which can then be read before the end. Default: none.
    */
   readonly ledger?: "head" | "entries";
 }
 
-/** What was written before a checkpoint: these chunks stay if the writer ends. */
+/** What a checkpoint saves of a writer. Its chunks stay in the folder if the writer ends early. */
 export interface WritingState {
   readonly id: string;
   readonly chunks: readonly Chunk[];
@@ -44,8 +44,8 @@ export interface WritingState {
 const CHUNK_BYTES_MAX = 256 << 20;
 
 /**
- * Writes the chunks of one folder, and its manifest last. Until then the manifest is an unfinished
- * file and so serves as a lock: there is one writer at a time.
+ * Writes the chunks of a folder, and its manifest last. Until then the manifest is an uncommitted
+ * file, which is a lock (see `NewFiles.create`): a folder has one writer at a time.
  */
 export class ElementsWriter {
   readonly #host: Host;
@@ -54,8 +54,9 @@ export class ElementsWriter {
   readonly #options: WritingOptions;
   readonly #id: string;
   readonly #chunks: Chunk[];
-  /** How many of the chunks stay if the write is abandoned. */
+  /** How many of the chunks stay if the write is abandoned: those of the last checkpoint. */
   #kept: number;
+  /** Number of chunks begun, for their names. */
   #begun: number;
   #count: number;
   #spec: ElementSpec;
@@ -88,7 +89,7 @@ export class ElementsWriter {
   }
 
   /**
-   * Locks the folder. Its contents stay until they are replaced.
+   * Locks the folder. Its contents stay until `finish()`.
    *
    * Errors: `already_exists` while another writer is active there, `permission_denied`.
    */
@@ -106,9 +107,8 @@ export class ElementsWriter {
   }
 
   /**
-   * Continues after a checkpoint; `undefined` if the chunks of the checkpoint are gone or replaced.
-   * New chunks get names of their own, because another writer may have resumed from the same
-   * checkpoint.
+   * Continues after a checkpoint; `undefined` if its chunks were removed or replaced. The writer gets a
+   * new id, and so new chunk names, because another writer may have resumed from the same checkpoint.
    */
   static async resume(
     host: Host,
@@ -139,7 +139,7 @@ export class ElementsWriter {
   /**
    * Removes what an earlier writer did not finish. Called once, before anything is written.
    *
-   * @param check receives the head of an unfinished save, and throws if that save must stay.
+   * @param check Called with the head of an unfinished save; throws if that save must stay.
    */
   async clear(check: (unfinished: LedgerHead | undefined) => void): Promise<void> {
     const { ledger, compression } = this.#options;
@@ -150,7 +150,7 @@ export class ElementsWriter {
       if (!this.#hasLedger && unfinished !== undefined) this.#ledger.end();
       return Promise.resolve(this.#hasLedger ? { id: this.#id, compression } : undefined);
     });
-    // The head is removed before the chunks, so that no save is resumed without all its chunks.
+    // Changes the head before it removes chunks, so that no save is resumed without its chunks.
     await this.#removeChunksBut(this.#replaces);
   }
 
@@ -187,7 +187,7 @@ export class ElementsWriter {
       chunks: this.#chunks.toSorted((a, b) => a.shard - b.shard),
     };
     await this.#manifest.append(encodeManifest(manifest));
-    // A committed manifest is no lock any more: the next writer waits for the ledger's lock.
+    // Commits under the ledger's lock: a committed manifest no longer stops another writer.
     await this.#ledger.change(async () => {
       this.#isCommitting = true;
       await this.#manifest.commit();
@@ -199,7 +199,7 @@ export class ElementsWriter {
     return manifest;
   }
 
-  /** Finishes the open chunks, which then stay for a resumed writer. */
+  /** Finishes the open chunks. All finished chunks then stay for a resumed writer. */
   async save(): Promise<WritingState> {
     await this.#closeChunks();
     this.#kept = this.#chunks.length;
@@ -215,7 +215,7 @@ export class ElementsWriter {
     this.#abandoned = true;
     for (const chunk of this.#open.values()) chunk.abandon();
     this.#open.clear();
-    // The head goes first, so that no reader opens a file that is removed after it.
+    // Removes the head first, so that no reader opens a file that is about to be removed.
     if (this.#hasLedger) this.#ledger.end();
     const chunks = this.#chunks.splice(this.#kept).map(({ name }) => name);
     const entries = Array.from({ length: this.#entries }, (_, i) => entryName(this.#id, i));
@@ -229,18 +229,18 @@ export class ElementsWriter {
     if (this.#abandoned) throw new LeatError("cancelled", `Writing ${this.#folder} was abandoned.`);
   }
 
-  /** Removes the chunks of writers that have ended. */
+  /** Removes all stored files that the manifest does not list. */
   async #removeChunksBut(manifest: Manifest | undefined): Promise<void> {
     const kept = new Set(manifest?.chunks.map(({ name }) => name));
     const paths = await storedPaths(this.#host, this.#folder);
-    // Abandoning released the lock: the files may now belong to another writer.
+    // `abandon()` has released the lock, so the files may now belong to another writer.
     if (this.#abandoned) return;
     for (const path of paths) {
       if (!kept.has(fileNameOf(path))) this.#host.newFiles.remove(path);
     }
   }
 
-  /** Infers the spec from elements until it is complete. */
+  /** Counts the element. Infers the spec from it, unless the options give one. */
   #notice(element: unknown): void {
     if (this.#count++ === 0) this.#spec ??= specOf(element);
     else if (this.#options.spec === undefined && this.#spec !== undefined) {
@@ -298,15 +298,15 @@ export class ElementsWriter {
   }
 }
 
-/** A chunk of a checkpoint, with all fields that the manifest will list. */
+/** A chunk of a checkpoint. Throws if one of the fields that the manifest will list is missing. */
 function wholeChunk(saved: Chunk): Chunk {
   const { name, shard, count, sizeBytes } = wholeState(saved);
   return { name, shard, count, sizeBytes };
 }
 
 /**
- * Whether the folder has neither a save nor an unfinished distributed one. A writer that has just
- * finished leaves a manifest, but no ledger.
+ * Whether the folder has neither a saved dataset nor an unfinished distributed save. It takes the
+ * ledger's lock, because a writer that finishes holds that one.
  */
 async function isFree(host: Host, folder: string): Promise<boolean> {
   let isFree = false;

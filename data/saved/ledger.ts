@@ -1,10 +1,9 @@
 /**
- * The ledger of a folder that a dataset is being saved to. It lists what is final, so that readers
+ * The ledger of a folder into which a dataset is being saved. It lists what is final, so that readers
  * can begin before there is a manifest, and writers can resume after a crash.
  *
  * Its head is the file `SAVING`, which exists from the beginning of a save until the manifest is
- * committed. Its entries are numbered files; each lists the chunks that follow those of the entry
- * before.
+ * committed. Its entries are numbered files. Each lists the chunks after those of the entry before.
  */
 import { isCount } from "../../core/count.ts";
 import { LeatError, type WireError } from "../../core/error.ts";
@@ -26,20 +25,22 @@ export interface LedgerHead {
   /** The id of the future manifest. */
   readonly id: string;
   readonly compression: Compression | undefined;
-  /** What the workers of a distributed save agree on. Undefined for a single writer. */
+  /** For a distributed save. `undefined` for a single writer. */
   readonly joint?: DistributedHead | undefined;
   /** Why the save ended early. It can be resumed. */
   readonly failure?: WireError | undefined;
 }
 
-/** What the workers of one folder agree on. */
+/** What all workers of a distributed save must agree on. */
 export interface DistributedHead {
   /**
-   * The owner that assigns the work, as `CLUSTER/NUMBER`; within a cluster a higher number is
-   * later. An owner that takes over a save writes its own name here.
+   * The save of a service that assigns the work, as `CLUSTER/NUMBER`. Within a cluster a higher number
+   * is later. An owner that takes over a save writes its own name here.
    */
   readonly owner: string;
+  /** The fingerprint of the dataset. */
   readonly fingerprint: string;
+  /** The digest of the split table. */
   readonly digest: string;
 }
 
@@ -50,34 +51,32 @@ export interface LedgerEntry {
   readonly chunks: readonly Chunk[];
   /** The common spec of the elements in these chunks. */
   readonly spec: ElementSpec;
-  /** For a distributed save: how far this is. */
+  /** For a distributed save. */
   readonly joint?: DistributedEntry | undefined;
 }
 
-/** Where in the order of splits an entry ends. */
+/** The position in the order of splits at which an entry ends. */
 export interface DistributedEntry {
-  /**
-   * The entries up to this one contain all rows of the splits before this position, except
-   * `carried`.
-   */
+  /** The entries so far contain all rows of the splits before this position, except `carried`. */
   readonly upTo: number;
-  /** Rows that wait for others to fill a batch. */
+  /** Rows that wait for those of later splits to fill a batch. */
   readonly carried: readonly CarriedRest[];
   /** Whether there are no more splits. */
   readonly isLast: boolean;
 }
 
-/** Rows left over from a split. */
+/** The rows that a split leaves over, because they do not fill a batch. */
 export interface Rest {
-  /** Position of the split in the order of splits; `index`: in their table. */
+  /** Position of the split in the order of splits. */
   readonly sequence: number;
+  /** Position of the split in the split table. */
   readonly index: number;
-  /** The file that holds the rows, and the number of the record in it. */
+  /** The file that holds the rows; `record` is the number of the record in it. */
   readonly file: string;
   readonly record: number;
 }
 
-/** Rows left over, of which only the last `rows` still wait. */
+/** A `Rest` of which only the last `rows` rows still wait. */
 export interface CarriedRest extends Rest {
   readonly rows: number;
 }
@@ -100,8 +99,7 @@ export class Ledger {
   /**
    * Changes the head, or begins a ledger. Concurrent changes are applied one after the other.
    *
-   * @param change receives the current head and returns the new one; `undefined` leaves it as it
-   * is.
+   * @param change Returns the new head; `undefined` leaves the current one as it is.
    */
   async change(
     change: (head: LedgerHead | undefined) => Promise<LedgerHead | undefined>,
@@ -116,7 +114,7 @@ export class Ledger {
     return readDocument(this.#host, path, ENTRY_FORMAT, this.#remedy, checkEntry);
   }
 
-  /** An entry that must exist. Errors: `data_loss`. */
+  /** An entry that must exist. Errors: `data_loss` if it does not. */
   async entryBefore(id: string, number: number): Promise<LedgerEntry> {
     const entry = await this.entry(id, number);
     if (entry !== undefined) return entry;
@@ -131,10 +129,10 @@ export class Ledger {
   }
 
   /**
-   * Adds an entry in a distributed save, and returns the one that counts. An entry that another
-   * worker wrote under the same number stays, because it may have been read. `check` receives the
-   * head, and throws if nothing may be entered any more. It runs under the head's lock, so a new
-   * owner finds either the entry or its own name in the head.
+   * Adds an entry in a distributed save, and returns the one that counts. An entry that another worker
+   * wrote for the same runs stays, because it may have been read. `check` gets the head, and throws if
+   * the owner has changed. It runs under the head's lock: an owner that takes over either finds this
+   * entry, or `check` finds the new owner.
    */
   async enterOnce(
     id: string,
@@ -166,7 +164,7 @@ export class Ledger {
   }
 }
 
-/** `failure` is read as any error of others is. */
+/** `failure` needs no check: `LeatError.fromWire()` accepts anything. */
 function checkHead({ id, compression, joint }: Record<string, unknown>): void {
   checkId(id);
   checkCompression(compression);

@@ -38,12 +38,13 @@ export interface Manifest {
   readonly chunks: readonly Chunk[];
 }
 
-/** Longest name of a file, in characters: file systems have no longer ones. */
+/** Longest file name, in characters: file systems do not allow longer ones. */
 const NAME_LENGTH_MAX = 255;
 
 /**
- * The path of a file of a folder. The folder may come from others, and list any names.
- * @throws LeatError `data_loss` for a name that leads out of the folder, is too long, or has control
+ * The path of a file of a folder. The folder may come from somebody else, and list any names.
+ *
+ * @throws {LeatError} `data_loss` for a name that leads out of the folder, is too long, or has control
  * characters.
  */
 export function within(folder: string, name: string): string {
@@ -65,7 +66,7 @@ export function encodeManifest(manifest: Manifest): Uint8Array {
 }
 
 /**
- * Reads the manifest of a folder; `undefined` if it holds no finished dataset.
+ * Reads the manifest of a folder; `undefined` if the folder has no finished dataset.
  *
  * Errors: `data_loss` for a damaged manifest, and those of reading files.
  */
@@ -82,7 +83,7 @@ function checkManifest({ id, compression, pipeline, ...others }: Record<string, 
   if (!["undefined", "string"].includes(typeof pipeline)) throw new Error("unknown pipeline");
 }
 
-/** Checks the identifier of a save, which is part of the names of files. */
+/** Checks the id of a save, which is part of file names. */
 export function checkId(id: unknown): void {
   if (typeof id !== "string" || !/^[0-9a-f]{16}$/.test(id)) throw new Error("unknown id");
 }
@@ -107,15 +108,12 @@ function isChunk(value: unknown): value is Chunk {
     [value.shard, value.count, value.sizeBytes].every(isCount);
 }
 
-/**
- * Names of the files of stored datasets, finished or not. No other file in a folder is ever
- * removed.
- */
+/** Names of the files of stored datasets, finished or not. Leat removes no other files of a folder. */
 const STORED_NAME = /^[0-9a-f]{16}-[\w-]+\.(tfrecord(\.gz)?|run|rest|ledger)(\.partial)?$/;
 
 /** The paths of a stored dataset's files in a folder, without `DONE`. */
 export async function storedPaths(host: Host, folder: string): Promise<string[]> {
-  // Special characters in the folder's name become `?`; the filter below checks the exact name.
+  // Special characters of glob patterns become `?`; the filter below compares the exact path.
   const pattern = within(folder.replace(/[\\*?[\]{}()!+@|]/g, "?"), "*");
   return (await host.files.list(pattern)).filter((path) =>
     STORED_NAME.test(fileNameOf(path)) && within(folder, fileNameOf(path)) === path

@@ -29,18 +29,14 @@ export interface SaveOptions<T, C extends Captures> extends FunctionOptions<C> {
   readonly shardFunc?: ElementFunction<T, number | bigint | Promise<number>, C>;
   /** Default: no compression. */
   readonly compression?: "gzip" | undefined;
-  /** Whether to replace a saved dataset; otherwise that is `already_exists`. Default false. */
+  /** Whether to replace a saved dataset. If false, that fails with `already_exists`. Default false. */
   readonly overwrite?: boolean | undefined;
-  /**
-   * Size in bytes after which a new file begins; workers divide the reading by files. Default 256
-   * MiB.
-   */
+  /** Size in bytes after which a new file begins. Workers read whole files. Default 256 MiB. */
   readonly chunkBytesMax?: number | undefined;
   /** Called whenever bytes were written, and at the end. */
   readonly onProgress?: ((progress: SaveProgress) => void) | undefined;
 }
 
-/** Checks the names of `save`'s options. */
 export const saveOptions = optionsOf<SaveOptions<unknown, Captures>>("save", {
   shardFunc: true,
   compression: true,
@@ -58,9 +54,7 @@ export function checkWritingCompression(operator: string, value: unknown): "gzip
   throw invalidArgument(operator, "compression", `"gzip"`, value);
 }
 
-/**
- * Runs a graph to its end and writes its elements; the first error ends it and removes all files.
- */
+/** Runs a graph to its end and writes its elements. After the first error it removes its files. */
 export async function saveGraph(
   node: DatasetNode,
   path: unknown,
@@ -76,7 +70,7 @@ export async function saveGraph(
       ? {}
       : { chunkBytesMax: checkInteger("save", "chunkBytesMax", chunkBytesMax, 1) }),
     spec: node.elementSpec,
-    // With shards, the order of elements is known only at the end.
+    // With shards, the order of chunks is known only at the end.
     ledger: shardFunc === undefined ? "entries" : "head",
   } as const;
   if (onProgress !== undefined && typeof onProgress !== "function") {
@@ -139,9 +133,7 @@ function savedByOthers(folder: string): LeatError {
   );
 }
 
-/**
- * The manifest of the folder; `not_found` if nothing was saved there, or the save is not finished.
- */
+/** The manifest of a folder. Throws `not_found` if there is no saved dataset, or an unfinished one. */
 export async function savedIn(path: unknown): Promise<Manifest> {
   const folder = checkPath("load", path);
   const host = installedHost();

@@ -10,7 +10,7 @@ import { storedNode } from "./stored_node.ts";
 /** Maximum number of shards: each is an open file while the dataset is written. */
 const SHARDS_MAX = 1024;
 
-/** The shard of an element by a user's function, or a promise of it; 0 without one. */
+/** The shard that the user's function returns for an element; 0 without a function. */
 export function shardBy(
   operator: string,
   call: Call | undefined,
@@ -34,7 +34,7 @@ function checkShard(operator: string, shard: unknown): number {
   );
 }
 
-/** A dataset of datasets, one for each shard, by shard number. */
+/** A dataset of datasets: one for each shard that has chunks, in the order of their numbers. */
 export function shardDatasets(folder: string, manifest: Manifest): HasNode {
   const numbers = new Set(manifest.chunks.map(({ shard }) => shard));
   const datasets = [...numbers].map((shard) =>

@@ -11,14 +11,13 @@ import { checkSpec, type ElementSpec } from "../elements/spec.ts";
 import { EncodedValue } from "../elements/value_codec.ts";
 import { type Chunk, type Manifest, within } from "./manifest.ts";
 
-/** What is known about chunk files before they are read. */
 interface StoredOptions extends FileSourceOptions {
   readonly spec?: unknown;
   /** Number of elements of each file, by path. */
   readonly counts?: unknown;
 }
 
-/** The elements of chunk files, one file after the other. Workers divide it by files. */
+/** The elements of chunk files, one file after the other. A split is a whole file. */
 class StoredNode extends FileSourceNode {
   override readonly elementSpec: ElementSpec;
   readonly #counts: Readonly<Record<string, number>>;
@@ -46,7 +45,7 @@ class StoredNode extends FileSourceNode {
 
 registerNode("stored", { fromWire: (a, [files]) => new StoredNode(files!, a) });
 
-/** The node that reads chunks of a stored dataset; by default all. */
+/** The node that reads a stored dataset, or only some of its chunks. */
 export function storedNode(
   folder: string,
   { spec, compression, chunks: all }: Manifest,
@@ -58,14 +57,14 @@ export function storedNode(
 }
 
 interface ElementPosition extends RecordPosition {
-  /** Number of elements still to come. */
+  /** Number of elements that are still expected. */
   readonly left: number;
 }
 
 /** The elements of one chunk file. Damage and missing elements are `data_loss`. */
 function elementReader(path: string, records: RecordReader, count: number): FormatReader {
   let left = count;
-  /** Whether damage was reported: it explains missing elements. */
+  /** Whether damage was reported: then missing elements are not reported again. */
   let hasFailed = false;
   const fail = (error: unknown) => {
     hasFailed = true;

@@ -1,6 +1,6 @@
 /**
- * Reads a stored dataset if there is one, and writes it if there is none: shared by `cache(path)`
- * and `snapshot`.
+ * The iterator of `cache(path)` and `snapshot`: it reads the stored dataset if there is one. Otherwise
+ * it gives the elements of its input, and stores them.
  */
 import { LeatError } from "../../core/error.ts";
 import type { Call } from "../udf/call.ts";
@@ -14,15 +14,16 @@ export interface Storing {
   readonly operator: string;
   /** Where the dataset is stored. */
   readonly folder: string;
-  /** Its `pipeline` is what may be read in the place of the input. */
+  /** Stored elements of another `pipeline` than this one are refused. */
   readonly options: WritingOptions & { readonly pipeline: string };
-  /** Whether elements pass unstored while another writer is active; otherwise that is an error. */
+  /** Whether elements are given unstored while another writer is active; if not, that is an error. */
   readonly passesWhileLocked: boolean;
+  /** The operator's functions, whose numbers of calls are saved. */
   readonly calls: readonly Call[];
   shardOf(element: unknown): number | Promise<number>;
-  /** Checks and opens what is stored. */
+  /** Opens the stored dataset. */
   open(manifest: Manifest): Nested | Promise<Nested>;
-  /** Opens the same dataset again, to be restored. */
+  /** Opens the stored dataset, in order to restore the iterator's state. */
   openAgain(manifest: Manifest): Nested | Promise<Nested>;
 }
 
@@ -32,15 +33,15 @@ type StoringState =
   | {
     readonly phase: "passing";
     readonly input: unknown;
-    /** Number of calls begun, for each function. */
+    /** Number of calls begun, for each of `Storing.calls`. */
     readonly calls: readonly number[];
-    /** What was written of this pass; `null` if it is not stored. */
+    /** What was written of this pass; `null` if the pass is not stored. */
     readonly writing: WritingState | null;
   };
 
 /**
- * Decides at the first `next()` whether it reads or writes. A pass is stored if it reaches its end
- * and no element failed; otherwise its files are removed.
+ * Decides at the first `next()` whether it reads or writes. What it writes stays only if it reaches the
+ * end and no element failed. Otherwise it removes its files.
  */
 export class StoringIterator extends ElementIterator {
   readonly #context: IteratorContext;
@@ -73,7 +74,7 @@ export class StoringIterator extends ElementIterator {
     return this.#context.stats.gave(element);
   }
 
-  /** If it cannot be opened, it gives one error and ends. */
+  /** If the first `next()` cannot open the dataset, it throws, and the iterator ends. */
   async #openAndPull(): Promise<unknown> {
     this.#ended = true;
     await this.#open();
@@ -97,13 +98,13 @@ export class StoringIterator extends ElementIterator {
     else this.#input = this.#context.makeInput();
   }
 
-  /** Begins to write, or returns the manifest that another writer has finished meanwhile. */
+  /** Begins to write, or returns the manifest that another writer has committed meanwhile. */
   async #begin(): Promise<Manifest | undefined> {
     const { operator, folder, options, passesWhileLocked } = this.#storing;
     try {
       const writer = await ElementsWriter.begin(this.#context.host, folder, options);
       this.#writer = writer;
-      // Disposed meanwhile: `dispose()` had no writer to abandon.
+      // Disposed meanwhile, when there was no writer that `dispose()` could abandon.
       if (this.disposed) this.#abandon();
       else if (writer.replaces === undefined) {
         await writer.clear((unfinished) => {
@@ -146,10 +147,7 @@ export class StoringIterator extends ElementIterator {
     }
   }
 
-  /**
-   * Writes an element and gives it. If writing fails, the element is lost and the pass is not
-   * stored.
-   */
+  /** Writes an element and gives it. If writing fails, the element is lost and nothing is stored. */
   #write(element: unknown): unknown {
     const writer = this.#writer;
     if (element === END) {
@@ -232,7 +230,7 @@ export class StoringIterator extends ElementIterator {
     await nested.restore(state);
   }
 
-  /** The pass continues unstored if its beginning is gone, or another writer is active. */
+  /** Resumes writing. If its chunks are gone, or another writer is active, nothing is stored. */
   async #resume(writing: WritingState): Promise<void> {
     const { folder, options } = this.#storing;
     const { host } = this.#context;

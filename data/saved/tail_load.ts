@@ -1,7 +1,7 @@
 /**
- * Reads a dataset while it is being saved: chunks are read in order, as they become final.
+ * Reads a dataset while it is being saved: chunk after chunk, as they become final.
  *
- * The reader polls for new chunks. Files that grow in the folder show that the writer is alive.
+ * The reader polls for new chunks. It knows that the writer is alive from files that grow or appear.
  */
 import { LeatError } from "../../core/error.ts";
 import { checkBoolean, checkInteger, checkPath, invalidArgument, optionsOf } from "../check.ts";
@@ -22,8 +22,8 @@ export interface LoadWait {
   /** Polling interval in ms. Default 250. */
   readonly pollMs?: number;
   /**
-   * How long nothing may be written, in ms. After that the writer counts as dead, and reading fails
-   * with `deadline_exceeded`. Default 600,000.
+   * If nothing is written for this time, in ms, the writer counts as dead, and reading fails with
+   * `deadline_exceeded`. Default 600,000.
    */
   readonly timeoutMs?: number;
 }
@@ -32,11 +32,10 @@ export interface LoadWait {
 export interface LoadOptions<T, R> {
   /** Combines the datasets of the shards. Default: one shard after the other. */
   readonly readerFunc?: (shards: Dataset<Dataset<T>>) => Dataset<R>;
-  /** Whether to read elements while they are being written, or before that began. Default false. */
+  /** Whether to wait for elements that are not written yet, or a save that has not begun. Default false. */
   readonly wait?: boolean | LoadWait;
 }
 
-/** Checks the names of `load`'s options. */
 export const loadOptions = optionsOf<LoadOptions<unknown, unknown>>("load", {
   readerFunc: true,
   wait: true,
@@ -62,7 +61,7 @@ export function checkWait(wait: unknown): Required<LoadWait> | undefined {
   };
 }
 
-/** The elements of a folder that is perhaps still being written, or not begun. */
+/** The elements of a folder that may still be written, or whose save may not have begun. */
 export class TailLoadNode extends DatasetNode {
   override readonly division = "whole";
   override readonly elementSpec: undefined = undefined;
@@ -92,11 +91,11 @@ export class TailLoadNode extends DatasetNode {
 registerNode("growing", { fromWire: (a) => new TailLoadNode(a.path, checkWait(a.wait)!) });
 
 interface GrowingState {
-  /** The id of the save that is read; null before it begins. */
+  /** The id of the save that is read; `null` before one was found. */
   readonly id: string | null;
   /** Number of chunks read to their end. */
   readonly read: number;
-  /** The position in the next chunk; null if it is not open. */
+  /** The position in the next chunk; `null` if it is not open. */
   readonly nested: unknown;
   readonly ended: boolean;
 }
@@ -136,7 +135,7 @@ class GrowingIterator extends ElementIterator {
     return this.disposed ? END : this.#context.stats.gave(element);
   }
 
-  /** Opens the next chunk, once there is one. */
+  /** Waits for the next chunk and opens it; `undefined` at the end. */
   async #open(): Promise<Nested | undefined> {
     const found = await this.#context.waitFor(this.#chunks.chunk(this.#read)).catch((error) => {
       if (this.disposed) return undefined;
@@ -182,10 +181,10 @@ interface FoundChunk extends Pick<Manifest, "id" | "spec" | "compression"> {
   readonly chunk: Chunk;
 }
 
-/** Finds the chunks of a folder in order, and waits for those that are not there yet. */
+/** Finds the chunks of a folder in order, and waits for those that are not written yet. */
 class GrowingChunks {
   readonly path: string;
-  /** The id of the save that is followed; any other one is refused. */
+  /** The id of the save that is read. Files of another save are refused. */
   id: string | undefined;
   readonly #host: Host;
   readonly #ledger: Ledger;
@@ -193,7 +192,7 @@ class GrowingChunks {
   readonly #closing = new AbortController();
   readonly #known: FoundChunk[] = [];
   #entries = 0;
-  /** Whether the manifest was found, so that all chunks are known. */
+  /** Whether all chunks are known, because the manifest was found. */
   #isWhole = false;
 
   constructor(host: Host, path: string, wait: Required<LoadWait>) {
@@ -203,7 +202,7 @@ class GrowingChunks {
     this.#wait = wait;
   }
 
-  /** Makes a pending wait fail. */
+  /** Makes a pending `chunk()` reject. */
   close(): void {
     this.#closing.abort();
   }
@@ -225,10 +224,10 @@ class GrowingChunks {
     return this.#known[number];
   }
 
-  /** Polls once; whether there is something new. */
+  /** Polls once. Returns whether there is something new. */
   async #look(): Promise<boolean> {
     const head = await this.#ledger.head();
-    // After the head: a writer that finishes removes the head after it commits the manifest.
+    // Read after the head: a writer that finishes commits the manifest, then removes the head.
     const manifest = await readManifest(this.#host, this.path);
     if (manifest !== undefined) return this.#finish(manifest);
     if (head === undefined && this.id !== undefined) throw this.#givenUp();
@@ -266,12 +265,12 @@ class GrowingChunks {
     );
   }
 
-  /** A text that changes whenever a writer makes progress. */
+  /** A string that changes whenever a writer makes progress. */
   async #signsOfLife(): Promise<string> {
     const signs: string[] = [this.id ?? "", String(this.#entries)];
     for (const path of await storedPaths(this.#host, this.path)) {
       signs.push(path);
-      // Other files are complete: opening each of many chunks would cost a request per chunk.
+      // Only these files grow, and each size costs a request.
       if (/\.(partial|ledger)$/.test(path)) signs.push(String(await this.#sizeOf(path)));
     }
     return signs.join("\n");
@@ -283,7 +282,7 @@ class GrowingChunks {
       file.close();
       return file.sizeBytes;
     } catch {
-      return -1; // It was committed under its final name meanwhile.
+      return -1; // The file was committed under its final name meanwhile.
     }
   }
 

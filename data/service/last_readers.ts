@@ -1,30 +1,30 @@
 /**
- * The identities under which services knew the readers of their streams, so that they recognise the
- * reader of the next epoch.
+ * The identities under which services know the readers of their streams. With the identity of the last
+ * epoch, a service recognises the reader of the next one.
  */
 import { hex64, type Host } from "../host.ts";
 
 /** The reader of a stream in one epoch, as its service knows it. */
 export interface KnownReader {
-  /** The service's own name: in another service the number means a different reader. */
+  /** The name of the service: `clientId` is valid only there. */
   readonly clusterId: string;
   /** Increases with each new reader. */
   readonly clientId: number;
 }
 
 /**
- * The identity under which an iteration last read each stream, or else an iteration of its dataset.
- * So a continued iterator is recognised by its own identity, and the dataset's next one by the
- * previous one's.
+ * For each stream, the identity under which this iteration last read it, or else the last iteration of
+ * the same dataset. So services recognise an iterator that continues by its own identity, and the
+ * dataset's next iterator by that of the previous one.
  */
 export class LastReaders {
   readonly #readers = new Map<string, KnownReader>();
   readonly #dataset: LastReaders | undefined;
   #isRestored = false;
-  /** The restore of this iteration, or of the last restored one before it. */
+  /** The restore of this iteration, or of the last restored iteration before it. */
   #restoring: Restoring | undefined;
 
-  /** @param dataset The last readers of the dataset that is iterated over. */
+  /** @param dataset The last readers of the iteration's dataset. */
   constructor(dataset?: LastReaders) {
     this.#dataset = dataset;
     this.#restoring = dataset === undefined ? undefined : dataset.#restoring;
@@ -35,7 +35,7 @@ export class LastReaders {
     return known ?? (this.#isRestored ? undefined : this.#dataset?.of(stream));
   }
 
-  /** Answers of services may arrive out of order. */
+  /** Ignores an older reader of the same service: answers may arrive out of order. */
   note(stream: string, reader: KnownReader): void {
     const known = this.#readers.get(stream);
     const isOlder = known?.clusterId === reader.clusterId && known.clientId > reader.clientId;
@@ -43,23 +43,23 @@ export class LastReaders {
     this.#dataset?.note(stream, reader);
   }
 
-  /** It continues under the identity of the saved iterator: no service has seen its own. */
+  /** Call when this iteration was restored: it continues under the saved iterator's identities. */
   restored(): void {
     this.#readers.clear();
     this.#isRestored = true;
     this.#restoring = { opened: new Set(), name: undefined };
   }
 
-  /** The dataset continues after a restored iteration, which may have been at its end and open no stream. */
+  /** Call for the dataset whose `iteration` was restored. This may be at its end, and open no stream. */
   goesOnAfter(iteration: LastReaders): void {
     this.#readers.clear();
     this.#restoring = iteration.#restoring;
   }
 
   /**
-   * To be called when the stream of that name is opened. Returns whether this is the first time
-   * since the iteration, or an earlier one, was restored: then another process may still read as
-   * the saved one.
+   * Call when the stream of that name is opened. Returns whether this is the first time since this
+   * iteration, or an earlier one, was restored. Then another process may still read under the identity
+   * of the saved iterator.
    */
   opensRestored(name: string): boolean {
     const opened = this.#restoring?.opened;
@@ -69,8 +69,8 @@ export class LastReaders {
   }
 
   /**
-   * An id for all streams opened for one restored iteration. Some may open before a service has
-   * assigned an identity to the first.
+   * An id for all streams that one restored iteration opens. They cannot use an identity of the
+   * service: some open before the service has assigned the first one.
    */
   restoration(host: Host): string {
     if (this.#restoring === undefined) return hex64(host);
@@ -78,8 +78,10 @@ export class LastReaders {
   }
 }
 
-/** What everything that continues after a restore needs to know of it. */
+/** A restore, as all iterations that continue from it share it. */
 interface Restoring {
+  /** The streams opened since then. */
   readonly opened: Set<string>;
+  /** See `restoration()`. */
   name: string | undefined;
 }

@@ -1,9 +1,9 @@
-/** What a reader of a service chooses: the compression of elements, and the workers it reads. */
+/** Options of clients of a service: how elements are compressed, and which workers are read. */
 
 /**
- * - `"auto"`: where it measurably pays: over slow networks, for data that shrinks.
+ * - `"auto"`: if measurements say that it pays: over slow networks, for data that shrinks.
  * - `"none"`: never.
- * - `"zstd"`, `"gzip"`: every element that shrinks by it.
+ * - `"zstd"`, `"gzip"`: every element that becomes smaller.
  */
 export type ElementCompression = "auto" | "none" | "zstd" | "gzip";
 
@@ -11,8 +11,8 @@ export type ElementCompression = "auto" | "none" | "zstd" | "gzip";
 export const ELEMENT_COMPRESSIONS: readonly ElementCompression[] = ["auto", "none", "zstd", "gzip"];
 
 /**
- * - `"auto"`: all except workers of other processes with the tag {@linkcode LOCAL_ONLY_TAG}.
- * - `"any"`: all that can be reached.
+ * - `"auto"`: all workers, except those of other processes with the tag {@linkcode LOCAL_ONLY_TAG}.
+ * - `"any"`: all workers that can be reached.
  * - `"local"`: only the workers of the client's own process, by direct call.
  */
 export type TargetWorkers = "auto" | "any" | "local";
@@ -20,5 +20,5 @@ export type TargetWorkers = "auto" | "any" | "local";
 /** The values of {@linkcode TargetWorkers}. */
 export const TARGET_WORKERS: readonly TargetWorkers[] = ["auto", "any", "local"];
 
-/** Workers with this tag serve only the clients of their own process, unless a client asks for `"any"`. */
+/** Workers with this tag serve only clients of their own process, and those that ask for `"any"`. */
 export const LOCAL_ONLY_TAG = "COLOCATED";

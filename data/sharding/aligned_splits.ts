@@ -1,6 +1,6 @@
 /**
- * Splits of several aligned datasets: all of them read the same ones, so that elements at the same
- * position stay together whichever task reads them.
+ * Splits of several aligned datasets. All of these read the same splits, so that elements at the same
+ * position stay together in every task.
  */
 import type { END } from "../iterator.ts";
 import type { DatasetNode } from "../node.ts";
@@ -14,8 +14,8 @@ import {
 } from "./splits.ts";
 
 /**
- * The source whose n-th element becomes the graph's n-th: an indexed or endless one; `undefined` if
- * there is none.
+ * The source whose n-th element becomes the n-th element of the graph: an indexed or endless source;
+ * `undefined` if there is none.
  */
 export function alignedSource(node: DatasetNode): DatasetNode | undefined {
   const { division } = node;
@@ -24,14 +24,14 @@ export function alignedSource(node: DatasetNode): DatasetNode | undefined {
   return isAligned || node instanceof IndexedNode || isReplicated(node) ? node : undefined;
 }
 
-/** Gives every split of a reader to each of `count` sources. */
+/** Gives every split of `reader` to each of `count` sources. */
 export class AlignedSplits implements SplitSource {
   readonly #reader: SplitReader;
-  /** The splits that some source has not taken yet… */
+  /** The splits that at least one source has not taken yet. */
   readonly #splits: Promise<Split | typeof END>[] = [];
-  /** …and the number of the first of them. */
+  /** The number of the first of these splits. */
   #first = 0;
-  /** How many each source has taken. */
+  /** How many splits each source has taken. */
   readonly #taken: number[];
 
   constructor(reader: SplitReader, count: number) {
@@ -43,7 +43,7 @@ export class AlignedSplits implements SplitSource {
     const place = this.#taken[source]!++ - this.#first;
     if (place === this.#splits.length) {
       const split = this.#reader.next();
-      // A disposed source does not take it.
+      // If the source is disposed, nobody handles a rejection.
       split.catch(() => {});
       this.#splits.push(split);
     }

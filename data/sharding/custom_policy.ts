@@ -17,7 +17,7 @@ export interface ShardExtra extends Shard {
 /** Options of {@linkcode shardingPolicy}. */
 export interface ShardingPolicyOptions<C extends Captures> {
   /**
-   * Returns the part of the dataset that worker `index` of `count` produces. Runs once for each
+   * Returns the part of the dataset that worker `index` of `count` produces. Called once for each
    * task.
    */
   readonly shard: UserFunction<
@@ -47,7 +47,7 @@ export class CustomShardingPolicy {
   readonly #wire: WirePolicy;
 
   /**
-   * @throws {LeatError} `failed_precondition` where the function cannot be serialised.
+   * @throws {LeatError} `failed_precondition` if the function cannot be serialised.
    *
    * @ignore
    */
@@ -79,8 +79,8 @@ export class CustomShardingPolicy {
   /**
    * The worker's part of a graph.
    *
-   * @throws {LeatError} with the code of the function's failure, naming the policy;
-   * `invalid_argument` where it returns no dataset.
+   * @throws {LeatError} with the code of the function's error, naming the policy; `invalid_argument`
+   * if the function returns no dataset.
    *
    * @ignore
    */
@@ -108,8 +108,8 @@ export class CustomShardingPolicy {
 }
 
 /**
- * A policy whose function divides a dataset among the workers of the dispatcher's list. The
- * function runs on every worker, so it must be serialisable: `udf(…)`, or self-contained. Workers
+ * A policy whose function divides a dataset among the workers of the dispatcher's list. The function
+ * runs on every worker, so it must be serialisable: `udf(…)`, or without outer variables. Workers
  * share one seed, so unseeded shuffles give the same order on all of them.
  *
  * @throws {LeatError} `invalid_argument` for an empty name or a value that is no function;

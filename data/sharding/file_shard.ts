@@ -8,9 +8,7 @@ import { SameElementsNode, UnaryIterator } from "../operators/unary.ts";
 import { ReadingFailure } from "../iterators/reading_failure.ts";
 import type { Shard } from "./sharding_policy.ts";
 
-/**
- * A worker's share of a dataset of names. Unlike `shard`, it needs at least one name per worker.
- */
+/** A worker's share of a dataset of file names. Unlike `shard`, it fails with fewer names than workers. */
 export class FileShardNode extends SameElementsNode implements Shard {
   override readonly division = "whole";
   readonly index: number;
@@ -40,18 +38,18 @@ registerNode("shardFiles", {
   fromWire: (a, [input]) => new FileShardNode(input!, a.count, a.index),
 });
 
-/** Gives no name before it has seen one for each worker; after that it does not need the end. */
+/** Gives no name before it has read one for each worker: only then there are enough files. */
 class FileShardIterator extends UnaryIterator {
   readonly #shard: Shard;
-  /** How many names were read, of all workers. */
+  /** How many names were read, those of other workers included. */
   #total = 0;
   /** This worker's name that was read and not given yet. */
   #held: { readonly name: unknown } | undefined;
   /** How many of this worker's names were given. */
   #position = 0;
-  /** How many of them to skip first, after a restore. */
+  /** How many of this worker's names to skip first, after a restore. */
   #passOver = 0;
-  /** Set when there are too few files: an error, not the end of the data. */
+  /** Set if there are too few files: then every `next()` fails. */
   #failure: ReadingFailure | undefined;
 
   constructor(context: IteratorContext, shard: Shard) {
@@ -81,7 +79,7 @@ class FileShardIterator extends UnaryIterator {
     throw this.#failure = ReadingFailure.of(this.stats.failed(this.#tooFew()));
   }
 
-  /** The input is read from its beginning after a restore. */
+  /** The input's state is not saved: after a restore it is read from its beginning. */
   protected override saveState(): Promise<object> {
     return Promise.resolve(this.ownState());
   }

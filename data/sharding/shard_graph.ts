@@ -46,12 +46,12 @@ export function shardGraph(root: DatasetNode, policy: ShardingMode, shard: Shard
   }
 }
 
-/** Divides the pipeline's last elements by index, so all workers must have them in one order. */
+/** Divides the final elements of the pipeline by index, so all workers must have them in one order. */
 function shardElements(root: DatasetNode, { index, count }: Shard): DatasetNode {
   return new ShardNode(inOrder(root), count, index);
 }
 
-/** Every file source reads its share of the files, whatever operators follow. */
+/** Makes every file source read only its share of the files. */
 function shardFiles(node: DatasetNode, shard: Shard): DatasetNode {
   if (isFileListing(node)) return shardNames(node, shard);
   if (node instanceof FileSourceNode) {
@@ -72,8 +72,8 @@ function shardFiles(node: DatasetNode, shard: Shard): DatasetNode {
 }
 
 /**
- * A share of a dataset of names. All workers must see the names in one order, so shuffles of names
- * move behind the division.
+ * A share of a dataset of file names. All workers must divide the names in one order, so a shuffle of
+ * names moves after the division.
  */
 function shardNames(names: DatasetNode, { index, count }: Shard): DatasetNode {
   const shuffles: ShuffleNode[] = [];
@@ -109,8 +109,8 @@ function replaceHints(node: DatasetNode, shard: Shard): DatasetNode {
 }
 
 /**
- * Operators that store elements in files would store one worker's part, and readers would treat it
- * as the whole.
+ * Refuses operators that store elements in files: they would store one worker's part, which readers
+ * would take for the whole dataset.
  */
 function stored(node: DatasetNode): DatasetNode {
   const keepsFiles = node.division === "stored" ||

@@ -1,6 +1,6 @@
-/** How the workers of a service share the production of one dataset. */
+/** How the workers of a service divide the production of a dataset. */
 
-/** The policies, by tf.data service's names. */
+/** The policies, with the names that they have in tf.data service. */
 export const ShardingPolicy = {
   /** Every worker produces the whole dataset, each in its own order. */
   OFF: "OFF",
@@ -12,14 +12,11 @@ export const ShardingPolicy = {
   DATA: "DATA",
   /** FILE if the pipeline reads files, otherwise DATA. */
   FILE_OR_DATA: "FILE_OR_DATA",
-  /**
-   * Of n listed workers, worker i reads `shard(n, i)` where the pipeline has `shard(SHARD_HINT,
-   * …)`.
-   */
+  /** Of n listed workers, worker i runs `shard(n, i)` in place of `shard(SHARD_HINT, …)`. */
   HINT: "HINT",
   /**
-   * Like DYNAMIC, but splits are numbered, produced again if they are lost, and put in order by the
-   * reader: one stream with every element once, the same for any cluster.
+   * Like DYNAMIC, but splits are numbered. Lost ones are produced again, and the reader puts them in
+   * order: one stream with every element once, which is the same for any cluster.
    */
   DETERMINISTIC: "DETERMINISTIC",
 } as const;
@@ -31,8 +28,8 @@ export type ShardingPolicy = typeof ShardingPolicy[keyof typeof ShardingPolicy];
 export type ShardingMode = ShardingPolicy | "CUSTOM";
 
 /**
- * A placeholder for the number of workers in `shard(SHARD_HINT, SHARD_HINT)`; a HINT job replaces
- * it by that number and by each worker's index.
+ * A placeholder in `shard(SHARD_HINT, SHARD_HINT)`. A HINT job replaces the two arguments by the number
+ * of workers and by each worker's index.
  */
 export const SHARD_HINT: number = -1;
 
@@ -44,16 +41,13 @@ export interface Shard {
   readonly count: number;
 }
 
-/** What a mode means for its tasks and readers. */
+/** Properties of a mode. */
 interface ModeFacts {
   /** The dispatcher divides the sources into splits. */
   readonly isSplit: boolean;
   /** A task requests splits one after the other, and reads only these. */
   readonly asksForSplits: boolean;
-  /**
-   * Element n of one task differs from element n of another, so random state depends on the task,
-   * too.
-   */
+  /** Element n of one task is not element n of another, so random state also depends on the task. */
   readonly hasElementsOfItsOwn: boolean;
   /** If the dataset is endless, what each client reads is endless. */
   readonly keepsEndless: boolean;

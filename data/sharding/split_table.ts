@@ -1,17 +1,18 @@
-/** Split tables in the dispatcher: two numbers per split, journaled once per iteration. */
+/** Split tables, as the dispatcher keeps and journals them: two numbers per split. */
 import { LeatError } from "../../core/error.ts";
 import { hashBytes, hashJson } from "../../core/hash.ts";
 import type { Split, SplitTable } from "./splits.ts";
 
-/** Most splits of an iteration over all its sources. Beyond it: `resource_exhausted`. */
+/** Maximum number of splits of an iteration, over all its sources. */
 export const SPLITS_MAX = 2 ** 24;
 
-/** Per source, start and stop of each split in turn. */
+/** Per source: start and stop of the first split, then of the second, and so on. */
 export type SplitBounds = readonly Float64Array[];
 
 /**
  * Packs a table.
- * @throws {LeatError} `resource_exhausted` above {@linkcode SPLITS_MAX}, `internal`.
+ *
+ * @throws {LeatError} `resource_exhausted` above {@linkcode SPLITS_MAX}, `internal` for invalid splits.
  */
 export function packSplits(table: SplitTable): SplitBounds {
   const count = table.reduce((sum, splits) => sum + splits.length, 0);

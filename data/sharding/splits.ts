@@ -1,7 +1,7 @@
 /**
  * Splits: how tasks divide the reading of a dataset's sources.
  *
- * A split is plain data and depends only on the data and the pipeline. A task with a `SplitSource`
+ * A split is plain data, and depends only on the files and the pipeline. A task with a `SplitSource`
  * reads the splits that it gets, one at a time, instead of whole sources.
  */
 import { LeatError } from "../../core/error.ts";
@@ -19,13 +19,13 @@ export interface Split {
   readonly stop: number;
 }
 
-/** The source of a task's splits: for a service's worker, the dispatcher. */
+/** Where a task gets its splits: on a worker, from the dispatcher. */
 export interface SplitSource {
   /** The next split of a source (numbered in pre-order) in a repetition (0, 1, …), or `END`. */
   next(sourceIndex: number, repetition: number): Promise<Split | typeof END>;
   /** Number of splits in the source's table, for all tasks together, per repetition. */
   total(sourceIndex: number): Promise<number>;
-  /** Elements of a split from element `from` on, for a `given` source. Left out: there is none. */
+  /** Elements of a split from element `from` on. Left out if there is no `given` source. */
   readonly read?: ReadGiven | undefined;
 }
 
@@ -33,40 +33,40 @@ export type ReadGiven = (split: number, from: number) => Promise<GivenElements>;
 
 /** A source node whose reading can be divided. */
 export interface Splittable {
-  /** False if the sources below it are divided instead; default true. */
+  /** False if the sources below it are divided instead. Default true. */
   readonly isDivided?: boolean;
-  /** Whether it has one table of splits for all sources below, which read the same splits. */
+  /** Whether all sources below it share one table, and read the same splits. */
   readonly isAligned?: boolean;
-  /** All splits in order. `multiple`: cut ranges of elements at multiples of this if possible. */
+  /** All splits in order. Ranges of elements are cut at multiples of `multiple`, if possible. */
   listSplits(host: Host, multiple: number): Promise<Split[]>;
 }
 
-/** A node that every task reads whole, or that has such an input. */
+/** A source that every task reads whole, or an operator with such an input. */
 export interface Replicated {
-  /** Of an operator: the index of the input that controls the others. */
+  /** For an operator: the index of the input that every task reads whole. */
   readonly replicatedInput?: number | undefined;
-  /** Of a source: it is endless, so each task may read its own copy next to the divided sources. */
+  /** For a source: it is endless, so each task may read its own copy next to the divided sources. */
   readonly isReplicated?: boolean;
 }
 
 /** Per source, in pre-order, its splits in order. */
 export type SplitTable = readonly (readonly Split[])[];
 
-/** A source is cut into about this many runs… */
+/** An indexed source is cut into about this many runs. */
 const RUNS_PER_SOURCE = 256;
-/** …of at most this many elements… */
+/** A run has at most this many elements, unless there would be more than `RUNS_MAX` runs. */
 const RUN_ELEMENTS_MAX = 4096;
-/** …unless there would be more runs than this: the table is held in memory. */
+/** Maximum number of runs of a source: the table is held in memory. */
 const RUNS_MAX = 1 << 18;
 
-/** Cuts an indexed source of `count` elements into runs (a multiple of `multiple` long). */
+/** Cuts an indexed source of `count` elements into runs, whose length is a multiple of `multiple`. */
 export function cutRuns(count: number, multiple = 1): Split[] {
   const longest = Math.max(RUN_ELEMENTS_MAX, Math.ceil(count / RUNS_MAX));
   const even = Math.min(Math.max(Math.ceil(count / RUNS_PER_SOURCE), 1), longest);
   return cutEvery(count, Math.ceil(even / multiple) * multiple);
 }
 
-/** Cuts `count` units into runs of `length`; more only if there would be too many. */
+/** Cuts `count` units into runs of `length`, or of a multiple if there would be too many runs. */
 export function cutEvery(count: number, length: number): Split[] {
   const step = length * Math.ceil(count / (length * RUNS_MAX));
   const splits: Split[] = [];
@@ -81,7 +81,7 @@ export function cutFiles(count: number): Split[] {
   return Array.from({ length: count }, (_, i) => ({ start: i, stop: i + 1 }));
 }
 
-/** Whether the node implements `Splittable` and is divided itself. */
+/** Whether the node itself is divided into splits. */
 export function isSplittable(node: DatasetNode): node is DatasetNode & Splittable {
   return "listSplits" in node && typeof node.listSplits === "function" &&
     (node as DatasetNode & Splittable).isDivided !== false;
@@ -107,14 +107,14 @@ export async function listSplitTable(root: DatasetNode, host: Host): Promise<Spl
   return await Promise.all(divided.map(([source, multiple]) => source.listSplits(host, multiple)));
 }
 
-/** Refuses a graph that `listSplitTable` would refuse for any data. */
+/** Throws if `listSplitTable` would refuse the graph, whatever its files contain. */
 export function checkSplittable(root: DatasetNode): void {
   dividedSources(root);
 }
 
 /**
- * The divided sources in pre-order (bodies of functions are not entered), each with the number of which its ranges should be a
- * multiple.
+ * The divided sources in pre-order, each with its `multiple` for `listSplits`. Sources of datasets
+ * that functions return do not count.
  */
 function dividedSources(root: DatasetNode): [DatasetNode & Splittable, multiple: number][] {
   const found: [DatasetNode & Splittable, number][] = [];
@@ -189,22 +189,20 @@ export class SplitReader {
     return this.#source.total(this.#index);
   }
 
-  /** Elements of a split that the task's reader sends. */
+  /** Elements of a split, which the task's reader sends to the task. */
   async read(split: number, from: number): Promise<GivenElements> {
     const { read } = this.#source;
     if (read !== undefined) return await read(split, from);
     throw new LeatError("failed_precondition", "The reader of this task sends no elements");
   }
 
-  /** Whether this task got every split, so that it has seen the whole dataset. */
+  /** Whether this task got every split, and so has read the whole dataset. */
   async sawWholeTable(): Promise<boolean> {
     return this.#received >= await this.total();
   }
 }
 
-/**
- * The error of saving an iterator that reads splits: only the provider of splits knows the rest.
- */
+/** The error of saving an iterator that reads splits: only its `SplitSource` knows the other splits. */
 export function readsSplits(): LeatError {
   return new LeatError(
     "failed_precondition",
@@ -212,12 +210,12 @@ export function readsSplits(): LeatError {
   );
 }
 
-/** How far the splits of one iteration were read; shared by all of its contexts. */
+/** How far the splits of one iteration were read. All of its contexts share it. */
 export class SplitProgress {
   readonly source: SplitSource;
   /** Per source: the repetition that its next iterator reads. */
   readonly repetitions: number[] = [];
-  /** Per source: its newest reader. */
+  /** Per source: the reader of its last repetition. */
   readonly readers: SplitReader[] = [];
 
   constructor(source: SplitSource) {

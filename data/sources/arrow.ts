@@ -1,10 +1,10 @@
-/** `arrow`: the rows of Arrow's IPC files and streams. */
+/** `arrow`: the rows of Arrow IPC files and streams. */
 import type { SourceFile } from "../formats/format_reader.ts";
 import type { RowBlocks } from "../formats/row_blocks.ts";
 import { registerNode } from "../node.ts";
 import { type ColumnFileOptions, columnFileOptions, RowFileNode } from "./row_files.ts";
 
-/** Each row as an object of its columns. Record batches of files are parts. */
+/** Each row as an object of its columns. A part of a file is a record batch; streams have one part. */
 export class ArrowNode extends RowFileNode {
   static readonly options = columnFileOptions("arrow");
   protected override readonly canLeaveOutColumns = true;

@@ -12,20 +12,20 @@ import type { FileSourceOptions } from "./file_source.ts";
 /** How CSV files are read. */
 export interface CsvOptions<C extends CsvColumns = CsvColumns> extends FileSourceOptions {
   /**
-   * The columns to read. By name, elements are objects; as an array, tuples. With a header, named
-   * columns are found in it and others are skipped; otherwise columns are in this order. A column
-   * without a `default` is required: a missing field is an error. Without `columns`, every field is
-   * a string.
+   * The columns to read: an object makes elements objects, an array makes them tuples. With a header,
+   * named columns are found by name, and others are skipped. Otherwise the columns are in this order.
+   * A missing field is an error, unless its column has a `default`. Without `columns`, all columns are
+   * read, as strings.
    */
   readonly columns?: C | undefined;
   /** Whether the first record of every file names its columns; default true. */
   readonly header?: boolean | undefined;
   /**
-   * The columns to read, in this order: indices from 0, or names in the header. Not allowed with a
-   * header and columns declared by name.
+   * The columns to read, in this order: indices from 0, or names in the header. Not allowed if
+   * `columns` are found by name.
    */
   readonly select?: readonly (string | number)[] | undefined;
-  /** The columns to skip; the opposite of `select`. */
+  /** The columns to skip, like `select`. Not allowed with `select`. */
   readonly exclude?: readonly (string | number)[] | undefined;
   /** The delimiter between fields: one character; default `","`. */
   readonly delimiter?: string | undefined;
@@ -34,13 +34,11 @@ export interface CsvOptions<C extends CsvColumns = CsvColumns> extends FileSourc
    * are divided among workers.
    */
   readonly useQuoteDelim?: boolean | undefined;
-  /**
-   * The text of a missing field, besides the empty text; default `""`. Only for declared columns.
-   */
+  /** Text that means a missing field, besides the empty text; default `""`. Only with `columns`. */
   readonly naValue?: string | undefined;
 }
 
-/** Each record as an object or a tuple. Records and errors are those of {@linkcode openCsv}. */
+/** Each record as an object or a tuple. */
 export class CsvNode extends DividedFilesNode {
   static readonly options = optionsOf<CsvOptions>("csv", {
     columns: true,

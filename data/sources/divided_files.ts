@@ -1,18 +1,17 @@
-/** Sources whose files divide into parts of a number of bytes. */
+/** Sources that divide their files into parts of a number of bytes. */
 import { checkInteger } from "../check.ts";
 import type { SourceFile } from "../formats/format_reader.ts";
 import type { Attributes } from "../node.ts";
 import { FileSourceNode } from "./file_source.ts";
 
 /**
- * Bytes of one part of a file: long enough to make opening it cheap, short enough for many tasks to
- * share a large file.
+ * Bytes of one part of a file: large, so that opening the file is cheap in relation; small, so that
+ * many tasks can share a large file.
  */
 const PART_BYTES = 64 * 1024 * 1024;
 
-/** A dataset over files that can be divided anywhere. */
 export abstract class DividedFilesNode extends FileSourceNode {
-  /** Recorded with the pipeline, because split numbers depend on it. */
+  /** Part of the serialised graph, because the numbers of splits depend on it. */
   readonly partBytes: number;
 
   constructor(

@@ -1,6 +1,6 @@
 /**
- * Files in groups: a split is so many files as fill a batch, and not a single one. Only for sources
- * that make one element of a file: there a split of one file costs more than the file.
+ * Groups of files: a split is not one file, but as many as fill a batch. Used for sources that make one
+ * element of each file, because a split costs more than reading such a file.
  */
 import { LeatError } from "../../core/error.ts";
 import { hashJson } from "../../core/hash.ts";
@@ -25,20 +25,20 @@ import { FileSourceNode } from "./file_source.ts";
 import { type FileListing, fileNumber, isFileListing } from "./files.ts";
 import { ListFilesNode, shuffled } from "./list_files.ts";
 
-/** A group has at least so many files, unless there would be fewer than {@linkcode GROUPS_MIN}. */
+/** A group has at least this many files, unless there would be fewer groups than `GROUPS_MIN`. */
 const FILES_MIN = 16;
-/** A listing is divided into at least so many groups, so that both sides have some. */
+/** A listing is divided into at least this many groups, so that trainer and workers get some. */
 const GROUPS_MIN = 16;
 
 /**
- * A listing whose splits are groups of files. If it is shuffled, so are the groups: each epoch draws
- * the files of each.
+ * A listing whose splits are groups of files. If the listing is shuffled, each epoch draws the files
+ * of each group anew.
  */
 export class FileGroupsNode extends SameElementsNode implements Splittable {
-  /** Not an operator of the user's: it must not change the random seeds of theirs. */
+  /** The user did not add this operator, so the random numbers of others must not depend on it. */
   override readonly isSetting = true;
   readonly listing: DatasetNode & FileListing;
-  /** How many files fill batches. */
+  /** The number of files that make whole batches. */
   readonly multiple: number;
 
   constructor(listing: DatasetNode, multiple: unknown) {
@@ -86,19 +86,20 @@ registerNode("fileGroups", {
 });
 
 /**
- * The number of a listing's first file. Another listing has another one, except once in 8,192.
- * @param paths in the order of the listing.
+ * The number of a listing's first file. It identifies the listing: one in 8,192 others has the same.
+ *
+ * @param paths Those of the listing, in its order.
  */
 function firstNumber(paths: readonly string[]): number {
   return fileNumber([hashJson(paths)], 0);
 }
 
-/** By the names of an epoch, in its order. */
+/** `firstNumber` of the listing, by the array of names in the order of an epoch. */
 const firstNumbers = new WeakMap<readonly string[], number>();
 
 /**
- * The pipeline with groups instead of single files, wherever a file becomes one element. A source
- * of records keeps its splits: a file of theirs is long enough.
+ * The pipeline with groups of files as splits, where each file becomes one element. Sources that read
+ * several elements from a file keep their splits.
  */
 export function withFileGroups(node: DatasetNode, multiple = 1): DatasetNode {
   if (isFileListing(node)) return new FileGroupsNode(node, multiple);
@@ -107,7 +108,7 @@ export function withFileGroups(node: DatasetNode, multiple = 1): DatasetNode {
   return inputs.every((input, i) => input === node.inputs[i]) ? node : withInputs(node, inputs);
 }
 
-/** Gives the names of groups. */
+/** Gives the names of the files of the groups that it is assigned. */
 class FileGroupsIterator extends ElementIterator {
   readonly #context: IteratorContext;
   readonly #node: FileGroupsNode;
@@ -161,7 +162,7 @@ class FileGroupsIterator extends ElementIterator {
     return this.next();
   }
 
-  /** The same for all splits of an epoch. */
+  /** The names in the order of the epoch. With a `ListedHost`, all splits share one listing. */
   async #list(): Promise<readonly string[]> {
     const { host } = this.#context;
     const list = async () => {
@@ -177,7 +178,7 @@ class FileGroupsIterator extends ElementIterator {
     const { listing, isShuffled } = this.#node;
     if (!isShuffled) return [...paths];
     const { seed } = listing as ListFilesNode;
-    // Not that of an operator: with p'1 the source is an iteration of its own.
+    // Not the random state of an operator, because the source may be read by an iteration of its own.
     const { root, epoch } = this.#context.randomState;
     return shuffled(paths, new RandomStream(seed ?? root(), ["order of files", epoch]));
   }

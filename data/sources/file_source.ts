@@ -1,6 +1,6 @@
 /**
- * Shared by sources that read files: they take names from their input, open one file after the
- * other, or several in round-robin order, and continue with the next one if a file cannot be read.
+ * The base of sources that read files. They take names from their input, and open one file after the
+ * other, or several in round-robin order. If a file cannot be read, they continue with the next.
  */
 import { LeatError } from "../../core/error.ts";
 import { checkInteger, invalidArgument, optionsOf, show } from "../check.ts";
@@ -23,31 +23,27 @@ import { filesNode, isFileListing } from "./files.ts";
 import { ParallelFiles } from "./reading/parallel_files.ts";
 import { SequentialFiles } from "./reading/sequential_files.ts";
 
-/**
- * Maximum number of files that one source reads concurrently; each has a descriptor and a buffer.
- */
+/** Maximum number of files that one source reads concurrently: each has a descriptor and a buffer. */
 export const PARALLEL_READS_MAX = 256;
 
-/**
- * The value of `AUTOTUNE`; recorded with the pipeline, because it determines the order of elements.
- */
+/** What `AUTOTUNE` means. It is part of the graph, because it determines the order of elements. */
 const AUTOTUNE_PARALLEL_READS = 4;
 
 /** How files are read. */
 export interface FileSourceOptions {
   /**
-   * How every file is compressed, or `"auto"` to decide by its name (`.gz`, `.zst`, `.zz`);
-   * default: no compression. The checksums of zstd are not verified.
+   * How all files are compressed, or `"auto"`: each according to its name (`.gz`, `.zst`, `.zz`).
+   * Default: no compression. The checksums of zstd are not verified.
    */
   readonly compression?: FileCompression | undefined;
   /**
-   * Number of files read concurrently, taking one element from each in turn; default 1: one after
-   * the other. `AUTOTUNE` is 4.
+   * Number of files read concurrently: one element of each in turn. Default 1: one file after the
+   * other. `AUTOTUNE` is 4.
    */
   readonly numParallelReads?: number | undefined;
 }
 
-/** The check of the options of a format that has no others. */
+/** The check of options for formats that have only `FileSourceOptions`. */
 export function fileOptions(kind: string): ReturnType<typeof optionsOf> {
   return optionsOf<FileSourceOptions>(kind, { compression: true, numParallelReads: true });
 }
@@ -55,16 +51,15 @@ export function fileOptions(kind: string): ReturnType<typeof optionsOf> {
 /**
  * A dataset over files.
  *
- * When an iteration reads splits, the dataset divides into parts of files if its format can divide
- * and its input is a file listing; otherwise the dataset of names is divided, and files are read
- * whole.
+ * If an iteration reads splits: when the format can divide files and the input is a file listing, the
+ * splits are parts of files. Otherwise the dataset of names is divided, and files are read whole.
  */
 export abstract class FileSourceNode extends UnaryNode implements Splittable {
   override readonly division = "split";
   readonly compression: FileCompression | undefined;
   readonly numParallelReads: number;
 
-  /** @param files a path, paths, or a dataset of paths; or its node. */
+  /** @param files A path, paths, or a dataset of paths or its node. */
   constructor(
     kind: string,
     files: unknown,
@@ -76,8 +71,10 @@ export abstract class FileSourceNode extends UnaryNode implements Splittable {
   }
 
   /**
-   * Reads one file, or a part of it. If it throws, the file is lost; the caller closes it. `host`
-   * is the one that opened the file, for other services that a format needs.
+   * Makes the reader of a file, or of a part of it. If it throws, the file is lost, and the caller
+   * closes it.
+   *
+   * @param host The host that opened the file, for formats that need more of it.
    */
   abstract openReader(
     source: SourceFile,
@@ -86,8 +83,8 @@ export abstract class FileSourceNode extends UnaryNode implements Splittable {
   ): FormatReader | Promise<FormatReader>;
 
   /**
-   * Number of parts that can be read independently, in the order of the elements. Formats that
-   * cannot divide files omit it; it is not called for compressed files.
+   * Number of parts that can be read independently. Formats that cannot divide files leave it out. It
+   * is not called for compressed files.
    */
   countParts?(source: SourceFile): number | Promise<number>;
 
@@ -96,7 +93,7 @@ export abstract class FileSourceNode extends UnaryNode implements Splittable {
     return undefined;
   }
 
-  /** Whether each file is one element. */
+  /** Whether each file becomes one element. */
   get isOnePerFile(): boolean {
     return false;
   }
@@ -122,7 +119,7 @@ export abstract class FileSourceNode extends UnaryNode implements Splittable {
   }
 
   /**
-   * Opens one file; the caller closes it. Aborting `signal` cancels it.
+   * Opens one file, which the caller closes. `signal` cancels opening.
    *
    * @throws {LeatError} `invalid_argument` for a value that is no path, and the host's errors.
    */
@@ -141,7 +138,7 @@ export abstract class FileSourceNode extends UnaryNode implements Splittable {
     }
   }
 
-  /** `countParts`, for any file. */
+  /** Number of parts of any file: 1 if it cannot be divided. */
   async partsOf(source: SourceFile): Promise<number> {
     if (this.countParts === undefined || source.compression !== undefined) return 1;
     return await this.countParts(source);
@@ -159,7 +156,7 @@ export abstract class FileSourceNode extends UnaryNode implements Splittable {
   }
 }
 
-/** Adds a hint to the error if the path that was not found looks like a pattern. */
+/** Adds a hint to `not_found` if the path looks like a pattern. */
 function hintAtPattern(error: unknown, path: string, kind: string): unknown {
   if (!(error instanceof LeatError) || error.code !== "not_found") return error;
   // HTTP has no listing, and the query of a URL, which follows a "?", may be a secret.

@@ -1,6 +1,6 @@
 /**
- * The `files` argument of file sources: names given one by one. It is an own source node below
- * them, so that every format can be divided file by file.
+ * The `files` argument of file sources, as a source of its own below them, so that every format can be
+ * divided file by file.
  */
 import { LeatError } from "../../core/error.ts";
 import { shownPath } from "../../core/shown_text.ts";
@@ -13,29 +13,29 @@ import { IndexedIterator, IndexedNode } from "../operators/sources/indexed.ts";
 import { TensorSpec } from "../elements/spec.ts";
 import { cutFiles, type Split } from "../sharding/splits.ts";
 
-/** A dataset of names that can be listed without running it. */
+/** A dataset of file names that can be listed without running it. */
 export interface FileListing {
   /**
-   * All names, in an order that depends only on the names. Fails if there are none, and once
+   * All names, in an order that depends only on the names. Rejects if there are none, and once
    * `signal` is aborted.
    */
   list(host: Host, signal?: AbortSignal): Promise<readonly string[]>;
-  /** What is listed, for messages. */
+  /** What is listed, in messages. */
   readonly description: string;
 }
 
-/** Maximum number of files of a listing that is divided. Beyond it: `resource_exhausted`. */
+/** Maximum number of files of a listing that is divided into splits. */
 const FILES_MAX = 2 ** 22;
 
 /** Maximum number of parts of a file that is divided. */
 export const PARTS_PER_FILE_MAX = 2 ** 18;
 
-/** As many as fit into a safe integer together with the number of a file and a part. */
+/** Number of checksums: a safe integer holds a checksum, the index of a file and that of a part. */
 const CHECKS = (Number.MAX_SAFE_INTEGER + 1) / (FILES_MAX * PARTS_PER_FILE_MAX);
 
 /**
- * The number of a file in splits: its index in the listing, and a checksum of its name. A host
- * whose listing has another file at this index notices the difference, except once in 8,192 files.
+ * The number of a file in splits: its index in the listing, and a checksum of its name. So a host
+ * whose listing has another file at this index notices it, in all but one of 8,192 cases.
  */
 export function fileNumber(paths: readonly string[], index: number): number {
   if (index >= FILES_MAX - 1) {
@@ -49,7 +49,7 @@ export function fileNumber(paths: readonly string[], index: number): number {
 }
 
 /**
- * The file of a number.
+ * The file with this number.
  *
  * @throws {LeatError} `data_loss` if the listing here is not the one that was divided.
  */
@@ -75,12 +75,11 @@ function nameCheck(path: string): number {
   return Number.parseInt(hashBytes(path).slice(0, 8), 16) % CHECKS;
 }
 
-/** True for datasets of names that implement `FileListing`. */
 export function isFileListing(node: DatasetNode): node is DatasetNode & FileListing {
   return "list" in node && typeof node.list === "function";
 }
 
-/** Names of files, in the order given. */
+/** File names, in the given order. */
 export class FilesNode extends IndexedNode implements FileListing {
   override readonly elementSpec = new TensorSpec("string", []);
   readonly paths: readonly string[];
@@ -131,7 +130,7 @@ class FilesIterator extends IndexedIterator {
 }
 
 /**
- * Makes the dataset of names from a name, an array of names, or a dataset of them (or its node).
+ * Makes the dataset of file names from a name, an array of names, or a dataset of names or its node.
  *
  * @throws {LeatError} `invalid_argument` for anything else, naming `operator`.
  */
@@ -140,7 +139,7 @@ export function filesNode(operator: string, files: unknown): DatasetNode {
   return nodeOf(files) ?? new FilesNode(checkPaths(operator, "files", files));
 }
 
-/** A non-empty text, or an array of them, as an array. */
+/** Checks a path, or an array of paths, and returns an array. */
 export function checkPaths(operator: string, argument: string, value: unknown): string[] {
   const paths: unknown[] = Array.isArray(value) ? value : [value];
   const wanted = "a path, an array of paths or a dataset of paths";

@@ -1,4 +1,4 @@
-/** `fixedLengthRecords`: the records of files whose records all have one length. */
+/** `fixedLengthRecords`: the records of files whose records all have the same length. */
 import { checkInteger, optionsOf } from "../check.ts";
 import { countRecords, openFixedLength, type RecordLayout } from "../formats/fixed_length.ts";
 import type { FormatReader, ReadFrom, SourceFile } from "../formats/format_reader.ts";
@@ -8,7 +8,7 @@ import { TensorSpec } from "../elements/spec.ts";
 import { DividedFilesNode } from "./divided_files.ts";
 import type { FileSourceOptions } from "./file_source.ts";
 
-/** How files of records of one length are read. */
+/** How files of records of equal length are read. */
 export interface FixedLengthRecordOptions extends FileSourceOptions {
   /** The length of every record, in bytes. */
   readonly recordBytes: number;
@@ -18,7 +18,7 @@ export interface FixedLengthRecordOptions extends FileSourceOptions {
   readonly footerBytes?: number | undefined;
 }
 
-/** Each record as a copied `Uint8Array`; one scalar, a byte string, like those of `tfRecords`. */
+/** Each record as a `Uint8Array` in memory of its own: a scalar byte string, as in `tfRecords`. */
 export class FixedLengthRecordsNode extends DividedFilesNode {
   static readonly options = optionsOf<FixedLengthRecordOptions>("fixedLengthRecords", {
     recordBytes: true,

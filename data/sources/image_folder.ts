@@ -26,31 +26,28 @@ const EXTENSIONS = ["jpg", "jpeg", "png", "webp"];
 export interface LabelledImage<I = Tensor<"uint8">> {
   /** Its pixels, uint8 of shape [height, width, channels], or the bytes of its file. */
   readonly image: I;
-  /** Index of the class among the names. */
+  /** Index of its class among the class names. */
   readonly label: number;
 }
 
 /** How a folder of images is read. */
 export interface ImageFolderOptions extends ListFilesOptions {
   /**
-   * The classes, in the order of their labels; others are skipped. Default: all folders that hold
+   * The classes, in the order of their labels; other folders are skipped. Default: all folders with
    * images, sorted by code units.
    */
   readonly classNames?: readonly string[] | undefined;
-  /**
-   * How images are decoded; default: to RGB at their own size. `false` keeps the bytes of the
-   * files.
-   */
+  /** How images are decoded. Default: to RGB in their own size. `false` gives the bytes of the files. */
   readonly decode?: ImageDecodeOptions | false | undefined;
   /** As for other sources of files. */
   readonly numParallelReads?: number | undefined;
 }
 
 /**
- * The names of the classes in a folder, in the order of their labels: its folders that hold images
+ * The names of the classes in a folder, in the order of their labels: its folders that contain images
  * at any depth, sorted by code units.
  *
- * @param root the folder with one folder per class.
+ * @param root The folder with one folder per class.
  * @throws {LeatError} `not_found` if no folder of `root` has an image.
  *
  * @example
@@ -81,10 +78,10 @@ export class ImageFolderNode extends FileSourceNode {
   readonly root: string;
   readonly classNames: readonly string[] | undefined;
   readonly decode: ImageDecodeOptions | false;
-  /** Labels by class; listed once per host, so that they stay the same in every epoch. */
+  /** Labels by class. Classes are listed once per host, so that labels are the same in every epoch. */
   readonly #labels = new WeakMap<Host, Promise<ReadonlyMap<string, number>>>();
 
-  /** @param listing the node that lists the files, if it exists already. */
+  /** @param listing The node that lists the files. Default: a new one. */
   constructor(
     root: unknown,
     options: { readonly [name in keyof ImageFolderOptions]?: unknown } = {},
@@ -152,7 +149,7 @@ export class ImageFolderNode extends FileSourceNode {
     if (labels === undefined) {
       labels = this.#listLabels(host);
       this.#labels.set(host, labels);
-      // Forget a failed listing: storage may be available again for the next image.
+      // Forgets a failed listing: storage may be available again for the next image.
       labels.catch(() => this.#labels.delete(host));
     }
     return labels;
@@ -214,12 +211,12 @@ function patternsOf(root: string, classNames?: readonly string[]): string[] {
   return classes.map((name) => `${folder}/${name}/**/*.{${extensions}}`);
 }
 
-/** Escapes a name, so that as a pattern it matches only itself. */
+/** Makes a pattern that matches only `name`. */
 function escapeGlob(name: string): string {
   return name.replace(/[\\*?[\]{},]/g, "\\$&");
 }
 
-/** The folder of `root` that contains a file. */
+/** The class of a file: the folder in `root` that contains it. */
 function classOf(path: string, root: string): string {
   const start = root === "/" ? 1 : root.length + 1;
   return path.slice(start, path.indexOf("/", start));

@@ -20,20 +20,20 @@ import { readsSplits, type Split, type SplitReader, type Splittable } from "../s
 import { wholeState } from "../checkpoint/whole_state.ts";
 import { checkPaths, type FileListing, fileNumber, fileOfNumber } from "./files.ts";
 
-/** Number of patterns listed concurrently, because remote storage is slow. */
+/** Number of patterns that are listed concurrently, because remote storage is slow. */
 const LISTED_AT_ONCE = 16;
 
 /** How files are listed. */
 export interface ListFilesOptions {
-  /** Whether the names come in random order, drawn again for every iteration; default true. */
+  /** Whether the names come in random order, another one in every iteration; default true. */
   readonly shuffle?: boolean | undefined;
-  /** Makes the orders the same in every run. */
+  /** With a seed, every run has the same orders. */
   readonly seed?: number | bigint | undefined;
 }
 
 /**
- * Every file that matches one of the patterns, once. In an iteration that reads splits, a split is
- * one file of the sorted listing, and the split provider decides the order.
+ * Every file that matches one of the patterns, once. If an iteration reads splits, a split is one file
+ * of the sorted listing, and the `SplitSource` decides the order.
  */
 export class ListFilesNode extends DatasetNode implements FileListing, Splittable {
   static readonly options = optionsOf<ListFilesOptions>("listFiles", { shuffle: true, seed: true });
@@ -76,12 +76,12 @@ export class ListFilesNode extends DatasetNode implements FileListing, Splittabl
   }
 
   /**
-   * The sorted listing. Aborting `signal` cancels it.
+   * The sorted listing. `signal` cancels it.
    *
    * @throws {LeatError} `not_found` naming the patterns if nothing matches.
    */
   async list(host: Host, signal?: AbortSignal): Promise<string[]> {
-    // Other splits wait for the same listing, so it is not aborted.
+    // Other splits wait for the same listing, so `signal` must not cancel it.
     if (host instanceof ListedHost) return await host.listing(this, () => this.#list(host));
     return await this.#list(host, signal);
   }
@@ -100,14 +100,13 @@ export class ListFilesNode extends DatasetNode implements FileListing, Splittabl
 
 registerNode("listFiles", { fromWire: (a) => new ListFilesNode(a.patterns, a) });
 
-/** The saved state of a listing: position, and a fingerprint of the listing. */
 interface ListFilesState {
   readonly position: number;
   /** `undefined` before the first `next()`. */
   readonly listing: ListingFingerprint | undefined;
 }
 
-/** Equal for equal listings, in any order. */
+/** Equal for listings of the same files, in any order. */
 interface ListingFingerprint {
   readonly count: number;
   readonly digest: string;
@@ -124,7 +123,7 @@ class ListFilesIterator extends ElementIterator {
   #known: ListingFingerprint | undefined;
   #position = 0;
   #stop = 0;
-  /** The name given last. It is its own token, so it stays valid when the listing changes. */
+  /** The last name given. A name is its own token, which stays valid if the listing changes. */
   #given: string | undefined;
 
   constructor(context: IteratorContext, node: ListFilesNode) {
@@ -177,7 +176,7 @@ class ListFilesIterator extends ElementIterator {
     } catch (error) {
       if (this.disposed) return END;
       this.#context.stats.failed(error);
-      // Without a listing no split can be read, and taking splits would keep them from other tasks.
+      // Without a listing it can read no split, so it must take none from other tasks.
       this.dispose();
       throw error;
     }

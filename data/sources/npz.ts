@@ -4,14 +4,14 @@ import type { RowBlocks } from "../formats/row_blocks.ts";
 import { registerNode } from "../node.ts";
 import { type ColumnFileOptions, columnFileOptions, RowFileNode } from "./row_files.ts";
 
-/** Each row as an object of the arrays' rows. Archives with uncompressed arrays have parts. */
+/** Each row as an object with a row of each array. Archives of uncompressed arrays can be divided. */
 export class NpzNode extends RowFileNode {
   static readonly options = columnFileOptions("npz");
   constructor(files: unknown, options?: ColumnFileOptions) {
     super("npz", files, options);
   }
 
-  /** A compressed archive is one part: reading any of it means reading all of it. */
+  /** A compressed archive is one part, because each part would have to decompress all of it. */
   override async countParts(source: SourceFile): Promise<number> {
     const archive = await this.#open(source);
     return archive.isStored ? await super.countParts(source) : 1;

@@ -1,4 +1,4 @@
-/** Shared by sources of rows: files of columns or arrays, read in blocks of rows. */
+/** The base of sources of rows: files of columns or arrays, which are read in blocks of rows. */
 import { checkArray, invalidArgument, optionsOf } from "../check.ts";
 import type { FormatReader, ReadFrom, SourceFile } from "../formats/format_reader.ts";
 import { blockReader, countParts, type RowBlocks } from "../formats/row_blocks.ts";
@@ -10,8 +10,8 @@ import { FileSourceNode, type FileSourceOptions } from "./file_source.ts";
 /** How files of rows are read. */
 export interface RowFileOptions extends Pick<FileSourceOptions, "numParallelReads"> {
   /**
-   * The spec of a row, for `elementSpec` and for the dtypes of batches; default: unknown. A row
-   * that does not fit is an error. A null instead of a value is allowed.
+   * The spec of a row, for `elementSpec` and for the dtypes of batches. Default: unknown. A row that
+   * does not fit is an error; a null instead of a value is allowed.
    */
   readonly spec?: ElementSpec | undefined;
 }
@@ -22,10 +22,10 @@ export interface ColumnFileOptions extends RowFileOptions {
   readonly columns?: readonly string[] | undefined;
 }
 
-/** Formats with their own compression refuse `compression` with an explanation. */
+/** So that `compression` is a known option: the constructor refuses it with an explanation. */
 export type AndCompression<O> = O & Pick<FileSourceOptions, "compression">;
 
-/** The check of the options of a format with columns. */
+/** The check of options for formats with columns. */
 export function columnFileOptions(kind: string): ReturnType<typeof optionsOf> {
   return optionsOf<AndCompression<ColumnFileOptions>>(kind, {
     columns: true,
@@ -39,13 +39,9 @@ export abstract class RowFileNode extends FileSourceNode {
   readonly columns: readonly string[] | undefined;
   override readonly elementSpec: ElementSpec;
   readonly #check: SpecCheck | undefined;
-  /** Kept, because they are needed twice: to count a file's parts, and then to read one. */
+  /** Blocks by file: needed first to count the parts of a file, and then to read one. */
   readonly #opened = new WeakMap<SourceFile, Promise<RowBlocks>>();
 
-  /**
-   * @throws {LeatError} `invalid_argument` also for a `compression`: these formats compress their
-   * own contents.
-   */
   constructor(
     kind: string,
     files: unknown,
@@ -66,7 +62,7 @@ export abstract class RowFileNode extends FileSourceNode {
     this.#check = SpecCheck.of(this.elementSpec, { nullable: true });
   }
 
-  /** Reads what is needed of a file before its blocks can be read. */
+  /** Reads what is needed before the blocks of a file can be read, such as its footer. */
   protected abstract openBlocks(source: SourceFile): Promise<RowBlocks>;
 
   override async openReader(source: SourceFile, from: ReadFrom): Promise<FormatReader> {
@@ -86,12 +82,12 @@ export abstract class RowFileNode extends FileSourceNode {
     };
   }
 
-  /** False with a spec: it describes all columns, so all are read and checked. */
+  /** False with a spec, which describes all columns: then all are read and checked. */
   override get readsFields(): boolean {
     return this.elementSpec === undefined && this.canLeaveOutColumns;
   }
 
-  /** Whether the format's files are smaller to read without some columns. */
+  /** Whether the format can leave out columns that are not wanted. */
   protected readonly canLeaveOutColumns: boolean = false;
 
   override get check(): SpecCheck | undefined {

@@ -20,14 +20,11 @@ export interface WebDatasetOptions extends FileSourceOptions {
   /** The extensions to keep, such as `["jpg", "cls"]`; default: all. Other files are skipped. */
   readonly extensions?: readonly string[] | undefined;
   /**
-   * The extensions to decode, by their end: `json` to its value, `txt` to a string, `cls` to a
-   * whole number. All others stay bytes; default: none is decoded.
+   * The extensions to decode, by their last part: `json` to its value, `txt` to a string, `cls` to an
+   * integer. All others stay bytes. Default: none is decoded.
    */
   readonly decode?: readonly DecodedExtension[] | undefined;
-  /**
-   * Maximum bytes of the parts of one sample; a larger one is an error. Default {@linkcode
-   * SAMPLE_BYTES_MAX}.
-   */
+  /** Maximum bytes of the parts of a sample. A larger sample is an error. Default 1 GiB. */
   readonly sampleBytesMax?: number | undefined;
 }
 
@@ -40,10 +37,7 @@ interface Unchecked {
   readonly sampleBytesMax?: unknown;
 }
 
-/**
- * Each sample as an object of its key and its parts; errors are those of {@linkcode
- * WebDatasetReader}.
- */
+/** Each sample as an object of its key and its parts: see {@linkcode WebDatasetReader}. */
 export class WebDatasetNode extends FileSourceNode {
   static readonly options = optionsOf<WebDatasetOptions>("webDataset", {
     extensions: true,
@@ -75,7 +69,7 @@ export class WebDatasetNode extends FileSourceNode {
     };
   }
 
-  /** Known if the extensions are. */
+  /** Known if the `extensions` are given. */
   override get elementSpec(): ElementSpec {
     const { extensions, decode } = this.#samples;
     if (extensions === undefined) return undefined;

@@ -1,4 +1,4 @@
-/** Reads Arrow's IPC files and streams, by record batches. */
+/** Reads Arrow IPC files and streams, by record batches. */
 import {
   AsyncRecordBatchFileReader,
   type AsyncRecordBatchStreamReader,
@@ -19,21 +19,18 @@ import "./flatbuffer_lengths.ts";
 const MAGIC = "ARROW1";
 /** A file ends with the length of the footer and the magic. */
 const FOOTER_END_BYTES = 4 + MAGIC.length;
-/** At the beginning is the magic, padded. */
+/** A file begins with the magic, padded to 8 bytes. */
 const SMALLEST_FILE_BYTES = 8 + FOOTER_END_BYTES;
 
-/** Bytes that a footer takes to name a record batch. */
+/** Bytes of the footer for each record batch. */
 const BLOCK_BYTES = 24;
 
-/**
- * Maximum bytes that the buffers of one record batch may decompress to: they are in memory
- * together.
- */
+/** Maximum decompressed bytes of the buffers of one record batch: all are held in memory. */
 const ARROW_BATCH_BYTES_MAX = 2 * 1024 * 1024 * 1024;
 
 /**
- * The rest of that limit for the current batch. A module variable, because the library decompresses
- * synchronously and takes no context.
+ * What is left of that limit for the current batch, which is decompressed synchronously. A module
+ * variable, because the library passes no context to the codec.
  */
 let bytesLeft: number | undefined;
 
@@ -108,8 +105,8 @@ class Handle {
   readonly fd = 0;
   readonly #bytes: ByteRanges;
   /**
-   * In a stream, the smallest allowed start of the next read: a damaged length could make the
-   * library read one part for ever.
+   * In a stream, the smallest allowed start of the next read. Without it a damaged length could make
+   * the library read the same bytes for ever.
    */
   #from = 0;
   #isStream = false;
@@ -122,7 +119,7 @@ class Handle {
     return this as unknown as Parameters<typeof RecordBatchReader.from>[0];
   }
 
-  /** From now on no read may begin before the end of the previous one. */
+  /** After this call, no read may begin before the end of the previous one. */
   readForwards(): void {
     this.#isStream = true;
   }
@@ -190,7 +187,7 @@ function loadedColumns(
   });
 }
 
-/** Gives a batch, preceded by `undefined` for each skipped batch of a stream. */
+/** Yields a batch; before it, `undefined` for each batch of a stream that is skipped. */
 type Batches = (block: number) => AsyncGenerator<RecordBatch | undefined>;
 
 function batchOf(reader: AsyncRecordBatchFileReader): Batches {

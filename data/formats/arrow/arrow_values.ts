@@ -6,10 +6,10 @@ import { decimal, packList, type ValueType } from "../parquet/lists.ts";
 /** A type that elements cannot hold. */
 export class UnsupportedType extends Error {}
 
-/** The value at an index, in memory of its own; `null` if absent. */
+/** Returns the value at an index, in memory of its own; `null` if absent. */
 export type ValueAt = (index: number) => unknown;
 
-/** What is known about values of a type. Dictionaries have the type of their values. */
+/** A dictionary-encoded type has the dtype of its values. */
 function valueTypeOf(type: DataType): ValueType {
   if (DataType.isDictionary(type)) return valueTypeOf(type.dictionary);
   if (DataType.isList(type) || DataType.isFixedSizeList(type)) {
@@ -41,7 +41,7 @@ function isBinary(type: DataType): boolean {
     DataType.isFixedSizeBinary(type);
 }
 
-/** Integers that stand for a time. They stay as they are stored. */
+/** Types that store a time as an integer. Elements get that integer. */
 function isTime(type: DataType): boolean {
   return DataType.isDate(type) || DataType.isTime(type) || DataType.isTimestamp(type) ||
     DataType.isDuration(type);
@@ -57,7 +57,7 @@ export function vectorValues(vector: Vector): ValueAt {
   return vector.nullCount === 0 ? plain : (index) => vector.isValid(index) ? plain(index) : null;
 }
 
-/** Number of rows that the buffers of a column can hold, whatever its header says. */
+/** Number of rows that the buffers of a column can hold. Its header may claim more. */
 export function rowsHeld({ type, values, valueOffsets, children, stride }: Data): number {
   if (DataType.isNull(type)) return Infinity;
   if (DataType.isFixedSizeList(type)) return Math.floor(children[0]!.length / stride);

@@ -1,8 +1,8 @@
 /**
  * Patches flatbuffers, on import, to refuse the length of a vector that exceeds its buffer.
  *
- * Arrow's library trusts the lengths in a message: a damaged one makes it create millions of
- * objects until the process runs out of memory. A vector has at least a byte per item, so no valid
+ * Arrow's library trusts the lengths in a message: with a damaged one it creates millions of objects
+ * until the process runs out of memory. Each item of a vector has at least one byte, so no valid
  * message is refused.
  */
 import { ByteBuffer } from "flatbuffers";

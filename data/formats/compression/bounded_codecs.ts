@@ -9,7 +9,7 @@ const lz4Bound: (data: Uint8Array) => number = lz4.decompressBound;
 const decompressLz4: (data: Uint8Array, bytesMax: number) => Uint8Array = lz4.decompress;
 
 /**
- * Decompresses zstd frames. A block of four bytes may become 128 KiB.
+ * Decompresses zstd frames. Four bytes may become 128 KiB.
  *
  * @throws {LeatError} `resource_exhausted` beyond `bytesMax`, naming `limit`; otherwise the
  * library's error for damage.

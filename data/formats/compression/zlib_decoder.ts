@@ -6,12 +6,12 @@ import type { Decoder } from "../byte_source.ts";
 import type { Compression } from "./compression.ts";
 import { plainBytes, READ_BYTES } from "../plain_bytes.ts";
 
-/** Bytes decompressed together. Their output is held: at most 1032 bytes for each. */
+/** Bytes decompressed at a time. Their output, at most 1032 times as much, is held in memory. */
 const STEP_BYTES = 32 * 1024;
 
 type Zlib = Exclude<Compression, "zstd">;
 
-/** A file may consist of several members; zeros after gzip members are padding. */
+/** A file may consist of several members. Zeros after a gzip member are padding. */
 export function zlibDecoder(path: string, file: OpenFile, compression: Zlib): Decoder {
   const members = new Members(path, file, compression);
   const chunks = members.chunks();
@@ -44,8 +44,8 @@ class Members {
   }
 
   /**
-   * Decompresses from `start` on; returns the offset after it. When damaged bytes fail, zlib loses
-   * the output of its last step, so the step is repeated byte by byte.
+   * Decompresses the member at `start`, and returns the offset after it. At damage, zlib loses the
+   * output of the step that fails. So the member is decompressed again, with that step byte by byte.
    */
   async *#stream(start: number): AsyncGenerator<Uint8Array, number> {
     let given = 0;
@@ -71,9 +71,7 @@ class Members {
     }
   }
 
-  /**
-   * The bytes from `start` on, then nothing; those after the first `sound` ones come one by one.
-   */
+  /** The bytes from `start` on, then an empty array. After the first `sound` bytes they come one by one. */
   async *#inputs(start: number, sound: number): AsyncGenerator<Uint8Array> {
     const bytes = plainBytes(this.#path, this.#file, start);
     const buffer = new Uint8Array(READ_BYTES);
@@ -116,11 +114,9 @@ class Members {
   }
 }
 
-/**
- * One run of zlib. Node's, because the web's `DecompressionStream` does not report where it ended.
- */
+/** One run of Node's zlib: the web's `DecompressionStream` does not report where a member ends. */
 class Inflation {
-  /** Whether the stream has ended, whatever follows. */
+  /** Whether the member has ended, even if more input follows. */
   ended = false;
   error: NodeJS.ErrnoException | undefined;
   readonly #stream: ReturnType<ReturnType<typeof nodeZlib>["createInflate" | "createGunzip"]>;
@@ -139,12 +135,12 @@ class Inflation {
     this.#stream.on("close", () => this.#settle());
   }
 
-  /** Number of input bytes consumed, without those that failed. */
+  /** Number of input bytes consumed, without those of the step that failed. */
   get consumed(): number {
     return this.#stream.bytesWritten;
   }
 
-  /** Decompresses more input, which may be changed afterwards; no input ends the stream. */
+  /** Decompresses more input; empty input ends the stream. Afterwards `input` may be overwritten. */
   async take(input: Uint8Array): Promise<Uint8Array[]> {
     await new Promise<void>((resolve) => {
       this.#settle = resolve;

@@ -1,9 +1,7 @@
-/** Reads the headers of zstd frames (RFC 8878): how much memory decompression will need. */
+/** Reads the headers of zstd frames (RFC 8878), which tell how much memory decompression needs. */
 import { LeatError } from "../../../core/error.ts";
 
-/**
- * Largest window of a frame, which is allocated immediately: the default limit of `zstd` itself.
- */
+/** Largest window of a frame: the default limit of `zstd` itself. A window is allocated at once. */
 export const ZSTD_WINDOW_BYTES_MAX = 128 * 1024 * 1024;
 
 const FRAME_MAGIC = 0xfd2fb528;
@@ -13,12 +11,12 @@ const BLOCK_HEADER_BYTES = 3;
 const CHECKSUM_BYTES = 4;
 const RUN_LENGTH_BLOCK = 1;
 
-/** What is read next; the rest of a frame is skipped. */
+/** What is read next. All other bytes of a frame are skipped. */
 type Part = "magic" | "skippable" | "descriptor" | "header" | "block";
 
 /**
- * Follows the frames of a file, in bytes that come in order. Damage is left for the library to
- * report; after it nothing is followed.
+ * Follows the frames of a file, whose bytes are pushed in order. It ignores damage, which the library
+ * reports, and everything after it.
  */
 export class ZstdFrames {
   #part: Part = "magic";

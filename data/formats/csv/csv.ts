@@ -17,7 +17,7 @@ import {
   openLines,
 } from "../text/lines.ts";
 
-/** One more than a record may have, so that longer records are detected. */
+/** One more than the limit, so that records beyond it are detected. */
 const FIELDS_SPLIT_MAX = COLUMNS_MAX + 1;
 
 /** How fields and records are separated. */
@@ -29,11 +29,11 @@ export interface CsvDialect {
 }
 
 /**
- * Opens the records of a file. Blank lines are skipped. A record that is damaged or does not fit
- * the schema is lost: `data_loss`. A file whose header does not fit is not read at all.
+ * Opens the records of a file. Blank lines are skipped. A record that is damaged or does not fit the
+ * schema costs one `data_loss` error. A file whose header does not fit is not read at all.
  *
- * Files with unquoted fields divide into parts of `partBytes`. Files with quoted fields do not:
- * from the middle of a file nothing shows whether it is inside a field.
+ * A file with unquoted fields is divided into parts of `partBytes`. A file with quoted fields is not:
+ * nothing in its middle tells whether a byte is inside quotes.
  */
 export async function openCsv(
   source: SourceFile,
@@ -63,11 +63,11 @@ export async function openCsv(
 
 interface FirstRecord {
   readonly fields: readonly string[];
-  /** The position of the file's reader after it. */
+  /** The reader's position after the record. */
   readonly behind: unknown;
 }
 
-/** The first record of a file, which stays open; `undefined` if there is none. */
+/** The first record of a file, or `undefined`. The file stays open. */
 async function readFirst(
   source: SourceFile,
   { delimiter, useQuoteDelim }: CsvDialect,
@@ -93,13 +93,13 @@ async function readFirst(
   }
 }
 
-/** A file without records has no header that could be wrong. */
+/** Gives no records and checks no header. */
 function openEmpty(source: SourceFile): FormatReader {
   const end = { ...BEGINNING, ended: true };
   return new QuotedCsvReader(ByteReader.of(source), ",", (fields) => fields, end);
 }
 
-/** The same file, but `close()` does nothing: its reader must not close it yet. */
+/** The same file, but `close()` does nothing, because another reader will read the file. */
 function keptOpen(file: OpenFile): OpenFile {
   return {
     sizeBytes: file.sizeBytes,

@@ -1,4 +1,4 @@
-/** Columns of CSV files: which fields are read, as which dtype, and how they become an element. */
+/** Columns of CSV files: which fields are read, with which dtype, and how they become an element. */
 import { LeatError } from "../../../core/error.ts";
 import { isPlainObject } from "../../../core/tree.ts";
 import { invalidArgument, show } from "../../check.ts";
@@ -38,9 +38,9 @@ export type CsvRow<C> = {
     : never;
 };
 
-/** A column as nodes keep it: checked and ordered. */
+/** A declared column after its check. */
 export interface DeclaredColumn {
-  /** `undefined` for columns of tuples. */
+  /** `undefined` if elements are tuples. */
   readonly name: string | undefined;
   readonly dtype: CsvDType;
   readonly default: unknown;
@@ -48,7 +48,7 @@ export interface DeclaredColumn {
 
 export type DescribeRecord = () => { text: string; details: Record<string, unknown> };
 
-/** Makes an element from a record's fields. Throws `data_loss` if it cannot. */
+/** Makes an element from a record's fields. Throws `data_loss` if they do not fit. */
 export type RecordConversion = (fields: readonly string[], describe: DescribeRecord) => unknown;
 
 /**
@@ -97,11 +97,11 @@ export interface ReadColumn extends DeclaredColumn {
 
 export interface RecordPlan {
   readonly columns: readonly ReadColumn[];
-  /** Number of fields of a record; `undefined` if only the fields that are read must exist. */
+  /** Required number of fields of a record; `undefined` if a record may have more than are read. */
   readonly fieldCount: number | undefined;
   /** The text that means a missing value, besides the empty text. */
   readonly naValue: string;
-  /** Whether undeclared fields are kept as text. */
+  /** Whether no columns are declared: then fields stay text. */
   readonly isText: boolean;
 }
 
@@ -136,7 +136,7 @@ export function recordConversion(plan: RecordPlan): RecordConversion {
   };
 }
 
-/** An object by name, or a tuple where columns have none. */
+/** An object of the named values, or a tuple if the columns have no names. */
 function elementOf(names: readonly (string | undefined)[], values: unknown[]): unknown {
   if (names[0] === undefined) return values;
   const element: Record<string, unknown> = {};
@@ -144,7 +144,6 @@ function elementOf(names: readonly (string | undefined)[], values: unknown[]): u
   return element;
 }
 
-/** A column in messages: by name, or by index. */
 function label({ name, index }: ReadColumn): string {
   return name === undefined ? `${index}` : show(name);
 }
@@ -154,7 +153,7 @@ function bad(describe: DescribeRecord, what: string): LeatError {
   return new LeatError("data_loss", `${text} ${what}.`, { details });
 }
 
-/** A column's name: any text that can be an own key of an object. */
+/** Refuses `__proto__`, which elements must not have as a key. */
 function checkName(operator: string, name: unknown): void {
   if (typeof name === "string" && name !== "__proto__") return;
   throw invalidArgument(operator, "a column's name", 'any text but "__proto__"', name);

@@ -8,27 +8,27 @@ import { COLUMNS_MAX } from "../column_rows.ts";
 import type { RecordConversion } from "./csv_columns.ts";
 import type { FormatReader } from "../format_reader.ts";
 
-/** Longest record. A longer one ends the file: usually a quote is never closed. */
+/** Longest record. Reading stops at a longer one: usually a quote was never closed. */
 const CSV_RECORD_BYTES_MAX = 64 * 1024 * 1024;
 
-/** Bytes parsed together; their records are held in memory. */
+/** Bytes parsed at a time; their records are held in memory. */
 const CHUNK_BYTES = 64 * 1024;
 
 const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf];
 
-/** A position: after a good record, and after `errors` errors that follow it. */
+/** A position: after a valid record, and after `errors` damaged ones that follow it. */
 export interface CsvPosition {
+  /** Byte offset after the valid record. */
   readonly offset: number;
-  /** Number of lines before. */
+  /** Number of lines before `offset`. */
   readonly line: number;
   readonly errors: number;
   readonly ended: boolean;
 }
 
-/** Before the first record of a file. */
 export const BEGINNING: CsvPosition = { offset: 0, line: 0, errors: 0, ended: false };
 
-/** A result of the parser. */
+/** What the parser found: a record, or an error. */
 type Outcome =
   | { readonly fields: readonly string[]; readonly stop: number; readonly line: number }
   | { readonly error: LeatError };
@@ -56,12 +56,12 @@ const DAMAGE: Readonly<Record<string, readonly [LeatErrorCode, string]>> = {
   ],
 };
 
-/** The parser's current record, which its types leave out. */
+/** The record that the parser is reading, which the types of csv-parse leave out. */
 interface ParserState {
   readonly state: { readonly record: readonly string[] };
 }
 
-/** Reads records. A damaged record is lost, with what follows until quotes make sense again. */
+/** Reads records. Damage loses its record, and those that follow until the quotes match again. */
 export class QuotedCsvReader implements FormatReader {
   readonly #bytes: ByteReader;
   readonly #convert: RecordConversion;
@@ -71,17 +71,18 @@ export class QuotedCsvReader implements FormatReader {
   #base: number | undefined;
   #outcomes: Outcome[] = [];
   #at = 0;
-  /** The offset after the last good record that was given. */
+  /** The offset after the last valid record that was given. */
   #stop: number;
   #line: number;
-  /** Errors given since then, and errors given before the reader was restored. */
+  /** Errors since that record. */
   #errors = 0;
+  /** Of these, how many were given before the reader was restored: they are not given again. */
   #errorsBefore: number;
-  /** The parser's line of the last error: a record may have several. */
+  /** The parser's line of the last error: only the first error of a record is reported. */
   #errorLine = -1;
   #ended: boolean;
 
-  /** @param bytes begin at `from`. */
+  /** @param bytes Begin at `from`. */
   constructor(bytes: ByteReader, delimiter: string, convert: RecordConversion, from = BEGINNING) {
     this.#bytes = bytes;
     this.#convert = convert;
@@ -129,7 +130,7 @@ export class QuotedCsvReader implements FormatReader {
       offset: this.#stop,
       line: this.#line,
       errors: Math.max(this.#errors, this.#errorsBefore),
-      // Buffered records will be parsed again, up to the end.
+      // Records that were parsed and not given are parsed again after a restore.
       ended: this.#ended && this.#at === this.#outcomes.length,
     };
   }
@@ -176,10 +177,7 @@ export class QuotedCsvReader implements FormatReader {
     return last !== undefined && "error" in last && last.error.code === "resource_exhausted";
   }
 
-  /**
-   * Also checks a record that continues in the next chunk, so that one record cannot fill the
-   * memory.
-   */
+  /** Also called for a record that continues in the next chunk, so that it cannot fill the memory. */
   #boundFields({ length }: readonly string[], lines: number): void {
     if (length > COLUMNS_MAX) this.#refuse({ code: "TOO_MANY_FIELDS", lines });
   }

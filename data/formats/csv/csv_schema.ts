@@ -11,7 +11,7 @@ import {
   type RecordPlan,
 } from "./csv_columns.ts";
 
-/** What to read of files, as far as it is known before one is opened. */
+/** The part of the plan that is known before a file is opened. */
 export class CsvSchema {
   /** Whether the first record of a file names its columns. */
   readonly header: boolean;
@@ -47,11 +47,11 @@ export class CsvSchema {
   }
 
   /**
-   * How the records of one file are read.
+   * How to read the records of one file.
    *
-   * @param first its first record, where that is needed.
-   * @throws {LeatError} `data_loss` naming the file and the column that it lacks; `resource_exhausted` for more columns than
-   * {@linkcode COLUMNS_MAX}.
+   * @param first Its first record, if {@linkcode needsFirst}.
+   * @throws {LeatError} `data_loss` naming the file and the column that it lacks; `resource_exhausted`
+   * for more columns than {@linkcode COLUMNS_MAX}.
    */
   planOf(path: string, first: readonly string[] | undefined): RecordPlan {
     const fieldCount = first?.length ?? this.#fieldCount;

@@ -1,4 +1,4 @@
-/** Parses values of text fields, by dtype. */
+/** Parses text fields, by dtype. */
 import type { DType } from "../../../core/dtype.ts";
 
 /** The dtypes that a field may hold. */
@@ -10,7 +10,7 @@ export type CsvValue<D extends CsvDType> = D extends "string" ? string
   : D extends "int64" | "uint64" ? bigint
   : number;
 
-/** The value of a text, or `undefined` if it is invalid. */
+/** Returns `undefined` for text that is no value of the dtype. */
 type Parser = (text: string) => string | boolean | bigint | number | undefined;
 
 const INTEGER = /^\s*[+-]?\d+\s*$/;
@@ -45,17 +45,14 @@ export function isCsvDType(value: unknown): value is CsvDType {
   return typeof value === "string" && Object.hasOwn(PARSERS, value);
 }
 
-/** All dtypes of fields, for messages. */
 export const CSV_DTYPES: readonly CsvDType[] = Object.keys(PARSERS) as CsvDType[];
 
-/** The parser of a dtype's values. It ignores white space around numbers and booleans. */
+/** The parser of a dtype. It ignores white space around numbers and booleans. */
 export function csvParser(dtype: CsvDType): Parser {
   return PARSERS[dtype];
 }
 
-/**
- * Checks a default and converts it to the column's type; `undefined` if it does not fit the dtype.
- */
+/** Converts a default to the type of the column's values; `undefined` if it does not fit the dtype. */
 export function csvDefault(dtype: CsvDType, value: unknown): unknown {
   if (dtype === "string") return typeof value === "string" ? value : undefined;
   if (dtype === "bool") return typeof value === "boolean" ? value : undefined;

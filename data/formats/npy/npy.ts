@@ -11,10 +11,10 @@ import type { SourceFile } from "../format_reader.ts";
 import { type NpyArray, readNpyHeader, rowBytesOf } from "./npy_header.ts";
 import type { RowBlocks, Rows } from "../row_blocks.ts";
 
-/** Bytes of rows that are read together; a single larger row is read whole. */
+/** Bytes of rows that are read together. A single larger row is read whole. */
 const BLOCK_BYTES = 256 * 1024;
 
-/** About 4 MiB: large compared with the header, which is read again for each part. */
+/** A part has about 4 MiB: much more than the header, which is read again for each part. */
 export const BLOCKS_PER_PART = 16;
 
 /**
@@ -77,7 +77,7 @@ export class NpyFile {
   }
 }
 
-/** Swaps bytes in place. For strings, swaps each character. */
+/** Swaps the bytes of each number in place; in strings, those of each character. */
 function swapToLittleEndian(
   { itemBytes, characterBytes, isBigEndian }: NpyArray,
   stored: Uint8Array,
@@ -87,7 +87,7 @@ function swapToLittleEndian(
   for (let at = 0; at < stored.length; at += width) stored.subarray(at, at + width).reverse();
 }
 
-/** Texts of a fixed length without trailing zeros: UTF-8 (dtype S) or code points (U). */
+/** Strings of a fixed length, without their trailing zeros: UTF-8 (dtype S) or code points (U). */
 function texts(
   { itemBytes, characterBytes }: NpyArray,
   stored: Uint8Array<ArrayBuffer>,

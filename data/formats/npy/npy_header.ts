@@ -10,24 +10,24 @@ import type { ByteRanges } from "../byte_ranges.ts";
 
 export const NPY_HEADER_BYTES_MAX = 1024 * 1024;
 
-/** Longest row: it must fit in memory. */
+/** Longest row: a row is read into memory whole. */
 const NPY_ROW_BYTES_MAX = 1024 * 1024 * 1024;
 
 const MAGIC = "\x93NUMPY";
 const PREFIX_BYTES = 8;
 
-/** The header's description of the elements. */
+/** What the header says of the elements. */
 export interface NpyArray {
   readonly dtype: DType;
   readonly shape: readonly number[];
   readonly itemBytes: number;
   readonly isBigEndian: boolean;
-  /** How strings are stored: 1 or 4 bytes per character. */
+  /** Bytes per character of strings: 1 or 4; 0 for numbers. */
   readonly characterBytes: number;
   readonly dataOffset: number;
 }
 
-/** NumPy's names of types without their byte order. */
+/** Dtypes by NumPy's type names, without their byte order. */
 const DTYPE_OF_DESCR: Readonly<Record<string, DType>> = {
   b1: "bool",
   f2: "float16",

@@ -1,4 +1,4 @@
-/** NumPy's .npz archives: several .npy files in a zip file; their rows are combined. */
+/** NumPy's .npz archives: .npy files in a zip file. An element has one row of each. */
 import { type Entry, type FileEntry, Reader, Uint8ArrayWriter, ZipReader } from "@zip.js/zip.js";
 import { ByteRanges, memoryFile } from "../byte_ranges.ts";
 import { chosenColumns, columnRows, type LoadedColumn } from "../column_rows.ts";
@@ -7,10 +7,7 @@ import { BLOCKS_PER_PART, NpyFile, rowsPerBlock } from "./npy.ts";
 import { readNpyHeader } from "./npy_header.ts";
 import type { RowBlocks } from "../row_blocks.ts";
 
-/**
- * Maximum bytes of the chosen compressed arrays of one archive: they are in memory while it is
- * read.
- */
+/** Maximum decompressed bytes of the chosen compressed arrays of an archive: all are held in memory. */
 const NPZ_INFLATED_BYTES_MAX = 1024 * 1024 * 1024;
 
 const STORED = 0;
@@ -58,9 +55,7 @@ export class NpzArchive {
     return archive;
   }
 
-  /**
-   * Whether the chosen arrays are uncompressed, so that rows can be read directly from the file.
-   */
+  /** Whether all chosen arrays are uncompressed, so that rows can be read directly from the file. */
   get isStored(): boolean {
     return this.#entries.every((entry) => entry.compressionMethod === STORED);
   }
@@ -127,10 +122,7 @@ export class NpzArchive {
     }
   }
 
-  /**
-   * Offset of a stored file: after its local header, which ends with a name and fields of variable
-   * length.
-   */
+  /** The contents of an uncompressed entry begin after its local header, whose length varies. */
   async #dataOffset({ offset }: FileEntry): Promise<number> {
     const header = await this.#bytes.read(offset, offset + LOCAL_HEADER_BYTES);
     const view = new DataView(header.buffer);
@@ -138,7 +130,7 @@ export class NpzArchive {
   }
 }
 
-/** The file as the zip library reads it. */
+/** Lets the zip library read a file. */
 class RangesReader extends Reader<ByteRanges> {
   readonly #bytes: ByteRanges;
 
@@ -153,7 +145,7 @@ class RangesReader extends Reader<ByteRanges> {
   }
 }
 
-/** Rows of arrays of one length, as objects. */
+/** Rows of arrays of equal length, as objects. */
 function npzBlocks(
   bytes: ByteRanges,
   arrays: ReadonlyMap<string, NpyFile>,

@@ -19,12 +19,11 @@ export interface ValueType {
 }
 
 /**
- * Packs a list into one leaf if possible: numbers become a typed array; booleans, strings and byte
- * strings a tensor of shape [n]; lists of equal shapes a tensor with one more axis. If lists differ
- * in length, a value is null, or the items are structure, the result is the array of the items.
+ * Packs a list into one leaf if possible. Numbers become a typed array. Booleans, strings and byte
+ * strings become a tensor of shape [n]. Lists of equal shapes become a tensor with one more axis. If
+ * lists differ in length, a value is null, or the items are structure, the result is `items` itself.
  *
- * @param items converted already; null if absent.
- * @param of the type of the items.
+ * @param items Converted values; null if absent.
  */
 export function packList(items: readonly unknown[], { dtype, depth }: ValueType): unknown {
   if (dtype === undefined || items.includes(null)) return items;
@@ -63,7 +62,7 @@ function stack(
   return new Tensor(dtype, whole, data as DTypeArrays[typeof dtype]);
 }
 
-/** `unscaled` / 10^`scale` as a number: exact up to 15 digits, the nearest float64 beyond. */
+/** `unscaled` / 10^`scale` as a float64: up to 15 digits are kept exactly. */
 export function decimal(unscaled: number | bigint, scale: number): number {
   return Number(unscaled) / 10 ** scale;
 }

@@ -22,27 +22,25 @@ import { thriftEnd } from "./thrift_check.ts";
 import { type ParquetValues, plainSchema, valuesOf } from "./parquet_values.ts";
 import type { RowBlocks, Rows } from "../row_blocks.ts";
 
-/**
- * Maximum decompressed bytes of the chosen columns of one row group: they are in memory together.
- */
+/** Maximum decompressed bytes of the chosen columns of one row group: all are held in memory. */
 export const ROW_GROUP_BYTES_MAX = 2 * 1024 * 1024 * 1024;
 
 /**
- * Bytes in memory of one value of any type: a reference, or a number. A run of a billion values may
- * take only a few bytes in the file.
+ * Bytes in memory of one value of any type: a reference, or a number. They count too, because a
+ * billion equal values may take only a few bytes in the file.
  */
 const VALUE_BYTES = 8;
 
-/** Bytes read first from the end of a file; more are read if the footer is longer. */
+/** Bytes of the first read, from the end of the file. A longer footer is read again as a whole. */
 export const FOOTER_BYTES = 64 * 1024;
 
 const MAGIC_BYTES = 4;
-/** The length of the footer, and the magic. */
+/** A file ends with the length of the footer, and the magic. */
 const FOOTER_END_BYTES = 8;
-/** A magic at each end, and the length of the footer. */
+/** The magic at both ends, and the length of the footer. */
 const SMALLEST_FILE_BYTES = 12;
 
-/** The library's zstd codec has no limit. */
+/** Replaces the library's zstd codec, which limits no output. */
 const compressors: Compressors = {
   ...libraries,
   ZSTD: (data, bytes) => unzstd(data, bytes, "as its page says"),
@@ -51,10 +49,7 @@ const compressors: Compressors = {
 const utf8 = new TextDecoder();
 const asBytes = (bytes: Uint8Array) => bytes;
 
-/**
- * Only texts are decoded; everything else stays as it is stored. The library's defaults would make
- * `Date`s and the like.
- */
+/** Only strings are decoded: by default the library makes `Date`s, which elements cannot hold. */
 const PARSERS: ParquetParsers = {
   timestampFromMilliseconds: (time) => time,
   timestampFromMicroseconds: (time) => time,
@@ -69,7 +64,7 @@ const PARSERS: ParquetParsers = {
 interface Column {
   readonly name: string;
   readonly values: ParquetValues;
-  /** Whether each of its rows is one value. */
+  /** Whether each row has one value: no list, and no structure. */
   readonly isFlat: boolean;
 }
 
@@ -129,7 +124,7 @@ async function readMetadata(bytes: ByteRanges): Promise<FileMetaData> {
   }
 }
 
-/** Reads the footer and what follows it; a short one with the first read. */
+/** Reads the footer and what follows it: with one read if the footer is short. */
 async function readTail(bytes: ByteRanges): Promise<Uint8Array<ArrayBuffer>> {
   const { sizeBytes } = bytes;
   const end = await bytes.read(Math.max(0, sizeBytes - FOOTER_BYTES), sizeBytes);
@@ -147,8 +142,8 @@ function bigMax(a: bigint, b: bigint): bigint {
 /**
  * The row groups of a file. A row is an object of the chosen columns, in the chosen order.
  *
- * The bytes of the chosen columns are read together, then decoded column by column. A long column
- * is decoded in pieces, and other work may run in between.
+ * The bytes of the chosen columns are read concurrently, then decoded column by column. A long column
+ * is decoded in pieces, and the thread may do other work in between.
  */
 class ParquetBlocks implements RowBlocks {
   readonly blocksPerPart = 1;
@@ -195,7 +190,7 @@ class ParquetBlocks implements RowBlocks {
     return columnRows(length, loaded, this.#bytes, `row group ${block}`);
   }
 
-  /** The bytes of the chosen columns by their offsets. */
+  /** The bytes of the chosen columns, by their offset in the file. */
   async #readChunks(group: RowGroup, block: number): Promise<Map<number, ArrayBuffer>> {
     const chosen = new Set(this.#columns.map(({ name }) => name));
     const found = group.columns.flatMap(({ meta_data: column }) =>
@@ -232,7 +227,7 @@ class ParquetBlocks implements RowBlocks {
     );
   }
 
-  /** The parts of a column to decode in order: one piece each, or all of its leaves together. */
+  /** What to decode at a time, in order: a piece of a flat column, or all leaves of a nested one. */
   #partsOf(
     group: RowGroup,
     chunks: ReadonlyMap<number, ArrayBuffer>,
@@ -261,7 +256,7 @@ class ParquetBlocks implements RowBlocks {
         slice: async (start, stop = this.#bytes.sizeBytes) =>
           bytesAt.get(start) ?? (await this.#bytes.read(start, stop)).buffer,
       },
-      // Only these pages, so that rows are counted from their beginning.
+      // A row group of only these pages, so that the library counts rows from the first of them.
       metadata: { ...this.#metadata, row_groups: [group] },
       columns: [name],
       compressors,
@@ -279,12 +274,13 @@ interface Part {
   readonly rows: bigint;
 }
 
-/** Values in runs, read mostly in order. */
+/** Several arrays of values as one. `at()` is fast if it is called in order. */
 class Runs {
   length = 0;
   readonly #runs: DecodedArray[] = [];
-  /** The run that was read last, and the index of its first value. */
+  /** The run that was read last. */
   #current = 0;
+  /** The index of that run's first value. */
   #start = 0;
 
   add(run: DecodedArray): void {
@@ -302,7 +298,7 @@ class Runs {
   }
 }
 
-/** Offset of the first page of a column. Offset 0 means none, because the magic is there. */
+/** Offset of the first page of a column. Offset 0 means no page: the magic is there. */
 function startOf(column: ColumnMetaData): number {
   return Number(column.dictionary_page_offset || column.data_page_offset);
 }

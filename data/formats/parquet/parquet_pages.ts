@@ -1,7 +1,7 @@
 /**
- * Checks the pages of a column before they are decoded. The library trusts their headers and checks
- * no checksum: a damaged count would keep it busy for seconds, a missing one for ever, and damaged
- * values would pass as valid.
+ * Checks the pages of a column before they are decoded. The library trusts their headers and ignores
+ * checksums: with a damaged count it runs for seconds, with a missing one for ever, and it accepts
+ * damaged values.
  */
 import type { ColumnMetaData } from "hyparquet";
 import { LeatError } from "../../../core/error.ts";
@@ -14,19 +14,19 @@ import { isCount } from "../../../core/count.ts";
 type Fields = Readonly<Record<`field_${number}`, unknown>>;
 
 /**
- * Largest expansion of each codec, where its format limits it. The library allocates the claimed
- * size.
+ * The most output bytes per input byte of each codec whose format limits them. The library allocates
+ * as many bytes as a header claims.
  */
 const EXPANSION_MAX: Readonly<Partial<Record<ColumnMetaData["codec"], number>>> = {
   UNCOMPRESSED: 1,
-  // A copy of 64 bytes takes 3.
+  // The best is a copy of 64 bytes, which takes 3 bytes.
   SNAPPY: 22,
   GZIP: 1_032,
   LZ4: 255,
   LZ4_RAW: 255,
 };
 
-/** A page of a column: its header and its data. */
+/** A page of a column, from its header to the end of its data. */
 export interface Page {
   readonly start: number;
   readonly stop: number;
@@ -37,12 +37,12 @@ export interface Page {
 }
 
 /**
- * Checks and returns the pages of a column: they must be within the column, have no more values
- * than it, and match their checksums if they have some.
+ * Checks and returns the pages of a column. They must be within the column, have no more values than
+ * it, and match their checksums if they have some.
  *
- * @param bytesMax maximum decompressed bytes of all pages together.
- * @throws {LeatError} `resource_exhausted` beyond that.
- * @throws {Error} that names the damaged page.
+ * @param bytesMax Maximum decompressed bytes of all pages together.
+ * @throws {LeatError} `resource_exhausted` beyond `bytesMax`.
+ * @throws {Error} Names the damaged page.
  */
 export function checkPages(
   chunk: ArrayBuffer,

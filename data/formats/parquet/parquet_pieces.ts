@@ -4,19 +4,19 @@
 import type { ColumnMetaData } from "hyparquet";
 import type { Page } from "./parquet_pages.ts";
 
-/** Minimum values of a piece, if there are as many: some milliseconds of decoding. */
+/** Minimum values of a piece, except the last one: some milliseconds of decoding. */
 const PIECE_VALUES_MIN = 16 * 1024;
 
 /** Minimum values of a piece per dictionary entry: every piece decodes the dictionary again. */
 const VALUES_PER_ENTRY = 4;
 
-/** A run of a column's pages, presented as a whole column. */
+/** Consecutive pages of a column, which the library decodes as if they were a whole column. */
 export interface ColumnPiece {
   readonly bytes: ArrayBuffer;
   readonly column: ColumnMetaData;
 }
 
-/** @param pages of `chunk`. Each value must be a row: a list could continue in the next page. */
+/** @param pages Those of `chunk`. Each value must be a row: a list could continue in the next page. */
 export function piecesOf(
   chunk: ArrayBuffer,
   column: ColumnMetaData,

@@ -3,13 +3,13 @@ import type { FileMetaData, SchemaElement, SchemaTree } from "hyparquet";
 import type { DType } from "../../../core/dtype.ts";
 import { decimal, packList, type ValueType } from "./lists.ts";
 
-/** How a column, or a part of one, becomes an element's component. */
+/** The conversion of a column's values, or of a part of them. */
 export interface ParquetValues extends ValueType {
-  /** `null` if absent. Copies bytes: the library's are views of a whole column. */
+  /** Returns `null` for an absent value. Copies bytes, which are views of the whole column. */
   convert(value: unknown): unknown;
 }
 
-/** Annotations that the library interprets. The others are handled here, or ignored. */
+/** Annotations that the library interprets. This file interprets others, or ignores them. */
 const KEPT_CONVERTED: ReadonlySet<unknown> = new Set(["LIST", "MAP", "UTF8", "UINT_32", "UINT_64"]);
 const KEPT_LOGICAL: ReadonlySet<unknown> = new Set(
   ["FLOAT16", "INTEGER", "LIST", "MAP", "STRING", "VARIANT"],
@@ -19,8 +19,8 @@ const utf8 = new TextDecoder();
 
 /**
  * Removes annotations from the schema, so that the library leaves times, decimals and JSON as they
- * are stored. It would make `Date`s, which elements cannot hold, and decimals with rounding errors,
- * and one bad JSON text would lose a row group.
+ * are stored. Otherwise it makes `Date`s, which elements cannot hold, and decimals with rounding
+ * errors, and fails for a whole row group if one JSON text is invalid.
  */
 export function plainSchema(schema: FileMetaData["schema"]): FileMetaData["schema"] {
   return schema.map((element) => {
@@ -35,7 +35,7 @@ export function plainSchema(schema: FileMetaData["schema"]): FileMetaData["schem
   });
 }
 
-/** The conversion of a part of the file's schema. */
+/** The conversion for a part of the file's schema. */
 export function valuesOf(tree: SchemaTree): ParquetValues {
   const single = singleValuesOf(tree);
   return tree.element.repetition_type === "REPEATED" ? listValues(single) : single;

@@ -1,6 +1,6 @@
 /**
- * Validates structures of Thrift's compact protocol before a library reads them. The library trusts
- * the lengths of lists: a few bytes at the end of a file would make a billion empty structures.
+ * Validates structures of Thrift's compact protocol before hyparquet reads them. It trusts the lengths
+ * of lists: a few bytes at the end of a file could make it create a billion empty structures.
  */
 
 const TRUE = 1;
@@ -14,7 +14,7 @@ const BINARY = 8;
 const LIST = 9;
 const STRUCT = 12;
 
-/** Deeper than any structure of the format. */
+/** More than any structure of Parquet needs. */
 const DEPTH_MAX = 32;
 
 /**

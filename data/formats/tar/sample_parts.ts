@@ -1,13 +1,13 @@
 /** Names and decoders of the parts of a WebDataset sample. */
 import { LeatError } from "../../../core/error.ts";
 
-/** The entry with the sample's name, next to its parts. */
+/** The key of the sample's name in its element. */
 export const SAMPLE_KEY = "__key__";
 
 /** An extension whose parts can be decoded. */
 export type DecodedExtension = "json" | "txt" | "cls";
 
-/** The decoders, by the end of the extension. */
+/** The decoders, by the last part of the extension. */
 export const PART_DECODERS = {
   json: (contents: Uint8Array): unknown => JSON.parse(decodeText(contents)),
   txt: decodeText,

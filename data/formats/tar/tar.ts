@@ -8,17 +8,14 @@ import { END } from "../../iterator.ts";
 import { AGAIN } from "../../iterators/stepping.ts";
 import type { ByteReader } from "../byte_reader.ts";
 
-/** Largest member, in bytes: larger numbers are not exact. */
+/** Largest member, in bytes: JavaScript cannot count further exactly. */
 export const MEMBER_BYTES_MAX = Number.MAX_SAFE_INTEGER;
 
 /** Longest extended header: a name, or pax records. */
 export const EXTENDED_HEADER_BYTES_MAX = 1024 * 1024;
 
 const BLOCK_BYTES = 512;
-/**
- * Range of the checksum in a header; it is the sum of the header's bytes, with spaces in this
- * range.
- */
+/** Where a header holds its checksum: the sum of its bytes, with spaces in this range. */
 const CHECKSUM = { start: 148, stop: 156 };
 const SPACE = 0x20;
 
@@ -33,7 +30,7 @@ const EMPTY: readonly string[] = [
   "FIFO",
 ];
 const LONG_NAMES: readonly string[] = ["NextFileHasLongPath", "OldGnuLongPath"];
-/** Headers that are ignored. They may come between an extended header and its member. */
+/** Headers that are ignored, and may come between an extended header and its member. */
 const BESIDES: readonly string[] = ["GlobalExtendedHeader", "NextFileHasLongLinkpath"];
 const PAX_HEADERS: readonly string[] = ["ExtendedHeader", "OldExtendedHeader"];
 
@@ -41,6 +38,7 @@ const PAX_HEADERS: readonly string[] = ["ExtendedHeader", "OldExtendedHeader"];
 export interface TarMember {
   readonly name: string;
   readonly sizeBytes: number;
+  /** Offset of its first header in the archive. */
   readonly offset: number;
 }
 
@@ -56,16 +54,16 @@ type Found = TarMember | typeof AGAIN | typeof END;
  * Finds the regular files of an archive. Folders, links and devices are skipped. An archive ends at a
  * block of zeros, or at the end of the file. An empty file is an empty archive.
  *
- * An error ends the archive: `data_loss` for damage, `resource_exhausted` beyond a limit, and
- * `unimplemented` for sparse files. Messages name the file and the byte.
+ * After an error the archive cannot be read further: `data_loss` for damage, `resource_exhausted`
+ * beyond a limit, and `unimplemented` for sparse files. Messages name the file and the byte.
  */
 export class TarReader {
   readonly #bytes: ByteReader;
   /** Offset of the next member's headers. */
   #offset: number;
-  /** Extended headers of the next member that were read already. */
+  /** What the extended headers read so far say about the next member. */
   #extension: Extension | undefined;
-  /** Padding after the previous member. */
+  /** Bytes of padding after the previous member. */
   #padding = 0;
 
   constructor(bytes: ByteReader) {
@@ -83,8 +81,8 @@ export class TarReader {
   }
 
   /**
-   * The next file; `AGAIN` if something else was skipped. The caller must take or skip its contents
-   * before it asks for the next one.
+   * The next file, or `AGAIN` if something else was skipped. The caller must call `contents()` or
+   * `pass()` for a file before the next `next()`.
    */
   next(): Found | Promise<Found> {
     const padding = this.#padding;
@@ -204,13 +202,13 @@ export class TarReader {
     if (/^\d+ GNU\.sparse\./m.test(text)) throw this.#sparse();
     const { path, size } = Pax.parse(text);
     return {
-      // A name of digits only arrives as a number.
+      // `Pax` returns a name that consists of digits as a number.
       ...(path === undefined ? {} : { name: String(path) }),
       ...(size === undefined ? {} : { sizeBytes: Number(size) }),
     };
   }
 
-  /** Ends a member; `count` bytes of its contents were there. */
+  /** Ends a member, of whose contents `count` bytes were in the file. */
   #end(member: TarMember, count: number): void {
     if (count < member.sizeBytes) throw this.#cut(member, count);
     this.#padding = (BLOCK_BYTES - member.sizeBytes % BLOCK_BYTES) % BLOCK_BYTES;

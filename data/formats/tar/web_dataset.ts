@@ -1,6 +1,6 @@
 /**
- * WebDataset's convention for tar archives: consecutive files with the same name, up to its first
- * dot, are the parts of one sample.
+ * Reads tar archives by WebDataset's convention: consecutive files whose names are equal up to the
+ * first dot are the parts of one sample.
  */
 import { LeatError } from "../../../core/error.ts";
 import { then } from "../../../core/then.ts";
@@ -25,7 +25,7 @@ export interface SamplePosition {
   readonly ended: boolean;
 }
 
-/** Names of WebDataset's own. */
+/** Names that WebDataset reserves: such files belong to no sample. */
 const META_NAME = /^__[^/]*__(\/|$)/;
 
 interface Sample {
@@ -33,28 +33,28 @@ interface Sample {
   readonly offset: number;
   readonly parts: Map<string, Uint8Array>;
   bytes: number;
-  /** Why the sample is dropped; its other parts are skipped. */
+  /** Why the sample is lost; its other parts are skipped. */
   failure: LeatError | undefined;
 }
 
 /**
- * Reads samples as `{ __key__, jpg: Uint8Array, json: …, … }`: the key is the name with its folder,
- * up to the first dot after the last slash; the rest, in lower case, names the part. One sample is
- * held at a time.
+ * Reads samples as `{ __key__, jpg: Uint8Array, json: …, … }`. The key is a file's path up to the
+ * first dot after the last slash. The rest of the path, in lower case, names the part. One sample is
+ * held in memory at a time.
  *
- * A sample that is too large, has two parts of one name, or has a part that cannot be decoded, is
- * lost. Damage ends the archive, and a started sample is lost with it.
+ * A sample is lost if it is too large, has two parts of one name, or has a part that cannot be
+ * decoded. Damage ends the archive, and loses the sample whose parts are being read.
  */
 export class WebDatasetReader implements FormatReader {
   readonly #tar: TarReader;
   readonly #path: string;
   readonly #options: SampleOptions;
   #sample: Sample | undefined;
-  /** The first part of the next sample, while the previous one is given. */
+  /** The first part of the next sample, which ended the current one. */
   #held: TarMember | undefined;
   #ended: boolean;
 
-  /** @param ended whether a restored reader had already ended. */
+  /** @param ended Whether the saved reader had already ended. */
   constructor(bytes: ByteReader, options: SampleOptions, ended = false) {
     this.#tar = new TarReader(bytes);
     this.#path = bytes.path;
@@ -170,7 +170,7 @@ export class WebDatasetReader implements FormatReader {
       : contents;
   }
 
-  /** Errors of a sample leave the archive readable; all others end it. */
+  /** Errors of a sample are thrown, and reading continues. After any other error, the archive ends. */
   #broken(error: unknown): typeof END {
     if (this.disposed) return END;
     if (this.#held !== undefined || this.#ended) throw error;
@@ -189,7 +189,7 @@ function splitName(name: string): { key: string; extension: string } | undefined
   return { key: name.slice(0, dot), extension: name.slice(dot + 1).toLowerCase() };
 }
 
-/** The archive's error, which also names the lost sample. */
+/** The archive's error, with the name of the sample that is lost with it. */
 function withLoss(error: unknown, key: string): LeatError {
   const { code, message, details, cause } = LeatError.from(error);
   return new LeatError(code, `${message} This also lost sample ${JSON.stringify(key)}.`, {

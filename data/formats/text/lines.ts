@@ -5,7 +5,7 @@ import { AGAIN } from "../../iterators/stepping.ts";
 import { ByteReader, READ_BYTES } from "../byte_reader.ts";
 import type { FormatReader, ReadFrom, SourceFile } from "../format_reader.ts";
 
-/** Longest line, in bytes without its end. A longer one is an error; reading continues after it. */
+/** Longest line, in bytes without its end. A longer one is lost, and reading continues after it. */
 export const LINE_BYTES_MAX = 64 * 1024 * 1024;
 
 const NEWLINE = 0x0a;
@@ -15,7 +15,7 @@ const BYTE_ORDER_MARK = "\ufeff";
 /** One line, without its end, and its location. */
 export interface Line {
   readonly text: string;
-  /** From 1; `null` in any part of a file but the first. */
+  /** From 1; `null` in later parts of a file, where the lines before are not counted. */
   readonly number: number | null;
   /** Offset of its first byte. */
   readonly offset: number;
@@ -23,9 +23,9 @@ export interface Line {
 
 export interface LinePosition {
   readonly offset: number;
-  /** Number of lines before; `null` if it began after lines that were not counted. */
+  /** Number of lines before `offset`; `null` if they were not counted. */
   readonly number: number | null;
-  /** Whether to skip everything up to the next end of line. */
+  /** Whether everything up to the next end of line is skipped. */
   readonly skipping: boolean;
   readonly ended: boolean;
 }
@@ -36,9 +36,9 @@ const BEGINNING: LinePosition = { offset: 0, number: 0, skipping: false, ended: 
 export type LineConversion = (line: Line, path: string) => unknown;
 
 /**
- * Reads a file as UTF-8, line by line. `\n` and `\r\n` end a line and are removed; the last line
- * needs no end, and a file that ends with one has no empty line after it. Invalid UTF-8 becomes
- * U+FFFD; a byte order mark at the beginning of the file is removed.
+ * Reads a file as UTF-8, line by line. `\n` and `\r\n` end a line and are removed. The last line may
+ * lack them; if it has them, no empty line follows. Invalid UTF-8 becomes U+FFFD. A byte order mark at
+ * the beginning of the file is removed.
  */
 export class LineReader implements FormatReader {
   readonly #bytes: ByteReader;
@@ -52,8 +52,8 @@ export class LineReader implements FormatReader {
   #ended: boolean;
 
   /**
-   * @param bytes begin at `from`.
-   * @param stop lines that begin here or later are skipped.
+   * @param bytes Begin at `from`.
+   * @param stop Lines that begin at this offset or later are not read.
    */
   constructor(
     bytes: ByteReader,
@@ -76,10 +76,10 @@ export class LineReader implements FormatReader {
   step(): unknown {
     if (this.#ended || this.disposed) return END;
     const { start, available, position } = this.#bytes;
-    // The next line that could begin before the stop needs an end of line that was not found.
+    // While it skips, the next line begins after the searched bytes, which have no end of line.
     if (position + (this.#skipping ? this.#searched : 0) >= this.#stop) return END;
     const at = available > this.#searched ? this.#find(start + this.#searched) : -1;
-    // The buffer beyond the available bytes holds old data.
+    // Beyond the available bytes the buffer holds old data.
     if (at >= 0 && at < start + available) return this.#line(at - start, 1);
     this.#searched = available;
     if (this.#skipping || available > LINE_BYTES_MAX) this.#drop();
@@ -112,15 +112,15 @@ export class LineReader implements FormatReader {
     return this.#line(available, 0);
   }
 
-  /** Index of the next end of line from `from` on. It may lie in old data behind the available. */
+  /** Index of the next end of line from `from` on. It may be in old data after the available bytes. */
   #find(from: number): number {
     const { buffer, start, available } = this.#bytes;
-    // Otherwise a buffer that a long line made large is searched to its end for every chunk of it.
+    // A long line makes the buffer large: each chunk of the line must not cost a search of all of it.
     const searched = buffer.length > READ_BYTES ? buffer.subarray(0, start + available) : buffer;
     return searched.indexOf(NEWLINE, from);
   }
 
-  /** Drops the buffered part of a line that is too long, so that memory does not grow with it. */
+  /** Drops the buffered part of a line that is too long, so that memory does not grow with the line. */
   #drop(): void {
     const wasSkipping = this.#skipping;
     this.#skipping = true;
@@ -140,7 +140,7 @@ export class LineReader implements FormatReader {
     );
   }
 
-  /** The next `length` bytes, followed by an end of `endBytes`. */
+  /** The element of a line of `length` bytes, followed by `endBytes` bytes of its end. */
   #line(length: number, endBytes: number): unknown {
     const { buffer, start, path, position } = this.#bytes;
     this.#searched = 0;
@@ -168,7 +168,7 @@ export class LineReader implements FormatReader {
 /**
  * Reads the lines of a file, or those that begin in one of its parts of `partBytes` bytes.
  *
- * @param first where the lines begin in a file that starts with something else, such as a header.
+ * @param first Where the lines begin in a file that starts with something else, such as a header.
  */
 export function openLines(
   source: SourceFile,
@@ -182,7 +182,10 @@ export function openLines(
   return new LineReader(ByteReader.of(source, from.offset), convert, from, stop);
 }
 
-/** The position after the first end of line in the part or directly before it. */
+/**
+ * A part begins with the first line that begins in it. Reading starts one byte earlier, because that
+ * byte may be the end of the line before.
+ */
 function startOf(part: number, partBytes: number, first: LinePosition): LinePosition {
   const start = part * partBytes;
   return start <= first.offset

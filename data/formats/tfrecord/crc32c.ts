@@ -1,11 +1,11 @@
 /**
  * CRC-32C (Castagnoli): the checksum of TFRecord files.
  *
- * Long inputs use native code if the platform has it: it is more than ten times as fast. Short
- * inputs, such as the eight bytes of a record's length, use tables: there a native call takes longer.
+ * Long inputs use native code if the platform has it, which is more than ten times as fast. Short
+ * inputs, such as the eight bytes of a record's length, use tables: a native call would take longer.
  */
 
-/** The polynomial, bits reversed. */
+/** The polynomial, with its bits reversed. */
 const POLYNOMIAL = 0x82f63b78;
 const SLICES = 16;
 
@@ -40,7 +40,7 @@ let native: Crc32c | undefined;
 /**
  * Sets a native implementation. The platform calls it once.
  *
- * @param load returns the implementation, or undefined if this machine has none; called before the
+ * @param load Returns the implementation, or `undefined` if this machine has none. Called before the
  * first long input.
  */
 export function installCrc32c(load: () => Crc32c | undefined): void {
@@ -66,7 +66,7 @@ export function crc32c(bytes: Uint8Array, start = 0, stop = bytes.length): numbe
 }
 
 /**
- * Slicing: looks up sixteen bytes together, each in its own table (Kounavis and Berry, "Novel Table
+ * Slicing: looks up sixteen bytes at a time, each in its own table (Kounavis and Berry, "Novel Table
  * Lookup-Based Algorithms for High-Performance CRC Generation", IEEE Transactions on Computers 57,
  * 2008).
  */
@@ -89,8 +89,8 @@ function tableCrc32c(bytes: Uint8Array, start: number, stop: number): number {
 }
 
 /**
- * The form that TFRecord files store: rotated and offset, because the CRC of data that contains its
- * own CRC is weak.
+ * The CRC as TFRecord files store it: rotated, plus a constant, because the CRC of data that contains
+ * a CRC is weak.
  */
 export function maskedCrc32c(bytes: Uint8Array, start = 0, stop = bytes.length): number {
   const crc = crc32c(bytes, start, stop);

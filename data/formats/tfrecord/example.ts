@@ -1,5 +1,5 @@
 /**
- * Reads `tf.train.Example`s, which most TFRecord files hold. An example is a protocol buffer: a map
+ * Reads `tf.train.Example`s, which most TFRecord files contain. An example is a protocol buffer: a map
  * from names to lists of bytes, floats or integers.
  */
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
@@ -43,8 +43,8 @@ const KIND_NAMES: Readonly<Record<Kind, string>> = {
 const NAMED_MAX = 8;
 
 /**
- * Parses some features of a serialised example; others are not decoded. Single values are bigints,
- * numbers, `Uint8Array`s (views of `bytes`) or strings; everything else is a tensor.
+ * Parses the named features of a serialised example; others are not decoded. Single values are
+ * bigints, numbers, `Uint8Array`s (views of `bytes`) or strings; everything else is a tensor.
  *
  * @throws {LeatError} `data_loss` if a feature without a default is missing, a feature has another
  * type or size, or `bytes` is no example; `invalid_argument` for invalid `features`.
@@ -85,7 +85,7 @@ export function parseExample<const F extends Features>(
   return parsed as ParsedExample<F>;
 }
 
-/** Passed to user functions, because serialised functions cannot import. */
+/** User functions get this as an argument, because serialised functions cannot import. */
 export const example = { parse: parseExample, encode: encodeExample } as const;
 
 /** The serialised features by name; the last one wins if a name occurs twice. */

@@ -1,4 +1,4 @@
-/** Writes `tf.train.Example`s. Also defines the field numbers of their protobuf messages. */
+/** Writes `tf.train.Example`s, and defines the field numbers of their protobuf messages. */
 import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { dtypeOf, isTypedArray } from "../../../core/dtype.ts";
 import { LeatError } from "../../../core/error.ts";
@@ -14,11 +14,11 @@ export type Kind = typeof BYTES_LIST | typeof FLOAT_LIST | typeof INT64_LIST;
 
 /** `Example.features`. */
 export const FEATURES = 1;
-/** `Features.feature`, a map, and the key and the value of an entry of this map. */
+/** `Features.feature`, a map; `KEY` and `MAPPED` are the key and the value of its entries. */
 export const FEATURE = 1;
 export const KEY = 1;
 export const MAPPED = 2;
-/** `value` of the three kinds of lists. */
+/** `value` in all three kinds of lists. */
 export const VALUE = 1;
 
 /** The values that a feature may have. */
@@ -36,8 +36,8 @@ export type FeatureValue =
  * typed arrays and tensors of integers. Strings are written as UTF-8, and a `Uint8Array` as one
  * bytes value.
  *
- * @throws {LeatError} `invalid_argument` naming a feature whose values are mixed or of no known
- * kind.
+ * @throws {LeatError} `invalid_argument` naming a feature whose values cannot be written, or are of
+ * different kinds.
  *
  * @example
  * ```ts

@@ -1,7 +1,4 @@
-/**
- * Declares the features of `tf.train.Example`s: which are read, as which dtype, with which
- * defaults.
- */
+/** Declares which features of a `tf.train.Example` are read, with which dtypes and defaults. */
 import { type DType, dtypeOf, zerosOf } from "../../../core/dtype.ts";
 import { LeatError } from "../../../core/error.ts";
 import { Tensor } from "../../../core/tensor.ts";
@@ -22,17 +19,16 @@ export type FeatureScalar<D extends FeatureDType> = D extends "int64" ? bigint
 
 /** How a feature is read. */
 export interface Feature<D extends FeatureDType = FeatureDType> {
-  /** The list that it is read from, and how bytes are read. */
+  /** The kind of its list, and whether bytes are read as text. */
   readonly dtype: D;
   /**
    * Lengths of its axes; default `[]`, a single value. The first may be null: then the number of
-   * values varies, and is 0 where the feature is missing (`VarLenFeature`,
-   * `FixedLenSequenceFeature`).
+   * values varies, and is 0 if the feature is missing (`VarLenFeature`, `FixedLenSequenceFeature`).
    */
   readonly shape?: readonly (number | null)[] | undefined;
   /**
-   * Replaces a missing feature: all of its values, or one value for each. Without it a feature of
-   * fixed shape is required.
+   * Replaces a missing feature: a list of all its values, or one value that is repeated. Without a
+   * default, a feature of fixed shape is required.
    */
   readonly default?: FeatureScalar<D> | readonly FeatureScalar<D>[] | number | readonly number[];
 }
@@ -45,7 +41,7 @@ export type FeatureDTypeOf<F> = F extends FeatureDType ? F
   : F extends { readonly dtype: infer D } ? D
   : never;
 
-/** Single values as they are, everything else as tensors. */
+/** The values of features: single values as they are, everything else as tensors. */
 export type ParsedExample<F> = {
   -readonly [K in keyof F]: FeatureDTypeOf<F[K]> extends infer D extends FeatureDType
     ? F[K] extends { readonly shape: readonly [unknown, ...unknown[]] } ? Tensor<D>
@@ -60,7 +56,7 @@ export interface FeaturePlan {
   readonly name: string;
   readonly dtype: FeatureDType;
   readonly shape: readonly (number | null)[];
-  /** Number of values, or of values per step of a first axis that varies. */
+  /** Number of values. If the first axis varies: number of values per index of this axis. */
   readonly valueCount: number;
   /** `undefined` if the feature is required. */
   readonly default: unknown;
@@ -93,7 +89,7 @@ export function featuresSpec(features: Features): ElementSpec {
   );
 }
 
-/** Shapes the values of a feature: a single value as it is, others as a tensor. */
+/** Returns a single value as it is, and others as a tensor. */
 export function shapeValues(plan: FeaturePlan, values: unknown): unknown {
   const { dtype, shape, valueCount } = plan;
   const data = values as ArrayLike<unknown>;

@@ -1,7 +1,7 @@
 /**
  * Reads and writes TFRecord files. A record is `uint64 length`, `uint32 masked CRC-32C of the
- * length`, the data, `uint32 masked CRC-32C of the data`, all little-endian. A file has only
- * records.
+ * length`, the data, `uint32 masked CRC-32C of the data`, all little-endian. A file consists of
+ * records and nothing else.
  */
 import { LeatError, type LeatErrorCode } from "../../../core/error.ts";
 import { END } from "../../iterator.ts";
@@ -9,9 +9,7 @@ import type { ByteReader } from "../byte_reader.ts";
 import { maskedCrc32c } from "./crc32c.ts";
 import type { FormatReader } from "../format_reader.ts";
 
-/**
- * Longest record that is read or written. A greater length is refused before memory is allocated.
- */
+/** Longest record that is read or written. A larger one is refused before memory is allocated. */
 export const RECORD_BYTES_MAX = 1024 * 1024 * 1024;
 
 const LENGTH_BYTES = 8;
@@ -57,15 +55,15 @@ export interface RecordPosition {
 /**
  * Reads the records of a file in order, each copied.
  *
- * Damage is `data_loss` with the file, the record's offset and the reason. Reading continues after
- * a record with damaged data; it ends where a length is damaged, or the file stops within a record.
+ * Damage is `data_loss` with the file, the record's offset and the reason. Reading continues after a
+ * record with damaged data. It ends at a damaged length, or if the file ends within a record.
  */
 export class RecordReader implements FormatReader {
   readonly #bytes: ByteReader;
   #header: DataView | undefined;
   #ended: boolean;
 
-  /** @param ended whether a restored reader had already ended. */
+  /** @param ended Whether the saved reader had already ended. */
   constructor(bytes: ByteReader, ended = false) {
     this.#bytes = bytes;
     this.#ended = ended;
@@ -117,7 +115,7 @@ export class RecordReader implements FormatReader {
       : this.#readData(offset, length, data);
   }
 
-  /** The length at the beginning of the buffer, after its checksum was verified. */
+  /** Reads the length of the next record, and verifies its checksum. */
   #length(offset: number): number {
     const { buffer, start } = this.#bytes;
     if (this.#header?.buffer !== buffer.buffer) this.#header = new DataView(buffer.buffer);
@@ -147,7 +145,7 @@ export class RecordReader implements FormatReader {
       : this.#checkData(offset, data, filled);
   }
 
-  /** Checks and skips the checksum of the data. A mismatch does not end the file. */
+  /** Checks and skips the checksum of the data. Reading continues after a mismatch. */
   #checkData(offset: number, data: Uint8Array, available: number): Uint8Array | typeof END {
     if (this.disposed) return END;
     if (available < CRC_BYTES) throw this.#truncated(offset, data.length, data.length + available);

@@ -1,4 +1,4 @@
-/** Begins a distributed save, or finds how far an earlier one has come. */
+/** Begins a distributed save, or finds the progress of an unfinished one. */
 import { hex64 } from "../../host.ts";
 import { LeatError } from "../../../core/error.ts";
 import { hashJson } from "../../../core/hash.ts";
@@ -10,14 +10,13 @@ import { readNote, runOfName, writtenIn } from "./run_writer.ts";
 import { type Begun, IS_SAVED, type WrittenRun } from "./work.ts";
 
 /**
- * Begins a save of a dataset with the listed splits, or resumes one. May be repeated, also while
- * others write for the same owner.
+ * Begins a save of a dataset with the listed splits, or resumes one. May be called again, also while
+ * other workers write for the same owner.
  *
- * Errors: `already_exists` if there is a saved dataset, or a single writer is active;
- * `failed_precondition` if the save of another dataset is unfinished, or the same service was asked
- * for a save later; `aborted` if another owner has begun meanwhile, in which case a caller that is
- * still needed retries. `overwrite` replaces a saved dataset and the unfinished save of another
- * one.
+ * Errors: `already_exists` if the folder has a saved dataset, or a single writer (`ElementsWriter`) is
+ * active; `failed_precondition` if the save of another dataset is unfinished, or the same service has
+ * begun a later save; `aborted` if another owner has begun meanwhile, which a caller that is still
+ * needed retries. `overwrite` replaces a saved dataset, and the unfinished save of another one.
  */
 export async function begin(
   folder: DistributedFolder,
@@ -26,7 +25,7 @@ export async function begin(
 ): Promise<Begun> {
   const { host, settings: { folder: path, overwrite, compression, fingerprint }, ledger } = folder;
   let before: LedgerHead | undefined;
-  // Fail before splits are listed if the folder is not writable.
+  // Fails before splits are listed if the folder is not writable.
   await ledger.change((head) => {
     before = head;
     return Promise.resolve(undefined);
@@ -35,7 +34,7 @@ export async function begin(
   const joint = { owner, fingerprint, digest: hashJson(table) };
   let begun!: Begun;
   await ledger.change(async (head) => {
-    // Listing takes long. The caller may be obsolete by now and must not take over from anybody.
+    // Listing takes long, and meanwhile another owner may have begun: the caller must not replace it.
     if (!isSameOwner(head, before) && head?.joint?.owner !== owner) throw begunMeanwhile(path);
     if (head?.joint !== undefined && isLater(head.joint.owner, owner)) throw begunSince(path);
     const unfinished = await unfinishedIn(folder, head);
@@ -54,7 +53,7 @@ function isSameOwner(head: LedgerHead | undefined, before: LedgerHead | undefine
     (head.id === before?.id && head.joint.owner === before.joint?.owner);
 }
 
-/** Whether it has the same cluster and a higher number. */
+/** Whether `owner` is a later save of the same cluster than `than`. Owners are `CLUSTER/NUMBER`. */
 function isLater(owner: string, than: string): boolean {
   const [[cluster, number], [other, before]] = [owner.split("/"), than.split("/")];
   return cluster === other && Number(number) > Number(before);
@@ -69,17 +68,16 @@ async function unfinishedIn(
   const { host, settings: { folder: path, overwrite } } = folder;
   const manifest = await readManifest(host, path);
   const isFinished = manifest !== undefined && manifest.id === head?.id;
-  // Its writer died between committing the manifest and removing the head.
+  // The writer died after it committed the manifest and before it removed the head.
   if (isFinished) await tidy(folder, manifest);
   if (manifest !== undefined && !overwrite) throw savedAlready(path);
-  // A single writer holds the lock of the manifest while it lives.
+  // A single writer (`ElementsWriter`) holds the lock of the manifest: then `create()` fails.
   if (head?.joint === undefined) {
     (await host.newFiles.create(within(path, MANIFEST_NAME))).abandon();
   }
   return isFinished ? undefined : head;
 }
 
-/** How far a save has come. */
 async function progressOf(
   folder: DistributedFolder,
   id: string,
@@ -89,7 +87,7 @@ async function progressOf(
     const entry = await folder.ledger.entry(id, entries);
     if (entry?.joint === undefined) break;
     ({ upTo, isLast } = entry.joint);
-    // The worker that makes the last entry finds it and commits the saved dataset.
+    // The last entry is not counted: the worker that is asked for it again commits the saved dataset.
     if (!isLast) entries++;
     for (const chunk of entry.chunks) {
       elements += chunk.count;

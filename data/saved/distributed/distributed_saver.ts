@@ -1,8 +1,8 @@
 /**
  * What one of several workers does in a distributed save.
  *
- * The folder is the only truth. A run of splits counts once its note exists, and is part of the
- * dataset once the ledger lists it; any run without a note is repeated by another worker, under
+ * All state of a save is in its folder. A run of splits counts once its note exists, and is part of
+ * the dataset once the ledger lists it. A run without a note is written again by another worker, under
  * other file names. So a worker may die at any moment, and one that was declared dead may continue.
  */
 import { LeatError } from "../../../core/error.ts";
@@ -26,7 +26,7 @@ import type {
   Written,
 } from "./work.ts";
 
-/** The table of a dataset that is not one chain over splits: one worker produces all of it. */
+/** The split table of a dataset that cannot be divided into splits: one worker produces all of it. */
 const WHOLE: SplitTable = [[{ start: 0, stop: 1 }]];
 
 /** A worker's part in a distributed save. */
@@ -36,14 +36,14 @@ export class DistributedSaver {
   #running: DatasetIterator<unknown> | undefined;
   #disposed = false;
 
-  /** @param seed determines all random draws. */
+  /** @param seed Determines all random draws. */
   constructor(node: DatasetNode, settings: DistributedSaveSettings, seed: bigint, host: Host) {
     const ordered = inOrder(node);
     this.#pipeline = { node: ordered, chain: chainOf(ordered), seed };
     this.#folder = { host, settings, ledger: new Ledger(host, settings.folder) };
   }
 
-  /** Does a piece of work. A failing element ends it, and the save. */
+  /** Does one step of a save. An element that fails ends the step, and the save. */
   async do(work: SaveWork): Promise<Begun | RunReport | Written> {
     switch (work.work) {
       case "begin":
@@ -57,7 +57,7 @@ export class DistributedSaver {
     }
   }
 
-  /** Stops the current work; none of it counts. */
+  /** Stops the current step. Nothing of it counts. */
   dispose(): void {
     this.#disposed = true;
     this.#running?.return();
@@ -93,7 +93,7 @@ export class DistributedSaver {
     this.#running = running;
     for (;;) {
       const { done, value } = await running.next();
-      // A stopped iterator ends as if it had no more elements.
+      // A disposed iterator ends like one without more elements.
       if (this.#disposed) throw new LeatError("cancelled", "Saving was stopped");
       if (done) return;
       await writer.write(value);
@@ -110,7 +110,7 @@ export class DistributedSaver {
     return openSplit(chain, { host, seed, epoch: 0, index, split: { start, stop }, onRemainder });
   }
 
-  /** Records the failure for readers that wait. */
+  /** Records the failure for readers that wait for the saved dataset. */
   async #noteFailure({ id, owner, error }: WorkOf<"failure">): Promise<Written> {
     const { code, message } = error;
     await this.#folder.ledger.change((head) => {

@@ -1,6 +1,6 @@
 /**
- * Enters runs in the ledger: rows left over from splits become batches, and the entry lists all
- * chunks in order. The last entry also commits the saved dataset.
+ * Adds runs of splits to the ledger, as one entry, which lists all chunks in order. Rows that splits
+ * left over become batches. After the last entry, the saved dataset is committed.
  */
 import { LeatError } from "../../../core/error.ts";
 import { specOf } from "../../elements/components.ts";
@@ -26,13 +26,13 @@ import type { WorkOf, Written } from "./work.ts";
 
 export interface EntryPipeline {
   readonly node: DatasetNode;
-  /** Undefined if the dataset is produced whole, and leaves no rows over. */
+  /** `undefined` if one worker produces all of the dataset: then no rows are left over. */
   readonly chain: OrderedChain | undefined;
   readonly seed: bigint;
 }
 
 /**
- * Enters runs, and returns how much it wrote itself: joined batches. May be repeated.
+ * Adds an entry for runs. Returns the amount of joined batches that it wrote. May be called again.
  *
  * Errors: `aborted` if another owner has taken over the save, `data_loss` if files are missing.
  */
@@ -46,7 +46,7 @@ export async function enter(
   try {
     return await enterRuns(folder, pipeline, work);
   } catch (error) {
-    // A worker that was declared dead was doing the same, and has already removed the files.
+    // Another worker, which was declared dead, has finished the same save and removed the files.
     if (await isFinished(folder, work.id)) return nothing;
     throw error;
   }
@@ -62,7 +62,7 @@ async function enterRuns(
   expectOurs(folder, work, await ledger.head());
   const before = number === 0 ? undefined : await ledger.entryBefore(id, number - 1);
   const writer = new EntryWriter(folder, pipeline, work, before?.joint?.carried ?? []);
-  // With no runs there is only the end to enter, which the previous owner may have done.
+  // An entry without runs only ends the save. The previous owner may have made it.
   const made = work.runs.length === 0 ? await ledger.entry(id, number) : undefined;
   const entry = made ?? await enterOurs(folder, work, writer);
   if (work.isLast) await finish(folder, pipeline.node, entry, work);
@@ -70,8 +70,8 @@ async function enterRuns(
 }
 
 /**
- * Enters what was made, and returns the entry that counts. If another one counts, removes its own
- * files: this worker may be late.
+ * Makes the entry, adds it to the ledger, and returns the entry that counts. If the ledger already had
+ * one, this worker is late, and removes its own files.
  */
 async function enterOurs(
   folder: DistributedFolder,
@@ -92,12 +92,12 @@ async function enterOurs(
   }
 }
 
-/** Whether the saved dataset is committed already. Then no other files of the save remain. */
+/** Whether the saved dataset is committed. If so, removes all other files of the save. */
 async function isFinished(folder: DistributedFolder, id: string): Promise<boolean> {
   const manifest = await manifestOf(folder, id);
   if (manifest === undefined) return false;
   await folder.ledger.change(async (head) => {
-    // The next save may have begun.
+    // Unless the next save has begun.
     if (head?.id === id) await tidy(folder, manifest);
     return undefined;
   });
@@ -112,9 +112,7 @@ async function manifestOf(
   return manifest?.id === id ? manifest : undefined;
 }
 
-/**
- * Commits the manifest of all entries; a worker that was declared dead may have done so already.
- */
+/** Commits the manifest of all entries, unless a worker that was declared dead has done so. */
 async function finish(
   folder: DistributedFolder,
   node: DatasetNode,
@@ -128,8 +126,7 @@ async function finish(
       const made = await manifestOf(folder, work.id);
       if (made !== undefined) await tidy(folder, made);
       else {
-        // The lock is held by a single writer, or by one that only checks; so look at the head
-        // again.
+        // Fails while another writer holds the lock, perhaps only to check it: `inTurn()` retries all.
         const file = await host.newFiles.create(within(settings.folder, MANIFEST_NAME));
         await tidy(folder, await writeManifest(file, folder, node, last, work.id));
       }
@@ -167,7 +164,7 @@ class EntryWriter {
   readonly #folder: DistributedFolder;
   readonly #work: WorkOf<"entry">;
   readonly #join: RemainderJoin | undefined;
-  /** Leftover rows that may still wait, of all splits. */
+  /** The left-over rows of splits, by sequence number: some may still wait to be joined. */
   readonly #rests = new Map<number, Rest>();
   readonly #before: readonly CarriedRest[];
   readonly #chunks: Chunk[] = [];
@@ -176,7 +173,7 @@ class EntryWriter {
   /** The open chunk for joined batches. */
   #open: ChunkWriter | undefined;
   readonly #joined: string[] = [];
-  /** How much it wrote itself. */
+  /** The amount of joined batches that it wrote. */
   joined: Written = { elements: 0, sizeBytes: 0 };
 
   constructor(
@@ -209,7 +206,7 @@ class EntryWriter {
     return { number, chunks: this.#chunks, spec, joint: { upTo, carried, isLast } };
   }
 
-  /** Removes what it wrote itself. */
+  /** Removes the chunks of joined batches. */
   removeJoined(): void {
     const { host, settings: { folder } } = this.#folder;
     for (const name of this.#joined) host.newFiles.remove(within(folder, name));
@@ -232,9 +229,7 @@ class EntryWriter {
     await this.#writeJoined(await this.#join!.add(rest.sequence, rest.index, rows, lastRows));
   }
 
-  /**
-   * Writes batches of rows from several splits to chunks of their own, in their place in the order.
-   */
+  /** Writes a batch of rows from several splits to a chunk for such batches, at its position. */
   async #writeJoined(joined: Joined | undefined): Promise<void> {
     if (joined === undefined) return;
     if ("error" in joined) throw joined.error;

@@ -4,7 +4,6 @@ import type { Ledger } from "../ledger.ts";
 import { fileNameOf, type Manifest, storedPaths } from "../manifest.ts";
 import type { DistributedSaveSettings } from "./work.ts";
 
-/** The folder of a save and what is needed to work in it. */
 export interface DistributedFolder {
   readonly host: Host;
   readonly settings: DistributedSaveSettings;
@@ -12,9 +11,9 @@ export interface DistributedFolder {
 }
 
 /**
- * Removes all files that the manifest does not list, of writers that died or came too late, and
- * then the ledger's head. The head goes last: if this writer dies first, the next one finds the
- * head next to the manifest of the same save and removes the rest.
+ * Removes all files that the manifest does not list: those of writers that died or came too late. Then
+ * it removes the ledger's head. If it dies before that, the next writer finds the head next to the
+ * manifest of the same save, and removes the rest.
  */
 export async function tidy(
   { host, settings, ledger }: DistributedFolder,

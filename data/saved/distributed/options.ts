@@ -19,7 +19,7 @@ export interface DistributedSaveOptions extends Pick<DistributeOptions, "token" 
   /** Default: no compression. */
   readonly compression?: "gzip";
   /**
-   * Whether to replace a saved dataset, or the unfinished save of another one; otherwise that is an
+   * Whether to replace a saved dataset, or the unfinished save of another one. If false, both are an
    * error. The old files stay until everything is written. Default false.
    */
   readonly overwrite?: boolean;
@@ -27,11 +27,10 @@ export interface DistributedSaveOptions extends Pick<DistributeOptions, "token" 
   readonly chunkBytesMax?: number;
   /** Called with the progress, about once a second. */
   readonly onProgress?: (progress: DistributedSaveProgress) => void;
-  /** Ends the save. What was written stays, and the next call continues from it. */
+  /** Ends the save. What was written stays, and the next call resumes from there. */
   readonly signal?: AbortSignal;
 }
 
-/** Checks the names of `distributedSave`'s options. */
 export const distributedSaveOptions = optionsOf<DistributedSaveOptions>("distributedSave", {
   compression: true,
   overwrite: true,

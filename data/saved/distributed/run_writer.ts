@@ -1,6 +1,4 @@
-/**
- * Writes the files of one run of splits: chunks, leftover rows, and last a note that lists both.
- */
+/** Writes the files of one run of splits: chunks, left-over rows, and last a note that lists both. */
 import { hex64 } from "../../host.ts";
 import { isCount } from "../../../core/count.ts";
 import { LeatError } from "../../../core/error.ts";
@@ -43,7 +41,7 @@ export class RunWriter {
   #isSpecKnown = false;
   #isFinished = false;
 
-  /** @param first the position of its first split in the order of splits. */
+  /** @param first The position of its first split in the order of splits. */
   constructor(folder: DistributedFolder, id: string, first: number, count: number) {
     this.#folder = folder;
     this.#run = { first, count, attempt: hex64(folder.host) };
@@ -59,10 +57,7 @@ export class RunWriter {
     if (chunk.sizeBytes >= chunkBytesMax) await this.#closeChunk();
   }
 
-  /**
-   * Keeps the rows left over from a split. Other splits complete them before the following
-   * elements.
-   */
+  /** Writes the rows that a split leaves over. Rows of later splits will fill their batch. */
   async writeRest(sequence: number, index: number, rows: unknown): Promise<void> {
     await this.#closeChunk();
     const file = `${this.#name}.rest`;
@@ -88,8 +83,7 @@ export class RunWriter {
   async removeIfLate(): Promise<void> {
     const { host, settings, ledger } = this.#folder;
     const head = await ledger.head();
-    // After the head: the writer that finishes a save commits the manifest before it removes the
-    // head.
+    // Read after the head: the writer that finishes a save commits the manifest, then removes the head.
     const manifest = await readManifest(host, settings.folder);
     if (head?.id === this.#id && manifest?.id !== this.#id) return;
     const kept = manifest?.chunks.map(({ name }) => name);
@@ -147,7 +141,7 @@ export function writtenIn({ items }: RunNote): Written {
   return { elements, sizeBytes };
 }
 
-/** The note of a finished run. Errors: `data_loss` if it is missing. */
+/** The note of a finished run. Errors: `data_loss` if it is missing or damaged. */
 export async function readNote(
   { host, settings }: DistributedFolder,
   id: string,
@@ -171,7 +165,7 @@ function checkNote({ items, spec, first, count, attempt }: Record<string, unknow
   if (!rests.every(({ rest }) => isRest(rest))) throw new Error("unknown rows");
 }
 
-/** Reads a run from the name of its note; `undefined` for other names. */
+/** The run whose note has this file name; `undefined` for other names. */
 export function runOfName(id: string, name: string): WrittenRun | undefined {
   const [, first, count, attempt] = /^-(\d+)-(\d+)-([0-9a-f]{16})\.run$/
     .exec(name.slice(id.length)) ?? [];

@@ -1,6 +1,6 @@
 /**
- * The pieces of work of a distributed save, and their results, as plain data. The dispatcher
- * assigns the pieces; the workers share nothing but the folder.
+ * The steps of a distributed save, and their results, as plain data. The dispatcher assigns the steps
+ * to workers, which share nothing but the folder.
  */
 import type { WireError } from "../../../core/error.ts";
 import type { Split, SplitTable } from "../../sharding/splits.ts";
@@ -13,26 +13,26 @@ export interface DistributedSaveSettings {
   readonly compression?: "gzip";
   /** Size in bytes after which a new file begins. */
   readonly chunkBytesMax?: number;
-  /** Whether existing contents are replaced. */
+  /** Whether to replace a saved dataset, and the unfinished save of another one. */
   readonly overwrite: boolean;
   /** The fingerprint of the dataset. */
   readonly fingerprint: string;
 }
 
-/** A piece of work. `owner` assigns it; `id` identifies the save from its beginning. */
+/** A step. `owner` is the save of a service that assigns it; `id` identifies what is in the folder. */
 export type SaveWork =
-  /** Look at the folder, and begin or resume. */
+  /** Begin a save, or resume the one in the folder. */
   | { readonly work: "begin"; readonly owner: string }
   /** Write the elements of consecutive splits. */
   | {
     readonly work: "run";
     readonly owner: string;
     readonly id: string;
-    /** Position of the first one in the order of splits. */
+    /** Position of the first of these splits in the order of splits. */
     readonly first: number;
     readonly splits: readonly (Split & { readonly index: number })[];
   }
-  /** Enter finished runs in the ledger; the last time, commit the saved dataset. */
+  /** Add finished runs to the ledger, as entry `number`. With `isLast`, commit the saved dataset. */
   | {
     readonly work: "entry";
     readonly owner: string;
@@ -42,7 +42,7 @@ export type SaveWork =
     readonly upTo: number;
     readonly isLast: boolean;
   }
-  /** Record why the save ends, for readers that wait. */
+  /** Record why the save has failed, for readers that wait for the saved dataset. */
   | {
     readonly work: "failure";
     readonly owner: string;
@@ -50,10 +50,10 @@ export type SaveWork =
     readonly error: WireError;
   };
 
-/** The reason, in an error's details, if the folder already holds a saved dataset. */
+/** The `reason` in the details of the error if the folder already has a saved dataset. */
 export const IS_SAVED = "is_saved";
 
-/** A finished run that waits to be entered. */
+/** A finished run of splits that is not in the ledger yet. */
 export interface WrittenRun {
   readonly first: number;
   readonly count: number;
@@ -67,12 +67,13 @@ export interface Written {
   readonly sizeBytes: number;
 }
 
-/** The result of a beginning: how far the save already was. */
+/** The result of `begin`: the progress of the save so far. */
 export interface Begun extends Written {
   readonly id: string;
   readonly table: SplitTable;
-  /** Number of ledger entries, and the position of the first split that they do not contain. */
+  /** Number of ledger entries. */
   readonly entries: number;
+  /** Position of the first split that the entries do not contain. */
   readonly upTo: number;
   /** Finished runs after that position. */
   readonly runs: readonly WrittenRun[];

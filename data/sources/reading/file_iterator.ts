@@ -1,7 +1,4 @@
-/**
- * Shared by the iterators of file sources: opens files and parts of them, from the beginning or
- * from a saved position.
- */
+/** The base of iterators of file sources: opens files or their parts, at the start or a saved position. */
 import { LeatError } from "../../../core/error.ts";
 import { shownPath } from "../../../core/shown_text.ts";
 import type { IteratorContext } from "../../context.ts";
@@ -27,7 +24,7 @@ export interface SavedReading {
   readonly position: unknown;
 }
 
-/** Opens the files of one source, and tracks the open ones. */
+/** Opens the files of one source, and closes the open ones when it is disposed. */
 export abstract class FileSourceIterator extends UnaryIterator {
   readonly #node: FileSourceNode;
   readonly #metered: MeterReader;
@@ -41,8 +38,8 @@ export abstract class FileSourceIterator extends UnaryIterator {
   }
 
   /**
-   * Opens what the input gave. `undefined` if this iterator was disposed meanwhile; rejects if the
-   * file, or the part of it, cannot be opened.
+   * Opens a path or a `FilePart` that the input gave. Returns `undefined` if this iterator was disposed
+   * meanwhile. Rejects if the file or its part cannot be opened.
    */
   protected openReading(given: unknown): Promise<OpenReading | undefined> {
     return this.#openFile(isFilePart(given) ? given.path : given, async (source) => {
@@ -67,12 +64,12 @@ export abstract class FileSourceIterator extends UnaryIterator {
     });
   }
 
-  /** The fields have the order that they have in written checkpoints. */
+  /** The order of fields is that of existing checkpoints. */
   protected override async saveState(): Promise<unknown> {
     return { input: await this.input.save(), ...await this.ownState() };
   }
 
-  /** Gives an element of a file if it fits the user's spec. */
+  /** Gives an element of a file, or fails if the element does not fit the user's spec. */
   protected give(element: unknown, { path }: OpenReading): unknown {
     const { check } = this.#node;
     if (check === undefined || check.fits(element)) return this.stats.gave(element);
@@ -115,7 +112,7 @@ export abstract class FileSourceIterator extends UnaryIterator {
     const file = meteredFile(opened.file, this.context);
     const wantedFields = this.#node.readsFields ? this.context.wantedFields : undefined;
     const source = { ...opened, file, wantedFields };
-    // The format's first reads may take long, too.
+    // The first reads of the format may take long, too: closing the file cancels them.
     const giveUp = () => file.close();
     signal.addEventListener("abort", giveUp, { once: true });
     let held: { close(): void } = file;
@@ -142,12 +139,11 @@ export abstract class FileSourceIterator extends UnaryIterator {
   }
 }
 
-/** The state of a file between two steps. */
 export function saveReading({ path, sizeBytes, reader }: OpenReading): SavedReading {
   return { path, sizeBytes, position: reader.save() };
 }
 
-/** With splits, the assigned parts; otherwise the dataset of files. */
+/** The input, if it gives parts of files that a service assigns; otherwise `undefined`: file names. */
 function inputOf(context: IteratorContext, node: FileSourceNode): FileParts | undefined {
   const listing = node.inputs[0]!;
   if (!node.isDivided || !isFileListing(listing)) return undefined;

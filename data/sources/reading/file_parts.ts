@@ -1,7 +1,7 @@
 /**
- * Parts of files as splits. Every file of a listing has `PARTS_PER_FILE_MAX` numbers from
- * `fileNumber` times that, and its parts take the first of them; so a number gives file and part
- * without a table of part counts. The range of a file's last part ends with the file's last number.
+ * Parts of files as splits. Every file of a listing has `PARTS_PER_FILE_MAX` numbers, from `fileNumber`
+ * times that on, and its parts have the first of these. So a number tells file and part without a table
+ * of part counts. The split of a file's last part ends at the file's last number.
  */
 import { mapConcurrent } from "../../../core/map_concurrent.ts";
 import { LeatError } from "../../../core/error.ts";
@@ -14,13 +14,13 @@ import { readsSplits, type Split, type SplitReader } from "../../sharding/splits
 import type { FileSourceNode } from "../file_source.ts";
 import { type FileListing, fileNumber, fileOfNumber, PARTS_PER_FILE_MAX } from "../files.ts";
 
-/** Number of files opened concurrently to count their parts, because remote storage is slow. */
+/** Number of files that are opened concurrently to count parts, because remote storage is slow. */
 const COUNTED_AT_ONCE = 16;
 
 /** A part of a file, or a whole file. */
 export interface FilePart {
   readonly path: string;
-  /** The number of the one part to read; `undefined` for the whole file. */
+  /** The number of the part to read; `undefined` for the whole file. */
   readonly part: number | undefined;
   /** Whether it was the file's last part when the splits were listed. */
   readonly isLast: boolean;
@@ -46,9 +46,7 @@ export async function listFileParts(
   });
 }
 
-/**
- * A file that cannot be divided or opened is one part: its reader reports what is wrong with it.
- */
+/** A file that cannot be divided or opened is one part: its reader reports the error. */
 async function countParts(node: FileSourceNode, path: string, host: Host): Promise<number> {
   let source: SourceFile | undefined;
   let count: number;
@@ -70,7 +68,7 @@ async function countParts(node: FileSourceNode, path: string, host: Host): Promi
   );
 }
 
-/** The parts assigned to a task, in place of the names of whole files. */
+/** Gives the parts that a task is assigned, in place of file names. */
 export class FileParts extends ElementIterator<FilePart> {
   readonly #context: IteratorContext;
   readonly #listing: FileListing;
@@ -112,7 +110,7 @@ export class FileParts extends ElementIterator<FilePart> {
       this.#paths = await this.#listing.list(this.#context.host, this.#closing.signal);
     } catch (error) {
       if (this.disposed) return END;
-      // Without a listing no split can be read, and taking splits would keep them from other tasks.
+      // Without a listing it can read no split, so it must take none from other tasks.
       this.dispose();
       throw error;
     }
@@ -141,7 +139,7 @@ export class FileParts extends ElementIterator<FilePart> {
 }
 
 /**
- * Checks that a file still divides as it did when its parts were listed.
+ * Checks that a file still has the parts that it had when they were listed.
  *
  * @throws {LeatError} `data_loss` naming the file.
  */

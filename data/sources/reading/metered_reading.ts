@@ -1,14 +1,12 @@
-/**
- * Meters files that are being read: number of bytes, time waiting for them, and time decoding them.
- */
+/** Meters files that are being read: bytes, time waiting for them, and time decoding them. */
 import type { IteratorContext } from "../../context.ts";
 import type { FormatReader } from "../../formats/format_reader.ts";
 import type { OpenFile } from "../../host.ts";
 import { Stopwatch } from "../../iterators/stopwatch.ts";
 
-/** An open file that counts the bytes read of it. */
+/** An open file that adds the bytes read of it to the operator's figures. */
 export interface MeteredFile extends OpenFile {
-  /** How long reads were waited for, in ms. */
+  /** Total time that reads were waited for, in ms. */
   readonly waitedMs: number;
 }
 
@@ -39,13 +37,13 @@ export function meteredFile(file: OpenFile, { host, stats }: IteratorContext): M
   };
 }
 
-/** Meters the readers of one source; `file` is the file that a reader reads. */
+/** Adds the steps of a reader of `file` to the figures of its source. */
 export type MeterReader = (reader: FormatReader, file: MeteredFile) => FormatReader;
 
 export function readerMeter({ host, stats }: IteratorContext): MeterReader {
   const watch = new Stopwatch(host, stats);
   let inFlight = 0;
-  /** The time of a step without its reads is decoding. Concurrent steps share the time. */
+  /** What a step takes beyond its reads is decoding. The time is divided among concurrent steps. */
   const later = async (pending: Promise<unknown>, file: MeteredFile) => {
     const startedAtMs = host.nowMs();
     const waitedBefore = file.waitedMs;

@@ -14,14 +14,14 @@ import {
 } from "./file_iterator.ts";
 import type { FileSourceNode } from "../file_source.ts";
 
-/** One of the open files, and its next element, which is prefetched. */
+/** One of the files that are read concurrently, and its next element, which is prefetched. */
 interface Lane {
   reading: OpenReading | undefined;
-  /** `undefined` if the lane has no file yet. */
+  /** The next element; `undefined` if the lane has no file. */
   pulled: Pulled<unknown> | undefined;
 }
 
-/** The saved state of a lane: its file at the position after the prefetched element. */
+/** The saved state of a lane. The position of its file is after the prefetched element. */
 interface SavedLane {
   readonly reading: SavedReading | undefined;
   readonly pulled: { element: unknown } | { error: WireError } | "end" | undefined;
@@ -29,14 +29,15 @@ interface SavedLane {
 
 interface ParallelState {
   readonly lanes: readonly SavedLane[];
+  /** The index of the lane that gives the next element. */
   readonly turn: number;
   readonly started: boolean;
   readonly inputEnded: boolean;
 }
 
 /**
- * Several files in round-robin order. Files are assigned to lanes in that order, too, so the order
- * of elements does not depend on which file responds first.
+ * Gives elements of several files in round-robin order. Lanes get their files in that order, too, so
+ * the order of elements does not depend on which file responds first.
  */
 export class ParallelFiles extends FileSourceIterator {
   readonly #lanes: Lane[];
@@ -63,7 +64,7 @@ export class ParallelFiles extends FileSourceIterator {
     return this.#give(lane, pulled);
   }
 
-  /** Waits for every element in flight: a file in the middle of a read has no position. */
+  /** Waits for every element in flight: during a read, a file has no position. */
   protected override async ownState(): Promise<ParallelState> {
     const lanes: SavedLane[] = [];
     for (const lane of this.#lanes) {
@@ -97,11 +98,10 @@ export class ParallelFiles extends FileSourceIterator {
       idle = 0;
       const element = await this.#arrived(lane);
       if (element !== END) return this.disposed ? END : this.#give(lane, element);
-      // The end of a file uses up its lane's turn, as in `interleave`; the next file is opened
-      // meanwhile.
+      // At the end of a file, its lane loses a turn, as in `interleave`, and opens its next file.
       this.#leave(lane);
       await this.#enter(lane).catch((error) => {
-        // The next read finds the end of the file again.
+        // So that the next call finds the end of this file again.
         if (error instanceof ReadingFailure) lane.pulled = END;
         throw error;
       });
@@ -114,7 +114,7 @@ export class ParallelFiles extends FileSourceIterator {
   async #start(): Promise<void> {
     try {
       for (const lane of this.#lanes) {
-        // Lanes that have a file got it before a name could not be read.
+        // Lanes that have a file got it in an earlier call, in which the input then failed.
         if (lane.pulled === undefined && !await this.#enter(lane)) break;
       }
       this.#started = true;
@@ -142,7 +142,7 @@ export class ParallelFiles extends FileSourceIterator {
     return lane.reading === undefined ? END : await this.#pull(lane.reading);
   }
 
-  /** A lane's element; an error loses the element, and uses up the lane's turn. */
+  /** A lane's element. After an error, the next lane has its turn. */
   async #arrived(lane: Lane): Promise<unknown> {
     try {
       return await lane.pulled;
@@ -160,7 +160,7 @@ export class ParallelFiles extends FileSourceIterator {
     return this.give(element, reading!);
   }
 
-  /** Starts to fetch a lane's next element; a file that could not be opened leaves its lane. */
+  /** Starts to fetch a lane's next element. A lane whose file could not be opened gets another file. */
   #fetch(lane: Lane): void {
     lane.pulled = lane.reading === undefined ? undefined : this.#pull(lane.reading);
   }
@@ -207,7 +207,7 @@ function restorePulled(saved: SavedLane["pulled"]): Pulled<unknown> | undefined 
   return wholeState(saved).element;
 }
 
-/** Marks a promise as handled: its rejection may be read later, or never. */
+/** Prevents an unhandled rejection: the promise may be awaited later, or never. */
 function observed<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => {});
   return promise;
