@@ -50,7 +50,7 @@ interface ElementFetcherOptions {
   readonly requestTimeoutMs: number;
   /** Called when the source is unreachable; fetching continues until `stop()`. */
   readonly onUnreachable?: (error: LeatError) => void;
-  /** Resolves when an unreachable source is to be asked again, after a delay. Default: at once. */
+  /** Called after the usual delay; resolves when an unreachable source is to be asked again. */
   readonly whenBack?: () => Promise<void>;
 }
 
