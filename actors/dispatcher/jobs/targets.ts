@@ -9,7 +9,7 @@ import type { JobParameters } from "../protocol.ts";
 import type { DispatcherState } from "../state/state.ts";
 import type { Transaction } from "../transaction.ts";
 
-/** Whether a client of a job may read a worker. @param client Null: a client on a host without workers. */
+/** Whether a client of a job may read a worker. @param client Null: one whose process runs no worker. */
 export function mayRead(
   { targetWorkers, targetTags = [], numConsumers }: Pick<
     JobParameters,
