@@ -4,7 +4,7 @@
  * a pipeline that groups equal buckets, all consumers of a step get batches of one size.
  *
  * A consumer confirms that it holds its part of a round. The answer comes when all consumers hold
- * theirs. Only then does a training loop get the round, so no other loop must read it from another task.
+ * theirs. Only then does a training loop get the round, so all consumers hold every round that a loop has.
  */
 import { LeatError } from "../../core/error.ts";
 import type { Actor, ActorContext } from "../runtime/actor.ts";

@@ -377,8 +377,8 @@ export class Repeats {
   }
 
   /**
-   * Forgets idle clients. One that waits for an answer is not idle, although it sends nothing. While too
-   * much is kept, it is: nothing may be produced for it, and a live client would repeat its request.
+   * Forgets idle clients. A client that waits for an answer may send nothing, so it does not count as
+   * idle. It does while too much is kept: its answer may not be produced, and a live client repeats.
    */
   #sweep(now: number): void {
     const isPressed = this.isFull || this.#clients.size >= SOURCE_CLIENTS_MAX;

@@ -8,10 +8,7 @@ import type { FencedRef, Ref } from "./ref.ts";
 interface Common {
   readonly source: FencedRef;
   readonly target: Ref;
-  /**
-   * Counts the envelopes of a source incarnation to a target, from 1. A receiver drops an envelope
-   * whose number is not above that of the last one.
-   */
+  /** Counts envelopes of a source incarnation to a target, from 1. Receivers drop lower ones than the last. */
   readonly number: number;
 }
 

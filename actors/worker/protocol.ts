@@ -20,10 +20,7 @@ export interface WorkerProtocol {
   listSplits(request: { readonly dataset: DatasetDefinition; readonly owner: string }): {
     readonly bounds: SplitBounds;
   };
-  /**
-   * Begins a save in its folder, or resumes it, on a runner. `owner` names the save: the folder's lock
-   * holds this name. @throws why it cannot.
-   */
+  /** Begins a save in its folder, or resumes it, on a runner, as `owner` of the folder's lock. @throws why not. */
   beginSave(request: {
     readonly dataset: DatasetDefinition;
     readonly save: DistributedSaveSettings;

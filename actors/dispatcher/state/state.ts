@@ -164,7 +164,7 @@ export class DispatcherState {
     return modeOf(this.#tables, iteration);
   }
 
-  /** Running iterations that the worker may have to serve, oldest first. May contain some too many. */
+  /** Running iterations that the worker may have to serve, oldest first; more than `mayRead` allows. */
   iterationsFor(worker: Worker): Iteration[] {
     return this.#tables.serving.iterationsFor(worker).flatMap((iterationId) => {
       const iteration = this.#tables.iterations.get(iterationId);
@@ -172,7 +172,7 @@ export class DispatcherState {
     });
   }
 
-  /** The workers that may have to serve a job, lost ones included. May contain some too many. */
+  /** The workers that may have to serve a job, lost ones included; more than `mayRead` allows. */
   workersFor(parameters: JobParameters): Iterable<Worker> {
     return this.#tables.serving.workersFor(parameters) ?? this.#tables.workers.values();
   }

@@ -142,7 +142,7 @@ function scheduleNews(
 ): Pick<RoundsNews, "schedules" | "proposed"> {
   const index = state.roundIndexOf(iterationId);
   const areOldKnown = index !== undefined && index.replacedAt <= scheduleInForce;
-  /** The schedule without the tasks that the consumer knows, or with their changes. */
+  /** The schedule without its tasks if the consumer knows them, or with their changes. */
   const asProposed = (schedule: RoundSchedule): ScheduleNews => {
     const { taskIds: _, ...news } = schedule;
     const { version } = schedule;
