@@ -20,7 +20,7 @@ export interface WorkerProtocol {
   listSplits(request: { readonly dataset: DatasetDefinition; readonly owner: string }): {
     readonly bounds: SplitBounds;
   };
-  /** Begins a save in its folder, or resumes it, on a runner, as `owner` of the folder's lock. @throws why not. */
+  /** Begins or resumes a save, on a runner. Its folder records `owner`. @throws why it cannot. */
   beginSave(request: {
     readonly dataset: DatasetDefinition;
     readonly save: DistributedSaveSettings;
