@@ -32,13 +32,13 @@ const CACHE_CLIENT_ID = -1;
 /** How long one request to the task may stay open, in ms. */
 const REQUEST_TIMEOUT_MS = 60_000;
 
-/** The least that an item counts: the runtime's overhead of a small element. */
+/** The fewest bytes counted for an item: the runtime's overhead of a small element. */
 const ITEM_BYTES_MIN = 1_024;
 
 /** How a cache is set up: plain data, so that it can be placed on any node. */
 export interface CacheConfig {
   readonly task: FencedRef<ElementSourceProtocol>;
-  /** How many bytes of elements the window may hold, unless its newest element alone has more. */
+  /** Bytes of elements that the window may hold. The newest element stays even if it is larger. */
   readonly windowBytesMax: number;
   /** A larger element is an error. */
   readonly elementBytesMax: number;
@@ -82,7 +82,7 @@ class Cache {
   readonly #window: SlidingWindow<ElementAnswer>;
   readonly #repeats: Repeats;
   readonly #fetcher: ElementFetcher;
-  /** By trainer. Each of them has read everything there is. */
+  /** By trainer. All of these trainers have read the newest element. */
   readonly #waiting = new Map<string, Fifo<Waiting>>();
   /** The newest report of how a trainer reads, for the task. */
   #bandwidth: BandwidthFigures | undefined;
@@ -97,7 +97,7 @@ class Cache {
     this.#elementBytesMax = elementBytesMax;
     this.#window = new SlidingWindow(windowBytesMax);
     this.#repeats = new Repeats(context.world, {
-      // Elements that the client waited for go to the next client with its trainer id.
+      // An element that the client waited for goes to another client with the same trainer id.
       onEnded: (reader, why) => {
         for (const trainerId of this.#waiting.keys()) {
           const isMeant = (one: Waiting) => one.reader === reader;
@@ -193,7 +193,7 @@ class Cache {
     return answer.promise;
   }
 
-  /** Ends the wait of a client that has other sources to ask. */
+  /** Answers `later` after `waitMs`: the client has other sources to ask. */
   #waitFor(trainerId: string, one: Waiting, waitMs: number): void {
     const isOver = this.#context.world.fault("cache.later_at_once");
     const timer = this.#context.timer(isOver ? 0 : waitMs, () => {
@@ -219,7 +219,7 @@ class Cache {
     if (waiting.length === 0) this.#waiting.delete(trainerId);
   }
 
-  /** The reader of the newest element is at the front: the next one is made while it trains. */
+  /** Reads from the window. The trainer that gets the newest element makes the cache fetch the next. */
   #read(trainerId: string): ElementAnswer | undefined {
     const read = this.#window.read(trainerId);
     if (read === undefined) return undefined;
@@ -270,7 +270,7 @@ class Cache {
     this.#window.push({ kind: "element", element }, Math.max(byteLength, ITEM_BYTES_MIN));
   }
 
-  /** There is one new element for all waiting trainers: each gets it once. */
+  /** Gives the new element to all waiting trainers, once to each. */
   #answerWaiting(): void {
     for (const [trainerId, waiting] of this.#waiting) {
       const element = this.#read(trainerId);

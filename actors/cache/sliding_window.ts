@@ -11,7 +11,7 @@ interface Read<T> {
   readonly skipped: number;
 }
 
-/** Readers remembered. Beyond it the one idle longest is forgotten, and restarts at the back. */
+/** Readers remembered. Above it, the reader idle for longest is forgotten, and restarts at the back. */
 export const READERS_MAX = 4_096;
 
 /** The newest part of a stream. */

@@ -1,4 +1,4 @@
-/** Access to services through nodes of this process; a confined process goes through its host. */
+/** Access to services through nodes of this process. A confined process accesses them through its host. */
 import { checkCompression, type DistributeOptions } from "../../data/operators/distribute.ts";
 import type { DatasetNode } from "../../data/node.ts";
 import type { ElementCompression } from "../../data/service/reading_choices.ts";

@@ -58,7 +58,7 @@ export interface ClientOptions {
   readonly trainerId?: string;
   /** The process that reads. Workers of the same process are local to it. */
   readonly process?: string;
-  /** Whether the node is reached over a network. Default: none is. */
+  /** Whether a node is reached over a network. Default: no node is. */
   readonly isFar?: (node: string) => boolean;
   /** DETERMINISTIC: where a restored reader begins. */
   readonly ordered?: {
@@ -183,7 +183,7 @@ class Client {
     if (!this.#context.world.fault("client.miss_news")) this.#refresh();
   }
 
-  /** A draining source would otherwise wait until requests for lost answers are repeated. */
+  /** Handles `ElementReaderProtocol.askAgain` of a draining source. */
   askAgain(source: FencedRef): { readonly acknowledged?: number } {
     const acknowledged = this.#reader.askAgain?.(source);
     return acknowledged === undefined ? {} : { acknowledged };
@@ -286,7 +286,7 @@ class Client {
       this.#timeoutMs = answer.timeoutMs;
       if (answer.error !== undefined) throw LeatError.fromWire(answer.error);
       this.#noteStarvation(answer.starvation);
-      // A client stopped in the meantime would reopen its tasks, and nothing would close them.
+      // If the client was stopped in the meantime, it must not open tasks: nothing would close them.
       if (!this.#feed.closed) this.#reader.learn(answer, this.#changesBy(answer));
     } catch (error) {
       const failure = LeatError.from(error);

@@ -1,6 +1,6 @@
 /** Measures how a training loop spends its time: waiting for elements, or processing them. */
 
-/** Recent time begins at the oldest sample kept. Samples are at least so many ms apart. */
+/** Samples are at least this many ms apart. "Recent" time begins at the oldest sample kept. */
 const LOOK_MS = 500;
 const LOOKS_KEPT = 4;
 

@@ -33,7 +33,7 @@ export class Feed {
   stats: () => ServiceStats | undefined = () => undefined;
   /** What `offload()` has decided, for the client's heartbeats. Empty without `offload()`. */
   offload: () => Pick<ClientFigures, "offloadRatio" | "offloadWorkers"> = () => ({});
-  /** Reads elements of a source for tasks that cannot read it themselves. Default: refuses. */
+  /** Reads elements of a source for tasks that cannot read that source. Default: refuses. */
   readSource: (split: number, from: number) => Promise<{ readonly given: Payload }> = () =>
     Promise.reject(new LeatError("failed_precondition", "This reader sends no source elements"));
   /** Called when the training loop takes an item or starts to wait for one. */

@@ -1,4 +1,4 @@
-/** Sends a client's first requests to a dispatcher, which may not answer, or may first refuse. */
+/** Sends a client's first requests to a dispatcher, which may not answer, or may refuse at first. */
 import { LeatError } from "../../core/error.ts";
 import { type DispatcherProtocol, TO_FOLLOW } from "../dispatcher/protocol.ts";
 import type { AnswerOf, RequestOf } from "../runtime/protocol.ts";
@@ -38,9 +38,9 @@ type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
 type OpenAnswer = AnswerOf<DispatcherProtocol, "openIteration">;
 
 /**
- * Asks to join. If the client would replace other readers of the stream, the dispatcher refuses, and
- * names the newest client among them (`follows`). The client repeats the request with this id. If the
- * dispatcher then names another id, the client repeats it again.
+ * Asks to join. If the client would replace other readers of the stream, the dispatcher refuses with
+ * the id of the newest of them (`follows`). The client repeats the request with this id, and again if
+ * the dispatcher then names another.
  * @throws LeatError any other refusal of the dispatcher.
  */
 export async function joinIteration(

@@ -222,7 +222,7 @@ export class OrderedIterator extends ElementIterator {
       : { element: this.#feed.decode(fed.element) };
   }
 
-  /** Whether the iterator that was saved had already given this item. */
+  /** Whether the saved iterator had already given this item. */
   #isKnown({ sequence, index }: StreamPosition): boolean {
     const restored = this.#restored;
     if (restored === undefined || sequence > restored.sequence) return false;

@@ -97,7 +97,7 @@ class SaveClient {
     }
   }
 
-  /** Joins again if the dispatcher forgot this client. Without a journal, it reads the folder. */
+  /** Joins again if the dispatcher forgot this client. If it lost its journal, it resumes from the folder. */
   async #untilSaved(): Promise<void> {
     try {
       for (let isSaved = false; !isSaved;) {
@@ -170,7 +170,7 @@ class SaveClient {
     } catch (error) {
       const failure = LeatError.from(error);
       if (failure.code === "deadline_exceeded" || failure.code === "unavailable") return undefined;
-      // The save may have ended, and another client requested it again, before this client knew.
+      // The save may have ended, and another client may have restarted it, before this client knew.
       const isForgotten = failure.code === "not_found" || failure.code === "failed_precondition";
       if (isForgotten) return "forgotten";
       throw failure;

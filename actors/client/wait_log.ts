@@ -1,4 +1,4 @@
-/** Logs what a client waits for, once it has waited for a while, and rarely after that. */
+/** Decides when to log what a client waits for: after some seconds, then once a minute. */
 
 /** Workers that start at the same time as their trainer may take this long, in ms. */
 const FIRST_AFTER_MS = 5_000;

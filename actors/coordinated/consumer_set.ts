@@ -1,4 +1,4 @@
-/** A set of consumers that takes one bit for each of the job's, however many are in it. */
+/** A set of consumers, as a bit set: one bit for each consumer of the job. */
 
 export class ConsumerSet {
   readonly #words: Uint32Array;

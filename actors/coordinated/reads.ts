@@ -3,8 +3,8 @@
  * rounds of `numConsumers` consecutive elements, and gives consumer c element c of a round. So with
  * a pipeline that groups equal buckets, all consumers of a step get batches of one size.
  *
- * Consumers confirm what they hold, and are answered when all of them hold their part of a round:
- * no training loop is given a round that another loop may still have to get from another task.
+ * A consumer confirms that it holds its part of a round. The answer comes when all consumers hold
+ * theirs. Only then does a training loop get the round, so all consumers hold every round that a loop has.
  */
 import { LeatError } from "../../core/error.ts";
 import type { Actor, ActorContext } from "../runtime/actor.ts";
@@ -30,9 +30,9 @@ import { type Round, Rounds } from "./rounds.ts";
 const READS_CLIENT_ID = -2;
 /** How long one request to the task may stay open, in ms. */
 const REQUEST_TIMEOUT_MS = 60_000;
-/** Rounds up to this far behind the newest can be requested, even those of a lost worker. */
+/** Rounds this far behind the newest can still be requested, also those first served by a lost worker. */
 const ROUNDS_HELD_MAX = 2 * ROUNDS_AHEAD_MAX;
-/** Bytes that may wait for lagging consumers; beyond them no later round begins. */
+/** Bytes that may wait for lagging consumers; above it, no later round begins. */
 const HELD_BYTES_MAX = 256 * 2 ** 20;
 
 /** How a scheduler is set up: plain data, so that it can be placed on any node. */
@@ -118,7 +118,7 @@ class Reads {
       );
     }
     this.#checkIndex(consumerIndex);
-    // Noted now: a request that waits would keep its list of absent consumers until it is its turn.
+    // Noted now, and not when the request is served: a waiting request need not keep the list.
     this.#rounds.noteWanted(consumerIndex, {
       floor,
       number: round,
@@ -145,7 +145,7 @@ class Reads {
     const absent = this.#absentOf(request);
     this.#rounds.noteWanted(consumerIndex, { floor: 0, number, absent });
     const wait = this.#rounds.confirm(round, consumerIndex, absent);
-    // Only now: it may forget the round.
+    // After `confirm`, because this may forget the round.
     this.#admit();
     return wait === undefined ? null : wait.then(() => null);
   }
@@ -179,7 +179,7 @@ class Reads {
     const round = this.#rounds.get(number) ?? this.#open(consumerIndex, number);
     this.#admit();
     await round.ready;
-    // Meanwhile the other consumers may have begun far later rounds, because this one was slow.
+    // Meanwhile the other consumers may have begun far later rounds, and the round is forgotten.
     if (this.#rounds.get(number) !== round) throw this.#passed(consumerIndex, number);
     const answer = this.#rounds.give(round, consumerIndex);
     if (answer === undefined) {
@@ -206,7 +206,7 @@ class Reads {
     return round;
   }
 
-  /** Forgets rounds that nobody wants; requests of those not begun are refused. */
+  /** Forgets rounds that no consumer wants. Requests for those not begun are refused. */
   #forget(): void {
     this.#rounds.forget(this.#rounds.newest - ROUNDS_HELD_MAX);
     for (const [number, settle] of this.#waiting) {
@@ -231,7 +231,7 @@ class Reads {
     if (this.#waiting.size === 0) return;
     let number = Infinity;
     for (const waiting of this.#waiting.keys()) number = Math.min(number, waiting);
-    // An earlier round begins even if memory is full: lagging consumers need it before those held.
+    // An earlier round begins even without room: lagging consumers need it before the rounds held.
     if (!this.#hasRoom() && number > this.#rounds.lowestHeld) return;
     this.#isBeginning = true;
     this.#waiting.get(number)!("begin");
@@ -252,7 +252,7 @@ class Reads {
     }
   }
 
-  /** The gathered elements. If they come too late this round is skipped, and the next gets them. */
+  /** The gathered elements. If they come too late, this round is skipped, and the next one gets them. */
   #inTime(): Promise<readonly ElementAnswer[]> {
     this.fill();
     const gathering = this.#next!;
@@ -292,7 +292,7 @@ class Reads {
     return answers.map((answer) => answer.kind === "error" ? answer : error ?? end);
   }
 
-  /** If the task refuses one element, only its consumer gets the error, unless it is final. */
+  /** If the task refuses one element, only that element's consumer gets the error, unless it is final. */
   async #fetch(wanted: Wanted): Promise<ElementAnswer> {
     try {
       return await this.#fetcher.fetch(wanted);

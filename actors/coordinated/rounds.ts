@@ -1,4 +1,4 @@
-/** A scheduler's rounds: who fetched and confirmed its part, and the bytes that wait. */
+/** A scheduler's rounds: which consumers fetched and confirmed their parts, and the bytes that wait. */
 import { LeatError } from "../../core/error.ts";
 import { bytesOfAnswer } from "../exactly_once/kept_answers.ts";
 import type { ElementAnswer } from "../worker/protocol.ts";
@@ -6,7 +6,7 @@ import { ConsumerSet } from "./consumer_set.ts";
 
 /** Most confirmations that wait, of all rounds together: enough for two rounds of 65,536 consumers. */
 export const CONFIRMATIONS_MAX = 131_072;
-/** Most bytes of the sets of absent consumers that they name. Equal sets of a round count once. */
+/** Most bytes of the sets of absent consumers in these. Equal sets of a round count once. */
 export const ABSENT_BYTES_MAX = 4 * 2 ** 20;
 /** Bytes counted for each of these sets, in addition to its bits. */
 const SET_BYTES = 512;
@@ -16,16 +16,17 @@ export interface Round {
   readonly number: number;
   /** Settles when the round has its answers. */
   readonly ready: Promise<void>;
-  /** By consumer; undefined when given. Empty until the round is ready. */
+  /** By consumer; undefined after it was given. Empty until the round is ready. */
   readonly answers: (ElementAnswer | undefined)[];
+  /** Consumers that have confirmed. */
   readonly holders: ConsumerSet;
-  /** The confirmations that wait, by consumer. */
+  /** The confirmations that wait for other consumers, by consumer. */
   readonly waiting: Map<number, Waiting>;
-  /** The same, grouped by the absent consumers that they name. */
+  /** The same, grouped by the absent consumers in them. */
   readonly groups: Set<Group>;
 }
 
-/** Confirmations that name the same absent consumers. */
+/** Confirmations with the same absent consumers. */
 interface Group {
   readonly absent: ConsumerSet;
   /** Consumers that take part and do not hold the round yet. */
@@ -42,7 +43,7 @@ interface Waiting {
 export class Rounds {
   readonly #numConsumers: number;
   readonly #rounds = new Map<number, Round>();
-  /** Per consumer, the round before which it wants nothing any more. */
+  /** Per consumer, the first round of which it may want anything. */
   readonly #floors: number[];
   #newest = -1;
   #bytes = 0;
@@ -64,7 +65,7 @@ export class Rounds {
     return this.#bytes;
   }
 
-  /** Bytes of the sets of absent consumers that waiting confirmations name. */
+  /** Bytes of the sets of absent consumers in waiting confirmations. */
   get absentBytes(): number {
     return this.#absentBytes;
   }
@@ -103,7 +104,7 @@ export class Rounds {
     for (const answer of answers) this.#bytes += bytesOfAnswer(answer);
   }
 
-  /** The consumer's part, which it then owns; undefined if it was given before. */
+  /** Takes out the consumer's part; undefined if it was given before. */
   give({ answers }: Round, consumerIndex: number): ElementAnswer | undefined {
     const answer = answers[consumerIndex];
     answers[consumerIndex] = undefined;
@@ -112,8 +113,9 @@ export class Rounds {
   }
 
   /**
-   * The consumer holds its part. Answers when all consumers but the absent ones do. A repeated call
-   * ends the earlier one, so that repeated calls do not accumulate while a consumer is away.
+   * Notes that the consumer holds its part. Resolves when all consumers except the absent ones hold
+   * theirs; undefined if they do already. A repeated call ends the earlier one, so that repeated calls
+   * do not accumulate while a consumer is away.
    * @throws {LeatError} `cancelled` in the earlier call, when it is repeated; `resource_exhausted`
    *   if too many wait: the consumer still counts as a holder, and confirms again later.
    */
@@ -141,7 +143,7 @@ export class Rounds {
     return promise;
   }
 
-  /** The group of those that name the same absent consumers, or a new one that is not counted yet. */
+  /** The group with the same absent consumers, or a new one that is not in `groups` yet. */
   #groupOf({ holders, groups }: Round, named: readonly number[]): Group {
     const absent = new ConsumerSet(this.#numConsumers);
     for (const index of named) absent.add(index);
@@ -150,7 +152,7 @@ export class Rounds {
     return { absent, missing, members: new Map() };
   }
 
-  /** Whoever reads the task may name any consumers, so what waits has to have limits. */
+  /** Adds a waiting confirmation, within limits: a client may send any set of absent consumers. */
   #wait(round: Round, consumerIndex: number, waiting: Waiting): void {
     const { group } = waiting;
     const more = round.groups.has(group) ? 0 : bytesOf(group);

@@ -32,7 +32,7 @@ export interface DispatcherOptions {
   readonly windowSplits?: number;
   /** A piece of work fails its job once it has killed this many runners. Default 3. */
   readonly runnerDeathsMax?: number;
-  /** Limits per identity; missing ones have their defaults. */
+  /** Limits, mostly per identity; missing ones have their defaults. */
   readonly quotas?: Partial<Quotas>;
   /** Limits and times of the autoscaler. */
   readonly scaling?: ScalingOptions;
@@ -49,7 +49,7 @@ export interface DispatcherConfig extends DispatcherOptions {
   readonly lostTaskTimeoutMs?: number;
   /** Most records before the journal is compacted: bounds the replay at a start. Default 20,000. */
   readonly journalRecordsMax?: number;
-  /** It is also compacted after so many bytes, or the last snapshot's if more. Default 16 MiB. */
+  /** The journal is also compacted after so many bytes, or the last snapshot's if more. Default 16 MiB. */
   readonly journalBytesMax?: number;
   /** Largest snapshot, in bytes; above it the journal is never compacted. Default 768 MiB. */
   readonly journalSnapshotBytesMax?: number;

@@ -1,7 +1,7 @@
 /**
  * The dispatcher (paper section 3.1) tracks datasets, jobs, workers and clients, and assigns tasks
- * and splits. It never touches data. Every request is decided in a transaction (`transactions.ts`);
- * `effects.ts` has what follows from its changes, such as messages to clients. Figures and
+ * and splits. It never touches data. A transaction decides each request (`transactions.ts`).
+ * `effects.ts` handles what follows from its changes, such as messages to clients. Figures and
  * heartbeat times are not journaled.
  */
 import { LeatError } from "../../core/error.ts";
@@ -194,7 +194,7 @@ class Dispatcher {
     }
   }
 
-  /** Never waits for the disk: health checks pass while it is full. All it reads is durable. */
+  /** Never waits for the disk, so that health checks pass while it is full. All it reads is durable. */
   hello(): Answer<"hello"> {
     return this.#transactions.look((state): DispatcherInfo => ({
       version: VERSION,
@@ -330,7 +330,7 @@ class Dispatcher {
     throw refusal;
   }
 
-  /** While the journal waits for disk space this answers at once, so that people see the stall. */
+  /** Answers at once while the journal waits for disk space, so that people see the stall. */
   describe(refresh: boolean, by: Delivery): Answer<"describe"> {
     const { stall } = this.#transactions;
     const describe = (tx: Transaction) => {
@@ -382,7 +382,7 @@ class Dispatcher {
     for (const name of stale.slice(0, FIGURES_ASKED_MAX)) this.#effects.wake(name);
   }
 
-  /** Observes at intervals, also without requests: decisions depend on earlier observations. */
+  /** Observes at intervals, even if nobody asks: scaling decisions depend on earlier observations. */
   #scaleLater(): void {
     this.#context.timer(this.#scaling.intervalMs, () => {
       this.#transactions.runUnrequested((tx) => {

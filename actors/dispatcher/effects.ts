@@ -33,7 +33,7 @@ export class Effects {
   readonly #parts: Parts;
   readonly #state: DispatcherState;
   readonly #listedWorkers: readonly string[];
-  /** What to wake, review and settle at the end of the current transaction. */
+  /** Workers to wake, and iterations to review and to settle, at the end of the transaction. */
   readonly #toWake = new Set<string>();
   readonly #toReview = new Set<number>();
   readonly #toSettle = new Set<number>();
@@ -144,7 +144,7 @@ export class Effects {
     else this.#toSettle.add(iterationId);
   }
 
-  /** Ends a transaction: schedules, listings, waiting requests, and workers with news. */
+  /** Ends a transaction: reviews iterations, answers waiting requests, and wakes workers with changes. */
   conclude(tx: Transaction): void {
     if (this.#toReview.size + this.#toSettle.size + this.#toWake.size === 0) return;
     const { consumers, taskRequests } = this.#parts;

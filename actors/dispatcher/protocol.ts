@@ -107,7 +107,7 @@ export interface TaskStatus {
   /** The task has died and lost its position in the data; the worker needs another one. */
   readonly failed?: boolean;
   readonly stats?: TaskStats;
-  /** Sharing: those of the window in front of it. */
+  /** Sharing: the figures of the window in front of it. */
   readonly sharing?: Reported<"sharing">;
 }
 
@@ -235,11 +235,10 @@ export interface DispatcherProtocol {
   }): null;
 
   /**
-   * Registers a worker at its first call; later calls keep it alive and give it work. When a new
-   * life of a worker registers under a known name, the tasks of the earlier life end, once the new
-   * life has named the earlier one in `follows`.
-   * @throws `failed_precondition` when a newer life of this name is registered; `unavailable` while
-   *   the earlier life still answers, as a live worker keeps its name.
+   * Registers a worker at its first call; later calls keep it alive and give it work. A new incarnation
+   * with a known name must name the earlier one in `follows`; then the tasks of the earlier one end.
+   * @throws `failed_precondition` when a newer incarnation has this name; `unavailable` while the
+   *   earlier one still answers, as a live worker keeps its name.
    */
   workerHeartbeat(request: {
     /** Stable: the advertised address, or a name given by the operator. */
@@ -253,7 +252,7 @@ export interface DispatcherProtocol {
     readonly tasks: readonly TaskStatus[];
     /** The worker is stopping: its tasks end, and it gets no more. */
     readonly leaving?: boolean;
-    /** The incarnation of the earlier life with its name, taken from an answer. */
+    /** The earlier incarnation with this name, taken from an answer. */
     readonly follows?: string;
     readonly figures?: WorkerFigures;
   }): WorkerNews;
@@ -329,7 +328,7 @@ export interface DispatcherProtocol {
   describe(request: { readonly refresh?: boolean } | null): DispatcherDescription;
 }
 
-/** DETERMINISTIC: requests for spare splits have their own numbers, as if for this source. */
+/** DETERMINISTIC: requests for spare splits are numbered in a series of their own, like a second source. */
 export const SPARE_SERIES = 1;
 
 /** Most splits that one request asks for. */

@@ -1,8 +1,8 @@
-/** Who may send which request to the dispatcher. */
+/** Which roles may send which requests to the dispatcher. */
 import type { Access } from "../runtime/access.ts";
 import type { DispatcherProtocol } from "./protocol.ts";
 
-/** A pipeline on a worker may read from this service: then the worker is a client, too. */
+/** A worker is a client, too, if a pipeline on it reads from this service. */
 const READERS = ["client", "worker"] as const;
 
 export const dispatcherAccess: Access<DispatcherProtocol> = {

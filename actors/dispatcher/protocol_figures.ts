@@ -27,7 +27,7 @@ export interface WorkerFigures {
   readonly atMs: number;
   /** Missing if the platform does not measure it. */
   readonly process?: ProcessUsage;
-  /** It takes no more work and stops once clients have what it holds. Default false. */
+  /** The worker takes no more work, and stops once clients have its elements. Default false. */
   readonly draining?: boolean;
 }
 
@@ -60,9 +60,9 @@ export interface RoundsDescription {
   readonly lowest: number | null;
   /** The highest one; null before the first. */
   readonly highest: number | null;
-  /** The first of the consumers that have not joined or have left. */
+  /** Consumers that have not joined or have left; only the first few. */
   readonly missing: readonly number[];
-  /** How many there are. */
+  /** How many such consumers there are. */
   readonly missingCount: number;
   /** A schedule change from this round on, and the consumers that have not accepted it yet. */
   readonly agreeing: { readonly fromRound: number; readonly awaited: readonly number[] } | null;

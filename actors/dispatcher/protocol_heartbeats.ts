@@ -3,7 +3,7 @@ import type { TaskDefinition, TaskSource } from "./protocol.ts";
 import type { RoundWait } from "./protocol_figures.ts";
 import type { ScheduleNews } from "./protocol_schedules.ts";
 
-/** A consumer of coordinated reads. */
+/** The report of a consumer of coordinated reads. */
 export interface RoundsReport {
   readonly kind: "rounds";
   /** Most rounds that it requests ahead of its training loop. */
@@ -11,8 +11,8 @@ export interface RoundsReport {
   /** How far it has read; missing until it knows its first round. */
   readonly position?: RoundsPosition;
   /**
-   * The newest schedule it has accepted. It fetches no round beyond it, and takes nothing more from
-   * tasks outside it.
+   * The newest schedule it has accepted. Until that is in force, it requests no round from its
+   * `fromRound` on, and takes nothing more from tasks outside it.
    */
   readonly acceptedSchedule?: number;
   /** The newest schedule in force that it has, and the newest it knows. */
@@ -38,7 +38,7 @@ export interface RoundsPosition {
   readonly waitsFor?: RoundWait;
 }
 
-/** A DETERMINISTIC reader. */
+/** The report of a DETERMINISTIC reader. */
 export interface OrderedReport {
   readonly kind: "ordered";
   /** It has all splits before this position in their order. */
@@ -68,8 +68,8 @@ export interface RoundsNews {
    */
   readonly endRound?: number;
   /**
-   * Consumers not to wait for: before some round, as they joined later, or in all rounds (null), as
-   * they have left.
+   * Consumers that take no part in rounds before `beforeRound`, because they joined later, or in any
+   * round (null), because they have left.
    */
   readonly absent: readonly {
     readonly consumerIndex: number;
@@ -97,7 +97,7 @@ export interface SaveNews {
   readonly progress: SavingNews;
 }
 
-/** The mode's part of the answer. Clients of other modes get none. */
+/** The mode's part of the answer. Clients of other modes get no such part. */
 export type ReaderNews = RoundsNews | OrderedNews | SaveNews;
 
 /** The tasks that a client can read. */
@@ -133,13 +133,13 @@ export interface WorkNews {
 }
 
 /**
- * The worker is not registered yet, because another life has its name. It must repeat the heartbeat
- * at once with that life's incarnation in `follows`. This fences late heartbeats: one of a dead
- * sender cannot name the life that has already replaced it.
+ * The worker is not registered yet, because another incarnation has its name. It must repeat the
+ * heartbeat at once with that incarnation in `follows`. This fences late heartbeats: a heartbeat of a
+ * dead sender cannot name the incarnation that has already replaced it.
  */
 interface TakeoverNews {
   readonly kind: "takeover";
-  /** The incarnation of the life that has the name. */
+  /** The incarnation that has the name. */
   readonly incarnation: string;
 }
 

@@ -1,6 +1,6 @@
 /**
- * What a decision may use. Decisions are plain functions of a transaction and a request. Each
- * change is journaled and applied at once: the next line sees it.
+ * What a decision may use. Decisions are plain functions of a transaction and a request. `commit`
+ * journals a change and applies it at once, so the next line sees it.
  */
 import type { Random } from "../runtime/world.ts";
 import type { JournalRecord } from "./journal/records.ts";

@@ -1,8 +1,8 @@
 /**
  * Runs transactions: **append, then apply, then answer**. A transaction decides without waiting.
  * Everything that leaves the dispatcher, also an answer that only reads, waits until all earlier
- * records are durable: a crash could undo them. If the journal fails, the dispatcher dies without
- * answering, and its next life starts from the journal.
+ * records are durable, because a crash could undo them. If the journal fails, the dispatcher dies
+ * without answering, and restarts from the journal.
  */
 import { LeatError } from "../../core/error.ts";
 import type { ActorContext } from "../runtime/actor.ts";
@@ -21,7 +21,7 @@ export class Transactions {
   readonly #opened: Recovered;
   readonly #tx: Transaction;
   #effects!: Effects;
-  /** Records committed in this life. */
+  /** Records committed since this dispatcher started. */
   #commits = 0;
 
   private constructor(context: ActorContext, settings: Settings, opened: Recovered) {
@@ -97,7 +97,7 @@ export class Transactions {
 
   /**
    * Runs a transaction that nobody requested, such as a timeout. Nobody receives its error, so each
-   * is a bug: logged if the transaction changed nothing, otherwise the end of this life.
+   * is a bug: it is logged if the transaction changed nothing; otherwise the dispatcher dies.
    */
   runUnrequested(decide: (tx: Transaction) => void): void {
     this.#decide(() => {
@@ -116,7 +116,7 @@ export class Transactions {
     })();
   }
 
-  /** Reads what may not be durable yet; changes nothing. Only for people. */
+  /** Reads what may not be durable yet; changes nothing. Only for descriptions that people read. */
   lookAround<A>(look: (tx: Transaction) => A): A {
     return this.look(() => look(this.#tx));
   }
@@ -170,8 +170,8 @@ export class Transactions {
   }
 
   /**
-   * A bug before any change fails only its request. A bug after one ends this life and drops the
-   * changes: the next life would otherwise read half of a decision, or a record it cannot apply.
+   * A bug before any change fails only its request. After a change, the dispatcher dies and drops the
+   * transaction's changes: otherwise it would replay half of a decision, or a record it cannot apply.
    */
   #failed(error: unknown, hasChanged: boolean): () => never {
     const { message, stack } = LeatError.from(error);

@@ -1,6 +1,6 @@
 /**
- * The requesting side of an element source: numbers requests, acknowledges answers, and repeats
- * requests for lost ones. For clients, caches and schedulers.
+ * The side that requests elements from a source (a client, cache or scheduler): numbers requests,
+ * acknowledges answers, and repeats requests whose answers are lost.
  */
 import { LeatError, type WireError } from "../../core/error.ts";
 import type { ActorContext } from "../runtime/actor.ts";
@@ -29,17 +29,17 @@ import {
   wireError,
 } from "../runtime/checks.ts";
 
-/** Default time after which a client's request for an element is repeated, in ms. */
+/** Default time after which a client repeats a request for an element, in ms. */
 export const REQUEST_TIMEOUT_MS = 30_000;
 
 /** Delay before an unreachable source is asked again; doubles up to the maximum. */
 const RETRY_MIN_MS = 20;
 const RETRY_MAX_MS = 1_000;
 
-/** Answers are accepted for this many times the time after which a request is repeated. */
+/** Late answers are accepted until this multiple of `requestTimeoutMs`. */
 const LATE_TIMES = 10;
 
-/** An error of an element that is longer loses its details and cause. */
+/** A longer error of an element loses its details and cause. */
 const ERROR_BYTES_MAX = 2 ** 20;
 
 interface ElementFetcherOptions {
@@ -50,11 +50,11 @@ interface ElementFetcherOptions {
   readonly requestTimeoutMs: number;
   /** Called when the source is unreachable; fetching continues until `stop()`. */
   readonly onUnreachable?: (error: LeatError) => void;
-  /** Resolves when an unreachable source is to be asked again. Default: after a delay. */
+  /** Called after the usual delay; resolves when an unreachable source is to be asked again. */
   readonly whenBack?: () => Promise<void>;
 }
 
-/** Which element is wanted, if not just the next one; also reports to the source. */
+/** Which element is wanted, if not the next one, and what the client reports to the source. */
 export type Wanted = Omit<
   GetElementRequest,
   "clientId" | "sequence" | "acknowledged" | "trainerId" | "consumerIndex"
@@ -80,7 +80,7 @@ export class ElementFetcher {
   readonly #context: ActorContext;
   readonly #options: ElementFetcherOptions;
   readonly #open = new Set<Fetching>();
-  /** Open calls not requested yet, because the source would refuse them. */
+  /** Calls whose requests are not sent yet, because the source would refuse them. */
   readonly #held = new Fifo<Fetching>();
   readonly #answered = new Set<number>();
   #timer: Timer | undefined;
@@ -104,8 +104,8 @@ export class ElementFetcher {
   }
 
   /**
-   * The next element of this client. Calls may overlap; a request is sent only while the source
-   * keeps enough answers to repeat them.
+   * The next element of this client. Calls may overlap. A request waits while the source already keeps
+   * {@linkcode UNACKNOWLEDGED_MAX} answers for this client.
    * @throws LeatError `not_found` or `failed_precondition` when the source is gone, `cancelled`.
    */
   fetch(wanted: Wanted = {}): Promise<ElementAnswer> {
@@ -145,7 +145,7 @@ export class ElementFetcher {
     this.#tellLeave();
   }
 
-  /** Up to this number the source answers requests. */
+  /** The source refuses requests above this number. */
   get #reach(): number {
     return this.#acknowledged + UNACKNOWLEDGED_MAX;
   }
@@ -158,13 +158,13 @@ export class ElementFetcher {
     });
   }
 
-  /** Leaves at the end, when no request follows that would acknowledge the last answers. */
+  /** Leaves after the last answers: no later request would acknowledge them. */
   #leaveAtEnd(): void {
     const isOver = this.#hasEnded && this.#open.size === 0;
     if (isOver && this.#options.consumerIndex === undefined) this.#tellLeave();
   }
 
-  /** Sends one request. A late answer counts, too: it may hold the only copy of the element. */
+  /** Sends one request. An answer to an earlier attempt counts: it may hold the only copy of the element. */
   #attempt(fetching: Fetching): void {
     const { requestTimeoutMs } = this.#options;
     const attempt = ++fetching.attempts;
@@ -229,7 +229,7 @@ export class ElementFetcher {
 
   async #failed(fetching: Fetching, error: unknown): Promise<void> {
     if (!isTransient(error)) {
-      // The failure is the result: the source need not keep it, nor an answer it could not send.
+      // The failure is the result of this request, so the request is acknowledged with later ones.
       this.#settle(fetching);
       return fetching.reject(error);
     }
@@ -244,12 +244,12 @@ export class ElementFetcher {
     if (this.#open.has(fetching)) this.#attempt(fetching);
   }
 
-  /** Returns whether it was open. */
+  /** Ends a request. Returns whether it was open. */
   #settle(fetching: Fetching): boolean {
     if (!this.#open.delete(fetching)) return false;
     this.#answered.add(fetching.sequence);
     while (this.#answered.delete(this.#acknowledged + 1)) this.#acknowledged++;
-    // The newest are held back, in order.
+    // The held requests are the newest ones, in order.
     while (this.#held.length > 0 && this.#sequence - this.#held.length < this.#reach) {
       this.#attempt(this.#held.shift()!);
     }
@@ -274,7 +274,7 @@ function stoppedError(): LeatError {
   return new LeatError("cancelled", "The client has stopped reading");
 }
 
-/** Makes a refusal an answer. Unless it concerns only one element, no more elements follow. */
+/** Turns a refusal into an answer. Unless it concerns only one element, no more elements follow. */
 export function refusedAnswer(refusal: LeatError): ElementAnswer {
   const isOfOne = refusal.code === "aborted" || refusal.details?.["bytesMax"] !== undefined;
   return { kind: "error", error: refusal.toWire(), ...(isOfOne ? {} : { isFinal: true }) };
@@ -285,7 +285,7 @@ const element = instance(Payload);
 const heldMs = optional(figure);
 const skipped = optional(figure);
 
-/** The shape of answers to `getElement`. The source may be another party's: see SECURITY.md. */
+/** Checks the shape of an answer to `getElement`: a source is not trusted (see SECURITY.md). */
 const known = knownOf<ElementAnswer>(
   oneKindOf(
     object({ kind: kind("element"), element, place: optional(place), heldMs, skipped }),
@@ -307,7 +307,7 @@ const known = knownOf<ElementAnswer>(
 );
 
 /**
- * An answer without what nobody has asked for: it may wait for the training loop.
+ * An answer reduced to what was requested, because it may stay in memory until the training loop takes it.
  * @throws {LeatError} `invalid_argument` for a malformed answer.
  */
 function answerToKeep(came: unknown): ElementAnswer {
@@ -318,7 +318,7 @@ function answerToKeep(came: unknown): ElementAnswer {
   return element === answer.element ? answer : { ...answer, element };
 }
 
-/** Details may have any bytes of their message. */
+/** A copy with a bounded size: `details` may be views of a whole received message. */
 function errorToKeep(error: WireError): WireError {
   const { code, message, details, cause } = error;
   if (details === undefined && cause === undefined) return { code, message };

@@ -1,4 +1,4 @@
-/** Counts the bytes of answers that a source gave its clients and they have not acknowledged. */
+/** Counts the bytes of the answers that clients of a source have not acknowledged. */
 import type { Payload } from "../../transport/payload.ts";
 import type { ElementAnswer } from "../worker/protocol.ts";
 

@@ -15,34 +15,34 @@ import { Pending, repeatable } from "./pending.ts";
  * otherwise later requests could use up the answers that an earlier one waits for.
  */
 export const UNACKNOWLEDGED_MAX = 1_024;
-/** Bytes requested and not acknowledged by one client; more requests are refused. */
+/** Bytes of one client's unacknowledged answers and open requests; more requests are refused. */
 const UNACKNOWLEDGED_BYTES_MAX = 512 * 2 ** 20;
 /**
- * Bytes kept for all clients of a source together. Beyond it, a client that has not acknowledged
- * all its answers waits; others still get one, so that no consumer of a round waits for another.
+ * Bytes kept for all clients of a source together. Above it, a client gets its next answer only after
+ * it has acknowledged all earlier ones. So each consumer of a round can still get its part.
  */
 export const ALL_UNACKNOWLEDGED_BYTES_MAX = 2 * 2 ** 30;
-/** Beyond it, all wait: anyone who may read the source can invent clients. */
+/** Above it, all clients wait: anyone who may read the source can make up client numbers. */
 export const SOURCE_BYTES_MAX = 4 * 2 ** 30;
 /** Requests of all clients of a source that wait for an answer. */
 const ALL_PENDING_MAX = 131_072;
-/** Clients of a source, as many as an identity may have. */
+/** The most clients of a source. One identity may have as many. */
 export const SOURCE_CLIENTS_MAX = 65_536;
-/** Elements that a client may wait for while their size is unknown. */
+/** Elements that a client may have requested while the size of elements is unknown. */
 const UNKNOWN_MAX = 128;
 /** A client idle for this long is forgotten, in ms. */
 const CLIENT_IDLE_MS = 600_000;
 /**
- * The same while too much is kept: dead clients must not keep others waiting. A live client that
- * misses an answer repeats its request within 30 s, so a silent one has all answers.
+ * The same, in ms, while too much is kept: dead clients must not make others wait. A live client that
+ * misses an answer repeats its request within 30 s, so a silent one has all its answers.
  */
 export const PRESSED_IDLE_MS = 120_000;
-/** How often idle clients are looked for then, in ms. */
+/** How often idle clients are looked for while too much is kept, in ms. */
 const PRESSED_SWEEP_MS = 1_000;
 
 /**
- * A reader of a source: its client's number, which counts only for its own node. So no node can
- * take, acknowledge or end what another one reads.
+ * Names a reader of a source: its client number and its node. So no node can take, acknowledge or end
+ * what another node reads.
  */
 export type ReaderId = string;
 
@@ -81,7 +81,7 @@ interface Client {
 export interface RepeatsOptions {
   /** Called with each answer that its client has acknowledged. */
   readonly onArrived?: (answer: ElementAnswer) => void;
-  /** Called when a client has left, or is forgotten: it waits for nothing any more. */
+  /** Called when a client has left or is forgotten. Its open requests are refused. */
   readonly onEnded?: (reader: ReaderId, why: LeatError) => void;
   /** Bytes requested and not acknowledged by one client. Default 512 MiB. */
   readonly bytesMax?: number;
@@ -98,7 +98,7 @@ export class Repeats {
   readonly #bytesMax: number;
   #given = 0;
   #givenBytes = 0;
-  /** What all clients were given and have not acknowledged. */
+  /** All answers that clients were given and have not acknowledged. */
   readonly #kept = new KeptAnswers();
   #pending = 0;
   readonly #clients = new Map<ReaderId, Client>();
@@ -121,16 +121,16 @@ export class Repeats {
   }
 
   /**
-   * Whether nobody is given more: what is produced now would be kept for requests that were accepted
-   * before. A source then produces nothing until clients acknowledge or leave.
+   * Whether no client is given more. A source must then produce nothing, even for requests that it has
+   * accepted, until clients acknowledge or leave.
    */
   get isAtLimit(): boolean {
     return this.#kept.bytes >= SOURCE_BYTES_MAX;
   }
 
   /**
-   * The earlier answer, or the one that `produce` makes now, which says how long it took.
-   * @param asker The reader, as {@linkcode awaited} returns it.
+   * The answer kept for this request, or a new one from `produce`, with the time that it took (`heldMs`).
+   * @param asker The reader, which {@linkcode awaited} returns later.
    */
   answer(
     request: GetElementRequest,
@@ -181,8 +181,8 @@ export class Repeats {
   }
 
   /**
-   * Bounds what the client was given and has not acknowledged, and what it waits for. The latter
-   * counts with the mean size of all elements given so far. A single element may have any size.
+   * Bounds a client's unacknowledged answers and open requests. An open request counts as the mean size
+   * of all elements given so far. A single element may have any size.
    */
   #checkBytes({ answers, acknowledged }: Client, { clientId }: GetElementRequest): void {
     const mean = this.#given === 0 ? this.#bytesMax / UNKNOWN_MAX : this.#givenBytes / this.#given;
@@ -201,9 +201,9 @@ export class Repeats {
     );
   }
 
-  /** Bounds what is kept for all clients. They ask again, and acknowledge what they have got. */
+  /** Bounds what is kept for all clients. A refused client asks again, which acknowledges its answers. */
   #checkAll({ acknowledged }: Client, sequence: number): void {
-    // Beyond the lower limit, each client gets its next element, but no later one.
+    // Above the lower limit, a client gets only the element after the last acknowledged one.
     const isNext = sequence === acknowledged + 1;
     const bytesMax = isNext ? SOURCE_BYTES_MAX : ALL_UNACKNOWLEDGED_BYTES_MAX;
     if (this.#kept.bytes < bytesMax && this.#pending < ALL_PENDING_MAX) return;
@@ -221,7 +221,7 @@ export class Repeats {
     this.#givenBytes += answer.element.byteLength;
   }
 
-  /** Clients that may miss an element or error, and sent a request in the last `patienceMs`. */
+  /** Clients that may lack an element or error, and sent a request in the last `patienceMs`. */
   awaited(patienceMs: number): readonly Awaited[] {
     const nowMs = this.#world.nowMs();
     const awaited: Awaited[] = [];
@@ -243,7 +243,7 @@ export class Repeats {
     this.#end(reader, HAS_LEFT);
   }
 
-  /** Forgets a client, and refuses what it waits for. */
+  /** Forgets a client, and refuses its open requests. */
   #end(reader: ReaderId, why: LeatError): void {
     const client = this.#clients.get(reader);
     if (client === undefined) return;
@@ -287,7 +287,7 @@ export class Repeats {
     return answer;
   }
 
-  /** A request has arrived. If the one after it arrived earlier, that one is handled now. */
+  /** Handles the next request now, if it arrived before the one with this number. */
   #advance(client: Client, sequence: number): void {
     client.begun = Math.max(client.begun, sequence);
     const next = client.early.get(client.begun + 1);
@@ -356,8 +356,8 @@ export class Repeats {
   }
 
   /**
-   * Forgets the answers after `from` up to `to`, in no more steps than either of the two needs. False
-   * if one of them is still being produced: dropped, nobody would count or end its request.
+   * Forgets the answers after `from` up to `to`. Takes as many steps as there are numbers or answers,
+   * whichever are fewer. False if an answer is still being produced: a client cannot have got it.
    */
   #forget(client: Client, from: number, to: number): boolean {
     const { answers } = client;
@@ -377,8 +377,8 @@ export class Repeats {
   }
 
   /**
-   * A client that waits for an answer may send nothing in the meantime. While too much is kept, nothing
-   * may be produced for it: then it counts as silent if it does not repeat its request either.
+   * Forgets idle clients. A client that waits for an answer may send nothing, so it does not count as
+   * idle. It does while too much is kept: its answer may not be produced, and a live client repeats.
    */
   #sweep(now: number): void {
     const isPressed = this.isFull || this.#clients.size >= SOURCE_CLIENTS_MAX;
@@ -393,7 +393,7 @@ export class Repeats {
   }
 }
 
-/** Whether its client would miss something that has not arrived. */
+/** Whether a client that has not received the answer lacks an element or error. */
 function isMissed(answer: ElementAnswer | Pending): boolean {
   return !(answer instanceof Pending) && ("element" in answer || answer.kind === "error");
 }

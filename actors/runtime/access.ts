@@ -5,7 +5,7 @@ import type { MethodOf } from "./protocol.ts";
 import { RareLog } from "./rare_log.ts";
 import type { World } from "./world.ts";
 
-/** The roles that may call each method; `admin` may call all. A missing one does not compile. */
+/** The roles that may call each method; `admin` may call all. A missing method does not compile. */
 export type Access<P> = { readonly [M in MethodOf<P>]: readonly Exclude<AccessRole, "admin">[] };
 
 /** Why a sender may not call a method; undefined if it may. Without a table only admins may. */
@@ -24,7 +24,7 @@ export function refusalBy(
   );
 }
 
-/** Logs refused calls, each name's now and then. */
+/** Logs refused calls, with a limited rate per name. */
 export class RefusalLog {
   readonly #log: RareLog;
 

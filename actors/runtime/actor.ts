@@ -9,13 +9,13 @@ import type { Random, Timer, World } from "./world.ts";
 /** One incarnation of an actor. */
 export interface Actor<P> {
   readonly handlers: Handlers<P>;
-  /** The shapes of requests: others get `invalid_argument`, unhandled. Default: any. */
+  /** Checks the shapes of requests. A wrong one gets `invalid_argument`. Default: no checks. */
   readonly checks?: Checks<P>;
-  /** Which roles may call which methods; other calls are refused unhandled. Left out: admins alone. */
+  /** Which roles may call which methods; the runtime refuses other calls. Default: only admins. */
   readonly access?: Access<P>;
   /** Runs before the first message; messages wait until it is done. */
   start?(): void | Promise<void>;
-  /** Runs after the children have stopped; may still ask. `error`: why it died, if it did. */
+  /** Runs after the children have stopped; may still ask. `error`: why the actor died, if it did. */
   stop?(error: LeatError | undefined): void | Promise<void>;
 }
 
@@ -53,7 +53,7 @@ export interface ChildSpec<P> {
   readonly kind?: string;
   /** `permanent` (default): always restarted. `transient`: after an error. `temporary`: never. */
   readonly restart?: "permanent" | "transient" | "temporary";
-  /** How many messages may wait; further asks get `resource_exhausted`. Default 10,000. */
+  /** How many messages may wait: more asks get `resource_exhausted`, tells are lost. Default 10,000. */
   readonly mailboxMax?: number;
   /** How long `stop()` may take before the actor is dropped, in ms. Default 5,000. */
   readonly stopTimeoutMs?: number;
@@ -62,8 +62,8 @@ export interface ChildSpec<P> {
 }
 
 /**
- * Why a watch ended. `ended`: the target's node says so. `closed`: the link was closed at its other
- * end, as when a process ends. `lost`: unreachable for another reason.
+ * Why a watch ended. `ended`: the target's node says that the target is gone. `closed`: the other end
+ * closed the link, as when a process ends. `lost`: the target is unreachable for another reason.
  */
 export type WatchEnd = "ended" | "closed" | "lost";
 
@@ -77,16 +77,16 @@ export interface ActorContext<P = unknown> {
   /** Aborted when this incarnation ends. */
   readonly signal: AbortSignal;
   /**
-   * Sends a message at most once, in order with other messages to the same actor. Losses go unreported.
-   * @throws LeatError `resource_exhausted` when the message is larger than the link carries,
-   * `invalid_argument` when it is not plain data.
+   * Sends a message at most once, in order with other messages to the same actor. The sender does not
+   * learn of a loss. A message that is too large or not plain data is dropped, with a warning in the log.
    */
   tell<Q, M extends MethodOf<Q>>(target: Ref<Q>, method: M, request: RequestOf<Q, M>): void;
   /**
    * Sends a message and waits for its answer.
    * @throws LeatError `deadline_exceeded` when no answer came in time, `unavailable` when the node
    * cannot be reached, `failed_precondition` when the reference is to an earlier incarnation,
-   * `cancelled` when this incarnation ends, and any error that the receiver answered with.
+   * `resource_exhausted` when the message is larger than the link carries, `invalid_argument` when it
+   * is not plain data, `cancelled` when this incarnation ends, and any error of the receiver.
    */
   ask<Q, M extends MethodOf<Q>>(
     target: Ref<Q>,
@@ -94,16 +94,16 @@ export interface ActorContext<P = unknown> {
     request: RequestOf<Q, M>,
     options: AskOptions,
   ): Promise<AnswerOf<Q, M>>;
-  /** Calls `down` once, when the target dies, is unreachable or missing. Returns how to stop. */
+  /** Calls `down` once, when the target ends, is unreachable or missing. The result stops the watch. */
   watch(target: Ref, down: WatchDown): () => void;
-  /** Calls `up` once there is a link to the node; opens none. Returns how to cancel. */
+  /** Calls `up` once there is a link to the node; opens none. The result cancels the call. */
   whenLinked(node: string, up: () => void): () => void;
   spawn<Q>(spec: ChildSpec<Q>): FencedRef<Q>;
   /** Stops a child, its own children first; does nothing when there is none of that name. */
   stopChild(name: string): Promise<void>;
   child(name: string): FencedRef | undefined;
-  /** A timer that this incarnation's end cancels. An error in it kills the actor. */
+  /** A timer, cancelled when this incarnation ends. An error in `fn` kills the actor. */
   timer(delayMs: number, fn: () => void): Timer;
-  /** Work outside the handlers. An error in it, except `cancelled`, kills the actor. */
+  /** Runs work outside the handlers. An error in it, except `cancelled`, kills the actor. */
   run(work: () => Promise<void>): void;
 }

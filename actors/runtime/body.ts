@@ -2,15 +2,15 @@
 import { LeatError } from "../../core/error.ts";
 import { RaggedTensor, Tensor } from "../../core/tensor.ts";
 
-/** An instance that decides how it is passed to a receiver that may write to it. */
+/** A class instance that decides itself what the receiver of a message gets. */
 interface HandedOver {
-  /** What the receiver gets: this instance itself, unless the sender keeps it to send again. */
+  /** The receiver's instance, which it may write to. `kept`: the sender will send this one again. */
   handOver(kept: boolean): unknown;
 }
 
 /**
- * A copy of plain data for the receiver. Tensors are handed over, {@linkcode HandedOver} values as
- * they decide: the sender must not write to them. `kept`: the sender will send the body again.
+ * Copies plain data for the receiver. Tensors are passed without a copy, and {@linkcode HandedOver}
+ * values decide: the sender must not write to either. `kept`: the sender will send the body again.
  * @throws LeatError `invalid_argument` naming the path of a value that is not plain data.
  */
 export function copyBody(value: unknown, kept = false): unknown {
@@ -69,10 +69,10 @@ function copyItem(item: unknown, key: string | number, kept: boolean, path: Path
   return copy;
 }
 
-/** Bytes that a value without bytes of its own counts as, with its place in an object or list. */
+/** Bytes counted for a number, boolean or null, and for each field of an object or item of a list. */
 const VALUE_BYTES = 16;
 
-/** About how much memory a body takes; a Payload or tensor counts with its bytes. */
+/** Estimates the memory of a body. A Payload or tensor counts with its `byteLength`. */
 export function bytesOfBody(value: unknown): number {
   if (typeof value === "string") return VALUE_BYTES + 2 * value.length;
   if (typeof value !== "object" || value === null) return VALUE_BYTES;

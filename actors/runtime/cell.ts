@@ -36,10 +36,10 @@ export class Cell implements ActorContext<unknown> {
   readonly children: Supervisor<Cell>;
   readonly numbers = new SendNumbers();
   readonly marks = new ReceiveMarks();
-  /** Ids of this incarnation's open repeatable asks, by target. Lower ids are settled. */
+  /** Ids of this incarnation's open repeatable asks, by target, in ascending order. */
   readonly repeatable = new Map<string, number[]>();
   readonly answers: Answers;
-  /** Whether it is in the system's run queue. */
+  /** Whether the cell is in the system's run queue. */
   queued = false;
   state: "starting" | "running" | "stopping" | "stopped" = "starting";
   readonly #system: CellSystem;
@@ -142,7 +142,7 @@ export class Cell implements ActorContext<unknown> {
     if (this.state === "running") this.#system.schedule(this);
   }
 
-  /** Handles the oldest message. True: there are more. */
+  /** Handles the oldest message. Returns whether more messages wait. */
   turn(): boolean {
     if (this.state !== "running") return false;
     const waiting = this.#mailbox.shift();
@@ -293,7 +293,7 @@ export class Cell implements ActorContext<unknown> {
     } catch (error) {
       return this.#failed(envelope, sender, error);
     }
-    // Until the answer is there, the request is not kept: it may be large.
+    // The request may be large: it is not kept while its answer is pending.
     if (answer instanceof Promise) this.#answerLater({ ...envelope, body: null }, sender, answer);
     else this.#reply(envelope, sender, answer);
   }
@@ -359,7 +359,7 @@ export class Cell implements ActorContext<unknown> {
       this.#system.drop(left.envelope, "no_such_actor");
       this.#refuseAsGone(left.envelope, left.sender, gone);
     }
-    // Handlers that waited for stop() answer their requests first.
+    // Gives handlers that waited for stop() the time to answer their requests.
     if (this.#answering.size > 0) await new Promise<void>((done) => this.world.macrotask(done));
     for (const [ask, sender] of this.#answering) this.#refuseAsGone(ask, sender, gone);
     this.#system.tellWatchers(this, gone);

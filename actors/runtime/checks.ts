@@ -29,7 +29,7 @@ export function checksOf<P>(): <S extends Schemas<P>>(schemas: S & Agreeing<P, S
 /** The check of a method that ignores its request. */
 export const ignored: Check = () => null;
 
-/** Removes unknown fields of a value. The function throws what `fault` makes of a wrong value. */
+/** Returns a function that removes a value's unknown fields. It throws `fault` for a wrong value. */
 export function knownOf<T>(
   schema: v.GenericSchema,
   fault: (issue: v.GenericIssue) => LeatError,
@@ -38,7 +38,7 @@ export function knownOf<T>(
   return (value) => {
     if (fits(value)) return value as T;
     const { issues, output } = v.safeParse(schema, value, FIRST_FAULT);
-    // It only has unknown fields, which the output does not have.
+    // The value fits, but has unknown fields: the output is a copy without them.
     if (issues === undefined) return output as T;
     throw fault(issues[0]);
   };
@@ -70,9 +70,8 @@ function faultOf(method: string, issue: v.GenericIssue): LeatError {
   });
 }
 
-// What requests are made of. The message of each says what is expected.
-
-// Receivers keep much of what they are sent, so every text and every list has a bound.
+// Schemas for the parts of requests. The message of each says what is expected. Receivers keep much
+// of what they are sent, so every text and every list has a bound.
 
 /** Characters of a name of a job, dataset, worker, tag or request. */
 const NAME_LENGTH_MAX = 1_024;
@@ -101,7 +100,7 @@ export const count = v.custom<number>(
   (value) => Number.isSafeInteger(value) && value as number >= 0,
   "a count from 0",
 );
-/** A count from 1 up to this. */
+/** A count from 1 to `max`. */
 export function upTo(max: number): v.GenericSchema<number> {
   return v.custom<number>(
     (value) => Number.isSafeInteger(value) && value as number >= 1 && value as number <= max,
@@ -113,7 +112,7 @@ export function upTo(max: number): v.GenericSchema<number> {
 export const whole = v.custom<number>(Number.isSafeInteger, "a whole number");
 /** A number that is only displayed. */
 export const figure = v.custom<number>((value) => typeof value === "number", "a number");
-/** A time to wait: a timer that is given another number warns in the log, or fires at once. */
+/** A time to wait. With any other number a timer would warn in the log, or fire at once. */
 export const duration = v.custom<number>(
   (value) => Number.isFinite(value) && value as number >= 0,
   "a finite number of at least 0",
@@ -162,14 +161,14 @@ export function oneOf<const W extends string>(
   return v.picklist(words, `one of ${words.join(", ")}`);
 }
 
-/** An object of one of these kinds, which `kind` tells apart. */
+/** An object of one of these kinds. Its field `kind` says which. */
 export function oneKindOf<const O extends v.VariantOptions<"kind">>(
   ...kinds: O
 ): v.VariantSchema<"kind", O, "an object of a known kind"> {
   return v.variant("kind", kinds, "an object of a known kind");
 }
 
-/** The `kind` of objects of one kind. */
+/** The field `kind` of the objects of one kind. */
 export function kind<const W extends string>(word: W): v.LiteralSchema<W, undefined> {
   return v.literal(word);
 }
@@ -179,7 +178,7 @@ export function instance<C extends v.Class>(of: C): v.InstanceSchema<C, string> 
   return v.instance(of, of.name);
 }
 
-/** A value that passes a test, and `what` it has to be. */
+/** A value that passes a test; `what` describes such a value in errors. */
 export function passing<T>(
   test: (value: unknown) => boolean,
   what: string,
@@ -198,7 +197,7 @@ export function word<W extends string>(): v.CustomSchema<W, "a word"> {
 /** A field that may be left out. */
 export const optional = v.exactOptional;
 
-/** An incarnation of an actor. Its protocol cannot be checked here. */
+/** A reference to an incarnation of an actor. The actor's protocol cannot be checked here. */
 export const fencedRef = object({ node: text, path: text, incarnation: text });
 
 /** An error as it is sent, with causes. Its code may be a newer peer's. */

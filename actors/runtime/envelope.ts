@@ -8,7 +8,7 @@ import type { FencedRef, Ref } from "./ref.ts";
 interface Common {
   readonly source: FencedRef;
   readonly target: Ref;
-  /** Counts envelopes of a source incarnation to a target, from 1. Receivers drop older ones. */
+  /** Counts envelopes of a source incarnation to a target, from 1. Receivers drop any not above the last. */
   readonly number: number;
 }
 
@@ -35,9 +35,9 @@ export interface AskEnvelope extends Common {
    */
   readonly settledBelow?: number;
   /**
-   * The ids of the lowest open asks, and of this one if there are fewer than {@linkcode OPEN_MAX};
-   * left out if these ids are consecutive. All other asks below the last id are settled, so one
-   * slow ask does not keep the answers to all later ones in memory.
+   * The ids of the lowest unanswered asks, and of this one if there are fewer than {@linkcode OPEN_MAX};
+   * left out if these ids are consecutive. All other asks below the last id are settled. So one slow
+   * ask does not keep the answers to all later ones in memory.
    */
   readonly open?: readonly number[];
 }

@@ -2,7 +2,6 @@
 
 const COMPACT_AT = 1024;
 
-/** A queue on an array with a moving head. */
 export class Fifo<T> {
   /** Not shortened when emptied, because most queues fill again. */
   #items: (T | undefined)[] = [];

@@ -1,13 +1,12 @@
 /** Whether a value fits a schema: much faster than a full check, and nearly all values fit. */
 import * as v from "valibot";
 
-/** Whether a value fits. */
 type Guard = (value: unknown) => boolean;
 
 /**
- * The guard of a schema. Schemas of unknown kinds are checked by the library.
- * @param isExact Whether no object may have fields that its schema does not name. Default: objects
- * whose schema says so.
+ * The guard of a schema. For types that are not listed here, the guard calls valibot.
+ * @param isExact Whether fields that a schema does not name are refused in all objects. Default: only
+ * in strict ones.
  */
 export function guardOf(schema: v.GenericSchema, isExact = false): Guard {
   // Only its `type` says which class a schema has.

@@ -20,9 +20,9 @@ export interface Identity {
 }
 
 /**
- * The sender of messages, by which their numbers and kept answers are told apart: others learn an
- * incarnation, and must not use up its numbers. An admin may have two identities at one node, as a
- * dispatcher that dials and is dialled, and may do everything anyway.
+ * The key under which a receiver stores a sender's last number and kept answers. It contains the
+ * identity, because incarnations are not secret: whoever learns one must not use up its numbers. Keys
+ * of admins leave the identity out: a dispatcher that dials and is dialled has two.
  */
 export function senderKeyOf(incarnation: string, { name, role }: Identity): string {
   return role === "admin" ? incarnation : `${incarnation} ${role} ${name}`;

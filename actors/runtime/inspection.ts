@@ -35,9 +35,8 @@ export type Observer = (event: InspectionEvent) => void;
 export interface ActorInfo {
   /** Where it runs. */
   readonly ref: Required<ActorAddress>;
-  /** The kind it was spawned as, or its name when it was spawned from a function. */
+  /** The `kind` of its spec, or else its name. */
   readonly kind: string;
-  /** Whether it runs. */
   readonly state: "starting" | "running" | "stopping";
   /** Messages that wait for it. */
   readonly mailboxLength: number;

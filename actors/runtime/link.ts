@@ -21,13 +21,12 @@ export interface Link {
   /** Settles (never rejects) once, when either side closed the link or it broke; says why. */
   readonly closed: Promise<LeatError>;
   /**
-   * Settles when the link holds no more resources in this process. If absent, that is when it is
-   * closed.
+   * Settles when the link holds no more resources in this process. If absent, a closed link holds none.
    */
   readonly released?: Promise<void>;
   /** Bytes accepted and, as far as the carrier can tell, not yet received by the other node. */
   readonly bufferedBytes: number;
-  /** Registers the receiver and begins delivery; called once. Earlier envelopes are kept. */
+  /** Registers the receiver and begins delivery; called once. Envelopes that came before are kept. */
   start(receive: (envelope: Envelope) => void): void;
   /**
    * Accepts an envelope; false: the link is closed. `kept`: the sender keeps the body, so it is
@@ -45,7 +44,7 @@ export interface Link {
 /** The `details.reason` of a link that was closed at its other end. */
 const CLOSED_THERE = "closed_there";
 
-/** Marks an error as the reason of a link closed at its other end, by its node or its machine. */
+/** Marks the error of a link that the other end's node or operating system closed. */
 export function closedThere({ code, message, details, cause }: LeatError): LeatError {
   return new LeatError(code, message, { cause, details: { ...details, reason: CLOSED_THERE } });
 }
@@ -56,7 +55,7 @@ export function isClosedThere({ code, details }: LeatError): boolean {
   return code === "cancelled" || details?.reason === CLOSED_THERE;
 }
 
-/** The `details.reason` when a connector cannot reach a node by any way. */
+/** The `details.reason` for a node name that a connector has no address for. */
 const UNKNOWN_NODE = "unknown_node";
 
 /** The error for an unknown node name. A node that only dials out may reconnect by itself. */

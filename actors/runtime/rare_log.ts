@@ -1,21 +1,21 @@
-/** Logs what others can cause as often as they like. */
+/** A log with a limited rate, for events that peers can cause as often as they like. */
 import type { World } from "./world.ts";
 
-/** How often there is a line for each name, in ms. */
+/** The shortest time between two lines of one name, in ms. */
 const LOG_EVERY_MS = 10_000;
-/** Names that have lines of their own; all others share theirs. */
+/** Names that are counted separately; all others share one entry. */
 const NAMES_MAX = 256;
 
 export class RareLog {
   readonly #world: World;
-  /** In the order of their last lines. */
+  /** In the order of their last lines. The key `undefined` is the shared entry. */
   readonly #names = new Map<string | undefined, { untilMs: number; count: number }>();
 
   constructor(world: World) {
     this.#world = world;
   }
 
-  /** Logs one line for a name in {@linkcode LOG_EVERY_MS}, with the number of those left out. */
+  /** Logs a line, unless the name had one within {@linkcode LOG_EVERY_MS}. Says how many were left out. */
   note(name: string, message: string): void {
     const nowMs = this.#world.nowMs();
     const key = this.#keyOf(name, nowMs);
@@ -30,7 +30,7 @@ export class RareLog {
     this.#names.set(key, { untilMs: nowMs + LOG_EVERY_MS, count: 0 });
   }
 
-  /** The name; undefined if there are too many that had a line within the time. */
+  /** The name; undefined if {@linkcode NAMES_MAX} others had a line within {@linkcode LOG_EVERY_MS}. */
   #keyOf(name: string, nowMs: number): string | undefined {
     if (this.#names.has(name) || this.#names.size < NAMES_MAX) return name;
     const [oldest, { untilMs }] = this.#names.entries().next().value!;

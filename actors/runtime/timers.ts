@@ -1,4 +1,4 @@
-/** The timers of an actor, which end with it; and waits for time to pass. */
+/** The timers of an actor, which end with it, and functions that wait. */
 import type { Timer, World } from "./world.ts";
 
 type Timers = Pick<World, "timer">;
@@ -19,7 +19,7 @@ export class CellTimer implements Timer {
     this.inner?.cancel();
   }
 
-  /** It has fired, or never will. */
+  /** Removes the timer from the list: it has fired, or is cancelled. */
   end(): void {
     if (this.#at < 0) return;
     const last = this.#list.pop()!;
@@ -36,7 +36,7 @@ export function sleep(timers: Timers, delayMs: number): Promise<void> {
   return new Promise((resolve) => timers.timer(delayMs, resolve));
 }
 
-/** The waits of a loop, one at a time, which may end early. */
+/** The pauses of a loop, one at a time. A call of `wake` ends the current one early. */
 export class Sleep {
   #wake = () => {};
 

@@ -1,4 +1,4 @@
-/** The platform of actors, which a simulator replaces: they use no globals for these. */
+/** What actors use in place of global clocks, timers, random numbers and logs. A simulator replaces it. */
 import type { DurableLog } from "./durable_log.ts";
 
 export interface Timer {

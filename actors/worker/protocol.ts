@@ -14,13 +14,13 @@ import type { Ref } from "../runtime/ref.ts";
 /** What the dispatcher asks of a worker. */
 export interface WorkerProtocol {
   /**
-   * Lists the splits of a pipeline's sources, on a runner thread. `owner` is the identity that the
-   * job belongs to: identities take turns. @throws the listing's failure.
+   * Lists the splits of a pipeline's sources, on a runner thread. `owner` is the identity that owns the
+   * job: each identity gets its share of the listings. @throws the listing's failure.
    */
   listSplits(request: { readonly dataset: DatasetDefinition; readonly owner: string }): {
     readonly bounds: SplitBounds;
   };
-  /** Begins a save in its folder, or resumes it, on a runner. @throws why it cannot. */
+  /** Begins or resumes a save, on a runner. Its folder records `owner`. @throws why it cannot. */
   beginSave(request: {
     readonly dataset: DatasetDefinition;
     readonly save: DistributedSaveSettings;
@@ -50,13 +50,13 @@ export interface StreamPosition {
   readonly index: number;
 }
 
-/** What an answer with bytes says of its request. */
+/** The fields about waiting of an answer with bytes. */
 interface Held {
   /** How long the request waited at the source for the element, in ms; left out: not at all. */
   readonly heldMs?: number;
 }
 
-/** What an error says beyond one element. */
+/** Whether an error concerns more than one element. */
 interface Final {
   /** The task cannot read on: nothing follows, not even an end. Left out: one element failed. */
   readonly isFinal?: true;
@@ -108,11 +108,11 @@ export type ElementAnswer =
   )
   /** DETERMINISTIC: this many elements from this position on belong to other consumers. */
   | { readonly kind: "passed"; readonly place: StreamPosition; readonly count: number }
-  /** DETERMINISTIC: nothing more comes of the split. `place.index` counts its items. */
+  /** DETERMINISTIC: the split ends here. `place.index` is the number of its items. */
   | { readonly kind: "split_end"; readonly place: StreamPosition }
   /**
-   * There is nothing within `waitMs`. DETERMINISTIC: the task has nothing of the requested splits,
-   * and gets none before `from`, except splits that another task lost.
+   * Nothing was ready within `waitMs`. DETERMINISTIC: the task has no requested split, and gets none
+   * before `from`, except splits that another task lost.
    */
   | { readonly kind: "later"; readonly from?: number }
   /** There will be no more for this client. */
@@ -121,8 +121,8 @@ export type ElementAnswer =
   | { readonly kind: "skip" };
 
 /**
- * DETERMINISTIC: which elements of a split belong to a consumer: those whose number in the stream,
- * modulo the number of consumers, is its index. It wants nothing of earlier splits.
+ * DETERMINISTIC: tells the task which elements of a split belong to the consumer: those whose number in
+ * the stream, modulo the number of consumers, is its index. It wants nothing of earlier splits.
  */
 export interface Own {
   /** The split's position in the order of splits. */
@@ -189,8 +189,8 @@ export interface ElementSourceProtocol {
 /** What a task asks of its readers: clients, a cache or a scheduler. */
 export interface ElementReaderProtocol {
   /**
-   * The task drains and has given everything: its reader repeats open requests at once. Answers
-   * like `GetElementRequest.acknowledged`, or without it when it no longer reads the task.
+   * The task drains and has given everything: its reader repeats open requests at once. The answer is
+   * like `GetElementRequest.acknowledged`; left out by a reader that no longer reads the task.
    */
   askAgain(request: null): { readonly acknowledged?: number };
 }
@@ -216,8 +216,8 @@ export interface CacheProtocol extends ElementSourceProtocol, ElementReaderProto
 /** Coordinated reads: what consumers ask of a task's scheduler. */
 export interface RoundSourceProtocol extends ElementSourceProtocol, ElementReaderProtocol {
   /**
-   * This consumer holds what it was given of a round. Answers when all consumers that take part in
-   * the round have said so; only then does a training loop get it. Idempotent.
+   * Reports that this consumer holds its part of a round. The answer comes when all consumers that take
+   * part have reported; only then does a training loop get the round. Idempotent.
    * @throws `failed_precondition` for a round that this scheduler has not begun, or is long over;
    * `cancelled` where the consumer has repeated the request.
    */
@@ -257,8 +257,8 @@ export interface TaskStats extends Reported<"task"> {
 export type TaskSourceStats = ElementSourceStats & TaskStats;
 
 /**
- * The most rounds that a consumer reads ahead of its training loop. So it is at most twice as many
- * rounds ahead of another consumer.
+ * The most rounds that a consumer reads ahead of its training loop. So it is ahead of another consumer
+ * by at most twice as many rounds.
  */
 export const ROUNDS_AHEAD_MAX = 32;
 

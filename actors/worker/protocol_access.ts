@@ -1,4 +1,4 @@
-/** Which roles may ask workers and sources for what; a dispatcher dialled by a worker is admin. */
+/** Which roles may call workers and sources. A dispatcher that a worker has dialled has the role admin. */
 import type { Access } from "../runtime/access.ts";
 import type {
   CacheProtocol,

@@ -1,4 +1,4 @@
-/** The shapes of requests to workers and element sources; others are refused unhandled. */
+/** Checks the shapes of requests to workers and element sources. */
 import { datasetFields, saveSettings } from "../dispatcher/protocol_check.ts";
 import {
   checksOf,
@@ -62,7 +62,7 @@ const elementSource = {
 /** What clients ask of any source. */
 export const elementSourceChecks = checksOf<ElementSourceProtocol>()(elementSource);
 
-/** What is asked of a task: its worker sends `drain`, without a body. */
+/** Requests to a task: those of clients, and `drain` of its worker, without a body. */
 export const taskChecks = { ...elementSourceChecks, drain: ignored };
 
 /** What tasks ask of readers whose elements they prepare. */

@@ -28,7 +28,7 @@ export class TaskProxies {
     this.#tasks = tasks;
   }
 
-  /** What clients of the task talk to: the task, or its cache or scheduler. */
+  /** The actor that clients of the task read: the task itself, or its cache or scheduler. */
   async of(held: HeldTask): Promise<FencedRef<ElementSourceProtocol>> {
     const { task, definition: { parameters } } = held;
     const { skipAfterMs = 100, roundsBytesMax } = this.#options;
@@ -64,7 +64,7 @@ export class TaskProxies {
     return Math.max(1, Math.floor(this.#windowBytesMax / Math.max(1, this.#sharedTasks.length)));
   }
 
-  /** Tells each window its share. */
+  /** Divides the memory for windows evenly between the caches. */
   divideWindows(): void {
     const windowBytesMax = this.#windowPart;
     for (const { source } of this.#sharedTasks) {
@@ -94,7 +94,7 @@ export class TaskProxies {
     }) as FencedRef<ElementSourceProtocol>;
   }
 
-  /** Stops the placed actor now. If this one request is lost, the actor ends after its task has. */
+  /** Stops a cache or scheduler on another node. If this request is lost, it ends after its task. */
   async unplace({ placed }: HeldTask): Promise<void> {
     if (placed === undefined) return;
     const { node, name } = placed;

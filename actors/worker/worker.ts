@@ -32,7 +32,7 @@ import { definedFields } from "../../core/tree.ts";
 
 /** How long one heartbeat may go unanswered before it is sent again, in ms. */
 const HEARTBEAT_ATTEMPT_MS = 2_000;
-/** After this time without an answer the log says that the worker waits, in ms; it waits on. */
+/** After this time without an answer, in ms, the log says that the worker waits. It tries again. */
 const HEARTBEAT_TIMEOUT_MS = 2 * HEARTBEAT_ATTEMPT_MS;
 /** The longest pause after a heartbeat that failed, in ms. */
 const HEARTBEAT_RETRY_MS = 1_000;
@@ -44,7 +44,7 @@ const REFUSALS: readonly LeatErrorCode[] = [
   "permission_denied",
   "failed_precondition",
 ];
-/** How long a heartbeat may wait for figures, in ms; missing ones are sent as they were before. */
+/** How long a heartbeat may wait for figures, in ms. In place of missing ones it sends the last ones. */
 const MEASURE_TIMEOUT_MS = 100;
 /** How long to wait before trying again to place a cache or scheduler, in ms. */
 const PLACE_RETRY_MS = 1_000;
@@ -87,7 +87,7 @@ class Worker {
   #draining = false;
   /** Whether the dispatcher has answered the newest heartbeat. */
   #registered = false;
-  /** The incarnation that had its name before, once the dispatcher has sent it. */
+  /** The incarnation that had this worker's name before, once the dispatcher has sent it. */
   #follows: string | undefined;
   /** The dispatcher's timeout for a worker, in ms; undefined until the dispatcher sends it. */
   #timeoutMs: number | undefined;
@@ -106,7 +106,7 @@ class Worker {
     this.#context.run(() => this.#heartbeats());
   }
 
-  /** Placed actors belong to the worker, though they are not its children. */
+  /** Stops the actors that it placed on other nodes, which are not its children. */
   async stop(): Promise<void> {
     await Promise.all([...this.#tasks.values()].map((task) => this.#proxies.unplace(task)));
   }
@@ -324,7 +324,7 @@ class Worker {
     });
   }
 
-  /** Opens a task to clients. If its cache or scheduler cannot be placed now, it is tried again. */
+  /** Opens a task to clients. If its cache or scheduler cannot be placed, the caller tries again. */
   async #open(held: HeldTask): Promise<void> {
     try {
       held.source = await this.#proxies.of(held);
@@ -342,8 +342,8 @@ class Worker {
   }
 
   /**
-   * A task that dies, or its cache or scheduler, has lost its position in the data, and a new one
-   * would not know its splits. So the dispatcher ends it and assigns another.
+   * If a task, its cache or its scheduler dies, the position in the data is lost, and a restarted actor
+   * would not know its splits. So the dispatcher ends the task and assigns another.
    */
   #failed(held: HeldTask): void {
     if (held.failed || this.#tasks.get(held.definition.taskId) !== held) return;

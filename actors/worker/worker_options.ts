@@ -9,8 +9,8 @@ import type { RunnerFactory } from "./runner/runner.ts";
 /** Times and limits of a worker that its operator may set. */
 export interface WorkerLimits {
   /**
-   * Time between heartbeats, in ms. Default 30,000. At most a share of the dispatcher's
-   * `workerTimeoutMs`.
+   * Time between heartbeats, in ms. Default 30,000. A third of the dispatcher's `workerTimeoutMs` if
+   * that is less.
    */
   readonly heartbeatMs?: number;
   /** How long a task waits for a split of an unreachable dispatcher, in ms. Default one hour. */
@@ -34,18 +34,18 @@ export interface WorkerOptions extends WorkerLimits {
   readonly process?: string;
   /** Only clients of its own process reach it. Default false. */
   readonly isPrivate?: boolean;
-  /** Bytes that a task makes ahead of requests; beyond them it makes no more. Default 64 MiB. */
+  /** Bytes that a task may produce ahead of requests. Default 64 MiB. */
   readonly aheadBytesMax?: number;
   /**
    * Draining: how long a client may take to acknowledge elements it was given, in ms. Default
    * 35,000: a client repeats a request with a lost answer after 30,000.
    */
   readonly acknowledgedWithinMs?: number;
-  /** Bytes of the windows of its shared tasks together, in equal shares. Default 1 GiB. */
+  /** Total bytes of the windows of all shared tasks, in equal shares. Default 1 GiB. */
   readonly windowBytesMax?: number;
   /** The cache and scheduler actors that serve the tasks of shared and of coordinated jobs. */
   readonly proxies: { readonly cache: ActorKind; readonly reads: ActorKind };
-  /** Nodes on which to place them. Default: this one. */
+  /** Nodes on which to start these actors. Default: this one. */
   readonly placement?: { readonly cache?: string; readonly reads?: string };
   /** What this process uses, as far as the platform can tell. */
   readonly usage?: () => ProcessUsage;

@@ -1,4 +1,4 @@
-/** The consumers that, as the dispatcher says, take no part in rounds before a given one. */
+/** The consumers that take no part in some rounds, as the dispatcher reports them. */
 import type { RoundsNews } from "../../dispatcher/protocol_heartbeats.ts";
 
 export class AbsentConsumers {
@@ -11,7 +11,7 @@ export class AbsentConsumers {
     return !isSame;
   }
 
-  /** Those that take no part in a round. */
+  /** The consumers that take no part in a round. */
   in(round: number): { absent?: number[] } {
     const absent = this.#absent.filter(({ beforeRound }) => (beforeRound ?? Infinity) > round)
       .map(({ consumerIndex }) => consumerIndex);

@@ -24,7 +24,7 @@ export class ArrivedSplit {
   #earlyBytes = 0;
   /** How many items have arrived, given ones included. */
   #arrived = 0;
-  /** Whether the item that was added last comes next, so that others may follow it. */
+  /** Whether the item added last is the next in order, so that early items may follow it. */
   #isNext = false;
 
   /** How many items wait for an earlier one, and their bytes. */
@@ -32,7 +32,7 @@ export class ArrivedSplit {
     return { items: this.#early.size, bytes: this.#earlyBytes };
   }
 
-  /** Takes an item. Returns the items that it replaces (none or one); undefined if not new. */
+  /** Adds an item. Returns the items that it replaces (none or one); undefined if it is not new. */
   add(item: Placed): Placed[] | undefined {
     if (endOf(item) <= this.#arrived || this.whole) return undefined;
     const { index } = item.place;

@@ -1,15 +1,15 @@
 /**
- * How long a request may wait at a task, if fewer may be open than there are tasks. If requests
- * waited for an element, tasks with elements would idle; if they gave up at once, empty answers
- * would keep the cluster busy. So the wait follows the rate of elements: a few empty answers per
- * element, and every task is asked several times while each makes one.
+ * How long a request may wait at a task, if there are more tasks than a client may have open requests.
+ * If requests waited until there is an element, tasks with elements would idle. If they did not wait,
+ * empty answers would keep the cluster busy. So the wait follows the rate of elements: there are a few
+ * empty answers per element, and each task is asked several times while it produces one.
  */
 
-/** Requests made per element that comes, about. */
+/** About how many requests are made per element that arrives. */
 const REQUESTS_PER_ELEMENT = 2;
 const WAIT_MIN_MS = 20;
 const WAIT_MAX_MS = 5_000;
-/** Elements over which the mean time is taken, about. */
+/** About how many elements the mean time covers. */
 const MEAN_OF = 16;
 /** A longer time without elements counts as this long, in ms: all workers may have been away. */
 const TIME_MAX_MS = REQUESTS_PER_ELEMENT * WAIT_MAX_MS;

@@ -1,12 +1,12 @@
-/** A task that an ordered reader asks, and what is known of it. */
+/** A task that an ordered reader reads, with its state. */
 import type { TaskSource } from "../../dispatcher/protocol.ts";
 import type { ActorContext } from "../../runtime/actor.ts";
 import type { Timer } from "../../runtime/world.ts";
 import type { TaskFetcher } from "./task_fetcher.ts";
 
 /**
- * The pause before a task that had nothing of a split is asked for it again, in ms; doubles up to
- * the maximum. The task gets such a split only if another task lost it.
+ * The pause before a task is asked again for a split that it did not have, in ms; doubles up to the
+ * maximum. The task gets such a split only if another task lost it.
  */
 const LATER_MIN_MS = 20;
 const LATER_MAX_MS = 320;
@@ -15,12 +15,12 @@ export class OpenTask {
   readonly task: TaskSource;
   readonly fetcher: TaskFetcher;
   inFlight = 0;
-  /** It has no more for any reader, or does not exist any more. */
+  /** The task has no more elements for any reader, or does not exist any more. */
   ended = false;
-  /** At the last answer it had nothing of the next splits up to this one; -1: it may have all. */
+  /** By its last answer, the task has no split up to this one; -1: it may have all. */
   lackedUpTo = -1;
   inRing = false;
-  /** Runs until it is asked again for what it lacked. */
+  /** Runs until the task may be asked again for the splits that it lacked. */
   #pause: Timer | undefined;
   #pauseMs = LATER_MIN_MS;
 
@@ -33,7 +33,7 @@ export class OpenTask {
     this.#pauseMs = LATER_MIN_MS;
   }
 
-  /** Begins a pause, unless one runs. @param onEnd is called when it may be asked again. */
+  /** Begins a pause, unless one runs. @param onEnd is called when the task may be asked again. */
   pause(context: Pick<ActorContext, "timer">, onEnd: () => void): void {
     if (this.#pause !== undefined) return;
     this.#pause = context.timer(this.#pauseMs, () => {
@@ -44,7 +44,7 @@ export class OpenTask {
     this.#pauseMs = Math.min(2 * this.#pauseMs, LATER_MAX_MS);
   }
 
-  /** It may now have the splits that it lacked. */
+  /** Ends the pause, because the task may now have the splits that it lacked. */
   endPause(): void {
     this.#pause?.cancel();
     this.#pause = undefined;

@@ -28,18 +28,18 @@ const READY_MAX = 16;
 const IN_FLIGHT_MIN = 2;
 export const IN_FLIGHT_MAX = 16;
 export const IN_FLIGHT_BYTES = 2 ** 20;
-/** By this factor the largest size shrinks with each element. */
+/** The factor by which `#largestBytes` shrinks with each element. */
 const LARGEST_DECAY = 7 / 8;
 /** While early elements take more bytes than this, only the next split is requested. */
 const WINDOW_BYTES_MAX = 256 * 2 ** 20;
 /** The same bound in elements: small ones take more memory than their bytes. */
 const WINDOW_ELEMENTS_MAX = 2 ** 16;
 /**
- * Items of one split that wait for an earlier one. A task gives them in order, and no more than this
- * before the reader has acknowledged the first: four tasks that have lost a split may leave so many.
+ * Items of one split that may wait for an earlier item. One task leaves at most
+ * {@linkcode UNACKNOWLEDGED_MAX}; this is enough for four tasks that lose the split one after another.
  */
 export const EARLY_ITEMS_MAX = 4 * UNACKNOWLEDGED_MAX;
-/** The same in bytes, beyond which no item is added. */
+/** The same limit in bytes. */
 const EARLY_BYTES_MAX = 2 ** 30;
 /** A heartbeat reports the mark at once when it has moved by this many splits, */
 const MARK_NEWS_MAX = 64;
@@ -321,7 +321,7 @@ export class OrderedReader implements Reader {
     this.pump();
   }
 
-  /** The task lacks the next split: another one has it, or lost it, and this one may get it. */
+  /** The task lacks the next split. It gets it only if another task lost it. */
   #pause(open: OpenTask, lackedUpTo: number): void {
     open.lackedUpTo = lackedUpTo;
     // A lost split is assigned only once the dispatcher knows that this reader has all before it.
@@ -329,7 +329,7 @@ export class OrderedReader implements Reader {
     open.pause(this.#deps.context, () => this.pump());
   }
 
-  /** What no worker answers that follows the protocol: it would take more than the window. */
+  /** Why an answer breaks the protocol; undefined if it does not. Such answers could fill the memory. */
   #faultOf({ place: { sequence } }: Placed, { upTo = Infinity }: WantedSplit): string | undefined {
     if (sequence > upTo) return `split ${sequence}, where splits up to ${upTo} were wanted`;
     const { items = 0, bytes = 0 } = this.#splits.get(sequence)?.early ?? {};

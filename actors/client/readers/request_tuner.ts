@@ -1,8 +1,8 @@
 /**
- * How many requests to keep open at one task. With a short round trip two are enough for elements
- * that take a while: one is served while the next is on its way. With a long one as many are useful
- * as elements arrive per round trip; more only queue. The number moves towards twice the elements
- * per round trip. It at most doubles at a time, and only if the training loop waits.
+ * Decides how many requests to keep open at one task. With a short round trip two are enough: one is
+ * served while the next is on its way. With a long round trip, as many are useful as elements arrive
+ * per round trip; more only queue. So the number moves towards twice the elements per round trip. It
+ * grows only if the training loop waits, and at most doubles at a time.
  */
 
 export const REQUESTS_START = 2;
@@ -13,7 +13,7 @@ export const REQUESTS_MAX = 64;
  * woken for several small elements at a time, which costs more than to send one.
  */
 const TRAVEL_MIN_MS = 1;
-/** This holds up to so many bytes: more large elements at a time leave the processor's cache. */
+/** {@linkcode TRAVEL_MIN_MS} applies up to so many bytes: more would not fit the processor's cache. */
 const TRAVEL_MIN_BYTES = 2 ** 20;
 /** Fewest answers evaluated together. */
 const PERIOD = 8;

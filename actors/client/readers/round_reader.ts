@@ -6,10 +6,10 @@
  * a proposed schedule requests none of its rounds until all consumers have reported to the
  * dispatcher and it has put the schedule in force, so no two tasks serve one round.
  *
- * The training loop gets a round only when the scheduler confirms that all consumers hold their
- * part of it. So when a task is lost, either all consumers hold a round of it, or no loop was given
- * that round: then all drop it and get it from another task. The schedule that excludes the task
- * decides between the two; a consumer that accepts it takes nothing more from the task.
+ * The training loop gets a round only when the scheduler confirms that all consumers hold their part of
+ * it. So for each round of a lost task there are two cases. If all consumers hold the round, they keep
+ * it. Otherwise no loop was given it: all drop it, and get it from another task. The schedule that
+ * excludes the task decides which; a consumer that accepts it takes nothing more from the task.
  *
  * A consumer reports the round that ends the job to the dispatcher before its loop sees the end. A
  * new consumer must not take a round after an end that others have reached. So the others confirm
@@ -192,7 +192,7 @@ export class RoundReader implements Reader {
     }
   }
 
-  /** A schedule without some tasks was accepted: their outstanding answers are no longer taken. */
+  /** This consumer accepted a schedule: it ignores late answers of tasks outside the schedule. */
   #withdraw(proposed: RoundSchedule): void {
     for (const round of this.#rounds) {
       if (round.answer === undefined && !isServedIn(proposed, round)) round.askedFrom = undefined;
@@ -310,7 +310,7 @@ export class RoundReader implements Reader {
       return "confirmed";
     } catch (error) {
       const failure = LeatError.from(error);
-      // A leaving source has refused: an immediate retry would be refused again.
+      // The source may be stopping: it would refuse an immediate retry, too.
       const isAway = isGone(failure) || mayBeTakenLater(failure) || failure.code === "cancelled";
       if (failure.code === "unavailable" || isGone(failure)) this.#lost(open);
       if (isAway) await sleep(context, CONFIRM_RETRY_MS);

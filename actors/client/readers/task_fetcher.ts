@@ -175,7 +175,7 @@ export class TaskFetcher {
     return { kind: "error", error: error.toWire(), ...(place === undefined ? {} : { place }) };
   }
 
-  /** At intervals, the figures from which the task decides whether compression pays. */
+  /** The figures from which the task decides whether compression pays; undefined if they are not due. */
   #bandwidthNews(nowMs: number): BandwidthFigures | undefined {
     if (!this.#isFar) return undefined;
     this.#measureRoundTrip(nowMs);
@@ -212,7 +212,7 @@ export class TaskFetcher {
     }
   }
 
-  /** Whether an answer comes in time. That the task is gone is an answer, too. */
+  /** Whether an answer comes in time. An error that says that the task is gone is an answer, too. */
   async #answersWithin(timeoutMs: number): Promise<boolean> {
     try {
       await this.#deps.context.ask(this.#task.source, "stats", null, { timeoutMs });
@@ -245,8 +245,8 @@ const HALF_LIFE_MS = 2_000;
 const ROUND_TRIP_GROWTH = 1.02;
 
 /**
- * Adds up how long answers were in transit: from when the source had them until they arrived, less
- * an empty message's round trip. Overlapping answers count once.
+ * Measures the throughput of answers. An answer is in transit from when the source had it until it
+ * arrived, less the round trip of an empty message. Overlapping answers count once.
  */
 export class BandwidthMeter {
   #roundTripMs: number | undefined;

@@ -19,7 +19,7 @@ import { TaskFetcher } from "./task_fetcher.ts";
 
 /** Default limit on requests in flight plus buffered elements; measurements may raise it. */
 const OUTSTANDING_MIN = 16;
-/** While no element arrives, `OUTSTANDING_MIN` more tasks are asked after each such time, in ms. */
+/** While no element arrives, `OUTSTANDING_MIN` more requests are allowed after each such time, in ms. */
 const FIRST_PATIENCE_MS = 1_000;
 /** Most turns for which a slow task is skipped. Each skip is twice as long as the one before. */
 const TURNS_PASSED_MAX = 256;
@@ -41,9 +41,9 @@ interface OpenTask {
   /** The dispatcher no longer lists it. */
   gone: boolean;
   inRing: boolean;
-  /** It is skipped before this turn while other tasks can be asked. */
+  /** The task is skipped before this turn (`#turn`) while other tasks can be asked. */
   fromTurn: number;
-  /** For how many turns it was skipped last. */
+  /** For how many turns the task was skipped last. */
   passed: number;
   /** Requests in flight or not taken in yet, oldest first. */
   readonly requests: Request[];
@@ -171,7 +171,7 @@ export class UnorderedReader implements Reader {
     return open;
   }
 
-  /** A request cannot reach its task: others use its slot until the task answers again. */
+  /** A request cannot reach its task, so it gives its slot to other requests until the task answers. */
   #unreachable(open: OpenTask): void {
     if (open.gone) return;
     open.withoutSlot++;
@@ -180,9 +180,9 @@ export class UnorderedReader implements Reader {
   }
 
   /**
-   * Resolves when a request that gave up its slot may take one again. A task's answers are taken in
-   * order. If some of its requests have slots and earlier ones wait for slots, they wait for each
-   * other for ever. So if a request of a task has a slot, its other requests need none.
+   * Resolves when a request that gave up its slot may continue. A task's answers are taken in order: a
+   * later request keeps its slot until the earlier ones have answers. So if any request of the task has
+   * a slot, the others must not wait for one.
    */
   #slotAt(open: OpenTask): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -204,10 +204,10 @@ export class UnorderedReader implements Reader {
   }
 
   /**
-   * How many requests all tasks together may have open, plus buffered elements. Before the first
-   * element its size, and so how many fit, is unknown: asking all tasks at once would break the
-   * limits, and later clients would wait until this one has everything. So that a few slow tasks
-   * cannot block the others, the number grows while nothing comes.
+   * The most open requests at all tasks together, plus buffered elements. Before the first element, the
+   * size of elements is unknown: requests to all tasks at once could exceed the buffer, and leave
+   * nothing for other clients. So the number starts low. It grows while nothing arrives, because the
+   * tasks asked first may be slow.
    */
   get #most(): number {
     const { context: { world }, options: { maxOutstandingRequests = Infinity } } = this.#deps;
@@ -224,7 +224,7 @@ export class UnorderedReader implements Reader {
     return Math.max(1, Math.min(this.#most, fit));
   }
 
-  /** How many requests may be open at a task: its share of a scarce total. */
+  /** How many requests may be open at a task; one if there are too few for all tasks. */
   #mostOf({ wanted }: OpenTask): number {
     return this.#mostThatFit < REQUESTS_START * this.#live ? 1 : wanted;
   }
@@ -281,7 +281,7 @@ export class UnorderedReader implements Reader {
     const request: Request = {};
     open.requests.push(request);
     const most = this.#mostThatFit;
-    // A request that waits while element sizes are unknown may exceed the later limit.
+    // While element sizes are unknown, a waiting request may turn out to be one too many.
     const isScarce = this.#meanBytes === 0 || most < this.#live;
     const wanted = isScarce ? { waitMs: this.#longPollWait.waitMs(nowMs, most) } : {};
     context.run(() =>
@@ -292,7 +292,7 @@ export class UnorderedReader implements Reader {
     );
   }
 
-  /** A repeated request is answered late; elements of one task still keep their order. */
+  /** Takes the answers of a task in the order of its requests, although a repeated one is answered late. */
   #answered(open: OpenTask, request: Request, answer: ElementAnswer): void {
     request.answer = answer;
     for (let next = open.requests[0]?.answer; next !== undefined; next = open.requests[0]?.answer) {
@@ -321,7 +321,7 @@ export class UnorderedReader implements Reader {
     } else open.passed = 0;
     const isNews = answer.kind === "end" && !open.ended;
     if (isNews) this.#end(open);
-    // Before the feed: taking the element makes space for another request.
+    // Before `feed.push`: if the loop takes the element at once, `pump` may ask this task again.
     this.#offer(open);
     if (isFinal(answer)) feed.fail(LeatError.fromWire(answer.error));
     else if (answer.kind === "element" || answer.kind === "error") feed.push(answer);

@@ -82,7 +82,7 @@ function ownDatasetLike(
   return undefined;
 }
 
-/** A caller that registers a transient dataset for longer than its jobs makes it permanent. */
+/** If the caller does not register the dataset as transient, it becomes permanent. */
 function answerKnown(
   { state, commit }: Transaction,
   { datasetId }: Dataset,
@@ -110,7 +110,7 @@ function checkGraph(graph: Uint8Array, fingerprint: string, { datasetBytesMax }:
         "data from files instead of putting it into the pipeline or its captures",
     );
   }
-  // Equal fingerprints share an id: a forged one would give others this pipeline.
+  // Equal fingerprints share an id: with a forged one, others would get this pipeline.
   if (fingerprint === hashBytes(graph)) return;
   throw new LeatError(
     "invalid_argument",

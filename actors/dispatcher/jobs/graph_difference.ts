@@ -1,13 +1,13 @@
 /** Shows where two registered pipelines differ, for users who expected them to be equal. */
 import { isPlainObject } from "../../../core/tree.ts";
 
-/** Most operators shown; of longer pipelines the last ones. */
+/** Most operators shown. Of longer pipelines, the last ones are shown. */
 const OPERATORS_SHOWN = 20;
 /** Most characters shown of the options of the differing operator. */
 const OPTIONS_SHOWN = 200;
 /**
- * Larger graphs are not decoded, and no more operators are looked at: a client may be refused often,
- * and everybody else would wait for the dispatcher.
+ * Larger graphs are not compared: a client may be refused often, and all others would wait for the
+ * dispatcher meanwhile.
  */
 const GRAPH_BYTES_MAX = 64 * 2 ** 10;
 const OPERATORS_MAX = 500;

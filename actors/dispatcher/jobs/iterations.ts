@@ -74,7 +74,7 @@ export function taskInForce(
   });
 }
 
-/** What a worker needs in order to run the task. */
+/** The definition from which a worker runs the task. */
 export function taskDefinition(state: DispatcherState, task: Task): TaskDefinition {
   const iteration = state.iterations.get(task.iterationId);
   if (iteration === undefined) {

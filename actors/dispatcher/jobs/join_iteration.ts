@@ -83,7 +83,7 @@ export function openIteration(
   return { jobId, iterationId, clientId, clusterId: state.clusterId };
 }
 
-/** Forgets iterations that are over, and failed ones without clients: a retry may succeed. */
+/** Forgets iterations that are over. Also forgets failed ones without clients: a retry may succeed. */
 function forgetOver(tx: Transaction, jobName: string): void {
   const { state } = tx;
   const job = state.jobNamed(jobName);

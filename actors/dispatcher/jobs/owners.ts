@@ -1,14 +1,14 @@
 /**
- * The owners of clients and jobs. Ids are easy to guess, so requests about a client present the
- * secret it was opened with; the journal has its digest. A named job belongs to the identity that
- * created it, whose users share it.
+ * The owners of clients and jobs. Ids are easy to guess, so a request about a client must present the
+ * client's secret; the journal has its digest. A named job belongs to the identity that created it,
+ * and all users of that identity share it.
  */
 import { LeatError } from "../../../core/error.ts";
 import { hashBytes } from "../../../core/hash.ts";
 import type { Identity } from "../../runtime/identity.ts";
 import type { Job } from "../state/entities.ts";
 
-/** Secrets already verified, by their holder, so that each is hashed once. */
+/** Secrets already verified, by entity, so that each is hashed once. */
 const known = new WeakMap<object, string>();
 
 /** An entity with a secret's digest as journaled. Null: no secret was given. */

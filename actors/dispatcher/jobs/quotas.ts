@@ -1,4 +1,4 @@
-/** Quotas of one identity, whose users may be thousands: a cluster may have one token. */
+/** Quotas of identities. They are large: thousands of users may share one identity, and one token. */
 import { LeatError } from "../../../core/error.ts";
 import type { Identity } from "../../runtime/identity.ts";
 import type { RequestOf } from "../../runtime/protocol.ts";
@@ -9,13 +9,13 @@ import type { DispatcherState } from "../state/state.ts";
 
 type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
 
-/** The quotas of one identity, and some of all. */
+/** The quotas of each identity, and some of all identities together. */
 export interface Quotas {
   /** Largest registered pipeline, in bytes. Default 32 MiB. */
   readonly datasetBytesMax: number;
   /** Total of one identity's pipelines, in bytes, with 4 KiB more for each. Default 256 MiB. */
   readonly datasetsBytesMax: number;
-  /** Total of all pipelines, counted alike. Default 512 MiB; the journal's snapshot holds them. */
+  /** The same for all identities together. Default 512 MiB; the journal's snapshot holds them. */
   readonly allDatasetsBytesMax: number;
   /** Total parameters of one identity's jobs and clients, in bytes. Default 32 MiB. */
   readonly parametersBytesMax: number;
@@ -26,7 +26,7 @@ export interface Quotas {
    * each source. Default 272 MiB: those of the largest job.
    */
   readonly splitsBytesMax: number;
-  /** Total of the tables of splits of all identities, counted alike. Default 544 MiB. */
+  /** The same for all identities together. Default 544 MiB. */
   readonly allSplitsBytesMax: number;
   /** Jobs of one identity. Default 16,384. */
   readonly jobsMax: number;
@@ -178,7 +178,7 @@ export function checkSplitBytes(
   );
 }
 
-/** Whether at least `max` of them count, for which they are counted only if there are so many. */
+/** Whether at least `max` of them satisfy `counts`. Looks at them only if there are so many. */
 function hasReached<T>(
   max: number,
   all: ReadonlyMap<number, T>,

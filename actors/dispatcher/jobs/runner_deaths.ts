@@ -1,8 +1,8 @@
 /**
  * Deaths of runners: a limit or a signal ended them, or they ended by themselves. The task starts
  * another runner only when the death is journaled and the dispatcher allows it. Deaths are counted
- * for each piece of work, over all workers and restarts; too many for one piece fail the iteration.
- * The mode says what a piece is: a share, for example, or the whole pipeline.
+ * per piece of work, over all workers and restarts; too many of one piece fail the iteration. The
+ * mode defines the pieces: shares, for example, or the whole pipeline.
  */
 import type { WireError } from "../../../core/error.ts";
 import type { AnswerOf, RequestOf } from "../../runtime/protocol.ts";

@@ -74,7 +74,7 @@ export class SplitListings {
     this.#options = options;
   }
 
-  /** Lists the iteration's splits, unless that runs, is done, or has failed for good. */
+  /** Lists the iteration's splits, unless a listing runs, is done, or has failed for good. */
   ensure(iterationId: number): void {
     if (this.#running.has(iterationId) || !this.#isWanted(iterationId)) return;
     this.#running.add(iterationId);
@@ -194,7 +194,7 @@ const LENGTH_MAX = 2 ** 24;
 
 const bounds = list(passing<Float64Array>(areBounds, "bounds of splits"), LENGTH_MAX);
 
-/** What workers answer when they prepare a job. The journal keeps much of it. */
+/** The shapes of workers' answers that prepare a job. The journal keeps much of these answers. */
 const ANSWERS = {
   listSplits: guardOf(object({ bounds })),
   beginSave: guardOf(object({

@@ -1,6 +1,6 @@
 /**
- * Which workers serve which clients: a job may want those of the client's process, or of some tags;
- * a worker may serve its own process only. Workers that no client may read get no task.
+ * Which workers serve which clients. A job may want only workers of the client's process, or with some
+ * tags. A worker may serve only clients of its own process. Workers that no client may read get no task.
  */
 import { LOCAL_ONLY_TAG } from "../../../data/service/reading_choices.ts";
 import type { Client, Iteration, Worker } from "../state/entities.ts";
@@ -9,7 +9,7 @@ import type { JobParameters } from "../protocol.ts";
 import type { DispatcherState } from "../state/state.ts";
 import type { Transaction } from "../transaction.ts";
 
-/** Whether a client of a job may read a worker. @param client Null: any whose process runs no worker. */
+/** Whether a client of a job may read a worker. @param client Null: one whose process runs no worker. */
 export function mayRead(
   { targetWorkers, targetTags = [], numConsumers }: Pick<
     JobParameters,
@@ -30,7 +30,7 @@ export function mayRead(
 export function isServedBy(state: DispatcherState, iteration: Iteration, worker: Worker): boolean {
   const parameters = parametersOf(state, iteration);
   if (mayRead(parameters, null, worker)) return true;
-  // A worker that not everybody may read serves only clients of its own process.
+  // A restricted worker serves only clients of its own process.
   if (worker.process === null) return false;
   for (const client of state.clientsOfIteration(iteration.iterationId)) {
     if (mayRead(parameters, client, worker)) return true;
@@ -43,7 +43,7 @@ export function serveNewClient(tx: Transaction, client: Client): void {
   const iteration = tx.state.iterations.get(client.iterationId)!;
   const parameters = parametersOf(tx.state, iteration);
   for (const worker of tx.state.workersOfProcess(client.process)) {
-    // Workers that everybody may read have had tasks from the start.
+    // Workers that all clients may read got their tasks when the iteration was created.
     const isItsOwn = !mayRead(parameters, null, worker) && mayRead(parameters, client, worker);
     if (worker.alive && isItsOwn) createTask(tx, iteration, worker.name);
   }

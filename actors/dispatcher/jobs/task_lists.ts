@@ -52,7 +52,7 @@ export class TaskLists {
     }
   }
 
-  /** The iteration is over. */
+  /** The iteration is removed. */
   forget(iterationId: number): void {
     this.#changes.delete(iterationId);
   }

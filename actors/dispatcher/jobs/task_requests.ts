@@ -65,7 +65,7 @@ export class TaskRequests {
     );
   }
 
-  /** An iteration has changed: requests that need not wait any more are answered. */
+  /** An iteration has changed: lists its splits if needed, and answers requests that waited for it. */
   settle(iterationId: number): void {
     this.list(iterationId);
     this.#waiting.settle(iterationId);

@@ -50,7 +50,7 @@ export class WaitingRequests {
     });
   }
 
-  /** An iteration has changed: requests that need not wait any more are answered. */
+  /** An iteration has changed: answers the requests that waited for it. */
   settle(iterationId: number): void {
     this.#look(iterationId, ({ isAnswerable }) => isAnswerable());
   }

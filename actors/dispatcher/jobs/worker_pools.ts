@@ -1,6 +1,6 @@
 /**
- * The pools of workers that may serve each group of jobs, so that an autoscaler starts workers that
- * may serve the job in need.
+ * Groups jobs by the workers that may serve them (a pool), so that an autoscaler starts workers that
+ * may serve the jobs that want more.
  */
 import { SlidingMax } from "../scaling/sliding_max.ts";
 import type { PoolScaling, WorkerPool } from "../protocol_scaling.ts";

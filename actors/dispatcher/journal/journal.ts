@@ -1,7 +1,6 @@
 /**
  * The journal: append, then apply, then answer. Everything that leaves the dispatcher waits for
- * {@linkcode Journal.committed}. One commit writes all that was appended while the previous one was
- * being written.
+ * {@linkcode Journal.committed}. One commit writes all that was appended during the previous one.
  */
 import { LeatError } from "../../../core/error.ts";
 import { MessageSlab } from "../../../transport/codec.ts";
@@ -32,7 +31,7 @@ export interface JournalStall {
   readonly sinceMs: number;
 }
 
-/** The pause before a full disk is tried again, in ms: doubled from the first to the second. */
+/** The pause before a full disk is tried again, in ms; doubles up to the maximum. */
 const RETRY_MIN_MS = 100;
 const RETRY_MAX_MS = 2_000;
 
@@ -43,7 +42,7 @@ export interface LoggedJournalOptions {
    * @throws {LeatError} `resource_exhausted` if it is too large: the log keeps its records.
    */
   readonly snapshot: () => Uint8Array;
-  /** Compacted above this many records, or… */
+  /** The journal is compacted above this many records, or… */
   readonly recordsMax: number;
   /** …once the bytes of records exceed both this and the last snapshot. */
   readonly bytesMax: number;
@@ -124,7 +123,7 @@ export class LoggedJournal implements Journal {
     return this.#next;
   }
 
-  /** From now on only what the log has already received will be written. */
+  /** Drops what the log has not received yet. Nothing more is appended. */
   abandon(): void {
     this.#isAbandoned = true;
     this.#batch = new RecordBatch(this.#slab);

@@ -182,7 +182,7 @@ export type JournalRecord =
     readonly first: number;
     readonly count: number;
   }
-  /** The task has written them. */
+  /** The task has written its run. */
   | {
     readonly type: "save_run_written";
     readonly taskId: number;
@@ -192,7 +192,7 @@ export type JournalRecord =
   }
   /** A task starts to write the next entry of the folder's ledger, up to this split. */
   | { readonly type: "save_entry_assigned"; readonly taskId: number; readonly upTo: number }
-  /** The task has written it, with this size. */
+  /** The task has written its entry, with this size. */
   | {
     readonly type: "save_entry_written";
     readonly taskId: number;
@@ -232,7 +232,7 @@ export type JournalRecord =
     /** See `RoundSchedule`. */
     readonly kept?: readonly number[];
   }
-  /** Written at intervals, so that a restarted dispatcher knows roughly which round is read. */
+  /** Written at intervals, so that a restarted dispatcher knows about which round is read. */
   | { readonly type: "rounds_reached"; readonly iterationId: number; readonly round: number }
   /** All consumers end at this round, also those that join later. */
   | { readonly type: "rounds_ended"; readonly iterationId: number; readonly round: number };

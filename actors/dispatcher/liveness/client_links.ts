@@ -3,10 +3,10 @@
  * timeout.
  *
  * - The client's node reports that the actor has ended: the client is released.
- * - The connection was closed at the client's end. Its process has ended, or something in between
- *   closed the connection (a proxy, a firewall). Both look alike, but a live client reconnects
- *   within seconds. So the client gets a grace time. Reconnecting ends it, even without a new
- *   request: a repeated one may be answered from an earlier answer, without the dispatcher.
+ * - The connection was closed at the client's end. Its process has ended, or a proxy or firewall closed
+ *   the connection. Both look alike, but a live client reconnects within seconds. So the client gets a
+ *   grace time. Reconnecting ends the grace time, even without a new request: the runtime may answer a
+ *   repeated request without the dispatcher.
  * - The connection timed out, or has no route. That says nothing about the client, so only the
  *   heartbeat timeout counts.
  *
@@ -22,7 +22,7 @@ interface Watch {
 }
 
 export class ClientLinks {
-  /** When the connections of clients closed that have not reconnected, in monotonic ms. */
+  /** Clients whose connection was closed and that have not reconnected: when, in monotonic ms. */
   readonly closedAtMs = new Map<number, number>();
   readonly #context: ActorContext;
   readonly #onEnded: (clientId: number) => void;
@@ -59,7 +59,7 @@ export class ClientLinks {
     else if (end === "closed") this.#closed(clientId, client);
   }
 
-  /** A node that reconnects reports by itself if the client is gone. */
+  /** Waits until the node reconnects. The new watch then ends if the client is gone. */
   #closed(clientId: number, client: FencedRef): void {
     this.closedAtMs.set(clientId, this.#context.world.nowMs());
     const back = this.#context.whenLinked(client.node, () => this.heard(clientId, client));

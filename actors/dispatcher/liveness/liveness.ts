@@ -1,6 +1,6 @@
 /**
  * Timeouts of workers and clients, and of unused iterations and datasets. None of it is journaled:
- * after a restart everybody counts as just heard.
+ * after a restart all workers and clients count as just heard.
  */
 import type { ActorContext } from "../../runtime/actor.ts";
 import type { ClientLinks } from "./client_links.ts";
@@ -13,7 +13,7 @@ import type { Transaction } from "../transaction.ts";
 import type { Transactions } from "../transactions.ts";
 import { loseWorker } from "../members/workers.ts";
 
-/** There are so many checks within the shortest timeout; the time between two has these bounds. */
+/** Checks within the shortest timeout. The time between two checks has the bounds below. */
 const SWEEP_FRACTION = 4;
 const SWEEP_MIN_MS = 10;
 const SWEEP_MAX_MS = 5_000;
@@ -43,7 +43,7 @@ export class Liveness {
     this.#options = options;
   }
 
-  /** Counts everybody in the journal as just heard. */
+  /** Counts all workers and clients in the journal as just heard. */
   begin({ state }: Transaction): void {
     for (const name of state.workers.keys()) this.workerHeard(name);
     for (const clientId of state.clients.keys()) this.clientHeard(clientId);
@@ -111,7 +111,7 @@ export class Liveness {
     return this.#options.context.world.nowMs();
   }
 
-  /** Moves all times forward by a pause of this thread, when no heartbeat could be received. */
+  /** Moves all times forward by a pause of this thread, in which it could receive no heartbeat. */
   #forgive(lateMs: number): void {
     if (lateMs <= 0) return;
     const nowMs = this.#nowMs;

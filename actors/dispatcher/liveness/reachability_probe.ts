@@ -1,4 +1,4 @@
-/** Checks that workers answer at their advertised addresses, where clients would wait for them. */
+/** Checks that workers answer at their advertised addresses, which clients will dial. */
 import { LeatError } from "../../../core/error.ts";
 import type { ActorContext } from "../../runtime/actor.ts";
 import type { FencedRef } from "../../runtime/ref.ts";
@@ -16,7 +16,7 @@ interface Check {
   unreachable: string | undefined;
 }
 
-/** Dials each life of a worker once, and again while it does not answer. */
+/** Dials each incarnation of a worker once, and again while it does not answer. */
 export class ReachabilityProbe {
   readonly #context: ActorContext;
   readonly #dial: DialWorker | undefined;

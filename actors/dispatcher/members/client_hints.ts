@@ -1,8 +1,8 @@
 /**
  * Hints tell clients that their iteration has changed, so that they send a heartbeat at once. If a
- * hint is lost, the next regular heartbeat brings the change. Receivers are not journaled. The
- * answer to a heartbeat may list every task, so several changes share a hint, and if there are many
- * clients or tasks, some clients get their hints later.
+ * hint is lost, the next regular heartbeat brings the change. Nothing is journaled. The answer to a
+ * heartbeat may list every task. So several changes share a hint, and with many clients or tasks some
+ * clients get their hints later.
  */
 import type { ClientProtocol } from "../../client/protocol.ts";
 import type { ActorContext } from "../../runtime/actor.ts";
@@ -16,7 +16,7 @@ const PAUSE_MS = 20;
  * a second: as many as in the regular heartbeats of 1,000 clients that read 100 workers.
  */
 const TASKS_AT_ONCE = 2_000;
-/** Most hints to a client since its last heartbeat: they pile up at a client that does not read. */
+/** Most hints to a client since its last heartbeat: a client may have stopped reading its messages. */
 const UNHEARD_MAX = 32;
 
 interface Receiver {

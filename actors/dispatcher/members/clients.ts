@@ -22,7 +22,8 @@ interface AboutClient {
 
 /**
  * The client of a request, and its iteration.
- * @throws LeatError `permission_denied` without its secret; an error that says why it has ended.
+ * @throws LeatError `permission_denied` without its secret; if the client has ended, an error with the
+ *   reason.
  */
 export function clientOf(
   state: DispatcherState,

@@ -1,14 +1,14 @@
 /**
- * A worker claims another's name. A live holder keeps its name; otherwise two restarting workers
- * would take it from each other for ever. The dispatcher asks the holder. A closed connection or an
- * address without an answer shows that its process ended; a lost machine does not answer in time.
+ * Handles a worker that claims another's name. A live holder keeps its name; otherwise two restarting
+ * workers would take it from each other for ever. So the dispatcher asks the holder. If the connection
+ * is closed or no answer comes in time, the holder counts as gone.
  */
 import { LeatError } from "../../../core/error.ts";
 import type { ActorContext } from "../../runtime/actor.ts";
 import { type FencedRef, formatRef } from "../../runtime/ref.ts";
 import type { WorkerProtocol } from "../../worker/protocol.ts";
 
-/** A holder that gives no answer for this long, in ms, counts as gone; claimants wait longer. */
+/** A holder without an answer for this long, in ms, counts as gone. Claimants wait longer than that. */
 const ANSWER_TIMEOUT_MS = 2_000;
 /** Pause before the question is repeated, in ms, as it may have been lost. */
 const ANSWER_ATTEMPT_MS = 500;

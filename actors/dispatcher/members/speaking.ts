@@ -66,7 +66,7 @@ export function taskForgeryOf(
   );
 }
 
-/** The incarnation of an actor's node, with which that of the actor begins. */
+/** The incarnation of an actor's node, which is a prefix of the actor's incarnation. */
 function nodeLifeOf({ incarnation }: FencedRef): string {
   return incarnation.slice(0, incarnation.lastIndexOf("-"));
 }

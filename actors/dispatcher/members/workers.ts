@@ -88,7 +88,7 @@ function register(tx: Transaction, request: HeartbeatRequest, { sender }: Speake
     ...definedFields({ process, isPrivate }),
   });
   const registered = state.workers.get(name)!;
-  // Before the iterations are reviewed: a restarted worker starts its unfinished tasks again.
+  // Before `finishIfDone`, because a restarted worker starts its unfinished tasks again.
   for (const iteration of state.iterationsFor(registered)) {
     if (isServedBy(state, iteration, registered)) createTask(tx, iteration, name);
   }

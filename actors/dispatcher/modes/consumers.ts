@@ -1,4 +1,4 @@
-/** The consumers' last reports about their positions. */
+/** Coordinated reads: the consumers' last reports about their positions. */
 import type { Client } from "../state/entities.ts";
 import type { ConsumerPosition } from "../protocol_figures.ts";
 import type { RoundsReport } from "../protocol_heartbeats.ts";
@@ -9,7 +9,7 @@ export class Consumers {
   readonly #nextRounds = new Map<number, number>();
   readonly #places = new Map<number, ConsumerPosition>();
   readonly #roundsAhead = new Map<number, number>();
-  /** Per client, the tasks it cannot reach and since when. */
+  /** Per client, the tasks that it cannot reach, and since when. */
   readonly #lost = new Map<number, Map<number, number>>();
   /** Iterations where a consumer has not accepted the proposal and may be past its start. */
   readonly #passed = new Set<number>();
@@ -23,7 +23,7 @@ export class Consumers {
     return this.#places.get(clientId);
   }
 
-  /** How many rounds beyond those of all others it may have requested since it was heard. */
+  /** How many rounds more than any other client it may have requested since its last report. */
   unreported(clientId: number): number {
     return this.#roundsAhead.get(clientId) ?? ROUNDS_AHEAD_MAX;
   }
@@ -68,7 +68,7 @@ export class Consumers {
     this.#lost.delete(clientId);
   }
 
-  /** Whether no client reaches the task, or one has not for `timeoutMs`. */
+  /** Whether no client reaches the task, or one could not reach it for `timeoutMs`. */
   isUnreachable(
     taskId: number,
     clients: readonly Client[],

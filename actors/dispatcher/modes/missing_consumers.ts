@@ -7,10 +7,10 @@ import { isHeldUp } from "./deterministic/ordered.ts";
 import { indices, named } from "./coordinated/round_places.ts";
 import type { DispatcherState } from "../state/state.ts";
 
-/** Above this, only the number of joined consumers is given, as each client heartbeat asks. */
+/** Above this, only the number of joined consumers is given: each client heartbeat computes this. */
 const CONSUMERS_LOOKED_AT_MAX = 1_024;
 
-/** Coordinated reads start when all consumers have joined, and outlast those that leave. */
+/** Why coordinated reads have not started: they start when all consumers have joined. */
 export function whyNotBegun(state: DispatcherState, iteration: Iteration): string | null {
   const { iterationId, rounds, finished } = iteration;
   const { numConsumers } = parametersOf(state, iteration);
@@ -28,9 +28,7 @@ export function whyNotBegun(state: DispatcherState, iteration: Iteration): strin
     `${missing.length === 1 ? "has" : "have"} not come.${elsewhere(state, iteration, missing)}`;
 }
 
-/**
- * Consumers that have joined wait when they have read `windowSplits` beyond the common position.
- */
+/** Why consumers that have joined wait: they have read `windowSplits` beyond the common position. */
 export function whyHeldUp(
   state: DispatcherState,
   iteration: Iteration,

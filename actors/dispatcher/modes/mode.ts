@@ -1,6 +1,6 @@
 /**
- * The decisions of a job's mode; the rest of the dispatcher never asks which mode it is. A mode has
- * no state of its own: that is in the dispatcher's state, which only records change.
+ * The decisions of a job's mode; the rest of the dispatcher never asks which mode it is. A mode object
+ * is stateless: its data is in the dispatcher's state, which only records change.
  * docs/adding-a-mode.md lists what a new mode needs.
  */
 import { LeatError, type WireError } from "../../../core/error.ts";
@@ -143,11 +143,11 @@ export abstract class Mode {
     return { seed: random.hex64() };
   }
 
-  /** Asks a worker to list the splits, or for other preparation that the tasks need. */
+  /** Asks a worker to list the splits, and to prepare what else the tasks need. */
   async list({ state, iteration }: Subject, ask: AskWorker, dataset: Dataset): Promise<Listing> {
     const { owner } = state.jobs.get(iteration.jobId)!;
     const { bounds } = await ask("listSplits", { dataset, owner });
-    // The message has more memory than these need.
+    // Copies: views would keep the memory of the whole message.
     return { bounds: bounds.map((runs) => runs.slice()) };
   }
 
@@ -267,7 +267,7 @@ export abstract class Mode {
     return "waits";
   }
 
-  // How records change what a mode remembers, without random numbers or clocks.
+  // How records change the state of a mode, without random numbers or clocks.
 
   /** The mode's state of a new iteration. */
   begin(_record: RecordOf<"iteration_created">, _parameters: JobParameters): ModeState {

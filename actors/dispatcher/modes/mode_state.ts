@@ -34,14 +34,14 @@ export interface Ordered {
   readonly consumers: OrderedConsumers | null;
 }
 
-/** The readers that share a stream. Those that have not come take no memory. */
+/** The consumers that share a stream. Those that have not joined take no memory. */
 export interface OrderedConsumers {
   readonly count: number;
-  /** What those that have not come have: all splits before this one. */
+  /** Consumers that have not joined count as having all splits before this one. */
   readonly mark: number;
-  /** By index. */
+  /** The consumers that have joined, by index. */
   readonly reading: Record<number, OrderedConsumer>;
-  /** Indices of those that have left. */
+  /** Indices of the consumers that have left. */
   left: Places;
 }
 
@@ -61,13 +61,13 @@ export interface RoundSchedules {
   reached: number;
   /** The common end round; null while there is no end. */
   ended: number | null;
-  /** Consumers that ended without telling what they had requested; missing in older snapshots. */
+  /** Consumers that ended without reporting what they had requested; missing in older snapshots. */
   vanished?: Vanished | null;
 }
 
 /**
- * Consumers that had requested up to `roundsAhead` rounds more than those that are left. The next
- * schedule that is proposed, of this `version` or a later one, begins beyond those.
+ * Ended consumers that may have requested up to `roundsAhead` rounds more than the remaining ones. The
+ * next proposed schedule, of this `version` or a later one, begins beyond these rounds.
  */
 export interface Vanished {
   readonly version: number;
@@ -79,7 +79,7 @@ export interface Proposal {
   readonly schedule: RoundSchedule;
   readonly distance: number;
   readonly acceptedBy: number[];
-  /** What each of them holds of tasks that the proposal leaves out, in the same order. */
+  /** The rounds that each of them holds of tasks outside the proposal, in the same order. */
   readonly held: HeldRounds[];
 }
 

@@ -1,4 +1,4 @@
-/** Splits granted to a task's newest requests: repeats get them again, even after a restart. */
+/** The splits granted to a task's newest requests: a repeated request gets the same, even after a restart. */
 import { LeatError } from "../../../core/error.ts";
 import type { RecordOf } from "../journal/records.ts";
 import { SPLIT_REQUESTS_KEPT, type Task } from "../state/entities.ts";

@@ -1,4 +1,4 @@
-/** Figures for people: the reported ones, and those that the table of metrics derives from them. */
+/** Figures for people: the reported ones, and those derived from them by the table of metrics. */
 import type { MetricOrigin } from "../metric.ts";
 import {
   counterKeysOf,
@@ -24,7 +24,7 @@ export function countersOf<G extends MetricGroup>(group: G, figures: Reported<G>
   return counts;
 }
 
-/** A report's figures of the group; those of a newer peer, and unusable numbers, are left out. */
+/** A report's figures of the group. Unknown figures of a newer peer and unusable numbers are left out. */
 export function knownFigures<G extends MetricGroup>(group: G, figures: Reported<G>): Reported<G> {
   const known: Record<string, number> = {};
   for (const [key] of metricsOf(group)) {

@@ -125,7 +125,7 @@ export class Figures {
     const { iterationId } = state.clients.get(clientId)!;
     const { jobId } = state.iterations.get(iterationId)!;
     this.#sums(state, jobId).clientHours += (figures.atMs - entry.figures.atMs) / MS_PER_HOUR;
-    // What a client makes up would be kept for it: it may report as many tasks as it likes.
+    // A client may report any tasks: made-up ones must not be kept.
     const { reads: known } = entry;
     const isOwn = ({ taskId, worker }: ReadFigures) => {
       const task = state.tasks.get(taskId);
@@ -151,7 +151,7 @@ export class Figures {
     return entry === undefined ? Number.MAX_VALUE : nowMs - entry.heardMs;
   }
 
-  /** The same of a client. */
+  /** Time since a client's last report, in ms; very large without one. */
   clientAgeMs(clientId: number, nowMs: number): number {
     const entry = this.#clients.get(clientId);
     return entry === undefined ? Number.MAX_VALUE : nowMs - entry.heardMs;

@@ -1,4 +1,4 @@
-/** Explains why nobody produces what a job's clients wait for, and what to start. */
+/** Explains why no worker produces what a job's clients wait for, and what to start. */
 import type { Client, Iteration, Worker } from "../state/entities.ts";
 import { parametersOf } from "../jobs/iterations.ts";
 import type { JobParameters } from "../protocol.ts";
@@ -20,7 +20,7 @@ export function whyStarved(
   const readers = [...clients];
   if (iteration.finished || readers.length === 0) return null;
   const parameters = parametersOf(state, iteration);
-  // Checked before anything that grows with the cluster, as each client heartbeat asks.
+  // Checked first, because it is cheap in a large cluster, and each client heartbeat needs it.
   if (hasTask(state, iteration, readers)) return null;
   if (hasWorker(state, parameters, readers)) return null;
   if (state.workersAlive === 0) {

@@ -1,7 +1,7 @@
 /**
- * Decides how many workers a cluster should have: rises at once, falls slowly. The program that
- * starts and stops workers reads its answer. Workers work for all jobs they may serve, so the most
- * demanding job decides; a worker's rate for it includes the cost of the others.
+ * Decides how many workers a cluster should have. The number rises at once and falls slowly. The
+ * program that starts and stops workers reads it. Workers work for all jobs that they may serve, so the
+ * most demanding job decides; a worker's rate for it includes the cost of the others.
  */
 import { LeatError } from "../../../core/error.ts";
 import { JobScaler, type JobSigns } from "./job_scaler.ts";
@@ -105,8 +105,8 @@ export class Autoscaler {
   }
 
   /**
-   * Live workers are heard during the first rate window. Later ones were requested: keeping those
-   * too would request ever more while a dead worker still counts and is being replaced.
+   * Counts the workers found at the start, which report during the first rate window. Later workers do
+   * not count: if a replacement counted while the dead worker still does, the number would only grow.
    */
   #find(nowMs: number, workers: number, heard: number): void {
     if (this.#beganMs === undefined) {

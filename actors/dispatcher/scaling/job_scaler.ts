@@ -24,7 +24,7 @@ const MEMORY_MS = 600_000;
 const MEMORY_MAX_MS = 3_600_000;
 /** A job's limit has moved when it gets this many times as much with as many workers. */
 const LIMIT_MOVED = 1.5;
-/** Trainers whose demand falls below this share of what it was have changed. */
+/** Trainers have changed if their demand falls below this share of what it was. */
 const DEMAND_FELL = 0.8;
 
 /** The measurements of a job. Rates are in elements per second. */
@@ -40,7 +40,7 @@ export interface JobSigns {
   readonly sought: string | null;
   /** Null while the figures of a client or a serving worker are missing or old. */
   readonly rates: JobRates | null;
-  /** How many workers its clients could use, as they have measured. Left out: none says. */
+  /** How many workers its clients could use, as they have measured. Left out: no client reports it. */
   readonly usable?: number | undefined;
 }
 
@@ -83,7 +83,7 @@ export class JobScaler {
     | { readonly workers: number; readonly demand: number; readonly untilMs: number }
     | undefined;
 
-  /** @param settleMs The window of rates, after which those of earlier workers have passed. */
+  /** @param settleMs The window of rates: after it, rates no longer include earlier workers. */
   constructor(settleMs: number) {
     this.#settleMs = settleMs;
   }

@@ -15,7 +15,7 @@ interface Sample {
 
 /** The newest reports of some counts, each with its time. */
 export class RateWindow {
-  /** Oldest first. The first is the newest that is as old as the window, if there is one. */
+  /** Oldest first. The first is the newest sample that is at least as old as the window, if any. */
   readonly #samples: Sample[] = [];
   readonly #windowMs: number;
 
@@ -28,7 +28,7 @@ export class RateWindow {
     return this.#samples.at(-1);
   }
 
-  /** Adds a report, unless reordered, or with an unusable number that would spoil all rates. */
+  /** Adds a report. Ignores reordered ones, and those with an unusable number. */
   add(atMs: number, counts: Counts): void {
     const samples = this.#samples;
     if (atMs <= (this.newest?.atMs ?? -Infinity)) return;

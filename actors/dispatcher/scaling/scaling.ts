@@ -26,7 +26,7 @@ export class Scaling {
     this.#autoscaler = new Autoscaler(options);
   }
 
-  /** Observes; true if a job makes another observation soon worthwhile. */
+  /** Observes. Returns whether there are jobs to scale. */
   observe(state: DispatcherState, soft: SoftState): boolean {
     const signs = signsOf(state, soft, this.#staleMs);
     this.#description = this.#autoscaler.observe(soft.nowMs, signs);
@@ -87,7 +87,7 @@ function signsOfJob(
   }];
 }
 
-/** The iteration with only those tasks that more workers would resemble. */
+/** The iteration with only the tasks of reachable shared workers: new workers would be like them. */
 function servingOf(state: DispatcherState, iteration: IterationFigures): IterationFigures {
   const tasks = iteration.tasks.filter((task) =>
     task.state === "running" && !iteration.unreachable.has(task.worker) &&
@@ -96,7 +96,7 @@ function servingOf(state: DispatcherState, iteration: IterationFigures): Iterati
   return { ...iteration, tasks };
 }
 
-/** Several clients that offload use workers beside each other. */
+/** How many workers clients that offload could use: the sum, because they use workers side by side. */
 function usableBy({ readers }: IterationFigures): number | undefined {
   const told = readers.flatMap(({ figures }) => figures?.offloadWorkers ?? []);
   return told.length === 0 ? undefined : told.reduce((sum, workers) => sum + workers, 0);

@@ -1,4 +1,4 @@
-/** The entities of the state: plain data, null for unknown, so that a snapshot is just them. */
+/** The entities of the state: plain data, null for unknown, so that a snapshot needs no conversion. */
 import type { LeatErrorCode, WireError } from "../../../core/error.ts";
 import type { FencedRef } from "../../runtime/ref.ts";
 import type { ElementSourceProtocol, WorkerProtocol } from "../../worker/protocol.ts";
@@ -7,8 +7,8 @@ import type { DatasetDefinition, JobParameters } from "../protocol.ts";
 import type { SplitBounds } from "../../../data/sharding/split_table.ts";
 
 /**
- * A task's newest requests per source that are remembered, so that repeats get the same answer. A
- * request for several splits counts as often; two of the largest have to fit.
+ * How many of a task's newest requests per source are remembered, so that repeats get the same answer.
+ * A request for several splits counts once per split; two of the largest requests must fit.
  */
 export const SPLIT_REQUESTS_KEPT = 64;
 
@@ -139,7 +139,7 @@ export interface StreamRun {
   }[];
 }
 
-/** A released client, remembered to be told its outcome. */
+/** A released client, remembered so that it can still learn the outcome. */
 export interface ReleasedClient {
   readonly iterationId: number;
   readonly secret: string | null;

@@ -8,11 +8,11 @@ import { MODE_CHANGES } from "../modes/mode_records.ts";
 import type { JournalRecord, RecordOf } from "../journal/records.ts";
 import { need, type Tables } from "./tables.ts";
 
-/** Most past lives of a worker's name remembered, to be refused. The oldest are dropped. */
+/** Most past incarnations of a worker's name remembered, to be refused. The oldest are dropped. */
 const PAST_LIVES_KEPT = 16;
-/** Most lost workers that are remembered, for people. The first registered are dropped. */
+/** Most lost workers remembered, for descriptions. Those registered first are dropped. */
 const LOST_WORKERS_KEPT = 1_000;
-/** Most released clients that are remembered, to be told their outcome. The oldest are dropped. */
+/** Most released clients remembered, so that they learn the outcome. The oldest are dropped. */
 const RELEASED_CLIENTS_KEPT = 1_000;
 
 type RecordType = JournalRecord["type"];

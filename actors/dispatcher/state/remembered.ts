@@ -1,4 +1,4 @@
-/** What is remembered for an owner without jobs: the newest, up to a number of bytes. */
+/** Remembers values per owner, also without jobs: the newest, up to a number of bytes. */
 
 /** Most bytes that are remembered for one owner. Its oldest entries are dropped. */
 const OWNER_BYTES_MAX = 32 * 2 ** 20;
@@ -16,7 +16,7 @@ interface Owned<V> {
   bytes: number;
 }
 
-/** Values by keys, each of which has an owner, so that none makes another's forgotten. */
+/** Values by key. Limits apply per owner, so that one owner does not displace the values of another. */
 export class Remembered<V> implements Iterable<[key: string, value: V]> {
   readonly #ownerOf: (key: string) => string;
   readonly #owners = new Map<string, Owned<V>>();
@@ -35,12 +35,12 @@ export class Remembered<V> implements Iterable<[key: string, value: V]> {
     return this.#entryOf(key)?.value;
   }
 
-  /** The bytes that an entry counts for; 0 if there is none. */
+  /** The bytes counted for an entry; 0 if there is none. */
   bytesOf(key: string): number {
     return this.#entryOf(key)?.bytes ?? 0;
   }
 
-  /** Sets it as the newest. */
+  /** Sets a value, which becomes the newest of its owner. */
   set(key: string, value: V, bytes: number): void {
     const owner = this.#ownerOf(key);
     this.#delete(owner, key);

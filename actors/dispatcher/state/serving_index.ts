@@ -1,5 +1,5 @@
 /**
- * Finds the iterations a worker may serve, and a job's workers, without a scan of all. Its results
+ * Finds the iterations that a worker may serve, and the workers of a job, without a scan. The results
  * may contain more than `mayRead` (`targets.ts`) allows, never less.
  */
 import { LOCAL_ONLY_TAG } from "../../../data/service/reading_choices.ts";
@@ -76,7 +76,7 @@ export class ServingIndex {
   }
 }
 
-/** One of several tags separates most workers. */
+/** The tag by which a job is indexed. One of its tags excludes most other workers. */
 function tagOf({ targetTags = [] }: JobParameters): string {
   return targetTags[0] ?? ANY_TAG;
 }

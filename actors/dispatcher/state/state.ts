@@ -107,7 +107,7 @@ export class DispatcherState {
     return { own: splitBytes.of(owner), all: splitBytes.total };
   }
 
-  /** The first registered dataset of equal content and compression. */
+  /** The registered datasets of equal content and compression, oldest first. */
   datasetsLike(dataset: Pick<Dataset, "fingerprint" | "compression">): Iterable<Dataset> {
     return this.#tables.datasetsOfLikeness.of(likenessOf(dataset));
   }
@@ -164,7 +164,7 @@ export class DispatcherState {
     return modeOf(this.#tables, iteration);
   }
 
-  /** Running iterations that the worker may have to serve, oldest first; no others. */
+  /** Running iterations that the worker may have to serve, oldest first; more than `mayRead` allows. */
   iterationsFor(worker: Worker): Iteration[] {
     return this.#tables.serving.iterationsFor(worker).flatMap((iterationId) => {
       const iteration = this.#tables.iterations.get(iterationId);
@@ -172,7 +172,7 @@ export class DispatcherState {
     });
   }
 
-  /** The workers that may have to serve a job, lost ones included; no others. */
+  /** The workers that may have to serve a job, lost ones included; more than `mayRead` allows. */
   workersFor(parameters: JobParameters): Iterable<Worker> {
     return this.#tables.serving.workersFor(parameters) ?? this.#tables.workers.values();
   }

@@ -118,7 +118,7 @@ export class Tables {
     this.serving.addIteration(iteration, this.#parametersOf(iteration));
   }
 
-  /** Counts what it holds for its owner, again if it has grown. */
+  /** Counts the bytes of the iteration for its owner, again after a change. */
   countIteration(iteration: Iteration): void {
     const owner = this.jobs.get(iteration.jobId)?.owner;
     this.heldBytes.remove(iteration);
@@ -177,7 +177,7 @@ export class Tables {
     this.#listWorker(worker);
   }
 
-  /** Keeps the worker's order among all, but not in the indices. */
+  /** Changes a worker. It keeps its place in `workers`, but not in the indices. */
   changeWorker(worker: Worker, fields: Partial<Worker>): void {
     this.#unlistWorker(worker);
     this.#listWorker(Object.assign(worker, fields));

@@ -1,4 +1,4 @@
-/** Answers kept for askers that may repeat a request, which is then not handled again. */
+/** Keeps the answers to repeatable requests: a repeated one gets its answer, and is not handled again. */
 import { LeatError } from "../../../core/error.ts";
 import { bytesOfBody } from "../body.ts";
 import type { AskEnvelope, FailureEnvelope, ReplyEnvelope } from "../envelope.ts";
@@ -6,17 +6,17 @@ import { type Identity, senderKeyOf } from "../identity.ts";
 import type { FencedRef } from "../ref.ts";
 
 /**
- * Settled answers that an actor keeps. Beyond it the identity with the most loses some: the oldest
- * of its longest idle askers.
+ * Answers that an actor keeps. Above it, answers are dropped until `ANSWERS_LEFT` remain: first those
+ * of the identity with the most, of its longest idle asker, oldest first.
  */
 const ANSWERS_MAX = 16_384;
 const ANSWERS_LEFT = 15_360;
 /**
- * Bytes of answers that a node keeps for one identity that is no admin. An asker that settles what
- * it has heard stays far below; later answers are given once, and not kept.
+ * Bytes of answers that a node keeps for one identity; admins have no limit. An asker that settles its
+ * answers stays far below. Above the limit, an answer is sent once and not kept.
  */
 export const KEPT_BYTES_MAX = 64 * 2 ** 20;
-/** An asker's answers are dropped this long after its last deadline, in ms: it repeats nothing any more. */
+/** An asker's answers are dropped this long after its last deadline, in ms: no repeat can come then. */
 export const FORGET_AFTER_MS = 60_000;
 /** From this many answers on, the actor finds out whether their askers are still alive. */
 export const CHECK_FROM = 64;
@@ -63,7 +63,7 @@ export class KeptBytes {
     return this.#bytes.get(owner) ?? 0;
   }
 
-  /** False: it would be too much. */
+  /** False: the sum would be above {@linkcode KEPT_BYTES_MAX}, so nothing is added. */
   add(owner: string, bytes: number): boolean {
     const sum = this.of(owner) + bytes;
     if (sum > KEPT_BYTES_MAX) return false;
@@ -142,7 +142,7 @@ export class Answers {
     return "new";
   }
 
-  /** Whether enough is kept to find out which askers have ended. */
+  /** Whether it is time to find out which askers have ended. */
   isIdleCheckDue(nowMs: number): boolean {
     return this.#settled >= CHECK_FROM && nowMs - this.#checkedMs >= CHECK_EVERY_MS;
   }
@@ -159,7 +159,7 @@ export class Answers {
     return idle;
   }
 
-  /** Drops the answers of an asker that has ended. Its late envelopes must not be accepted any more. */
+  /** Drops the answers of an asker that has ended. The caller must refuse its late envelopes. */
   forget(key: string): void {
     const asker = this.#askers.get(key);
     if (asker === undefined) return;
@@ -209,14 +209,14 @@ export class Answers {
   ): void {
     const end = open?.at(-1) ?? settledBelow;
     for (const id of asker.answers.keys()) {
-      // Ids come in nearly ascending order: the rest is kept, or dropped soon.
+      // Ids are in nearly ascending order: the rest is newer. A later call drops what this one misses.
       if (id >= end) return;
       if (open !== undefined && open.includes(id)) continue;
       this.#release(asker, id);
     }
   }
 
-  /** Drops the answers of askers idle for long, which may have ended. */
+  /** Drops the answers of askers whose last deadline is long past. */
   #sweep(nowMs: number): void {
     this.#sweptMs = nowMs;
     for (const [asker, { answers, untilMs }] of this.#askers) {

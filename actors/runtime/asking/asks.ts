@@ -14,7 +14,7 @@ const RETRY_MAX_MS = 2_000;
 /** For how many targets an actor keeps an empty list: most ask the same few targets. */
 const TARGETS_KEPT = 16;
 
-/** Why an ask was refused; the error is created on demand, as it costs a few messages. */
+/** Why an ask was refused. Creating the error takes as long as several messages, so it is made on demand. */
 export interface Refusal {
   readonly code: LeatErrorCode;
   readonly details?: WireError["details"] | undefined;
@@ -120,7 +120,7 @@ export class Asks {
     return ask !== undefined;
   }
 
-  /** Refuses the ask with that id, or tries it again when that may help. */
+  /** Rejects the ask with that id, or repeats it later if the refusal is temporary. */
   refused(id: number, incarnation: string | undefined, refusal: Refusal): boolean {
     const ask = this.#open.get(id);
     if (ask === undefined || ask.asker.self.incarnation !== incarnation) return false;
@@ -222,15 +222,15 @@ export class Asks {
 }
 
 /**
- * Whether the refusal is temporary: the receiver was absent or full. A message above a link's limit
- * is always refused.
+ * Whether the refusal is temporary: the receiver was absent or full. A message above a link's size
+ * limit (`bytesMax`) would always be refused.
  */
 export function mayBeTakenLater({ code, details }: Pick<Refusal, "code" | "details">): boolean {
   return code === "unavailable" ||
     (code === "resource_exhausted" && details?.["bytesMax"] === undefined);
 }
 
-/** What a repeatable ask says of earlier ones from this incarnation to this target. */
+/** What a repeatable ask tells its receiver about the asker's earlier asks to it. */
 export function settledMarks({ id, asker, targetKey }: OpenAsk): SettledMarks {
   let open: number[] | undefined;
   for (const other of asker.repeatable.get(targetKey)!) {

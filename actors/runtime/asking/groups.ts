@@ -85,7 +85,7 @@ export class Hold<T> {
   }
 }
 
-/** Items held for a node and an actor. Indexed by both: the items of each are released together. */
+/** Items held for a node and an actor. When one of the two ends, all its items are released together. */
 export class Holdings<T> {
   readonly #byNode = new Groups<string, Hold<T>>();
   readonly #byLife = new Groups<Cell, Hold<T>>();

@@ -1,13 +1,13 @@
 /** Numbers of envelopes: the sender counts per target, the receiver drops what is not newer. */
 
-/** Targets that a sender counts separately, the last used ones; other counts are folded together. */
+/** Targets that a sender counts separately, the last used ones. The others share one count. */
 const TARGETS_KEPT = 2_048;
 /** Senders that a receiver remembers, the last heard ones; others are forgotten. */
 const SENDERS_KEPT = 16_384;
 
 /** Counts what one actor sends to each target, from 1. */
 export class SendNumbers {
-  /** At least every count ever folded away, so that numbers never decrease (a gap is harmless). */
+  /** The highest dropped count. New targets start above it: numbers never decrease, and gaps are harmless. */
   #floor = 0;
   readonly #last = new Recent<number>(TARGETS_KEPT, (counts) => {
     for (const count of counts) this.#floor = Math.max(this.#floor, count);
@@ -24,7 +24,7 @@ export class SendNumbers {
 export class ReceiveMarks {
   readonly #marks = new Recent<number>(SENDERS_KEPT);
 
-  /** Takes an envelope's number; returns how many are missing before it, or -1 if it is old. */
+  /** Notes an envelope's number. Returns how many are missing before it, or -1 if it is old. */
   accept(source: string, number: number): number {
     const last = this.#marks.get(source);
     if (last !== undefined && number <= last) return -1;

@@ -48,7 +48,7 @@ export class ActorNode implements CellSystem, ReceptionOwner {
     this.world = options.world;
     this.#refusals = new RefusalLog(options.world);
     this.#dropped = new RareLog(options.world);
-    // Drawn, not forked: forks of the same name are equal in all nodes and incarnations of a world.
+    // Not forked: forks with the same label are equal in all nodes and incarnations of a world.
     const incarnation = options.world.random.hex64();
     this.id = { node: options.node, incarnation };
     const failed = Promise.withResolvers<LeatError>();
@@ -154,7 +154,7 @@ export class ActorNode implements CellSystem, ReceptionOwner {
 
   tell(source: Cell, target: Ref, method: string, body: unknown): void {
     const number = source.numbers.next(keyOf(target));
-    // A link may refuse it because of the other side, which must not end the sender.
+    // The link may refuse it because of the peer's limits, which must not end the sender.
     this.#postOrDrop({ kind: "tell", source: source.self, target, number, method, body });
   }
 
@@ -184,7 +184,7 @@ export class ActorNode implements CellSystem, ReceptionOwner {
     }
   }
 
-  /** Refuses an envelope that no actor here can take, in the name of the root. */
+  /** Refuses an envelope that no actor here can take. The root is the sender of the refusal. */
   refuse(envelope: Envelope, error: WireError): void {
     if (envelope.kind === "ask") {
       const header = this.#header(this.root, envelope.source);
@@ -257,7 +257,7 @@ export class ActorNode implements CellSystem, ReceptionOwner {
     );
   }
 
-  /** For envelopes without a sender that could receive a failure. */
+  /** Sends an envelope for which no caller waits: an error is logged, and a peer that waits is told. */
   #postOrDrop(envelope: Envelope): void {
     try {
       this.#post(envelope);

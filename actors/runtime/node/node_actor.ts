@@ -22,12 +22,12 @@ export interface SpawnRequest {
   readonly owner?: FencedRef;
 }
 
-/** How long an owner may be unreachable, in ms, and how often it is looked for. */
+/** How long an owner may be unreachable, in ms, and how often the node tries to reach it. */
 export const OWNER_LOST_MS = 60_000;
 const OWNER_RETRY_MS = 5_000;
 /**
- * A watch that lasts this long has found its target. It is renewed, in case the message that the
- * target ended was lost.
+ * A watch that lasts this long, in ms, has reached its target. It is then renewed, because the message
+ * that the target has ended may have been lost.
  */
 const OWNER_FOUND_MS = 20_000;
 
@@ -37,7 +37,7 @@ export interface NodeProtocol {
    * @throws `not_found`, `already_exists`.
    */
   spawn(request: SpawnRequest): FencedRef;
-  /** Stops a top-level actor that was started through here. */
+  /** Stops a top-level actor that `spawn` started. */
   stop(request: { readonly name: string }): null;
   list(request: null): ActorInfo[];
   /** Returns the incarnations, out of these, that have ended. */
@@ -51,7 +51,7 @@ export function nodeActorOf(node: string): Ref<NodeProtocol> {
   return { node, path: `/${NODE_ACTOR_NAME}` };
 }
 
-/** An actor started through here. */
+/** An actor that `spawn` started. */
 interface Started {
   readonly kind: string;
   readonly owner: FencedRef | undefined;
@@ -137,7 +137,7 @@ const access: Access<NodeProtocol> = {
   spawn: [],
   stop: [],
   list: [],
-  // A node asks which of the askers that it answered may ask again.
+  // A node that keeps answers asks which of their askers have ended.
   ended: ["worker", "client", "viewer"],
 };
 
@@ -147,7 +147,7 @@ function isAgain(known: Omit<Started, "forget">, asked: Omit<Started, "forget">)
     known.owner.incarnation === asked.owner?.incarnation;
 }
 
-/** Calls `lost` when the owner has ended. One that is unreachable may come back. */
+/** Calls `lost` when the owner has ended, or was unreachable for {@linkcode OWNER_LOST_MS}. */
 function watchOwner(context: ActorContext, owner: FencedRef, lost: () => void): () => void {
   const { world } = context;
   let lostAtMs: number | undefined;

@@ -1,6 +1,6 @@
 /**
- * What a node holds because of others: watches, watchers, open asks and calls that wait for a link.
- * Each is released with its link or its actor.
+ * What a node holds until a link or an actor ends: its watches of other actors, their watches of its
+ * own, open asks, and callbacks that wait for a link.
  */
 import { LeatError } from "../../../core/error.ts";
 import type { WatchDown, WatchEnd } from "../actor.ts";
@@ -12,7 +12,7 @@ import { isClosedThere } from "../link.ts";
 import { type Identity, senderKeyOf } from "../identity.ts";
 import type { FencedRef, Ref } from "../ref.ts";
 
-/** Watches that one node may hold on actors of this one; each takes memory until it or its link ends. */
+/** Watches that another node may hold on actors of this one. Each takes memory until it or its link ends. */
 export const WATCHERS_MAX = 16_384;
 
 /** A message about a watch, without the numbering of a particular envelope. */
@@ -43,7 +43,7 @@ export class Peers {
   readonly #linkWaits = new Holdings<() => void>();
   #lastWatch = 0;
 
-  /** @param say Sends a message or drops it: a failure could not be reported. */
+  /** @param say Sends a message or drops it; does not throw. */
   constructor(asks: Asks, say: (source: Cell, target: Ref, word: WatchWord) => void) {
     this.#asks = asks;
     this.#say = say;
@@ -112,7 +112,7 @@ export class Peers {
     }
   }
 
-  /** A link to the node is lost, another is left: fails asks in flight, and renews watches. */
+  /** One link to the node is lost, another is left: refuses the asks in flight, and renews the watches. */
   linkChanged(node: string, error: LeatError): void {
     this.#asks.nodeLost(node, { code: "unavailable", error: lostLink(node, error) });
     for (const { item: { id, watcher, target } } of this.#watches.ofNode(node)) {
@@ -125,7 +125,7 @@ export class Peers {
     const end = isClosedThere(error) ? "closed" : "lost";
     this.#asks.nodeLost(node, { code: "unavailable", error: lost });
     for (const watch of this.#watches.ofNode(node)) this.#down(watch, lost, end);
-    // Watchers there have been told by their own node.
+    // The other node tells its watchers itself.
     for (const watcher of this.#watchers.ofNode(node)) this.#forget(watcher);
   }
 
@@ -142,7 +142,7 @@ export class Peers {
     if (this.#unwatch(watch) && watcher.state !== "stopped") down(why(), end);
   }
 
-  /** False: it had ended before. */
+  /** False: the watch had ended before. */
   #unwatch(watch: Hold<Watch>): boolean {
     this.#watchesById.delete(watch.item.id);
     return this.#watches.release(watch);
@@ -154,7 +154,7 @@ export class Peers {
   }
 }
 
-/** The error for everything lost with a link: one error for all, created when first needed. */
+/** The error for everything lost with a link: one for all, created when first needed. */
 function lostLink(node: string, error: LeatError): () => LeatError {
   let lost: LeatError | undefined;
   return () =>

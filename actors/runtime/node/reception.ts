@@ -1,4 +1,4 @@
-/** Handles an arrived envelope: it gets to a mailbox, settles an ask or a watch, or is dropped. */
+/** Handles an arrived envelope: puts it in a mailbox, settles an ask or a watch, or drops it. */
 import { LeatError, type WireError } from "../../../core/error.ts";
 import type { Answer, RepeatableAsk } from "../asking/answers.ts";
 import type { Asks, Refusal } from "../asking/asks.ts";
@@ -12,7 +12,7 @@ import type { Peers } from "./peers.ts";
 import { formatRef } from "../ref.ts";
 import type { World } from "../world.ts";
 
-/** Time limit for a node to say which of its actors have ended, in ms; then it is asked later. */
+/** Time limit for a node to say which of its actors have ended, in ms. It is asked again later. */
 const ENDED_TIMEOUT_MS = 5_000;
 
 type AnswerEnvelope = Extract<Envelope, { kind: "reply" | "failure" | "down" }>;
@@ -61,8 +61,8 @@ export class Reception {
   }
 
   /**
-   * Only the node that was asked or is watched may answer. A node with the admin role may have two
-   * names, like a dispatcher that was dialled by one of its addresses and dials from another.
+   * Only the node that was asked or is watched may answer. Admins are not checked: a dispatcher may
+   * have two names, because it was dialled by one address and dials from another.
    */
   #mayAnswer({ kind, id, source }: AnswerEnvelope, { role }: Identity): boolean {
     if (role === "admin") return true;
@@ -131,7 +131,7 @@ export class Reception {
     });
   }
 
-  /** Whether an actor at that path may be there soon: it or an ancestor is ending or restarting. */
+  /** Whether an actor may soon be at that path: it or an ancestor is ending or restarting. */
   #isRestarting(path: string): boolean {
     const { cells, root } = this.#owner;
     if (path === root.self.path) return false;
@@ -156,8 +156,8 @@ export class Reception {
   }
 
   /**
-   * Asks the nodes of askers that were answered which of them have ended. An unreachable asker may
-   * be alive, and ask again.
+   * Asks the nodes of idle askers which of the askers have ended. An asker on an unreachable node counts
+   * as alive: it may repeat its ask.
    */
   #findEndedAskers(cell: Cell, nowMs: number): void {
     const owner = this.#owner;
@@ -168,13 +168,13 @@ export class Reception {
         const lives = askers.map(({ path, incarnation }) => ({ path, incarnation }));
         cell.ask(nodeActorOf(node), "ended", { lives }, { timeoutMs: ENDED_TIMEOUT_MS }).then(
           (answer) => {
-            // The node may be another party's.
+            // The node may not be trusted: its answer can have any shape.
             const ended = new Set<unknown>(Array.isArray(answer) ? answer : []);
             for (const { incarnation, key } of askers) {
               if (ended.has(incarnation)) cell.askerEnded(key);
             }
           },
-          // It is asked again later.
+          // The next check asks the node again.
           () => {},
         );
       }

@@ -5,11 +5,11 @@ import type { Envelope } from "../envelope.ts";
 import type { Identity } from "../identity.ts";
 import { closedThere, type Connector, type Link, type NodeId, unknownNode } from "../link.ts";
 
-/** Envelopes that may wait for a link to be opened, per node; beyond it they are lost. */
+/** Envelopes that may wait for a link to be opened, per node; more are lost. */
 const WAITING_MAX = 1_024;
 /**
- * If a link holds more unsent bytes, further envelopes are lost. Senders of elements stay far below
- * it, by credit.
+ * If a link holds more unsent bytes, further envelopes are lost. Credit keeps senders of elements far
+ * below it.
  */
 const BUFFERED_BYTES_MAX = 1 << 30;
 
@@ -38,8 +38,8 @@ export interface Dialling {
 }
 
 /**
- * Sends envelopes over the links of one node, and opens links. Connecting nodes choose their own
- * names, so answers go over the link of their request or are lost: nobody can make this node dial.
+ * Sends envelopes over the links of one node, and opens links. It opens none for an answer: connecting
+ * nodes choose their own names, and must not make this node dial an address.
  */
 export class Router {
   readonly #owner: RouterOwner;
@@ -63,8 +63,8 @@ export class Router {
   }
 
   /**
-   * Adds a link opened by another node, which chooses its own name. It is refused while another
-   * identity holds that name: it would receive the other node's messages.
+   * Adds a link that another node opened. That node chooses its own name. If another identity has a
+   * link with the same name, the new one is refused: it would receive the messages of the other.
    */
   attach(link: Link): void {
     const { remote: { node }, identity } = link;
@@ -103,7 +103,7 @@ export class Router {
   }
 
   /**
-   * Sends an envelope, or reports later that it could not. `kept`: the sender keeps the body.
+   * Sends an envelope, or calls `unreachable` for it. `kept`: the sender keeps the body.
    * @throws LeatError when the link cannot carry the envelope.
    */
   send(envelope: Envelope, kept: boolean): void {

@@ -1,4 +1,4 @@
-/** The scheduler of a node: actors that have messages to handle, and envelopes between them. */
+/** The scheduler of a node: queues the actors that have messages, and the envelopes between them. */
 import type { Cell } from "../cell.ts";
 import type { Envelope } from "../envelope.ts";
 import { Fifo } from "../fifo.ts";
@@ -35,7 +35,7 @@ export class RunQueue {
     this.#wake();
   }
 
-  /** Takes an envelope from a link: it already has a macrotask of its own. */
+  /** Delivers an envelope from a link at once, because links call this in a macrotask of their own. */
   receive(envelope: Envelope, sender: Identity): void {
     this.#deliver(envelope, sender);
     this.#drain(0);
@@ -72,7 +72,7 @@ export class RunQueue {
         if (cell.turn()) this.schedule(cell);
         continue;
       }
-      // Envelopes of this macrotask are delivered in a later one, as on every other carrier.
+      // Envelopes sent in this macrotask are delivered in a later one, as with every other carrier.
       const envelope = left-- > 0 ? this.#local.shift() : undefined;
       if (envelope === undefined) break;
       this.#deliver(envelope, SAME_PROCESS);

@@ -1,8 +1,7 @@
 /**
  * Lists the splits of datasets, a few at a time. Equal requests of an identity share a listing. A
- * listing that nobody waits for is stopped, or repeated ones would slow down a busy worker: each
- * confined one takes a thread. Identities take turns, and none has all listings: a pipeline of many
- * sources may take minutes, and others could not begin to read meanwhile.
+ * listing ends at the deadline of its last request, so that repeated requests do not pile up on a busy
+ * worker. Listing a pipeline with many sources may take minutes, so no identity gets all places.
  */
 import { AbortRace } from "../../../core/abort_race.ts";
 import { LeatError } from "../../../core/error.ts";
@@ -13,7 +12,7 @@ import type { RunnerFactory } from "./runner.ts";
 
 /** Concurrent listings, not counting abandoned ones that could not be stopped. */
 const LISTINGS_MAX = 3;
-/** Those of one identity. */
+/** Concurrent listings of one identity. */
 const LISTINGS_PER_OWNER_MAX = 2;
 
 interface Asker {
@@ -28,7 +27,7 @@ interface Listing {
 
 /** The listings of one identity. */
 interface Owned {
-  /** Those not begun, by dataset and definition, oldest first. */
+  /** Listings not begun, by dataset id and fingerprint, oldest first. */
   readonly queue: Map<string, Listing>;
   running: number;
 }
@@ -36,7 +35,7 @@ interface Owned {
 export class Listings {
   readonly #world: World;
   readonly #runners: Pick<RunnerFactory, "listSplits">;
-  /** By identity; the one whose last listing began first comes first. */
+  /** By identity, in the order in which their last listings began. */
   readonly #owners = new Map<string, Owned>();
   #running = 0;
 
@@ -46,8 +45,8 @@ export class Listings {
   }
 
   /**
-   * The splits as they are after this call; `deadlineMs` is monotonic, and `owner` the identity whose
-   * job needs them.
+   * Lists the splits, after this call. `deadlineMs` is monotonic; `owner` is the identity whose job
+   * needs them.
    * @throws {LeatError} The listing's failure; `deadline_exceeded`.
    */
   list(dataset: DatasetDefinition, owner: string, deadlineMs: number): Promise<SplitBounds> {
@@ -77,7 +76,7 @@ export class Listings {
     }
   }
 
-  /** Of the identities that wait and have the fewest listings, the one whose last began first. */
+  /** Of the waiting identities with the fewest running listings, the one that began one longest ago. */
   #nextOwner(): string | undefined {
     let [next, fewest] = [undefined as string | undefined, LISTINGS_PER_OWNER_MAX];
     for (const [owner, { queue, running }] of this.#owners) {
@@ -98,7 +97,7 @@ export class Listings {
     owned.running++;
     this.#running++;
     const givenUp = new AbortController();
-    // Not every runner can be stopped: its folder may be on a disk that does not answer.
+    // The runner may not react to the signal, for example if its disk does not answer.
     const abort = new AbortRace();
     const giveUp = () => {
       const error = late();

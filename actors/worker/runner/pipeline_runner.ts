@@ -40,7 +40,7 @@ import {
   type RunnerSplits,
 } from "./runner.ts";
 
-/** Ended splits that are remembered: steps beyond an end are asked for soon after it. */
+/** Ended splits that are remembered, because a task may already have requested steps beyond the end. */
 const ENDED_SPLITS_KEPT = 16;
 
 type Encoded = Pick<Extract<RunnerOutcome, { readonly kind: "element" }>, "frame" | "trial">;
@@ -61,7 +61,7 @@ interface PipelineRunnerOptions {
   readonly onDisposed?: () => void;
   /** Gives the memory of elements, and gets it back once they are sent. */
   readonly pool?: FramePool;
-  /** Yields: otherwise a function that spins in the next step delays the answer to this one. */
+  /** Yields to the event loop, so that the next step does not delay the answer to this one. */
   readonly betweenSteps?: () => Promise<void>;
 }
 
@@ -76,15 +76,15 @@ export class PipelineRunner implements Runner {
   #chain: OrderedChain | undefined;
   #iterator: DatasetIterator<unknown> | undefined;
   #saving: DistributedSaver | undefined;
-  /** Of the batches of splits that run as datasets of their own. */
+  /** The memory of batches of splits that run as datasets of their own. */
   readonly #batchMemory: BatchMemory;
-  /** Whether nobody has an element once it is sent. */
+  /** Whether an element's memory is free once it is encoded: no user function can have kept it. */
   #reuses = false;
-  /** Splits that run as datasets of their own, by grant. */
+  /** Splits that run as datasets of their own, by `grant` (see {@linkcode OnlySplit}). */
   readonly #only = new Map<number, OpenSplit>();
   /** The final outcome of ended splits, by grant, oldest first: it answers further steps. */
   readonly #over = new Map<number, RunnerOutcome>();
-  /** Why the pipeline cannot be run, or read on. */
+  /** The answer to all later steps, once the pipeline cannot continue. */
   #failure: RunnerOutcome | undefined;
   #last: Promise<unknown> = Promise.resolve();
   #disposed = false;
@@ -114,7 +114,7 @@ export class PipelineRunner implements Runner {
     return outcome;
   }
 
-  /** Once disposed: settles when no step touches files any more. Steps end soon then. */
+  /** After `dispose`: settles when no step touches files any more, which is soon. */
   get ended(): Promise<unknown> {
     return this.#last;
   }
@@ -149,7 +149,7 @@ export class PipelineRunner implements Runner {
 
   async #stepOn(wish: CompressionWish | undefined): Promise<RunnerOutcome> {
     this.#iterator ??= await this.#open().catch(neverRun);
-    // It was disposed in the meantime.
+    // The runner may have been disposed while the pipeline was being opened.
     if (this.#disposed) this.#iterator.return();
     const { done, value } = await this.#iterator.next();
     return done ? { kind: "end" } : { kind: "element", ...this.#encode(value, wish) };
@@ -163,7 +163,7 @@ export class PipelineRunner implements Runner {
     return { kind: "element", frame: encodeMessage("table" in done ? startOf(done) : done) };
   }
 
-  /** Rows that a split left over come before its end. */
+  /** The next step of one split: an element, then the rows left over, then the end. */
   async #stepIn(
     only: OnlySplit,
     wish: CompressionWish | undefined,
@@ -294,7 +294,7 @@ export class PipelineRunner implements Runner {
   }
 }
 
-/** What a save's beginning reports: a table may have millions of splits, which are arrays there. */
+/** The report of a save's beginning. The splits become arrays: there may be millions. */
 function startOf({ table, ...begun }: Begun): SaveStart {
   return { ...begun, bounds: packSplits(table) };
 }

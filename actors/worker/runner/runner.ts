@@ -18,7 +18,7 @@ export interface RunnerSettings {
   readonly name?: string;
   /** The iteration's seed, 16 hexadecimal digits; a seed in the pipeline takes precedence. */
   readonly seed: string;
-  /** Gives its functions other random numbers than tasks with other elements; 0: the same. */
+  /** Makes random numbers differ between tasks with different elements; 0: all tasks draw the same. */
   readonly task?: number;
   /** Counts the iterations of the job. */
   readonly epoch: number;
@@ -72,7 +72,7 @@ export type RunnerOutcome =
   | { readonly kind: "element"; readonly frame: Uint8Array; readonly trial?: CompressionTrial }
   /** `isFinal`: reading cannot continue; every later step gets this answer. */
   | { readonly kind: "error"; readonly error: WireError; readonly isFinal?: true }
-  /** The last rows of such a split, as a batch, where they do not fill one; the end is next. */
+  /** The last rows of an {@linkcode OnlySplit}, if they do not fill a batch; the end is next. */
   | { readonly kind: "remainder"; readonly frame: Uint8Array; readonly trial?: CompressionTrial }
   | { readonly kind: "end" };
 
@@ -81,13 +81,13 @@ export interface RunnerSplits {
   next(source: number, repetition: number): Promise<Split | null>;
   total(source: number): Promise<number>;
   /**
-   * Encoded `GivenElements` of a split, from element `from` on: the reader of the task has them.
+   * Encoded `GivenElements` of a split, from element `from` on, which the reader of the task sends.
    * Left out: the task has no reader that sends any.
    */
   read?(split: number, from: number): Promise<Uint8Array>;
 }
 
-/** For a pipeline that reads no assigned splits; those of a save come with its work. */
+/** For a pipeline that requests no splits. The work of a save brings its own. */
 export const NO_SPLITS: RunnerSplits = {
   next: () => Promise.resolve(null),
   total: () => Promise.resolve(0),
@@ -113,7 +113,7 @@ export interface Runner {
    * @throws LeatError `unavailable` when the runner itself died: its position in the data is lost.
    */
   next(only?: OwnStep, wish?: CompressionWish): Promise<RunnerOutcome>;
-  /** Takes the memory of an element that nobody needs any more, for later ones. */
+  /** Gives back the memory of an element that was delivered, for later elements. */
   recycle?(buffer: ArrayBuffer): void;
   /** Bytes its pipeline has read from files so far. */
   readonly bytesRead: number;
@@ -130,7 +130,7 @@ export interface RunnerUsage {
 }
 
 export interface RunnerFactory {
-  /** Threads still running that were told to end long ago; left out: there can be none. */
+  /** Threads that still run long after they were told to end; left out: there can be none. */
   readonly runaways?: number;
   /** Usage of processes of runners, ended ones included; left out: there are none. */
   readonly usage?: RunnerUsage;

@@ -1,7 +1,7 @@
 /**
- * Reports to the dispatcher that a runner died. No other runner starts before the dispatcher has
- * journaled the death. So work that kills its runners ends, even if workers or the dispatcher
- * restart.
+ * Reports to the dispatcher that a runner died. The task starts no other runner before the dispatcher
+ * has journaled the death. So work that kills its runners is stopped at some time, even if workers or
+ * the dispatcher restart.
  */
 import { LeatError } from "../../../core/error.ts";
 import {

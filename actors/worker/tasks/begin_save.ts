@@ -1,4 +1,4 @@
-/** Begins saves in their folders, for the dispatcher, which touches no file. */
+/** Begins saves in their folders, at the request of the dispatcher, which touches no file itself. */
 import { LeatError } from "../../../core/error.ts";
 import type { RequestOf } from "../../runtime/protocol.ts";
 import type { SaveStart, WorkerProtocol } from "../protocol.ts";
@@ -6,8 +6,8 @@ import { NO_SPLITS, type RunnerFactory } from "../runner/runner.ts";
 import { startOf } from "./save_answers.ts";
 
 /**
- * Begins saves. If the dispatcher repeats its request, it gets the outcome of the first one, which
- * holds the lock of the folder.
+ * Begins saves. A repeated request of the dispatcher waits for the first one, which holds the lock of
+ * the folder.
  */
 export class SaveBeginnings {
   readonly #runners: RunnerFactory;

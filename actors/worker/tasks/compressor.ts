@@ -1,8 +1,8 @@
 /**
- * Decides whether a task's elements are compressed: as its dataset says, or where it pays. It pays
- * where sending is by far the slowest step and the data shrinks: compression makes sending faster,
- * but making and reading slower. Clients report the cost of sending and decompressing; trials on
- * parts of elements measure the rest. After each trial without gain the next is twice as far away.
+ * Decides whether a task's elements are compressed: as the dataset says, or (`"auto"`) if it pays.
+ * Compression makes sending faster, but producing and decoding slower. So it pays if sending is by far
+ * the slowest step and the data shrinks. Clients report the cost of sending and decompressing; trials
+ * on parts of elements measure the rest. Each trial without gain doubles the distance to the next.
  */
 import type { ElementCompression } from "../../../data/service/reading_choices.ts";
 import type { FrameCodec } from "../../../transport/compression.ts";
@@ -23,7 +23,7 @@ const WAITING_SHARE_MIN = 0.1;
 /** Elements between two trials; doubles after each that did not start compression. */
 const TRIAL_EVERY_MIN = 16;
 const TRIAL_EVERY_MAX = 4_096;
-/** Weight of a new trial against earlier ones. */
+/** Weight of a new trial in the mean. */
 const NEWER = 0.3;
 /** Assumed speed of a client that has not decompressed yet, in bytes per second. */
 const UNPACKING_BYTES_PER_SECOND = 400e6;
@@ -38,7 +38,7 @@ export class Compressor {
   readonly #setting: ElementCompression;
   #active: FrameCodec | undefined;
   #reason: string;
-  /** Compressed size and time in ms, per byte; undefined before the first trial. */
+  /** Compressed size and time in ms, per uncompressed byte; `#ratio` is undefined before the first trial. */
   #ratio: number | undefined;
   #msPerByte = 0;
   /** Consecutive reports in favour of a change, since the last one. */
@@ -61,7 +61,7 @@ export class Compressor {
       : `the dataset says "${setting}"`;
   }
 
-  /** What to ask of the runner for the next element. */
+  /** The compression that the runner should use for the next element. */
   get wish(): CompressionWish | undefined {
     if (this.#active !== undefined) return { codec: this.#active, isTrial: false };
     if (!this.#trialDue || ++this.#sinceTrial < this.#trialEvery && this.#ratio !== undefined) {
@@ -131,7 +131,7 @@ export class Compressor {
   #judge(way: BandwidthFigures): Verdict {
     const isActive = this.#active !== undefined;
     if (way.waitingShare < WAITING_SHARE_MIN) {
-      // The reason may be that elements are compressed: so compression continues.
+      // They may hardly wait because elements are compressed: so nothing changes.
       return { pays: isActive, needsTrial: false, reason: "training loops hardly wait" };
     }
     const sendingMs = 1_000 / way.bytesPerSecond;

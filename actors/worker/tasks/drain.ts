@@ -1,13 +1,13 @@
 /**
- * The end of a draining task, which waits until its readers acknowledge all. An answer may be lost:
- * readers that have not acknowledged are called, and repeat the request at once.
+ * The end of a draining task, which waits until its readers have acknowledged all answers. An answer
+ * may be lost, so the task sends `askAgain` to the others, which then repeat their requests at once.
  */
 import { LeatError } from "../../../core/error.ts";
 import type { Awaited, Repeats } from "../../exactly_once/repeats.ts";
 import type { ActorContext } from "../../runtime/actor.ts";
 import { sleep } from "../../runtime/timers.ts";
 
-/** Pause before readers are called, and called again, in ms; doubles each time up to the maximum. */
+/** Pause before each round of `askAgain`, in ms; doubles each time up to the maximum. */
 const PAUSE_MIN_MS = 100;
 const PAUSE_MAX_MS = 2_000;
 const CALL_TIMEOUT_MS = 2_000;
@@ -31,7 +31,7 @@ export class Drain {
     this.#options = options;
   }
 
-  /** Whether no readers remain to wait for. Others are called until they have all, or time out. */
+  /** Whether no readers remain to wait for. If some do, starts to send them `askAgain`. */
   settle(): boolean {
     if (this.#awaited.length === 0) return true;
     if (!this.#isCalling) {

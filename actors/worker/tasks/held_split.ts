@@ -7,7 +7,7 @@ import type { OnlySplit, Runner, RunnerOutcome } from "../runner/runner.ts";
 import { type SplitItem, SplitItems } from "./split_items.ts";
 import type { TaskPipeline } from "./task_pipeline.ts";
 
-/** Elements produced ahead of requests, as consumers alternate and others wait for them. */
+/** Elements produced ahead of requests. With several consumers, each must pass the others' elements. */
 const AHEAD_ELEMENTS_MAX = 2;
 const AHEAD_FOR_CONSUMERS_MAX = 256;
 /** Steps open at the runner: it runs the next while the previous result is in transit. */
@@ -36,9 +36,9 @@ export class HeldSplit {
   #runner: Runner | undefined;
   #pulling = 0;
   #produced = 0;
-  /** How many known items a runner that restarted the split has still to repeat. */
+  /** After a restart of the runner: how many items it still repeats, which are dropped. */
   #known = 0;
-  /** Everything that can be produced was; some of it may wait to be fetched. */
+  /** All items have been produced; some may wait to be fetched. */
   ended = false;
 
   constructor(split: AssignedSplit, options: HeldSplitOptions) {
@@ -112,7 +112,7 @@ export class HeldSplit {
     return this.#ready.take(reader, own);
   }
 
-  /** A reader wants nothing of it, or nothing more. */
+  /** The reader wants nothing more of the split. */
   pass(reader: number): void {
     this.#ready.pass(reader);
   }

@@ -1,7 +1,7 @@
 /**
- * A task of a DETERMINISTIC job: produces its splits separately, in the order of the stream, with
- * positions. It holds a few, and a spare: a split that another task lost and that precedes all of
- * them, for which its reader waits.
+ * A task of a DETERMINISTIC job: produces its splits one by one, in the order of the stream. Each item
+ * has its position. The task holds a few splits, and one more (the spare): a split that another task
+ * lost and that precedes all of them, so that the reader waits for it.
  */
 import { LeatError } from "../../../core/error.ts";
 import type { Actor, ActorContext } from "../../runtime/actor.ts";
@@ -33,7 +33,7 @@ export function createOrderedTask(
   return taskActor(new OrderedTask(context, options));
 }
 
-/** What a request wants, and for which reader. */
+/** What a request wants. */
 interface Wish {
   /** The reader: a consumer's index, or 0. */
   readonly reader: number;
@@ -55,7 +55,7 @@ class OrderedTask implements RunningTask {
   readonly #splits: TaskSplits;
   readonly #pipeline: TaskPipeline;
   readonly #deaths: RunnerDeaths;
-  /** A runner died, and the dispatcher has not answered yet whether another may start. */
+  /** The runner died, and the dispatcher has not answered yet whether another may start. */
   #isHeldBack = false;
   /** Nothing is produced until readers acknowledge what they were given. */
   #isAtLimit = false;
@@ -69,7 +69,7 @@ class OrderedTask implements RunningTask {
   #grants = 0;
   #asking = false;
   #askingSpare = false;
-  /** The reader has everything, or this task is to take no more. */
+  /** The task gets no more splits. */
   #noMore = false;
   #ended = false;
   #drained: PromiseWithResolvers<void> | undefined;
@@ -219,7 +219,7 @@ class OrderedTask implements RunningTask {
   /** Serves waiting requests, keeps the first unfinished split running, and asks for more. */
   #progress(): void {
     if (this.#ended) return;
-    // A split that another task lost may be spent once it is produced: no reader wants it any more.
+    // All readers may have passed a split by the time it is produced.
     this.#dropSpent();
     this.#waiting = this.#waiting.filter(({ wish, answer }) => {
       const now = this.#answerTo(wish);
@@ -292,7 +292,7 @@ class OrderedTask implements RunningTask {
     });
   }
 
-  /** The task has ended, or the dataset cannot be read by splits; the dispatcher tells the reader. */
+  /** The dispatcher gives no splits: the task has ended, or listing them failed. It tells the reader. */
   #refused(error: LeatError): void {
     if (error.code === "cancelled") throw error;
     this.#noMore = true;

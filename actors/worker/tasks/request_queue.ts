@@ -1,6 +1,6 @@
 /**
- * Requests that wait for an element, served round-robin by client, however many one has open. A
- * client that asks other tasks keeps its turn for a while: otherwise it would always come last.
+ * Requests that wait for an element, served round-robin by client, however many one has open. A client
+ * without a request keeps its place in the order for a while: it may be asking other tasks.
  */
 import type { ReaderId } from "../../exactly_once/repeats.ts";
 import type { ElementAnswer } from "../protocol.ts";
@@ -10,7 +10,7 @@ export interface Waiting {
   readonly answer: PromiseWithResolvers<ElementAnswer>;
 }
 
-/** Elements that others get before an absent client that is next loses its place. */
+/** After this many elements for others, a client without a request loses its place at the front. */
 const PASSED_MAX = 16;
 
 /** A client's place in the order, and its requests. */
@@ -46,7 +46,7 @@ export class RequestQueue {
         if (++turn.passed === PASSED_MAX) this.#byClient.delete(reader);
         continue;
       }
-      // Behind the others, if it wants more.
+      // A client with more requests goes to the end of the order.
       this.#byClient.delete(reader);
       requests.delete(first);
       if (requests.size > 0) this.#byClient.set(reader, { requests, passed: 0 });

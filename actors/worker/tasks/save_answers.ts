@@ -1,4 +1,4 @@
-/** What runners report of their work for a save. Functions of others may have written it. */
+/** Decodes and checks reports of runners about a save. Runners run user code, so they are not trusted. */
 import { LeatError } from "../../../core/error.ts";
 import type { RunReport, Written } from "../../../data/saved/distributed/work.ts";
 import { areBounds } from "../../../data/sharding/split_table.ts";
@@ -7,9 +7,9 @@ import { count, list, name, object, optional, passing } from "../../runtime/chec
 import { guardOf } from "../../runtime/guard.ts";
 import type { SaveStart } from "../protocol.ts";
 
-/** A report has a few fields. */
+/** Most bytes of a report without its arrays: it has a few fields. */
 const REPORT_STRUCTURE_BYTES_MAX = 64 * 2 ** 10;
-/** A beginning lists finished runs, of which there are a few thousand. Splits are arrays. */
+/** Most bytes of a beginning without its arrays: it lists up to a few thousand finished runs. */
 const START_STRUCTURE_BYTES_MAX = 16 * 2 ** 20;
 
 const written = { elements: count, sizeBytes: count };

@@ -1,4 +1,4 @@
-/** A task of a save: its runner does one piece of work after the other. It has no readers. */
+/** A task of a save: its runner does one piece of work after another. It has no readers. */
 import { LeatError } from "../../../core/error.ts";
 import type { SaveWork, Written } from "../../../data/saved/distributed/work.ts";
 import { type DispatcherProtocol, TASK_ENDED } from "../../dispatcher/protocol.ts";
@@ -41,7 +41,7 @@ class SaveTask {
   readonly #deaths: RunnerDeaths;
   #written: Written = { elements: 0, sizeBytes: 0 };
   #isDraining = false;
-  /** It has nothing to do or report, and waits for work. */
+  /** The task has nothing to do or report, and waits for work. */
   #isIdle = true;
   #ended = false;
   readonly #over = Promise.withResolvers<void>();
@@ -74,7 +74,7 @@ class SaveTask {
     this.#end();
   }
 
-  /** Finishes its work, and takes only what it had requested before: that is assigned to no other task. */
+  /** Finishes the current work. Also does work that it has already requested: no other task gets that. */
   drain(): Promise<void> {
     this.#isDraining = true;
     return this.#isIdle ? Promise.resolve() : this.#over.promise;
@@ -115,7 +115,7 @@ class SaveTask {
     await this.#run({ work: "failure", owner, id: work.id, error: failed });
   }
 
-  /** The next piece of work; `undefined` where this task is to take none. */
+  /** Requests the next piece of work; `undefined` if this task must take none. */
   async #ask(said: Said): Promise<SaveWork | "later" | null | undefined> {
     const { dispatcher, definition: { taskId }, dispatcherTimeoutMs } = this.#options;
     while (!this.#ended && !(this.#isDraining && Object.keys(said).length === 0)) {

@@ -6,13 +6,13 @@ export type SplitItem = ElementAnswer & { readonly place: StreamPosition };
 
 /** Items are numbered by their position in the split. */
 export class SplitItems {
-  /** From `#first` on. */
+  /** The items from number `#first` on. */
   #items: SplitItem[] = [];
   #first = 0;
   #bytes = 0;
   /** Per reader, the number of the next item; Infinity: it wants nothing of the split. */
   readonly #cursors: number[];
-  /** The lowest of these, and how many readers are at it. */
+  /** The lowest cursor, and how many readers are at it. */
   #lowest = 0;
   #atLowest = 0;
 
@@ -40,7 +40,7 @@ export class SplitItems {
     return this.#cursors[reader]! < this.#first + this.#items.length;
   }
 
-  /** The next item of a reader; a run of others' items becomes one with a position and a count. */
+  /** The next item of a reader. A run of other readers' items becomes one item, `passed`. */
   take(reader: number, own: Own | undefined): SplitItem {
     const from = this.#cursors[reader]!;
     const item = this.#items[from - this.#first]!;
@@ -50,7 +50,7 @@ export class SplitItems {
     return to === from ? item : { kind: "passed", place: item.place, count: to - from };
   }
 
-  /** The reader wants nothing of the split, or nothing more. */
+  /** The reader wants nothing more of the split. */
   pass(reader: number): void {
     this.#move(reader, Infinity);
   }

@@ -1,4 +1,4 @@
-/** A task: one pipeline on one worker, a little ahead of its clients, served round-robin. */
+/** A task: runs one pipeline on one worker, a little ahead of requests, and serves clients round-robin. */
 import { LeatError } from "../../../core/error.ts";
 import { MODE_FACTS } from "../../../data/sharding/sharding_policy.ts";
 import { Payload } from "../../../transport/payload.ts";
@@ -28,9 +28,9 @@ import { RequestQueue, type Waiting } from "./request_queue.ts";
 
 /** Elements produced ahead of requests, per task. */
 const AHEAD_ELEMENTS_MAX = 2;
-/** Elements asked of the runner at once, so that it need not wait for a request after each. */
+/** Most requests open at the runner for waiting clients, so that it need not wait after each element. */
 const ASKED_ELEMENTS_MAX = 32;
-/** If a client leaves, no more than this is produced in vain. */
+/** Most bytes in these requests: if the clients leave, these elements were produced in vain. */
 const ASKED_BYTES_MAX = 2 ** 20;
 /** Characters of a failure that are reported. */
 const FAILURE_LENGTH_MAX = 1_024;
@@ -125,14 +125,14 @@ class Task implements RunningTask {
   #aheadBytes = 0;
   readonly #recycle = (buffer: ArrayBuffer) => this.#pipeline.runner?.recycle?.(buffer);
   #newestBytes = 0;
-  /** Steps open at the current runner. Those of one that died do not count. */
+  /** Requests open at the current runner. */
   #pulling = 0;
   /** Nothing more is produced until clients acknowledge what they were given. */
   #isHeldBack = false;
   #ended = false;
   /**
-   * Coordinated reads: it ended because it drains. Consumers would mistake its end for that of the
-   * job, so requests wait until the worker has left.
+   * Coordinated reads: the task ended because it drains. Consumers would take its end for the end of
+   * the job, so their requests wait until the worker has left.
    */
   #isCutShort = false;
   /** Why the pipeline cannot be read on. Every later request gets this answer. */
@@ -144,7 +144,7 @@ class Task implements RunningTask {
   constructor(context: ActorContext, options: TaskOptions) {
     this.#context = context;
     this.#options = options;
-    // Nobody else has an element: it is given to one client, once.
+    // An element is given to one client, once: when it has arrived, its memory is free.
     this.#repeats = new Repeats(context.world, {
       onArrived: (answer) => void ("element" in answer && answer.element.release()),
       onEnded: (reader, why) => {
@@ -217,7 +217,7 @@ class Task implements RunningTask {
     this.#noteDrained();
   }
 
-  /** Elements that the client waits for go to others. */
+  /** The elements that the client waits for then go to other clients. */
   leave({ clientId }: RequestOf<ElementSourceProtocol, "leave">, asker: Ref): void {
     this.#repeats.leave(readerId(asker, clientId));
     this.#noteAcknowledged();
@@ -258,7 +258,7 @@ class Task implements RunningTask {
     return answer.promise;
   }
 
-  /** Ends the wait of a client that has other sources to ask. */
+  /** Answers `later` after `waitMs`: the client has other sources to ask. */
   #waitFor(waiting: Waiting, waitMs: number): void {
     const isOver = this.#context.world.fault("task.later_at_once");
     const timer = this.#context.timer(isOver ? 0 : waitMs, () => {

@@ -18,7 +18,7 @@ export interface TaskPipelineOptions {
   readonly context: ActorContext;
   readonly definition: TaskDefinition;
   readonly runners: RunnerFactory;
-  /** What its runners receive in addition to what all runners receive. */
+  /** The settings of its runners that depend on the kind of task. */
   readonly settings: Omit<RunnerSettings, "graph" | "name" | "seed">;
   readonly splits: RunnerSplits;
 }
@@ -28,7 +28,7 @@ export class TaskPipeline {
   readonly #meter: TaskMeter;
   readonly #compressor: Compressor;
   #runner: Runner | undefined;
-  /** Before compression. */
+  /** Bytes of elements before compression. */
   #producedBytes = 0;
 
   constructor(options: TaskPipelineOptions) {

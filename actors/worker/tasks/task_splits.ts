@@ -27,7 +27,7 @@ const GIVEN_TIMEOUT_MS = 60_000;
 /** The `details.reason` of failed elements once the dispatcher has ended their task. */
 export const TASK_FENCED = "task_fenced";
 
-/** Asks the dispatcher for splits, one request after the other; each is numbered and handled once. */
+/** Asks the dispatcher for splits. Requests are numbered, so that a repeated one is handled once. */
 export class TaskSplits implements RunnerSplits {
   readonly #context: ActorContext;
   readonly #definition: TaskDefinition;
@@ -118,7 +118,7 @@ export class TaskSplits implements RunnerSplits {
     }
   }
 
-  /** No more splits: the pipeline ends by itself, unless it would ask forever. */
+  /** No more splits: the pipeline ends. An infinite one would ask for ever, so it gets an error. */
   #none(): null {
     if (this.#definition.dataset.cardinality !== -1) return null;
     throw new LeatError("failed_precondition", "The worker is draining", {
@@ -126,7 +126,7 @@ export class TaskSplits implements RunnerSplits {
     });
   }
 
-  /** A reader asks the task for elements. */
+  /** Notes the reader that requests the task's elements. */
   readBy(reader: Ref<ElementGiverProtocol>): void {
     this.#reader.resolve(reader);
   }
@@ -138,7 +138,7 @@ export class TaskSplits implements RunnerSplits {
     return (await this.#context.ask(reader, "readSource", request, askOptions)).given.bytes;
   }
 
-  /** Known from the first split on; a pipeline asks only after it has read some. */
+  /** The number of splits. A pipeline asks only after it has read some; until then 0. */
   total(source: number): Promise<number> {
     return Promise.resolve(this.#totals[source] ?? 0);
   }
@@ -154,10 +154,10 @@ const NEWEST_WEIGHT = 0.25;
 type Request = (repetition: number, count: number) => Promise<readonly Split[]>;
 
 /**
- * The splits of one source that a task was assigned and does not read yet. Usually there are none,
- * so that another worker may get the next split. But if a request takes long compared with the work
- * on a split, the task requests several at once: splits are small, or the dispatcher's disk is slow.
- * Calls of `next()` follow each other.
+ * The assigned splits of one source that the task has not begun to read. Usually there are none, so
+ * that another worker may get the next split. But if a request takes long compared with the work on a
+ * split (small splits, or a slow disk of the dispatcher), the task requests several at once. Calls of
+ * `next()` must not overlap.
  */
 export class SplitSupply {
   readonly #nowMs: () => number;
@@ -165,7 +165,7 @@ export class SplitSupply {
   #repetition = 0;
   #assigned: Split[] = [];
   #gaveAtMs: number | undefined;
-  /** Mean times. */
+  /** Mean times of the work on a split and of a request. */
   #workMs: number | undefined;
   #requestMs: number | undefined;
 
@@ -176,7 +176,7 @@ export class SplitSupply {
 
   /** The next split of a repetition; undefined after the last. */
   async next(repetition: number): Promise<Split | undefined> {
-    // A runner that was started again first reads repetitions that are over.
+    // A restarted runner first reads repetitions that are over.
     if (repetition < this.#repetition) return (await this.#request(repetition, 1))[0];
     if (repetition > this.#repetition) {
       this.#repetition = repetition;

@@ -22,7 +22,7 @@ import { parametersOf } from "../../jobs/iterations.ts";
 import type { DispatcherState } from "../../state/state.ts";
 import type { RoundSchedule, ScheduleNews } from "../../protocol_schedules.ts";
 
-/** The class of jobs with the given processing mode whose consumers read in rounds. */
+/** The mode of jobs whose consumers read in rounds, with the given sharding. */
 export function coordinated(Sharding: new () => Mode): new () => Mode {
   return class CoordinatedMode extends Sharding {
     override check(request: OpenRequest, facts: JoinFacts): void {
@@ -142,7 +142,7 @@ function scheduleNews(
 ): Pick<RoundsNews, "schedules" | "proposed"> {
   const index = state.roundIndexOf(iterationId);
   const areOldKnown = index !== undefined && index.replacedAt <= scheduleInForce;
-  /** The schedule without the tasks that the consumer knows, or with their changes. */
+  /** The schedule without its tasks if the consumer knows them, or with their changes. */
   const asProposed = (schedule: RoundSchedule): ScheduleNews => {
     const { taskIds: _, ...news } = schedule;
     const { version } = schedule;

@@ -1,4 +1,4 @@
-/** An index for the heartbeats of coordinated reads, to save a scan of tasks and consumers. */
+/** An index for coordinated reads, so that a heartbeat needs no scan of tasks and consumers. */
 import type { Client } from "../../state/entities.ts";
 import type { RoundSchedules } from "../mode_state.ts";
 import type { ScheduleChange } from "../../protocol_schedules.ts";

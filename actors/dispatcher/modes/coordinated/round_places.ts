@@ -103,7 +103,7 @@ function slower({ lowest, indices }: Slowest, round: number): string {
     (lowest === round ? ", too" : "");
 }
 
-/** Looks at no more consumers than it must, as a job may be declared to have very many. */
+/** The first missing consumers. Stops early, because a job may be declared to have very many. */
 function firstMissing(numConsumers: number, there: ReadonlySet<number | null>): number[] {
   const missing: number[] = [];
   for (let index = 0; index < numConsumers && missing.length < MISSING_MAX; index++) {

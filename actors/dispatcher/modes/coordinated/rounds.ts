@@ -20,12 +20,12 @@
  * end is journaled before any training loop sees it, so a consumer that joins later also learns it
  * and waits for nobody.
  *
- * A consumer starts at the first schedule committed after it joined. One that crashed may have
- * requested more rounds than all others, but at most as many more as it reads ahead, so the next
- * schedule begins by so many later: a restarted consumer requests no round that its earlier life
- * was given. When all consumers are new (the job was restarted), none has to accept, and they start
- * together far beyond any earlier round. A consumer that has left blocks nobody; one that stops responding blocks the others until
- * it times out.
+ * A consumer starts at the first schedule committed after it joined. A crashed consumer may have
+ * requested more rounds than all others, but at most as many more as it reads ahead. The next schedule
+ * begins by so many later. So a restarted consumer requests no round that was given to it before. When
+ * all consumers are new (the job was restarted), none has to accept, and they start together far beyond
+ * any earlier round. A consumer that has left blocks no other. One that stops responding blocks the
+ * others until it times out.
  */
 import { LeatError } from "../../../../core/error.ts";
 import type { Client, Iteration } from "../../state/entities.ts";
@@ -106,8 +106,8 @@ function lostTasksOf(
 }
 
 /**
- * Whether a consumer with this next round is past the beginning of a proposal, or so near that one
- * that has vanished may have been past it.
+ * Whether a consumer with this next round is past the beginning of a proposal, or so near to it that a
+ * vanished consumer may have been past it.
  */
 function isPast({ vanished }: RoundSchedules, { schedule }: Proposal, nextRound: number): boolean {
   const isBeyond = vanished != null && schedule.version >= vanished.version;
@@ -124,7 +124,7 @@ export function checkRounds(clientId: number, rounds: readonly number[]): void {
   );
 }
 
-/** The worker counts as alive: it gets a new task, which is read once it can be reached. */
+/** Replaces a task that consumers cannot reach. A live worker gets a new task of the iteration. */
 function replaceTask(tx: Transaction, iterationId: number, taskId: number): void {
   const { state } = tx;
   const task = state.tasks.get(taskId);

@@ -45,7 +45,7 @@ export function committed(tables: Tables, record: RecordOf<"schedule_committed">
   const rounds = roundsOf(tables, record);
   const { schedule } = need(rounds.proposal ?? undefined, record);
   const { clients = [], rounds: index } = tables.membersOfIteration.get(iterationId) ?? {};
-  // Schedules that start no sooner serve no round; thousands of workers may join in one.
+  // Schedules that start no sooner than the new one serve no round any more.
   const older = rounds.schedules.filter((old) =>
     old.version >= record.oldestVersion && old.fromRound < schedule.fromRound
   );

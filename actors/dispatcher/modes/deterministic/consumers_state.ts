@@ -2,10 +2,10 @@
 import { between, common as commonOf, count, has, type Places, union, without } from "./places.ts";
 import type { OrderedConsumer, OrderedConsumers } from "../mode_state.ts";
 
-/** Awaited: it has not come yet. */
+/** `awaited`: the consumer has not joined yet. */
 export type ConsumerState = "awaited" | "reading" | "left";
 
-/** No consumer has come. @param mark Where those that come without a place of their own start. */
+/** The state before any consumer has joined. @param mark Where consumers without a position start. */
 export function noneCame(numConsumers: number, mark: number): OrderedConsumers {
   return { count: numConsumers, mark, reading: {}, left: [] };
 }
@@ -20,7 +20,7 @@ export function comes(consumers: OrderedConsumers, index: number, at: OrderedCon
   consumers.left = without(consumers.left, [index]);
 }
 
-/** @param indices Those that have left; ascending. */
+/** Consumers have left. @param indices Ascending. */
 export function drop(consumers: OrderedConsumers, indices: readonly number[]): void {
   for (const index of indices) delete consumers.reading[index];
   consumers.left = union(consumers.left, indices);

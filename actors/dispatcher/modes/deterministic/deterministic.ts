@@ -129,7 +129,7 @@ export class DeterministicMode extends Mode {
     return whyHeldUp(state, iteration, windowSplits);
   }
 
-  /** A reader that has finished an epoch is waited for neither in it nor in earlier ones. */
+  /** Once a reader has finished an epoch, no iteration up to that epoch waits for it. */
   override concerned({ state, iteration: { run, jobId } }: Subject): readonly Iteration[] {
     return run === null ? [] : state.iterationsOfJob(jobId);
   }
@@ -143,7 +143,7 @@ export class DeterministicMode extends Mode {
     return ordered?.next;
   }
 
-  /** The reader must have everything: other workers reproduce what a lost worker held. */
+  /** Not done before the reader has everything: other workers reproduce what a lost worker held. */
   override isDone(subject: Subject): boolean {
     return super.isDone(subject) && isReceived(subject.iteration);
   }
@@ -253,10 +253,10 @@ function replacedBy(
 }
 
 /**
- * The iterations that a restored reader replaces: its earlier client may still count as alive, in
- * any repetition. With several consumers the first restored one restarts the stream for all, and
- * the others join it. So no iteration of an earlier repetition may stay: each consumer restored
- * there would replace those restored in a later one.
+ * The iterations that a restored reader replaces. Its earlier client may still count as alive, in any
+ * repetition. With several consumers, the first restored one restarts the stream for all, and the
+ * others join it. So no iteration of another repetition may stay: a consumer restored into that one
+ * would replace the consumers restored here.
  */
 function takenOver(
   iterations: readonly Iteration[],

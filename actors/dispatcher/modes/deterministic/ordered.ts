@@ -24,7 +24,7 @@ export function isReceived({ ordered, splits }: Iteration): boolean {
   return ordered !== null && splits !== null && ordered.mark >= splitCount(splits.bounds, 0);
 }
 
-/** Whether a request can be answered: as before, with a split, or with none for good. */
+/** Whether a request can be answered: it is a repeated one, a split is available, or none ever will be. */
 export function isAnswerable(
   { tasks }: DispatcherState,
   iteration: Iteration,
@@ -99,7 +99,7 @@ export function noteReceived(
   });
 }
 
-/** Refuses splits that do not exist, which would have to be kept and scanned. */
+/** Refuses splits that do not exist, which would take memory and time. */
 function checkReceived(
   { iterationId, splits }: Iteration,
   { next }: Ordered,

@@ -20,7 +20,7 @@ export function orderedFrom({ startAt, behind = [] }: StreamStart, numConsumers?
   return { mark, next: startAt, assigned: [], done: [], lost: [...behind], consumers };
 }
 
-/** A consumer joins. Splits it needs that all others have, or do not need, are assigned again. */
+/** A consumer joins. Splits that it needs and that no task produces any more are assigned again. */
 export function join(ordered: Ordered, index: number, { startAt, behind = [] }: StreamStart): void {
   const [mark = startAt] = behind;
   const done = without(between(mark, startAt), behind);
@@ -93,7 +93,7 @@ function receive(ordered: Ordered, mark: number, done: Places): void {
   ordered.lost = without(ordered.lost, received);
 }
 
-/** What all present consumers have whole is received. */
+/** Marks as received the splits that all present consumers have whole. */
 function receiveCommon(ordered: Ordered): void {
   const { mark, done } = commonPlaces(ordered.consumers!) ?? ordered;
   receive(ordered, mark, done);

@@ -1,11 +1,11 @@
-/** Sets of places in a stream. They take memory for what they list, however far it lies apart. */
+/** Sets of positions in a stream. Long runs of positions take no more memory than one. */
 
-/** Ascending; places in a row may be a range, whose `stop` is outside of it. */
+/** Ascending. Consecutive positions may be a range, without its `stop`. */
 export type Places = readonly (number | PlaceRange)[];
 
 type PlaceRange = readonly [from: number, stop: number];
 
-/** Fewer places in a row are listed, which takes less memory than a range. */
+/** Fewer consecutive positions are listed, which takes less memory than a range. */
 const RANGE_MIN = 9;
 
 export function union(a: Places, b: Places): Places {
@@ -20,7 +20,7 @@ export function without(a: Places, b: Places): Places {
   return combine(a, b, (inA, inB) => inA && !inB);
 }
 
-/** Those from `from` on and before `stop`. */
+/** The positions from `from` on and before `stop`. */
 export function between(from: number, stop: number): Places {
   return from < stop ? placesOf([from, stop]) : [];
 }
@@ -61,7 +61,7 @@ function stopOf(each: Places[number]): number {
   return typeof each === "number" ? each + 1 : each[1];
 }
 
-/** The places for which `isIn` is true, which it must not be outside of both. */
+/** The positions for which `isIn` is true. It must be false for positions in neither set. */
 function combine(a: Places, b: Places, isIn: (inA: boolean, inB: boolean) => boolean): Places {
   const [ofA, ofB] = [boundsOf(a), boundsOf(b)];
   const bounds: number[] = [];
@@ -70,7 +70,7 @@ function combine(a: Places, b: Places, isIn: (inA: boolean, inB: boolean) => boo
     const at = Math.min(ofA[i] ?? Infinity, ofB[j] ?? Infinity);
     while (ofA[i] === at) i++;
     while (ofB[j] === at) j++;
-    // After an odd number of bounds one is inside.
+    // After an odd number of bounds, `at` is inside a range.
     const isInside = isIn(i % 2 === 1, j % 2 === 1);
     if (isInside !== (bounds.length % 2 === 1)) bounds.push(at);
   }

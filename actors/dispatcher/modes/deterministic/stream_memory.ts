@@ -1,22 +1,22 @@
-/** What is remembered of streams without jobs: its keys, their owners, and the bytes it counts for. */
+/** What is remembered of streams, even without jobs: the keys, their owners, and the bytes counted. */
 import type { StreamReaders, StreamRun } from "../../state/entities.ts";
 
-/** Bytes that an entry counts for, besides its texts, which take up to two bytes a character. */
+/** Bytes counted for an entry, besides two for each character of its texts. */
 const ENTRY_BYTES = 256;
-/** Bytes that a consumer's finished repetition counts for. */
+/** Bytes counted for a consumer's finished repetition. */
 export const REPETITION_BYTES = 32;
 
-/** The key of a stream's readers, or of those that were one consumer of it. */
+/** The key of a stream's readers, or of the readers with one consumer index. */
 export function readersKey(stream: string, consumerIndex: number | null): string {
   return `${consumerIndex ?? ""}/${stream}`;
 }
 
-/** What the readers of a stream count for. */
+/** Bytes counted for the readers of a stream. */
 export function bytesOfReaders(key: string, { restored }: StreamReaders): number {
   return entryBytes([key, restored?.name ?? ""]);
 }
 
-/** What a run counts for. */
+/** Bytes counted for a run. */
 export function bytesOfRun(stream: string, { runId, past, passed }: StreamRun): number {
   const jobs = passed.map(({ jobName, repetitions }) =>
     entryBytes([jobName]) + Object.keys(repetitions).length * REPETITION_BYTES
@@ -24,7 +24,7 @@ export function bytesOfRun(stream: string, { runId, past, passed }: StreamRun): 
   return jobs.reduce((sum, bytes) => sum + bytes, entryBytes([stream, runId, ...past]));
 }
 
-/** What an entry with these texts counts for. */
+/** Bytes counted for an entry with these texts. */
 export function entryBytes(texts: readonly string[]): number {
   return texts.reduce((sum, { length }) => sum + 2 * length, ENTRY_BYTES);
 }

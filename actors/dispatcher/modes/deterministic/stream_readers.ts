@@ -1,4 +1,4 @@
-/** DETERMINISTIC: who may read a stream when readers are restored while earlier ones still live. */
+/** DETERMINISTIC: which readers may read a stream, if some are restored while earlier ones still live. */
 import { LeatError } from "../../../../core/error.ts";
 import type { RequestOf } from "../../../runtime/protocol.ts";
 import type { Iteration, StreamRun } from "../../state/entities.ts";
@@ -18,9 +18,10 @@ interface StreamRole {
 
 /**
  * The role of a request's sender.
- * @param owner The job's owner, as readers choose the stream's name and could choose another's.
- * @throws {LeatError} `failed_precondition` for a reader in whose place another one was restored.
- *   It may have been between two repetitions, where it could not be told.
+ * @param owner The job's owner. It is part of the stream's name, so that no reader can name the stream
+ *   of another owner.
+ * @throws {LeatError} `failed_precondition` for a reader that a restored one has replaced. If that
+ *   happened between two repetitions, the reader learns it only here.
  */
 export function streamRole(
   state: DispatcherState,
@@ -81,8 +82,8 @@ export function ofOtherRuns(
 }
 
 /**
- * A restored reader, or the first of a run, must name the newest of its earlier clients and of
- * those of the `replaced` iterations: this fences late requests, whose sender may have died.
+ * A restored reader, or the first of a run, must name the newest client among its earlier ones and
+ * those of the `replaced` iterations. This fences late requests of senders that have died.
  * @throws {LeatError} `failed_precondition` with the client that it must name.
  */
 export function checkFollows(

@@ -1,4 +1,4 @@
-/** How records change what is known of streams: their readers, and their newest run's positions. */
+/** How records change what is remembered of streams: their readers, and the progress of the newest run. */
 import { stateOf } from "./consumers_state.ts";
 import {
   bytesOfReaders,
@@ -57,7 +57,7 @@ export function pass(
   const jobName = tables.jobs.get(jobId)!.name!;
   let job = current.passed.find((each) => each.jobName === jobName);
   const known = job?.repetitions[consumerIndex];
-  // Who has finished none is waited for everywhere, and not remembered.
+  // All iterations wait for a consumer that has finished none: nothing to remember.
   if (repetition < 0 && known === undefined) return;
   if (job === undefined) {
     job = { jobName, repetitions: {} };

@@ -1,4 +1,4 @@
-/** A save by all workers (`distributedSave`); its clients read nothing but its progress. */
+/** A save by all workers (`distributedSave`). Its clients get only its progress. */
 import { LeatError, type WireError } from "../../../../core/error.ts";
 import { ShardingPolicy } from "../../../../data/sharding/sharding_policy.ts";
 import type {
@@ -191,7 +191,7 @@ export class SaveMode extends Mode {
 }
 
 /**
- * Whoever may write to the folder, and a function's process, may have made them.
+ * Checks the runs that a folder lists: other programs, or user functions, may have written the list.
  * @throws {LeatError} `data_loss`
  */
 function checkRuns(

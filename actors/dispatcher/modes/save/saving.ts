@@ -26,7 +26,7 @@ export type SaveAnswer = AnswerOf<DispatcherProtocol, "getSaveWork">;
 const RUN_BYTES = 64 * 2 ** 20;
 /** A worker gets at most this fraction of its share of the remaining splits: all end together. */
 const SHARE_FRACTION = 4;
-/** Most runs beyond the first unwritten one. Beyond it workers wait. */
+/** Most runs that are being written, or are written and not entered. At this number, workers wait. */
 const RUNS_AHEAD_MAX = 1_024;
 
 /** The owner of the save, as its folder records it. */

@@ -1,6 +1,6 @@
 /**
- * The progress of a save. Workers write runs of consecutive splits, which an idle task enters in
- * the folder's ledger in order, one entry at a time.
+ * The progress of a save. Workers write runs of consecutive splits. An idle task enters the runs in the
+ * folder's ledger, in order, one entry at a time.
  */
 import type { WrittenRun } from "../../../../data/saved/distributed/work.ts";
 import type { Iteration } from "../../state/entities.ts";
@@ -35,7 +35,7 @@ export interface Saving {
   entry: { readonly upTo: number; taskId: number | null } | null;
   /** The last entry is written: the saved dataset is complete. */
   isWhole: boolean;
-  /** Written so far. */
+  /** Splits written so far; below, their elements and bytes. */
   splits: number;
   elements: number;
   sizeBytes: number;
