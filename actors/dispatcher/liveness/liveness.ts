@@ -141,10 +141,12 @@ export class Liveness {
     }
     if (jobGcTimeoutMs < 0) return;
     for (const [iterationId, sinceMs] of this.#idleSinceMs) {
-      if (nowMs - sinceMs < jobGcTimeoutMs) continue;
       const iteration = state.iterations.get(iterationId)!;
-      if (state.modeOf(iteration).whenUnread(iteration) === "continues") continue;
-      tx.commit({ type: "iteration_collected", iterationId });
+      if (state.modeOf(iteration).whenUnread(iteration) === "continues") {
+        this.#idleSinceMs.set(iterationId, nowMs);
+      } else if (nowMs - sinceMs >= jobGcTimeoutMs) {
+        tx.commit({ type: "iteration_collected", iterationId });
+      }
     }
     this.#forgetDatasets(tx, Math.max(jobGcTimeoutMs, DATASET_UNUSED_MIN_MS));
   }

@@ -9,10 +9,10 @@ import type { Cell } from "../cell.ts";
 import type { DownEnvelope, WatchEnvelope } from "../envelope.ts";
 import { type Hold, Holdings } from "../asking/groups.ts";
 import { isClosedThere } from "../link.ts";
-import { type Identity, senderKeyOf } from "../identity.ts";
+import { type Identity, SAME_PROCESS, senderKeyOf } from "../identity.ts";
 import type { FencedRef, Ref } from "../ref.ts";
 
-/** Watches that another node may hold on actors of this one. Each takes memory until it or its link ends. */
+/** Watches that each other node may hold on actors of this one. Each takes memory until it or its link ends. */
 export const WATCHERS_MAX = 16_384;
 
 /** A message about a watch, without the numbering of a particular envelope. */
@@ -79,7 +79,8 @@ export class Peers {
     if (kind === "unwatch") {
       if (known !== undefined) this.#forget(known);
     } else if (known === undefined) {
-      if (this.#watchers.countOfNode(source.node) >= WATCHERS_MAX) {
+      const isOfOther = sender !== SAME_PROCESS;
+      if (isOfOther && this.#watchers.countOfNode(source.node) >= WATCHERS_MAX) {
         const error = new LeatError(
           "resource_exhausted",
           `${source.node} watches ${WATCHERS_MAX} actors of this node already`,

@@ -53,7 +53,8 @@ export class Reception {
         return this.#owner.peers.watchEnded(
           envelope.id,
           () => LeatError.fromWire(envelope.error),
-          "ended",
+          // The other node refuses watches above its limit, whether the actor runs or not.
+          envelope.error.code === "resource_exhausted" ? "lost" : "ended",
         );
       default:
         return this.#takeForActor(envelope, sender);

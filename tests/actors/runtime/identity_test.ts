@@ -1,4 +1,5 @@
 /** A sender's identity: handlers get it from the link, never from the message. */
+import type { WatchEnd } from "../../../actors/runtime/actor.ts";
 import type { AskEnvelope, Envelope } from "../../../actors/runtime/envelope.ts";
 import { type Identity, SAME_PROCESS } from "../../../actors/runtime/identity.ts";
 import type { Link, NodeId } from "../../../actors/runtime/link.ts";
@@ -161,6 +162,36 @@ Deno.test("a node that holds too many watches is refused more", async () => {
   const [down] = link.sent;
   assert(down?.kind === "down");
   assertEquals([down.id, down.error.code], [id, "resource_exhausted"]);
+});
+
+Deno.test("a node's own actors may hold more watches than another node's", async () => {
+  await using node = new TestNode("a");
+  const target = spawnWho(node);
+  let downs = 0;
+  for (let i = 0; i <= WATCHERS_MAX; i++) node.system.watch(target, () => downs++);
+  assertEquals(await node.system.ask(target, "who", null, SOON), { ...SAME_PROCESS });
+  assertEquals(downs, 0);
+});
+
+Deno.test("a refused watch does not tell that the actor has ended", async () => {
+  for (const [code, wanted] of [["resource_exhausted", "lost"], ["not_found", "ended"]] as const) {
+    await using node = new TestNode("a");
+    const link = new ProvedLink({ name: "team-a", role: "client" });
+    node.system.attach(link);
+    let end: WatchEnd | undefined;
+    node.system.watch({ node: "far", path: "/x" }, (_error, how) => end = how);
+    const [watch] = link.sent;
+    assert(watch?.kind === "watch");
+    link.receive({
+      kind: "down",
+      source: { node: "far", path: "/x", incarnation: "1-1" },
+      target: watch.source,
+      number: 1,
+      id: watch.id,
+      error: { code, message: "no" },
+    });
+    assertEquals(end, wanted);
+  }
 });
 
 Deno.test("a linked identity's node name can be taken over only by an admin", async () => {

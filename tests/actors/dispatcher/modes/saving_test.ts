@@ -44,6 +44,22 @@ Deno.test("a client whose save is over is told how it ended by a dispatcher that
   assertEquals(error?.code, "unimplemented");
 });
 
+Deno.test("a save that ends without clients can be looked at for jobGcTimeoutMs", async () => {
+  const cluster = await TestCluster.start({ jobGcTimeoutMs: 60_000 });
+  await using _ = cluster;
+  const { clientId } = await cluster.open(await cluster.dataset(), SAVE);
+  await cluster.ask("releaseClient", { clientId });
+  const jobs = async () => (await cluster.ask("describe", null)).jobs.length;
+  await cluster.world.advance(200_000);
+  assertEquals(await jobs(), 1, "it waits for a worker");
+  await cluster.worker("w").heartbeat();
+  await settle();
+  await cluster.world.advance(40_000);
+  assertEquals(await jobs(), 1, "it has just failed");
+  await cluster.world.advance(40_000);
+  assertEquals(await jobs(), 0);
+});
+
 Deno.test("a client that was released while its save went on is told that it is not known", async () => {
   const cluster = await TestCluster.start();
   await using _ = cluster;
