@@ -36,10 +36,7 @@ export class ThreadHub implements AsyncDisposable {
   readonly #threads = new Set<ThreadNode>();
   /** In wire form: an error whose stack was never read keeps every object on that stack alive. */
   readonly #gone = new Map<string, WireError>();
-  /**
-   * By a node's name: its peers' names, each with the node's own id when they were connected. The
-   * inner id is what the peer must be told is gone.
-   */
+  /** By a node's name: the names of its peers, each with the node's id when they were connected. */
   readonly #joined = new Map<string, Map<string, NodeId>>();
   #closed = false;
 
