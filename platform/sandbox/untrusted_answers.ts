@@ -15,7 +15,7 @@ import { isCount } from "../../core/count.ts";
 /** Most splits of a table: as many as there may be files in a listing. */
 const SPLITS_MAX = 4_000_000;
 
-/** One step of a pipeline, and its reads so far. */
+/** One step of a pipeline, and how many bytes it has read so far. */
 interface Stepped {
   readonly outcome: RunnerOutcome;
   readonly bytesRead: number;
@@ -47,7 +47,7 @@ function outcomeOf(
       return { kind, error: plainError(error), ...(isFinal === true ? { isFinal } : {}) };
     case "element":
     case "remainder":
-      // It may be kept for long, and what a hostile process has sent with it must not be.
+      // The frame may be kept for long. Other bytes of the same message must not be kept with it.
       if (frame instanceof Payload) {
         return { kind, frame: ownBytes(frame.bytes), ...trialOf(trial) };
       }
