@@ -25,9 +25,9 @@ const CODE_OF_ERRNO: Readonly<Record<string, LeatErrorCode>> = {
 /**
  * The files that this process may read.
  *
- * Files are opened and read synchronously: where the system has the answer in memory, it is there
- * before Deno's thread pool would begin, and costs less CPU. A slow disk blocks this thread only:
- * pipelines run on threads of their own.
+ * Files are opened and read synchronously. If the data is in the page cache, that is done before
+ * Deno's thread pool would begin, and costs less CPU. A slow disk blocks only this thread: pipelines
+ * run on threads of their own.
  */
 export class DenoFiles implements Files {
   /**

@@ -29,7 +29,7 @@ class NodeThread implements ThreadControl {
   #system: ActorSystem | undefined;
   #parts: NodeParts = {};
   #kinds: Readonly<Record<string, ActorKind>> = {};
-  /** Held for the life of the thread: comlink abandons calls of a proxy without references. */
+  /** Referenced as long as the thread runs: comlink abandons calls of a collected proxy. */
   #introducer: comlink.Remote<Introducer> | undefined;
   #lastThread = 0;
 

@@ -1,4 +1,4 @@
-/** Serves iterators over an edge: both in a trainer and in the confined process, which distrust each other. */
+/** Serves iterators over an edge, in a trainer and in its confined process, which distrust each other. */
 import { LeatError, type WireError } from "../../../core/error.ts";
 import { fieldsOf } from "../../../core/tree.ts";
 import type { ServedElements } from "../../../data/foreign/foreign_runners.ts";
