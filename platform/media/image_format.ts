@@ -46,8 +46,9 @@ export interface ImageFormat {
    */
   bytesToDecode(bytes: Uint8Array): number;
   /**
-   * Decodes at least the plan's crop, to its channels. This or `read()` throws `data_loss` for damage
-   * and `unimplemented` for a variant that the library does not decode.
+   * Decodes at least the plan's crop, to its channels. `bytes` is not used after this has returned.
+   * This or `read()` throws `data_loss` for damage and `unimplemented` for a variant that the library
+   * does not decode.
    * @param place provides the memory for the result. Call it at least one microtask later.
    */
   decode(bytes: Uint8Array, plan: DecodePlan, place?: Placing): Decoded | Promise<Decoded>;

@@ -24,10 +24,7 @@ const CHUNK_FRAME_BYTES = 12;
 const HEADER_BYTES = 13;
 /** Samples per pixel, by colour type. */
 const SAMPLES: Readonly<Record<number, number>> = { 0: 1, 2: 3, 3: 1, 4: 2, 6: 4 };
-/**
- * Bounds the bytes and rows besides the pixels: each row has a prefix of one byte, and an interlaced
- * image is stored as seven smaller ones.
- */
+/** For a bound: each row has one byte more, and an interlaced image is stored as seven smaller ones. */
 const ROWS_FACTOR_MAX = 7;
 /** The chunks besides the data that the library gets. Others could hold text that inflates to any size. */
 const CHUNKS_USED: ReadonlySet<string> = new Set(["IHDR", "PLTE", "tRNS", "IEND"]);

@@ -1,11 +1,11 @@
-/** Local files: positioned reads and globs; and a wrapper with far storage's latency. */
+/** Local files: positioned reads and globs; and a wrapper that simulates far storage's latency. */
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { LeatError, type LeatErrorCode } from "../../core/error.ts";
 import type { Files, OpenFile } from "../../data/host.ts";
 import { systemCode } from "../system_codes.ts";
 
-/** The codes of system errors; others keep the code of their class, or `unknown`. */
+/** The codes of system errors. Other errors have the code of their class, or `unknown`. */
 const CODE_OF_ERRNO: Readonly<Record<string, LeatErrorCode>> = {
   EMFILE: "resource_exhausted",
   ENFILE: "resource_exhausted",

@@ -1,8 +1,6 @@
 /**
  * Bounds the memory of answers to peers that do not read them. While too many bytes wait for a peer,
  * its link opens no more of its messages. Answers to messages that were opened wait unencoded.
- *
- * @module
  */
 import { LeatError } from "../../core/error.ts";
 import type { Identity } from "../../actors/runtime/identity.ts";
