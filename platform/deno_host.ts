@@ -21,7 +21,7 @@ import {
 
 installCrc32c(loadCrc32cAddon);
 
-/** The threads of this process that call functions of pipelines. */
+/** The threads of this process that call user functions. */
 const processPool = new FunctionPool(navigator.hardwareConcurrency);
 
 /** Options of a {@linkcode DenoHost}. */
@@ -37,7 +37,7 @@ export interface DenoHostOptions {
   /** The interpreter of Python functions; false refuses them. Default `python3`. */
   readonly python?: string | false;
   /**
-   * What calls Python functions instead.
+   * Calls Python functions in place of `python`.
    *
    * @ignore
    */
@@ -58,8 +58,8 @@ export interface DenoHostOptions {
 }
 
 /**
- * A host on Deno's own facilities. Creating one needs no permission; using it does: files need
- * `--allow-read`, or `--allow-net` for far storage, images what {@linkcode Images} says.
+ * A host on Deno's own facilities. Creating one needs no permission, but using it does: files need
+ * `--allow-read`, or `--allow-net` for far storage; images need what {@linkcode Images} says.
  *
  * @example
  * ```ts
@@ -138,8 +138,8 @@ export class DenoHost implements Host {
 }
 
 /**
- * Loads what calls Python functions with the first call: most pipelines have none.
- * @param processes The interpreter, or what calls functions.
+ * Loads the code for Python functions at the first call: most pipelines have none.
+ * @param processes The interpreter, or the pool that calls functions.
  */
 function latePython(processes: string | PythonPool): PythonRunner {
   let loading: Promise<PythonRunner> | undefined;

@@ -55,7 +55,7 @@ export class DenoWorld implements World {
     return new DenoTimer(performance.now() + delayMs, fn);
   }
 
-  /** Calls within one macrotask share the next: one immediate for each would cost more. */
+  /** All functions passed within one macrotask run in the next: an immediate for each costs more. */
   macrotask(fn: () => void): void {
     this.#due.push(fn);
     if (this.#due.length === 1) setImmediate(() => this.#runDue());

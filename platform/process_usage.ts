@@ -9,7 +9,7 @@ const { cpuUsage } = Deno as unknown as {
   readonly cpuUsage: () => { readonly user: number; readonly system: number };
 };
 
-/** @param shared Whether others share the process with the worker. */
+/** @param shared Whether the worker shares its process with other parts of a program. */
 export function processUsage(shared: boolean): ProcessUsage {
   const { user, system } = cpuUsage();
   return {

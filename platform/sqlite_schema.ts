@@ -1,17 +1,17 @@
-/** Checks that a SQLite file has what a program makes, and nothing with other effects. */
+/** Checks that a SQLite file contains only what Leat creates: other content could have effects. */
 import { closeSync, lstatSync, openSync, readSync, realpathSync } from "node:fs";
 import type { DatabaseSync } from "node:sqlite";
 
 /**
  * Whether a database has exactly these tables. A view, a trigger, a virtual table or a computed
- * column would run SQL of whoever made the file, without end or with any effect on it. To be called
- * before any statement names a table.
+ * column would run SQL of the file's maker, endlessly or with any effect. Call this before any
+ * statement names a table.
  *
- * @param tables the statements that make them.
+ * @param tables the statements that create the tables.
  */
 export function hasOnlyTables(database: DatabaseSync, tables: readonly string[]): boolean {
   const made = database.prepare("SELECT type, name, sql FROM sqlite_schema").all()
-    // SQLite makes these for primary keys, and names nothing else so.
+    // SQLite creates such indices for primary keys. The names are reserved.
     .filter(({ type, name, sql }) =>
       type !== "index" || sql !== null || !String(name).startsWith("sqlite_autoindex_")
     )
@@ -20,15 +20,15 @@ export function hasOnlyTables(database: DatabaseSync, tables: readonly string[])
     tables.every((statement) => made.includes(onOneLine(statement)));
 }
 
-/** Does not let a file's schema call functions that have effects. */
+/** Keeps a file's schema from calling functions that have effects. */
 export const UNTRUSTED_SCHEMA = "PRAGMA trusted_schema = OFF;";
 
-/** The end of a rollback journal of a transaction over several databases, which no program makes. */
+/** The end of a rollback journal of a transaction over several databases, which Leat never makes. */
 const OF_SEVERAL = Uint8Array.of(0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7);
 
 /**
- * Whether SQLite would remove a file that has nothing to do with a database: when it reads the
- * database, it removes the file that such a journal beside it names. To be called before that.
+ * Whether SQLite might remove an unrelated file when it opens a database: it removes the file that
+ * is named in such a journal beside the database. Call this before opening.
  */
 export function removesOtherFiles(path: string): boolean {
   try {
@@ -49,7 +49,7 @@ export function removesOtherFiles(path: string): boolean {
   }
 }
 
-/** SQLite keeps a statement as it was written. */
+/** Normalizes white space, which SQLite keeps as it was written. */
 function onOneLine(statement: string): string {
   return statement.replace(/\s+/g, " ").trim();
 }

@@ -30,8 +30,8 @@ export interface EncodeOptions {
   /** Places small messages one after another in larger buffers. Default: a buffer for each. */
   readonly slab?: MessageSlab;
   /**
-   * Whether to leave more space before a message of {@linkcode ROOM_FROM_BYTES} or more: for the
-   * envelope of a message that will carry it as a {@linkcode Payload}. Default `false`.
+   * Leaves space before a message of {@linkcode ROOM_FROM_BYTES} or more. If another message then
+   * carries it as a {@linkcode Payload}, that one's envelope fits there. Default `false`.
    */
   readonly roomForEnvelope?: boolean;
   /** Provides the memory of a message with space for an envelope. Default: new memory. */
@@ -53,9 +53,9 @@ export interface DecodeOptions {
   readonly structureBytesMax?: number;
   /** Copies payloads, so that the result outlives the frame. Default `false`: views of it. */
   readonly copy?: boolean;
-  /** Gets the memory of a frame with one {@linkcode Payload} when that is released. Default: none. */
+  /** Gets a frame's memory back when its only {@linkcode Payload} is released. Default: none. */
   readonly pool?: FramePool;
-  /** Notes that its {@linkcode Payload}s came through a slot. Default `false`. */
+  /** Marks the {@linkcode Payload}s as received through a slot. Default `false`. */
   readonly cameInSlot?: boolean;
 }
 
@@ -88,7 +88,7 @@ export function encodeMessage(value: unknown, options: EncodeOptions = NO_OPTION
 export interface PreparedMessage {
   readonly byteLength: number;
   readonly envelopeBytes: number;
-  /** The message, once. Undefined: the sender has released a payload meanwhile. */
+  /** Encodes the message; call it once. `undefined` if the sender has released a payload since. */
   encode(options: Pick<EncodeOptions, "inPlaceBytesMax">): Uint8Array | undefined;
 }
 
@@ -102,7 +102,7 @@ export function prepareMessage(
 ): PreparedMessage {
   const { bytes, parts } = writeEnvelope(value);
   const byteLength = lengthOf({ bytes, parts }, bytesMax);
-  // Not `slice`: that of a Node buffer is a view.
+  // Not `slice`: on a Node `Buffer` it returns a view, not a copy.
   const written = { bytes: new Uint8Array(bytes), parts };
   return {
     ...{ byteLength, envelopeBytes: bytes.length },
@@ -176,7 +176,7 @@ function blockEnd(parts: readonly PayloadPart[], index: number, position: number
   return position;
 }
 
-/** Whether a payload is written from where it is. */
+/** Whether a payload is a block of its own, and not copied. */
 function isOwnBlock(
   part: PayloadPart,
 ): part is PayloadPart & { readonly source: Uint8Array } {
@@ -192,7 +192,7 @@ const ENVELOPE_ROOM_BYTES = 1_024;
 
 const encoder = new TextEncoder();
 
-/** The buffer of the message around its only payload, if there is enough space before that. */
+/** The memory around the only payload of a message, if the envelope fits before the payload. */
 function aroundPayload(
   parts: readonly PayloadPart[],
   envelopeEnd: number,
@@ -255,7 +255,8 @@ function writePayloads(frame: Uint8Array, parts: readonly PayloadPart[], positio
 function writePart(target: Uint8Array, part: PayloadPart): void {
   const { source } = part;
   if (!Array.isArray(source)) {
-    // The payload that the message was written around is in place; others of its slab are not.
+    // A payload that the message was written around is in place already. The address must match, too:
+    // another payload may be in the same slab.
     const isThere = source.buffer === target.buffer && source.byteOffset === target.byteOffset;
     if (!isThere) target.set(source);
   } else if (typeof source[0] === "string") {
@@ -315,8 +316,8 @@ const packr = new Packr({ useRecords: false, variableMapSize: true });
 const POOL_BYTES_MAX = 2 ** 20;
 const POOL_BYTES = 8192;
 
-// Extensions of msgpackr are global to the process, which may use msgpackr itself. So Leat claims
-// one private class and no type number: one is required, and 256 does not fit a byte.
+// Extensions of msgpackr are global to the process, and the user's code may use msgpackr, too. So
+// Leat registers a private class. The required type number is 256, which no message can contain.
 addExtension(
   {
     Class: RawMsgpack,

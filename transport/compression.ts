@@ -42,7 +42,7 @@ const SAMPLE_PIECE_BYTES = 32 * 2 ** 10;
 /**
  * Compresses a message.
  * @param into The kind of buffer of the result. Default `"arraybuffer"`.
- * @returns Alone in its buffer; `undefined` when it would be no smaller than the message.
+ * @returns The compressed message, alone in its buffer; `undefined` if it would not be smaller.
  */
 export function compressFrame(
   frame: Uint8Array,
@@ -117,7 +117,7 @@ function decompress(bytes: Uint8Array, codec: FrameCodec, byteLength: number): U
     const { buffer, byteOffset, length } = codec === "zstd"
       ? nodeZlib().zstdDecompressSync(bytes, options)
       : nodeZlib().gunzipSync(bytes, options);
-    // A plain one: slices of a Buffer are Buffers.
+    // A plain `Uint8Array`: a slice of a `Buffer` is a `Buffer`.
     return new Uint8Array(buffer, byteOffset, length);
   } catch (error) {
     throw new LeatError(

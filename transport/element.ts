@@ -1,4 +1,4 @@
-/** Elements in messages. Whoever has made one may be hostile: a worker, or a function of others. */
+/** Decodes elements. A hostile worker, or a hostile user function, may have made them. */
 import { LeatError } from "../core/error.ts";
 import { decodeMessage } from "./codec.ts";
 
@@ -11,7 +11,7 @@ export const ELEMENT_STRUCTURE_BYTES_MAX = 256 * 2 ** 20;
 
 /**
  * Decodes an element.
- * @param copy Whether it must outlive the frame. Default: views of it.
+ * @param copy Copies the data, so that the element outlives the frame. Default: views of the frame.
  * @throws {LeatError} `resource_exhausted` for more structure than
  * {@linkcode ELEMENT_STRUCTURE_BYTES_MAX}; else as `decodeMessage` does.
  */

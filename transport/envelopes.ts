@@ -17,7 +17,7 @@ type Make = (
   number: number,
 ) => Envelope | undefined;
 
-/** Makes an envelope of a kind's fields besides source, target and number; undefined if they are wrong. */
+/** How to make each kind of envelope from its fields; `undefined` if a field is wrong. */
 const KINDS: Readonly<Record<string, Make>> = {
   tell: ({ method, body }, source, target, number) =>
     isMethod(method) ? { kind: "tell", source, target, number, method, body } : undefined,
@@ -52,9 +52,9 @@ function askOf(
 }
 
 /**
- * Makes an envelope of a decoded message. It has no other fields than envelopes have: receivers keep
- * parts of it, and must not keep what a peer has added. @throws LeatError `invalid_argument` if the
- * message is no envelope.
+ * Makes an envelope of a decoded message. It drops unknown fields, because receivers keep parts of
+ * envelopes, and a peer may have added anything. @throws LeatError `invalid_argument` if the message
+ * is no envelope.
  */
 export function asEnvelope(message: unknown): Envelope {
   if (!isMap(message)) throw malformed("a message that is no map");
@@ -99,7 +99,7 @@ function isMethod(value: unknown): value is string {
   return isTextUpTo(METHOD_LENGTH_MAX, value);
 }
 
-/** Whoever makes an error of it checks its fields. */
+/** `LeatError.fromWire` checks the fields. */
 function isError(value: unknown): value is WireError {
   return isMap(value);
 }

@@ -9,8 +9,8 @@ export const PROTOCOL_VERSION = 1;
 export const HELLO_BYTES_MAX = 4_096;
 
 /**
- * A side that accepts no messages of this size could not even be told why its requests fail: that
- * names them, and what they ask for.
+ * Every side accepts messages of this size. A side with a lower limit could not even receive the
+ * errors of its requests.
  */
 const ACCEPTED_BYTES_MIN = 64 * 2 ** 10;
 
@@ -25,7 +25,7 @@ export interface Hello extends NodeId {
   readonly role: LinkSide;
   /** The largest message that this side accepts: at least {@linkcode ACCEPTED_BYTES_MIN}. */
   readonly messageBytesMax: number;
-  /** How many slots this side keeps, to read messages in place. Default: it copies out of two. */
+  /** How many slots this side reads in place. Default: two, and it copies messages out of them. */
   readonly slots?: number;
   /** The listener's private folder: processes of its host and user may share slots with it. */
   readonly near?: string;

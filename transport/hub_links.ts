@@ -1,4 +1,4 @@
-/** The links of one node of a hub. */
+/** The links of one node to the other nodes of its hub (`thread_hub.ts`). */
 import type { Link, NodeId } from "../actors/runtime/link.ts";
 import { LeatError, type WireError } from "../core/error.ts";
 
@@ -10,7 +10,7 @@ export class HubLinks {
   /** In wire form: an error whose stack was never read keeps every object on that stack alive. */
   readonly #gone = new Map<string, WireError>();
 
-  /** Closes a link to an ended incarnation: the end may be known before the link exists. */
+  /** Adds a link. Closes it if the incarnation at its other end is known to have ended. */
   track(link: Link): void {
     const key = keyOf(link.remote);
     const gone = this.#gone.get(key);
@@ -23,7 +23,7 @@ export class HubLinks {
     });
   }
 
-  /** The incarnation at the other end has ended; an incarnation never returns. */
+  /** Closes all links to an incarnation that has ended. An incarnation never returns. */
   close(remote: NodeId, error: LeatError): void {
     const key = keyOf(remote);
     this.#gone.set(key, error.toWire());

@@ -9,7 +9,7 @@ import { Payload } from "./payload.ts";
 export interface LinkLimits {
   /** A larger message is refused with `resource_exhausted`. Default 1 GiB. */
   readonly messageBytesMax: number;
-  /** From here on `ready()` waits. Default 16 MiB. */
+  /** `ready()` waits once this much is buffered. Default 16 MiB. */
   readonly highWaterBytes: number;
   /** `ready()` resolves once no more than this is buffered. Default 4 MiB. */
   readonly lowWaterBytes: number;

@@ -1,10 +1,10 @@
-/** Payloads: bytes that a message carries unread. */
+/** Payloads: bytes that a message carries and that intermediate nodes do not decode. */
 import { ownBytes } from "../core/bytes.ts";
 
-/** Small messages come together in one buffer, which is never larger than this. */
+/** Small messages arrive together in buffers of at most this size. */
 const TOGETHER_BYTES_MAX = 2 ** 20;
 
-/** Buffers that the system reads right now, to send them: their memory must not change. */
+/** Buffers that a system call is sending now: their memory must not change. */
 export const buffersBeingWritten = new WeakSet<ArrayBufferLike>();
 
 /**
@@ -22,7 +22,7 @@ export class Payload {
   readonly cameInSlot: boolean;
   readonly #recycle: ((buffer: ArrayBuffer) => void) | undefined;
   #roomTaken = false;
-  /** Whether a receiver on this thread has this object, too. */
+  /** Whether a receiver on this thread has the same object. */
   #isGivenAway = false;
 
   /**
@@ -52,7 +52,7 @@ export class Payload {
   }
 
   /**
-   * The `byteLength` bytes before the payload, then the payload, to write an envelope there.
+   * A view of `byteLength` bytes before the payload, for an envelope, and of the payload.
    * Succeeds once (a message written there may still wait to be sent), and only if there is space.
    */
   takeRoom(byteLength: number): Uint8Array<ArrayBuffer> | undefined {
@@ -63,7 +63,7 @@ export class Payload {
     return new Uint8Array(buffer, byteOffset - byteLength, byteLength + this.byteLength);
   }
 
-  /** This payload, or a copy if a hostile sender has sent much more in the same message. */
+  /** This payload; or a copy if its buffer is much larger, as a hostile sender could make it. */
   toKeep(): Payload {
     const own = this.shared ? this.bytes : ownBytes(this.bytes, TOGETHER_BYTES_MAX);
     return own === this.bytes ? this : new Payload(own, { cameInSlot: this.cameInSlot });
@@ -82,8 +82,8 @@ export class Payload {
 
   /**
    * Frees or recycles the memory now, unless a receiver on this thread has it: the garbage collector
-   * runs for every few large buffers that are left to it. A message that is still being sent breaks
-   * off: all views of the memory are empty.
+   * runs for every few large buffers that are left to it. A message that is still being sent is cut
+   * off, because all views of the memory become empty.
    */
   release(): void {
     const { buffer } = this.bytes;

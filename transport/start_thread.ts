@@ -1,4 +1,4 @@
-/** Threads below a node's own, for work that might block it. */
+/** Threads that a node starts for work that might block its own thread. */
 
 /**
  * Starts a thread whose program is a module and whose first message is `port`. Returns a function

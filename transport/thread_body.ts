@@ -1,7 +1,7 @@
 /**
- * Message bodies between threads. Structured clone copies plain data by itself; values that it
- * would corrupt (payloads, tensors) or copy too much of (views of larger buffers) are extracted on
- * this side and put back on the other.
+ * Message bodies between threads. Structured clone copies plain data. It would corrupt payloads and
+ * tensors, so the sender extracts them and the receiver puts them back. It would copy the whole
+ * buffer of a view, so the sender copies the view.
  */
 import { LeatError } from "../core/error.ts";
 import { RaggedTensor, Tensor } from "../core/tensor.ts";

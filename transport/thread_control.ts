@@ -44,14 +44,15 @@ export interface NodeStart {
   readonly world: unknown;
 }
 
-/** A result across threads; comlink would convert an error and lose its code. */
+/** A result that crosses threads. If the call threw, comlink would lose the error's code. */
 export type Outcome<T> = { readonly value: T } | { readonly error: WireError };
 
 export interface ThreadControl {
   /** `introductions` leads to a {@linkcode Introducer}. */
   start(start: NodeStart, introductions: MessagePort): Promise<Outcome<NodeId>>;
-  /** A node that wants to reach this one has the other end of `port`. */
+  /** Attaches a link to `remote`, which has the other end of `port`. */
   connect(remote: NodeId, port: MessagePort): void;
+  /** Closes the links to `remote`, which has ended. */
   gone(remote: NodeId, error: WireError): void;
   spawn(kind: string, name: string, config: unknown): Promise<Outcome<FencedRef>>;
   stop(): Promise<Outcome<null>>;
@@ -59,9 +60,9 @@ export interface ThreadControl {
 
 /** The interface that the creating thread offers to the nodes' threads. */
 export interface Introducer {
-  /** Connects the asking node, `local`, with another: the answer holds one end of a channel. */
+  /** Connects the asking node, `local`, with `node`. The answer holds one end of a channel. */
   introduce(local: NodeId, node: string): Promise<Outcome<Introduction>>;
-  /** Starts a thread below the hub's: deeper ones cost Deno a second each. Resolves at its end. */
+  /** Starts a thread from the hub's thread: from a node's it would cost a second. Resolves at its end. */
   runThread(id: number, program: string, name: string, port: MessagePort): Promise<string>;
   endThread(id: number): void;
   /** Ends the asking node's own thread, for the reason given. */

@@ -1,7 +1,7 @@
 /**
  * Nodes on threads of their own, and how they find each other. The hub starts and controls the
- * threads, and connects two nodes by a channel when one first sends to the other; their messages
- * never pass through its thread.
+ * threads. When a node first sends to another, the hub connects the two by a channel; their
+ * messages never pass through the hub's thread.
  */
 import * as comlink from "comlink";
 import {
@@ -25,7 +25,7 @@ const GONE_MAX = 1_024;
 
 interface ThreadHubOptions {
   readonly world: World;
-  /** The program of the threads: `platform/threads/thread_entry.ts`, or one that does as much. */
+  /** The program of the threads: `platform/threads/thread_entry.ts`, or one with the same interface. */
   readonly entry: URL;
 }
 
@@ -36,7 +36,7 @@ export class ThreadHub implements AsyncDisposable {
   readonly #threads = new Set<ThreadNode>();
   /** In wire form: an error whose stack was never read keeps every object on that stack alive. */
   readonly #gone = new Map<string, WireError>();
-  /** By name: the nodes it was connected to, and its own incarnation at that time. */
+  /** By a node's name: the names of its peers, each with the node's id when they were connected. */
   readonly #joined = new Map<string, Map<string, NodeId>>();
   #closed = false;
 
@@ -59,7 +59,7 @@ export class ThreadHub implements AsyncDisposable {
     return [...this.#members.keys()];
   }
 
-  /** Makes a system of this thread reachable; the returned function disconnects it, as if dead. */
+  /** Makes a system of this thread reachable. The returned function disconnects it, as if it died. */
   add(system: ActorSystem): () => void {
     const member = new LocalMember(system);
     this.#admit(member);
@@ -136,7 +136,7 @@ export class ThreadHub implements AsyncDisposable {
     this.#gone.delete(name);
   }
 
-  /** Notifies every node that was connected with it, because ports do not report the end. */
+  /** Removes a member. Notifies the nodes connected with it: ports do not report a thread's end. */
   #leave(member: HubMember, error: LeatError): void {
     const { name } = member;
     const gone = closedThere(error);
@@ -160,7 +160,7 @@ export class ThreadHub implements AsyncDisposable {
     }
   }
 
-  /** Connects a node of the hub with another; `isAlive` says whether the first still exists. */
+  /** Connects `source` with `node`, unless `isAlive` says that `source` has ended. */
   async #introduce(source: NodeId, node: string, isAlive: () => boolean): Promise<Introduction> {
     await this.#starting.get(node)?.catch(() => {});
     const target = this.#members.get(node);

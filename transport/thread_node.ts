@@ -1,4 +1,4 @@
-/** A node on a thread of its own, as its hub sees it. */
+/** The hub's handle of a node that has a thread of its own. */
 import * as comlink from "comlink";
 import type { NodeId } from "../actors/runtime/link.ts";
 import type { FencedRef, Ref } from "../actors/runtime/ref.ts";
@@ -30,7 +30,7 @@ export interface HubMember {
   readonly id: NodeId;
   /** Receives its end of a channel to `remote`. */
   accept(remote: NodeId, port: MessagePort): void | Promise<void>;
-  /** `remote`, which it was connected to, has ended. */
+  /** Tells the node that `remote`, which it was connected with, has ended. */
   gone(remote: NodeId, error: LeatError): void;
 }
 
@@ -93,7 +93,7 @@ export class ThreadNode implements HubMember {
   }
 
   /**
-   * Starts a top-level actor there.
+   * Starts a top-level actor on the node.
    * @throws LeatError `not_found` when the module offers no such kind, `already_exists` when the
    * name is taken, `unavailable` when the thread dies first.
    */

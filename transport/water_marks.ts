@@ -1,4 +1,4 @@
-/** Backpressure by two marks: a link is full from the high one, until the low one. */
+/** Backpressure by two marks: a link that reaches the high one is full until it falls to the low one. */
 import type { LinkLimits } from "./limits.ts";
 
 /** Counts the bytes that a link holds, and resumes waiting senders when there is space. */

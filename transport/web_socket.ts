@@ -1,7 +1,7 @@
 /**
  * The carrier between hosts: links over WebSockets, with a handshake, bounded buffers and
- * heartbeats. `docs/wire.md` specifies the format. The server is in `web_socket/server.ts`: few
- * programs load it.
+ * heartbeats. `docs/wire.md` specifies the format. The server is not exported here, because few
+ * programs load it: see `web_socket/server.ts`.
  */
 export type { WebSocketServer, WebSocketServerOptions } from "./web_socket/server.ts";
 export type { Page, Pages } from "./web_socket/http/pages.ts";

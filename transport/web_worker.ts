@@ -1,7 +1,7 @@
 /**
- * The carrier between threads: a `MessagePort` that connects two of them directly. Envelopes are
- * sent by structured clone as flat arrays, references as numbers after their first use; payloads
- * are transferred.
+ * The carrier between threads: a `MessagePort` that connects two of them directly. An envelope is
+ * sent by structured clone as a flat array. An actor's reference is sent once, and then replaced by
+ * a number. Payloads are transferred.
  */
 import { LeatError, type WireError } from "../core/error.ts";
 import type { Envelope } from "../actors/runtime/envelope.ts";
@@ -13,20 +13,20 @@ import { LINK_LIMITS, type LinkLimits, messageTooLarge } from "./limits.ts";
 import { joinThreadBody, ThreadBody, type ThreadPart } from "./thread_body.ts";
 import { WaterMarks } from "./water_marks.ts";
 
-/** Most references that a link numbers; beyond it both ends start over. */
+/** Most references that a link numbers. Beyond it both ends start over. */
 const REFS_MAX = 4_096;
 /** Approximate bytes of an envelope besides its body. */
 const ENVELOPE_BYTES = 128;
 
 /** The kind of a frame, its first item. */
 const FRAME = {
-  /** [, ref]: defines the reference for the next number. */
+  /** [, ref]: defines the reference of the next number. */
   REF: 0,
-  /** []: numbers start over. */
+  /** []: numbers start over from 0. */
   REFS_AGAIN: 1,
-  /** [, bytes]: the receiver has consumed so many bytes. */
+  /** [, bytes]: the receiver has consumed `bytes` bytes since the last TAKEN. */
   TAKEN: 2,
-  /** [, bytes]: send TAKEN at the latest after so many bytes. */
+  /** [, bytes]: send TAKEN at the latest after `bytes` bytes. */
   TAKE_EVERY: 3,
   /** [, error]: the link is closed. */
   GOODBYE: 4,
@@ -37,7 +37,7 @@ const FRAME = {
 /**
  * A link over one end of a `MessageChannel` whose other end is on the thread of `remote`.
  *
- * A port does not report the death of the thread at its other end: its owner must close the link.
+ * A port does not report the death of the thread at its other end: the link's owner must close it.
  */
 export function portLink(
   port: MessagePort,

@@ -1,14 +1,13 @@
 /**
  * Records how far a log was written, in a file next to it. If a write-ahead file is damaged, SQLite
- * drops the rest of it, because it cannot tell a lost commit from an unfinished one. The mark shows
- * which it was. It is written after each commit without a sync: after a power cut it may be behind,
- * never ahead.
+ * silently drops the rest: it cannot tell a lost commit from an unfinished one. The mark can. It is
+ * written after each commit, without a sync: after a power cut it may be behind, never ahead.
  */
 import { closeSync, constants, openSync, readFileSync, rmSync, writeSync } from "node:fs";
 import { crc32 } from "node:zlib";
 import { isDiskFull } from "../system_codes.ts";
 
-/** A mark is the newest record's number, big-endian, and its checksum. */
+/** A mark is the newest record's number, big-endian, and the number's checksum. */
 const NUMBER_BYTES = 8;
 const MARK_BYTES = NUMBER_BYTES + 4;
 
@@ -44,7 +43,7 @@ export class LogMark {
     return isWhole ? Number(view.getBigUint64(0)) : undefined;
   }
 
-  /** All records up to this one are durable. A full disk keeps an old mark or none. */
+  /** Notes that all records up to `number` are durable. On a full disk the old mark stays, or none. */
   write(number: number): void {
     const view = new DataView(this.#bytes.buffer);
     view.setBigUint64(0, BigInt(number));

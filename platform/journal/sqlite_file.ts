@@ -43,8 +43,8 @@ const SCHEMA = `
 `;
 
 /**
- * Completes the file under another name before linking it to its own: an empty file of that name is
- * always a damaged one, and two programs that start at once share one file.
+ * Creates the file under another name, and links it to `path` when it is complete. So an empty file
+ * at `path` is always a damaged one, and two programs that start at once use the same file.
  */
 export function createIfMissing(path: string): void {
   if (exists(path)) return;
@@ -89,7 +89,7 @@ export function openDatabase(path: string): DatabaseSync {
   try {
     database = new DatabaseSync(path);
     database.exec(UNTRUSTED_SCHEMA);
-    // Exclusive until closed, or the process ends. It also avoids the shared-memory file.
+    // Locked until the database is closed or the process ends. It also avoids the shared-memory file.
     database.exec("PRAGMA locking_mode = EXCLUSIVE");
     const mode = database.prepare("PRAGMA journal_mode = WAL").get();
     if (mode?.["journal_mode"] !== "wal") {
@@ -147,7 +147,7 @@ export function exists(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false }) !== undefined;
 }
 
-/** An older program has left it open to others; its mode belongs to its owner. */
+/** Makes a file private, which an older program may have left open to others. Only its owner may. */
 function closeToOthers(file: string): void {
   try {
     chmodSync(file, OWN_FILE);
@@ -167,7 +167,7 @@ function syncFolder(folder: string): void {
       closeSync(descriptor);
     }
   } catch {
-    // Windows; there the file system journals names itself.
+    // On Windows the file system journals names itself.
   }
 }
 
@@ -182,7 +182,7 @@ function checkLayout(database: DatabaseSync, path: string): void {
         `program that wrote it`,
     );
   }
-  // Before the check of the file, which evaluates what is in its schema.
+  // Before `quick_check`, which evaluates expressions in the file's schema.
   if (!hasOnlyTables(database, TABLES)) throw damaged(path, "its tables are not those of a log");
   const check = database.prepare("PRAGMA quick_check(1)").get()?.["quick_check"];
   if (check !== "ok") throw damaged(path, String(check));

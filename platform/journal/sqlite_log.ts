@@ -22,7 +22,7 @@ import {
   walOf,
 } from "./sqlite_file.ts";
 
-/** Most bytes that wait to be written; beyond it `append` refuses: no caller is syncing. */
+/** Most bytes that wait to be written. Beyond it `append` refuses: callers do not call `sync`. */
 const PENDING_BYTES_MAX = 1 << 30;
 /** A row holds records up to about this total size; more go into several rows. */
 const BATCH_BYTES_MAX = 16 << 20;
@@ -33,7 +33,7 @@ const FREE_PAGES_MAX = 4096;
 
 export interface SqliteLogOptions {
   /**
-   * Most bytes of the file, asked before each write; beyond: `resource_exhausted`. Default: any.
+   * Most bytes of the file; called before each write. Beyond: `resource_exhausted`. Default: any.
    */
   readonly bytesMax?: () => number;
 }
@@ -151,7 +151,7 @@ class SqliteLog implements DurableLog {
     });
   }
 
-  /** A large snapshot leaves the free pages of the previous one, and a write-ahead file. */
+  /** Returns to the system the previous snapshot's free pages, and the space of the write-ahead file. */
   #giveBack(snapshotBytes: number): void {
     const free = Number(this.#database.prepare("PRAGMA freelist_count").get()?.["freelist_count"]);
     if (free <= FREE_PAGES_MAX && snapshotBytes <= BATCH_BYTES_MAX) return;
@@ -194,8 +194,8 @@ class SqliteLog implements DurableLog {
   }
 
   /**
-   * Writes all that is pending. On a full disk the records stay pending. After another failure it
-   * is unknown what reached the disk, so nothing more is written.
+   * Runs `work`, which writes all pending records, in a transaction. On a full disk the records stay
+   * pending. After another failure it is unknown what reached the disk, so nothing more is written.
    * @param work Returns the number of the newest record.
    */
   #transaction(work: () => number): void {
@@ -266,7 +266,7 @@ function* packBatches(
   }
 }
 
-/** The records of a row, each in its own buffer. The row's checksum was right: all are there. */
+/** The records of a row, each in its own buffer. The caller has verified the row's checksum. */
 function* unpackBatch(body: Uint8Array): Iterable<Uint8Array> {
   const view = new DataView(body.buffer, body.byteOffset, body.byteLength);
   for (let offset = 0; offset < body.byteLength;) {
@@ -297,7 +297,7 @@ function readContents(
   const number = row?.number ?? 0;
   const records: Uint8Array[] = [];
   const batches = database.prepare("SELECT first, count, crc, body FROM batch ORDER BY first");
-  // Not `iterate()`: it treats an unreadable row as the end.
+  // Not `iterate()`, which would treat an unreadable row as the end.
   for (const { first, count, crc, body } of batches.all() as unknown as readonly BatchRow[]) {
     const expected = number + records.length + 1;
     if (first !== expected) throw damaged(path, `record ${expected} is missing`);

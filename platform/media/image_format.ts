@@ -15,18 +15,18 @@ export interface Region extends PixelSize {
   readonly y: number;
 }
 
-/** Gives the memory for a result; undefined where there is none. */
+/** Provides the memory for a result; `undefined` if the result needs memory of its own. */
 export type Placing = () => TypedArray | undefined;
 
 /** A decoded image in a decoder's memory, which disposing it frees. */
 export interface Decoded extends Disposable {
   /** The part of the image that was decoded. */
   readonly region: Region;
-  /** Whether it is the whole result of the plan. If not, it is the decoder's pixels of the region. */
+  /** Whether it is the plan's result, not the decoder's pixels of `region`. Default: `plan.isPlain`. */
   readonly isTransformed?: boolean;
-  /** The result, if it is where it was wanted: then nothing is to be read. */
+  /** The result, if it is in the memory of {@linkcode Placing} already. Then `read` is not called. */
   readonly placed?: TypedArray | undefined;
-  /** Writes it, row by row. */
+  /** Writes the pixels, row by row. */
   read(into: Uint8Array): void;
 }
 
@@ -46,10 +46,10 @@ export interface ImageFormat {
    */
   bytesToDecode(bytes: Uint8Array): number;
   /**
-   * Decodes at least the plan's crop, to its channels; `bytes` is no longer used when it returns. It or
-   * `read()` throws `data_loss` for damage and `unimplemented` for a variant that the library does not
-   * decode.
-   * @param place gives the memory for the result, if there is some, one microtask later.
+   * Decodes at least the plan's crop, to its channels. `bytes` is not used after this has returned.
+   * This or `read()` throws `data_loss` for damage and `unimplemented` for a variant that the library
+   * does not decode.
+   * @param place provides the memory for the result. Call it at least one microtask later.
    */
   decode(bytes: Uint8Array, plan: DecodePlan, place?: Placing): Decoded | Promise<Decoded>;
   /** Notes for how long the asking thread has transformed an image of this format, in ms. */

@@ -24,11 +24,9 @@ const CHUNK_FRAME_BYTES = 12;
 const HEADER_BYTES = 13;
 /** Samples per pixel, by colour type. */
 const SAMPLES: Readonly<Record<number, number>> = { 0: 1, 2: 3, 3: 1, 4: 2, 6: 4 };
-/** Each row has a prefix of one byte, and an interlaced picture is stored as seven smaller ones. */
+/** For a bound: each row has one byte more, and an interlaced image is stored as seven smaller ones. */
 const ROWS_FACTOR_MAX = 7;
-/**
- * The chunks that pixels need besides the data. Others could hold texts that inflate to any size.
- */
+/** The chunks besides the data that the library gets. Others could hold text that inflates to any size. */
 const CHUNKS_USED: ReadonlySet<string> = new Set(["IHDR", "PLTE", "tRNS", "IEND"]);
 
 /**
@@ -50,7 +48,7 @@ export class PngFormat extends WasmFormat<Lodepng> {
 
   bytesToDecode(bytes: Uint8Array): number {
     const { width, height, inflatedBytes } = readHeader(bytes);
-    // Inflated data four times: here, as the library's input, as raw rows, unfiltered; and pixels.
+    // The inflated data exists four times (here, as the library's input, as raw rows, unfiltered).
     return 4 * inflatedBytes + width * height * RGBA_BYTES + bytes.length;
   }
 
@@ -129,8 +127,8 @@ function readHeader(bytes: Uint8Array): Header {
 }
 
 /**
- * The picture's data as one chunk of uncompressed blocks: the library would inflate without a
- * limit, and three times slower than the machine's zlib.
+ * The image's data as one chunk of uncompressed blocks. The library itself would inflate without a
+ * limit, and three times slower than Node's zlib.
  */
 function storedChunk(
   bytes: Uint8Array,

@@ -9,7 +9,7 @@ interface Webp {
   WebPDecodeRGBA(webp: number, byteLength: number, width: number, height: number): number;
 }
 
-/** Bytes per pixel: ARGB of lossless files or planes of lossy ones, and the library's RGBA. */
+/** Bytes per pixel while decoding: the library's own ARGB or planes, and its RGBA output. */
 const PIXEL_BYTES = 4 + RGBA_BYTES;
 
 const RIFF = [0x52, 0x49, 0x46, 0x46];

@@ -1,4 +1,4 @@
-/** Where clients of this process run: next to a cluster in it, or on a node that dials out. */
+/** Finds the node for a client's actor: a cluster's in this process, or a node that dials out. */
 import type { ClientHome, Credentials, OpenHome } from "../../actors/client/starting.ts";
 import { dispatcherAt } from "../../actors/dispatcher/protocol.ts";
 import { LeatError } from "../../core/error.ts";
@@ -90,7 +90,7 @@ export class Homes {
     const node = `client-${world.random.fork("node name").hex64()}`;
     const far = webSocketConnector({
       world,
-      // The reader chose this address; the addresses of workers come from it.
+      // The reader chose the service's address; the service chose the addresses of workers.
       credentials: (node) => {
         requireTls(service, node);
         return {

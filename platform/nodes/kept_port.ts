@@ -1,12 +1,12 @@
 /** A port for a program that may restart. */
 import { LeatError } from "../../core/error.ts";
 
-/** Systems choose higher ports for whoever takes any, and for connections. */
+/** Operating systems take higher ports for connections, and for programs that listen on port 0. */
 const PORTS = { first: 20_000, count: 12_000 };
 const TRIES = 1_000;
 
 /**
- * A free port that the system gives to nobody else while its program restarts.
+ * A free port that the operating system gives to no other program while this one restarts.
  * @param randomInt An integer from 0 to below its argument.
  * @throws LeatError `resource_exhausted` if none is found.
  */

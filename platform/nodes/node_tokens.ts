@@ -1,4 +1,4 @@
-/** The tokens of a node of the service: which it accepts, and which it proves to each peer. */
+/** The tokens of a service node: which ones it accepts, and which one it proves to each peer. */
 import { ANYONE, type Identity, TOKEN_HOLDER } from "../../actors/runtime/identity.ts";
 import type { World } from "../../actors/runtime/world.ts";
 import { LeatError } from "../../core/error.ts";
@@ -92,7 +92,7 @@ export class NodeTokens {
     this.#file?.close();
   }
 
-  /** A worker accepts its own token from any node, so that it never has to know another's. */
+  /** A dispatcher proves to a worker the worker's own token, so workers need no other token. */
   #credentialOfWorker(node: string): Credential {
     if (this.accepted === undefined) return { target: "node", identity: ANYONE };
     const id = this.#known.get(node);

@@ -1,10 +1,10 @@
-/** The workers of this process, which clients of the same thread read by direct call. */
+/** The workers of this thread, which clients of the same thread read without a socket. */
 import type { Connector } from "../../actors/runtime/link.ts";
 import type { ActorSystem } from "../../actors/runtime/system.ts";
 import { DenoWorld } from "../deno_world.ts";
 import { InlineHub } from "./inline_hub.ts";
 
-/** Identifies this process to the dispatcher. Threads are sent it: here each would draw another. */
+/** Identifies this process to the dispatcher. Other threads must be sent it: their own differs. */
 export const PROCESS_ID = new DenoWorld().random.hex64();
 
 const hub = new InlineHub();

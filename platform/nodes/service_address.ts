@@ -18,7 +18,7 @@ export function serviceAddress(text: string, what: string): string {
 }
 
 /**
- * Normalizes the addresses of a list of services with secrets; each may occur once.
+ * Normalizes the addresses of services, from a list that also contains secrets. Each may occur once.
  * @param what Names the list in errors, such as `services`.
  * @throws LeatError `invalid_argument`. An invalid address is not shown: it may be a misplaced
  * secret.
@@ -80,7 +80,7 @@ interface Listening {
 export function advertisedAddress(listening: Listening, advertise?: string): string {
   const { scheme, hostname, port } = listening;
   if (advertise === undefined) return `${scheme}://${advertisedHost(hostname)}:${port}`;
-  // `URL` cannot tell the port: it omits the scheme's default one.
+  // Not by `URL`, which omits the port if it is the scheme's default.
   const [, host = "", given] = /^(\[[^\]]*\]|[^:[\]/]+)(?::(\d{1,5}))?$/.exec(advertise) ?? [];
   const address = `${scheme}://${host}:${given ?? port}`;
   const isWildcard = host === "0.0.0.0" || host === "[::]";

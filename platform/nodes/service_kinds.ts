@@ -10,7 +10,7 @@ import {
   optional,
 } from "../../actors/runtime/checks.ts";
 
-/** Checks configurations from other nodes, or the actor would fail at its first request. */
+/** Checks configurations from other nodes. Otherwise the actor would fail at its first request. */
 const configs = checksOf<{
   cache(config: CacheConfig): null;
   reads(config: ReadsConfig): null;
@@ -29,7 +29,7 @@ function checked<C>(kind: keyof typeof configs, config: C): C {
   return configs[kind](config) as C;
 }
 
-/** The actors that a node starts on request of another: caches and schedulers of tasks. */
+/** The actors that another node may ask this one to start: caches and schedulers of tasks. */
 export const PROXY_KINDS = {
   cache: (asked: CacheConfig) => {
     const config = checked("cache", asked);

@@ -1,4 +1,4 @@
-/** A node of the service behind a socket: what dispatcher's and worker's servers share. */
+/** A node of the service that listens on a socket: the shared part of dispatchers and workers. */
 import type { Connector, Link } from "../../actors/runtime/link.ts";
 import type { FencedRef } from "../../actors/runtime/ref.ts";
 import { sleep } from "../../actors/runtime/timers.ts";
@@ -53,11 +53,11 @@ export interface ServiceNodeParts {
   readonly supervision?: NonNullable<SystemOptions["supervision"]>;
   /** Connects to nodes whose names are not URLs: those of the same process. */
   readonly near?: Connector;
-  /** Which nodes it dials, by name. Default: all that are requested. */
+  /** Whether this node may dial another, by its name. Default: all. */
   readonly mayDial?: (node: string) => boolean;
   /** See `WebSocketServerOptions`. */
   readonly ownerOf?: (node: string) => string | undefined;
-  /** The tokens it proves to the nodes it dials. Default: none. */
+  /** Which nodes it dials, which decides the tokens that it proves. Default: it proves none. */
   readonly dialling?: DialTarget;
   /** Whether clients of this host may get large messages through a shared file. */
   readonly sharesSlots?: boolean;
@@ -82,7 +82,7 @@ export class ServiceNode {
     const { port = 0, advertise, cert, key, ca, insecure } = config;
     const hostname = bareHost(config.hostname ?? "127.0.0.1");
     const scheme = cert === undefined ? "ws" : "wss";
-    // Checked before listening: a wrong one is the caller's mistake.
+    // Checked before listening, so that an invalid `advertise` is reported first.
     advertisedAddress({ scheme, hostname, port }, advertise);
     const { logFolder, supervision, near, mayDial, ownerOf, pages, dialling } = parts;
     const worldOptions: DenoWorldOptions = {
@@ -112,7 +112,7 @@ export class ServiceNode {
       near: () => this.#near,
       ...(pages === undefined ? {} : { pages }),
     });
-    // Only now: a server that cannot listen leaves nothing behind.
+    // Not earlier: a server that cannot listen must leave no folder behind.
     this.#near = parts.sharesSlots === true ? nearFolder() : undefined;
     this.system = new ActorSystem({
       node: advertisedAddress({ scheme, hostname, port: this.#server.port }, advertise),
@@ -183,7 +183,7 @@ export class ServiceNode {
   }
 }
 
-/** The file that is opened to find out: it takes only a handle. */
+/** The file that is opened to count free handles. */
 const NOTHING = "/dev/null";
 
 /**

@@ -98,7 +98,7 @@ export class TokensFile implements AcceptedTokens {
   readonly #pollMs: number;
   readonly #changed = new Set<() => void>();
   #tokens: TokenSet;
-  /** Identifies the state of the file. */
+  /** See {@linkcode markOf}. */
   #mark: string | undefined;
   #timer: Timer | undefined;
 
@@ -168,7 +168,7 @@ function readFile(path: string): string {
 function markOf(path: string): string | undefined {
   try {
     const { mtime, ctime, size, ino, dev } = Deno.statSync(path);
-    // A copy may keep the time of modification.
+    // More than `mtime`, which a copy may keep.
     return [mtime?.getTime(), ctime?.getTime(), size, ino, dev].join(" ");
   } catch {
     return undefined;

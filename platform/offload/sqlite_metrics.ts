@@ -9,7 +9,7 @@ import { hasOnlyTables, removesOtherFiles, UNTRUSTED_SCHEMA } from "../sqlite_sc
 /** Marks the file as a metric store (`PRAGMA application_id`): "LeaM". */
 const APPLICATION_ID = 0x4c65614d;
 const LAYOUT_VERSION = 1;
-/** How long another process that writes is waited for, in ms. */
+/** How long to wait while another process writes, in ms. */
 const BUSY_TIMEOUT_MS = 500;
 
 const TABLE = "CREATE TABLE metric (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT";

@@ -13,11 +13,11 @@ import { removeLeftFolders, SlotFolder } from "./slot_folder.ts";
 
 interface ChildOptions {
   readonly name: string;
-  /** The URL of its program, which calls `linkToParent`; or a command, to which the link is told. */
+  /** The URL of its program, which calls `linkToParent`; or a command, which gets the same arguments. */
   readonly program: string | Command;
   /** Flags of Deno: its permissions and its engine's. */
   readonly flags?: readonly string[];
-  /** The prefix of the lines that it prints, which are logged. Default: `runner`. */
+  /** The prefix of its output in this program's log. Default: `runner`. */
   readonly prints?: string;
   /** Limits that the kernel enforces on a program of Deno, if the system has them (Linux). */
   readonly limits?: Omit<Launch, "command">;
@@ -49,7 +49,7 @@ const CACHE_VARIABLES = ["DENO_DIR", "XDG_CACHE_HOME", "HOME"];
 let hasLooked = false;
 
 export class ChildProcess {
-  /** The id of this process for the other one. */
+  /** The id of this process in the link. */
   readonly local = nodeNamed("worker");
   /** Rejects if the process ends before its hello. */
   readonly link: Promise<Link>;
@@ -57,7 +57,7 @@ export class ChildProcess {
   readonly ended: Promise<ChildEnd>;
   readonly #child: Deno.ChildProcess;
   readonly #folder = new SlotFolder();
-  /** Before each line, so that no function can forge a line of its worker. */
+  /** Precedes each logged line, so that no user function can forge a line of its worker. */
   readonly #prefix: string;
   #said = "";
 
@@ -97,17 +97,17 @@ export class ChildProcess {
     }
   }
 
-  /** The process keeps this program alive again, as at first. */
+  /** Makes the process keep this program alive, as it does at first. */
   ref(): void {
     this.#child.ref();
   }
 
-  /** Lets this program end before the process, which ends with it. */
+  /** Lets this program end while the process runs. The process then ends, too. */
   unref(): void {
     this.#child.unref();
   }
 
-  /** Logs the process's output, whose content its functions control. */
+  /** Logs the process's output. User functions control its content. */
   async #log(): Promise<void> {
     const decoder = new TextDecoder();
     const encoder = new TextEncoder();
@@ -210,10 +210,10 @@ function denoCommand(): string {
   return state === "granted" ? command : "deno";
 }
 
-/** The top of Leat's own tree. */
+/** The root folder of Leat's source. */
 const TOP = new URL("../../", import.meta.url);
 
-/** Module names resolve as in this program. */
+/** Lets module names resolve as in this program. */
 function configFlags(): string[] {
   if (TOP.protocol !== "file:") {
     throw new LeatError(
@@ -246,7 +246,7 @@ function cacheOnly(): Pick<Deno.CommandOptions, "clearEnv" | "env"> {
     Deno.permissions.querySync({ name: "env", variable }).state === "granted"
   );
   if (!isGranted || Deno.build.os === "windows") return { env: loaderVariables() };
-  // The log would escape colour codes again.
+  // Colour codes would appear escaped in the log.
   const env: Record<string, string> = { NO_COLOR: "1" };
   for (const name of CACHE_VARIABLES) {
     const value = Deno.env.get(name);

@@ -1,8 +1,8 @@
 /** Variables of the environment that choose native libraries, which machines with a GPU often set. */
 
 /**
- * The part of an environment that lets a program be started. Deno starts none with variables of the
- * dynamic loader, unless this program may run all programs.
+ * Empties the dynamic loader's variables for a program to start. Deno starts no program with these
+ * variables, unless this program may run all programs.
  */
 export function loaderVariables(): Readonly<Record<string, string>> {
   const { state } = Deno.permissions.querySync({ name: "run" });

@@ -1,7 +1,6 @@
 /**
- * Slots that a worker and a trainer of one host share. Whether they are on one host, and of one
- * user, is never claimed: the trainer creates a file in the worker's private folder, and the worker
- * opens it there.
+ * Slots that a worker and a trainer of one host and user share. Neither has to believe that the other
+ * is on its host: the trainer creates a file in the worker's private folder, and the worker opens it.
  */
 import { dirname } from "node:path";
 import { hexOf64 } from "../../core/bytes.ts";
@@ -77,7 +76,7 @@ export const nearDialler: NearDialler = {
   },
 };
 
-/** Deno tells the folder for temporary files only to a program that creates one there. */
+/** Creates a folder and removes it: Deno has no other way to tell the folder for temporary files. */
 function ownFolder(): Own {
   const path = Deno.makeTempDirSync();
   const { uid } = Deno.statSync(path);

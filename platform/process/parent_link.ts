@@ -10,14 +10,14 @@ export function localNode(): NodeId {
   return { node, incarnation };
 }
 
-/** The launcher's last argument, if this program was launched. */
+/** The argument that the launcher appends, if this program was started by it. */
 export function toldByLauncher(): string | undefined {
   return Deno.args[4];
 }
 
 /**
- * The link to the process that started this one. When the folder of the slot files is removed, the
- * permissions for them become meaningless.
+ * Opens the link to the process that started this one. After that the parent removes the slot files,
+ * and this program's permissions for their paths give access to nothing.
  */
 export function linkToParent(options?: ProcessLinkOptions): Promise<Link> {
   const [incoming, outgoing] = Deno.args as [string, string];

@@ -4,7 +4,7 @@ import type { PipeReader, PipeWriter } from "../../transport/process/streams.ts"
 /** Most bytes of one read: the capacity of a Linux pipe. */
 const READ_BYTES = 64 * 2 ** 10;
 
-/** The reading end of a child's output, which is read into the same memory each time. */
+/** The reading end of a child's output. All reads use the same memory. */
 export function streamReader(stream: ReadableStream<Uint8Array>): PipeReader {
   const reader = stream.getReader({ mode: "byob" });
   let memory = new ArrayBuffer(READ_BYTES);

@@ -3,9 +3,9 @@ import { LeatError } from "../../core/error.ts";
 import { SLOT_BYTES_MAX, type SlotFile } from "../../transport/process/slots.ts";
 import { isDiskFull } from "../system_codes.ts";
 
-/** More bytes are read or written with pauses for the event loop. */
+/** Longer reads and writes yield to the event loop. */
 const CHUNK_BYTES = 4 * 2 ** 20;
-/** Most bytes of one call on another thread, which a process that ends has to wait for. */
+/** Most bytes of one asynchronous call: a process that ends has to wait for it. */
 const ASIDE_BYTES_MAX = 64 * 2 ** 20;
 
 export function writableSlots(path: string): SlotFile {
@@ -16,7 +16,7 @@ export function readableSlots(path: string): SlotFile {
   return slotFile(Deno.openSync(path, { read: true }));
 }
 
-/** @param chunkBytes are read or written without yielding to the event loop. */
+/** @param chunkBytes Most bytes that are read or written without yielding to the event loop. */
 export function slotFile(file: Deno.FsFile, chunkBytes = CHUNK_BYTES): SlotFile {
   const writeLong = async (blocks: readonly Uint8Array[]) => {
     try {

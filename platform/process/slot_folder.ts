@@ -6,15 +6,15 @@ import { LeatError } from "../../core/error.ts";
 export const PREFIX = "leat-slots-";
 /** The process that created the folder holds the lock of this file while it needs the folder. */
 const LOCK = "lock";
-/** Most attempts to create a folder that no other process removes as a leftover. */
+/** Most attempts to create a folder: another process may remove it as a leftover before it is locked. */
 const TRIES_MAX = 10;
 
-/** A folder for this user alone, which a killed process leaves to the next start to remove. */
+/** A folder for this user alone. If the process is killed, the next one removes the folder. */
 export class PrivateFolder {
   readonly path: string;
   readonly #lock: Deno.FsFile;
   #isRemoved = false;
-  /** A program that exits meanwhile leaves nothing behind. */
+  /** Called on exit, too, so that the program leaves nothing behind. */
   readonly #remove = () => this.remove();
 
   /** Creates it in `parent` or the folder for temporary files. */
@@ -56,9 +56,9 @@ export class SlotFolder extends PrivateFolder {
 }
 
 /**
- * Removes folders next to `own`, one of this process, that killed processes of its user have left.
- * Folders still in use are locked. Those of other users are left alone, even by root: what is in
- * them may change at any time.
+ * Removes the folders next to `own` that killed processes of the same user have left. Folders in use
+ * are locked. Other users' folders are never touched, not even by root: their content may change at
+ * any time.
  */
 export function removeLeftFolders(own: string): void {
   const parent = dirname(own);
@@ -79,7 +79,7 @@ function entriesOf(folder: string): Deno.DirEntry[] {
 function removeIfLeft(path: string, own: string): void {
   try {
     if (Deno.lstatSync(path).uid !== Deno.lstatSync(own).uid) return;
-    // It is empty if its process was killed before it could lock anything.
+    // A folder is empty if its process was killed before it could create the lock.
     if (entriesOf(path).length === 0) return Deno.removeSync(path);
     if (!Deno.lstatSync(`${path}/${LOCK}`).isFile) return;
     using lock = Deno.openSync(`${path}/${LOCK}`, { read: true, write: true });
@@ -89,7 +89,7 @@ function removeIfLeft(path: string, own: string): void {
   }
 }
 
-/** Another process may remove a folder before it is locked: then the next is tried. */
+/** Creates and locks a folder. Tries again if another process removes it before it is locked. */
 function lockedFolder(parent: string | undefined): { path: string; lock: Deno.FsFile } {
   for (let tries = 0; tries < TRIES_MAX; tries++) {
     const path = Deno.makeTempDirSync({

@@ -6,7 +6,7 @@ import type { Folder } from "../sandbox/grants.ts";
 import { PYTHON, type PythonBatch, type PythonPool } from "./python_pool.ts";
 import { PythonProcesses } from "./python_processes.ts";
 
-/** Processes for the pipelines of a worker, which call functions of files in granted folders. */
+/** Calls functions for the confined pipelines of a worker, but only from files in granted folders. */
 export class GrantedPython {
   readonly #roots: readonly Folder[];
   readonly #processes: PythonProcesses;
@@ -16,7 +16,7 @@ export class GrantedPython {
     this.#processes = new PythonProcesses(PYTHON, { onlyOwn: true, callTimeoutMs });
   }
 
-  /** For one pipeline, whose requests are untrusted. */
+  /** A pool for one pipeline, whose requests are untrusted. */
   open(): PythonPool {
     const pool = this.#processes.open();
     return {
@@ -40,7 +40,7 @@ export class GrantedPython {
     }
     const asked = file.startsWith("file:") ? fileURLToPath(file) : resolve(file);
     const path = await Deno.realPath(asked).catch(() => undefined);
-    // Whether there is a file elsewhere is nobody's business.
+    // A pipeline must not learn whether a file outside of the granted folders exists.
     if (this.#roots.some(({ realPath }) => (path ?? asked).startsWith(`${realPath}/`))) {
       if (path !== undefined) return path;
       throw new LeatError("not_found", `There is no file ${file} of Python functions`);

@@ -1,31 +1,31 @@
-/** Calls functions of Python: calls that are made at once go to a pool of processes together. */
+/** Calls Python functions. Calls that are made in one microtask go to a pool of processes together. */
 import { Fifo } from "../../actors/runtime/fifo.ts";
 import { LeatError, type WireError } from "../../core/error.ts";
 import type { PythonCallee, PythonRunner } from "../../data/host.ts";
 import { decodeMessage, encodeMessage } from "../../transport/codec.ts";
 import { PYTHON_DIED, type PythonPool } from "./python_pool.ts";
 
-/** Most calls in a request: enough that its cost does not count. */
+/** Most calls in a request: enough to make the cost of a request negligible. */
 const CALLS_MAX = 16;
 
 interface Call {
   readonly callee: PythonCallee;
   readonly args: readonly unknown[];
   readonly seed: number;
-  /** Whether it is sent without others, because a request with it failed as a whole. */
+  /** Whether it is sent alone, because a request with it failed as a whole. */
   readonly isAlone: boolean;
   resolve(result: unknown): void;
   reject(error: LeatError): void;
 }
 
-/** What a call gave. */
+/** The outcome of a call. */
 type Outcome = { readonly value: unknown } | { readonly error: WireError };
 
 export class PythonCalls implements PythonRunner {
   readonly #pool: PythonPool;
   #running = 0;
   readonly #queue = new Fifo<Call>();
-  /** The next call, taken from the queue, which could not go with those before it. */
+  /** The next call, if it was taken from the queue and could not go with those before it. */
   #first: Call | undefined;
   #isDue = false;
 
@@ -39,7 +39,7 @@ export class PythonCalls implements PythonRunner {
     return promise;
   }
 
-  /** Calls that are made at once go together. */
+  /** Queues a call, and dispatches in a microtask, so that calls made at once go together. */
   #enqueue(call: Call): void {
     this.#queue.push(call);
     if (this.#isDue) return;
@@ -111,7 +111,7 @@ export class PythonCalls implements PythonRunner {
     try {
       return decodeMessage(await this.#pool.run({ file, name, calls: encoded })) as Outcome[];
     } catch (error) {
-      // Only the call that ended its process fails.
+      // One by one, only the call that ends its process fails.
       const mayRepeat = error instanceof LeatError && error.details?.["reason"] === PYTHON_DIED;
       if (mayRepeat && calls.length > 1) return undefined;
       throw error;

@@ -1,9 +1,9 @@
-/** What calls Python functions: in this thread, or in the one that owns the processes. */
+/** The interface of a pool of Python processes, which may be owned by another thread. */
 
 /** The interpreter, unless a program names another one. */
 export const PYTHON = "python3";
 
-/** Calls of one function that go together. */
+/** Calls of one function that are sent together. */
 export interface PythonBatch {
   readonly file: string;
   readonly name: string;
@@ -24,5 +24,5 @@ export interface PythonPool {
   close(): void;
 }
 
-/** Why calls failed that may succeed if they are made one by one. */
+/** The reason of calls that failed together and may succeed one by one. */
 export const PYTHON_DIED = "python_died";

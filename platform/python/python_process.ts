@@ -10,11 +10,11 @@ import { PYTHON_DIED, type PythonBatch } from "./python_pool.ts";
 export interface PythonLimits {
   /** Whether only functions that the file itself defines are called, none that it imports. */
   readonly onlyOwn?: boolean;
-  /** Longest time for calls that go together, in ms; then the process ends. Default: any. */
+  /** Longest time for calls that are sent together, in ms; then the process ends. Default: any. */
   readonly callTimeoutMs?: number;
 }
 
-/** Its modules come from no folder that it happens to be started in: functions may write there. */
+/** Imports no modules from the current folder, to which user functions may write. */
 const PROGRAM = "import sys; sys.path = [path for path in sys.path if path]; " +
   "from leat._functions import main; main()";
 
@@ -57,7 +57,7 @@ export class PythonProcess {
 
   /**
    * Resolves to the encoded outcomes. The process keeps this program alive until then.
-   * @throws {LeatError} how the process has ended.
+   * @throws {LeatError} that says how the process has ended, if it ends first.
    */
   async call({ file, name, calls }: PythonBatch): Promise<Uint8Array> {
     this.#child.ref();
@@ -97,7 +97,7 @@ export class PythonProcess {
     const how = signal === null ? `with exit code ${code}` : `by ${signal}`;
     const why = said.trim() === "" ? "" : `: ${said.trim()}`;
     if (this.#hasLoaded) {
-      // What shared processes have printed may be of calls of others.
+      // A worker's processes are shared: their output may belong to another pipeline's calls.
       const { onlyOwn = false } = this.#limits;
       return new LeatError(
         "internal",

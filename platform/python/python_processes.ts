@@ -1,4 +1,4 @@
-/** Processes of Python, one per core, started when they are needed and shared by pipelines. */
+/** Python processes, at most one per core, started when they are needed and shared by pipelines. */
 import { Fifo } from "../../actors/runtime/fifo.ts";
 import { LeatError } from "../../core/error.ts";
 import type { PythonBatch, PythonPool } from "./python_pool.ts";
@@ -7,7 +7,7 @@ import type { PythonLimits, PythonProcess } from "./python_process.ts";
 /** A pipeline that calls functions. */
 interface Client {
   readonly queue: Fifo<Job>;
-  /** Those that compute its calls. */
+  /** The processes that run its calls now. */
   readonly processes: Set<PythonProcess>;
   isClosed: boolean;
 }
@@ -25,7 +25,7 @@ export class PythonProcesses {
   #busy = 0;
   /** Clients that have called a function. The processes end with the last one. */
   readonly #clients = new Set<Client>();
-  /** Those of them with calls that wait. The first is served next, and is then the last. */
+  /** The clients with waiting calls. The first is served next and then moves to the end (round robin). */
   readonly #waiting = new Set<Client>();
 
   constructor(interpreter: string, limits: PythonLimits = {}) {
@@ -86,7 +86,7 @@ export class PythonProcesses {
   }
 
   async #start(): Promise<PythonProcess> {
-    // Most programs call no Python.
+    // Loaded lazily: most programs call no Python.
     const { PythonProcess } = await import("./python_process.ts");
     return new PythonProcess(this.#interpreter, this.#limits);
   }

@@ -1,12 +1,12 @@
-/** Keeps the compiled code of runners' program in Deno's cache. */
+/** Keeps the compiled code of the runners' program in Deno's cache. */
 import { runAlone } from "../process/child_process.ts";
 
 let storing: Promise<void> | undefined;
 
 /**
- * Has Deno store the compiled code of runners' program, once for this process: on Linux a confined
- * process may only read Deno's cache, and compiling takes longer than all else that it does before
- * its first element. The program ends at once, as it has no parent to talk to.
+ * Runs the runners' program once, so that Deno stores its compiled code. On Linux a confined process
+ * may not write Deno's cache, and compiling takes longer than anything else before its first element.
+ * The program ends at once, because it has no parent.
  */
 export function storeCompiledRunner(): Promise<void> {
   if (Deno.build.os !== "linux") return Promise.resolve();

@@ -1,4 +1,4 @@
-/** A process that runs one confined pipeline, as the worker sees it. */
+/** The worker's handle of a process that runs one confined pipeline. */
 import { fieldsOf } from "../../core/tree.ts";
 import { AbortRace } from "../../core/abort_race.ts";
 import { LeatError, type LeatErrorCode } from "../../core/error.ts";
@@ -38,13 +38,13 @@ export interface ProcessOptions {
   /** Called with the kernel guards of the process, before a function runs in it. */
   readonly onGuarded: (guards: KernelGuards) => void;
   readonly onEnded: (process: ConfinedProcess) => void;
-  /** The memory of its elements. Default: new memory. */
+  /** Provides the memory of its elements. Default: new memory. */
   readonly pool?: FramePool;
   /** The remedies for limits in error messages. Default: options of a worker. */
   readonly remedies?: LimitRemedies;
   /** Methods that the process may call besides those of every runner. Default: none. */
   readonly methods?: EdgeMethods;
-  /** Whether it keeps this program alive. Default: true; else only open requests do. */
+  /** Whether the idle process keeps this program alive. Default `true`; else only open requests do. */
   readonly keepsProgram?: boolean;
 }
 
@@ -61,12 +61,12 @@ const WORKER_REMEDIES: LimitRemedies = {
 
 /** Time limit for loading a process, in ms. */
 const LOAD_TIMEOUT_MS = 120_000;
-/** How often within the stall timeout a runner is asked whether it still yields. */
+/** How often within the stall timeout a runner is pinged, to see whether it still yields. */
 const STALL_CHECKS = 8;
 /** Most open files of a runner, of which its channel and program take about 20. */
 const OPEN_FILES_MAX = 1_024;
 const MIB = 2 ** 20;
-/** A link that is full delays answers, which may be large, until the runner reads. */
+/** Small, because large answers are delayed while a link is full: until the runner reads. */
 const LINK_LIMITS = { highWaterBytes: MIB, lowWaterBytes: MIB / 4 };
 /** Most requests of a runner per second: many times what a pipeline needs. */
 const ASKS_PER_SECOND_MAX = 50_000;
@@ -111,7 +111,7 @@ export class ConfinedProcess implements SuppliedProcess {
         writable: grants.writable.map(({ realPath }) => realPath),
         allowsNetwork: grants.net.length > 0,
         memoryBytesMax: grants.memoryBytesMax,
-        // It may also write what the operator grants.
+        // No limit if the operator grants folders to write: those files may be larger.
         ...(grants.writable.length === 0 ? { fileBytesMax: SLOTS * SLOT_BYTES_MAX } : {}),
         openFilesMax: OPEN_FILES_MAX,
       },
@@ -126,7 +126,7 @@ export class ConfinedProcess implements SuppliedProcess {
       asksPerSecondMax: ASKS_PER_SECOND_MAX,
       askBytesMax: CONFINED_ASK_BYTES_MAX,
     });
-    // A broken edge ends the process, whose exit explains more than the end of its pipes.
+    // A broken edge ends the process: its exit explains more than the end of its pipes.
     this.#edge.closed.then((why) => this.#closed(why));
     this.#child.ended.then((end) => {
       this.#die(this.#errorOf(end));
@@ -141,7 +141,7 @@ export class ConfinedProcess implements SuppliedProcess {
     this.loaded.catch(() => {});
   }
 
-  /** Whether it still accepts requests. */
+  /** Whether the process still accepts requests. */
   get isAlive(): boolean {
     return !this.#death.hasCome;
   }
@@ -193,7 +193,7 @@ export class ConfinedProcess implements SuppliedProcess {
     this.#release();
   }
 
-  /** Keeps this program alive only while the end of the process is awaited. */
+  /** Lets this program end, unless requests are open or `keepsProgram` is set. */
   #release(): void {
     const { keepsProgram = true } = this.#options;
     if (!keepsProgram && this.#asks === 0 && this.isAlive) this.#child.unref();
@@ -291,7 +291,7 @@ export class ConfinedProcess implements SuppliedProcess {
     let dueMs = this.#heardAtMs + everyMs;
     let asking = false;
     this.#stallCheck = setInterval(() => {
-      // Time in which this thread was blocked does not count against the other.
+      // Time in which this thread was blocked does not count against the process.
       const nowMs = performance.now();
       this.#heardAtMs = Math.min(nowMs, this.#heardAtMs + Math.max(0, nowMs - dueMs));
       dueMs = nowMs + everyMs;
@@ -326,7 +326,7 @@ export class ConfinedProcess implements SuppliedProcess {
     return this.#options.remedies ?? WORKER_REMEDIES;
   }
 
-  /** The pipes close a moment before the process's end is reported. */
+  /** Only a protocol error decides why the process ended. Else its exit does, which follows soon. */
   #closed(why: LeatError): void {
     if (why.code === "internal" || why.code === "invalid_argument" || why.code === "data_loss") {
       const told = LeatError.fromWire(plainError(why.toWire()));
@@ -363,7 +363,7 @@ function runnerGone(code: LeatErrorCode, why: string, cause?: LeatError): LeatEr
   });
 }
 
-/** What a process has printed, without the stack of an error: it names files of this machine. */
+/** A process's output without error stacks, which name files of this machine. */
 function withoutStack(said: string): string {
   return said.replace(/\n\s+at [^]*$/, "").replace(/\bfile:\/\/\S+/g, "…").trim();
 }

@@ -22,16 +22,16 @@ import { HostProcesses } from "./host/host_processes.ts";
 import { ProcessSupply } from "./process_supply.ts";
 import { splitBoundsOf, steppedOf } from "./untrusted_answers.ts";
 
-/** How long a process that has listed the splits of a graph waits for the task that runs it, in ms. */
+/** How long a process that has listed a graph's splits is kept for the graph's task, in ms. */
 const LISTED_MS_MAX = 2_000;
 
-/** Processes that load at the same time: more than there are cores would delay each other. */
+/** Most processes that load at the same time: more than there are cores would delay each other. */
 const LOADING_MAX = Math.min(8, navigator.hardwareConcurrency);
 
 export interface ConfinedRunnersOptions {
-  /** Processes that load at the same time. Default: the number of cores, at most 8. */
+  /** Most processes that load at the same time. Default: the number of cores, at most 8. */
   readonly loadingMax?: number;
-  /** Time limit for loading one, in ms. Default two minutes. */
+  /** Time limit for loading a process, in ms. Default two minutes. */
   readonly loadTimeoutMs?: number;
   /** Called once if the kernel lacks one of its guards. */
   readonly onGuardMissing?: (guards: KernelGuards) => void;
@@ -42,10 +42,10 @@ export class ConfinedRunners implements RunnerFactory {
   readonly #modules: FetchedModules;
   readonly #processes = new Set<ConfinedProcess>();
   readonly #supply: ProcessSupply<ConfinedProcess>;
-  /** The memory of elements of all processes: each is overwritten as a whole before it is used. */
+  /** Memory for the elements of all processes. A buffer is overwritten as a whole before it is used. */
   readonly #pool = new FramePool();
   #storing: Promise<void> | undefined;
-  /** Has listed the splits of a graph. The task that is to follow need not wait for another process. */
+  /** A process that has listed a graph's splits: the graph's task need not wait for another process. */
   #listed:
     | {
       readonly graph: Uint8Array;
@@ -83,7 +83,7 @@ export class ConfinedRunners implements RunnerFactory {
     };
     this.#supply = new ProcessSupply(() => {
       const process = new ConfinedProcess(options);
-      // Later, as it would delay the first one.
+      // Not before the first process has loaded: it would delay that.
       this.#storing ??= process.loaded.then(storeCompiledRunner, () => {});
       this.#processes.add(process);
       return process;
@@ -126,7 +126,7 @@ export class ConfinedRunners implements RunnerFactory {
     }
   }
 
-  /** Listing calls no function. Once its graph runs, functions may change everything in the process. */
+  /** Keeps a process for the graph's task. That is safe, because listing calls no user function. */
   #keepListed(graph: Uint8Array, process: ConfinedProcess): void {
     this.#dropListed();
     const timer = setTimeout(() => this.#dropListed(), LISTED_MS_MAX);
@@ -211,7 +211,7 @@ class ConfinedRunner implements Runner {
     return this.#disposing.signal.aborted;
   }
 
-  /** The frame in memory that threads share. */
+  /** Copies the frame to memory that threads share. */
   #shared(frame: Uint8Array): Uint8Array {
     const copy = new Uint8Array(new SharedArrayBuffer(frame.byteLength));
     copy.set(frame);

@@ -1,4 +1,4 @@
-/** Explains a denial to the author of a function, and to the worker's operator who may grant it. */
+/** Explains a denied permission to the author of a function, and to the operator who may grant it. */
 import { dirname } from "node:path/posix";
 import { LeatError, type WireError } from "../../core/error.ts";
 
@@ -25,7 +25,7 @@ export function isDenial(error: unknown): boolean {
   return code === "permission_denied" || SENTENCES.some((sentence) => sentence.test(message));
 }
 
-/** The program that denies, and how to change that. */
+/** The program that denied a permission, and the remedy. */
 interface Denier {
   /** `"this worker"` */
   readonly who: string;
@@ -43,8 +43,8 @@ export const IN_A_TRAINER: Denier = {
 const ON_A_WORKER: Denier = { who: "this worker", remedy };
 
 /**
- * The error in one line with the worker's flag instead of Deno's: wrappers would repeat Deno's
- * flags at each level, and name the worker's program instead of the function.
+ * The error without its causes, and with the worker's flag instead of Deno's. The causes would
+ * repeat Deno's flags at each level, and name the worker's program instead of the function.
  */
 export function explainDenial(error: WireError, denier: Denier = ON_A_WORKER): WireError {
   if (!isDenial(LeatError.fromWire(error))) return error;
@@ -53,7 +53,7 @@ export function explainDenial(error: WireError, denier: Denier = ON_A_WORKER): W
   return { ...told, code: "permission_denied", message };
 }
 
-/** If the message does not contain Deno's sentence, it is among the causes. */
+/** Replaces Deno's sentence in the message, or appends one if only a cause contains it. */
 function explained(error: WireError, denier: Denier): string {
   const noPackage = (_: string, name: string | undefined, again: string) =>
     `it needs the package "${name ?? again}", which no worker fetches for a function: put what ` +

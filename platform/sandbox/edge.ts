@@ -1,7 +1,7 @@
 /**
- * Requests between two processes of which one may be hostile: an envelope is a request for one of a
- * few methods, or an answer; anything else ends the edge. There is one actor at each end, so the
- * other end reaches nothing else of this process.
+ * Requests between two processes, of which one may be hostile. An envelope is a request for one of a
+ * few methods, or an answer; anything else ends the edge. Each end has only one actor, so the other
+ * side reaches nothing else of this process.
  */
 import type { AbortRace } from "../../core/abort_race.ts";
 import { LeatError, type WireError } from "../../core/error.ts";
@@ -14,14 +14,14 @@ import type { FencedRef, Ref } from "../../actors/runtime/ref.ts";
 export const EDGE_ASKS_MAX = 64;
 
 /**
- * Most requests of the other side with unwritten answers; more end the edge. Above the sender's
- * limit, which may see an answer before this side records it as written.
+ * Most requests of the other side with unwritten answers; more end the edge. It is above the
+ * sender's limit, because the sender may see an answer before this side counts it as written.
  */
 export const ANSWERING_MAX = 2 * EDGE_ASKS_MAX;
-/** Open asks of the other side have at most so many times the bytes of the largest one. */
+/** Most bytes of the other side's open requests together, as a multiple of `askBytesMax`. */
 const ASKED_TIMES = 4;
 
-/** Longest request of a confined process to its host, in bytes; its program sends none longer. */
+/** Longest request of a confined process to its host, in bytes. Honest processes check it, too. */
 export const CONFINED_ASK_BYTES_MAX = 128 * 2 ** 20;
 
 /** Longest message of an error that crosses an edge, in characters. */
@@ -53,7 +53,7 @@ interface Waiting {
   readonly pending: Pending;
 }
 
-/** Known once the link is open. */
+/** What is known once the link is open. */
 interface Opened {
   readonly link: Link;
   readonly source: FencedRef;
@@ -67,7 +67,7 @@ export class Edge {
   readonly #methods: ReadonlyMap<string, EdgeMethod>;
   readonly #asksPerSecondMax: number;
   readonly #askBytesMax: number;
-  /** Bytes of the other side's open asks. */
+  /** Bytes of the other side's open requests. */
   #askedBytes = 0;
   #opened: Opened | undefined;
   /** Numbers envelopes, as for every pair of actors. */
@@ -81,7 +81,7 @@ export class Edge {
   #answering = 0;
   #closed: LeatError | undefined;
 
-  /** Requests wait until `link` is open, or fail with it. `local` is this process's id on it. */
+  /** Requests wait until `link` is open, or fail if it fails. `local` is this process's id on it. */
   constructor(
     link: Promise<Link>,
     local: NodeId,
@@ -111,7 +111,7 @@ export class Edge {
     });
   }
 
-  /** As `ask`, but when the edge closes it waits for the death of the process, which says why. */
+  /** As `ask`, but if the edge closes, it rejects with `death`, which says why the process ended. */
   askUntil(death: AbortRace, method: string, args: unknown): Promise<unknown> {
     const answer = this.ask(method, args).catch((error) => {
       if (this.#closed !== undefined) return new Promise(() => {});
@@ -149,7 +149,7 @@ export class Edge {
     }
   }
 
-  /** No deadline: the other process may take any time. */
+  /** Sends a request without a deadline: the other process may take any time. */
   #send(opened: Opened, method: string, args: unknown, pending: Pending): void {
     const id = ++this.#asked;
     const { link, source, target } = opened;
@@ -163,7 +163,7 @@ export class Edge {
     this.#pending.set(id, pending);
   }
 
-  /** An error here closes the link. */
+  /** Handles an envelope. If this throws, the link closes. */
   #receive(envelope: Envelope): void {
     if (this.#closed !== undefined) return;
     switch (envelope.kind) {
@@ -201,13 +201,13 @@ export class Edge {
     }
   }
 
-  /** A request stays open until the link has space again: a peer must read answers to ask more. */
+  /** Answers a request, which counts as open until the link has space: a peer must read answers. */
   async #answer(id: number, method: () => unknown): Promise<void> {
     try {
       await this.#say(id, method);
       await this.ready();
     } catch (error) {
-      // The other end does not even accept an error.
+      // Not even an error could be sent.
       this.close(LeatError.from(error));
     } finally {
       this.#answering--;
@@ -258,7 +258,7 @@ function isSmall(details: Record<string, unknown>): boolean {
   return text.length <= ERROR_CHARS_MAX;
 }
 
-/** @throws {LeatError} always: requests that are open at a time are too large together. */
+/** @throws {LeatError} always: the open requests are too large together. */
 function tooManyAsked(bytesMax: number): never {
   throw new LeatError(
     "resource_exhausted",

@@ -14,8 +14,8 @@ export interface SandboxOptions {
   /** Folders in which pipelines may create and read files, as `cache(path)` does. Default: none. */
   readonly writeRoots?: readonly string[];
   /**
-   * Hosts (`example.com`, `10.0.0.7:80`) that functions may connect to, and pipelines may read
-   * services from: the dispatcher's and those of its workers. Default: none.
+   * Hosts (`example.com`, `10.0.0.7:80`) that functions may connect to. Pipelines may read a service
+   * if its dispatcher's host and its workers' hosts are listed. Default: none.
    */
   readonly net?: readonly string[];
   /** Hosts that modules of functions may be imported from over HTTP. Default: none. */
@@ -62,10 +62,10 @@ export interface SandboxGrants {
 export type ReachedByHost = Pick<SandboxGrants, "far" | "net">;
 
 const HEAP_BYTES_MAX = 2 * 2 ** 30;
-/** Less would not fit the program itself. */
+/** Less would not suffice for the program itself. */
 const HEAP_BYTES_MIN = 64 * 2 ** 20;
 const MEMORY_BYTES_MAX = 4 * 2 ** 30;
-/** The engine reserves half of it for generated code. */
+/** V8 reserves half of it for generated code. */
 const MEMORY_BYTES_MIN = 2 ** 30;
 const STALL_TIMEOUT_MS = 120_000;
 
@@ -100,7 +100,7 @@ export function sandboxGrants(options: SandboxOptions = {}): SandboxGrants {
   for (const host of net) requireOwn({ name: "net", host }, "--allow-net", host);
   for (const host of hosts) {
     requireOwn({ name: "import", host }, "--allow-import", host);
-    requireOwn({ name: "net", host }, "--allow-net", host); // it is this program that fetches them
+    requireOwn({ name: "net", host }, "--allow-net", host); // this program fetches the modules
   }
   if (python.length > 0) requireOwn({ name: "run", command: PYTHON }, "--allow-run", PYTHON);
   for (const { realPath } of python) requireUnwritten(realPath, writable);
@@ -145,7 +145,7 @@ function folderOf(root: string): Folder {
   throw new LeatError("invalid_argument", `${path} cannot be granted, since it is no folder`);
 }
 
-/** Permissions are flags of a process, in which Deno separates paths by commas. */
+/** Refuses commas in paths: in the flags of the process, Deno separates paths by commas. */
 function withoutComma(folder: Folder): Folder {
   if (!folder.path.includes(",") && !folder.realPath.includes(",")) return folder;
   throw new LeatError(
@@ -155,7 +155,7 @@ function withoutComma(folder: Folder): Folder {
   );
 }
 
-/** A pipeline that can write a Python file could do everything. */
+/** Refuses Python folders that pipelines may write: Python functions are not confined. */
 function requireUnwritten(root: string, writable: readonly Folder[]): void {
   const folder = writable.find(({ realPath }) =>
     `${root}/`.startsWith(`${realPath}/`) || `${realPath}/`.startsWith(`${root}/`)

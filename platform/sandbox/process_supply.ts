@@ -21,10 +21,10 @@ interface Waiting<T> {
 export class ProcessSupply<T extends SuppliedProcess> {
   readonly #start: () => T;
   readonly #loadingMax: number;
-  /** In the order of arrival. */
+  /** Callers that wait, in the order of arrival. */
   readonly #waiting = new Set<Waiting<T>>();
   #loading = 0;
-  /** Loaded before it is needed. */
+  /** A process that was loaded before it is needed. */
   #spare: T | undefined;
   #closed = false;
 
@@ -68,14 +68,14 @@ export class ProcessSupply<T extends SuppliedProcess> {
     this.#waiting.clear();
   }
 
-  /** Loads as many as are wanted, up to the limit. One that fails does not lower the demand. */
+  /** Loads as many as are missing, up to the limit. The loop ends even if each load fails at once. */
   #fill(): void {
     const isWanted = () =>
       !this.#closed && this.#loading < Math.min(this.#loadingMax, this.#missing);
     for (let tries = this.#missing; tries > 0 && isWanted(); tries--) this.#load();
   }
 
-  /** A spare one waits until no caller does: loading it would delay theirs. */
+  /** How many processes to load: a spare one only if no caller waits, whom it would delay. */
   get #missing(): number {
     if (this.#waiting.size > 0) return this.#waiting.size;
     return this.#spare === undefined ? 1 : 0;
@@ -91,7 +91,7 @@ export class ProcessSupply<T extends SuppliedProcess> {
     } catch (error) {
       this.#loading--;
       this.#next()?.reject(error);
-      // No caller waits; the next one starts another attempt.
+      // Without waiting callers no attempt follows until the next call of `take`.
       if (this.#waiting.size === 0) return;
     }
     this.#fill();

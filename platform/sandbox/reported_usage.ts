@@ -1,6 +1,6 @@
 /**
- * What a process says that it uses. Functions of others may make it say anything, and the accounts of
- * other jobs contain the sum over all processes of a worker.
+ * The resource usage that a process reports. Untrusted functions may make it report anything, but a
+ * worker's total is charged to other jobs, too. So reports are bounded.
  */
 import type { RunnerUsage } from "../../actors/worker/runner/runner.ts";
 
@@ -26,7 +26,7 @@ export class ReportedUsage {
     return this.#usage;
   }
 
-  /** Takes a report, as far as the process can have used that much: its time never falls. */
+  /** Takes a report, cut to what the process can have used. Its CPU time never falls. */
   report({ cpuSeconds, memoryBytes }: RunnerUsage, nowMs: number): void {
     const { startMs, cores, memoryBytesMax } = this.#limits;
     const cpuSecondsMax = cores * (nowMs - startMs) / MS_PER_SECOND;

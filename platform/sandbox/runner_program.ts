@@ -47,7 +47,7 @@ interface Step {
   readonly wish?: CompressionWish;
 }
 
-// Standard output is the link.
+// Standard output carries the link, so the console prints to standard error.
 globalThis.console = new Console(process.stderr) as unknown as typeof console;
 
 let host: ConfinedHost;

@@ -44,7 +44,7 @@ function outcomeOf(
       return { kind, error: plainError(error), ...(isFinal === true ? { isFinal } : {}) };
     case "element":
     case "remainder":
-      // It may be kept for long, and what a hostile process has sent with it must not be.
+      // The frame may be kept for long. Other bytes of the same message must not be kept with it.
       if (frame instanceof Payload) {
         return { kind, frame: ownBytes(frame.bytes), ...trialOf(trial) };
       }

@@ -8,14 +8,14 @@ const PROCESSORS: Readonly<Record<string, string>> = { x86_64: "x64", aarch64: "
 const SYSTEMS: Readonly<Record<string, string>> = { darwin: "darwin", windows: "win32" };
 
 /**
- * Never called: Deno downloads a package only if some module imports it. Importing it would look
- * for the C library in files that this program may have no permission to read.
+ * Never called. It exists because Deno downloads a package only if some module imports it. The import
+ * itself would read files, to find the C library, that this program may have no permission to read.
  */
 export const crc32cPackage = () => import("@node-rs/crc32");
 
 /**
- * Loads the addon; undefined without one for this machine or without the permission to load it,
- * which is not asked for.
+ * Loads the addon. `undefined` if there is none for this machine, or without the permission, for
+ * which it does not prompt.
  */
 export function loadCrc32cAddon(): Crc32c | undefined {
   try {

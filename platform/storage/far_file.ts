@@ -1,4 +1,4 @@
-/** A file in far storage: sequential reads use few large ranges, random reads small ones. */
+/** A file in far storage: sequential reads request few large ranges, random reads small ones. */
 
 import { LeatError } from "../../core/error.ts";
 import type { OpenFile } from "../../data/host.ts";
@@ -8,24 +8,24 @@ import { RangeWindow } from "./range_window.ts";
 /** Bytes requested at opening: most single-example files need no other request. */
 export const FIRST_RANGE_BYTES = 1024 * 1024;
 
-/** Fewest bytes per random read: enough to find footers and indexes with one request. */
+/** Fewest bytes requested for a random read: usually enough for a file's whole footer or index. */
 export const JUMP_RANGE_BYTES = 256 * 1024;
 
 /** Most bytes per request; ranges double up to it while a file is read in order. */
 const RANGE_BYTES_MAX = 8 * 1024 * 1024;
 
-/** Ranges kept of an open file: the one being read, and the next, which arrives meanwhile. */
+/** Most ranges kept of an open file: the one being read, and the next, which arrives meanwhile. */
 const WINDOWS_MAX = 2;
 
 /**
- * An open object: at most two ranges, 16 MiB together, and those that reads wait for. Reads fail
- * with `failed_precondition` if the storage replaces it.
+ * An open object. It holds at most two ranges, 16 MiB together, and ranges that reads wait for. Reads
+ * fail with `failed_precondition` if the object is replaced.
  */
 export class FarFile implements OpenFile {
   readonly sizeBytes: number;
   readonly #object: FarObject;
   readonly #closed: AbortController;
-  /** Newest last. */
+  /** The kept ranges, the newest last. */
   readonly #windows: RangeWindow[];
   #rangeBytes = FIRST_RANGE_BYTES;
   /** Whether the file seems to be read in order. */
@@ -40,7 +40,7 @@ export class FarFile implements OpenFile {
 
   /**
    * Opens an object by reading its first range.
-   * @throws {LeatError} `cancelled` once aborted; else what the storage answers.
+   * @throws {LeatError} `cancelled` once aborted; otherwise the storage's error.
    */
   static async open(object: FarObject, signal?: AbortSignal): Promise<FarFile> {
     const closed = new AbortController();
@@ -80,7 +80,7 @@ export class FarFile implements OpenFile {
       await window.reached(offset, into.length);
       return window.copy(into, offset);
     } catch (error) {
-      // The next read asks the storage again.
+      // Dropped, so that the next read requests the bytes again.
       const index = this.#windows.indexOf(window);
       if (index >= 0) this.#windows.splice(index, 1);
       throw error;
@@ -98,7 +98,7 @@ export class FarFile implements OpenFile {
     this.#inOrder = this.#windows.at(-1)?.stop === offset;
     if (this.#inOrder) return this.#readAhead(offset)!;
     this.#rangeBytes = Math.min(Math.max(JUMP_RANGE_BYTES, count), RANGE_BYTES_MAX);
-    // Near the end, the bytes before are wanted next: a footer's length comes after the footer.
+    // Near the end, starts earlier: after a footer's length, at the very end, the footer is read next.
     const start = Math.max(0, Math.min(offset, this.sizeBytes - this.#rangeBytes));
     return this.#begin(start);
   }

@@ -3,7 +3,7 @@
 import { LeatError } from "../../core/error.ts";
 import type { HttpAnswer, HttpClient, HttpRequest } from "./http_client.ts";
 
-/** Where an object is, and how to request it. */
+/** The address of an object, and how to request it. */
 export interface FarSource {
   /** The object's name in messages. */
   readonly name: string;
@@ -22,7 +22,7 @@ export interface FarRange {
   chunks(): AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
 }
 
-/** Largest object that is read from a server which ignores ranges: all of it is held in memory. */
+/** The largest object that is read from a server which ignores ranges: the whole is held in memory. */
 export const WHOLE_OBJECT_BYTES_MAX = 256 * 1024 * 1024;
 
 /** Identifies the contents of an object. */
@@ -47,15 +47,15 @@ export class FarObject {
     return this.#source.name;
   }
 
-  /** Known after the first request. */
+  /** 0 until the first answer. */
   get sizeBytes(): number {
     return this.#version?.sizeBytes ?? 0;
   }
 
   /**
-   * Requests the bytes from `start` up to `stop` once. The first answer decides what the object is.
-   * @throws {LeatError} `failed_precondition` if the object has changed, or the server sends no
-   * ranges of a large object; otherwise what the server answers.
+   * Requests the bytes from `start` up to `stop` once. The first answer fixes the object's version.
+   * @throws {LeatError} `failed_precondition` if the object has changed since, or the server sends no
+   * ranges of a large object; otherwise the server's error.
    */
   async ask(start: number, stop: number, signal: AbortSignal): Promise<FarRange> {
     const request = await this.#source.request(`bytes=${start}-${stop - 1}`);
@@ -91,7 +91,7 @@ export class FarObject {
     return { start, whole: false, chunks: () => answer.chunks() };
   }
 
-  /** A server that sends the whole object may leave out the size. */
+  /** Handles an answer with the whole object, which may lack the size. */
   async #whole(answer: HttpAnswer): Promise<FarRange> {
     const length = answer.headers.get("content-length");
     if (length !== null) {
@@ -105,7 +105,7 @@ export class FarObject {
     return { start: 0, whole: true, chunks: () => [bytes] };
   }
 
-  /** The range does not exist: the object is empty, or shorter than before. */
+  /** Handles the answer that the range does not exist: the object is empty, or shorter than before. */
   #nothing(answer: HttpAnswer, start: number): FarRange {
     const total = /^bytes \*\/(\d+)$/i.exec(answer.headers.get("content-range") ?? "")?.[1];
     this.#check(answer, Number(total ?? start), start);

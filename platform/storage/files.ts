@@ -1,11 +1,11 @@
-/** Local files: positioned reads and globs; and a wrapper with far storage's latency. */
+/** Local files: positioned reads and globs; and a wrapper that simulates far storage's latency. */
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { LeatError, type LeatErrorCode } from "../../core/error.ts";
 import type { Files, OpenFile } from "../../data/host.ts";
 import { systemCode } from "../system_codes.ts";
 
-/** The codes of system errors; others keep the code of their class, or `unknown`. */
+/** The codes of system errors. Other errors have the code of their class, or `unknown`. */
 const CODE_OF_ERRNO: Readonly<Record<string, LeatErrorCode>> = {
   EMFILE: "resource_exhausted",
   ENFILE: "resource_exhausted",
@@ -25,9 +25,9 @@ const CODE_OF_ERRNO: Readonly<Record<string, LeatErrorCode>> = {
 /**
  * The files that this process may read.
  *
- * Files are opened and read synchronously: where the system has the answer in memory, it is there
- * before Deno's thread pool would begin, and costs less CPU. A slow disk blocks this thread only:
- * pipelines run on threads of their own.
+ * Files are opened and read synchronously. If the data is in the page cache, that is done before
+ * Deno's thread pool would begin, and costs less CPU. A slow disk blocks only this thread: pipelines
+ * run on threads of their own.
  */
 export class DenoFiles implements Files {
   /**

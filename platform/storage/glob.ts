@@ -1,6 +1,6 @@
 /**
- * Glob patterns. Libraries compile them to regular expressions that backtrack: `?*` twenty times
- * never ends on a long name. Here a match takes at most name length × pattern length steps.
+ * Glob patterns. Libraries compile them to regular expressions that backtrack: matching `?*` twenty
+ * times never ends on a long name. Here a match takes at most name length × pattern length steps.
  */
 
 import { LeatError } from "../../core/error.ts";
@@ -24,9 +24,9 @@ export type GlobSegment = GlobName | "**";
 export interface Glob {
   /** The part before the wildcard: the folder to list; without a wildcard, the whole name. */
   readonly start: string;
-  /** The same as the beginning of a path: it ends with a slash, unless it is empty. */
+  /** `start` as the beginning of a path: it ends with a slash, unless it is empty. */
   readonly folder: string;
-  /** The patterns of names below it, level by level; `undefined` without a wildcard. */
+  /** The patterns of names below `folder`, level by level; `undefined` without a wildcard. */
   readonly segments: readonly GlobSegment[] | undefined;
 }
 
@@ -78,7 +78,7 @@ export class GlobName {
     if (name.length < this.#lengthMin || (name[0] === "." && !this.#takesDot)) return false;
     const tokens = this.#tokens;
     let token = 0, at = 0;
-    // Only the last star may need more: what it gives to earlier ones, it could have kept.
+    // On a mismatch only the last star takes one more character: earlier stars need no backtracking.
     let star = -1, starAt = 0;
     while (at < name.length) {
       const wanted = tokens[token];
@@ -106,8 +106,8 @@ interface GlobPlace {
 }
 
 /**
- * The positions of a path in several patterns at once: all that matters about its parents, so that
- * the walk enters each folder once.
+ * How far a path has matched several patterns. With it the walk enters each folder once, for all
+ * patterns together.
  */
 export class GlobPlaces {
   readonly #places: ReadonlySet<GlobPlace>;
@@ -126,12 +126,12 @@ export class GlobPlaces {
     return new GlobPlaces(places);
   }
 
-  /** The number of positions, against each of which names are matched; 0: nothing can match. */
+  /** The number of positions; each name is matched against each. 0 if nothing can match. */
   get count(): number {
     return this.#places.size;
   }
 
-  /** Whether the file `name` here matches, and the positions below it if it is a folder. */
+  /** Whether the file `name` at this level matches, and the positions below it if it is a folder. */
   enter(name: string): { matches: boolean; below: GlobPlaces } {
     const letters = [...name];
     const below = new Set<GlobPlace>();
@@ -153,7 +153,7 @@ export class GlobPlaces {
     return { matches, below: new GlobPlaces(below) };
   }
 
-  /** The same without `**`, which enters no linked folder. */
+  /** The positions without `**`, which enters no linked folder. */
   get belowLink(): GlobPlaces {
     return new GlobPlaces(new Set([...this.#places].filter(({ segment }) => segment !== "**")));
   }

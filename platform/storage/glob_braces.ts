@@ -15,7 +15,7 @@ const DEPTH_MAX = 32;
 /** A brace, a comma, or a run of other characters, with escaped ones and whole sets. */
 type Piece = string;
 
-/** An opening brace: the positions of its closing brace and of the commas between them. */
+/** The positions of a pair of braces and of the commas directly within it. */
 interface Braces {
   readonly open: number;
   readonly commas: number[];
@@ -23,7 +23,7 @@ interface Braces {
 }
 
 /**
- * Braces without a comma, and unclosed ones, are literal.
+ * The patterns without braces. Braces without a comma, and unclosed ones, are literal.
  * @throws {LeatError} `invalid_argument` beyond the limits of this module, and for a range.
  */
 export function expandBraces(pattern: string): string[] {
@@ -59,7 +59,7 @@ export function expandBraces(pattern: string): string[] {
 function cut(pattern: string): Piece[] {
   const pieces: Piece[] = [];
   let text = 0;
-  // No bracket before this index closes; searching again for each would take quadratic time.
+  // No bracket before this index is closed. Searching again for each would take quadratic time.
   let unclosed = 0;
   for (let at = 0; at < pattern.length;) {
     const letter = pattern[at]!;

@@ -10,7 +10,7 @@ import { GlobPlaces, type GlobSegment, parseGlobs } from "./glob.ts";
 /** Most files that one pattern may list; a longer list would fill memory. */
 export const LISTED_FILES_MAX = 4_000_000;
 
-/** Comparisons of names with patterns after which the walk yields to other work. */
+/** How many comparisons of names with patterns the walk makes before it yields to the event loop. */
 const MATCHES_AT_ONCE = 10_000;
 
 /**
@@ -45,7 +45,7 @@ export function tooManyFiles(): LeatError {
   );
 }
 
-/** @param prefix the beginning of the paths of the folder's files. */
+/** @param prefix The beginning of the paths of the folder's files. */
 async function walk(
   folder: string,
   prefix: string,

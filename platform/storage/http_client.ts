@@ -1,4 +1,4 @@
-/** HTTP requests to far storage, which time out; every failure says whether to retry. */
+/** HTTP requests to far storage, with timeouts. An error's code says whether to retry. */
 
 import { joined } from "../../core/bytes.ts";
 import { innermostCause, LeatError, type LeatErrorCode } from "../../core/error.ts";
@@ -20,7 +20,7 @@ export interface HttpRequest {
   readonly name: string;
   readonly url: string;
   readonly headers: HeadersInit;
-  /** The request for a redirect's target; throws if forbidden. Default: a redirect is an answer. */
+  /** Makes the request for a redirect's target; throws if forbidden. Default: not followed. */
   readonly redirected?: (target: URL) => HttpRequest;
 }
 
@@ -66,7 +66,7 @@ export class HttpClient {
     try {
       for (let redirects = 0;; redirects++) {
         const { url, headers, redirected } = asked;
-        // Deno's own redirects would go to any host, with the headers.
+        // If Deno followed redirects, the headers would go to any host.
         const response = await fetch(url, { headers, redirect: "manual", signal: silence.signal });
         silence.broken();
         const target = redirected === undefined ? undefined : targetOf(asked, response);
@@ -98,7 +98,7 @@ export class HttpAnswer {
     this.#silence = silence;
   }
 
-  /** The body, once. It ends early as the peer's; a broken connection throws `unavailable`. */
+  /** The body; call it once. A broken connection throws `unavailable`. */
   async *chunks(): AsyncGenerator<Uint8Array> {
     try {
       for await (const chunk of this.#response.body ?? []) {
@@ -124,8 +124,8 @@ export class HttpAnswer {
   }
 
   /**
-   * The server's reason for a refusal: the beginning of its page, or nothing. It repeats no secret
-   * of the request's URL.
+   * The server's reason for a refusal: its page, or nothing if the page is large. Secrets of the
+   * request's URL are removed.
    */
   async reason(): Promise<string> {
     try {
@@ -227,7 +227,7 @@ class Liveness {
     return this.#outer.aborted;
   }
 
-  /** Bytes arrived: the timeout starts again. */
+  /** Restarts the timeout, because bytes have arrived. */
   broken(): void {
     clearTimeout(this.#timer);
     if (this.signal.aborted) return;
@@ -266,18 +266,18 @@ function requestError({ name, url }: HttpRequest, silence: Liveness, thrown: unk
   return new LeatError("unavailable", `Cannot read ${name}: ${causeOf(error)}.`, { cause: error });
 }
 
-/** The root cause, without the URL, which the message names before. */
+/** The root cause without the URL: the message names the file already. */
 function causeOf(error: unknown): string {
   const { message } = LeatError.from(innermostCause(error));
   return message.replace(/ (for url \(\S*\)|from \S+ for \S+ \(\S*\))(?=:|$)/, "");
 }
 
-/** Shorter parts of a URL, such as a number of a version, are no secrets. */
+/** Shorter parts of a URL, such as a version number, are not treated as secrets. */
 const SECRET_CHARS_MIN = 6;
 
 /**
- * A text without the user, the password and the values of the query of a URL. A page may write them
- * with escapes of HTML, JSON or URLs: their words go alone, too.
+ * A text without a URL's user, password and query values. A page may escape them as HTML, JSON or
+ * URLs do, so their words are removed one by one, too.
  */
 function withoutSecretsOf(url: string, text: string): string {
   const { username, password, search } = new URL(url);
@@ -287,7 +287,7 @@ function withoutSecretsOf(url: string, text: string): string {
   const words = [...names, ...values].flatMap((part) => part.split(/[^a-z0-9]+/i));
   const hidden = [...names, ...[...values, ...words].filter(isSecret)]
     .filter((part) => part !== "")
-    // A part may begin a longer one.
+    // The longest first: a part may be the beginning of a longer one.
     .sort((a, b) => b.length - a.length);
   if (hidden.length === 0) return text;
   return text.replaceAll(new RegExp(hidden.map(RegExp.escape).join("|"), "gi"), "…");

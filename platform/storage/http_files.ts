@@ -7,7 +7,7 @@ import { FarFile } from "./far_file.ts";
 import { FarObject, type FarSource } from "./far_object.ts";
 import { type HttpClient, type HttpRequest, refusalOf } from "./http_client.ts";
 
-/** Whether a redirect to a URL may be followed. Default: any. Workers pass their grants. */
+/** Whether a redirect to a URL may be followed. Default: any. Host processes pass the granted roots. */
 export type MayFollow = (target: string) => boolean;
 
 type OwnHeaders = Readonly<Record<string, string>> & { readonly range: string };
@@ -59,7 +59,7 @@ export function httpFiles(
     async open(path, signal) {
       return await FarFile.open(new FarObject(client, sourceOf(path)), signal);
     },
-    /** Returns the URL itself if it is a file: HTTP has no listing. */
+    /** Returns the URL itself if there is such a file: HTTP has no listing. */
     async list(pattern, signal) {
       const { pathname } = parse(pattern);
       if (/[*[\]{}]|%7B|%7D/i.test(pathname)) {
@@ -76,7 +76,7 @@ export function httpFiles(
   return files;
 }
 
-/** Uses the words of Deno's denials, from which a worker derives how its operator can grant it. */
+/** Uses the words of Deno's denials, from which a worker derives the operator's remedy. */
 function leadsOut(name: string, target: URL): LeatError {
   return new LeatError(
     "permission_denied",

@@ -1,4 +1,4 @@
-/** Creates files under a temporary, locked name, and renames them when complete. */
+/** Creates files under a temporary name, locked, and renames them when they are complete. */
 
 import { dirname, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -10,7 +10,7 @@ import { fileError } from "./files.ts";
 /** The suffix of an unfinished file. That file is also the lock. */
 export const PARTIAL_SUFFIX = ".partial";
 
-/** Most retries when others keep removing the folder; after that the cause is another. */
+/** Most retries when other processes remove the folder. Beyond it something else is wrong. */
 const TRIES_MAX = 100;
 
 /**
@@ -57,7 +57,7 @@ export class DenoNewFiles implements NewFiles {
   }
 }
 
-/** The folders created for unfinished files, removed again if none is completed there. */
+/** The folders that were created for unfinished files. A folder is removed if none is completed there. */
 class MadeFolders {
   readonly #made = new Set<string>();
   /** The number of unfinished files, by folder. */
@@ -70,12 +70,12 @@ class MadeFolders {
     for (let at = folder; !(await isThere(at)); at = dirname(at)) missing.push(at);
     if (missing.length > 0) await makeFolder(path);
     const count = this.#inMaking.get(folder) ?? 0;
-    if (count === 0) this.#keep(folder); // its creator is done
+    if (count === 0) this.#keep(folder); // the file that it was created for is finished
     for (const made of missing) this.#made.add(made);
     this.#inMaking.set(folder, count + 1);
   }
 
-  /** A file is complete. It may still be removed while its folder has other unfinished files. */
+  /** A file is complete. Its folder stays for good when it has no other unfinished files. */
   placed(path: string): void {
     const folder = resolve(path);
     if (this.#left(folder) === 0) this.#keep(folder);
@@ -110,7 +110,7 @@ class MadeFolders {
   }
 }
 
-/** Fails as if another file existed there when others remove the folder concurrently. */
+/** Creates a folder. Retries, because `mkdir` fails if others remove the folder at the same time. */
 async function makeFolder(path: string): Promise<void> {
   for (let tries = 1;; tries++) {
     try {
@@ -123,7 +123,7 @@ async function makeFolder(path: string): Promise<void> {
   }
 }
 
-/** True also for what this program may not inspect: this program did not create that. */
+/** True also for a path that this program may not inspect: it did not create that. */
 async function isThere(path: string): Promise<boolean> {
   try {
     await Deno.lstat(path);
@@ -147,7 +147,7 @@ function localPath(path: string): string {
   );
 }
 
-/** The empty, locked file; `undefined` if it was completed or removed before the lock. */
+/** Creates or empties the file, locked. `undefined` if it was completed or removed before the lock. */
 async function lockedFile(path: string, partial: string): Promise<Deno.FsFile | undefined> {
   const file = await openIn(dirname(path), partial);
   if (file === undefined) return undefined;
@@ -171,13 +171,13 @@ async function lockedFile(path: string, partial: string): Promise<Deno.FsFile | 
   return undefined;
 }
 
-/** `undefined` if the folder was removed meanwhile: the writer that shared it has given up. */
+/** Opens the file; `undefined` if its folder is gone, which another writer created and removed. */
 async function openIn(folder: string, path: string): Promise<Deno.FsFile | undefined> {
   for (let tries = 1;; tries++) {
     try {
       return await openOrCreate(path);
     } catch (error) {
-      // Another writer has removed or created it meanwhile.
+      // Another writer has removed or created the file since it was looked up.
       const { AlreadyExists, NotFound } = Deno.errors;
       if (!(error instanceof NotFound || error instanceof AlreadyExists)) throw error;
       if (!(await isThere(folder))) return undefined;
@@ -186,18 +186,18 @@ async function openIn(folder: string, path: string): Promise<Deno.FsFile | undef
   }
 }
 
-/** Another user may have put anything there: only what is a file is opened, and no link followed. */
+/** Opens only a regular file and follows no link: another user may have put anything at this path. */
 async function openOrCreate(path: string): Promise<Deno.FsFile> {
   const found = await Deno.lstat(path).catch((error) => {
     if (!(error instanceof Deno.errors.NotFound)) throw error;
   });
   if (found === undefined) return await Deno.open(path, { write: true, createNew: true });
   requireFile(found, path);
-  // Opening a pipe for reading as well does not wait, if it has taken the file's place by now.
+  // Also for reading: if a pipe has replaced the file since, opening it like this does not block.
   return await Deno.open(path, { read: true, write: true });
 }
 
-/** A link may lead to a file of this user, which would be emptied. Opening a pipe may never end. */
+/** Refuses links, whose target would be emptied, and pipes, which may block when opened. */
 function requireFile({ isFile, isSymlink, isDirectory }: Deno.FileInfo, path: string): void {
   if (isFile) return;
   const what = isSymlink ? "a link" : isDirectory ? "a folder" : "a pipe, socket or device";
@@ -215,7 +215,7 @@ async function isSameFile(file: Deno.FsFile, path: string): Promise<boolean> {
   }
 }
 
-/** Writes are synchronous, as reads are: they go to the page cache. */
+/** An unfinished file. Writes are synchronous, as reads are: they go to the page cache. */
 function partialFile(
   path: string,
   partial: string,
@@ -256,7 +256,7 @@ function partialFile(
       try {
         removeIfThere(partial);
       } catch {
-        // It stays, unlocked; the next writer starts it from the beginning.
+        // The file stays, unlocked. The next writer empties it.
       }
       abandoned.close();
       folders.givenUp(dirname(path));

@@ -1,4 +1,4 @@
-/** A window on an object in far storage: a range of its bytes, as far as it has arrived. */
+/** A window on an object in far storage: a range of its bytes, which arrive one after another. */
 
 import { LeatError } from "../../core/error.ts";
 import type { FarObject, FarRange } from "./far_object.ts";
@@ -18,7 +18,7 @@ export class RangeWindow {
   #waiting = 0;
   #dropped = false;
 
-  /** @param signal ends it. */
+  /** @param signal Cancels the request. */
   constructor(object: FarObject, start: number, stop: number, signal: AbortSignal) {
     this.start = start;
     this.#object = object;
@@ -27,12 +27,12 @@ export class RangeWindow {
     this.#arrive();
   }
 
-  /** Its end: the requested one, or the end of the object. */
+  /** The window's end: the requested one, or the end of the object. */
   get stop(): number {
     return this.#stop;
   }
 
-  /** Whether the byte at `offset` is in it, now or later. */
+  /** Whether the window has the byte at `offset`, now or later. */
   covers(offset: number): boolean {
     return this.start <= offset && offset < this.#stop;
   }
@@ -66,7 +66,7 @@ export class RangeWindow {
     );
   }
 
-  /** No new reader will come: the request is cancelled once no reader waits for it. */
+  /** Cancels the request once no reader waits for it. No new reader may come. */
   drop(): void {
     this.#dropped = true;
     if (this.#waiting === 0) this.#abandoned.abort();
@@ -103,7 +103,7 @@ export class RangeWindow {
     this.#tell();
     let skipped = from - range.start;
     for await (const chunk of range.chunks()) {
-      // Read the connection to its end, so that it can serve the next request.
+      // Checked here, not after the last chunk: a body read to its end frees its connection for reuse.
       if (this.#filled === bytes.length) break;
       const wanted = chunk.subarray(skipped, skipped + bytes.length - this.#filled);
       skipped = Math.max(0, skipped - chunk.length);

@@ -33,8 +33,8 @@ const RETRY_AFTER_MS_MAX = 30_000;
 
 /**
  * Runs attempts until one succeeds. `unavailable` is retried after a random part of a time that
- * doubles; every other error is final. If the service says when to retry (`details.retryAfterMs`),
- * the wait is no shorter.
+ * doubles, but not before the time that the service names (`details.retryAfterMs`). Every other error
+ * is final.
  */
 export class Retries {
   readonly #options: Required<RetryOptions>;

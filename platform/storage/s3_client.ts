@@ -25,13 +25,13 @@ const CODE_OF_REFUSAL: Readonly<Record<string, LeatErrorCode>> = {
   SlowDown: "unavailable",
 };
 
-/** A region becomes part of a host's name: no answer may name another host with it. */
+/** A region becomes part of a host name. An answer's region must not lead to another host. */
 const REGION = /^[a-z0-9-]+$/;
 
 const XML = new XMLParser({
   ignoreAttributes: true,
   isArray: (name) => name === "Contents",
-  // Keys are literal: "007", trailing blanks, characters that only numeric entities name.
+  // Keys are literal: "007" is no number, blanks stay, numeric entities are decoded.
   htmlEntities: true,
   parseTagValue: false,
   trimValues: false,
@@ -41,9 +41,9 @@ export class S3Client {
   readonly #scheme: string;
   readonly #settings: S3Settings;
   readonly #client: HttpClient;
-  /** Derived signing keys, per day, which `aws4fetch` caches here. */
+  /** `aws4fetch` caches the signing keys of each day here. */
   readonly #signingKeys = new Map<string, ArrayBuffer>();
-  /** The regions of buckets that are not in the configured one. */
+  /** The regions of buckets that are not in the configured region. */
   readonly #regions = new Map<string, string>();
 
   constructor(scheme: string, settings: S3Settings, client: HttpClient) {
@@ -89,7 +89,7 @@ export class S3Client {
     const { credentials } = this.#settings;
     const region = this.#regionOf(bucket);
     const url = `${this.#base(bucket, region)}${rest}`;
-    // Redirects are not followed: a signature names its host, and a bucket's host is known.
+    // Without `redirected`: a signature is valid for one host only, and the bucket's host is known.
     if (credentials === undefined) return { name, url, headers };
     const signer = new AwsV4Signer({
       ...credentials,
@@ -165,7 +165,7 @@ function encode(text: string): string {
     .replace(/[!'()*]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`);
 }
 
-/** @param token the one that this page was asked for with. */
+/** @param token The token with which this page was requested. */
 function keysOf(name: string, bytes: Uint8Array | undefined, token: string | undefined): KeysPage {
   const page = bytes === undefined ? undefined : parseXml(new TextDecoder().decode(bytes));
   const result = page?.ListBucketResult;
@@ -200,7 +200,7 @@ function parseXml(text: string): Record<string, unknown> | undefined {
     const parsed: unknown = XML.parse(text);
     return isRecord(parsed) ? parsed : undefined;
   } catch {
-    return undefined; // pages of proxies and of other servers
+    return undefined; // for example a proxy's error page
   }
 }
 

@@ -27,7 +27,7 @@ export function s3Files(scheme: string, settings: S3Settings, http: HttpClient):
       const { bucket, key } = parse(scheme, path);
       return await FarFile.open(new FarObject(http, store.source(bucket, key)), signal);
     },
-    /** The objects that match a pattern, as patterns of local files; sorted by code units. */
+    /** The objects that match a pattern, as for local files, sorted by code units. */
     async list(pattern, signal = new AbortController().signal) {
       const { bucket, key } = parse(scheme, pattern);
       const globs = parseGlobs(key);
@@ -75,7 +75,7 @@ function parse(scheme: string, path: string): { bucket: string; key: string } {
   );
 }
 
-/** Whether a key matches a pattern. Keys arrive sorted: neighbours often share their folder. */
+/** Matches keys. It remembers the last folder: keys arrive sorted, and neighbours often share one. */
 function keyMatcher(globs: readonly Glob[]): (key: string) => boolean {
   const whole = new Set<string>();
   const begin = new Map<string, GlobPlaces>();

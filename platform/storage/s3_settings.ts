@@ -7,8 +7,8 @@ export interface S3Options {
   /** Its URL, such as `"http://127.0.0.1:9000"`. Default: `AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL`, or Amazon's for the region. */
   readonly endpoint?: string;
   /**
-   * Default: `AWS_REGION`, `AWS_DEFAULT_REGION`, or `"us-east-1"`; the region of a bucket that
-   * reports another one is used for it.
+   * Default: `AWS_REGION`, `AWS_DEFAULT_REGION`, or `"us-east-1"`. If a bucket reports another region,
+   * that one is used for the bucket.
    */
   readonly region?: string;
   /**
@@ -37,7 +37,7 @@ interface S3Credentials {
 
 /** {@linkcode S3Options} with defaults filled in. */
 export interface S3Settings {
-  /** `undefined` for Amazon's, which depends on the region. */
+  /** `undefined` for Amazon's endpoint, which depends on the region. */
   readonly endpoint: URL | undefined;
   readonly region: string;
   readonly credentials: S3Credentials | undefined;

@@ -49,7 +49,7 @@ export function workerFiles(
   return storageLatencyMs === 0 ? files : withStorageLatency(files, storageLatencyMs);
 }
 
-/** Where `gs:` files are. */
+/** The default endpoint of `gs:` files. */
 export const GOOGLE_ENDPOINT = "https://storage.googleapis.com";
 
 /**
@@ -68,12 +68,11 @@ export class StorageFiles implements Files {
   readonly #http: HttpClient;
   readonly #mayFollow: MayFollow | undefined;
   readonly #local = new DenoFiles();
-  /** By scheme, created on first use. */
+  /** The files of each far scheme, created on first use. */
   readonly #kinds = new Map<string, Promise<Files>>();
 
   /**
-   * @param timing the clock and the random numbers of the waits between attempts; default: the
-   * machine's.
+   * @param timing Timers and random numbers of the waits between attempts. Default: the machine's.
    * @param mayFollow See {@linkcode MayFollow}. Object stores' redirects are never followed.
    */
   constructor(options: StorageOptions = {}, timing?: RetryTiming, mayFollow?: MayFollow) {

@@ -1,4 +1,4 @@
-/** A thread that answers messages. While it has no work, the program can end. */
+/** A thread that answers messages. It keeps the program alive only while it has work. */
 import { type MessagePort as NodePort, Worker, type WorkerOptions } from "node:worker_threads";
 import { LeatError } from "../../core/error.ts";
 import { type PackedError, unpackError } from "../../data/threads/packed_error.ts";
@@ -11,9 +11,9 @@ export interface Reply<A> {
 }
 
 interface AskedThreadOptions extends WorkerOptions {
-  /** The thread in messages: `"The thread of prefetch"`. */
+  /** Names the thread in error messages: `"The thread of prefetch"`. */
   readonly what: string;
-  /** Called before messages without an answer fail with the error. */
+  /** Called when the thread has ended, before messages without an answer fail with the error. */
   readonly onEnded: (error: LeatError) => void;
 }
 
@@ -69,13 +69,13 @@ export class AskedThread<A> {
     if (this.isAlive) this.#port.postMessage(message);
   }
 
-  /** Ends it; messages without an answer fail. */
+  /** Ends the thread; messages without an answer fail. */
   async terminate(): Promise<void> {
     this.#ended("it was closed");
     await this.#worker.terminate();
   }
 
-  /** Ends it when it has answered everything. */
+  /** Ends the thread when it has answered everything. */
   async close(): Promise<void> {
     await Promise.allSettled([...this.#asked.values()].map(({ promise }) => promise));
     await this.terminate();

@@ -5,11 +5,11 @@
  * never yields continues, occupies a core, and cannot be ended from outside.
  */
 
-/** Callbacks for threads that have not ended in time. */
+/** Callbacks for threads that have not ended in time: runaways. */
 export interface LateThreads {
-  /** Called for each thread that a function may keep running, when it is counted, with its name. */
+  /** Called with its name for each runaway in which a user function may still run. */
   readonly onRunaway?: (what: string) => void;
-  /** Called for each thread that had not begun, when it is counted: no user function ran there. */
+  /** Called for each runaway that had not loaded: no user function ran there. */
   readonly onUnbegun?: () => void;
 }
 
@@ -28,21 +28,21 @@ export class EndingThreads {
     this.#late = late;
   }
 
-  /** How many have not ended yet. */
+  /** How many of the threads have not ended yet. */
   get count(): number {
     return this.#told.size;
   }
 
-  /** How many of them have not ended in time: each is lost, whether it had begun or not. */
+  /** How many threads are runaways: each is lost, whether it had loaded or not. */
   get runaways(): number {
     return [...this.#told].filter(({ isRunaway }) => isRunaway).length;
   }
 
   /**
-   * Counts a thread that is about to be asked to end. Resolves when it can be asked.
+   * Watches a thread that is to be ended. Resolves when the caller may end it.
    * @param port Leads to the thread, which need not read from it. It may be closed afterwards.
    * @param what Names the thread for `onRunaway`.
-   * @param patienceMs After how long it is a runaway, in ms.
+   * @param patienceMs After how long the thread is a runaway, in ms.
    * @param hasBegun Whether it has loaded, so that a function may run there.
    */
   async watch(
@@ -72,7 +72,7 @@ export class EndingThreads {
       this.#told.delete(told);
     });
     port1.on("message", () => {}); // otherwise it does not listen, and misses the end
-    // A message still unread when its thread ends goes with the thread, this port included.
+    // If the thread ends without reading this message, `port2` is closed with it, which is the signal.
     port.postMessage(null, [port2 as unknown as MessagePort]);
   }
 

@@ -1,11 +1,11 @@
-/** Refuses calls by which a thread ends itself: its creator would not notice, and wait for ever. */
+/** Refuses calls by which a thread ends itself: its creator would not notice, and would wait forever. */
 import { LeatError } from "../../core/error.ts";
 
 /**
  * Makes `Deno.exit()`, `process.exit()` and `close()` of this thread throw instead of ending it.
- * @param says The error message for a call, which is given as written: `Deno.exit(3)`.
- * @param onExit Receives the error too, because the caller may catch it. If given, an uncaught
- *   error does not end the thread.
+ * @param says Returns the error message for a call, such as `Deno.exit(3)`.
+ * @param onExit Receives the error, too, because user code may catch it. If given, the uncaught error
+ *   does not end the thread.
  */
 export function guardExits(
   says: (call: string) => string,
@@ -20,7 +20,7 @@ export function guardExits(
     throw error;
   };
   Object.assign(Deno, { exit: refuse("Deno.exit") });
-  // `process.exit` calls it, also when imported by name. Importing it here would load more.
+  // `process.exit` calls `reallyExit`, also when imported by name. Not by import, which loads more.
   const { process } = globalThis as unknown as { process: object };
   Object.assign(process, { reallyExit: refuse("process.exit") });
   Object.assign(globalThis, { close: refuse("close") });

@@ -1,4 +1,4 @@
-/** Threads that call functions of pipelines: at most one for each core, started when needed, and kept. */
+/** Threads that call user functions: at most one for each core, started when needed, and kept. */
 import { LeatError } from "../../core/error.ts";
 import type {
   BlockOutcome,
@@ -40,7 +40,7 @@ export class FunctionPool implements FunctionThreads {
     return this.#threads.size > 0;
   }
 
-  /** How many threads live now, and how many functions they hold, added up. */
+  /** The number of threads now, and the sum of the functions that they have loaded. */
   get usage(): { readonly threads: number; readonly functions: number } {
     let functions = 0;
     for (const thread of this.#threads) functions += thread.functions;
@@ -51,7 +51,7 @@ export class FunctionPool implements FunctionThreads {
     return new PooledFunction(this, ++this.#functions, fn, limits);
   }
 
-  /** Ends all threads. Blocks that run or wait fail; later ones start other threads. */
+  /** Ends all threads. Blocks that run or wait fail; later blocks start new threads. */
   async close(): Promise<void> {
     const error = new LeatError("cancelled", "The threads were closed");
     for (const { reject } of this.#queue.splice(0)) reject(error);
@@ -93,7 +93,7 @@ export class FunctionPool implements FunctionThreads {
     this.#dispatch();
   }
 
-  /** Drops what no thread has begun. */
+  /** Drops the function's blocks that no thread has begun, and unloads the function. */
   forget(fn: PooledFunction): void {
     this.#queue = this.#queue.filter((queued) => queued.fn !== fn);
     for (const thread of this.#threads) thread.forget(fn);
@@ -111,7 +111,7 @@ export class FunctionPool implements FunctionThreads {
     }
   }
 
-  /** The thread with the fewest blocks among those that may have this one now. */
+  /** The least busy thread among those that may run this block now. */
   #threadFor({ fn, depth }: QueuedBlock): FunctionThread | undefined {
     const { pipeline, operator } = fn.limits;
     const isOwn = (other: PooledFunction) => other === fn;
@@ -146,7 +146,7 @@ export class FunctionPool implements FunctionThreads {
   }
 
   async #start(): Promise<void> {
-    // Most programs need no thread.
+    // Loaded lazily: most programs need no thread.
     const { FunctionThread } = await import("./function_thread.ts");
     const thread: FunctionThread = new FunctionThread({
       onFree: () => this.#dispatch(),

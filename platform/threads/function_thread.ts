@@ -34,7 +34,7 @@ export class FunctionThread {
   readonly #thread: AskedThread<BlockOutcome>;
   /** Blocks that were sent and not answered, in order. */
   readonly #blocks = new Set<QueuedBlock>();
-  /** The functions that it was asked to load. */
+  /** The functions that the thread was asked to load. */
   readonly #loading = new Map<PooledFunction, Promise<unknown>>();
 
   constructor(events: ThreadEvents) {
@@ -60,7 +60,7 @@ export class FunctionThread {
     return count;
   }
 
-  /** Resolves when it has loaded the function; rejects where it cannot. */
+  /** Resolves when the thread has loaded the function; rejects if that fails. */
   async load(fn: PooledFunction): Promise<void> {
     await this.#loading.getOrInsertComputed(
       fn,
@@ -68,7 +68,7 @@ export class FunctionThread {
     );
   }
 
-  /** Sends a block, which it runs after those that it has. */
+  /** Sends a block. The thread runs its blocks in order. */
   async run(queued: QueuedBlock): Promise<void> {
     const { fn, block: { indexes, elements, buffers } } = queued;
     this.load(fn).catch(() => {}); // the block fails, too
@@ -92,7 +92,7 @@ export class FunctionThread {
     return this.#thread.terminate();
   }
 
-  /** Blocks behind the first may be run on another thread. */
+  /** The first block may have ended the thread. Others fail with `unavailable`: they may be repeated. */
   #ended({ message }: LeatError): void {
     this.#events.onEnded();
     const [, ...behind] = this.#blocks;

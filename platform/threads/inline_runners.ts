@@ -24,7 +24,7 @@ export function inlineRunners(storage: WorkerStorage): RunnerFactory {
   };
 }
 
-/** These files; `lists` has the listings under way. A runner that is disposed does not await its own. */
+/** Keeps running listings in `lists`, because a runner that is disposed does not await its own. */
 function withLists(files: Files, lists: Set<Promise<unknown>>): Files {
   return {
     open: (path, signal) => files.open(path, signal),

@@ -27,7 +27,7 @@ interface ListedSplits {
   readonly error?: WireError;
 }
 
-/** A request of `Runner.next`. These go over a port of their own: a comlink call costs more. */
+/** A request of `Runner.next`. It goes over a port of its own: a comlink call costs more. */
 export interface StepRequest {
   readonly only: OwnStep | undefined;
   readonly wish: CompressionWish | undefined;
@@ -35,7 +35,7 @@ export interface StepRequest {
   readonly spent: readonly ArrayBuffer[];
 }
 
-/** Its answer; `error`: the step itself failed. */
+/** The answer to a `StepRequest`; `error` if the step itself failed. */
 export type StepAnswer =
   | { readonly outcome: RunnerOutcome; readonly bytesRead: number }
   | { readonly error: WireError };
@@ -122,7 +122,7 @@ export class RunnerThreadControl {
     this.#runner?.dispose();
     this.#runner = undefined;
     this.#pool = new FramePool();
-    // Release it, or comlink leaks a pipeline that waits for a split, and its port.
+    // Without this, comlink would leak the port and a pipeline that waits for a split.
     this.#splits?.[comlink.releaseProxy]();
     this.#splits = undefined;
     this.#splitsPort?.close();
@@ -131,7 +131,7 @@ export class RunnerThreadControl {
     this.#stepsPort = undefined;
     this.#calling.come(new LeatError("cancelled", "The pipeline that called it was closed"));
     this.#calling = new AbortRace();
-    // The thread may be terminated now, which frees no native memory.
+    // The thread may be terminated after this, and terminating frees no native memory.
     await decoderPool.empty();
   }
 }
@@ -139,7 +139,7 @@ export class RunnerThreadControl {
 /** Loaded lazily: a client and its sockets are a third of a thread's code, and rarely needed. */
 function provideServed(services: ServiceCredentials | undefined): void {
   const served = lateFactory(async () => {
-    // Not a literal in `import()`: Deno would process a client's modules for every thread.
+    // Not a literal in `import()`: then Deno would process the client's modules for every thread.
     const door: typeof import("../nodes/served_iterators.ts") = await import(
       import.meta.resolve("../nodes/served_iterators.ts")
     );

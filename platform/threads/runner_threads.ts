@@ -1,4 +1,4 @@
-/** Runners on threads: a function that spins or throws harms only its own, which can be stopped. */
+/** Runners on threads: a user function that spins or throws harms only its own thread. */
 import * as comlink from "comlink";
 import { Fifo } from "../../actors/runtime/fifo.ts";
 import { AbortRace } from "../../core/abort_race.ts";
@@ -25,23 +25,23 @@ import { wireSplits } from "./wire_splits.ts";
 const IDLE_THREADS_MAX = 4;
 /** Time limit for a thread to dispose of its pipeline before it is terminated, in ms. */
 const RETIRE_TIMEOUT_MS = 1_000;
-/** How long a function may continue on a terminated thread before it counts as a runaway, in ms. */
+/** How long after its termination a thread may run on before it counts as a runaway, in ms. */
 const RUNAWAY_AFTER_MS = 120_000;
 
 export interface RunnerThreadsOptions extends LateThreads {
-  /** Starts the threads. Default: below the calling one. */
+  /** Starts the threads. Default: from the calling thread. */
   readonly start?: StartThread | undefined;
-  /** How long a terminated thread may run before it is a runaway, in ms. Default two minutes. */
+  /** How long a terminated thread may run on before it is a runaway, in ms. Default two minutes. */
   readonly runawayAfterMs?: number;
   /** Called for each thread that loads slowly, with advice. */
   readonly onSlowLoading?: (what: string) => void;
-  /** After how long that is, in ms. Default ten seconds. */
+  /** After how long a thread counts as slow, in ms. Default ten seconds. */
   readonly slowAfterMs?: number;
   /** Time limit for loading, in ms; then tasks start on another thread. Default ten minutes. */
   readonly loadTimeoutMs?: number;
 }
 
-/** Most buffers of elements that wait to go back to their thread. */
+/** Most buffers of elements that wait to go back to the thread that made them. */
 const SPENT_MAX = 4;
 /** Many times the time that a thread takes to load on a busy machine, in ms. */
 const SLOW_AFTER_MS = 10_000;
@@ -105,9 +105,9 @@ export class RunnerThreads implements RunnerFactory {
     this.#busy.delete(thread);
     this.#idle.push(thread);
     thread.listings++;
-    // Terminate the thread, or a pipeline could start next to an abandoned listing. Leave a thread
-    // alone if it runs a pipeline, or if it still loads: nothing runs there yet, and a new thread
-    // would load from the beginning.
+    // Terminates the thread, or a pipeline could start beside an abandoned listing. But not a thread
+    // that runs a pipeline, nor one that still loads: nothing runs there yet, and a new thread would
+    // have to load from the beginning.
     const giveUp = () => {
       thread.listings--;
       const goesOn = thread.listings === 0 && thread.isLoaded;
@@ -263,7 +263,7 @@ class ThreadRunner implements Runner {
     else isOver.then(() => this.#endSteps());
   }
 
-  /** The thread answers no more: it has disposed of the pipeline, or was ended. */
+  /** Ends open steps: the thread has disposed of the pipeline or has ended, and answers no more. */
   #endSteps(): void {
     this.#stepsPort.close();
     const end = { outcome: { kind: "end" }, bytesRead: this.bytesRead } as const;
@@ -275,7 +275,7 @@ class ThreadRunner implements Runner {
 class RunnerThread {
   /** The number of awaited listings of splits that run on it. */
   listings = 0;
-  /** Until then no function runs on it. */
+  /** Before that no user function runs on it. */
   isLoaded = false;
   readonly port: MessagePort;
   readonly #end: () => void;
@@ -315,7 +315,7 @@ class RunnerThread {
     return await this.#death.before(use(this.#control));
   }
 
-  /** What the thread has promised; rejects with `unavailable` if it dies first. */
+  /** Awaits an answer of the thread; rejects with `unavailable` if the thread dies first. */
   before<T>(promised: Promise<T>): Promise<T> {
     return this.#death.before(promised);
   }
@@ -335,7 +335,7 @@ class RunnerThread {
     }
   }
 
-  /** @param ready When its port is no longer needed. */
+  /** @param ready Resolves when the thread's port may be closed. Default: at once. */
   terminate(ready?: Promise<void>, why = "its thread was terminated"): void {
     this.#die(why, ready);
   }

@@ -1,4 +1,4 @@
-/** The program of a thread that runs a node: it waits for the request to start one. */
+/** The program of a thread that runs a node. It waits for the hub's request to start it. */
 import * as comlink from "comlink";
 import type { Link, NodeId } from "../../actors/runtime/link.ts";
 import type { FencedRef } from "../../actors/runtime/ref.ts";
@@ -23,13 +23,13 @@ import { portLink } from "../../transport/web_worker.ts";
 import { DenoWorld, type DenoWorldOptions } from "../deno_world.ts";
 import { guardExits } from "./exit_guard.ts";
 
-/** The node of this thread, once it was asked to start one. */
+/** The thread's side of the hub's calls. */
 class NodeThread implements ThreadControl {
   readonly #links = new HubLinks();
   #system: ActorSystem | undefined;
   #parts: NodeParts = {};
   #kinds: Readonly<Record<string, ActorKind>> = {};
-  /** Held for the life of the thread: comlink abandons calls of a proxy without references. */
+  /** Referenced as long as the thread runs: comlink abandons calls of a collected proxy. */
   #introducer: comlink.Remote<Introducer> | undefined;
   #lastThread = 0;
 

@@ -51,7 +51,7 @@ export function wireSplits(splits: RunnerSplits, python: PythonPool): WireSplits
     },
     async python(batch) {
       try {
-        // Its buffer may hold more.
+        // Copied, because its buffer may hold more, and is transferred as a whole.
         const outcomes = (await python.run(batch)).slice();
         return comlink.transfer({ outcomes }, [outcomes.buffer]);
       } catch (error) {

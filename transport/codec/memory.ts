@@ -13,7 +13,7 @@ export class MessageSlab {
   #slab = new Uint8Array(0);
   #used = 0;
 
-  /** `byteLength` aligned zero bytes; undefined for more than fits the limit of a slab. */
+  /** `byteLength` aligned zero bytes; `undefined` for a message that is too large for a slab. */
   take(byteLength: number): Uint8Array<ArrayBuffer> | undefined {
     if (byteLength > SLAB_MESSAGE_BYTES_MAX) return undefined;
     if (this.#used + byteLength > this.#slab.length) {
@@ -26,7 +26,7 @@ export class MessageSlab {
   }
 }
 
-/** Buffers that are kept: a few are acknowledged, or released, at the same time. */
+/** Most buffers that are kept: a few frames are acknowledged or released at the same time. */
 const BUFFERS_MAX = 8;
 /** Most bytes that are kept, because a pipeline may need the memory. */
 const BYTES_MAX = 32 * 2 ** 20;

@@ -1,4 +1,4 @@
-/** The payloads of a message that is read, and the errors of one that is malformed. */
+/** The payloads of a received message, and the errors of a malformed one. */
 import { uint32At } from "../../core/bytes.ts";
 import { type FixedDType, TYPED_ARRAYS, type TypedArray } from "../../core/dtype.ts";
 import { LeatError } from "../../core/error.ts";
@@ -54,7 +54,7 @@ export class PayloadTable {
     return end;
   }
 
-  /** Whether the message has one payload, and its buffer to itself: the envelope is read already. */
+  /** Whether each payload may use its whole buffer: it is a copy, or alone in the message's buffer. */
   get isAlone(): boolean {
     const { byteLength, buffer } = this.#bytes;
     return this.#copy || this.#starts.length === 1 && buffer.byteLength === byteLength;

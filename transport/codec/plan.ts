@@ -18,7 +18,7 @@ import {
   TOKEN,
 } from "./format.ts";
 
-/** Msgpack bytes to write into the envelope unchanged, and the envelope of an array after them. */
+/** Msgpack bytes that go into the envelope unchanged, followed by the bytes of `array`. */
 export class RawMsgpack {
   readonly bytes: ArrayLike<number>;
   readonly array: Uint8Array | undefined;
@@ -33,7 +33,7 @@ export class RawMsgpack {
 export interface PayloadPart {
   readonly byteLength: number;
   readonly source: Uint8Array | string[] | Uint8Array[];
-  /** The source of the bytes, which may have space for the envelope before them. */
+  /** Set if the bytes are those of a `Payload`: there may be space for an envelope before them. */
   readonly payload?: Payload;
 }
 

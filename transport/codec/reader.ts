@@ -27,7 +27,7 @@ export function readMessage(
   frame: Uint8Array,
   options: DecodeOptions,
 ): unknown {
-  // Slices of a Buffer are Buffers; callers get Uint8Arrays.
+  // A slice of a `Buffer` is a `Buffer`; callers must get a plain `Uint8Array`.
   const bytes = frame.constructor === Uint8Array
     ? frame
     : new Uint8Array(frame.buffer, frame.byteOffset, frame.byteLength);
@@ -214,7 +214,7 @@ class EnvelopeReader {
   #array(length: number, depth: number): unknown[] {
     this.#enter(length, depth);
     if (length <= EXACT_LENGTH_MAX) {
-      // The first item that is pushed onto an array takes the memory of seventeen.
+      // Pushing the first item onto an empty array would allocate space for seventeen.
       const array = new Array<unknown>(length);
       for (let i = 0; i < length; i++) array[i] = this.read(depth + 1);
       return array;
@@ -348,7 +348,7 @@ class EnvelopeReader {
   }
 }
 
-/** A shorter array is created with its length: for a longer one, growing wastes less. */
+/** An array up to this length is allocated whole. A longer one grows, which wastes less. */
 const EXACT_LENGTH_MAX = 16;
 
 // Numbers are read through these, with bytes in the little-endian order of Deno's hosts.

@@ -11,9 +11,9 @@ export const PIPED_BYTES_MAX = 64 * 2 ** 10;
 
 /** Before a message: its length and its slot. */
 export const HEADER_BYTES = 8;
-/** Instead of a slot: the message follows in the pipe. */
+/** In place of a slot's number: the message follows in the pipe. */
 const PIPED = 0xffff_ffff;
-/** Added to a slot: its message was read, and the slot may be reused. The length is 0. */
+/** Added to a slot's number: its message was read, and the slot may be reused. The length is 0. */
 const FREED = 0x8000_0000;
 
 export interface Header {
@@ -99,7 +99,7 @@ export class PipeInput {
   }
 }
 
-/** The error of a link whose other end violates the format. */
+/** The error of a link whose other end violates the protocol. */
 export function broken(by: string): LeatError {
   return new LeatError("internal", `The other process broke the rules of its link: ${by}`);
 }

@@ -41,14 +41,14 @@ export interface ProcessLinkOptions {
   readonly identity?: Identity;
   /** Longest envelope that is decoded, in bytes. Default: the longest message. */
   readonly envelopeBytesMax?: number;
-  /** Gets the memory of written large messages that their senders gave away. Default: none. */
+  /** Gets the memory of a large message after it is written, if its sender gave it away. Default: none. */
   readonly recycle?: (buffer: ArrayBuffer) => void;
-  /** Gives the memory of messages from slots, and gets it back once they are released. */
+  /** Provides the memory for messages from slots, and gets it back once they are released. */
   readonly pool?: FramePool;
   /**
-   * Lets the other process keep as many slots as it says, and use the messages in them in place.
-   * Senders then neither change nor reuse what they have sent: large payloads are written to the
-   * slot from where they are. Default `false`.
+   * Lets the other process keep as many slots as its hello says, and use the messages in place.
+   * Large payloads are then written to a slot without a copy before, so senders must neither change
+   * nor reuse what they have sent. Default `false`.
    */
   readonly lendsSlots?: boolean;
 }

@@ -40,7 +40,7 @@ export class ProcessOutbox {
   /** The next message, taken from the queue to see whether it fits. */
   #first: Queued | undefined;
   readonly #freeSlots: number[];
-  /** Whether the other process may keep slots: then messages in them do not count as buffered. */
+  /** Whether the other process may keep slots. If so, messages in them do not count as buffered. */
   readonly #isLending: boolean;
   /** Bytes of messages in slots that the other process has not read. */
   readonly #inSlots = new Map<number, number>();
@@ -84,12 +84,12 @@ export class ProcessOutbox {
     this.#slotFreed();
   }
 
-  /** This process has read a slot of the other one. */
+  /** Tells the other process that this one has read a slot. */
   tellFreed(slot: number): void {
     writeQuietly(this.#streams.outgoing, freedFrame(slot));
   }
 
-  /** Drops waiting messages, and writes a last one. */
+  /** Drops waiting messages, and writes `last`. */
   close(last: Uint8Array): void {
     this.#isClosed = true;
     this.#first = undefined;
@@ -121,7 +121,7 @@ export class ProcessOutbox {
     return next;
   }
 
-  /** Messages waiting after a piped message go with it, in one system call. */
+  /** Writes a message, and those queued behind it that fit, in one system call. */
   #pipe({ blocks, byteLength }: Queued): void | Promise<void> {
     const messages = [...blocks];
     let messageBytes = byteLength;

@@ -17,7 +17,7 @@ import { FramedSocket } from "./framed_socket.ts";
 
 /** Time limit for reaching a node, from the first packet to its hello, in ms. */
 const CONNECT_TIMEOUT_MS = 5_000;
-/** How long a failed address is not dialled again, in ms; doubles with each failure. */
+/** How long a failed address is not dialled again, in ms. Doubles with each failure. */
 const BACK_OFF_MIN_MS = 50;
 const BACK_OFF_MAX_MS = 1_000;
 /** Addresses whose failures are remembered; beyond it the oldest is forgotten. */
@@ -29,8 +29,8 @@ const NOTHING_PROVED: Credential = { target: "service", identity: ANYONE };
 export interface WebSocketConnectorOptions extends WebSocketLinkOptions {
   readonly world: World;
   /**
-   * The token to prove to a node, by its name, and the node's identity once it has proved the same;
-   * throws a `LeatError` for a node that must not be dialled. Default: no proof.
+   * Returns the token that both sides must prove to know, and the node's identity after that.
+   * Throws a `LeatError` for a node that must not be dialled. Default: no proof.
    */
   readonly credentials?: (node: string) => Credential | undefined;
   /** Certificates in PEM that are trusted in addition to the usual ones, for `wss:`. */
@@ -57,9 +57,10 @@ interface Failure {
 }
 
 /**
- * Dials nodes by their names, their URLs: `ws://host:port` or `wss://host:port`. `connect` throws
- * `unavailable` with the cause and the remedy (at once for a short while after a failure),
- * `unauthenticated`, `failed_precondition` for another protocol version, `not_found` for no URL.
+ * Dials nodes whose names are URLs: `ws://host:port` or `wss://host:port`. `connect` throws
+ * `unavailable` with the cause and the remedy (for a short while after a failure: without dialling),
+ * `unauthenticated`, `failed_precondition` for another protocol version, `not_found` if the name is
+ * no such URL.
  */
 export function webSocketConnector(options: WebSocketConnectorOptions): Connector {
   const { world } = options;
@@ -223,7 +224,7 @@ export async function dialSocket(options: DialOptions): Promise<Socket> {
   signal.addEventListener("abort", giveUp);
   try {
     if (url.protocol === "wss:") conn = await encrypt(conn, url, options.ca);
-    // It may have been aborted between two steps, without a listener.
+    // `signal` may have aborted between two steps, when no step listened to it.
     signal.throwIfAborted();
     const randomState = world.random.fork(`WebSocket ${world.random.hex64()}`);
     const first = await upgrade(conn, url, side, randomState);

@@ -1,4 +1,4 @@
-/** How long the envelope of a message may be: what may be decoded of whom. */
+/** How long an envelope may be, by the sender's role: decoding it takes memory. */
 import type { Identity } from "../../actors/runtime/identity.ts";
 
 /**
@@ -8,7 +8,7 @@ import type { Identity } from "../../actors/runtime/identity.ts";
 const CLIENT_ENVELOPE_BYTES_MAX = 4 * 2 ** 20;
 /** The same from a worker: the figures of ten thousand tasks fit. */
 const WORKER_ENVELOPE_BYTES_MAX = 16 * 2 ** 20;
-/** By role. An admin may end the process anyway. */
+/** By role. An admin has no limit: it may end the process anyway. */
 export const ENVELOPE_BYTES_MAX: Readonly<Record<Identity["role"], number>> = {
   ...{ client: CLIENT_ENVELOPE_BYTES_MAX, viewer: CLIENT_ENVELOPE_BYTES_MAX },
   ...{ worker: WORKER_ENVELOPE_BYTES_MAX, admin: Infinity },

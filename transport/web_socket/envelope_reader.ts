@@ -42,7 +42,7 @@ export class EnvelopeReader {
     }
   }
 
-  /** @throws LeatError `resource_exhausted` for a long envelope, before it takes more memory. */
+  /** @throws LeatError `resource_exhausted` for a long envelope, before it is decoded. */
   #check(bytes: Uint8Array): void {
     const { role, name } = this.#peer.identity;
     const bytesMax = ENVELOPE_BYTES_MAX[role];

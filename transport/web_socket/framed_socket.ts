@@ -1,10 +1,10 @@
 /**
  * A WebSocket on a TCP connection of this process, for both sides.
  *
- * Not Deno's own, which leaves Nagle's algorithm on and writes the head of a frame separately from
- * its payload, so that every message above 1 KB waits up to 40 ms for an acknowledgement; which
- * buffers whatever a frame claims; and which cannot abandon a vanished peer, so that the process
- * lives until TCP gives up, a quarter of an hour later.
+ * Deno's own is not used, for three reasons. It leaves Nagle's algorithm on and writes the head of a
+ * frame separately from its payload, so that every message above 1 KB waits up to 40 ms for an
+ * acknowledgement. It buffers as many bytes as a frame claims. And it cannot abandon a vanished
+ * peer, so that the process lives until TCP gives up, a quarter of an hour later.
  */
 import { joined } from "../../core/bytes.ts";
 import { LeatError } from "../../core/error.ts";
@@ -26,11 +26,11 @@ import {
   unmask,
 } from "./socket_frames.ts";
 
-/** Frames that fit are read many at a time through a buffer of this size; others into their own. */
+/** Frames that fit this buffer are read through it, many at a time; a larger one into its own. */
 const READ_BUFFER_BYTES = 128 * 2 ** 10;
 /**
- * After a large frame only the head of the next is read there, as another large one is likely: what
- * is read of its payload would be copied out again.
+ * After a large frame another large one is likely. Then only its head is read through the buffer:
+ * payload bytes in the buffer would have to be copied out again.
  */
 const HEAD_READ_BYTES = 64;
 /** Consecutive reads before timers and other sockets run. */
@@ -43,13 +43,13 @@ const CLOSE_TIMEOUT_MS = 500;
 /** The other side has closed the connection in order. */
 class PeerClosed extends Error {}
 
-/** The receiver has the message already, over another connection. */
+/** A payload is released once its receiver has it, which may be over another connection. */
 const RELEASED = new LeatError("aborted", "A message was released before it was sent");
 
 /** A frame, or one of its two parts. */
 interface Part {
   readonly bytes: Uint8Array;
-  /** Of the bytes when they were sent: a released payload has none. */
+  /** The length when `send` was called. `bytes` becomes empty if its payload is released. */
   readonly length: number;
 }
 
@@ -81,7 +81,7 @@ export class FramedSocket implements Socket {
   #bytesMax = FRAME_BYTES_MAX;
   #state: "open" | "closing" | "closed" = "open";
   #closeTimer: Timer | undefined;
-  /** Why the other side closed; answering it is the last frame of this side. */
+  /** Why the other side closed. The answer to its close frame is the last frame of this side. */
   #goodbye: string | undefined;
   #writing = false;
   #bufferedAmount = 0;
@@ -96,7 +96,7 @@ export class FramedSocket implements Socket {
   #partsBytes = 0;
   #partsOpcode = 0;
 
-  /** @param conn owned by the socket from now on. If it was closed meanwhile, so is the socket. */
+  /** @param conn owned by the socket from now on. If it is closed already, the socket is, too. */
   constructor(world: World, conn: Conn, { masks, first }: FramedSocketOptions) {
     this.#world = world;
     this.#conn = conn;
@@ -227,7 +227,7 @@ export class FramedSocket implements Socket {
     }
   }
 
-  /** Where the receiver wants the rest of a frame that is a whole message without a mask. */
+  /** Where the receiver wants the rest of a frame. Only for an unmasked frame that is a whole message. */
   #placeOf({ opcode, isLast, key, payloadBytes }: FrameHead, first: Uint8Array) {
     if (opcode !== OPCODE.BINARY || !isLast || key !== 0 || this.#partsOpcode !== 0) return;
     return this.#state === "open" ? this.#events?.place?.(first, payloadBytes) : undefined;

@@ -2,7 +2,7 @@
 import { uint32At } from "../../core/bytes.ts";
 import { LeatError } from "../../core/error.ts";
 
-/** The first byte of a frame: its kind. A single message begins with its own header's token. */
+/** The first byte of a frame, its kind. `MESSAGE` is the first byte of every single message. */
 export const FRAME = {
   /** Several small messages. */
   BATCH: 0x01,
@@ -12,11 +12,11 @@ export const FRAME = {
   ACK: 0x03,
   PING: 0x04,
   PONG: 0x05,
-  /** The dialler has created a file for slots; in place of a message. */
+  /** The dialler has created a file for slots. Stands where a message could be, also in a batch. */
   SLOT_FILE: 0x06,
-  /** A message is in a slot; in place of the message. */
+  /** A message is in a slot. Stands where a message could be. */
   IN_SLOT: 0x07,
-  /** The message of a slot was copied; in place of a message. */
+  /** The message of a slot was copied. Stands where a message could be. */
   SLOT_FREED: 0x08,
   MESSAGE: 0xce,
 } as const;
@@ -27,7 +27,7 @@ export const WHOLE_BYTES_MAX = 4 * 2 ** 20;
 export const FRAGMENT_BYTES = 512 * 2 ** 10;
 /** Only messages up to this size are gathered into batches. */
 export const BATCHED_MESSAGE_BYTES_MAX = 8 * 2 ** 10;
-/** A batch of this size is full; a message kept by its receiver keeps no more memory than this. */
+/** A batch of this size is full. A receiver that keeps one message keeps the memory of its batch. */
 export const BATCH_BYTES_MAX = 64 * 2 ** 10;
 /** A receiver refuses larger frames. */
 export const FRAME_BYTES_MAX = WHOLE_BYTES_MAX;

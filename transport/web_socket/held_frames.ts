@@ -6,11 +6,11 @@ import { FRAME_BYTES_MAX, malformed } from "./frames.ts";
 import { WINDOW_BYTES } from "./outbox.ts";
 import { hasBound } from "./unread.ts";
 
-/** Most bytes that are held: a sender that keeps to its window sends no more. */
+/** Most bytes that a link holds: a sender that respects the window sends no more. */
 const HELD_BYTES_MAX = WINDOW_BYTES + FRAME_BYTES_MAX;
 /** The same for all links of a client or viewer to one node together. */
 const IDENTITY_HELD_BYTES_MAX = 256 * 2 ** 20;
-/** What a frame takes besides its bytes: a sender may send many that have hardly any. */
+/** The memory of a frame besides its bytes: a sender may send many tiny frames. */
 const FRAME_MEMORY_BYTES = 256;
 
 /** Memory of the frames that all links of one identity hold at one node. */
@@ -45,10 +45,10 @@ export class HeldFrames {
   readonly #frames = new Fifo<Uint8Array>();
   #last: Uint8Array | undefined;
   #bytes = 0;
-  /** Of a frame that was taken from the queue, and is not opened to its end. */
+  /** Bytes of a frame that was taken from the queue, and of which some messages are not opened yet. */
   #openBytes = 0;
 
-  /** @param memory is counted in addition. Default: it is not. */
+  /** @param memory counts these frames, too. Default: none. */
   constructor(memory?: HeldMemory) {
     this.#memory = memory;
   }
@@ -58,7 +58,7 @@ export class HeldFrames {
   }
 
   /**
-   * @throws LeatError `invalid_argument` for a sender that does not keep to its window, and
+   * @throws LeatError `invalid_argument` for a sender that does not respect the window, and
    * `resource_exhausted` if links of its identity hold too much together.
    */
   push(frame: Uint8Array): void {
@@ -81,7 +81,7 @@ export class HeldFrames {
   }
 
   /**
-   * So many bytes are kept of a frame that is not opened to its end; 0 once it is.
+   * Sets how many bytes of a partly opened frame are kept; 0 once all its messages are opened.
    * @throws LeatError `resource_exhausted` as `push` does.
    */
   keepOpen(bytes: number): void {

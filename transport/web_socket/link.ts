@@ -35,11 +35,11 @@ import type { Socket } from "./socket.ts";
 import { hasBound, type Unread } from "./unread.ts";
 import { WaitingAnswers } from "./waiting_answers.ts";
 
-/** Consumed bytes are acknowledged at once from this many on, */
+/** From this many consumed bytes on, they are acknowledged at once. */
 const ACK_BYTES = WINDOW_BYTES / 8;
-/** and otherwise after this delay, in ms. */
+/** Fewer consumed bytes are acknowledged after this delay, in ms. */
 const ACK_DELAY_MS = 10;
-/** Memory of received elements that were released, for later ones on any link of this thread. */
+/** Memory of released elements, for later ones on any link of this thread. */
 const received = new FramePool();
 
 const PING = new Uint8Array([FRAME.PING]);
@@ -75,13 +75,13 @@ export class WebSocketLink implements Link {
   #outgoingSlots: OutgoingSlots | undefined;
   readonly #incomingSlots: IncomingSlots | undefined;
   #receive: ((envelope: Envelope) => void) | undefined;
-  /** Frames that came before `start` or while too much waits for the peer, and those after them. */
+  /** Frames that came before `start`, or while the link is clogged, and the frames behind them. */
   readonly #held: HeldFrames;
-  /** A frame of several messages whose last ones wait. */
+  /** A frame of several messages, of which some are not opened yet. */
   #batch: OpenBatch | undefined;
   readonly #unread: Unread | undefined;
   readonly #waiting: WaitingAnswers | undefined;
-  /** The part of the unread bytes that waits in the outbox. */
+  /** The bytes in the outbox that are counted in `#unread`. */
   #unreadBytes = 0;
   #bytesTaken = 0;
   #bytesAcknowledged = 0;
@@ -178,19 +178,19 @@ export class WebSocketLink implements Link {
     this.#countUnread();
   }
 
-  /** Sends answers that have waited, and opens messages that have. */
+  /** Sends waiting answers and opens held frames, as far as the bounds allow now. */
   #resume(): void {
     const inPlaceBytesMax = this.#messageBytesMax;
     try {
       for (;;) {
         const next = this.#waiting?.next(this.#outbox.bytes);
         if (next === undefined) break;
-        // Without: the peer has it already, over another link.
+        // `undefined`: its payload was released, because the peer got it over another link.
         const message = next.message.encode({ inPlaceBytesMax });
         if (message !== undefined) this.#put(message, () => next.pair);
       }
     } catch (error) {
-      // Another link's acknowledgement may have called this: its own link must not end.
+      // Caught, because an acknowledgement on another link may have called this, and that link is fine.
       this.close(LeatError.from(error, "internal"));
     }
     this.#openHeld();
@@ -212,7 +212,7 @@ export class WebSocketLink implements Link {
     });
   }
 
-  /** The bytes of a fragment are read to where its message is put together. */
+  /** Lets the socket read a fragment's bytes into the buffer of the whole message. */
   #place(head: Uint8Array, byteLength: number): Uint8Array | undefined {
     if (head[0] !== FRAME.FRAGMENT || !this.#isOpening) return undefined;
     const dataBytes = byteLength - head.length;
@@ -244,7 +244,7 @@ export class WebSocketLink implements Link {
       !this.#isClogged;
   }
 
-  /** Whether too much waits for a peer that does not read. */
+  /** Whether so many bytes wait for a peer which does not read them that its requests must wait. */
   get #isClogged(): boolean {
     return this.#waiting?.isEmpty === false ||
       this.#unread?.isClogged(this.#outbox.bytes) === true;
@@ -310,14 +310,14 @@ export class WebSocketLink implements Link {
       if (message[0] === FRAME.MESSAGE) this.#deliver(message);
       else this.#openOfSlots(message);
     }
-    // A message may have let this link go on meanwhile, to the end.
+    // Delivering a message may have called this again, and that call may have finished the batch.
     if (this.#batch !== batch) return;
     this.#batch = undefined;
     this.#held.keepOpen(0);
     this.#taken(bytes);
   }
 
-  /** What processes of one host say about their slots. */
+  /** Handles a frame about slots, which only processes of one host send. */
   #openOfSlots(frame: Uint8Array): void {
     if (this.#isClosed) return;
     if (frame[0] === FRAME.SLOT_FILE && this.#near !== undefined) {
@@ -333,7 +333,7 @@ export class WebSocketLink implements Link {
     } else throw malformed(`an unexpected first byte, ${frame[0]}`);
   }
 
-  /** Sends what is no envelope, in order with those. */
+  /** Sends a frame that is no envelope, in order with the envelopes. */
   #tell(frame: Uint8Array): void {
     this.#outbox.add(frame, () => "");
     this.#countUnread();

@@ -1,18 +1,18 @@
 /** Detects that the other side of a connection is gone. */
 import type { Timer, World } from "../../actors/runtime/world.ts";
 
-/** How often it is checked whether anything has arrived, and pinged if not, in ms. */
+/** Interval of the checks whether anything has arrived, in ms. If not, the other side is pinged. */
 const HEARTBEAT_MS = 5_000;
 /**
- * Checks in a row without a byte until the other side counts as dead: not time, so that a busy
- * thread does not blame its peers.
+ * Consecutive checks without a byte until the other side counts as dead. Checks are counted, and
+ * not time, so that a thread that was busy itself does not blame its peers.
  */
 const SILENT_BEATS_MAX = 4;
 
 interface LivenessEvents {
-  /** Nothing has arrived: asks the other side to say something. */
+  /** Asks the other side for a sign of life. */
   ping(): void;
-  /** The other side counts as dead, after so long. */
+  /** The other side counts as dead: it has sent nothing for `silentMs`. */
   silent(silentMs: number): void;
 }
 

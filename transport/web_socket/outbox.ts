@@ -18,11 +18,11 @@ import {
  */
 export const WINDOW_BYTES = 8 * 2 ** 20;
 
-/** A large message, or a later message of the same pair that must wait for it. */
+/** A large message, or a later message of the same pair (sender, receiver) that must wait for it. */
 interface Held {
   readonly message: Uint8Array;
   readonly pair: string;
-  /** Sent after this many frames of the direct lane, which were added before it. */
+  /** How many frames of the direct lane must be sent before it: those that were added before it. */
   readonly after: number;
   offset: number;
 }
@@ -109,7 +109,7 @@ export class Outbox {
     this.#pump();
   }
 
-  /** The receiver has consumed so many bytes of frames since the link began. */
+  /** Notes that the receiver has consumed `bytes` bytes of frames since the link began. */
   taken(bytes: number): void {
     if (!(bytes >= this.#bytesTaken && bytes <= this.#bytesPut)) {
       throw malformed(

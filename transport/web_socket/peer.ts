@@ -8,20 +8,20 @@ import type { Unread } from "./unread.ts";
 
 /** The other end, according to its hello. */
 export interface Peer {
-  /** As this node calls it. */
+  /** By the name that this node uses for it. */
   readonly remote: NodeId;
-  /** As it calls itself; a dialled node may have several addresses. */
+  /** The name that it has for itself. A dialled node may have several addresses. */
   readonly ownName: string;
   readonly identity: Identity;
   readonly messageBytesMax: number;
-  /** A dialler of this host may share slots with this node. */
+  /** On the listening side: lets a dialler of this host share slots with this node. */
   readonly near?: NearListener | undefined;
-  /** What waits for all peers of a listener with that identity; it bounds this. */
+  /** Counts and bounds what waits for all of a listener's peers with that identity. */
   readonly unread?: Unread;
-  /** What all links of a listener hold for that identity; it bounds this. */
+  /** Counts and bounds what all of a listener's links hold for that identity. */
   readonly held?: HeldMemory;
-  /** Bytes of incomplete messages of all peers of a listener with that identity. */
+  /** Bytes of incomplete messages on all of a listener's links with that identity. */
   readonly incompleteBytesOf?: (identity: Identity) => number;
-  /** This dialler has created a file for slots in the listener's folder. */
+  /** On the dialling side: the file for slots that this node has created in the listener's folder. */
   readonly slots?: { readonly name: string; readonly file: SlotFile } | undefined;
 }

@@ -37,8 +37,8 @@ export class Reassembly {
   }
 
   /**
-   * Adds a fragment; returns the message if complete. Its bytes are copied, unless they were read
-   * to their place.
+   * Adds a fragment; returns the message if complete. Copies the bytes, unless they are in the
+   * memory that `place` returned.
    * @throws LeatError as `place` does.
    */
   add(fragment: Fragment): Uint8Array | undefined {
@@ -54,7 +54,7 @@ export class Reassembly {
   }
 
   /**
-   * Where the `byteLength` bytes of a fragment belong, which is added once they are there.
+   * Where the `byteLength` bytes of a fragment belong. Call `add` once they are there.
    * @throws LeatError `resource_exhausted` beyond the limits, `invalid_argument` for a fragment
    * that does not continue the received part.
    */

@@ -37,7 +37,7 @@ export interface WebSocketServerOptions extends WebSocketLinkOptions {
   readonly cert?: string;
   /** The private key in PEM. */
   readonly key?: string;
-  /** A client that proves none of them gets 401 and no socket. Default: everybody is admitted. */
+  /** A client that proves none of them gets 401. Default: everybody is admitted. */
   readonly tokens?: AcceptedTokens;
   /**
    * Whether users configure the address of this node, which may be another than its name: a load
@@ -90,14 +90,14 @@ class Server implements WebSocketServer {
   readonly #listener: HttpListener;
   readonly #authenticator: Authenticator;
   readonly #links = new Map<WebSocketLink, Admission>();
-  /** By the name of an identity that has links. */
+  /** What all links of an identity share, by the identity's name. */
   readonly #memory = new Map<string, { readonly unread: Unread; readonly held: HeldMemory }>();
   readonly #owners = new IncarnationOwners();
   readonly #refusals: RefusalLog;
   readonly #pages: PageServer;
-  /** Connections that become WebSockets. */
+  /** The admissions of connections that become WebSockets. */
   readonly #admissions = new WeakMap<Arrival, Admission>();
-  /** The admissions of those that have sent no hello, each with what ends the connection. */
+  /** For each WebSocket without a hello: the function that ends it, and its admission. */
   readonly #waiting = new Map<(reason: LeatError) => void, Admission>();
   readonly #unfollow: () => void;
 
@@ -155,7 +155,7 @@ class Server implements WebSocketServer {
   }
 
   async #answer(request: RequestHead, arrival: Arrival): Promise<HttpReply> {
-    // Browsers send the origin of a page: no page may use its visitor's browser to connect here.
+    // Browsers send the origin of a page. No page may connect here through its visitor's browser.
     if (request.headers.has("origin")) {
       return { response: refusal(403, "No access for web pages.") };
     }
@@ -173,8 +173,8 @@ class Server implements WebSocketServer {
   }
 
   /**
-   * Against DNS rebinding, where no token protects the pages: a foreign page whose host name
-   * resolves to this machine reads without an origin, but sends that name.
+   * Prevents DNS rebinding where no token protects the pages: a foreign page whose host name resolves
+   * to this machine reads without an origin header. But its host header has that name.
    */
   #isOwnHost({ url }: RequestHead): boolean {
     const { tokens, hostname, insecure = false } = this.#options;
@@ -214,7 +214,7 @@ class Server implements WebSocketServer {
     const hello = readHello(data, "dialler");
     checkName(hello.node, admission.identity, local().node);
     this.#checkOwner(hello.node, admission.identity);
-    // First: a refused hello claims nothing.
+    // Before the claim: a refused hello must claim nothing.
     this.#checkLinks(admission.identity);
     this.#claim(hello.incarnation, admission);
     const { messageBytesMax } = { ...LINK_LIMITS, ...limits };
@@ -257,7 +257,8 @@ class Server implements WebSocketServer {
   }
 
   /**
-   * A worker that was cut off or restarts comes back to its address; nobody may stand in for it.
+   * A worker that was cut off or restarts comes back under its address. Until then no other identity
+   * may use the address.
    * @throws LeatError `unavailable`: the name is free once its worker counts as lost.
    */
   #checkOwner(node: string, identity: Identity): void {
@@ -290,7 +291,7 @@ class Server implements WebSocketServer {
     return false;
   }
 
-  /** Over the links of an identity. */
+  /** The sum over the links of an identity. */
   #sumOf(name: string, bytesOf: (link: WebSocketLink) => number): number {
     let bytes = 0;
     for (const link of this.#links.keys()) if (link.identity.name === name) bytes += bytesOf(link);

@@ -9,9 +9,9 @@ import { FRAME, malformed } from "./frames.ts";
 
 /** Slots of a file: a few messages are on their way while one is copied. */
 export const NEAR_SLOTS = 8;
-/** Only messages from this size on go through slots: smaller ones cost no more in the connection. */
+/** Smaller messages use the connection, which costs no more for them. */
 const SLOT_FROM_BYTES = 64 * 2 ** 10;
-/** Larger messages go in fragments, as copying them at once would delay other messages. */
+/** Larger messages go in fragments: copying one at once would delay other messages. */
 export const SLOT_TO_BYTES = 32 * 2 ** 20;
 
 /** The listener's part: what it needs to share slots with diallers of its host. */
@@ -19,7 +19,7 @@ export interface NearListener {
   /** The name of its private folder, in the folder for temporary files. */
   readonly folder: string;
   /**
-   * Opens the file that a dialler has created there, and removes its name. Undefined: it cannot, and
+   * Opens the file that a dialler has created there, and unlinks it. `undefined` if that fails: then
    * the connection carries all messages.
    */
   open(name: string): SlotFile | undefined;
@@ -27,7 +27,7 @@ export interface NearListener {
 
 /** The dialler's part. */
 export interface NearDialler {
-  /** Creates a file in a listener's private folder. Undefined: this process has no such folder. */
+  /** Creates a file in a listener's private folder. `undefined` if there is no such folder here. */
   create(folder: string): { readonly name: string; readonly file: SlotFile } | undefined;
 }
 
@@ -89,7 +89,7 @@ export class OutgoingSlots {
     this.#file = file;
   }
 
-  /** Writes a message, and returns the frame that announces it. Undefined: no slot takes it. */
+  /** Writes a message, and returns the frame that announces it. `undefined` if no slot can take it. */
   put(message: Uint8Array): Uint8Array | undefined {
     if (message.length < SLOT_FROM_BYTES || message.length > SLOT_TO_BYTES) return undefined;
     const slot = this.#free.at(-1);
@@ -97,7 +97,7 @@ export class OutgoingSlots {
     try {
       this.#file.write(slot, [message]);
     } catch {
-      // Such as a full disk: the connection needs none.
+      // For example on a full disk. From now on the connection carries all messages.
       this.#isBroken = true;
       return undefined;
     }
@@ -105,7 +105,7 @@ export class OutgoingSlots {
     return writeInSlot(slot, message.length);
   }
 
-  /** The dialler has copied a slot. */
+  /** Notes that the dialler has copied a slot. */
   freed(frame: Uint8Array): void {
     const slot = readSlotFreed(frame);
     if (this.#free.includes(slot)) throw malformed(`slot ${slot} freed, which holds no message`);
@@ -123,14 +123,14 @@ export class IncomingSlots {
   readonly #bytesMax: number;
   readonly #pool: FramePool;
 
-  /** @param bytesMax of a message. */
+  /** @param bytesMax A larger message is refused. */
   constructor(file: SlotFile, bytesMax: number, pool: FramePool) {
     this.#file = file;
     this.#bytesMax = Math.min(bytesMax, SLOT_BYTES_MAX, SLOT_TO_BYTES);
     this.#pool = pool;
   }
 
-  /** Copies the announced message: its writer may change the slot at any time. */
+  /** Copies the announced message, because its writer may change the slot at any time. */
   take(frame: Uint8Array): { readonly message: Uint8Array; readonly freed: Uint8Array } {
     const { slot, length } = readInSlot(frame);
     if (length > this.#bytesMax) throw malformed(`a message of ${length} bytes in a slot`);

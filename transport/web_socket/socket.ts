@@ -13,9 +13,9 @@ export interface SocketEvents {
    */
   memory?(byteLength: number): ArrayBuffer;
   /**
-   * Returns the memory into which the rest of a large message of `byteLength` bytes is read, or
-   * undefined. `head` are its first {@linkcode PLACED_HEAD_BYTES}. With memory, `placed` is called
-   * when the message is complete; without, `message` is called.
+   * Chooses the memory for the rest of a large message of `byteLength` bytes, after its first
+   * {@linkcode PLACED_HEAD_BYTES} in `head`. When the message is complete, `placed` is called; if
+   * this returned `undefined`, `message` is called instead.
    */
   place?(head: Uint8Array, byteLength: number): Uint8Array | undefined;
   /** The rest of a message is in the memory that `place` returned. */

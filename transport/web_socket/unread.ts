@@ -1,24 +1,21 @@
 /**
- * Bounds what waits for peers that send requests and do not read the answers. A link opens no more
- * of its peer's messages while too much waits for the peer, and answers to those that it has opened
- * wait without being encoded.
- *
- * @module
+ * Bounds the memory of answers to peers that do not read them. While too many bytes wait for a peer,
+ * its link opens no more of its messages. Answers to messages that were opened wait unencoded.
  */
 import { LeatError } from "../../core/error.ts";
 import type { Identity } from "../../actors/runtime/identity.ts";
 
-/** From so many unread bytes on, a link opens no more messages of a client or viewer. */
+/** Above this many unread bytes, a link opens no more messages of a client or viewer. */
 const UNREAD_BYTES_MAX = 64 * 2 ** 20;
-/** The same of a worker, to which the pipelines of all its tasks are sent, or an admin. */
+/** The same for an admin, and for a worker, which is sent the pipelines of all its tasks. */
 const NODE_UNREAD_BYTES_MAX = 512 * 2 ** 20;
-/** The same for all links of a client or viewer to one node together, */
+/** The same for all links of a client or viewer to one node together. */
 const IDENTITY_UNREAD_BYTES_MAX = 256 * 2 ** 20;
-/** except for a link for which no more than this waits. */
+/** A link with at most this many unread bytes opens messages beyond its identity's bound, too. */
 const UNREAD_BYTES_FREE = 2 ** 18;
-/** Such links get one larger answer each, while no more than this waits for the identity. */
+/** Such a link gets one larger answer, while no more than this waits for the identity. */
 const IDENTITY_UNREAD_BYTES_TOP = 512 * 2 ** 20;
-/** Most bytes of answers of one identity that wait, without the payloads: these are not copied. */
+/** Most bytes of unencoded answers to one identity. Payloads do not count: they are not copied. */
 const WAITING_BYTES_MAX = 64 * 2 ** 20;
 
 /** By role. All workers, or all programs of a cluster with one token, may be one identity. */
@@ -29,7 +26,7 @@ const BOUNDS: Readonly<Record<Identity["role"], { ofLink: number; ofIdentity: nu
   admin: { ofLink: NODE_UNREAD_BYTES_MAX, ofIdentity: Infinity },
 };
 
-/** Whether all links of an identity to one node have bounds together. */
+/** Whether there is a bound for all links of an identity to one node together. */
 export function hasBound({ role }: Identity): boolean {
   return BOUNDS[role].ofIdentity < Infinity;
 }
@@ -52,24 +49,24 @@ export class Unread {
     return this.#bytes;
   }
 
-  /** The bytes of one of the links have changed. If there are fewer, waiting links go on. */
+  /** Counts a change of the bytes of one link. After a decrease, waiting links go on. */
   change(bytes: number): void {
     this.#bytes += bytes;
     if (bytes < 0) this.#resumeAll();
   }
 
-  /** Whether the requests of a peer wait, for which so many bytes wait. */
+  /** Whether the requests of a peer must wait; `linkBytes` wait for the peer. */
   isClogged(linkBytes: number): boolean {
     return linkBytes > UNREAD_BYTES_FREE && !this.isFree(linkBytes);
   }
 
-  /** Whether an answer of any size may be sent to a peer for which so many bytes wait. */
+  /** Whether an answer of any size may be sent to a peer; `linkBytes` wait for it. */
   isFree(linkBytes: number): boolean {
     const { ofLink, ofIdentity } = BOUNDS[this.#identity.role];
     return linkBytes <= ofLink && this.#bytes <= ofIdentity;
   }
 
-  /** Whether an answer of `bytes` may be sent to a peer for which so many bytes wait. */
+  /** Whether an answer of `bytes` may be sent to a peer; `linkBytes` wait for it. */
   mayTake(linkBytes: number, bytes: number): boolean {
     if (this.isFree(linkBytes) || linkBytes + bytes <= UNREAD_BYTES_FREE) return true;
     return linkBytes <= UNREAD_BYTES_FREE && this.#bytes + bytes <= IDENTITY_UNREAD_BYTES_TOP;
@@ -91,7 +88,7 @@ export class Unread {
     this.#waitingBytes += bytes;
   }
 
-  /** An answer waits no more. */
+  /** Uncounts an answer, which is sent or dropped. */
   waited(bytes: number): void {
     this.#waitingBytes -= bytes;
   }
@@ -106,7 +103,7 @@ export class Unread {
   }
 
   #resumeAll(): void {
-    // A link that goes on may end, so that there are fewer bytes again.
+    // A callback may end its link. Then there are fewer bytes again, and other links may go on.
     this.#isLessAgain = true;
     if (this.#isResuming) return;
     this.#isResuming = true;

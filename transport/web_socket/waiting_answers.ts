@@ -3,7 +3,7 @@ import { Fifo } from "../../actors/runtime/fifo.ts";
 import { type PreparedMessage, prepareMessage } from "../codec.ts";
 import type { Unread } from "./unread.ts";
 
-/** What a message takes while it waits, besides its bytes. */
+/** The memory of a waiting message besides its envelope. */
 const MESSAGE_BYTES = 256;
 
 interface Waiting {
@@ -22,13 +22,13 @@ export class WaitingAnswers {
 
   #bytes = 0;
 
-  /** @param resume is called when some may go on. */
+  /** @param resume is called when some messages may be sent. */
   constructor(unread: Unread, resume: () => void) {
     this.#unread = unread;
     this.#resume = resume;
   }
 
-  /** Of the messages, once they are encoded. */
+  /** The size of the messages, once they are encoded. */
   get bytes(): number {
     return this.#bytes;
   }
@@ -39,8 +39,8 @@ export class WaitingAnswers {
 
   /**
    * Keeps a message that may not be sent yet, or that must not overtake another of its pair.
-   * @param linkBytes wait for the peer.
-   * @returns false: it may be sent.
+   * @param linkBytes How many bytes wait for the peer.
+   * @returns `false` if the message may be sent now.
    * @throws LeatError as `prepareMessage` and `Unread.wait` do.
    */
   keep(value: unknown, pairOf: () => string, linkBytes: number, bytesMax: number): boolean {
@@ -62,7 +62,7 @@ export class WaitingAnswers {
     return true;
   }
 
-  /** Takes the next message if it may be sent to a peer for which so many bytes wait. */
+  /** Takes the next message, if it may be sent; `linkBytes` wait for the peer. */
   next(linkBytes: number): Waiting | undefined {
     const next = this.#next;
     if (next === undefined || !this.#unread.mayTake(linkBytes, next.message.byteLength)) return;
@@ -70,7 +70,7 @@ export class WaitingAnswers {
     return next;
   }
 
-  /** The link is closed. */
+  /** Drops all messages: the link is closed. */
   clear(): void {
     while (this.#next !== undefined) this.#drop(this.#next);
   }

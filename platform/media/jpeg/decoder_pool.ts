@@ -17,7 +17,7 @@ export class DecoderPool {
   #busy = 0;
   /** Images that wait for a decompressor, the oldest first. */
   readonly #waiting: Waiting[] = [];
-  /** Set while somebody waits until none is busy. */
+  /** Set while a caller of `empty` waits. */
   #emptied: PromiseWithResolvers<void> | undefined;
 
   /** @param max Most decompressors, and so most images that are decoded or wait to be read. */
@@ -25,7 +25,7 @@ export class DecoderPool {
     this.#max = max;
   }
 
-  /** A decompressor, made by `create` if there are too few. Return it with `give()`. */
+  /** Takes a decompressor; `create` makes it if none is idle. Return it with `give()`. */
   take(create: () => TurboDecoder): TurboDecoder | Promise<TurboDecoder> {
     if (this.#busy >= this.#max) {
       const taken = Promise.withResolvers<TurboDecoder>();
@@ -37,7 +37,7 @@ export class DecoderPool {
     return decoder;
   }
 
-  /** Takes a decompressor back, for the image that has waited longest or a later one. */
+  /** Takes a decompressor back. The image that has waited longest gets it. */
   give(decoder: TurboDecoder): void {
     const next = this.#waiting.shift();
     if (next !== undefined) return next.taken.resolve(decoder);
@@ -84,8 +84,8 @@ export class DecoderPool {
 }
 
 /**
- * While pixels wait for the thread of the pipeline, which may be collecting garbage or have to wait
- * for a core itself, cores decode other images.
+ * More than one: decoded pixels may have to wait for the pipeline's thread, and meanwhile the cores
+ * decode other images.
  */
 const DECODERS_PER_CORE = 4;
 

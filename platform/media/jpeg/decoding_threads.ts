@@ -1,6 +1,6 @@
 /**
- * Threads that decode JPEGs and transform the pixels. The asking thread only copies an image in and
- * out: without them, it would resize all images itself, and no more cores would help.
+ * Threads that decode JPEGs and transform the pixels. The asking thread only copies images in and
+ * out. Without these threads it would resize all images itself, on one core.
  */
 
 import type { TypedArray } from "../../../core/dtype.ts";
@@ -8,13 +8,13 @@ import { AskedThread } from "../../threads/asked_thread.ts";
 import type { DecodePlan } from "../decode_plan.ts";
 import type { Region } from "../image_format.ts";
 
-/** What a thread decodes. All native memory stays until the thread has answered. */
+/** What a thread decodes. All native memory must stay until the thread has answered. */
 export interface DecodingTask {
   /** The address of the decompressor, which has read the header. */
   readonly handle: bigint;
   readonly file: bigint;
   readonly fileBytes: bigint;
-  /** Where the decoder's pixels go, of this part of the image. */
+  /** Native memory for the decoder's pixels of `region`. */
   readonly pixels: bigint;
   readonly region: Region;
   /** A number of `enum TJPF`. */
@@ -28,19 +28,19 @@ export interface DecodingRequest extends DecodingTask {
   readonly number: number;
 }
 
-/** Before the first thread starts, the asking thread has transformed images for so long, in ms. */
+/** Threads start after the asking thread has spent this long transforming images, in ms. */
 const COLD_WORK_MS = 200;
 /** Address space for the generated code of a thread, in MiB. */
 const CODE_RANGE_MIB = 16;
 /** Address space of a thread in all, with a margin, in bytes. */
 const THREAD_BYTES = 96 * 2 ** 20;
-/** While more threads start, one has so many tasks. */
+/** Most tasks of one thread while there are fewer threads than allowed. */
 const TASKS_PER_THREAD = 2;
 
 /** The threads that decode for one thread: at most `max`, as many as there was work for at once. */
 export class DecodingThreads {
   #max: number;
-  /** They answer with what the library has returned. */
+  /** They answer with the library's status. */
   readonly #threads = new Set<AskedThread<number>>();
   #workedMs = 0;
   #decoded = 0;
@@ -52,7 +52,7 @@ export class DecodingThreads {
     this.#isOff = max < 2;
   }
 
-  /** Starts no more than fit half of the memory that the process may take. */
+  /** Limits the threads to those that fit half of the memory that the process may take. */
   fit(memoryBytesMax: number): void {
     this.#max = Math.min(this.#max, Math.floor(memoryBytesMax / 2 / THREAD_BYTES));
   }
@@ -62,7 +62,7 @@ export class DecodingThreads {
     this.#workedMs += ms;
   }
 
-  /** How many can decode. */
+  /** How many threads can decode now. */
   get ready(): number {
     return [...this.#threads].filter(({ isReady }) => isReady).length;
   }
@@ -73,8 +73,8 @@ export class DecodingThreads {
   }
 
   /**
-   * Decodes on the thread that has least to do, and resolves to what the library returned. Undefined
-   * where none is there yet, or too few are.
+   * Decodes on the least busy thread; resolves to the library's status. `undefined` if no thread is
+   * ready, or all are full and more may start: then the caller decodes.
    */
   decode(task: DecodingTask): Promise<number> | undefined {
     if (this.#isOff || this.#workedMs < COLD_WORK_MS) return undefined;
@@ -92,7 +92,7 @@ export class DecodingThreads {
     return best.ask(task) as Promise<number>;
   }
 
-  /** Ends all threads once they have no tasks. Others start when there is work again. */
+  /** Ends all threads after their tasks. New ones start when there is work again. */
   async close(): Promise<void> {
     this.#workedMs = 0;
     this.#isOff = this.#max < 2;
@@ -106,7 +106,7 @@ export class DecodingThreads {
       const entry = new URL("./decoding_thread_entry.ts", import.meta.url);
       const thread: AskedThread<number> = new AskedThread(entry, {
         name: "leat-images",
-        // By default the engine reserves half a gigabyte for each, which a process with a limit lacks.
+        // By default V8 reserves half a gigabyte for each, too much for a process with a memory limit.
         resourceLimits: { codeRangeSizeMb: CODE_RANGE_MIB },
         what: "The thread that decoded the image",
         onEnded: () => {
@@ -116,7 +116,7 @@ export class DecodingThreads {
       });
       this.#threads.add(thread);
     } catch {
-      // A program without permission to read Leat's own files goes on without threads.
+      // Without permission to read Leat's own files, the program works without threads.
       this.#isOff = true;
     }
   }

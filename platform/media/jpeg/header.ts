@@ -50,7 +50,7 @@ export function readJpegHeader(bytes: Uint8Array): JpegHeader {
   throw broken(bytes, "it is truncated before its frame header");
 }
 
-/** The number of scans, at most `most` + 1. Compressed data holds no marker but its end. */
+/** The number of scans, counted up to `most` + 1. Compressed data contains no start-of-scan marker. */
 export function countScans(bytes: Uint8Array, most: number): number {
   let count = 0;
   for (

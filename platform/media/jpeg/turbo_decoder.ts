@@ -12,10 +12,10 @@ import type { Channels, Placing, Region } from "../image_format.ts";
 import { decodingThreads } from "./decoding_threads.ts";
 import type { TurboLibrary } from "./turbo_library.ts";
 
-/** Native memory for pixels and for a file is kept between calls up to this size each. */
+/** Each piece of native memory up to this size is kept between calls. */
 const KEPT_BYTES_MAX = 16 * 1024 * 1024;
 
-/** Images of fewer pixels are decoded on the calling thread: a change of thread takes longer. */
+/** Images of fewer pixels are decoded on the calling thread: a thread switch would take longer. */
 const ASIDE_PIXELS_MIN = 16_384;
 
 const DECOMPRESS = 1;
@@ -27,16 +27,16 @@ const PARAMETER = {
 const PIXEL_FORMAT: Readonly<Record<Channels, number>> = { 1: 6, 3: 0, 4: 7 };
 /** Pixels of a block of coded units (iMCU) from left to right, by the number of `enum TJSAMP`. */
 const BLOCK_WIDTH = [8, 16, 16, 8, 8, 32, 8];
-/** How far, in pixels, the colours of one sample of chroma reach into its neighbours. */
+/** How far chroma upsampling reaches, in pixels. */
 const MARGIN = 2;
 
 export interface DecodeRequest {
   /** The size that the header states. */
   readonly width: number;
   readonly height: number;
-  /** The part of the image that is needed, and what becomes of it. */
+  /** The part of the image that is needed, and its transformation. */
   readonly plan: DecodePlan;
-  /** Where the result is to be. */
+  /** Provides the memory for the result. */
   readonly place?: Placing | undefined;
   /** Most scans of a progressive JPEG. */
   readonly scansMax: number;
@@ -114,7 +114,7 @@ export class TurboDecoder {
     return { region, isTransformed: false };
   }
 
-  /** On a thread that transforms as well, if one is there for it. */
+  /** Decodes on a thread that transforms as well, if one is free. */
   async #transformAside(
     args: DecompressArguments,
     region: Region,
@@ -122,7 +122,7 @@ export class TurboDecoder {
     place: Placing = () => undefined,
   ): Promise<DecodedPart> {
     const [handle, file, fileBytes, pixels, , pixelFormat] = args;
-    // By then the user's function has returned, and it is known what becomes of the result.
+    // After a microtask the user's function has returned, and the result's destination is known.
     await undefined;
     const shared = sharedOf(place());
     const made = shared ?? this.#made.reserve(plan.madeBytes);
@@ -152,9 +152,8 @@ export class TurboDecoder {
   }
 
   /**
-   * Restricts the next call to the blocks around the wanted part, and returns their rectangle. Its
-   * margin gives the wanted pixels the neighbours that they have in the whole image, so that their
-   * values are the same.
+   * Restricts the next call to the blocks around the wanted part, and returns their rectangle. With
+   * the margin, the wanted pixels have the same values as in the decoded whole image.
    */
   #crop({ width, height, plan: { crop: wanted } }: DecodeRequest): Region {
     const whole = { x: 0, y: 0, width, height };
@@ -212,7 +211,7 @@ class NativeBuffer {
 const corners = new Int32Array(4);
 const cornerBytes = new Uint8Array(corners.buffer);
 
-/** The same memory each time: the library reads it during the call. */
+/** Reuses the same memory each time: the library only reads it during the call. */
 function rectangle(x: number, y: number, width: number, height: number): Uint8Array<ArrayBuffer> {
   corners[0] = x;
   corners[1] = y;

@@ -25,8 +25,7 @@ const DECOMPRESS = [
 
 /**
  * Addresses are numbers: pointers of `Deno.UnsafePointer` need permission for all libraries.
- * `dlsym` finds `dlopen`, `memcpy` and `strlen` in the C library that
- * the library depends on.
+ * `dlopen`, `memcpy` and `strlen` are found because the library depends on the C library.
  */
 const SYMBOLS = {
   dlopen: { parameters: ["buffer", "i32"], result: "u64" },
@@ -68,14 +67,14 @@ export class TurboLibrary {
   constructor(path: string) {
     this.#path = path;
     const library = Deno.dlopen(path, SYMBOLS);
-    // Loaded for good, so the functions work after `close()`. An open library would be a leak to
-    // the tests of users, and a thread that ends would unload it below calls that still run.
+    // Loaded for good, so the functions work after `close()`. If it stayed open instead, users' tests
+    // would report a leak, and a thread that ends would unload it while calls still run.
     library.symbols.dlopen(new TextEncoder().encode(`${path}\0`), STAY_LOADED);
     library.close();
     this.symbols = library.symbols;
   }
 
-  /** Begins to use it. Between `hold()` and `release()` it stays open for calls on other threads. */
+  /** Keeps the library open for calls on other threads, until `release()`. */
   hold(): void {
     this.#users++;
   }

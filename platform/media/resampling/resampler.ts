@@ -7,7 +7,7 @@ import type { DecodePlan } from "../decode_plan.ts";
 import type { PixelSize, Region } from "../image_format.ts";
 import { ROW_WASM } from "./row_wasm.ts";
 
-/** The transformation of the pixels that {@linkcode Resampler.pixels} has given. */
+/** How to transform the pixels in the memory of {@linkcode Resampler.pixels}. */
 export interface ResampleRequest {
   readonly channels: 1 | 3 | 4;
   /** Pixels per row of the image. */
@@ -37,7 +37,7 @@ const PAGE_BYTES = 65_536;
 const CONSTANT_BYTES = 32;
 /** A column in `row.wat`: two offsets and two weights. */
 const COLUMN_BYTES = 12;
-/** A pixel of a row that `row.wat` has given the new columns: four integers. */
+/** A pixel of a row that was resized horizontally by `row.wat`: four integers. */
 const PIXEL_BYTES = 16;
 /** A row reads and writes up to three values beyond its end. */
 const MARGIN_BYTES = 16;
@@ -110,7 +110,7 @@ export class Resampler {
     const plane = isPlanar ? size.width * size.height * itemBytes : 0;
     const step = size.width * itemBytes * (isPlanar ? 1 : channels);
     const { columns, row } = this.#kernel!;
-    // Two rows are kept, one of each parity: the next rows are often between the same ones.
+    // Keeps two horizontally resized rows, one of each parity: the next output row often needs them.
     const keptRows = [-1, -1];
     const keep = (y: number): number => {
       const place = y & 1, at = kept + place * rowBytes;
@@ -140,7 +140,7 @@ export class Resampler {
     return this.#kernel?.memory.buffer.byteLength ?? 0;
   }
 
-  /** The memory, of at least so many bytes. */
+  /** The memory, grown to at least `byteLength` bytes. */
   #reserve(byteLength: number): ArrayBuffer {
     this.#kernel ??= newKernel();
     const { memory } = this.#kernel;
@@ -163,7 +163,7 @@ export class Resampler {
  * Writes the image of a plan.
  *
  * @param resampler holds the decoded pixels.
- * @param region the part of the image that they are.
+ * @param region the part of the image that these pixels show.
  * @param into an array of the plan's dtype.
  */
 export function transform(

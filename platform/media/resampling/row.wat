@@ -1,5 +1,5 @@
 ;; An image is resampled row by row: bilinear, in integers.
-;; Built by `deno task kernel`.
+;; Built by `deno task kernels`.
 (module
   ;; Addresses 0 to 31: for each channel, the scale and then the offset of floats.
   (memory (export "memory") 1)

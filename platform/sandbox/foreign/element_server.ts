@@ -1,4 +1,4 @@
-/** Serves iterators over an edge, in a trainer and in its process; each distrusts the other. */
+/** Serves iterators over an edge, in a trainer and in its confined process, which distrust each other. */
 import { LeatError, type WireError } from "../../../core/error.ts";
 import { fieldsOf } from "../../../core/tree.ts";
 import type { ServedElements } from "../../../data/foreign/foreign_runners.ts";
@@ -11,18 +11,18 @@ import type { EdgeMethods } from "../edge.ts";
 /** Most open iterators of one side. A pipeline needs few: one for each input of an operator. */
 const ITERATORS_MAX = 256;
 
-/** Most elements in one answer, if they are available at once, */
+/** Most elements in one answer. Only elements that are available at once are sent together. */
 const TOGETHER_MAX = 256;
-/** as long as their total size, in bytes, is at most this … */
+/** If an answer has more bytes than this, the next one has fewer elements. */
 const TOGETHER_BYTES_MAX = 64 * 2 ** 10;
-/** … and collecting them takes at most this time, in ms. */
+/** If making an answer took longer than this, in ms, the next one has fewer elements. */
 const TOGETHER_MS_MAX = 2;
 
 interface Served {
   readonly served: ServedElements;
-  /** Elements per request: halved when the last answer was too much, doubled when it was little. */
+  /** Elements per answer: halved after an answer beyond the limits, otherwise doubled. */
   together: number;
-  /** Calls run in the order of the requests. */
+  /** The last call: calls run in the order of the requests. */
   last: Promise<unknown>;
 }
 
@@ -124,7 +124,7 @@ export class ElementServer {
         : Math.min(TOGETHER_MAX, open.together * 2);
       return { kind: "elements", frame, ...news };
     } catch {
-      // One of them cannot be sent, which is its own error.
+      // One element cannot be sent. Encoded one by one, only that one fails.
       return { kind: "answers", answers: block.map((element) => this.#answerOf(element)), ...news };
     }
   }
@@ -142,7 +142,7 @@ export class ElementServer {
   }
 }
 
-/** An element in a frame of its own: its limits are wider than those of an envelope. */
+/** An element in a frame of its own, whose limits are wider than those of an envelope. */
 function frameOf(element: unknown): Payload {
   return new Payload(encodeMessage(element, { roomForEnvelope: true }));
 }

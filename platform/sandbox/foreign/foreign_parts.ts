@@ -1,4 +1,4 @@
-/** Parts of an untrusted pipeline that run here for a trainer, which serves their inputs. */
+/** In a confined process: runs parts of an untrusted pipeline for a trainer, which serves their inputs. */
 import { LeatError } from "../../../core/error.ts";
 import type { ForeignPart } from "../../../data/foreign/foreign_runners.ts";
 import type { Host } from "../../../data/host.ts";

@@ -1,4 +1,4 @@
-/** Whether foreign functions can run in confined processes here; the code is loaded when needed. */
+/** Starts confined processes for foreign functions, where possible; loads the code when needed. */
 import type { ForeignRunner, ForeignRunners } from "../../../data/foreign/foreign_runners.ts";
 import type { SandboxOptions } from "../grants.ts";
 

@@ -1,4 +1,4 @@
-/** Runs functions that a trainer did not build: one process per iteration, no permissions. */
+/** Runs functions of pipelines that the trainer did not build: one process per iteration, no permissions. */
 import { fieldsOf } from "../../../core/tree.ts";
 import { LeatError } from "../../../core/error.ts";
 import type {

@@ -1,4 +1,4 @@
-/** The seccomp(2) filter of a confined process: a denied call fails as without permission. */
+/** The seccomp(2) filter of a confined process. A denied call fails with EPERM. */
 import { type Architecture, callsOf, NEWEST_CALL } from "./denied_calls.ts";
 
 export interface CallFilterOptions {
@@ -7,13 +7,13 @@ export interface CallFilterOptions {
   readonly pid: number;
   /** Whether it may open sockets to other hosts. */
   readonly allowsNetwork: boolean;
-  /** The secret with which the launcher calls exec; unknown to anyone after that. */
+  /** The secret with which the launcher calls exec. After exec no program knows it. */
   readonly password: ExecPassword;
 }
 
 /**
- * Random upper halves of `execveat`'s first and last argument, which the kernel ignores and a
- * filter reads: they allow the launcher's own call and no other.
+ * Random upper halves of `execveat`'s first and last argument. The kernel ignores them, but a filter
+ * reads them: so it can allow the launcher's own call and no other.
  */
 export type ExecPassword = readonly [first: number, last: number];
 
@@ -34,7 +34,7 @@ const ENOSYS = 38;
 const DENY: Instruction = [RETURN, 0, 0, FAIL_WITH | EPERM];
 const UNKNOWN: Instruction = [RETURN, 0, 0, FAIL_WITH | ENOSYS];
 
-/** `AUDIT_ARCH_…`: a process may make calls by the numbers of another architecture. */
+/** `AUDIT_ARCH_…`. Checked, because a process can make calls by another architecture's numbers. */
 const AUDIT_ARCHITECTURES: Readonly<Record<Architecture, number>> = {
   x86_64: 0xc000_003e,
   aarch64: 0xc000_00b7,
@@ -57,7 +57,7 @@ const DENIED_IOCTLS = {
   FS_IOC32_SETFLAGS: 0x4004_6602,
   FS_IOC_FSSETXATTR: 0x401c_5820,
 };
-/** prctl(2): would loosen the launcher's restrictions. */
+/** prctl(2): operations that would loosen the launcher's restrictions. */
 const DENIED_PRCTLS = {
   PR_SET_PDEATHSIG: 1,
   PR_SET_DUMPABLE: 4,
@@ -85,7 +85,7 @@ export function callFilter(options: CallFilterOptions): Uint8Array<ArrayBuffer> 
     [JUMP_IF_GREATER, 0, 1, NEWEST_CALL],
     UNKNOWN,
     ...denied.flatMap((number) => when(number, [DENY])),
-    // Its flags are in memory, where a filter cannot see them. The C library then calls clone.
+    // clone3 has its flags in memory, which a filter cannot read. The C library falls back to clone.
     ...when(calls.clone3, [UNKNOWN]),
     // Threads, but no processes.
     ...when(calls.clone, [

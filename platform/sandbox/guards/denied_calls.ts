@@ -16,7 +16,7 @@ function everywhere(number: number): Numbers {
 /** The newest call that was reviewed, `file_setattr`; later ones are denied. */
 export const NEWEST_CALL = 469;
 
-/** Denied with any arguments. */
+/** Calls that are denied with any arguments. */
 const DENIED: Readonly<Record<string, Numbers>> = {
   // Attributes of files, which Landlock does not mediate.
   chmod: [90, undefined],
@@ -40,7 +40,7 @@ const DENIED: Readonly<Record<string, Numbers>> = {
   fremovexattr: [199, 16],
   removexattrat: everywhere(466),
   file_setattr: everywhere(469),
-  // Landlock mediates it from Linux 6.2 on. An open file is truncated by another call.
+  // Landlock mediates it only from Linux 6.2 on. ftruncate, for open files, stays allowed.
   truncate: [76, 45],
   // Links and special files.
   symlink: [88, undefined],

@@ -41,7 +41,7 @@ const SIGKILL = 9n;
 // capabilities(7)
 const LINUX_CAPABILITY_VERSION_3 = 0x2008_0522;
 const CAPABILITIES_MAX = 64n;
-/** Root's user id has no privileges of its own; each bit is locked by the one after it. */
+/** The user id 0 gives no privileges. Each setting has a second bit, which locks it. */
 const SECUREBITS = 0b1110_1111n;
 // setrlimit(2)
 const RLIMIT_FSIZE = 1;
@@ -86,7 +86,7 @@ export class KernelCalls {
     this.#limit(RLIMIT_FSIZE, bytesMax);
   }
 
-  /** A core file would reveal the memory of functions. */
+  /** Prevents core files, which would reveal the memory of functions. */
   writeNoCoreFiles(): void {
     this.#limit(RLIMIT_CORE, 0);
   }
@@ -108,7 +108,7 @@ export class KernelCalls {
     return Number(this.#calls.createRuleset(SYS_LANDLOCK_CREATE_RULESET, attributes, size, 0));
   }
 
-  /** Allows accesses to a file, or below a folder. False if it does not exist. */
+  /** Allows accesses to a file, or below a folder. False if it is missing, or the kernel refuses. */
   allowBeneath(ruleset: number, path: string, accesses: bigint): boolean {
     const fd = this.#calls.open(cString(path), O_PATH | O_CLOEXEC);
     if (fd < 0) return false;
@@ -134,7 +134,7 @@ export class KernelCalls {
     if (Number(restricted) !== 0) throw failed("landlock_restrict_self");
   }
 
-  /** Programs that this process executes gain no privileges, not even set-user-ID ones. */
+  /** From now on, executed programs gain no privileges, not even set-user-ID ones. */
   gainNoPrivileges(): void {
     this.#calls.prctl(PR_SET_NO_NEW_PRIVS, 1n, 0n, 0n, 0n);
   }
@@ -198,7 +198,7 @@ export class KernelCalls {
     return Uint8Array.from(chunks);
   }
 
-  /** Fails only if a lower limit is set already, which suffices. */
+  /** Ignores failures: setting a limit fails only if a lower one is set, which suffices. */
   #limit(resource: number, max: number): void {
     const limits = new BigUint64Array([BigInt(max), BigInt(max)]);
     this.#calls.setrlimit(resource, new Uint8Array(limits.buffer));

@@ -1,4 +1,4 @@
-/** Landlock: the kernel denies a process all but named files, wherever links lead. landlock(7). */
+/** Landlock (landlock(7)): the kernel denies a process all files but the named ones, also through links. */
 import { dirname } from "node:path";
 import type { KernelCalls } from "./kernel_calls.ts";
 
@@ -15,7 +15,7 @@ const READ_FILE = 1n << 2n;
 const READ_DIR = 1n << 3n;
 const TRUNCATE = 1n << 14n;
 const IOCTL_DEV = 1n << 15n;
-/** Those that apply to files; the others apply to folders only. */
+/** The accesses that apply to files; the others apply to folders only. */
 const OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV;
 const READ = READ_FILE | READ_DIR;
 
@@ -30,7 +30,7 @@ function knownAccesses(version: number): bigint {
   return (1n << BigInt(bits)) - 1n;
 }
 
-/** Special files and links: a link could lead to what Landlock does not cover, as a file's mode. */
+/** Making special files and links: a link could lead to what Landlock does not cover. */
 const MAKE_SPECIAL = 1n << 6n | 1n << 9n | 1n << 10n | 1n << 11n | 1n << 12n;
 
 /** Files that Deno and the C library read to reach other hosts. */
@@ -38,7 +38,7 @@ const NETWORK_FILES = [
   ...["/etc/ssl/certs", "/etc/ssl/cert.pem", "/etc/ssl/openssl.cnf", "/etc/pki/tls/certs"],
   ...["/etc/pki/ca-trust", "/etc/ca-certificates", "/usr/share/ca-certificates"],
 ];
-/** Files that they read while they run. */
+/** Files that Deno and the C library read while they run. */
 const SYSTEM_FILES = [
   ...["/etc/ld.so.cache", "/etc/localtime", "/usr/share/zoneinfo"],
   // Deno reads these before it checks its permission.

@@ -1,8 +1,8 @@
 /**
- * The program that becomes a confined runner on Linux. It sets the kernel's limits, which the
- * runner inherits, and runs no user code. Deno checks paths as they are written, and then follows
- * links in them. Landlock checks the target of a path. A filter of system calls denies what
- * Landlock does not cover, such as signals and changes of files' modes.
+ * The program that becomes a confined runner on Linux, by exec. It sets the kernel's limits, which
+ * the runner inherits, and runs no user code. Deno checks a path as written and then follows its
+ * links; Landlock checks where the path leads. A filter of system calls denies what Landlock does not
+ * cover, such as signals and changes of files' modes.
  */
 import { callFilter, type ExecPassword } from "./call_filter.ts";
 import { KernelCalls } from "./kernel_calls.ts";
@@ -11,11 +11,11 @@ import { restrictFiles } from "./landlock.ts";
 
 /** The launcher's input, as JSON in its only argument. */
 export interface Launch {
-  /** The program that it becomes, and its arguments. {@linkcode KernelGuards} are added as JSON. */
+  /** The program to execute, and its arguments. {@linkcode KernelGuards} are appended as JSON. */
   readonly command: readonly string[];
   /** Files and folders that the program may read. */
   readonly readable: readonly string[];
-  /** Files and folders that it may also change. */
+  /** Files and folders that the program may read and change. */
   readonly writable: readonly string[];
   /** Whether it may open sockets to other hosts at all; Deno's permissions say to which. */
   readonly allowsNetwork: boolean;
@@ -26,7 +26,7 @@ export interface Launch {
   readonly openFilesMax: number;
 }
 
-/** Deno's downloads and compiled code; the data that programs store is next to them. */
+/** The paths of Deno's downloads and compiled code, without other programs' stored data beside them. */
 function cachedByDeno(): string[] {
   const folder = denoDir();
   const parts = ["deps", "gen", "npm", "registries", "remote"];
@@ -35,7 +35,7 @@ function cachedByDeno(): string[] {
   return folder === undefined ? [] : [...parts, ...databases].map((name) => `${folder}/${name}`);
 }
 
-/** In the order in which Deno searches for it. */
+/** Deno's cache folder, searched in Deno's order. */
 function denoDir(): string | undefined {
   const explicit = Deno.env.get("DENO_DIR");
   if (explicit !== undefined) return explicit;

@@ -1,6 +1,6 @@
 /**
- * The host of a confined pipeline. For what the process may not do, it sends requests to its host
- * process, which is not confined.
+ * The host of a confined pipeline. What the process may not do itself, it requests from the worker
+ * or, through the worker, from its host process (`host_program.ts`).
  */
 import { fileURLToPath } from "node:url";
 import { type FixedDType, TYPED_ARRAYS } from "../../../core/dtype.ts";
@@ -59,8 +59,8 @@ export class ConfinedHost extends DenoHost {
 }
 
 /**
- * Local files are read here at full speed, with the process's permission. Deno follows links, so
- * targets are checked first; on Linux the kernel checks, too.
+ * Reads local files in this process, with its own permission. Deno follows links, so the target of a
+ * path is checked first; on Linux the kernel checks it, too. The host process reads far files.
  */
 function confinedFiles(ask: AskHost, local: Files, readable: readonly string[]): Files {
   const requireWithin = async (path: string) => {
@@ -94,7 +94,7 @@ function confinedFiles(ask: AskHost, local: Files, readable: readonly string[]):
   };
 }
 
-/** The result of work; a result that comes after the abort goes to `discard`. */
+/** Resolves as `work` does, unless aborted. A result after the abort goes to `discard`. */
 function unlessAborted<T>(
   work: Promise<T>,
   signal: AbortSignal | undefined,
@@ -146,7 +146,7 @@ function askedPython(ask: (request: unknown) => Promise<unknown>): PythonPool {
   };
 }
 
-/** Decoders are native code: the host loads and calls them. */
+/** The host process decodes images, because decoders are native code. */
 function confinedImages(ask: AskHost): ImageCodec {
   const local = new Images();
   return {

@@ -1,4 +1,4 @@
-/** How a confined pipeline reads other services: through a client in the host process. */
+/** Lets a confined pipeline read other services, through a client in the host process. */
 import type { ReadingOptions, ServiceAccess } from "../../../actors/client/access.ts";
 import type { Feed, FeedItem } from "../../../actors/client/feed.ts";
 import type { DatasetDefinition } from "../../../actors/dispatcher/protocol.ts";
@@ -18,9 +18,9 @@ interface ReadRequest {
 /** One step of a client in the host process. */
 export interface HostFed {
   readonly fed: Record<string, unknown>;
-  /** DETERMINISTIC: the digest of the table of splits, as soon as it is known. */
+  /** DETERMINISTIC: the digest of the table of splits, in the first step after it is known. */
   readonly digest?: string;
-  /** DETERMINISTIC: the id of the reader, as soon as it is known. */
+  /** DETERMINISTIC: the id of the reader, in the first step after it is known. */
   readonly reader?: KnownReader;
 }
 
@@ -72,7 +72,7 @@ function readFromHost(
   pump();
   return () => {
     feed.fail(new LeatError("cancelled", "The iterator was disposed"));
-    // The edge may be closed, and its readings with it.
+    // It fails if the edge is closed, which has ended the reading, too.
     opened.then((reading) => ask("serviceStop", reading)).catch(() => {});
   };
 }

@@ -21,7 +21,7 @@ export class FarRoots {
   }
 }
 
-/** A web URL as sent to its server; keys of object stores are compared literally. */
+/** A web URL as it is sent to its server. Keys of object stores are compared literally. */
 function canonical(path: string): string {
   return /^https?:\/\//i.test(path) ? URL.parse(path)?.href ?? path : path;
 }

@@ -1,7 +1,7 @@
 /**
  * Processes that load native image decoders and read object stores and services for confined
- * runners. A fault in a library ends one, and fails its runner's open requests only. They run no
- * user functions.
+ * runners, one per runner. They run no user functions. A fault in a library ends one process, and
+ * fails only its runner's open requests.
  */
 import { AbortRace } from "../../../core/abort_race.ts";
 import { LeatError } from "../../../core/error.ts";
@@ -93,7 +93,7 @@ class HostProcess implements SuppliedProcess {
     const { far, net, memoryBytesMax } = grants;
     const hosts = hostsOfHost(grants, storage.storage);
     const reachesOut = hosts.length > 0;
-    // It gets only environment variables that this program may read.
+    // The process gets only environment variables that this program may read itself.
     const variables = S3_VARIABLES.filter((variable) => readEnv(variable) !== undefined);
     this.#child = new ChildProcess({
       name: "host",
@@ -139,7 +139,7 @@ class HostProcess implements SuppliedProcess {
   }
 }
 
-/** Only libjpeg-turbo, where it is a file of its own. */
+/** Grants FFI: only of libjpeg-turbo, where that is a file of its own. */
 function jpegLibraryFlag(): string {
   const path = turboLibraryPath();
   return path === undefined || path.includes(",") ? "--allow-ffi" : `--allow-ffi=${path}`;
@@ -183,7 +183,7 @@ function hostsOf(root: string, { s3, gs }: StorageOptions): string[] {
   }
 }
 
-/** Requests name the bucket in their path or host. */
+/** The hosts of an object store: requests name the bucket in their path or in their host. */
 function storeHosts(endpoint: URL | undefined, bucket: string): string[] {
   if (endpoint === undefined) return AMAZON_HOSTS;
   const host = hostOf(endpoint.href);
@@ -194,7 +194,7 @@ function s3Endpoint(options: S3Options = {}): URL | undefined {
   try {
     return s3Settings(options, readEnv).endpoint;
   } catch (error) {
-    // The user of these settings reports that they are wrong.
+    // Opening the storage reports invalid settings.
     if (error instanceof LeatError) return undefined;
     throw error;
   }

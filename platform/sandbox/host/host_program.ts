@@ -12,7 +12,7 @@ import { HOST_METHODS, type HostMethod, HostService } from "./host_service.ts";
 
 export interface HostStart extends ReachedByHost {
   readonly storage: WorkerStorage;
-  /** What this process may take. */
+  /** Most memory of this process, in bytes. */
   readonly memoryBytesMax: number;
 }
 

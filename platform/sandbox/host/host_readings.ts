@@ -1,4 +1,4 @@
-/** Reads services for a confined runner: granted dispatchers, and the workers they name. */
+/** Reads services for a confined runner: from granted dispatchers and granted workers only. */
 import { accessFrom, type ReadingOptions } from "../../../actors/client/access.ts";
 import { Feed } from "../../../actors/client/feed.ts";
 import { LeatError } from "../../../core/error.ts";
@@ -16,7 +16,7 @@ const BUFFER_BYTES_MAX = 256 * 2 ** 20;
 interface Reading {
   readonly feed: Feed;
   readonly stop: () => void;
-  /** Steps run in the order of the requests. */
+  /** The last step: steps run in the order of the requests. */
   last: Promise<unknown>;
   /** News for the runner, sent with the next item. */
   told: Omit<HostFed, "fed">;
@@ -32,7 +32,7 @@ export class HostReadings {
     const mayDial = (address: string) => {
       const error = denial(net, address);
       if (error === undefined) return;
-      // Fail: the client would wait forever for a worker that it may never reach.
+      // Fails all readings: a client would wait forever for a worker that it may never reach.
       for (const { feed } of this.#readings.values()) feed.fail(error);
       throw error;
     };
@@ -86,7 +86,7 @@ export class HostReadings {
   }
 }
 
-/** Checks an untrusted request to read: plain data. The dispatcher checks what is sent to it. */
+/** Checks an untrusted request to read. The dispatcher checks the fields that are sent to it. */
 function readingOf(
   options: unknown,
   tell: (news: Omit<HostFed, "fed">) => void,
@@ -120,7 +120,7 @@ function isUpTo(max: number, value: unknown): boolean {
   return value === undefined || Number.isSafeInteger(value) && (value as number) <= max;
 }
 
-/** The error for a node that must not be dialled, in Deno's words for a denial. */
+/** The error for a node that must not be dialled, in Deno's words, which `explainDenial` knows. */
 function denial(net: readonly string[], address: string): LeatError | undefined {
   const { hostname, protocol, port } = new URL(address);
   const host = `${hostname}:${port || (protocol === "wss:" ? 443 : 80)}`;

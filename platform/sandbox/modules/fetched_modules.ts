@@ -1,8 +1,7 @@
 /**
- * Fetches modules from hosts that the operator of a worker has granted, for confined processes.
- * Their own imports would not show the targets of redirects. A process may request any URL: each
- * hop is checked before its host is contacted. The memory for modules is bounded, whatever their
- * URLs are.
+ * Fetches modules for confined processes, from hosts that the operator of a worker has granted. If
+ * Deno imported them, redirects could not be checked. A process may request any URL: each hop is
+ * checked before its host is contacted, and the memory for modules is bounded.
  */
 import { LeatError } from "../../../core/error.ts";
 import { shownPath, withShownUrls } from "../../../core/shown_text.ts";
@@ -12,7 +11,7 @@ const REDIRECTS_MAX = 10;
 /** Most bytes of a module's text. */
 const MODULE_BYTES_MAX = 16 * 2 ** 20;
 const URL_CHARS_MAX = 8 * 1024;
-/** How many characters of a longer one a message quotes. */
+/** How many characters of a longer URL a message quotes. */
 const URL_CHARS_SHOWN = 200;
 /** Most characters kept for later tasks: URLs, media types and texts. */
 const KEPT_CHARS_MAX = 64 * 2 ** 20;
@@ -46,7 +45,7 @@ export class FetchedModules {
   readonly #charsMax: number;
   readonly #modulesMax: number;
   readonly #comingBytesMax: number;
-  /** By the requested URL, without its fragment; oldest first. */
+  /** The kept modules by requested URL without its fragment, the oldest first. */
   readonly #kept = new Map<string, FetchedModule>();
   readonly #coming = new Map<string, Promise<FetchedModule>>();
   readonly #closing = new AbortController();

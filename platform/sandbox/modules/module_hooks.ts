@@ -1,7 +1,7 @@
 /**
- * Imports of a confined process from granted hosts: the worker fetches modules, and hooks give Deno
- * their texts. Deno itself fetches nothing, so no module contacts a registry. Deno resolves what a
- * module names before it calls hooks, so users' modules have URLs of an unknown scheme.
+ * Imports of a confined process from granted hosts. The worker fetches modules, and hooks give Deno
+ * their texts. Deno itself fetches nothing, so no import contacts a package registry. Before Deno
+ * calls hooks, it resolves imports by schemes that it knows; so users' modules get one of their own.
  */
 import { isBuiltin, registerHooks } from "node:module";
 import { LeatError } from "../../../core/error.ts";
@@ -32,7 +32,7 @@ type RegisterHooks = (hooks: {
   ): unknown;
 }) => unknown;
 
-/** Loads users' modules through hooks from now on; earlier imports stay. */
+/** Makes later imports of users' modules use hooks. */
 export function importByHooks(modules: RemoteModules): void {
   (registerHooks as unknown as RegisterHooks)({
     resolve(specifier, context, next) {
@@ -53,8 +53,8 @@ export function importByHooks(modules: RemoteModules): void {
 }
 
 /**
- * The target of a user's import; `undefined` for built-in modules, and for what this program and
- * its packages import of their own files, which may be while users' functions run.
+ * The target of a user's import. `undefined` for built-in modules, and for imports that this program
+ * and its packages make of their own files, which may happen while users' functions run.
  */
 function urlOf(
   specifier: string,

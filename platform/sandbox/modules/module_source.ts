@@ -1,6 +1,6 @@
 /**
- * Makes the JavaScript that a load hook returns for a module in a confined process. Deno must not
- * load it from its URL: it would first resolve all imports, and contact package registries.
+ * Makes the JavaScript that a load hook returns for a module in a confined process. Deno itself must
+ * not load the module: it would first resolve all imports, and contact package registries.
  */
 import { Buffer } from "node:buffer";
 import { stripTypeScriptTypes } from "node:module";
@@ -95,14 +95,14 @@ function javaScript(url: string, text: string, mediaType: string): string {
   for (const ending of [".tsx", ".jsx", ".wasm", ".cjs", ".cts", ".json"]) {
     if (pathname.endsWith(ending)) throw refused(url, ending);
   }
-  // Only text that is surely TypeScript: some valid JavaScript means something else in TypeScript.
+  // Only if it is certainly TypeScript: some valid JavaScript means something else in TypeScript.
   const isTypeScript = TYPESCRIPT_TYPES.has(mediaType) ||
     !JAVASCRIPT_TYPES.has(mediaType) &&
       (pathname.endsWith(".ts") || pathname.endsWith(".mts"));
   return isTypeScript ? withoutTypes(text) : text;
 }
 
-/** Makes a hashbang a comment, because it is valid only at the start, where other code goes. */
+/** Makes a hashbang a comment: it is valid only at the start, where `metaOf` goes. */
 function withoutHashbang(text: string): string {
   return text.startsWith("#!") ? `//${text.slice(2)}` : text;
 }
@@ -119,7 +119,7 @@ function refused(url: string, ending: string): LeatError {
   return new LeatError("invalid_argument", message);
 }
 
-/** Positions in the text stay the same, except with enums and similar syntax. */
+/** Removes types. Positions in the text stay the same, except with enums and similar syntax. */
 function withoutTypes(text: string): string {
   try {
     return stripTypeScriptTypes(text, { mode: "strip" });

@@ -1,6 +1,6 @@
 /**
- * Modules from granted hosts, fetched by the worker, which checks each host on the way. The first
- * is loaded again until nothing that it imports is missing.
+ * Modules from granted hosts, which the worker fetches. A hook cannot wait for a fetch: it fails for
+ * a missing module. The missing ones are then fetched and the import is repeated until it succeeds.
  */
 import { LeatError } from "../../../core/error.ts";
 import { shownPath } from "../../../core/shown_text.ts";
@@ -12,7 +12,7 @@ const MODULES_MAX = 1_000;
 export class RemoteModules {
   /** By requested URLs, and by the URLs that these redirect to. */
   readonly #modules = new Map<string, FetchedModule>();
-  /** Missing modules, for each load in progress: concurrent calls of a function load at once. */
+  /** For each import in progress its missing modules: concurrent calls of a function may import. */
   readonly #loads = new Set<Set<string>>();
   readonly #fetchModule: (url: string) => Promise<FetchedModule>;
 

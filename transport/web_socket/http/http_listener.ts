@@ -2,8 +2,8 @@
  * Accepts connections, answers requests, and passes on those that become WebSockets.
  *
  * A process has few file handles, and open sockets take them. So a connection without a hello is
- * dropped after seconds, and their number is bounded (`newcomers.ts`); some handles are kept free
- * for files and for introduced connections; and a process without free handles pauses accepting.
+ * dropped after seconds, and the number of such connections is bounded (`newcomers.ts`). Some
+ * handles are kept free for files. A process without free handles pauses accepting.
  */
 import type { Timer, World } from "../../../actors/runtime/world.ts";
 import { Sleep } from "../../../actors/runtime/timers.ts";
@@ -28,10 +28,11 @@ const LINGER_MS = 1_000;
 /** Bytes read at a time of a request's body, which is discarded. */
 const BODY_BYTES = 16_384;
 
-/** How long nothing is accepted after a failure, in ms; doubles with each up to the maximum. */
+/** How long nothing is accepted after a failure, in ms. Doubles with each failure, to the maximum. */
 const BACK_OFF_MIN_MS = 20;
 const BACK_OFF_MAX_MS = 1_000;
 
+/** File handles that are kept free. */
 const SPARE_FILES = 24;
 /** Connections accepted between two checks for free handles. */
 const UNCHECKED_MAX = 8;
@@ -47,16 +48,16 @@ interface HttpListenerOptions {
   readonly cert: string | undefined;
   readonly key: string | undefined;
   /**
-   * Carries large messages: with TLS it uses Deno's, which is several times as fast, but keeps the
-   * file of a connection that is dropped during its handshake until the other side closes.
+   * Whether it carries large messages. Then TLS is Deno's, which is several times as fast. But it
+   * keeps the file of a connection that is dropped during its handshake until the other side closes.
    */
   readonly isBulk: boolean;
   /** Time limit for a request, and for a WebSocket's hello, in ms. */
   readonly helloTimeoutMs: number;
-  /** Whether this process may open so many more files. */
+  /** Whether this process may open `count` more files. */
   readonly hasSpareFiles: (count: number) => boolean;
   answer(request: RequestHead, arrival: Arrival): Promise<HttpReply>;
-  /** Receives a WebSocket, whose arrival lasts until its hello. */
+  /** Receives a WebSocket. The callee calls `arrival.settle()` after the hello. */
   upgraded(socket: FramedSocket, arrival: Arrival): void;
 }
 
@@ -96,12 +97,12 @@ export class Arrival implements Newcomer {
     return this.#isSettled && this.socket !== undefined;
   }
 
-  /** It has proved its token: it is then dropped only on a timeout of the remaining steps. */
+  /** Notes that the other side has proved its token. From then on only a timeout drops it. */
   proved(): void {
     this.#newcomers.delete(this);
   }
 
-  /** It is introduced or closed: its timeout ends. */
+  /** Ends the timeout: the hello has come, or the connection is closed. */
   settle(): void {
     this.#isSettled = true;
     this.#newcomers.delete(this);
@@ -142,7 +143,7 @@ export class HttpListener {
     const address = { hostname, port };
     if (cert === undefined || key === undefined) this.#listener = Deno.listen(address);
     else {
-      // It also says plainly what is wrong with a certificate.
+      // Also for a listener that does not use it: its errors say what is wrong with a certificate.
       const fast = Deno.listenTls({ ...address, cert, key, alpnProtocols: ["http/1.1"] });
       if (options.isBulk) this.#listener = fast;
       else {
@@ -189,7 +190,7 @@ export class HttpListener {
           pauseMs = Math.min(BACK_OFF_MAX_MS, 2 * pauseMs);
         }
       }
-      // Many simultaneous connections would drop each other before their requests are read.
+      // Without a pause, many simultaneous connections would evict each other before they are read.
       if (++come % ACCEPTS_PER_MACROTASK === 0) {
         await new Promise<void>((resolve) => this.#options.world.macrotask(resolve));
       }
@@ -201,7 +202,7 @@ export class HttpListener {
       this.#shortage();
       if (this.#isShort()) return closeConnection(accepted);
     }
-    // Deno's TLS connections have no such method, and no other way.
+    // Deno's TLS connections have no way to turn off Nagle's algorithm.
     if ("setNoDelay" in accepted) (accepted as Deno.TcpConn).setNoDelay(true);
     const conn = this.#secure(accepted);
     const { hostname } = accepted.remoteAddr as Deno.NetAddr;
@@ -218,7 +219,7 @@ export class HttpListener {
     return isShort;
   }
 
-  /** Handles are short: drops newcomers to free some. */
+  /** Drops newcomers to free file handles, of which too few are left. */
   #shortage(): void {
     const { world, hostname } = this.#options;
     if (this.#shortageTimer === undefined) {
@@ -272,7 +273,7 @@ export class HttpListener {
     arrival: Arrival,
     mayStayOpen: true,
   ): Promise<FramedSocket | "open" | undefined>;
-  /** Returns the WebSocket after an upgrade, or that another request may come. */
+  /** Returns the WebSocket after an upgrade, or `"open"` if another request may come. */
   async #answerOnce(
     conn: Conn,
     arrival: Arrival,
@@ -326,7 +327,7 @@ function refusalOf(error: unknown): Response {
   throw error;
 }
 
-/** Waits until the other side has closed: closing with unread bytes would discard the answer. */
+/** Waits until the other side closes: closing with unread bytes would discard the answer. */
 async function linger(conn: Conn): Promise<void> {
   await conn.closeWrite();
   const bytes = new Uint8Array(BODY_BYTES);
@@ -352,8 +353,8 @@ export function refusal(
 }
 
 /**
- * The other side has reset the connection before it was accepted. A pause for each would keep out
- * those that come after it.
+ * Whether the other side reset the connection before it was accepted. Pausing after each of these
+ * would lock out other clients.
  */
 function isOfOneConnection(error: unknown): boolean {
   const { code } = error as { code?: unknown };

@@ -2,9 +2,9 @@
  * Reads the head of an HTTP request, which has no body, and writes the answer. A connection has one
  * request, or two if the first is answered with a challenge.
  *
- * Not Deno's server: it ends for good when the process has no file handle left for a connection,
- * waits forever for a head that never ends, and cannot drop a connection that has sent no request
- * yet.
+ * Deno's server is not used: it ends for good when the process has no file handle left for a
+ * connection, waits forever for a head that never ends, and cannot drop a connection that has sent
+ * no request yet.
  */
 import { Buffer } from "node:buffer";
 import { type Conn, writeAll } from "../connection.ts";
@@ -98,7 +98,7 @@ interface WriteOptions {
   readonly method: string;
   /** In place of the body of the response. */
   readonly body?: Uint8Array | undefined;
-  /** Default: it is the connection's last. */
+  /** Whether another request may follow. Default: the connection is closed. */
   readonly isOpen?: boolean;
 }
 

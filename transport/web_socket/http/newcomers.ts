@@ -1,10 +1,10 @@
 /**
  * Bounds the connections without a hello, and chooses which to drop when there are too many.
  *
- * Refusing the newest would let an attacker who holds them all lock everybody out. So the oldest of
- * the address with most connections is dropped: honest clients introduce themselves at once.
- * Challenged connections are dropped last: a program on a busy machine needs time to answer, and
- * idle connections get no challenge.
+ * If the newest was refused, an attacker who holds all connections could lock everybody out. So the
+ * oldest connection of the address with the most is dropped: honest clients send their hello at
+ * once. Challenged connections are dropped last: a program on a busy machine needs time to answer,
+ * and idle connections get no challenge.
  */
 
 const PER_ADDRESS_MAX = 128;
@@ -40,7 +40,7 @@ export class Newcomers {
     this.#size++;
   }
 
-  /** It has introduced itself, or is closed. */
+  /** Removes one that has sent its hello, proved its token, or is closed. */
   delete(newcomer: Newcomer): void {
     const key = addressKey(newcomer.address);
     const own = this.#of.get(key);
@@ -81,9 +81,9 @@ export class Newcomers {
   }
 }
 
-/** The key of an address: one host has 2⁶⁴ IPv6 addresses. */
+/** The key by which an address is counted: for IPv6 its /64 network, which one host may own. */
 function addressKey(address: string): string {
-  // An IPv4 address, in the form of a dual-stack listener.
+  // An IPv4 address, maybe as a dual-stack listener writes it (::ffff:1.2.3.4).
   if (!address.includes(":") || address.includes(".")) return address;
   const [head = "", tail] = address.split("::");
   if (tail === undefined) return head.split(":", 4).join(":");

@@ -5,8 +5,8 @@ import { type Arrival, type HttpReply, refusal } from "./http_listener.ts";
 import type { RequestHead } from "./http_request.ts";
 
 /**
- * Most requests for pages of one identity that is no admin, from the request until its connection is
- * closed: each holds a whole page, which may be large, for a reader that may be slow.
+ * Most unfinished requests for pages of one identity that is no admin. Each holds a whole page, which
+ * may be large, until a slow reader has closed the connection.
  */
 const PAGES_PER_IDENTITY_MAX = 8;
 
@@ -76,7 +76,7 @@ export class PageServer {
         { "retry-after": "1" },
       );
     }
-    // Only now: those that are refused stay among the connections that may be dropped for others.
+    // Not earlier: a refused connection remains a newcomer, which may be dropped for others.
     if (admission.isProved) arrival.settle();
     this.#open.set(name, open + 1);
     const ended = () => this.#ended(admission.identity);

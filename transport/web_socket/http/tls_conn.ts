@@ -1,9 +1,9 @@
 /**
  * TLS on an accepted TCP connection.
  *
- * Not `Deno.listenTls`: a connection that is closed during its handshake keeps its file until the
- * other side closes it, so that strangers could use up all files of the process. But that is
- * several times as fast for large messages.
+ * With `Deno.listenTls`, a connection that is closed during its handshake keeps its file until the
+ * other side closes, so strangers could use up all files of the process. But for large messages
+ * `Deno.listenTls` is several times as fast.
  */
 import { Duplex } from "node:stream";
 import { createSecureContext, type SecureContext, TLSSocket } from "node:tls";
@@ -12,7 +12,7 @@ import { closeConnection, type Conn, writeAll } from "../connection.ts";
 /** Bytes read at a time: the longest record of TLS, and its head. */
 const READ_BYTES = 2 ** 14 + 256;
 
-/** A fatal alert (RFC 8446, section 6): who speaks no TLS sees from it what listens here. */
+/** A fatal alert (RFC 8446, section 6). From it a client without TLS learns that TLS is needed. */
 const ALERT = new Uint8Array([0x15, 3, 3, 0, 2, 2, 10]);
 
 /** The server's side of TLS on a connection that was accepted. */
@@ -85,7 +85,7 @@ class TlsConn implements Conn {
   }
 }
 
-/** The encrypted bytes. */
+/** The connection's encrypted bytes as a Node stream. */
 function streamOf(conn: Deno.Conn): Duplex {
   const stream = new Duplex({
     read() {
@@ -102,7 +102,7 @@ function streamOf(conn: Deno.Conn): Duplex {
       conn.closeWrite().then(() => done(), done);
     },
   });
-  // The socket of TLS reports it.
+  // The `TLSSocket` reports the error.
   stream.on("error", () => {});
   return stream;
 }

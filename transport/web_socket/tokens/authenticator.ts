@@ -1,4 +1,4 @@
-/** Decides which connections a listener admits, and their identity. Others get 401, no socket. */
+/** Decides which connections a listener admits, and with which identity. Others get HTTP 401. */
 import { ANYONE, type Identity } from "../../../actors/runtime/identity.ts";
 import type { World } from "../../../actors/runtime/world.ts";
 import {
@@ -20,7 +20,7 @@ export interface Admission {
   readonly identity: Identity;
   /** The id of the proved token; undefined if none is required. */
   readonly tokenId?: string;
-  /** Whether it has proved or shown a token. */
+  /** Whether the client has proved or shown a token. */
   readonly isProved: boolean;
   readonly headers: Readonly<Record<string, string>>;
 }
@@ -31,7 +31,7 @@ interface AuthenticatorOptions {
   readonly tokens: AcceptedTokens | undefined;
   /** The node's own name: a proof for a node must name this one. */
   readonly node: () => string;
-  /** Whether users configure this node's address: then proofs for a service are valid here. */
+  /** Whether users configure this node's address. If so, proofs for a service are valid here. */
   readonly isService: boolean;
 }
 
@@ -118,8 +118,9 @@ export class Authenticator {
   }
 }
 
+/** How long a nonce can be answered, in ms. */
 const LIFETIME_MS = 10_000;
-/** Most nonces answered within that time. Beyond it all are refused until the oldest expires. */
+/** Most nonces answered within that time. Further answers are refused until the oldest expires. */
 const ANSWERED_MAX = 65_536;
 /** Hexadecimal digits: creation time, random part, and a proof that it was issued here. */
 const TIME_DIGITS = 12;

@@ -1,13 +1,13 @@
 /**
- * Maps incarnations to identities. An incarnation is random, but other nodes learn it: it
- * distinguishes the messages of one node's life, so no other identity may use it.
+ * Which identity owns an incarnation. An incarnation is random, but other nodes learn it. Messages
+ * are attributed to a node by its incarnation, so no other identity may use it.
  */
 import type { Identity } from "../../../actors/runtime/identity.ts";
 import { LeatError } from "../../../core/error.ts";
 
 /**
- * Incarnations without an open link that are remembered for each identity. It forgets its own
- * oldest ones first: a flood of hellos from one identity makes none of another's forgotten.
+ * Most incarnations without an open link that are remembered for each identity. Beyond it the
+ * identity's oldest is forgotten: a flood of hellos from one identity affects no other.
  */
 export const UNLINKED_MAX = 4_096;
 
@@ -50,14 +50,14 @@ export class IncarnationOwners {
     this.#unlinked.get(claim.owner.name)?.delete(incarnation);
   }
 
-  /** A link has closed, of an identity that may have lost the incarnation since. */
+  /** Notes that a link of `identity` has closed. It may have lost the incarnation since. */
   unlinked(incarnation: string, identity: Identity): void {
     const claim = this.#claims.get(incarnation);
     if (claim?.owner.name !== identity.name || claim.links === 0) return;
     if (--claim.links === 0) this.#rememberUnlinked(incarnation, identity);
   }
 
-  /** Whether an identity still owns an incarnation, which a worker may take from a client. */
+  /** Whether an identity owns an incarnation still: a worker may take it from a client. */
   isOf(incarnation: string, { name }: Identity): boolean {
     return this.#claims.get(incarnation)?.owner.name === name;
   }

@@ -1,6 +1,6 @@
 /**
- * Mutual proof that both sides of a connection know a token, without sending it: each answers a
- * fresh nonce of the other side with a keyed hash (HMAC-SHA-256, RFC 2104). `docs/wire.md`
+ * Mutual proof that both sides of a connection know a token, without sending the token: each side
+ * answers a fresh nonce of the other with a keyed hash (HMAC-SHA-256, RFC 2104). `docs/wire.md`
  * specifies the bytes.
  */
 import { Buffer } from "node:buffer";

@@ -28,7 +28,7 @@ export interface NamedToken {
 export interface AcceptedTokens {
   /** The token of that id ({@linkcode idOf}). */
   find(id: string): NamedToken | undefined;
-  /** Calls back when the accepted tokens change; returns how to stop. Omitted: they never do. */
+  /** Calls back when the accepted tokens change; returns a function to stop. Omitted if they never do. */
   whenChanged?(changed: () => void): () => void;
 }
 
