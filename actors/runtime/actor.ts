@@ -51,8 +51,8 @@ export interface ChildSpec<P> {
   readonly create: ActorFactory<P>;
   /** A word for what it is, shown in inspection. Default: its name. */
   readonly kind?: string;
-  /** `permanent` (default): always restarted. `transient`: after an error. `temporary`: never. */
-  readonly restart?: "permanent" | "transient" | "temporary";
+  /** Whether it is restarted when it dies: `permanent` (default) or not: `temporary`. */
+  readonly restart?: "permanent" | "temporary";
   /** How many messages may wait: more asks get `resource_exhausted`, tells are lost. Default 10,000. */
   readonly mailboxMax?: number;
   /** How long `stop()` may take before the actor is dropped, in ms. Default 5,000. */

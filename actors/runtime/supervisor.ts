@@ -96,13 +96,12 @@ export class Supervisor<C extends SupervisedCell> {
     for (const name of [...this.#children.keys()].reverse()) await this.stop(name);
   }
 
-  /** A child has ended: with an error, or without one (undefined) after its work. */
-  died(cell: C, error: LeatError | undefined): void {
+  /** A child has died. */
+  died(cell: C, error: LeatError): void {
     const child = [...this.#children.values()].find((candidate) => candidate.cell === cell);
     if (child === undefined || child.stopping || this.#stopping) return;
     child.cell = undefined;
-    const restart = child.spec.restart ?? "permanent";
-    if (restart === "temporary" || (restart === "transient" && error === undefined)) {
+    if (child.spec.restart === "temporary") {
       this.#children.delete(child.spec.name);
       return;
     }
@@ -115,11 +114,10 @@ export class Supervisor<C extends SupervisedCell> {
     this.#restart(cell, child, delayMs);
   }
 
-  #tooOften({ spec: { name } }: Child<C>, error: LeatError | undefined): LeatError {
+  #tooOften({ spec: { name } }: Child<C>, error: LeatError): LeatError {
     const often =
       `"${name}" died ${this.#restartsMs.length} times within ${this.#rules.periodMs} ms`;
-    const last = error === undefined ? "" : `, last of this: ${error.message}`;
-    return new LeatError("internal", often + last, { cause: error });
+    return new LeatError("internal", `${often}, last of this: ${error.message}`, { cause: error });
   }
 
   /** Counts a restart; `undefined` when it is one too many. */
