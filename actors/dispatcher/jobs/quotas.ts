@@ -73,23 +73,20 @@ export function checkDatasetBytes(
   state: DispatcherState,
   owner: string,
   more: number,
-  { datasetsBytesMax, allDatasetsBytesMax }: Quotas,
+  quotas: Quotas,
 ): void {
-  const { own, all } = state.datasetBytesOf(owner);
-  const [bytes, allBytes] = [own + more, all + more];
-  if (allBytes > allDatasetsBytesMax) {
-    throw exhausted(
-      `All registered pipelines would take ${allBytes} bytes together, over ${allDatasetsBytesMax} ` +
-        "(allDatasetsBytesMax)",
+  checkBytes(state.datasetBytesOf(owner), more, quotas, {
+    own: [
+      "datasetsBytesMax",
+      `The pipelines registered by "${owner}"`,
+      "read data from files instead of putting it into pipelines, end jobs to free their pipelines",
+    ],
+    all: [
+      "allDatasetsBytesMax",
+      "All registered pipelines",
       "wait until other jobs have ended, read data from files instead of putting it into pipelines",
-    );
-  }
-  if (bytes <= datasetsBytesMax) return;
-  throw exhausted(
-    `The pipelines registered by "${owner}" would take ${bytes} bytes together, over ${datasetsBytesMax} ` +
-      "(datasetsBytesMax)",
-    "read data from files instead of putting it into pipelines, end jobs to free their pipelines",
-  );
+    ],
+  });
 }
 
 /**
@@ -127,29 +124,18 @@ export function checkQuotas(
   if (hasReached(clientsMax, state.clients, isOwnClient)) {
     throw exhausted(`"${owner}" has ${clientsMax} clients (clientsMax)`, "end some iterators");
   }
-  checkParameterBytes(state, bytesOfRequest(request), owner, quotas);
-}
-
-function checkParameterBytes(
-  state: DispatcherState,
-  more: number,
-  owner: string,
-  { parametersBytesMax, allParametersBytesMax }: Quotas,
-): void {
-  const { own, all } = state.parameterBytesOf(owner);
-  if (all + more > allParametersBytesMax) {
-    throw exhausted(
-      `The parameters of all jobs and clients would take ${all + more} bytes together, over ` +
-        `${allParametersBytesMax} (allParametersBytesMax)`,
+  checkBytes(state.parameterBytesOf(owner), bytesOfRequest(request), quotas, {
+    own: [
+      "parametersBytesMax",
+      `The parameters of the jobs and clients of "${owner}"`,
+      "end some, or shorten their parameters (jobName, targetTags, the captures of a sharding policy)",
+    ],
+    all: [
+      "allParametersBytesMax",
+      "The parameters of all jobs and clients",
       "wait until other jobs have ended",
-    );
-  }
-  if (own + more <= parametersBytesMax) return;
-  throw exhausted(
-    `The parameters of the jobs and clients of "${owner}" would take ${own + more} bytes ` +
-      `together, over ${parametersBytesMax} (parametersBytesMax)`,
-    "end some, or shorten their parameters (jobName, targetTags, the captures of a sharding policy)",
-  );
+    ],
+  });
 }
 
 /**
@@ -160,22 +146,37 @@ export function checkSplitBytes(
   state: DispatcherState,
   owner: string,
   more: number,
-  { splitsBytesMax, allSplitsBytesMax }: Quotas,
+  quotas: Quotas,
 ): void {
-  const { own, all } = state.splitBytesOf(owner);
-  if (all + more > allSplitsBytesMax) {
+  checkBytes(state.splitBytesOf(owner), more, quotas, {
+    own: [
+      "splitsBytesMax",
+      `The splits of the jobs of "${owner}"`,
+      "end some jobs, or read fewer and larger files",
+    ],
+    all: ["allSplitsBytesMax", "The splits of all jobs", "wait until other jobs have ended"],
+  });
+}
+
+/** A quota in bytes, what it limits, and the remedy. */
+type ByteQuota = readonly [name: keyof Quotas, what: string, remedy: string];
+
+/** Refuses `more` bytes above the quota of one identity or that of all. */
+function checkBytes(
+  held: Readonly<Record<"own" | "all", number>>,
+  more: number,
+  quotas: Quotas,
+  limits: Readonly<Record<"own" | "all", ByteQuota>>,
+): void {
+  for (const holder of ["all", "own"] as const) {
+    const [name, what, remedy] = limits[holder];
+    const bytes = held[holder] + more;
+    if (bytes <= quotas[name]) continue;
     throw exhausted(
-      `The splits of all jobs would take ${all + more} bytes together, over ${allSplitsBytesMax} ` +
-        "(allSplitsBytesMax)",
-      "wait until other jobs have ended",
+      `${what} would take ${bytes} bytes together, over ${quotas[name]} (${name})`,
+      remedy,
     );
   }
-  if (own + more <= splitsBytesMax) return;
-  throw exhausted(
-    `The splits of the jobs of "${owner}" would take ${own + more} bytes together, over ` +
-      `${splitsBytesMax} (splitsBytesMax)`,
-    "end some jobs, or read fewer and larger files",
-  );
 }
 
 /** Whether at least `max` of them satisfy `counts`. Looks at them only if there are so many. */
