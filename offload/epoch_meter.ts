@@ -15,7 +15,7 @@ export interface EpochFigures {
   readonly waitMs: number;
 }
 
-/** Counts what an epoch gives. */
+/** Measures an epoch, or a period of one. */
 export class EpochMeter {
   readonly #nowMs: () => number;
   readonly #fromMs: number;
