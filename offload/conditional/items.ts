@@ -23,7 +23,10 @@ export type Item =
 
 /** Local CPUs, or the workers of a service. */
 export interface Side {
-  /** Since when the side has prepared all that it may ahead of requests. Undefined: it has not. */
+  /**
+   * Since when the side could give more: workers have sent items that were not requested, or local
+   * CPUs have prepared all that they may ahead. Undefined: it could not.
+   */
   readonly aheadSinceMs: number | undefined;
   /** Whether `next()` would answer at once. */
   readonly isReady: boolean;
