@@ -12,7 +12,7 @@ import type { ProcessLogs } from "./process_logs.ts";
 export const SCALED_DRAIN_MS = 20_000;
 /** Added to the drain time, for stopping, in ms. */
 const STOP_MARGIN_MS = 5_000;
-/** The time between two checks of the scaler, in ms, and how many checks there are for each change, on average. */
+/** The time between two checks of the scaler, in ms. On average one check in so many changes the number. */
 const INTERVAL_MS = 1_000;
 const LOOKS_PER_CHANGE = 3;
 
