@@ -3,7 +3,7 @@ import { LeatError } from "../../mod.ts";
 import { decodeMessage, encodeMessage } from "../../transport/codec.ts";
 import type { Profile } from "./profile.ts";
 
-/** One in so many batches is encoded and decoded. */
+/** After the warm-up, one in so many batches is encoded and decoded. */
 const CODEC_EVERY = 8;
 
 /** Encodes batches as a worker does, decodes them as a trainer does, and measures the time. */
