@@ -188,6 +188,7 @@ installHost(new DenoHost());
 installOffload(machineForOffload);
 
 const access = accessFrom(openHome);
+// Loaded lazily: most programs never offload.
 const offloaded = lateFactory(async () => {
   const { offloadedIterator } = await import("./offload/offloaded_iterator.ts");
   return (node, context) => offloadedIterator(node as OffloadNode, context, access);

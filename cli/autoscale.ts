@@ -10,7 +10,7 @@ import type { Program } from "./lib/help.ts";
 import { integer, milliseconds, text, type Values } from "./lib/options.ts";
 import { StopRequests } from "./lib/stop_requests.ts";
 
-/** More processes than a host can run. */
+/** The most workers: more processes than a host can run. */
 const WORKERS_MAX = 10_000;
 
 const OPTIONS = {
@@ -53,7 +53,7 @@ that ends by itself is replaced. One autoscaler is enough for a dispatcher: two 
 is missing, and one of them stops that again. Ctrl-C stops it and its workers, a second one at once.`,
 };
 
-/** Runs the program. What stands behind `--` is for its workers. */
+/** Runs the program. Arguments after `--` are for its workers. */
 export function run(args: readonly string[] = Deno.args): Promise<void> {
   const separator = args.indexOf("--");
   if (separator < 0) return runProgram(PROGRAM, (values) => main(values, []), args);
@@ -93,13 +93,13 @@ async function main(
     minWorkers: min,
     maxWorkers: max,
     intervalMs,
-    // Its reason has names of jobs, which are untrusted.
+    // The step's reason contains names of jobs, which are untrusted.
     onStep: (step) => console.log(shownText(lineOf(step))),
   });
   console.log(`Scaling from ${min} to ${max} workers for ${dispatcher}`);
   const serving = {
     failed: scaler.failed,
-    // Concurrently: the scaler waits for workers that it has begun to stop.
+    // At the same time: the scaler waits for workers that are draining, and ending the fleet shortens that.
     close: async () => {
       await Promise.all([scaler.close(), fleet[Symbol.asyncDispose]()]);
     },
@@ -108,8 +108,8 @@ async function main(
 }
 
 /**
- * Checks the workers' arguments before the first start: a worker with wrong ones would end at once,
- * again and again.
+ * Checks the workers' arguments before the first start, and returns the tags. With wrong arguments,
+ * every worker would end at once, again and again.
  */
 async function readWorkerTags(args: readonly string[]): Promise<readonly string[]> {
   const { PROGRAM: worker } = await import("./worker.ts");

@@ -132,12 +132,12 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   campaign.letGo();
   if (end === "kept") return;
   stage.keepsLogs = true;
-  // What hangs fails when its processes end, and would end this program before its last line.
+  // A hanging run fails when its processes end. Its rejection must not end this program before its last line.
   globalThis.addEventListener("unhandledrejection", (event) => event.preventDefault());
   await stage[Symbol.asyncDispose]();
   console.error(
     `Promises were broken with --seed ${values.seed}; logs of the processes: ${stage.logs.folder}`,
   );
-  // Loops of a hanging run would keep this process alive.
+  // The loops of a hanging run would keep this process alive.
   Deno.exit(EXIT_FAILURE);
 }

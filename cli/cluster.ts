@@ -110,13 +110,13 @@ async function runJob(
     service: dispatcher.address,
     token,
     processingMode: mode as ShardingPolicy,
-    // A named job is kept when its client leaves, with its workers' statistics.
+    // The dispatcher keeps a named job after its client leaves, with the workers' statistics.
     jobName: "cluster",
   }).iterator();
   const lost = dispatcher.ended.then((end) => {
     throw new LeatError("unavailable", `The dispatcher's process has ended (${end})`);
   });
-  // No supervisor restarts them: the job would wait forever.
+  // Nothing restarts workers here: the job would wait forever.
   const alone = Promise.all(
     deployment.workers.map(({ name, ended }) => ended.then((end) => `${name}: ${end}`)),
   ).then((ends) => {

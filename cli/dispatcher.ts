@@ -1,6 +1,6 @@
 /** The dispatcher of a cluster, as a program: `deno task dispatcher --help`. */
 import type { DispatcherDescription } from "../mod.ts";
-// Not mod.ts, which loads everything for a trainer: a dispatcher would load it at each start.
+// Not from mod.ts, which also loads what only trainers need.
 import { type DispatcherServer, serveDispatcher } from "../server/dispatcher_server.ts";
 import { readServerOptions, SERVER_OPTIONS } from "./cluster/server_options.ts";
 import { serveUntilStopped, startServing } from "./cluster/serving.ts";
@@ -164,7 +164,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   console.log(journal === undefined ? "Journal in memory" : `Journal in ${journal}`);
   using _status = showStatus(server);
   await serveUntilStopped(server, requests, (by) => console.log(`Stopping (${by})`));
-  // Not left to the event loop: a pending read of standard input cannot be cancelled.
+  // A pending read of standard input cannot be cancelled, and would keep the process alive.
   Deno.exit();
 }
 

@@ -32,7 +32,7 @@ const QUICK = {
   measuredOnHosts: ["T"] as readonly Letter[],
 };
 
-/** Of a sweep on slow hosts. */
+/** The ratios of a sweep on slow hosts. */
 const COARSE_RATIOS = [0.25, 0.5, 0.75, 1];
 
 const OPTIONS = {

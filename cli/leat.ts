@@ -33,7 +33,7 @@ async function run([command, ...args]: readonly string[]): Promise<void> {
     console.error(`error: there is no command '${command}'${hint}\n\n${HELP}`);
     Deno.exit(EXIT_USAGE);
   }
-  // Not a literal: Deno would load all six programs to run one.
+  // With literals, Deno would load all programs to run one.
   const program: { run(args: readonly string[]): Promise<void> } = await import(
     import.meta.resolve(`./${command}.ts`)
   );

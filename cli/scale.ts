@@ -22,7 +22,7 @@ const SIZES = [8, 64, 640, 5_000];
 const QUICK_SIZES = [8, 32, 128];
 const QUICK_SWEEP = [8, 32];
 const WARM_UP_WORKERS = 8;
-/** More workers than fit the memory of most machines. */
+/** The most workers: more than fit the memory of most machines. */
 const WORKERS_MAX = 20_000;
 
 const OPTIONS = {
@@ -130,7 +130,7 @@ async function measureWanted(
     size: show(
       "cluster sizes",
       wanted.sizes.length,
-      // Otherwise compilation would count for the first size, and hide how the others grow.
+      // Without a warm-up, compilation would count for the first size, and hide how the others grow.
       afterWarmUp(
         () => measureSize(WARM_UP_WORKERS, 1, () => {}),
         (workers) => measureOne(workers, clients ?? clientsFor(workers), progress),
@@ -160,7 +160,7 @@ async function measureOne(workers: number, clients: number, progress: Progress):
   return run;
 }
 
-/** The same list, or `none` for an empty one. */
+/** The option, which also reads `none` as an empty list. */
 function orNone<T>(option: Option<readonly T[] | undefined>): Option<readonly T[] | undefined> {
   return { ...option, read: (texts) => texts.join() === "none" ? [] : option.read(texts) };
 }

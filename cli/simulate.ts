@@ -1,7 +1,7 @@
 /**
- * The main job: what preprocessing on workers, sharing and coordinated reads gain, on one host,
- * with every actor on a thread. Reading, decoding, augmenting, batching and the actors are real;
- * only the accelerator's step time is simulated.
+ * Measures what preprocessing on workers, sharing and coordinated reads gain, on one host, with every
+ * actor on a thread. Reading, decoding, augmenting, batching and the actors are real. Only the
+ * accelerator's step time is simulated.
  *
  * ```sh
  * deno task simulate --quick

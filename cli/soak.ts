@@ -22,7 +22,7 @@ import type { SoakReport } from "./soak/report.ts";
 import { CREEP_SHARE, MARGINS, trendsOf, WARM_UP_SHARE } from "./soak/trend.ts";
 
 const SECONDS_PER_MINUTE = 60;
-/** Short, or the dispatcher would accumulate ended jobs. */
+/** Short, so that the dispatcher does not accumulate ended jobs. */
 const JOB_GC_TIMEOUT_MS = 5_000;
 const FAULTS_PER_ROUND = 5;
 const BETWEEN_FAULTS_MS = 1_000;
@@ -127,7 +127,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
     return said;
   });
   nemesis?.resumeAll();
-  // Loaded late: the drawing library takes memory that would count as the readers'.
+  // Loaded after the samples: the drawing library's memory would count as the readers'.
   const { findingOf, trendTable, writeSoakReport } = await import("./soak/report.ts");
   writeSoakReport(report, path);
   if (report.trends.length > 0) console.log(renderTable(trendTable(report.trends)));
@@ -192,7 +192,7 @@ async function soak(
   };
 }
 
-/** Repeats an action, never twice at once, until disposed. */
+/** Repeats an action until disposed, never two at the same time. */
 function every(periodMs: number, act: () => Promise<void>): Disposable {
   let acting: Promise<void> | undefined;
   const timer = setInterval(() => {

@@ -1,5 +1,5 @@
 /** A worker of a cluster, as a program: `deno task worker --help`. */
-// Not mod.ts, which loads everything for a trainer: a worker would load it at each start.
+// Not from mod.ts, which also loads what only trainers need.
 import { serveWorker } from "../server/worker_server.ts";
 import {
   nodeAddress,
@@ -15,7 +15,7 @@ import { flag, integer, milliseconds, text, texts, type Values } from "./lib/opt
 import { StopRequests } from "./lib/stop_requests.ts";
 
 const BYTES_PER_MIB = 2 ** 20;
-/** More bytes are not an exact number. */
+/** The most MiB whose number of bytes is exact. */
 const MIB_MAX = Math.floor(Number.MAX_SAFE_INTEGER / BYTES_PER_MIB);
 
 const OPTIONS = {
@@ -153,6 +153,6 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   await serveUntilStopped(serving, requests, (by) => {
     console.log(`Stopping (${by}): clients have ${values.drainMs / 1_000} s to fetch what is left`);
   });
-  // Not left to the event loop: a pending read of standard input cannot be cancelled.
+  // A pending read of standard input cannot be cancelled, and would keep the process alive.
   Deno.exit();
 }

@@ -1,31 +1,31 @@
 /**
- * Corrects the ratio while training runs, which the FastFlow paper leaves open (its section 9): it
- * looks at which side the training loop waits for, and moves elements to the other. Where training
- * does not wait, workers get less, in the end nothing. Pure: it sees windows of steps and gives a
- * ratio.
+ * Corrects the ratio while training runs, which the FastFlow paper leaves open (its section 9). The
+ * control looks at which side the training loop waits for, and moves elements to the other side. If
+ * training does not wait, workers get less, in the end nothing. Pure: it takes windows of steps and
+ * returns a ratio.
  *
- * A window of some hundred ms is an inexact measurement. So which side is waited for is averaged,
- * and a step is large only if it was the same side for a while (stochastic approximation). Whether
- * more at the workers makes training slower is seen by regression over many windows.
+ * A window of some hundred ms is an inexact measurement. The control therefore averages which side
+ * training waits for, and makes a large step only if it was the same side for a while (stochastic
+ * approximation). A regression over many windows shows whether a larger ratio makes training slower.
  */
 import { Trend } from "./trend.ts";
 
-/** From this share of its time on, training waits for data, and a better ratio is searched for. */
+/** If training waits for at least this share of its time, the control searches for a better ratio. */
 const WAITING_SHARE_MIN = 0.03;
-/** Below this share it does not wait, and less at the workers may be enough. */
+/** Below this share, training does not wait, and a smaller ratio may be enough. */
 const IDLE_SHARE_MAX = 0.01;
-/** What this share of waiting while neither side could give more says of this host. */
+/** The weight of `waitMs.both` as a sign that this host is the bottleneck. */
 const BUSY_SHARE = 0.2;
-/** Waiting for one side less than this share of the time says little: a step is the smaller. */
+/** If training waits for less than this share of its time, steps are shorter in proportion. */
 const CLEAR_SHARE = 0.1;
-/** A step, in log-odds of the ratio, has this length at least, and so much more at most. */
+/** The length of a step, in log-odds of the ratio: the least, and how much training's leaning adds. */
 const STEP_MIN = 0.03;
 const STEP_GAIN = 1;
-/** A shorter one is not made. */
+/** Shorter steps are not made. */
 const STEP_IGNORED = 0.01;
-/** The share of the newest window in the average of which side is waited for. */
+/** The weight of the newest window in the average of the side that training waits for. */
 const NEWEST_SHARE = 0.3;
-/** Where training does not wait, workers get less in steps of this length, that become longer. */
+/** While training does not wait, the ratio falls, in log-odds: by the first step, the longest, the growth. */
 const LESS_FIRST = 0.2;
 const LESS_MAX = 1;
 const LESS_GROWTH = 1.5;
@@ -33,19 +33,19 @@ const LESS_GROWTH = 1.5;
 const LOSS_MAX = 0.02;
 /** If throughput differs by more than this share, conditions have changed. */
 const CHANGE_MIN = 0.08;
-/** Windows until something else is tried; twice as many the next time. */
+/** Windows until the next try: at first, and at most. They double after a try that did not help. */
 const PATIENCE_WINDOWS = 8;
 const PATIENCE_WINDOWS_MAX = 128;
-/** Windows until a probe of fewer elements at the workers. */
+/** Windows until {@linkcode RATIO_PROBE} is tried. */
 const PROBE_WINDOWS = 32;
-/** While less is enough, it is tried again after so many windows. */
+/** Windows after which a smaller ratio counts as enough, and the next one is tried. */
 const ENOUGH_WINDOWS = 2;
-/** A smaller ratio is 0: all elements are prepared here, and the service is not used. */
+/** A smaller ratio becomes 0: this host prepares all elements, and the service is not used. */
 const RATIO_MIN = 0.01;
 const RATIO_MAX = 0.99;
 /** The ratio with which offloading begins again. */
 const RATIO_AGAIN = 0.03;
-/** What is tried where training waits for this host though workers prepare all. */
+/** The ratio to try if training waits for this host although workers prepare everything. */
 const RATIO_PROBE = 0.7;
 
 /** Some consecutive elements, all with one ratio. */
@@ -53,15 +53,15 @@ export interface StepWindow {
   readonly elements: number;
   readonly elapsedMs: number;
   /**
-   * How long the training loop waited for elements of each side while the other could give more, and
-   * how long while none could.
+   * How long the training loop waited: for one side while the other could give more, and for any side
+   * while the other could not (`both`).
    */
   readonly waitMs: { readonly local: number; readonly remote: number; readonly both: number };
 }
 
-/** The last change, and what was before it. */
+/** The last change of the ratio, and the ratio and throughput before it. */
 interface Move {
-  /** `less`: training does not wait. `again`: from 0. */
+  /** `balance`: to the side that keeps up. `less`: training did not wait. `again`: the ratio was 0. */
   readonly kind: "balance" | "less" | "again";
   readonly fromRatio: number;
   readonly throughput: number;
@@ -70,35 +70,35 @@ interface Move {
 /** Searches for the ratio with which training waits least. */
 export class RatioControl {
   #ratio: number;
-  /** Which side was waited for: from -1, always workers, to 1, always this host. */
+  /** The average of the side that training waits for, from -1 (workers) to 1 (this host). */
   #leaning = 0;
-  /** Throughput by ratio, since training has waited for this host. */
+  /** Throughput by ratio, while training waits for this host. */
   #trend = new Trend();
-  /** The same since it does not wait. */
+  /** Throughput by ratio, while training does not wait. */
   #idleTrend = new Trend();
   #probePatience = PROBE_WINDOWS;
   #move: Move | undefined;
-  /** The throughput without workers when training began to wait. */
+  /** The throughput at ratio 0 when training began to wait. */
   #alone: number | undefined;
   #lessStep = LESS_FIRST;
-  /** Whether the last try showed that less is enough. */
+  /** Whether the last smaller ratio was enough. */
   #isEnough = false;
-  /** The ratio with which it was not, and the throughput before: no more is tried seldom. */
+  /** The last ratio that was not enough, and the throughput before it. Such ratios are tried rarely. */
   #tooLittle = { ratio: 0, throughput: 0 };
   #tryPatience = PATIENCE_WINDOWS;
-  /** Windows since the last change. */
+  /** Windows since the last change of the ratio. */
   #windows = 0;
 
   constructor(ratio: number) {
     this.#ratio = bounded(ratio);
   }
 
-  /** The share of remote elements; 0: the service is not used. */
+  /** The share of remote elements. With 0 the service is not used. */
   get ratio(): number {
     return this.#ratio;
   }
 
-  /** Takes in a window with the present ratio. True if the ratio is another one now. */
+  /** Takes a window with the current ratio. Returns whether the ratio has changed. */
   observe({ elements, elapsedMs, waitMs: { local, remote, both } }: StepWindow): boolean {
     const throughput = elements / elapsedMs;
     const waitedMs = local + remote + both;
@@ -112,17 +112,17 @@ export class RatioControl {
     const isWorse = last?.kind === "again" && throughput < last.throughput * (1 - LOSS_MAX);
     if (isWorse) return this.#undo(last);
     if (this.#ratio === 0) return this.#offloadAgain(throughput);
-    // A host that always works is a bottleneck, whether workers could give more or not.
+    // This host is always busy then: it may be the bottleneck, even if workers have no more to give.
     const here = local + BUSY_SHARE * both;
     const clearMs = Math.max(here + remote, CLEAR_SHARE * elapsedMs);
     return this.#balance((here - remote) / clearMs, throughput);
   }
 
-  /** More for the side that training waits less for. */
+  /** Moves elements to the side that training waits less for. */
   #balance(waited: number, throughput: number): boolean {
     if (waited > 0) this.#trend.add(this.#ratio, Math.log(throughput));
     else this.#trend = new Trend();
-    // More at the workers made training slower, though it waits for this host: receiving is dear.
+    // A larger ratio made training slower, though it waits for this host: receiving costs much CPU time.
     const direction = waited > 0 && this.#trend.direction < 0 ? -waited : waited;
     if (direction * this.#leaning < 0) this.#leaning /= 2;
     this.#leaning += NEWEST_SHARE * (direction - this.#leaning);
@@ -132,23 +132,26 @@ export class RatioControl {
     return this.#moveTo(moved(this.#ratio, step), "balance", throughput);
   }
 
-  /** Workers prepare all, and training waits for this host: perhaps because receiving is dear. */
+  /**
+   * Workers prepare everything, but training waits for this host. Receiving may cost it much CPU
+   * time: tries a smaller ratio at times.
+   */
   #probe(throughput: number): boolean {
     if (this.#windows < this.#probePatience) return false;
     this.#probePatience = longer(this.#probePatience);
     return this.#moveTo(RATIO_PROBE, "balance", throughput);
   }
 
-  /** Training does not wait: tries from time to time whether less at the workers is enough. */
+  /** Training does not wait: tries at times whether a smaller ratio is enough. */
   #offloadLess(move: Move | undefined, throughput: number): boolean {
     const { ratio: tooLittle, throughput: before } = this.#tooLittle;
     this.#idleTrend.add(this.#ratio, Math.log(throughput));
-    // Steps take longer while this host prepares more: they share its CPUs.
+    // With a smaller ratio, training steps are slower, because preparing takes their CPUs.
     if (this.#ratio < RATIO_MAX && this.#idleTrend.direction > 0) {
       const fromRatio = bounded(moved(Math.max(RATIO_AGAIN, this.#ratio), LESS_FIRST));
       return this.#undo({ kind: "less", fromRatio, throughput });
     }
-    // What is ready hides for a while that less is too little.
+    // Elements in buffers hide a shortage for a while.
     if (move?.kind === "less" && this.#windows === ENOUGH_WINDOWS) {
       this.#lessStep = Math.min(LESS_MAX, LESS_GROWTH * this.#lessStep);
       this.#isEnough = true;
@@ -166,7 +169,7 @@ export class RatioControl {
     return this.#moveTo(isNew ? next : moved(this.#ratio, -LESS_FIRST), "less", throughput);
   }
 
-  /** All is prepared here, and training waits: tries the workers from time to time. */
+  /** This host prepares everything, and training waits: tries workers at times. */
   #offloadAgain(throughput: number): boolean {
     const before = this.#alone ??= throughput;
     const isSame = Math.abs(throughput / before - 1) <= CHANGE_MIN;

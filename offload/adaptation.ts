@@ -7,11 +7,11 @@ import type { EpochFigures } from "./epoch_meter.ts";
 import { OffloadPlan } from "./plan.ts";
 import type { PlanRequest } from "./planner.ts";
 
-/** An epoch with fewer batches says too little. */
+/** An epoch with fewer batches is too short to judge its candidate. */
 const BATCHES_MIN = 25;
-/** Within an epoch a candidate is judged by so many batches, after as many in which its ratio settles. */
+/** Within an epoch, a new candidate's ratio settles in one such period. Later periods judge it. */
 const PERIOD: Period = { batches: 500, ms: 5_000 };
-/** The ratio of a candidate that was not chosen at first. */
+/** The first ratio of a candidate other than the plan's. */
 const RATIO_FIRST = 0.5;
 /** Planning again takes at most this share of the time since the last plan. */
 const PLANNING_SHARE_MAX = 0.03;
@@ -31,7 +31,7 @@ export class Adaptation {
   #trainedMs = 0;
   #planAgain: Adaptation["planAgain"];
 
-  /** @param cuts chooses among candidates. Default: by the estimates of the plan. */
+  /** @param cuts Chooses among candidates. Default: one with the plan's estimates. */
   constructor(plan: OffloadChoice, cuts?: CutControl, period = PERIOD) {
     this.#plan = plan;
     this.period = period;
@@ -47,7 +47,7 @@ export class Adaptation {
     return this.#cuts !== undefined;
   }
 
-  /** What the next epoch, or period, does. */
+  /** The candidate and ratio of the next epoch or period. */
   get choice(): OffloadChoice {
     const candidate = this.#cuts === undefined ? this.#plan.candidate : this.#cuts.candidate;
     return candidate === null
@@ -55,46 +55,42 @@ export class Adaptation {
       : { candidate, ratio: this.controlOf(candidate).ratio };
   }
 
-  /**
-   * What to plan again by. Set if nothing was offloaded because training did not wait for data, and
-   * now it does.
-   */
+  /** What to plan again with. Set if the plan found that training does not wait for data, and now it does. */
   get planAgain(): Pick<PlanRequest, "stepMs" | "speedUpThreshold"> | undefined {
     return this.#planAgain;
   }
 
-  /** Whether preparing an element costs this host more CPU time than receiving it, by the plan. */
+  /** Whether, by the plan, preparing an element here costs more CPU time than receiving it. */
   savesCpu(candidate: string): boolean {
     if (!(this.#plan instanceof OffloadPlan)) return false;
     const { Pcycle, candidates } = this.#plan.metrics;
     return candidates.some(({ name, Ocycle }) => name === candidate && Ocycle < Pcycle);
   }
 
-  /** With how many workers training would not wait, if that was measured. */
+  /** How many workers suffice so that training does not wait, if the plan has measured that. */
   get workers(): number | undefined {
     return workersOf(this.#plan);
   }
 
-  /** An epoch begins, or continues from where it was saved, with a ratio of then. */
+  /** Begins an epoch. A restored one takes the saved ratio, unless the candidate has a control already. */
   begin({ candidate, ratio }: OffloadChoice, isSaved: boolean): RatioControl | undefined {
     this.#cuts?.resume(candidate);
     if (candidate === null) return undefined;
     return isSaved ? this.controlOf(candidate, ratio) : this.controlOf(candidate);
   }
 
-  /** What one epoch has learnt about a candidate holds for the next. */
+  /** The control of a candidate's ratio. It lasts for all epochs; `ratio` is the first. */
   controlOf(candidate: string, ratio: number = this.#firstRatioOf(candidate)): RatioControl {
     return this.#controls.getOrInsertComputed(candidate, () => new RatioControl(ratio));
   }
 
-  /**
-   * A period of an epoch has ended. True if the next one has another candidate, of those in `among`.
-   */
+  /** Takes the figures of a period. Returns whether the next one has another candidate, from `among`. */
   periodEnded({ bytes, elapsedMs }: EpochFigures, among: ReadonlySet<string | null>): boolean {
     this.#trainedMs += elapsedMs;
     return this.#cuts?.observe(1_000 * bytes / elapsedMs, among) === true;
   }
 
+  /** Takes the figures of an epoch, or of its last, partial period. */
   ended({ batches, bytes, elapsedMs, waitMs }: EpochFigures): void {
     this.#trainedMs += elapsedMs;
     if (batches < BATCHES_MIN || elapsedMs === 0) return;
@@ -119,24 +115,24 @@ export function knownAdaptation(node: OffloadNode): Adaptation | undefined {
   return adaptations.get(node);
 }
 
-/** From now on the iterators of a node adapt by this, or begin again. */
+/** Sets what the iterators of a node adapt by. `undefined`: the next one begins anew. */
 export function setAdaptation(node: OffloadNode, adaptation: Adaptation | undefined): void {
   if (adaptation === undefined) adaptations.delete(node);
   else adaptations.set(node, adaptation);
 }
 
-/** With how many workers training would not wait, by a plan that has counted them. */
+/** How many workers suffice so that training does not wait, if the plan has counted the measured ones. */
 export function workersOf(plan: OffloadChoice | undefined): number | undefined {
   return plan instanceof OffloadPlan ? plan.decision.workers : undefined;
 }
 
-/** Whether a plan was made without measuring a candidate, though there was time to. */
+/** Whether a plan measured no candidate, but not because training is short. */
 function isWithoutCandidates(plan: OffloadChoice): plan is OffloadPlan {
   return plan instanceof OffloadPlan && plan.metrics.candidates.length === 0 &&
     plan.decision.rule !== "short training";
 }
 
-/** What each candidate, and this host alone, may reach: line 7 of algorithm 1. */
+/** The throughput to expect from each candidate, and from this host alone: line 7 of algorithm 1. */
 function estimatesOf({ metrics }: OffloadPlan): Map<string | null, number> {
   const { Gthp, Lthp, candidates } = metrics;
   const estimates = new Map<string | null, number>([[null, Math.min(Gthp, Lthp)]]);

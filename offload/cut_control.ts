@@ -1,16 +1,16 @@
 /**
- * Chooses the candidate again after each epoch, and after periods of a long one, by what training
- * was measured to reach. The FastFlow paper decides once. Pure: it sees throughputs and gives a
+ * Chooses the candidate again after each epoch, and after periods of a long one, by the measured
+ * throughput of training. The FastFlow paper decides once. Pure: it takes throughputs and returns a
  * candidate.
  */
 
-/** A candidate that was only estimated is tried if its estimate is so many times as high. */
+/** A candidate that was not measured is tried if its estimate is so many times the throughput now. */
 const TRY_FROM = 1.1;
-/** One that was measured is taken again if it was so many times as fast. */
+/** A measured candidate is taken again if it was so many times as fast as the one now. */
 const RETURN_FROM = 1.02;
-/** If an epoch differs by more than this share from the last with its candidate, all are open again. */
+/** If a candidate's throughput changes by more than this share, all measurements are forgotten. */
 const CHANGE_MIN = 0.2;
-/** Epochs between tries that were undone, at most. */
+/** Most epochs between tries, after tries that were undone. */
 const PATIENCE_MAX = 64;
 
 /** Remembers what each candidate has reached. */
@@ -33,14 +33,14 @@ export class CutControl {
     return this.#candidate;
   }
 
-  /** The epoch that follows has this candidate, because it was begun with it. */
+  /** Sets the candidate with which the next epoch begins. */
   resume(candidate: string | null): void {
     this.#candidate = candidate;
   }
 
   /**
-   * An epoch, or a period, with the candidate has ended. True if the next one has another.
-   * @param among those that it may have. Default: all.
+   * Takes the throughput of an epoch or a period. Returns whether the next one has another candidate.
+   * @param among The candidates that it may have. Default: all.
    */
   observe(throughput: number, among?: ReadonlySet<string | null>): boolean {
     const candidate = this.#candidate;
@@ -64,7 +64,7 @@ export class CutControl {
       this.#before = undefined;
       return false;
     }
-    // A try that did not help: the next one waits longer.
+    // The last try did not help: the next one waits longer.
     if (next === this.#before) this.#patience = Math.min(PATIENCE_MAX, 2 * this.#patience);
     [this.#before, this.#candidate, this.#epochs] = [candidate, next, 0];
     return true;

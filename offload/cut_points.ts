@@ -17,21 +17,21 @@ import { serializeGraph } from "../data/wire.ts";
 
 /** One way to cut: `root` and all operators below it may run remotely, the rest runs here. */
 export interface CutPoint {
-  /** p'1: this source is read here, and workers run only what is above it. Left out: they read. */
+  /** p'1: this host reads the source, and workers run what is above it. Left out: workers read. */
   readonly readHere?: DatasetNode;
   /** `"p'1"`, `"p'2"`, `"p'3"`, or the name of the user's cut point; with several sources also its number. */
   readonly name: string;
   readonly root: DatasetNode;
   readonly chain: OrderedChain;
-  /** All that can be cut off together with `root`: itself, or a part above it, too. */
+  /** The largest part that can run remotely: `root`, or a part that contains it. */
   readonly whole: DatasetNode;
-  /** The node of the pipeline that a node of `whole` stands for. */
+  /** The node of the pipeline that corresponds to a node of `whole`. */
   readonly original: (node: DatasetNode) => DatasetNode;
-  /** Whether operators here take elements of several datasets by position. */
+  /** Whether an operator above with several inputs (such as `zip`) depends on the order of elements. */
   readonly keepsOrder: boolean;
 }
 
-/** The cut points of a pipeline, and why others are none. */
+/** The cut points of a pipeline, and why others are not possible. */
 export interface CutPoints {
   readonly candidates: readonly CutPoint[];
   /** What cannot be offloaded, as sentences. */
@@ -39,8 +39,9 @@ export interface CutPoints {
 }
 
 /**
- * Walks the graph from its last operator.
- * @param groupsFiles whether splits may be other than in a DETERMINISTIC job of the same part.
+ * Finds the cut points of a pipeline.
+ * @param groupsFiles Whether several files may form one split. A DETERMINISTIC job of the same part
+ * then has other splits.
  */
 export function cutPointsOf(pipeline: DatasetNode, groupsFiles = true): CutPoints {
   const parts = remotableParts(pipeline, false);
@@ -54,7 +55,7 @@ export function cutPointsOf(pipeline: DatasetNode, groupsFiles = true): CutPoint
   }
   for (const [number, { root, keepsOrder }] of parts.entries()) {
     const given = withoutSettings(root);
-    // Order matters with `keepsOrder`.
+    // With other splits, elements come in another order.
     const whole = groupsFiles && !keepsOrder ? withFileGroups(given) : given;
     const original = (node: DatasetNode) => counterpart(whole, given, node)!;
     const fullNameOf = (name: string) => parts.length === 1 ? name : `${name}/${number}`;
@@ -78,7 +79,7 @@ export function cutPointsOf(pipeline: DatasetNode, groupsFiles = true): CutPoint
   return { candidates, refused };
 }
 
-/** Where `others` has what `nodes` has at `wanted`: beside groups of files they are alike. */
+/** The node of `others` at the position of `wanted` in `nodes`. The graphs differ only in file groups. */
 function counterpart(
   nodes: DatasetNode,
   others: DatasetNode,
@@ -93,7 +94,7 @@ function counterpart(
   return undefined;
 }
 
-/** The largest parts that can be run split by split. They end below a cache, which stays local. */
+/** The largest parts that workers can run split by split. A cache, and all above it, stays local. */
 function remotableParts(
   node: DatasetNode,
   keepsOrder: boolean,
@@ -120,22 +121,22 @@ function cutsOf(whole: DatasetNode): [name: string, root: DatasetNode][] {
 
 const NOTHING_TO_SEND = "no source that this host could read for workers is below its functions";
 
-/** The source whose elements this host can send to workers: one that reads files, or holds them. */
+/** The source whose elements this host can send to workers: one of files, or of elements in memory. */
 function sourceToReadHere(root: DatasetNode): DatasetNode | undefined {
   const reads = (node: DatasetNode) => node instanceof FileSourceNode || node instanceof FromNode;
   const found = inPreOrder(root).find(reads);
   return found === root ? undefined : found;
 }
 
-/** The part that workers run, if this host reads its source. */
+/** The part that workers run, if this host reads `source`: its elements are given to them. */
 export function withoutSource(node: DatasetNode, source: DatasetNode, splits: number): DatasetNode {
   if (node === source) return new GivenNode(splits);
   return withInputs(node, node.inputs.map((input) => withoutSource(input, source, splits)));
 }
 
-/** Candidates that can take each other's place while an epoch runs. */
+/** Candidates that can replace each other while an epoch runs. */
 export interface Exchange {
-  /** All of them are parts of this, split by split. */
+  /** The part that contains all of them. */
   readonly root: DatasetNode;
   readonly original: CutPoint["original"];
   readonly chain: OrderedChain;
@@ -143,8 +144,8 @@ export interface Exchange {
 }
 
 /**
- * The candidates that one can be exchanged for within an epoch: those of the paper, from the same
- * source. A user's cut point cannot: what is above it may be costly to run split by split.
+ * The candidates that can replace a candidate within an epoch: the paper's, of the same source. A
+ * user's cut point cannot: it may be costly to run the operators above it split by split.
  */
 export function exchangeOf(cut: CutPoint, { candidates }: CutPoints): Exchange | undefined {
   const { whole: root, original, keepsOrder } = cut;
@@ -158,14 +159,14 @@ export function exchangeOf(cut: CutPoint, { candidates }: CutPoints): Exchange |
   return { root, original, chain, candidates: new Map(found.map((at) => [at.name, at])) };
 }
 
-/** `part`, with stand-ins for the operators between it and `whole`: its elements are the same. */
+/** `part`, with stand-ins for the operators between it and `whole`. They do not change its elements. */
 export function withStandIns(whole: DatasetNode, part: DatasetNode): DatasetNode {
   if (whole === part) return part;
   const below = withStandIns(whole.inputs[0]!, part);
   return whole.isSetting ? below : new StandInNode(below, whole.splitMultiple(1));
 }
 
-/** `prefetch` and options stay on the side that reads the elements. */
+/** The node below `prefetch` and options, which stay on the side that reads the elements. */
 function withoutSettings(node: DatasetNode): DatasetNode {
   const isOutermost = node.inputs.length === 1 && (node.kind === "prefetch" || node.isSetting);
   return isOutermost ? withoutSettings(node.inputs[0]!) : node;

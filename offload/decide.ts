@@ -4,12 +4,12 @@
  * Pure: no clock, no service.
  */
 
-/** The paper's default: with less to gain, remote workers stay free for others (section 4.1). */
+/** The paper's default: for a smaller speed-up, workers stay free for other jobs (section 4.1). */
 export const SPEED_UP_THRESHOLD = 1.1;
-/** A candidate must be so many times as fast as local training: measurements are not exact. */
+/** A candidate must be at least so many times as fast as local training: measurements are inexact. */
 const GAIN_MIN = 1.05;
 
-/** Workers that gave this share of Gthp were not the bottleneck. */
+/** Workers that reach this share of Gthp are not the bottleneck. */
 const FULL_SHARE = 0.97;
 
 /** What was measured of one way to offload (table 1). */
@@ -20,7 +20,7 @@ export interface CandidateMetrics {
   readonly Rthp: number;
   /** CPU time of this process per step with the offloaded pipeline, in ms. */
   readonly Ocycle: number;
-  /** How many workers prepared the data. Left out: it is not known. */
+  /** How many workers prepared the data. Left out: unknown. */
   readonly workers?: number;
 }
 
@@ -32,20 +32,20 @@ export interface OffloadMetrics {
   readonly Lthp: number;
   /** CPU time of this process per step with the local pipeline, without training. */
   readonly Pcycle: number;
-  /** The same of training. Default 0: it is the accelerator's. */
+  /** CPU time of this process per step for training. Default 0: only the accelerator trains. */
   readonly Gcycle?: number;
   /**
-   * How much CPU time this host had left with the local pipeline, as a share of what it used: it
-   * waits for storage, or for steps. Default 0.
+   * CPU time that this host left unused with the local pipeline, as a share of the time it used: it
+   * waits for storage or for training steps. Default 0.
    */
   readonly idle?: number;
   /** Empty if offloading was ruled out before a candidate was measured. */
   readonly candidates: readonly CandidateMetrics[];
 }
 
-/** What is done. */
+/** What algorithm 1 decides. */
 export interface OffloadDecision {
-  /** The candidate to apply; `null`: everything stays local. */
+  /** The candidate to apply. `null`: everything stays local. */
   readonly candidate: string | null;
   /** The share of the data that remote workers prepare, from 0 to 1. */
   readonly ratio: number;
@@ -58,7 +58,7 @@ export interface OffloadDecision {
     | "offload"
     /** Measuring would take longer than it could save. */
     | "short training"
-    /** There was no time to measure what it takes. */
+    /** Planning ran out of time before a measurement that it needs. */
     | "no time";
   /** Gthp / Lthp: the speed-up if there were no stall. */
   readonly speedUpMax: number;
@@ -66,13 +66,13 @@ export interface OffloadDecision {
   readonly speedUpThreshold: number;
   /** The estimated training throughput, in bytes per second. */
   readonly estimate: number;
-  /** The most that remote workers and the network give, in bytes per second. */
+  /** The greatest throughput of remote workers and the network, in bytes per second. */
   readonly Upper?: number;
-  /** What remote workers must give so that training does not wait, in bytes per second. */
+  /** The throughput of remote workers at which training does not wait, in bytes per second. */
   readonly Lower?: number;
   /**
-   * n_workers of section 9: with so many workers training would not wait. Left out: the measured
-   * ones were not counted.
+   * n_workers of section 9: with so many workers training would not wait. Left out: it is unknown how
+   * many workers were measured.
    */
   readonly workers?: number;
 }
@@ -89,37 +89,37 @@ export function staysLocal(
 
 /**
  * The throughput to expect if this host and the workers finish together, in bytes per second. Line 7
- * assumes that this host prepares less by the share Ocycle / Pcycle, whatever is offloaded. Here it
- * prepares more instead, because an offloaded step costs it Ocycle and not Pcycle. It is at least
- * what was measured with all data remote, also if several cores share Ocycle.
+ * assumes that offloading lowers this host's own share by Ocycle / Pcycle. Leat differs: an offloaded
+ * step costs this host Ocycle instead of Pcycle, so it has time to prepare more. The estimate is at
+ * least the throughput that was measured with all data remote.
  */
 export function estimateOf(local: LocalMetrics, candidate: CandidateMetrics): number {
   return Math.max(local.Lthp, candidate.Rthp, togetherOf(local, candidate));
 }
 
-/** What both sides can give, by the CPU time that this host has. */
+/** The throughput of both sides together, as far as the CPU time of this host allows. */
 function togetherOf(
   { Lthp, Pcycle, Gcycle = 0, idle = 0 }: LocalMetrics,
   { Rthp, Ocycle }: CandidateMetrics,
 ): number {
   const local = Pcycle + Gcycle;
   if (local === 0) return Lthp + Rthp;
-  // In ms per second, times the size of a step.
+  // The CPU time that this host has, in ms per second, times the bytes of a step.
   const cpu = Lthp * local * (1 + idle);
   const saved = Pcycle - Ocycle;
-  // A dear candidate gives no more than what is left over by this host.
+  // A candidate that costs more than preparing here gets only the CPU time that Lthp leaves unused.
   const byCpu = saved >= 0
     ? (cpu + Rthp * saved) / local
     : (cpu + Lthp * -saved) / (Ocycle + Gcycle);
   return Math.min(Lthp + Rthp, byCpu);
 }
 
-/** A candidate is measured no further if even so many times its throughput would be too little. */
+/** A measurement ends early if even so many times the candidate's throughput would be too little. */
 const RTHP_MARGIN = 1.15;
 
 /**
- * Whether a candidate with this throughput falls behind one that was measured.
- * @param Ocycle what it takes at least.
+ * Whether a candidate with this throughput is slower than local training, or than a measured candidate.
+ * @param Ocycle The least that the candidate costs.
  */
 export function isBehind(
   local: LocalMetrics,
@@ -132,9 +132,9 @@ export function isBehind(
 }
 
 /**
- * Algorithm 1 with another estimate. The candidate with the greatest one is taken, with the ratio
- * at which both sides reach it; if it is above Gthp, both then have time left. A candidate that
- * gains too little is not applied.
+ * Algorithm 1, with Leat's estimate. Takes the candidate with the greatest estimate, and the ratio at
+ * which both sides together reach it. If the estimate is above Gthp, both sides have time left. A
+ * candidate that gains too little is not applied.
  */
 export function decide(
   metrics: OffloadMetrics,
@@ -166,14 +166,14 @@ function ratioOf({ Gthp, ...local }: OffloadMetrics, candidate: CandidateMetrics
   const { Lthp, Pcycle } = local;
   const { Rthp, Ocycle } = candidate;
   const together = togetherOf(local, candidate);
-  // Workers may have more to give than training took: line 11. This host has to manage the rest.
+  // Line 11: workers kept up with training, and may have more to give. This host prepares the rest.
   if (Rthp >= FULL_SHARE * Gthp) {
     return Math.min(1, Rthp / Math.min(Gthp, Math.max(Rthp, together)));
   }
   if (Ocycle < Pcycle) return Math.min(1, Rthp / Math.max(Rthp, together));
-  // All remote is faster though it costs as much here: CPUs are no bottleneck, and line 13 is right.
+  // All remote is faster, though it costs no less here. CPUs are no bottleneck, and line 13 holds.
   if (Rthp >= together) return Math.min(1, Rthp / Math.min(Gthp, Lthp + Rthp));
-  // As little as possible.
+  // A remote element costs this host more than a local one: the smallest ratio that reaches the estimate.
   return 1 - Lthp / Math.min(Gthp, together);
 }
 
@@ -185,7 +185,7 @@ export function boundsOf(
   return { Upper: Rthp, Lower: (Gthp - Lthp) * (1 + relativeCost(Ocycle, Pcycle)) };
 }
 
-/** Section 9, with the throughput of one worker. */
+/** n_workers of section 9. @param Rthp The throughput of one worker. */
 function workersFor(Lower: number, Rthp: number): number {
   return Math.max(1, Math.ceil(Lower / Rthp));
 }
@@ -195,7 +195,7 @@ export function relativeCost(Ocycle: number, Pcycle: number): number {
   return Pcycle > 0 ? Ocycle / Pcycle : 0;
 }
 
-/** The first of those with the greatest value. */
+/** The item with the greatest value; the first of several. */
 export function greatest<T>(items: readonly T[], valueOf: (item: T) => number): T | undefined {
   let best: T | undefined;
   for (const item of items) if (best === undefined || valueOf(item) > valueOf(best)) best = item;

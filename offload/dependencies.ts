@@ -1,4 +1,4 @@
-/** What planning needs of the machine; installed once, by the program's entry. */
+/** What planning needs of the machine. The program's entry installs it once. */
 import { LeatError } from "../core/error.ts";
 import type { MetricStore } from "./metric_store.ts";
 
@@ -19,7 +19,7 @@ export function installOffload(dependencies: OffloadDependencies): void {
   installed = dependencies;
 }
 
-/** What planning uses; `failed_precondition` when no entry module has installed it. */
+/** What planning uses. @throws {LeatError} `failed_precondition` if no entry module has installed it. */
 export function offloadDependencies(): OffloadDependencies {
   if (installed !== undefined) return installed;
   throw new LeatError(

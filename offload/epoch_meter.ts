@@ -2,20 +2,20 @@
 import type { Pulled } from "../data/iterator.ts";
 import { bytesOfElement } from "./figures.ts";
 
-/** Training that takes no batch for so long, and for so many times its mean step, has paused. */
+/** Training has paused if it takes no batch for so long, and for so many times its mean step. */
 const PAUSE_MS = 1_000;
 const PAUSE_STEPS = 20;
 
 export interface EpochFigures {
   readonly batches: number;
   readonly bytes: number;
-  /** Without the time in which training paused: an evaluation, for example. */
+  /** Without pauses of training, such as an evaluation. */
   readonly elapsedMs: number;
   /** How long training waited for batches. */
   readonly waitMs: number;
 }
 
-/** Counts what an epoch gives. */
+/** Measures an epoch, or a period of one. */
 export class EpochMeter {
   readonly #nowMs: () => number;
   readonly #fromMs: number;
@@ -24,7 +24,7 @@ export class EpochMeter {
   #waitMs = 0;
   #pausedMs = 0;
   #hasStepped = false;
-  /** Steps, for their mean. */
+  /** The number of steps and their time, for the mean. */
   #steps = 0;
   #stepsMs = 0;
   #givenAtMs: number | undefined;
@@ -34,7 +34,7 @@ export class EpochMeter {
     this.#fromMs = nowMs();
   }
 
-  /** Begins the next period, when a batch is given. It knows how long steps take. */
+  /** The meter of the next period, which begins when a batch is given. It keeps the mean step. */
   next(): EpochMeter {
     const next = new EpochMeter(this.#nowMs);
     next.#givenAtMs = next.#fromMs;
@@ -49,7 +49,7 @@ export class EpochMeter {
     this.#bytes += bytesOfElement(batch);
   }
 
-  /** Counts how long `next` takes, as time that training waits. */
+  /** Calls `next`, and counts its time as time that training waits. */
   during(next: () => Pulled<unknown>): Pulled<unknown> {
     const fromMs = this.#nowMs();
     if (this.#givenAtMs !== undefined) this.#stepped(fromMs - this.#givenAtMs);
@@ -67,11 +67,11 @@ export class EpochMeter {
     return { batches: this.#batches, bytes: this.#bytes, elapsedMs, waitMs: this.#waitMs };
   }
 
-  /** Training was at work for so long, or paused. */
+  /** Takes the time between two requests of training: a step, or a pause. */
   #stepped(ms: number): void {
     const isFirst = !this.#hasStepped;
     this.#hasStepped = true;
-    // It may have compiled the model.
+    // The first step may have compiled the model: it is not typical.
     if (isFirst && ms > PAUSE_MS) return;
     if (this.#steps > 0 && ms > PAUSE_MS && ms * this.#steps > PAUSE_STEPS * this.#stepsMs) {
       this.#pausedMs += ms;

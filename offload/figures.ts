@@ -22,17 +22,17 @@ export interface OffloadProgress {
   readonly local: SideFigures;
   /** What workers prepared. */
   readonly remote: SideFigures;
-  /** How often the service failed, so that local CPUs took over. */
+  /** How often local CPUs took over because the service failed. */
   readonly fallbacks: number;
   /** How often the ratio was corrected while training ran. */
   readonly corrections: number;
   /** What workers run; `null` while all is prepared here. Left out before the first element. */
   readonly candidate?: string | null;
-  /** Why it failed last. */
+  /** Why the service failed last. */
   readonly lastFailure?: string;
   /** What is being measured for a plan; left out if nothing is. */
   readonly planning?: PlanningProgress;
-  /** The last plan that was made while the dataset was read: it had none, or another was due. */
+  /** The last plan that an iterator of the dataset made, at its start or later. Left out: none. */
   readonly plan?: OffloadPlan;
 }
 
@@ -49,7 +49,7 @@ export class OffloadFigures {
   #workers = 0;
   readonly #sides = { local: { elements: 0, bytes: 0 }, remote: { elements: 0, bytes: 0 } };
 
-  /** Measures for a plan. */
+  /** Notes what is being measured for a plan. `undefined`: nothing. */
   plans(progress: PlanningProgress | undefined): void {
     this.#planning = progress;
   }
@@ -58,28 +58,28 @@ export class OffloadFigures {
     this.#plan = plan;
   }
 
-  /** The last plan that was made for the dataset itself. */
+  /** The last plan that an iterator of the dataset made. */
   get plan(): OffloadPlan | undefined {
     return this.#plan;
   }
 
-  /** The most workers that were read from at the same time. */
+  /** The greatest number of workers that gave elements at the same time. */
   get workers(): number {
     return this.#workers;
   }
 
-  /** Notes from how many workers it reads. */
+  /** Notes how many workers give elements. */
   readFrom(workers: number): void {
     this.#workers = Math.max(this.#workers, workers);
   }
 
-  /** What workers run from now on. */
+  /** Notes the candidate that workers run from now on. */
   runs(candidate: string | null): void {
     this.#candidate = candidate;
     if (candidate === null) this.begin(0);
   }
 
-  /** An epoch begins, or another candidate. */
+  /** Notes the ratio with which an epoch or a candidate begins. */
   begin(ratio: number, isRemote = ratio > 0): void {
     this.#ratio = ratio;
     this.#isRemote = isRemote;
@@ -101,14 +101,14 @@ export class OffloadFigures {
     this.#isRemote = true;
   }
 
-  /** The ratio was changed while training ran. */
+  /** Notes that the ratio was changed while training runs. */
   corrected(ratio: number): void {
     this.#ratio = ratio;
     this.#isRemote = ratio > 0;
     this.#corrections++;
   }
 
-  /** A copy. */
+  /** A copy of the figures. */
   read(): OffloadProgress {
     return {
       ratio: this.#ratio,
@@ -125,7 +125,7 @@ export class OffloadFigures {
   }
 }
 
-/** The size of an element in bytes; 1 for what is no plain data, so that it is counted at least. */
+/** The size of an element in bytes. At least 1, and 1 for what is no plain data; 0 for `undefined`. */
 export function bytesOfElement(element: unknown): number {
   if (element === undefined) return 0;
   try {

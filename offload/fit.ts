@@ -1,4 +1,4 @@
-/** `fit`: trains on a dataset, part of which is prepared remotely where that pays. */
+/** `fit`: trains on a dataset, and lets workers prepare a part of it if that is faster. */
 import { LeatError } from "../core/error.ts";
 import { checkInteger, invalidArgument, optionsOf } from "../data/check.ts";
 import { Dataset } from "../data/dataset.ts";
@@ -16,7 +16,7 @@ import {
   PROGRESS_EVERY_MS,
 } from "./plan_offload.ts";
 
-/** A training of at most so many times `profileSteps` is not measured. */
+/** A training with at most so many times `profileSteps` steps is not measured. */
 const SHORT = 4;
 
 /** Options of {@linkcode fit}. */
@@ -38,21 +38,21 @@ export interface FitOptions<T, S> extends Omit<PlanningOptions, "service"> {
   readonly service?: PlanningOptions["service"];
   /**
    * `"auto"` (the default): measures and decides before the first step, unless the training has at
-   * most four times `profileSteps` steps. `"never"`: prepares all
-   * elements here. A plan of `planOffload()`: follows that plan.
+   * most four times `profileSteps` steps. `"never"`: prepares all elements here. A plan of
+   * `planOffload()`: follows that plan.
    */
   readonly offload?: "auto" | "never" | OffloadPlan;
   /** Whether batches come in the order of a DETERMINISTIC job. Default false: see `offload()`. */
   readonly deterministic?: boolean;
   /**
-   * Whether the plan is changed while training runs: the ratio at once, depending on which side
-   * training waits for, and what workers run from time to time. Has no effect with `deterministic`. Default:
+   * Whether the plan is changed while training runs: the ratio continuously, by the side that training
+   * waits for, and sometimes the part that workers run. Has no effect with `deterministic`. Default:
    * true with `offload: "auto"`, else false.
    */
   readonly adapt?: boolean;
   /** Called with the plan, before the first step, and with each that replaces it. */
   readonly onPlan?: (plan: OffloadPlan) => void;
-  /** Called about every second, while it plans, too, and after the last step. */
+  /** Called about every second, also while planning, and after the last step. */
   readonly onProgress?: (progress: FitProgress) => void;
 }
 
@@ -70,15 +70,15 @@ export interface FitProgress {
   readonly steps: number;
   /** Time since the start of the first step, in ms. */
   readonly elapsedMs: number;
-  /** What is being measured before the first step; missing from then on. */
+  /** What is being measured before the first step. Left out from then on. */
   readonly planning?: PlanningProgress;
-  /** Where batches are prepared, and how many were; missing if nothing is offloaded. */
+  /** Where batches are prepared, and how many were. Left out if nothing is offloaded. */
   readonly offload?: OffloadProgress;
 }
 
 /** The result of a training. */
 export interface FitReport extends FitProgress {
-  /** The last plan; missing if no service was given or `offload` was `"never"`. */
+  /** The last plan. Left out if no service was given or `offload` was `"never"`. */
   readonly plan?: OffloadPlan;
   /** How long planning before the first step took, in ms. */
   readonly planningMs: number;

@@ -8,7 +8,7 @@ import { type DatasetNode, inPreOrder } from "../data/node.ts";
 import { fingerprintGraph } from "../data/wire.ts";
 import type { CandidateMetrics, OffloadMetrics } from "./decide.ts";
 
-/** A store of numbers by key. Every call may fail: then the metrics are measured. */
+/** A store of values by key. Every call may throw: the metrics are then measured. */
 export interface MetricStore extends Disposable {
   get(key: string): unknown;
   set(key: string, value: unknown): void;
@@ -31,7 +31,7 @@ export interface MetricSubject {
   readonly model: string;
   /** The CPUs of this host. */
   readonly localResources: string;
-  /** The workers: how many, of what kind, how far away. */
+  /** Describes the workers: how many, of what kind, how far away. */
   readonly remoteResources: string;
 }
 
@@ -42,7 +42,7 @@ export function keysOf(subject: MetricSubject): MetricKeys | undefined {
   try {
     P = fingerprintGraph(pipeline);
   } catch {
-    // Functions that use outside variables: what they do is unknown.
+    // Functions that use outside variables have no fingerprint.
     return undefined;
   }
   // The batch size affects the throughput of the model.
@@ -56,14 +56,14 @@ export function keysOf(subject: MetricSubject): MetricKeys | undefined {
   };
 }
 
-/** Gthp; undefined for anything else that a store may hold. */
+/** Gthp; undefined if the stored value is damaged or missing. */
 export function readGthp(value: unknown): number | undefined {
   if (!isPlainObject(value)) return undefined;
   // JSON has no Infinity, the throughput of training steps that take no time.
   return value.Gthp === null ? Infinity : positive(value.Gthp);
 }
 
-/** What was measured with the local pipeline. */
+/** The local metrics; undefined if the stored value is damaged or missing. */
 export function readLocal(
   value: unknown,
 ): Omit<OffloadMetrics, "Gthp" | "candidates"> | undefined {
@@ -78,7 +78,10 @@ export function readLocal(
   };
 }
 
-/** @param names those of the candidates that the pipeline has. */
+/**
+ * The metrics of candidates; undefined if the stored value is damaged or missing.
+ * @param names The candidates that the pipeline has.
+ */
 export function readCandidates(
   value: unknown,
   names: readonly string[],

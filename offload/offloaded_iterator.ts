@@ -1,7 +1,4 @@
-/**
- * The iterator behind `dataset.offload(…)`: plans once, if no plan is given, and then runs the
- * conditional operator.
- */
+/** The iterator of `dataset.offload(…)`: plans if no plan is given, then runs the conditional operator. */
 import type { ServiceAccess } from "../actors/client/access.ts";
 import { LeatError } from "../core/error.ts";
 import type { IteratorContext } from "../data/context.ts";
@@ -43,21 +40,21 @@ class OffloadedIterator extends ElementIterator {
   readonly #node: OffloadNode;
   readonly #context: IteratorContext;
   readonly #access: ServiceAccess;
-  /** Left out: the plan is followed as it is. */
+  /** Undefined: the plan is followed unchanged. */
   #adaptation: Adaptation | undefined;
   #choice: OffloadChoice | undefined;
   #input: ElementIterator | undefined;
   #meter: EpochMeter | undefined;
-  /** How often the service had failed when the epoch, or the period, began. */
+  /** How often the service had failed when the epoch or period began. */
   #fallbacks = 0;
-  /** The candidates that may follow each other within the epoch, and the one that was the first. */
+  /** The candidates that can replace each other within this epoch, and the one that it began with. */
   #exchange: (Exchange & { readonly from: string }) | undefined;
-  /** What runs the exchange now. */
+  /** The conditional operator of this epoch, and its context. */
   #running:
     | { readonly iterator: ConditionalIterator; readonly context: IteratorContext }
     | undefined;
   readonly #closing = new AbortController();
-  /** Whether the candidate is new, and its ratio still searched for. */
+  /** Whether the candidate is new, so that its ratio is not settled yet. */
   #isSettling = true;
 
   constructor(node: OffloadNode, context: IteratorContext, access: ServiceAccess) {
@@ -133,7 +130,7 @@ class OffloadedIterator extends ElementIterator {
     return given;
   }
 
-  /** Changes the candidate after a period, if another one promises more. */
+  /** After a period, changes to another candidate if that one promises more. */
   #considerChange({ candidates }: Exchange): void {
     const adaptation = this.#adaptation!;
     const { period } = adaptation;
@@ -151,7 +148,7 @@ class OffloadedIterator extends ElementIterator {
     iterator.change(this.#partOf(choice, context));
   }
 
-  /** What was reached while the service was away is not what its candidate reaches. */
+  /** Whether the service failed since the last call, or is away: the figures are then not the candidate's. */
   #hasFailed(): boolean {
     const { fallbacks, state, ratio } = figuresOf(this.#node).read();
     const hasFailed = fallbacks !== this.#fallbacks || state === "local" && ratio > 0;
@@ -163,7 +160,7 @@ class OffloadedIterator extends ElementIterator {
     return new EpochMeter(() => this.#context.host.nowMs());
   }
 
-  /** If nothing was offloaded, and training has come to wait for data. */
+  /** Plans again if the last plan offloaded nothing, and training has begun to wait for data. */
   async #planAgain(known: Adaptation | undefined): Promise<OffloadChoice | undefined> {
     const how = known?.planAgain;
     const { inputs: [pipeline] } = this.#node;
@@ -179,7 +176,7 @@ class OffloadedIterator extends ElementIterator {
     }
   }
 
-  /** Measures, and says what it has decided. */
+  /** Makes a plan, and shows it in the node's figures. */
   async #decide(how: Pick<PlanRequest, "stepMs" | "speedUpThreshold">): Promise<OffloadChoice> {
     const { inputs: [pipeline], options } = this.#node;
     const { plan: _, stepMs: __, deterministic: ___, adapt: ____, ...others } = options;
@@ -200,7 +197,10 @@ class OffloadedIterator extends ElementIterator {
     }
   }
 
-  /** @param saved of a saved position: the first candidate of an exchange. */
+  /**
+   * Opens the input with the conditional operator in it, or the whole input if nothing is offloaded.
+   * @param saved Of a saved position: the candidate that the epoch began with, if others can replace it.
+   */
   #begin(choice: OffloadChoice, saved?: { readonly from: string | null }): ElementIterator {
     const { plan, adapt = plan === undefined, deterministic = false } = this.#node.options;
     const figures = figuresOf(this.#node);
@@ -227,7 +227,7 @@ class OffloadedIterator extends ElementIterator {
         : undefined);
     if (cut !== undefined) {
       this.#context.replace(cut.original(cut.root), (context) => {
-        // A repetition begins with what the one before has come to.
+        // A repetition begins with the candidate that the repetition before it ended with.
         const part = this.#partOf(this.#choice!, context);
         const iterator = conditional(this.#node, cut, { part, workers, context });
         this.#running = { iterator, context };
@@ -243,7 +243,7 @@ class OffloadedIterator extends ElementIterator {
     return exchange;
   }
 
-  /** What workers run by a choice. */
+  /** The part that workers run for a choice. */
   #partOf(choice: OffloadChoice, context: IteratorContext): RemotePart {
     const { candidate } = choice;
     if (candidate === null) return NOTHING_REMOTE;
@@ -273,7 +273,7 @@ const NOTHING_REMOTE: RemotePart = {
   },
 };
 
-/** What the iterators of a node have learnt so far. */
+/** The adaptation that all iterators of a node share. */
 function adaptationOf(node: OffloadNode, choice: OffloadChoice): Adaptation {
   const known = knownAdaptation(node);
   if (known !== undefined) return known;

@@ -1,4 +1,4 @@
-/** The plan: what was measured, what was decided, and both in words. */
+/** The plan: metrics, decision, and an explanation in words. */
 import { bytesText, percentText } from "../data/amounts.ts";
 import type { OffloadChoice } from "../data/operators/offload.ts";
 import {
@@ -9,11 +9,11 @@ import {
 } from "./decide.ts";
 import { countText } from "../data/amounts.ts";
 
-/** The most steps of a measurement: the paper's 50 to 100. It ends earlier once it is exact. */
+/** The most steps of a measurement (the paper has 50 to 100). It ends earlier once it is exact. */
 export const PROFILE_STEPS = 50;
 /** Planning takes at most so long, in ms. */
 export const PLANNING_TIMEOUT_MS = 60_000;
-/** The length of a training with which the cost of planning is compared. */
+/** `explain()` compares the cost of planning with a training of so many steps. */
 const STEPS_COMPARED = 10_000;
 
 /** Where metrics come from. */
@@ -23,7 +23,7 @@ export type MetricSource = "measured" | "stored";
 export interface OffloadPlanParts {
   /** What algorithm 1 has decided. */
   readonly decision: OffloadDecision;
-  /** What it has decided by. */
+  /** The metrics that it has decided by. */
   readonly metrics: OffloadMetrics;
   /** What cannot be offloaded, or could not be measured, as sentences. */
   readonly refused: readonly string[];
@@ -31,15 +31,15 @@ export interface OffloadPlanParts {
   readonly source: MetricSource;
   /** How long planning took, in ms. */
   readonly planningMs: number;
-  /** The time of a step to expect, in ms. Left out: the size of a batch is not known. */
+  /** The expected time of a training step, in ms. Left out: the size of a batch is unknown. */
   readonly stepMs?: number | undefined;
 }
 
-/** Whether to offload, which part, and how much. Made by `planOffload()` and `fit()`. */
+/** Whether to offload, which part, and what share of the data. Made by `planOffload()` and `fit()`. */
 export class OffloadPlan implements OffloadChoice, OffloadPlanParts {
   /** What algorithm 1 has decided. */
   readonly decision: OffloadDecision;
-  /** What it has decided by. */
+  /** The metrics that it has decided by. */
   readonly metrics: OffloadMetrics;
   /** What cannot be offloaded, or could not be measured, as sentences. */
   readonly refused: readonly string[];
@@ -47,7 +47,7 @@ export class OffloadPlan implements OffloadChoice, OffloadPlanParts {
   readonly source: MetricSource;
   /** How long planning took, in ms. */
   readonly planningMs: number;
-  /** The time of a step to expect, in ms. Left out: the size of a batch is not known. */
+  /** The expected time of a training step, in ms. Left out: the size of a batch is unknown. */
   readonly stepMs?: number | undefined;
 
   /** @ignore */
@@ -193,7 +193,7 @@ export class OffloadPlan implements OffloadChoice, OffloadPlanParts {
   }
 }
 
-/** A larger factor only says that a training step takes no time. */
+/** A larger factor only shows that a training step takes hardly any time. */
 const FACTOR_MAX = 100;
 
 function times(factor: number): string {

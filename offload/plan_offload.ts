@@ -12,15 +12,15 @@ import { figuresOf, type OffloadProgress } from "./figures.ts";
 import type { OffloadPlan } from "./plan.ts";
 import type { PlanningProgress } from "./planner.ts";
 
-/** Progress is reported at most this often, in ms, and where something begins or ends. */
+/** The least time between two reports of progress, in ms, unless a measurement begins. */
 export const PROGRESS_EVERY_MS = 1_000;
 
-/** What `planOffload()` and `fit()` measure with. */
+/** Options of measuring, for `planOffload()` and `fit()`. */
 export interface PlanningOptions
   extends Omit<OffloadOptions, "plan" | "stepMs" | "deterministic" | "adapt"> {
   /**
-   * The file of the metric store, made if it is missing. A later run of the same pipeline and model
-   * with the same resources reads its metrics there instead of measuring. Default: none.
+   * The file of the metric store, made if it is missing. A later run with the same pipeline, model and
+   * resources reads the metrics from it instead of measuring. Default: none.
    */
   readonly metricsStore?: string;
   /**
@@ -33,7 +33,7 @@ export interface PlanningOptions
    * address and `targetTags`.
    */
   readonly remoteResources?: string;
-  /** The least Gthp / Lthp at which a part is offloaded. Default 1.1, the paper's. */
+  /** The least Gthp / Lthp at which anything is offloaded. Default 1.1, the paper's. */
   readonly speedUpThreshold?: number;
 }
 
@@ -58,15 +58,15 @@ export const PLANNING: { readonly [name in keyof Required<PlanningOptions>]: tru
 export interface PlanOffloadOptions<T> extends PlanningOptions {
   /**
    * One training step, for measuring. It is called several times with the same batches. It must not
-   * change anything that training uses, so give it a copy of the model. Default: none, and elements
-   * are wanted as fast as possible.
+   * change anything that training uses, so give it a copy of the model. Default: a step takes no time,
+   * so elements are wanted as fast as possible.
    */
   readonly trainStep?: (batch: T) => unknown;
   /** Called when a measurement begins, and about every second. */
   readonly onProgress?: (progress: PlanningProgress) => void;
 }
 
-/** @throws {LeatError} `invalid_argument` for what is no `PlanningOptions`; the service aside. */
+/** @throws {LeatError} `invalid_argument` for wrong options. It does not check those of `offload()`. */
 export function checkPlanning(
   where: string,
   options: Omit<PlanningOptions, "service">,
@@ -136,7 +136,7 @@ export async function planOffload<T>(
   const host = installedHost();
   return await plan({
     pipeline,
-    // Checks the options.
+    // The constructor checks the options.
     service: new OffloadNode(pipeline, service).options,
     host,
     train: trainStep as ((batch: unknown) => unknown) | undefined,
@@ -161,8 +161,8 @@ function reported(
 
 /**
  * What the iterators of an offloaded dataset have done so far.
- * @throws {LeatError} `invalid_argument` for a dataset that is no result of `offload()`, but for
- * options set after it.
+ * @throws {LeatError} `invalid_argument` for a dataset that is not the result of `offload()`. Only
+ * options may follow it.
  *
  * @example
  * ```ts

@@ -1,4 +1,4 @@
-/** Plans: measures, or reads from the metric store, and decides. */
+/** Makes plans: measures the metrics, or reads them from the metric store, and decides. */
 import { LeatError } from "../core/error.ts";
 import { chainOf } from "../data/deterministic/chain.ts";
 import { openIterator } from "../data/dataset_iterator.ts";
@@ -19,11 +19,11 @@ import { OffloadPlan, PLANNING_TIMEOUT_MS, PROFILE_STEPS } from "./plan.ts";
 import { type IsDecided, profileCandidate, profileLocal, type ProfileOptions } from "./profile.ts";
 import { offloadDependencies } from "./dependencies.ts";
 
-/** What is slower than another candidate in its first steps by this will not become faster. */
+/** A candidate below this share of the best first throughput so far is measured no further. */
 export const FIRST_MARGIN = 0.9;
-/** Receiving that costs at most this share of preparing is not to be had for less. */
+/** If receiving batches costs at most this share of Pcycle, single elements need not be measured. */
 export const CHEAP_SHARE = 0.5;
-/** The local pipeline takes at most this share of the time. */
+/** Measuring the local pipeline takes at most this share of the planning time. */
 const LOCAL_SHARE_MAX = 0.5;
 
 type LocalMetrics = Omit<OffloadMetrics, "candidates">;
@@ -40,7 +40,7 @@ export interface PlanRequest {
   readonly train?: ProfileOptions["train"];
   readonly stepMs?: number | undefined;
   readonly profileSteps?: number | undefined;
-  /** Names the model in the metric store. Needed for a store. */
+  /** Names the model in the metric store. Needed with `metricsStore`. */
   readonly model?: string | undefined;
   readonly metricsStore?: string | undefined;
   /** Describes the workers in the metric store. Default: the service's address and tags. */
@@ -48,17 +48,17 @@ export interface PlanRequest {
   readonly speedUpThreshold?: number | undefined;
   /** Measuring ends after so many ms. */
   readonly planningTimeoutMs?: number | undefined;
-  /** Measures all candidates to the end, also those that cannot be the best. Default false. */
+  /** Measures all candidates completely, even those that cannot be the best. Default false. */
   readonly measuresAll?: boolean;
   /** Ends measuring, with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
-  /** Told of each step. */
+  /** Called at each step. */
   readonly onProgress?: ((progress: PlanningProgress) => void) | undefined;
 }
 
 /** How far planning is. */
 export interface PlanningProgress {
-  /** What is measured now; `null`: the pipeline as it is. */
+  /** The candidate that is measured now. `null`: the local pipeline. */
   readonly candidate: string | null;
   /** How many candidates there are. */
   readonly candidates: number;
@@ -90,9 +90,9 @@ class Planning {
   /** The greatest throughput of a candidate in its first steps. */
   #firstThroughput = 0;
   #isMeasured = false;
-  /** Whether something was not measured for want of time. */
+  /** Whether a candidate was not measured because time ran out. */
   #isLate = false;
-  /** Why a candidate could not be measured: the others are not tried. */
+  /** Why the service failed. The remaining candidates are then not measured. */
   #failure: string | undefined;
   /** The size of a batch in bytes, if one was seen. */
   #batchBytes: number | undefined;
@@ -134,7 +134,7 @@ class Planning {
       const names = this.#cuts.candidates.map(({ name }) => name);
       const found = stored(keys?.remote, (value) => readCandidates(value, names));
       candidates = found ?? await this.#candidates(base);
-      // Keep nothing if a candidate failed: it may work the next time.
+      // If a candidate failed, nothing is stored: the candidate may work the next time.
       const isWhole = candidates.length > 0 && this.#failure === undefined && !this.#isLate;
       if (found === undefined && isWhole) keep(keys?.remote, candidates);
     }
@@ -162,13 +162,13 @@ class Planning {
     };
   }
 
-  /** Undefined if there was no time for a step. */
+  /** Measures the local pipeline. Undefined if there was no time for a step. */
   async #local(): Promise<LocalMetrics | undefined> {
     this.#isMeasured = true;
     const { pipeline, host } = this.#request;
     const measured = await profileLocal(() => openIterator(pipeline, { host }), {
       ...this.#profile,
-      // Without candidates it would be for nothing.
+      // The rest of the time is for candidates: without one, Lthp alone decides nothing.
       untilMs: host.nowMs() + LOCAL_SHARE_MAX * this.#limitMs,
       onStep: this.#onStep(null, 0),
     });
@@ -194,7 +194,7 @@ class Planning {
     const { candidates, refused } = this.#cuts;
     this.#refused.push(...refused);
     const metrics: CandidateMetrics[] = [];
-    // It costs this host least: the others need not be measured to the end if they are slower.
+    // Batches cost this host least to receive. The other candidates' measurements can then end early.
     const ordered = candidates.toSorted((a, b) => Number(isBatched(b)) - Number(isBatched(a)));
     const { measuresAll = false } = this.#request;
     for (const [number, cut] of ordered.entries()) {
@@ -203,7 +203,7 @@ class Planning {
         this.#refused.push(`${name}: not measured, because the service failed before`);
         continue;
       }
-      // It gives the same elements in batches: one by one they cost this host no less.
+      // The measured candidate with the same elements in batches. Single ones cost this host no less.
       const batched = /^p'[12]/.test(name)
         ? metrics.find((at) => at.name === name.replace(/^p'[12]/, "p'3"))
         : undefined;
@@ -217,7 +217,7 @@ class Planning {
       const options = {
         ...this.#profile,
         localStepMs: this.#batchBytes && 1_000 * this.#batchBytes / base.Lthp,
-        // Each of those left has the same time.
+        // The candidates that are left divide the remaining time equally.
         untilMs: nowMs + (this.#untilMs - nowMs) / (candidates.length - number),
         firstThroughputMin: measuresAll ? 0 : FIRST_MARGIN * this.#firstThroughput,
         onStep: this.#onStep(name, number),
@@ -286,7 +286,7 @@ class Planning {
     }
   }
 
-  /** The store saves time; without it the metrics are measured. */
+  /** Warns, and no more: without the store the metrics are measured. */
   #warnOfStore(error: unknown): void {
     const { message, cause } = LeatError.from(error);
     const why = cause instanceof Error ? `${message}: ${cause.message}` : message;
@@ -299,7 +299,7 @@ function isBatched({ chain: { batch } }: CutPoint): boolean {
   return batch !== undefined;
 }
 
-/** Whether batches have more in them than their elements. */
+/** Whether batches contain padding, so that single elements are smaller. */
 function isPadded({ whole }: CutPoint): boolean {
   return chainOf(whole)?.batch?.kind === "paddedBatch";
 }

@@ -1,6 +1,6 @@
 /**
- * Measures the metrics of algorithm 1 (FastFlow paper, section 5.1): a few training steps, on a
- * copy of the training state, with the local pipeline and with each candidate.
+ * Measures the metrics of algorithm 1 (FastFlow paper, section 5.1). It makes a few training steps on
+ * a copy of the training state, with the local pipeline and with each candidate.
  */
 import { LeatError } from "../core/error.ts";
 import { keepMemory } from "../data/elements/released.ts";
@@ -18,25 +18,25 @@ const MEASURED_MS = 300;
 const ERROR_MAX_LATE = 0.05;
 /** After this time, in ms, a measurement ends with {@linkcode STEPS_MIN} steps, exact or not. */
 const MEASURED_MS_MAX = 10_000;
-/** Before a measurement, code is compiled and buffers fill: this takes so long, in ms, */
+/** The warm-up before a measurement, in which code is compiled and buffers fill: its least time, in ms. */
 const WARM_UP_MS = 300;
-/** or longer, while steps become faster. */
+/** The warm-up lasts up to this time, in ms, while steps become faster. */
 const WARM_UP_MS_MAX = 1_000;
-/** Steps become faster if so many take less than this share of the time of as many before. */
+/** Steps become faster if the last `FASTER_STEPS` take less than this share of as many before them. */
 const FASTER_STEPS = 4;
 const FASTER_SHARE = 0.9;
-/** Without a limit of the time, the warm-up has this share of the steps of a measurement. */
+/** The warm-up can also end after this share of the steps of a measurement. */
 const WARM_UP_SHARE = 0.5;
-/** A candidate whose steps are so many times as long as local ones is measured less exactly. */
+/** A candidate whose steps take so many times as long as local ones is measured less exactly. */
 const SLOW_FACTOR = 5;
-/** Such a candidate is measured for about the time of so many local steps. */
+/** Such a slow candidate is measured for about the time of so many local steps. */
 const LOCAL_STEPS_MAX = 20;
-/** The fewest steps of such a measurement. */
+/** The fewest steps of a slow candidate's measurement. */
 const SLOW_STEPS_MIN = 3;
 
-/** To measure CPU time, reading goes on for so long, in ms, unless batches are many. */
+/** Reading without training, which measures CPU time, ends after so long, in ms, or {@linkcode STEPS_MIN}. */
 const READING_MS_MAX = 500;
-/** A core that is busy for this share of the time, or more, has none left. */
+/** A core that is busy for this share of the time counts as fully busy. */
 const BUSY_SHARE = 0.8;
 
 export interface ProfileOptions {
@@ -47,20 +47,20 @@ export interface ProfileOptions {
   readonly steps: number;
   /** Makes one training step on a copy of the training state. Left out: there is none. */
   readonly train?: ((batch: unknown) => unknown) | undefined;
-  /** How long a training step takes, in ms, where `train` is left out. */
+  /** The time of a training step, in ms, if `train` is left out. */
   readonly stepMs?: number | undefined;
-  /** How long a training step takes with the local pipeline, in ms. Left out: it is not known. */
+  /** The time of a training step with the local pipeline, in ms. Left out: unknown. */
   readonly localStepMs?: number | undefined;
   /**
-   * A candidate that is slower than this in its first steps is measured no further, in bytes per
-   * second: another one was faster in those of its own.
+   * A candidate with a lower throughput in its first steps, in bytes per second, is measured no
+   * further.
    */
   readonly firstThroughputMin?: number | undefined;
-  /** When it ends at the latest, with what it has; a training step is not broken off. */
+  /** When measuring ends at the latest, with what it has. A training step is not interrupted. */
   readonly untilMs?: number | undefined;
-  /** Ends it with the signal's reason. */
+  /** Ends measuring with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
-  /** Told of each step, and of how many there may be. */
+  /** Called at each step, with the greatest number of steps. */
   readonly onStep?: ((step: number, stepsMax: number) => void) | undefined;
 }
 
@@ -68,8 +68,8 @@ export interface ProfileOptions {
 export type OpenRun = () => AsyncIterator<unknown> & AsyncDisposable;
 
 /**
- * Whether a candidate needs no further steps, given its throughput so far in bytes per second: it
- * cannot be chosen, or does not work.
+ * Whether a candidate needs no further steps, given its throughput so far in bytes per second: it is
+ * too slow to be chosen, or has failed. For `Infinity`: whether it has failed.
  */
 export type IsDecided = (bytesPerSecond: number) => boolean;
 
@@ -81,22 +81,22 @@ export interface CandidateProfile {
 
 /** The throughput of a loop over a pipeline. */
 interface Throughput {
-  /** In the first steps. */
+  /** In the first steps, in bytes per second. */
   readonly firstThroughput: number;
   readonly bytesPerSecond: number;
   /** CPU time of this process per step without training, in ms. */
   readonly cpuMs: number;
-  /** The same with training. */
+  /** CPU time of this process per step with training, in ms. */
   readonly trainingCpuMs: number;
-  /** Which share of a core's time was left in training. */
+  /** CPU time that was left unused, as a share of the time that was used. */
   readonly idle: number;
   /** The first batch: the last one of a dataset may be short. */
   readonly batch: unknown;
 }
 
 /**
- * The local metrics: Lthp and Pcycle, then Gthp, which is measured with one batch only. Undefined
- * if there was no time for a step.
+ * Measures the local metrics: Lthp and Pcycle, then Gthp with one batch, again and again. Undefined if
+ * there was no time for a step.
  */
 export async function profileLocal(
   open: OpenRun,
@@ -116,8 +116,8 @@ export async function profileLocal(
 }
 
 /**
- * A candidate's Rthp and Ocycle. `open` opens the pipeline with all elements offloaded. Undefined if
- * there was no time for a step.
+ * Measures a candidate's Rthp and Ocycle. `open` opens the pipeline with all elements offloaded.
+ * Undefined if there was no time for a step.
  */
 export async function profileCandidate(
   name: string,
@@ -131,7 +131,7 @@ export async function profileCandidate(
   return { metrics: { name, Rthp, Ocycle }, firstThroughput };
 }
 
-/** thp(M): no step waits for data. */
+/** thp(M): the throughput if no step waits for data. */
 async function gradientThroughput(
   batch: unknown,
   options: ProfileOptions,
@@ -167,7 +167,7 @@ async function throughputOf(
   };
   try {
     const first = await next();
-    // It is trained on again, to measure how fast that is without waiting.
+    // `gradientThroughput` trains on this batch again: its memory must not be reused.
     keepMemory(first);
     await train(first);
     bytes = 0;
@@ -188,7 +188,7 @@ async function throughputOf(
     }
     const { elapsedMs, cpuMs, steps: count } = warmUp.read();
     if (Number.isNaN(firstThroughput)) firstThroughput = 1_000 * bytes / elapsedMs;
-    // Only what has failed is decided by now.
+    // With Infinity, only a candidate that has failed is decided.
     const hasFailed = isDecided(Infinity);
     if (hasFailed || firstThroughput < firstThroughputMin) {
       const known = { firstThroughput, idle: 0, batch: first };
@@ -209,7 +209,7 @@ async function throughputOf(
       ...{ bytesPerSecond: 1_000 * bytes / training.elapsedMs, trainingCpuMs },
       ...{ cpuMs: trainingCpuMs, idle: idleOf(training), batch: first },
     };
-    // Too slow to measure more: the CPU time of training is counted, too.
+    // There is no time to measure reading alone: `cpuMs` then includes the CPU time of training.
     if (training.steps < Math.min(steps, STEPS_MIN) || limit.isUp) return found;
     const reading = await measure(options, next, {
       isEnough: ({ steps }) => steps >= STEPS_MIN,
@@ -222,27 +222,27 @@ async function throughputOf(
   }
 }
 
-/** Whether a warm-up is long enough. @param atMs when each step ended. */
+/** Whether a warm-up is long enough. @param atMs When each step ended. */
 function isWarm(atMs: readonly number[], steps: number): boolean {
   const elapsedMs = atMs.at(-1)!;
   const isLong = elapsedMs >= WARM_UP_MS || atMs.length >= WARM_UP_SHARE * steps;
   return isLong && (elapsedMs >= WARM_UP_MS_MAX || !isFaster(atMs));
 }
 
-/** The shortest of the last steps; 0 if there is none. @param atMs when each step ended. */
+/** The shortest of the last steps; 0 if there is none. @param atMs When each step ended. */
 function fastestOf(atMs: readonly number[]): number {
   const last = atMs.slice(-1 - FASTER_STEPS);
   return last.length < 2 ? 0 : Math.min(...last.slice(1).map((ms, i) => ms - last[i]!));
 }
 
-/** Whether the last steps were faster than those before. @param atMs when each step ended. */
+/** Whether the last steps were faster than those before. @param atMs When each step ended. */
 function isFaster(atMs: readonly number[]): boolean {
   const steps = Math.min(FASTER_STEPS, Math.floor((atMs.length - 1) / 2));
   const [last, middle, first] = [0, 1, 2].map((at) => atMs.at(-1 - at * steps)!);
   return last! - middle! < FASTER_SHARE * (middle! - first!);
 }
 
-/** How much CPU time was left, as a share of what was used: the loop has a core, at least. */
+/** Unused CPU time as a share of the used one. It assumes that the loop has one core. */
 function idleOf({ cpuMs, elapsedMs }: StepFigures): number {
   return Math.max(0, BUSY_SHARE * elapsedMs - cpuMs) / Math.max(cpuMs, elapsedMs / 1_000);
 }
@@ -254,7 +254,7 @@ async function measure(
   { limit, isEnough = () => false, limitMs = Infinity }: {
     readonly limit: TimeLimit;
     readonly isEnough?: (figures: StepFigures) => boolean;
-    /** Fewer steps are enough after so many ms. */
+    /** After so many ms, {@linkcode SLOW_STEPS_MIN} steps are enough. */
     readonly limitMs?: number;
   },
 ): Promise<StepFigures> {
@@ -286,10 +286,10 @@ async function measure(
   }
 }
 
-/** Thrown where a measurement has no more time. */
+/** Thrown when a measurement runs out of time. */
 const TIME_IS_UP = new LeatError("deadline_exceeded", "Planning has no more time");
 
-/** Ends what is waited for. Dispose it. */
+/** Limits how long a measurement waits for elements. Dispose it. */
 class TimeLimit implements Disposable {
   readonly untilMs: number;
   readonly #clocks: Clocks;
@@ -313,7 +313,7 @@ class TimeLimit implements Disposable {
     return this.#clocks.nowMs() >= this.untilMs;
   }
 
-  /** Waits, until the time is up. */
+  /** Waits for `pending`. Rejects with `TIME_IS_UP` when the time is up. */
   before<T>(pending: Promise<T>): Promise<T> {
     return this.#up === undefined ? pending : Promise.race([pending, this.#up]);
   }

@@ -11,21 +11,21 @@ import { cutFiles } from "../data/sharding/splits.ts";
 import type { OpenRemote } from "./conditional/remote_side.ts";
 import { type CutPoint, withoutSource } from "./cut_points.ts";
 
-/** How far workers run ahead. With more it would take long to see that they are slower than planned. */
+/** Default of `bufferBytesMax`. With larger buffers, a drop in the workers' speed would show late. */
 const BUFFER_BYTES_MAX = 64 * 2 ** 20;
 
-/** The seed of a pipeline on both sides. */
+/** The seed with which both sides run the pipeline. */
 export function seedFor(node: OffloadNode, context: IteratorContext): bigint {
   return seedOf(node) ?? (node.options.deterministic === true ? 0n : drawnSeed(context));
 }
 
-/** The same for a restored iteration, whose random state is restored. */
+/** A seed from the iterator's random state. A restored iterator gets the same one. */
 function drawnSeed({ randomState }: IteratorContext): bigint {
   const [low, high] = randomState.root().fork("offload").name;
   return BigInt.asUintN(64, BigInt(low) << 32n ^ BigInt(high >>> 0));
 }
 
-/** Each time it is opened it reads a job of its own. */
+/** Returns a function that opens a reader of chosen splits. Each call starts its own job. */
 export function remoteReader(
   { service, token, ca, compression, targetTags, bufferBytesMax = BUFFER_BYTES_MAX }:
     OffloadOptions,
@@ -58,7 +58,7 @@ export function remoteReader(
   );
   const ordered = { seed: hexOf64(seed), shuffled: isShuffled };
   const credentials = definedFields({ token, ca });
-  // For the service this is a restored reader that is at the end, and lacks some earlier splits.
+  // The service treats it like a restored reader at the end of the epoch that lacks some earlier splits.
   return (sequences, feed) =>
     access.read(service, credentials, {
       ...reading,

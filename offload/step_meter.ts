@@ -14,7 +14,7 @@ export interface StepFigures {
   readonly cpuMs: number;
 }
 
-/** Measures from its creation on; steps before that are the warm-up. */
+/** Measures from its creation on. */
 export class StepMeter {
   readonly #clocks: Clocks;
   readonly #fromMs: number;
@@ -49,7 +49,7 @@ export class StepMeter {
   }
 }
 
-/** Elements without end: a dataset that ends is started again. */
+/** Reads a dataset without end: when an iterator ends, it opens the next one. */
 export class EndlessRun<I extends AsyncIterator<unknown> & AsyncDisposable>
   implements AsyncDisposable {
   readonly #open: () => I;
@@ -59,7 +59,7 @@ export class EndlessRun<I extends AsyncIterator<unknown> & AsyncDisposable>
   #taken = 0;
   #takenBefore = 0;
 
-  /** @param onEnd receives each iterator that has ended, and how many elements it gave. */
+  /** @param onEnd Receives each iterator that has ended, and how many elements it gave. */
   constructor(open: () => I, onEnd: (iterator: I, taken: number) => void = () => {}) {
     this.#open = open;
     this.#onEnd = onEnd;
@@ -70,12 +70,12 @@ export class EndlessRun<I extends AsyncIterator<unknown> & AsyncDisposable>
     return this.#iterator;
   }
 
-  /** How often the dataset was started. */
+  /** How many iterators were opened. */
   get runs(): number {
     return this.#runs;
   }
 
-  /** How many elements the iterator has given. */
+  /** How many elements the current iterator has given. */
   get taken(): number {
     return this.#taken;
   }
@@ -85,7 +85,7 @@ export class EndlessRun<I extends AsyncIterator<unknown> & AsyncDisposable>
     return this.#takenBefore + this.#taken;
   }
 
-  /** The next element; undefined if the dataset's last iteration gave none. */
+  /** The next element; undefined if an iterator has ended without one. */
   async next(): Promise<{ readonly element: unknown } | undefined> {
     for (;;) {
       const { done, value } = await this.#iterator.next();

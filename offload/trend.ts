@@ -1,13 +1,13 @@
-/** Whether inexact measurements rise with what they depend on: a regression that forgets slowly. */
+/** A regression with exponential forgetting: whether inexact values of y rise with x. */
 
-/** What each value keeps of its weight when the next one comes. */
+/** The share of its weight that each value keeps when the next one is added. */
 const KEPT = 0.97;
-/** With fewer values, by weight, nothing is said. */
+/** With a smaller total weight, the direction is 0. */
 const VALUES_MIN = 4;
-/** A slope that differs from 0 by so many standard errors is no chance. */
+/** A slope is significant if it differs from 0 by more than so many standard errors. */
 const ERRORS_MIN = 2;
 
-/** A line through pairs of values. */
+/** A regression line through pairs of values. */
 export class Trend {
   #weight = 0;
   #meanX = 0;
@@ -29,7 +29,7 @@ export class Trend {
     this.#yy = KEPT * this.#yy + share * dy * dy;
   }
 
-  /** 1 if y becomes larger when x does, -1 if it becomes smaller; 0: that may be chance. */
+  /** 1 if y rises with x, -1 if it falls. 0 if the slope is not significant. */
   get direction(): -1 | 0 | 1 {
     if (this.#weight < VALUES_MIN || this.#xy === 0) return 0;
     const explained = this.#xy ** 2 / this.#xx;

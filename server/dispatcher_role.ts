@@ -1,4 +1,4 @@
-/** A dispatcher on a node. */
+/** Starts the dispatcher's actor on a node. */
 import type { DispatcherConfig } from "../actors/dispatcher/config.ts";
 import { createDispatcher } from "../actors/dispatcher/dispatcher.ts";
 import type { DispatcherProtocol } from "../actors/dispatcher/protocol.ts";

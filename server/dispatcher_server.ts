@@ -15,7 +15,7 @@ import { definedFields } from "../core/tree.ts";
 const START_TIMEOUT_MS = 120_000;
 const DESCRIBE_TIMEOUT_MS = 10_000;
 const HEALTH_TIMEOUT_MS = 2_000;
-/** Most restarts in a minute after failures of the journal; then the process must restart. */
+/** Most restarts of the dispatcher's actor in a minute, for example after failures of its journal. */
 const RESTARTS_MAX = 3;
 
 /** Options of a dispatcher server. */
@@ -33,9 +33,9 @@ export interface DispatcherServer extends AsyncDisposable {
    * below it are for programs. With a token: `/?token=…`, or the header `authorization: Bearer …`.
    */
   readonly page: string;
-  /** Resolves if it cannot continue, for example because its journal fails. Close it then. */
+  /** Resolves when the server cannot continue, for example because its journal fails. Close it then. */
   readonly failed: Promise<LeatError>;
-  /** Its whole state. */
+  /** The dispatcher's whole state. */
   describe(): Promise<DispatcherDescription>;
   /** Stops it, within two seconds. Its journal holds every acknowledged change. Idempotent. */
   close(): Promise<void>;

@@ -4,7 +4,7 @@ import { DenoWorld } from "../platform/deno_world.ts";
 import { JOURNAL_NAME } from "./roles.ts";
 
 /**
- * Opens the journal once before the start, so that a problem with it is reported plainly.
+ * Opens the journal once before the start, so that the caller gets its error, not a failed actor's.
  * @throws {LeatError} `failed_precondition` when another dispatcher holds it, `permission_denied`,
  * `data_loss` and others when it cannot be read.
  */

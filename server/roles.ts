@@ -1,4 +1,4 @@
-/** The roles of nodes as plain data; each starts alike on a thread, in a process, or inline. */
+/** The roles of nodes, as plain data. A role starts the same way on a thread, in a process or inline. */
 import type { DispatcherConfig } from "../actors/dispatcher/config.ts";
 import type { Supervision } from "../actors/runtime/actor.ts";
 import type { FencedRef } from "../actors/runtime/ref.ts";
@@ -13,7 +13,7 @@ export interface DispatcherRole {
   /** The folder of its journal. Default: in memory. */
   readonly journalFolder?: string;
   readonly config?: Omit<DispatcherConfig, "logName" | "wrapJournal" | "dialWorker">;
-  /** How its node supervises it when its journal fails. Default: like any actor. */
+  /** How often its node restarts it after a failure. Default: as any actor. */
   readonly supervision?: Supervision;
 }
 
@@ -25,11 +25,11 @@ export interface WorkerRole extends WorkerStorage {
     & WorkerLimits
     & Pick<WorkerOptions, "name" | "tags" | "windowBytesMax">
     & Pick<WorkerOptions, "placement" | "process" | "isPrivate">;
-  /** Where pipelines run: on threads of their own (default), or in the node's. */
+  /** Where pipelines run: on threads of their own (default), or on the node's thread. */
   readonly runners?: "thread" | "inline";
-  /** Whether the process is this worker's alone: then its usage is the worker's. Default false. */
+  /** Whether the process only serves this worker: its resource usage is then the worker's. Default false. */
   readonly ownProcess?: boolean;
-  /** Runs pipelines in confined processes; the running program needs permission to start them. */
+  /** Runs pipelines in confined processes. The program needs permission to start processes. */
   readonly sandbox?: SandboxGrants;
   /** Without a sandbox: how long a thread may ignore the request to end, in ms. */
   readonly runawayAfterMs?: number;
@@ -42,13 +42,14 @@ export interface FrontRole {
 
 export type Role = DispatcherRole | WorkerRole | FrontRole;
 
+/** A role that has been started on a node. */
 export interface Playing {
   readonly actor?: FencedRef;
   /** Releases what the role holds besides its actors; called after the system has stopped. */
   close(): Promise<void>;
 }
 
-/** How a role starts threads. Default: below the node's own. */
+/** How a role starts threads. Default: the node's thread starts them itself. */
 export type RoleThreads = Partial<Pick<NodeContext, "startThread">>;
 
 /** Starts a role's actors on a node. */
@@ -60,6 +61,7 @@ export function supervisionOf(role: Role): Supervision {
 
 export const JOURNAL_NAME = "dispatcher";
 
+/** Loads the modules that a role needs. */
 export interface RolePrograms {
   dispatcher(): Promise<typeof import("./dispatcher_role.ts")>;
   worker(): Promise<typeof import("./worker_role.ts")>;
@@ -67,8 +69,8 @@ export interface RolePrograms {
 }
 
 /**
- * Loads the program of this role only. The returned function starts its actors synchronously: a
- * node that can be reached has them.
+ * Loads the modules of this role only. The returned function starts the role's actors synchronously:
+ * no other node can reach this one before its actors exist.
  */
 export async function loadRole(
   role: Role,

@@ -1,4 +1,4 @@
-/** A worker that serves: its node, its role, and how it ends. */
+/** A worker's server: its node, its role, and how it ends. */
 import type { FencedRef } from "../actors/runtime/ref.ts";
 import type { Timer } from "../actors/runtime/world.ts";
 import { workerAt, type WorkerProtocol } from "../actors/worker/protocol.ts";
@@ -98,7 +98,7 @@ export class RunningWorker implements WorkerServer {
     await this.#playing.close();
   }
 
-  /** Logs whether the worker can reach the address it advertises, and later when it can. */
+  /** Warns if the worker cannot reach the address it advertises, and logs once it can. */
   async #checkOwnAddress(worker: FencedRef<WorkerProtocol>, failures = 0): Promise<void> {
     const { world } = this.#node.system;
     try {
@@ -120,7 +120,7 @@ export class RunningWorker implements WorkerServer {
   }
 }
 
-/** Where a worker listens by default: beyond this machine only if its dispatcher is beyond it. */
+/** Where a worker listens by default: on all interfaces only if its dispatcher is on another machine. */
 function defaultInterface(dispatcher: string): string {
   return isLoopbackHost(new URL(dispatcher).hostname) ? "127.0.0.1" : "0.0.0.0";
 }
@@ -133,7 +133,7 @@ function runAway(name: string, count: number): LeatError {
   );
 }
 
-/** A worker that does not listen accepts no options about listening. */
+/** The node of a worker with `local: true`, which accepts no options about listening. */
 function privateNode(config: WorkerServerConfig, dispatcher: string): PrivateNode {
   const listening = ["hostname", "port", "advertise", "cert", "key", "insecure", "tokens"] as const;
   const given = listening.filter((name) => config[name] !== undefined);
@@ -145,7 +145,7 @@ function privateNode(config: WorkerServerConfig, dispatcher: string): PrivateNod
   );
 }
 
-/** Clients of a dispatcher with TLS read from no worker without it. */
+/** Refuses a worker without TLS at a dispatcher with TLS: clients would not read from it. */
 function checkTls({ local, cert }: WorkerServerConfig, dispatcher: string): void {
   if (local === true || cert !== undefined || !dispatcher.startsWith("wss:")) return;
   throw new LeatError(

@@ -1,4 +1,7 @@
-/** Refuses secrets where pipeline functions may read: their authors could impersonate an admin. */
+/**
+ * Refuses data roots that contain secrets: with the token of an admin, the author of a pipeline
+ * function could impersonate the admin.
+ */
 import { dirname, join, resolve } from "node:path";
 import { LeatError } from "../core/error.ts";
 import { JOURNAL_NAME } from "./roles.ts";
@@ -11,16 +14,16 @@ export interface Secret {
   readonly path: string;
 }
 
-/** The depth, and the number of entries, of the search for links, names and journals in a data root. */
+/** How deep, and through how many entries, a data root is searched for journals and for links to secrets. */
 const DEPTH_MAX = 2;
 const ENTRIES_MAX = 10_000;
 
 const JOURNAL_FILE = `${JOURNAL_NAME}.sqlite`;
 
 /**
- * Checks whether functions could read any of the secrets, or the journal of a dispatcher. The
- * search for links, other names of a secret's file and journals covers the top of each folder: deep
- * in a large one it relies on the kernel, which can keep links from leading out.
+ * Checks whether functions could read any of the secrets, or the journal of a dispatcher. It
+ * searches only the top of each root for journals, symbolic links and hard links. Below that, only
+ * the kernel can keep functions from following symbolic links out of the root.
  * @throws LeatError `invalid_argument` that names the secret, where it can be read, and the remedy.
  */
 export async function requireSecretsOutside(
@@ -35,7 +38,7 @@ export async function requireSecretsOutside(
   for (const root of [...dataRoots, ...writeRoots]) {
     const folder = await realPathOf(root);
     const isFolder = await Deno.stat(folder).then(({ isDirectory }) => isDirectory, () => false);
-    // A URL, or not a folder, which is refused elsewhere.
+    // A URL has no secrets of this host. A path that is no folder is refused elsewhere.
     if (!isFolder) continue;
     for (const { what, path, paths } of places) {
       if (paths.some((at) => isBelow(at, folder) || isBelow(at, resolve(root)))) {
@@ -43,7 +46,7 @@ export async function requireSecretsOutside(
       }
     }
     for await (const { path, target } of entriesIn(folder, root)) {
-      // A second name of a file (a hard link) looks like any other file.
+      // A hard link looks like any other file, so files are compared by their ids.
       const id = await fileIdOf(path);
       const secret = places.find(({ paths, files }) =>
         target !== undefined && paths.some((at) => isBelow(at, target)) ||
@@ -57,7 +60,7 @@ export async function requireSecretsOutside(
   }
 }
 
-/** True also for the folder itself. */
+/** Whether a path is the folder, or below it. */
 function isBelow(path: string, folder: string): boolean {
   return path === folder || path.startsWith(folder.endsWith("/") ? folder : `${folder}/`);
 }
@@ -73,10 +76,7 @@ async function realPathOf(path: string): Promise<string> {
   }
 }
 
-/**
- * What identifies a file whatever its name: its device and its number there. Undefined for what is no
- * file, and where the system has no such numbers.
- */
+/** A file's device and inode. Undefined if the path is no file, or the system has no inodes. */
 async function fileIdOf(path: string): Promise<string | undefined> {
   const { isFile, dev, ino } = await Deno.stat(path).catch(() => NOTHING);
   return isFile && ino ? `${dev} ${ino}` : undefined;
@@ -84,7 +84,7 @@ async function fileIdOf(path: string): Promise<string | undefined> {
 
 const NOTHING = { isFile: false, dev: 0, ino: null } as const;
 
-/** The same of a file, or of the files in a folder. */
+/** The id of a file, or the ids of the files directly in a folder. */
 async function fileIdsOf(path: string): Promise<Set<string>> {
   const inside = (await entriesOf(path, ENTRIES_MAX)).map(({ name }) => join(path, name));
   const ids = await Promise.all([path, ...inside].map(fileIdOf));
@@ -92,7 +92,7 @@ async function fileIdsOf(path: string): Promise<Set<string>> {
 }
 
 /**
- * The links near the top of a folder, with their targets, and the files.
+ * The files near the top of a folder, and the symbolic links with their targets.
  * @throws LeatError for a journal there.
  */
 async function* entriesIn(
@@ -129,7 +129,7 @@ async function entriesOf(folder: string, countMax: number): Promise<Deno.DirEntr
       entries.push(entry);
     }
   } catch {
-    // If this program cannot read it, its functions cannot either.
+    // If this program cannot read the folder, pipeline functions cannot either.
   }
   return entries;
 }

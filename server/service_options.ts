@@ -1,4 +1,4 @@
-/** Checks options at the start: a misspelt or invalid one is an error, not ignored. */
+/** Checks options at the start, so that a misspelt or invalid one is an error. */
 import type { Credentials } from "../actors/client/starting.ts";
 import type { ScalingOptions } from "../actors/dispatcher/scaling/autoscaler.ts";
 import { LeatError } from "../core/error.ts";
@@ -11,13 +11,13 @@ import type { ServiceNodeConfig } from "../platform/nodes/service_node.ts";
 import type { WorkerStorage } from "../platform/storage/storage.ts";
 import type { WorkerServerConfig } from "./worker_server.ts";
 
-/** Shortest timeout for missed heartbeats, in ms: a heartbeat and its answer may take as long. */
+/** Shortest timeout for missed heartbeats, in ms: about what a heartbeat and its answer may take. */
 const SILENCE_MIN_MS = 10;
 
 /** The required form of an option, its check, and whether errors must hide the value. */
 type Check = readonly [wanted: string, holds: (value: unknown) => boolean, isSecret?: true];
 
-/** Exactly the options; the compiler checks that. */
+/** One check for each option of `O`: the compiler refuses missing and unknown names. */
 type Checks<O> = { readonly [name in keyof Required<O>]: Check };
 
 const isNumber = (value: unknown): value is number => Number.isFinite(value);
@@ -28,7 +28,7 @@ const oneOf = (...words: readonly string[]): Check => [
   (value) => words.includes(value as string),
 ];
 
-/** Checked where it is used. */
+/** For options that are checked where they are used. */
 const ANYTHING: Check = ["", () => true];
 const OBJECT: Check = ["an object", isObject];
 const BOOLEAN: Check = ["a boolean", (value) => typeof value === "boolean"];
@@ -43,7 +43,7 @@ const TIME_OR_NEVER: Check = [
   `${TIME[0]}, or -1 for never`,
   (value) => TIME[1](value) || value === -1,
 ];
-/** A timeout for heartbeats, which need some time. */
+/** A timeout for heartbeats. */
 const SILENCE: Check = [
   `a number of ms of at least ${SILENCE_MIN_MS}`,
   (value) => isNumber(value) && value >= SILENCE_MIN_MS,
@@ -202,7 +202,7 @@ export function checkWorkerConfig(config: WorkerServerConfig): void {
   checkServices("serveWorker", config);
 }
 
-/** Errors show only addresses and field names: a misplaced value may be a secret. */
+/** Checks `services`. Errors show only addresses and field names: a misplaced value may be a secret. */
 function checkServices(what: string, { services = {} }: Pick<WorkerStorage, "services">): void {
   secretiveServices(Object.keys(services), `${what}: services`);
   for (const [address, given] of Object.entries(services)) {
@@ -236,7 +236,7 @@ function check<O extends object>(what: string, checks: Checks<O>, options: O): v
   }
 }
 
-/** Describes a malformed secret without showing it. */
+/** Describes a malformed secret without its value. */
 function kindOf(value: unknown): string {
   if (value === "") return "an empty one";
   if (value === null) return "null";

@@ -1,10 +1,10 @@
-/** The program of a thread of a local cluster: a node with a role of the service. */
+/** The module that a thread of a local cluster runs: a node with a role of the service. */
 import type { NodeContext, NodeParts } from "../transport/thread_control.ts";
 import { webSocketConnector } from "../transport/web_socket.ts";
 import { loadRole, type Playing, type Role, type RolePrograms, supervisionOf } from "./roles.ts";
 import { PROXY_KINDS } from "../platform/nodes/service_kinds.ts";
 
-/** Not literals in `import()`: Deno would process all of them for a dispatcher's thread. */
+/** No literals in `import()`: Deno would load the modules of all roles for each thread. */
 const PROGRAMS: RolePrograms = {
   dispatcher: () => import(import.meta.resolve("./dispatcher_role.ts")),
   worker: () => import(import.meta.resolve("./worker_role.ts")),
@@ -25,7 +25,7 @@ export async function setup(
     connectors: { ws: connector, wss: connector },
     started(system) {
       playing = takeUp(system);
-      // Nothing in this thread could repair it.
+      // Nothing in this thread can repair a dispatcher that used up its restarts.
       if (role.role === "dispatcher") system.failed.then(endNode);
     },
     async stopped() {

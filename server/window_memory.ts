@@ -1,12 +1,12 @@
 /** The default memory of sharing windows on this machine. */
 
-/** The most of all windows together, in bytes… */
+/** All windows of the process together have at most this many bytes, */
 const WINDOW_BYTES_MAX = 10 * 2 ** 30;
-/** …and the largest share of the machine's memory. */
+/** and at most this share of the machine's memory. */
 const MEMORY_SHARE = 1 / 4;
 /** The default without permission to read the size of the memory, in bytes. */
 const WINDOW_BYTES_UNKNOWN = 2 ** 30;
-/** The files in which Linux tells a container's memory limit. */
+/** The files with a container's memory limit on Linux: cgroup v2, then v1. */
 const CONTAINER_LIMITS = [
   "/sys/fs/cgroup/memory.max",
   "/sys/fs/cgroup/memory/memory.limit_in_bytes",
@@ -35,7 +35,7 @@ function memoryOfMachine(): number | undefined {
 function limitIn(path: string): number[] {
   if (!isGranted({ name: "read", path })) return [];
   try {
-    // No limit is written as "max", or as an impossibly large number.
+    // If there is no limit, v2 has "max", and v1 an impossibly large number.
     const limit = Number(Deno.readTextFileSync(path));
     return limit > 0 ? [limit] : [];
   } catch {

@@ -1,4 +1,4 @@
-/** A worker on a node. */
+/** Starts a worker's actor on a node, with the runners of its pipelines. */
 import { dispatcherAt } from "../actors/dispatcher/protocol.ts";
 import type { ActorSystem } from "../actors/runtime/system.ts";
 import type { WorkerProtocol } from "../actors/worker/protocol.ts";
@@ -19,11 +19,11 @@ import type { LateThreads } from "../platform/threads/ending_threads.ts";
 import { PROXY_KINDS } from "../platform/nodes/service_kinds.ts";
 
 export interface WorkerHooks extends Pick<WorkerOptions, "onRefused"> {
-  /** Default: runners on threads, according to the role. */
+  /** Default: confined processes or threads, according to the role. */
   readonly runners?: RunnerFactory;
-  /** Starts those threads. Default: below the calling one. */
+  /** Starts the runners' threads. Default: the calling thread does. */
   readonly startThread?: StartThread;
-  /** Called with the number of runaway threads whenever it grows. */
+  /** Called with the number of threads that ignore the request to end, whenever it grows. */
   readonly onRunaways?: (count: number) => void;
 }
 
@@ -69,7 +69,7 @@ export function takeUpWorker(
   return { actor, close: () => runners.close() };
 }
 
-/** Warns what functions may do if the kernel lacks a guard. */
+/** Says what functions may do where the kernel lacks a guard. */
 function whatIsMissing({ landlock, callFilter }: KernelGuards): string {
   const missing = [
     ...(landlock > 0 ? [] : [
@@ -85,7 +85,7 @@ function whatIsMissing({ landlock, callFilter }: KernelGuards): string {
   return missing.join(" ");
 }
 
-/** Callbacks for warnings about runners to the operator. */
+/** Called to warn the operator about runners. */
 type RunnerWarnings =
   & Required<LateThreads & Pick<RunnerThreadsOptions, "onSlowLoading">>
   & Required<Pick<ConfinedRunnersOptions, "onGuardMissing">>;

@@ -23,7 +23,7 @@ export interface WorkerServerConfig
    * container or on Windows, the connection carries all batches. Default true.
    */
   readonly sharesSlots?: boolean;
-  /** Stable and unique among workers. Default: the advertised address. */
+  /** Unique among workers, and the same after a restart. Default: the advertised address. */
   readonly name?: string;
   /**
    * Tags by which jobs choose workers (`distribute({ targetTags })`), also shown in logs and pages.
@@ -32,9 +32,9 @@ export interface WorkerServerConfig
    */
   readonly tags?: readonly string[];
   /**
-   * Serves only the clients of this process, by direct call: it does not listen, and needs no
-   * address, port or token of its own. It shares a job with workers elsewhere: they produce the
-   * rest. Default false.
+   * Serves only the clients of this process, by direct call: the worker does not listen, and needs no
+   * address, port or token of its own. Workers elsewhere produce the rest of a job that it runs.
+   * Default false.
    */
   readonly local?: boolean;
   /**
@@ -44,8 +44,8 @@ export interface WorkerServerConfig
    */
   readonly windowBytesMax?: number;
   /**
-   * Whether this process only serves the worker: then the costs of jobs include its resource usage.
-   * Default false.
+   * Whether this process only serves the worker. The costs of jobs then include the process's
+   * resource usage. Default false.
    */
   readonly ownProcess?: boolean;
   /**
@@ -56,9 +56,8 @@ export interface WorkerServerConfig
    */
   readonly sandbox?: boolean | SandboxOptions;
   /**
-   * For unconfined functions: the worker fails, so that the program can be restarted, once so many
-   * threads ignore the request to end. Deno cannot end a thread whose function never yields.
-   * Default: never.
+   * Without a sandbox: `failed` resolves once so many threads ignore the request to end, so that the
+   * program can be restarted. Deno cannot end a thread whose function never yields. Default: never.
    */
   readonly runawayThreadsMax?: number;
   /** How long a thread may ignore the request to end, in ms. Default two minutes. */
@@ -68,13 +67,13 @@ export interface WorkerServerConfig
 /** Options of closing a worker's server. */
 export interface WorkerCloseOptions {
   /**
-   * Time for the worker to finish its splits, and for clients to fetch what it has produced, in ms;
-   * after that they are lost, as in a crash. Default 0: at once.
+   * Time for the worker to finish its splits, and for clients to fetch what it has produced, in ms.
+   * What is left then is lost, as in a crash. Default 0: the worker stops at once.
    */
   readonly drainTimeoutMs?: number;
 }
 
-/** A worker that listens. */
+/** A worker that serves clients. */
 export interface WorkerServer extends AsyncDisposable {
   /** The address that it advertises; with `local: true`, a name that cannot be dialled. */
   readonly address: string;
@@ -87,22 +86,22 @@ export interface WorkerServer extends AsyncDisposable {
    */
   readonly failed: Promise<LeatError>;
   /**
-   * Takes no more work, lets clients fetch the rest within the drain timeout, deregisters at the
-   * dispatcher and stops: within two seconds after draining. Idempotent.
+   * Takes no more work, lets clients fetch the rest within the drain timeout, and deregisters at the
+   * dispatcher. Stops within two seconds after draining. Idempotent.
    */
   close(options?: WorkerCloseOptions): Promise<void>;
 }
 
 /**
- * Serves a worker. It registers with its dispatcher as soon as that answers, and waits without a
- * limit; the log says so every few seconds.
+ * Serves a worker. It registers as soon as its dispatcher answers. It waits for that without a limit,
+ * and says so in the log every few seconds.
  *
- * The worker dials the address that it advertises, and the dispatcher does so too: both log at once
- * if it leads nowhere.
+ * Both the worker and the dispatcher dial the address that the worker advertises, and log at once if
+ * the worker does not answer there.
  *
- * Iterators of the same thread read it by direct call, without a socket (`targetWorkers`); a
- * training program with spare cores starts one with `local: true` in addition to the workers of
- * other hosts.
+ * Iterators of the same thread read from the worker by direct call, without a socket
+ * (`targetWorkers`). A training program with spare cores starts a worker with `local: true` in
+ * addition to those of other hosts.
  * @throws LeatError `already_exists` when the port is in use; `failed_precondition` when it would
  * listen beyond this machine without a token; `invalid_argument` for invalid settings;
  * `permission_denied` and `not_found` for a sandbox that grants what this program does not have.
@@ -115,7 +114,7 @@ export interface WorkerServer extends AsyncDisposable {
  * throw await worker.failed;
  * ```
  *
- * @example A worker in the training program, which shares the work with those that are elsewhere
+ * @example A worker in the training program, which shares the work with workers elsewhere
  * ```ts
  * import { Dataset, serveDispatcher, serveWorker } from "../mod.ts";
  *

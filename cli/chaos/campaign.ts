@@ -1,6 +1,6 @@
 /**
- * A campaign: runs of every mode, one after the other, under faults, until there were enough or a
- * guarantee is broken.
+ * A campaign: runs of every mode, one after the other, under faults, until the time or the number of
+ * kills is reached, or a guarantee is broken.
  */
 import { Violations } from "../../sim/checkers/checker.ts";
 import { WORKER_TIMEOUT_MS } from "../cluster/deployment.ts";
@@ -15,11 +15,11 @@ import { counted } from "../lib/counted.ts";
 import type { StatusLine } from "../lib/status_line.ts";
 import { Watch } from "./watch.ts";
 
-/** In a gentle run no fault lasts longer than this share of the worker timeout. */
+/** In a gentle run, in which no worker is lost, faults last at most this share of the worker timeout. */
 const GENTLE_SHARE = 0.25;
-/** Time limit for workers to be back before a run, also on a busy machine, in ms. */
+/** Time limit for all workers to be back before a run, in ms. It is long, for busy machines. */
 const WORKERS_BACK_MAX_MS = 180_000;
-/** Modes with stronger guarantees while no worker is lost: every other run of them is gentle. */
+/** Modes with stronger guarantees if no worker is lost: every second run of them is gentle. */
 const EXACT_MODES: readonly Mode[] = ["DYNAMIC", "OFF"];
 
 /** Options of `deno task chaos`. */
@@ -50,7 +50,7 @@ export class Campaign {
   readonly #startedMs = performance.now();
   readonly #violations = new Violations();
   readonly #runs = new Map<Mode, number>();
-  /** Runs that were completed. */
+  /** How many runs were completed. */
   #judged = 0;
   #isInterrupted = false;
   #longestWaitMs = 0;
@@ -62,7 +62,7 @@ export class Campaign {
     this.#status = status;
   }
 
-  /** Prints its table. */
+  /** Runs the campaign, and prints its table. */
   async toTheEnd(): Promise<"kept" | "broken"> {
     const { workers, modes } = this.#values;
     await this.#stage.deployment.start(workers);
@@ -78,9 +78,9 @@ export class Campaign {
     for (let i = 0; this.#violations.count === 0 && !this.#isEnough(i); i++) {
       await this.#run(modes[i % modes.length]!, play, nemesis, watch);
     }
-    // Its draining workers end with the others.
+    // Not awaited: the scaler's draining workers end with the others.
     void scaling?.close();
-    // The errors of the interruption itself would be in the table.
+    // No table after an interruption: it would show the errors of the interruption itself.
     if (this.#isInterrupted) return "kept";
     const outcome = {
       faults: nemesis.counts,
@@ -101,13 +101,13 @@ export class Campaign {
     return brokenPromises(outcome).length > 0 ? "broken" : "kept";
   }
 
-  /** Resumes paused processes, which would not notice the request to end. Starts no more faults. */
+  /** Resumes paused processes, which would not notice the request to end. Starts no more workers. */
   letGo(): void {
     this.#nemesis?.resumeAll();
     void this.#stage.scaling?.close();
   }
 
-  /** Stops checking, and resumes paused processes; returns what was done so far. */
+  /** Stops checking, and resumes paused processes. Returns a sentence about what was done so far. */
   interrupt(): string {
     this.#isInterrupted = true;
     this.#nemesis?.enough();
@@ -156,7 +156,7 @@ export class Campaign {
     this.#say(`${this.#shown}: ${counted(nemesis.total() - before, "fault")}, ${textOf(figures)}`);
   }
 
-  /** Whether there are faults that make no worker lose anything. */
+  /** Whether there are faults that no worker loses anything by. */
   get #canBeGentle(): boolean {
     const { faults, dispatcherEvery } = this.#values;
     return faults.some((fault: Fault) => fault !== "kill") || dispatcherEvery > 0;

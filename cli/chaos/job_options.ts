@@ -1,4 +1,4 @@
-/** Options of jobs that run under faults, or under observation. */
+/** The job options of `deno task chaos` and `deno task soak`. */
 import { integer, type Options } from "../lib/options.ts";
 
 /** The size of a job, and how long it may stall, with these defaults. */

@@ -1,4 +1,4 @@
-/** Kills, pauses and disconnects processes of a cluster at random, and lets them continue again. */
+/** Kills, pauses and disconnects processes of a cluster at random, and restarts or resumes them. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { RandomStream } from "../../core/philox.ts";
 import { LeatError } from "../../mod.ts";
@@ -11,10 +11,10 @@ import { CUTS, type Relay } from "./relay.ts";
 export const FAULTS = ["kill", "pause", "cut"] as const;
 export type Fault = (typeof FAULTS)[number];
 
-/** The victim. */
+/** What a victim is. */
 export type Role = "worker" | "dispatcher";
 
-/** On average one in so many cuts is of a single connection; the others cut all of a process. */
+/** On average one in so many cuts affects a single connection; the others affect all of a process. */
 const SINGLE_CUT_EVERY = 2;
 
 /** The kinds, victims and times of faults. */
@@ -27,11 +27,11 @@ interface NemesisOptions {
   readonly downMaxMs: number;
   /** Longest pause of a process, or freeze of its connections, in ms. */
   readonly pauseMaxMs: number;
-  /** The same in a gentle run, in ms. */
+  /** Longest pause or freeze in a gentle run, in ms. */
   readonly gentleMaxMs: number;
-  /** On average one in so many faults is the dispatcher's; 0: none. */
+  /** On average one in so many faults hits the dispatcher; 0: none. */
   readonly dispatcherEvery: number;
-  /** The number of workers, the first ones, without faults. Default 0. */
+  /** The first so many workers have no faults. Default 0. */
   readonly spared?: number;
   readonly relays: ReadonlyMap<string, Relay>;
   readonly onFault: (what: string) => void;
@@ -39,7 +39,7 @@ interface NemesisOptions {
   readonly findings: Findings;
 }
 
-/** Faults of consecutive runs; times and victims are drawn from the seed. */
+/** Makes the faults of consecutive runs. Times and victims are drawn from the seed. */
 export class Nemesis {
   readonly counts: Record<Fault, Record<Role, number>> = {
     kill: { worker: 0, dispatcher: 0 },
@@ -52,7 +52,7 @@ export class Nemesis {
   /** Faults in progress, by the victim's name. */
   readonly #troubles = new Map<string, Promise<void>>();
   readonly #paused = new Set<ChildProcess>();
-  /** The current run: how many faults it gets and has had, and whether no worker may die. */
+  /** Of the current run: how many faults it gets and has had, and whether no worker may be killed. */
   #wanted = 0;
   #done = 0;
   #isGentle = false;
@@ -94,9 +94,8 @@ export class Nemesis {
   }
 
   /**
-   * Resolves once a reader with this progress, 0 to 1, may continue: it waits until the faults of
-   * this run have progressed as far, so that all of them hit a running job. The first call begins
-   * them.
+   * Holds a reader back until the faults of this run have progressed as far as the reader, from 0 to
+   * 1. So all faults hit a running job. The first call begins the faults.
    */
   keepUp(share: number): Promise<void> {
     if (!this.#hasBegun) this.#plan();
@@ -106,14 +105,14 @@ export class Nemesis {
     return new Promise((resolve) => this.#waiting.push({ faults, resolve }));
   }
 
-  /** No more faults in this run: no reader waits for them. */
+  /** Begins no more faults in this run, and lets readers continue. */
   enough(): void {
     clearTimeout(this.#timer);
     this.#wanted = this.#done;
     for (const { resolve } of this.#waiting.splice(0)) resolve();
   }
 
-  /** No more faults; resolves when all have ended. */
+  /** Begins no more faults in this run; resolves when those in progress have ended. */
   async stop(): Promise<void> {
     this.enough();
     await Promise.all(this.#troubles.values());
@@ -141,7 +140,7 @@ export class Nemesis {
     const kind = faults[this.#rng.int(faults.length)]!;
     const share = this.#rng.next();
     if (this.#isGentle && kind === "kill" && !isDispatcher) return;
-    // Its last fault may still last: then another victim is drawn, later.
+    // An earlier fault of this victim is in progress. The next strike draws another victim.
     if (victim.end !== undefined || this.#troubles.has(victim.name)) return;
     const [what, trouble] = this.#begin(kind, victim, isDispatcher, share);
     this.counts[kind][isDispatcher ? "dispatcher" : "worker"]++;
@@ -157,7 +156,7 @@ export class Nemesis {
     this.#waiting = this.#waiting.filter((one) => !isReached(one));
   }
 
-  /** Describes a fault, and resolves at its end. */
+  /** Begins a fault. Returns its description, and a promise of its end. */
   #begin(
     kind: Fault,
     victim: ChildProcess,

@@ -1,4 +1,4 @@
-/** Plays drills: each once or more under faults, and reports broken guarantees. */
+/** Runs drills under faults, and reports broken guarantees. */
 import { RandomStream } from "../../core/philox.ts";
 import { LeatError } from "../../mod.ts";
 import type { Violations } from "../../sim/checkers/checker.ts";
@@ -12,7 +12,7 @@ import type { Nemesis } from "./nemesis.ts";
 import { openReader } from "./readers.ts";
 import type { Stage } from "./stage.ts";
 
-/** How long it takes to read here what a process logs about a lost worker, in ms. */
+/** Time for a process's log line about a lost worker to arrive here, in ms. */
 const LOG_DELAY_MS = 500;
 /** How often a run is checked for progress, in ms. */
 const STALL_CHECK_MS = 500;
@@ -21,7 +21,7 @@ interface PlayOptions {
   readonly seed: number;
   readonly size: JobSize;
   readonly workers: number;
-  /** A run without a fault and without a batch for so long, in ms, counts as hanging. */
+  /** A run without a fault and without a step for so long, in ms, counts as hanging. */
   readonly patienceMs: number;
   /** Records broken guarantees. */
   readonly violations: Violations;
@@ -33,16 +33,14 @@ interface PlayOptions {
 export interface RunFigures extends DrillFigures {
   readonly mode: Mode;
   readonly seconds: number;
-  /** The longest time without a step, while no reader was held back, in ms. */
+  /** The longest time between two steps, without the time that readers were held back, in ms. */
   readonly longestWaitMs: number;
 }
 
 export class Play {
   /** The expected stream of the DETERMINISTIC job, once known. */
   wanted: KnownStream | undefined;
-  /**
-   * How many DETERMINISTIC streams were read to their end under faults, and how many had its hash.
-   */
+  /** How many DETERMINISTIC streams were read completely under faults, and how many had `wanted.hash`. */
   readonly streams = { read: 0, same: 0 };
   readonly #stage: Stage;
   readonly #nemesis: Nemesis | undefined;
@@ -63,7 +61,7 @@ export class Play {
     return this.wanted;
   }
 
-  /** One run; broken guarantees are among the violations afterwards. */
+  /** Makes one run. It adds broken guarantees to the violations. */
   async run(mode: Mode): Promise<RunFigures> {
     const name = `${mode.toLowerCase()}-${++this.#runs}`;
     const run = new Run(this.#stage, this.#nemesis, this.#options, name);

@@ -1,4 +1,4 @@
-/** The logs of processes and readers, in a folder that stays if a guarantee was broken. */
+/** The logs of processes and readers, in a folder that is kept if a guarantee was broken. */
 import { join } from "node:path";
 import type { LogLevel } from "../../actors/runtime/world.ts";
 
@@ -6,12 +6,12 @@ export class ProcessLogs {
   readonly folder: string;
   readonly #startedMs = performance.now();
   readonly #files = new Map<string, Deno.FsFile>();
-  /** Workers that are stopped in order: the dispatcher reports the loss of each once. */
+  /** Workers that are being stopped: the dispatcher's report that they are gone is expected once. */
   readonly #leaving = new Set<string>();
   #hasEnded = false;
-  /** Workers that a dispatcher has timed out. */
+  /** How often the dispatcher has timed out a worker. */
   givenUp = 0;
-  /** Warnings of readers. */
+  /** How many warnings readers have logged. */
   warnings = 0;
 
   constructor() {
@@ -36,7 +36,7 @@ export class ProcessLogs {
     else console.error(line);
   };
 
-  /** A worker is stopping in order from now on, or one with its name is starting. */
+  /** Notes that a worker is being stopped, or that one with its name is starting. */
   leaves(name: string, isLeaving: boolean): void {
     if (isLeaving) this.#leaving.add(name);
     else this.#leaving.delete(name);

@@ -1,24 +1,22 @@
 /**
- * Addresses from which readers in this process dial the cluster: each from a node of its own, so
- * that a cut connection belongs to one reader.
+ * Gives each reader in this process a node of its own to dial the cluster from, so that a cut
+ * connection belongs to one reader.
  */
 import type { ClientHome } from "../../actors/client/starting.ts";
 import { Homes, type HomesOptions, registerHome } from "../../platform/nodes/client_homes.ts";
 import type { Deployment } from "../cluster/deployment.ts";
 
-/**
- * A reader waits for its first answer longer than any fault lasts, in ms, also on a slow machine.
- */
+/** Longer than any fault lasts, also on a slow machine, in ms. */
 const FIRST_ANSWER_TIMEOUT_MS = 120_000;
-/** Short, so that a lost answer is soon requested again, in ms. */
+/** Short, so that a reader soon repeats the request for a lost answer, in ms. */
 const REQUEST_TIMEOUT_MS = 5_000;
 
-/** The timings that a reader sets itself. */
+/** Timings of a reader. */
 export type ReaderOptions = NonNullable<ClientHome["timings"]>;
 
 /**
- * Registers the cluster under an address, for one reader.
- * @param print Receives the lines of its log.
+ * Registers the cluster under an address for one reader.
+ * @param print Receives the lines of the reader's log.
  */
 export function openReader(
   { dispatcher, token }: Deployment,

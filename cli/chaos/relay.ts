@@ -1,9 +1,9 @@
 /**
- * A TCP relay before each process of a cluster, at which connections are cut.
+ * A TCP relay in front of each process of a cluster, which can cut connections.
  *
  * Cutting a connection between two other processes from outside needs root. If a process advertises
- * the relay's address as its own, everybody reaches it through the relay, and the relay closes or
- * stalls real sockets, with their buffers and backpressure.
+ * the relay's address as its own, all others reach it through the relay. The relay closes or stalls
+ * real sockets, with their buffers and backpressure.
  */
 import { keptPort } from "../../platform/nodes/kept_port.ts";
 
@@ -15,7 +15,7 @@ type CutKind = (typeof CUTS)[number];
 const CHUNK_BYTES = 64 * 1_024;
 const HOST = "127.0.0.1";
 
-/** A relay before one process. */
+/** The relay in front of one process. */
 export class Relay implements Disposable {
   /** The port at which the process itself listens. */
   readonly port: number;
@@ -41,8 +41,8 @@ export class Relay implements Disposable {
 
   /**
    * Cuts connections; returns how many.
-   * @param choose Chooses one by index, or undefined for all and those that arrive while it lasts.
-   * @param lastsMs How long they are frozen.
+   * @param choose Chooses one by index. Undefined: all, and with `freeze` also new ones meanwhile.
+   * @param lastsMs How long connections are frozen.
    */
   cut(kind: CutKind, choose: ((count: number) => number) | undefined, lastsMs: number): number {
     const all = [...this.#connections];
@@ -72,7 +72,7 @@ export class Relay implements Disposable {
     try {
       for await (const caller of this.#listener) this.#connect(caller);
     } catch (error) {
-      // Closed while it waited.
+      // The listener was closed while it waited.
       if (!(error instanceof Deno.errors.BadResource)) throw error;
     }
   }
@@ -83,7 +83,7 @@ export class Relay implements Disposable {
     try {
       process = await Deno.connect({ hostname: HOST, port: this.port });
     } catch {
-      // The process is down: the caller sees the same as from a host without it.
+      // The process is down: close the caller's connection, as its host would.
       caller.close();
       return;
     }
@@ -110,7 +110,7 @@ class Connection {
       .then(() => this.close());
   }
 
-  /** Nothing passes for this time; neither side is notified. */
+  /** Lets nothing pass for a time. Neither side notices. */
   freeze(lastsMs: number): void {
     const thaw = Promise.all([this.#thaw, sleep(lastsMs)]).then(() => {
       if (this.#thaw === thaw) this.#thaw = undefined;
@@ -118,7 +118,7 @@ class Connection {
     this.#thaw = thaw;
   }
 
-  /** The process sees the end of input; its own output still passes. */
+  /** Ends the input of the process. Its output still passes. */
   closeHalf(): void {
     this.#ends[1].closeWrite().catch(() => this.close());
   }
@@ -141,7 +141,7 @@ class Connection {
       }
       await to.closeWrite();
     } catch {
-      // Reset, or closed by a cut: neither side can continue.
+      // The connection was reset, or closed by a cut: neither side can continue.
       this.close();
     }
   }

@@ -7,9 +7,9 @@ import { counted } from "../lib/counted.ts";
 /** The results. */
 interface ChaosOutcome {
   readonly faults: Readonly<Record<Fault, Readonly<Record<Role, number>>>>;
-  /** Of the DETERMINISTIC job without faults. */
+  /** The hash of the DETERMINISTIC stream without faults. */
   readonly hash: string | undefined;
-  /** Its streams under faults: how many were read, and how many had that hash. */
+  /** How many DETERMINISTIC streams were read under faults, and how many had that hash. */
   readonly streams: { readonly read: number; readonly same: number };
   /** Runs by mode. */
   readonly runs: ReadonlyMap<Mode, number>;
@@ -19,7 +19,7 @@ interface ChaosOutcome {
   readonly scaled: ScalingCounts | undefined;
   /** Warnings of readers. */
   readonly warnings: number;
-  /** By worker, how many answers it was seen to give. */
+  /** By worker, how many elements it was seen to serve. */
   readonly served: ReadonlyMap<string, number>;
   readonly held: Limited;
   readonly open: Limited;
@@ -39,8 +39,8 @@ interface Limited {
 export function brokenPromises(
   { violations, hash, streams, served, scaled, held, open }: ChaosOutcome,
 ): string[] {
-  // Saves serve no batches; the undisturbed DETERMINISTIC job uses every worker. Workers that a
-  // scaler added may be stopped before they get work.
+  // The undisturbed DETERMINISTIC job uses every worker. Without it (saves serve no batches), or with
+  // a scaler, which may stop workers before they get work, a worker may serve nothing.
   const idle = hash === undefined || scaled !== undefined
     ? []
     : [...served].filter(([, count]) => count === 0).map(([name]) => name);

@@ -1,6 +1,6 @@
 /**
- * Workers that come and go under faults: the production scaler starts and drains them according to
- * a random number, because a dispatcher's would take minutes to change.
+ * Starts and drains workers under faults, with the production scaler. The wanted number is random: a
+ * dispatcher's would take minutes to change.
  */
 import { RandomStream } from "../../core/philox.ts";
 import { autoscale, type Scaler, type WorkerFleet } from "../../server/cluster/scaler.ts";
@@ -10,20 +10,17 @@ import type { ProcessLogs } from "./process_logs.ts";
 
 /** How long clients may fetch from a worker that is stopped, in ms. */
 export const SCALED_DRAIN_MS = 20_000;
-/** Time limit for stopping in addition to that, in ms. */
+/** Added to the drain time, for stopping, in ms. */
 const STOP_MARGIN_MS = 5_000;
-/**
- * How often the scaler checks, in ms, and in how many checks the wanted number changes once, on
- * average.
- */
+/** The time between two checks of the scaler, in ms. On average one check in so many changes the number. */
 const INTERVAL_MS = 1_000;
 const LOOKS_PER_CHANGE = 3;
 
-/** The steps so far. */
+/** How many steps there were so far. */
 export interface ScalingCounts {
   started: number;
   stopped: number;
-  /** How many of those did not end in time: what they held is lost. */
+  /** How many of the stopped workers did not end in time: what they held is lost. */
   cutShort: number;
 }
 
@@ -66,7 +63,7 @@ export class ChaosScaling implements WorkerFleet {
     });
   }
 
-  /** The running ones; a killed one does not count until it is back. */
+  /** The running workers. A killed one does not count until it is back. */
   get names(): readonly string[] {
     return this.#deployment.workers.filter(({ name, end }) =>
       end === undefined && !this.#stopping.has(name)
@@ -103,7 +100,7 @@ export class ChaosScaling implements WorkerFleet {
     return this.#scaler.close();
   }
 
-  /** The dispatcher's state with another wanted number. */
+  /** The dispatcher's state, with a random wanted number. */
   async #describe() {
     const { dispatcher: { address }, token } = this.#deployment;
     const state = await askForState(address, { token });

@@ -1,4 +1,4 @@
-/** A cluster of processes with a relay before each, its journal and folders, and its logs. */
+/** A cluster of processes with a relay in front of each, a journal, a folder for saves, and logs. */
 import { join } from "node:path";
 import { Deployment, type DeploymentOptions } from "../cluster/deployment.ts";
 import { WINDOW } from "./modes/deterministic.ts";

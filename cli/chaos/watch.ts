@@ -5,12 +5,12 @@
 import type { Deployment } from "../cluster/deployment.ts";
 import { Observer } from "../cluster/observer.ts";
 
-/** How often it looks, in ms. */
+/** How often the cluster is observed, in ms. */
 const OBSERVE_MS = 100;
 
 /** Observes a cluster. */
 export class Watch implements Disposable {
-  /** By worker, the answers it was seen to give; the last ones before a kill are missed. */
+  /** By worker, how many elements it was seen to serve. The last ones before a kill are missed. */
   readonly served = new Map<string, number>();
   /** The most bytes that a reader reports to have held. */
   bufferedBytesMax = 0;
@@ -26,8 +26,8 @@ export class Watch implements Disposable {
   }
 
   /**
-   * Resolves when the dispatcher reports so many live workers, or after `timeoutMs`; returns
-   * whether it does.
+   * Waits until the dispatcher reports so many live workers, at most for `timeoutMs`. Returns whether
+   * it has.
    */
   async workersLive(count: number, timeoutMs: number): Promise<boolean> {
     const untilMs = performance.now() + timeoutMs;
@@ -40,7 +40,7 @@ export class Watch implements Disposable {
     }
   }
 
-  /** A paused process blocks a look, and no second one begins meanwhile. */
+  /** Observes once. While a paused process blocks that, no second observation begins. */
   #lookOnce(): Promise<void> {
     return this.#looking ??= this.#look().finally(() => this.#looking = undefined);
   }
@@ -50,7 +50,7 @@ export class Watch implements Disposable {
     const { workers, description } = this.#observer;
     for (const [name, { served }] of workers) {
       const last = this.#last.get(name) ?? 0;
-      // Fewer than before: the tasks of a restarted worker, or of the next run.
+      // Fewer than before: these are tasks of a restarted worker, or of the next run.
       const more = served < last ? served : served - last;
       this.#last.set(name, served);
       this.served.set(name, (this.served.get(name) ?? 0) + more);

@@ -1,18 +1,18 @@
-/** The programs of a cluster as child processes, which end when this one does, for any reason. */
+/** The programs of a cluster as child processes. They end when this process does, for any reason. */
 import { loaderVariables } from "../../platform/process/loader_variables.ts";
 import { fileURLToPath } from "node:url";
 import { LeatError } from "../../core/error.ts";
 import { LineStream } from "../lib/line_stream.ts";
 
-/** The top of the tree: the programs find their permissions in its `deno.json`. */
+/** The root of the repository: the programs find their permissions in its `deno.json`. */
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 /** Time limit for a child to listen, in ms: the first start compiles. */
 const START_TIMEOUT_MS = 60_000;
 /** Time limit for a child to stop before it is killed, in ms. */
 const STOP_TIMEOUT_MS = 3_000;
-/** The end of a program with an invalid command line: a restart would fail the same way. */
+/** How a program with an invalid command line ends. */
 const USAGE_END = "exit code 2";
-/** Characters of a child's log that are kept, to explain its end. */
+/** How many characters of a child's log are kept, to explain its end. */
 const LOG_CHARS_MAX = 4_096;
 
 interface ChildOptions {
@@ -32,11 +32,11 @@ interface ChildOptions {
 export class ChildProcess {
   readonly name: string;
   readonly pid: number;
-  /** Resolves when it has ended, with the reason. */
+  /** Resolves with the reason when the process has ended. */
   readonly ended: Promise<string>;
-  /** Its address; known once it listens. */
+  /** The program's address; empty until it listens. */
   address = "";
-  /** Why it ended, if it has. */
+  /** Why the process ended, if it has. */
   end: string | undefined;
   readonly #process: Deno.ChildProcess;
   readonly #options: ChildOptions;
@@ -52,8 +52,8 @@ export class ChildProcess {
 
   /**
    * Starts a program; resolves when it listens.
-   * @throws LeatError with the end of its log when it ends instead: `invalid_argument` for an
-   * invalid command line, `unavailable` otherwise.
+   * @throws LeatError with the end of the log if the program ends instead: `invalid_argument` for an
+   * invalid command line, else `unavailable`.
    */
   static async start(
     name: string,
@@ -71,19 +71,19 @@ export class ChildProcess {
     }
   }
 
-  /** Ends it like a crash. */
+  /** Ends the process like a crash. */
   kill(): void {
     this.signal("SIGKILL");
   }
 
-  /** Sends it a signal; no effect after its end. */
+  /** Sends a signal. Has no effect after the process's end. */
   signal(signal: Deno.Signal): void {
     if (this.end === undefined) this.#process.kill(signal);
   }
 
-  /** Asks it to stop, and kills it if it takes longer than `timeoutMs`. */
+  /** Asks the program to stop, and kills it after `timeoutMs`. */
   async stop(timeoutMs: number = STOP_TIMEOUT_MS): Promise<void> {
-    // The end of its standard input is the request: it also comes when this process is killed.
+    // The end of its standard input asks the program to stop. It also comes if this process is killed.
     await this.#process.stdin.close().catch(() => {});
     const timer = setTimeout(() => this.kill(), timeoutMs);
     await this.ended;
@@ -94,7 +94,7 @@ export class ChildProcess {
     const logged = this.#readLog();
     const { code, signal } = await this.#process.status;
     this.end = signal ?? `exit code ${code}`;
-    // After a crash its end of the pipe is closed, but this end would leak.
+    // After a crash, this process's end of the pipe would leak.
     await this.#process.stdin.close().catch(() => {});
     await logged;
     return this.end;
@@ -113,7 +113,7 @@ export class ChildProcess {
     }
   }
 
-  /** Reads standard output to its end, and resolves with the address as soon as it is printed. */
+  /** Reads standard output to its end. Resolves with the address as soon as it is printed. */
   async #readAddress(): Promise<string> {
     const found = Promise.withResolvers<string>();
     forEachLine(this.#process.stdout, (line) => {
@@ -137,7 +137,7 @@ export class ChildProcess {
   }
 }
 
-/** Deno is started by name, because `--allow-run=deno` permits that. */
+/** Starts a program. It starts Deno by name, which `--allow-run=deno` permits. */
 function spawn(
   program: string,
   args: readonly string[],

@@ -3,25 +3,25 @@ import { LeatError } from "../../core/error.ts";
 import { ChildProcess } from "./child_process.ts";
 import { Children } from "./children.ts";
 
-/** Short, so that a killed worker is noticed while the user watches. */
+/** Short, so that the dispatcher soon notices a killed worker, in ms. */
 export const WORKER_TIMEOUT_MS = 2_000;
-/** For clusters without kills: a slow worker must not time out and lose its splits. */
+/** For clusters without kills, in ms: a slow worker must not time out and lose its splits. */
 export const WORKER_PATIENCE_MS = 60_000;
 const HEARTBEAT_MS = 500;
-/** Drain time at the cluster's stop, in ms: usually no client wants the rest of a job. */
+/** Drain time when the cluster stops, in ms. It is short: usually no client wants the rest of a job. */
 const DRAIN_MS = 500;
 
-/** A proxy before a program: the program's own port, and the address that it advertises. */
+/** A proxy in front of a program. */
 interface Front {
   readonly port: number;
-  /** `host:port`. */
+  /** The address that the program advertises: the proxy's, `host:port`. */
   readonly advertise: string;
 }
 
 export interface DeploymentOptions {
   /** The folder of the dispatcher's journal; default: in memory. */
   readonly journal?: string;
-  /** The window of DETERMINISTIC jobs. */
+  /** How many splits of a DETERMINISTIC job are assigned ahead. */
   readonly windowSplits?: number;
   /** The lowest log level. Default "warn". */
   readonly logLevel?: "info" | "warn";
@@ -37,7 +37,7 @@ export interface DeploymentOptions {
   readonly flags?: readonly string[];
   /** Receives the lines of the programs' standard output, with the program's name. */
   readonly onOutput?: (name: string, line: string) => void;
-  /** The proxy before the program with that name. Default: none; it takes a free port. */
+  /** The proxy in front of the program with this name. Default: none, and the program takes a free port. */
   readonly frontOf?: (name: string) => Front;
 }
 
@@ -89,14 +89,14 @@ export class Deployment implements AsyncDisposable {
   async add(name: string): Promise<void> {
     await this.#withToken(async (tokenFile) => {
       const worker = await this.#startWorker(name, tokenFile);
-      // The list may have changed meanwhile.
+      // The list may have changed while the worker started.
       this.#workers = [...this.#workers, worker];
     });
   }
 
   /**
-   * Stops a worker once clients have fetched what it holds, and kills it after `timeoutMs`. It
-   * stays in the list until it has ended, and is not restarted.
+   * Stops a worker after clients have fetched what it holds, and kills it after `timeoutMs`. The
+   * worker stays in the list until it has ended. `restart` ignores it.
    */
   async remove(worker: ChildProcess, timeoutMs: number): Promise<void> {
     this.#leaving.add(worker);
@@ -126,7 +126,7 @@ export class Deployment implements AsyncDisposable {
     return this.stop();
   }
 
-  /** Through a file: other users can see the arguments of a process. */
+  /** Passes the token in a file, because other users can see the arguments of a process. */
   async #withToken(start: (tokenFile: string) => Promise<void>): Promise<void> {
     this.#requireOpen();
     const starting = this.#startWith(start);
@@ -202,7 +202,7 @@ export class Deployment implements AsyncDisposable {
     return child;
   }
 
-  /** The workers first: they deregister at the dispatcher. */
+  /** Stops the workers before the dispatcher, at which they deregister. */
   async #stop(): Promise<void> {
     const children = await this.#children.running();
     const isWorker = (child: ChildProcess) => child !== this.#dispatcher;

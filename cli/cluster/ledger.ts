@@ -1,8 +1,8 @@
 /**
  * The job of `deno task cluster`, and a ledger that shows what the service delivered.
  *
- * Each number of a range goes through some steps of a linear congruential generator, one by one, on
- * a worker. The trainer computes all steps in one jump, and so checks every value cheaply.
+ * A worker computes some steps of a linear congruential generator for each number of a range. The
+ * trainer computes all steps in one jump, so it checks every value cheaply.
  */
 import { Dataset, type DistributeOptions, type Tensor } from "../../mod.ts";
 
@@ -33,9 +33,9 @@ export function jobOf(
 
 /** Counts how often each element arrived. */
 export class Ledger {
-  /** Elements that arrived. */
+  /** How many elements arrived. */
   received = 0;
-  /** Elements with a wrong value for their number. */
+  /** How many of them had a wrong value for their number. */
   wrong = 0;
   readonly #times: Uint8Array;
   readonly #multiplier: number;

@@ -1,4 +1,4 @@
-/** The state of a cluster as seen from outside: who is alive, and what each worker has served. */
+/** The state of a cluster as seen from outside: which workers are alive, and what each has served. */
 import type { DispatcherDescription } from "../../mod.ts";
 import type { ClientHome } from "../../actors/client/starting.ts";
 import { nodeActorOf } from "../../actors/runtime/node/node_actor.ts";
@@ -6,7 +6,7 @@ import type { Ref } from "../../actors/runtime/ref.ts";
 import type { ElementSourceProtocol } from "../../actors/worker/protocol.ts";
 import { openHome } from "../../platform/nodes/client_homes.ts";
 
-/** Time limit for one request, in ms: a dead worker must not block the view. */
+/** Time limit for one request, in ms. It is short: a dead worker must not block the view. */
 const ASK_TIMEOUT_MS = 1_000;
 
 /** What one worker has done, according to its last answer. */
@@ -19,7 +19,7 @@ export interface WorkerFigures {
 /** Asks the dispatcher and the workers. */
 export class Observer implements Disposable {
   readonly #home: ClientHome;
-  /** By name. */
+  /** The figures of each worker, by name. */
   readonly workers = new Map<string, WorkerFigures>();
   description: DispatcherDescription | undefined;
 
@@ -27,7 +27,7 @@ export class Observer implements Disposable {
     this.#home = openHome(service, { token });
   }
 
-  /** Asks again; a node that does not answer keeps its last statistics. */
+  /** Asks all nodes again. A node that does not answer keeps its last figures. */
   async refresh(): Promise<void> {
     const { system, dispatcher } = this.#home;
     try {
@@ -44,7 +44,7 @@ export class Observer implements Disposable {
     }));
   }
 
-  /** The assigned splits of the job, and their total. */
+  /** How many splits of all jobs were assigned, and how many there are. */
   get splits(): { readonly handedOut: number; readonly total: number } {
     const all = (this.description?.jobs ?? []).flatMap((job) =>
       job.iterations.flatMap((iteration) => iteration.splits)

@@ -2,19 +2,19 @@
 import type { WorkerFleet } from "../../mod.ts";
 import { ChildProcess } from "./child_process.ts";
 
-/** Time limit for stopping, in addition to the drain time, in ms. */
+/** Added to the drain time, for stopping, in ms. */
 const STOP_MARGIN_MS = 5_000;
 
 interface ProcessFleetOptions {
-  /** The prefix of their names, before a number. */
+  /** The prefix of the workers' names, before a number. */
   readonly prefix: string;
-  /** The arguments of all of them, `--dispatcher` included. */
+  /** The arguments of every worker, including `--dispatcher`. */
   readonly args: readonly string[];
-  /** The tags among them. */
+  /** The tags in `args`. */
   readonly tags: readonly string[];
   /** How long clients may fetch from a worker that is stopped, in ms. */
   readonly drainMs: number;
-  /** Receives the log lines of all of them. */
+  /** Receives the log lines of all workers. */
   readonly onLog: (line: string) => void;
 }
 
@@ -22,7 +22,7 @@ interface ProcessFleetOptions {
 export class ProcessFleet implements WorkerFleet, AsyncDisposable {
   readonly #options: ProcessFleetOptions;
   readonly #running = new Map<string, ChildProcess>();
-  /** Names in use by starting, running or stopping workers. */
+  /** Names of starting, running and stopping workers. */
   readonly #taken = new Set<string>();
   readonly #ending = new Set<Promise<void>>();
   #stopped = false;
@@ -66,16 +66,14 @@ export class ProcessFleet implements WorkerFleet, AsyncDisposable {
     await child.stop(this.#options.drainMs + STOP_MARGIN_MS);
   }
 
-  /** Stops all of them concurrently. */
+  /** Stops all workers at the same time. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stopped = true;
     await Promise.all(this.names.map((name) => this.stop(name)));
     await Promise.all(this.#ending);
   }
 
-  /**
-   * Names are reused: metrics and the dispatcher's list of workers do not grow with every start.
-   */
+  /** A free name. Names are reused, so that metrics and the dispatcher's list of workers do not grow. */
   #freeName(): string {
     for (let number = 1;; number++) {
       const name = `${this.#options.prefix}-${number}`;

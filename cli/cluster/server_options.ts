@@ -1,6 +1,4 @@
-/**
- * Options that the programs of a cluster share: how they listen, and which credentials they accept.
- */
+/** Options that the programs of a cluster share: how they listen, and their credentials. */
 import { LeatError } from "../../core/error.ts";
 import { secretiveServices, serviceAddress } from "../../platform/nodes/service_address.ts";
 import type { ServiceNodeConfig } from "../../platform/nodes/service_node.ts";
@@ -12,7 +10,7 @@ export function nodeAddress(
   o: { readonly help: string; readonly required: true },
 ): Option<string> {
   const option: Option<string | undefined> = text({ placeholder: "ADDRESS", ...o });
-  // Checked here, because an invalid address would be retried forever, like a dispatcher that has
+  // Checked here: a worker would retry an invalid address forever, like that of a dispatcher that has
   // not started yet.
   return { ...option, read: (texts) => serviceAddress(option.read(texts)!, "--dispatcher") };
 }
@@ -56,7 +54,7 @@ export const SERVER_OPTIONS = {
   ),
 } satisfies Options;
 
-/** The values of {@linkcode CREDENTIAL_OPTIONS}, files read. */
+/** The credentials of {@linkcode CREDENTIAL_OPTIONS}, with the contents of files. */
 export async function readCredentials(
   values: Values<typeof CREDENTIAL_OPTIONS>,
 ): Promise<Pick<ServiceNodeConfig, "token" | "ca">> {
@@ -98,7 +96,7 @@ export async function readServiceTokens(
   return services;
 }
 
-/** The values of {@linkcode SERVER_OPTIONS}, files read. */
+/** The configuration of {@linkcode SERVER_OPTIONS}, with the contents of files. */
 export async function readServerOptions(
   values: Values<typeof SERVER_OPTIONS>,
 ): Promise<ServiceNodeConfig> {

@@ -1,16 +1,16 @@
-/** The life of a server program: until it is asked to stop, or fails. */
+/** Runs a server until the program is asked to stop, or the server fails. */
 import { LeatError, type LeatErrorCode } from "../../core/error.ts";
 import { UsageError } from "../lib/args.ts";
 import type { StopRequests } from "../lib/stop_requests.ts";
 
-/** Error codes at the start that mean wrong settings rather than the machine or other nodes. */
+/** Error codes at the start that are caused by settings, not by the machine or other nodes. */
 const OF_SETTINGS: ReadonlySet<LeatErrorCode> = new Set([
   "invalid_argument",
   "not_found",
   "permission_denied",
 ]);
 
-/** A server's life cycle. */
+/** A server that can fail and be closed. */
 interface Serving {
   readonly failed: Promise<LeatError>;
   close(): Promise<void>;

@@ -1,4 +1,4 @@
-/** Requests a dispatcher's state over HTTP, and explains failures plainly. */
+/** Requests a dispatcher's state over HTTP, with an error for each kind of failure. */
 import { innermostCause, LeatError } from "../../core/error.ts";
 import type { DispatcherDescription } from "../../mod.ts";
 import { DiallerSide } from "../../transport/web_socket/tokens/proof.ts";
@@ -7,7 +7,7 @@ import { tlsRemedy } from "../../transport/web_socket/remedies.ts";
 /** Time limit for the answer, in ms. */
 const TIMEOUT_MS = 10_000;
 
-/** The token of the request, and trusted authorities. */
+/** The token of the request, and the authorities to trust. */
 interface Credentials {
   readonly token?: string;
   /** Certificates of authorities in PEM, in addition to the usual ones. */
@@ -17,9 +17,9 @@ interface Credentials {
 /**
  * The state of the dispatcher at a `ws:`, `wss:`, `http:` or `https:` address.
  * @throws {LeatError} `invalid_argument` for an invalid address; `unavailable` when nothing answers
- * there; `unauthenticated` when it requires another token, or does not know this one;
- * `permission_denied` when the token's role may not see the state; `resource_exhausted` when its
- * identity has too many requests; `failed_precondition` when the server is no dispatcher.
+ * there; `unauthenticated` when the dispatcher requires another token, or cannot prove that it knows
+ * this one; `permission_denied` when the token's role may not see the state; `resource_exhausted` when
+ * the token's identity sends too many requests; `failed_precondition` when the server is no dispatcher.
  */
 export async function askForState(
   address: string,
@@ -71,7 +71,7 @@ export function stateUrl(address: string): URL {
   );
 }
 
-/** It has not proved that it knows the token: its answer may come from an impostor. */
+/** The error for a server that has not proved that it knows the token: it may be an impostor. */
 function notTrusted(address: string): LeatError {
   return new LeatError(
     "unauthenticated",

@@ -101,7 +101,7 @@ function clientTable(active: readonly { readonly job: Job; readonly iteration: I
   });
 }
 
-/** The decisions about compression, where there was one. */
+/** A line for each task that has decided about compression. */
 function compressionLines(
   active: readonly { readonly job: Job; readonly iteration: Iteration }[],
 ): string[] {
@@ -142,7 +142,7 @@ function workerTable({ workers }: DispatcherDescription): string {
       ...figureColumns("process"),
     ],
     rows: workers.map(({ name, ref, tags, isPrivate, activity, tasks, figures }): Cell[] => {
-      // The usage of a shared process belongs to no single worker.
+      // The usage of a process that several workers share is no single worker's.
       const process = figures?.process?.shared === false ? figures.process : null;
       return [
         name,

@@ -1,7 +1,4 @@
-/**
- * The final output of `deno task cluster`: a table of processes, and whether the service kept its
- * guarantee.
- */
+/** The final output of `deno task cluster`: a table of processes, and whether the guarantee was kept. */
 import { type Cell, renderTable } from "../lib/table.ts";
 import type { ChildProcess } from "./child_process.ts";
 import type { Ledger } from "./ledger.ts";
@@ -11,7 +8,7 @@ import type { WorkerFigures } from "./observer.ts";
 export interface Outcome {
   readonly seconds: number;
   readonly elements: number;
-  /** How often each element must arrive without failures. */
+  /** How often each element must arrive if nothing fails. */
   readonly times: number;
   readonly interrupted: boolean;
 }
@@ -50,9 +47,7 @@ export function summaryOf(
   });
 }
 
-/**
- * Whether every element came as often as guaranteed; after the loss of a worker, never too often.
- */
+/** Whether each element came exactly as often as guaranteed; after the loss of a worker, not more often. */
 export function verdictOf(
   { elements, times, interrupted }: Outcome,
   { workers }: Processes,

@@ -2,21 +2,21 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
 /**
- * How far the training loop runs ahead of the accelerator, in ms, as it does where steps are put
- * into a queue. It covers timers, which may be late by a ms: else steps of a ms would take two.
+ * How far the training loop runs ahead of the accelerator, in ms, as with an accelerator that queues
+ * steps. Timers may be late by 1 ms: without this, a step of 1 ms would take 2.
  */
 const AHEAD_MS = 4;
 
 export class Accelerator {
   readonly #stepMs: number;
-  /** When it will have made all steps so far. */
+  /** When all steps so far will have ended. */
   #freeAtMs = 0;
 
   constructor(stepMs: number) {
     this.#stepMs = stepMs;
   }
 
-  /** Begins a step once those before have ended. Returns when the next batch may come. */
+  /** Adds a step. Resolves when the training loop may request the next batch. */
   async step(): Promise<void> {
     const nowMs = performance.now();
     this.#freeAtMs = Math.max(nowMs, this.#freeAtMs) + this.#stepMs;

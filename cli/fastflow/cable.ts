@@ -1,23 +1,23 @@
 /**
- * A cable between this process and a Linux network namespace, whose speed `tc` limits. Needs `ip`
- * and `tc` (iproute2) and the right to create namespaces.
+ * A cable (a veth pair) between this process and a Linux network namespace. `tc` limits its speed.
+ * Needs `ip` and `tc` (iproute2) and the right to create namespaces.
  */
 
 const BITS_PER_BYTE = 8;
-/** What a cable holds: more than a burst of the sender, less than a batch. */
+/** The data that a cable buffers: more than a burst of the sender, less than a batch. */
 const BURST = "64kb";
 const QUEUE_MS = "50ms";
 
-/** The two ends. */
+/** The addresses of the two ends, and the speed. */
 export interface CableOptions {
-  /** The address of this end, and that in the namespace: of one /30 network. */
+  /** The addresses of this end and of the end in the namespace, in one /30 network. */
   readonly here: string;
   readonly there: string;
   /** Speed in each direction. Left out: as fast as this machine copies. */
   readonly bytesPerSecond?: number | undefined;
 }
 
-/** Disposing it removes cable and namespace. One of each process at a time. */
+/** A cable and its namespace, until disposed. A process has at most one at a time. */
 export class Cable implements AsyncDisposable {
   /** The namespace at its other end. */
   readonly namespace = `leat-fastflow-${Deno.pid}`;
@@ -38,7 +38,7 @@ export class Cable implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    // The system removes the cable of a namespace only later, and another one may need its name.
+    // With the namespace alone, the system would remove the cable later. Another may need its name now.
     await run("ip", "link", "del", this.device).catch(() => {});
     await run("ip", "netns", "del", this.namespace).catch(() => {});
   }

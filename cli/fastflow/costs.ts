@@ -1,4 +1,4 @@
-/** What one batch of a pipeline costs, measured on the real pipeline, service and workers. */
+/** The costs of one batch of a pipeline, measured on the real pipeline, service and workers. */
 import { byteSize } from "../../core/tree.ts";
 import { installedHost } from "../../data/host.ts";
 import { type LocalCluster, planOffload } from "../../mod.ts";
@@ -6,25 +6,25 @@ import { plan } from "../../offload/planner.ts";
 import type { ExampleData } from "./data.ts";
 import { BATCH, type Workload } from "./workloads.ts";
 
-/** Per batch. Times are CPU time of one core, in ms. */
+/** Costs per batch. Times are CPU time of one core, in ms. */
 export interface Costs {
-  /** To prepare a batch (the paper's Pcycle). Workers are assumed to take as long. */
+  /** Time to prepare a batch (the paper's Pcycle). Workers are assumed to take as long. */
   readonly prepareMs: number;
-  /** To receive a batch that workers prepared, by candidate (the paper's Ocycle). */
+  /** Time to receive a batch that workers prepared, by candidate (the paper's Ocycle). */
   readonly receiveMs: Readonly<Record<string, number>>;
   /** Size of a batch, which is also what the network carries. */
   readonly bytes: number;
-  /** What is read from files. */
+  /** Bytes that are read from files. */
   readonly readBytes: number;
   /** Time of a step of the simulated accelerator. */
   readonly stepMs: number;
-  /** How long planning took with metrics from the store. */
+  /** Time of planning with metrics from the store. */
   readonly planFromStoreMs: number;
 }
 
 /**
- * Measures with everything that `planOffload()` measures with. The elements are wanted as fast as
- * they come, so that each candidate is measured even if the accelerator will not wait.
+ * Measures the costs as `planOffload()` does. Training steps take no time, so that each candidate is
+ * measured even if the accelerator would not wait.
  */
 export async function measureCosts(
   workload: Workload,

@@ -8,7 +8,7 @@ import { encodeExample, encodeTfRecord, Images, RandomStream, Tensor } from "../
 export const SAMPLE_RATE = 16_000;
 const SHARDS = 8;
 const RECORDS_PER_SHARD = 16;
-/** Different ones; records repeat them. */
+/** How many different sounds and photographs there are. Records repeat them. */
 const SOUNDS = 16;
 const PHOTOGRAPHS = 8;
 const WORDS = ["a", "data", "feed", "keeps", "local", "model", "no", "share", "the", "waits"];
@@ -16,7 +16,7 @@ const WORDS = ["a", "data", "feed", "keeps", "local", "model", "no", "share", "t
 /** TFRecord files of `tf.train.Example`s. */
 export interface ExampleFiles {
   readonly paths: readonly string[];
-  /** Size of a record. */
+  /** Mean size of a record. */
   readonly bytesMean: number;
 }
 

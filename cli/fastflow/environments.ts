@@ -1,19 +1,19 @@
-/** Where a training runs in the model. One core stands for the 7 vCPUs of the paper's containers. */
+/** The environments of trainings in the model. One core stands for the paper's container of 7 vCPUs. */
 
 const VCPUS_PER_CORE = 7;
 const GIGABIT_BYTES = 125_000_000;
-/** A hard disk that reads many small files. */
+/** The throughput of a hard disk with many small files. */
 const SLOW_DISK_BYTES = 20_000_000;
 
-/** Resources. */
+/** The resources of a training. */
 export interface Environment {
-  /** Cores here : cores of workers. */
+  /** Such as `1:2`: local cores and workers' cores. */
   readonly name: string;
   readonly localCores: number;
   readonly remoteCores: number;
   /** The network between this host and all workers, in bytes per second. */
   readonly linkBytesPerSecond: number;
-  /** What workers read from files, in bytes per second. */
+  /** How fast workers read files, in bytes per second. */
   readonly remoteDiskBytesPerSecond: number;
 }
 
@@ -30,7 +30,7 @@ function environment(
   };
 }
 
-/** Real environments, with a host of their own. In `measured.ts` another one has none. */
+/** Real environments whose workers have a host of their own, in a network namespace. */
 export const HOSTS: Readonly<
   Record<string, { readonly bytesPerSecond?: number; readonly storageLatencyMs?: number }>
 > = {

@@ -1,23 +1,23 @@
-/** What the decision has to reach, and whether it did. */
+/** The goals of the decision, and whether it reaches them. */
 import type { Quantity } from "../lib/quantity.ts";
 import type { Table } from "../lib/table.ts";
 import { bestOf, type Outcome } from "./modelled.ts";
 import type { Found, Results } from "./tables.ts";
 
-/** The training that profiling is compared with. */
+/** The length of the training that profiling is compared with. */
 export const TRAINING_STEPS = 10_000;
-/** A training that loses less to waiting does not wait. */
+/** A training that loses less than this share to waiting counts as not waiting. */
 const STALL_MIN = 0.02;
 
-/** One goal: what is wanted, and by how much each environment misses or reaches it. */
+/** One goal: a limit, and the value of each outcome. */
 interface Goal {
   readonly goal: string;
-  /** At most this, as a share. */
+  /** The greatest value that reaches the goal, as a share. */
   readonly most: number;
   readonly of: (outcome: Outcome) => number | undefined;
 }
 
-/** A row for each goal: modelled and measured environments apart. */
+/** A row for each goal, with separate columns for modelled and measured environments. */
 export function goalTable({ outcomes, costs }: Results): Found {
   const fromStoreMs = ({ workload }: Outcome) =>
     costs.find((at) => at.workload === workload)?.planFromStoreMs;

@@ -1,4 +1,4 @@
-/** The same experiments measured: a worker with processes of its own, the accelerator simulated. */
+/** The experiments with a real worker, in processes of its own, and a simulated accelerator. */
 import { type LocalCluster, type OffloadChoice, offloadProgress, planOffload } from "../../mod.ts";
 import { decide } from "../../offload/decide.ts";
 import { Accelerator } from "./accelerator.ts";
@@ -12,7 +12,7 @@ import type { Workload } from "./workloads.ts";
 export interface Effort {
   readonly steps: number;
   readonly profileSteps: number;
-  /** The sweep's ratios above 0. */
+  /** The ratios of the sweep, without 0. */
   readonly ratios: readonly number[];
   readonly onRun: (name: string) => void;
 }
@@ -23,10 +23,10 @@ export interface RealEnvironment {
   readonly service: LocalCluster | string;
 }
 
-/** How many runs {@linkcode measureOne} makes at most: all candidates, each ratio of one. */
+/** The most runs that {@linkcode measureOne} makes. */
 export const runsPerWorkload = (ratios: readonly number[]): number => 5 + 3 + ratios.length;
 
-/** Trains with each choice. */
+/** Measures the time of a step with each choice. */
 export async function measureOne(
   workload: Workload,
   data: ExampleData,

@@ -1,6 +1,6 @@
 /**
- * A training in virtual time: cores, network, disk and accelerator are queues. What is prepared
- * where is decided by the counters that the product uses.
+ * A training in virtual time: cores, network, disk and accelerator are queues. The production counters
+ * decide which side prepares what.
  */
 import type { RatioControl } from "../../offload/adapt.ts";
 import { Counters } from "../../offload/conditional/counters.ts";
@@ -11,18 +11,18 @@ import type { Environment } from "./environments.ts";
 import { BATCH } from "./workloads.ts";
 
 const MS_PER_SECOND = 1_000;
-/** Batches that are read ahead. */
+/** How many batches are read ahead. */
 const READ_AHEAD = 2;
-/** Elements in a window of the ratio's correction, and its shortest time: those of the product. */
+/** The fewest elements and the shortest time of a window of the ratio's correction, as in production. */
 const WINDOW_ELEMENTS_MIN = 25;
 const WINDOW_MS_MIN = 200;
 
 /** Virtual time. */
 export class VirtualTime {
   nowMs = 0;
-  /** CPU time of the host so far, of all models on this clock. */
+  /** CPU time of the host so far, for all models on this clock. */
   hostCpuMs = 0;
-  /** In the order of their times, the next one last. */
+  /** The pending events, latest first. */
   readonly #events: { readonly atMs: number; readonly action: () => void }[] = [];
 
   after(ms: number, action: () => void): void {
@@ -75,7 +75,7 @@ class Servers {
   }
 }
 
-/** A pipeline of which workers prepare a share. An item is a batch for p'3, else an element. */
+/** A training whose workers prepare a share. An item is a batch for p'3, else an element. */
 export class ModelledTraining {
   readonly #time: VirtualTime;
   readonly #costs: Costs;
@@ -86,7 +86,7 @@ export class ModelledTraining {
   #counters: Counters;
   readonly #host: Servers;
   readonly #workers: Servers;
-  /** From this host to the workers, and back. */
+  /** The network from this host to the workers, and back. */
   readonly #linkThere: Servers;
   readonly #link: Servers;
   readonly #disk: Servers;
@@ -138,7 +138,7 @@ export class ModelledTraining {
     this.#assemble();
   }
 
-  /** Makes batches of what is ready, and prepares more. */
+  /** Makes batches of the items that are ready, and prepares more. */
   #assemble(): void {
     for (;;) {
       const wanted = this.#counters.next;
@@ -186,7 +186,7 @@ export class ModelledTraining {
     const { prepareMs, readBytes, bytes, receiveMs } = this.#costs;
     const { remoteDiskBytesPerSecond: disk, linkBytesPerSecond: link } = this.#environment;
     const perItem = MS_PER_SECOND / this.#itemsPerBatch;
-    // p'1: this host reads, and sends what it has read.
+    // p'1: this host reads the files, and sends their elements to workers.
     const [source, bytesPerSecond] = this.#candidate === "p'1"
       ? [this.#linkThere, link]
       : [this.#disk, disk];
@@ -202,7 +202,7 @@ export class ModelledTraining {
     );
   }
 
-  /** Receiving does not wait for items that are prepared here. */
+  /** Uses a core of this host. Receiving has priority over preparing. */
   #onHost(msPerBatch: number, side: SideName): void {
     const ms = msPerBatch / this.#itemsPerBatch;
     this.#host.serve(ms, () => {

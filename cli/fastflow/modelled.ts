@@ -11,24 +11,24 @@ import { ModelledTraining, VirtualTime } from "./model.ts";
 import type { Workload } from "./workloads.ts";
 
 const WARM_UP_STEPS = 20;
-/** The correction has so many times more steps than others: it needs some hundred to settle. */
+/** Training with corrected ratios makes so many times more steps: the ratio takes some hundred to settle. */
 const CORRECTED_STEPS = 10;
 /** The paper's steps of 10 %. */
 const RATIOS: readonly number[] = Array.from({ length: 11 }, (_, i) => i / 10);
 const LOCAL: OffloadChoice = { candidate: null, ratio: 0 };
 
-/** How long a step takes on average, waiting included, in ms. */
+/** The mean time of a step, including waiting, in ms. */
 export interface Times {
   readonly local: number;
-  /** p'3 for all data, and for half. */
+  /** With p'3 for all data, and for half. */
   readonly allRemote: number;
   readonly half: number;
-  /** As algorithm 1 has decided, and with the ratio corrected from there on. */
+  /** With the decision of algorithm 1, and with its ratio corrected while training runs. */
   readonly decided: number;
   readonly corrected: number;
 }
 
-/** A workload in an environment. */
+/** The result of a workload in an environment. */
 export interface Outcome {
   readonly workload: Workload;
   /** The environment's name. */
@@ -37,7 +37,7 @@ export interface Outcome {
   readonly stepMs: number;
   readonly decision: OffloadDecision;
   readonly times: Times;
-  /** Each candidate with the ratio that algorithm 1 gives to it alone. */
+  /** Each candidate, with the ratio that algorithm 1 decides if there is no other. */
   readonly candidates: readonly {
     readonly name: string;
     readonly ratio: number;
@@ -126,7 +126,7 @@ function timeOfStep(
   return (time.nowMs - fromMs) / steps;
 }
 
-/** The product's profile, which sees the clocks of the model. */
+/** Runs the production profiler with the clocks of the model. */
 async function profile(
   costs: Costs,
   environment: Environment,
@@ -155,12 +155,12 @@ async function profile(
   };
   const { batch: _, ...local } = (await profileLocal(open(LOCAL), options))!;
   const candidates: CandidateMetrics[] = [];
-  // As the planner does: p'3 first.
+  // p'3 first, as in the planner.
   const names = staysLocal(local) ? [] : Object.keys(costs.receiveMs).sort().reverse();
   let [fastest, shownMs] = [0, 0];
   for (const candidate of names) {
     const Ocycle = candidates[0]?.Ocycle ?? 0;
-    // Not measured, as the planner does it: it is only shown beside the others.
+    // The planner would not measure this candidate. It is measured only for the report.
     const isShown = candidate === "p'2" && Ocycle <= CHEAP_SHARE * local.Pcycle;
     const shownFromMs = time.nowMs;
     const opened = open({ candidate, ratio: 1 });

@@ -6,13 +6,13 @@ const TRAINER = "10.97.0.1";
 const HOST = "10.97.0.2";
 const PORT = 5_050;
 
-/** How the host is reached, and what it has. */
+/** The cable to the host, and its service. */
 export interface RemoteHostOptions extends Omit<RemoteServiceOptions, "host" | "namespace"> {
   /** Speed of the cable in each direction. Left out: as fast as this machine copies. */
   readonly bytesPerSecond?: number;
 }
 
-/** A dispatcher and workers there. Disposing it ends them and removes the host. */
+/** A dispatcher and workers on the host. Disposing it ends them and removes the host. */
 export class RemoteHost implements AsyncDisposable {
   readonly address = `ws://${HOST}:${PORT}`;
   readonly #cable: Cable;
@@ -23,7 +23,7 @@ export class RemoteHost implements AsyncDisposable {
     this.#service = service;
   }
 
-  /** Why there can be none here; undefined if there can. */
+  /** Why this machine cannot have such a host; undefined if it can. */
   static async whyNot(): Promise<string | undefined> {
     try {
       await using _ = await Cable.start({ here: TRAINER, there: HOST, bytesPerSecond: 1_000_000 });

@@ -1,7 +1,7 @@
 /** A dispatcher and its workers as processes, each worker with CPUs of its own if wanted. */
 import { ChildProcess } from "../cluster/child_process.ts";
 
-/** Where the processes run, and what they have. */
+/** Where the processes run, and with what resources. */
 export interface RemoteServiceOptions {
   /** The address they listen on. */
   readonly host: string;
@@ -9,7 +9,7 @@ export interface RemoteServiceOptions {
   readonly port?: number;
   /** The network namespace they run in. Default: this process's. */
   readonly namespace?: string;
-  /** What workers may read. */
+  /** The folder that workers may read. */
   readonly dataRoot: string;
   /** Added to each open and read of a file on a worker. */
   readonly storageLatencyMs?: number | undefined;
@@ -19,14 +19,14 @@ export interface RemoteServiceOptions {
   readonly dispatcherCpus?: string | undefined;
 }
 
-/** Disposing it ends the processes. */
+/** A dispatcher and workers. Disposing it ends the processes. */
 export class RemoteService implements AsyncDisposable {
   readonly #children: ChildProcess[] = [];
   #address = "";
 
   private constructor() {}
 
-  /** The dispatcher's. */
+  /** The dispatcher's address. */
   get address(): string {
     return this.#address;
   }
@@ -51,14 +51,14 @@ export class RemoteService implements AsyncDisposable {
     const { workerCpus = [undefined], dispatcherCpus } = options;
     const start = async (name: string, cpus: string | undefined, ...args: string[]) => {
       const given = { ...(namespace === undefined ? {} : { namespace }), cpus, onLog: () => {} };
-      // Only this machine reaches it.
+      // Insecure, because only this machine can reach it.
       const all = ["--host", host, "--insecure", ...args];
       const child = await ChildProcess.start(name, `cli/${name}.ts`, all, given);
       this.#children.push(child);
       return child.address;
     };
     this.#address = await start("dispatcher", dispatcherCpus, "--port", `${port}`);
-    // Another host would have no file in common with the trainer.
+    // No slots: a real remote host has no files in common with the trainer.
     const worker = ["--dispatcher", this.#address, "--data-root", dataRoot, "--no-slots"];
     const latency = ["--storage-latency-ms", `${storageLatencyMs}`];
     await Promise.all(workerCpus.map((cpus) => start("worker", cpus, ...worker, ...latency)));

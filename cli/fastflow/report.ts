@@ -30,9 +30,9 @@ const SYSTEMS = [
   ["decided", "Leat's decision"],
   ["corrected", "corrected"],
 ] as const;
-/** Longer bars are cut off, or the others could not be told apart. */
+/** Longer bars are cut off, so that the others can be told apart. */
 const TIME_MAX = 2.5;
-/** The sweep's plot of a workload has these environments. */
+/** The environments in the plot of a workload's ratios. */
 const SWEPT = ["1:1", "1:3", "1:4, 1 Gb/s", "1:1, processes", "1:1, processes, 1 Gb/s"];
 
 const NOTES: string[] = [
@@ -115,7 +115,7 @@ function barsOf(outcomes: readonly Outcome[]): Figure {
           fillOpacity: (bar) => bar.provenance === "measured" ? 1 : 0.3,
           title: (bar) => `${bar.system}, ${bar.environment}: ${bar.time.toFixed(2)}`,
         }),
-        // Its number stands on a bar that is cut off.
+        // A bar that is cut off shows its value as a number.
         Plot.text(bars.filter(({ time }) => time > TIME_MAX), {
           ...{ fx: "environment", x: "system", y: TIME_MAX, dy: 8, fill: "white" },
           ...{ stroke: "black", strokeWidth: 2, text: (bar) => bar.time.toFixed(0) },
@@ -130,7 +130,7 @@ function barsOf(outcomes: readonly Outcome[]): Figure {
   };
 }
 
-/** Fig. 9: the time of a step by ratio, and the decision as a large mark. */
+/** The time of a step by ratio, and the decision as a large mark. */
 function sweepOf(outcomes: readonly Outcome[]): Figure {
   const { letter, name } = outcomes[0]!.workload;
   const shown = outcomes.filter(({ environment }) => SWEPT.includes(environment));

@@ -1,4 +1,4 @@
-/** The paper's tables and figures as tables, and the sentences above them. */
+/** The paper's tables and figures as tables, each with a sentence above it. */
 import { modelled, type Quantity, type Unit } from "../lib/quantity.ts";
 import { percent, type Table } from "../lib/table.ts";
 import { goalTable, TRAINING_STEPS, trainingMs } from "./goals.ts";
@@ -10,13 +10,13 @@ import type { Letter, Workload } from "./workloads.ts";
 import { mean } from "../lib/statistics.ts";
 
 const MS_PER_SECOND = 1_000;
-/** Table 4 of the paper: profile time over training time, in %, and with its metrics reloaded. */
+/** Table 4 of the paper: profile time in % of training time, measured / with stored metrics. */
 const PAPER_OVERHEAD: Record<Letter, string> = {
   ...{ T: "2.80 / 0.11", G: "0.37 / 0.05", C: "3.10 / 0.07", S: "0.85 / 0.01" },
   ...{ R: "0.06 / 0.002", M: "0.08 / 0.06", L: "1.31 / 0.53" },
 };
 
-/** What a run of the program has found. */
+/** The results of the program. */
 export interface Results {
   readonly costs: readonly (Costs & { readonly workload: Workload })[];
   readonly outcomes: readonly Outcome[];
@@ -50,7 +50,7 @@ export function tablesOf(results: Results): Found[] {
   ];
 }
 
-/** A number of an outcome, with the outcome's provenance. */
+/** A number with its outcome's provenance. */
 function quantity({ provenance }: Outcome, value: number, unit: Unit = "1"): Quantity {
   return { value, unit, provenance };
 }
@@ -104,7 +104,7 @@ function ms(value: number | undefined): Quantity | undefined {
   return value === undefined ? undefined : { value, unit: "ms", provenance: "measured" };
 }
 
-/** A sentence about the modelled outcomes, and one about the measured ones, which others disturb. */
+/** A sentence about the modelled outcomes, and one about the measured ones. */
 function bothOf(
   outcomes: readonly Outcome[],
   sentence: (outcomes: readonly Outcome[]) => string,

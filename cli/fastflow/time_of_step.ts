@@ -1,18 +1,18 @@
-/** How long a step takes on average, waiting for data included. */
+/** Measures the mean time of a step, including waiting for data. */
 import type { Dataset } from "../../mod.ts";
 
 const WARM_UP_STEPS = 10;
-/** However slow: one step says nothing. */
+/** The fewest steps, even if they are slow. */
 const STEPS_MIN = 4;
 
 /** How long to measure. */
 export interface Length {
   readonly steps: number;
-  /** How many steps are made before, at least, */
+  /** The fewest steps of the warm-up. */
   readonly warmUpSteps?: number;
-  /** and how long that takes, in ms, at least. Default 0. */
+  /** The shortest time of the warm-up, in ms. Default 0. */
   readonly warmUpMs?: number;
-  /** Ends the measurement after so many ms and a few steps. Default: never. */
+  /** The measurement ends after so many ms, if it has a few steps. Default: never. */
   readonly limitMs?: number;
 }
 
@@ -55,7 +55,7 @@ export class TimedTraining implements AsyncDisposable {
   }
 }
 
-/** Trains once. */
+/** Measures one training. */
 export async function timeOfStep(
   batches: Dataset<unknown>,
   train: () => unknown,

@@ -7,7 +7,7 @@ import { type ExampleData, type ExampleFiles, SAMPLE_RATE } from "./data.ts";
 
 /** Elements in a batch. */
 export const BATCH = 8;
-/** The files are read so often in an epoch. */
+/** How often an epoch reads the files. */
 const ROUNDS = 8;
 
 /** The paper's letters. */
@@ -18,11 +18,11 @@ export type Letter = typeof LETTERS[number];
 export interface Workload {
   readonly letter: Letter;
   readonly name: string;
-  /** What its pipeline does, after the paper. */
+  /** The pipeline in words, after the paper. */
   readonly pipeline: string;
   /**
-   * How many cores prepare data as fast as the accelerator takes it, where one core stands for the
-   * 7 vCPUs of the paper's local node. It sets the step time.
+   * How many cores prepare data as fast as the accelerator takes it. It determines the step time. One
+   * core stands for the 7 vCPUs of the paper's local node.
    */
   readonly coresWanted: number;
   readonly files: (data: ExampleData) => ExampleFiles;

@@ -25,10 +25,7 @@ export class UsageError extends LeatError {
     super("invalid_argument", message, options);
   }
 
-  /**
-   * The result of `read`. A {@linkcode LeatError} of it is about an option, and becomes a usage
-   * error.
-   */
+  /** The result of `read`. If that throws a {@linkcode LeatError}, this throws it as a usage error. */
   static async where<T>(read: () => T | Promise<T>): Promise<T> {
     try {
       return await read();
@@ -61,7 +58,7 @@ export async function runProgram<O extends Options>(
         ? `error: ${error.message}\nUsage: ${usageOf(program)}; --help lists them.`
         : failureText(error),
     );
-    // Not `exitCode`: sockets and threads of a failed start would keep the process alive.
+    // With `exitCode`, sockets and threads of a failed start would keep the process alive.
     Deno.exit(isUsage ? EXIT_USAGE : EXIT_FAILURE);
   }
 }
@@ -145,7 +142,7 @@ function failureText(error: unknown): string {
   return lines.join("\n");
 }
 
-/** Runs before either parser: they treat `--flag=anything` as true. */
+/** Refuses other values of flags than true and false. Both parsers treat `--flag=anything` as true. */
 function checkFlags(args: readonly string[], flags: readonly string[]): void {
   for (const arg of args) {
     const [, name = "", value = ""] = /^--([^=]+)=(.*)$/.exec(arg) ?? [];

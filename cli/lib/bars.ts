@@ -6,7 +6,7 @@ import type { Writable } from "node:stream";
 
 const FRAMES_PER_SECOND = 10;
 
-/** Bars that disappear when they are done; lines may be written above them. */
+/** Creates bars that disappear when they are done. Lines may be written above them. */
 export function createBars(stream: Writable, format: string): cliProgress.MultiBar {
   return new cliProgress.MultiBar({
     stream,
@@ -18,7 +18,7 @@ export function createBars(stream: Writable, format: string): cliProgress.MultiB
     gracefulExit: false,
     fps: FRAMES_PER_SECOND,
     emptyOnZero: true,
-    // Without it, a line written above shifts unchanged bars.
+    // Otherwise a line that is written above shifts unchanged bars.
     forceRedraw: true,
   }, cliProgress.Presets.shades_classic);
 }

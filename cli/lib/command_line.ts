@@ -31,12 +31,12 @@ type StdParseArgs = (
   },
 ) => Record<string, unknown>;
 
-/** Constant, but not a literal type: the compiler and Deno's module graph must not resolve it. */
+/** Typed as `string`, so that the compiler and Deno's module graph do not resolve it. */
 const STD_PARSE_ARGS: string = "@std/cli/parse-args";
 
 let reader: Promise<Reader> | undefined;
 
-/** Reads command lines. An unreachable JSR is asked once. */
+/** Loads the parser. It tries JSR only once. */
 export function loadReader(): Promise<Reader> {
   return reader ??= importReader();
 }
@@ -103,10 +103,7 @@ export function readByNode(args: readonly string[], shape: Shape): Given {
   return { texts: found, unknown, positionals };
 }
 
-/**
- * Runs before either parser: they treat a negative number as an option, but no option is named by a
- * digit.
- */
+/** Joins options and negative numbers with `=`: both parsers would treat such a number as an option. */
 export function withNegatives(args: readonly string[], valued: readonly string[]): string[] {
   const joined: string[] = [];
   const end = args.indexOf("--");

@@ -16,7 +16,7 @@ export interface Program<O extends Options> {
 
 /** The width of the page. */
 export const HELP_COLUMNS = 88;
-/** Longer heads get a line of their own. */
+/** The longest option that has its help on the same line. */
 const HEAD_COLUMNS_MAX = 30;
 
 /** The page that `--help` prints. */

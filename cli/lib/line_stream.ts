@@ -1,7 +1,7 @@
 /** Lines of a process's output. */
 
 interface LineStreamOptions {
-  /** Gives an unterminated last line, too: else it is dropped, since its writer died within it. */
+  /** Whether an unterminated last line is given, too. Default: it is dropped; its writer died within it. */
   readonly givesRest?: boolean;
 }
 

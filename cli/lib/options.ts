@@ -8,7 +8,7 @@ export interface Option<T> {
   readonly help: string;
   /** The placeholder of the value in the help; absent for a flag, which takes none. */
   readonly placeholder?: string;
-  /** Follows the help: the default, the bounds. */
+  /** Shown after the help: the default, the bounds. */
   readonly remark: string;
   /** Whether the value is positional, without the option's name before it. */
   readonly isOperand?: true;
@@ -206,7 +206,7 @@ function isNumber(text: string): boolean {
   return text.trim() !== "";
 }
 
-/** Beyond safe integers, two texts would give the same number. */
+/** Whether a text is a safe integer: beyond those, two texts would give the same number. */
 function isInteger(text: string): boolean {
   return /^[+-]?\d+$/.test(text) && Number.isSafeInteger(Number(text));
 }
@@ -255,5 +255,5 @@ function single(texts: readonly string[]): string | undefined {
   return texts[0];
 }
 
-/** The predicate of an error message; its catcher adds the option's name as the subject. */
+/** An error whose message lacks the subject: the code that catches it adds the option's name before it. */
 export class Misread extends Error {}

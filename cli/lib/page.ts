@@ -58,8 +58,8 @@ function isFolder(path: string): boolean {
 }
 
 /**
- * Writes a page to a file, completely or not at all; an existing one is replaced. In one call, so
- * that an interrupted program leaves no partial file.
+ * Writes a page to a file, or replaces it. It renames a temporary file, so that an interrupted program
+ * leaves no partial page.
  */
 export function writePage(html: string, path: string): void {
   const temporary = temporaryOf(path);

@@ -1,6 +1,6 @@
 /**
- * A line that is redrawn in a terminal. Elsewhere only permanent lines are written, and this one
- * now and then.
+ * A line that is redrawn in a terminal. Outside a terminal it is written now and then, between the
+ * permanent lines.
  */
 
 /** Returns to the line's beginning, and erases the line. */

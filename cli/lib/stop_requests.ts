@@ -1,7 +1,4 @@
-/**
- * Requests to stop a program, such as Ctrl-C, and what a program does on one in the middle of its
- * work.
- */
+/** Requests to stop a program, such as Ctrl-C, and how they interrupt its work. */
 import { EXIT_INTERRUPTED } from "./args.ts";
 
 /** The signals that ask a program to stop. Windows supports only the first. */
@@ -9,9 +6,8 @@ const SIGNALS: readonly Deno.Signal[] = Deno.build.os === "windows"
   ? ["SIGINT"]
   : ["SIGINT", "SIGTERM"];
 /**
- * A terminal sends Ctrl-C to all processes of a task, and `deno task` forwards its own to the
- * program, which receives one Ctrl-C twice: a second request within this time, in ms, is the same
- * one.
+ * A second request within this time, in ms, is the same one. A terminal sends Ctrl-C to all processes
+ * of a task, and `deno task` also forwards it: the program receives one Ctrl-C twice.
  */
 export const ECHO_MS = 500;
 
@@ -34,7 +30,7 @@ export class StopRequests implements Disposable {
     }
   }
 
-  /** The end of standard input is a request, too. */
+  /** From now on, the end of standard input is a request, too. */
   async watchStdin(): Promise<void> {
     const bytes = new Uint8Array(1_024);
     while (await Deno.stdin.read(bytes) !== null);
@@ -42,8 +38,8 @@ export class StopRequests implements Disposable {
   }
 
   /**
-   * The result of `work`, unless a request to stop comes first: then the program prints what was
-   * done and what is lost, cleans up, and exits with {@linkcode EXIT_INTERRUPTED}.
+   * The result of `work`. If a request to stop comes first, calls `onStop`, prints its line, and exits
+   * with {@linkcode EXIT_INTERRUPTED}.
    * @param onStop Releases what must not outlive the program. Returns the line to print.
    */
   async interrupting<T>(work: Promise<T>, onStop: () => string | Promise<string>): Promise<T> {
@@ -52,7 +48,7 @@ export class StopRequests implements Disposable {
       const end = await Promise.race([work.then((value) => ({ value })), stopped]);
       if (end !== undefined) return end.value;
     } catch (error) {
-      // Ctrl-C reaches the program's children, too: their end may be noticed before the signal.
+      // Ctrl-C also reaches child processes, whose end may let `work` fail: then it is an interruption.
       if (this.#askedAtMs === undefined) throw error;
     }
     work.catch(() => {});

@@ -33,7 +33,7 @@ export interface Table {
 /** A unit to display a number in: the unit of the number, or a more convenient one. */
 export type DisplayUnit = Unit | "%" | "×";
 
-/** Follows a number from a model. */
+/** The mark after a number from a model. */
 export const MODELLED_MARK = "◇";
 
 /** The sentence that explains {@linkcode MODELLED_MARK}. */

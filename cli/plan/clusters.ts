@@ -10,7 +10,7 @@ import type { Profile } from "./profile.ts";
 export const STEPS = 1_000;
 const MS_PER_SECOND = 1_000;
 const BYTES_PER_GB = 1e9;
-/** Twice the workers gain less than this share: another limit is reached. */
+/** If twice the workers gain less than this share, another limit is reached. */
 const GAIN_MIN = 0.02;
 /** A relative difference of cost below the model's accuracy. */
 export const SAME_PRICE = 0.01;
@@ -54,7 +54,7 @@ export interface Range {
 export interface ClusterRun {
   /** 0: colocated, the pipeline on the trainer's own host. */
   readonly workers: number;
-  /** Of all trainers together. */
+  /** The batches of all trainers together. */
   readonly batchesPerSecond: Range;
   /** The share of the accelerators' time without a step. */
   readonly stall: Range;
@@ -81,7 +81,7 @@ export interface Sweep {
   readonly recommended: ClusterRun;
   /** Whether the wait is within the limit. */
   readonly isMet: boolean;
-  /** The cheapest, colocated or not; among nearly equal ones that with fewest workers. */
+  /** The cheapest run, colocated or not. Of nearly equal ones, that with the fewest workers. */
   readonly cheapest: ClusterRun;
 }
 
@@ -141,7 +141,7 @@ async function doublings(
   return sizes;
 }
 
-/** Chooses the best, if `enough` workers suffice, or else come as close as possible. */
+/** Chooses the best runs. `enough` is the one that suffices, or comes as close as possible. */
 function choose(
   colocated: ClusterRun,
   runs: readonly ClusterRun[],
@@ -156,7 +156,7 @@ function choose(
   return { colocated, runs, recommended, isMet: recommended.stall.expected <= stallMax, cheapest };
 }
 
-/** The fewest workers that suffice, approximately if there are many; `most` suffice. */
+/** The fewest workers that suffice, at most `most`, which do. Approximate if there are many. */
 async function fewestWorkers(
   most: number,
   areEnough: (workers: number) => Promise<boolean>,

@@ -3,7 +3,7 @@ import { LeatError } from "../../mod.ts";
 import { decodeMessage, encodeMessage } from "../../transport/codec.ts";
 import type { Profile } from "./profile.ts";
 
-/** One in so many batches is encoded and decoded, and all of the first ones. */
+/** After the warm-up, one in so many batches is encoded and decoded. */
 const CODEC_EVERY = 8;
 
 /** Encodes batches as a worker does, decodes them as a trainer does, and measures the time. */
@@ -14,7 +14,7 @@ export class CodecTimes {
   #decodeMs = 0;
   #bytes = 0;
 
-  /** The time of both together, in ms. */
+  /** The time of encoding and decoding together, in ms. */
   get totalMs(): number {
     return this.#encodeMs + this.#decodeMs;
   }
@@ -54,7 +54,7 @@ export class CodecTimes {
     this.#measured++;
   }
 
-  /** Per batch. */
+  /** The mean times and size of a batch. */
   result(contention: number): Pick<Profile, "encodeMs" | "decodeMs" | "batchBytes"> {
     const per = (sum: number) => sum / this.#measured;
     return {

@@ -4,9 +4,9 @@
  */
 import { LeatError } from "../../mod.ts";
 
-/** The first batch may have to load a model, or fetch a file. */
+/** The least time limit, in ms: a function may load a model, or fetch a file, for the first batch. */
 const PATIENCE_MIN_MS = 120_000;
-/** The factor over the profiling time. */
+/** The time limit in multiples of the profiling time. */
 const PATIENCE_TIMES = 20;
 const MS_PER_SECOND = 1_000;
 
@@ -28,7 +28,7 @@ export interface PatienceLimits {
   readonly batchMs: number;
 }
 
-/** Ends when nothing has come within the time limit. */
+/** Calls `onEnd` when nothing has come within the time limit. */
 export class Patience implements Disposable {
   readonly #module: string;
   readonly #limits: PatienceLimits;
@@ -45,13 +45,13 @@ export class Patience implements Disposable {
     this.#timer = this.#start();
   }
 
-  /** The module is loaded. */
+  /** Notes that the module is loaded. */
   loaded(): void {
     this.#isLoaded = true;
     this.#restart();
   }
 
-  /** So many batches have come by now. */
+  /** Notes how many batches have come so far. */
   came(batches: number): void {
     if (batches === this.#batches) return;
     this.#batches = batches;

@@ -16,20 +16,20 @@ import { Yardstick } from "./yardstick.ts";
 /** The share of the measuring time that is left out after the first batch. */
 const WARM_UP_SHARE = 0.2;
 
-/** However long they take: fewer do not show how they differ. */
+/** The fewest batches, however long they take: fewer do not show how they differ. */
 const BATCHES_MIN = 3;
 
-/** More are not needed. */
+/** The most batches: more are not needed. */
 const BATCHES_MAX = 100_000;
 
 const YARDSTICK_EVERY_MS = 25;
 
 const PROGRESS_EVERY_MS = 100;
 
-/** Parts of the profile, whose means show how certain its mean is. */
+/** The profile is divided into so many parts. The spread of their means shows how certain its mean is. */
 const PARTS = 10;
 
-/** Below it a host counts as free: the yardstick is not more exact. */
+/** With less contention a host counts as free: the yardstick is not more exact. */
 const CONTENTION_MIN = 1.1;
 
 const SPREAD_LOW = 0.1;
@@ -55,8 +55,8 @@ export interface Profile {
   /** The duration of the measurement. */
   readonly measuredMs: number;
   /**
-   * From the first call until the first batch: opening files, filling a shuffle buffer. Not part of
-   * the rest.
+   * The time until the first batch, which opens files and fills shuffle buffers. The other figures do
+   * not include it.
    */
   readonly firstBatchMs: number;
   /** How long a batch occupies a worker's thread: waiting, computing and encoding. */
@@ -77,11 +77,11 @@ export interface Profile {
   readonly encodeMs: number;
   /** The time of a trainer to decode a batch from its message. */
   readonly decodeMs: number;
-  /** Encoded. */
+  /** The size of an encoded batch. */
   readonly batchBytes: number;
   /** Peak resident memory of this process. */
   readonly memoryBytes: number;
-  /** By which factor other programs slowed computing down. */
+  /** The factor by which other programs slowed computing down. */
   readonly contention: number;
   /**
    * How often a worker asks the dispatcher for a split; absent if the sources cannot be divided.
@@ -266,7 +266,7 @@ class ProfileRun implements AsyncDisposable {
     return taken.element;
   }
 
-  /** Does the periodic work besides pulling. */
+  /** Does the periodic work between batches. */
   #now(nowMs: number): void {
     if (nowMs - this.#yardstickAtMs >= YARDSTICK_EVERY_MS) {
       this.#yardstick.measure();
@@ -349,7 +349,7 @@ function elementFailed(number: number, cause: unknown): LeatError {
   );
 }
 
-/** Does something again and again until it is disposed. */
+/** Repeats an action until disposed. */
 function every(periodMs: number, act: () => void): Disposable {
   const timer = setInterval(act, periodMs);
   return { [Symbol.dispose]: () => clearInterval(timer) };

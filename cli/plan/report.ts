@@ -29,7 +29,7 @@ export interface Plan {
 }
 
 const BYTES_PER_MB = 1e6;
-/** A host that other programs slow down by this factor says little about another. */
+/** From this slowdown by other programs on, the plan says that it may not hold for another host. */
 const CONTENTION_NOTED = 1.2;
 const SPLITS_NOTED = 2;
 const UNDIVIDED =
@@ -136,7 +136,7 @@ function recommendation({ measured: profile, assumed, modelled: sweep }: Plan): 
   return lines;
 }
 
-/** The size for slow stretches, for users who must be sure. */
+/** The number of workers that suffices even for slow stretches of the pipeline. */
 function safeText({ recommended, runs }: Sweep, { stallMax }: Machines): string[] {
   if (recommended.stall.high <= stallMax) return [];
   const safe = runs.find(({ workers, stall }) =>

@@ -17,7 +17,7 @@ const STRETCHES = 3;
 /** How often to try to remove a folder that another thread writes to. */
 const REMOVALS_MAX = 100;
 
-/** In ms, on an otherwise idle host. The network between hosts is not included. */
+/** The time of a request for a split, in ms, on an otherwise idle host, without the network between hosts. */
 export async function measureSplitMs(): Promise<number> {
   const once = Dataset.range(ELEMENTS);
   const [table] = await listSplitTable(once.node, new DenoHost());

@@ -23,7 +23,7 @@ export async function loadPipeline(path: string, name?: string): Promise<Dataset
   }
 }
 
-/** The whole pipeline must be able to run on workers. */
+/** Refuses a pipeline of which workers cannot run a part. */
 function checkRunsOnWorkers(dataset: Dataset<unknown>): void {
   const operators = inPreOrder(dataset.node);
   // The part before a service runs elsewhere, and cannot be measured here.

@@ -50,7 +50,7 @@ function timed(steps: number): number {
   return performance.now() - startMs;
 }
 
-/** Its result depends on every step, so that none can be optimized away. */
+/** A piece of work. The result depends on every step, so that none can be optimized away. */
 function work(steps: number): number {
   let value = 1;
   for (let i = 0; i < steps; i++) value = Math.imul(value ^ i, 0x9e3779b1);

@@ -1,10 +1,10 @@
-/** What a Python program is told of a pipeline that runs: its operators, and what was offloaded. */
+/** The text of `Loader.explain()` in Python: the figures of operators, and what was offloaded. */
 import type { Dataset, OffloadProgress } from "../../mod.ts";
 import { offloadProgress } from "../../mod.ts";
 import type { Explanation } from "../../data/explanation.ts";
 import { offloadOf } from "../../data/operators/offload.ts";
 
-/** @param explanation of the iterator of `dataset` that runs. */
+/** @param explanation Of the running iterator of `dataset`. */
 export function explained(dataset: Dataset<unknown>, explanation: Explanation): string {
   const text = String(explanation);
   if (offloadOf(dataset.node) === undefined) return text;

@@ -1,7 +1,4 @@
-/**
- * One iteration of a dataset as answers to a Python program: a large element alone, small ones
- * together.
- */
+/** One iteration of a dataset, as answers to a Python program. Small elements share an answer. */
 import { dtypeOf } from "../../core/dtype.ts";
 import { LeatError, type WireError } from "../../core/error.ts";
 import { RaggedTensor, Tensor } from "../../core/tensor.ts";
@@ -17,7 +14,7 @@ import { withStack } from "./told.ts";
 const ANSWER_BYTES = 32 * 2 ** 10;
 /** Most bytes of an element: its slot has 1 MiB more. */
 const ELEMENT_BYTES_MAX = 2 ** 30;
-/** How deep an element may nest: a message may nest 128 deep, and has it in a list of a map. */
+/** How deep an element may nest. A message may nest 128 deep, and has its elements in a list in a map. */
 const DEPTH_MAX = 120;
 /** Longest axis of a message. */
 const AXIS_MAX = 2 ** 32 - 1;
@@ -55,10 +52,10 @@ export class Feed {
   /** The elements of answers that the program has not reported as received, oldest first. */
   readonly #sent: unknown[][] = [];
   #released = 0;
-  /** Settles when the last request is answered: requests are answered one after another. */
+  /** Settles when the last request is answered. Requests are answered one after another. */
   #last: Promise<unknown> = Promise.resolve();
 
-  /** @param reuses Whether nobody has an element once the program has it. */
+  /** @param reuses Whether an element's memory may be used again once the program has received it. */
   constructor(iteration: number, iterator: DatasetIterator<unknown>, reuses: boolean) {
     this.iteration = iteration;
     this.#iterator = iterator;
@@ -66,7 +63,7 @@ export class Feed {
     this.#snapshots = new Snapshots(iterator);
   }
 
-  /** Drops elements that were read before a restart. Those that fail count, too. */
+  /** Drops elements that the program has got before a restart. Failed elements count, too. */
   async skip(count: number): Promise<void> {
     for (let i = 0; i < count; i++) {
       const result = await this.#iterator.next().catch(() => undefined);
@@ -97,7 +94,7 @@ export class Feed {
     });
   }
 
-  /** The position after the elements of all answers, and after an element that is on its way. */
+  /** The position after all answers, and after the element that `next()` is computing, if any. */
   save(): Promise<Taken & { readonly after: Uint8Array }> {
     return this.#inOrder(async () => {
       const taken = this.#pending === undefined ? { elements: [] } : await this.#take(1);
@@ -123,7 +120,7 @@ export class Feed {
     const elements: unknown[] = [];
     let saved: Snapshot = {};
     if (this.#snapshots.isDue) {
-      // While an element is on its way no position can be saved: the next answer has it.
+      // No position can be saved while `next()` is computing an element: the answer has only that element.
       if (this.#pending === undefined) saved = await this.#snapshots.take();
       else elementsMax = 1;
     }
@@ -176,15 +173,15 @@ export class Feed {
 
 const LATER = Symbol("LATER");
 
-/** Settles after the promises that are settled, or about to. */
+/** Settles after promises that are settled, or will be within a few microtasks. */
 async function soon(): Promise<typeof LATER> {
   for (let i = 0; i < 8; i++) await undefined;
   return LATER;
 }
 
 /**
- * About the bytes of an element in a message.
- * @throws {LeatError} if it cannot be sent: only this element then fails, not its whole answer.
+ * The approximate size of an element in a message, in bytes.
+ * @throws {LeatError} if the element cannot be sent. Only this element then fails, not its answer.
  */
 function sendableSize(element: unknown): number {
   const size = sizeOf(element, 0);
@@ -196,7 +193,7 @@ function sendableSize(element: unknown): number {
   );
 }
 
-/** NaN if a part of it cannot be sent. */
+/** The approximate size of a value; NaN if a part of it cannot be sent. */
 function sizeOf(value: unknown, depth: number): number {
   if (depth > DEPTH_MAX) {
     throw new LeatError("invalid_argument", `An element nests more than ${DEPTH_MAX} deep`);

@@ -17,12 +17,12 @@ import { openDataset, type OpenRequest } from "./opening.ts";
 import type { Snapshot } from "./snapshots.ts";
 import { withStack } from "./told.ts";
 
-/** How long it has to leave a service when the Python program has ended, in ms. */
+/** Time for this process to leave a service after the Python program has ended, in ms. */
 const LEAVING_MS = 1_000;
 
-// Standard output is the link.
+// Standard output carries messages, so the console writes to standard error.
 globalThis.console = new Console(process.stderr) as unknown as typeof console;
-// A function that never returns does not see that the link has ended.
+// The kernel ends this process with its parent, even while a function never returns.
 if (Deno.build.os === "linux") new KernelCalls().dieWithParent();
 
 let dataset: Dataset<unknown> | undefined;
@@ -45,19 +45,19 @@ edge.closed.then(async () => {
   if (!isClient) Deno.exit();
 });
 
-/** Asks for elements. */
+/** The body of a request for elements. */
 interface TakeRequest {
   /** How many answers to such requests the program has received in this iteration. */
   readonly received: number;
 }
 
-/** What begins an iteration. */
+/** The body of a request that begins an iteration. */
 interface StartRequest {
   /** Numbers the iterations of this process. */
   readonly iteration: number;
   /** A saved position to continue from. Default: the next epoch from its beginning. */
   readonly state?: Uint8Array;
-  /** Elements after that position that the program has had. */
+  /** How many elements after that position the program has got. */
   readonly skip?: number;
   /** Whether the saved iteration had ended, so that the one after it begins. */
   readonly ended?: boolean;

@@ -26,10 +26,10 @@ export interface OpenRequest {
   readonly shard?: { readonly index: number; readonly count: number };
 }
 
-/** @throws {LeatError} as `exportedDataset` does, and what the operators' checks say. */
+/** @throws {LeatError} as `exportedDataset` and the operators' checks do. */
 export async function openDataset(request: OpenRequest): Promise<Dataset<unknown>> {
   const { service, shard, python } = request;
-  // Elements leave this process as bytes.
+  // Elements leave this process as bytes, so batches may be written to shared memory.
   installHost(new DenoHost({ sharesBatches: true, ...(python === undefined ? {} : { python }) }));
   if (request.datasetId !== undefined && service !== undefined) {
     const { service: address, ...options } = service;

@@ -4,15 +4,15 @@
  */
 import type { DatasetIterator } from "../../data/dataset_iterator.ts";
 
-/** Larger ones are saved only when the program asks. */
+/** Larger positions are saved only when the program asks for them. */
 const SNAPSHOT_BYTES_MAX = 64 * 2 ** 10;
-/** Saving takes at most one part in so many of the time. */
+/** Saving takes at most this fraction (1 in so many) of the time. */
 const TIME_SHARE = 100;
 const UNSAVED: Snapshot = { isUnsaved: true };
-/** Least time between two, in ms. */
+/** The least time between two snapshots, in ms. */
 const EVERY_MS_MIN = 20;
 
-/** A position, or that there is none because it takes too much. */
+/** A position, or a note that it was not saved because that is costly. */
 export interface Snapshot {
   readonly state?: Uint8Array;
   readonly isUnsaved?: true;
@@ -43,7 +43,7 @@ export class Snapshots {
     try {
       state = await this.#iterator.save();
     } catch {
-      // `save` tells the program why, if it asks.
+      // A request to `save` gets the error.
       this.#isCheap = false;
       return UNSAVED;
     }

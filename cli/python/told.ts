@@ -1,4 +1,4 @@
-/** Errors for a Python program: with the lines of the pipeline's files that they come from. */
+/** Adds to errors for a Python program the lines of the pipeline's files that they come from. */
 import { LeatError } from "../../core/error.ts";
 
 /** Most places that an error names. */

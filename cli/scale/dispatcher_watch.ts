@@ -9,7 +9,7 @@ import { DispatcherState } from "../../actors/dispatcher/state/state.ts";
 import type { Actor } from "../../actors/runtime/actor.ts";
 import type { MethodOf } from "../../actors/runtime/protocol.ts";
 
-/** Times kept of each method; the median of the newest counts. */
+/** How many of the newest times of each method are kept, for the median. */
 const TIMES_MAX = 4_096;
 
 type Handler = (request: never, delivery: never) => unknown;

@@ -9,8 +9,8 @@ export interface SizeFigure {
   readonly unit: Unit;
   readonly of: (run: SizeRun) => Quantity;
   /**
-   * The meaning of linear growth: a figure of the whole cluster grows with the workers, one of a
-   * message, a node or a wait stays. Absent: it is no cost.
+   * What linear growth means. `grows`: a figure of the whole cluster may grow with the workers.
+   * `stays`: a figure of a message, a node or a wait may not. Left out: the figure is no cost.
    */
   readonly linear?: "grows" | "stays";
 }
@@ -46,7 +46,7 @@ interface Growth {
   readonly isWorse: boolean;
 }
 
-/** Undefined without a comparison: with one size, or no number above 0. */
+/** The growth of a figure; undefined if there is one size only, or no number above 0. */
 export function growthOf(figure: SizeFigure, sizes: readonly SizeRun[]): Growth | undefined {
   const [first, last] = [sizes[0], sizes.at(-1)];
   if (first === undefined || last === undefined || first === last) return undefined;
@@ -76,7 +76,7 @@ export function worseThanLinear(sizes: readonly SizeRun[]): Growth[] {
     .sort((a, b) => b.againstLinear!.value - a.againstLinear!.value);
 }
 
-/** A figure is a row and a size a column, so that growth reads from left to right. */
+/** The table of figures. Each row is a figure and each column a size, so growth reads from left to right. */
 export function sizeTable(sizes: readonly SizeRun[]): Table {
   const hasGrowth = sizes.length > 1;
   const grown = (growth?: Growth): Cell[] =>

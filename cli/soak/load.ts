@@ -1,7 +1,4 @@
-/**
- * Jobs of every mode: sequentially within each lane, with concurrent lanes, until there were
- * enough.
- */
+/** Runs jobs of every mode in concurrent lanes, one after the other within a lane. */
 import type { Mode } from "../chaos/modes/drill.ts";
 import type { Nemesis } from "../chaos/nemesis.ts";
 import type { Play } from "../chaos/play.ts";
@@ -10,7 +7,7 @@ import type { Play } from "../chaos/play.ts";
 interface LoadOptions {
   readonly modes: readonly Mode[];
   readonly lanes: number;
-  /** In each round of jobs; 0: none. */
+  /** How many faults there are in each round of jobs; 0: none. */
   readonly faultsPerRound: number;
   /** Whether a further round begins. */
   readonly goesOn: () => boolean;

@@ -1,6 +1,6 @@
 /**
- * The memory of this process. Only the used part of V8's heap shows whether it grows. Garbage may
- * stay for many minutes, so it is collected first (`--v8-flags=--expose-gc`).
+ * The memory of this process. Garbage may stay for many minutes, and would hide whether V8's heap
+ * grows, so it is collected first (`--v8-flags=--expose-gc`).
  */
 
 /** In bytes. */

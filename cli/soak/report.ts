@@ -31,7 +31,7 @@ const TITLES: Readonly<Record<Measure, string>> = {
 /** Most points of a line: more cannot be seen. */
 const POINTS_MAX = 120;
 
-/** First third against last third, of everything. */
+/** The table of trends: each measure of each process, in the first and the last third. */
 export function trendTable(trends: readonly Trend[]): Table {
   return {
     title: "What stands after the warm-up: first third against last third, lower quartile of each",

@@ -11,7 +11,7 @@ import { memoryNow, type MemoryUse } from "./memory_now.ts";
 export const MEASURES = ["rss", "heap", "threads", "files"] as const;
 export type Measure = (typeof MEASURES)[number];
 
-/** Deno's flags, relative to the top of the tree, that make a process report its memory. */
+/** Deno's flags that make a process report its memory. Paths are relative to the repository's root. */
 export const PROBE_FLAGS = [
   "--v8-flags=--expose-gc",
   ...["--preload", "./cli/soak/memory_probe.ts"],
@@ -85,7 +85,7 @@ export class Samples {
   }
 }
 
-/** By process id, as far as the host tells. */
+/** The threads and file handles of processes, by process id, if the host has `/proc`. */
 async function readHost(
   pids: readonly number[],
 ): Promise<Map<number, { readonly threads: number; readonly files: number }>> {

@@ -23,9 +23,9 @@ const SAMPLES_MIN = 3;
 export const LOOKS_MIN = Math.ceil(THIRDS * SAMPLES_MIN / (1 - WARM_UP_SHARE));
 /** The level that remains when jobs end: a quarter of the samples are lower. */
 const QUARTILE = 0.25;
-/** A rise from each of so many parts to the next, without slowing down, is no coincidence, */
+/** A value creeps if it rises from each of so many parts of the run to the next, without slowing down. */
 const PARTS = 8;
-/** so the limit is then this share of the margin: a slow leak shows long before it is large. */
+/** The limit of a creeping value is this share of the margin, which finds a slow leak early. */
 export const CREEP_SHARE = 0.25;
 /**
  * A rise that slows down to this share of its pace ends by itself: a table fills up, like that of

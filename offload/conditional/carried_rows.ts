@@ -1,18 +1,18 @@
-/** The rows that splits leave over: they wait for rows of other splits to fill a batch. */
+/** The last rows of splits that do not fill a batch: they wait for rows of other splits. */
 import { type Joined, RemainderJoin } from "../../data/deterministic/join.ts";
 
-/** Of one split, in a saved position. */
+/** The waiting rows of one split, in a saved position. */
 export interface Carried {
   readonly sequence: number;
   readonly split: number;
-  /** How many of the last rows wait. */
+  /** How many of the last rows of `remainder` still wait. */
   readonly rows: number;
   readonly remainder: unknown;
 }
 
 export class Remainders {
   readonly #join: RemainderJoin;
-  /** Remainders of which rows wait, by sequence. */
+  /** Remainders with waiting rows, by sequence. */
   readonly #remainders = new Map<number, { readonly split: number; readonly remainder: unknown }>();
 
   constructor(...join: ConstructorParameters<typeof RemainderJoin>) {

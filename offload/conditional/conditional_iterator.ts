@@ -1,6 +1,6 @@
 /**
  * The conditional operator (FastFlow paper, section 5.3): takes each element from local CPUs or
- * from the workers of a service, so that the ratio holds.
+ * from the workers of a service, according to the ratio.
  *
  * Both sides produce the same items from a split, so it does not matter which side gives an item.
  * If the service cannot finish a split, local CPUs run it from the item at which it stopped.
@@ -26,9 +26,9 @@ import { WaitMeter } from "./wait_meter.ts";
 /** How many batches, or single elements, local CPUs produce ahead of requests. */
 const BATCHES_AHEAD = 2;
 const ELEMENTS_AHEAD = 32;
-/** How long the service is left alone after it failed, in ms. */
+/** Time until a service that failed is tried again, in ms. */
 const RETRY_AFTER_MS = 10_000;
-/** One side takes over splits from the other only if at least this many are left. */
+/** Local CPUs take over splits only if the service has this many left; the service needs twice as many. */
 const MOVED_FROM = 4;
 
 export class ConditionalIterator extends ElementIterator {
@@ -39,16 +39,16 @@ export class ConditionalIterator extends ElementIterator {
   #digest: string | null = null;
   #ledger: DeliveredSplits | undefined;
   #part: RemotePart;
-  /** What workers are to run from the next element on. */
+  /** The part that workers run from the next element on, if it changes. */
   #nextPart: RemotePart | undefined;
   #counters: Counters;
   #waits: WaitMeter;
   #local: LocalSide | undefined;
   #remote: RemoteSide | undefined;
-  /** The service is tried again: local CPUs keep its splits until an element comes from it. */
+  /** A reader that tries the service again. Local CPUs keep its splits until an element arrives. */
   #probed: RemoteSide | undefined;
   #retryAtMs = Infinity;
-  /** The side that the ratio wanted for the next element, if the other one gives it. */
+  /** The side that the ratio chose for the next element, if the other side gives it instead. */
   #avoided: SideName | undefined;
   #ended = false;
   #failure: ReadingFailure | undefined;
@@ -65,8 +65,8 @@ export class ConditionalIterator extends ElementIterator {
   }
 
   /**
-   * From the next element on workers run another part. What they were preparing is prepared again,
-   * and the training loop gets none of it twice: the ledger knows what it has.
+   * Lets workers run another part from the next element on. What they were preparing is prepared
+   * again. The ledger keeps the training loop from getting an element twice.
    */
   change(part: RemotePart): void {
     this.#nextPart = part;
@@ -134,7 +134,7 @@ export class ConditionalIterator extends ElementIterator {
     }
   }
 
-  /** Workers begin to run another part, with a share of the splits that they have not given. */
+  /** Applies `change()`: workers begin the new part with a share of the splits that are left. */
   #applyChange(): void {
     const part = this.#nextPart;
     if (part === undefined) return;
@@ -147,7 +147,7 @@ export class ConditionalIterator extends ElementIterator {
     this.#counters = new Counters(part.ratio);
     this.#waits = new WaitMeter(() => host.nowMs());
     figures.runs(part.candidate);
-    // A service that has failed is tried again when it is time to.
+    // If the service has failed, `#retry` opens it when the time comes.
     const isThere = this.#retryAtMs === Infinity;
     figures.begin(part.ratio, isThere && part.ratio > 0);
     if (isThere) this.#openShare();
@@ -208,7 +208,7 @@ export class ConditionalIterator extends ElementIterator {
     return this.#local!.isEmpty ? "remote" : this.#counters.next;
   }
 
-  /** Where the ratio is corrected, the other side if only that has something ready. */
+  /** The side of the next element: not `wanted`, if the ratio may change and only the other side is ready. */
   #readySide(wanted: SideName): SideName {
     const { control, savesCpu = false } = this.#part;
     const [local, remote] = [this.#local!, this.#remote];
@@ -220,7 +220,7 @@ export class ConditionalIterator extends ElementIterator {
     return side;
   }
 
-  /** Nothing is left here: local CPUs take splits that the service has not reached. */
+  /** Local CPUs have nothing left: they take splits that the service has not begun. */
   #takeOver(remote: RemoteSide): void {
     const owed = [...remote.owned].sort((a, b) => a - b);
     const count = Math.floor(owed.length * (1 - this.#counters.ratio));
@@ -233,7 +233,7 @@ export class ConditionalIterator extends ElementIterator {
     const remote = this.#remote!;
     try {
       const item = await this.#take(remote);
-      // What was read ends, too, when this iterator is disposed.
+      // Disposing this iterator also ends the remote side.
       if (item === undefined && !this.disposed) this.#remoteEnded(remote);
       return item;
     } catch (error) {
@@ -249,13 +249,13 @@ export class ConditionalIterator extends ElementIterator {
     return item === END ? undefined : item;
   }
 
-  /** The service has given all of its share: it gets a share of what is left. */
+  /** The service has given all its splits: it gets a share of those that are left. */
   #remoteEnded(remote: RemoteSide): void {
     this.#returnToLocal(remote);
     if (!this.#options.keepsOrder) this.#openShare();
   }
 
-  /** The service gets a share of the splits that were not begun, if there are enough. */
+  /** Gives the service a share of the splits that were not begun, if there are enough. */
   #openShare(): void {
     const { queue } = this.#local!;
     const { ratio } = this.#counters;
@@ -269,15 +269,14 @@ export class ConditionalIterator extends ElementIterator {
     }
   }
 
-  /** Local CPUs take the splits that the service did not give whole. */
+  /** Local CPUs take the splits that the service has not finished. */
   #returnToLocal(remote: RemoteSide): void {
     const ledger = this.#ledger!;
     const owed = [...remote.owned].filter((at) => !ledger.isDone(at));
     remote.dispose();
     this.#remote = undefined;
     if (owed.length === 0) return;
-    // With `keepsOrder`, elements produced ahead come after those of the returned splits: drop
-    // them.
+    // With `keepsOrder`, the returned splits come before the elements that were produced ahead.
     if (this.#options.keepsOrder) this.#local!.restart(ledger.missing);
     else this.#local!.add(owed);
   }
@@ -292,7 +291,7 @@ export class ConditionalIterator extends ElementIterator {
     );
   }
 
-  /** Tries a service that failed again, and returns to it once something comes. */
+  /** After a while, tries a service that failed, and uses it again once an element arrives. */
   #retry(): void {
     const probed = this.#probed;
     if (probed !== undefined) {
@@ -321,12 +320,12 @@ export class ConditionalIterator extends ElementIterator {
     remote.keep(this.#local!.remove([...remote.owned]));
     if (remote.owned.size === 0) return remote.dispose();
     this.#remote = remote;
-    // The counters start again: the service does not make up for the time in which it was away.
+    // New counters: otherwise the service would have to make up for the time in which it was away.
     this.#counters = new Counters(this.#counters.ratio);
     this.#options.figures.wentBack();
   }
 
-  /** Takes an item into account; undefined if it gives the training loop nothing. */
+  /** Notes an item. Returns what the training loop gets for it, if anything. */
   async #accept(item: Item, side: SideName): Promise<Joined | undefined> {
     const { sequence, split, index } = item.place;
     const ledger = this.#ledger!;
@@ -340,7 +339,7 @@ export class ConditionalIterator extends ElementIterator {
       if (item.kind === "remainder") given = await this.#carried.add(sequence, split, item.rows);
     }
     if (given === undefined) return undefined;
-    // The ratio holds among the others, so that neither side has to catch up later.
+    // Elements of the side that was not wanted do not count: the other side need not catch up later.
     if (this.#avoided === undefined) this.#counters.count(side);
     else this.#waits.avoided(this.#avoided);
     this.#correct();
@@ -353,13 +352,13 @@ export class ConditionalIterator extends ElementIterator {
     if (remote.owned.size === 0) this.#remoteEnded(remote);
   }
 
-  /** Corrects the ratio by what was waited for. */
+  /** Corrects the ratio by the side that training waits for. */
   #correct(): void {
     const { keepsOrder, figures } = this.#options;
     const { control } = this.#part;
     const remote = this.#remote;
     const wasOff = this.#counters.ratio === 0;
-    // Without the service there is nothing to compare, unless it was left on purpose.
+    // While the service is away there is nothing to correct. With ratio 0 it is unused on purpose.
     if (control === undefined || keepsOrder || remote === undefined && !wasOff) return;
     const window = this.#waits.count(remote && (() => remote.supply));
     if (window === undefined || !control.observe(window)) return;

@@ -1,4 +1,4 @@
-/** What the conditional operator runs, and how. */
+/** Options of the conditional operator. */
 import type { IteratorContext } from "../../data/context.ts";
 import type { OrderedChain } from "../../data/deterministic/chain.ts";
 import type { DatasetNode } from "../../data/node.ts";
@@ -11,7 +11,7 @@ export interface ConditionalOptions {
   readonly root: DatasetNode;
   readonly chain: OrderedChain;
   readonly seed: bigint;
-  /** What workers run at first. */
+  /** The part that workers run at first. */
   readonly part: RemotePart;
   /** Whether elements come in the order of DETERMINISTIC, whichever side produces them. */
   readonly keepsOrder: boolean;
@@ -20,6 +20,6 @@ export interface ConditionalOptions {
   /** The service's address. */
   readonly address: string;
   readonly figures: OffloadFigures;
-  /** The service is told that training would not wait with this many workers. */
+  /** How many workers suffice so that training does not wait; sent to the service. */
   readonly workers?: number | undefined;
 }

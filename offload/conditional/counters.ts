@@ -1,11 +1,11 @@
 /** The counters of the conditional operator (FastFlow paper, section 5.3). */
 
-/** Tolerance for rounding: a ratio of 0.1, inexact in binary, gives one element in ten. */
+/** Tolerance for rounding: with a ratio of 0.1, inexact in binary, one element in ten is remote. */
 const TOLERANCE = 1e-9;
 
 /**
  * Chooses the side of each element. The number of remote elements always differs by less than one
- * from the ratio.
+ * from `ratio` times the number of all.
  */
 export class Counters {
   readonly ratio: number;
@@ -29,9 +29,7 @@ export class Counters {
   }
 }
 
-/**
- * Divides a list between two sides, in order. Every prefix of the list is divided by the ratio.
- */
+/** Divides a list between two sides, in order. The ratio holds for every prefix of the list. */
 export function divide<T>(
   items: readonly T[],
   ratio: number,

@@ -22,9 +22,9 @@ export interface SplitsOptions {
 }
 
 export interface SplitEvents {
-  /** Receives the last rows of the split, if they do not fill a batch. */
+  /** Called with the last rows of the split, if they do not fill a batch. */
   readonly onRemainder: (rows: unknown) => void;
-  /** The source has been read to the end of the split. */
+  /** Called when the source has been read to the end of the split. */
   readonly onRead: () => void;
 }
 
@@ -33,7 +33,7 @@ export class EpochSplits {
   readonly #splits: readonly Split[];
   readonly #order: Uint32Array;
   readonly #batchMemory: BatchMemory;
-  /** The digest of their table. */
+  /** The digest of the table of splits. */
   readonly digest: string;
 
   private constructor(options: SplitsOptions, splits: readonly Split[], digest: string) {
@@ -55,7 +55,7 @@ export class EpochSplits {
     }
   }
 
-  /** @throws {ReadingFailure} if a saved position was in other splits. */
+  /** @throws {ReadingFailure} if a position was saved when the dataset had other splits. */
   checkDigest(saved: string | null): void {
     if (saved === null || saved === this.digest) return;
     throw new ReadingFailure(
@@ -71,7 +71,7 @@ export class EpochSplits {
     return this.#splits.length;
   }
 
-  /** Runs the split at a position of the order. */
+  /** Runs the split at position `sequence` of the order. */
   open(sequence: number, { onRemainder, onRead }: SplitEvents) {
     const split = this.#order[sequence]!;
     return { split, iterator: this.#run(this.#options.chain, split, onRemainder, onRead) };
@@ -89,7 +89,7 @@ export class EpochSplits {
     return this.#run({ ...chain, perSplit }, split, onRemainder);
   }
 
-  /** Reads a split of a source below the chain. */
+  /** Reads a split of a source, without the operators above it. */
   read(source: DatasetNode, split: number): DatasetIterator<unknown> {
     return this.#run({ perSplit: source, batch: undefined, after: [], shuffled: false }, split);
   }

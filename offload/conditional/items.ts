@@ -1,13 +1,13 @@
-/** What both sides of the conditional operator give: the items of splits, each with its position. */
+/** The items of splits, which both sides of the conditional operator give, each with its position. */
 import type { END } from "../../data/iterator.ts";
 
-/** The position of an item, the same whichever side produced it. */
+/** The position of an item. It does not depend on the side that produced the item. */
 export interface ItemPlace {
   /** The split's position in the order of splits. */
   readonly sequence: number;
   /** The split's index in its table. */
   readonly split: number;
-  /** Counts the items of the split, from 0. */
+  /** The item's number within the split, from 0. */
   readonly index: number;
 }
 
@@ -23,7 +23,10 @@ export type Item =
 
 /** Local CPUs, or the workers of a service. */
 export interface Side {
-  /** Since when it has items that nobody has asked for yet, so that it could give more. */
+  /**
+   * Since when the side could give more: workers have sent items that were not requested, or local
+   * CPUs have prepared all that they may ahead. Undefined: it could not.
+   */
   readonly aheadSinceMs: number | undefined;
   /** Whether `next()` would answer at once. */
   readonly isReady: boolean;

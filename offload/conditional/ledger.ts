@@ -1,4 +1,4 @@
-/** Which splits of an epoch the training loop has: the position of the conditional operator. */
+/** Which splits of an epoch the training loop has got: the position of the conditional operator. */
 import { isCount } from "../../core/count.ts";
 import { LeatError } from "../../core/error.ts";
 import { isPlainObject } from "../../core/tree.ts";
@@ -13,12 +13,12 @@ export interface DeliveredSplitsState {
   readonly given: readonly (readonly [sequence: number, elements: number])[];
 }
 
-/** Counts, for each split, what the training loop was given of it, whichever side produced it. */
+/** Counts the items of each split that the training loop has got, from either side. */
 export class DeliveredSplits {
   readonly total: number;
   readonly #done: Uint8Array<ArrayBuffer>;
   readonly #given = new Map<number, number>();
-  /** No split before it is missing. */
+  /** All splits before this one are done. */
   #first = 0;
 
   constructor(total: number) {
@@ -43,14 +43,14 @@ export class DeliveredSplits {
     return (this.#done[sequence >> 3]! & 1 << (sequence & 7)) !== 0;
   }
 
-  /** Notes item `index` of a split. False if the training loop has it already. */
+  /** Notes item `index` of a split. Returns false if the training loop has got it before. */
   note(sequence: number, index: number): boolean {
     if (this.isDone(sequence) || index < (this.#given.get(sequence) ?? 0)) return false;
     this.#given.set(sequence, index + 1);
     return true;
   }
 
-  /** The split was given whole. False if it was before. */
+  /** Notes that a split is done. Returns false if it was done before. */
   finish(sequence: number): boolean {
     if (this.isDone(sequence)) return false;
     this.#done[sequence >> 3]! |= 1 << (sequence & 7);

@@ -12,11 +12,11 @@ export type OpenSplit = (
   events: SplitEvents,
 ) => { readonly split: number; readonly iterator: DatasetIterator<unknown> };
 
-/** A split that runs. */
+/** A split in progress. */
 interface LocalRun extends SplitRun {
-  /** Its source has been read: only functions still work on its last elements. */
+  /** Whether its source has been read: only functions still work on its last elements. */
   isRead: boolean;
-  /** The first element, if it was begun before it was wanted. */
+  /** The first element, if the split was begun before its turn. */
   first?: Promise<Item | undefined>;
 }
 
@@ -30,15 +30,15 @@ export interface LocalSideOptions {
 /** Runs the splits of a queue, in order. */
 export class LocalSide implements Side {
   readonly #options: LocalSideOptions;
-  /** Splits that were not begun, ascending. */
+  /** Splits that have not begun, ascending. */
   #queue: number[];
-  /** The split that gives items, and the next one while functions work on the last elements of it. */
+  /** The split that gives items. While functions work on its last elements, also the next split. */
   #runs: LocalRun[] = [];
   #ready: (Item | { readonly failure: unknown })[] = [];
   #waiting: PromiseWithResolvers<Item | typeof END> | undefined;
   #isWorking = false;
   #aheadSinceMs: number | undefined;
-  /** Counts `restart()`s: what an earlier start produces is dropped. */
+  /** Counts `restart()`s. What was begun before the last one is dropped. */
   #start = 0;
   #disposed = false;
 
@@ -55,7 +55,7 @@ export class LocalSide implements Side {
     return this.#ready.length > 0;
   }
 
-  /** The splits that were not begun. */
+  /** The splits that have not begun. */
   get queue(): readonly number[] {
     return this.#queue;
   }
@@ -69,7 +69,7 @@ export class LocalSide implements Side {
     this.#queue = [...this.#queue, ...sequences].sort((a, b) => a - b);
   }
 
-  /** Removes splits that were not begun; returns those it had. */
+  /** Removes splits that have not begun; returns those that were in the queue. */
   remove(sequences: readonly number[]): number[] {
     const unwanted = new Set(sequences);
     const removed = this.#queue.filter((at) => unwanted.has(at));
@@ -77,7 +77,7 @@ export class LocalSide implements Side {
     return removed;
   }
 
-  /** Begins again with other splits. What was produced ahead is dropped. */
+  /** Starts again with other splits, and drops what was produced ahead. */
   restart(queue: readonly number[]): void {
     this.#stop();
     this.#queue = [...queue];
@@ -120,7 +120,7 @@ export class LocalSide implements Side {
     const isOver = () => start !== this.#start;
     try {
       while (this.#ready.length < this.#options.aheadMax) {
-        // An item that nobody waits for yet is produced only when the event loop is idle.
+        // An item that is not asked for yet is produced only when the event loop is idle.
         if (this.#waiting === undefined) await this.#options.host.yield();
         if (isOver()) return;
         const item = await this.#produce();
@@ -184,10 +184,7 @@ export class LocalSide implements Side {
     return run;
   }
 
-  /**
-   * Begins the split after one that has been read: otherwise, cores would wait while functions work
-   * on its last elements.
-   */
+  /** Begins the next split once the source of this one has been read: otherwise cores would be idle. */
   #beginNext(): void {
     if (this.#runs.length !== 1 || !this.#runs[0]!.isRead) return;
     const next = this.#open();

@@ -1,14 +1,14 @@
-/** Which side gives the next element where training need not wait for the one that the ratio wants. */
+/** Chooses the side of the next element if training need not wait for the one that the ratio wants. */
 import type { Side } from "./items.ts";
 
 export type SideName = "local" | "remote";
 
 /**
- * The side that the ratio wants, or the other where that spares a wait:
- * - workers, if they have something ready and this host has not, and receiving costs this host less
- *   CPU time than preparing (`savesCpu`);
- * - this host, if it has prepared all that it may, and workers have nothing ready. As long as it
- *   prepares, it loses nothing by the wait, and what workers send comes in earlier.
+ * The side that the ratio wants, or the other one if that saves a wait:
+ * - workers, if only they have an element ready, and receiving it costs this host less CPU time than
+ *   preparing one (`savesCpu`);
+ * - this host, if it has prepared all that it may ahead, and workers have no element ready. While it
+ *   still prepares, waiting for workers costs nothing, and what they send is received earlier.
  */
 export function readySide(
   wanted: SideName,

@@ -1,22 +1,22 @@
-/** What workers run for the conditional operator. It may change while an epoch runs. */
+/** The part of the pipeline that workers run. It may change while an epoch runs. */
 import type { DatasetNode } from "../../data/node.ts";
 import type { RatioControl } from "../adapt.ts";
 import type { OpenRemote } from "./remote_side.ts";
 
 /** One candidate, or none. */
 export interface RemotePart {
-  /** `null`: all is prepared here. */
+  /** `null`: this host prepares everything. */
   readonly candidate: string | null;
   /** The share of remote elements, from 0 to 1. */
   readonly ratio: number;
-  /** Corrects the ratio. Left out: it stays. Not with `keepsOrder`, where splits keep their side. */
+  /** Corrects the ratio. Left out: the ratio stays. Not used with `keepsOrder`: splits keep their side. */
   readonly control?: RatioControl | undefined;
-  /** Whether preparing an element costs this host more CPU time than receiving it, by the plan. */
+  /** Whether, by the plan, preparing an element here costs more CPU time than receiving it. */
   readonly savesCpu?: boolean;
-  /** p'1: the source that is read here for workers. */
+  /** p'1: the source that this host reads for workers. */
   readonly readHere?: DatasetNode | undefined;
-  /** Workers run no more than this; what is above it runs here, split by split. Left out: all. */
+  /** The last operator that workers run. Those above it run here, split by split. Left out: none are. */
   readonly below?: DatasetNode | undefined;
-  /** Starts to read splits of a table with this digest. */
+  /** Returns a function that opens a reader of splits, for a table with this size and digest. */
   readonly openRemote: (table: { readonly total: number; readonly digest: string }) => OpenRemote;
 }

@@ -9,19 +9,19 @@ import type { SourceReader } from "./source_reader.ts";
 import { type OpenUpper, UpperPart } from "./upper_part.ts";
 import type { Supply } from "./wait_meter.ts";
 
-/** Starts to read these splits into a feed. Returns the function that stops it. */
+/** Starts to read splits into a feed. Returns a function that stops it. */
 export type OpenRemote = (sequences: readonly number[], feed: Feed) => () => void;
 
 export interface RemoteSideOptions {
   readonly host: Pick<Host, "sleep" | "nowMs">;
   readonly open: OpenRemote;
-  /** How long one item is waited for, in ms. */
+  /** The longest wait for one item, in ms. */
   readonly timeoutMs: number;
-  /** What the service is told of the plan. */
+  /** What clients report of the plan to the service. */
   readonly told: Feed["offload"];
   /** p'1: reads the source for workers. */
   readonly source?: SourceReader | undefined;
-  /** Runs here what is above the part that workers run. Left out: nothing is. */
+  /** Runs the operators above the part that workers run. Left out: there are none. */
   readonly openUpper?: OpenUpper | undefined;
 }
 
@@ -30,11 +30,11 @@ export class RemoteSide implements Side {
   readonly #options: RemoteSideOptions;
   readonly #feed = new Feed();
   readonly #stop: () => void;
-  /** The splits whose items count. */
+  /** The splits whose items are given. Those of others are dropped. */
   #owned: Set<number>;
-  /** Taken from the feed before it was asked for. */
+  /** The first item, if `probe()` has taken it. */
   #first: Promise<FeedItem> | undefined;
-  /** Whether something has arrived, so that the service works. */
+  /** Whether an item has arrived: the service works. */
   #hasCome = false;
   #failure: ReadingFailure | undefined;
   #aheadSinceMs: number | undefined;
@@ -69,7 +69,7 @@ export class RemoteSide implements Side {
     return this.#owned;
   }
 
-  /** How many tasks it reads from now. */
+  /** How many tasks it reads from. */
   get tasks(): number {
     return this.#feed.stats()?.reads.length ?? 0;
   }
@@ -78,22 +78,22 @@ export class RemoteSide implements Side {
     return this.#hasCome;
   }
 
-  /** Why it cannot continue; undefined while it can. */
+  /** Why the service cannot continue; undefined while it can. */
   get failure(): ReadingFailure | undefined {
     return this.#failure;
   }
 
-  /** Items of other splits are dropped from now on; the split in progress is always among these. */
+  /** From now on, drops items of other splits. The split in progress must be among `sequences`. */
   keep(sequences: readonly number[]): void {
     this.#owned = new Set(sequences);
   }
 
-  /** A split was given whole. */
+  /** Notes that all items of a split were given. */
   finished(sequence: number): void {
     this.#owned.delete(sequence);
   }
 
-  /** Waits for the first item in the background: then `hasCome` or `failure` is set. */
+  /** Waits for the first item in the background, which sets `hasCome` or `failure`. */
   probe(): void {
     this.#first = this.#take();
     this.#first.catch(() => {});
@@ -103,7 +103,7 @@ export class RemoteSide implements Side {
     return this.#upper === undefined ? this.#nextOfWorkers() : this.#upper.next();
   }
 
-  /** Items as workers give them. */
+  /** The next item of the part that workers run. */
   async #nextOfWorkers(): Promise<Item | typeof END> {
     for (;;) {
       const first = this.#first;

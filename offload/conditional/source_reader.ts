@@ -1,4 +1,4 @@
-/** Reads the source of a pipeline here for workers that prepare its elements (p'1). */
+/** Reads the source of a pipeline on this host, for workers that run the operators above it (p'1). */
 import type { Feed } from "../../actors/client/feed.ts";
 import { LeatError } from "../../core/error.ts";
 import type { DatasetIterator } from "../../data/dataset_iterator.ts";
@@ -8,10 +8,10 @@ import { encodeMessage } from "../../transport/codec.ts";
 import { Payload } from "../../transport/payload.ts";
 import { bytesOfElement } from "../figures.ts";
 
-/** An answer ends with the element that exceeds one of these. */
+/** An answer ends with the element that reaches one of these limits. */
 const BYTES_MAX = 1 << 20;
 const ELEMENTS_MAX = 256;
-/** Splits that are open at once: each task has a few under way. */
+/** The most splits that are open at once: each task reads a few. */
 const OPEN_MAX = 64;
 
 export type OpenSource = (split: number) => DatasetIterator<unknown>;
@@ -24,10 +24,10 @@ interface OpenSplit {
   last: Promise<unknown>;
 }
 
-/** Answers what tasks ask a client for. */
+/** Answers the requests of tasks for elements of the source. */
 export class SourceReader {
   readonly #open: OpenSource;
-  /** By split, the one asked for longest ago first. */
+  /** By split, the least recently requested first. */
   readonly #splits = new Map<number, OpenSplit>();
   #disposed = false;
 
@@ -67,7 +67,7 @@ export class SourceReader {
     opened: OpenSplit,
     from: number,
   ): Promise<{ readonly given: Payload }> {
-    // A task that lost its runner begins the split again.
+    // The task's runner died, and another one starts the split again.
     if (from < opened.read) {
       this.#close(split);
       return await this.read(split, from);

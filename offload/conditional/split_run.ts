@@ -1,4 +1,4 @@
-/** A split that runs on this host, as items. */
+/** A split in progress on this host, as items. */
 import type { DatasetIterator } from "../../data/dataset_iterator.ts";
 import { ReadingFailure } from "../../data/iterators/reading_failure.ts";
 import type { Item, ItemPlace } from "./items.ts";
@@ -7,7 +7,7 @@ export interface SplitRun {
   readonly sequence: number;
   readonly split: number;
   readonly iterator: DatasetIterator<unknown>;
-  /** Counts the items that it gives. */
+  /** How many items it has given. */
   index: number;
   remainder: { readonly rows: unknown } | undefined;
   hasEnded: boolean;
@@ -18,8 +18,8 @@ export function nextPlace(run: SplitRun): ItemPlace {
 }
 
 /**
- * The next element or error; undefined once there are no more.
- * @throws {ReadingFailure} when the split cannot be read on.
+ * The next element or error; undefined at the end.
+ * @throws {ReadingFailure} when the split cannot be read further.
  */
 export async function nextElement(run: SplitRun): Promise<Item | undefined> {
   if (run.hasEnded) return undefined;

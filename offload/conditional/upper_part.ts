@@ -1,6 +1,6 @@
 /**
- * Runs here, split by split, the operators above the part that workers run. A split then has the
- * same items as one that only one side prepares.
+ * Runs the operators above the part that workers run, on this host and split by split. A split then
+ * has the same items as one that this host prepares alone.
  */
 import { LeatError } from "../../core/error.ts";
 import type { IteratorContext } from "../../data/context.ts";
@@ -12,10 +12,10 @@ import { SameElementsNode } from "../../data/operators/unary.ts";
 import type { Item } from "./items.ts";
 import { nextElement, nextPlace, type SplitRun } from "./split_run.ts";
 
-/** Gives the elements of the lower part of a split. */
+/** Gives the next element of the lower part of a split: what workers prepare. */
 export type ReadLower = () => Promise<unknown | typeof END>;
 
-/** Opens a split whose lower part is given. */
+/** Opens a split, with the elements of its lower part from `read`. */
 export type OpenUpper = (
   split: number,
   read: ReadLower,
@@ -23,16 +23,16 @@ export type OpenUpper = (
 ) => DatasetIterator<unknown>;
 
 interface Run extends SplitRun {
-  /** Counts the items that it takes. */
+  /** How many items of the lower part it has taken. */
   taken: number;
 }
 
-/** Turns the items that workers give of splits into those of the whole part. */
+/** Turns the items of the lower part into those of the whole part. */
 export class UpperPart {
   readonly #open: OpenUpper;
   readonly #take: () => Promise<Item | typeof END>;
   #run: Run | undefined;
-  /** What was asked for, and not used yet. */
+  /** The item that was requested last, if it was not used yet. */
   #taking: Promise<Item | typeof END> | undefined;
 
   constructor(open: OpenUpper, take: () => Promise<Item | typeof END>) {
@@ -77,7 +77,7 @@ export class UpperPart {
     for (;;) {
       const taking = this.#taking ??= this.#take();
       const item = await taking;
-      // It was disposed.
+      // This part was disposed.
       if (this.#run !== run) return END;
       if (item === END || item.place.sequence !== run.sequence) throw brokenOff(run.split);
       this.#taking = undefined;
@@ -100,7 +100,7 @@ function brokenOff(split: number): ReadingFailure {
 /** The part of a pipeline above `lower`, whose elements come from `read`. */
 export class UpperNode extends SameElementsNode {
   override readonly division = "whole";
-  /** Not an operator of the user's: it must not change the random seeds of theirs. */
+  /** The user has not written this operator: it must not change the random seeds of the others. */
   override readonly isSetting = true;
   readonly #lower: DatasetNode;
   readonly #read: ReadLower;

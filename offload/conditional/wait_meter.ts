@@ -1,4 +1,4 @@
-/** Measures what the training loop waits for, in windows of some elements. */
+/** Measures which side the training loop waits for, in windows of some elements. */
 import type { StepWindow } from "../adapt.ts";
 import type { Side } from "./items.ts";
 import type { SideName } from "./ready_side.ts";
@@ -8,36 +8,36 @@ const NOTHING: StepWindow["waitMs"] = { local: 0, remote: 0, both: 0 };
 const ELEMENTS_MIN = 25;
 const WINDOW_MS_MIN = 200;
 /**
- * If workers gave this share less than training took of them, it uses up what they prepared earlier.
- * They then seem to be ahead though they cannot give so much for long: the window says nothing.
+ * If less arrived from workers than training took of theirs, by this share, training uses up their
+ * buffers. They seem to be ahead, but cannot give so much for long: the window is dropped.
  */
 const USED_UP_SHARE = 0.05;
-/** A window in which training took no element for more than this share says nothing: it paused. */
+/** A window is dropped if training paused for more than this share of it. */
 const PAUSE_SHARE = 0.5;
 
 /** What workers have given, in bytes. */
 export interface Supply {
   /** What training has taken so far. */
   readonly takenBytes: number;
-  /** What has arrived and was not taken yet. */
+  /** What has arrived and is not taken yet. */
   readonly bufferedBytes: number;
 }
 
 const NO_SUPPLY: Supply = { takenBytes: 0, bufferedBytes: 0 };
 
 /**
- * Sums the time waited for each side while the other one could give more. Where both work, both are
- * the bottleneck, whichever is asked: what comes from workers is also taken in late because this
- * host computes.
+ * Sums the time that training waits for each side while the other could give more. If both sides are
+ * at work, both are the bottleneck, whichever training waits for: this host may be too busy to receive
+ * what workers have sent.
  */
 export class WaitMeter {
   readonly #nowMs: () => number;
   #fromMs: number;
   #elements = 0;
   #waitMs = NOTHING;
-  /** How many elements came from the other side instead. */
+  /** How many elements came from the other side instead, by the side that the ratio wanted. */
   #avoided = { local: 0, remote: 0 };
-  /** When something was asked for or counted last, and the longest time until the next request. */
+  /** When an element was requested or counted last, and the longest time until the next request. */
   #activeAtMs: number;
   #pauseMs = 0;
   #supply = NO_SUPPLY;
@@ -47,7 +47,7 @@ export class WaitMeter {
     this.#fromMs = this.#activeAtMs = nowMs();
   }
 
-  /** Waits for `pending`, an item of a side. @param other the other side, if there is one. */
+  /** Waits for `pending`, an item of a side. @param other The other side, if there is one. */
   async during<T>(
     side: SideName,
     pending: Promise<T>,
@@ -70,16 +70,16 @@ export class WaitMeter {
   }
 
   /**
-   * The next element comes from the other side, because this one had none ready. This counts as a
-   * wait for the length of a mean step.
+   * Notes that an element came from the other side, because this one had none ready. It counts as a
+   * wait for this side, as long as a mean step.
    */
   avoided(side: SideName): void {
     this.#avoided[side]++;
   }
 
   /**
-   * Counts an element. Returns the window that it ends, if any; the next one begins.
-   * @param supplyNow what workers have given by now.
+   * Counts an element. Returns the window that it ends, if any.
+   * @param supplyNow Returns what workers have given so far.
    */
   count(supplyNow: () => Supply = () => NO_SUPPLY): StepWindow | undefined {
     this.#activeAtMs = this.#nowMs();

@@ -8,10 +8,10 @@ export type Carrier = "inline" | "thread" | "websocket";
 export interface FleetNode {
   readonly id: NodeId;
   readonly carrier: Carrier;
-  /** Settles with the reason if it ends without being asked to. */
+  /** Resolves with the reason if the node ends without being asked to. */
   readonly died: Promise<LeatError>;
   /** Stops its actors in order, then the node. */
   stop(): Promise<void>;
-  /** Ends it like a crash, without notifying anyone. */
+  /** Ends the node like a crash, without notifying others. */
   kill(): Promise<void>;
 }

@@ -26,7 +26,7 @@ import { checkClusterOptions, checkWorkerOptions } from "../service_options.ts";
 
 /** Time limit for starting a node, or asking one for statistics, in ms. */
 const NODE_TIMEOUT_MS = 60_000;
-/** Repeats the request, because a restarted node has lost the earlier link. */
+/** Repeats the request: it is lost if the node restarts. */
 const PATIENTLY = { timeoutMs: NODE_TIMEOUT_MS, attemptMs: 1_000 } as const;
 /** Drain time of a worker that is stopped gracefully, in ms: clients fetch what it still holds. */
 const DRAIN_TIMEOUT_MS = 5_000;
@@ -55,7 +55,7 @@ let clusters = 0;
  * ```
  */
 export class LocalCluster implements AsyncDisposable {
-  /** Prefix of its nodes' names. In this thread `service` may be this name. */
+  /** Prefix of the nodes' names. In this thread, the option `service` may be this name. */
   readonly #name: string;
   readonly #options: LocalClusterOptions;
   readonly #fleet: LocalFleet;
@@ -65,7 +65,7 @@ export class LocalCluster implements AsyncDisposable {
   #dispatcher: FleetNode | undefined;
   /** Why the dispatcher died, unless it was stopped. */
   #dispatcherDeath: LeatError | undefined;
-  /** Where the dispatcher is, or was before it was stopped. */
+  /** The name or URL of the dispatcher's node, also while it is stopped. */
   #dispatcherAddress = "";
   #proxies: { cache?: string; reads?: string } = {};
   #scaler: Scaler | undefined;
@@ -109,15 +109,14 @@ export class LocalCluster implements AsyncDisposable {
   }
 
   /**
-   * Names the cluster in `service`. If its dispatcher is behind a socket, this is the dispatcher's
-   * address, which other programs of this host and pipelines on workers can use; otherwise it is
-   * valid in this thread only.
+   * The cluster's address, for `service`. If the dispatcher is behind a socket, other programs of this
+   * host and pipelines on workers can use the address. Otherwise it is valid in this thread only.
    */
   get address(): string {
     return this.#dispatcherAddress.startsWith("ws") ? this.#dispatcherAddress : this.#name;
   }
 
-  /** The number of workers ever added; they are named by index. */
+  /** The number of workers ever added. Their indexes start at 0. */
   get workers(): number {
     return this.#workers.length;
   }
@@ -132,9 +131,9 @@ export class LocalCluster implements AsyncDisposable {
   }
 
   /**
-   * Ends a worker: like a crash, or (`graceful`) after clients have fetched what it has produced
-   * and will produce from its splits, within `drainTimeoutMs` (default 5,000). A starting worker is
-   * ended once it has started; a worker that ends gracefully can still be killed.
+   * Ends a worker, like a crash. With `graceful`, it first finishes its splits, and clients fetch what
+   * it holds, within `drainTimeoutMs` (default 5,000). A starting worker ends once it has started. A
+   * worker that ends gracefully can still be killed by a second call.
    */
   async stopWorker(
     index: number,
@@ -179,7 +178,7 @@ export class LocalCluster implements AsyncDisposable {
     this.#dispatcher = undefined;
   }
 
-  /** Fails the readers: nobody restarts a dispatcher that died by itself. */
+  /** Fails the readers: nothing restarts a dispatcher that died by itself. */
   #dispatcherDied(dispatcher: FleetNode, reason: LeatError): void {
     if (this.#dispatcher !== dispatcher) return;
     this.#dispatcher = undefined;
@@ -232,7 +231,7 @@ export class LocalCluster implements AsyncDisposable {
   }
 
   /**
-   * The node from which clients of the calling thread reach the cluster.
+   * The node through which clients of the calling thread reach the cluster.
    * @ignore
    */
   home(): ClientHome {
@@ -282,7 +281,7 @@ export class LocalCluster implements AsyncDisposable {
     this.#dispatcherDeath = undefined;
     this.#dispatcherAddress = dispatcher.id.node;
     dispatcher.died.then((reason) => this.#dispatcherDied(dispatcher, reason));
-    // Iterators of this thread that use the address share this home, without another socket.
+    // Iterators of this thread that are given the URL use this home, too, without another socket.
     if (this.address !== this.#name) {
       this.#forget.push(registerHome(this.address, () => this.home()));
     }
@@ -293,7 +292,7 @@ export class LocalCluster implements AsyncDisposable {
     const workers = this.#workers;
     const running = () => workers.filter(({ phase }) => phase === "running");
     const start = async () => {
-      // Waits only for kills: they are immediate, and draining takes time.
+      // Only kills are waited for: they end soon, and draining may take minutes.
       await Promise.allSettled(this.#killing);
       const index = workers.findIndex(({ phase }) => phase === "stopped");
       if (index < 0) await this.addWorker();

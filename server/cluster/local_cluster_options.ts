@@ -17,9 +17,8 @@ export interface LocalClusterOptions
       "workerTimeoutMs" | "clientTimeoutMs" | "jobGcTimeoutMs" | "runnerDeathsMax"
     > {
   /**
-   * The number of workers at the start; only these, and none added later, share jobs of static
-   * policies. Default 2. With `{ min, max }` it starts `min` workers, then scales to what its jobs
-   * want.
+   * The number of workers at the start. Only these share jobs of static policies, none added later.
+   * Default 2. With `{ min, max }` the cluster starts `min` workers, then scales to what its jobs want.
    */
   readonly workers?: number | { readonly min: number; readonly max: number };
   /** The times of scaling: how long it measures, and how fast the number of workers may fall. */
@@ -48,9 +47,9 @@ export interface LocalClusterOptions
   /** Where pipelines run: on threads of their own (default) or in the worker's thread. */
   readonly runners?: "thread" | "inline";
   /**
-   * Confines pipelines as {@linkcode serveWorker} does, each in a process of its own, to test how
-   * they run on such workers. `true` is the default of {@linkcode SandboxOptions}. This program
-   * then needs `--allow-run=deno`, and `--allow-read` and `--allow-write` of the temporary folder.
+   * Confines each pipeline in a process of its own, as `sandbox` of {@linkcode serveWorker} does, to
+   * test how it runs there. `true` is the default of {@linkcode SandboxOptions}. This program then
+   * needs `--allow-run=deno`, and `--allow-read` and `--allow-write` of the temporary folder.
    * Default false: functions may do whatever this program may.
    */
   readonly confine?: boolean | SandboxOptions;

@@ -1,7 +1,4 @@
-/**
- * The fleet of a local cluster: nodes of this thread, on threads, or behind sockets, which all reach
- * each other.
- */
+/** The nodes of a local cluster: inline, on threads, or behind sockets. Each can reach all others. */
 import type { Connector } from "../../actors/runtime/link.ts";
 import { sleep } from "../../actors/runtime/timers.ts";
 import { ActorSystem, type SystemOptions } from "../../actors/runtime/system.ts";
@@ -43,7 +40,7 @@ export class LocalFleet {
       (this.#inline.has(name) ? this.#inline.connector : this.threads.connector)
         .connect(name, local),
   };
-  /** Nodes that ended for good, and why. */
+  /** Nodes that ended by themselves, and why. */
   readonly #givenUp = new Map<string, LeatError>();
   /** Ports of nodes behind sockets: a restarted node keeps its port. */
   readonly #ports = new Map<string, number>();
@@ -65,7 +62,7 @@ export class LocalFleet {
     this.#admit(this.home);
   }
 
-  /** Starts a node with a role. It is called `name`; for `websocket`, by its URL. */
+  /** Starts a node with a role. The node's id is `name`; with `websocket`, its URL. */
   async start(carrier: Carrier, name: string, role: Role): Promise<FleetNode> {
     if (carrier === "thread") return await this.#startOnThread(name, role);
     const takeUp = await loadRole(role, PROGRAMS);
@@ -74,18 +71,18 @@ export class LocalFleet {
       : await this.#startBehindSocket(name, role, takeUp);
   }
 
-  /** A node has ended for good: requests to it fail with `error`, unless it is restarted. */
+  /** Lets requests to a node that ended fail with `error`, unless the node is restarted. */
   giveUp(node: string, error: LeatError): void {
     this.#givenUp.set(node, error);
   }
 
-  /** Where the node with that name runs, if it does. */
+  /** The carrier of the running node with this name. */
   carrierOf(name: string): Carrier | undefined {
     for (const { id, carrier } of this.#nodes) if (id.node === name) return carrier;
     return undefined;
   }
 
-  /** Starts a thread next to them, with a node that the module's `setup` creates from `config`. */
+  /** Starts a thread with a node that the module's `setup` creates from `config`. */
   async startThread(name: string, module: string, config: unknown): Promise<ThreadNode> {
     return await this.threads.startNode({ name, module, config, world: this.#worldOptions() });
   }
@@ -103,7 +100,7 @@ export class LocalFleet {
     await this.threads.close();
   }
 
-  /** A node that restarts waits for its port: others try a port before they take it. */
+  /** Listens on the node's earlier port. It retries: another node may briefly hold the port to try it. */
   async #listen(name: string, role: Role): Promise<ServiceNode> {
     const { logFolder } = this.#worldOptions(role);
     const { world } = this.home;
@@ -171,7 +168,7 @@ export class LocalFleet {
     });
   }
 
-  /** A node of this thread. A crash closes its links before it can send anything. */
+  /** A node of this thread. To kill it, its links are closed first, so that it sends nothing more. */
   #node(
     carrier: Carrier,
     { role }: Role,
@@ -191,14 +188,14 @@ export class LocalFleet {
     });
   }
 
-  /** @param node Its `died` may report any end, also a requested one. */
+  /** @param node The `died` of this node may also report an end that was requested. */
   #enlist(node: FleetNode): FleetNode {
     this.#givenUp.delete(node.id.node);
     let ended: Promise<void> | undefined;
     const death = Promise.withResolvers<LeatError>();
     node.died.then((reason) => {
       if (ended !== undefined) return;
-      // Its remains may collide with its restart.
+      // What is left of the node may collide with its restart.
       ended = node.kill().finally(() => {
         this.#nodes.delete(enlisted);
         death.resolve(reason);
@@ -218,7 +215,7 @@ export class LocalFleet {
     return enlisted;
   }
 
-  /** Makes a system of this thread reachable for all; the returned function disconnects it. */
+  /** Lets all nodes reach a system of this thread. The returned function disconnects it. */
   #admit(system: ActorSystem): () => void {
     this.#inline.add(system);
     const leave = this.threads.add(system);

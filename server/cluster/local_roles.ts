@@ -8,7 +8,7 @@ import { defaultWindowBytes } from "../window_memory.ts";
 import type { LocalClusterOptions, LocalWorkerOptions } from "./local_cluster_options.ts";
 import { definedFields } from "../../core/tree.ts";
 
-/** The role of the dispatcher; `nameOf` names the workers by index. */
+/** The role of the dispatcher. `nameOf` gives a worker's name by its index. */
 export function dispatcherRole(
   options: LocalClusterOptions,
   nameOf: (index: number) => string,

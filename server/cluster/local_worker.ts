@@ -5,7 +5,7 @@ import type { FleetNode } from "./fleet.ts";
 /** How to start a worker, and what to call when it dies. */
 export interface WorkerLives {
   start(): Promise<FleetNode>;
-  /** Resolves once the dispatcher has registered that node, or the node has ended. */
+  /** Resolves once the dispatcher has registered the node, or the node has ended. */
   registered(node: FleetNode): Promise<void>;
   died(reason: LeatError): void;
 }
@@ -38,7 +38,10 @@ export class LocalWorker {
     await this.#starting;
   }
 
-  /** Stops the worker, once it has started. Without `retire` it is killed, even while retiring. */
+  /**
+   * Ends the worker, once it has started, with `retire`, or by killing it if that is left out. A
+   * worker that retires can still be killed.
+   */
   async stop(retire?: (node: FleetNode) => Promise<void>): Promise<void> {
     while (this.#starting !== undefined) await this.#starting.catch(() => {});
     const node = this.#node;
@@ -74,7 +77,7 @@ export class LocalWorker {
     throw new LeatError("unavailable", message, { cause: reason });
   }
 
-  /** A starting worker's start reports it; a stopping worker was going to end. */
+  /** Reports the end of a running worker. `#start` reports a starting one's; a stopping one was to end. */
   #died(node: FleetNode, reason: LeatError): void {
     if (this.#node !== node || this.#phase === "stopping") return;
     this.#node = undefined;

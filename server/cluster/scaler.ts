@@ -1,4 +1,4 @@
-/** The scaler: starts and stops workers of a given fleet as their dispatcher wants. */
+/** The scaler: starts and stops workers of a fleet, as many as their dispatcher wants. */
 import type { DispatcherDescription } from "../../actors/dispatcher/protocol_figures.ts";
 import type { ScalingDescription } from "../../actors/dispatcher/protocol_scaling.ts";
 import { mayRead } from "../../actors/dispatcher/jobs/targets.ts";
@@ -10,23 +10,21 @@ import { LeatError } from "../../core/error.ts";
 const INTERVAL_MS = 5_000;
 /** Longest wait between attempts after failures, in ms; the wait doubles each time. */
 const RETRY_MAX_MS = 60_000;
-/** The longest delay of a system timer, in ms: a longer one would fire at once. */
+/** The longest delay of `setTimeout`, in ms: with a longer one it fires at once. */
 const INTERVAL_MAX_MS = 2 ** 31 - 1;
 
 /** Workers that can be started and stopped. */
 export interface WorkerFleet {
-  /** Names of its running workers, oldest first, without those that start or stop. */
+  /** Names of the running workers, oldest first, without those that are starting or stopping. */
   readonly names: readonly string[];
-  /**
-   * Tags that all its workers have. If given, none is started for jobs that want others.
-   */
+  /** Tags that all its workers have. If given, no worker is started for jobs that want other tags. */
   readonly tags?: readonly string[];
   /**
-   * Starts one more; resolves when it runs. Rejects with `invalid_argument` if workers cannot be
-   * started with these settings: the scaler then starts no more.
+   * Starts one more worker; resolves when it runs. Rejects with `invalid_argument` if no worker can be
+   * started with these settings. The scaler then fails.
    */
   start(): Promise<void>;
-  /** Stops one once clients have fetched what it holds; resolves when it has ended. */
+  /** Stops a worker after clients have fetched what it holds; resolves when it has ended. */
   stop(name: string): Promise<void>;
 }
 
@@ -39,8 +37,8 @@ export interface ScalingStep {
   /** The number of workers of the fleet after the step. */
   readonly workers: number;
   /**
-   * Why: the dispatcher's sentence (with the scaler's limit before it, if that decided), or the
-   * error.
+   * Why: the dispatcher's sentence, or the error. If a limit of the scaler decided, the limit comes
+   * before the sentence.
    */
   readonly reason: string;
 }
@@ -59,16 +57,16 @@ export interface ScalerOptions {
   readonly intervalMs?: number;
   /** Calls `fn` after `delayMs`. Default: the system's timers. */
   readonly timer?: (delayMs: number, fn: () => void) => { cancel(): void };
-  /** Called for each step. Its errors go to the console, and are no failures of the fleet. */
+  /** Called for each step. What it throws goes to the console, and does not affect the scaler. */
   readonly onStep?: (step: ScalingStep) => void;
 }
 
 /** A running scaler. */
 export interface Scaler extends AsyncDisposable {
   /**
-   * Resolves if it cannot continue: the dispatcher requires another token (`unauthenticated`), or
-   * workers cannot be started with their settings (`invalid_argument`), so that retries would fail.
-   * It then starts and stops nothing more; close it.
+   * Resolves when retries are of no use: the dispatcher requires another token (`unauthenticated`), or
+   * no worker can be started with these settings (`invalid_argument`). The scaler then starts and
+   * stops nothing more; close it.
    */
   readonly failed: Promise<LeatError>;
   /** Starts and stops nothing more; resolves when steps in progress have ended. Idempotent. */
@@ -76,14 +74,13 @@ export interface Scaler extends AsyncDisposable {
 }
 
 /**
- * Keeps a fleet at the number of workers that its dispatcher wants, within limits. Other workers
- * count if they can be reached and may serve the job that needs most: if four are wanted and two
- * were started by hand, the fleet gets two. A worker that dies is replaced. The least useful are
- * stopped first: unreachable ones, those without work under a static policy, then the slowest.
+ * Keeps a fleet at the number of workers that its dispatcher wants, within limits. Workers outside
+ * the fleet count if they can be reached and may serve the job that needs most: if four are wanted
+ * and two were started by hand, the fleet gets two. A worker that dies is replaced. The scaler stops
+ * the least useful first: unreachable ones, those without work under a static policy, then the slowest.
  *
- * Run one scaler for each dispatcher: a scaler does not announce its steps. Two scalers on one
- * dispatcher both start the missing workers; then one stops its own. At a bad moment both stop one,
- * and start it again.
+ * Run one scaler for each dispatcher: scalers do not know of each other. Two of them both start the
+ * missing workers; then one stops its own. At a bad moment both stop a worker, and start it again.
  * @throws {LeatError} `invalid_argument` for invalid limits or an invalid interval.
  *
  * @example
@@ -111,10 +108,10 @@ class FleetScaler implements Scaler {
   readonly #limits: { readonly minWorkers: number; readonly maxWorkers: number };
   readonly #starting = new Set<Promise<void>>();
   readonly #stopping = new Map<string, Promise<void>>();
-  /** Workers of the fleet, including ended ones that the dispatcher still counts. */
+  /** Names of the fleet's workers, including ended ones that the dispatcher still lists as alive. */
   #ours = new Set<string>();
   readonly #looking: Promise<void>;
-  /** Consecutive checks that the dispatcher did not answer. */
+  /** Consecutive checks in which the dispatcher did not answer. */
   #unanswered = 0;
   /** Consecutive checks in which the fleet failed. */
   #failures = 0;
@@ -157,7 +154,7 @@ class FleetScaler implements Scaler {
     }
   }
 
-  /** Undefined if the dispatcher does not answer: it may be restarting, and workers continue. */
+  /** The dispatcher's state. Undefined if it does not answer: it may be restarting. */
   async #ask(): Promise<DispatcherDescription | undefined> {
     try {
       const state = await this.#options.dispatcher.describe();
@@ -175,9 +172,7 @@ class FleetScaler implements Scaler {
     }
   }
 
-  /**
-   * The count resets if no call to the fleet failed and one succeeded, or nothing is in progress.
-   */
+  /** Counts failed checks. One resets the count if a call succeeded and none failed, or none is open. */
   #countFailures(): void {
     const isIdle = this.#starting.size + this.#stopping.size === 0;
     if (this.#hasFailed) this.#failures++;
@@ -207,7 +202,7 @@ class FleetScaler implements Scaler {
     for (let count = running; count < Math.min(target, room); count++) {
       this.#start(count + 1, startReason(count + 1, missing, minWorkers, state.scaling.text));
     }
-    // While some are starting it is not known which is the least useful.
+    // While workers are starting, the scaler cannot know which worker is the least useful.
     if (this.#starting.size > 0) return;
     for (const name of leastUseful(state, names).slice(0, Math.max(0, running - target))) {
       this.#stop(name, target, stopReason(missing, maxWorkers, state.scaling.text));
@@ -233,7 +228,7 @@ class FleetScaler implements Scaler {
     this.#stopping.set(name, stopping);
   }
 
-  /** Calls the fleet, and records its success; a synchronous throw counts like a rejection. */
+  /** Calls the fleet, and records whether it succeeds. A synchronous throw counts like a rejection. */
   async #done(
     tell: () => Promise<void>,
     failure: string,
@@ -250,7 +245,7 @@ class FleetScaler implements Scaler {
     }
   }
 
-  /** A retry would fail the same way. */
+  /** Ends the scaler, where a retry would fail the same way. */
   #giveUp(what: string, cause: LeatError): void {
     if (this.#closed) return;
     this.#closed = true;
@@ -264,24 +259,24 @@ class FleetScaler implements Scaler {
     this.#tell({ action: "fail", workers, reason });
   }
 
-  /** The listener influences nothing, not even by throwing. */
+  /** Calls the listener, whatever it throws. */
   #tell(step: ScalingStep): void {
     Promise.try(() => this.#options.onStep?.(step))
       .catch((error) => console.error("autoscale: onStep has failed:", error));
   }
 }
 
-/** Not draining workers: two scalers would each stop one, counting on the other's. */
+/**
+ * Whether this fleet may count on a worker of others. Not on a draining one: two scalers would each
+ * drain a worker because they count on the other's.
+ */
 function staysForAll(
   { isPrivate, unreachable, figures }: DispatcherDescription["workers"][number],
 ): boolean {
   return isPrivate !== true && unreachable === undefined && figures?.draining !== true;
 }
 
-/**
- * How many workers the fleet should have beside those of others: enough for the total that it can
- * serve, and for each job that it can serve.
- */
+/** How many workers the fleet should have beside `others`: enough in total, and for each job it can serve. */
 function missingBeside(
   others: DispatcherDescription["workers"],
   { wanted, minWorkers, pools = [] }: ScalingDescription,
@@ -298,10 +293,7 @@ function missingBeside(
   return Math.max(here - others.length, ...missing);
 }
 
-/**
- * Why the fleet starts a worker. `number`: workers after this start; `missing`: wanted of this
- * fleet.
- */
+/** Why the fleet starts its worker number `number`, of `missing` that the dispatcher wants of it. */
 function startReason(number: number, missing: number, min: number, dispatcher: string): string {
   if (number <= missing) return dispatcher;
   return `never fewer than ${min} here (--min, minWorkers), whatever is wanted: ${dispatcher}`;

@@ -8,7 +8,7 @@ import type {
 import { shownText } from "../../core/shown_text.ts";
 import { type MetricGroup, METRICS, metricsOf } from "../../actors/dispatcher/protocol_metrics.ts";
 
-/** Factors to the units of Prometheus, where they differ. */
+/** Factors from Leat's units to those of Prometheus, where they differ. */
 const FACTORS: { readonly [U in MetricUnit]?: number } = {
   "ms": 1e-3,
   "hours": 3_600,
@@ -92,7 +92,7 @@ const ROWS: { readonly [G in MetricGroup]: (state: DispatcherDescription) => rea
   job: ({ jobs }) => jobs.map(({ name, usage }) => [{ job: name }, usage]),
 };
 
-/** A scrape: the text, and its media type. */
+/** The answer to a scrape: the text, and its media type. */
 export async function scrape(
   state: DispatcherDescription,
 ): Promise<{ readonly text: string; readonly contentType: string }> {
@@ -129,7 +129,7 @@ export async function scrape(
   return { text: await registry.metrics(), contentType: registry.contentType };
 }
 
-/** Names are untrusted, and metrics are also read in terminals. */
+/** Escapes control characters: names are untrusted, and metrics are also read in terminals. */
 function shown(labels: Labels): Record<string, string | number> {
   return Object.fromEntries(
     Object.entries(labels).map(([name, value]) => [
@@ -166,7 +166,7 @@ function tasksOf<F>(of: (figures: TaskRates) => F) {
     );
 }
 
-/** The usage of a shared process belongs to no single worker. */
+/** A process's usage, unless several workers share the process. */
 function ownFigures(process: WorkerRates["process"] | undefined) {
   return process?.shared === false
     ? { ...process, runawayThreads: process.runawayThreads ?? 0 }

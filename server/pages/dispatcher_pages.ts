@@ -14,9 +14,9 @@ const PAGE_POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src '
   "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 export interface DispatcherQuestions {
-  /** Its whole state. The first call starts measuring; later figures are at most a second old. */
+  /** The dispatcher's whole state. The first call starts measuring; later figures are at most 1 s old. */
   readonly describe: () => Promise<DispatcherDescription>;
-  /** Resolves if it answers. */
+  /** Resolves if the dispatcher answers. */
   readonly hello: () => Promise<unknown>;
 }
 
@@ -59,7 +59,7 @@ const PAGE = livePage
   .replace('"PAGE_COLUMNS"', () => JSON.stringify(PAGE_COLUMNS));
 const PAGE_HEADERS = { "content-security-policy": PAGE_POLICY, "referrer-policy": "no-referrer" };
 
-/** Concurrent requests share one page: it may be large, and each of them keeps it until it is read. */
+/** Lets concurrent requests share one page: it may be large, and is in memory until it has been sent. */
 function shared(make: () => Promise<Page>): () => Promise<Page> {
   let making: Promise<Page> | undefined;
   return () => making ??= make().finally(() => making = undefined);
@@ -83,7 +83,7 @@ function respond(
   };
 }
 
-/** The dispatcher is starting, stopping, or has died. */
+/** The answer while the dispatcher is starting or stopping, or after it died. */
 function unavailable(error: unknown): Page {
   return respond(`${LeatError.from(error).message}\n`, "text/plain", {}, 503);
 }

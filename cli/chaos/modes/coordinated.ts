@@ -10,16 +10,16 @@ import type { Around, DrillFigures } from "./drill.ts";
 const CONSUMERS = 3;
 /** Longest training step, in ms. */
 const STEP_MAX_MS = 6;
-/** Common steps of all consumers at the end. */
+/** How many steps each consumer makes after the faults. */
 const STEPS_AFTER = 25;
 /** How long a refused consumer waits before it tries again, in ms. */
 const REFUSED_PAUSE_MS = 300;
 
-/** Reads until all have met, and have made progress. */
+/** Reads until all consumers are in the same rounds again, and have made progress. */
 export async function drillCoordinated(around: Around): Promise<DrillFigures> {
   const checker = new RoundsChecker(CONSUMERS, around.findings("rounds"));
   const over = Promise.withResolvers<void>();
-  /** The newest incarnation of each consumer, and its steps since the faults ended. */
+  /** The newest client of each consumer, and its steps since the faults ended. */
   const lives = new Map<number, { readonly life: string; after: number }>();
   let clients = 0;
   const isDone = () => {
@@ -67,7 +67,7 @@ export async function drillCoordinated(around: Around): Promise<DrillFigures> {
   };
 }
 
-/** Endless; every element has its number in the stream of its task, and the task's id. */
+/** An endless job. Each element is its number in its task's stream, and a random id of the task. */
 function jobOf(
   { name }: Around,
   service: string,

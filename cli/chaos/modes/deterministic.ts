@@ -1,6 +1,6 @@
 /**
- * A DETERMINISTIC job: it contains everything that could differ after the death of a worker, and
- * its stream must be the same each time.
+ * A DETERMINISTIC job. It contains all operators whose output could change after the death of a
+ * worker, and its stream must be the same each time.
  */
 import { createHash } from "node:crypto";
 import { Dataset, LeatError, type Tensor } from "../../../mod.ts";
@@ -11,14 +11,14 @@ const BATCH_SIZE = 32;
 const SHUFFLE_BUFFER = 64;
 /** Largest batch with its envelope, in bytes. */
 const BATCH_BYTES_MAX = 1_024;
-/** Open requests of a reader to one task, and tasks of a worker that it may know at once. */
+/** Most open requests of a reader to one worker: those to a task, times its tasks on the worker. */
 const OPEN_PER_WORKER = 4;
 
-/** The reader's limits: so small that its buffer is full most of the time. */
+/** The limits of the reader. They are so small that its buffer is full most of the time. */
 export const WINDOW = {
   splits: 32,
   bytes: 8 * 1_024,
-  /** With what was requested before it was full. */
+  /** The most bytes in the buffer, including batches that were requested before it was full. */
   bytesWith: (workers: number): number =>
     WINDOW.bytes + workers * OPEN_PER_WORKER * BATCH_BYTES_MAX,
 };
@@ -27,11 +27,11 @@ export const WINDOW = {
 export interface KnownStream {
   /** The digest of each batch. */
   readonly batches: readonly string[];
-  /** The digest of all. */
+  /** The digest of all batches. */
   readonly hash: string;
 }
 
-/** Reads the job once, for comparison; there must be no faults. */
+/** Reads the job once without faults, for comparison. */
 export async function readUndisturbed(around: Around): Promise<KnownStream> {
   using reader = open(around);
   const batches: string[] = [];
@@ -69,10 +69,7 @@ function open({ openReader }: Around) {
   return openReader("deterministic", { bufferBytesMax: WINDOW.bytes });
 }
 
-/**
- * Shuffled, with random numbers for each element, a filter that makes splits of many lengths, and
- * batches.
- */
+/** The job: a shuffle, random numbers for each element, a filter that varies splits' lengths, and batches. */
 function jobOf({ elements, work }: JobSize, service: string): Dataset<Tensor> {
   return Dataset.range(elements)
     .shuffle(SHUFFLE_BUFFER)

@@ -1,7 +1,4 @@
-/**
- * A drill: one job of some kind that is read, or written, under faults, and the checks of its
- * guarantees.
- */
+/** A drill: reads or writes one job of some kind under faults, and checks the job's guarantees. */
 import type { RandomStream } from "../../../core/philox.ts";
 import type { Findings } from "../../../sim/checkers/checker.ts";
 import type { ReaderOptions } from "../readers.ts";
@@ -18,7 +15,7 @@ export interface JobSize {
 
 /** The environment of a drill. */
 export interface Around {
-  /** The unique name of its jobs. */
+  /** The unique name of the drill's job. */
   readonly name: string;
   readonly size: JobSize;
   readonly rng: RandomStream;
@@ -27,26 +24,23 @@ export interface Around {
   readonly workers: number;
   /** Records broken guarantees for a checker. */
   findings(checker: string): Findings;
-  /** An address at which a reader reaches the cluster, over connections of its own. */
+  /** An address at which one reader reaches the cluster, over connections of its own. */
   openReader(name: string, options?: ReaderOptions): { readonly address: string } & Disposable;
-  /** A loop has taken something, and has this progress, 0 to 1. Resolves when it may continue. */
+  /** Notes a step of a reader, and its progress from 0 to 1. Resolves when the reader may continue. */
   step(share: number): Promise<void>;
   /** Ends the faults of this run. Resolves when every process has recovered. */
   calm(): Promise<void>;
   /** Whether all faults have begun. */
   readonly areFaultsOver: boolean;
-  /**
-   * Whether since the run began a worker was killed, or timed out: in some modes its splits are
-   * lost then.
-   */
+  /** Whether a worker was killed or timed out in this run. In some modes, its splits are then lost. */
   hasLostWorker(): Promise<boolean>;
-  /** Whether since then a worker was stopped in order: its own stream ended there. */
+  /** Whether a worker was stopped gracefully in this run. Under OFF, its stream ended then. */
   readonly hasWorkerLeft: boolean;
 }
 
 /** The result of a drill. */
 export interface DrillFigures {
-  /** Batches or elements that loops received. */
+  /** How many batches or elements readers received. */
   readonly delivered: number;
   /** A remark for the table. */
   readonly remark: string;

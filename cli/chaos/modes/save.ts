@@ -1,6 +1,6 @@
 /**
- * A save by the workers together, which is ended halfway and called again: the folder must be
- * complete, with each element once and in its position, and no other files.
+ * A distributed save that is ended halfway and called again. The folder must then have each element
+ * once and in its position, and no other files.
  */
 import { join } from "node:path";
 import { IS_SAVED } from "../../../data/saved/distributed/work.ts";
@@ -10,18 +10,16 @@ import { StreamChecker } from "../../../sim/checkers/stream.ts";
 import { DenoHost } from "../../../platform/deno_host.ts";
 import type { Around, DrillFigures } from "./drill.ts";
 
-/** At each progress from the first on, the first call ends with probability one in so many. */
+/** At each report of progress, the first call is ended with a probability of one in so many. */
 const END_AT_PROGRESS = 4;
-/** A save is not slowed down by a reader: it gets more work than other jobs, to last as long. */
+/** No reader slows a save down, so it gets more work than other jobs, to last as long. */
 const TIMES_WORK = 2;
 const CHUNK_BYTES = 16 * 1_024;
-/**
- * Time limit for late writers to remove their files, in ms, and how often the folder is checked.
- */
+/** Time limit for late writers to remove their files, and the time between two checks, in ms. */
 const LATE_MAX_MS = 60_000;
 const LATE_CHECK_MS = 50;
 
-/** Saves it, and reads the result. */
+/** Saves a dataset, and reads the result. */
 export async function drillSave(around: Around): Promise<DrillFigures> {
   const { size: { elements, work }, folder, name } = around;
   const path = join(folder, name);
@@ -39,7 +37,7 @@ export async function drillSave(around: Around): Promise<DrillFigures> {
   return { delivered: elements, remark: `${elements} elements saved in ${lives} calls` };
 }
 
-/** Whether it completed. */
+/** Calls the save. Returns whether it completed. */
 async function save(
   around: Around,
   dataset: Dataset<number>,
@@ -61,7 +59,7 @@ async function save(
     return true;
   } catch (error) {
     if (ending.signal.aborted) return false;
-    // It completed while it was being ended: a worker finishes its work all the same.
+    // The first call was ended, but the workers completed the save.
     if (!isFirst && LeatError.from(error).details?.["reason"] === IS_SAVED) return true;
     throw error;
   }
@@ -78,8 +76,8 @@ async function expectStream({ size, findings }: Around, path: string): Promise<v
 }
 
 /**
- * A worker that timed out continues to write until it learns that, and then removes its files. So
- * files may be left over for a while, but not after recovery.
+ * Waits until no other files are left. A worker that timed out writes until it learns that, and then
+ * removes its files.
  */
 async function expectNothingLeft(around: Around, path: string): Promise<void> {
   await around.calm();

@@ -1,14 +1,14 @@
 /**
- * A job that trainers share (ephemeral data sharing): one is fast, one slow, one leaves and comes
- * back under its id. Each sees each worker's elements in order and at most once, and makes progress
- * after the faults.
+ * A job that trainers share (ephemeral data sharing). One trainer is fast, one slow, and one leaves
+ * and comes back under its id. Each must get every worker's elements in order and at most once, and
+ * make progress after the faults.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { Dataset } from "../../../mod.ts";
 import { type SharedElement, SharedOrderChecker } from "../../../sim/checkers/shared_order.ts";
 import type { Around, DrillFigures } from "./drill.ts";
 
-/** A trainer: its longest step, in ms, and the probability of leaving after one. */
+/** The trainers: the longest step of each, in ms, and the probability that it leaves after a step. */
 const TRAINERS = [
   { id: "fast", stepMaxMs: 2, leaveProbability: 0 },
   { id: "slow", stepMaxMs: 40, leaveProbability: 0 },
@@ -20,7 +20,7 @@ type Trainer = (typeof TRAINERS)[number];
 const ELEMENTS_AFTER = 25;
 const BALLAST_BYTES_MAX = 4_096;
 
-/** Reads it until each trainer has made progress. */
+/** Reads the job until each trainer has made progress after the faults. */
 export async function drillSharing(around: Around): Promise<DrillFigures> {
   const order = new SharedOrderChecker(around.findings("sharing"));
   let delivered = 0;

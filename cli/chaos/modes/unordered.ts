@@ -1,7 +1,7 @@
 /**
- * Jobs whose elements go to the first reader that asks: under DYNAMIC at most once, and exactly
- * once if no worker is lost; under OFF the same for each worker's stream, if no worker is stopped
- * either.
+ * Jobs whose elements go to the first reader that asks. Under DYNAMIC, each element must come at most
+ * once, and exactly once if no worker is lost. Under OFF, the same holds for each worker's stream, if
+ * no worker is stopped either.
  */
 import { Dataset, type Tensor } from "../../../mod.ts";
 import { DeliveryChecker } from "../../../sim/checkers/deliveries.ts";
@@ -10,13 +10,13 @@ import type { Around, DrillFigures } from "./drill.ts";
 const BATCH_SIZE = 16;
 const READERS = 2;
 
-/** A batch: the numbers, and the id of the task that produced it. */
+/** A batch: numbers, and the id of the task that produced each. */
 interface Batch {
   readonly number: Tensor;
   readonly task: Tensor;
 }
 
-/** Reads it once, by two readers together. */
+/** Reads the job once, with two readers. */
 export async function drillUnordered(
   around: Around,
   mode: "DYNAMIC" | "OFF",
@@ -60,7 +60,7 @@ function jobOf(
   const numbers = Dataset.range(elements).map((number, { work }) => {
     let value = number;
     for (let i = 0; i < work; i++) value = (Math.imul(value, 1_664_525) + 1_013_904_223) | 0;
-    // Always 0, but only after all steps.
+    // Always 0, but it depends on all steps, so that none is optimised away.
     return { number, task: value & 0 };
   }, { captures: { work } });
   // Under OFF every task produces all elements, and adds its id.

@@ -2,22 +2,22 @@
 import { HOSTS } from "../environments.ts";
 import type { Letter } from "../workloads.ts";
 
-/** A step that is so many times as long as preparing a batch here never waits. */
+/** A step never waits if it takes so many times as long as preparing a batch on this host. */
 const SLOW = 2;
 
 /**
- * A training with processes of its own. The trainer has one CPU, and the workers have another one
- * together: several of them are only used where they wait for their storage.
+ * A training with processes of its own. The trainer has one CPU, and all workers share another one:
+ * there are several only where they wait for their storage.
  */
 export interface SweptEnvironment {
   readonly letter: Letter;
   readonly workers: number;
   readonly link: "loopback" | "1 Gb/s";
-  /** Whose storage takes 40 ms for each open and read. */
+  /** Which side's storage takes 40 ms for each open and read. */
   readonly storage: "near" | "far from workers" | "far from all";
   /**
-   * The accelerator: as fast as in the paper, half as fast, so slow that it does not wait; or none:
-   * the step computes on the trainer's CPU.
+   * The accelerator: as fast as in the paper, half as fast, or so slow that it does not wait. `on the
+   * CPU`: there is none, and the step computes on the trainer's CPU.
    */
   readonly step: "paper" | "half" | "slow" | "on the CPU";
 }
@@ -36,7 +36,7 @@ const CELLS: readonly Cell[] = [
   ["T G S", 1, { link: "1 Gb/s" }],
 ];
 
-/** All of them: the last ones need a cable that `tc` slows down. */
+/** All environments. The last ones need a cable that `tc` slows down. */
 export const SWEPT: readonly SweptEnvironment[] = CELLS.flatMap(([letters, workers, more]) =>
   letters.split(" ").map((letter): SweptEnvironment => ({
     ...{ letter: letter as Letter, workers },
@@ -44,7 +44,7 @@ export const SWEPT: readonly SweptEnvironment[] = CELLS.flatMap(([letters, worke
   }))
 );
 
-/** Its name, without the workload. */
+/** The name of an environment, without the workload. */
 export function nameOf({ workers, link, storage, step }: SweptEnvironment): string {
   return [
     `1:${workers}`,
@@ -56,18 +56,18 @@ export function nameOf({ workers, link, storage, step }: SweptEnvironment): stri
   ].join(", ");
 }
 
-/** Whether its processes wait so much that some environments can share CPUs. */
+/** Whether the processes wait so much that several environments can share CPUs. */
 export function isWaiting({ storage }: SweptEnvironment): boolean {
   return storage === "far from all";
 }
 
-/** How many times as fast as this host alone its accelerator takes batches. */
+/** How many times as fast the accelerator takes batches as this host alone prepares them. */
 export function speedOf({ step }: SweptEnvironment, coresWanted: number): number {
   if (step === "slow") return 1 / SLOW;
   return step === "half" ? coresWanted / 2 : coresWanted;
 }
 
-/** What its host has; see {@linkcode HOSTS}. */
+/** The cable to the workers' host; see {@linkcode HOSTS}. */
 export const CABLE: { readonly bytesPerSecond: number } = {
   bytesPerSecond: HOSTS["1:1, processes, 1 Gb/s"]!.bytesPerSecond!,
 };

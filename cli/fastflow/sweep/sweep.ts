@@ -7,9 +7,9 @@ import { dividedMachine, type Lane } from "./cpus.ts";
 import { CABLE, FAR_MS, isWaiting, nameOf, SWEPT, type SweptEnvironment } from "./environments.ts";
 import type { TrainerResult, TrainerTask } from "./trainer.ts";
 
-/** To start and stop the processes of an environment, about. */
+/** About how long it takes to start and stop the processes of an environment. */
 const STARTING_MS = 4_000;
-/** So many environments whose processes wait most of the time share two CPUs. */
+/** How many environments share two CPUs, if their processes wait most of the time. */
 const WAITING_AT_ONCE = 3;
 const MS_PER_MINUTE = 60_000;
 
@@ -35,9 +35,9 @@ export interface SweepResults {
 export interface SweepOptions {
   readonly letters: readonly string[];
   readonly data: ExampleData;
-  /** Where the data is. */
+  /** The folder with the data. */
   readonly folder: string;
-  /** How long all may take together. */
+  /** The time limit of the sweep. */
   readonly minutes: number;
   /** Receives what was found so far, each time that an environment is done. */
   readonly onDone: (found: SweepResults) => void;
@@ -48,7 +48,7 @@ export function environmentsOf(letters: readonly string[]): readonly SweptEnviro
   return SWEPT.filter(({ letter }) => letters.includes(letter));
 }
 
-/** Measures all. */
+/** Measures all environments. */
 export async function sweep(
   { letters, data, folder, minutes, onDone }: SweepOptions,
 ): Promise<SweepResults> {
@@ -56,7 +56,7 @@ export async function sweep(
   const whyNoCable = await RemoteHost.whyNot();
   const turns = turnsOf(environmentsOf(letters));
   const isCabled = ([{ link }]: Turn) => link !== "loopback";
-  // There is one cable at a time: these begin first, on one lane.
+  // There is one cable at a time: the environments that need it begin first, on one lane.
   const onCable = whyNoCable === undefined ? turns.filter(isCabled) : [];
   const queue = turns.filter((turn) => !isCabled(turn));
   const total = queue.length + onCable.length;
@@ -91,7 +91,7 @@ export async function sweep(
 /** Environments that run at the same time on two CPUs. */
 type Turn = readonly [SweptEnvironment, ...SweptEnvironment[]];
 
-/** Each by itself, but those that wait together. */
+/** The turns: one for each environment, but environments that wait share turns. */
 function turnsOf(environments: readonly SweptEnvironment[]): Turn[] {
   const waiting = environments.filter(isWaiting);
   const alone = environments.filter((at) => !isWaiting(at)).map((at): Turn => [at]);

@@ -14,10 +14,10 @@ const MS_PER_SECOND = 1_000;
 /** The goals: throughput lost against brute force, and against local, all remote and half. */
 const REGRET_MAX = 0.05;
 const REGRET_OF_THREE_MAX = 0.02;
-/** What differs by fewer standard errors may be chance. */
+/** A difference of fewer standard errors may be chance. */
 const ERRORS = 2;
 
-/** A row for each environment, and what they say together. */
+/** A row for each environment, and sentences about all of them. */
 export function sweepTable(results: SweepResults): Found {
   const { swept } = results;
   const [rates, shares] = [

@@ -34,7 +34,7 @@ export interface TrainerTask {
   readonly environment: SweptEnvironment;
   readonly service: string;
   readonly data: ExampleData;
-  /** How long it may take. */
+  /** The time limit of the trainer, in ms. */
   readonly limitMs: number;
 }
 
@@ -47,9 +47,9 @@ export interface TrainerResult {
   /** How long planning took. */
   readonly planningMs: number;
   readonly rounds: number;
-  /** Every choice, once. */
+  /** Every choice, measured once. */
   readonly first: readonly Timed[];
-  /** The fastest, and the decision, in each round. */
+  /** The fastest choices and the decision, measured in each round. */
   readonly finals: readonly Timed[];
   /** The decision after its correction in training; `null`: nothing is offloaded. */
   readonly corrected: OffloadChoice;
@@ -57,18 +57,18 @@ export interface TrainerResult {
   readonly fallbacks: number;
 }
 
-/** An epoch reads the files so often: no run reaches its end, where new tasks start. */
+/** How often an epoch reads the files: so often that no run reaches its end, where new tasks would start. */
 const EPOCH_ROUNDS = 64;
 const STEPS_MAX = 600;
-/** In the search a choice is measured once, in a new task: its code is compiled first. */
+/** In the search, each choice is measured once, in a new task. The warm-up compiles its code. */
 const SEARCH: Length = { steps: STEPS_MAX, warmUpSteps: 4, warmUpMs: 700, limitMs: 500 };
-/** How far workers run ahead: little, because they do so for every training that is not measured. */
+/** How far workers run ahead. It is little: they also do so for trainings that are not measured now. */
 const BATCHES_BUFFERED = 12;
-/** After a measurement, workers fill the buffer of its training; meanwhile they are slower for others. */
+/** After a measurement, workers refill the buffer of its training. Until then, others would be slower. */
 const REFILL_MS = 400;
-/** What a training has buffered is used up before it is measured. */
+/** A warm-up in which a training uses up what it has buffered. */
 const BUFFERED = { warmUpSteps: 60, warmUpMs: 500 };
-/** After so many steps, or this time in ms, the ratio is to be corrected. */
+/** How long the ratio is corrected before it is measured. */
 const CORRECTION: Length = { steps: 500, limitMs: 4_000 };
 /** The shortest measurement of a round, in ms. */
 const ROUND_MS_MIN = 400;
@@ -112,12 +112,12 @@ async function run({ environment, service, data, limitMs }: TrainerTask): Promis
   await search(fineChoices(first));
 
   const finalists = finalistsOf(first, decision);
-  // They stay open: a training is so long that its code was compiled long ago.
+  // Trainings stay open, so that their code is compiled when they are measured.
   await using open = new AsyncDisposableStack();
   const opened = (batches: Dataset<unknown>) => open.use(new TimedTraining(batches, trainStep));
   const trainings = finalists.map((choice) => opened(batchesOf(choice)));
   for (const training of trainings) await training.time(SEARCH);
-  // What a user gets: it begins with the decision.
+  // The training that a user gets: it begins with the decision, and corrects the ratio.
   const correcting = opened(batchesOf(plan, true));
   await correcting.time(CORRECTION);
   trainings.push(correcting);
@@ -128,7 +128,7 @@ async function run({ environment, service, data, limitMs }: TrainerTask): Promis
     if (rounds >= ROUNDS_MIN && fromMs + roundMs > untilMs) break;
     const left = Math.max(1, ROUNDS_MIN - rounds) * trainings.length;
     const limitMs = Math.max(ROUND_MS_MIN, (untilMs - fromMs) / left / 2);
-    // Each choice is measured once a round, so that what else the machine does hits all alike.
+    // Each choice is measured once a round, so that other load on the machine affects all alike.
     const order = [...trainings.entries()];
     for (const [number, training] of rounds % 2 === 0 ? order : order.toReversed()) {
       await sleep(REFILL_MS);
@@ -146,7 +146,7 @@ async function run({ environment, service, data, limitMs }: TrainerTask): Promis
   };
 }
 
-/** What a training does now. */
+/** The choice that a training follows now. */
 function choiceNow(batches: Dataset<unknown>): OffloadChoice {
   if (batches.node.kind !== "offload") return LOCAL;
   const { candidate = null, ratio } = offloadProgress(batches);

@@ -11,7 +11,7 @@ from ._loader import Loader
 
 
 class Ahead(Iterator[Any]):
-    """An epoch of a loader, of which up to `count` further batches have been moved, or are on their way.
+    """An epoch of a loader that moves up to `count` batches ahead of the program.
 
     The program's thread takes batches from the helper. Only `move` runs on `thread`, if there is one.
     """
@@ -27,11 +27,11 @@ class Ahead(Iterator[Any]):
 
     def _begin(self) -> None:
         self._batches = iter(self._loader)
-        # Each with the position after it.
+        # The moved batches, each with the position after it; None if that is costly to save.
         self._moved: deque[tuple[Future[Any], Checkpoint | None]] = deque()
-        # The error after them, or the end.
+        # The error after the moved batches, or StopIteration.
         self._failure: Exception | None = None
-        # The position after the batch that the program has, where later ones were taken.
+        # The position after the last batch that the program got. None: the loader's own position.
         self._position: Checkpoint | None = None
 
     def __next__(self) -> Any:
@@ -39,7 +39,7 @@ class Ahead(Iterator[Any]):
             self._loader._connection.helper.require_own_process()  # A fork has no thread that would end a move.
         while self._failure is None and len(self._moved) <= self._count:
             if self._moved and self._moved[-1][1] is None:
-                break  # A position that is costly to save: nothing is read beyond it.
+                break  # The position is costly to save later: nothing is read beyond it.
             if self._moved and self._loader._reuse:
                 self._moved[-1][0].exception()  # The next batch may be written where this one is read.
             try:
@@ -62,7 +62,7 @@ class Ahead(Iterator[Any]):
             try:
                 return self._thread.submit(self._move, batch)
             except RuntimeError:
-                pass  # Python starts none any more: the main thread has ended.
+                pass  # The main thread has ended, and Python starts no more threads.
         moved: Future[Any] = Future()
         try:
             moved.set_result(self._move(batch))

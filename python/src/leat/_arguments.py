@@ -45,7 +45,7 @@ def plain(value: Any, place: str) -> Any:
     """A copy that can be sent: dicts with keys of text, lists, text, numbers, booleans and None.
 
     Raises:
-        LeatError: `invalid_argument` for anything else, with its place.
+        LeatError: `invalid_argument` for anything else. The message names the item, such as `args['a']`.
     """
     if isinstance(value, np.generic):
         value = value.item()

@@ -16,14 +16,14 @@ COUNT_MAX = 2**53
 
 @dataclass
 class Checkpoint:
-    """A position.
+    """A position in a stream.
 
     Attributes:
-        state: What the pipeline's iterator saved; None at the beginning of a stream without a seed.
-        skip: Elements after it that the program has had.
+        state: The saved state of the pipeline's iterator; None at the beginning of a stream without a seed.
+        skip: How many elements after `state` the program has got.
         ended: Whether the iteration had ended, so that the next one begins.
-        pending: Messages with elements between the position and `state`, which was saved after them.
-        dropped: Elements at the beginning of these that the program has had.
+        pending: Messages with the elements before `state` that the program has not got.
+        dropped: How many elements at the beginning of `pending` the program has got.
     """
 
     state: bytes | None = None
@@ -33,7 +33,7 @@ class Checkpoint:
     dropped: int = 0
 
     def to_dict(self) -> dict[str, Any]:
-        """Text and numbers, only those that are not as by default."""
+        """The position as text and numbers, without fields that have their default."""
         stored: dict[str, Any] = {"leat": VERSION}
         if self.state is not None:
             stored["state"] = base64.b64encode(self.state).decode()

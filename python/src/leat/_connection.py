@@ -1,4 +1,4 @@
-"""The helper of a loader, and the requests that are open there."""
+"""The helper of a loader, and its open requests."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Connection:
         self._waiting: dict[int, Stream] = {}
 
     def open(self) -> Helper:
-        """The helper: a new one if there is none, it has ended, or a call to it was interrupted."""
+        """The helper. Starts a new one if there is none, it has ended, or a call to it was interrupted."""
         helper = self._helper
         if helper is not None and (helper.is_usable or helper.pid != os.getpid()):
             return helper
@@ -77,13 +77,13 @@ class Connection:
         return self._asked
 
     def take(self, stream: Stream) -> None:
-        """Asks for batches."""
+        """Requests the next batches of a stream."""
         number = self.number()
         self.helper.ask(number, "take", {"iteration": stream.number, "received": stream.received})
         self._waiting[number] = stream
 
     def ask(self, method: str, body: dict[str, Any]) -> Any:
-        """Waits for the answer to a request. Batches that come before it are kept."""
+        """Sends a request, and waits for its answer. Batches that come before the answer are kept."""
         number = self.number()
         self.helper.ask(number, method, body)
         while True:
@@ -95,7 +95,7 @@ class Connection:
             return received.value.get("body")
 
     def receive(self) -> Received | None:
-        """The next message; None if it was for a stream."""
+        """Waits for the next message. None if it was for a stream, which has got it."""
         received = self.helper.receive()
         stream = self._waiting.pop(received.value["id"], None)
         if stream is None:
@@ -105,7 +105,7 @@ class Connection:
 
 
 def _half_of_what_is_free(folder: str) -> int:
-    """In memory, and on the disk of the slots."""
+    """Half of the free memory, or of the free space on the disk of the slots if that is less."""
     status = os.statvfs(folder)
     free = status.f_bavail * status.f_frsize
     try:

@@ -99,9 +99,9 @@ def helper_command(read: Path, written: Path, allow: Sequence[str], arguments: S
     runnable = []
     for permission in allow:
         if permission in ("python", "run=deno"):
-            # Neither need be on the PATH.
+            # With the full path, because the program may not be on the PATH.
             permission = f"run={sys.executable if permission == 'python' else deno()}"
-            # For the slots that it shares with these processes.
+            # The helper makes the slots there that it shares with these processes.
             writable.append(tempfile.gettempdir())
         kind, _, value = permission.partition("=")
         if kind not in PERMISSIONS:
@@ -117,7 +117,7 @@ def helper_command(read: Path, written: Path, allow: Sequence[str], arguments: S
         elif kind == "env" and value:
             flags = [f"{flag},{value}" if flag.startswith("--allow-env=") else flag for flag in flags]
         else:
-            # A flag with a list would narrow the same one without.
+            # Replaces the helper's own flag: of two flags, one with a list would narrow one without.
             flags = [flag for flag in flags if not flag.startswith(f"--allow-{kind}")]
             flags.append(f"--allow-{permission}")
     if runnable and "run" not in allow:

@@ -6,7 +6,7 @@ import re
 from typing import Any, Mapping
 from urllib.parse import unquote
 
-# What Deno, and Leat in TypeScript, tell a program of Deno.
+# How error messages of Deno and of Leat in TypeScript name a missing permission.
 _DENO_FLAG = re.compile(r"run (?:it|again) with (?:the )?--allow-([a-z]+)(=[^\s;]*[^\s;.,])?(?: flag)?")
 
 
@@ -25,7 +25,7 @@ class LeatError(Exception):
         self, code: str, message: str = "", details: Mapping[str, Any] | None = None, cause: LeatError | None = None
     ) -> None:
         if not message:
-            # Made again from its text, as PyTorch does with an error of a worker.
+            # PyTorch makes a worker's error again with its text as the only argument.
             code, message = "unknown", code
         super().__init__(code, message)
         self.code = code
@@ -49,7 +49,7 @@ class LeatError(Exception):
 
 
 def _path(place: str) -> str:
-    """Of a file, its path."""
+    """A place with a path instead of a file URL."""
     return _shown(unquote(place.removeprefix("file://"))) if place.startswith("file:///") else place
 
 
@@ -58,18 +58,18 @@ _STEERING = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f
 
 
 def _shown(text: str) -> str:
-    """On one line, with escapes for what a terminal or a log would act on."""
+    """The text on one line, with escapes for characters that a terminal or a log would interpret."""
     return _STEERING.sub(lambda found: repr(found.group())[1:-1], text)
 
 
 def _shown_lines(text: str) -> str:
-    """As `_shown`, with its lines; each after the first begins with spaces."""
+    """As `_shown`, but keeps lines. Each after the first is indented, so that it cannot look like a log line."""
     first, *lines = re.split("\r?\n", text)
     return "\n".join([_shown(first), *(_shown(line if line == "" or line.startswith("    ") else f"    {line}") for line in lines)])
 
 
 def from_wire(error: Any) -> LeatError:
-    """The error in a message of the helper. It may come from a function that is not this program's."""
+    """The error in a message of the helper. Its text is untrusted: it may come from a foreign function."""
     if not isinstance(error, dict):
         return LeatError("unknown", _shown_lines(str(error)))
     cause, details = error.get("cause"), error.get("details")

@@ -14,7 +14,7 @@ from typing import Iterator
 
 from ._errors import LeatError
 
-# As in TypeScript, which removes folders that Python has left, and the other way round.
+# The same names as in TypeScript: each side removes folders that the other has left.
 PREFIX = "leat-slots-"
 LOCK = "lock"
 # Deno opens files there only with all permissions.
@@ -26,7 +26,7 @@ _looked: set[str] = set()
 
 @contextlib.contextmanager
 def slot_folder(parent: str) -> Iterator[Path]:
-    """A folder for this user alone. If this process is killed, the next loader removes it.
+    """A folder that only this user can open. If this process is killed, a later loader removes the folder.
 
     Raises:
         LeatError: `not_found`, `permission_denied` or another code if it cannot be made in `parent`.
@@ -71,13 +71,13 @@ def _unusable(parent: str, error: OSError) -> LeatError:
 
 
 def _locked(parent: str) -> tuple[Path, int]:
-    """A new folder, and the lock that says that this process lives."""
+    """A new folder, and a lock on it that ends with this process."""
     while True:
         folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
         try:
             lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         except FileNotFoundError:
-            continue  # Another process took it for a leftover.
+            continue  # Another process removed the folder, because it had no lock yet.
         fcntl.flock(lock, fcntl.LOCK_EX)
         if (folder / LOCK).exists():
             return folder, lock

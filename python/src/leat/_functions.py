@@ -1,7 +1,7 @@
-"""The program of a process that calls functions of a pipeline.
+"""The program of a process that calls Python functions of a pipeline.
 
-A program of Leat starts it, at the other end of two pipes and two files; `docs/wire.md` specifies
-what goes through them. Its methods are those that `platform/python/` asks for.
+A program of Leat starts it, and exchanges messages with it over two pipes and two files;
+`docs/wire.md` specifies them. It answers the requests of `platform/python/`.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from ._wire import Bytes, decode, encode, joined, sendable, with_arrays
 PIPED, FREED = 0xFFFFFFFF, 0x80000000
 PIPED_BYTES_MAX = 65_536
 SLOTS = 2
-# Room for the head of the message that it is in.
+# The most bytes of a result: the rest of the slot is for the head of its message.
 VALUE_BYTES_MAX = SLOT_BYTES_MAX - 2**20
 
 _header = struct.Struct("<II")
-# As in TypeScript; everything else is `unknown`.
+# The codes of Python's errors, as in TypeScript. All others are `unknown`.
 _CODES: tuple[tuple[type[BaseException], str], ...] = (
     (FileNotFoundError, "not_found"),
     (PermissionError, "permission_denied"),
@@ -71,7 +71,7 @@ class Link:
         if len(message) <= PIPED_BYTES_MAX:
             return self._write(_header.pack(len(message), PIPED) + message)
         if len(message) > SLOT_BYTES_MAX:
-            # It ends the process, and its calls are made one by one.
+            # The error ends this process, and its caller repeats the calls one by one.
             raise LeatError("resource_exhausted", f"Results of {len(message)} bytes fit no slot")
         slot = self._free.get()
         view, at = memoryview(message), slot * SLOT_BYTES_MAX
@@ -81,7 +81,7 @@ class Link:
         self._write(_header.pack(len(message), slot))
 
     def _receive_all(self, source: BinaryIO) -> None:
-        """Ends the process with the program that started it, also amid a call."""
+        """Receives messages. Ends the process with the program that started it, also during a call."""
         try:
             while len(header := source.read(_header.size)) == _header.size:
                 length, place = _header.unpack(header)
@@ -113,7 +113,7 @@ class Function:
     """A function of a file."""
 
     def __init__(self, file: str, name: str, only_own: bool) -> None:
-        """With `only_own`, what the file imports is refused: a stranger must not call `os.system`."""
+        """With `only_own`, functions that the file imports are refused: a pipeline must not call `os.system`."""
         module = _module(file)
         self._function: Callable[..., Any] = getattr(module, name, None)  # type: ignore[assignment]
         if not callable(self._function):
@@ -136,7 +136,7 @@ class Function:
 
 
 def _is_own(function: object, name: str, module: Any) -> bool:
-    """Whether a module defines it. Functions know; of other objects the source tells."""
+    """Whether a module defines a function: by `__module__`, or for other callables by the module's source."""
     if inspect.isroutine(function):
         return bool(getattr(function, "__module__", None) == module.__name__)
     names = _Names()
@@ -145,7 +145,7 @@ def _is_own(function: object, name: str, module: Any) -> bool:
 
 
 class _Names(ast.NodeVisitor):
-    """The names that a module binds itself, not in its functions and classes."""
+    """The names that a module assigns and imports at its top level."""
 
     def __init__(self) -> None:
         self.assigned: set[str] = set()
@@ -159,7 +159,7 @@ class _Names(ast.NodeVisitor):
         self.imported.add(node.asname or node.name.split(".")[0])
 
     def _skip(self, node: ast.AST) -> None:
-        """A scope of its own."""
+        """Skips a nested scope."""
 
     visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = visit_Lambda = _skip
     visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _skip
@@ -172,11 +172,11 @@ def _module(file: str) -> Any:
         raise LeatError("not_found", f"There is no file {path} of Python functions")
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None
-    # As for a script: it may import the files beside it.
+    # The file may import the files beside it, as a script may.
     if str(path.parent) not in sys.path:
         sys.path.insert(0, str(path.parent))
     module = importlib.util.module_from_spec(spec)
-    # Before it runs: dataclasses and pickle look there.
+    # Before the module runs: dataclasses and pickle look modules up here.
     sys.modules.setdefault(path.stem, module)
     spec.loader.exec_module(module)
     return module
@@ -186,7 +186,7 @@ _function = cache(Function)
 
 
 def call(request: dict[str, Any]) -> bytes:
-    """The encoded outcome of each call."""
+    """Makes the requested calls. Returns their encoded outcomes."""
     asked = decode(request["calls"])
     payloads: list[bytes] = []
     outcomes = [_outcome(request, asked["captures"], called, payloads) for called in asked["calls"]]
@@ -195,7 +195,7 @@ def call(request: dict[str, Any]) -> bytes:
 
 
 def _outcome(request: dict[str, Any], captured: Any, called: dict[str, Any], payloads: list[bytes]) -> bytes:
-    """An encoded outcome: what cannot be encoded is an error of its call alone."""
+    """Makes one call. Returns its encoded value or error; a value that cannot be encoded fails only this call."""
     before = len(payloads)
     try:
         function = _function(request["file"], request["name"], request["onlyOwn"])
@@ -210,14 +210,14 @@ def _outcome(request: dict[str, Any], captured: Any, called: dict[str, Any], pay
 
 
 def _told(error: BaseException) -> dict[str, Any]:
-    """An error, with the lines outside Leat that it comes from."""
+    """An error as plain data, with its traceback outside Leat."""
     code = error.code if isinstance(error, LeatError) else next((code for kind, code in _CODES if isinstance(error, kind)), "unknown")
     what = error.message if isinstance(error, LeatError) else "".join(traceback.format_exception_only(error)).strip()
     hidden = (str(Path(__file__).parent) + os.sep, "<frozen importlib")
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(hidden)]
     lines = "".join(traceback.format_list(frames)).rstrip()
     message = what if lines == "" else f"{what}\n{lines}"
-    # Names of files may have halves of surrogate pairs, which have no UTF-8.
+    # File names may contain lone surrogates, which UTF-8 cannot encode.
     return {"code": code, "message": message.encode(errors="replace").decode()}
 
 

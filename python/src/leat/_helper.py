@@ -1,5 +1,5 @@
-"""The helper: a Deno process that runs a pipeline or a client, at the other end of two pipes and two
-files. `docs/wire.md` specifies what goes through them."""
+"""The helper: a Deno process that runs a pipeline or a client. Messages go through two pipes and two
+files, as `docs/wire.md` specifies."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ PIPED, FREED = 0xFFFFFFFF, 0x80000000
 PIPED_BYTES_MAX = 65_536
 PIPE_BYTES = 2**20
 SAID_CHARS = 4_096
-# How long it has to leave a service and to end, in seconds.
+# Time for the helper to leave a service and to end, in seconds.
 ENDING_SECONDS = 3.0
-# When a program is told why its first batch does not come.
+# After this time, the program is told why its first batch does not come.
 SLOW_START_MS = 5_000
-# A helper that takes no requests has said why, and ends.
+# A helper that takes no more requests has sent the reason: time to receive it.
 LAST_WORD_MS = 5_000
 NOT_CACHED = (
     "The first loader on a machine downloads Leat's npm packages, and the registry cannot be reached: run it once with "
@@ -44,7 +44,7 @@ _header = struct.Struct("<II")
 
 
 class Received:
-    """A message: its value, and the bytes that its arrays are views of."""
+    """A message: its value, its bytes, and the lease if they are in a slot. Arrays of the value are views of the bytes."""
 
     __slots__ = ("bytes", "lease", "value")
 
@@ -64,9 +64,10 @@ class Helper:
         self._number = 0
         self._input = bytearray()
         self._at = 0
-        # Whether a call that must not be interrupted was: what the other side knows is then unknown.
+        # True while a message is partly sent or received. If Ctrl-C interrupts that, it stays True, and the
+        # helper cannot be used any more.
         self._is_amid = False
-        # Why it cannot be used any more.
+        # Why the helper has ended, if it has.
         self._ended: LeatError | None = None
         with slot_folder(folder) as where:
             self._process = self._start(where, allow)
@@ -102,7 +103,7 @@ class Helper:
 
     @property
     def is_usable(self) -> bool:
-        """Whether it runs, and no call to it was interrupted half-way."""
+        """Whether the helper runs, and no message was interrupted half-way."""
         return not self._is_amid and self._process.is_running
 
     def ask(self, identifier: int, method: str, body: dict[str, Any]) -> None:
@@ -118,7 +119,7 @@ class Helper:
         self._is_amid = False
 
     def _in_slot(self, message: bytes) -> bytes:
-        """Requests are answered before the next long one, so the slot is free."""
+        """Writes a long request to slot 0. The slot is free: each long request is answered before the next."""
         view, at = memoryview(message), 0
         try:
             while at < len(view):
@@ -223,7 +224,7 @@ class Helper:
         return self._ended
 
     def _farewell(self) -> LeatError | None:
-        """What the helper said last, where a request meets its end: messages before that are not needed any more."""
+        """The error in the helper's `bye`, if it sent one. Other messages are dropped."""
         try:
             while _is_readable(self._process.read, LAST_WORD_MS) and (chunk := os.read(self._process.read, PIPE_BYTES)):
                 self._input += chunk
@@ -236,7 +237,7 @@ class Helper:
 
 
 def _is_readable(descriptor: int, milliseconds: int | None = None) -> bool:
-    """Waits for bytes, or the end of them."""
+    """Waits for bytes or the end of the input. Returns whether there are any in time."""
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
     return poll.poll(milliseconds) != []
@@ -247,7 +248,7 @@ def _piped(message: bytes) -> bytes:
 
 
 class Process:
-    """The operating system's side of a helper. It ends with this process, however that ends."""
+    """The process of a helper, its pipes and files. The helper ends when this process does, for any reason."""
 
     def __init__(self, command: list[str], files: list[int]) -> None:
         self.outgoing = files[0]
@@ -255,7 +256,7 @@ class Process:
         self._said = ""
         self._is_told = threading.Event()
         started: list[subprocess.Popen[bytes] | BaseException] = []
-        # The kernel ends the helper with the thread that started it, so that thread stays with it.
+        # The kernel ends the helper with the thread that started it, so the thread waits for the helper's end.
         self._thread = threading.Thread(target=self._run, args=(command, started), name="leat-helper", daemon=True)
         self._thread.start()
         self._is_told.wait()
@@ -275,7 +276,7 @@ class Process:
     def _run(self, command: list[str], started: list[subprocess.Popen[bytes] | BaseException]) -> None:
         pipe = subprocess.PIPE
         try:
-            # A session of its own: Ctrl-C is for the program, which may go on.
+            # With a session of its own, the helper does not get the program's Ctrl-C: the program may continue.
             child = subprocess.Popen(
                 command, stdin=pipe, stdout=pipe, stderr=pipe, env={**environment(), "NO_COLOR": "1"}, start_new_session=True, bufsize=0
             )
@@ -306,7 +307,7 @@ class Process:
             code = self._child.wait(ENDING_SECONDS)
         except subprocess.TimeoutExpired:
             code = 0
-        # It reads what the helper said last.
+        # The thread reads the helper's last output.
         self._thread.join(ENDING_SECONDS)
         how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
         said = self._said.partition("Stack backtrace")[0].strip()
@@ -340,7 +341,7 @@ _running: weakref.WeakSet[Process] = weakref.WeakSet()
 
 
 def _after_fork() -> None:
-    # Otherwise a helper would not see the end of the process that it belongs to.
+    # A fork must not keep the pipes open: the helper would not notice the end of its program.
     for process in list(_running):
         process.close_files()
     _running.clear()

@@ -49,20 +49,20 @@ def load(
         job: The name under which clients share the elements.
         consumer: `(rank, world)`: which part of the elements is for this process. `"auto"` takes both
             from `torch.distributed` or `jax.distributed`, or from RANK and WORLD_SIZE. With a service it
-            needs `job`. A pipeline that runs beside gives every `world`-th batch, and computes all of
-            them.
+            needs `job`. Without one, the process beside this one computes all batches, and gives every
+            `world`-th.
         options: Further options of `distribute()`, as in TypeScript: `runId`, `sharing`,
             `compression`, `targetWorkers`, `targetTags`, `maxOutstandingRequests`,
             `bufferBytesMax`.
-        reuse: Whether a batch's memory is used again at the next batch, even if there are arrays of
-            it. Default: when its last array is gone.
+        reuse: Whether a batch's memory is used again at the next batch, even if the program still has
+            arrays of it. Default: it is used again when the last array is gone.
         memory: Most bytes of large batches that the program keeps. Default: half of what the machine
             has available.
         folder: Where the files of shared memory are made. Default: the folder for temporary files.
-        allow: Further permissions of the helper, as Deno names them: `"net=example.org"`,
-            `"write=/data/cache"`; and `"python"`, for Python functions. It reads files, environment
-            variables of AWS and facts about the machine, and loads native libraries; with a service it
-            uses the network.
+        allow: Further permissions of the helper process, as Deno names them: `"net=example.org"`,
+            `"write=/data/cache"`; and `"python"`, for Python functions. Without them, the helper may
+            read files, environment variables of AWS and facts about the machine, and load native
+            libraries; with a service it may use the network.
 
     Raises:
         LeatError: `not_found` where there is no such file or folder; `unavailable` where nothing answers
@@ -105,8 +105,8 @@ def from_id(
 ) -> Loader:
     """Opens a dataset that was registered with a service, by its id there.
 
-    The other arguments are those of `load`. Under DETERMINISTIC, where the pipeline's functions run
-    in part at the reader, allow `"run=deno"`, or give the option `trustPipeline`.
+    The other arguments are those of `load`. Under DETERMINISTIC, if a part of the pipeline's functions
+    runs at the reader, allow `"run=deno"`, or give the option `trustPipeline`.
     """
     check(dataset_id=dataset_id, memory=memory, folder=folder, allow=allow)
     request = {"datasetId": dataset_id, **_reading(service, token, ca, mode, job, consumer_of(consumer), options)}
@@ -114,7 +114,7 @@ def from_id(
 
 
 def _allowed(service: str | None, allow: Sequence[str]) -> Sequence[str]:
-    # Any host: the dispatcher says which workers there are.
+    # Any host: only the dispatcher knows the addresses of workers.
     return allow if service is None or any(item.startswith("net") for item in allow) else [*allow, "net"]
 
 
@@ -140,10 +140,10 @@ def _reading(
 
 
 class Loader:
-    """An iterable of batches. Each `iter()` of it is an epoch: made by `load` and `from_id`.
+    """An iterable of batches, made by `load` and `from_id`. Each `iter()` of it is an epoch.
 
-    A loader that is pickled, for a process that is spawned, becomes a loader of its own there, with
-    the same pipeline, at the beginning or at what `load_state_dict` was given.
+    A loader can be pickled for a spawned process. There it is an independent loader of the same
+    pipeline, at the beginning or at the position that `load_state_dict` was given.
     """
 
     def __init__(
@@ -201,8 +201,8 @@ class Loader:
     def state_dict(self) -> dict[str, Any]:
         """The position after the last batch that the program got: text and numbers.
 
-        It takes a few hundred bytes where the pipeline's own state does. A pipeline that holds much,
-        such as records in a shuffle buffer, saves them, and the batches on their way.
+        It takes a few hundred bytes if the pipeline's own state does. A pipeline that buffers data,
+        such as records in a shuffle buffer, saves that data, and the batches on their way.
         """
         with self._connection.lock:
             if self._resume is not None or self._stream is None:
@@ -210,24 +210,23 @@ class Loader:
             return self._stream.checkpoint().to_dict()
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Lets the next `iter()` continue from a position of this pipeline, in any process.
+        """Lets the next `iter()` continue from a position of this pipeline, saved in any process.
 
-        If the epoch of that position was at its end, the next one begins.
+        If the position is the end of an epoch, the next epoch begins.
         """
         with self._connection.lock:
             self._resume = Checkpoint.from_dict(state_dict)
             self._replace()
 
     def explain(self) -> str:
-        """The figures of each operator of the current epoch, which of them takes the time, and what `offload()` has
-        decided."""
+        """The figures of each operator in the current epoch, the slowest operator, and the decision of `offload()`."""
         with self._connection.lock:
             if self._stream is None or self._stream.is_replaced:
                 raise LeatError("failed_precondition", "Nothing is being read: iterate first")
             return str(self._connection.ask("explain", {"iteration": self._stream.number}))
 
     def close(self) -> None:
-        """Ends the helper. Arrays stay valid. Idempotent; a loader that is not used ends by itself."""
+        """Ends the helper. Arrays stay valid. Idempotent. Garbage collection of the loader also ends it."""
         with self._connection.lock:
             self._replace()
             self._connection.close()
@@ -239,12 +238,12 @@ class Loader:
         self.close()
 
     def _cheap_checkpoint(self) -> Checkpoint | None:
-        """The position, where it is known without asking the helper."""
+        """The position; None if only the helper knows it."""
         with self._connection.lock:
             return None if self._stream is None or not self._stream.is_position_known else self._stream.checkpoint()
 
     def _for_worker(self, worker: int, workers: int) -> Loader:
-        """A loader of every `workers`-th batch, in a process that was spawned."""
+        """A loader of every `workers`-th batch of this one, for worker `worker` of a `DataLoader`."""
         if self._connection.is_open:
             self._connection.helper.require_own_process()
         request, reuse, memory, folder, allow = self._arguments
@@ -271,7 +270,7 @@ class Loader:
 
 
 def _nth(index: int, count: int, worker: int, workers: int) -> tuple[int, int]:
-    """Every `workers`-th of every `count`-th."""
+    """The shard of every `workers`-th batch of every `count`-th batch."""
     return index + count * worker, count * workers
 
 
@@ -279,7 +278,7 @@ class LoaderIterator(Iterator[Any]):
     """One epoch of a loader."""
 
     def __init__(self, loader: Loader, stream: Stream) -> None:
-        # A loader ends when neither it nor an iterator of it is used.
+        # This reference keeps the loader's helper running while its iterator is used.
         self._loader = loader
         self._stream = stream
 

@@ -13,7 +13,7 @@ Consumer = Union[Tuple[int, int], Literal["auto"], None]
 
 
 def consumer_of(consumer: Consumer) -> Optional[Tuple[int, int]]:
-    """The rank and the number of processes; None where one reads everything."""
+    """The rank and the number of processes; None if one process reads everything."""
     if consumer is None:
         return None
     try:
@@ -27,7 +27,7 @@ def consumer_of(consumer: Consumer) -> Optional[Tuple[int, int]]:
 
 
 def _ranks() -> tuple[int, int]:
-    # Only if the program has imported it: it takes seconds.
+    # Only if the program has imported torch or jax: importing them takes seconds.
     torch = sys.modules.get("torch")
     if torch is not None and torch.distributed.is_available() and torch.distributed.is_initialized():
         return torch.distributed.get_rank(), torch.distributed.get_world_size()

@@ -1,4 +1,4 @@
-"""The file whose slots hold large messages of the helper: arrays are views of it."""
+"""The file whose slots hold the helper's large messages. Arrays are views of the file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SLOT_BYTES_MAX = 2**30 + 2**20
 
 
 class Lease:
-    """The base of all arrays of one message: its slot is free when the last of them is gone."""
+    """The base of all arrays of one message. When the last of them is gone, the message's slot is free."""
 
     __slots__ = ("_freed", "_length", "_region", "_slot")
 
@@ -30,7 +30,7 @@ class Lease:
         return {**self._region.__array_interface__, "shape": (self._length,)}
 
     def release(self) -> None:
-        """Frees the slot, although there may be arrays. Idempotent."""
+        """Frees the slot, even if arrays still use it. Idempotent."""
         freed, self._freed = self._freed, None
         if freed is not None:
             freed.append(self._slot)
@@ -40,12 +40,12 @@ class Lease:
 
 
 class SlotFile:
-    """The slots that the helper writes, as memory."""
+    """The slots that the helper writes, mapped into memory."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._regions: dict[int, Bytes] = {}
-        # Appended to wherever the last array of a message ends, which may be any thread.
+        # Any thread may append to it: the one that drops the last array of a message.
         self._freed: deque[int] = deque()
         self._held: dict[int, int] = {}
         self.held_bytes = 0
@@ -56,7 +56,7 @@ class SlotFile:
         return len(self._held)
 
     def lease(self, slot: int, length: int) -> Lease:
-        """A message that the helper has written."""
+        """Takes a message that the helper has written to a slot."""
         region = self._regions.get(slot)
         if region is None or len(region) < length:
             mapped = mmap.mmap(self._descriptor, length, offset=slot * SLOT_BYTES_MAX)

@@ -15,14 +15,14 @@ from ._helper import Helper, Received
 from ._slots import SLOTS, Lease
 from ._wire import with_arrays
 
-# How many answers are on their way: one is computed, one written, one waits.
+# How many answers are requested ahead: one is computed, one is written, one waits here.
 TAKES = 3
-# Slots that are left for answers on their way.
+# The slots that are kept free for answers on their way.
 SLOTS_SPARE = 2 * TAKES
 
 
 class _Answer:
-    """Elements of one message."""
+    """The elements of one message that the program has not got yet."""
 
     __slots__ = ("elements", "end", "error", "is_unsaved", "message", "state", "taken")
 
@@ -41,7 +41,7 @@ class _Answer:
 
     @property
     def left(self) -> int:
-        """How many elements, and errors of elements, the program has not got."""
+        """How many elements and errors of elements are left."""
         return len(self.elements) + (self.error is not None)
 
 
@@ -51,7 +51,7 @@ class Stream:
     def __init__(self, connection: Connection, beginning: Checkpoint, reuse: bool) -> None:
         self.number = connection.number()
         self.is_replaced = False
-        # How many answers have come: the helper frees the memory of their elements.
+        # How many answers have come. The helper then frees the memory of their elements.
         self.received = 0
         self._connection = connection
         self._reuse = reuse
@@ -60,7 +60,7 @@ class Stream:
         self._had = 0
         self._is_ended = False
         self._last: Lease | None = None
-        # A saved position, and how many elements had been had there.
+        # The last saved state, and the value of `_had` at that position.
         self._saved: tuple[bytes, int] | None = None
         start = {"iteration": self.number, "state": beginning.state, "skip": beginning.skip}
         answer = connection.ask("start", {**start, "ended": beginning.ended})
@@ -73,7 +73,7 @@ class Stream:
         self._request_more()
 
     def _resume(self, beginning: Checkpoint) -> None:
-        """Takes the answers of a checkpoint, which may have been made up."""
+        """Takes the answers of a checkpoint, which is untrusted."""
         try:
             for message in beginning.pending:
                 self._answers.append(_Answer(Received(np.frombuffer(bytearray(message), dtype=np.uint8), None)))
@@ -95,7 +95,7 @@ class Stream:
                 raise LeatError("failed_precondition", "Another iteration of this loader has begun, or it is closed")
             if self._answers:
                 if self._answers[0].left > 0:
-                    # First what Ctrl-C may interrupt: then no element is taken that the program does not get.
+                    # Before `_take`: Ctrl-C may interrupt this, and would lose an element that was taken.
                     self._request_more(self._answers[0])
                     element = self._take()
                     if isinstance(element, LeatError):
@@ -129,7 +129,7 @@ class Stream:
         return Checkpoint(_bytes(answer["after"]), 0, False, pending, self._answers[0].taken if pending else 0)
 
     def add(self, received: Received) -> None:
-        """An answer has come."""
+        """Adds an answer that has come."""
         self.received += 1
         self._on_way -= 1
         if not self.is_replaced:
@@ -153,21 +153,21 @@ class Stream:
         return with_arrays(element)
 
     def _note_position(self, answer: _Answer) -> None:
-        """Before the elements of an answer."""
+        """Notes the position before the elements of an answer."""
         if answer.state is not None:
             self._saved = (answer.state, self._had)
         elif answer.is_unsaved:
-            # To skip all that came since would take ever longer.
+            # The state is too old: skipping all elements since then would take ever longer.
             self._saved = None
 
     def _drop_answer(self) -> None:
-        """An answer without further elements: that of the end."""
+        """Drops an answer that has no further elements: that of the end."""
         answer = self._answers.popleft()
         self._note_position(answer)
         self._is_ended = self._is_ended or answer.end
 
     def _request_more(self, used: _Answer | None = None) -> None:
-        """Keeps answers on their way, as far as the program's memory allows. An element of `used` is taken next."""
+        """Requests answers ahead, as far as the program's memory allows. An element of `used` is taken next."""
         helper = self._connection.helper
         helper.free_slots()
         if self._is_ended or any(answer.end for answer in self._answers):
@@ -178,7 +178,7 @@ class Stream:
             self._on_way += 1
 
     def _make_room(self) -> None:
-        """Raises if the program keeps so many batches that no more may come."""
+        """Frees slots. Raises if the program keeps so many batches that no more may come."""
         helper = self._connection.helper
         helper.free_slots()
         if not self._is_full(helper):

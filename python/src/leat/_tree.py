@@ -23,14 +23,14 @@ class Ragged:
 
     @staticmethod
     def from_rows(rows: Sequence[npt.ArrayLike]) -> Ragged:
-        """Puts rows together, whose shapes differ in their first axis only.
+        """Joins rows whose shapes differ only in their first axis.
 
         >>> Ragged.from_rows([[1, 2], [], [3]]).row_splits
         array([0, 2, 2, 3])
         """
         arrays = [np.asarray(row) for row in rows]
         splits = np.cumsum([0, *map(len, arrays)], dtype=np.int64)
-        # An empty list is float64, which would make all rows so.
+        # Without empty rows: NumPy makes them float64, and would convert all rows to it.
         filled = [array for array in arrays if len(array)] or arrays[:1]
         return Ragged(np.concatenate(filled) if filled else np.empty(0), splits)
 

@@ -33,7 +33,7 @@ def encode(envelope: dict[str, Any], body: Any = None, payloads: Sequence[bytes]
     Args:
         envelope: Plain data.
         body: The envelope's body, if that has payloads: what `sendable` returned.
-        payloads: What `sendable` has put there.
+        payloads: The list that `sendable` has filled.
     """
     plain = _sendable(envelope)
     return joined(msgpack.packb(plain if body is None else {**plain, "body": body}), payloads)
@@ -51,11 +51,11 @@ def joined(packed: bytes, payloads: Sequence[bytes]) -> bytes:
 
 
 def sendable(value: Any, payloads: list[bytes]) -> Any:
-    """An element for `encode`: trees, numbers, text, and all that numpy makes an array of.
+    """An element as `encode` takes it: trees, numbers, text, and whatever NumPy can make an array of.
 
     Args:
         value: What a function of the program returned.
-        payloads: Gets the content of arrays.
+        payloads: The content of arrays is appended to it.
 
     Raises:
         LeatError: `invalid_argument` for anything else.
@@ -85,7 +85,7 @@ def sendable(value: Any, payloads: list[bytes]) -> Any:
 
 
 def _tensor_of(array: npt.NDArray[Any], payloads: list[bytes]) -> bytes:
-    """The head of a tensor, whose content becomes payloads."""
+    """The head of a tensor. Appends its content to `payloads`."""
     if array.dtype.kind in "OUS":
         items = [item.encode() if isinstance(item, str) else item for item in array.ravel().tolist()]
         if not all(isinstance(item, bytes) for item in items):
@@ -109,7 +109,7 @@ def _tensor_of(array: npt.NDArray[Any], payloads: list[bytes]) -> bytes:
 
 
 def _sendable(value: Any) -> Any:
-    """Integers that JavaScript has as numbers are sent as such, up to 2^53."""
+    """Plain data for MessagePack. Integers beyond 32 bits, up to 2^53, become floats: JavaScript reads numbers."""
     if isinstance(value, dict):
         return {key: _sendable(item) for key, item in value.items() if item is not None}
     if isinstance(value, (list, tuple)):
@@ -166,7 +166,7 @@ def _tensor(data: bytes, at: int, payloads: list[Bytes]) -> npt.NDArray[Any]:
 
 
 def with_arrays(element: Any) -> Any:
-    """Short bytes, which travel in the envelope, as arrays like long ones."""
+    """The element with arrays for short bytes, which travel in the envelope. Long ones are arrays already."""
     if isinstance(element, bytes):
         return np.frombuffer(bytearray(element), dtype=np.uint8)
     if isinstance(element, dict):

@@ -20,10 +20,10 @@ from ._tree import Ragged, map_arrays
 
 __all__ = ["Loader", "LoaderIterator", "to_jax"]
 
-# Where arrays are: everywhere the same, or by the keys of a batch; None for the default device.
+# Where arrays are placed: one placement for all, or one for each key of a batch; None for the default device.
 Placement = Union[jax.sharding.Sharding, jax.Device, Mapping[str, Any], None]
 
-# A batch with rows of different lengths is a pytree, as any other.
+# Makes a batch with rows of different lengths a pytree.
 jax.tree_util.register_dataclass(Ragged, data_fields=["values", "row_splits"], meta_fields=[])
 
 
@@ -63,7 +63,7 @@ def _array(array: npt.NDArray[Any], sharding: Any) -> Any:
 
 
 def _require_fits(array: npt.NDArray[Any]) -> None:
-    """JAX would keep the lower half of each integer, without a word."""
+    """Refuses integers that need 64 bits: JAX would silently keep the lower half of each."""
     if array.dtype not in (np.int64, np.uint64) or array.size == 0 or jax.dtypes.canonicalize_dtype(array.dtype) == array.dtype:
         return
     bounds = np.iinfo(np.int32 if array.dtype == np.int64 else np.uint32)
@@ -106,7 +106,7 @@ class Loader:
         return len(self.loader)
 
     def __iter__(self) -> LoaderIterator:
-        """Begins the next epoch, or continues from what `load_state_dict` was given."""
+        """Begins the next epoch, or continues from the position that `load_state_dict` was given."""
         self._batches = LoaderIterator(self.loader, lambda batch: to_jax(batch, self.sharding), self.prefetch)
         return self._batches
 

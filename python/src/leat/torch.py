@@ -72,7 +72,7 @@ class Loader:
         if self.device.type == "cpu":
             self._batches = Ahead(self.loader, to_tensors, self.prefetch)
             return self._batches
-        # One for all epochs: PyTorch keeps memory for each stream.
+        # One mover for all epochs: PyTorch keeps memory for each stream.
         mover = self._mover = self._mover or _Mover(self.device)
         self._batches = Ahead(self.loader, mover.move, self.prefetch, mover.thread)
         return map(mover.ready, self._batches)
@@ -88,15 +88,15 @@ class Loader:
 
 
 class _Mover:
-    """Copies batches to a device, beside what the program computes here and there."""
+    """Copies batches to a device while the program computes."""
 
     def __init__(self, device: torch.device) -> None:
-        # The thread has another current device than the program.
+        # With an index: the thread's current device may differ from the program's.
         self._device = torch.empty(0, device=device).device
         self._stream = torch.cuda.Stream(self._device) if device.type == "cuda" else None  # type: ignore[no-untyped-call]
         self.thread = ThreadPoolExecutor(1, "leat-copies")
-        # One core is enough to copy, as in DataLoader. To set it here sets it for later threads, too; to
-        # have asked in the thread keeps it there.
+        # One core is enough to copy, as in DataLoader. `set_num_threads` also changes the default of later
+        # threads, so it is reset below. Reading the number first in the thread keeps it there.
         threads = torch.get_num_threads()
         with contextlib.suppress(RuntimeError):  # The main thread has ended, and Python starts no threads.
             self.thread.submit(torch.get_num_threads).result()
@@ -104,17 +104,17 @@ class _Mover:
         torch.set_num_threads(threads)
 
     def move(self, batch: Any) -> tuple[Any, Any]:
-        """Begins to copy a batch, which is read when this returns. Also gives the event of its arrival."""
+        """Begins to copy a batch. When this returns, the batch has been read. Returns the copy and the event of its arrival."""
         tensors = to_tensors(batch)
         if self._stream is None:
             return _map_tensors(lambda tensor: tensor.to(self._device), tensors), None
         with torch.cuda.stream(self._stream):
-            # PyTorch uses the pinned memory again once it has been copied.
+            # PyTorch reuses the pinned memory after the copy.
             moved = _map_tensors(lambda tensor: tensor.pin_memory().to(self._device, non_blocking=True), tensors)
             return moved, self._stream.record_event()  # type: ignore[no-untyped-call]
 
     def ready(self, moved: tuple[Any, Any]) -> Any:
-        """The batch, for use by the program's own stream."""
+        """The batch; the program's current stream waits for its arrival."""
         batch, arrival = moved
         if arrival is not None:
             current = torch.cuda.current_stream(self._device)
