@@ -56,6 +56,8 @@ class OffloadedIterator extends ElementIterator {
   readonly #closing = new AbortController();
   /** Whether the candidate is new, so that its ratio is not settled yet. */
   #isSettling = true;
+  /** Whether it changed in this epoch. */
+  #hasChanged = false;
 
   constructor(node: OffloadNode, context: IteratorContext, access: ServiceAccess) {
     super();
@@ -124,7 +126,9 @@ class OffloadedIterator extends ElementIterator {
       if (this.#exchange !== undefined) this.#considerChange(this.#exchange);
       else if (this.#choice!.candidate === null) figuresOf(this.#node).count("local", given);
     } else {
-      if (!this.#hasFailed()) this.#adaptation!.ended(this.#meter!.read());
+      // A ratio that a change has just begun is not settled, and the figures would not be the candidate's.
+      const isUnsettled = this.#isSettling && this.#hasChanged;
+      if (!this.#hasFailed() && !isUnsettled) this.#adaptation!.ended(this.#meter!.read());
       this.#meter = undefined;
     }
     return given;
@@ -142,7 +146,7 @@ class OffloadedIterator extends ElementIterator {
     if (!isMeasured || !adaptation.periodEnded(figures, new Set([null, ...candidates.keys()]))) {
       return;
     }
-    this.#isSettling = true;
+    this.#isSettling = this.#hasChanged = true;
     const choice = this.#choice = adaptation.choice;
     const { iterator, context } = this.#running!;
     iterator.change(this.#partOf(choice, context));

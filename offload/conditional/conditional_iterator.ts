@@ -273,6 +273,7 @@ export class ConditionalIterator extends ElementIterator {
   #returnToLocal(remote: RemoteSide): void {
     const ledger = this.#ledger!;
     const owed = [...remote.owned].filter((at) => !ledger.isDone(at));
+    this.#options.figures.readFrom(remote.tasks);
     remote.dispose();
     this.#remote = undefined;
     if (owed.length === 0) return;

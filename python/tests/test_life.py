@@ -16,6 +16,7 @@ from typing import Any
 import leat
 import pytest
 from conftest import PIPELINES, SOURCES, children_of, is_alive, until
+from leat._deno import helper_command
 
 def helper_of(loader: leat.Loader) -> int:
     return loader._connection.helper._process._child.pid
@@ -59,8 +60,19 @@ def test_load_raises_what_the_module_throws() -> None:
         leat.load(PIPELINES, export="endless", args={"a": 1})
     with pytest.raises(leat.LeatError, match="token: only with a service"):
         leat.load(PIPELINES, export="endless", token="secret")
-    with pytest.raises(leat.LeatError, match="'nets', which is no permission"):
-        leat.load(PIPELINES, export="endless", allow=["nets"])
+    for allow in ("nets", "net="):
+        with pytest.raises(leat.LeatError, match=f"'{allow}', which is no permission"):
+            leat.load(PIPELINES, export="endless", allow=[allow])
+
+
+def test_permissions_of_one_kind_add_up_and_take_nothing_away() -> None:
+    allow = ["net=a.org", "net=b.org:80", "read=/data", "sys=uid", "env=HOME", "import", "import=c.org", "write=/kept"]
+    flags = helper_command(Path("/read"), Path("/written"), allow, [])
+    given = {flag for flag in flags if flag.startswith("--allow-")}
+    names = "cpus,hostname,networkInterfaces,systemMemoryInfo,uid"
+    assert {"--allow-net=a.org,b.org:80", "--allow-read", f"--allow-sys={names}", "--allow-import"} <= given
+    assert "--allow-write=/written,/kept" in given and any(flag.endswith(",HOME") for flag in given)
+    assert len(given) == len({flag.split("=")[0] for flag in given}), "of two flags, one would narrow the other"
 
 
 def test_two_loaders_of_one_process_do_not_disturb_each_other() -> None:

@@ -59,7 +59,8 @@ export class LocalCluster implements AsyncDisposable {
   readonly #name: string;
   readonly #options: LocalClusterOptions;
   readonly #fleet: LocalFleet;
-  readonly #forget: (() => void)[] = [];
+  /** Forgets its homes, by address. */
+  readonly #forget = new Map<string, () => void>();
   readonly #workers: LocalWorker[] = [];
   readonly #killing = new Set<Promise<unknown>>();
   #dispatcher: FleetNode | undefined;
@@ -75,7 +76,7 @@ export class LocalCluster implements AsyncDisposable {
     this.#options = options;
     this.#name = `local-${++clusters}`;
     this.#fleet = new Nodes(this.#name, options.logLevel ?? "warn");
-    this.#forget.push(registerHome(this.#name, () => this.home()));
+    this.#forget.set(this.#name, registerHome(this.#name, () => this.home()));
   }
 
   /**
@@ -256,7 +257,7 @@ export class LocalCluster implements AsyncDisposable {
 
   /** Stops everything. Idempotent. */
   close(): Promise<void> {
-    for (const forget of this.#forget) forget();
+    for (const forget of this.#forget.values()) forget();
     return this.#closed ??= this.#close();
   }
 
@@ -282,8 +283,9 @@ export class LocalCluster implements AsyncDisposable {
     this.#dispatcherAddress = dispatcher.id.node;
     dispatcher.died.then((reason) => this.#dispatcherDied(dispatcher, reason));
     // Iterators of this thread that are given the URL use this home, too, without another socket.
-    if (this.address !== this.#name) {
-      this.#forget.push(registerHome(this.address, () => this.home()));
+    const { address } = this;
+    if (!this.#forget.has(address)) {
+      this.#forget.set(address, registerHome(address, () => this.home()));
     }
   }
 

@@ -26,7 +26,11 @@ class Rotation extends CutControl {
     this.#at = this.#order.indexOf(candidate);
   }
 
+  /** How often a candidate was measured. */
+  observed = 0;
+
   override observe(): boolean {
+    this.observed++;
     this.#at++;
     return true;
   }
@@ -91,6 +95,25 @@ testOnEach(
     // As with p'3, only the last batch is short.
     const sizes = outcomes.map((at) => elementsIn([at]).length);
     assertEquals(sizes.filter((size) => size !== 4).length, wanted.length % 4 === 0 ? 0 : 1);
+  },
+);
+
+testInline(
+  "offload measures no candidate whose ratio has not settled when the epoch ends",
+  async (start) => {
+    await using service = await start({ workers: 1 });
+    // 129 batches: 45 settle, 45 are measured, and 39 come after the change.
+    for (const [batches, observed] of [[45, 1], [130, 1]] as const) {
+      const plan = { candidate: "p'3", ratio: 0.5 };
+      const dataset = makeDataset().offload({ service, plan, adapt: true });
+      const rotation = new Rotation(["p'3", "p'2"]);
+      setAdaptation(
+        dataset.node as OffloadNode,
+        new Adaptation(plan, rotation, { batches, ms: 0 }),
+      );
+      assertEquals((await outcomesOf(dataset.iterator())).length, 129);
+      assertEquals(rotation.observed, observed, `${batches}`);
+    }
   },
 );
 

@@ -19,12 +19,13 @@ AWS_VARIABLES = (
     "AWS_ACCESS_KEY_ID", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_REGION",
     "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN",
 )  # fmt: skip
-HELPER_FLAGS = (
-    "--allow-read",
-    "--allow-ffi",
-    "--allow-sys=cpus,hostname,networkInterfaces,systemMemoryInfo",
-    f"--allow-env={','.join(AWS_VARIABLES)}",
-)
+# What a helper may do, by kind; None: all of it.
+HELPER_PERMISSIONS: dict[str, tuple[str, ...] | None] = {
+    "read": None,
+    "ffi": None,
+    "sys": ("cpus", "hostname", "networkInterfaces", "systemMemoryInfo"),
+    "env": AWS_VARIABLES,
+}
 PERMISSIONS = ("env", "ffi", "import", "net", "read", "run", "sys", "write")
 
 
@@ -94,37 +95,27 @@ def helper_command(read: Path, written: Path, allow: Sequence[str], arguments: S
         allow: Further permissions, such as `net=example.org`, and `python`.
         arguments: The name and the incarnation of its node.
     """
-    flags = [*HELPER_FLAGS]
-    writable = [str(written)]
-    runnable = []
+    granted = {**HELPER_PERMISSIONS, "write": (str(written),)}
     for permission in allow:
         if permission in ("python", "run=deno"):
             # With the full path, because the program may not be on the PATH.
             permission = f"run={sys.executable if permission == 'python' else deno()}"
             # The helper makes the slots there that it shares with these processes.
-            writable.append(tempfile.gettempdir())
-        kind, _, value = permission.partition("=")
-        if kind not in PERMISSIONS:
+            _grant(granted, "write", tempfile.gettempdir())
+        kind, equals, value = permission.partition("=")
+        if kind not in PERMISSIONS or (equals and not value):
             raise LeatError(
                 "invalid_argument",
                 f"allow has '{permission}', which is no permission of Deno: they are {', '.join(PERMISSIONS)}, "
                 "each with or without values, as in 'net=example.org'; and 'python'",
             )
-        if kind == "write" and value:
-            writable.append(value)
-        elif kind == "run" and value:
-            runnable.append(value)
-        elif kind == "env" and value:
-            flags = [f"{flag},{value}" if flag.startswith("--allow-env=") else flag for flag in flags]
-        else:
-            # Replaces the helper's own flag: of two flags, one with a list would narrow one without.
-            flags = [flag for flag in flags if not flag.startswith(f"--allow-{kind}")]
-            flags.append(f"--allow-{permission}")
-    if runnable and "run" not in allow:
-        flags.append(f"--allow-run={','.join(runnable)}")
-    if "write" in allow:
-        flags.append("--allow-write")
-    else:
-        flags.append(f"--allow-write={','.join(writable)}")
+        _grant(granted, kind, value)
+    flags = [f"--allow-{kind}" + ("" if values is None else f"={','.join(values)}") for kind, values in granted.items()]
     program = str(sources() / "cli" / "python" / "helper.ts")
-    return [deno(), "run", *_config_flags(), *dict.fromkeys(flags), program, str(read), str(written), *arguments]
+    return [deno(), "run", *_config_flags(), *flags, program, str(read), str(written), *arguments]
+
+
+def _grant(granted: dict[str, tuple[str, ...] | None], kind: str, value: str) -> None:
+    """Adds a permission; without a value, all of its kind."""
+    values = granted.get(kind, ())
+    granted[kind] = (*values, value) if value and values is not None else None
