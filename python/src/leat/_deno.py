@@ -110,7 +110,9 @@ def helper_command(read: Path, written: Path, allow: Sequence[str], arguments: S
                 "each with or without values, as in 'net=example.org'; and 'python'",
             )
         _grant(granted, kind, value)
-    flags = [f"--allow-{kind}" + ("" if values is None else f"={','.join(values)}") for kind, values in granted.items()]
+    flags = [
+        f"--allow-{kind}" if values is None else f"--allow-{kind}={','.join(values)}" for kind, values in granted.items()
+    ]
     program = str(sources() / "cli" / "python" / "helper.ts")
     return [deno(), "run", *_config_flags(), *flags, program, str(read), str(written), *arguments]
 
