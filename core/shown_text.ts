@@ -4,7 +4,7 @@
  * Control characters, line ends, marks that change the direction of text, and invisible characters,
  * with which two different texts look alike.
  */
-const STEERING =
+const UNSAFE_CHARACTERS =
   // deno-lint-ignore no-control-regex -- these characters are searched for
   /[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
 
@@ -20,14 +20,14 @@ const STEERING =
  * ```
  */
 export function shownText(text: string): string {
-  return text.replaceAll(STEERING, escaped);
+  return text.replaceAll(UNSAFE_CHARACTERS, escaped);
 }
 
 /** Returns the JSON of `value`, with escapes for the characters that JSON leaves as they are. */
 export function shownJson(value: unknown, space?: number): string {
   // Line ends here come from the indentation by `space`: JSON escapes those inside strings.
   return JSON.stringify(value, null, space).replaceAll(
-    STEERING,
+    UNSAFE_CHARACTERS,
     (char) => char === "\n" ? char : `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
 }

@@ -365,7 +365,7 @@ export class IteratorContext {
   }
 
   /** Notes that other consumers got elements of a stream: it is not empty, even if this share is. */
-  notesShare(): void {
+  noteShare(): void {
     this.#iteration.isShare = true;
   }
 

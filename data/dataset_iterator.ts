@@ -15,7 +15,7 @@ import { Explanation } from "./explanation.ts";
 import { installedHost } from "./host.ts";
 import type { Coordinates, IterationOptions } from "./iteration_options.ts";
 import { dropHalfRestored, END } from "./iterator.ts";
-import { ReadingFailure, toldOf } from "./iterators/reading_failure.ts";
+import { ReadingFailure, userErrorOf } from "./iterators/reading_failure.ts";
 import {
   closedError,
   DONE,
@@ -235,7 +235,7 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
       const shared = saveShared(this.#node, this.#context);
       return encodeIteration(this.#node, { ...this.#coordinates, shared, ...saved });
     } catch (error) {
-      throw toldOf(error);
+      throw userErrorOf(error);
     } finally {
       this.#context.pause.end();
     }
@@ -256,7 +256,7 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
       if (last !== undefined) dropHalfRestored(last.elements);
       context?.endRestoring(false);
       await context?.close();
-      throw error instanceof LeatError ? toldOf(error) : unreadableState(error);
+      throw error instanceof LeatError ? userErrorOf(error) : unreadableState(error);
     }
     const { seed, seeded, salt, epoch, split, state } = saved;
     const coordinates = { seed, seeded, salt, epoch, split };
@@ -312,7 +312,7 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
       this.#failed = true;
       this.#endedAtMs ??= this.#context.host.nowMs();
     }
-    return this.#options.keepsReadingFailures === true ? error : toldOf(error);
+    return this.#options.keepsReadingFailures === true ? error : userErrorOf(error);
   }
 
   #resultOf(

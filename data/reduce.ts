@@ -8,7 +8,7 @@ import { openIterator } from "./dataset_iterator.ts";
 import type { IterationOptions } from "./iteration_options.ts";
 import { END } from "./iterator.ts";
 import type { DatasetNode } from "./node.ts";
-import { toldOf } from "./iterators/reading_failure.ts";
+import { userErrorOf } from "./iterators/reading_failure.ts";
 import type { Captures } from "./udf/user_function.ts";
 
 export const reduceOptions = optionsOf<FunctionOptions<Captures>>("reduce", { captures: true });
@@ -44,7 +44,7 @@ export async function reduceGraph(
       if (pacer.due()) await pacer.yield();
     }
   } catch (error) {
-    throw toldOf(error);
+    throw userErrorOf(error);
   } finally {
     elements.dispose();
     await context.close();

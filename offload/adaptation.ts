@@ -1,7 +1,7 @@
 /** What the iterators of an `offload` node learn, epoch after epoch: the candidate and its ratio. */
 import type { OffloadChoice, OffloadNode } from "../data/operators/offload.ts";
 import { RatioControl } from "./adapt.ts";
-import { CutControl } from "./cut_control.ts";
+import { CandidateControl } from "./candidate_control.ts";
 import { estimateOf, staysLocal } from "./decide.ts";
 import type { EpochFigures } from "./epoch_meter.ts";
 import { OffloadPlan } from "./plan.ts";
@@ -26,19 +26,19 @@ export interface Period {
 export class Adaptation {
   readonly period: Period;
   readonly #plan: OffloadChoice;
-  readonly #cuts: CutControl | undefined;
+  readonly #cuts: CandidateControl | undefined;
   readonly #controls = new Map<string, RatioControl>();
   #trainedMs = 0;
   #planAgain: Adaptation["planAgain"];
 
   /** @param cuts Chooses among candidates. Default: one with the plan's estimates. */
-  constructor(plan: OffloadChoice, cuts?: CutControl, period = PERIOD) {
+  constructor(plan: OffloadChoice, cuts?: CandidateControl, period = PERIOD) {
     this.#plan = plan;
     this.period = period;
     this.#cuts = cuts;
     const estimates = plan instanceof OffloadPlan ? estimatesOf(plan) : undefined;
     if (estimates !== undefined && estimates.size > 1) {
-      this.#cuts ??= new CutControl(estimates, plan.candidate);
+      this.#cuts ??= new CandidateControl(estimates, plan.candidate);
     }
   }
 

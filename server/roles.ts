@@ -43,7 +43,7 @@ export interface FrontRole {
 export type Role = DispatcherRole | WorkerRole | FrontRole;
 
 /** A role that has been started on a node. */
-export interface Playing {
+export interface RunningRole {
   readonly actor?: FencedRef;
   /** Releases what the role holds besides its actors; called after the system has stopped. */
   close(): Promise<void>;
@@ -53,7 +53,7 @@ export interface Playing {
 export type RoleThreads = Partial<Pick<NodeContext, "startThread">>;
 
 /** Starts a role's actors on a node. */
-export type TakeUp = (system: ActorSystem) => Playing;
+export type StartRole = (system: ActorSystem) => RunningRole;
 
 export function supervisionOf(role: Role): Supervision {
   return role.role === "dispatcher" ? role.supervision ?? {} : {};
@@ -76,18 +76,18 @@ export async function loadRole(
   role: Role,
   programs: RolePrograms,
   threads: RoleThreads = {},
-): Promise<TakeUp> {
+): Promise<StartRole> {
   switch (role.role) {
     case "dispatcher": {
       const { startDispatcher } = await programs.dispatcher();
       return (system) => startDispatcher(system, role);
     }
     case "worker": {
-      const { takeUpWorker } = await programs.worker();
+      const { startWorkerRole } = await programs.worker();
       const isInline = role.runners === "inline" && role.sandbox === undefined;
-      if (!isInline) return (system) => takeUpWorker(system, role, threads);
+      if (!isInline) return (system) => startWorkerRole(system, role, threads);
       const { inlineRunners } = await programs.inlineRunners();
-      return (system) => takeUpWorker(system, role, { runners: inlineRunners(role) });
+      return (system) => startWorkerRole(system, role, { runners: inlineRunners(role) });
     }
     case "front":
       return () => ({ close: () => Promise.resolve() });

@@ -9,10 +9,10 @@ import { serviceAddress } from "../platform/nodes/service_address.ts";
 import { isLoopbackHost } from "../transport/loopback.ts";
 import { ServiceNode } from "../platform/nodes/service_node.ts";
 import { grantsOf, type SandboxGrants } from "../platform/sandbox/grants.ts";
-import type { Playing, WorkerRole } from "./roles.ts";
+import type { RunningRole, WorkerRole } from "./roles.ts";
 import { checkWorkerConfig } from "./service_options.ts";
 import { defaultWindowBytes } from "./window_memory.ts";
-import { takeUpWorker } from "./worker_role.ts";
+import { startWorkerRole } from "./worker_role.ts";
 import type { WorkerCloseOptions, WorkerServer, WorkerServerConfig } from "./worker_server.ts";
 import { definedFields } from "../core/tree.ts";
 
@@ -28,7 +28,7 @@ export class RunningWorker implements WorkerServer {
   readonly failed: Promise<LeatError>;
   readonly #node: ServiceNode | PrivateNode;
   readonly #leaveProcess: () => void;
-  readonly #playing: Playing;
+  readonly #playing: RunningRole;
   #draining: Promise<void> | undefined;
   #selfCheck: Timer | undefined;
   #closed: Promise<void> | undefined;
@@ -53,7 +53,7 @@ export class RunningWorker implements WorkerServer {
     this.name = config.name ?? address;
     const refused = Promise.withResolvers<LeatError>();
     this.failed = Promise.race([refused.promise, system.failed]);
-    this.#playing = takeUpWorker(system, workerRole(config, dispatcher, this.name, grants), {
+    this.#playing = startWorkerRole(system, workerRole(config, dispatcher, this.name, grants), {
       onRefused: refused.resolve,
       onRunaways: (count) => {
         if (count >= runawayThreadsMax) refused.resolve(runAway(this.name, count));

@@ -1,7 +1,13 @@
 /** The module that a thread of a local cluster runs: a node with a role of the service. */
 import type { NodeContext, NodeParts } from "../transport/thread_control.ts";
 import { webSocketConnector } from "../transport/web_socket.ts";
-import { loadRole, type Playing, type Role, type RolePrograms, supervisionOf } from "./roles.ts";
+import {
+  loadRole,
+  type Role,
+  type RolePrograms,
+  type RunningRole,
+  supervisionOf,
+} from "./roles.ts";
 import { PROXY_KINDS } from "../platform/nodes/service_kinds.ts";
 
 /** No literals in `import()`: Deno would load the modules of all roles for each thread. */
@@ -18,7 +24,7 @@ export async function setup(
   const role = config as Role;
   const takeUp = await loadRole(role, PROGRAMS, { startThread });
   const connector = webSocketConnector({ world });
-  let playing: Playing | undefined;
+  let playing: RunningRole | undefined;
   return {
     kinds: PROXY_KINDS,
     supervision: supervisionOf(role),

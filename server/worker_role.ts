@@ -8,7 +8,7 @@ import type { WorkerOptions } from "../actors/worker/worker_options.ts";
 import type { ProcessUsage } from "../actors/dispatcher/protocol_figures.ts";
 import type { StartThread } from "../transport/start_thread.ts";
 import { processUsage } from "../platform/process_usage.ts";
-import type { Playing, WorkerRole } from "./roles.ts";
+import type { RunningRole, WorkerRole } from "./roles.ts";
 import { RunnerThreads, type RunnerThreadsOptions } from "../platform/threads/runner_threads.ts";
 import {
   ConfinedRunners,
@@ -28,11 +28,11 @@ export interface WorkerHooks extends Pick<WorkerOptions, "onRefused"> {
 }
 
 /** Starts the worker, and a thread for its first pipeline. */
-export function takeUpWorker(
+export function startWorkerRole(
   system: ActorSystem,
   role: WorkerRole,
   { startThread, onRunaways, runners: given, ...hooks }: WorkerHooks = {},
-): Playing {
+): RunningRole {
   const lost = (what: string) => {
     const count = runners.runaways ?? 0;
     system.world.log("warn", `${what} Restart this worker (${count} such threads now)`);

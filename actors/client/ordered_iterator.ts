@@ -266,7 +266,7 @@ export class OrderedIterator extends ElementIterator {
     const { number = 0, hasElements = false } = this.#position;
     const isOwn = this.#isOwn(number);
     const hadElements = hasElements || number > 0 || last !== undefined;
-    if (this.#options.isShared && hadElements) this.#options.context.notesShare();
+    if (this.#options.isShared && hadElements) this.#options.context.noteShare();
     this.#position = { ...this.#position, carried: [], ended: true };
     this.release();
     return last !== undefined && isOwn ? last : END;

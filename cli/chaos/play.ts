@@ -4,7 +4,7 @@ import { LeatError } from "../../mod.ts";
 import type { Violations } from "../../sim/checkers/checker.ts";
 import { drillCoordinated } from "./modes/coordinated.ts";
 import { drillDeterministic, type KnownStream, readUndisturbed } from "./modes/deterministic.ts";
-import type { Around, DrillFigures, JobSize, Mode } from "./modes/drill.ts";
+import type { DrillContext, DrillFigures, JobSize, Mode } from "./modes/drill.ts";
 import { drillUnordered } from "./modes/unordered.ts";
 import { drillSave } from "./modes/save.ts";
 import { drillSharing } from "./modes/sharing.ts";
@@ -103,7 +103,7 @@ export class Play {
 }
 
 /** The environment of a running drill. */
-class Run implements Around {
+class Run implements DrillContext {
   readonly name: string;
   readonly size: JobSize;
   readonly workers: number;
@@ -143,7 +143,7 @@ class Run implements Around {
 
   readonly findings = (checker: string) => this.#options.violations.by(checker);
 
-  readonly openReader: Around["openReader"] = (name, options = {}) => {
+  readonly openReader: DrillContext["openReader"] = (name, options = {}) => {
     const { deployment, logs } = this.#stage;
     return openReader(deployment, `${this.name} ${name}`, options, logs.heardReader);
   };

@@ -89,7 +89,7 @@ export class RemoteIterator extends ElementIterator {
       return this.#give();
     }
     if (step.kind === "failure") throw this.#failure = ReadingFailure.of(step.error);
-    if (step.isShare === true) this.#context.notesShare();
+    if (step.isShare === true) this.#context.noteShare();
     this.#ended = true;
     return END;
   }

@@ -34,6 +34,6 @@ export function isOfStream({ failed, value }: Outcome): boolean {
 }
 
 /** The error as the user gets it. */
-export function toldOf(error: unknown): unknown {
+export function userErrorOf(error: unknown): unknown {
   return error instanceof ReadingFailure ? error.reason : error;
 }

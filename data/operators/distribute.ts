@@ -241,7 +241,7 @@ export function checkDistributeOptions<O extends DistributeOptions>(
  * @throws {LeatError} `invalid_argument` for anything else.
  */
 export function checkService(operator: string, service: unknown): void {
-  const address: unknown = isPlace(service) ? service.address : service;
+  const address: unknown = hasAddress(service) ? service.address : service;
   if (typeof address === "string" && /^([^:/]+|wss?:\/\/[^/@?#]+\/?)$/.test(address)) return;
   const isBare = typeof address === "string" && /^[^:/]+:\d+$/.test(address);
   throw invalidArgument(
@@ -267,7 +267,7 @@ function checkCredentials(
   }
 }
 
-function isPlace(service: unknown): service is { readonly address: unknown } {
+function hasAddress(service: unknown): service is { readonly address: unknown } {
   return typeof service === "object" && service !== null && "address" in service;
 }
 

@@ -46,7 +46,7 @@ export async function writeDocument(
  *
  * Errors: `already_exists` after 30 seconds, and other errors of `begin`.
  */
-export async function inTurn<T>(host: Host, begin: () => Promise<T>): Promise<T> {
+export async function retryWhileLocked<T>(host: Host, begin: () => Promise<T>): Promise<T> {
   const untilMs = host.nowMs() + TURN_MAX_MS;
   for (;;) {
     try {
@@ -73,7 +73,7 @@ export async function changeDocument<T extends object>(
   check: DocumentCheck,
   change: (document: T | undefined) => Promise<T | undefined>,
 ): Promise<void> {
-  const file = await inTurn(host, () => host.newFiles.create(path));
+  const file = await retryWhileLocked(host, () => host.newFiles.create(path));
   try {
     const changed = await change(await readDocument<T>(host, path, format, remedy, check));
     if (changed === undefined) return;

@@ -115,7 +115,7 @@ export class Ledger {
   }
 
   /** An entry that must exist. Errors: `data_loss` if it does not. */
-  async entryBefore(id: string, number: number): Promise<LedgerEntry> {
+  async requiredEntry(id: string, number: number): Promise<LedgerEntry> {
     const entry = await this.entry(id, number);
     if (entry !== undefined) return entry;
     throw new LeatError(

@@ -9,7 +9,7 @@ import type { Captures } from "../udf/user_function.ts";
 import { installedHost } from "../host.ts";
 import { END } from "../iterator.ts";
 import type { DatasetNode } from "../node.ts";
-import { toldOf } from "../iterators/reading_failure.ts";
+import { userErrorOf } from "../iterators/reading_failure.ts";
 import { ElementsWriter } from "./elements_writer.ts";
 import { Ledger, type LedgerHead } from "./ledger.ts";
 import { type Manifest, readManifest } from "./manifest.ts";
@@ -110,7 +110,7 @@ export async function saveGraph(
     onProgress?.(progress);
     return progress;
   } catch (error) {
-    throw toldOf(error);
+    throw userErrorOf(error);
   } finally {
     elements.dispose();
     await context.close();

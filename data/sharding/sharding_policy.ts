@@ -48,7 +48,7 @@ interface ModeFacts {
   /** A task requests splits one after the other, and reads only these. */
   readonly asksForSplits: boolean;
   /** Element n of one task is not element n of another, so random state also depends on the task. */
-  readonly hasElementsOfItsOwn: boolean;
+  readonly elementsDifferByTask: boolean;
   /** If the dataset is endless, what each client reads is endless. */
   readonly keepsEndless: boolean;
   /** If the dataset is empty, what each client reads is empty. */
@@ -58,7 +58,7 @@ interface ModeFacts {
 const WHOLE: ModeFacts = {
   isSplit: false,
   asksForSplits: false,
-  hasElementsOfItsOwn: false,
+  elementsDifferByTask: false,
   keepsEndless: true,
   keepsEmpty: true,
 };
@@ -67,8 +67,8 @@ const PART: ModeFacts = { ...WHOLE, keepsEndless: false, keepsEmpty: false };
 /** By the mode of the job. DETERMINISTIC tasks run each split as a dataset of its own. */
 export const MODE_FACTS: Readonly<Record<ShardingMode, ModeFacts>> = {
   OFF: WHOLE,
-  DYNAMIC: { ...WHOLE, isSplit: true, asksForSplits: true, hasElementsOfItsOwn: true },
-  FILE: { ...PART, hasElementsOfItsOwn: true },
+  DYNAMIC: { ...WHOLE, isSplit: true, asksForSplits: true, elementsDifferByTask: true },
+  FILE: { ...PART, elementsDifferByTask: true },
   DATA: WHOLE,
   FILE_OR_DATA: { ...PART, keepsEmpty: true },
   HINT: PART,

@@ -6,7 +6,7 @@ import { IteratorContext } from "../context.ts";
 import { EncodedValue, encodeValue } from "../elements/value_codec.ts";
 import type { Host } from "../host.ts";
 import { type ElementIterator, END } from "../iterator.ts";
-import { ReadingFailure, toldOf } from "../iterators/reading_failure.ts";
+import { ReadingFailure, userErrorOf } from "../iterators/reading_failure.ts";
 import type { Consumption } from "../autotune/tuner.ts";
 import { PrefetchIterator } from "../operators/prefetch.ts";
 import { deserializeGraph } from "../wire.ts";
@@ -78,7 +78,9 @@ export class ServedSegment {
       } while (this.#isReady && answers.length < TOGETHER_MAX && bytesOf(buffers) < BYTES_MAX);
       return { answers };
     } catch (error) {
-      if (error instanceof ReadingFailure) return { answers, failure: packError(toldOf(error)) };
+      if (error instanceof ReadingFailure) {
+        return { answers, failure: packError(userErrorOf(error)) };
+      }
       return { answers: [...answers, { error: packError(error) }] };
     } finally {
       this.#askedMs += this.#host.nowMs() - askedAtMs;

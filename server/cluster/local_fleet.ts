@@ -11,7 +11,7 @@ import { webSocketConnector } from "../../transport/web_socket.ts";
 import { DenoWorld, type DenoWorldOptions } from "../../platform/deno_world.ts";
 import type { Carrier, FleetNode } from "./fleet.ts";
 import { InlineHub } from "../../platform/nodes/inline_hub.ts";
-import { loadRole, type Role, type RolePrograms, supervisionOf, type TakeUp } from "../roles.ts";
+import { loadRole, type Role, type RolePrograms, type StartRole, supervisionOf } from "../roles.ts";
 import { keptPort } from "../../platform/nodes/kept_port.ts";
 import { PROXY_KINDS } from "../../platform/nodes/service_kinds.ts";
 import { ServiceNode } from "../../platform/nodes/service_node.ts";
@@ -121,7 +121,7 @@ export class LocalFleet {
     }
   }
 
-  #startInline(name: string, role: Role, takeUp: TakeUp): FleetNode {
+  #startInline(name: string, role: Role, takeUp: StartRole): FleetNode {
     const system = this.#system(name, new DenoWorld(this.#worldOptions(role)), {
       supervision: supervisionOf(role),
     });
@@ -134,7 +134,7 @@ export class LocalFleet {
     });
   }
 
-  async #startBehindSocket(name: string, role: Role, takeUp: TakeUp): Promise<FleetNode> {
+  async #startBehindSocket(name: string, role: Role, takeUp: StartRole): Promise<FleetNode> {
     const node = await this.#listen(name, role);
     this.#ports.set(name, node.port);
     const leave = this.#admit(node.system);

@@ -3,7 +3,7 @@ import { LeatError } from "../../core/error.ts";
 import type { FleetNode } from "./fleet.ts";
 
 /** How to start a worker, and what to call when it dies. */
-export interface WorkerLives {
+export interface WorkerLifecycle {
   start(): Promise<FleetNode>;
   /** Resolves once the dispatcher has registered the node, or the node has ended. */
   registered(node: FleetNode): Promise<void>;
@@ -12,15 +12,15 @@ export interface WorkerLives {
 
 export class LocalWorker {
   readonly name: string;
-  readonly #lives: WorkerLives;
+  readonly #lifecycle: WorkerLifecycle;
   #phase: "stopped" | "starting" | "running" | "stopping" = "stopped";
   #node: FleetNode | undefined;
   #starting: Promise<void> | undefined;
   #stopping: Promise<void> | undefined;
 
-  constructor(name: string, lives: WorkerLives) {
+  constructor(name: string, lifecycle: WorkerLifecycle) {
     this.name = name;
-    this.#lives = lives;
+    this.#lifecycle = lifecycle;
   }
 
   get phase(): string {
@@ -56,10 +56,10 @@ export class LocalWorker {
 
   async #start(): Promise<void> {
     try {
-      const node = await this.#lives.start();
+      const node = await this.#lifecycle.start();
       this.#node = node;
       node.died.then((reason) => this.#died(node, reason));
-      await this.#lives.registered(node);
+      await this.#lifecycle.registered(node);
       if (this.#node !== node) await this.#failStart(node);
       this.#phase = "running";
     } catch (error) {
@@ -83,7 +83,7 @@ export class LocalWorker {
     this.#node = undefined;
     if (this.#phase === "starting") return;
     this.#over();
-    this.#lives.died(reason);
+    this.#lifecycle.died(reason);
   }
 
   #over(): void {

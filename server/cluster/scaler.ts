@@ -194,7 +194,7 @@ class FleetScaler implements Scaler {
     const there = state.workers.filter(({ alive }) => alive);
     const gone = there.map(({ name }) => name).filter((name) => this.#ours.has(name));
     this.#ours = new Set([...names, ...this.#stopping.keys(), ...gone]);
-    const others = there.filter((worker) => staysForAll(worker) && !this.#ours.has(worker.name));
+    const others = there.filter((worker) => countsForFleet(worker) && !this.#ours.has(worker.name));
     const missing = missingBeside(others, state.scaling, fleet.tags);
     const target = Math.min(maxWorkers, Math.max(minWorkers, missing));
     const running = names.length + this.#starting.size;
@@ -270,7 +270,7 @@ class FleetScaler implements Scaler {
  * Whether this fleet may count on a worker of others. Not on a draining one: two scalers would each
  * drain a worker because they count on the other's.
  */
-function staysForAll(
+function countsForFleet(
   { isPrivate, unreachable, figures }: DispatcherDescription["workers"][number],
 ): boolean {
   return isPrivate !== true && unreachable === undefined && figures?.draining !== true;

@@ -6,7 +6,7 @@ import { DeliveredSplits, type DeliveredSplitsState } from "../../offload/condit
 import { LocalSide } from "../../offload/conditional/local_side.ts";
 import { RemoteSide } from "../../offload/conditional/remote_side.ts";
 import { UpperPart } from "../../offload/conditional/upper_part.ts";
-import { CutControl } from "../../offload/cut_control.ts";
+import { CandidateControl } from "../../offload/candidate_control.ts";
 import { changed, type Mutant, PerInstance } from "./mutant.ts";
 
 /** All of them. */
@@ -124,15 +124,15 @@ export const OFFLOAD_MUTANTS: readonly Mutant[] = [
     name: "profile-stale",
     wrong: "a trainer that believes its profile, whatever it measures",
     workload: "decisions",
-    install: () => changed(CutControl.prototype, { observe: () => false }),
+    install: () => changed(CandidateControl.prototype, { observe: () => false }),
   },
   {
     name: "decision-never-undone",
     wrong: "a trainer that never comes back to a candidate that it has left",
     workload: "decisions",
     install: () => {
-      const left = new PerInstance<CutControl, Set<string | null>>(() => new Set());
-      return changed(CutControl.prototype, ({ observe }) => ({
+      const left = new PerInstance<CandidateControl, Set<string | null>>(() => new Set());
+      return changed(CandidateControl.prototype, ({ observe }) => ({
         observe(throughput, among) {
           const before = this.candidate;
           const isChanged = observe.call(this, throughput, among);

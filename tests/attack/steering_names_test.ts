@@ -15,7 +15,7 @@ const QUIET = { logLevel: "off" } as const;
  * Escape sequences of 7 and 8 bits, a bell, a line, a separator, marks that turn text around, and what
  * takes no place.
  */
-const STEERING =
+const UNSAFE_CHARACTERS =
   "a\x1b[2J\x9b2J\x07\r\nleat_jobs 7\x7f\u2028\u202e\u061c\u200e\u200f\u200b\ufeff\xadb";
 const MARKUP = `<img src=x onerror="document.title='owned'"></script><script>alert(1)</script>`;
 // deno-lint-ignore no-control-regex -- these characters are searched for
@@ -28,8 +28,12 @@ function assertPlain(text: string, what: string): void {
 Deno.test("no name of a worker or a job steers the terminal of who asks for metrics, state or status", async () => {
   await using dispatcher = await serveDispatcher(QUIET);
   const service = dispatcher.address;
-  await using _worker = await serveWorker({ ...QUIET, dispatcher: service, name: STEERING });
-  const job = { service, jobName: `job ${STEERING}`, processingMode: "DYNAMIC" } as const;
+  await using _worker = await serveWorker({
+    ...QUIET,
+    dispatcher: service,
+    name: UNSAFE_CHARACTERS,
+  });
+  const job = { service, jobName: `job ${UNSAFE_CHARACTERS}`, processingMode: "DYNAMIC" } as const;
   await using iterator = Dataset.range(1_000_000).distribute(job).iterator();
   await iterator.next();
   const at = (path: string) => fetch(new URL(path, dispatcher.page)).then((found) => found.text());
@@ -42,8 +46,8 @@ Deno.test("no name of a worker or a job steers the terminal of who asks for metr
   const text = await at("state");
   assertPlain(text, "/state");
   const state: DispatcherDescription = JSON.parse(text);
-  assertEquals(state.workers[0]!.name, STEERING, "programs read the name as it is");
-  for (const unreachable of [undefined, STEERING]) {
+  assertEquals(state.workers[0]!.name, UNSAFE_CHARACTERS, "programs read the name as it is");
+  for (const unreachable of [undefined, UNSAFE_CHARACTERS]) {
     const workers = [{ ...state.workers[0]!, ...(unreachable && { unreachable }) }];
     assertPlain(statusLine({ ...state, workers }), "the dispatcher's line");
     assertPlain(statusText({ ...state, workers }), "status");
@@ -54,7 +58,7 @@ Deno.test("no name of a worker or a job steers the terminal of who asks for metr
   });
   assertEquals((await child.status).code, 0, child.stderr.text);
   assertPlain(child.stdout.text, "status --json");
-  assertEquals(JSON.parse(child.stdout.text).workers[0].name, STEERING);
+  assertEquals(JSON.parse(child.stdout.text).workers[0].name, UNSAFE_CHARACTERS);
 });
 
 Deno.test("no name of a worker or a job is markup of the live page", async () => {

@@ -11,7 +11,7 @@ import { soon, startDispatcher } from "./lib.ts";
 /** A line in a worker's format, printed by a function. */
 const FORGED = "2026-01-01T00:00:00.000Z ERROR forged";
 /** Terminal escapes, and characters that some log readers treat as an end of line. */
-const STEERING = "\x1b[2J\x1b]0;title\x07\x9b31m\r\x85\u2028\u202e\b";
+const UNSAFE_CHARACTERS = "\x1b[2J\x1b]0;title\x07\x9b31m\r\x85\u2028\u202e\b";
 /** The end of a function's output, so that the test knows that all of it has arrived. */
 const LAST = "the last line";
 
@@ -46,7 +46,7 @@ Deno.test("what a function prints or throws begins no line of its worker's log, 
         // The worker's log contains the error that ended the process.
         return Promise.reject(new Error(`left\n${forged} as a rejection${steering}`));
     }
-  }, { captures: { forged: FORGED, steering: STEERING, last: LAST } });
+  }, { captures: { forged: FORGED, steering: UNSAFE_CHARACTERS, last: LAST } });
   const iterator = hostile.distribute({ service: address, processingMode: "DYNAMIC" }).iterator();
   for (let i = 0; i < 4; i++) await soon("a step", iterator.next().catch(() => {}));
   await iterator.return();

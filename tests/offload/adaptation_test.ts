@@ -2,7 +2,7 @@
 import { openIterator } from "../../data/dataset_iterator.ts";
 import { Dataset, DenoHost, offloadProgress } from "../../mod.ts";
 import { Adaptation } from "../../offload/adaptation.ts";
-import { CutControl } from "../../offload/cut_control.ts";
+import { CandidateControl } from "../../offload/candidate_control.ts";
 import { decide } from "../../offload/decide.ts";
 import { OffloadPlan } from "../../offload/plan.ts";
 import { assert, assertEquals } from "../assert.ts";
@@ -11,8 +11,8 @@ import { testInline } from "../service/lib/carriers.ts";
 
 const ESTIMATES = new Map<string | null, number>([[null, 10], ["p'2", 30], ["p'3", 40]]);
 
-Deno.test("CutControl tries what was estimated to be better, and undoes what was not", () => {
-  const control = new CutControl(ESTIMATES, "p'3");
+Deno.test("CandidateControl tries what was estimated to be better, and undoes what was not", () => {
+  const control = new CandidateControl(ESTIMATES, "p'3");
   assert(!control.observe(38));
   // The link has become slow.
   assert(control.observe(20));
@@ -22,8 +22,8 @@ Deno.test("CutControl tries what was estimated to be better, and undoes what was
   for (let epoch = 0; epoch < 9; epoch++) assert(!control.observe(20 + epoch / 10));
 });
 
-Deno.test("CutControl prepares all here when nothing else pays, and offloads again", () => {
-  const control = new CutControl(ESTIMATES, "p'3");
+Deno.test("CandidateControl prepares all here when nothing else pays, and offloads again", () => {
+  const control = new CandidateControl(ESTIMATES, "p'3");
   const reached = new Map<string | null, number>([[null, 10], ["p'2", 4], ["p'3", 5]]);
   const pass = (epochs: number) => {
     for (let i = 0; i < epochs; i++) control.observe(reached.get(control.candidate)!);
@@ -35,8 +35,8 @@ Deno.test("CutControl prepares all here when nothing else pays, and offloads aga
   assertEquals(pass(10), "p'3");
 });
 
-Deno.test("CutControl tries less and less often what does not help", () => {
-  const control = new CutControl(new Map([[null, 10], ["p'2", 100]]), "p'2");
+Deno.test("CandidateControl tries less and less often what does not help", () => {
+  const control = new CandidateControl(new Map([[null, 10], ["p'2", 100]]), "p'2");
   let tries = 0;
   for (let epoch = 0; epoch < 400; epoch++) {
     // This host's speed changes all the time, so that what was measured is forgotten.

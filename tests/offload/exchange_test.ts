@@ -1,7 +1,7 @@
 /** What workers run changes while an epoch runs: every element once, with the same random numbers. */
 import { Dataset, type LocalCluster, offloadProgress } from "../../mod.ts";
 import { Adaptation, setAdaptation } from "../../offload/adaptation.ts";
-import { CutControl } from "../../offload/cut_control.ts";
+import { CandidateControl } from "../../offload/candidate_control.ts";
 import { cutPointsOf, exchangeOf, withStandIns } from "../../offload/cut_points.ts";
 import { assert, assertEquals } from "../assert.ts";
 import { type Outcome, outcomesOf, readOutcomes } from "../data/lib/outcomes.ts";
@@ -9,7 +9,7 @@ import { testInline, testOnEach } from "../service/lib/carriers.ts";
 import type { OffloadNode } from "../../data/operators/offload.ts";
 
 /** Takes one candidate after the other. */
-class Rotation extends CutControl {
+class Rotation extends CandidateControl {
   readonly #order: readonly (string | null)[];
   #at = 0;
 

@@ -14,7 +14,7 @@ import { seedOf } from "../../../data/operators/options.ts";
 import { chainOf, type OrderedChain } from "../../../data/deterministic/chain.ts";
 import { ListedHost } from "../../../data/deterministic/listed_host.ts";
 import { openSplit } from "../../../data/deterministic/split_run.ts";
-import { ReadingFailure, toldOf } from "../../../data/iterators/reading_failure.ts";
+import { ReadingFailure, userErrorOf } from "../../../data/iterators/reading_failure.ts";
 import { CustomShardingPolicy } from "../../../data/sharding/custom_policy.ts";
 import { shardGraph } from "../../../data/sharding/shard_graph.ts";
 import {
@@ -341,7 +341,7 @@ function neverRun(error: unknown): never {
 }
 
 function failureOf(error: unknown): Extract<RunnerOutcome, { readonly kind: "error" }> {
-  const wire = LeatError.from(toldOf(error)).toWire();
+  const wire = LeatError.from(userErrorOf(error)).toWire();
   const isFinal = error instanceof ReadingFailure;
   return { kind: "error", error: wire, ...(isFinal ? { isFinal } : {}) };
 }

@@ -386,9 +386,9 @@ class Task implements RunningTask {
 function settingsOf(definition: TaskDefinition): TaskPipelineOptions["settings"] {
   const { taskId, parameters, repetition, shard } = definition;
   const { processingMode: mode, policy, sharing } = parameters;
-  const { asksForSplits, hasElementsOfItsOwn } = MODE_FACTS[mode];
+  const { asksForSplits, elementsDifferByTask } = MODE_FACTS[mode];
   return {
-    task: hasElementsOfItsOwn ? taskId : 0,
+    task: elementsDifferByTask ? taskId : 0,
     epoch: repetition,
     splits: asksForSplits,
     ...(shard === undefined

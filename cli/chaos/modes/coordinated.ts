@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Dataset, LeatError } from "../../../mod.ts";
 import { RoundsChecker } from "../../../sim/checkers/rounds.ts";
-import type { Around, DrillFigures } from "./drill.ts";
+import type { DrillContext, DrillFigures } from "./drill.ts";
 
 const CONSUMERS = 3;
 /** Longest training step, in ms. */
@@ -16,7 +16,7 @@ const STEPS_AFTER = 25;
 const REFUSED_PAUSE_MS = 300;
 
 /** Reads until all consumers are in the same rounds again, and have made progress. */
-export async function drillCoordinated(around: Around): Promise<DrillFigures> {
+export async function drillCoordinated(around: DrillContext): Promise<DrillFigures> {
   const checker = new RoundsChecker(CONSUMERS, around.findings("rounds"));
   const over = Promise.withResolvers<void>();
   /** The newest client of each consumer, and its steps since the faults ended. */
@@ -69,7 +69,7 @@ export async function drillCoordinated(around: Around): Promise<DrillFigures> {
 
 /** An endless job. Each element is its number in its task's stream, and a random id of the task. */
 function jobOf(
-  { name }: Around,
+  { name }: DrillContext,
   service: string,
   consumerIndex: number,
 ): Dataset<[number, number]> {

@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import { Dataset, LeatError, type Tensor } from "../../../mod.ts";
 import { StreamChecker } from "../../../sim/checkers/stream.ts";
-import type { Around, DrillFigures, JobSize } from "./drill.ts";
+import type { DrillContext, DrillFigures, JobSize } from "./drill.ts";
 
 const BATCH_SIZE = 32;
 const SHUFFLE_BUFFER = 64;
@@ -32,7 +32,7 @@ export interface KnownStream {
 }
 
 /** Reads the job once without faults, for comparison. */
-export async function readUndisturbed(around: Around): Promise<KnownStream> {
+export async function readUndisturbed(around: DrillContext): Promise<KnownStream> {
   using reader = open(around);
   const batches: string[] = [];
   for await (const batch of jobOf(around.size, reader.address)) {
@@ -45,7 +45,7 @@ export async function readUndisturbed(around: Around): Promise<KnownStream> {
 
 /** Reads the job, and compares it with the expected stream. */
 export async function drillDeterministic(
-  around: Around,
+  around: DrillContext,
   wanted: KnownStream,
 ): Promise<DrillFigures & { readonly hash: string }> {
   using reader = open(around);
@@ -65,7 +65,7 @@ export async function drillDeterministic(
   };
 }
 
-function open({ openReader }: Around) {
+function open({ openReader }: DrillContext) {
   return openReader("deterministic", { bufferBytesMax: WINDOW.bytes });
 }
 

@@ -14,7 +14,7 @@ export interface JobSize {
 }
 
 /** The environment of a drill. */
-export interface Around {
+export interface DrillContext {
   /** The unique name of the drill's job. */
   readonly name: string;
   readonly size: JobSize;

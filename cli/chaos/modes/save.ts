@@ -8,7 +8,7 @@ import { MANIFEST_NAME, readManifest } from "../../../data/saved/manifest.ts";
 import { Dataset, distributedSave, LeatError } from "../../../mod.ts";
 import { StreamChecker } from "../../../sim/checkers/stream.ts";
 import { DenoHost } from "../../../platform/deno_host.ts";
-import type { Around, DrillFigures } from "./drill.ts";
+import type { DrillContext, DrillFigures } from "./drill.ts";
 
 /** At each report of progress, the first call is ended with a probability of one in so many. */
 const END_AT_PROGRESS = 4;
@@ -20,7 +20,7 @@ const LATE_MAX_MS = 60_000;
 const LATE_CHECK_MS = 50;
 
 /** Saves a dataset, and reads the result. */
-export async function drillSave(around: Around): Promise<DrillFigures> {
+export async function drillSave(around: DrillContext): Promise<DrillFigures> {
   const { size: { elements, work }, folder, name } = around;
   const path = join(folder, name);
   const dataset = Dataset.range(elements).map((x, { work }) => {
@@ -39,7 +39,7 @@ export async function drillSave(around: Around): Promise<DrillFigures> {
 
 /** Calls the save. Returns whether it completed. */
 async function save(
-  around: Around,
+  around: DrillContext,
   dataset: Dataset<number>,
   path: string,
   service: string,
@@ -65,7 +65,7 @@ async function save(
   }
 }
 
-async function expectStream({ size, findings }: Around, path: string): Promise<void> {
+async function expectStream({ size, findings }: DrillContext, path: string): Promise<void> {
   const wanted = Array.from({ length: size.elements }, (_, i) => `${i}`);
   const stream = new StreamChecker(wanted, findings("folder"));
   let position = 0;
@@ -79,7 +79,7 @@ async function expectStream({ size, findings }: Around, path: string): Promise<v
  * Waits until no other files are left. A worker that timed out writes until it learns that, and then
  * removes its files.
  */
-async function expectNothingLeft(around: Around, path: string): Promise<void> {
+async function expectNothingLeft(around: DrillContext, path: string): Promise<void> {
   await around.calm();
   const endMs = performance.now() + LATE_MAX_MS;
   let left = await leftIn(path);

@@ -6,7 +6,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Dataset } from "../../../mod.ts";
 import { type SharedElement, SharedOrderChecker } from "../../../sim/checkers/shared_order.ts";
-import type { Around, DrillFigures } from "./drill.ts";
+import type { DrillContext, DrillFigures } from "./drill.ts";
 
 /** The trainers: the longest step of each, in ms, and the probability that it leaves after a step. */
 const TRAINERS = [
@@ -21,7 +21,7 @@ const ELEMENTS_AFTER = 25;
 const BALLAST_BYTES_MAX = 4_096;
 
 /** Reads the job until each trainer has made progress after the faults. */
-export async function drillSharing(around: Around): Promise<DrillFigures> {
+export async function drillSharing(around: DrillContext): Promise<DrillFigures> {
   const order = new SharedOrderChecker(around.findings("sharing"));
   let delivered = 0;
   const train = async ({ id, stepMaxMs, leaveProbability }: Trainer) => {
@@ -42,7 +42,7 @@ export async function drillSharing(around: Around): Promise<DrillFigures> {
   return { delivered, remark: `${delivered} elements, in order and none twice to one trainer` };
 }
 
-function jobOf({ name }: Around, service: string, trainerId: string): Dataset<SharedElement> {
+function jobOf({ name }: DrillContext, service: string, trainerId: string): Dataset<SharedElement> {
   return Dataset.range(1)
     .map((_, { random }) => random.int(2 ** 31))
     .flatMap(

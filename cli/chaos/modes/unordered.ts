@@ -5,7 +5,7 @@
  */
 import { Dataset, type Tensor } from "../../../mod.ts";
 import { DeliveryChecker } from "../../../sim/checkers/deliveries.ts";
-import type { Around, DrillFigures } from "./drill.ts";
+import type { DrillContext, DrillFigures } from "./drill.ts";
 
 const BATCH_SIZE = 16;
 const READERS = 2;
@@ -18,7 +18,7 @@ interface Batch {
 
 /** Reads the job once, with two readers. */
 export async function drillUnordered(
-  around: Around,
+  around: DrillContext,
   mode: "DYNAMIC" | "OFF",
 ): Promise<DrillFigures> {
   const { elements } = around.size;
@@ -53,7 +53,7 @@ export async function drillUnordered(
 }
 
 function jobOf(
-  { size: { elements, work }, name }: Around,
+  { size: { elements, work }, name }: DrillContext,
   processingMode: "DYNAMIC" | "OFF",
   service: string,
 ): Dataset<Batch> {

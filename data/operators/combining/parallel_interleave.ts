@@ -122,7 +122,7 @@ export class ParallelInterleave extends SteppingIterator {
 
   #give(current: ReadAhead): unknown {
     // If making a dataset failed, the slot is free for the next dataset.
-    if (current.isStillborn) this.#places[this.#turn] = undefined;
+    if (current.failedToOpen) this.#places[this.#turn] = undefined;
     else if (isOfStream(current.answers[0]!) && ++this.#givenInBlock === this.#blockLength) {
       this.#advance();
     }

@@ -32,13 +32,13 @@ export class ReadAhead {
   #ended = false;
 
   /** Whether making the dataset failed: the error is its only answer. */
-  get isStillborn(): boolean {
+  get failedToOpen(): boolean {
     return this.#ended && this.opened === undefined;
   }
 
   /** Whether its only answer is a read failure of the input, so that there is no dataset. */
   get isUnread(): boolean {
-    return this.isStillborn && this.answers.length > 0 && !this.answers.some(isOfStream);
+    return this.failedToOpen && this.answers.length > 0 && !this.answers.some(isOfStream);
   }
 
   /** Whether all answers were taken and no more will come. */

@@ -10,7 +10,7 @@ import { type Joined, RemainderJoin } from "../../deterministic/join.ts";
 import { type ElementSpec, mergeSpecs } from "../../elements/spec.ts";
 import { hex64, type NewFile } from "../../host.ts";
 import { ChunkWriter } from "../chunk_writer.ts";
-import { inTurn } from "../document.ts";
+import { retryWhileLocked } from "../document.ts";
 import type { CarriedRest, LedgerEntry, LedgerHead, Rest } from "../ledger.ts";
 import {
   type Chunk,
@@ -60,7 +60,7 @@ async function enterRuns(
   const { ledger } = folder;
   const { id, number } = work;
   expectOurs(folder, work, await ledger.head());
-  const before = number === 0 ? undefined : await ledger.entryBefore(id, number - 1);
+  const before = number === 0 ? undefined : await ledger.requiredEntry(id, number - 1);
   const writer = new EntryWriter(folder, pipeline, work, before?.joint?.carried ?? []);
   // An entry without runs only ends the save. The previous owner may have made it.
   const made = work.runs.length === 0 ? await ledger.entry(id, number) : undefined;
@@ -120,13 +120,13 @@ async function finish(
   work: WorkOf<"entry">,
 ): Promise<void> {
   const { host, settings, ledger } = folder;
-  await inTurn(host, () =>
+  await retryWhileLocked(host, () =>
     ledger.change(async (head) => {
       expectOurs(folder, work, head);
       const made = await manifestOf(folder, work.id);
       if (made !== undefined) await tidy(folder, made);
       else {
-        // Fails while another writer holds the lock, perhaps only to check it: `inTurn()` retries all.
+        // Fails while another writer holds the lock, perhaps only to check it: `retryWhileLocked()` retries all.
         const file = await host.newFiles.create(within(settings.folder, MANIFEST_NAME));
         await tidy(folder, await writeManifest(file, folder, node, last, work.id));
       }
@@ -143,7 +143,7 @@ async function writeManifest(
 ): Promise<Manifest> {
   try {
     const entries: LedgerEntry[] = [];
-    for (let at = 0; at < last.number; at++) entries.push(await ledger.entryBefore(id, at));
+    for (let at = 0; at < last.number; at++) entries.push(await ledger.requiredEntry(id, at));
     entries.push(last);
     const specs = entries.filter(({ chunks }) => chunks.length > 0).map(({ spec }) => spec);
     const manifest = {

@@ -3,7 +3,7 @@ import { LeatError, type WireError } from "../../../core/error.ts";
 import { fieldsOf } from "../../../core/tree.ts";
 import type { ServedElements } from "../../../data/foreign/foreign_runners.ts";
 import { END } from "../../../data/iterator.ts";
-import { ReadingFailure, toldOf } from "../../../data/iterators/reading_failure.ts";
+import { ReadingFailure, userErrorOf } from "../../../data/iterators/reading_failure.ts";
 import { encodeMessage } from "../../../transport/codec.ts";
 import { Payload } from "../../../transport/payload.ts";
 import type { EdgeMethods } from "../edge.ts";
@@ -90,7 +90,7 @@ export class ElementServer {
     const open = this.#iterators.get(iterator as number);
     if (open === undefined) throw malformed();
     const answer = open.last.then(() => call(open.served, argument, open)).catch((error) => {
-      throw this.#explain(LeatError.from(toldOf(error)));
+      throw this.#explain(LeatError.from(userErrorOf(error)));
     });
     open.last = answer.catch(() => {});
     return await answer;
@@ -138,7 +138,7 @@ export class ElementServer {
   }
 
   #wire(error: unknown): WireError {
-    return this.#explain(LeatError.from(toldOf(error))).toWire();
+    return this.#explain(LeatError.from(userErrorOf(error))).toWire();
   }
 }
 

@@ -1,6 +1,6 @@
 /** The pipelines of the trainers of `workload_offload.ts`, and how what workers run changes. */
 import { Dataset } from "../../../data/dataset.ts";
-import { CutControl } from "../../../offload/cut_control.ts";
+import { CandidateControl } from "../../../offload/candidate_control.ts";
 import { decide } from "../../../offload/decide.ts";
 import { OffloadPlan } from "../../../offload/plan.ts";
 import type { SimRandom } from "../../engine/random.ts";
@@ -65,7 +65,7 @@ export function profiledPlan(): OffloadPlan {
 export const PERIOD = { batches: 3, ms: 0 };
 
 /** Takes any candidate next, or none. */
-export class RandomCuts extends CutControl {
+export class RandomCuts extends CandidateControl {
   readonly #rng: SimRandom;
   #candidate: string | null;
 

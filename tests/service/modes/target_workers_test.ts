@@ -13,7 +13,7 @@ import {
 } from "../../../mod.ts";
 import { inlineRunners } from "../../../platform/threads/inline_runners.ts";
 import { ServiceNode } from "../../../platform/nodes/service_node.ts";
-import { takeUpWorker } from "../../../server/worker_role.ts";
+import { startWorkerRole } from "../../../server/worker_role.ts";
 import { assert, assertEquals, assertMatch, assertRejects, assertThrows } from "../../assert.ts";
 import { numbersOf, sorted, testInline, upTo } from "../lib/carriers.ts";
 import { until } from "../../lib/until.ts";
@@ -27,7 +27,7 @@ function serve(dispatcher: DispatcherServer, config: Partial<WorkerServerConfig>
 /** A worker that claims to be in another process. */
 function serveElsewhere({ address }: DispatcherServer, tags: string[] = []) {
   const node = new ServiceNode(QUIET);
-  const playing = takeUpWorker(node.system, {
+  const playing = startWorkerRole(node.system, {
     role: "worker",
     dispatcher: address,
     config: { name: "elsewhere", process: "another process", tags, heartbeatMs: 50 },

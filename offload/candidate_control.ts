@@ -14,7 +14,7 @@ const CHANGE_MIN = 0.2;
 const PATIENCE_MAX = 64;
 
 /** Remembers what each candidate has reached. */
-export class CutControl {
+export class CandidateControl {
   /** Throughputs, in bytes per second. The candidate `null` prepares everything here. */
   readonly #estimates: ReadonlyMap<string | null, number>;
   readonly #measured = new Map<string | null, number>();
