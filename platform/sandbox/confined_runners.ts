@@ -33,6 +33,8 @@ export interface ConfinedRunnersOptions {
   readonly loadingMax?: number;
   /** Time limit for loading a process, in ms. Default two minutes. */
   readonly loadTimeoutMs?: number;
+  /** How long a process that has listed a graph's splits waits for its task, in ms. Default 2 s. */
+  readonly listedMsMax?: number;
   /** Called once if the kernel lacks one of its guards. */
   readonly onGuardMissing?: (guards: KernelGuards) => void;
 }
@@ -44,6 +46,7 @@ export class ConfinedRunners implements RunnerFactory {
   readonly #supply: ProcessSupply<ConfinedProcess>;
   /** Memory for the elements of all processes. A buffer is overwritten as a whole before it is used. */
   readonly #pool = new FramePool();
+  readonly #listedMsMax: number;
   #storing: Promise<void> | undefined;
   /** A process that has listed a graph's splits: the graph's task need not wait for another process. */
   #listed:
@@ -59,9 +62,14 @@ export class ConfinedRunners implements RunnerFactory {
   constructor(
     grants: SandboxGrants,
     storage: WorkerStorage = {},
-    { loadingMax = LOADING_MAX, loadTimeoutMs, onGuardMissing = () => {} }: ConfinedRunnersOptions =
-      {},
+    {
+      loadingMax = LOADING_MAX,
+      loadTimeoutMs,
+      listedMsMax = LISTED_MS_MAX,
+      onGuardMissing = () => {},
+    }: ConfinedRunnersOptions = {},
   ) {
+    this.#listedMsMax = listedMsMax;
     let isTold = false;
     const { storageLatencyMs = 0 } = storage;
     this.#hosts = new HostProcesses(grants, storage);
@@ -129,7 +137,7 @@ export class ConfinedRunners implements RunnerFactory {
   /** Keeps a process for the graph's task. That is safe, because listing calls no user function. */
   #keepListed(graph: Uint8Array, process: ConfinedProcess): void {
     this.#dropListed();
-    const timer = setTimeout(() => this.#dropListed(), LISTED_MS_MAX);
+    const timer = setTimeout(() => this.#dropListed(), this.#listedMsMax);
     this.#listed = { graph, process, timer };
   }
 

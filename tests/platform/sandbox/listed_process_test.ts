@@ -1,7 +1,7 @@
 /** The process that has listed the splits of a graph runs that graph, and no other. */
 import { Dataset } from "../../../mod.ts";
 import { assertEquals } from "../../assert.ts";
-import { until } from "../../lib/until.ts";
+import { PATIENCE_MS, until } from "../../lib/until.ts";
 import { NO_SPLITS, Sandbox, settingsOf } from "./sandbox_lib.ts";
 
 const listed = Dataset.range(10).map((x) => x + 1);
@@ -9,7 +9,8 @@ const other = Dataset.range(10).map((x) => x + 2);
 
 for (const [what, dataset, processes] of [["its", listed, 2], ["another", other, 3]] as const) {
   Deno.test(`ConfinedRunners runs ${what} graph where splits were listed, if it is the same`, async () => {
-    await using sandbox = await Sandbox.open();
+    // However long the next process takes to load.
+    await using sandbox = await Sandbox.open({}, undefined, {}, { listedMsMax: PATIENCE_MS });
     const { runners } = sandbox;
     const [table] = await runners.listSplits(listed.serialize());
     assertEquals(table!.length, 2 * 10);
