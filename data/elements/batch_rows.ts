@@ -23,7 +23,7 @@ const FREE_MAX = 2;
 const SHARED_BYTES_MAX = 2 ** 30;
 
 /** After so many batches in a row that did not use their memory, no more is allocated. */
-const UNUSED_MAX = 64;
+const UNUSED_MAX = 16;
 
 /** The batches whose memory no column has taken yet. */
 const untaken = new WeakMap<ArrayBufferLike, Batch>();

@@ -82,6 +82,15 @@ export function differentKinds(
   );
 }
 
+/**
+ * The store that rows were copied out of last, for the next one of its size. The last batch of a split
+ * is short, and there are many small splits: clearing a new store costs more than their rows.
+ */
+let spare: WeakRef<TypedArray> | undefined;
+
+/** Smaller stores cost less than the reference. */
+const SPARE_BYTES_MIN = 64 << 10;
+
 /** Rows of the same typed array type, `rowSize` items each. */
 class RowStore {
   readonly dtype: FixedDType;
@@ -97,8 +106,16 @@ class RowStore {
     this.#capacity = capacity;
     this.#rows = Math.min(capacity, Math.max(1, Math.floor(INITIAL_BYTES_MAX / rowBytes)));
     const length = this.#rows * rowSize;
-    // The engine makes an array of a known class directly; for the others it looks the class up.
-    this.data = dtype === "float64" ? new Float64Array(length) : new TYPED_ARRAYS[dtype](length);
+    const data = length * TYPED_ARRAYS[dtype].BYTES_PER_ELEMENT < SPARE_BYTES_MIN
+      ? undefined
+      : spare?.deref();
+    if (data?.constructor === TYPED_ARRAYS[dtype] && data.length === length) {
+      spare = undefined;
+      this.data = data;
+    } else {
+      // The engine makes an array of a known class directly; for the others it looks the class up.
+      this.data = dtype === "float64" ? new Float64Array(length) : new TYPED_ARRAYS[dtype](length);
+    }
   }
 
   /** Allocates space for row `index`. */
@@ -110,10 +127,13 @@ class RowStore {
     this.data = grown;
   }
 
-  /** The first `count` rows, copied if the store is larger. */
+  /** The first `count` rows, copied if the store is larger. The store is used up. */
   take(count: number): TypedArray {
+    const { data } = this;
     const length = count * this.#rowSize;
-    return length === this.data.length ? this.data : this.data.slice(0, length);
+    if (length === data.length) return data;
+    if (data.byteLength >= SPARE_BYTES_MIN) spare = new WeakRef(data);
+    return data.slice(0, length);
   }
 }
 
