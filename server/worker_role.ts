@@ -44,9 +44,9 @@ export function startWorkerRole(
         `A function of ${what} has not yielded for long after its thread was asked to end, and Deno ` +
           "cannot end it: it keeps a core.",
       ),
-    onUnbegun: () =>
+    onNeverLoaded: () =>
       lost(
-        "A thread for pipelines had not begun when it was asked to end, and has not ended for long " +
+        "A thread for pipelines had not loaded when it was asked to end, and has not ended for long " +
           "since: no function has run on it. This machine may have too much to do (fewer workers, or " +
           "less beside them), or Deno checks types for each thread (leave --check out of `deno run`).",
       ),

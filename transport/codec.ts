@@ -152,8 +152,7 @@ export function encodeBlocks(
   block.set(bytes);
   for (const [index, part] of parts.entries()) {
     const payload = payloadStart(position);
-    block.fill(TOKEN.NIL, position - start, payload - start - PAYLOAD_HEADER_BYTES);
-    writeUint32(block, payload - start - PAYLOAD_HEADER_BYTES, TOKEN.BIN32, part.byteLength);
+    writePayloadHeader(block, position - start, payload - start, part.byteLength);
     position = payload + part.byteLength;
     if (isOwnBlock(part)) {
       blocks.push(block, part.source);
@@ -245,8 +244,7 @@ function endOf(parts: readonly PayloadPart[], position: number): number {
 function writePayloads(frame: Uint8Array, parts: readonly PayloadPart[], position: number): void {
   for (const part of parts) {
     const start = payloadStart(position);
-    frame.fill(TOKEN.NIL, position, start - PAYLOAD_HEADER_BYTES);
-    writeUint32(frame, start - PAYLOAD_HEADER_BYTES, TOKEN.BIN32, part.byteLength);
+    writePayloadHeader(frame, position, start, part.byteLength);
     position = start + part.byteLength;
     writePart(frame.subarray(start, position), part);
   }
@@ -270,12 +268,20 @@ function writePart(target: Uint8Array, part: PayloadPart): void {
   }
 }
 
-function writeUint32(target: Uint8Array, position: number, token: number, value: number): void {
-  target[position] = token;
-  target[position + 1] = value >>> 24;
-  target[position + 2] = value >>> 16;
-  target[position + 3] = value >>> 8;
-  target[position + 4] = value;
+/** Writes what is between `position` and a payload at `start`: the padding and its header. */
+function writePayloadHeader(
+  target: Uint8Array,
+  position: number,
+  start: number,
+  byteLength: number,
+): void {
+  const header = start - PAYLOAD_HEADER_BYTES;
+  target.fill(TOKEN.NIL, position, header);
+  target[header] = TOKEN.BIN32;
+  target[header + 1] = byteLength >>> 24;
+  target[header + 2] = byteLength >>> 16;
+  target[header + 3] = byteLength >>> 8;
+  target[header + 4] = byteLength;
 }
 
 function tooLarge(byteLength: number, bytesMax: number): LeatError {

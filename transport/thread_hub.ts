@@ -59,11 +59,20 @@ export class ThreadHub implements AsyncDisposable {
     return [...this.#members.keys()];
   }
 
-  /** Makes a system of this thread reachable. The returned function disconnects it, as if it died. */
+  /**
+   * Makes a system of this thread reachable. The returned function disconnects it, as if it died.
+   * @throws LeatError `already_exists` when the name is taken.
+   */
   add(system: ActorSystem): () => void {
     const member = new LocalMember(system);
+    const { name } = member;
+    this.#checkFree(name);
     this.#admit(member);
-    return () => this.#leave(member, new LeatError("unavailable", `${member.name} was cut off`));
+    return () => {
+      // Later the name may be another member's.
+      if (this.#members.get(name) !== member) return;
+      this.#leave(member, new LeatError("unavailable", `${name} was cut off`));
+    };
   }
 
   /**
@@ -74,9 +83,7 @@ export class ThreadHub implements AsyncDisposable {
   async startNode(options: ThreadNodeOptions): Promise<ThreadNode> {
     const { name } = options;
     if (this.#closed) throw new LeatError("cancelled", "The hub has been closed");
-    if (this.#members.has(name) || this.#starting.has(name)) {
-      throw new LeatError("already_exists", `There is already a node named "${name}" here`);
-    }
+    this.#checkFree(name);
     const started = this.#startThread(options);
     this.#starting.set(name, started);
     try {
@@ -127,20 +134,25 @@ export class ThreadHub implements AsyncDisposable {
     return thread;
   }
 
-  #admit(member: HubMember): void {
-    const { name } = member;
-    if (this.#members.has(name)) {
-      throw new LeatError("already_exists", `There is already a node named "${name}" here`);
-    }
-    this.#members.set(name, member);
-    this.#gone.delete(name);
+  /** A name is taken as soon as its thread starts: no other member gets it, until it has ended. */
+  #checkFree(name: string): void {
+    if (!this.#members.has(name) && !this.#starting.has(name)) return;
+    throw new LeatError("already_exists", `There is already a node named "${name}" here`);
   }
 
-  /** Removes a member. Notifies the nodes connected with it: ports do not report a thread's end. */
+  #admit(member: HubMember): void {
+    this.#members.set(member.name, member);
+    this.#gone.delete(member.name);
+  }
+
+  /**
+   * Removes a member, or a thread that is still setting up. Notifies the nodes connected with it:
+   * ports do not report a thread's end.
+   */
   #leave(member: HubMember, error: LeatError): void {
     const { name } = member;
     const gone = closedThere(error);
-    if (this.#members.get(name) === member) this.#members.delete(name);
+    this.#members.delete(name);
     this.#remember(name, error);
     const peers = this.#joined.get(name);
     this.#joined.delete(name);

@@ -10,7 +10,7 @@ import { LeatError } from "../../core/error.ts";
 import type { Actor, ActorContext } from "../runtime/actor.ts";
 import { Fifo } from "../runtime/fifo.ts";
 import type { FencedRef, Ref } from "../runtime/ref.ts";
-import { ElementFetcher, refusedAnswer } from "../exactly_once/fetcher.ts";
+import { ElementFetcher, isSourceGone, refusedAnswer } from "../exactly_once/fetcher.ts";
 import { errorBytesOf } from "../exactly_once/kept_answers.ts";
 import { type ReaderId, readerId, Repeats } from "../exactly_once/repeats.ts";
 import {
@@ -250,8 +250,7 @@ class Cache {
     } catch (error) {
       const failure = LeatError.from(error);
       if (failure.code === "cancelled") throw failure;
-      const isGone = failure.code === "not_found" || failure.code === "failed_precondition";
-      if (!isGone) return refusedAnswer(failure);
+      if (!isSourceGone(failure)) return refusedAnswer(failure);
       this.#context.world.log("warn", `A sharing window cannot continue: ${failure.message}`);
       return { kind: "end" };
     }

@@ -106,7 +106,7 @@ export class ElementFetcher {
   /**
    * The next element of this client. Calls may overlap. A request waits while the source already keeps
    * {@linkcode UNACKNOWLEDGED_MAX} answers for this client.
-   * @throws LeatError `not_found` or `failed_precondition` when the source is gone, `cancelled`.
+   * @throws LeatError `cancelled`, or one of {@linkcode isSourceGone}.
    */
   fetch(wanted: Wanted = {}): Promise<ElementAnswer> {
     const sequence = ++this.#sequence;
@@ -272,6 +272,14 @@ function isTransient(error: unknown): error is LeatError {
 
 function stoppedError(): LeatError {
   return new LeatError("cancelled", "The client has stopped reading");
+}
+
+/**
+ * Whether the source of a failed fetch is gone. A scheduler refuses rounds with the same codes, so
+ * its readers look at the reason instead.
+ */
+export function isSourceGone({ code }: LeatError): boolean {
+  return code === "not_found" || code === "failed_precondition";
 }
 
 /** Turns a refusal into an answer. Unless it concerns only one element, no more elements follow. */

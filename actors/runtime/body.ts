@@ -35,8 +35,7 @@ function copyObject(value: object, kept: boolean, path: Path): unknown {
   if (ArrayBuffer.isView(value)) {
     return value instanceof DataView ? structuredClone(value) : (value as Uint8Array).slice();
   }
-  const prototype = Object.getPrototypeOf(value);
-  if (prototype !== Object.prototype && prototype !== null) {
+  if (!isPlain(value)) {
     if (isHandedOver(value)) return value.handOver(kept);
     if (value instanceof Tensor || value instanceof RaggedTensor) return value;
     throw refusal(value, path);
@@ -49,6 +48,12 @@ function copyObject(value: object, kept: boolean, path: Path): unknown {
     copy[key] = copyItem((value as Record<string, unknown>)[key], key, kept, path);
   }
   return copy;
+}
+
+/** Whether it is an object of fields alone, which anybody may have named. */
+function isPlain(value: object): boolean {
+  const prototype = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
 }
 
 function copyArray(array: readonly unknown[], kept: boolean, path: Path): unknown[] {
@@ -76,8 +81,10 @@ const VALUE_BYTES = 16;
 export function bytesOfBody(value: unknown): number {
   if (typeof value === "string") return VALUE_BYTES + 2 * value.length;
   if (typeof value !== "object" || value === null) return VALUE_BYTES;
-  const { byteLength } = value as { readonly byteLength?: unknown };
-  if (typeof byteLength === "number") return VALUE_BYTES + byteLength;
+  if (!isPlain(value)) {
+    const { byteLength } = value as { readonly byteLength?: unknown };
+    if (typeof byteLength === "number") return VALUE_BYTES + byteLength;
+  }
   let bytes = VALUE_BYTES;
   const items = Array.isArray(value) ? value : Object.values(value);
   for (const item of items) bytes += VALUE_BYTES + bytesOfBody(item);

@@ -35,6 +35,7 @@ const CODE_OF_SYSTEM: ReadonlyMap<unknown, readonly [LeatErrorCode, string]> = n
   ["EACCES", ["permission_denied", "cannot be written; give this program's user permission"]],
   ["EPERM", ["permission_denied", "cannot be written; give this program's user permission"]],
   ["EROFS", ["permission_denied", "is on a read-only file system; choose another folder"]],
+  ["EIO", ["data_loss", "could not be read or written; check the disk"]],
   ["ENOSPC", ["resource_exhausted", "cannot grow: the disk is full; make room"]],
   ["EDQUOT", [
     "resource_exhausted",

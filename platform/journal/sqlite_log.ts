@@ -195,7 +195,8 @@ class SqliteLog implements DurableLog {
 
   /**
    * Runs `work`, which writes all pending records, in a transaction. On a full disk the records stay
-   * pending. After another failure it is unknown what reached the disk, so nothing more is written.
+   * pending. After another failure, be it one of the mark alone, it is unknown what reached the disk,
+   * so nothing more is written.
    * @param work Returns the number of the newest record.
    */
   #transaction(work: () => number): void {
@@ -205,6 +206,7 @@ class SqliteLog implements DurableLog {
       this.#database.exec("BEGIN IMMEDIATE");
       const number = work();
       this.#database.exec("COMMIT");
+      this.#mark.write(number);
       this.#written = number;
       this.#pending = [];
       this.#pendingBytes = 0;
@@ -217,7 +219,6 @@ class SqliteLog implements DurableLog {
       }
       throw failure;
     }
-    this.#mark.write(this.#written);
   }
 
   #rollBack(): boolean {

@@ -99,19 +99,24 @@ export class ServiceNode {
     });
     this.#connector = connectorByScheme({ ws: socket, wss: socket }, near);
     const { accepted } = tokens;
-    this.#server = serveWebSocket({
-      world,
-      hostname,
-      port,
-      isService: dialling === "workers",
-      ...(accepted === undefined ? {} : { tokens: accepted }),
-      ...definedFields({ cert, key, insecure, ownerOf }),
-      local: () => this.system.id,
-      onLink: (link, admission) => this.#accept(link, admission),
-      hasSpareFiles,
-      near: () => this.#near,
-      ...(pages === undefined ? {} : { pages }),
-    });
+    try {
+      this.#server = serveWebSocket({
+        world,
+        hostname,
+        port,
+        isService: dialling === "workers",
+        ...(accepted === undefined ? {} : { tokens: accepted }),
+        ...definedFields({ cert, key, insecure, ownerOf }),
+        local: () => this.system.id,
+        onLink: (link, admission) => this.#accept(link, admission),
+        hasSpareFiles,
+        near: () => this.#near,
+        ...(pages === undefined ? {} : { pages }),
+      });
+    } catch (error) {
+      tokens.close();
+      throw error;
+    }
     // Not earlier: a server that cannot listen must leave no folder behind.
     this.#near = parts.sharesSlots === true ? nearFolder() : undefined;
     this.system = new ActorSystem({
@@ -144,7 +149,7 @@ export class ServiceNode {
       incarnation: random.hex64(),
     });
     link.close();
-    if (!target.incarnation.startsWith(link.remote.incarnation)) {
+    if (!target.incarnation.startsWith(`${link.remote.incarnation}-`)) {
       throw new LeatError(
         "failed_precondition",
         `Another node answers at ${target.node}: two advertise the same address, or it leads ` +

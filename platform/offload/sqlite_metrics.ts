@@ -66,11 +66,7 @@ function sqliteMetrics(database: DatabaseSync): MetricStore {
 
 function checkLayout(database: DatabaseSync, path: string): void {
   const read = (name: string) => Object.values(database.prepare(`PRAGMA ${name}`).get()!)[0];
-  const tables = database.prepare("SELECT count(*) AS tables FROM sqlite_schema").get()!["tables"];
-  if (tables === 0) {
-    database.exec(`BEGIN IMMEDIATE; ${SCHEMA} COMMIT;`);
-    return;
-  }
+  if (isEmpty(database)) createTable(database);
   if (read("application_id") !== APPLICATION_ID) {
     throw new LeatError("failed_precondition", `${path} is no metric store; name another file`);
   }
@@ -86,4 +82,15 @@ function checkLayout(database: DatabaseSync, path: string): void {
     "failed_precondition",
     `The metric store ${path} has other tables, views or triggers than Leat makes; remove it`,
   );
+}
+
+function isEmpty(database: DatabaseSync): boolean {
+  return database.prepare("SELECT 1 FROM sqlite_schema LIMIT 1").get() === undefined;
+}
+
+/** Creates the table, unless another process has created it since the caller looked. */
+function createTable(database: DatabaseSync): void {
+  database.exec("BEGIN IMMEDIATE");
+  if (isEmpty(database)) database.exec(SCHEMA);
+  database.exec("COMMIT");
 }

@@ -36,13 +36,13 @@ export interface ChildEnd {
   readonly code: number;
   readonly signal: string | null;
   /** The end of its output on standard error. */
-  readonly said: string;
+  readonly stderrTail: string;
 }
 
 /** Most characters of one process's standard error that are logged. */
 const LOGGED_CHARS_MAX = 2 ** 20;
 /** Characters of it that are kept to explain an end. */
-const SAID_CHARS = 4_096;
+const STDERR_TAIL_CHARS = 4_096;
 const CACHE_VARIABLES = ["DENO_DIR", "XDG_CACHE_HOME", "HOME"];
 
 /** Whether this process has looked for leftover folders. */
@@ -59,7 +59,7 @@ export class ChildProcess {
   readonly #folder = new SlotFolder();
   /** Precedes each logged line, so that no user function can forge a line of its worker. */
   readonly #prefix: string;
-  #said = "";
+  #stderrTail = "";
 
   /** @throws {LeatError} if no process can be started, with what is missing. */
   constructor(options: ChildOptions) {
@@ -83,7 +83,7 @@ export class ChildProcess {
     const logged = this.#log();
     this.ended = this.#child.status.then(async ({ code, signal }) => {
       await logged;
-      return { code, signal, said: this.#said };
+      return { code, signal, stderrTail: this.#stderrTail };
     });
     this.ended.then(() => this.#folder.remove());
   }
@@ -115,7 +115,7 @@ export class ChildProcess {
     let line = "";
     for await (const chunk of this.#child.stderr) {
       const text = decoder.decode(chunk, { stream: true });
-      this.#said = (this.#said + text).slice(-SAID_CHARS);
+      this.#stderrTail = (this.#stderrTail + text).slice(-STDERR_TAIL_CHARS);
       const lines = (line + text.slice(0, Math.max(0, left))).split("\n");
       left -= text.length;
       line = lines.pop()!;

@@ -93,9 +93,9 @@ export class PythonProcess {
     this.kill();
   }
 
-  #errorOf({ code, signal, said }: ChildEnd): LeatError {
+  #errorOf({ code, signal, stderrTail }: ChildEnd): LeatError {
     const how = signal === null ? `with exit code ${code}` : `by ${signal}`;
-    const why = said.trim() === "" ? "" : `: ${said.trim()}`;
+    const why = stderrTail.trim() === "" ? "" : `: ${stderrTail.trim()}`;
     if (this.#hasLoaded) {
       // A worker's processes are shared: their output may belong to another pipeline's calls.
       const { onlyOwn = false } = this.#limits;

@@ -307,9 +307,9 @@ export class ConfinedProcess implements SuppliedProcess {
     }, everyMs);
   }
 
-  #errorOf({ code, signal, said }: ChildEnd): LeatError {
+  #errorOf({ code, signal, stderrTail }: ChildEnd): LeatError {
     const { heapBytesMax, memoryBytesMax } = this.#options.grants;
-    if (/out of memory|Cannot allocate memory|memory allocation/i.test(said)) {
+    if (/out of memory|Cannot allocate memory|memory allocation/i.test(stderrTail)) {
       return runnerGone(
         "resource_exhausted",
         `its functions took more memory than ${heapBytesMax / MIB} MiB of JavaScript values or ` +
@@ -317,7 +317,7 @@ export class ConfinedProcess implements SuppliedProcess {
       );
     }
     if (signal !== null) return runnerGone("unavailable", `its process was ended by ${signal}`);
-    const text = withoutStack(said);
+    const text = withoutStack(stderrTail);
     const why = text === "" ? "" : `: ${text}`;
     return runnerGone("unavailable", `its process ended by itself (exit code ${code})${why}`);
   }
@@ -364,6 +364,6 @@ function runnerGone(code: LeatErrorCode, why: string, cause?: LeatError): LeatEr
 }
 
 /** A process's output without error stacks, which name files of this machine. */
-function withoutStack(said: string): string {
-  return said.replace(/\n\s+at [^]*$/, "").replace(/\bfile:\/\/\S+/g, "…").trim();
+function withoutStack(output: string): string {
+  return output.replace(/\n\s+at [^]*$/, "").replace(/\bfile:\/\/\S+/g, "…").trim();
 }

@@ -28,19 +28,19 @@ export function isDenial(error: unknown): boolean {
 /** The program that denied a permission, and the remedy. */
 interface Denier {
   /** `"this worker"` */
-  readonly who: string;
+  readonly program: string;
   /** How to grant it, as a sentence in brackets. */
   remedy(kind: string, what: string): string;
 }
 
 /** Functions of a pipeline that the trainer did not build get no permissions there. */
 export const IN_A_TRAINER: Denier = {
-  who: "a training process that did not build this pipeline",
+  program: "a training process that did not build this pipeline",
   remedy: () =>
     "read it on workers, whose operators grant such things, or trust its author with trustPipeline: true",
 };
 
-const ON_A_WORKER: Denier = { who: "this worker", remedy };
+const ON_A_WORKER: Denier = { program: "this worker", remedy };
 
 /**
  * The error without its causes, and with the worker's flag instead of Deno's. The causes would
@@ -67,7 +67,7 @@ function explained(error: WireError, denier: Denier): string {
   if (system !== null) return message.replace(system[0], deniedBySystem(system));
   for (let cause = error.cause; cause !== undefined; cause = cause.cause) {
     const found = DENO_SENTENCE.exec(cause.message);
-    if (found !== null) return `${message} In ${denier.who}: it needs ${denied(found, denier)}`;
+    if (found !== null) return `${message} In ${denier.program}: it needs ${denied(found, denier)}`;
   }
   return message;
 }
@@ -80,7 +80,7 @@ function deniedBySystem([, path]: RegExpExecArray): string {
 
 function denied([, kind = "", what = ""]: RegExpExecArray, denier: Denier): string {
   const asked = what === "" ? `${kind} access` : `${kind} access to "${what}"`;
-  return `${asked}, which ${denier.who} does not grant (${denier.remedy(kind, what)})`;
+  return `${asked}, which ${denier.program} does not grant (${denier.remedy(kind, what)})`;
 }
 
 function remedy(kind: string, what: string): string {

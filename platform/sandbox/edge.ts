@@ -144,7 +144,13 @@ export class Edge {
     this.#opened = opened;
     link.closed.then((why) => this.close(why));
     link.start((envelope) => this.#receive(envelope));
-    for (const { method, args, pending } of this.#waiting.splice(0, EDGE_ASKS_MAX)) {
+    this.#sendWaiting(opened);
+  }
+
+  /** Sends as many waiting requests as may be open. One that cannot be sent takes no place. */
+  #sendWaiting(opened: Opened): void {
+    while (this.#waiting.length > 0 && this.#pending.size < EDGE_ASKS_MAX) {
+      const { method, args, pending } = this.#waiting.shift()!;
       this.#send(opened, method, args, pending);
     }
   }
@@ -229,8 +235,7 @@ export class Edge {
     const pending = this.#pending.get(id);
     if (pending === undefined) throw broken("an answer without a request");
     this.#pending.delete(id);
-    const next = this.#waiting.shift();
-    if (next !== undefined) this.#send(this.#opened!, next.method, next.args, next.pending);
+    this.#sendWaiting(this.#opened!);
     return pending;
   }
 }

@@ -61,23 +61,23 @@ export class HttpClient {
    * `failed_precondition` for redirects that lead nowhere.
    */
   async send(request: HttpRequest, signal: AbortSignal): Promise<HttpAnswer> {
-    const silence = new Liveness(this.#timeoutMs, signal);
+    const liveness = new Liveness(this.#timeoutMs, signal);
     let asked = request;
     try {
       for (let redirects = 0;; redirects++) {
         const { url, headers, redirected } = asked;
         // If Deno followed redirects, the headers would go to any host.
-        const response = await fetch(url, { headers, redirect: "manual", signal: silence.signal });
-        silence.broken();
+        const response = await fetch(url, { headers, redirect: "manual", signal: liveness.signal });
+        liveness.heard();
         const target = redirected === undefined ? undefined : targetOf(asked, response);
-        if (target === undefined) return new HttpAnswer(asked, response, silence);
+        if (target === undefined) return new HttpAnswer(asked, response, liveness);
         await response.body?.cancel();
         if (redirects >= REDIRECTS_MAX) throw tooManyRedirects(request);
         asked = redirected!(target);
       }
     } catch (error) {
-      silence.end();
-      throw requestError(asked, silence, error);
+      liveness.end();
+      throw requestError(asked, liveness, error);
     }
   }
 }
@@ -88,25 +88,25 @@ export class HttpAnswer {
   readonly headers: Headers;
   readonly #request: HttpRequest;
   readonly #response: Response;
-  readonly #silence: Liveness;
+  readonly #liveness: Liveness;
 
-  constructor(request: HttpRequest, response: Response, silence: Liveness) {
+  constructor(request: HttpRequest, response: Response, liveness: Liveness) {
     this.status = response.status;
     this.headers = response.headers;
     this.#request = request;
     this.#response = response;
-    this.#silence = silence;
+    this.#liveness = liveness;
   }
 
   /** The body; call it once. A broken connection throws `unavailable`. */
   async *chunks(): AsyncGenerator<Uint8Array> {
     try {
       for await (const chunk of this.#response.body ?? []) {
-        this.#silence.broken();
+        this.#liveness.heard();
         yield chunk;
       }
     } catch (error) {
-      throw requestError(this.#request, this.#silence, error);
+      throw requestError(this.#request, this.#liveness, error);
     } finally {
       this.cancel();
     }
@@ -138,7 +138,7 @@ export class HttpAnswer {
 
   /** Releases the connection; idempotent. */
   cancel(): void {
-    this.#silence.end();
+    this.#liveness.end();
   }
 }
 
@@ -209,30 +209,30 @@ class Liveness {
   readonly #end = () => this.end();
   #timer: ReturnType<typeof setTimeout> | undefined;
   /** Whether it timed out. */
-  exceeded = false;
+  hasTimedOut = false;
 
   constructor(ms: number, outer: AbortSignal) {
     this.ms = ms;
     this.#outer = outer;
     outer.addEventListener("abort", this.#end, { once: true });
     if (outer.aborted) this.end();
-    else this.broken();
+    else this.heard();
   }
 
   get signal(): AbortSignal {
     return this.#controller.signal;
   }
 
-  get unwanted(): boolean {
+  get isCancelled(): boolean {
     return this.#outer.aborted;
   }
 
   /** Restarts the timeout, because bytes have arrived. */
-  broken(): void {
+  heard(): void {
     clearTimeout(this.#timer);
     if (this.signal.aborted) return;
     this.#timer = setTimeout(() => {
-      this.exceeded = true;
+      this.hasTimedOut = true;
       this.end();
     }, this.ms);
   }
@@ -244,14 +244,14 @@ class Liveness {
   }
 }
 
-function requestError({ name, url }: HttpRequest, silence: Liveness, thrown: unknown): LeatError {
+function requestError({ name, url }: HttpRequest, liveness: Liveness, thrown: unknown): LeatError {
   if (thrown instanceof LeatError) return thrown;
   const error = withShownUrls(thrown);
-  if (silence.unwanted) {
+  if (liveness.isCancelled) {
     return new LeatError("cancelled", `Reading ${name} was given up.`, { cause: error });
   }
-  if (silence.exceeded) {
-    const message = `Cannot read ${name}: no bytes arrived for ${silence.ms} ms.`;
+  if (liveness.hasTimedOut) {
+    const message = `Cannot read ${name}: no bytes arrived for ${liveness.ms} ms.`;
     return new LeatError("unavailable", message, { cause: error });
   }
   const { code, message } = LeatError.from(error, "unavailable");

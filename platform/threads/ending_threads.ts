@@ -10,10 +10,10 @@ export interface LateThreads {
   /** Called with its name for each runaway in which a user function may still run. */
   readonly onRunaway?: (what: string) => void;
   /** Called for each runaway that had not loaded: no user function ran there. */
-  readonly onUnbegun?: () => void;
+  readonly onNeverLoaded?: () => void;
 }
 
-interface Told {
+interface WatchedThread {
   isRunaway: boolean;
   forget?: () => void;
 }
@@ -21,7 +21,7 @@ interface Told {
 /** Threads that were asked to end, and how many of them did not. */
 export class EndingThreads {
   readonly #late: LateThreads;
-  readonly #told = new Set<Told>();
+  readonly #watched = new Set<WatchedThread>();
   #closed = false;
 
   constructor(late: LateThreads = {}) {
@@ -30,12 +30,12 @@ export class EndingThreads {
 
   /** How many of the threads have not ended yet. */
   get count(): number {
-    return this.#told.size;
+    return this.#watched.size;
   }
 
   /** How many threads are runaways: each is lost, whether it had loaded or not. */
   get runaways(): number {
-    return [...this.#told].filter(({ isRunaway }) => isRunaway).length;
+    return [...this.#watched].filter(({ isRunaway }) => isRunaway).length;
   }
 
   /**
@@ -43,33 +43,33 @@ export class EndingThreads {
    * @param port Leads to the thread, which need not read from it. It may be closed afterwards.
    * @param what Names the thread for `onRunaway`.
    * @param patienceMs After how long the thread is a runaway, in ms.
-   * @param hasBegun Whether it has loaded, so that a function may run there.
+   * @param hasLoaded Whether it has loaded, so that a function may run there.
    */
   async watch(
     port: MessagePort,
     what: string,
     patienceMs: number,
-    hasBegun = true,
+    hasLoaded = true,
   ): Promise<void> {
     if (this.#closed) return;
-    const told: Told = { isRunaway: false };
-    this.#told.add(told);
+    const watched: WatchedThread = { isRunaway: false };
+    this.#watched.add(watched);
     // Loaded lazily. Only Node's ports report that the other end is closed.
     const { MessageChannel } = await import("node:worker_threads");
     if (this.#closed) return;
     const { port1, port2 } = new MessageChannel();
     const timer = setTimeout(() => {
-      told.isRunaway = true;
-      if (hasBegun) this.#late.onRunaway?.(what);
-      else this.#late.onUnbegun?.();
+      watched.isRunaway = true;
+      if (hasLoaded) this.#late.onRunaway?.(what);
+      else this.#late.onNeverLoaded?.();
     }, patienceMs);
-    told.forget = () => {
+    watched.forget = () => {
       clearTimeout(timer);
       port1.close();
     };
     port1.on("close", () => {
       clearTimeout(timer);
-      this.#told.delete(told);
+      this.#watched.delete(watched);
     });
     port1.on("message", () => {}); // otherwise it does not listen, and misses the end
     // If the thread ends without reading this message, `port2` is closed with it, which is the signal.
@@ -79,7 +79,7 @@ export class EndingThreads {
   /** Forgets all of them. */
   close(): void {
     this.#closed = true;
-    for (const { forget } of this.#told) forget?.();
-    this.#told.clear();
+    for (const { forget } of this.#watched) forget?.();
+    this.#watched.clear();
   }
 }

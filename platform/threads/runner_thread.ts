@@ -140,10 +140,10 @@ export class RunnerThreadControl {
 function provideServed(services: ServiceCredentials | undefined): void {
   const served = lateFactory(async () => {
     // Not a literal in `import()`: then Deno would process the client's modules for every thread.
-    const door: typeof import("../nodes/served_iterators.ts") = await import(
+    const module: typeof import("../nodes/served_iterators.ts") = await import(
       import.meta.resolve("../nodes/served_iterators.ts")
     );
-    return door.servedIterators(services);
+    return module.servedIterators(services);
   });
   registerServed(served);
 }

@@ -8,7 +8,7 @@ import { ThreadHub } from "../../transport/thread_hub.ts";
 import type { ThreadNode } from "../../transport/thread_node.ts";
 import { DenoWorld } from "../../platform/deno_world.ts";
 import { rejection, SOON } from "../actors/runtime/nodes.ts";
-import { assert, assertEquals, assertStringIncludes } from "../assert.ts";
+import { assert, assertEquals, assertStringIncludes, assertThrows } from "../assert.ts";
 import type { Remote } from "./fixture_node.ts";
 import { until } from "../lib/until.ts";
 
@@ -22,12 +22,13 @@ class Home implements AsyncDisposable {
   readonly main: ActorSystem;
 
   constructor() {
-    this.main = new ActorSystem({
-      node: "main",
-      world: this.world,
-      connector: this.hub.connector,
-    });
+    this.main = this.system("main");
     this.hub.add(this.main);
+  }
+
+  /** Another system on the hub's thread. */
+  system(node: string): ActorSystem {
+    return new ActorSystem({ node, world: this.world, connector: this.hub.connector });
   }
 
   start(name: string, config: unknown = "with actor"): Promise<ThreadNode> {
@@ -203,11 +204,7 @@ Deno.test("an unknown name is `not_found`, and the error lists the known ones", 
 Deno.test("a system of the hub's thread can be disconnected as if it had died", async () => {
   await using home = new Home();
   await home.start("one");
-  const other = new ActorSystem({
-    node: "other",
-    world: home.world,
-    connector: home.hub.connector,
-  });
+  const other = home.system("other");
   const cut = home.hub.add(other);
   const asked = rejection(other.ask(remoteOn("one"), "wait", null, SOON), "unavailable");
   const ended = home.main.ask(remoteOn("one"), "watchEnd", nodeActorOf("other"), SOON);
@@ -217,4 +214,35 @@ Deno.test("a system of the hub's thread can be disconnected as if it had died", 
   assertEquals((await ended).code, "unavailable");
   await rejection(home.main.ask(nodeActorOf("other"), "list", null, SOON), "unavailable");
   await other.stop();
+});
+
+Deno.test("ThreadHub.add refuses the name of a node that is starting", async () => {
+  await using home = new Home();
+  const starting = home.start("one");
+  const other = home.system("one");
+  assertEquals(assertThrows(() => home.hub.add(other), LeatError).code, "already_exists");
+  await starting;
+  assertEquals(await home.main.ask(remoteOn("one"), "echo", 1, SOON), 1);
+  await other.stop();
+});
+
+Deno.test("the function that ThreadHub.add returns leaves a later system of the same name alone", async () => {
+  await using home = new Home();
+  const one = await home.start("one");
+  const [first, second] = [home.system("other"), home.system("other")];
+  const cutFirst = home.hub.add(first);
+  cutFirst();
+  const cutSecond = home.hub.add(second);
+  let isEnded = false;
+  const ended = home.main.ask(remoteOn("one"), "watchEnd", nodeActorOf("other"), SOON)
+    .then(() => isEnded = true);
+  await until(() => second.linkedNodes.includes("one"));
+  cutFirst();
+  // Whatever the hub tells the thread comes before this, and its answers come in order.
+  await one.spawn<Remote>("remote", "second", {});
+  await home.main.ask(remoteOn("one"), "echo", 1, SOON);
+  assertEquals([isEnded, home.hub.nodes.includes("other")], [false, true]);
+  cutSecond();
+  await ended;
+  await Promise.all([first.stop(), second.stop()]);
 });

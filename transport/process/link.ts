@@ -105,7 +105,7 @@ class ProcessLink implements Link {
   readonly #input: PipeInput;
   readonly #outbox: ProcessOutbox;
   /** The prefix of the incarnations of the other end's actors. */
-  readonly #lifePrefix: string;
+  readonly #incarnationPrefix: string;
   /** The largest message that this end sends, which is what the other end accepts. */
   readonly #sentBytesMax: number;
   readonly #takenBytesMax: number;
@@ -128,7 +128,7 @@ class ProcessLink implements Link {
     this.#streams = streams;
     this.#input = input;
     this.remote = { node, incarnation };
-    this.#lifePrefix = `${incarnation}-`;
+    this.#incarnationPrefix = `${incarnation}-`;
     this.#sentBytesMax = Math.min(messageBytesMax, limits.messageBytesMax);
     this.#takenBytesMax = limits.messageBytesMax;
     this.#envelopeBytesMax = envelopeBytesMax;
@@ -225,7 +225,7 @@ class ProcessLink implements Link {
     if (reason !== undefined) return this.#end(reason);
     const envelope = asEnvelope(message);
     const { node, incarnation } = envelope.source;
-    if (node !== this.remote.node || !incarnation.startsWith(this.#lifePrefix)) {
+    if (node !== this.remote.node || !incarnation.startsWith(this.#incarnationPrefix)) {
       throw broken("a message in the name of another node, or of another incarnation");
     }
     receive(envelope);

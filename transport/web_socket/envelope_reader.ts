@@ -11,13 +11,13 @@ import type { Peer } from "./peer.ts";
 export class EnvelopeReader {
   readonly #peer: Pick<Peer, "remote" | "ownName" | "identity">;
   /** The prefix of the incarnations of the peer's actors. */
-  readonly #lifePrefix: string;
+  readonly #incarnationPrefix: string;
   readonly #pool: FramePool;
 
   /** @param pool gets the memory of payloads that are released. */
   constructor(peer: Pick<Peer, "remote" | "ownName" | "identity">, pool: FramePool) {
     this.#peer = peer;
-    this.#lifePrefix = `${peer.remote.incarnation}-`;
+    this.#incarnationPrefix = `${peer.remote.incarnation}-`;
     this.#pool = pool;
   }
 
@@ -59,9 +59,9 @@ export class EnvelopeReader {
   #named(envelope: Envelope): Envelope {
     const { source } = envelope;
     const { remote: { node }, ownName } = this.#peer;
-    if (!source.incarnation.startsWith(this.#lifePrefix)) {
+    if (!source.incarnation.startsWith(this.#incarnationPrefix)) {
       throw malformed(
-        `a message of an actor of another life, "${source.incarnation.slice(0, 80)}"`,
+        `a message of an actor of another incarnation, "${source.incarnation.slice(0, 80)}"`,
       );
     }
     if (source.node === node) return envelope;

@@ -8,7 +8,7 @@ import type { ReadFigures } from "../../dispatcher/protocol_figures.ts";
 import type { OrderedReport } from "../../dispatcher/protocol_heartbeats.ts";
 import type { Reported } from "../../dispatcher/protocol_metrics.ts";
 import { Fifo } from "../../runtime/fifo.ts";
-import { refusedAnswer } from "../../exactly_once/fetcher.ts";
+import { isSourceGone, refusedAnswer } from "../../exactly_once/fetcher.ts";
 import { bytesOfAnswer } from "../../exactly_once/kept_answers.ts";
 import { UNACKNOWLEDGED_MAX } from "../../exactly_once/repeats.ts";
 import { type ElementAnswer, type Own, SOME_CLIENT } from "../../worker/protocol.ts";
@@ -410,6 +410,6 @@ function faulty({ task: { worker } }: OpenTask, fault: string): LeatError {
 /** The dispatcher replaces a lost task: another task produces its missing elements. */
 function failedAnswer(cause: unknown): ElementAnswer {
   const error = LeatError.from(cause);
-  const isGone = ["not_found", "failed_precondition", "cancelled"].includes(error.code);
-  return isGone ? { kind: "end" } : refusedAnswer(error);
+  const isOver = isSourceGone(error) || error.code === "cancelled";
+  return isOver ? { kind: "end" } : refusedAnswer(error);
 }

@@ -381,7 +381,7 @@ export class RoundReader implements Reader {
   }
 }
 
-/** Whether the source is gone for good. */
+/** Whether the scheduler is gone: of its own it answers `failed_precondition` for a round that is over. */
 function isGone({ code, details }: LeatError): boolean {
   return code === "not_found" || details?.["reason"] === "stale_incarnation";
 }

@@ -4,7 +4,7 @@ import type { TaskSource } from "../../dispatcher/protocol.ts";
 import type { ReadFigures } from "../../dispatcher/protocol_figures.ts";
 import { Fifo } from "../../runtime/fifo.ts";
 import { type FencedRef, sameActor } from "../../runtime/ref.ts";
-import { refusedAnswer } from "../../exactly_once/fetcher.ts";
+import { isSourceGone, refusedAnswer } from "../../exactly_once/fetcher.ts";
 import { type ElementAnswer, isFinal } from "../../worker/protocol.ts";
 import { LongPollWait } from "./long_poll_wait.ts";
 import {
@@ -346,6 +346,5 @@ export class UnorderedReader implements Reader {
 /** A lost task is no error of the data: the dispatcher replaces its worker. */
 function failed(error: LeatError): ElementAnswer {
   if (error.code === "cancelled") return { kind: "skip" };
-  const isGone = error.code === "not_found" || error.code === "failed_precondition";
-  return isGone ? { kind: "end" } : refusedAnswer(error);
+  return isSourceGone(error) ? { kind: "end" } : refusedAnswer(error);
 }

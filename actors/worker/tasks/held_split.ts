@@ -37,7 +37,7 @@ export class HeldSplit {
   #pulling = 0;
   #produced = 0;
   /** After a restart of the runner: how many items it still repeats, which are dropped. */
-  #known = 0;
+  #toSkip = 0;
   /** All items have been produced; some may wait to be fetched. */
   ended = false;
 
@@ -76,7 +76,7 @@ export class HeldSplit {
       this.#runner = runner;
       this.#pulling = 0;
       // The new runner repeats what the old one gave; the repetition is skipped.
-      this.#known = this.#produced;
+      this.#toSkip = this.#produced;
     }
     const aheadMax = world.fault("held_split.nothing_ahead") ? 0 : AHEAD_ELEMENTS_MAX;
     const most = waiting + (readers === 1 ? aheadMax : AHEAD_FOR_CONSUMERS_MAX);
@@ -119,8 +119,8 @@ export class HeldSplit {
 
   #came(outcome: RunnerOutcome): void {
     if (outcome.kind === "end") return this.#end();
-    if (this.#known > 0) {
-      this.#known--;
+    if (this.#toSkip > 0) {
+      this.#toSkip--;
       return;
     }
     const place = this.#place();

@@ -14,7 +14,7 @@ export interface Waiting {
 const PASSED_MAX = 16;
 
 /** A client's place in the order, and its requests. */
-interface Transaction {
+interface ClientRequests {
   readonly requests: Set<Waiting>;
   passed: number;
 }
@@ -22,7 +22,7 @@ interface Transaction {
 /** The requests of a client are served in the order in which they came. */
 export class RequestQueue {
   /** By client, the next to be served first. */
-  readonly #byClient = new Map<ReaderId, Transaction>();
+  readonly #byClient = new Map<ReaderId, ClientRequests>();
   #length = 0;
 
   get length(): number {
@@ -30,20 +30,20 @@ export class RequestQueue {
   }
 
   push(waiting: Waiting): void {
-    const turn = this.#byClient.get(waiting.reader);
-    if (turn === undefined) {
+    const client = this.#byClient.get(waiting.reader);
+    if (client === undefined) {
       this.#byClient.set(waiting.reader, { requests: new Set([waiting]), passed: 0 });
-    } else turn.requests.add(waiting);
+    } else client.requests.add(waiting);
     this.#length++;
   }
 
   shift(): Waiting | undefined {
     if (this.#length === 0) return undefined;
-    for (const [reader, turn] of this.#byClient) {
-      const { requests } = turn;
+    for (const [reader, client] of this.#byClient) {
+      const { requests } = client;
       const [first] = requests;
       if (first === undefined) {
-        if (++turn.passed === PASSED_MAX) this.#byClient.delete(reader);
+        if (++client.passed === PASSED_MAX) this.#byClient.delete(reader);
         continue;
       }
       // A client with more requests goes to the end of the order.

@@ -145,12 +145,12 @@ function jpegLibraryFlag(): string {
   return path === undefined || path.includes(",") ? "--allow-ffi" : `--allow-ffi=${path}`;
 }
 
-function gone({ code, signal, said }: ChildEnd): LeatError {
+function gone({ code, signal, stderrTail }: ChildEnd): LeatError {
   const how = signal === null ? `with exit code ${code}` : `by ${signal}`;
   return new LeatError(
     "unavailable",
     "The process that decodes and reads for a runner has ended " +
-      `${how}${said.trim() === "" ? "" : `: ${said.trim()}`}`,
+      `${how}${stderrTail.trim() === "" ? "" : `: ${stderrTail.trim()}`}`,
   );
 }
 

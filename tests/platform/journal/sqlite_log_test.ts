@@ -331,13 +331,9 @@ Deno.test({
   fn: () =>
     inFolder(async (folder) => {
       const path = `${folder}/a.log`;
-      const program = fileURLToPath(import.meta.resolve("../sandbox/fixture_used_up_quota.ts"));
-      const flags = ["--quiet", "--cached-only", "--allow-ffi", "--allow-read", "--allow-write"];
-      const { stdout, stderr } = await new Deno.Command("deno", {
-        args: ["run", ...flags, program, path],
-      }).output();
-      const [first, second, third, file] = new TextDecoder().decode(stdout).trim().split("\n");
-      assertEquals(first, "written", new TextDecoder().decode(stderr));
+      const lines = await linesOf("../sandbox/fixture_used_up_quota.ts", path);
+      const [first, second, third, file] = lines;
+      assertEquals(first, "written");
       for (const failed of [second, third]) {
         assertStringIncludes(failed!, `resource_exhausted: ${path}`);
         assertStringIncludes(failed!, "make room");
@@ -348,3 +344,29 @@ Deno.test({
       await log.close();
     }),
 });
+
+Deno.test({
+  name: "a log whose mark cannot be written is unusable, and what it holds is there when reopened",
+  ignore: Deno.build.os !== "linux",
+  fn: () =>
+    inFolder(async (folder) => {
+      const path = `${folder}/a.log`;
+      const [first, second] = await linesOf("./fixture_failing_mark.ts", path);
+      assertStringIncludes(first!, `data_loss: ${path} could not be read or written`);
+      assertStringIncludes(second!, `data_loss: ${path} is unusable since a write failed`);
+      const log = await openSqliteLog(path);
+      assertEquals((await log.read()).records, [new Uint8Array([7])]);
+      await log.close();
+    }),
+});
+
+/** What a fixture prints that filters its own system calls. */
+async function linesOf(fixture: string, path: string): Promise<string[]> {
+  const program = fileURLToPath(import.meta.resolve(fixture));
+  const flags = ["--quiet", "--cached-only", "--allow-ffi", "--allow-read", "--allow-write"];
+  const { success, stdout, stderr } = await new Deno.Command("deno", {
+    args: ["run", ...flags, program, path],
+  }).output();
+  assert(success, new TextDecoder().decode(stderr));
+  return new TextDecoder().decode(stdout).trim().split("\n");
+}

@@ -22,6 +22,28 @@ Deno.test("openSqliteMetrics opens again what it has made", () =>
     return Promise.resolve();
   }));
 
+Deno.test("openSqliteMetrics opens a store that another process creates meanwhile", () =>
+  inFolder((folder) => {
+    const path = `${folder}/metrics`;
+    const { exec } = DatabaseSync.prototype;
+    // The other one comes when this one has found no table and is about to create it.
+    DatabaseSync.prototype.exec = function (sql) {
+      if (sql.startsWith("BEGIN")) {
+        DatabaseSync.prototype.exec = exec;
+        using other = openSqliteMetrics(path);
+        other.set("key", { Gthp: 1 });
+      }
+      exec.call(this, sql);
+    };
+    try {
+      using store = openSqliteMetrics(path);
+      assertEquals(store.get("key"), { Gthp: 1 });
+    } finally {
+      DatabaseSync.prototype.exec = exec;
+    }
+    return Promise.resolve();
+  }));
+
 Deno.test("openSqliteMetrics runs no SQL of whoever made its file: other tables, views and triggers are refused", () =>
   inFolder(async (folder) => {
     const path = `${folder}/metrics`;

@@ -154,6 +154,29 @@ Deno.test("Edge sends no more concurrent requests than the other side accepts", 
   assertEquals(await Promise.all(answers), Array.from({ length: count }, (_, i) => i));
 });
 
+Deno.test("Edge sends the next waiting request in the place of one that cannot be sent", async () => {
+  const opening = Promise.withResolvers<Link>();
+  const edge = new Edge(opening.promise, NEAR, {});
+  const askUnsendable = () =>
+    Array.from(
+      { length: EDGE_ASKS_MAX },
+      () => assertRejects(() => edge.ask("m", () => {}), LeatError),
+    );
+  const early = [...askUnsendable(), edge.ask("m", "first")];
+  const link = new TestLink();
+  opening.resolve(link);
+  const open = [await link.next()];
+  const later = Array.from({ length: EDGE_ASKS_MAX - 1 }, () => edge.ask("m"));
+  for (const _ of later) open.push(await link.next());
+  const waiting = [...askUnsendable(), edge.ask("m", "last")];
+  for (const { id } of open) link.deliver({ ...HEAD, kind: "reply", id, body: null });
+  const { id, body } = await link.next();
+  assertEquals([open[0]!.body, body], ["first", "last"]);
+  link.deliver({ ...HEAD, kind: "reply", id, body });
+  await Promise.all([...early, ...later, ...waiting]);
+  edge.close();
+});
+
 Deno.test("Edge ends at anything that is neither request nor answer, and calls nothing", async () => {
   const envelopes: Envelope[] = [
     askOf(1, "constructor", ["return 1"]),

@@ -247,21 +247,21 @@ Deno.test(
   },
   async () => {
     const kept: MessagePort[] = [];
-    const unbegun = Promise.withResolvers<void>();
+    const neverLoaded = Promise.withResolvers<void>();
     const runners = new RunnerThreads({}, {
       // It never loads, and never ends.
       start(_module, _name, port) {
         kept.push(port);
         return () => {};
       },
-      onRunaway: (what) => unbegun.reject(new Error(`${what} is said to run on`)),
-      onUnbegun: unbegun.resolve,
+      onRunaway: (what) => neverLoaded.reject(new Error(`${what} is said to run on`)),
+      onNeverLoaded: neverLoaded.resolve,
       runawayAfterMs: 1,
     });
     const runner = runners.start(settings(Dataset.range(1), { name: "task 7" }), NO_SPLITS);
     const never = assertRejects(() => runner.next(), LeatError, "was terminated");
     runner.dispose();
-    await unbegun.promise;
+    await neverLoaded.promise;
     await never;
     assertEquals(runners.runaways, 1);
     await runners.close();
@@ -273,13 +273,13 @@ Deno.test("RunnerThreads abandons a thread that does not load in time, with its 
   sanitizeResources: false,
 }, async () => {
   const kept: MessagePort[] = [];
-  const unbegun: string[] = [];
+  const neverLoaded: string[] = [];
   const runners = new RunnerThreads({}, {
     start(_module, _name, port) {
       kept.push(port);
       return () => {};
     },
-    onUnbegun: () => unbegun.push("lost"),
+    onNeverLoaded: () => neverLoaded.push("lost"),
     runawayAfterMs: 1,
     loadTimeoutMs: 1,
   });
@@ -291,7 +291,7 @@ Deno.test("RunnerThreads abandons a thread that does not load in time, with its 
   ) as LeatError;
   assertEquals(error.code, "unavailable");
   await until(() => runners.runaways === 1);
-  assertEquals(unbegun, ["lost"]);
+  assertEquals(neverLoaded, ["lost"]);
   const given = runners.listSplits(Dataset.range(1).serialize());
   await assertRejects(() => given, LeatError, "has not loaded within");
   runner.dispose();

@@ -39,7 +39,7 @@ interface AuthenticatorOptions {
 export class Authenticator {
   readonly #options: AuthenticatorOptions;
   readonly #challenges: Challenges;
-  #turnedAway = 0;
+  #refusedCount = 0;
   #nextLogMs = -Infinity;
 
   constructor(options: AuthenticatorOptions) {
@@ -100,11 +100,11 @@ export class Authenticator {
 
   #refuse(why: string): Response {
     const { world } = this.#options;
-    this.#turnedAway++;
+    this.#refusedCount++;
     if (world.nowMs() >= this.#nextLogMs) {
-      world.log("warn", `A connection was turned away: ${why}`, { since: this.#turnedAway });
+      world.log("warn", `A connection was turned away: ${why}`, { refused: this.#refusedCount });
       this.#nextLogMs = world.nowMs() + LOG_EVERY_MS;
-      this.#turnedAway = 0;
+      this.#refusedCount = 0;
     }
     return this.#challenge();
   }
