@@ -363,7 +363,7 @@ export class LocalCluster implements AsyncDisposable {
     while (world.nowMs() < deadlineMs) {
       const { workers } = await this.describe();
       const known = workers.find((other) => other.name === name);
-      if (known?.alive && known.ref.incarnation?.startsWith(id.incarnation)) return;
+      if (known?.alive && known.ref.incarnation?.startsWith(`${id.incarnation}-`)) return;
       if (worker.node === undefined) return;
       await sleep(world, REGISTRATION_POLL_MS);
     }
