@@ -129,7 +129,8 @@ export function stack<D extends DType>(
  *
  * @param paddings `[before, after]` for each axis.
  * @param constant the new values; default 0, `""` or no bytes.
- * @throws {LeatError} `invalid_argument` if there is not one pair of counts for each axis.
+ * @throws {LeatError} `invalid_argument` if there is not one pair of counts for each axis, or if
+ * `constant` is not of the tensor's kind.
  */
 export function pad<D extends DType>(
   value: Tensor<D>,
@@ -144,9 +145,7 @@ export function pad<D extends DType>(
   const padded = shape.map((length, axis) => paddings[axis]![0] + length + paddings[axis]![1]);
   const out = Tensor.zeros(value.dtype, padded);
   if (constant !== undefined) {
-    const item = isFixedDType(value.dtype) && typeof constant !== "string"
-      ? cast(tensor(constant), value.dtype).data[0]
-      : constant;
+    const item = paddingOf(value.dtype, constant);
     (out.data as unknown as { fill(value: unknown): void }).fill(item);
   }
   const rank = shape.length, inner = rank === 0 ? 1 : shape[rank - 1]!;
@@ -161,6 +160,13 @@ export function pad<D extends DType>(
     copy(value.data, row * inner, out.data, to, inner);
   }
   return out;
+}
+
+function paddingOf(dtype: DType, constant: number | bigint | string): unknown {
+  if (typeof constant === "string") {
+    if (dtype === "string") return constant;
+  } else if (isFixedDType(dtype)) return cast(tensor(constant), dtype).data[0];
+  throw invalid("pad", `${JSON.stringify(String(constant))} pads no tensor of ${dtype}`);
 }
 
 /**

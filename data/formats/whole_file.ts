@@ -51,7 +51,11 @@ async function contentsOf(bytes: ByteReader): Promise<Uint8Array> {
     return contents.subarray(0, await bytes.takeInto(contents));
   }
   let count = 0;
-  for (let wanted = READ_BYTES; count < wanted; wanted *= 2) {
+  for (
+    let wanted = READ_BYTES;
+    count < wanted;
+    wanted = Math.min(2 * wanted, WHOLE_FILE_BYTES_MAX + 1)
+  ) {
     count = await bytes.fill(wanted);
     requireBytes(bytes, count);
     if (count < wanted) break;

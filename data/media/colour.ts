@@ -35,12 +35,19 @@ export function grayscale<D extends ImageDType>(
   return imageOf(image.dtype, { ...shape, channels }, values);
 }
 
-/** The image with every value multiplied by `factor`, like torchvision's `adjust_brightness`. */
+/**
+ * The image with every value multiplied by `factor`, like torchvision's `adjust_brightness`.
+ *
+ * @throws {LeatError} `invalid_argument` for an image with an alpha channel.
+ */
 export function adjustBrightness<D extends ImageDType>(
   image: Tensor<D>,
   factor: number,
 ): Tensor<D> {
   const shape = imageShape("adjustBrightness", image);
+  if (shape.channels !== 1 && shape.channels !== 3) {
+    throw invalidImage("adjustBrightness", `an image has 1 or 3 channels, not ${shape.channels}`);
+  }
   return blend(image, shape, () => 0, requireFactor("adjustBrightness", factor));
 }
 

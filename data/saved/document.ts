@@ -6,7 +6,7 @@ import { ByteReader } from "../formats/byte_reader.ts";
 import type { Host } from "../host.ts";
 import { ValueReader, ValueWriter } from "../wire.ts";
 
-/** Longest document that is read: enough for a list of about a million files. */
+/** Longest document, in bytes: enough for a list of about a million files. */
 const DOCUMENT_BYTES_MAX = 128 << 20;
 
 /** Time between two attempts to create a file that another writer is making. */
@@ -20,10 +20,24 @@ const TURN_MAX_MS = 30_000;
  */
 export type DocumentCheck = (document: Readonly<Record<string, unknown>>) => void;
 
-/** The bytes of a document: plain data and specs. */
+/**
+ * The bytes of a document: plain data and specs.
+ * @throws {LeatError} `resource_exhausted` if it would be too long to be read.
+ */
 export function encodeDocument(format: string, value: object): Uint8Array {
   const content = JSON.stringify(new ValueWriter().write({ format, ...value }));
-  return new TextEncoder().encode(JSON.stringify({ digest: hashBytes(content), content }));
+  if (content.length > DOCUMENT_BYTES_MAX) throw tooLong();
+  const bytes = new TextEncoder().encode(JSON.stringify({ digest: hashBytes(content), content }));
+  if (bytes.length > DOCUMENT_BYTES_MAX) throw tooLong();
+  return bytes;
+}
+
+function tooLong(): LeatError {
+  return new LeatError(
+    "resource_exhausted",
+    `A saved dataset's list of files takes more than ${DOCUMENT_BYTES_MAX} bytes (DOCUMENT_BYTES_MAX); ` +
+      "save it in fewer files, with a larger chunkBytesMax",
+  );
 }
 
 export async function writeDocument(

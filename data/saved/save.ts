@@ -83,9 +83,10 @@ export async function saveGraph(
     );
   }
   const context = rootContext(node, options);
-  const writer = await ElementsWriter.begin(context.host, folder, writing);
   const elements = context.makeIterator();
+  let writer: ElementsWriter | undefined;
   try {
+    writer = await ElementsWriter.begin(context.host, folder, writing);
     if (!mayReplace && writer.replaces !== undefined) throw savedAlready(folder);
     await writer.clear((unfinished) => {
       if (!mayReplace && unfinished?.joint !== undefined) throw savedByOthers(folder);
@@ -114,7 +115,7 @@ export async function saveGraph(
   } finally {
     elements.dispose();
     await context.close();
-    writer.abandon();
+    writer?.abandon();
   }
 }
 

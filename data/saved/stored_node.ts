@@ -39,7 +39,8 @@ class StoredNode extends FileSourceNode {
   override openReader(source: SourceFile, { position }: ReadFrom): FormatReader {
     const from = position as ElementPosition | undefined;
     const records = new RecordReader(ByteReader.of(source, from?.offset), from?.ended);
-    return elementReader(source.path, records, from?.left ?? this.#counts[source.path] ?? 0);
+    const left = from?.left ?? this.#counts[source.path] ?? 0;
+    return elementReader(source.path, records, left, from?.hasFailed);
   }
 }
 
@@ -59,13 +60,17 @@ export function storedNode(
 interface ElementPosition extends RecordPosition {
   /** Number of elements that are still expected. */
   readonly left: number;
+  /** Whether damage was reported: then missing elements are not reported again. */
+  readonly hasFailed: boolean;
 }
 
 /** The elements of one chunk file. Damage and missing elements are `data_loss`. */
-function elementReader(path: string, records: RecordReader, count: number): FormatReader {
-  let left = count;
-  /** Whether damage was reported: then missing elements are not reported again. */
-  let hasFailed = false;
+function elementReader(
+  path: string,
+  records: RecordReader,
+  left: number,
+  hasFailed = false,
+): FormatReader {
   const fail = (error: unknown) => {
     hasFailed = true;
     return error;
@@ -100,7 +105,7 @@ function elementReader(path: string, records: RecordReader, count: number): Form
         throw fail(error);
       });
     },
-    save: () => ({ ...records.save(), left }) satisfies ElementPosition,
+    save: () => ({ ...records.save(), left, hasFailed }) satisfies ElementPosition,
     close: () => records.close(),
   };
 }

@@ -94,8 +94,13 @@ export class StoringIterator extends ElementIterator {
     }
     const manifest = await readManifest(host, folder) ?? await this.#begin();
     if (this.disposed) return this.#abandon();
-    if (manifest !== undefined) await this.#read(manifest);
-    else this.#input = this.#context.makeInput();
+    if (manifest !== undefined) return await this.#read(manifest);
+    try {
+      this.#input = this.#context.makeInput();
+    } catch (error) {
+      this.#abandon();
+      throw error;
+    }
   }
 
   /** Begins to write, or returns the manifest that another writer has committed meanwhile. */

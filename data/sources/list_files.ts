@@ -207,7 +207,7 @@ class ListFilesIterator extends ElementIterator {
   }
 
   async #nextSplit(splits: SplitReader, paths: readonly string[]): Promise<unknown> {
-    const split = await splits.next();
+    const split = await this.#context.waitFor(splits.next());
     if (split === END || this.disposed) return END;
     const { description } = this.#node;
     return this.#named(fileOfNumber(paths, split.start, { operator: "listFiles", description }));

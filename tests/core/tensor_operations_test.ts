@@ -1,7 +1,16 @@
 /** What the recorded results of TensorFlow do not show. */
-import { assertEquals } from "../assert.ts";
+import { LeatError } from "../../core/error.ts";
+import { assertEquals, assertThrows } from "../assert.ts";
 import { tensor } from "../../core/tensor.ts";
 import { pad } from "../../core/tensor_operations.ts";
+
+Deno.test("pad refuses a constant of another kind than the tensor's", () => {
+  const texts = tensor(["s"]), numbers = tensor([1]);
+  assertEquals(pad(texts, [[0, 1]], "t").data, ["s", "t"]);
+  for (const make of [() => pad(texts, [[0, 1]], 5), () => pad(numbers, [[0, 1]], "5")]) {
+    assertEquals(assertThrows(make, LeatError).code, "invalid_argument");
+  }
+});
 
 Deno.test("pad takes a constant of any number type for tensors of any number type", () => {
   assertEquals(pad(tensor([7n]), [[1, 1]], 5).toArray(), [5n, 7n, 5n]);

@@ -100,8 +100,19 @@ function texts(
     let stop = (i + 1) * length;
     while (stop > i * length && characters[stop - 1] === 0) stop--;
     const text = characters.subarray(i * length, stop);
-    return text instanceof Uint8Array ? utf8.decode(text) : String.fromCodePoint(...text);
+    return text instanceof Uint8Array ? utf8.decode(text) : textOf(text);
   });
+}
+
+/** Most code points at a time: an engine's stack limits the number of arguments. */
+const POINTS_MAX = 8_192;
+
+function textOf(points: Uint32Array): string {
+  let text = "";
+  for (let at = 0; at < points.length; at += POINTS_MAX) {
+    text += String.fromCodePoint(...points.subarray(at, at + POINTS_MAX));
+  }
+  return text;
 }
 
 /** Number of rows of `rowBytes` bytes that are read together; at least one. */

@@ -1,6 +1,6 @@
 /** `save`, `Dataset.load` and `snapshot`: what is written when, and read back. */
 import { openIterator } from "../../../data/dataset_iterator.ts";
-import { Dataset, LeatError, tensor, TensorSpec } from "../../../mod.ts";
+import { Dataset, LeatError, SHARD_HINT, tensor, TensorSpec } from "../../../mod.ts";
 import { END } from "../../../data/iterator.ts";
 import { installedHost } from "../../../data/host.ts";
 import { encodeDocument } from "../../../data/saved/document.ts";
@@ -28,6 +28,45 @@ async function namesIn(folder: string): Promise<string[]> {
 async function codeOf(failing: () => Promise<unknown>): Promise<string> {
   return (await assertRejects(failing, LeatError)).code;
 }
+
+Deno.test("a save or cache whose pipeline cannot begin leaves the folder to others", async () => {
+  await inFolder(async (folder) => {
+    const unread = Dataset.range(4).shard(SHARD_HINT, SHARD_HINT);
+    await assertRejects(() => unread.save(`${folder}/saved`), LeatError);
+    await Dataset.range(4).save(`${folder}/saved`);
+    const codes = [];
+    for (let i = 0; i < 2; i++) {
+      const iterator = unread.snapshot(`${folder}/kept`).iterator();
+      codes.push(await codeOf(() => iterator.next()));
+    }
+    assertEquals(codes[1], codes[0]);
+    assert(codes[0] !== "already_exists");
+  });
+});
+
+Deno.test("a restored reader of a damaged chunk tells of the damage once, as the saved one does", async () => {
+  await inFolder(async (folder) => {
+    await Dataset.range(4).save(folder);
+    const [chunk] = (await Array.fromAsync(Deno.readDir(folder))).map(({ name }) => name)
+      .filter((name) => name.endsWith(".tfrecord"));
+    const bytes = await Deno.readFile(`${folder}/${chunk}`);
+    bytes[bytes.length - 1]! ^= 1; // the checksum of the last record
+    await Deno.writeFile(`${folder}/${chunk}`, bytes);
+    const loaded = await Dataset.load(folder);
+    await using reader = loaded.iterator();
+    assertEquals((await readOutcomes(reader, 4)).length, 4);
+    await using restored = loaded.iterator();
+    await restored.restore(await reader.save());
+    assertEquals(await outcomesOf(restored), await outcomesOf(reader));
+  });
+});
+
+Deno.test("encodeDocument refuses a document that nobody could read", () => {
+  const files = "x".repeat(2 ** 27);
+  const { code, message } = assertThrows(() => encodeDocument("f", { files }), LeatError);
+  assertEquals(code, "resource_exhausted");
+  assertStringIncludes(message, "chunkBytesMax");
+});
 
 Deno.test("save and load keep elements, their number and spec", async () => {
   await inFolder(async (folder) => {

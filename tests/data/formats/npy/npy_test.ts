@@ -31,6 +31,12 @@ Deno.test("npy reads what NumPy saved, byte for byte", async () => {
   ]);
 });
 
+Deno.test("npy reads a string of more characters than a call may have arguments", async () => {
+  const characters = new Uint32Array(200_000).fill(0x1f600);
+  const [text] = await assertLaws(node, npyBytes("<U200000", [1], characters));
+  assertEquals(text, "😀".repeat(200_000));
+});
+
 Deno.test("npy reads headers of versions 1 to 3", async () => {
   for (const version of [1, 2, 3] as const) {
     const bytes = npyBytes("<f4", [2], new Float32Array([0.5, -1]), { version });
