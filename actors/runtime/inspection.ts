@@ -37,6 +37,7 @@ export interface ActorInfo {
   readonly ref: Required<ActorAddress>;
   /** The `kind` of its spec, or else its name. */
   readonly kind: string;
+  /** It handles messages only while it is `running`. */
   readonly state: "starting" | "running" | "stopping";
   /** Messages that wait for it. */
   readonly mailboxLength: number;
