@@ -39,8 +39,7 @@ class StoredNode extends FileSourceNode {
   override openReader(source: SourceFile, { position }: ReadFrom): FormatReader {
     const from = position as ElementPosition | undefined;
     const records = new RecordReader(ByteReader.of(source, from?.offset), from?.ended);
-    const left = from?.left ?? this.#counts[source.path] ?? 0;
-    return elementReader(source.path, records, left, from?.hasFailed);
+    return elementReader(source.path, records, from?.left ?? this.#counts[source.path] ?? 0);
   }
 }
 
@@ -58,31 +57,25 @@ export function storedNode(
 }
 
 interface ElementPosition extends RecordPosition {
-  /** Number of elements that are still expected. */
+  /** Number of elements that are still expected; 0 once damage was reported. */
   readonly left: number;
-  /** Whether damage was reported: then missing elements are not reported again. */
-  readonly hasFailed: boolean;
 }
 
 /** The elements of one chunk file. Damage and missing elements are `data_loss`. */
-function elementReader(
-  path: string,
-  records: RecordReader,
-  left: number,
-  hasFailed = false,
-): FormatReader {
+function elementReader(path: string, records: RecordReader, count: number): FormatReader {
+  let left = count;
+  /** Missing elements are not reported after damage. */
   const fail = (error: unknown) => {
-    hasFailed = true;
+    left = 0;
     return error;
   };
   const decode = (record: unknown) => {
     if (record === END) {
-      if (left <= 0 || hasFailed || records.disposed) return END;
-      throw fail(
-        new LeatError("data_loss", `${path} is cut short: it lacks ${left} elements.`),
-      );
+      if (left === 0 || records.disposed) return END;
+      const missing = `${path} is cut short: it lacks ${left} elements.`;
+      throw fail(new LeatError("data_loss", missing));
     }
-    left--;
+    if (left > 0) left--;
     try {
       return new EncodedValue(record as Uint8Array).read();
     } catch (cause) {
@@ -105,7 +98,7 @@ function elementReader(
         throw fail(error);
       });
     },
-    save: () => ({ ...records.save(), left, hasFailed }) satisfies ElementPosition,
+    save: () => ({ ...records.save(), left }) satisfies ElementPosition,
     close: () => records.close(),
   };
 }
