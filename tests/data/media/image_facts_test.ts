@@ -1,9 +1,11 @@
 /** Operations on images and tensors, against what TensorFlow and Pillow were recorded to make. */
 
-import { assert, assertEquals } from "../../assert.ts";
+import { assert, assertEquals, assertStringIncludes, assertThrows } from "../../assert.ts";
 import type { FixedDType } from "../../../core/dtype.ts";
+import { LeatError } from "../../../core/error.ts";
 import { Tensor, tensor } from "../../../core/tensor.ts";
 import { type OneHotOptions, tensors } from "../../../core/tensor_operations.ts";
+import { adjustBrightness } from "../../../data/media/colour.ts";
 import { imageTools } from "../../../data/media/image.ts";
 import { affine, rotation } from "../../../data/media/rand_augment.ts";
 import {
@@ -125,3 +127,15 @@ for (const operation of Object.keys(MADE)) {
     }
   });
 }
+
+Deno.test("adjustBrightness refuses an alpha channel, which is no colour", () => {
+  for (const channels of [2, 4]) {
+    const image = Tensor.zeros("uint8", [2, 2, channels]);
+    const { code, message } = assertThrows(
+      () => adjustBrightness(image, 0.5),
+      LeatError,
+    );
+    assertEquals(code, "invalid_argument");
+    assertStringIncludes(message, `1 or 3 channels, not ${channels}`);
+  }
+});
