@@ -255,6 +255,14 @@ export class TensorColumn implements Column {
       throw differentKinds(this.#path, `a ${this.#dtype} tensor`, index, value);
     }
     const data = (value instanceof Tensor ? value.data : value) as TypedArray;
+    if (data.length !== this.#rowSize) {
+      throw new LeatError(
+        "failed_precondition",
+        `${
+          component(this.#path)
+        } of element ${index} has no memory any more: it was transferred or released`,
+      );
+    }
     if (index === 0 && this.#copied === undefined) {
       this.#written = WrittenBatch.of(data, this.#capacity);
     }
@@ -265,6 +273,7 @@ export class TensorColumn implements Column {
   writeRows(index: number, batch: unknown, count: number): boolean {
     if (!(batch instanceof Tensor) || batch.dtype !== this.#dtype) return false;
     if (!sameShape(batch.shape, [count, ...this.#shape])) return false;
+    if (batch.data.length !== count * this.#rowSize) return false;
     const store = this.#storeOf(index, count);
     copyInto(store, batch.data as TypedArray, index * this.#rowSize);
     return true;

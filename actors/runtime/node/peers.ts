@@ -15,6 +15,9 @@ import type { FencedRef, Ref } from "../ref.ts";
 /** Watches that each other node may hold on actors of this one. Each takes memory until it or its link ends. */
 export const WATCHERS_MAX = 16_384;
 
+/** The reason of a watch that is refused, whether the actor runs or not. */
+export const WATCH_REFUSED = "watch_refused";
+
 /** A message about a watch, without the numbering of a particular envelope. */
 export type WatchWord =
   | Pick<WatchEnvelope, "kind" | "id">
@@ -84,6 +87,7 @@ export class Peers {
         const error = new LeatError(
           "resource_exhausted",
           `${source.node} watches ${WATCHERS_MAX} actors of this node already`,
+          { details: { reason: WATCH_REFUSED } },
         );
         return this.#say(cell, source, { kind: "down", id, error: error.toWire() });
       }

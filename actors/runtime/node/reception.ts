@@ -8,7 +8,7 @@ import { type Identity, senderKeyOf } from "../identity.ts";
 import type { DropReason, InspectionEvent } from "../inspection.ts";
 import type { NodeId } from "../link.ts";
 import { type Life, nodeActorOf } from "./node_actor.ts";
-import type { Peers } from "./peers.ts";
+import { type Peers, WATCH_REFUSED } from "./peers.ts";
 import { formatRef } from "../ref.ts";
 import type { World } from "../world.ts";
 
@@ -53,8 +53,7 @@ export class Reception {
         return this.#owner.peers.watchEnded(
           envelope.id,
           () => LeatError.fromWire(envelope.error),
-          // The other node refuses watches above its limit, whether the actor runs or not.
-          envelope.error.code === "resource_exhausted" ? "lost" : "ended",
+          envelope.error.details?.["reason"] === WATCH_REFUSED ? "lost" : "ended",
         );
       default:
         return this.#takeForActor(envelope, sender);

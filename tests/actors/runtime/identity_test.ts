@@ -3,7 +3,7 @@ import type { WatchEnd } from "../../../actors/runtime/actor.ts";
 import type { AskEnvelope, Envelope } from "../../../actors/runtime/envelope.ts";
 import { type Identity, SAME_PROCESS } from "../../../actors/runtime/identity.ts";
 import type { Link, NodeId } from "../../../actors/runtime/link.ts";
-import { WATCHERS_MAX } from "../../../actors/runtime/node/peers.ts";
+import { WATCH_REFUSED, WATCHERS_MAX } from "../../../actors/runtime/node/peers.ts";
 import type { Delivery } from "../../../actors/runtime/protocol.ts";
 import type { Ref } from "../../../actors/runtime/ref.ts";
 import { DenoWorld } from "../../../platform/deno_world.ts";
@@ -161,7 +161,7 @@ Deno.test("a node that holds too many watches is refused more", async () => {
   link.receive({ kind: "watch", source, target, number: id, id });
   const [down] = link.sent;
   assert(down?.kind === "down");
-  assertEquals([down.id, down.error.code], [id, "resource_exhausted"]);
+  assertEquals([down.id, down.error.details?.["reason"]], [id, WATCH_REFUSED]);
 });
 
 Deno.test("a node's own actors may hold more watches than another node's", async () => {
@@ -174,7 +174,7 @@ Deno.test("a node's own actors may hold more watches than another node's", async
 });
 
 Deno.test("a refused watch does not tell that the actor has ended", async () => {
-  for (const [code, wanted] of [["resource_exhausted", "lost"], ["not_found", "ended"]] as const) {
+  for (const [reason, wanted] of [[WATCH_REFUSED, "lost"], ["other", "ended"]] as const) {
     await using node = new TestNode("a");
     const link = new ProvedLink({ name: "team-a", role: "client" });
     node.system.attach(link);
@@ -188,7 +188,7 @@ Deno.test("a refused watch does not tell that the actor has ended", async () => 
       target: watch.source,
       number: 1,
       id: watch.id,
-      error: { code, message: "no" },
+      error: { code: "resource_exhausted", message: "no", details: { reason } },
     });
     assertEquals(end, wanted);
   }

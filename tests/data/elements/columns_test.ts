@@ -1,7 +1,7 @@
 /** Columns: the memory of their rows. */
 import { columnFor } from "../../../data/elements/columns.ts";
-import type { Tensor } from "../../../mod.ts";
-import { assert, assertEquals } from "../../assert.ts";
+import { LeatError, Tensor } from "../../../mod.ts";
+import { assert, assertEquals, assertThrows } from "../../assert.ts";
 
 const CAPACITY = 4, LENGTH = 20_000;
 
@@ -12,6 +12,15 @@ function batchOf(...rows: readonly number[]): Tensor<"float32"> {
   elements.forEach((element, i) => column.write(i, element));
   return column.finish(rows.length) as Tensor<"float32">;
 }
+
+Deno.test("a tensor whose memory was transferred makes no row, rather than one of an earlier batch", () => {
+  batchOf(1, 2);
+  const gone = new Tensor("float32", [LENGTH], new Float32Array(LENGTH));
+  const column = columnFor(gone, undefined, CAPACITY);
+  structuredClone(gone.data, { transfer: [gone.data.buffer as ArrayBuffer] });
+  const { code } = assertThrows(() => column.write(0, gone), LeatError);
+  assertEquals(code, "failed_precondition");
+});
 
 Deno.test("a short batch keeps its rows, though later batches use the memory that it was copied from", () => {
   const short = batchOf(1, 2), shorter = batchOf(3), full = batchOf(4, 5, 6, 7), last = batchOf(8);
