@@ -256,11 +256,10 @@ export class TensorColumn implements Column {
     }
     const data = (value instanceof Tensor ? value.data : value) as TypedArray;
     if (data.length !== this.#rowSize) {
+      const what = `${component(this.#path)} of element ${index}`;
       throw new LeatError(
         "failed_precondition",
-        `${
-          component(this.#path)
-        } of element ${index} has no memory any more: it was transferred or released`,
+        `The memory of ${what} was transferred or released`,
       );
     }
     if (index === 0 && this.#copied === undefined) {

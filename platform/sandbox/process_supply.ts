@@ -75,7 +75,7 @@ export class ProcessSupply<T extends SuppliedProcess> {
     for (let tries = this.#missing; tries > 0 && isWanted(); tries--) this.#load();
   }
 
-  /** How many processes to load: a spare one only if no caller waits, whom it would delay. */
+  /** How many processes to load: a spare one only if no caller waits: it would delay the caller. */
   get #missing(): number {
     if (this.#waiting.size > 0) return this.#waiting.size;
     return this.#spare === undefined ? 1 : 0;

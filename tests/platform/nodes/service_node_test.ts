@@ -1,4 +1,4 @@
-/** Service nodes: what they leave behind when they cannot start, and whom they dial. */
+/** Service nodes: what is left of one that cannot start, and which incarnation one dials. */
 import { LeatError } from "../../../core/error.ts";
 import { ServiceNode } from "../../../platform/nodes/service_node.ts";
 import { assertEquals, assertRejects, assertThrows } from "../../assert.ts";
