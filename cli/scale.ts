@@ -22,7 +22,7 @@ const SIZES = [8, 64, 640, 5_000];
 const QUICK_SIZES = [8, 32, 128];
 const QUICK_SWEEP = [8, 32];
 const WARM_UP_WORKERS = 8;
-/** The most workers: more than fit the memory of most machines. */
+/** Limit of `--workers`, `--sweep` and `--clients`. Most machines run out of memory before it. */
 const WORKERS_MAX = 20_000;
 
 const OPTIONS = {
@@ -33,11 +33,14 @@ const OPTIONS = {
   clients: integer({
     min: 1,
     max: WORKERS_MAX,
-    help: "Clients of each cluster. Default: one for five workers.",
+    help: "Clients of each cluster. Default: one for every five workers.",
   }),
   sweep: orNone(integers({
     ...{ placeholder: "8,64,512", min: 1, max: WORKERS_MAX },
-    help: `Sizes of the paper's worker sweep, or none. Default: ${PAPER_WORKERS.join(",")}; with ` +
+    help:
+      `Sizes of the paper's worker sweep; none skips it. Default: ${
+        PAPER_WORKERS.join(",")
+      }; with ` +
       `--quick ${QUICK_SWEEP.join(",")}.`,
   })),
   out: text({
@@ -97,7 +100,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   const results = await requests.interrupting(measuring, () => {
     progress.close();
     return `Interrupted after ${tried} of ${all} sizes: ` +
-      (tried === 0 ? "nothing is kept" : `${out} has those, and none of the others`);
+      (tried === 0 ? "nothing is kept" : `${out} shows only these`);
   });
   progress.close();
   if (results.sizes.length > 0) console.log(`\n${renderTable(sizeTable(results.sizes))}`);
@@ -130,7 +133,7 @@ async function measureWanted(
     size: show(
       "cluster sizes",
       wanted.sizes.length,
-      // Without a warm-up, compilation would count for the first size, and hide how the others grow.
+      // The first run also pays for compilation, which would make the smallest size look expensive.
       afterWarmUp(
         () => measureSize(WARM_UP_WORKERS, 1, () => {}),
         (workers) => measureOne(workers, clients ?? clientsFor(workers), progress),

@@ -4,7 +4,8 @@ import { DenoWorld } from "../platform/deno_world.ts";
 import { JOURNAL_NAME } from "./roles.ts";
 
 /**
- * Opens the journal once before the start, so that the caller gets its error, not a failed actor's.
+ * Opens and closes the journal before the dispatcher starts. So the caller gets the error of opening
+ * it, not the error of an actor that failed.
  * @throws {LeatError} `failed_precondition` when another dispatcher holds it, `permission_denied`,
  * `data_loss` and others when it cannot be read.
  */

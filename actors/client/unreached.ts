@@ -2,12 +2,12 @@
 import type { Timer, World } from "../runtime/world.ts";
 import { countText } from "../../data/amounts.ts";
 
-/** After a report, other iterators with the same failure are only counted for this time, in ms. */
+/** How long after a report the same failure of other iterators is counted and not logged, in ms. */
 const SPAN_MS = 60_000;
 
 /** One worker that could not be reached. */
 interface Unreached {
-  readonly saidMs: number;
+  readonly loggedMs: number;
   /** Iterators with the same failure since. */
   others: number;
 }
@@ -18,23 +18,23 @@ const unreached = new WeakMap<World, Map<string, Unreached>>();
 interface UnreachedNews {
   /** Identifies the worker and its address. */
   readonly key: string;
-  readonly sentence: string;
+  readonly message: string;
 }
 
 /**
- * Reports that a worker cannot be reached. The failure of the first iterator is reported at once. A
- * minute later it reports how many others failed the same way. If the first iterator is closed by
- * then, the next call reports this number.
+ * Logs that a worker cannot be reached: the first failure at once, and a minute later how many other
+ * iterators had the same. The first iterator's timer logs this count. If that iterator is closed by
+ * then, the next call of this function logs it.
  */
-export function sayUnreached(
+export function warnUnreached(
   world: World,
   timer: (delayMs: number, fn: () => void) => Timer,
-  { key, sentence }: UnreachedNews,
+  { key, message }: UnreachedNews,
 ): void {
   const known = unreached.getOrInsertComputed(world, () => new Map());
   for (const [oldKey, old] of known) {
-    if (world.nowMs() - old.saidMs < SPAN_MS) break;
-    sayOthers(world, old, oldKey);
+    if (world.nowMs() - old.loggedMs < SPAN_MS) break;
+    warnOfOthers(world, old, oldKey);
     known.delete(oldKey);
   }
   const before = known.get(key);
@@ -42,15 +42,15 @@ export function sayUnreached(
     before.others++;
     return;
   }
-  const now = { saidMs: world.nowMs(), others: 0 };
-  known.set(key, now);
-  world.log("warn", sentence);
-  timer(SPAN_MS, () => sayOthers(world, now, key));
+  const entry = { loggedMs: world.nowMs(), others: 0 };
+  known.set(key, entry);
+  world.log("warn", message);
+  timer(SPAN_MS, () => warnOfOthers(world, entry, key));
 }
 
-function sayOthers(world: World, said: Unreached, key: string): void {
-  const { others } = said;
-  said.others = 0;
+function warnOfOthers(world: World, entry: Unreached, key: string): void {
+  const { others } = entry;
+  entry.others = 0;
   if (others === 0) return;
   world.log(
     "warn",

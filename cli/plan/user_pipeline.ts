@@ -26,15 +26,15 @@ export async function loadPipeline(path: string, name?: string): Promise<Dataset
 /** Refuses a pipeline of which workers cannot run a part. */
 function checkRunsOnWorkers(dataset: Dataset<unknown>): void {
   const operators = inPreOrder(dataset.node);
-  // The part before a service runs elsewhere, and cannot be measured here.
+  // What a service runs cannot be measured here.
   const number = operators.findIndex(({ division }) => division === "served");
   if (number >= 0) {
     throw new LeatError(
       "invalid_argument",
-      `The pipeline reads a service (${
+      `The pipeline reads from a service (${
         operators[number]!.kind
-      }, operator ${number}): plan for what ` +
-        "comes before it",
+      }, operator ${number}), whose part cannot be ` +
+        "measured here: export the dataset without this operator",
     );
   }
   try {

@@ -1,4 +1,4 @@
-/** One iteration of a dataset, as answers to a Python program. Small elements share an answer. */
+/** One pass over a dataset, sent to a Python program in the answers to its `take` requests. */
 import { dtypeOf } from "../../core/dtype.ts";
 import { LeatError, type WireError } from "../../core/error.ts";
 import { RaggedTensor, Tensor } from "../../core/tensor.ts";
@@ -10,19 +10,22 @@ import { MessagePlan } from "../../transport/codec/plan.ts";
 import { type Snapshot, Snapshots } from "./snapshots.ts";
 import { withStack } from "./told.ts";
 
-/** Most bytes of small elements in one answer: it then fits the pipe and needs no slot. */
+/**
+ * An answer with this many bytes takes no more elements, and every small element has fewer. So an
+ * answer of small elements fits the pipe (64 KiB) and needs no slot.
+ */
 const ANSWER_BYTES = 32 * 2 ** 10;
-/** Most bytes of an element: its slot has 1 MiB more. */
+/** Limit of an element's bytes. Its slot has 1 MiB more. */
 const ELEMENT_BYTES_MAX = 2 ** 30;
-/** How deep an element may nest. A message may nest 128 deep, and has its elements in a list in a map. */
+/** How deep an element may nest: less than a message's 128, which wraps elements in a map and a list. */
 const DEPTH_MAX = 120;
-/** Longest axis of a message. */
+/** The longest axis that a tensor in a message can have. */
 const AXIS_MAX = 2 ** 32 - 1;
-/** Most elements of an array in numpy, which counts their bytes in 63 bits. */
+/** Limit of the elements of a numpy array: numpy counts its bytes, up to 8 an element, in 63 bits. */
 const ARRAY_ELEMENTS_MAX = 2 ** 60;
-/** Most elements of an answer. */
+/** Limit of the elements of an answer. */
 const ANSWER_ELEMENTS_MAX = 256;
-/** Most time that goes into the elements of an answer with several, in ms. */
+/** An answer takes another element only if all its elements are expected to take less, in ms. */
 const ANSWER_MS = 1;
 
 /**
@@ -45,9 +48,9 @@ export class Feed {
   readonly #iterator: DatasetIterator<unknown>;
   readonly #reuses: boolean;
   readonly #snapshots: Snapshots;
-  /** A call of `next()` whose element came too late for its answer. */
+  /** The result of `next()` for the next answer: it came too late for the last one, or was too large. */
   #pending: Promise<Result> | undefined;
-  /** How long an element of the last answer took; the first is sent alone. */
+  /** Mean time of an element of the last answer, in ms. With this first value an answer has one element. */
   #tookMs = ANSWER_MS;
   /** The elements of answers that the program has not reported as received, oldest first. */
   readonly #sent: unknown[][] = [];
@@ -94,7 +97,10 @@ export class Feed {
     });
   }
 
-  /** The position after all answers, and after the element that `next()` is computing, if any. */
+  /**
+   * The position after all answers (`after`). If `next()` is computing an element, waits for it and
+   * returns it, too.
+   */
   save(): Promise<Taken & { readonly after: Uint8Array }> {
     return this.#inOrder(async () => {
       const taken = this.#pending === undefined ? { elements: [] } : await this.#take(1);
@@ -153,7 +159,7 @@ export class Feed {
     }
   }
 
-  /** The state after the end belongs to an answer without elements. */
+  /** The state after the end, which only an answer without elements carries. */
   async #lastState(elements: readonly unknown[]): Promise<Snapshot> {
     return elements.length > 0 ? {} : await this.#snapshots.take();
   }
@@ -229,7 +235,7 @@ function sizeOfObject(value: object, depth: number): number {
 
 function sizeOfTensor({ shape, data }: Tensor, depth: number): number {
   if (shape.length > TENSOR_RANK_MAX || shape.some((length) => length > AXIS_MAX)) return NaN;
-  // numpy multiplies the axes of an empty array, too.
+  // numpy limits the product of the nonzero axes, even if the array is empty.
   const count = shape.reduce((product, length) => product * Math.max(1, length), 1);
   if (count < ARRAY_ELEMENTS_MAX) return 64 + sizeOf(data, depth);
   throw new LeatError(

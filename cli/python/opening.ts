@@ -29,7 +29,8 @@ export interface OpenRequest {
 /** @throws {LeatError} as `exportedDataset` and the operators' checks do. */
 export async function openDataset(request: OpenRequest): Promise<Dataset<unknown>> {
   const { service, shard, python } = request;
-  // Elements leave this process as bytes, so batches may be written to shared memory.
+  // Elements leave this process only as bytes. No buffer is transferred to another thread, so batches
+  // may be in shared memory.
   installHost(new DenoHost({ sharesBatches: true, ...(python === undefined ? {} : { python }) }));
   if (request.datasetId !== undefined && service !== undefined) {
     const { service: address, ...options } = service;

@@ -17,7 +17,7 @@ export interface OperatorStats {
   readonly errors: number;
   /**
    * Bytes of the elements that its inputs gave: the sum of their `bytesOut`. For operators that
-   * read files: bytes read, compressed as they are; for `distribute`: bytes that workers sent.
+   * read files: bytes read, before decompression; for `distribute`: bytes that workers sent.
    */
   readonly bytesIn: number;
   /**
@@ -39,7 +39,7 @@ export interface OperatorStats {
   readonly waitMs: number;
   /** Bytes of elements held now: shuffle buffer, cache, prefetched elements. */
   readonly bufferedBytes: number;
-  /** Only for operators with `numParallelCalls` whose function moved to other threads, or cannot. */
+  /** Only for operators with `numParallelCalls`: calls on other threads, or why there are none. */
   readonly threads?: ThreadStats;
   /** Only for operators with `AUTOTUNE`: what it has chosen, and why. */
   readonly tuning?: TuningStats;
@@ -70,7 +70,7 @@ export interface TuningStats {
   readonly value: number;
   /** With this value, how long the model expects the operator to take for an element, in ms. */
   readonly expectedMs?: number;
-  /** How long its consumer waited for an element in the period before, in ms. */
+  /** Mean time for which its consumer waited for an element before the change, in ms. */
   readonly measuredMs?: number;
 }
 
@@ -94,7 +94,7 @@ export interface ServiceStats {
   readonly elements: number;
   /** Their encoded size, in bytes. */
   readonly bytes: number;
-  /** Bytes received from workers, compressed as they were. */
+  /** Bytes received from workers, before decompression. */
   readonly wireBytes: number;
   /** How long the loop has waited for elements, in ms. */
   readonly waitingMs: number;
@@ -122,7 +122,7 @@ export interface ServiceRead {
   readonly elements: number;
   /** Their encoded size, in bytes. */
   readonly bytes: number;
-  /** Bytes received, compressed as they were. */
+  /** Bytes received, before decompression. */
   readonly wireBytes: number;
   /** Requests that are open now. */
   readonly outstanding: number;
@@ -139,9 +139,9 @@ export interface ServiceRead {
 /** Per operator, in pre-order from the last one. A copy: it does not change any more. */
 export type IteratorStats = readonly OperatorStats[];
 
-/** The first elements are all measured. Then so many with each doubling of the number of elements… */
+/** The first elements are all measured. Then this many while the number of elements doubles. */
 const SAMPLES_PER_DOUBLING = 16;
-/** …and at least one in this many. Odd, so that of elements that alternate both kinds are sampled. */
+/** At least one element in this many is measured. Odd: if two kinds alternate, both are measured. */
 const SAMPLE_STEP_MAX = 251;
 
 /** Counts what the iterators of one operator do. */
@@ -173,7 +173,7 @@ export class OperatorMeter {
   #lastError: unknown;
   readonly #opener: OperatorMeter | undefined;
 
-  /** `opener`: the operator whose function made the dataset; time and bytes count there too. */
+  /** @param opener The operator whose function made the dataset. Errors, time and bytes count there too. */
   constructor(operator: string, number: number, opener?: OperatorMeter) {
     this.operator = operator;
     this.number = number;
@@ -374,7 +374,7 @@ export class BufferMeter {
   }
 }
 
-/** The share of the largest size that is left after each smaller element: a third after 64 of them. */
+/** Factor by which the largest size decays with each smaller element: to 38 % after 64 of them. */
 const LARGEST_KEPT = 0.985;
 const BUFFER_SAMPLES_FIRST = 4;
 const BUFFER_SAMPLE_EVERY = 64;

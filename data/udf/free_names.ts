@@ -87,7 +87,7 @@ function analysisOf(source: string): FunctionAnalysis {
     );
   }
   const { expression, program, node } = parseFunction(source);
-  const finder = new PlaceFinder();
+  const finder = new BindingFinder();
   let through: Reference[];
   try {
     finder.visit(node, true);
@@ -152,7 +152,7 @@ export function parseFunction(source: string): ParsedFunction {
   }
   const node = onlyExpression(direct.program);
   if (node?.type === "ClassExpression") {
-    throw refuse(source, "it is a class; write an arrow function that makes one");
+    throw refuse(source, "it is a class; write an arrow function that creates an instance of it");
   }
   if (node?.type !== "FunctionExpression" && node?.type !== "ArrowFunctionExpression") {
     throw refuse(source, "it is not one function expression");
@@ -175,7 +175,7 @@ function methodAsFunction(source: string): string | undefined {
   const [method] = node.body.body;
   if (method?.type !== "MethodDefinition") return undefined;
   const fn = method.value;
-  const finder = new PlaceFinder();
+  const finder = new BindingFinder();
   finder.visit(fn, true);
   if (finder.found.includes("super")) {
     throw refuse(source, "it uses `super`, which ties it to its class");
@@ -197,7 +197,7 @@ function tryParse(expression: string): { program?: Program; error?: unknown } {
       onComment: (isBlock, _text, start) => {
         if (isBlock || script.startsWith("//", start)) return;
         throw new SyntaxError(
-          "`<!--` and `-->` begin a comment in scripts and are operators in modules; put a space between `<`, `!` and `--`",
+          "`<!--` and `-->` begin comments in scripts, but are operators in modules; write `< !--` or `-- >`",
         );
       },
     });
@@ -229,7 +229,7 @@ function startOf(reference: Reference): number {
   return (reference.identifier as unknown as AnyNode).start;
 }
 
-/** How a free reference uses a clock or random source; at most one description. */
+/** The clock or random source that a free reference uses, for messages: one name, or none. */
 function ambientUse(
   reference: Reference,
   parentOfIdentifierAt: ReadonlyMap<number, AnyNode>,
@@ -245,16 +245,16 @@ function ambientUse(
     ? member.property.name
     : undefined;
   if (plain !== undefined && MATH_EXCEPT_RANDOM.has(plain)) return [];
-  // `Math` passed as a value, or indexed by an expression, may also end in `random`.
-  return [plain === "random" ? "Math.random" : "Math (used otherwise than as `Math.name`)"];
+  // If `Math` is passed as a value or indexed by an expression, it may call `Math.random`.
+  return [plain === "random" ? "Math.random" : "Math (other than as `Math.name`)"];
 }
 
 /** Finds what binds a function to its module or class, and records the parents of identifiers. */
-class PlaceFinder {
+class BindingFinder {
   readonly found: string[] = [];
   readonly parentOfIdentifierAt = new Map<number, AnyNode>();
 
-  /** @param outer Whether `this` here is that of the function or of its surroundings, not of a nested one. */
+  /** @param outer False inside a nested function that has a `this` of its own. */
   visit(node: AnyNode, outer: boolean): void {
     this.#note(node, outer);
     for (const [key, child] of children(node)) {
@@ -305,7 +305,7 @@ export function excerptOf(source: string): string {
 function refuse(source: string, why: string, cause?: unknown): LeatError {
   return new LeatError(
     "invalid_argument",
-    `This function cannot be taken elsewhere: ${why}: ${excerptOf(source)}`,
+    `This function cannot be serialized for another thread or host: ${why}: ${excerptOf(source)}`,
     { cause },
   );
 }

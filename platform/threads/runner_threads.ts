@@ -41,9 +41,9 @@ export interface RunnerThreadsOptions extends LateThreads {
   readonly loadTimeoutMs?: number;
 }
 
-/** Most buffers of elements that wait to go back to the thread that made them. */
+/** Limit of used buffers that wait to be sent back to the thread, which reuses them. */
 const SPENT_MAX = 4;
-/** Many times the time that a thread takes to load on a busy machine, in ms. */
+/** After this time, in ms, a thread counts as slow to load. Even on a busy machine it takes far less. */
 const SLOW_AFTER_MS = 10_000;
 /** Time limit for loading a thread, in ms. */
 const LOAD_TIMEOUT_MS = 600_000;
@@ -98,20 +98,23 @@ export class RunnerThreads implements RunnerFactory {
     return runner;
   }
 
-  /** On a thread of the pool: the pipeline that starts there next waits for the splits anyway. */
+  /**
+   * Lists on a thread of the pool, which stays available. If a pipeline starts there meanwhile, it waits
+   * for the listing, whose splits it needs anyway.
+   */
   async listSplits(graph: Uint8Array, signal?: AbortSignal): Promise<SplitBounds> {
     signal?.throwIfAborted();
     const thread = this.#take();
     this.#busy.delete(thread);
     this.#idle.push(thread);
     thread.listings++;
-    // Terminates the thread, or a pipeline could start beside an abandoned listing. But not a thread
-    // that runs a pipeline, nor one that still loads: nothing runs there yet, and a new thread would
-    // have to load from the beginning.
+    // No pipeline may start on a thread that runs an abandoned listing, so this ends the thread. It
+    // keeps a thread that runs a pipeline or another listing, and one that is still loading: nothing
+    // runs there yet, and a new thread would have to load from the beginning.
     const giveUp = () => {
       thread.listings--;
-      const goesOn = thread.listings === 0 && thread.isLoaded;
-      if (goesOn && this.#idle.includes(thread)) this.#end(thread, "a listing");
+      const isAbandoned = thread.listings === 0 && thread.isLoaded;
+      if (isAbandoned && this.#idle.includes(thread)) this.#end(thread, "a listing");
     };
     signal?.addEventListener("abort", giveUp, { once: true });
     const listed = await thread.call((control) => {
@@ -156,9 +159,9 @@ export class RunnerThreads implements RunnerFactory {
     });
     slow = setTimeout(() => {
       this.#onSlowLoading(
-        `A thread that runs pipelines still loads after ${this.#slowAfterMs / 1_000} s. Under ` +
-          "`deno run --check` Deno checks the types of each thread's modules when they are new: check " +
-          "them with `deno check`, and leave --check out of `deno run`",
+        `A pipeline thread is still loading after ${this.#slowAfterMs / 1_000} s. With ` +
+          "`deno run --check` Deno checks the types of each thread's modules when it first loads them: " +
+          "run `deno check` beforehand, and `deno run` without --check",
       );
     }, this.#slowAfterMs);
     late = setTimeout(() => {
@@ -174,7 +177,7 @@ export class RunnerThreads implements RunnerFactory {
   async #give(thread: RunnerThread, name = "a pipeline"): Promise<void> {
     const clean = await thread.retire();
     this.#busy.delete(thread);
-    if (!thread.isAlive) return; // its ports are closed, so its end is not reported
+    if (!thread.isAlive) return; // with its port closed there is nothing left to watch
     if (!clean) this.#end(thread, name);
     else if (this.#closed || this.#idle.length >= IDLE_THREADS_MAX) thread.terminate();
     else this.#idle.push(thread);
@@ -242,7 +245,7 @@ class ThreadRunner implements Runner {
     const answered = Promise.withResolvers<StepAnswer>();
     this.#asked.push(answered);
     this.#stepsPort.postMessage({ only, wish, spent } satisfies StepRequest, spent);
-    const answer = await this.#thread.before(answered.promise);
+    const answer = await this.#thread.orDeath(answered.promise);
     if ("error" in answer) throw LeatError.fromWire(answer.error);
     this.bytesRead = answer.bytesRead;
     return answer.outcome;
@@ -275,7 +278,7 @@ class ThreadRunner implements Runner {
 class RunnerThread {
   /** The number of awaited listings of splits that run on it. */
   listings = 0;
-  /** Before that no user function runs on it. */
+  /** Whether it has loaded. Until then no user function runs on it. */
   isLoaded = false;
   readonly port: MessagePort;
   readonly #end: () => void;
@@ -316,7 +319,7 @@ class RunnerThread {
   }
 
   /** Awaits an answer of the thread; rejects with `unavailable` if the thread dies first. */
-  before<T>(promised: Promise<T>): Promise<T> {
+  orDeath<T>(promised: Promise<T>): Promise<T> {
     return this.#death.before(promised);
   }
 

@@ -99,8 +99,10 @@ export class WebSocketLink implements Link {
     this.#reader = new EnvelopeReader(peer, received);
     this.#held = new HeldFrames(peer.held);
     this.#messageBytesMax = Math.min(limits.messageBytesMax, peer.messageBytesMax);
-    const { identity, incompleteBytesOf: of } = peer;
-    const bytesOfAll = of && hasBound(identity) ? () => of(identity) : undefined;
+    const { identity, incompleteBytesOf } = peer;
+    const bytesOfAll = incompleteBytesOf && hasBound(identity)
+      ? () => incompleteBytesOf(identity)
+      : undefined;
     this.#reassembly = new Reassembly(limits.messageBytesMax, received, bytesOfAll);
     this.#outbox = new Outbox(
       limits,
@@ -244,7 +246,7 @@ export class WebSocketLink implements Link {
       !this.#isClogged;
   }
 
-  /** Whether so many bytes wait for a peer which does not read them that its requests must wait. */
+  /** Whether the peer leaves too many bytes unread. Its requests then wait. */
   get #isClogged(): boolean {
     return this.#waiting?.isEmpty === false ||
       this.#unread?.isClogged(this.#outbox.bytes) === true;
@@ -392,7 +394,7 @@ export class WebSocketLink implements Link {
 
   #broken(error: unknown): LeatError {
     const { code, message } = LeatError.from(error, "internal");
-    const why = `${this.remote.node} sent what no node sends: ${message}`;
+    const why = `${this.remote.node} sent a message that breaks the protocol: ${message}`;
     return new LeatError(code, why, { cause: error });
   }
 }

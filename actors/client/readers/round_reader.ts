@@ -133,7 +133,7 @@ export class RoundReader implements Reader {
     if (isNew) this.#withdraw(this.#schedules.proposed!);
     for (const round of this.#rounds) this.#request(round);
     if (endRound !== undefined) this.#agreeUntil(endRound);
-    if (this.#absent.learn(absent)) {
+    if (this.#absent.update(absent)) {
       for (const round of this.#rounds) round.confirming = undefined;
       this.#confirmHeld();
     }
@@ -260,7 +260,7 @@ export class RoundReader implements Reader {
       const answer = await open.fetcher.fetch({
         round: number,
         floor: this.#delivered,
-        ...this.#absent.in(number),
+        ...this.#absent.fieldsOf(number),
       });
       open.lost = false;
       return answer;
@@ -278,7 +278,7 @@ export class RoundReader implements Reader {
     const { askedFrom: open } = round;
     const confirming = round.confirming = Symbol();
     if (open === undefined || round.agreed) return;
-    const { absent } = this.#absent.in(round.number);
+    const { absent } = this.#absent.fieldsOf(round.number);
     const { numConsumers = 1 } = this.#deps.options.parameters;
     if ((absent?.length ?? 0) + 1 >= numConsumers) return this.#agree(round);
     this.#deps.context.run(async () => {

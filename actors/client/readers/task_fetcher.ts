@@ -12,7 +12,7 @@ import { sleep } from "../../runtime/timers.ts";
 import type { BandwidthFigures, ElementAnswer } from "../../worker/protocol.ts";
 import type { ReaderDependencies } from "./reader.ts";
 import { RequestTuner } from "./request_tuner.ts";
-import { sayUnreached } from "../unreached.ts";
+import { warnUnreached } from "../unreached.ts";
 
 /** Least time between two reports of the measured bandwidth to a remote task, in ms. */
 const WAY_NEWS_MS = 500;
@@ -230,9 +230,9 @@ export class TaskFetcher {
     // If it has answered before, the worker has probably died: the dispatcher logs that.
     if (this.#warned || this.#fetcher.hasAnswered) return;
     this.#warned = true;
-    sayUnreached(context.world, (delayMs, fn) => context.timer(delayMs, fn), {
+    warnUnreached(context.world, (delayMs, fn) => context.timer(delayMs, fn), {
       key: `worker "${worker}" at ${source.node}`,
-      sentence:
+      message:
         `Cannot read from worker "${worker}" at ${source.node}, the address that the dispatcher at ` +
         `${options.dispatcher.node} gives for it: ${error.message}. Reading continues without it`,
     });

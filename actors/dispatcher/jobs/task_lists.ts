@@ -7,7 +7,7 @@
 const CHANGES_MIN = 64;
 
 interface Changes {
-  /** The list's version before the first of `taskIds` changed. */
+  /** The list's version before the first change in `taskIds`. */
   firstVersion: number;
   /** The changed tasks; each raises the version by one. */
   readonly taskIds: number[];
@@ -15,37 +15,37 @@ interface Changes {
 
 /** The recent changes of each iteration's task list. */
 export class TaskLists {
-  readonly #life: string;
+  readonly #incarnation: string;
   readonly #changes = new Map<number, Changes>();
 
-  /** @param life The name of this run of the dispatcher; each run has another name. */
-  constructor(life: string) {
-    this.#life = life;
+  /** @param incarnation The name of this start of the dispatcher; each start has another name. */
+  constructor(incarnation: string) {
+    this.#incarnation = incarnation;
   }
 
   /** The name of the iteration's current task list. */
   nameOf(iterationId: number): string {
     const { firstVersion, taskIds } = this.#of(iterationId);
-    return `${this.#begins(iterationId)}${firstVersion + taskIds.length}`;
+    return `${this.#prefix(iterationId)}${firstVersion + taskIds.length}`;
   }
 
   /** The tasks that changed since the list had that name; undefined if unknown. */
   changedSince(iterationId: number, name: string | undefined): ReadonlySet<number> | undefined {
-    const begins = this.#begins(iterationId);
-    if (name === undefined || !name.startsWith(begins)) return undefined;
+    const prefix = this.#prefix(iterationId);
+    if (name === undefined || !name.startsWith(prefix)) return undefined;
     const { firstVersion, taskIds } = this.#of(iterationId);
-    const missed = firstVersion + taskIds.length - Number(name.slice(begins.length));
+    const missed = firstVersion + taskIds.length - Number(name.slice(prefix.length));
     if (!(missed >= 0 && missed <= taskIds.length)) return undefined;
     return new Set(missed === 0 ? [] : taskIds.slice(-missed));
   }
 
-  /** A task has become readable, or no longer is. @param tasks How many the iteration has. */
-  changed(iterationId: number, taskId: number, tasks: number): void {
+  /** A task has become readable, or no longer is. @param taskCount The number of the iteration's tasks. */
+  changed(iterationId: number, taskId: number, taskCount: number): void {
     const changes = this.#of(iterationId);
     const { taskIds } = changes;
     this.#changes.set(iterationId, changes);
     taskIds.push(taskId);
-    const kept = Math.max(CHANGES_MIN, tasks);
+    const kept = Math.max(CHANGES_MIN, taskCount);
     // Drops changes in batches, as dropping moves the rest of the array.
     if (taskIds.length > 2 * kept) {
       changes.firstVersion += taskIds.splice(0, taskIds.length - kept).length;
@@ -61,7 +61,7 @@ export class TaskLists {
     return this.#changes.get(iterationId) ?? { firstVersion: 0, taskIds: [] };
   }
 
-  #begins(iterationId: number): string {
-    return `${this.#life} ${iterationId} `;
+  #prefix(iterationId: number): string {
+    return `${this.#incarnation} ${iterationId} `;
   }
 }

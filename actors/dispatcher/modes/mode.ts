@@ -1,6 +1,6 @@
 /**
  * The decisions of a job's mode; the rest of the dispatcher never asks which mode it is. A mode object
- * is stateless: its data is in the dispatcher's state, which only records change.
+ * is stateless: its data is in the dispatcher's state, and changes only when a record is applied.
  * docs/adding-a-mode.md lists what a new mode needs.
  */
 import { LeatError, type WireError } from "../../../core/error.ts";
@@ -37,23 +37,23 @@ export interface Subject {
 }
 
 export interface JoinFacts {
-  /** The dispatcher's list of workers, by name; empty: none is configured. */
+  /** The dispatcher's list of workers, by name; empty if none is configured. */
   readonly listedWorkers: readonly string[];
-  /** Number of elements; -1: infinite, -2: unknown. */
+  /** Number of elements; -1 if infinite, -2 if unknown. */
   readonly cardinality: number;
 }
 
 export interface JobFacts {
-  /** Undefined: it does not exist yet. */
+  /** Undefined if it does not exist yet. */
   readonly job: Job | undefined;
   /** The identity that owns the job, or will. */
   readonly owner: string;
-  /** Whether a task of the iteration cannot read on, as far as its worker has reported. */
+  /** Whether a task of the iteration cannot continue, as far as its worker has reported. */
   readonly isUnreadable: (iterationId: number) => boolean;
 }
 
 export interface JoinDecision {
-  /** The iterations to forget first: the one that the client joins restarts. */
+  /** The iterations to drop first: the client's own if that restarts, and those of an earlier run. */
   readonly replaced: readonly Iteration[];
   /** The mode's fields of the client's record. */
   readonly client: Partial<RecordOf<"client_opened">>;
@@ -70,7 +70,10 @@ export type IterationDescription = DispatcherDescription["jobs"][number]["iterat
 /** What the handling of a heartbeat needs besides the state. */
 export interface HeardWith {
   readonly consumers: Consumers;
-  /** How long one of several consumers may fail to reach a task before it is replaced, in ms. */
+  /**
+   * How long one of several consumers may fail to reach a task before the dispatcher replaces the
+   * task, in ms.
+   */
   readonly lostTaskTimeoutMs: number;
 }
 
@@ -85,7 +88,10 @@ export abstract class Mode {
   /** Whether the tasks of a failed iteration are ended; otherwise they end by themselves. */
   readonly endsFailedTasks: boolean = true;
 
-  /** The request under the dispatcher's name for the job. @throws {LeatError} if reserved. */
+  /**
+   * The request with the job's final name; a save is named after its folder.
+   * @throws {LeatError} if the client's `jobName` is reserved.
+   */
   named(request: OpenRequest): OpenRequest {
     checkIsNotNamedAsSave(request);
     return request;
@@ -110,14 +116,14 @@ export abstract class Mode {
     );
   }
 
-  /** Whether the iteration has ended: it restarts for the next client, even if others remain. */
+  /** Whether the iteration is over. The next client then gets a new one, even if others still read. */
   isOver(_iteration: Iteration): boolean {
     return false;
   }
 
   /**
    * Admits a client. By default an iteration restarts if it has no clients and one of its tasks
-   * cannot read on, as the missing data may be there now.
+   * cannot continue, as the missing data may be there now.
    * @throws {LeatError} for a client that may not read.
    */
   admit(
@@ -131,7 +137,7 @@ export abstract class Mode {
     return { replaced: isReplaced ? [found] : [], client: {} };
   }
 
-  /** @throws {LeatError} for a reader too many in a running iteration. */
+  /** @throws {LeatError} if the running iteration cannot take one more reader. */
   checkReaders(_subject: Subject, _request: OpenRequest): void {}
 
   /** The initial fields of an iteration that a client creates. */
@@ -179,7 +185,7 @@ export abstract class Mode {
   ): SplitAnswer {
     const { processingMode } = state.jobs.get(iteration.jobId)!.parameters;
     throw invalid(
-      `Task ${task.taskId} is sharded "${processingMode}", and is handed out no splits`,
+      `Task ${task.taskId} has processingMode "${processingMode}", which assigns no splits`,
     );
   }
 
@@ -208,12 +214,15 @@ export abstract class Mode {
     return anyCompleted && state.tasksToComplete(iterationId) === 0;
   }
 
-  /** The piece that a runner ran when it died, as the task reported it; null: the pipeline. */
-  pieceOf(subject: Subject, { worker }: Task, _place: number | undefined): number | null {
+  /**
+   * What a runner worked on when it died: the number of a split or share, or null for the whole pass.
+   * @param _position What the task reported.
+   */
+  pieceOf(subject: Subject, { worker }: Task, _position: number | undefined): number | null {
     return this.shardOf(subject, worker)?.index ?? null;
   }
 
-  /** The piece in words, as the start of `… "name of the job" was ended`. */
+  /** Names the piece in an error, which goes on `"name of the job" was ended`: for example `Split 3 of job`. */
   namePiece(_piece: number | null): string {
     return "Job";
   }
@@ -236,7 +245,7 @@ export abstract class Mode {
     _with: HeardWith,
   ): void {}
 
-  /** Reviews an iteration whose tasks or clients have changed. */
+  /** Called when tasks or clients of the iteration have changed. Coordinated reads plan their rounds here. */
   review(_tx: Transaction, _iteration: Iteration, _consumers: Consumers): void {}
 
   /** The mode's fields of a heartbeat answer. */
@@ -254,7 +263,10 @@ export abstract class Mode {
     return null;
   }
 
-  /** The iterations whose clients may have waited for a client that joins or leaves this one. */
+  /**
+   * When a client joins or leaves this iteration: the other iterations that may have waited for that.
+   * Their waiting requests are tried again.
+   */
   concerned(_subject: Subject): readonly Iteration[] {
     return [];
   }

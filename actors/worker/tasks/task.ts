@@ -28,9 +28,9 @@ import { RequestQueue, type Waiting } from "./request_queue.ts";
 
 /** Elements produced ahead of requests, per task. */
 const AHEAD_ELEMENTS_MAX = 2;
-/** Most requests open at the runner for waiting clients, so that it need not wait after each element. */
+/** Limit of requests open at the runner for waiting clients. With several the runner does not idle. */
 const ASKED_ELEMENTS_MAX = 32;
-/** Most bytes in these requests: if the clients leave, these elements were produced in vain. */
+/** Limit of the bytes that these requests will produce: they are wasted if the clients leave. */
 const ASKED_BYTES_MAX = 2 ** 20;
 /** Characters of a failure that are reported. */
 const FAILURE_LENGTH_MAX = 1_024;
@@ -51,15 +51,15 @@ export interface TaskOptions {
   readonly acknowledgedWithinMs: number;
   /** Called once, when the pipeline has produced everything. */
   readonly onCompleted: () => void;
-  /** Called once, when the pipeline cannot be run, or read on. */
+  /** Called once, when the pipeline cannot start or continue. */
   readonly onUnreadable: () => void;
-  /** Called when the dispatcher says that the task has ended. */
+  /** Called when the dispatcher has ended the task, or allows it no more runners. */
   readonly onFenced: () => void;
 }
 
 /** What a worker asks of its tasks in addition to clients' requests. */
 export interface TaskProtocol extends ElementSourceProtocol {
-  /** Takes no more splits, and answers when clients have fetched the elements of the others. */
+  /** Takes no more splits. Answers when clients have fetched all elements of the splits that it has. */
   drain(request: null): null;
   stats(request: null): TaskSourceStats;
 }
@@ -75,9 +75,9 @@ export function createTask(
 export interface RunningTask {
   start(): void;
   stop(): void;
-  /** Takes no more splits. Resolves when clients have fetched the elements of the others. */
+  /** Takes no more splits. Resolves when clients have fetched all elements of the splits that it has. */
   drain(): Promise<void>;
-  /** @param asker The reader, to be called as in `ElementReaderProtocol`. */
+  /** @param asker The reader, which understands the requests of `ElementReaderProtocol`. */
   getElement(
     request: GetElementRequest,
     asker: Ref<ElementReaderProtocol>,
@@ -116,7 +116,7 @@ class Task implements RunningTask {
   readonly #context: ActorContext;
   readonly #options: TaskOptions;
   readonly #repeats: Repeats;
-  /** Outlives a runner that dies, so that its requests stay numbered. */
+  /** Kept when a runner dies: the next runner's requests for splits continue its numbering. */
   readonly #splits: TaskSplits;
   readonly #pipeline: TaskPipeline;
   readonly #deaths: RunnerDeaths;
@@ -126,7 +126,7 @@ class Task implements RunningTask {
   readonly #recycle = (buffer: ArrayBuffer) => this.#pipeline.runner?.recycle?.(buffer);
   #newestBytes = 0;
   /** Requests open at the current runner. */
-  #pulling = 0;
+  #openRequests = 0;
   /** Nothing more is produced until clients acknowledge what they were given. */
   #isHeldBack = false;
   #ended = false;
@@ -134,10 +134,10 @@ class Task implements RunningTask {
    * Coordinated reads: the task ended because it drains. Consumers would take its end for the end of
    * the job, so their requests wait until the worker has left.
    */
-  #isCutShort = false;
-  /** Why the pipeline cannot be read on. Every later request gets this answer. */
+  #hidesEnd = false;
+  /** Why the pipeline cannot continue. Every later request gets this answer. */
   #failure: Failure | undefined;
-  #drained: PromiseWithResolvers<void> | undefined;
+  #draining: PromiseWithResolvers<void> | undefined;
   readonly #drain: Drain;
   #produced = 0;
 
@@ -183,21 +183,21 @@ class Task implements RunningTask {
     }
   }
 
-  /** Takes no more splits. Resolves when clients have fetched the elements of the others. */
+  /** Takes no more splits. Resolves when clients have fetched all elements of the splits that it has. */
   drain(): Promise<void> {
     this.#splits.close();
-    this.#drained ??= Promise.withResolvers<void>();
+    this.#draining ??= Promise.withResolvers<void>();
     const { processingMode } = this.#options.definition.parameters;
     if (!MODE_FACTS[processingMode].asksForSplits) this.#end();
     this.#noteDrained();
-    return this.#drained.promise;
+    return this.#draining.promise;
   }
 
   /** Answers may be lost on their way, so an element counts as fetched once it is acknowledged. */
   #noteDrained(): void {
     const isOver = this.#ended || this.#failure !== undefined;
-    if (this.#drained === undefined || !isOver || this.#ahead.length > 0) return;
-    if (this.#drain.settle()) this.#drained.resolve();
+    if (this.#draining === undefined || !isOver || this.#ahead.length > 0) return;
+    if (this.#drain.settle()) this.#draining.resolve();
   }
 
   getElement(
@@ -249,7 +249,7 @@ class Task implements RunningTask {
       return ready;
     }
     if (this.#failure !== undefined) return this.#failure;
-    if (this.#ended && !this.#isCutShort) return { kind: "end" };
+    if (this.#ended && !this.#hidesEnd) return { kind: "end" };
     const answer = Promise.withResolvers<ElementAnswer>();
     const waiting = { reader: readerId(asker as Ref, clientId), answer };
     this.#waiting.push(waiting);
@@ -267,7 +267,10 @@ class Task implements RunningTask {
     waiting.answer.promise.then(() => timer.cancel(), () => timer.cancel());
   }
 
-  /** Keeps as many requests at the runner as clients wait for, and a few elements beyond. */
+  /**
+   * Keeps one request open at the runner for each waiting client, up to a limit, and a few more for
+   * elements ahead.
+   */
   #pull(): void {
     const { runner } = this.#pipeline;
     this.#isHeldBack = this.#repeats.isFull;
@@ -276,9 +279,9 @@ class Task implements RunningTask {
     const wanted = Math.min(this.#waiting.length, this.#askedMax) + aheadMax;
     while (
       runner !== undefined && !this.#ended && this.#hasRoom &&
-      this.#pulling + this.#ahead.length < wanted
+      this.#openRequests + this.#ahead.length < wanted
     ) {
-      this.#pulling++;
+      this.#openRequests++;
       this.#context.run(async () => {
         let outcome: RunnerOutcome;
         try {
@@ -288,7 +291,7 @@ class Task implements RunningTask {
           return;
         }
         if (runner !== this.#pipeline.runner) return;
-        this.#pulling--;
+        this.#openRequests--;
         this.#came(outcome);
       });
     }
@@ -301,7 +304,7 @@ class Task implements RunningTask {
 
   /** Whether one more element ahead of requests fits, if it is as large as the last. */
   get #hasRoom(): boolean {
-    const spare = Math.max(0, this.#pulling - this.#waiting.length);
+    const spare = Math.max(0, this.#openRequests - this.#waiting.length);
     return this.#aheadBytes + spare * this.#newestBytes < this.#options.aheadBytesMax;
   }
 
@@ -316,7 +319,7 @@ class Task implements RunningTask {
         element: new Payload(outcome.frame, { isAlone: true, recycle: this.#recycle }),
       }
       : { kind: "error", error: outcome.error };
-    if (this.#fenced(answer)) return;
+    if (this.#endedIfFenced(answer)) return;
     const waiting = this.#waiting.shift();
     if (waiting === undefined) {
       this.#ahead.push(answer);
@@ -328,10 +331,13 @@ class Task implements RunningTask {
     this.#pull();
   }
 
-  /** A task whose splits are refused because it has ended is dropped, not reported to clients. */
-  #fenced(answer: ElementAnswer): boolean {
+  /**
+   * Handles an answer which says that the dispatcher has ended the task: the task ends, and clients are
+   * not told. Returns whether it was such an answer.
+   */
+  #endedIfFenced(answer: ElementAnswer): boolean {
     if (answer.kind !== "error" || answer.error.details?.["reason"] !== TASK_FENCED) return false;
-    if (this.#drained === undefined) {
+    if (this.#draining === undefined) {
       this.#pipeline.retire();
       this.#options.onFenced();
     } else this.#end();
@@ -342,12 +348,12 @@ class Task implements RunningTask {
     if (this.#ended) return;
     this.#ended = true;
     const { numConsumers } = this.#options.definition.parameters;
-    this.#isCutShort = this.#drained !== undefined && numConsumers !== undefined;
+    this.#hidesEnd = this.#draining !== undefined && numConsumers !== undefined;
     this.#pipeline.retire();
-    if (!this.#isCutShort) this.#answerAll({ kind: "end" });
+    if (!this.#hidesEnd) this.#answerAll({ kind: "end" });
     this.#noteDrained();
-    // A task cut short is not complete: others, or this worker after a restart, may continue it.
-    if (this.#drained === undefined) this.#options.onCompleted();
+    // A task that drains is not complete: another worker, or this one after a restart, may continue it.
+    if (this.#draining === undefined) this.#options.onCompleted();
   }
 
   /** Does not report completion, which the dispatcher would treat as the end of the data. */
@@ -355,7 +361,7 @@ class Task implements RunningTask {
     this.#failure = failure;
     const { definition: { taskId }, onUnreadable } = this.#options;
     const { code, message } = failure.error;
-    this.#context.world.log("error", `Task ${taskId} cannot read on: ${message}`, { code });
+    this.#context.world.log("error", `Task ${taskId} cannot continue: ${message}`, { code });
     onUnreadable();
     this.#pipeline.retire();
     this.#answerAll(failure);
@@ -376,7 +382,7 @@ class Task implements RunningTask {
       // Where the job has failed, the dispatcher tells clients why.
       if (!mayStart) return this.#options.onFenced();
       this.#pipeline.start();
-      this.#pulling = 0;
+      this.#openRequests = 0;
       this.#came({ kind: "error", error: error.toWire() });
     });
   }
