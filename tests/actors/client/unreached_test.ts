@@ -1,5 +1,5 @@
 /** Reports of a worker that no iterator of a process can reach. */
-import { sayUnreached } from "../../../actors/client/unreached.ts";
+import { warnUnreached } from "../../../actors/client/unreached.ts";
 import type { Timer, World } from "../../../actors/runtime/world.ts";
 import { assertEquals, assertMatch } from "../../assert.ts";
 
@@ -18,11 +18,11 @@ class Quiet {
       this.timers.push(fn);
       return { cancel: () => {} };
     };
-    sayUnreached(this.world, timer, { key, sentence: `Cannot read from ${key}` });
+    warnUnreached(this.world, timer, { key, message: `Cannot read from ${key}` });
   }
 }
 
-Deno.test("sayUnreached reports a worker once for all iterators, then how many more there were", () => {
+Deno.test("warnUnreached reports a worker once for all iterators, then how many more there were", () => {
   const quiet = new Quiet();
   for (let i = 0; i < 50; i++) quiet.say("worker w1");
   quiet.say("worker w2");
@@ -39,7 +39,7 @@ Deno.test("sayUnreached reports a worker once for all iterators, then how many m
   assertEquals(other.lines.length, 1);
 });
 
-Deno.test("sayUnreached reports a left-over count with the next iterator", () => {
+Deno.test("warnUnreached reports a left-over count with the next iterator", () => {
   const quiet = new Quiet();
   quiet.say("worker w1");
   quiet.say("worker w1");
@@ -51,7 +51,7 @@ Deno.test("sayUnreached reports a left-over count with the next iterator", () =>
   assertEquals(quiet.lines.length, 3); // not told twice
 });
 
-Deno.test("sayUnreached forgets a worker once it stops counting", () => {
+Deno.test("warnUnreached forgets a worker once it stops counting", () => {
   const quiet = new Quiet();
   quiet.say("worker w1");
   quiet.say("worker w1");
