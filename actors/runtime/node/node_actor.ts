@@ -163,10 +163,15 @@ function watchOwner(context: ActorContext, owner: FencedRef, lost: () => void): 
       lostAtMs = undefined;
       look();
     });
-    unwatch = context.watch(owner, ({ code }) => {
+    unwatch = context.watch(owner, ({ code }, end) => {
       timer?.cancel();
-      lostAtMs ??= world.nowMs();
-      if (code !== "unavailable" || world.nowMs() - lostAtMs >= OWNER_LOST_MS) return lost();
+      const isUnreachable = code === "unavailable";
+      // A refused watch says that the owner's node is there, but not whether the owner is.
+      const isRefused = end === "lost" && !isUnreachable;
+      if (!isRefused) {
+        lostAtMs ??= world.nowMs();
+        if (!isUnreachable || world.nowMs() - lostAtMs >= OWNER_LOST_MS) return lost();
+      }
       timer = context.timer(OWNER_RETRY_MS, look);
     });
   };

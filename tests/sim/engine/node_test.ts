@@ -5,6 +5,7 @@ import {
   OWNER_LOST_MS,
   type SpawnRequest,
 } from "../../../actors/runtime/node/node_actor.ts";
+import { WATCHERS_MAX } from "../../../actors/runtime/node/peers.ts";
 import type { FencedRef } from "../../../actors/runtime/ref.ts";
 import { LeatError } from "../../../core/error.ts";
 import { SimCluster } from "../../../sim/engine/cluster.ts";
@@ -354,6 +355,24 @@ Deno.test("an actor is stopped when its owner has ended, although that notificat
   await pass(cluster, 100);
   cluster.network.partition(new Set());
   assert(isThere(), "the news was not lost");
+  await pass(cluster, OWNER_LOST_MS / 2);
+  assert(!isThere(), "it is left of a life that is over");
+});
+
+Deno.test("an actor outlives refused watches of its owner", async () => {
+  const { cluster } = await placedFor();
+  const owner = cluster.node("owner").system;
+  const { ref } = owner.actors().find(({ ref: { path } }) => path === ECHO.path)!;
+  const { system } = cluster.node("front");
+  const unwatch = Array.from({ length: WATCHERS_MAX }, () => system.watch(ref, () => {}));
+  const request = { kind: "echo", name: "late", config: {}, owner: ref as FencedRef };
+  owner.ask(nodeActorOf("front"), "spawn", request, { timeoutMs: 5_000 });
+  const isThere = () => system.actors().some(({ ref }) => ref.path === "/late");
+  await pass(cluster, 2 * OWNER_LOST_MS);
+  assert(isThere(), "it was stopped while its owner lived");
+  for (const end of unwatch) end();
+  await pass(cluster, OWNER_LOST_MS);
+  await cluster.node("owner").system.stopActor("echo");
   await pass(cluster, OWNER_LOST_MS / 2);
   assert(!isThere(), "it is left of a life that is over");
 });
