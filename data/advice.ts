@@ -53,10 +53,10 @@ const SHORT_CALL_MS = 0.002;
 /** An operator that holds at least this many bytes is reported. */
 const HELD_BYTES_MIN = 256 * 2 ** 20;
 
-const ELSEWHERE =
+const DISTRIBUTE_OR_CACHE =
   "distribute() the pipeline over workers, or cache() what it gives if that is the " +
   "same in every epoch";
-const AHEAD = "prefetch(AUTOTUNE) as the last operator";
+const PREFETCH = "prefetch(AUTOTUNE) as the last operator";
 
 /** The first rule that holds decides the advice. */
 const RULES: readonly Rule[] = [
@@ -68,42 +68,45 @@ const RULES: readonly Rule[] = [
   {
     when: ({ share }) => share < SHARE_MIN,
     say: () =>
-      "No operator stands out: time goes into passing elements on. batch() earlier, so that there " +
-      "are fewer.",
+      "No operator stands out: the time goes into passing elements on. Fewer elements help: " +
+      "batch() earlier.",
   },
   {
     when: ({ works, numParallelReads }) => works && numParallelReads !== undefined,
-    say: (facts) => `${takes(facts, "of the time, decoding")}: ${ELSEWHERE}.`,
+    say: (facts) => `${takes(facts, "of the time, decoding")}: ${DISTRIBUTE_OR_CACHE}.`,
   },
   {
     when: ({ works, top }) => works && top.workMs < SHORT_CALL_MS * callsOf(top),
     say: (facts) =>
-      `${takes(facts)}, in calls too short to be worth one each: batch() before it, and have its ` +
-      "function deal with batches.",
+      `${takes(facts)}, in very short calls: batch() before it, and write its function for whole ` +
+      "batches.",
   },
   {
     when: ({ works, consumerShare, readsAhead }) =>
       works && consumerShare >= SHARE_MIN && !readsAhead,
     say: (facts) =>
-      `${takes(facts)}: ${AHEAD} lets it work while the consumer waits for its device; or ` +
-      `${ELSEWHERE}.`,
+      `${takes(facts)}: ${PREFETCH} lets it work while the consumer waits for its device; or ` +
+      `${DISTRIBUTE_OR_CACHE}.`,
   },
   {
     when: ({ works, numParallelCalls }) => works && numParallelCalls !== undefined,
     say: (facts) =>
       `${takes(facts)}: numParallelCalls has no effect on a function that does not wait and is ` +
-      `called on this thread; ${ELSEWHERE}.`,
+      `called on this thread; ${DISTRIBUTE_OR_CACHE}.`,
   },
   {
     when: ({ works, top }) => works && top.node.adviceFacts.callsSideBySide === true,
     say: (facts) =>
-      `${takes(facts)}: ${ELSEWHERE}; or numParallelCalls: AUTOTUNE, so that other cores call ` +
+      `${
+        takes(facts)
+      }: ${DISTRIBUTE_OR_CACHE}; or numParallelCalls: AUTOTUNE, so that other cores call ` +
       "its function.",
   },
-  { when: ({ works }) => works, say: (facts) => `${takes(facts)}: ${ELSEWHERE}.` },
+  { when: ({ works }) => works, say: (facts) => `${takes(facts)}: ${DISTRIBUTE_OR_CACHE}.` },
   {
     when: ({ top }) => (top.stats.threads?.calls ?? 0) > 0,
-    say: (facts) => `${waited(facts)}, although other threads call its function: ${ELSEWHERE}.`,
+    say: (facts) =>
+      `${waited(facts)}, although other threads call its function: ${DISTRIBUTE_OR_CACHE}.`,
   },
   {
     when: ({ top }) => top.node.division === "served",
@@ -114,14 +117,18 @@ const RULES: readonly Rule[] = [
   {
     when: ({ numParallelReads }) => numParallelReads === 1,
     say: (facts) =>
-      `${waited(facts)}: numParallelReads: AUTOTUNE reads several files at once; ${AHEAD} reads ` +
+      `${
+        waited(facts)
+      }: numParallelReads: AUTOTUNE reads several files at once; ${PREFETCH} reads ` +
       "while the consumer works.",
   },
   {
     when: ({ numParallelReads, readsAhead }) => numParallelReads !== undefined && readsAhead,
     say: (facts) =>
-      `${waited(facts)}: numParallelReads above ${facts.numParallelReads}, compressed files or ` +
-      "nearer storage.",
+      `${
+        waited(facts)
+      }: set numParallelReads above ${facts.numParallelReads}, compress the files, ` +
+      "or use nearer storage.",
   },
   {
     when: ({ top, numParallelCalls }) =>
@@ -133,16 +140,17 @@ const RULES: readonly Rule[] = [
     when: ({ numParallelCalls, readsAhead }) =>
       typeof numParallelCalls === "number" && numParallelCalls > 0 && readsAhead,
     say: (facts) =>
-      `${waited(facts)}: more numParallelCalls than ${facts.numParallelCalls}, if what its ` +
-      "function waits for can take them.",
+      `${waited(facts)}: set numParallelCalls above ${facts.numParallelCalls}, if whatever its ` +
+      "function waits for can serve more calls.",
   },
   {
     when: ({ readsAhead }) => !readsAhead,
-    say: (facts) => `${waited(facts)}: ${AHEAD} lets it continue while the consumer works.`,
+    say: (facts) => `${waited(facts)}: ${PREFETCH} lets it continue while the consumer works.`,
   },
   {
     when: () => true,
-    say: (facts) => `${waited(facts)}, although it is read ahead of: ${ELSEWHERE}.`,
+    say: (facts) =>
+      `${waited(facts)}, although its elements are read ahead: ${DISTRIBUTE_OR_CACHE}.`,
   },
 ];
 
@@ -156,7 +164,10 @@ export function adviceOn(run: PipelineRun): string[] {
   });
   const facts = factsOf(run);
   if (facts === undefined) {
-    return [...held, "Nothing was given yet: take elements, then ask again."];
+    return [
+      ...held,
+      "The pipeline has given no element yet: read some, then call explain() again.",
+    ];
   }
   return [...held, RULES.find(({ when }) => when(facts))!.say(facts)];
 }
@@ -196,7 +207,7 @@ function treeOf(root: DatasetNode, all: IteratorStats): Operator {
   return operator(root);
 }
 
-/** The costs of an operator and of all below it. Its consumer waited `awaitedMs` for it. */
+/** The costs of an operator and of all below it. The consumer of `operator` waited `awaitedMs`. */
 function costsOf(operator: Operator, awaitedMs: number): Cost[] {
   const { node, stats, inputs } = operator;
   const cost = { node, stats, workMs: stats.selfMs, latencyMs: latencyOf(operator, awaitedMs) };

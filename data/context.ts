@@ -31,7 +31,7 @@ interface Iteration {
   foreignHost?: ForeignHost;
   /** The process that runs foreign functions; started for the first of them. */
   readonly foreign: { runner?: ForeignRunner | undefined };
-  /** Whether `foreign` belongs to the iteration that contains this one, which closes it. */
+  /** Whether an iteration that contains this one owns `foreign`, and closes it. */
   readonly isWithin: boolean;
   readonly pacer: Pacer;
   readonly tuner: Tuner;
@@ -64,7 +64,7 @@ export class IteratorContext {
   readonly #iteration: Iteration;
   readonly #place: Place;
   readonly #splits: SplitProgress | undefined;
-  /** The host for this operator. That of a foreign operator runs no code and opens no files. */
+  /** The host for this operator. For a foreign operator it runs no code and opens no files. */
   readonly host: Host;
 
   private constructor(
@@ -133,7 +133,7 @@ export class IteratorContext {
     return this.#iteration.options.batchMemory;
   }
 
-  /** The threads that may call functions; not those of foreign pipelines, which a process runs. */
+  /** The threads that may call functions. Foreign functions run in a process instead. */
   get cores(): Cores {
     return this.#iteration.cores;
   }
@@ -233,7 +233,7 @@ export class IteratorContext {
     return new RandomStream(root(), [this.randomStateNumber, epoch, split]);
   }
 
-  /** The random stream of this operator's functions. Tasks with different elements have different ones. */
+  /** The random stream of this operator's functions; another for each task with other elements. */
   callStream(): RandomStream {
     const { task = 0 } = this.randomState;
     return task === 0 ? this.randomStream() : this.randomStream().fork(`task ${task}`);
@@ -345,7 +345,9 @@ export class IteratorContext {
       replaced.size === 0;
   }
 
-  /** Closes the iteration's process for foreign functions. The promise, if any, resolves when it ended. */
+  /**
+   * Closes the iteration's process for foreign functions. The promise resolves when it has exited.
+   */
   close(): Promise<void> | undefined {
     const { foreign, isWithin } = this.#iteration;
     if (isWithin) return undefined;
@@ -389,7 +391,9 @@ export class IteratorContext {
   }
 }
 
-/** The repetition's number in epoch 0; mixed with the epoch in later ones, so that they differ. */
+/**
+ * In epoch 0, the repetition's number. Later epochs mix in theirs, so that random numbers differ.
+ */
 function epochOfRepetition(epoch: number, repetition: number): number {
   if (epoch === 0) return repetition;
   return (Math.imul(epoch, 0x9e3779b1) + repetition) >>> 0;

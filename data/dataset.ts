@@ -268,9 +268,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   }
 
   /**
-   * An endless sequence of random integers from 0 up to but not including 2³², as plain numbers. The
-   * same in every iteration, unless `rerandomizeEachIteration`; the same in every run with a seed (here,
-   * or by `withOptions`).
+   * An endless sequence of random integers from 0 up to but not including 2³², as plain numbers.
+   * Every iteration gives the same numbers, unless `rerandomizeEachIteration`. Every run does if
+   * there is a seed (here, or by `withOptions`).
    *
    * @example
    * ```ts
@@ -1497,7 +1497,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
     const waiting = checkWait(wait);
     if (waiting !== undefined) {
       if (readerFunc === undefined) return new Dataset(new TailLoadNode(path, waiting));
-      const when = "left out with wait: which shards there are is known at the end";
+      const when = "left out with wait, because the shards are unknown until the save ends";
       throw invalidArgument("load", "readerFunc", when, readerFunc);
     }
     const manifest = await savedIn(path);
@@ -1622,7 +1622,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * the pipeline is fetched from the dispatcher, because a part of it runs here: operators that cannot
    * run split by split, and batches of rows from several splits. Functions in that part run in a
    * confined process, unless `trustPipeline` is true. Reading fails with `permission_denied` if no such
-   * process can be started (it needs Linux and `--allow-run=deno`), and if that part opens files.
+   * process can be started (it needs Linux and `--allow-run=deno`), or if that part opens files.
    *
    * @example
    * ```ts
@@ -1657,8 +1657,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
 
   /**
    * For `for await`. The first element that fails ends the loop and closes the iterator. JavaScript
-   * itself does not close it after an error, and the caller has no reference to it: its input would be
-   * read on.
+   * does not close an iterator whose `next()` rejects, and the caller has no reference to it. So it
+   * would keep reading ahead.
    */
   [Symbol.asyncIterator](): DatasetIterator<T> {
     return this.#open({ closesAtError: true });
@@ -1725,10 +1725,10 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
 
   /**
    * The dataset that `serialize()` wrote, which can be inspected, registered and distributed. This
-   * evaluates nothing. When the dataset is iterated, its functions run in a confined process, unless
-   * `trustPipeline` is true. Iterating fails with `permission_denied` if no such process can be started
-   * (it needs Linux and `--allow-run=deno`), and if the pipeline opens a file or reads from a service.
-   * `invalid_argument` for any other bytes.
+   * evaluates nothing. When the dataset is iterated, its functions run in a confined process,
+   * unless `trustPipeline` is true. Iterating fails with `permission_denied` if no such process can
+   * be started (it needs Linux and `--allow-run=deno`), or if the pipeline opens a file or reads
+   * from a service. `invalid_argument` for any other bytes.
    *
    * @example
    * ```ts
@@ -1790,7 +1790,7 @@ function zipNode(datasets: unknown): DatasetNode {
   return new ZipNode(inputs, keys);
 }
 
-/** Whether the graph reads from a service that gives each epoch once, so that none can be read again. */
+/** Whether the graph reads from a service in a mode in which no epoch can be read again. */
 function hasEpochsOnce(node: DatasetNode): boolean {
   const isDistributed = node instanceof DistributeNode || node instanceof FromIdNode;
   if (isDistributed) return node.options.processingMode !== ShardingPolicy.DETERMINISTIC;

@@ -64,7 +64,7 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
   #context: IteratorContext;
   #last: LastIterator;
   readonly #queue: Request[] = [];
-  /** When the first `next()` was called, and when the iteration ended. */
+  /** When the first `next()` was called. */
   #startedAtMs = NaN;
   /** When the end was reached, or reading failed. */
   #endedAtMs: number | undefined;
@@ -80,7 +80,7 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
   };
   #busy = false;
   #ended = false;
-  /** A read failure was reported. The position before it can still be saved. */
+  /** Whether a `ReadingFailure` was reported. The position before it can still be saved. */
   #failed = false;
   #closed = false;
 
@@ -105,16 +105,16 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
     try {
       const element = this.#watch.time(this.#pullNow);
       if (!(element instanceof Promise)) return Promise.resolve(this.#resultOf(element));
-      const later = this.#later(element);
+      const awaited = this.#resultOfPromise(element);
       // If the iterator is closed before `#serve()` runs the request, nobody handles a rejection.
-      later.catch(() => {});
-      return this.#start(() => later);
+      awaited.catch(() => {});
+      return this.#start(() => awaited);
     } catch (error) {
-      const told = this.#told(error);
+      const reason = this.#rejectionOf(error);
       const closing = this.#closeAtError();
       return closing === undefined
-        ? Promise.reject(told)
-        : closing.then(() => Promise.reject(told));
+        ? Promise.reject(reason)
+        : closing.then(() => Promise.reject(reason));
     }
   }
 
@@ -134,11 +134,11 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
    * whose own functions get a `random` of their own. A generator is rerun up to its position. A cache
    * in memory is saved with its contents, one in files as a position.
    *
-   * The error of an element is part of the stream: if it was found and not reported yet, it is saved
-   * and reported at its position. Errors that end the reading are not saved: the service of a
-   * distributed dataset is unreachable or no longer knows this reader, or data that `load` waits for
-   * does not come. Such an error rejects one `next()`, and later ones give the end. `save()` still
-   * gives the position before the error, from which `restore()` continues.
+   * The error of an element is part of the stream: if it was found and not reported yet, it is
+   * saved and reported at its position. Errors that end the reading are not saved. They occur if
+   * the service of a distributed dataset is unreachable or no longer knows this reader, or if the
+   * save that `load` waits for stops. Such an error rejects one `next()`, and later ones give the
+   * end. `save()` still gives the position before the error, from which `restore()` continues.
    *
    * Errors: `failed_precondition` if an operator cannot be saved (a distributed dataset under another
    * mode than DETERMINISTIC), or elements are not plain data.
@@ -163,9 +163,9 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
   /**
    * Continues from the saved position of another iterator of the same pipeline, in this process or
    * another. If it fails, this iterator keeps its state. The next iterator of the dataset reads the
-   * epoch after the restored one, however many there were before; of several restored iterators, the
-   * last decides. With `distribute` under other modes than DETERMINISTIC no epoch can be read again:
-   * the next iterator reads one that was not begun.
+   * epoch after the restored one, however many there were before; of several restored iterators,
+   * the last decides. With `distribute` under other modes than DETERMINISTIC no epoch can be read
+   * again. There the next iterator reads an epoch that no iterator of the dataset has begun.
    *
    * Errors: `invalid_argument` for bytes that are no saved iterator, `data_loss` for damaged ones,
    * `failed_precondition` if the pipeline, or its data, has changed.
@@ -284,30 +284,30 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
     try {
       element = this.#watch.time(this.#pullNow);
     } catch (error) {
-      throw this.#told(error);
+      throw this.#rejectionOf(error);
     }
-    return element instanceof Promise ? this.#later(element) : this.#resultOf(element);
+    return element instanceof Promise ? this.#resultOfPromise(element) : this.#resultOf(element);
   }
 
   #begin(): void {
     if (Number.isNaN(this.#startedAtMs)) this.#startedAtMs = this.#context.host.nowMs();
   }
 
-  async #later(pending: Promise<unknown>): Promise<IteratorResult<T, undefined>> {
+  async #resultOfPromise(pending: Promise<unknown>): Promise<IteratorResult<T, undefined>> {
     const { host } = this.#context;
     const startedAtMs = host.nowMs();
     try {
       const result = this.#resultOf(await pending);
       return result instanceof Promise ? await result : result;
     } catch (error) {
-      throw this.#told(error);
+      throw this.#rejectionOf(error);
     } finally {
       this.#waitedMs += host.nowMs() - startedAtMs;
     }
   }
 
   /** The error with which `next()` rejects. A reading failure is reported once; then comes the end. */
-  #told(error: unknown): unknown {
+  #rejectionOf(error: unknown): unknown {
     if (error instanceof ReadingFailure) {
       this.#failed = true;
       this.#endedAtMs ??= this.#context.host.nowMs();
@@ -361,7 +361,7 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
       try {
         request.resolve(await request.run());
       } catch (error) {
-        // Closing answers all queued calls with the end. Removed first, because this one gets its error.
+        // Closing answers all queued calls with the end. This call gets its error: remove it first.
         if (this.#queue[0] === request) this.#queue.shift();
         const closing = this.#closeAtError();
         if (closing !== undefined) await closing;

@@ -31,7 +31,9 @@ export interface ExplainedOperator {
   readonly elementSpec: ElementSpec;
   /** Its figures, if the pipeline is running. */
   readonly stats?: OperatorStats | undefined;
-  /** Whether a service runs it, because it is before a `distribute`. Its figures are not counted here. */
+  /**
+   * Whether a service runs it, because it is before a `distribute`. It then has no figures here.
+   */
   readonly distributed: boolean;
 }
 
@@ -173,7 +175,7 @@ function shorten(text: string): string {
 
 /**
  * Why functions, and segments of pipelines, run on the thread of their pipeline: a sentence for each
- * that cannot run on another. Empty if the pipeline may not use other threads.
+ * that cannot run on another thread. Empty if the pipeline may not use other threads.
  */
 function obstaclesOf(root: DatasetNode, stats: IteratorStats | undefined): string[] {
   if (threadsOf(root) === false || coresOf(autotuneOf(root)) === 1) return [];

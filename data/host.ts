@@ -31,29 +31,29 @@ export interface Host {
   readonly audio: AudioCodec;
   /** Imports an ECMAScript module, for user functions sent by reference. */
   importModule(url: string): Promise<Record<string, unknown>>;
-  /** Evaluates a user function sent as text. Left out: it is evaluated in the global scope of this thread. */
+  /** Evaluates a user function sent as text. Default: in the global scope of this thread. */
   evaluate?(script: string): unknown;
   /**
-   * Whether all of a foreign pipeline may run here, because this process was started to run it: a
-   * worker's runner. Default: false. See `data/foreign/foreign.ts`.
+   * Whether all of a foreign pipeline may run here, because this process was started for it, as a
+   * worker's runner is. Default: false. See `data/foreign/foreign.ts`.
    *
    * @ignore
    */
   readonly runsForeign?: boolean;
   /**
-   * Runs foreign functions in another process. Left out: they are refused.
+   * Runs foreign functions in another process. Without it they are refused.
    *
    * @ignore
    */
   readonly foreignRunners?: ForeignRunners;
   /**
-   * Calls Python functions. Left out: they are refused.
+   * Calls Python functions. Without it they are refused.
    *
    * @ignore
    */
   readonly python?: PythonRunner | undefined;
   /**
-   * Threads that call user functions. Left out: the thread of the pipeline calls them.
+   * Threads that call user functions. Without them the thread of the pipeline does.
    *
    * @ignore
    */

@@ -78,7 +78,7 @@ export interface RootOptions extends ThreadOptions {
   readonly lastReaders?: LastReaders | undefined;
   /** The iteration that contains this one: one process runs the foreign functions of both. */
   readonly within?: IteratorContext | undefined;
-  /** The numbers of the last operator, where the graph is a lower part of another. Default 0. */
+  /** The numbers of the last operator, if the graph is a lower part of another graph. Default 0. */
   readonly first?: FirstNumbers | undefined;
 }
 

@@ -37,7 +37,7 @@ export abstract class ElementIterator<T = unknown> {
   /** The operators directly above that a rule left out, the lowest first. */
   #leftOut: readonly NoOp[] = [];
 
-  /** Makes it save and restore the state of `operator` too, which is directly above and was left out. */
+  /** Also saves and restores the state of `operator`, which a rule left out directly above this. */
   standsFor(operator: NoOp): this {
     this.#leftOut = [...this.#leftOut, operator];
     return this;
@@ -89,7 +89,12 @@ export abstract class ElementIterator<T = unknown> {
     }
     if (state === null) this.dispose();
     else if (isPlainObject(state)) await this.restoreState(wholeState(state));
-    else throw new LeatError("invalid_argument", `A saved operator is ${typeof state}, no state.`);
+    else {
+      throw new LeatError(
+        "invalid_argument",
+        `The saved state of an operator is not a plain object (${typeof state}).`,
+      );
+    }
   }
 
   /** The state of an iterator that was not disposed. */

@@ -22,7 +22,9 @@ export interface Place {
   readonly stats: OperatorMeter;
   /** The operator's number without counting settings, for its random numbers. */
   readonly randomStateNumber: number;
-  /** The source's number among those whose splits a service assigns; `undefined` if it reads no splits. */
+  /**
+   * The number among the sources whose splits a service assigns; `undefined` for other operators.
+   */
   readonly sourceIndex: number | undefined;
   readonly inputs: readonly Place[];
 }
@@ -52,7 +54,9 @@ export function measuredOf({ node, isPassed, stats, knob, inputs, elsewhere }: P
   return { node, isPassed, figures: stats.figures, knob, inputs: measured };
 }
 
-/** Counts the sources that tasks divide by splits. Below an aligned node all sources read the same splits. */
+/**
+ * Counts the sources that are read by splits. Below an aligned node they all read the same splits.
+ */
 interface Sources {
   count: number;
   readonly isAligned: boolean;

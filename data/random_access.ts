@@ -11,9 +11,9 @@ export function checkRandomAccess(operator: string, node: DatasetNode): DatasetN
   if (cardinality >= 0 && cardinality < Infinity && node.tokenAt(0) !== undefined) return node;
   throw new LeatError(
     "failed_precondition",
-    `${operator}: ${node.kind} gives its elements one after the other; what has them by number are ` +
-      "range, from, fromTensors and fromTensorSlices, and map, take, skip, shard, repeat(n), zip, " +
-      "concatenate, enumerate, prefetch and globalShuffle over these. shuffle needs no numbers.",
+    `${operator}: ${node.kind} has no random access; range, from, fromTensors and fromTensorSlices ` +
+      "have it, and map, take, skip, shard, repeat(n), zip, concatenate, enumerate, prefetch and " +
+      "globalShuffle over these. shuffle() needs no random access.",
   );
 }
 

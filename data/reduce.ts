@@ -26,7 +26,7 @@ export async function reduceGraph(
   if (node.cardinality === Infinity) {
     throw new LeatError(
       "invalid_argument",
-      "reduce: an endless dataset is never reduced; take(n) of it",
+      "reduce: the dataset is endless; reduce take(n) of it",
     );
   }
   const context = rootContext(node, options);

@@ -38,8 +38,8 @@ const FORMAT = "leat-dataset-1";
 const DEPTH_MAX = 4096;
 
 /**
- * The most operators of a serialised graph. One that several others read counts once for each. About as
- * many fit in the 32 MiB that a dispatcher accepts by default.
+ * Limit of the operators in a serialised graph. An operator that several others read counts once
+ * for each of them. About as many fit in the 32 MiB that a dispatcher accepts by default.
  */
 const OPERATORS_MAX = 2 ** 18;
 
@@ -73,25 +73,29 @@ export function checkOperators(root: DatasetNode): void {
     if (operators <= OPERATORS_MAX) return operators;
     throw new LeatError(
       "resource_exhausted",
-      `Cannot serialise ${kind}: with all that it reads it has ${operators} operators, over the limit of ` +
-        `${OPERATORS_MAX}. What several operators read is written, and read, once for each of them: ` +
-        "save it to files, and read those",
+      `Cannot serialise ${kind}: with all operators below it, it has ${operators} operators, over ` +
+        `the limit of ${OPERATORS_MAX}. A dataset that several operators read is serialised once ` +
+        "for each of them: save() it, and load() it in each",
     );
   });
 }
 
-/** Computes a value for each operator from the values of its inputs; once for an operator that is shared. */
-function perNode<T>(root: DatasetNode, of: (node: DatasetNode, inputs: readonly T[]) => T): T {
+/**
+ * Computes a value for each operator from the values of its inputs: once, even if several read it.
+ */
+function perNode<T>(root: DatasetNode, compute: (node: DatasetNode, inputs: readonly T[]) => T): T {
   const known = new Map<DatasetNode, T>();
-  const compute = (node: DatasetNode): T => {
-    if (!known.has(node)) known.set(node, of(node, node.inputs.map(compute)));
+  const valueOf = (node: DatasetNode): T => {
+    if (!known.has(node)) known.set(node, compute(node, node.inputs.map(valueOf)));
     return known.get(node)!;
   };
-  return compute(root);
+  return valueOf(root);
 }
 
 export interface DecodingOptions {
-  /** Whether this program built the graph, or trusts its author. Default: false, its nodes are foreign. */
+  /**
+   * Whether this program built the graph, or trusts its author. Default false: nodes are foreign.
+   */
   readonly isOwn?: boolean;
 }
 
@@ -119,7 +123,8 @@ export function fingerprintGraph(root: DatasetNode): string {
 /** A graph as plain data; `writer` writes its attributes. */
 export function encodeNode(node: DatasetNode, writer: ValueWriter): unknown {
   const attributes = attributesOf(node, writer);
-  return { kind: node.kind, attributes, inputs: node.inputs.map((at) => encodeNode(at, writer)) };
+  const inputs = node.inputs.map((input) => encodeNode(input, writer));
+  return { kind: node.kind, attributes, inputs };
 }
 
 function attributesOf(node: DatasetNode, writer: ValueWriter): unknown {

@@ -47,11 +47,12 @@ export interface DistributeOptions {
   readonly consumerIndex?: number;
   /**
    * How many consumers read the job; needs `consumerIndex` and `jobName`. Under DETERMINISTIC
-   * consumer i gets the elements whose number in the stream, modulo `numConsumers`, is i. Each element
-   * is produced once and sent to its consumer alone (if the reader runs operators: to all consumers). A
-   * consumer that is ahead waits for the others. In other modes consumers read in rounds: each gets
-   * one of `numConsumers` successive elements of one worker. If these shall be of one bucket, put
-   * `groupByWindow({ windowSize: numConsumers, … })` after the bucketing.
+   * consumer i gets the elements whose number in the stream, modulo `numConsumers`, is i. Each
+   * element is produced once and sent to its consumer only, or to all consumers if the reader runs
+   * operators. A consumer that is ahead waits for the others. In other modes consumers read in
+   * rounds: each gets one of `numConsumers` successive elements of one worker. To take all elements
+   * of a round from one bucket, put `groupByWindow({ windowSize: numConsumers, … })` after the
+   * bucketing.
    */
   readonly numConsumers?: number;
   /**
@@ -67,12 +68,12 @@ export interface DistributeOptions {
    * Shares the workers' elements with the other trainers of the job (tf.data service paper, section
    * 3.5): each worker keeps a window of its newest elements, and each trainer reads the window at its
    * own pace. The fastest trainer makes the worker produce new elements. A trainer too slow for the
-   * window misses the oldest ones (`stats()[…].skipped`). One that joins starts with the oldest of the
-   * window. Needs `jobName` and an endless dataset.
+   * window misses the oldest elements (`stats()[…].skipped`). A trainer that joins starts with the
+   * oldest element of the window. Needs `jobName` and an endless dataset.
    *
-   * `trainerId` names a position in the windows: a trainer that returns under it continues there
-   * (with a dataset of its own for each iterator). Two trainers that read under one id at the same time
-   * divide the elements.
+   * `trainerId` names a position in the windows: a trainer that returns under the same id continues
+   * there (if it makes a new dataset for each iterator). Two trainers that read under one id at the
+   * same time divide the elements.
    */
   readonly sharing?: { readonly trainerId: string };
   /**
@@ -89,8 +90,8 @@ export interface DistributeOptions {
   readonly bufferBytesMax?: number;
   /**
    * How elements are compressed on the wire: `"zstd"`, `"gzip"`, `"none"`, or `"auto"` (the
-   * default) where it measurably pays: over slow networks, for data that shrinks. It belongs to the
-   * registered dataset: all clients of one job must choose the same.
+   * default), which compresses where measurements say that it pays: over slow networks, for data
+   * that shrinks. The registered dataset stores it, so all clients of one job must choose the same.
    */
   readonly compression?: ElementCompression;
   /**
@@ -129,7 +130,7 @@ export const DISTRIBUTION = {
   ca: true,
 } as const;
 
-/** The graph that `rewrite` makes of a dataset; the dataset's own without one. */
+/** The graph that `rewrite` makes of a dataset; without `rewrite`, the dataset's own. */
 export function rewritten<D extends HasNode>(
   operator: string,
   dataset: D,
@@ -199,7 +200,7 @@ export function shardingModeOf(policy: DistributeOptions["processingMode"]): Sha
   return policy instanceof CustomShardingPolicy ? "CUSTOM" : policy ?? ShardingPolicy.OFF;
 }
 
-/** Options as attributes, without token and certificates: those belong to the process, not the pipeline. */
+/** Options as attributes, without token and certificates, which belong to the process. */
 export function attributesOf(options: DistributeOptions): Attributes {
   const { token: _token, ca: _ca, service, processingMode, ...rest } = options;
   const { name, shard } = processingMode instanceof CustomShardingPolicy ? processingMode : {};
@@ -236,7 +237,7 @@ export function checkDistributeOptions<O extends DistributeOptions>(
 }
 
 /**
- * A cluster of this process has a name without colons and slashes; all others are URLs with a host.
+ * Checks an address: the name of a cluster of this process, without colon and slash, or a URL.
  *
  * @throws {LeatError} `invalid_argument` for anything else.
  */
@@ -259,7 +260,7 @@ function checkCredentials(
   { token, ca }: Pick<DistributeOptions, "token" | "ca">,
 ) {
   if (token !== undefined && typeof token !== "string") {
-    throw invalidArgument(operator, "token", "the service's secret, a text", typeof token);
+    throw invalidArgument(operator, "token", "the service's secret, a string", typeof token);
   }
   if (ca !== undefined && !(typeof ca === "string" && ca.includes(PEM_BEGINNING))) {
     const given = typeof ca === "string" ? ca.slice(0, PEM_BEGINNING.length) : ca;
@@ -304,8 +305,8 @@ function checkRun(operator: string, { runId, jobName, processingMode }: Distribu
   if (jobName !== undefined && processingMode === ShardingPolicy.DETERMINISTIC) return;
   throw new LeatError(
     "invalid_argument",
-    `${operator}: runId names the readers of a job that start together; it needs jobName and processingMode ` +
-      `"${ShardingPolicy.DETERMINISTIC}"`,
+    `${operator}: runId needs jobName and processingMode "${ShardingPolicy.DETERMINISTIC}": it ` +
+      "identifies the readers of one job that start together",
   );
 }
 
@@ -349,8 +350,8 @@ function checkSharing(
   if (processingMode === ShardingPolicy.DETERMINISTIC) {
     throw new LeatError(
       "invalid_argument",
-      `${operator}: a "${processingMode}" job gives each element once, and sharing to each trainer that reads in ` +
-        `time; share a job of "${ShardingPolicy.OFF}" or "${ShardingPolicy.DYNAMIC}"`,
+      `${operator}: sharing does not work with "${processingMode}", which gives an element once; ` +
+        `use "${ShardingPolicy.OFF}" or "${ShardingPolicy.DYNAMIC}"`,
     );
   }
   if (numConsumers === undefined) return;

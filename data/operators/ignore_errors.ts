@@ -71,7 +71,7 @@ interface IgnoreErrorsState {
   readonly last: WireError | null;
 }
 
-/** If the budget is spent, reports that as its last error, and ends. */
+/** If more elements fail than are allowed, throws one last error and ends. */
 class IgnoreErrorsIterator extends SteppingIterator {
   readonly #node: IgnoreErrorsNode;
   #elements = 0;
@@ -132,7 +132,7 @@ class IgnoreErrorsIterator extends SteppingIterator {
   }
 
   #ignore(error: unknown): typeof AGAIN {
-    // Dropped, a read failure would look like the end of the data.
+    // If a `ReadingFailure` were dropped, it would look like the end of the data.
     if (error instanceof ReadingFailure) throw error;
     const { logWarning, maxErrors, maxFraction } = this.#node;
     this.#last = LeatError.from(error);

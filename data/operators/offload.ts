@@ -11,14 +11,15 @@ import { type Attributes, type DatasetNode, registerNode, servedIterator } from 
 import { attributesOf, checkDistributeOptions, type DistributeOptions } from "./distribute.ts";
 import { SameElementsNode } from "./unary.ts";
 
-/** The longest delay of `setTimeout()`: it fires at once for a longer one. */
+/** The longest delay that `setTimeout()` supports. After a longer one it fires at once. */
 export const TIMER_MS_MAX: number = 2 ** 31 - 1;
 
 /** Where to offload, and how much: what `planOffload()` decides. */
 export interface OffloadChoice {
   /**
    * Which operators run remotely: `"p'1"` (all before the batch, except the source), `"p'2"` (all
-   * before the batch), `"p'3"` (the batch, too), or the name of a `cutPoint`. `null`: none.
+   * before the batch), `"p'3"` (the batch, too), or the name of a `cutPoint`. `null` offloads
+   * nothing.
    */
   readonly candidate: string | null;
   /** The share of elements that workers prepare, from 0 to 1. */
@@ -44,8 +45,8 @@ export interface OffloadOptions extends
   /** How many batches each measurement uses, if no plan is given. Default 50. */
   readonly profileSteps?: number;
   /**
-   * How long measuring may take, in ms, if no plan is given. What was measured by then decides; a
-   * step in progress is not broken off. Default 60,000.
+   * How long measuring may take, in ms, if no plan is given. Then the measurements so far decide; a
+   * step in progress is completed first. Default 60,000.
    */
   readonly planningTimeoutMs?: number;
   /**
@@ -54,13 +55,13 @@ export interface OffloadOptions extends
    */
   readonly deterministic?: boolean;
   /**
-   * Whether the plan is changed while training runs: the ratio at once, depending on which side
-   * training waits for, and what workers run from time to time. Has no effect with `deterministic`. Default:
-   * true without a plan, false with one.
+   * Whether the plan is changed while training runs. The ratio follows the side that training waits
+   * for; which operators workers run is reconsidered from time to time. Has no effect with
+   * `deterministic`. Default: true without a plan, false with one.
    */
   readonly adapt?: boolean;
   /**
-   * Longest wait for an element of the service, in ms; after that this process prepares it. Default
+   * How long to wait for an element of the service, in ms. Then this process prepares it. Default
    * 30,000.
    */
   readonly timeoutMs?: number;
@@ -93,7 +94,9 @@ export class OffloadNode extends SameElementsNode {
     this.options = checkOffloadOptions(options);
   }
 
-  /** All fields: another iteration reads the input, and does not know which are needed here. */
+  /**
+   * All fields, because another iteration reads the input and does not know which are needed here.
+   */
   override fieldsOfInput(): undefined {
     return undefined;
   }
@@ -142,7 +145,12 @@ function checkOffloadOptions(options: OffloadOptions): OffloadOptions {
 
 function checkChoice(plan: unknown): void {
   if (!(isPlainObject(plan) || plan instanceof Object)) {
-    throw invalidArgument("offload", "plan", "one of planOffload(), or { candidate, ratio }", plan);
+    throw invalidArgument(
+      "offload",
+      "plan",
+      "what planOffload() returns: { candidate, ratio }",
+      plan,
+    );
   }
   const { candidate, ratio } = plan as Record<string, unknown>;
   if (candidate !== null && typeof candidate !== "string") {

@@ -28,8 +28,8 @@ export interface DatasetOptions {
   /**
    * Whether functions of `map` and `filter` with `numParallelCalls` run on other threads: true from
    * the first element on, false never. A function that cannot be sent to a thread, or whose elements
-   * cannot, runs on the thread of the pipeline; `explain()` says why. Default: where calls that do
-   * not wait are measured to take at least 0.02 ms.
+   * cannot, runs on the thread of the pipeline; `explain()` says why. Default: only functions whose
+   * calls are measured to take at least 0.02 ms without waiting.
    */
   readonly threads?: boolean | undefined;
   /**
@@ -107,7 +107,7 @@ export function optimizationRulesOf(node: DatasetNode): Rules {
   return rulesOf(optionOf(node, "optimizations"));
 }
 
-/** The value of the last operator that sets the option; of several inputs the first that has one. */
+/** The value of the last operator that sets the option. The first input that has one decides. */
 function optionOf<K extends keyof DatasetOptions>(node: DatasetNode, name: K): OptionsNode[K] {
   if (node instanceof OptionsNode && node[name] !== undefined) return node[name];
   for (const input of node.inputs) {

@@ -24,7 +24,7 @@ export interface PrefetchOptions {
   /**
    * Whether all operators up to this one run on a thread of their own, so that a training step that
    * blocks its thread does not stop them. Their functions must be self-contained, as for a service.
-   * Sources in memory are copied. Up to three times `n` elements are then ahead of the consumer. Where
+   * Sources in memory are copied. Up to three times `n` elements are then ahead of the consumer. If
    * the operators cannot run there, they run here, and `explain()` says why. Default false.
    */
   readonly thread?: boolean | undefined;
@@ -76,7 +76,7 @@ export class PrefetchNode extends SameElementsNode {
     return new LateIterator(context, () => this.#iteratorOnThread(context));
   }
 
-  /** Runs here where it cannot run on a thread; `explain()` says why. */
+  /** If it cannot run on a thread, it runs here; `explain()` says why. */
   async #iteratorOnThread(context: IteratorContext): Promise<ElementIterator> {
     // Loaded on demand: most pipelines run on one thread.
     const { openSegment } = await import("../threads/segment_iterator.ts");
@@ -104,9 +104,9 @@ export interface PrefetchState {
 }
 
 /**
- * Holds at most `bufferSize` answers, including the one being waited for. Elements that the input can
- * give at once are read while the consumer leaves the event loop idle. If the last one had to be waited
- * for, the next one is requested at once, because waiting uses no CPU.
+ * Holds at most `bufferSize` answers, including the one being waited for. Elements that the input
+ * can give at once are read while the consumer leaves the event loop idle. If the input had to wait
+ * for the last element, the next one is requested at once, because waiting uses no CPU.
  */
 export class PrefetchIterator extends UnaryIterator {
   readonly #limit: Setting;
@@ -116,7 +116,7 @@ export class PrefetchIterator extends UnaryIterator {
   #background = false;
   #inputWaits = false;
   #inputEnded = false;
-  /** Whether reading the input failed: nothing comes after that. */
+  /** Whether reading the input failed. Nothing is read after that. */
   #inputFailed = false;
   /** Nothing is read ahead while the iteration is saved. */
   #paused = false;

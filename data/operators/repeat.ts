@@ -54,7 +54,7 @@ class RepeatIterator extends ElementIterator implements Stepping {
   /** The input in another repetition, opened to recompute an element of it. */
   #other: { readonly repetition: number; readonly input: ElementIterator } | undefined;
 
-  /** Rule `shuffleAndRepeatFusion`: whether repetitions overlap. */
+  /** Whether rule `shuffleAndRepeatFusion` lets repetitions overlap. */
   readonly #overlaps: boolean;
   /** The input of the next repetition, once it reads ahead. */
   #next: ShuffleIterator | undefined;
@@ -140,8 +140,8 @@ class RepeatIterator extends ElementIterator implements Stepping {
   }
 
   /**
-   * A repetition without any element ends the iteration, or it would never end. The exception is a
-   * task that merely was not assigned a part of the data.
+   * A repetition without any element ends the iteration, or an endless `repeat()` of an empty input
+   * would never return. The exception is a task that was assigned no part of the data.
    */
   async #afterNothing(): Promise<unknown> {
     this.#ended = await this.#context.sawWholeInput();
@@ -159,7 +159,7 @@ class RepeatIterator extends ElementIterator implements Stepping {
     return this.#inputOf(repetition).again(ofInput);
   }
 
-  /** The input in a repetition: the one being read, or one that only recomputes elements. */
+  /** The input of a repetition: the one being read, or one that only recomputes elements. */
   #inputOf(repetition: number): ElementIterator {
     if (repetition === this.#repetition && this.#input !== undefined) return this.#input;
     if (this.#other?.repetition !== repetition) {

@@ -1,6 +1,6 @@
 /**
- * `standIn`: takes the place of an operator that another process runs, after the part that runs here.
- * So the operators before it draw the same random numbers and have the same splits.
+ * `standIn`: takes the place of an operator after the part that runs here, which another process
+ * runs. So the operators before it draw the same random numbers and have the same splits.
  */
 import { checkInteger } from "../check.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../node.ts";

@@ -49,7 +49,7 @@ export abstract class SameElementsNode extends OneToOneNode {
   }
 }
 
-/** The node of a setting or a mark: its iterator is that of its input. */
+/** The node of a setting or a mark: it has no iterator of its own, but uses its input's. */
 export abstract class PassedNode extends SameElementsNode {
   override readonly division = "element";
 

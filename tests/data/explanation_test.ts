@@ -71,7 +71,7 @@ Deno.test("advice names the operator that others wait for", () => {
 Deno.test("advice says when nothing can be improved, and which operator holds much memory", () => {
   assertStringIncludes(advice(slow, [{ selfMs: 50 }], 60), "The pipeline keeps up");
   assertStringIncludes(advice(slow, [{ selfMs: 50 }], 60, 900), "No operator stands out");
-  assertStringIncludes(advice(slow, [{ elements: 0 }]), "Nothing was given yet");
+  assertStringIncludes(advice(slow, [{ elements: 0 }]), "The pipeline has given no element yet");
   const held = advice(slow.shuffle(9), [{ bufferedBytes: 512e6 }, { selfMs: 900 }]).split("\n");
   assertMatch(held[0]!, /^shuffle \(operator 0\) holds 512 MB: a smaller bufferSize/);
   assertMatch(held[1]!, /^map \(operator 1\) takes 90 %/);
