@@ -47,9 +47,9 @@ export function accessFrom(openHome: OpenHome): ServiceAccess {
 
 /** How a pipeline is registered. */
 export interface RegisterOptions extends Credentials {
-  /** The id under which it is known. Default: assigned by the dispatcher, the same for equal pipelines. */
+  /** The dataset's id. Default: the dispatcher assigns one, the same for equal pipelines. */
   readonly datasetId?: string;
-  /** How its elements are compressed on the wire. Default `"auto"`, see `DistributeOptions`. */
+  /** How the elements are compressed on the wire. Default `"auto"`, see `DistributeOptions`. */
   readonly compression?: ElementCompression;
 }
 

@@ -42,8 +42,8 @@ import { definedFields } from "../../core/tree.ts";
 /** Time limit for the release request, and for a join in flight before it, in ms. */
 const RELEASE_TIMEOUT_MS = 1_000;
 
-/** The most tasks that a heartbeat reports on. */
-const READS_TOLD_MAX = 64;
+/** A heartbeat reports on at most this many tasks. */
+const READS_REPORTED_MAX = 64;
 
 export interface ClientOptions {
   readonly dispatcher: Ref<DispatcherProtocol>;
@@ -56,7 +56,7 @@ export interface ClientOptions {
   readonly repetition: number;
   readonly consumerIndex?: number;
   readonly trainerId?: string;
-  /** The process that reads. Workers of the same process are local to it. */
+  /** The name of this client's process. Workers of the same process are local. */
   readonly process?: string;
   /** Whether a node is reached over a network. Default: no node is. */
   readonly isFar?: (node: string) => boolean;
@@ -64,28 +64,28 @@ export interface ClientOptions {
   readonly ordered?: {
     /** The position in the order of splits. */
     readonly startAt?: number;
-    /** Earlier splits of which some rows are needed again, ascending. */
+    /** Earlier splits, ascending, whose left-over rows are needed again. */
     readonly behind?: readonly number[];
     /** The digest of the table of splits that the position refers to. Another table is refused. */
     readonly expectedDigest?: string;
     /** With consumers: where element numbers begin. Left out: all elements are wanted. */
     readonly numbering?: Numbering;
-    /** Identifies the stream in all its parts; all its readers use the same name. */
+    /** Identifies the stream. All its chains and readers use the same name. */
     readonly stream?: string;
-    /** Identifies the restoration of a restored reader; the same in all parts. */
+    /** Identifies the restore of a restored reader; the same for all chains. */
     readonly restoration?: string;
     /** Identifies the run: the same for readers started together. */
     readonly runId?: string;
     /** The identity under which the reader last read the stream, in this epoch or an earlier one. */
     readonly lastReader?: KnownReader;
-    /** Receives the identity under which it reads from now on. */
+    /** Receives the identity under which the reader reads from now on. */
     readonly onJoined?: (reader: KnownReader) => void;
-    /** Receives the digest of the table. */
+    /** Receives the digest of the table of splits. */
     readonly onTable?: (digest: string) => void;
   };
-  /** Requests in flight plus buffered elements. Default: as many as keep answers coming. */
+  /** Limit of requests in flight plus buffered elements. The default depends on the mode. */
   readonly maxOutstandingRequests?: number;
-  /** No more is requested while more bytes than this wait for the training loop. Default 256 MiB. */
+  /** Requests pause while more bytes than this wait for the training loop. Default 256 MiB. */
   readonly bufferBytesMax?: number;
   /** Time between heartbeats, in ms; at most a third of the client timeout. Default 1,000. */
   readonly refreshMs?: number;
@@ -111,7 +111,7 @@ export function createClient(
       askAgain: (_, { source }) => client.askAgain(source),
       readSource: ({ split, from }) => feed.readSource(split, from),
     },
-    // A node that dialled the dispatcher grants it the admin role, so no role is listed for `wake`.
+    // `wake` lists no role: this node dialled the dispatcher, and so grants it the admin role.
     access: { wake: [], ...elementReaderAccess, ...elementGiverAccess },
     checks: { wake: ignored, askAgain: ignored, ...elementGiverChecks },
     start: () => context.run(() => client.run()),
@@ -211,16 +211,16 @@ class Client {
   }
 
   /**
-   * The client's id. A client that is stopped while it joins waits for its id, because it is
-   * released by its id. It does not wait for an unreachable dispatcher.
+   * The client's id, once it has joined. Stopping needs the id to release the client. Undefined if
+   * the client has not joined, or if the dispatcher is unreachable or too slow.
    */
   async #joined(): Promise<number | undefined> {
-    const late = Promise.withResolvers<undefined>();
-    const timer = this.#context.world.timer(RELEASE_TIMEOUT_MS, () => late.resolve(undefined));
+    const gaveUp = Promise.withResolvers<undefined>();
+    const timer = this.#context.world.timer(RELEASE_TIMEOUT_MS, () => gaveUp.resolve(undefined));
     this.#context.ask(this.#options.dispatcher, "hello", null, { timeoutMs: RELEASE_TIMEOUT_MS })
-      .catch(() => late.resolve(undefined));
+      .catch(() => gaveUp.resolve(undefined));
     try {
-      return await Promise.race([this.#joining?.catch(() => undefined), late.promise]);
+      return await Promise.race([this.#joining?.catch(() => undefined), gaveUp.promise]);
     } finally {
       timer.cancel();
     }
@@ -287,7 +287,7 @@ class Client {
       if (answer.error !== undefined) throw LeatError.fromWire(answer.error);
       this.#noteStarvation(answer.starvation);
       // If the client was stopped in the meantime, it must not open tasks: nothing would close them.
-      if (!this.#feed.closed) this.#reader.learn(answer, this.#changesBy(answer));
+      if (!this.#feed.closed) this.#reader.update(answer, this.#changesBy(answer));
     } catch (error) {
       const failure = LeatError.from(error);
       // A client that has tasks continues without the dispatcher.
@@ -299,22 +299,22 @@ class Client {
   #changesBy(news: HeartbeatNews): TaskChanges {
     const { tasks } = news;
     this.#taskList = news.taskList;
-    const gone: number[] = [];
-    const come: TaskSource[] = [];
-    for (const taskId of news.kind === "changes" ? news.endedTasks : this.#without(tasks)) {
-      if (this.#tasks.delete(taskId)) gone.push(taskId);
+    const removed: number[] = [];
+    const added: TaskSource[] = [];
+    for (const taskId of news.kind === "changes" ? news.endedTasks : this.#missingFrom(tasks)) {
+      if (this.#tasks.delete(taskId)) removed.push(taskId);
     }
     for (const task of tasks) {
       const known = this.#tasks.get(task.taskId);
       if (known?.source.incarnation === task.source.incarnation) continue;
-      if (known !== undefined) gone.push(task.taskId);
+      if (known !== undefined) removed.push(task.taskId);
       this.#tasks.set(task.taskId, task);
-      come.push(task);
+      added.push(task);
     }
-    return { gone, come };
+    return { removed, added };
   }
 
-  #without(tasks: readonly TaskSource[]): number[] {
+  #missingFrom(tasks: readonly TaskSource[]): number[] {
     const listed = new Set(tasks.map(({ taskId }) => taskId));
     return [...this.#tasks.keys()].filter((taskId) => !listed.has(taskId));
   }
@@ -322,10 +322,13 @@ class Client {
   #noteStarvation(starvation: string | undefined): void {
     const { dispatcher, jobName } = this.#options;
     const { world } = this.#context;
-    const said = this.#waitLog.heard(starvation, world.nowMs());
-    if (said === undefined) return;
+    const message = this.#waitLog.due(starvation, world.nowMs());
+    if (message === undefined) return;
     const job = jobName === undefined ? "A job" : `Job "${jobName}"`;
-    world.log("warn", `${job} of the dispatcher at ${dispatcher.node} makes no progress. ${said}`);
+    world.log(
+      "warn",
+      `${job} of the dispatcher at ${dispatcher.node} makes no progress. ${message}`,
+    );
   }
 
   #figures(): ClientFigures & ServiceStats {
@@ -348,7 +351,7 @@ class Client {
     return {
       unpackingMs,
       wireBytes,
-      reads: [...Iterator.from(this.#reader.tasks).take(READS_TOLD_MAX)],
+      reads: [...Iterator.from(this.#reader.tasks).take(READS_REPORTED_MAX)],
     };
   }
 

@@ -1,8 +1,8 @@
 /** Measures how a training loop spends its time: waiting for elements, or processing them. */
 
 /** Samples are at least this many ms apart. "Recent" time begins at the oldest sample kept. */
-const LOOK_MS = 500;
-const LOOKS_KEPT = 4;
+const SAMPLE_EVERY_MS = 500;
+const SAMPLES_KEPT = 4;
 
 /** Counts that never decrease. Time alternates between waiting and training. */
 export class ConsumerMeter {
@@ -14,7 +14,7 @@ export class ConsumerMeter {
   #decodingMs = 0;
   #skipped = 0;
   /** The samples kept, oldest first. */
-  #looks: { readonly waitingMs: number; readonly trainingMs: number }[] = [];
+  #samples: { readonly waitingMs: number; readonly trainingMs: number }[] = [];
   #state: "before" | "waiting" | "training" = "before";
   #sinceMs = 0;
 
@@ -24,7 +24,7 @@ export class ConsumerMeter {
   }
 
   asked(): void {
-    this.#turn("waiting");
+    this.#switchTo("waiting");
   }
 
   /**
@@ -32,7 +32,7 @@ export class ConsumerMeter {
    * something that does not count as an element.
    */
   given(element?: { readonly bytes: number; readonly skipped?: number }): void {
-    this.#turn("training");
+    this.#switchTo("training");
     if (element === undefined) return;
     this.#elements++;
     this.#bytes += element.bytes;
@@ -49,21 +49,22 @@ export class ConsumerMeter {
   /** The share of recent time, 0 to 1, in which the loop has waited. */
   get waitingShare(): number {
     const { waitingMs, trainingMs } = this.figures;
-    const [before] = this.#looks;
-    const waited = waitingMs - (before?.waitingMs ?? 0);
+    const [oldest] = this.#samples;
+    const waited = waitingMs - (oldest?.waitingMs ?? 0);
     const share = waited /
-      Math.max(Number.MIN_VALUE, waited + trainingMs - (before?.trainingMs ?? 0));
-    const last = this.#looks.at(-1);
+      Math.max(Number.MIN_VALUE, waited + trainingMs - (oldest?.trainingMs ?? 0));
+    const last = this.#samples.at(-1);
     if (
-      waitingMs + trainingMs - (last === undefined ? 0 : last.waitingMs + last.trainingMs) > LOOK_MS
+      waitingMs + trainingMs - (last === undefined ? 0 : last.waitingMs + last.trainingMs) >
+        SAMPLE_EVERY_MS
     ) {
-      this.#looks = [...this.#looks, { waitingMs, trainingMs }].slice(-LOOKS_KEPT);
+      this.#samples = [...this.#samples, { waitingMs, trainingMs }].slice(-SAMPLES_KEPT);
     }
     return Math.min(1, share);
   }
 
   get figures() {
-    if (this.#state !== "before") this.#turn(this.#state);
+    if (this.#state !== "before") this.#switchTo(this.#state);
     return {
       elements: this.#elements,
       bytes: this.#bytes,
@@ -74,7 +75,7 @@ export class ConsumerMeter {
     };
   }
 
-  #turn(state: "waiting" | "training"): void {
+  #switchTo(state: "waiting" | "training"): void {
     const nowMs = this.#nowMs();
     if (this.#state === "waiting") this.#waitingMs += nowMs - this.#sinceMs;
     else if (this.#state === "training") this.#trainingMs += nowMs - this.#sinceMs;

@@ -84,7 +84,7 @@ function unorderedIterator(
       clientOptions(dataset(), options, context.randomState.epoch),
       feed,
     );
-  // A trainer that missed nothing reports 0.
+  // With sharing, the number of missed elements is reported even while it is 0.
   if (options.sharing !== undefined) context.stats.missed(0);
   return new DistributedIterator(start, shardingModeOf(options.processingMode), context);
 }
@@ -109,23 +109,23 @@ class DistributedIterator extends ElementIterator {
   override next(): Pulled<unknown> {
     if (this.disposed || this.#ended) return END;
     if (this.#failure !== undefined) throw this.#failure;
-    let fed: FeedItem | Promise<FeedItem>;
+    let item: FeedItem | Promise<FeedItem>;
     try {
       // The service is not contacted before the first `next()`.
       this.#stop ??= this.#start(this.#feed);
-      fed = this.#feed.take();
+      item = this.#feed.take();
     } catch (error) {
       return this.#failed(error);
     }
-    return fed instanceof Promise
-      ? this.#context.waitFor(fed).then(
+    return item instanceof Promise
+      ? this.#context.waitFor(item).then(
         (arrived) => this.#open(arrived),
         (error) => this.#failed(error),
       )
-      : this.#open(fed);
+      : this.#open(item);
   }
 
-  /** Refused: this process does not have the elements that the workers hold. */
+  /** Always rejects: this process does not have the elements that the workers hold. */
   protected override saveState(): Promise<unknown> {
     return Promise.reject(
       new LeatError(
@@ -146,13 +146,13 @@ class DistributedIterator extends ElementIterator {
     this.#stop = undefined;
   }
 
-  #open(fed: FeedItem): unknown | typeof END {
+  #open(item: FeedItem): unknown | typeof END {
     const { stats } = this.#context;
-    if ("skipped" in fed && fed.skipped !== undefined) stats.missed(fed.skipped);
-    if (fed.kind === "error") throw stats.failed(LeatError.fromWire(fed.error));
-    if (fed.kind === "element") {
-      stats.received(fed.element.byteLength);
-      return stats.gave(this.#feed.decode(fed.element));
+    if ("skipped" in item && item.skipped !== undefined) stats.missed(item.skipped);
+    if (item.kind === "error") throw stats.failed(LeatError.fromWire(item.error));
+    if (item.kind === "element") {
+      stats.received(item.element.byteLength);
+      return stats.gave(this.#feed.decode(item.element));
     }
     this.#ended = true;
     this.release();
@@ -166,7 +166,7 @@ class DistributedIterator extends ElementIterator {
   }
 }
 
-/** The saved state: the iterator's own, and the fingerprint of the pipeline that it belongs to. */
+/** The iterator's own state, and the fingerprint of its pipeline. */
 interface State {
   readonly fingerprint: string;
   readonly iterator: unknown;

@@ -83,18 +83,18 @@ export class Feed {
     return this.#meter;
   }
 
-  push(fed: Exclude<FeedItem, { kind: "end" }>): void {
+  push(item: Exclude<FeedItem, { kind: "end" }>): void {
     if (this.#closed !== undefined) return;
     const taker = this.#taker;
     if (taker !== undefined) {
       this.#taker = undefined;
-      this.#give(fed);
-      taker.resolve(fed);
+      this.#give(item);
+      taker.resolve(item);
       this.onTaken();
       return;
     }
-    this.#ready.push(fed);
-    if ("element" in fed) this.#bytes += fed.element.byteLength;
+    this.#ready.push(item);
+    if ("element" in item) this.#bytes += item.element.byteLength;
     this.onKept();
   }
 
@@ -111,12 +111,12 @@ export class Feed {
   /** Takes the next item. The previous call must have settled. @throws LeatError after `fail`. */
   take(): FeedItem | Promise<FeedItem> {
     this.#meter?.asked();
-    const fed = this.#ready.shift();
-    if (fed !== undefined) {
-      if ("element" in fed) this.#bytes -= fed.element.byteLength;
-      this.#give(fed);
+    const item = this.#ready.shift();
+    if (item !== undefined) {
+      if ("element" in item) this.#bytes -= item.element.byteLength;
+      this.#give(item);
       this.onTaken();
-      return fed;
+      return item;
     }
     if (this.#closed instanceof LeatError) throw this.#closed;
     if (this.#closed !== undefined) return this.#closed;
@@ -125,19 +125,19 @@ export class Feed {
     return this.#taker.promise;
   }
 
-  #give(fed: FeedItem): void {
-    const isCounted = fed.kind === "element" || fed.kind === "remainder" || fed.kind === "error";
+  #give(item: FeedItem): void {
+    const isCounted = item.kind === "element" || item.kind === "remainder" || item.kind === "error";
     if (!isCounted) return this.#meter?.given();
-    const { skipped = 0 } = fed as Skipped;
-    this.#meter?.given({ bytes: "element" in fed ? fed.element.byteLength : 0, skipped });
+    const { skipped = 0 } = item as Skipped;
+    this.#meter?.given({ bytes: "element" in item ? item.element.byteLength : 0, skipped });
   }
 
-  #close(how: FeedItem | LeatError): void {
+  #close(outcome: FeedItem | LeatError): void {
     if (this.#closed !== undefined) return;
-    this.#closed = how;
+    this.#closed = outcome;
     const taker = this.#taker;
     this.#taker = undefined;
-    if (how instanceof LeatError) taker?.reject(how);
-    else taker?.resolve(how);
+    if (outcome instanceof LeatError) taker?.reject(outcome);
+    else taker?.resolve(outcome);
   }
 }

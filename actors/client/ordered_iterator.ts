@@ -42,7 +42,7 @@ function checkPosition({ sequence, given, carried, digest, ended, number = 0 }: 
   if (isPosition) return;
   throw new LeatError(
     "invalid_argument",
-    "restore: this state holds no position in a stream; restore what save() of this pipeline resolved to.",
+    "restore: this state holds no position in a stream. Restore a state that save() of this pipeline gave.",
   );
 }
 
@@ -51,13 +51,13 @@ interface OrderedIteratorOptions {
   readonly chain: OrderedChain;
   readonly seed: bigint;
   /**
-   * Set if this iterator itself leaves out the elements of other consumers: it then gives those of
-   * consumer `index` out of `count`.
+   * Set if this iterator itself drops the elements of other consumers: it gives only those of
+   * consumer `index` of `count`.
    */
   readonly consumer?: { readonly index: number; readonly count: number };
   /**
-   * Whether this is one of several consumers, even if another part leaves out the elements of the
-   * others.
+   * Whether this is one of several consumers. If `consumer` is left out, a later operator drops the
+   * elements of the others.
    */
   readonly isShared: boolean;
   /** The job's name, under which others may read it. Left out: no other reader is possible. */
@@ -127,7 +127,7 @@ export class OrderedIterator extends ElementIterator {
     const onTable = (digest: string) => this.#position = { ...this.#position, digest };
     const numbering = this.#numbering();
     if (restored === undefined) return this.#options.start({ onTable, ...numbering }, this.#feed);
-    // Of earlier splits only those whose rows wait for a batch are produced again.
+    // Workers produce an earlier split again only if rows of it wait for a batch.
     const { sequence: startAt, carried } = restored;
     const behind = carried.map(({ sequence }) => sequence);
     const expected = restored.digest === null ? {} : { expectedDigest: restored.digest };
@@ -146,7 +146,7 @@ export class OrderedIterator extends ElementIterator {
     return { numbering };
   }
 
-  /** `number`, if there are consumers. */
+  /** The field `number`, if it is used: with consumers. */
   #numbered(number: number): Pick<Position, "number"> {
     return this.#options.consumer === undefined ? {} : { number };
   }
@@ -159,18 +159,18 @@ export class OrderedIterator extends ElementIterator {
 
   async #pull(): Promise<unknown> {
     for (;;) {
-      let fed: FeedItem;
+      let item: FeedItem;
       try {
-        fed = await this.#options.context.waitFor(Promise.resolve(this.#feed.take()));
+        item = await this.#options.context.waitFor(Promise.resolve(this.#feed.take()));
       } catch (error) {
         if (this.disposed) return END;
         throw this.#fail(error);
       }
       if (this.disposed) return END;
-      if ("element" in fed) this.#options.context.stats.received(fed.element.bytes.byteLength);
+      if ("element" in item) this.#options.context.stats.received(item.element.bytes.byteLength);
       let given: Joined | typeof END | undefined;
       try {
-        given = fed.kind === "end" ? await this.#end() : await this.#take(fed);
+        given = item.kind === "end" ? await this.#end() : await this.#take(item);
       } catch (error) {
         // Operators after the batch may run in a confined process. If that has ended, joining fails
         // in the same way as reading.
@@ -192,20 +192,20 @@ export class OrderedIterator extends ElementIterator {
     return this.#failure = ReadingFailure.of(error);
   }
 
-  /** Handles one item; `undefined` where it yields no element. */
-  async #take(fed: Exclude<FeedItem, { kind: "end" }>): Promise<Joined | undefined> {
-    const place = fed.place;
+  /** Handles one item. Returns undefined if it yields no element. */
+  async #take(item: Exclude<FeedItem, { kind: "end" }>): Promise<Joined | undefined> {
+    const place = item.place;
     if (place === undefined) {
       // An error without a position concerns the whole stream: reading cannot continue.
-      if (fed.kind === "error") throw this.#fail(LeatError.fromWire(fed.error));
+      if (item.kind === "error") throw this.#fail(LeatError.fromWire(item.error));
       return undefined;
     }
-    if (fed.kind === "error" && fed.isFinal === true) {
-      throw this.#fail(LeatError.fromWire(fed.error));
+    if (item.kind === "error" && item.isFinal === true) {
+      throw this.#fail(LeatError.fromWire(item.error));
     }
-    const { number = 0 } = fed;
-    if (fed.kind === "remainder") return await this.#joinRows(place, fed.element, number);
-    if (fed.kind === "split_end") {
+    const { number = 0 } = item;
+    if (item.kind === "remainder") return await this.#joinRows(place, item.element, number);
+    if (item.kind === "split_end") {
       this.#moveTo(place.sequence + 1, number);
       return undefined;
     }
@@ -217,9 +217,9 @@ export class OrderedIterator extends ElementIterator {
       given: index + 1,
       ...this.#numbered(number + 1),
     };
-    return fed.kind === "error"
-      ? { error: LeatError.fromWire(fed.error) }
-      : { element: this.#feed.decode(fed.element) };
+    return item.kind === "error"
+      ? { error: LeatError.fromWire(item.error) }
+      : { element: this.#feed.decode(item.element) };
   }
 
   /** Whether the saved iterator had already given this item. */

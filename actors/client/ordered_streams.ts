@@ -79,9 +79,9 @@ type Reader = Pick<
 >;
 
 /**
- * Identifies the reader of the job, with all its chains, in all epochs. With other chains, the same
- * job name is another stream.
- * @param streams The number of chains, known when the first is opened.
+ * Identifies the reader of a job, the same for all chains and epochs. If the chains change, the same
+ * job name means another stream.
+ * @param streams One for each chain; complete when the first is opened.
  */
 function readerOf(
   streams: readonly StreamNode[],

@@ -29,7 +29,7 @@ const HEARTBEAT_TIMEOUT_MS = 10_000;
 /** Time limit for the release request, in ms. */
 const RELEASE_TIMEOUT_MS = 1_000;
 
-/** Options of a save by a service, checked before. */
+/** Options of a save by a service. The caller has checked them. */
 interface ServiceSaveOptions extends Credentials {
   readonly save: Omit<DistributedSaveSettings, "fingerprint">;
   readonly onProgress?: ((progress: SavingNews) => void) | undefined;
@@ -64,7 +64,7 @@ class SaveClient {
   readonly #secret: string;
   /** The service has begun this save: a complete save in the folder is this one. */
   #hasBegun = false;
-  #told = "";
+  #reported = "";
   #pauseMs = REFRESH_MIN_MS;
   /** The dispatcher's timeout for a client, in ms; undefined until the dispatcher sends it. */
   #timeoutMs: number | undefined;
@@ -97,7 +97,7 @@ class SaveClient {
     }
   }
 
-  /** Joins again if the dispatcher forgot this client. If it lost its journal, it resumes from the folder. */
+  /** Joins again if the dispatcher forgot this client. The save then resumes from the folder. */
   async #untilSaved(): Promise<void> {
     try {
       for (let isSaved = false; !isSaved;) {
@@ -138,13 +138,13 @@ class SaveClient {
     return clientId;
   }
 
-  /** Follows until it is saved; false: the dispatcher no longer knows this client. */
+  /** Follows the save until it is complete. False if the dispatcher no longer knows this client. */
   async #follow(clientId: number): Promise<boolean> {
     for (;;) {
       const answer = await this.#heartbeat(clientId);
       if (answer === "forgotten") return false;
       if (answer?.error !== undefined) throw LeatError.fromWire(answer.error);
-      if (answer?.news?.kind === "save") this.#tell(answer.news.progress);
+      if (answer?.news?.kind === "save") this.#reportProgress(answer.news.progress);
       if (answer?.finished === true) return true;
       this.#options.signal?.throwIfAborted();
       await this.#pause();
@@ -152,7 +152,7 @@ class SaveClient {
     }
   }
 
-  /** Undefined: the dispatcher is unreachable. The save continues, and loses nothing. */
+  /** Undefined if the dispatcher is unreachable. The save continues, and loses nothing. */
   async #heartbeat(
     clientId: number,
   ): Promise<AnswerOf<DispatcherProtocol, "clientHeartbeat"> | "forgotten" | undefined> {
@@ -177,11 +177,11 @@ class SaveClient {
     }
   }
 
-  #tell(progress: SavingNews): void {
+  #reportProgress(progress: SavingNews): void {
     this.#hasBegun = true;
-    const told = JSON.stringify(progress);
-    if (told === this.#told) return;
-    this.#told = told;
+    const text = JSON.stringify(progress);
+    if (text === this.#reported) return;
+    this.#reported = text;
     this.#options.onProgress?.(progress);
   }
 

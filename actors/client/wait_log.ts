@@ -1,6 +1,6 @@
 /** Decides when to log what a client waits for: after some seconds, then once a minute. */
 
-/** Workers that start at the same time as their trainer may take this long, in ms. */
+/** The first log line comes after this time, in ms. A worker may start as late as this. */
 const FIRST_AFTER_MS = 5_000;
 const AGAIN_AFTER_MS = 60_000;
 
@@ -10,9 +10,9 @@ export class WaitLog {
 
   /**
    * What to log now, if anything.
-   * @param starvation what the client waits for; undefined: nothing.
+   * @param starvation What the client waits for; undefined if it waits for nothing.
    */
-  heard(starvation: string | undefined, nowMs: number): string | undefined {
+  due(starvation: string | undefined, nowMs: number): string | undefined {
     if (starvation === undefined) {
       this.#dueMs = undefined;
       return undefined;

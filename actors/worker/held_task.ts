@@ -1,4 +1,4 @@
-/** A task as its worker holds it, and what it reports of it. */
+/** A task as its worker holds it, and its status for heartbeats. */
 import type { TaskDefinition, TaskStatus } from "../dispatcher/protocol.ts";
 import type { FencedRef } from "../runtime/ref.ts";
 import type { ElementSourceProtocol, TaskStats } from "./protocol.ts";
@@ -19,7 +19,7 @@ export interface HeldTask {
   /** The newest figures of the task, and of the window in front of it. */
   stats: TaskStats | undefined;
   sharing: TaskStatus["sharing"];
-  /** A cache or scheduler that was placed on another node. */
+  /** The task's cache or scheduler, if it was placed on another node. */
   placed: { readonly node: string; readonly name: string } | undefined;
 }
 

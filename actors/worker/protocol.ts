@@ -20,14 +20,14 @@ export interface WorkerProtocol {
   listSplits(request: { readonly dataset: DatasetDefinition; readonly owner: string }): {
     readonly bounds: SplitBounds;
   };
-  /** Begins or resumes a save, on a runner. Its folder records `owner`. @throws why it cannot. */
+  /** Begins or resumes a save, on a runner. The folder records `owner`. @throws why it cannot. */
   beginSave(request: {
     readonly dataset: DatasetDefinition;
     readonly save: DistributedSaveSettings;
     readonly seed: string;
     readonly owner: string;
   }): SaveStart;
-  /** Takes no more work; answers when all was fetched (true), or at the deadline. */
+  /** Takes no more work. Answers true when all is fetched, or false at the deadline. */
   drain(request: { readonly timeoutMs: number }): boolean;
   /** Leaves the dispatcher, which ends its tasks now. Usually called after `drain`. */
   leave(request: null): null;
@@ -37,7 +37,7 @@ export interface WorkerProtocol {
   nameWanted(request: { readonly by: string }): null;
 }
 
-/** How far a save is, and its splits as arrays, which travel beside the envelope. */
+/** How far a save is. Its splits are arrays, which are sent as payloads. */
 export type SaveStart = Omit<Begun, "table"> & { readonly bounds: SplitBounds };
 
 /** DETERMINISTIC: a position in the stream. */
@@ -50,7 +50,7 @@ export interface StreamPosition {
   readonly index: number;
 }
 
-/** The fields about waiting of an answer with bytes. */
+/** How long an answer with bytes was delayed at its source. */
 interface Held {
   /** How long the request waited at the source for the element, in ms; left out: not at all. */
   readonly heldMs?: number;
@@ -58,13 +58,13 @@ interface Held {
 
 /** Whether an error concerns more than one element. */
 interface Final {
-  /** The task cannot read on: nothing follows, not even an end. Left out: one element failed. */
+  /** The task cannot continue: nothing follows, not even an end. Left out: one element failed. */
   readonly isFinal?: true;
 }
 
-/** Sharing: how the trainer's position in the stream moved. */
+/** Sharing: what the trainer missed. */
 export interface Skipped {
-  /** Elements that the trainer missed before this one, as they left the window; left out: none. */
+  /** How many elements had left the window before the trainer read them; left out: none. */
   readonly skipped?: number;
 }
 
@@ -84,7 +84,7 @@ export interface CompressionFigures extends Reported<"compression"> {
   readonly setting: ElementCompression;
   /** The current codec. */
   readonly active: Exclude<ElementCompression, "auto">;
-  /** Why. */
+  /** Why this codec was chosen. */
   readonly reason: string;
 }
 
@@ -101,7 +101,7 @@ export type ElementAnswer =
     & Final
     & Skipped
   )
-  /** DETERMINISTIC: the last rows of a split, as a batch, where they do not fill one. */
+  /** DETERMINISTIC: the last rows of a split, if they do not fill a batch. */
   | (
     & { readonly kind: "remainder"; readonly element: Payload; readonly place: StreamPosition }
     & Held
@@ -115,7 +115,7 @@ export type ElementAnswer =
    * before `from`, except splits that another task lost.
    */
   | { readonly kind: "later"; readonly from?: number }
-  /** There will be no more for this client. */
+  /** This client gets no more elements. */
   | { readonly kind: "end" }
   /** Coordinated reads: this round is skipped by all consumers. */
   | { readonly kind: "skip" };
@@ -149,7 +149,7 @@ export interface GetElementRequest {
   readonly sequence: number;
   /** All answers up to this sequence number have arrived and need not be kept. */
   readonly acknowledged: number;
-  /** Sharing: the trainer whose pointer moves. */
+  /** Sharing: the trainer, which has its own position in the window. */
   readonly trainerId?: string;
   /** With consumers: the consumer's index. */
   readonly consumerIndex?: number;
@@ -181,7 +181,7 @@ export interface ElementSourceProtocol {
    * @throws `failed_precondition` for a round that was served before, or a client that has left.
    */
   getElement(request: GetElementRequest): ElementAnswer;
-  /** Forgets a client; idempotent. Consumers also report one that has departed. */
+  /** Forgets a client; idempotent. Consumers also report the departure of other consumers. */
   leave(request: { readonly clientId: number; readonly consumerIndex?: number }): null;
   stats(request: null): ElementSourceStats;
 }
@@ -232,7 +232,7 @@ export interface RoundSourceProtocol extends ElementSourceProtocol, ElementReade
 export interface ElementSourceStats {
   /** `task`: runs a pipeline; `cache`: shares its elements; `reads`: schedules coordinated reads. */
   readonly role: "task" | "cache" | "reads";
-  /** Elements that it requested from what it reads (for a task: produced by the pipeline). */
+  /** Elements received from the task, or (for a task) produced by the pipeline. */
   readonly produced: number;
   /** Elements given to clients, repetitions not counted. */
   readonly served: number;
@@ -249,7 +249,7 @@ export interface ElementSourceStats {
 export interface TaskStats extends Reported<"task"> {
   /** Left out by a task that sends no elements. */
   readonly compression?: CompressionFigures;
-  /** Why its pipeline cannot be run, or read on; left out: it can. */
+  /** Why its pipeline cannot run or continue; left out if it can. */
   readonly failure?: string;
 }
 
@@ -257,8 +257,8 @@ export interface TaskStats extends Reported<"task"> {
 export type TaskSourceStats = ElementSourceStats & TaskStats;
 
 /**
- * The most rounds that a consumer reads ahead of its training loop. So it is ahead of another consumer
- * by at most twice as many rounds.
+ * A consumer reads at most this many rounds ahead of its training loop. So it is at most twice as
+ * many rounds ahead of another consumer.
  */
 export const ROUNDS_AHEAD_MAX = 32;
 

@@ -70,14 +70,14 @@ export const elementGiverChecks = checksOf<ElementGiverProtocol>()({
   readSource: object({ split: count, from: count }),
 });
 
-/** Sharing: the same, plus the worker's requests. */
+/** Sharing: the same, plus requests of the task and the worker. */
 export const cacheChecks = checksOf<CacheProtocol>()({
   ...elementSource,
   askAgain: nothing,
   resize: object({ windowBytesMax: figure }),
 });
 
-/** Coordinated reads: the same, plus the consumers' requests. */
+/** Coordinated reads: the same, plus requests of the task and the consumers. */
 export const roundSourceChecks = checksOf<RoundSourceProtocol>()({
   ...elementSource,
   askAgain: nothing,

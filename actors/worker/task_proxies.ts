@@ -29,13 +29,13 @@ export class TaskProxies {
   }
 
   /** The actor that clients of the task read: the task itself, or its cache or scheduler. */
-  async of(held: HeldTask): Promise<FencedRef<ElementSourceProtocol>> {
+  async sourceFor(held: HeldTask): Promise<FencedRef<ElementSourceProtocol>> {
     const { task, definition: { parameters } } = held;
     const { skipAfterMs = 100, roundsBytesMax } = this.#options;
     if (parameters.sharing) {
       const config = {
         task,
-        windowBytesMax: this.#windowPart,
+        windowBytesMax: this.#windowShare,
         elementBytesMax: Math.max(1, this.#windowBytesMax),
       };
       return await this.#place(held, "cache", config);
@@ -59,14 +59,14 @@ export class TaskProxies {
     return this.#options.windowBytesMax ?? 2 ** 30;
   }
 
-  get #windowPart(): number {
+  get #windowShare(): number {
     // A window of no bytes would never be full, because nothing in it would count.
     return Math.max(1, Math.floor(this.#windowBytesMax / Math.max(1, this.#sharedTasks.length)));
   }
 
   /** Divides the memory for windows evenly between the caches. */
   divideWindows(): void {
-    const windowBytesMax = this.#windowPart;
+    const windowBytesMax = this.#windowShare;
     for (const { source } of this.#sharedTasks) {
       if (source === undefined) continue;
       this.#context.tell(source as FencedRef<CacheProtocol>, "resize", { windowBytesMax });
@@ -94,7 +94,7 @@ export class TaskProxies {
     }) as FencedRef<ElementSourceProtocol>;
   }
 
-  /** Stops a cache or scheduler on another node. If this request is lost, it ends after its task. */
+  /** Stops a cache or scheduler on another node. If this request is lost, it ends with its task. */
   async unplace({ placed }: HeldTask): Promise<void> {
     if (placed === undefined) return;
     const { node, name } = placed;

@@ -32,9 +32,9 @@ import { definedFields } from "../../core/tree.ts";
 
 /** How long one heartbeat may go unanswered before it is sent again, in ms. */
 const HEARTBEAT_ATTEMPT_MS = 2_000;
-/** After this time without an answer, in ms, the log says that the worker waits. It tries again. */
+/** After this time without an answer, in ms, the worker logs that it waits, and tries again. */
 const HEARTBEAT_TIMEOUT_MS = 2 * HEARTBEAT_ATTEMPT_MS;
-/** The longest pause after a heartbeat that failed, in ms. */
+/** Limit of the pause after a failed heartbeat, in ms. */
 const HEARTBEAT_RETRY_MS = 1_000;
 /** Time limit for the request to leave, in ms. */
 const LEAVE_TIMEOUT_MS = 500;
@@ -44,7 +44,7 @@ const REFUSALS: readonly LeatErrorCode[] = [
   "permission_denied",
   "failed_precondition",
 ];
-/** How long a heartbeat may wait for figures, in ms. In place of missing ones it sends the last ones. */
+/** How long a heartbeat waits for figures, in ms. After that it sends the previous ones. */
 const MEASURE_TIMEOUT_MS = 100;
 /** How long to wait before trying again to place a cache or scheduler, in ms. */
 const PLACE_RETRY_MS = 1_000;
@@ -106,12 +106,12 @@ class Worker {
     this.#context.run(() => this.#heartbeats());
   }
 
-  /** Stops the actors that it placed on other nodes, which are not its children. */
+  /** Stops the actors that the worker placed on other nodes: they are not its children. */
   async stop(): Promise<void> {
     await Promise.all([...this.#tasks.values()].map((task) => this.#proxies.unplace(task)));
   }
 
-  /** Tells the dispatcher at once that it will leave, so that replacements can be started. */
+  /** Drains all tasks. A heartbeat reports it at once, so that replacements can be started. */
   async drain(timeoutMs: number): Promise<boolean> {
     this.#draining = true;
     this.wake();
@@ -164,7 +164,7 @@ class Worker {
       const isMissed = this.#registered && this.#context.world.fault("worker.skip_heartbeat");
       const outcome = isMissed ? "unanswered" : await this.#heartbeat();
       if (outcome === "refused") return;
-      if (this.#woken || outcome === "asked") continue;
+      if (this.#woken || outcome === "repeat") continue;
       const delayMs = outcome === "answered"
         ? pauseWithin(heartbeatMs, this.#timeoutMs)
         : Math.min(heartbeatMs, HEARTBEAT_RETRY_MS);
@@ -172,7 +172,7 @@ class Worker {
     }
   }
 
-  async #heartbeat(): Promise<"answered" | "asked" | "unanswered" | "refused"> {
+  async #heartbeat(): Promise<"answered" | "repeat" | "unanswered" | "refused"> {
     const { name, dispatcher } = this.#options;
     const { world } = this.#context;
     try {
@@ -185,7 +185,7 @@ class Worker {
       if (news.kind === "takeover") {
         this.#registered = false;
         this.#follows = news.incarnation;
-        return "asked";
+        return "repeat";
       }
       if (!this.#registered) {
         world.log("info", `Worker "${name}" works for the dispatcher at ${dispatcher.node}`);
@@ -226,22 +226,22 @@ class Worker {
   /** Asks tasks and their proxies for figures. A dead one keeps its last figures until removed. */
   async #measure(): Promise<void> {
     const askOptions = { timeoutMs: MEASURE_TIMEOUT_MS };
-    const asked: Promise<void>[] = [];
+    const requests: Promise<void>[] = [];
     const keep = () => {};
     for (const held of this.#tasks.values()) {
       const { task, source = task } = held;
       const noteStats = ({ role: _, skipped: __, ...stats }: TaskSourceStats) =>
         void (held.stats = stats);
-      asked.push(this.#context.ask(task, "stats", null, askOptions).then(noteStats, keep));
+      requests.push(this.#context.ask(task, "stats", null, askOptions).then(noteStats, keep));
       if (source === task) {
         held.sharing = undefined;
         continue;
       }
       const noteProxy = (stats: ElementSourceStats) => void (held.sharing = stats.sharing);
-      asked.push(this.#context.ask(source, "stats", null, askOptions).then(noteProxy, keep));
+      requests.push(this.#context.ask(source, "stats", null, askOptions).then(noteProxy, keep));
     }
-    await Promise.all(asked);
-    // Repeats the shares, because an earlier message to a window on another node may be lost.
+    await Promise.all(requests);
+    // Sends the window sizes again, because a message to a cache on another node may be lost.
     this.#proxies.divideWindows();
   }
 
@@ -264,7 +264,7 @@ class Worker {
     };
   }
 
-  /** Another incarnation has taken this worker's name, or it is not admitted. */
+  /** Another incarnation has taken this worker's name, or the worker is not admitted. */
   async #refused(why: LeatError): Promise<void> {
     const { name, dispatcher, onRefused } = this.#options;
     const error = new LeatError(
@@ -327,8 +327,8 @@ class Worker {
   /** Opens a task to clients. If its cache or scheduler cannot be placed, the caller tries again. */
   async #open(held: HeldTask): Promise<void> {
     try {
-      held.source = await this.#proxies.of(held);
-      // In the meantime tasks may have come or gone, or an earlier request may have placed it.
+      held.source = await this.#proxies.sourceFor(held);
+      // Its window may have an outdated size: tasks may have come or gone in the meantime.
       if (held.placed !== undefined) this.#proxies.divideWindows();
       if (held.source !== held.task) this.#context.watch(held.source, () => this.#failed(held));
       this.wake();

@@ -18,8 +18,8 @@ export interface WorkerLimits {
   /** Coordinated reads: how late a round may be before all consumers skip it, in ms. Default 100. */
   readonly skipAfterMs?: number;
   /**
-   * Coordinated reads: most bytes of one task's rounds that wait for slow consumers; beyond it the
-   * task starts no later round. Default 256 MiB.
+   * Coordinated reads: while this many bytes of a task's rounds wait for slow consumers, the task
+   * starts no later round. Default 256 MiB.
    */
   readonly roundsBytesMax?: number;
 }
@@ -49,6 +49,6 @@ export interface WorkerOptions extends WorkerLimits {
   readonly placement?: { readonly cache?: string; readonly reads?: string };
   /** What this process uses, as far as the platform can tell. */
   readonly usage?: () => ProcessUsage;
-  /** Called when the dispatcher refuses this worker for good. It has ended its tasks. */
+  /** Called when the dispatcher has refused this worker for good. The worker has no tasks then. */
   readonly onRefused?: (error: LeatError) => void;
 }

@@ -67,7 +67,7 @@ Deno.test("no function ends a worker with the report of a save", async () => {
       () => soon("its end", distributedSave(hostile, `${folder}/hostile`, cluster)),
       LeatError,
     );
-    assertStringIncludes(error.message, "has reported of a save is no report");
+    assertStringIncludes(error.message, "report about a save is invalid");
     const honest = Dataset.range(10).map((x) => x + 1);
     await distributedSave(honest, `${folder}/honest`, cluster);
     assertEquals((await Array.fromAsync(await Dataset.load(`${folder}/honest`))).length, 10);

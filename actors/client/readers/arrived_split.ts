@@ -11,8 +11,8 @@ type Passed = Extract<Placed, { readonly kind: "passed" }>;
 
 /**
  * Sorts the items of a split, because answers to concurrent requests arrive in any order. A task
- * that produces a split again may repeat items. One `passed` item may stand for several (a run); the
- * second time it may cover more.
+ * that produces a split again may repeat items. One `passed` item stands for a run of elements of
+ * other consumers; when they are produced again, the run may be longer.
  */
 export class ArrivedSplit {
   /** Items in order, not given yet. */
@@ -24,7 +24,7 @@ export class ArrivedSplit {
   #earlyBytes = 0;
   /** How many items have arrived, given ones included. */
   #arrived = 0;
-  /** Whether the item added last is the next in order, so that early items may follow it. */
+  /** Whether the last added item is the next in order: early items may then follow it. */
   #isNext = false;
 
   /** How many items wait for an earlier one, and their bytes. */
@@ -53,9 +53,9 @@ export class ArrivedSplit {
       this.items.push(next);
       this.whole ||= next.kind === "split_end";
     }
-    const again = [...this.#early.values()].filter((item) => endOf(item) <= this.#arrived);
-    for (const item of again) this.#forget(item);
-    return again;
+    const covered = [...this.#early.values()].filter((item) => endOf(item) <= this.#arrived);
+    for (const item of covered) this.#forget(item);
+    return covered;
   }
 
   #forget(item: Placed): void {

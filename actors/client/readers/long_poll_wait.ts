@@ -19,7 +19,7 @@ export class LongPollWait {
   /** The last time an element came. */
   #sinceMs = 0;
 
-  /** A request is made while no other is open: nothing has waited before. Times are monotonic. */
+  /** Call this when a request is made while no other is open. Times are monotonic. */
   begins(nowMs: number): void {
     this.#sinceMs = nowMs;
   }

@@ -1,4 +1,4 @@
-/** Numbers of elements: of n consumers, consumer i reads those whose number modulo n is i. */
+/** Element numbers. Consumer i of n reads the elements whose number modulo n is i. */
 import { rowsIn } from "../../../data/deterministic/remainder.ts";
 import { decodeElement } from "../../../transport/element.ts";
 import type { ElementAnswer, Own, StreamPosition } from "../../worker/protocol.ts";

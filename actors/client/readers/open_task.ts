@@ -17,7 +17,7 @@ export class OpenTask {
   inFlight = 0;
   /** The task has no more elements for any reader, or does not exist any more. */
   ended = false;
-  /** By its last answer, the task has no split up to this one; -1: it may have all. */
+  /** The last answer said that the task has no split up to this one. -1: it may have any. */
   lackedUpTo = -1;
   inRing = false;
   /** Runs until the task may be asked again for the splits that it lacked. */
@@ -29,7 +29,7 @@ export class OpenTask {
     this.fetcher = fetcher;
   }
 
-  hasGiven(): void {
+  resetPause(): void {
     this.#pauseMs = LATER_MIN_MS;
   }
 

@@ -22,8 +22,8 @@ import { TaskFetcher } from "./task_fetcher.ts";
 /** Default number of elements that wait for the training loop in order. */
 const READY_MAX = 16;
 /**
- * Requests in flight to one task: one is served while the next is on its way. More of them for small
- * elements, of which a task produces several while the training loop uses this thread.
+ * Requests in flight to one task: at least two, because one is served while the next is on its way.
+ * More for small elements: a task produces several while the training loop keeps this thread busy.
  */
 const IN_FLIGHT_MIN = 2;
 export const IN_FLIGHT_MAX = 16;
@@ -35,18 +35,18 @@ const WINDOW_BYTES_MAX = 256 * 2 ** 20;
 /** The same bound in elements: small ones take more memory than their bytes. */
 const WINDOW_ELEMENTS_MAX = 2 ** 16;
 /**
- * Items of one split that may wait for an earlier item. One task leaves at most
+ * Limit of the items of one split that wait for an earlier item. One task sends at most
  * {@linkcode UNACKNOWLEDGED_MAX}; this is enough for four tasks that lose the split one after another.
  */
 export const EARLY_ITEMS_MAX = 4 * UNACKNOWLEDGED_MAX;
 /** The same limit in bytes. */
 const EARLY_BYTES_MAX = 2 ** 30;
-/** A heartbeat reports the mark at once when it has moved by this many splits, */
-const MARK_NEWS_MAX = 64;
-/** or by this share of the splits that may be assigned beyond it. Else a regular one reports it. */
-const MARK_NEWS_SHARE = 1 / 4;
+/** When `#mark` has moved by this many splits, an early heartbeat reports it. */
+const MARK_STEP_MAX = 64;
+/** The same as a share of the splits that may be assigned beyond the mark. The lower limit holds. */
+const MARK_STEP_SHARE = 1 / 4;
 
-/** A request to a task. */
+/** What a request asks for. */
 interface WantedSplit {
   readonly upTo?: number;
   readonly own?: Own;
@@ -61,7 +61,7 @@ export class OrderedReader implements Reader {
   readonly #behind: readonly number[];
   /** Identifies a consumer's own elements, where only those are read. */
   readonly #numbers: StreamNumbers | undefined;
-  /** For each fed item, in order: whether it yields an element of this consumer. */
+  /** For each item in the feed, in order: whether it yields an element of this consumer. */
   readonly #ownFed: boolean[] = [];
   #clientId = -1;
   /** Tasks that may be asked, round-robin. Those that no longer qualify are dropped in passing. */
@@ -70,20 +70,20 @@ export class OrderedReader implements Reader {
   #head: number;
   /** All splits before it have arrived whole. */
   #mark: number;
-  #markTold: number;
-  #markNews = MARK_NEWS_MAX;
+  #markReported: number;
+  #markStep = MARK_STEP_MAX;
   #total = Infinity;
   /**
-   * Whether the table of splits that positions refer to is known. Until then nothing is given: the
-   * data may be other than was saved, and a saved position could not be checked.
+   * Whether the table of splits, to which positions refer, is known. Until then nothing is given:
+   * the files may have changed since a position was saved.
    */
   #isTableKnown = false;
   #isTableAsked = false;
   #bytes = 0;
   #elements = 0;
-  /** Size of the largest of the last few elements: a small one says little of the next. */
+  /** The size of the largest recent element. One small element says little about the next. */
   #largestBytes = 0;
-  /** Runs while the training loop waits for one split and others have arrived. */
+  /** Runs while the training loop waits for the next element and later ones have arrived. */
   readonly #headOfLine: BlockedMeter;
   #bytesMax = 0;
   #openSplitsMax = 0;
@@ -95,7 +95,7 @@ export class OrderedReader implements Reader {
     this.#numbers = numbering === undefined ? undefined : new StreamNumbers(numbering);
     this.#startAt = startAt;
     this.#behind = behind;
-    this.#head = this.#mark = this.#markTold = behind[0] ?? startAt;
+    this.#head = this.#mark = this.#markReported = behind[0] ?? startAt;
   }
 
   get inFlight(): number {
@@ -123,7 +123,7 @@ export class OrderedReader implements Reader {
   }
 
   report(): OrderedReport {
-    this.#markTold = this.#mark;
+    this.#markReported = this.#mark;
     const done = [...this.#splits].filter(([sequence, { whole }]) =>
       whole && sequence > this.#mark
     );
@@ -131,26 +131,26 @@ export class OrderedReader implements Reader {
     return { kind: "ordered", mark: this.#mark, done: sequences };
   }
 
-  learn(
+  update(
     { news }: Pick<HeartbeatNews, "news">,
-    { gone, come }: TaskChanges,
+    { removed, added }: TaskChanges,
   ): void {
     if (news?.kind !== "ordered") return;
     const { windowSplits, table, left } = news;
-    this.#markNews = Math.max(1, Math.min(MARK_NEWS_MAX, MARK_NEWS_SHARE * windowSplits));
-    for (const taskId of gone) {
+    this.#markStep = Math.max(1, Math.min(MARK_STEP_MAX, MARK_STEP_SHARE * windowSplits));
+    for (const taskId of removed) {
       this.#tasks.get(taskId)?.fetcher.leave();
       this.#tasks.delete(taskId);
     }
     // Any other task may be assigned the splits of the lost ones.
-    if (gone.length > 0) { for (const open of this.#tasks.values()) open.endPause(); }
-    for (const task of come) {
+    if (removed.length > 0) { for (const open of this.#tasks.values()) open.endPause(); }
+    for (const task of added) {
       const fetcher = new TaskFetcher(this.#deps, this.#clientId, task, { onUnreachable() {} });
       const open = new OpenTask(task, fetcher);
       this.#tasks.set(task.taskId, open);
       this.#offer(open);
     }
-    if (left.length > 0) this.#tellLeft(left);
+    if (left.length > 0) this.#sendLeft(left);
     if (table !== undefined && !this.#isTableKnown) {
       this.#isTableKnown = true;
       this.#checkTable(table.digest);
@@ -160,7 +160,7 @@ export class OrderedReader implements Reader {
   }
 
   pump(): void {
-    this.#giveOn();
+    this.#giveReady();
     const { feed } = this.#deps;
     this.#headOfLine.note(feed.isWaitedFor && this.#elements > 0);
     const isFull = this.#isFull;
@@ -194,7 +194,7 @@ export class OrderedReader implements Reader {
       this.#tasks.get(open.task.taskId) === open;
   }
 
-  /** Most requests to one task. A consumer knows its own elements of the next split only. */
+  /** Limit of requests to one task. Consumers have the minimum. */
   get #inFlightMax(): number {
     const { numConsumers } = this.#deps.options.parameters;
     const isConsumer = this.#numbers !== undefined || numConsumers !== undefined;
@@ -231,15 +231,15 @@ export class OrderedReader implements Reader {
    */
   get #hasRoom(): boolean {
     const { feed, options } = this.#deps;
-    const most = options.maxOutstandingRequests ?? READY_MAX;
+    const limit = options.maxOutstandingRequests ?? READY_MAX;
     if (this.#numbers !== undefined) {
       this.#ownFed.splice(0, this.#ownFed.length - feed.length);
-      return this.#ownFed.filter(Boolean).length < most;
+      return this.#ownFed.filter(Boolean).length < limit;
     }
-    return options.parameters.numConsumers !== undefined || feed.length < most;
+    return options.parameters.numConsumers !== undefined || feed.length < limit;
   }
 
-  /** Whether items read now are counted. Those read again for their rows were counted before. */
+  /** Whether items read now are counted. Items of earlier splits, read again, were counted before. */
   get #isCounted(): boolean {
     return this.#numbers !== undefined && this.#head >= this.#startAt;
   }
@@ -257,7 +257,7 @@ export class OrderedReader implements Reader {
   }
 
   /** Gives the next items that have arrived, while there is space. */
-  #giveOn(): void {
+  #giveReady(): void {
     const { feed } = this.#deps;
     if (!this.#isTableKnown) return this.#askForTable();
     while (!feed.closed && this.#hasRoom) {
@@ -287,7 +287,7 @@ export class OrderedReader implements Reader {
   }
 
   /** Tells all tasks which consumers have left, again each time, as messages may be lost. */
-  #tellLeft(left: readonly number[]): void {
+  #sendLeft(left: readonly number[]): void {
     for (const { task: { source } } of this.#tasks.values()) {
       for (const consumerIndex of left) {
         this.#deps.context.tell(source, "leave", { clientId: SOME_CLIENT, consumerIndex });
@@ -307,7 +307,7 @@ export class OrderedReader implements Reader {
 
   #came(open: OpenTask, answer: ElementAnswer, wanted: WantedSplit): void {
     const { upTo = this.#head } = wanted;
-    if (answer.kind !== "later") open.hasGiven();
+    if (answer.kind !== "later") open.resetPause();
     if ("place" in answer && answer.place !== undefined) {
       const fault = this.#faultOf(answer as Placed, wanted);
       if (fault === undefined) this.#arrive(answer as Placed);
@@ -321,20 +321,20 @@ export class OrderedReader implements Reader {
     this.pump();
   }
 
-  /** The task lacks the next split. It gets it only if another task lost it. */
+  /** The task lacks the next split, and gets it only if another task lost it. */
   #pause(open: OpenTask, lackedUpTo: number): void {
     open.lackedUpTo = lackedUpTo;
     // A lost split is assigned only once the dispatcher knows that this reader has all before it.
-    if (this.#mark > this.#markTold && this.#isHeadNowhere) this.#tellMark();
+    if (this.#mark > this.#markReported && this.#isHeadNowhere) this.#reportMark();
     open.pause(this.#deps.context, () => this.pump());
   }
 
   /** Why an answer breaks the protocol; undefined if it does not. Such answers could fill the memory. */
   #faultOf({ place: { sequence } }: Placed, { upTo = Infinity }: WantedSplit): string | undefined {
-    if (sequence > upTo) return `split ${sequence}, where splits up to ${upTo} were wanted`;
+    if (sequence > upTo) return `split ${sequence}, but only splits up to ${upTo} were requested`;
     const { items = 0, bytes = 0 } = this.#splits.get(sequence)?.early ?? {};
     if (items < EARLY_ITEMS_MAX && bytes < EARLY_BYTES_MAX) return undefined;
-    return `${items} items of split ${sequence} without an earlier one`;
+    return `${items} items of split ${sequence}, but not the item before them`;
   }
 
   #arrive(answer: Placed): void {
@@ -370,15 +370,15 @@ export class OrderedReader implements Reader {
     while (this.#mark < this.#head || this.#splits.get(this.#mark)?.whole === true) {
       this.#mark = this.#after(this.#mark);
     }
-    if (this.#mark - this.#markTold >= this.#markNews) this.#tellMark();
+    if (this.#mark - this.#markReported >= this.#markStep) this.#reportMark();
   }
 
-  #tellMark(): void {
-    this.#markTold = this.#mark;
+  #reportMark(): void {
+    this.#markReported = this.#mark;
     this.#deps.refresh();
   }
 
-  /** The split after this one. Splits between the rows needed again and the resume position are skipped. */
+  /** The next split to read. Before the resume position, only splits with needed rows are read. */
   #after(sequence: number): number {
     const next = sequence + 1;
     if (next >= this.#startAt) return next;
@@ -403,7 +403,7 @@ export class OrderedReader implements Reader {
 function faulty({ task: { worker } }: OpenTask, fault: string): LeatError {
   return new LeatError(
     "data_loss",
-    `The worker "${worker}" answers against the protocol: it gives ${fault}`,
+    `The worker "${worker}" broke the protocol: it sent ${fault}`,
   );
 }
 

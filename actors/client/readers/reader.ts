@@ -17,8 +17,8 @@ export type HeartbeatNews = AnswerOf<DispatcherProtocol, "clientHeartbeat">;
 /** How the list of readable tasks has changed. */
 export interface TaskChanges {
   /** Tasks no longer read, or read from another source. */
-  readonly gone: readonly number[];
-  readonly come: readonly TaskSource[];
+  readonly removed: readonly number[];
+  readonly added: readonly TaskSource[];
 }
 
 /** Reads the tasks of an iteration in one mode. */
@@ -34,9 +34,9 @@ export interface Reader {
   readonly nextRound?: number | undefined;
   joined(clientId: number): void;
   report(): ReaderReport | undefined;
-  learn(answer: Pick<HeartbeatNews, "news" | "finished">, changes: TaskChanges): void;
+  update(answer: Pick<HeartbeatNews, "news" | "finished">, changes: TaskChanges): void;
   /**
-   * A source drains: repeats its open requests. Returns the request up to which all answers have
+   * Repeats the open requests to a draining source. Returns the request up to which all answers have
    * arrived; undefined if the source is no longer read.
    */
   askAgain?(source: FencedRef): number | undefined;

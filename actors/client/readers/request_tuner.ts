@@ -1,23 +1,23 @@
 /**
  * Decides how many requests to keep open at one task. With a short round trip two are enough: one is
- * served while the next is on its way. With a long round trip, as many are useful as elements arrive
- * per round trip; more only queue. So the number moves towards twice the elements per round trip. It
- * grows only if the training loop waits, and at most doubles at a time.
+ * served while the next is on its way. With a long round trip more are useful: as many as elements
+ * arrive per round trip. Even more would only queue. So the number moves towards twice the elements per
+ * round trip. It grows only if the training loop waits, and at most doubles at a time.
  */
 
 export const REQUESTS_START = 2;
-/** Most requests open at one task. */
+/** Limit of open requests at one task. */
 export const REQUESTS_MAX = 64;
 /**
- * The round trips of small elements count as this long at least, in ms: threads and processes are
- * woken for several small elements at a time, which costs more than to send one.
+ * The round trip of a small element counts as at least this long, in ms. To wake a thread or process
+ * costs more than to send a small element, so each wake-up should serve several.
  */
 const TRAVEL_MIN_MS = 1;
-/** {@linkcode TRAVEL_MIN_MS} applies up to so many bytes: more would not fit the processor's cache. */
+/** {@linkcode TRAVEL_MIN_MS} allows this many bytes in flight: more would not fit the CPU's cache. */
 const TRAVEL_MIN_BYTES = 2 ** 20;
-/** Fewest answers evaluated together. */
+/** The number changes after at least this many answers. */
 const PERIOD = 8;
-/** Multiple of the elements per round trip: headroom to find out whether more would come. */
+/** Requests per element of a round trip. The surplus shows whether more elements would come. */
 const HEADROOM = 2;
 
 export class RequestTuner {

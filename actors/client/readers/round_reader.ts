@@ -3,13 +3,13 @@
  * task that all consumers read in that round.
  *
  * Schedules agreed with the dispatcher say which task serves a round. A consumer that has accepted
- * a proposed schedule requests none of its rounds until all consumers have reported to the
- * dispatcher and it has put the schedule in force, so no two tasks serve one round.
+ * a proposed schedule requests none of its rounds before the dispatcher puts the schedule in force.
+ * The dispatcher does so after all consumers have reported, so no two tasks serve one round.
  *
  * The training loop gets a round only when the scheduler confirms that all consumers hold their part of
  * it. So for each round of a lost task there are two cases. If all consumers hold the round, they keep
  * it. Otherwise no loop was given it: all drop it, and get it from another task. The schedule that
- * excludes the task decides which; a consumer that accepts it takes nothing more from the task.
+ * excludes the task lists the kept rounds; a consumer that accepts it takes nothing more from the task.
  *
  * A consumer reports the round that ends the job to the dispatcher before its loop sees the end. A
  * new consumer must not take a round after an end that others have reached. So the others confirm
@@ -50,14 +50,14 @@ import {
 const ROUNDS_AHEAD = 4;
 /** How long one confirmation stays open before it is sent again, in ms. */
 const CONFIRM_TIMEOUT_MS = 30_000;
-/** Pause before it is sent again to an unreachable source, in ms. */
+/** Pause before a confirmation is sent again to an unreachable source, in ms. */
 const CONFIRM_RETRY_MS = 100;
 
 export class RoundReader implements Reader {
   readonly #deps: ReaderDependencies;
   readonly #tasks = new Map<number, OpenTask>();
   readonly #schedules = new RoundSchedules();
-  /** Requested and not yet given to the training loop, in order. */
+  /** Rounds requested and not yet given to the training loop, in order. */
   #rounds: ReadRound[] = [];
   readonly #absent = new AbsentConsumers();
   /** The next round to request; unknown until the first schedule. */
@@ -117,14 +117,14 @@ export class RoundReader implements Reader {
     };
   }
 
-  learn(
+  update(
     { news, finished }: Pick<HeartbeatNews, "news" | "finished">,
     changes: TaskChanges,
   ): void {
     if (news?.kind !== "rounds") return;
     const { schedules: inForce, proposed: toAccept, absent, endRound } = news;
-    this.#learnTasks(changes);
-    // A consumer that ended may be absent already; no consumer may continue alone.
+    this.#updateTasks(changes);
+    // Before the absent are noted: if the consumer that ended is absent, this one must not go on alone.
     if (endRound !== undefined) this.#end = endRound;
     const { schedules, proposed } = this.#schedules.complete(inForce, toAccept);
     for (const fresh of this.#schedules.learn(schedules)) this.#settle(fresh);
@@ -179,12 +179,12 @@ export class RoundReader implements Reader {
         feed.bytes + this.earlyBytes < bufferBytesMax;
   }
 
-  #learnTasks({ gone, come }: TaskChanges): void {
-    for (const taskId of gone) {
+  #updateTasks({ removed, added }: TaskChanges): void {
+    for (const taskId of removed) {
       this.#tasks.get(taskId)?.fetcher.leave();
       this.#tasks.delete(taskId);
     }
-    for (const task of come) {
+    for (const task of added) {
       const onUnreachable = () => this.#lost(open);
       const fetcher = new TaskFetcher(this.#deps, this.#clientId, task, { onUnreachable });
       const open: OpenTask = { task, fetcher, lost: false };
@@ -192,7 +192,7 @@ export class RoundReader implements Reader {
     }
   }
 
-  /** This consumer accepted a schedule: it ignores late answers of tasks outside the schedule. */
+  /** This consumer accepted a schedule. It ignores late answers of tasks that the schedule excludes. */
   #withdraw(proposed: RoundSchedule): void {
     for (const round of this.#rounds) {
       if (round.answer === undefined && !isServedIn(proposed, round)) round.askedFrom = undefined;
@@ -244,7 +244,7 @@ export class RoundReader implements Reader {
 
   /** Confirms the held rounds that are unconfirmed and may be confirmed. */
   #confirmHeld(): void {
-    // Rounds that are agreed leave the list.
+    // Iterates over a copy, because agreed rounds leave the list.
     for (const round of [...this.#rounds]) {
       if (
         round.answer === undefined || round.confirming ||
@@ -286,16 +286,16 @@ export class RoundReader implements Reader {
         round.confirming === confirming && round.askedFrom === open && !round.agreed &&
         this.#isListed(open);
       while (isWanted()) {
-        const heard = await this.#hearConfirmed(round.number, open, absent);
-        if (heard === "again" || !isWanted()) continue;
-        if (heard !== "confirmed") round.answer = refusedAnswer(heard);
+        const outcome = await this.#tryConfirm(round.number, open, absent);
+        if (outcome === "again" || !isWanted()) continue;
+        if (outcome !== "confirmed") round.answer = refusedAnswer(outcome);
         this.#agree(round);
       }
     });
   }
 
-  /** One attempt. If it is refused, the training loop gets the refusal in place of the round. */
-  async #hearConfirmed(
+  /** One attempt to confirm. The training loop gets a refusal in place of the round. */
+  async #tryConfirm(
     round: number,
     open: OpenTask,
     absent: readonly number[] | undefined,
@@ -349,7 +349,7 @@ export class RoundReader implements Reader {
     if (this.#end < Infinity && isOver) feed.end();
   }
 
-  /** The loop was given all rounds before the end. The dispatcher has to learn of the end first. */
+  /** The loop has all rounds before the end. It sees the end after the dispatcher has been told. */
   get #isAtEnd(): boolean {
     const [round] = this.#rounds;
     return round?.agreed === true && round.answer?.kind === "end";
@@ -381,7 +381,7 @@ export class RoundReader implements Reader {
   }
 }
 
-/** Whether the scheduler is gone: of its own it answers `failed_precondition` for a round that is over. */
+/** Whether the scheduler is gone. For a round that is over it would answer `failed_precondition`. */
 function isGone({ code, details }: LeatError): boolean {
   return code === "not_found" || details?.["reason"] === "stale_incarnation";
 }

@@ -29,7 +29,7 @@ export class RoundSchedules {
     return (this.#proposed ?? this.newestInForce)?.version;
   }
 
-  /** No round from this one on is requested. */
+  /** Rounds from this one on are not requested. */
   get limit(): number {
     return this.#proposed?.fromRound ?? Infinity;
   }

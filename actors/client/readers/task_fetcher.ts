@@ -15,7 +15,7 @@ import { RequestTuner } from "./request_tuner.ts";
 import { warnUnreached } from "../unreached.ts";
 
 /** Least time between two reports of the measured bandwidth to a remote task, in ms. */
-const WAY_NEWS_MS = 500;
+const BANDWIDTH_NEWS_MS = 500;
 /** How often the round-trip time is measured, with an empty message, in ms. */
 const ROUND_TRIP_EVERY_MS = 5_000;
 const ROUND_TRIP_TIMEOUT_MS = 5_000;
@@ -41,7 +41,7 @@ export class TaskFetcher {
   readonly #isFar: boolean;
   readonly #bandwidth = new BandwidthMeter();
   readonly #tuner = new RequestTuner();
-  #wayToldMs: number;
+  #bandwidthSentMs: number;
   #roundTripMs = -Infinity;
   #probing: Promise<void> | undefined;
   #left = false;
@@ -68,7 +68,7 @@ export class TaskFetcher {
     const { context } = deps;
     const { trainerId, consumerIndex, requestTimeoutMs = REQUEST_TIMEOUT_MS, isFar } = deps.options;
     this.#isFar = isFar?.(task.source.node) ?? false;
-    this.#wayToldMs = context.world.nowMs();
+    this.#bandwidthSentMs = context.world.nowMs();
     this.#fetcher = new ElementFetcher(context, task.source, {
       clientId,
       requestTimeoutMs,
@@ -180,8 +180,10 @@ export class TaskFetcher {
     if (!this.#isFar) return undefined;
     this.#measureRoundTrip(nowMs);
     const { bytesPerSecond } = this.#bandwidth;
-    if (bytesPerSecond === undefined || nowMs - this.#wayToldMs < WAY_NEWS_MS) return undefined;
-    this.#wayToldMs = nowMs;
+    if (bytesPerSecond === undefined || nowMs - this.#bandwidthSentMs < BANDWIDTH_NEWS_MS) {
+      return undefined;
+    }
+    this.#bandwidthSentMs = nowMs;
     return {
       bytesPerSecond,
       waitingShare: this.#deps.feed.waitingShare,
@@ -212,7 +214,7 @@ export class TaskFetcher {
     }
   }
 
-  /** Whether an answer comes in time. An error that says that the task is gone is an answer, too. */
+  /** Whether an answer comes in time. An error that reports the task as gone counts as an answer. */
   async #answersWithin(timeoutMs: number): Promise<boolean> {
     try {
       await this.#deps.context.ask(this.#task.source, "stats", null, { timeoutMs });
@@ -227,7 +229,7 @@ export class TaskFetcher {
     const { context, options } = this.#deps;
     const { worker, source } = this.#task;
     this.#options.onUnreachable();
-    // If it has answered before, the worker has probably died: the dispatcher logs that.
+    // If the task has answered before, its worker has probably died. The dispatcher logs that.
     if (this.#warned || this.#fetcher.hasAnswered) return;
     this.#warned = true;
     warnUnreached(context.world, (delayMs, fn) => context.timer(delayMs, fn), {
@@ -245,8 +247,8 @@ const HALF_LIFE_MS = 2_000;
 const ROUND_TRIP_GROWTH = 1.02;
 
 /**
- * Measures the throughput of answers. An answer is in transit from when the source had it until it
- * arrived, less the round trip of an empty message. Overlapping answers count once.
+ * Measures the throughput of answers. An answer's time in transit is the time since its request, less
+ * the wait at its source and the round trip of an empty message. Overlapping times count once.
  */
 export class BandwidthMeter {
   #roundTripMs: number | undefined;

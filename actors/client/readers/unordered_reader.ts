@@ -19,9 +19,9 @@ import { TaskFetcher } from "./task_fetcher.ts";
 
 /** Default limit on requests in flight plus buffered elements; measurements may raise it. */
 const OUTSTANDING_MIN = 16;
-/** While no element arrives, `OUTSTANDING_MIN` more requests are allowed after each such time, in ms. */
+/** Until the first element arrives, `OUTSTANDING_MIN` more requests are allowed each time, in ms. */
 const FIRST_PATIENCE_MS = 1_000;
-/** Most turns for which a slow task is skipped. Each skip is twice as long as the one before. */
+/** Limit of the turns for which a slow task is skipped. Each skip is twice as long as the last. */
 const TURNS_PASSED_MAX = 256;
 
 /** A request and its answer. Answers are taken in the order of requests. */
@@ -94,7 +94,7 @@ export class UnorderedReader implements Reader {
 
   report(): undefined {}
 
-  learn({ finished }: Pick<HeartbeatNews, "finished">, changes: TaskChanges): void {
+  update({ finished }: Pick<HeartbeatNews, "finished">, changes: TaskChanges): void {
     this.#list(changes);
     for (const open of this.#tasks.values()) this.#offer(open);
     this.#finished = finished;
@@ -102,8 +102,8 @@ export class UnorderedReader implements Reader {
     this.pump();
   }
 
-  #list({ gone, come }: TaskChanges): void {
-    for (const taskId of gone) {
+  #list({ removed, added }: TaskChanges): void {
+    for (const taskId of removed) {
       const open = this.#tasks.get(taskId);
       if (open === undefined) continue;
       open.gone = true;
@@ -112,14 +112,14 @@ export class UnorderedReader implements Reader {
       open.fetcher.leave();
       this.#tasks.delete(taskId);
     }
-    const isScarce = this.#most < this.#live + come.length;
-    for (const task of isScarce ? this.#inOwnOrder(come) : come) {
+    const isScarce = this.#limit < this.#live + added.length;
+    for (const task of isScarce ? this.#shuffled(added) : added) {
       this.#tasks.set(task.taskId, this.#open(task));
     }
   }
 
   /** Shuffles: in one common order, all clients would ask the same few tasks first. */
-  #inOwnOrder<T>(items: readonly T[]): T[] {
+  #shuffled<T>(items: readonly T[]): T[] {
     const { random } = this.#deps.context;
     const drawn = items.map((item) => ({ item, key: random.next() }));
     return drawn.sort((a, b) => a.key - b.key).map(({ item }) => item);
@@ -204,12 +204,12 @@ export class UnorderedReader implements Reader {
   }
 
   /**
-   * The most open requests at all tasks together, plus buffered elements. Before the first element, the
+   * Limit of open requests at all tasks together, plus buffered elements. Before the first element, the
    * size of elements is unknown: requests to all tasks at once could exceed the buffer, and leave
    * nothing for other clients. So the number starts low. It grows while nothing arrives, because the
    * tasks asked first may be slow.
    */
-  get #most(): number {
+  get #limit(): number {
     const { context: { world }, options: { maxOutstandingRequests = Infinity } } = this.#deps;
     if (this.#meanBytes > 0) return maxOutstandingRequests;
     const waitedMs = world.nowMs() - (this.#sinceMs ?? world.nowMs());
@@ -217,20 +217,20 @@ export class UnorderedReader implements Reader {
     return Math.min(maxOutstandingRequests, begun, Math.max(OUTSTANDING_MIN, this.#live));
   }
 
-  /** The same limit, and no more than the buffer can hold of elements of the mean size. */
-  get #mostThatFit(): number {
+  /** The same limit, but at most as many elements of the mean size as the buffer holds. */
+  get #limitThatFits(): number {
     const { bufferBytesMax = BUFFER_BYTES_MAX } = this.#deps.options;
     const fit = this.#meanBytes === 0 ? Infinity : Math.ceil(bufferBytesMax / this.#meanBytes);
-    return Math.max(1, Math.min(this.#most, fit));
+    return Math.max(1, Math.min(this.#limit, fit));
   }
 
   /** How many requests may be open at a task; one if there are too few for all tasks. */
-  #mostOf({ wanted }: OpenTask): number {
-    return this.#mostThatFit < REQUESTS_START * this.#live ? 1 : wanted;
+  #limitAt({ wanted }: OpenTask): number {
+    return this.#limitThatFits < REQUESTS_START * this.#live ? 1 : wanted;
   }
 
   #isAskable(open: OpenTask): boolean {
-    return !open.ended && open.requests.length < this.#mostOf(open);
+    return !open.ended && open.requests.length < this.#limitAt(open);
   }
 
   /** Puts a task that can be asked into the ring. */
@@ -259,7 +259,7 @@ export class UnorderedReader implements Reader {
     const { feed, options } = this.#deps;
     const { bufferBytesMax = BUFFER_BYTES_MAX } = options;
     if (feed.closed) return false;
-    const most = this.#most;
+    const most = this.#limit;
     const requests = this.#inFlight - this.#withoutSlot;
     if (requests === 0 && feed.length === 0) return true;
     if (this.#deps.context.world.fault("first_come.buffer_full")) return false;
@@ -267,7 +267,7 @@ export class UnorderedReader implements Reader {
     return feed.bytes + requests * this.#meanBytes < bufferBytesMax;
   }
 
-  /** Each task bounds its own requests; in addition this many elements may be buffered. */
+  /** Limit of requests plus buffered elements: as many as are worth keeping open at all tasks. */
   get #outstandingMax(): number {
     return Math.max(OUTSTANDING_MIN, this.#wanted);
   }
@@ -280,8 +280,8 @@ export class UnorderedReader implements Reader {
     if (this.#inFlight++ === 0) this.#longPollWait.begins(nowMs);
     const request: Request = {};
     open.requests.push(request);
-    const most = this.#mostThatFit;
-    // While element sizes are unknown, a waiting request may turn out to be one too many.
+    const most = this.#limitThatFits;
+    // While element sizes are unknown, the limit may later fall below the number of tasks.
     const isScarce = this.#meanBytes === 0 || most < this.#live;
     const wanted = isScarce ? { waitMs: this.#longPollWait.waitMs(nowMs, most) } : {};
     context.run(() =>

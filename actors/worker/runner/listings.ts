@@ -1,7 +1,7 @@
 /**
  * Lists the splits of datasets, a few at a time. Equal requests of an identity share a listing. A
  * listing ends at the deadline of its last request, so that repeated requests do not pile up on a busy
- * worker. Listing a pipeline with many sources may take minutes, so no identity gets all places.
+ * worker. Listing a pipeline with many sources may take minutes, so each identity has a limit.
  */
 import { AbortRace } from "../../../core/abort_race.ts";
 import { LeatError } from "../../../core/error.ts";
@@ -45,8 +45,8 @@ export class Listings {
   }
 
   /**
-   * Lists the splits, after this call. `deadlineMs` is monotonic; `owner` is the identity whose job
-   * needs them.
+   * Lists the splits, never from a listing that began before this call. `deadlineMs` is monotonic;
+   * `owner` is the identity whose job needs the splits.
    * @throws {LeatError} The listing's failure; `deadline_exceeded`.
    */
   list(dataset: DatasetDefinition, owner: string, deadlineMs: number): Promise<SplitBounds> {
@@ -76,7 +76,7 @@ export class Listings {
     }
   }
 
-  /** Of the waiting identities with the fewest running listings, the one that began one longest ago. */
+  /** The waiting identity with the fewest running listings; of several, the longest without one. */
   #nextOwner(): string | undefined {
     let [next, fewest] = [undefined as string | undefined, LISTINGS_PER_OWNER_MAX];
     for (const [owner, { queue, running }] of this.#owners) {
@@ -88,25 +88,26 @@ export class Listings {
   async #run(owner: string, owned: Owned, { dataset, askers }: Listing): Promise<void> {
     const lastMs = Math.max(...askers.map(({ deadlineMs }) => deadlineMs));
     const leftMs = lastMs - this.#world.nowMs();
-    const late = () => new LeatError("deadline_exceeded", "The splits were not listed in time");
+    const timeoutError = () =>
+      new LeatError("deadline_exceeded", "The splits were not listed in time");
     if (leftMs <= 0) {
-      for (const { bounds } of askers) bounds.reject(late());
+      for (const { bounds } of askers) bounds.reject(timeoutError());
       this.#forgetIdle(owner, owned);
       return;
     }
     owned.running++;
     this.#running++;
-    const givenUp = new AbortController();
+    const aborter = new AbortController();
     // The runner may not react to the signal, for example if its disk does not answer.
     const abort = new AbortRace();
     const giveUp = () => {
-      const error = late();
+      const error = timeoutError();
       abort.come(error);
-      givenUp.abort(error);
+      aborter.abort(error);
     };
     const timer = Number.isFinite(leftMs) ? this.#world.timer(leftMs, giveUp) : undefined;
     try {
-      const bounds = await abort.before(this.#runners.listSplits(dataset.graph, givenUp.signal));
+      const bounds = await abort.before(this.#runners.listSplits(dataset.graph, aborter.signal));
       for (const asker of askers) asker.bounds.resolve(bounds);
     } catch (error) {
       for (const asker of askers) asker.bounds.reject(error);

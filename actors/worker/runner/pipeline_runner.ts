@@ -40,7 +40,7 @@ import {
   type RunnerSplits,
 } from "./runner.ts";
 
-/** Ended splits that are remembered, because a task may already have requested steps beyond the end. */
+/** Limit of remembered ended splits. A task may already have requested steps beyond the end. */
 const ENDED_SPLITS_KEPT = 16;
 
 type Encoded = Pick<Extract<RunnerOutcome, { readonly kind: "element" }>, "frame" | "trial">;
@@ -59,7 +59,7 @@ export async function loadSaving(): Promise<NonNullable<typeof saving>> {
 
 interface PipelineRunnerOptions {
   readonly onDisposed?: () => void;
-  /** Gives the memory of elements, and gets it back once they are sent. */
+  /** Provides memory for elements, and gets it back once they are sent. */
   readonly pool?: FramePool;
   /** Yields to the event loop, so that the next step does not delay the answer to this one. */
   readonly betweenSteps?: () => Promise<void>;
@@ -81,9 +81,9 @@ export class PipelineRunner implements Runner {
   /** Whether an element's memory is free once it is encoded: no user function can have kept it. */
   #reuses = false;
   /** Splits that run as datasets of their own, by `grant` (see {@linkcode OnlySplit}). */
-  readonly #only = new Map<number, OpenSplit>();
+  readonly #openSplits = new Map<number, OpenSplit>();
   /** The final outcome of ended splits, by grant, oldest first: it answers further steps. */
-  readonly #over = new Map<number, RunnerOutcome>();
+  readonly #endedSplits = new Map<number, RunnerOutcome>();
   /** The answer to all later steps, once the pipeline cannot continue. */
   #failure: RunnerOutcome | undefined;
   #last: Promise<unknown> = Promise.resolve();
@@ -114,7 +114,7 @@ export class PipelineRunner implements Runner {
     return outcome;
   }
 
-  /** After `dispose`: settles when no step touches files any more, which is soon. */
+  /** After `dispose`: settles, soon, when no step accesses files any more. */
   get ended(): Promise<unknown> {
     return this.#last;
   }
@@ -124,8 +124,8 @@ export class PipelineRunner implements Runner {
     this.#disposed = true;
     this.#iterator?.return();
     this.#saving?.dispose();
-    for (const { iterator } of this.#only.values()) iterator.return();
-    this.#only.clear();
+    for (const { iterator } of this.#openSplits.values()) iterator.return();
+    this.#openSplits.clear();
     this.#options.onDisposed?.();
   }
 
@@ -135,9 +135,9 @@ export class PipelineRunner implements Runner {
   ): Promise<RunnerOutcome> {
     if (this.#disposed) return { kind: "end" };
     try {
-      if (only === undefined) return this.#failure ?? await this.#stepOn(wish);
+      if (only === undefined) return this.#failure ?? await this.#nextElement(wish);
       if ("work" in only) return await this.#save(only);
-      return this.#over.get(only.grant) ?? await this.#stepIn(only, wish);
+      return this.#endedSplits.get(only.grant) ?? await this.#splitStep(only, wish);
     } catch (error) {
       const failure = failureOf(error);
       if (!failure.isFinal) return failure;
@@ -147,8 +147,8 @@ export class PipelineRunner implements Runner {
     }
   }
 
-  async #stepOn(wish: CompressionWish | undefined): Promise<RunnerOutcome> {
-    this.#iterator ??= await this.#open().catch(neverRun);
+  async #nextElement(wish: CompressionWish | undefined): Promise<RunnerOutcome> {
+    this.#iterator ??= await this.#open().catch(throwReadingFailure);
     // The runner may have been disposed while the pipeline was being opened.
     if (this.#disposed) this.#iterator.return();
     const { done, value } = await this.#iterator.next();
@@ -164,11 +164,11 @@ export class PipelineRunner implements Runner {
   }
 
   /** The next step of one split: an element, then the rows left over, then the end. */
-  async #stepIn(
+  async #splitStep(
     only: OnlySplit,
     wish: CompressionWish | undefined,
   ): Promise<RunnerOutcome> {
-    const open = this.#only.get(only.grant) ?? this.#openSplit(only);
+    const open = this.#openSplits.get(only.grant) ?? this.#openSplit(only);
     const { done, value } = await open.iterator.next();
     if (!done) return { kind: "element", ...this.#encode(value, wish) };
     const { remainder } = open;
@@ -179,10 +179,12 @@ export class PipelineRunner implements Runner {
 
   /** Ends a split: no step of it runs any more. */
   #end(grant: number, outcome: RunnerOutcome): RunnerOutcome {
-    this.#only.get(grant)?.iterator.return();
-    this.#only.delete(grant);
-    this.#over.set(grant, outcome);
-    if (this.#over.size > ENDED_SPLITS_KEPT) this.#over.delete(this.#over.keys().next().value!);
+    this.#openSplits.get(grant)?.iterator.return();
+    this.#openSplits.delete(grant);
+    this.#endedSplits.set(grant, outcome);
+    if (this.#endedSplits.size > ENDED_SPLITS_KEPT) {
+      this.#endedSplits.delete(this.#endedSplits.keys().next().value!);
+    }
     return outcome;
   }
 
@@ -218,10 +220,10 @@ export class PipelineRunner implements Runner {
         iterator: this.#iteratorOf(only, (remainder) => open.remainder = remainder),
         remainder: undefined,
       };
-      this.#only.set(only.grant, open);
+      this.#openSplits.set(only.grant, open);
       return open;
     } catch (error) {
-      return neverRun(error);
+      return throwReadingFailure(error);
     }
   }
 
@@ -256,8 +258,8 @@ export class PipelineRunner implements Runner {
     return this.#graph ??= Dataset.deserialize(this.#settings.graph).node;
   }
 
-  /** The element as a message. An error for one too large names the operator that made it. */
-  #written(element: unknown, into: "shared" | "arraybuffer"): Uint8Array {
+  /** Encodes an element. If it is too large, the error names the operator that made it. */
+  #encodeElement(element: unknown, into: "shared" | "arraybuffer"): Uint8Array {
     try {
       const { pool } = this.#options;
       const memory = pool === undefined ? {} : { pool };
@@ -269,7 +271,7 @@ export class PipelineRunner implements Runner {
       throw new LeatError(
         code,
         `An element of ${this.#node.kind}, the last operator of this pipeline, takes ${byteLength} ` +
-          `bytes as a message, and a worker sends ${bytesMax} at most: make smaller elements, for ` +
+          `bytes as a message. A worker sends at most ${bytesMax}. Make smaller elements, for ` +
           `example with a smaller batch()`,
         { cause },
       );
@@ -278,7 +280,7 @@ export class PipelineRunner implements Runner {
 
   #encode(element: unknown, wish: CompressionWish | undefined): Encoded {
     const into = this.#settings.shared ? "shared" : "arraybuffer";
-    const frame = this.#written(element, into);
+    const frame = this.#encodeElement(element, into);
     if (this.#reuses) reuseElement(element);
     if (wish === undefined) return { frame };
     const { codec, isTrial } = wish;
@@ -336,7 +338,7 @@ export class PipelineRunners implements RunnerFactory {
 }
 
 /** The error of a pipeline that cannot be run, so that it does not look like the end of its data. */
-function neverRun(error: unknown): never {
+function throwReadingFailure(error: unknown): never {
   throw ReadingFailure.of(error);
 }
 
@@ -353,10 +355,10 @@ function sourceOf(splits: RunnerSplits): SplitSource {
   };
 }
 
-/** Passes everything on to another host, and counts the bytes read. */
+/** Delegates to another host, and counts the bytes read from files. */
 class MeteredHost extends DelegatingHost {
   readonly files: Files;
-  /** Pipelines of other nodes run in a runner. */
+  /** Runners run pipelines that other programs built. */
   readonly runsForeign = true;
   readonly python: PythonRunner | undefined;
   readonly sharesBatches: boolean | undefined;

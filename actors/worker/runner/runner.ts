@@ -14,7 +14,7 @@ import type { FrameCodec } from "../../../transport/compression.ts";
 export interface RunnerSettings {
   /** `Dataset.serialize()`. */
   readonly graph: Uint8Array;
-  /** A name for messages. Default: none. */
+  /** A name for log and error messages. Default: none. */
   readonly name?: string;
   /** The iteration's seed, 16 hexadecimal digits; a seed in the pipeline takes precedence. */
   readonly seed: string;
@@ -52,11 +52,11 @@ export type OwnStep = OnlySplit | SaveWork;
 
 export interface CompressionWish {
   readonly codec: FrameCodec;
-  /** Only tried, on a part of the element, to measure the gain; the element stays uncompressed. */
+  /** Compress only a part of the element, to measure the gain, and send it uncompressed. */
   readonly isTrial: boolean;
 }
 
-/** The outcome of compressing, whether the element was then left uncompressed or not. */
+/** The result of compressing, even if the element is then sent uncompressed. */
 export interface CompressionTrial {
   /** Bytes of what was compressed: the element, or a part of it. */
   readonly bytes: number;
@@ -87,7 +87,7 @@ export interface RunnerSplits {
   read?(split: number, from: number): Promise<Uint8Array>;
 }
 
-/** For a pipeline that requests no splits. The work of a save brings its own. */
+/** For a pipeline that requests no splits. Each piece of a save names its splits. */
 export const NO_SPLITS: RunnerSplits = {
   next: () => Promise.resolve(null),
   total: () => Promise.resolve(0),

@@ -1,7 +1,7 @@
 /**
  * Reports to the dispatcher that a runner died. The task starts no other runner before the dispatcher
- * has journaled the death. So work that kills its runners is stopped at some time, even if workers or
- * the dispatcher restart.
+ * has journaled the death. So work that kills its runners ends in time, even if workers or the
+ * dispatcher restart.
  */
 import { LeatError } from "../../../core/error.ts";
 import {
@@ -32,8 +32,8 @@ export class RunnerDeaths {
   }
 
   /**
-   * Reports a death, and waits without limit. Returns whether the task may start another runner, or
-   * has ended.
+   * Reports a death, and waits for the answer without limit. Returns whether the task may start
+   * another runner; false if the task has ended.
    * @throws {LeatError} `cancelled` when the task is stopped.
    */
   async mayStartAfter(error: LeatError, place?: number): Promise<boolean> {

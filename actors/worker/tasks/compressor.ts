@@ -41,7 +41,7 @@ export class Compressor {
   /** Compressed size and time in ms, per uncompressed byte; `#ratio` is undefined before the first trial. */
   #ratio: number | undefined;
   #msPerByte = 0;
-  /** Consecutive reports in favour of a change, since the last one. */
+  /** Consecutive reports in favour of a change, since the last change. */
   #votes = 0;
   #trialDue = false;
   #sinceTrial = 0;
@@ -103,7 +103,7 @@ export class Compressor {
   }
 
   /** Handles a client's report of how it reads. */
-  heard(way: BandwidthFigures, making: Making): void {
+  noteReport(way: BandwidthFigures, making: Making): void {
     if (this.#setting !== "auto") return;
     this.#noteMaking(making);
     const verdict = this.#judge(way);

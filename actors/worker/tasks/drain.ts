@@ -1,6 +1,6 @@
 /**
  * The end of a draining task, which waits until its readers have acknowledged all answers. An answer
- * may be lost, so the task sends `askAgain` to the others, which then repeat their requests at once.
+ * may be lost, so the task sends `askAgain` to readers that have not. They repeat their requests.
  */
 import { LeatError } from "../../../core/error.ts";
 import type { Awaited, Repeats } from "../../exactly_once/repeats.ts";
@@ -31,7 +31,7 @@ export class Drain {
     this.#options = options;
   }
 
-  /** Whether no readers remain to wait for. If some do, starts to send them `askAgain`. */
+  /** Returns true if no reader is waited for. Otherwise starts to send `askAgain`. */
   settle(): boolean {
     if (this.#awaited.length === 0) return true;
     if (!this.#isCalling) {

@@ -7,8 +7,9 @@ import type { OnlySplit, Runner, RunnerOutcome } from "../runner/runner.ts";
 import { type SplitItem, SplitItems } from "./split_items.ts";
 import type { TaskPipeline } from "./task_pipeline.ts";
 
-/** Elements produced ahead of requests. With several consumers, each must pass the others' elements. */
+/** Limit of the elements produced ahead of requests. */
 const AHEAD_ELEMENTS_MAX = 2;
+/** The same for several consumers, each of which passes the elements of the others. */
 const AHEAD_FOR_CONSUMERS_MAX = 256;
 /** Steps open at the runner: it runs the next while the previous result is in transit. */
 const PULLING_MAX = 2;
@@ -20,7 +21,7 @@ interface HeldSplitOptions {
   /** See `OnlySplit`. */
   readonly grant: number;
   readonly readers: number;
-  /** Bytes produced ahead of requests beyond which nothing more is asked of the runner. */
+  /** With this many bytes produced ahead of requests, the runner gets no more steps. */
   readonly aheadBytesMax: number;
   readonly pipeline: TaskPipeline;
   /** An element is ready, or the split has been produced whole. */
@@ -36,7 +37,7 @@ export class HeldSplit {
   #runner: Runner | undefined;
   #pulling = 0;
   #produced = 0;
-  /** After a restart of the runner: how many items it still repeats, which are dropped. */
+  /** How many items a new runner still has to repeat. They are dropped. */
   #toSkip = 0;
   /** All items have been produced; some may wait to be fetched. */
   ended = false;
@@ -68,14 +69,14 @@ export class HeldSplit {
     return this.#produced;
   }
 
-  /** Continues producing where there is space: for the waiting requests, and a few beyond. */
+  /** Produces items for the waiting requests and a few more, if there is space. */
   pump(waiting: number): void {
     const { readers, aheadBytesMax, pipeline, context: { world } } = this.#options;
     const runner = pipeline.runner ?? pipeline.start();
     if (runner !== this.#runner) {
       this.#runner = runner;
       this.#pulling = 0;
-      // The new runner repeats what the old one gave; the repetition is skipped.
+      // The new runner repeats the items of the old one.
       this.#toSkip = this.#produced;
     }
     const aheadMax = world.fault("held_split.nothing_ahead") ? 0 : AHEAD_ELEMENTS_MAX;

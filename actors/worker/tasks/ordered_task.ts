@@ -1,7 +1,7 @@
 /**
  * A task of a DETERMINISTIC job: produces its splits one by one, in the order of the stream. Each item
- * has its position. The task holds a few splits, and one more (the spare): a split that another task
- * lost and that precedes all of them, so that the reader waits for it.
+ * has its position. The task holds a few splits, and may hold a spare one: a split that another
+ * task lost. It precedes all others of this task, so the reader waits for it.
  */
 import { LeatError } from "../../../core/error.ts";
 import type { Actor, ActorContext } from "../../runtime/actor.ts";
@@ -61,7 +61,7 @@ class OrderedTask implements RunningTask {
   #isAtLimit = false;
   /** How many readers the task has; each reads all of it or its own elements. */
   readonly #readers: number;
-  /** Per reader, the first split of which it wants anything. */
+  /** Per reader, the first split from which it still wants elements. */
   readonly #wantedFrom: number[];
   /** In the order of the stream. */
   #held: HeldSplit[] = [];
@@ -144,8 +144,8 @@ class OrderedTask implements RunningTask {
   }
 
   stats(): TaskStats {
-    const sum = (of: (held: HeldSplit) => number) =>
-      this.#held.reduce((total, held) => total + of(held), 0);
+    const sum = (figure: (held: HeldSplit) => number) =>
+      this.#held.reduce((total, held) => total + figure(held), 0);
     return this.#pipeline.stats({
       produced: this.#produced + sum((held) => held.produced),
       bufferedBytes: sum((held) => held.readyBytes),
@@ -286,13 +286,13 @@ class OrderedTask implements RunningTask {
       const mayStart = await this.#deaths.mayStartAfter(error, sequence);
       this.#isHeldBack = false;
       if (this.#ended) return;
-      // Where the job has failed, the dispatcher tells readers why.
+      // If the job has failed, the dispatcher tells readers why.
       if (mayStart) this.#progress();
       else this.#options.onFenced();
     });
   }
 
-  /** The dispatcher gives no splits: the task has ended, or listing them failed. It tells the reader. */
+  /** The task has ended, or listing its splits failed. The dispatcher tells the reader. */
   #refused(error: LeatError): void {
     if (error.code === "cancelled") throw error;
     this.#noMore = true;

@@ -1,5 +1,5 @@
 /**
- * Requests that wait for an element, served round-robin by client, however many one has open. A client
+ * Requests that wait for an element, served one client after the other, in turns. A client
  * without a request keeps its place in the order for a while: it may be asking other tasks.
  */
 import type { ReaderId } from "../../exactly_once/repeats.ts";

@@ -7,9 +7,9 @@ import { count, list, name, object, optional, passing } from "../../runtime/chec
 import { guardOf } from "../../runtime/guard.ts";
 import type { SaveStart } from "../protocol.ts";
 
-/** Most bytes of a report without its arrays: it has a few fields. */
+/** Limit of a report's bytes, without arrays. A report has a few fields. */
 const REPORT_STRUCTURE_BYTES_MAX = 64 * 2 ** 10;
-/** Most bytes of a beginning without its arrays: it lists up to a few thousand finished runs. */
+/** Limit of a start's bytes, without arrays. A start lists up to a few thousand finished runs. */
 const START_STRUCTURE_BYTES_MAX = 16 * 2 ** 20;
 
 const written = { elements: count, sizeBytes: count };
@@ -43,6 +43,6 @@ function decoded(frame: Uint8Array, structureBytesMax: number): unknown {
 }
 
 function unexpected(cause?: unknown): LeatError {
-  const what = "What a function's process has reported of a save is no report";
+  const what = "The runner's report about a save is invalid";
   return new LeatError("internal", what, { cause });
 }

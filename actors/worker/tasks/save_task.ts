@@ -12,7 +12,7 @@ import { reportOf } from "./save_answers.ts";
 import { TaskPipeline } from "./task_pipeline.ts";
 
 type SaveRequest = RequestOf<DispatcherProtocol, "getSaveWork">;
-type Said = Omit<SaveRequest, "taskId">;
+type SaveReport = Omit<SaveRequest, "taskId">;
 
 /** How long a request may go unanswered before it is repeated, in ms. */
 const ATTEMPT_MS = 2_000;
@@ -90,36 +90,36 @@ class SaveTask {
   }
 
   async #work(): Promise<void> {
-    let said: Said = {};
+    let report: SaveReport = {};
     let last: SaveWork | undefined;
     while (!this.#ended) {
       this.#isIdle = last === undefined;
-      const work = await this.#ask(said);
+      const work = await this.#ask(report);
       if (work === null) {
-        if (last !== undefined) await this.#noteFailure(last, said);
+        if (last !== undefined) await this.#noteFailure(last, report);
         return this.#options.onCompleted();
       }
       if (work === undefined) return this.#isDraining ? undefined : this.#options.onFenced();
       last = work === "later" ? undefined : work;
       this.#isIdle = false;
-      said = last === undefined ? {} : await this.#do(last);
+      report = last === undefined ? {} : await this.#do(last);
     }
   }
 
   /**
-   * Writes the reason of a failed save into its folder, once the dispatcher has accepted it: a task
-   * given up as dead reports nothing. If writing fails, readers time out.
+   * Writes why the save failed into its folder. Call this after the dispatcher has accepted the
+   * failure: a task that was given up as dead must not write. If writing fails, readers time out.
    */
-  async #noteFailure({ owner, ...work }: SaveWork, { failed }: Said): Promise<void> {
+  async #noteFailure({ owner, ...work }: SaveWork, { failed }: SaveReport): Promise<void> {
     if (failed === undefined || !("id" in work)) return;
     await this.#run({ work: "failure", owner, id: work.id, error: failed });
   }
 
   /** Requests the next piece of work; `undefined` if this task must take none. */
-  async #ask(said: Said): Promise<SaveWork | "later" | null | undefined> {
+  async #ask(report: SaveReport): Promise<SaveWork | "later" | null | undefined> {
     const { dispatcher, definition: { taskId }, dispatcherTimeoutMs } = this.#options;
-    while (!this.#ended && !(this.#isDraining && Object.keys(said).length === 0)) {
-      const request = { taskId, ...said, ...(this.#isDraining ? { isLast: true } : {}) };
+    while (!this.#ended && !(this.#isDraining && Object.keys(report).length === 0)) {
+      const request = { taskId, ...report, ...(this.#isDraining ? { isLast: true } : {}) };
       try {
         const { work } = await this.#context.ask(dispatcher, "getSaveWork", request, {
           timeoutMs: dispatcherTimeoutMs,
@@ -135,7 +135,7 @@ class SaveTask {
     return undefined;
   }
 
-  async #do(work: SaveWork): Promise<Said> {
+  async #do(work: SaveWork): Promise<SaveReport> {
     const outcome = await this.#run(work);
     if (outcome.kind !== "element") {
       return outcome.kind === "error" ? { failed: outcome.error } : {};
@@ -155,7 +155,7 @@ class SaveTask {
     throw new LeatError("internal", `A task is not asked to ${work.work} a save`);
   }
 
-  /** Has a runner do the work. If the runner dies, nothing was done. */
+  /** Runs the work on a runner; again if the runner dies and the dispatcher permits another. */
   async #run(work: SaveWork): Promise<RunnerOutcome> {
     for (;;) {
       const runner = this.#pipeline.runner ?? this.#pipeline.start();
@@ -164,7 +164,7 @@ class SaveTask {
       } catch (error) {
         const failure = LeatError.from(error, "unavailable");
         if (!this.#pipeline.died(runner, failure)) return { kind: "end" };
-        // A save's failure is reported once.
+        // Writing a failure is not tried again.
         const mayStart = work.work !== "failure" &&
           await this.#deaths.mayStartAfter(failure, work.work === "run" ? work.first : undefined);
         if (!mayStart) return { kind: "error", error: failure.toWire() };

@@ -46,7 +46,7 @@ export class TaskMeter {
     if ("element" in answer) this.#servedBytes += answer.element.byteLength;
   }
 
-  /** Returns the runner, measured. One at a time. */
+  /** Wraps a runner to measure it. Only one runner is measured at a time. */
   watch(runner: Runner): Runner {
     this.#runners++;
     this.#current = runner;

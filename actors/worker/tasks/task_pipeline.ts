@@ -62,7 +62,7 @@ export class TaskPipeline {
     return outcome;
   }
 
-  /** A runner died; its position is lost. False: it was no longer the task's runner. */
+  /** Drops a runner that died. Returns false if it was no longer the task's runner. */
   died(runner: Runner, error: LeatError): boolean {
     if (runner !== this.#runner) return false;
     this.retire();
@@ -85,7 +85,7 @@ export class TaskPipeline {
   /** Handles a client's report of how it reads, if there is one. */
   heard(way: BandwidthFigures | undefined): void {
     if (way === undefined) return;
-    this.#compressor.heard(way, { busyMs: this.#meter.busyMs, bytes: this.#producedBytes });
+    this.#compressor.noteReport(way, { busyMs: this.#meter.busyMs, bytes: this.#producedBytes });
   }
 
   /** @param held What the task itself counts. */

@@ -54,7 +54,7 @@ export class TaskSplits implements RunnerSplits {
     this.#timeoutMs = options.dispatcherTimeoutMs;
   }
 
-  /** Supplies only splits that are assigned already. */
+  /** Requests no more unordered splits: only those already assigned are supplied. */
   close(): void {
     this.#closed = true;
   }
@@ -77,8 +77,8 @@ export class TaskSplits implements RunnerSplits {
   }
 
   /**
-   * DETERMINISTIC: the next split, or null when no more are wanted; waits without limit. `spare`:
-   * only a lost split that comes before all that this task holds.
+   * DETERMINISTIC: the next split, or null if the task gets no more; waits without limit. `spare`:
+   * only a lost split that comes before all splits that this task holds.
    */
   async nextOrdered(spare: boolean): Promise<AssignedSplit | null> {
     if (this.#closed) return null;
@@ -144,13 +144,13 @@ export class TaskSplits implements RunnerSplits {
   }
 }
 
-/** Requests should take at most this share of the work on the splits that they give. */
+/** A request should take at most this share of the time to process the splits that it returns. */
 const REQUEST_SHARE_MAX = 1 / 4;
 
 /** The weight of the newest duration in a mean of durations. */
 const NEWEST_WEIGHT = 0.25;
 
-/** Requests this many splits or fewer; fewer if there are no more. */
+/** Resolves to at most `count` splits; to fewer if fewer remain. */
 type Request = (repetition: number, count: number) => Promise<readonly Split[]>;
 
 /**
@@ -193,7 +193,7 @@ export class SplitSupply {
     return this.#assigned.shift();
   }
 
-  /** The next split of a repetition that is assigned already. */
+  /** The next split that is already assigned in this repetition. */
   take(repetition: number): Split | undefined {
     return repetition === this.#repetition ? this.#assigned.shift() : undefined;
   }

@@ -1,5 +1,6 @@
 /**
- * What a job waits for that no worker may serve: said to its clients, and in what describes the cluster.
+ * What a job waits for that no worker may serve: said to its clients, and in what describes the
+ * cluster.
  */
 import { WaitLog } from "../../../../actors/client/wait_log.ts";
 import { assertEquals } from "../../../assert.ts";
@@ -139,7 +140,7 @@ Deno.test('a client of a "local" job says so also while others of the job are se
 
 Deno.test("WaitLog says what is waited for after a while, then seldom, and anew when it is over", () => {
   const log = new WaitLog();
-  const said = (atMs: number, starvation?: string) => log.heard(starvation, atMs);
+  const said = (atMs: number, starvation?: string) => log.due(starvation, atMs);
   assertEquals([0, 1_000, 4_999].map((atMs) => said(atMs, "x")), [undefined, undefined, undefined]);
   assertEquals([5_000, 6_000, 64_999, 65_000].map((atMs) => said(atMs, "x")), [
     ...["x", undefined, undefined, "x"],

@@ -15,7 +15,7 @@ function reports(
   ratio = 0.3,
 ): void {
   for (let report = 0; report < count; report++) {
-    compressor.heard({ waitingShare: 0.9, ...way }, { busyMs: 0, bytes: 0 });
+    compressor.noteReport({ waitingShare: 0.9, ...way }, { busyMs: 0, bytes: 0 });
     const { wish } = compressor;
     compressor.came(FRAME, wish === undefined ? undefined : trial(ratio));
   }
@@ -25,7 +25,7 @@ Deno.test("a Compressor with a fixed codec uses it and reports it", () => {
   for (const setting of ["zstd", "gzip"] as const) {
     const compressor = new Compressor(setting);
     assertEquals(compressor.wish, { codec: setting, isTrial: false });
-    compressor.heard({ bytesPerSecond: 1e12, waitingShare: 1 }, { busyMs: 0, bytes: 0 });
+    compressor.noteReport({ bytesPerSecond: 1e12, waitingShare: 1 }, { busyMs: 0, bytes: 0 });
     assertEquals(compressor.wish, { codec: setting, isTrial: false });
     assertEquals(compressor.came(FRAME, trial(0.3)), 100_000);
     const { active, bytes, compressedBytes } = compressor.figures;
@@ -59,7 +59,7 @@ Deno.test("an automatic Compressor leaves elements that take longer to make than
   for (let report = 1; report < 40; report++) {
     // 10 MB/s come out of the pipeline, and 12 MB/s could be sent.
     const making = { busyMs: 100 * report, bytes: 1e6 * report };
-    compressor.heard({ bytesPerSecond: 12e6, waitingShare: 0.9 }, making);
+    compressor.noteReport({ bytesPerSecond: 12e6, waitingShare: 0.9 }, making);
     assertEquals(compressor.wish, undefined);
   }
   assertStringIncludes(compressor.figures.reason, "longer to make than to send");
@@ -88,7 +88,7 @@ Deno.test("an automatic Compressor changes neither at the first report nor for a
   // Compressed they would come 1.1 times as fast: too little to begin, and enough to continue.
   reports(compressor, 40, { bytesPerSecond: 180e6 });
   assertEquals(compressor.figures.active, "zstd");
-  compressor.heard({ bytesPerSecond: 1_000e6, waitingShare: 0.9 }, { busyMs: 0, bytes: 0 });
+  compressor.noteReport({ bytesPerSecond: 1_000e6, waitingShare: 0.9 }, { busyMs: 0, bytes: 0 });
   assertEquals(compressor.figures.active, "zstd", "one report is none");
   reports(compressor, 2, { bytesPerSecond: 1_000e6 });
   assertEquals(compressor.figures.active, "none");

@@ -43,16 +43,24 @@ Deno.test("startOf and reportOf refuse everything else", () => {
     ]
   ) {
     const frame = encodeMessage(wrong);
-    const error = assertThrows(() => startOf(frame), LeatError, "is no report") as LeatError;
+    const error = assertThrows(
+      () => startOf(frame),
+      LeatError,
+      "report about a save is invalid",
+    ) as LeatError;
     assertEquals(error.code, "internal");
     if (wrong !== null && typeof wrong === "object" && "entries" in wrong) continue;
-    assertThrows(() => reportOf(frame), LeatError, "is no report");
+    assertThrows(() => reportOf(frame), LeatError, "report about a save is invalid");
   }
-  assertThrows(() => startOf(new Uint8Array(3)), LeatError, "is no report");
+  assertThrows(() => startOf(new Uint8Array(3)), LeatError, "report about a save is invalid");
   // These are refused before they are decoded: they would take many times their bytes.
   for (const [read, count] of [[reportOf, 10_000], [startOf, 1_000_000]] as const) {
     const frame = encodeMessage(new Array(count).fill({}));
-    const { cause } = assertThrows(() => read(frame), LeatError, "is no report") as LeatError;
+    const { cause } = assertThrows(
+      () => read(frame),
+      LeatError,
+      "report about a save is invalid",
+    ) as LeatError;
     assertEquals(LeatError.from(cause).code, "resource_exhausted");
   }
 });
