@@ -36,11 +36,11 @@ export interface AskOptions {
 export interface Supervision {
   /** More restarts than this within `periodMs` and the supervisor itself dies. Default 10. */
   readonly intensity?: number;
-  /** Default 60,000. */
+  /** The period of `intensity`, in ms. Default 60,000. */
   readonly periodMs?: number;
-  /** Delay before the first restart; doubles with each within the period. Default 10. */
+  /** Delay before the first restart, in ms; doubles with each within the period. Default 10. */
   readonly backoffMinMs?: number;
-  /** Default 5,000. */
+  /** Limit of the delay, in ms. Default 5,000. */
   readonly backoffMaxMs?: number;
 }
 
@@ -51,9 +51,9 @@ export interface ChildSpec<P> {
   readonly create: ActorFactory<P>;
   /** A word for what it is, shown in inspection. Default: its name. */
   readonly kind?: string;
-  /** Whether it is restarted when it dies: `permanent` (default) or not: `temporary`. */
+  /** When it dies, `permanent` (default) restarts it; `temporary` does not. */
   readonly restart?: "permanent" | "temporary";
-  /** How many messages may wait: more asks get `resource_exhausted`, tells are lost. Default 10,000. */
+  /** Limit of waiting messages: more asks get `resource_exhausted`, tells are lost. Default 10,000. */
   readonly mailboxMax?: number;
   /** How long `stop()` may take before the actor is dropped, in ms. Default 5,000. */
   readonly stopTimeoutMs?: number;
@@ -96,7 +96,7 @@ export interface ActorContext<P = unknown> {
   ): Promise<AnswerOf<Q, M>>;
   /** Calls `down` once, when the target ends, is unreachable or missing. The result stops the watch. */
   watch(target: Ref, down: WatchDown): () => void;
-  /** Calls `up` once there is a link to the node; opens none. The result cancels the call. */
+  /** Calls `up` when there is a link to the node, but opens none. The result cancels the call. */
   whenLinked(node: string, up: () => void): () => void;
   spawn<Q>(spec: ChildSpec<Q>): FencedRef<Q>;
   /** Stops a child, its own children first; does nothing when there is none of that name. */

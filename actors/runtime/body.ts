@@ -4,13 +4,13 @@ import { RaggedTensor, Tensor } from "../../core/tensor.ts";
 
 /** A class instance that decides itself what the receiver of a message gets. */
 interface HandedOver {
-  /** The receiver's instance, which it may write to. `kept`: the sender will send this one again. */
+  /** The receiver's instance, which it may change. `kept`: the sender will send this one again. */
   handOver(kept: boolean): unknown;
 }
 
 /**
- * Copies plain data for the receiver. Tensors are passed without a copy, and {@linkcode HandedOver}
- * values decide: the sender must not write to either. `kept`: the sender will send the body again.
+ * Copies plain data for the receiver. Tensors are not copied, and {@linkcode HandedOver} values
+ * decide themselves: the sender must not write to either. `kept`: the sender will send the body again.
  * @throws LeatError `invalid_argument` naming the path of a value that is not plain data.
  */
 export function copyBody(value: unknown, kept = false): unknown {
@@ -50,7 +50,7 @@ function copyObject(value: object, kept: boolean, path: Path): unknown {
   return copy;
 }
 
-/** Whether it is an object of fields alone, which anybody may have named. */
+/** Whether the object is plain: not an instance of a class. */
 function isPlain(value: object): boolean {
   const prototype = Object.getPrototypeOf(value);
   return prototype === Object.prototype || prototype === null;

@@ -16,7 +16,7 @@ export type Checks<P> = { readonly [M in MethodOf<P>]: Check };
 
 type Schemas<P> = { readonly [M in MethodOf<P>]: v.GenericSchema };
 
-/** Makes checks from schemas, each of which must equal its request's type, or does not compile. */
+/** Makes checks from schemas. A schema that differs from its request's type does not compile. */
 export function checksOf<P>(): <S extends Schemas<P>>(schemas: S & Agreeing<P, S>) => Checks<P> {
   return (schemas) => {
     const checks = Object.entries<v.GenericSchema>(schemas).map(([method, schema]) => {
@@ -200,7 +200,7 @@ export const optional = v.exactOptional;
 /** A reference to an incarnation of an actor. The actor's protocol cannot be checked here. */
 export const fencedRef = object({ node: text, path: text, incarnation: text });
 
-/** An error as it is sent, with causes. Its code may be a newer peer's. */
+/** An error as it is sent, with causes. A newer peer may send an unknown code. */
 export const wireError = errorWithCauses(WIRE_ERROR_DEPTH_MAX);
 
 function errorWithCauses(depth: number): v.GenericSchema<WireError> {
@@ -219,7 +219,7 @@ type Agreeing<P, S> = {
     : never;
 };
 
-/** A type as far as a message shows it: without `readonly`, and without the protocols of references. */
+/** A type without what messages do not carry: `readonly`, and the protocols of references. */
 type Plain<T> = T extends Uint8Array ? Uint8Array
   : T extends WireError ? WireError
   : T extends FencedRef ? { readonly [K in keyof FencedRef & string]: string }

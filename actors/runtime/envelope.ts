@@ -8,7 +8,7 @@ import type { FencedRef, Ref } from "./ref.ts";
 interface Common {
   readonly source: FencedRef;
   readonly target: Ref;
-  /** Counts envelopes of a source incarnation to a target, from 1. Receivers drop any not above the last. */
+  /** Counts envelopes of a source incarnation to a target, from 1. Receivers drop lower numbers. */
   readonly number: number;
 }
 
@@ -19,7 +19,7 @@ export interface TellEnvelope extends Common {
   readonly body: unknown;
 }
 
-/** Most ids in `AskEnvelope.open`. */
+/** Limit of the ids in `AskEnvelope.open`. */
 export const OPEN_MAX = 16;
 
 /** A message to be answered within `timeoutMs`. */

@@ -1,4 +1,4 @@
-/** Whether a value fits a schema: much faster than a full check, and nearly all values fit. */
+/** Tests whether a value fits a schema, much faster than a full check. Nearly all values fit. */
 import * as v from "valibot";
 
 type Guard = (value: unknown) => boolean;

@@ -4,7 +4,7 @@
  * What a member of a cluster may do.
  *
  * - `admin` may do everything.
- * - `worker` registers a worker, and speaks for that one alone.
+ * - `worker` registers a worker, and sends requests for that worker only.
  * - `client` registers datasets, joins jobs and reads elements.
  * - `viewer` reads the state, and changes nothing.
  */
@@ -21,8 +21,8 @@ export interface Identity {
 
 /**
  * The key under which a receiver stores a sender's last number and kept answers. It contains the
- * identity, because incarnations are not secret: whoever learns one must not use up its numbers. Keys
- * of admins leave the identity out: a dispatcher that dials and is dialled has two.
+ * identity, because incarnations are not secret: another program must not use up the numbers of
+ * one. Keys of admins leave the identity out: a dispatcher that dials and is dialled has two identities.
  */
 export function senderKeyOf(incarnation: string, { name, role }: Identity): string {
   return role === "admin" ? incarnation : `${incarnation} ${role} ${name}`;

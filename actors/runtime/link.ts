@@ -26,11 +26,11 @@ export interface Link {
   readonly released?: Promise<void>;
   /** Bytes accepted and, as far as the carrier can tell, not yet received by the other node. */
   readonly bufferedBytes: number;
-  /** Registers the receiver and begins delivery; called once. Envelopes that came before are kept. */
+  /** Registers the receiver and begins delivery; called once. Earlier envelopes wait for it. */
   start(receive: (envelope: Envelope) => void): void;
   /**
-   * Accepts an envelope; false: the link is closed. `kept`: the sender keeps the body, so it is
-   * copied instead of transferred.
+   * Accepts an envelope. Returns false if the link is closed. `kept`: the sender keeps the body, so
+   * it is copied instead of transferred.
    * @throws LeatError `resource_exhausted` when the envelope is larger than the link carries,
    * `invalid_argument` when its body is not plain data.
    */

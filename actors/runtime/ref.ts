@@ -29,27 +29,27 @@ export function nameOf<P>(ref: Ref<P>): Ref<P> {
   return { node: ref.node, path: ref.path };
 }
 
-/** Keys kept in the cache; beyond it the cache is emptied. */
+/** Limit of the cached keys. At the limit the cache is emptied. */
 const KEYS_MAX = 4_096;
 
-/** By node and path: joining and hashing the two takes longer than this lookup. */
+/** Keys by node, then path. To join and hash the two takes longer than this lookup. */
 const keys = new Map<string, Map<string, string>>();
 let keysCount = 0;
 
 /** A map key for the name of an actor. */
 export function keyOf({ node, path }: Ref): string {
-  let ofNode = keys.get(node);
-  const known = ofNode?.get(path);
+  let byPath = keys.get(node);
+  const known = byPath?.get(path);
   if (known !== undefined) return known;
-  if (ofNode === undefined || keysCount >= KEYS_MAX) {
+  if (byPath === undefined || keysCount >= KEYS_MAX) {
     if (keysCount >= KEYS_MAX) {
       keys.clear();
       keysCount = 0;
     }
-    keys.set(node, ofNode = new Map());
+    keys.set(node, byPath = new Map());
   }
   const key = `${node} ${path}`;
-  ofNode.set(path, key);
+  byPath.set(path, key);
   keysCount++;
   return key;
 }
@@ -63,6 +63,6 @@ export function sameActor(left: Ref, right: Ref): boolean {
 
 /** A reference in messages: `node/path#incarnation`. */
 export function formatRef(ref: Ref): string {
-  const life = ref.incarnation === undefined ? "" : `#${ref.incarnation}`;
-  return `${ref.node}${ref.path}${life}`;
+  const incarnation = ref.incarnation === undefined ? "" : `#${ref.incarnation}`;
+  return `${ref.node}${ref.path}${incarnation}`;
 }

@@ -117,10 +117,10 @@ export class Supervisor<C extends SupervisedCell> {
   #tooOften({ spec: { name } }: Child<C>, error: LeatError): LeatError {
     const often =
       `"${name}" died ${this.#restartsMs.length} times within ${this.#rules.periodMs} ms`;
-    return new LeatError("internal", `${often}, last of this: ${error.message}`, { cause: error });
+    return new LeatError("internal", `${often}. Last error: ${error.message}`, { cause: error });
   }
 
-  /** Counts a restart; `undefined` when it is one too many. */
+  /** Counts a restart. Returns undefined if there are more than `intensity`. */
   #nextDelayMs(): number | undefined {
     const { intensity, periodMs, backoffMinMs, backoffMaxMs } = this.#rules;
     const now = this.#owner.world.nowMs();

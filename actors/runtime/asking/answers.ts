@@ -6,21 +6,21 @@ import { type Identity, senderKeyOf } from "../identity.ts";
 import type { FencedRef } from "../ref.ts";
 
 /**
- * Answers that an actor keeps. Above it, answers are dropped until `ANSWERS_LEFT` remain: first those
- * of the identity with the most, of its longest idle asker, oldest first.
+ * Limit of the answers that an actor keeps. Above it, answers are dropped until `ANSWERS_LEFT`
+ * remain: first those of the identity with the most answers, and of its longest idle asker.
  */
 const ANSWERS_MAX = 16_384;
 const ANSWERS_LEFT = 15_360;
 /**
- * Bytes of answers that a node keeps for one identity; admins have no limit. An asker that settles its
- * answers stays far below. Above the limit, an answer is sent once and not kept.
+ * Limit of the bytes of answers that a node keeps for one identity; admins have none. An asker that
+ * settles its answers stays far below. Above the limit, an answer is sent once and not kept.
  */
 export const KEPT_BYTES_MAX = 64 * 2 ** 20;
 /** An asker's answers are dropped this long after its last deadline, in ms: no repeat can come then. */
 export const FORGET_AFTER_MS = 60_000;
 /** From this many answers on, the actor finds out whether their askers are still alive. */
 export const CHECK_FROM = 64;
-/** An asker idle for this long is checked, in ms: a waiting one repeats its request sooner. */
+/** An asker idle for this long, in ms, is checked. A waiting asker repeats its request sooner. */
 export const IDLE_MS = 3_000;
 /** How often idle askers are looked for, in ms, and how many of them at a time. */
 const CHECK_EVERY_MS = 1_000;
@@ -49,8 +49,8 @@ const NOT_KEPT: Kept = {
     kind: "failure",
     error: new LeatError(
       "aborted",
-      `The answer was given before and is not kept: those kept for this identity, which its ` +
-        `programs have not settled, take ${KEPT_BYTES_MAX} bytes`,
+      `The answer was given before and was not kept: unsettled answers for this identity may take ` +
+        `at most ${KEPT_BYTES_MAX} bytes`,
     ).toWire(),
   },
 };
@@ -63,7 +63,7 @@ export class KeptBytes {
     return this.#bytes.get(owner) ?? 0;
   }
 
-  /** False: the sum would be above {@linkcode KEPT_BYTES_MAX}, so nothing is added. */
+  /** Returns false and adds nothing if the sum would be above {@linkcode KEPT_BYTES_MAX}. */
   add(owner: string, bytes: number): boolean {
     const sum = this.of(owner) + bytes;
     if (sum > KEPT_BYTES_MAX) return false;
@@ -91,7 +91,7 @@ class Asker {
   readonly owner: string;
   /** The asker's last deadline. */
   untilMs = 0;
-  heardMs = 0;
+  lastAskMs = 0;
   /** How long it may be idle before it is checked; doubles, so that a live asker costs few messages. */
   idleMs = IDLE_MS;
 
@@ -132,10 +132,10 @@ export class Answers {
       const owner = sender.role === "admin" ? "" : sender.name;
       this.#askers.set(key, known = new Asker({ ...asker, key }, owner));
     }
-    known.heardMs = nowMs;
+    known.lastAskMs = nowMs;
     known.untilMs = Math.max(known.untilMs, nowMs + timeoutMs);
     const { answers } = known;
-    this.#forget(known, settledBelow, open);
+    this.#dropSettled(known, settledBelow, open);
     const answer = answers.get(id);
     if (answer !== undefined) return answer === "pending" ? answer : answer.answer;
     answers.set(id, "pending");
@@ -152,7 +152,7 @@ export class Answers {
     this.#checkedMs = nowMs;
     const idle: KnownAsker[] = [];
     for (const asker of this.#askers.values()) {
-      if (nowMs - asker.heardMs < asker.idleMs) continue;
+      if (nowMs - asker.lastAskMs < asker.idleMs) continue;
       asker.idleMs *= 2;
       if (idle.push(asker.ref) >= IDLE_MAX) break;
     }
@@ -202,7 +202,7 @@ export class Answers {
     if (answer.bytes > 0) this.#keptBytes.remove(owner, answer.bytes);
   }
 
-  #forget(
+  #dropSettled(
     asker: Asker,
     settledBelow: number,
     open: readonly number[] | undefined,
@@ -233,7 +233,7 @@ export class Answers {
     const mostFirst = [...counts].sort(([, a], [, b]) => b - a);
     for (const [owner] of mostFirst) {
       const longestIdleFirst = [...this.#askers].filter(([, asker]) => asker.owner === owner)
-        .sort(([, a], [, b]) => a.heardMs - b.heardMs);
+        .sort(([, a], [, b]) => a.lastAskMs - b.lastAskMs);
       for (const [key, { answers }] of longestIdleFirst) {
         for (const [id, answer] of answers) {
           if (this.#settled <= ANSWERS_LEFT) return;

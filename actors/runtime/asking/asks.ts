@@ -11,7 +11,7 @@ import type { Random, Timer, World } from "../world.ts";
 /** Delay before an ask is repeated to an unavailable receiver; doubles up to the maximum. */
 const RETRY_MIN_MS = 20;
 const RETRY_MAX_MS = 2_000;
-/** For how many targets an actor keeps an empty list: most ask the same few targets. */
+/** An actor keeps empty lists for this many targets: most actors ask the same few. */
 const TARGETS_KEPT = 16;
 
 /** Why an ask was refused. Creating the error takes as long as several messages, so it is made on demand. */
@@ -87,7 +87,7 @@ export class Asks {
         target,
         targetKey: keyOf(target),
         method,
-        // A repeated ask must say the same, even if the sender has changed the body since.
+        // A repeated ask has the same body, even if the sender has changed its object since.
         body: options.attemptMs === undefined ? body : copyBody(body),
         deadlineMs: this.#world.nowMs() + options.timeoutMs,
         attemptMs: options.attemptMs,
@@ -124,8 +124,8 @@ export class Asks {
   refused(id: number, incarnation: string | undefined, refusal: Refusal): boolean {
     const ask = this.#open.get(id);
     if (ask === undefined || ask.asker.self.incarnation !== incarnation) return false;
-    const again = ask.attemptMs !== undefined && mayBeTakenLater(refusal);
-    if (!again) {
+    const isTemporary = ask.attemptMs !== undefined && mayBeTakenLater(refusal);
+    if (!isTemporary) {
       this.#take(id, incarnation)!.reject(refusal.error());
       return true;
     }
@@ -147,9 +147,9 @@ export class Asks {
     }
   }
 
-  /** The incarnation has ended: drops its asks. */
+  /** The incarnation has ended: rejects its asks. */
   askerEnded(asker: Cell): void {
-    for (const { item: { id } } of this.#held.ofLife(asker)) {
+    for (const { item: { id } } of this.#held.ofActor(asker)) {
       this.#take(id, asker.self.incarnation)?.reject(asker.endedError());
     }
   }
@@ -182,14 +182,14 @@ export class Asks {
   }
 
   #expired(ask: OpenAsk): void {
-    const waitedMs = this.#world.nowMs() - ask.deadlineMs;
+    const overdueMs = this.#world.nowMs() - ask.deadlineMs;
     const cause = ask.lastRefusal?.error();
     const error = cause?.code === "unavailable"
       ? new LeatError("unavailable", cause.message, { cause })
       : new LeatError(
         "deadline_exceeded",
         `${formatRef(ask.target)} did not answer "${ask.method}" in time`,
-        { cause, details: { overdueMs: waitedMs } },
+        { cause, details: { overdueMs } },
       );
     this.#take(ask.id, ask.asker.self.incarnation)?.reject(error);
   }
@@ -253,8 +253,8 @@ const BUCKET_MS = 8;
 type Deadline<T> = Member<number, T>;
 
 /**
- * Deadlines on one timer: calls back for items whose deadline has passed, never early, usually one
- * bucket late at most. Most asks are answered long before their deadline, so adding and removing
+ * Deadlines on one timer: calls back for items whose deadline has passed, never early, and usually
+ * at most one bucket late. Most asks are answered long before their deadline, so adding and removing
  * must be almost free, and removed items must not stay in memory.
  */
 export class Deadlines<T> {

@@ -44,7 +44,7 @@ export class Groups<K, T> {
     return member;
   }
 
-  /** Removes a member. False: it was removed before. */
+  /** Removes a member. Returns false if it was removed before. */
   remove(member: Member<K, T>): boolean {
     const { group, before, after } = member;
     if (group === undefined) return false;
@@ -78,7 +78,7 @@ export class Groups<K, T> {
 export class Hold<T> {
   readonly item: T;
   ofNode!: Member<string, Hold<T>>;
-  ofLife!: Member<Cell, Hold<T>>;
+  ofActor!: Member<Cell, Hold<T>>;
 
   constructor(item: T) {
     this.item = item;
@@ -88,18 +88,18 @@ export class Hold<T> {
 /** Items held for a node and an actor. When one of the two ends, all its items are released together. */
 export class Holdings<T> {
   readonly #byNode = new Groups<string, Hold<T>>();
-  readonly #byLife = new Groups<Cell, Hold<T>>();
+  readonly #byActor = new Groups<Cell, Hold<T>>();
 
-  add(node: string, life: Cell, item: T): Hold<T> {
+  add(node: string, actor: Cell, item: T): Hold<T> {
     const hold = new Hold(item);
     hold.ofNode = this.#byNode.add(node, hold);
-    hold.ofLife = this.#byLife.add(life, hold);
+    hold.ofActor = this.#byActor.add(actor, hold);
     return hold;
   }
 
-  /** False: it was released before. */
+  /** Returns false if it was released before. */
   release(hold: Hold<T>): boolean {
-    this.#byLife.remove(hold.ofLife);
+    this.#byActor.remove(hold.ofActor);
     return this.#byNode.remove(hold.ofNode);
   }
 
@@ -113,7 +113,7 @@ export class Holdings<T> {
   }
 
   /** The items of an incarnation, in the order in which they were added. */
-  ofLife(life: Cell): Hold<T>[] {
-    return this.#byLife.of(life).map(({ item }) => item);
+  ofActor(actor: Cell): Hold<T>[] {
+    return this.#byActor.of(actor).map(({ item }) => item);
   }
 }

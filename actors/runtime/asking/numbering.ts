@@ -1,8 +1,8 @@
 /** Numbers of envelopes: the sender counts per target, the receiver drops what is not newer. */
 
-/** Targets that a sender counts separately, the last used ones. The others share one count. */
+/** A sender counts this many targets separately, the last used ones. The others share one count. */
 const TARGETS_KEPT = 2_048;
-/** Senders that a receiver remembers, the last heard ones; others are forgotten. */
+/** A receiver remembers this many senders, the most recent ones. */
 const SENDERS_KEPT = 16_384;
 
 /** Counts what one actor sends to each target, from 1. */
@@ -38,27 +38,27 @@ export class ReceiveMarks {
   }
 }
 
-/** A map of at least the `count` names used last, and at most twice as many. */
+/** A map that keeps at least the last `count` names used, and at most twice as many. */
 export class Recent<T> {
   readonly #count: number;
-  readonly #forgotten: (values: Iterable<T>) => void;
+  readonly #onDropped: (values: Iterable<T>) => void;
   #used = new Map<string, T>();
-  /** Entries not used since `used` was begun. */
-  #before = new Map<string, T>();
+  /** Entries not used since `#used` was created. */
+  #older = new Map<string, T>();
 
-  /** @param forgotten Receives the dropped values. */
-  constructor(count: number, forgotten: (values: Iterable<T>) => void = () => {}) {
+  /** @param onDropped Receives the dropped values. */
+  constructor(count: number, onDropped: (values: Iterable<T>) => void = () => {}) {
     this.#count = count;
-    this.#forgotten = forgotten;
+    this.#onDropped = onDropped;
   }
 
   /** The value under the name; this is a use of it. */
   get(name: string): T | undefined {
     const used = this.#used.get(name);
     if (used !== undefined) return used;
-    const before = this.#before.get(name);
+    const before = this.#older.get(name);
     if (before !== undefined) {
-      this.#before.delete(name);
+      this.#older.delete(name);
       this.set(name, before);
     }
     return before;
@@ -66,8 +66,8 @@ export class Recent<T> {
 
   set(name: string, value: T): void {
     if (this.#used.size >= this.#count && !this.#used.has(name)) {
-      this.#forgotten(this.#before.values());
-      this.#before = this.#used;
+      this.#onDropped(this.#older.values());
+      this.#older = this.#used;
       this.#used = new Map();
     }
     this.#used.set(name, value);

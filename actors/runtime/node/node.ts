@@ -19,7 +19,7 @@ import {
 } from "../inspection.ts";
 import type { NodeId } from "../link.ts";
 import type { Life } from "./node_actor.ts";
-import { Peers, type WatchWord } from "./peers.ts";
+import { Peers, type WatchMessage } from "./peers.ts";
 import { Reception, type ReceptionOwner } from "./reception.ts";
 import { type FencedRef, formatRef, keyOf, type Ref } from "../ref.ts";
 import { Router } from "./router.ts";
@@ -56,7 +56,10 @@ export class ActorNode implements CellSystem, ReceptionOwner {
     this.#fail = failed.resolve;
     const random = this.world.random.fork(`ask back-off ${incarnation}`);
     this.asks = new Asks(this.world, random, (ask) => this.#sendAsk(ask));
-    this.peers = new Peers(this.asks, (source, target, word) => this.#say(source, target, word));
+    this.peers = new Peers(
+      this.asks,
+      (source, target, message) => this.#sendWatch(source, target, message),
+    );
     const reception = new Reception(this);
     this.#queue = new RunQueue(
       this.world,
@@ -154,7 +157,7 @@ export class ActorNode implements CellSystem, ReceptionOwner {
 
   tell(source: Cell, target: Ref, method: string, body: unknown): void {
     const number = source.numbers.next(keyOf(target));
-    // The link may refuse it because of the peer's limits, which must not end the sender.
+    // The link may refuse the message for the peer's limits. That must not end the sender.
     this.#postOrDrop({ kind: "tell", source: source.self, target, number, method, body });
   }
 
@@ -190,7 +193,7 @@ export class ActorNode implements CellSystem, ReceptionOwner {
       const header = this.#header(this.root, envelope.source);
       this.#postOrDrop({ kind: "failure", ...header, id: envelope.id, error });
     } else if (envelope.kind === "watch") {
-      this.#say(this.root, envelope.source, { kind: "down", id: envelope.id, error });
+      this.#sendWatch(this.root, envelope.source, { kind: "down", id: envelope.id, error });
     }
   }
 
@@ -257,7 +260,7 @@ export class ActorNode implements CellSystem, ReceptionOwner {
     );
   }
 
-  /** Sends an envelope for which no caller waits: an error is logged, and a peer that waits is told. */
+  /** Sends an envelope for which no caller waits. Logs an error, and reports it to a waiting peer. */
   #postOrDrop(envelope: Envelope): void {
     try {
       this.#post(envelope);
@@ -267,13 +270,13 @@ export class ActorNode implements CellSystem, ReceptionOwner {
   }
 
   /** Sends a message about a watch. */
-  #say(source: Cell, target: Ref, word: WatchWord): void {
+  #sendWatch(source: Cell, target: Ref, message: WatchMessage): void {
     const header = this.#header(source, target);
-    const { id } = word;
+    const { id } = message;
     this.#postOrDrop(
-      word.kind === "down"
-        ? { kind: word.kind, ...header, id, error: word.error }
-        : { kind: word.kind, ...header, id },
+      message.kind === "down"
+        ? { kind: message.kind, ...header, id, error: message.error }
+        : { kind: message.kind, ...header, id },
     );
   }
 

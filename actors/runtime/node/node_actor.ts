@@ -33,14 +33,14 @@ const OWNER_FOUND_MS = 20_000;
 
 export interface NodeProtocol {
   /**
-   * Starts a top-level actor of an offered kind. An owner that repeats the request gets its actor.
+   * Starts a top-level actor of an offered kind. A repeated request of its owner returns the same.
    * @throws `not_found`, `already_exists`.
    */
   spawn(request: SpawnRequest): FencedRef;
   /** Stops a top-level actor that `spawn` started. */
   stop(request: { readonly name: string }): null;
   list(request: null): ActorInfo[];
-  /** Returns the incarnations, out of these, that have ended. */
+  /** Returns those of the given incarnations that have ended. */
   ended(request: { readonly lives: readonly Life[] }): string[];
 }
 
@@ -95,10 +95,10 @@ export function createNodeActor(
         }
         const known = started.get(name);
         const living = root.child(name);
-        if (living !== undefined && known !== undefined && isAgain(known, { kind, owner })) {
+        if (living !== undefined && known !== undefined && isRepeated(known, { kind, owner })) {
           return living;
         }
-        const ref = root.spawn({ ...made(kind, kinds[kind]!, config), name, kind });
+        const ref = root.spawn({ ...makeActor(kind, kinds[kind]!, config), name, kind });
         known?.forget();
         const lost = () => context.run(() => stop(name));
         const forget = owner === undefined ? () => {} : watchOwner(context, owner, lost);
@@ -116,7 +116,7 @@ export function createNodeActor(
 }
 
 /** Makes an actor of a kind from a config that another node has sent. */
-function made(kind: string, make: ActorKind, config: unknown): ReturnType<ActorKind> {
+function makeActor(kind: string, make: ActorKind, config: unknown): ReturnType<ActorKind> {
   try {
     return make(config);
   } catch (cause) {
@@ -142,7 +142,7 @@ const access: Access<NodeProtocol> = {
 };
 
 /** Whether the same owner repeats a request. False for requests without an owner. */
-function isAgain(known: Omit<Started, "forget">, asked: Omit<Started, "forget">): boolean {
+function isRepeated(known: Omit<Started, "forget">, asked: Omit<Started, "forget">): boolean {
   return known.kind === asked.kind && known.owner !== undefined &&
     known.owner.incarnation === asked.owner?.incarnation;
 }
@@ -157,11 +157,11 @@ function watchOwner(context: ActorContext, owner: FencedRef, lost: () => void): 
     timer?.cancel();
     unwatch();
   };
-  const look = () => {
+  const renew = () => {
     end();
     timer = context.timer(OWNER_FOUND_MS, () => {
       lostAtMs = undefined;
-      look();
+      renew();
     });
     unwatch = context.watch(owner, ({ code }, end) => {
       timer?.cancel();
@@ -172,9 +172,9 @@ function watchOwner(context: ActorContext, owner: FencedRef, lost: () => void): 
         lostAtMs ??= world.nowMs();
         if (!isUnreachable || world.nowMs() - lostAtMs >= OWNER_LOST_MS) return lost();
       }
-      timer = context.timer(OWNER_RETRY_MS, look);
+      timer = context.timer(OWNER_RETRY_MS, renew);
     });
   };
-  look();
+  renew();
   return end;
 }

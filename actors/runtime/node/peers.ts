@@ -1,6 +1,6 @@
 /**
- * What a node holds until a link or an actor ends: its watches of other actors, their watches of its
- * own, open asks, and callbacks that wait for a link.
+ * What a node holds until a link or an actor ends: watches by its actors, watches of its actors,
+ * open asks, and callbacks that wait for a link.
  */
 import { LeatError } from "../../../core/error.ts";
 import type { WatchDown, WatchEnd } from "../actor.ts";
@@ -12,14 +12,14 @@ import { isClosedThere } from "../link.ts";
 import { type Identity, SAME_PROCESS, senderKeyOf } from "../identity.ts";
 import type { FencedRef, Ref } from "../ref.ts";
 
-/** Watches that each other node may hold on actors of this one. Each takes memory until it or its link ends. */
+/** Limit of another node's watches of actors here. Each takes memory until it or its link ends. */
 export const WATCHERS_MAX = 16_384;
 
-/** The reason of a watch that is refused, whether the actor runs or not. */
+/** The `details.reason` of a refused watch. It does not tell whether the target runs. */
 export const WATCH_REFUSED = "watch_refused";
 
 /** A message about a watch, without the numbering of a particular envelope. */
-export type WatchWord =
+export type WatchMessage =
   | Pick<WatchEnvelope, "kind" | "id">
   | Pick<DownEnvelope, "kind" | "id" | "error">;
 
@@ -38,7 +38,7 @@ interface Watcher {
 
 export class Peers {
   readonly #asks: Asks;
-  readonly #say: (source: Cell, target: Ref, word: WatchWord) => void;
+  readonly #sendWatch: (source: Cell, target: Ref, message: WatchMessage) => void;
   readonly #watches = new Holdings<Watch>();
   readonly #watchesById = new Map<number, Hold<Watch>>();
   readonly #watchers = new Holdings<Watcher>();
@@ -46,20 +46,20 @@ export class Peers {
   readonly #linkWaits = new Holdings<() => void>();
   #lastWatch = 0;
 
-  /** @param say Sends a message or drops it; does not throw. */
-  constructor(asks: Asks, say: (source: Cell, target: Ref, word: WatchWord) => void) {
+  /** @param send Sends a message or drops it; does not throw. */
+  constructor(asks: Asks, send: (source: Cell, target: Ref, message: WatchMessage) => void) {
     this.#asks = asks;
-    this.#say = say;
+    this.#sendWatch = send;
   }
 
   watch(watcher: Cell, target: Ref, down: WatchDown): () => void {
     const id = ++this.#lastWatch;
     const watch = this.#watches.add(target.node, watcher, { id, watcher, target, down });
     this.#watchesById.set(id, watch);
-    this.#say(watcher, target, { kind: "watch", id });
+    this.#sendWatch(watcher, target, { kind: "watch", id });
     return () => {
       if (this.#unwatch(watch) && watcher.state !== "stopped") {
-        this.#say(watcher, target, { kind: "unwatch", id });
+        this.#sendWatch(watcher, target, { kind: "unwatch", id });
       }
     };
   }
@@ -89,7 +89,7 @@ export class Peers {
           `${source.node} watches ${WATCHERS_MAX} actors of this node already`,
           { details: { reason: WATCH_REFUSED } },
         );
-        return this.#say(cell, source, { kind: "down", id, error: error.toWire() });
+        return this.#sendWatch(cell, source, { kind: "down", id, error: error.toWire() });
       }
       const watcher = this.#watchers.add(source.node, cell, { key, ref: source, id });
       this.#watchersByKey.set(key, watcher);
@@ -98,8 +98,8 @@ export class Peers {
 
   /** Tells the watchers of an actor of this node that it is gone. */
   tellWatchers(cell: Cell, why: () => LeatError): void {
-    for (const { item: { ref, id } } of this.#watchers.ofLife(cell)) {
-      this.#say(cell, ref, { kind: "down", id, error: why().toWire() });
+    for (const { item: { ref, id } } of this.#watchers.ofActor(cell)) {
+      this.#sendWatch(cell, ref, { kind: "down", id, error: why().toWire() });
     }
   }
 
@@ -121,7 +121,7 @@ export class Peers {
   linkChanged(node: string, error: LeatError): void {
     this.#asks.nodeLost(node, { code: "unavailable", error: lostLink(node, error) });
     for (const { item: { id, watcher, target } } of this.#watches.ofNode(node)) {
-      this.#say(watcher, target, { kind: "watch", id });
+      this.#sendWatch(watcher, target, { kind: "watch", id });
     }
   }
 
@@ -137,9 +137,9 @@ export class Peers {
   /** An actor of this node has ended: releases what is held for it. */
   ended(cell: Cell): void {
     this.#asks.askerEnded(cell);
-    for (const watch of this.#watches.ofLife(cell)) this.#unwatch(watch);
-    for (const watcher of this.#watchers.ofLife(cell)) this.#forget(watcher);
-    for (const wait of this.#linkWaits.ofLife(cell)) this.#linkWaits.release(wait);
+    for (const watch of this.#watches.ofActor(cell)) this.#unwatch(watch);
+    for (const watcher of this.#watchers.ofActor(cell)) this.#forget(watcher);
+    for (const wait of this.#linkWaits.ofActor(cell)) this.#linkWaits.release(wait);
   }
 
   #down(watch: Hold<Watch>, why: () => LeatError, end: WatchEnd): void {
@@ -147,7 +147,7 @@ export class Peers {
     if (this.#unwatch(watch) && watcher.state !== "stopped") down(why(), end);
   }
 
-  /** False: the watch had ended before. */
+  /** Returns false if the watch had ended before. */
   #unwatch(watch: Hold<Watch>): boolean {
     this.#watchesById.delete(watch.item.id);
     return this.#watches.release(watch);

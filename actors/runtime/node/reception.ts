@@ -93,9 +93,9 @@ export class Reception {
     const { target } = envelope;
     const cell = cells.get(target.path);
     // The root stands for callers outside actors: it can be watched, but takes no messages.
-    const isHeard = cell !== root || envelope.kind === "watch" || envelope.kind === "unwatch";
+    const canReceive = cell !== root || envelope.kind === "watch" || envelope.kind === "unwatch";
     if (
-      cell === undefined || !isHeard || cell.state === "stopping" || cell.state === "stopped"
+      cell === undefined || !canReceive || cell.state === "stopping" || cell.state === "stopped"
     ) {
       return this.#refuseAsGone(envelope);
     }

@@ -5,11 +5,11 @@ import type { Envelope } from "../envelope.ts";
 import type { Identity } from "../identity.ts";
 import { closedThere, type Connector, type Link, type NodeId, unknownNode } from "../link.ts";
 
-/** Envelopes that may wait for a link to be opened, per node; more are lost. */
+/** Limit of the envelopes per node that wait for a link to open; more are lost. */
 const WAITING_MAX = 1_024;
 /**
- * If a link holds more unsent bytes, further envelopes are lost. Credit keeps senders of elements far
- * below it.
+ * While a link holds more unsent bytes than this, further envelopes are lost. Credit keeps senders
+ * of elements far below.
  */
 const BUFFERED_BYTES_MAX = 1 << 30;
 
