@@ -839,10 +839,10 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * give `blockLength` (1) elements each, round-robin. When a dataset ends, its slot gets the next
    * dataset when the slot comes up again.
    *
-   * With `numParallelCalls` (1 to 1024, or `AUTOTUNE`) elements are fetched ahead, from the
-   * first one on: at most that many at once, calls of `fn` included, and up to two blocks of each
-   * of `cycleLength + numParallelCalls` datasets. The order stays the same, unless `deterministic`
-   * is false: then elements come as they are ready.
+   * With `numParallelCalls` (1 to 1024, or `AUTOTUNE`) elements are fetched ahead, from the first
+   * one on. At most that many fetches and calls of `fn` run at once. Up to two blocks are fetched
+   * ahead of each of `cycleLength + numParallelCalls` datasets. The order stays the same, unless
+   * `deterministic` is false: then elements come as they are ready.
    *
    * @example
    * ```ts

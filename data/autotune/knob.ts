@@ -7,14 +7,16 @@ export type KnobParameter = "numParallelCalls" | "bufferSize";
 export interface KnobRange {
   readonly min: number;
   readonly max: number;
-  /** Its value until something was measured, in the first iteration. */
+  /** Its value in the first iteration, until something is measured. */
   readonly initial: number;
 }
 
 /** The last values of knobs, by operator: the next iteration begins with them. */
 const lastValues = new WeakMap<object, number>();
 
-/** One such number. Its operator reads `value` each time that it may begin a call or a read. */
+/**
+ * A number that the tuner may change. Its operator reads `value` before it begins a call or a read.
+ */
 export class Knob implements Setting {
   readonly parameter: KnobParameter;
   readonly min: number;
@@ -22,7 +24,7 @@ export class Knob implements Setting {
   value: number;
   readonly #operator: object | undefined;
 
-  /** @param operator The node that it belongs to; undefined: its value is not remembered. */
+  /** @param operator The node of the knob. Without it the value is not remembered. */
   constructor(parameter: KnobParameter, { min, max, initial }: KnobRange, operator?: object) {
     this.parameter = parameter;
     this.min = min;

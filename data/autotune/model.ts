@@ -84,7 +84,7 @@ export function outputLatencyMs(
 /** A stage should be busy for at most this share of the time between two requests. */
 const BUSY_MAX = 0.8;
 
-/** The higher, the less do stages count that are not the slowest. */
+/** The exponent of a norm over the stages. The higher it is, the less the faster stages count. */
 const SLOWEST_NORM = 16;
 
 /**
@@ -92,8 +92,9 @@ const SLOWEST_NORM = 16;
  *
  * Equation 1 assumes that each consumer pauses between two requests. But an operator that reads
  * ahead does not pause while its buffer is not full. Without this time a slow stage below a buffer
- * would seem fast enough. Stages work side by side, so the slowest one sets the pace. A norm stands
- * for the maximum: it falls whichever of several equally slow stages becomes faster.
+ * would seem fast enough. Stages work side by side, so the slowest one sets the pace. A norm
+ * replaces the maximum, because it falls as soon as one of several equally slow stages becomes
+ * faster.
  */
 export function overloadMs(stage: Stage, consumerMs: number): number {
   return overloadPower(stage, BUSY_MAX * consumerMs, 1) ** (1 / SLOWEST_NORM);

@@ -9,15 +9,16 @@ import { Knob, type KnobParameter, type KnobRange } from "./knob.ts";
 import { type Measured, stageOf } from "./measured_model.ts";
 import { outputLatencyMs, type Stage } from "./model.ts";
 
-/** The time until the first decision; it doubles with each… */
+/** The time until the first decision. It doubles with each decision, up to `PERIOD_MAX_MS`. */
 const PERIOD_FIRST_MS = 10;
-/** …up to this. */
 const PERIOD_MAX_MS = 5_000;
-/** An input that did nothing for so long counts as ended: a cache may have all of its elements. */
+/**
+ * An input that does nothing for this long counts as ended: a cache may have all of its elements.
+ */
 const IDLE_MS = 1_000;
 /** The clock is read at least once in this many calls. */
 const CALLS_PER_CHECK_MAX = 64;
-/** The clock is read about this often: more often would cost too much. */
+/** About the time between two clock reads, in ms. More reads would cost too much. */
 const CHECK_MS = 1;
 
 /** How the consumer has used the iterator, in total. */
@@ -46,7 +47,7 @@ interface Belief {
   readonly measuredMs: number;
 }
 
-/** The bytes that the buffers of one pipeline's tuned operators hold, and the most they may. */
+/** The bytes that the buffers of one pipeline's tuned operators hold, and their limit. */
 export class RamBudget {
   readonly bytesMax: number;
   #heldBytes = 0;
@@ -101,18 +102,18 @@ export class Tuner {
     const knob = new Knob(parameter, range, this.#options.isOff ? undefined : operator);
     this.#knobs.push(knob);
     this.#periodMs = PERIOD_FIRST_MS; // the structure of the pipeline has changed
-    this.#share();
+    this.#shareCpuBudget();
     return knob;
   }
 
-  #share(): void {
+  #shareCpuBudget(): void {
     if (this.#options.isOff) return;
     const calls = this.#knobs.filter(({ parameter }) => parameter === "numParallelCalls");
     const share = Math.max(1, Math.floor(this.#options.budgets.cpu / calls.length));
     for (const knob of calls) knob.value = Math.min(knob.value, share);
   }
 
-  /** Whether anything can be tuned. */
+  /** Whether there is nothing to tune. */
   get isIdle(): boolean {
     return this.#knobs.length === 0 || this.#options.isOff;
   }
@@ -141,7 +142,7 @@ export class Tuner {
     const operators = new Map<Stage, Measured>();
     const ignoresIdle = this.#periodMs >= IDLE_MS;
     const root = stageOf(recent, (at, stage) => operators.set(stage, at), { ignoresIdle });
-    if (root === undefined) return; // too little has happened: the period goes on
+    if (root === undefined) return; // too few elements: the next decision covers this period, too
     const waitedMs = totalWaitedMs - this.#lastWaitedMs;
     this.#last = figuresOf(total);
     this.#lastWaitedMs = totalWaitedMs;
@@ -204,11 +205,11 @@ function figuresOf(
   return into;
 }
 
-/** The weight of the newest pause if it is shorter than the estimate… */
+/** The weight of the newest pause, if it is shorter than the estimate. */
 const SHORTER = 0.3;
-/** …and if it is longer. */
+/** The weight of the newest pause, if it is not shorter than the estimate. */
 const LONGER = 0.03;
-/** A longer pause counts as this many times the estimate, and 1 ms. */
+/** A pause counts as at most this many times the estimate, plus 1 ms. */
 const OUTLIER = 4;
 
 /**

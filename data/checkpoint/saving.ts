@@ -52,7 +52,7 @@ export function encodeIteration(root: DatasetNode, saved: SavedIteration): Uint8
 export function decodeIteration(root: DatasetNode, bytes: unknown): SavedIteration {
   if (!(bytes instanceof Uint8Array)) throw noState(`got ${show(bytes)}`);
   if (bytes.length < HEADER_BYTES || FORMAT.some((byte, i) => bytes[i] !== byte)) {
-    throw noState(`these ${bytes.length} bytes do not begin as one`);
+    throw noState(`these ${bytes.length} bytes have another format`);
   }
   const stored = bytes.subarray(FORMAT.length, FORMAT.length + DIGEST_BYTES);
   if (digestOf(bytes).some((byte, i) => byte !== stored[i])) {
@@ -61,7 +61,7 @@ export function decodeIteration(root: DatasetNode, bytes: unknown): SavedIterati
       `A saved iterator of ${bytes.length} bytes is damaged or cut short: its checksum is wrong.`,
     );
   }
-  // Compared before the rest is read, which may contain operators that do not exist here.
+  // Checked before reading the rest, which may contain operators that do not exist here.
   const encoded = new EncodedValue(bytes.subarray(HEADER_BYTES));
   const { wire } = encoded;
   if (!isPlainObject(wire) || wire.signature !== signatureOf(root)) {

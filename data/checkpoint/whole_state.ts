@@ -15,7 +15,7 @@ export function wholeState<T>(state: T): T {
       throw new LeatError(
         "failed_precondition",
         `This iterator was saved by another version of Leat, which did not write "${name}". ` +
-          "Read on with that version, or restart the epoch.",
+          "Continue with that version, or restart the epoch.",
       );
     },
   });

@@ -46,8 +46,8 @@ export function chainOf(root: DatasetNode): OrderedChain | undefined {
 }
 
 /**
- * The graph that the reader runs: `distribute` replaces every maximal part of `root` that is a
- * chain; all other operators stay.
+ * The graph that the reader runs: `distribute()` replaces each chain in `root`, as long as
+ * possible; all other operators stay.
  *
  * @param distribute receives a chain and its number among the graph's chains.
  */

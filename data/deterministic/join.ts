@@ -1,4 +1,4 @@
-/** Joins the splits of an ordered chain: their remaining rows become batches. */
+/** Joins the remaining rows of an ordered chain's splits to batches. */
 import { openIterator } from "../dataset_iterator.ts";
 import type { IterationOptions } from "../iteration_options.ts";
 import type { DatasetNode } from "../node.ts";
@@ -16,7 +16,7 @@ const JOINED_SALT = 1n;
 export interface CarriedRows {
   /** The split's position in the order of splits. */
   readonly sequence: number;
-  /** How many of the split's last rows. */
+  /** How many of the split's last rows wait. */
   readonly rows: number;
 }
 
@@ -54,9 +54,9 @@ export class RemainderJoin {
   /**
    * Adds the remaining rows of a split.
    *
-   * @param lastRows How many of its last rows to add: fewer than all if an earlier batch has the others.
+   * @param lastRows How many of its last rows to add, if an earlier batch has others.
    * @returns The batch that the rows complete, if any.
-   * @throws {ReadingFailure} if operators after the batch run elsewhere and cannot continue.
+   * @throws {ReadingFailure} if operators after the batch run in another process, which failed.
    */
   async add(
     sequence: number,

@@ -1,4 +1,4 @@
-/** A host for the splits of one epoch: the files of a source are listed once for all of them. */
+/** A host for the splits of one epoch: it lists the files of a source once for all splits. */
 import { DelegatingHost } from "../foreign/delegating_host.ts";
 import type { Files, Host } from "../host.ts";
 
@@ -24,7 +24,7 @@ export class ListedHost extends DelegatingHost implements Host {
     if (host.evaluate !== undefined) this.evaluate = (script) => host.evaluate!(script);
   }
 
-  /** The listing of a source. Calls `list` for the first split, and again after it failed. */
+  /** The listing of a source. Calls `list` for the first split, and again after a failure. */
   listing(source: object, list: () => Promise<string[]>): Promise<string[]> {
     return this.#listings.getOrInsertComputed(source, () => {
       const listing = list();

@@ -19,7 +19,10 @@ export interface SplitRunOptions
   readonly split: Split;
   /** Receives the last rows of the split, if they do not fill a batch. */
   readonly onRemainder: (remainder: Remainder) => void;
-  /** Called once the source has been read to the end of the split. Its last elements may not be there yet. */
+  /**
+   * Called once the source has been read to the end of the split. Its last elements may still
+   * follow.
+   */
   readonly onRead?: (() => void) | undefined;
   /** Reads the elements of a `given` source. */
   readonly read?: ReadGiven | undefined;
@@ -39,7 +42,7 @@ export function openSplit(chain: OrderedChain, options: SplitRunOptions): Datase
     epoch,
     batchMemory,
     keepsReadingFailures,
-    // 0 means that the iteration is no split's.
+    // 0 means that the iteration does not run a split.
     split: index + 1,
     splits: {
       next: () => {
@@ -87,7 +90,7 @@ export function batchSizeOf(batch: DatasetNode): number {
 /** Passes full batches on. A short batch is kept back and ends the stream. */
 class FullBatchesNode extends ElementsOfInputNode {
   override readonly division = "whole";
-  /** So that it changes no random numbers of the user's operators. */
+  /** A setting changes no random numbers of the user's operators. */
   override readonly isSetting = true;
   readonly size: number;
   readonly onRemainder: (remainder: Remainder) => void;
@@ -102,7 +105,7 @@ class FullBatchesNode extends ElementsOfInputNode {
     return { size: this.size };
   }
 
-  /** Whether the input gives remainders, and full batches in the same form. */
+  /** Whether the input wraps its batches, full ones too, as `Remainder`s. */
   get isWrapped(): boolean {
     return this.input.attributes["keepsRows"] === true;
   }

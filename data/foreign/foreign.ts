@@ -76,12 +76,12 @@ export function refuseForeignServices(node: DatasetNode): void {
 /**
  * The error for an action that is refused to a foreign pipeline.
  *
- * @param obstacle Why no confined process can be started to do it.
+ * @param obstacle Why no confined process can be started to perform the action.
  */
 export function foreignRefusal(what: string, obstacle?: string): ReadingFailure {
   const instead = obstacle === undefined
     ? ""
-    : ` A confined process, which would do so instead, cannot be started: ${obstacle}.`;
+    : ` A confined process could do it, but none can be started: ${obstacle}.`;
   return new ReadingFailure(
     new LeatError(
       "permission_denied",

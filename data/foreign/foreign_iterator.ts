@@ -20,7 +20,9 @@ import type { Place } from "../places.ts";
 import { EncodedValue, encodeValue } from "../elements/value_codec.ts";
 import { serializeGraph } from "../wire.ts";
 
-/** State that a node's iterators share, such as a cache: one iterator reports it, the next gets it. */
+/**
+ * State that a node's iterators share, such as a cache. One iterator reports it; the next gets it.
+ */
 const sharedOf = new WeakMap<DatasetNode, Uint8Array>();
 
 /** Error codes that mean that no process can be started: a permission, feature or file is missing. */
@@ -41,8 +43,8 @@ async function open(node: DatasetNode, context: IteratorContext): Promise<Remote
   const { part, openInput } = partOf(context);
   const shared = sharedOf.get(node);
   try {
-    const opened = shared === undefined ? part : { ...part, shared };
-    return await start().open(opened, openInput);
+    const withShared = shared === undefined ? part : { ...part, shared };
+    return await start().open(withShared, openInput);
   } catch (error) {
     const { code, message } = LeatError.from(error);
     if (!OBSTACLES.has(code)) throw error;
@@ -82,7 +84,7 @@ function graphOfPart(root: Place, own: Place[]): Uint8Array {
   return serializeGraph(visit(root));
 }
 
-/** The elements of an operator of this program, for a part that runs elsewhere. */
+/** The elements of an operator of this program, for a part that runs in another process. */
 function servedInput(context: IteratorContext): ServedElements {
   const elements = context.makeIterator();
   return {

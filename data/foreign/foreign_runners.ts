@@ -9,7 +9,10 @@ import type { PhiloxBlock } from "../../core/philox.ts";
 import type { Outcome } from "../elements/answer.ts";
 import type { ElementIterator } from "../iterator.ts";
 
-/** A part of a graph that runs elsewhere: a foreign operator and the foreign ones below it. Plain data. */
+/**
+ * A part of a graph for another process: a foreign operator and the foreign ones below it. Plain
+ * data.
+ */
 export interface ForeignPart {
   /** A serialised graph in which `PartInputNode`s stand for operators that stay in this process. */
   readonly graph: Uint8Array;
@@ -20,7 +23,7 @@ export interface ForeignPart {
   /** The number of its last operator in the whole graph; `randomStateNumber` does not count settings. */
   readonly number: number;
   readonly randomStateNumber: number;
-  /** State that the nodes shared, reported by an earlier iteration of the same nodes. Opaque. */
+  /** Opaque state that the nodes share, as an earlier iteration reported it. */
   readonly shared?: Uint8Array;
 }
 
@@ -49,7 +52,7 @@ export type RemoteStep =
 
 /** An iterator in another process. Calls are made one at a time, as for an `ElementIterator`. */
 export interface RemoteElements {
-  /** @throws {LeatError} when the other side is gone. An element's error is an answer. */
+  /** @throws {LeatError} if the other process has ended. An element's error is an answer. */
   next(): Promise<RemoteStep>;
   again(token: unknown): Promise<unknown>;
   /** Its state. The bytes are untrusted: only `restore` may read them. */
@@ -80,7 +83,7 @@ export interface ForeignRunner {
    * process can be started; any other error that prevents the start.
    */
   open(part: ForeignPart, openInput: OpenInput<ServedElements>): Promise<RemoteElements>;
-  /** Ends whatever runs; resolves when nothing does. Idempotent. */
+  /** Ends all parts; resolves when they have ended. Idempotent. */
   close(): Promise<void>;
 }
 

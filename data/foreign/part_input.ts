@@ -1,4 +1,6 @@
-/** In a graph that another process runs: the placeholder for an operator that stays in this one. */
+/**
+ * The placeholder for an operator that stays in this process, in a graph that another process runs.
+ */
 import { LeatError } from "../../core/error.ts";
 import type { IteratorContext } from "../context.ts";
 import type { ElementIterator } from "../iterator.ts";
@@ -8,7 +10,7 @@ import { checkSpec, type ElementSpec } from "../elements/spec.ts";
 export const PART_INPUT = "partInput";
 
 interface PartInputAttributes {
-  /** Its number among the inputs of the part; none for a placeholder that only keeps the numbering. */
+  /** Its number among the part's inputs; absent if the placeholder only keeps the numbering. */
   readonly input?: number | undefined;
   readonly spec?: ElementSpec;
   readonly cardinality: number;

@@ -1,6 +1,6 @@
 /**
- * An iterator that stands for one that is fetched first: its pipeline comes from a service, or its code
- * is loaded on demand.
+ * An iterator in place of one that has to be fetched first, because its pipeline comes from a
+ * service, or its code is loaded on demand.
  */
 import type { IteratorContext } from "../context.ts";
 import { ElementIterator, END, type Pulled, type Token } from "../iterator.ts";

@@ -5,15 +5,15 @@
 import type { Host } from "../host.ts";
 
 /**
- * The longest synchronous run before a pipeline yields, in milliseconds. Operators that read ahead
- * delay the training loop by up to that. Yielding takes a microsecond.
+ * A pipeline yields once it has run synchronously for this long, in milliseconds. Operators that
+ * read ahead delay the training loop by up to that. Yielding takes a microsecond.
  */
 const SLICE_MS = 2;
 
 /**
  * The approximate interval between clock reads, in milliseconds. It is long compared with a read,
- * which takes about 0.0001. It is short enough that elements that suddenly take a thousand times
- * longer exceed a slice only slightly. Only elements of a few nanoseconds are too quick for it.
+ * which takes about 0.0001. It is short enough that a slice ends only a few ms late if elements
+ * suddenly take a thousand times longer. Elements of a few nanoseconds reach `CHECKS_MAX` first.
  */
 const CHECK_MS = 0.005;
 
@@ -47,9 +47,9 @@ export class Pacer {
   }
 
   /**
-   * As `due()`, at a call of the consumer. If the event loop has run since the consumer's last call, as
-   * it does while a step runs on an accelerator, a new slice begins: to yield again would make the
-   * training loop wait for operators that read ahead.
+   * Like `due()`, for a call of the consumer. If the event loop has run since the consumer's last
+   * call, as it does while a step runs on an accelerator, a new slice begins. Yielding again would
+   * make the training loop wait for operators that read ahead.
    */
   dueAtCall(): boolean {
     const isDue = this.due();

@@ -11,7 +11,7 @@
 import { LeatError } from "../../core/error.ts";
 import type { Outcome } from "../elements/answer.ts";
 
-/** Thrown by an iterator that cannot read on. Operators above pass it on, and keep their state. */
+/** Thrown by an iterator that cannot continue. Operators above pass it on, and keep their state. */
 export class ReadingFailure extends LeatError {
   /** The error for the user. */
   readonly reason: LeatError;

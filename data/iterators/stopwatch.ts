@@ -5,7 +5,7 @@
 import type { Host } from "../host.ts";
 import type { OperatorMeter } from "./stats.ts";
 
-/** One in how many calls of this duration is timed. */
+/** Of calls that take this long, one in the returned number is timed. */
 function callsPerSample(tookMs: number): number {
   if (tookMs > 0.1) return 1;
   return tookMs > 0.01 ? 32 : 1024;

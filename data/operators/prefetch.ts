@@ -33,7 +33,10 @@ export interface PrefetchOptions {
 export class PrefetchNode extends SameElementsNode {
   static readonly options = optionsOf<PrefetchOptions>("prefetch", { thread: true });
   override readonly division = "element";
-  override readonly adviceFacts = { readsAhead: true, toHoldLess: "fewer elements" } as const;
+  override readonly adviceFacts = {
+    readsAhead: true,
+    toHoldLess: "prefetch fewer elements",
+  } as const;
   /** How many elements to read ahead, or `AUTOTUNE`. */
   readonly bufferSize: number;
 

@@ -46,7 +46,7 @@ export class TakeNode extends CountingNode {
 
   override get noOp(): NoOp | undefined {
     const all = this.input.cardinality;
-    // Not if they are equal: `take` then ends without asking its input for the end.
+    // Not if both are equal, because `take` then ends without requesting the input's end.
     const isAll = this.count < 0 || all !== UNKNOWN_CARDINALITY && all < this.count;
     return isAll ? { fields: { left: this.count < 0 ? Infinity : this.count } } : undefined;
   }
@@ -91,7 +91,7 @@ class TakeIterator extends CountdownIterator {
     return given;
   }
 
-  /** Failed elements are not counted. The input is disposed after the last: nothing reads it any more. */
+  /** Failed elements are not counted. The input is disposed after the last element. */
   protected override accept(element: unknown): unknown {
     if (element === END) return END;
     if (--this.left === 0) this.input.dispose();

@@ -41,8 +41,8 @@ export class BatchedCall {
   }
 
   /**
-   * The results for these elements. Undefined if the function must be called for each: leaves are not
-   * tensors of one shape, the call fails, or its result is no batch.
+   * The results for these elements. Undefined if the function must be called for each, because
+   * leaves are not tensors of one shape, the call fails, or its result is no batch.
    */
   rowsOf(elements: readonly unknown[]): BatchedRows | undefined {
     if (this.#isOff) return undefined;

@@ -50,9 +50,9 @@ const LOOPS_MAX = 256;
 const loops = new Map<string, FusedLoop>();
 
 /**
- * The loop for these operators, whose functions must be loaded. Undefined if the process may not make
- * code from strings. Functions with the same text share a loop: a closure that is made again and again
- * does not make the engine compile it again.
+ * The loop for these operators, whose functions must be loaded. Undefined if the process may not
+ * make code from strings. Functions with the same text share a loop, so that a closure that is
+ * created many times is compiled once.
  */
 export function fusedLoop(
   stages: readonly LoopStage[],
@@ -65,7 +65,7 @@ export function fusedLoop(
   if (known !== undefined) return known;
   let made: FusedLoop;
   try {
-    // The number makes the text unique: functions of equal text share what the engine learns of types.
+    // The number makes the text unique: V8 shares type feedback among functions of equal text.
     const source = `// ${loopsMade++}\n${sourceOf(stages, sink)}`;
     made = new Function("block", "stages", "into", "to", source) as FusedLoop;
   } catch {

@@ -3,8 +3,8 @@ import type { DatasetNode } from "../node.ts";
 import type { Rules } from "./options.ts";
 
 /**
- * How to make the state that a left-out operator would have saved from its input's state. The made
- * state may differ from the saved one, but the operator gives the same elements after both.
+ * How to make, from its input's state, the state that a left-out operator would have saved. The two
+ * may differ, but the operator gives the same elements after both.
  */
 export interface NoOp {
   /** The operator's own fields; its input's state is added as `input`. */

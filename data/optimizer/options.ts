@@ -53,14 +53,14 @@ export interface OptimizationRules {
   readonly prefetchInjection?: boolean | undefined;
 }
 
-/** Which rules are used: none (false), all (true), or the default ones and those named. */
+/** Which rules are used: none (false), all (true), or the defaults with changes by name. */
 export type OptimizationOptions = boolean | OptimizationRules;
 
 export type RuleName = keyof OptimizationRules;
 
 export type Rules = ReadonlySet<RuleName>;
 
-/** Whether each rule is used unless `withOptions` says otherwise. */
+/** Whether each rule is used by default. */
 const DEFAULTS: Readonly<Record<RuleName, boolean>> = {
   noOpElimination: true,
   deadTransformationElimination: true,

@@ -11,7 +11,7 @@ export interface Site {
   readonly isLast: boolean;
 }
 
-/** One rule. Iterators apply it; this is its name and what it says. */
+/** The name and description of one rule. Iterators apply it. */
 export interface Rule {
   readonly name: RuleName;
   /** What the rule does with the operator, and why, as a sentence; undefined if it does nothing. */

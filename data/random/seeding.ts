@@ -26,7 +26,10 @@ export class Seeding implements Shared {
     return seed === undefined ? context.randomStream(epoch) : context.seededStream(seed, epoch);
   }
 
-  /** Draws the seed first if it is not drawn yet: later iterations must draw the same as restored ones. */
+  /**
+   * Draws the seed if it is not drawn yet, because later iterations must draw the same as restored
+   * ones.
+   */
   save(context: IteratorContext): unknown {
     const drawnSeed = this.#drawnSeed(context);
     return drawnSeed === undefined ? undefined : { drawnSeed };

@@ -60,7 +60,7 @@ export class CalledFunction {
   }
 }
 
-/** Packs a result. If it cannot be sent, the element has not failed: the pipeline's thread calls again. */
+/** Packs a result. If it cannot be sent, the pipeline's thread repeats the call. */
 function packed(result: unknown, buffers: ArrayBuffer[]): CallOutcome {
   const before = buffers.length;
   try {

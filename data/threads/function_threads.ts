@@ -13,7 +13,7 @@ export interface ThreadFunction {
   readonly fn: unknown;
   /** The name of the operator's random stream. Call i gets its fork i. */
   readonly random: PhiloxBlock;
-  /** The operator, for messages of errors. */
+  /** The operator, for error messages. */
   readonly operator: string;
   readonly number: number;
 }
@@ -58,7 +58,7 @@ export interface OpenFunction {
    * Calls it on the first thread that is free. Rejects with `internal` if the thread ended while it ran
    * the block, and with `unavailable` if it ended before. In both cases the calls may be repeated.
    *
-   * @param depth The most blocks of this function that one thread holds, running ones included.
+   * @param depth How many blocks of this function one thread may hold, running ones included.
    */
   run(block: CallBlock, depth: number): Promise<BlockOutcome>;
   /**
@@ -75,7 +75,7 @@ export interface Segment {
   readonly shared: Uint8Array;
   readonly randomState: Omit<RandomState, "root"> & { readonly root: PhiloxBlock };
   readonly deterministic: boolean;
-  /** The budgets of `AUTOTUNE`; undefined where it is off. */
+  /** The budgets of `AUTOTUNE`; undefined if it is off. */
   readonly budgets: Budgets | undefined;
   readonly rules: readonly RuleName[];
   /** The number of its last operator in the whole graph. */
@@ -91,13 +91,13 @@ export type SegmentRequest =
 export type SegmentElement = { readonly value: unknown } | { readonly error: PackedError };
 
 export interface SegmentAnswer {
-  /** For `next`: in order. */
+  /** The answer to `next`: elements, in order. */
   readonly answers?: readonly SegmentElement[];
   /** Whether nothing follows. */
   readonly isEnd?: boolean;
   /** Why reading cannot continue. */
   readonly failure?: PackedError;
-  /** For `save`: the encoded state. */
+  /** The answer to `save`: the encoded state. */
   readonly state?: Uint8Array;
   readonly stats: IteratorStats;
 }
@@ -106,7 +106,7 @@ export interface SegmentAnswer {
 export interface OpenSegment {
   /** Rejects with the error of the request, and with `internal` if the thread has ended. */
   ask(request: SegmentRequest): Promise<SegmentAnswer>;
-  /** Ends it: its thread is free for another one. Idempotent. */
+  /** Ends the segment, and frees its thread. Idempotent. */
   close(): void;
 }
 

@@ -29,7 +29,7 @@ export function packError(thrown: unknown, depth = 0): PackedError {
   };
 }
 
-/** The error that was packed; a thrown value that was no error as text. */
+/** The error that was packed. A thrown value that was no error is returned as text. */
 export function unpackError(packed: PackedError): unknown {
   const { code, name, message, stack, details, cause: packedCause } = packed;
   if (name === undefined) return message;

@@ -2,8 +2,8 @@
  * Packs elements for `postMessage`, whose structured clone would lose the classes of tensors, and would
  * copy the whole buffer of a view.
  *
- * Tensors become an object with one key that begins with a dollar sign; a user's key that begins
- * with one gets one more.
+ * A tensor becomes an object with one key that begins with `$`. A user's key that begins with `$`
+ * gets a second one.
  */
 import { type DType, dtypeOf, TYPED_ARRAYS, type TypedArray } from "../../core/dtype.ts";
 import { LeatError } from "../../core/error.ts";
@@ -56,7 +56,7 @@ export function pack(value: unknown, buffers: ArrayBuffer[], depth = 0): unknown
   return copy;
 }
 
-/** The element that was packed. Changes `packed`. */
+/** Returns the element that was packed. Changes `packed` in place. */
 export function unpack(packed: unknown): unknown {
   if (typeof packed !== "object" || packed === null || ArrayBuffer.isView(packed)) return packed;
   if (Array.isArray(packed)) {
@@ -96,7 +96,7 @@ interface PackedTensor {
 function cannotTravel(value: unknown): LeatError {
   return new LeatError(
     "failed_precondition",
-    `${show(value)} cannot be sent to another thread: elements that travel are plain objects and ` +
+    `${show(value)} cannot be sent to another thread, only plain objects and ` +
       "arrays of numbers, bigints, booleans, strings, null, typed arrays and tensors",
   );
 }

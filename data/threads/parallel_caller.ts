@@ -13,13 +13,16 @@ export class ParallelCaller implements CallingOperator {
   readonly #fn: NodeFunction;
   readonly #limit: Setting;
   readonly #isAwaited: () => boolean;
-  /** Measures calls until other threads are to make them. */
+  /** Measures calls made here, until it decides that other threads should make them. */
   #cost: CallCost | undefined;
   #opened: OpenFunction | undefined;
   /** Only with `threads: true`, while a thread loads the function. */
   #loading: Promise<void> | undefined;
   #threaded: ThreadedCalls | undefined;
-  /** Whether other threads make the next calls: from when they are ready until something cannot be sent. */
+  /**
+   * Whether other threads make the next calls: true once they are ready, until something cannot be
+   * sent.
+   */
   #isThreaded = false;
   #stopped = false;
 
@@ -64,7 +67,7 @@ export class ParallelCaller implements CallingOperator {
     return this.#isThreaded;
   }
 
-  /** The most calls that may be in flight. */
+  /** How many calls may be in flight. */
   get window(): number {
     return this.#isThreaded ? this.#threaded!.window : this.#limit.value;
   }
@@ -79,7 +82,7 @@ export class ParallelCaller implements CallingOperator {
       : this.call.one(element);
   }
 
-  /** Makes the call with this index, which was counted before. */
+  /** Makes the call with this index, which was assigned before. */
   again(index: number, element: unknown): unknown {
     if (this.#loading !== undefined) {
       return this.#loading.then(() => {
@@ -161,13 +164,15 @@ export class ParallelCaller implements CallingOperator {
   }
 }
 
-/** How many successive calls make a series. Its median counts: a busy machine delays some calls. */
+/** Successive calls in a series. Its median counts, because a busy machine delays some calls. */
 const SAMPLES = 9;
-/** So many successive series must be long: the engine compiles a function only after some calls. */
+/**
+ * This many successive series must be long, because the engine compiles a function only after some
+ * calls.
+ */
 const LONG_SERIES = 3;
-/** Calls between two series; it doubles… */
+/** Calls between the first two series. The pause doubles each time, up to `PAUSE_MAX`. */
 const PAUSE_FIRST = 8;
-/** …up to this. */
 const PAUSE_MAX = 1_024;
 /** Shorter calls are made here: see ADR 21. */
 const CALL_MS_MIN = 0.02;
@@ -199,7 +204,9 @@ class CallCost {
     return false;
   }
 
-  /** Notes a timed call. A promise counts as no time: calls overlap on one thread while they wait. */
+  /**
+   * Notes a timed call. A promise counts as no time, because waiting calls overlap on one thread.
+   */
   note(tookMs: number, element: unknown, result: unknown): void {
     const workedMs = result instanceof Promise ? 0 : tookMs;
     this.#workedMs += workedMs;

@@ -60,9 +60,10 @@ function refuseUnmovable(node: DatasetNode): void {
 class SegmentIterator extends ElementIterator {
   readonly #context: IteratorContext;
   readonly #segment: OpenSegment;
-  /** Answers that arrived and were not given yet, and how many there were when the last block arrived. */
+  /** Answers that arrived and were not given yet. */
   #ahead: Outcome[] = [];
-  #arrived = 0;
+  /** The length of `#ahead` when the last block arrived. */
+  #aheadAtArrival = 0;
   /** The request in flight; never rejects. */
   #asking: Promise<void> | undefined;
   #ended = false;
@@ -112,7 +113,7 @@ class SegmentIterator extends ElementIterator {
 
   #give(): unknown {
     const { failed, value } = this.#ahead.shift()!;
-    if (2 * this.#ahead.length <= this.#arrived) this.#ask(); // half of them are given
+    if (2 * this.#ahead.length <= this.#aheadAtArrival) this.#ask(); // half of them are given
     const { stats } = this.#context;
     if (failed) throw stats.failed(value);
     return stats.gave(value);
@@ -141,7 +142,7 @@ class SegmentIterator extends ElementIterator {
           : { failed: true, value: unpackError(one.error) },
       );
     }
-    this.#arrived = this.#ahead.length;
+    this.#aheadAtArrival = this.#ahead.length;
     this.#ended = isEnd;
     if (failure !== undefined) this.#failure = ReadingFailure.of(unpackError(failure));
   }

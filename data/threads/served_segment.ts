@@ -14,9 +14,9 @@ import type { Segment, SegmentAnswer, SegmentElement, SegmentRequest } from "./f
 import { pack } from "./packing.ts";
 import { packError } from "./packed_error.ts";
 
-/** The most elements in one answer. */
+/** Limit of the elements in one answer. */
 const TOGETHER_MAX = 64;
-/** No element is added to an answer that has so many bytes of arrays. */
+/** An answer with this many bytes of arrays takes no more elements. */
 const BYTES_MAX = 2 ** 20;
 
 export class ServedSegment {

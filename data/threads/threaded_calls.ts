@@ -6,12 +6,14 @@ import type { BlockOutcome, CallOutcome, OpenFunction } from "./function_threads
 import { pack, unpack } from "./packing.ts";
 import { unpackError } from "./packed_error.ts";
 
-/** About how long a thread works on a block, in ms: many times as long as handing it over takes. */
+/** About how long a thread should work on a block, in ms. Sending a block takes far less. */
 const BLOCK_MS = 1;
 const BLOCK_CALLS_MAX = 256;
-/** A block with so many bytes of arrays is complete. */
+/** A block with this many bytes of arrays is complete. */
 const BLOCK_BYTES_MAX = 2 ** 20;
-/** A thread holds so many blocks, the running one included, so that it need not wait for the next one. */
+/**
+ * Blocks that a thread holds, the running one included, so that it need not wait for the next one.
+ */
 const BLOCKS_PER_THREAD = 2;
 /** The weight of the newest block in the mean duration of a call. */
 const NEWEST = 0.3;
@@ -25,9 +27,9 @@ interface PendingCall {
   reject(error: unknown): void;
 }
 
-/** A call fails when it has ended so many threads. */
+/** A call fails once this many threads have ended while they made it. */
 const ENDS_MAX = 2;
-/** The codes of a thread that ended: the calls may be repeated. */
+/** The error codes of a block whose thread ended. Its calls may be repeated. */
 const REPEATED: ReadonlySet<string> = new Set(["internal", "unavailable"]);
 
 /** A block that is not complete yet. */
@@ -50,7 +52,7 @@ class Gathered {
 export interface CallingOperator {
   readonly call: Call;
   readonly stats: OperatorMeter;
-  /** The most threads that may work for it at once, now. */
+  /** How many threads may work for it at once, at present. */
   readonly threads: number;
   /** How many calls may be in flight: `numParallelCalls`. */
   readonly calls: number;
@@ -59,7 +61,6 @@ export interface CallingOperator {
   /** Called when a result cannot be sent between threads: further calls should be made here. */
   onObstacle(message: string): void;
 }
-
 export { pack };
 
 export class ThreadedCalls {
@@ -68,9 +69,12 @@ export class ThreadedCalls {
   #gathered = new Gathered();
   #outstanding = 0;
   #msPerCall: number;
+  /** Whether a call in the last block returned a promise. */
   #waits = false;
 
-  /** `msPerCall`: how long a call is expected to take. Default: so long that each is a block of its own. */
+  /**
+   * `msPerCall`: how long a call is expected to take. By default each call is a block of its own.
+   */
   constructor(fn: OpenFunction, operator: CallingOperator, msPerCall = BLOCK_MS) {
     this.#fn = fn;
     this.#operator = operator;
@@ -140,7 +144,7 @@ export class ThreadedCalls {
     if (this.#operator.isAwaited) this.flush();
   }
 
-  /** The most blocks that one thread holds: more if calls wait, because these overlap on the thread. */
+  /** How many blocks one thread may hold: more if calls wait, because waiting calls overlap. */
   get #depth(): number {
     const { threads, calls } = this.#operator;
     return this.#waits

@@ -12,8 +12,9 @@ export interface BatchOptions {
   /** Drops a last batch that is not full; default false. */
   readonly dropRemainder?: boolean | undefined;
   /**
-   * Recorded, without effect: a batch is assembled on the pipeline's one thread. Calls of a `map` before
-   * it run in parallel, and a `prefetch` after it overlaps it with the consumer.
+   * Recorded, without effect, because a batch is assembled on the pipeline's thread. Calls of a
+   * `map` before it can run in parallel, and a `prefetch` after it can overlap it with the
+   * consumer.
    */
   readonly numParallelCalls?: number | undefined;
   /** Recorded, without effect: batches always come in order. */

@@ -43,13 +43,13 @@ export interface BucketBySequenceLengthOptions<T, C extends Captures> extends Fu
   readonly length: UserFunction<(element: T, extra: Extra<C>) => number | Promise<number>>;
   /** Increasing lengths: bucket i holds lengths from `boundaries[i - 1]` to `boundaries[i]` - 1. */
   readonly boundaries: readonly number[];
-  /** The batch size of each bucket: one more than there are boundaries. */
+  /** The batch size of each bucket. There is one bucket more than there are boundaries. */
   readonly batchSizes: readonly number[];
   /** The shape that each component is padded to, as in `paddedBatch`. Default: the longest of the batch. */
   readonly paddedShapes?: PaddedShapes | undefined;
   /** The values to pad with: one, or one per component. Default: 0, `false` or `""`. */
   readonly paddingValues?: PaddingValues | undefined;
-  /** Pads to the bucket's boundary less one; longer elements are errors. Default false. */
+  /** Pads to the bucket's upper boundary minus one; longer elements are errors. Default false. */
   readonly padToBucketBoundary?: boolean | undefined;
   /** Pads nothing: elements of a batch must have equal shapes. Default false. */
   readonly noPadding?: boolean | undefined;

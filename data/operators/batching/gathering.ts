@@ -62,12 +62,12 @@ export abstract class GatheringNode extends UnaryNode {
     }
   }
 
-  /** What the operator gives for so many rows, which are in `column`. */
+  /** What the operator gives for the first `count` rows of `column`. */
   giveBatch(column: Column, count: number): unknown {
     return column.finish(count);
   }
 
-  /** The number of rows of each batch; null where the last may have fewer. */
+  /** The number of rows of each batch; null if the last may have fewer. */
   protected get rows(): number | null {
     return this.dropRemainder ? this.size : null;
   }
@@ -82,9 +82,9 @@ interface GatheringState {
   readonly leftover: readonly unknown[];
 }
 
-/** A batchable function gets at most as many elements… */
+/** A batchable function gets at most this many elements at once. */
 const ROWS_MAX = 64;
-/** …and fewer if they take longer. */
+/** If its call takes longer than this, in ms, the next call gets fewer elements. */
 const ROWS_MS = 1;
 
 /** Writes elements into a column made for the first one, and gives the column when it is full. */
@@ -93,11 +93,11 @@ class GatheringIterator extends UnaryIterator implements Stepping {
   readonly #size: number;
   readonly #columnFor: (element: unknown) => Column;
   readonly #pacer: Pacer;
-  /** Read and not added yet; never more than the batch has space for. */
+  /** Elements read and not added yet; never more than the batch has space for. */
   readonly #block = new InputBlock();
   /** The gathered elements; they stay when an element fails. */
   #column: Column | undefined;
-  /** The column's own array for numbers, where it takes them unconverted. */
+  /** The column's own array for numbers, if it takes them unconverted. */
   #numbers: Float64Array | undefined;
   #count = 0;
   #ended = false;
@@ -123,7 +123,7 @@ class GatheringIterator extends UnaryIterator implements Stepping {
     const { input } = this;
     const fuses = context.uses("mapAndBatchFusion");
     this.#calling = fuses && input instanceof CallingIterator ? input : undefined;
-    // A split that runs alone often has fewer rows than a batch: memory for a whole batch would be wasted.
+    // A split that runs alone often has too few rows for a batch, and would waste its memory.
     const isWhole = context.randomState.split === 0 || context.batchMemory !== undefined;
     if (
       fuses && isPlain && isWhole &&
@@ -157,7 +157,9 @@ class GatheringIterator extends UnaryIterator implements Stepping {
       : this.#add(element);
   }
 
-  /** Reads several elements to the block, or directly to the column. Answers as `nextBlock()`. */
+  /**
+   * Reads several elements to the block, or directly to the column. Returns as `nextBlock()` does.
+   */
   #read(count: number): number {
     if (this.#batchable !== undefined) {
       const { host } = this.context;
@@ -175,7 +177,7 @@ class GatheringIterator extends UnaryIterator implements Stepping {
     return written;
   }
 
-  /** Adds results of a batchable function, or puts them into the block where they may not fit. */
+  /** Adds results of a batchable function, or puts them into the block if they may not fit. */
   #addRows(rows: BatchedRows): number {
     const { batch, count } = rows;
     this.#column ??= this.#columnFor(rowOf(rows, 0));

@@ -147,7 +147,7 @@ class PackIterator extends ElementwiseIterator {
   readonly #meter: BufferMeter;
   /** The rows that are filled, in the order in which they were opened. */
   #bins: Bin<HeldPiece>[] = [];
-  /** The layout of the rows that are filled; without any, that of earlier ones. */
+  /** The layout of the rows being filled or, if there are none, of earlier rows. */
   #layout!: RowLayout;
   /** The part of a sequence that is still to be placed. */
   #rest: HeldPiece | undefined;
@@ -190,12 +190,12 @@ class PackIterator extends ElementwiseIterator {
     if (overflow === "truncate") return rowLength;
     throw new LeatError(
       "invalid_argument",
-      `${KIND}: a sequence of ${length} tokens does not fit rows of ${rowLength}; overflow: ` +
-        `"truncate" or "split" says what shall become of it`,
+      `${KIND}: a sequence of ${length} tokens does not fit rows of ${rowLength}; set overflow to ` +
+        `"truncate" or "split"`,
     );
   }
 
-  /** Places as much of a sequence as goes into one row. */
+  /** Places as much of a sequence as fits into one row. */
   #place(rest: HeldPiece): unknown {
     const { length, algorithm, maxOpenBins } = this.#node;
     const stop = Math.min(rest.start + length, rest.stop);
@@ -264,7 +264,7 @@ class PackIterator extends ElementwiseIterator {
     if (isPiece) return { sequence, start, stop, held: restored };
     throw new LeatError(
       "invalid_argument",
-      `pack: a saved piece goes from ${start} to ${stop}, and its sequence has ${sequence.length} items.`,
+      `pack: a saved piece goes from ${start} to ${stop}, but its sequence has ${sequence.length} tokens.`,
     );
   }
 

@@ -32,8 +32,8 @@ export class PaddedBatchNode extends GatheringNode {
   });
   readonly padding: Padding;
   /**
-   * Gives `{ batch }`, or `{ rows }` where these do not fill a batch (see `Remainder`). Rows of
-   * several splits are padded together, so their own lengths are needed.
+   * Whether it gives `{ batch }`, or `{ rows }` if the rows do not fill a batch (see `Remainder`).
+   * Rows of several splits are padded together, so they must not be padded before.
    */
   readonly keepsRows: boolean;
 

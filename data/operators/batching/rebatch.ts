@@ -39,7 +39,7 @@ export class RebatchNode extends UnaryNode {
       ? [checkInteger(KIND, "size", size, 1)]
       : checkArray(KIND, "size", size).map((at) => checkInteger(KIND, "size", at, 0));
     if (!this.sizes.some((at) => at > 0)) {
-      throw invalidArgument(KIND, "size", "above 0, or a list with one that is", size);
+      throw invalidArgument(KIND, "size", "above 0, or a list with a size above 0", size);
     }
     this.dropRemainder = checkBoolean(KIND, "dropRemainder", dropRemainder, false);
   }
@@ -65,7 +65,7 @@ export class RebatchNode extends UnaryNode {
     return new RebatchIterator(context, this);
   }
 
-  /** The number of rows of every batch; `null` where it varies or is unknown. */
+  /** The number of rows of every batch; `null` if it varies or is unknown. */
   #rows(): number | null {
     const size = this.sizes[0]!;
     if (this.sizes.some((at) => at !== size)) return null;
@@ -136,7 +136,7 @@ class RebatchIterator extends ElementwiseIterator {
   }
 
   #give(size: number): unknown {
-    // After a last batch that is not full, the next size is not due: no empty batch follows.
+    // A short last batch does not advance to the next size, so that no empty batch follows.
     if (size === this.#sizes[this.#turn]) this.#turn = (this.#turn + 1) % this.#sizes.length;
     const pieces: unknown[] = [];
     for (let wanted = size; wanted > 0;) {

@@ -27,7 +27,7 @@ export class UnbatchNode extends UnaryNode {
     return mapSpec(this.input.elementSpec, rowSpec);
   }
 
-  /** Exact where every batch has the same known number of rows in all components. */
+  /** Exact if every batch has the same known number of rows in all components. */
   override get cardinality(): number {
     const { cardinality, elementSpec } = this.input;
     if (cardinality === 0 || cardinality === Infinity) return cardinality;

@@ -48,7 +48,9 @@ export class CacheNode extends SameElementsNode {
     this.path = path === undefined ? undefined : checkPath("cache", path);
   }
 
-  /** All fields: later iterations, of other pipelines too, read the elements that it keeps. */
+  /**
+   * All fields, because later iterations, also of other pipelines, read the elements that it keeps.
+   */
   override fieldsOfInput(): undefined {
     return undefined;
   }
@@ -57,7 +59,9 @@ export class CacheNode extends SameElementsNode {
     return { path: this.path };
   }
 
-  /** A task that reads splits has a store of its own: its elements are not the whole input. */
+  /**
+   * A task that reads splits has a store of its own, because its elements are not the whole input.
+   */
   override makeIterator(context: IteratorContext): ElementIterator {
     if (this.path !== undefined) {
       return fileCacheIterator(context, this.path, this.input);
@@ -154,7 +158,7 @@ class CacheIterator extends ElementIterator {
     return this.#keep(element);
   }
 
-  /** A read failure does not fail the pass: another iterator may resume it. */
+  /** A `ReadingFailure` does not fail the pass, because another iterator may resume it. */
   #failedWith(error: unknown): unknown {
     if (!(error instanceof ReadingFailure)) this.#failed = true;
     return error;

@@ -72,7 +72,7 @@ export class SnapshotNode extends UnaryNode {
     return this.readerFunc === undefined ? this.input.cardinality : UNKNOWN_CARDINALITY;
   }
 
-  /** Unknown where `readerFunc` may change elements. */
+  /** Unknown if `readerFunc` may change elements. */
   override get elementSpec(): ElementSpec {
     return this.readerFunc === undefined ? this.storedSpec : undefined;
   }

@@ -30,7 +30,10 @@ import {
 } from "./parallel_calls.ts";
 import { UnaryIterator } from "../unary.ts";
 
-/** The token of the result of call `index` on the element with `token`; one number if they are equal. */
+/**
+ * The token of the result of call `index` on the element with `token`: one number if both are
+ * equal.
+ */
 export function tokenOfCall(index: number, token: Token | undefined): Token | undefined {
   return token === undefined || token === index ? token : [index, token];
 }
@@ -55,7 +58,7 @@ export abstract class CallingIterator extends UnaryIterator implements LoopStage
   protected readonly fn: NodeFunction;
   readonly check: SpecCheck | undefined;
   protected readonly block = new InputBlock();
-  /** Answers that `next()` has to give before it reads on; their values may be promises. */
+  /** Answers that `next()` has to give before it continues; their values may be promises. */
   readonly #outcomes: Outcome[] = [];
   /** How many calls returned a promise; counted up to 2. */
   #waits = 0;
@@ -156,7 +159,7 @@ export abstract class CallingIterator extends UnaryIterator implements LoopStage
 
   override token(): Token | undefined {
     if (this.#wide !== undefined) return this.#wide.token();
-    // None if elements after it were read already: the input's token is that of the last one.
+    // No token if the block has more elements: the input's token is that of the last of these.
     return this.block.isEmpty ? this.tokenOf(this.input.token()) : undefined;
   }
 

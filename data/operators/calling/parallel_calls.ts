@@ -55,7 +55,10 @@ export abstract class ParallelCalls extends SteppingIterator {
   /** The origin of the element given last. */
   protected given = NOWHERE;
   readonly #caller: ParallelCaller;
-  /** Only with `AUTOTUNE`: counts the window's results, those in flight by estimate, for the RAM budget. */
+  /**
+   * Only with `AUTOTUNE`: counts results for the RAM budget, and estimates those of calls in
+   * flight.
+   */
   readonly #meter: BufferMeter | undefined;
   readonly #inOrder: boolean;
   readonly #window: Slot[] = [];
@@ -99,12 +102,12 @@ export abstract class ParallelCalls extends SteppingIterator {
   protected abstract conclude(element: unknown, result: unknown): unknown;
 
   override step(): unknown {
-    const mayFillOn = this.#fill();
+    const canContinue = this.#fill();
     const slot = this.#takeSettled();
     this.#meter?.holds(this.#window.length);
     if (slot === undefined) {
       if (this.disposed || (this.#inputEnded && this.#window.length === 0)) return END;
-      if (mayFillOn) return giveWay(this.context.pacer);
+      if (canContinue) return giveWay(this.context.pacer);
       this.#waiting = Promise.withResolvers();
       this.#caller.flush();
       return this.#waiting.promise;
@@ -163,7 +166,7 @@ export abstract class ParallelCalls extends SteppingIterator {
     this.#window.push({ origin: NOWHERE, failed: true, value: error, ...settled });
   }
 
-  /** Calls the function; true if the consumer need not wait: the first result is ready, or the end. */
+  /** Calls the function. True if the consumer need not wait, at the end or for the first result. */
   #accept(element: unknown): boolean {
     if (element === END || this.disposed) {
       this.#inputEnded = true;
@@ -174,7 +177,7 @@ export abstract class ParallelCalls extends SteppingIterator {
     return slot.pending === undefined && this.#window.length === 1;
   }
 
-  /** Gives a call its slot in the window, and makes it. */
+  /** Adds a slot for a call to the window, and makes the call. */
   #begin(origin: Origin, element: unknown, call: () => unknown): Slot {
     const slot: Slot = {
       origin,
@@ -278,15 +281,17 @@ export function originOf(saved: SavedSlot): Origin | undefined {
   return "index" in saved || "token" in saved ? wholeState(saved as Origin) : undefined;
 }
 
-/** Whether the slot holds the input's read failure. It is given last, because no element follows it. */
+/**
+ * Whether the slot holds a `ReadingFailure` of the input. It is given last: no element follows it.
+ */
 function isUnread(slot: Slot): boolean {
   return slot.origin === NOWHERE && !isOfStream(slot);
 }
 
 /**
  * Waits for a result and saves it only if its element cannot be recomputed: the function may have
- * changed the element in place, so the call cannot be repeated. Slots without a result, or with a read
- * failure, are not saved.
+ * changed the element in place, so the call cannot be repeated. Slots without a result, or with a
+ * `ReadingFailure`, are not saved.
  */
 async function saveSlot(slot: Slot): Promise<SavedSlot | undefined> {
   if (slot.origin.token === undefined) await slot.pending;

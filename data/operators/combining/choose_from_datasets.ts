@@ -11,7 +11,10 @@ const KIND = "chooseFromDatasets";
 
 /** Options of `chooseFromDatasets`. */
 export interface ChooseFromDatasetsOptions {
-  /** Whether it ends when the chosen dataset has no more; false: the choice is skipped. Default true. */
+  /**
+   * Whether it ends when the chosen dataset has no more; otherwise it skips the choice. Default
+   * true.
+   */
   readonly stopOnEmptyDataset?: boolean | undefined;
 }
 
@@ -74,7 +77,7 @@ function checkChoiceSpec(spec: ElementSpec): void {
   throw invalidArgument(KIND, "choice", `a dataset of ${CHOICES}`, specText(spec));
 }
 
-const CHOICES = "plain numbers or bigints, each the place of a dataset; map() it to these";
+const CHOICES = "plain numbers or bigints, each the index of a dataset; convert it by map()";
 
 /** Chooses as the dataset `choices` says. */
 function choicesOf(choices: ElementIterator, count: number): Selector {

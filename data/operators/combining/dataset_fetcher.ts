@@ -11,11 +11,11 @@ import { ReadAhead, type ReadAheadState } from "./read_ahead.ts";
 import { wholeState } from "../../checkpoint/whole_state.ts";
 
 export interface FetchLimits {
-  /** How many datasets are in slots. `inFlightMax` more are opened in advance. */
+  /** How many datasets are in slots. Up to `inFlightMax` more are opened in advance. */
   readonly cycleLength: number;
-  /** Answers fetched ahead of each dataset. */
+  /** Limit of the answers fetched ahead of each dataset. */
   readonly answersMax: number;
-  /** Fetches and calls in flight. */
+  /** Limit of the fetches and calls in flight. */
   readonly inFlightMax: Setting;
 }
 
@@ -42,10 +42,12 @@ export class DatasetFetcher {
   #pulling = false;
   #inputEnded = false;
   #inFlight = 0;
-  /** Nothing begins before the first request, while the state is saved, or while the thread is yielded. */
+  /** Whether the consumer has made its first request. Nothing begins before that. */
   #begun = false;
+  /** Nothing begins while the state is saved. */
   #paused = false;
-  #givesWay = false;
+  /** Nothing begins while the event loop runs other work. */
+  #yielding = false;
   #stopped = false;
   #disposed = false;
   #waiting: PromiseWithResolvers<typeof AGAIN> | undefined;
@@ -103,31 +105,31 @@ export class DatasetFetcher {
   /** Begins everything that the limits allow. */
   fetchAhead(): void {
     this.#begun = true;
-    this.#goOn();
+    this.#beginAll();
   }
 
-  #goOn(): void {
+  #beginAll(): void {
     const { pacer } = this.#context;
     while (this.#mayBegin) {
       if (!this.#beginOne()) return;
-      if (pacer.due()) this.#giveWay();
+      if (pacer.due()) this.#yield();
     }
   }
 
   get #mayBegin(): boolean {
-    return this.#begun && !this.#paused && !this.#givesWay && !this.#stopped && !this.#disposed;
+    return this.#begun && !this.#paused && !this.#yielding && !this.#stopped && !this.#disposed;
   }
 
-  async #giveWay(): Promise<void> {
-    this.#givesWay = true;
+  async #yield(): Promise<void> {
+    this.#yielding = true;
     await this.#context.pacer.yield();
-    this.#givesWay = false;
+    this.#yielding = false;
     this.#changed();
   }
 
   /** Continues after something has arrived. */
   #changed(): void {
-    this.#goOn();
+    this.#beginAll();
     this.#waiting?.resolve(AGAIN);
     this.#waiting = undefined;
   }
@@ -192,7 +194,7 @@ export class DatasetFetcher {
     this.#changed();
   }
 
-  /** Asks the input for another element, if one more dataset may be opened; one at a time. */
+  /** Requests the input's next element, unless a request is open or too many datasets are. */
   #pull(): boolean {
     if (this.#pulling || this.#inputEnded || this.#outer !== undefined) return false;
     const placed = this.#placed().filter((ahead) => ahead?.isOver === false).length;
@@ -226,9 +228,9 @@ export class DatasetFetcher {
 
   /** An element of the input failed: its error is given where its dataset's elements would be. */
   #refuse(error: unknown): void {
-    const stillborn = new ReadAhead();
-    this.#upcoming.push(stillborn);
-    this.#fail(stillborn, error);
+    const failed = new ReadAhead();
+    this.#upcoming.push(failed);
+    this.#fail(failed, error);
   }
 
   /** Calls the function to make the next dataset. */
@@ -255,7 +257,7 @@ export class DatasetFetcher {
     this.#paused = true;
     this.#context.pause.whenOver(() => {
       this.#paused = false;
-      this.#goOn();
+      this.#beginAll();
     });
     while ((this.#inFlight > 0 || this.#pulling) && !this.#disposed) await this.progress();
   }

@@ -6,7 +6,10 @@ import { AGAIN, stepOn, type Stepping } from "../../iterators/stepping.ts";
 
 /** Chooses inputs. */
 export interface Selector {
-  /** The index of an input, `END`, `AGAIN`, or a promise of one of these. A call that fails is one choice. */
+  /**
+   * The index of an input, `END`, `AGAIN`, or a promise of one of these. A failed call is one
+   * choice.
+   */
   select(): unknown;
   save(): Promise<unknown>;
   restore(state: unknown): Promise<void>;
@@ -24,7 +27,7 @@ interface DirectedState {
 /** Reads the chosen input. Ends when all inputs have ended or, with `stopOnEmpty`, when one has. */
 export class DirectedIterator extends ElementIterator implements Stepping {
   readonly #context: IteratorContext;
-  /** Disposed once they have ended. */
+  /** An input is disposed once it has ended. */
   readonly #inputs: readonly ElementIterator[];
   readonly #selector: Selector;
   readonly #stopOnEmpty: boolean;
@@ -33,7 +36,7 @@ export class DirectedIterator extends ElementIterator implements Stepping {
   /** The input that gave the last element. */
   #last = 0;
 
-  /** `makeSelector` receives a function that tells which inputs have not ended. */
+  /** `makeSelector` receives a function that returns whether an input has not ended. */
   constructor(
     context: IteratorContext,
     count: number,

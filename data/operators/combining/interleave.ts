@@ -17,7 +17,7 @@ import { OF_ITS_DATASETS, ParallelInterleave } from "./parallel_interleave.ts";
 import { ElementwiseIterator } from "../elementwise.ts";
 import { UnaryNode } from "../unary.ts";
 
-/** Datasets open at once by default, and for `AUTOTUNE`. Fixed, because it decides the order of elements. */
+/** Datasets open at once by default and for `AUTOTUNE`. Fixed, because it determines the order. */
 const CYCLE_LENGTH_DEFAULT = 4;
 
 /** The options without the function's captures. */

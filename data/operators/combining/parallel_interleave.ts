@@ -40,7 +40,7 @@ export class ParallelInterleave extends SteppingIterator {
   readonly #places: (ReadAhead | undefined)[] = [];
   #turn = 0;
   #givenInBlock = 0;
-  /** Only if the order is not kept: the read failure of a dataset, to be given last. */
+  /** Only if the order is not kept: the `ReadingFailure` of a dataset, which is given last. */
   #failure: Outcome | undefined;
 
   constructor(context: IteratorContext, node: InterleaveNode, setting: number, inOrder: boolean) {
@@ -61,7 +61,7 @@ export class ParallelInterleave extends SteppingIterator {
   override step(): unknown {
     if (this.disposed) return END;
     if (!this.#inOrder) this.#turnToReady();
-    if (this.#failure !== undefined) return this.#giveBefore(this.#failure);
+    if (this.#failure !== undefined) return this.#giveRestBefore(this.#failure);
     const current = this.#places[this.#turn];
     if (current === undefined) return this.#enter();
     if (current.answers.length > 0) return this.#give(current);
@@ -86,14 +86,14 @@ export class ParallelInterleave extends SteppingIterator {
     }
   }
 
-  /** Stops fetching: otherwise endless datasets would delay the failure forever. */
+  /** Stops fetching, or endless datasets would delay the failure forever. */
   #fail(failure: Outcome): void {
     this.#failure = failure;
     this.#fetcher.stop();
   }
 
-  /** Gives all answers fetched or in flight, and then the read failure. */
-  #giveBefore(failure: Outcome): unknown {
+  /** Gives all answers fetched or in flight, and then `failure`. */
+  #giveRestBefore(failure: Outcome): unknown {
     for (const ahead of [...this.#places, ...this.#fetcher.upcoming]) {
       const [answer] = ahead?.answers ?? [];
       if (answer !== undefined && isOfStream(answer)) return this.#take(ahead!);

@@ -27,7 +27,7 @@ export class ReadAhead {
   opened: Opened | undefined;
   /** Whether the call that makes it, or a fetch, is in flight. */
   isBusy = false;
-  /** Fetched and not taken yet, in order. */
+  /** Answers that were fetched and not taken yet, in order. */
   readonly answers: Fetched[] = [];
   #ended = false;
 
@@ -36,7 +36,7 @@ export class ReadAhead {
     return this.#ended && this.opened === undefined;
   }
 
-  /** Whether its only answer is a read failure of the input, so that there is no dataset. */
+  /** Whether there is no dataset, because reading the input failed. That is the only answer. */
   get isUnread(): boolean {
     return this.failedToOpen && this.answers.length > 0 && !this.answers.some(isOfStream);
   }

@@ -1,4 +1,4 @@
-/** `rejectionResample`: drops elements at random until the classes have the wanted frequencies. */
+/** `rejectionResample`: drops elements at random, so that classes have the wanted frequencies. */
 import type { ElementFunction, FunctionOptions } from "../../dataset_types.ts";
 import { LeatError } from "../../../core/error.ts";
 import { Call, NodeFunction } from "../../udf/call.ts";
@@ -94,8 +94,9 @@ registerNode(KIND, {
 
 function checkDistribution(argument: string, value: unknown): number[] {
   const numbers = checkArray(KIND, argument, value);
-  const isPart = (at: unknown) => typeof at === "number" && Number.isFinite(at) && at >= 0;
-  if (!numbers.every(isPart) || !numbers.some((at) => at as number > 0)) {
+  const isPart = (value: unknown) =>
+    typeof value === "number" && Number.isFinite(value) && value >= 0;
+  if (!numbers.every(isPart) || !numbers.some((number) => number as number > 0)) {
     throw invalidArgument(KIND, argument, "numbers of at least 0, not all 0", value);
   }
   return numbers as number[];
@@ -113,7 +114,7 @@ class ResampleIterator extends ElementwiseIterator {
   readonly #draws: Draws;
   readonly #target: readonly number[];
   readonly #isEstimated: boolean;
-  /** The frequency of each class, up to a factor. */
+  /** The actual frequency of each class, up to a common factor. */
   #found: number[];
   #ratioMax: number;
 
@@ -129,28 +130,28 @@ class ResampleIterator extends ElementwiseIterator {
 
   protected override accept(element: unknown): unknown {
     if (element === END) return END;
-    const found = this.#call.one(element);
-    return found instanceof Promise
-      ? found.then((found) => this.#judge(element, found))
-      : this.#judge(element, found);
+    const result = this.#call.one(element);
+    return result instanceof Promise
+      ? result.then((result) => this.#judge(element, result))
+      : this.#judge(element, result);
   }
 
-  #judge(element: unknown, found: unknown): unknown {
-    const number = this.#checkClass(found);
+  #judge(element: unknown, result: unknown): unknown {
+    const number = this.#checkClass(result);
     if (this.#isEstimated) this.#count(number);
     if (this.#draws.stream.next() * this.#ratioMax >= this.#ratio(number)) return AGAIN;
     return this.stats.gave([number, element]);
   }
 
-  #checkClass(found: unknown): number {
-    const number = typeof found === "bigint" ? Number(found) : found;
+  #checkClass(result: unknown): number {
+    const number = typeof result === "bigint" ? Number(result) : result;
     if (Number.isInteger(number) && this.#target[number as number] !== undefined) {
       return number as number;
     }
     throw new LeatError(
       "invalid_argument",
-      `${KIND}: the class of an element must be an integer from 0 to ${this.#target.length - 1}, ` +
-        `as targetDist has it, got ${show(found)}`,
+      `${KIND}: the class of an element must be an index into targetDist, from 0 to ` +
+        `${this.#target.length - 1}, got ${show(result)}`,
     );
   }
 

@@ -28,7 +28,10 @@ export interface SampleFromDatasetsOptions {
   readonly seed?: number | bigint | undefined;
   /** Whether every iteration and repetition makes new draws. Default false. */
   readonly rerandomizeEachIteration?: boolean | undefined;
-  /** Whether it ends when a dataset that has ended is drawn; false: the others continue. Default false. */
+  /**
+   * Whether it ends when a dataset that has ended is drawn; otherwise the others continue. Default
+   * false.
+   */
   readonly stopOnEmptyDataset?: boolean | undefined;
 }
 
@@ -77,7 +80,7 @@ export class SampleFromDatasetsNode extends DatasetNode implements Replicated {
     };
   }
 
-  /** Exact where each dataset is sampled to its end. */
+  /** Exact if each dataset is sampled to its end. */
   override get cardinality(): number {
     const { weights, stopOnEmptyDataset } = this;
     if (weights === undefined) return UNKNOWN_CARDINALITY;
@@ -108,10 +111,10 @@ export class SampleFromDatasetsNode extends DatasetNode implements Replicated {
       count,
       this.stopOnEmptyDataset,
       (isOpen) => {
-        const lot = new Lot(draws, isOpen);
+        const sampler = new Sampler(draws, isOpen);
         return varying === undefined
-          ? fixedWeights(lot, weights!)
-          : varyingWeights(lot, varying, count);
+          ? fixedWeights(sampler, weights!)
+          : varyingWeights(sampler, varying, count);
       },
     );
   }
@@ -128,18 +131,19 @@ function checkWeights(argument: string, weights: unknown, count: number): number
   const values = weights instanceof Tensor ? weights.data : weights;
   if (Array.isArray(values) || isTypedArray(values)) {
     const numbers = Array.from(values as ArrayLike<unknown>);
-    const isWeight = (at: unknown) => typeof at === "number" && Number.isFinite(at) && at >= 0;
+    const isWeight = (value: unknown) =>
+      typeof value === "number" && Number.isFinite(value) && value >= 0;
     if (numbers.length === count && numbers.every(isWeight)) {
       const sum = (numbers as number[]).reduce((a, b) => a + b, 0);
       if (sum > 0 && sum < Infinity) return numbers as number[];
     }
   }
-  const wanted = `${count} numbers of at least 0, one above 0, of a finite sum`;
+  const wanted = `${count} numbers of at least 0, not all 0, with a finite sum`;
   throw invalidArgument(KIND, argument, wanted, weights instanceof Tensor ? values : weights);
 }
 
 /** Draws by weight among the inputs that have not ended. */
-class Lot {
+class Sampler {
   readonly draws: Draws;
   readonly #isOpen: (index: number) => boolean;
 
@@ -164,34 +168,34 @@ class Lot {
       at -= weights[i]!;
       if (at < 0) return i;
     }
-    return last; // rounding may leave a rest
+    return last; // rounding may leave a remainder
   }
 }
 
-function fixedWeights(lot: Lot, weights: readonly number[]): Selector {
+function fixedWeights(sampler: Sampler, weights: readonly number[]): Selector {
   return {
-    select: () => lot.draw(weights) ?? END,
-    save: () => Promise.resolve(lot.draws.save()),
-    restore: (state) => Promise.resolve(lot.draws.restore(state)),
+    select: () => sampler.draw(weights) ?? END,
+    save: () => Promise.resolve(sampler.draws.save()),
+    restore: (state) => Promise.resolve(sampler.draws.restore(state)),
     release: () => {},
   };
 }
 
 /** Takes the weights of each draw from a dataset, and ends when that ends. */
-function varyingWeights(lot: Lot, input: ElementIterator, count: number): Selector {
+function varyingWeights(sampler: Sampler, input: ElementIterator, count: number): Selector {
   const draw = (weights: unknown) => {
     if (weights === END) return END;
-    return lot.draw(checkWeights("weights of a draw", weights, count)) ?? AGAIN;
+    return sampler.draw(checkWeights("weights of a draw", weights, count)) ?? AGAIN;
   };
   return {
     select: () => {
       const weights = input.next();
       return weights instanceof Promise ? weights.then(draw) : draw(weights);
     },
-    save: async () => ({ draws: lot.draws.save(), input: await input.save() }),
+    save: async () => ({ draws: sampler.draws.save(), input: await input.save() }),
     restore: async (state) => {
       const whole = wholeState(state) as { draws: unknown; input: unknown };
-      lot.draws.restore(whole.draws);
+      sampler.draws.restore(whole.draws);
       await input.restore(whole.input);
     },
     release: () => input.dispose(),

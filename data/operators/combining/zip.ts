@@ -180,7 +180,7 @@ class ZipIterator extends ElementIterator {
     return this.disposed ? END : this.#give(arrived);
   }
 
-  /** The error to report. After a read failure the components of the other inputs are held. */
+  /** The error to report. If it is a `ReadingFailure`, the other inputs' components are held. */
   #refuse(parts: readonly unknown[], failures: readonly Failure[]): unknown {
     const answers = parts.map((value, i): Held => {
       const failure = failures[i];

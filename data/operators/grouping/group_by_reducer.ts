@@ -52,7 +52,8 @@ export class GroupByReducerNode extends UnaryNode {
     if (input.cardinality === Infinity) {
       throw new LeatError(
         "invalid_argument",
-        "groupByReducer: of an endless dataset no key is ever done; take(n) of it, or use groupByWindow",
+        "groupByReducer: the input is endless, so no key is ever complete; use take(n) before, or " +
+          "groupByWindow",
       );
     }
     this.functions = functions;

@@ -73,8 +73,8 @@ function windowsOf(
   context: IteratorContext,
   { key, reduce, windowSize, inputs }: GroupByWindowNode,
 ): Grouping {
-  const keys = new Call(key, context);
-  const made = new Call(reduce, context);
+  const keyCall = new Call(key, context);
+  const reduceCall = new Call(reduce, context);
   const size = windowSize instanceof NodeFunction ? new Call(windowSize, context) : windowSize;
   const { elementSpec } = inputs[0]!;
   const datasetOf = (elements: readonly unknown[]) =>
@@ -84,11 +84,12 @@ function windowsOf(
       ? dataset.then((dataset) => nodeMadeBy(dataset, context))
       : nodeMadeBy(dataset, context);
   return {
-    calls: [keys, made, size].filter((at) => at instanceof Call),
-    keyOf: (element) => keys.one(element),
+    calls: [keyCall, reduceCall, size].filter((call) => call instanceof Call),
+    keyOf: (element) => keyCall.one(element),
     sizeOf: (key) => size instanceof Call ? size.one(key) : size,
-    make: (_number, key, elements) => nodeOf(made.two(key, datasetOf(elements))),
-    makeAgain: (number, key, elements) => nodeOf(made.againTwo(number, key, datasetOf(elements))),
-    randomState: (number) => made.nestedRandomState(number),
+    make: (_number, key, elements) => nodeOf(reduceCall.two(key, datasetOf(elements))),
+    makeAgain: (number, key, elements) =>
+      nodeOf(reduceCall.againTwo(number, key, datasetOf(elements))),
+    randomState: (number) => reduceCall.nestedRandomState(number),
   };
 }

@@ -23,7 +23,7 @@ export interface Grouping {
   sizeOf(key: number): unknown;
   /** The node of a window's dataset; `undefined` to drop the window. `number`: counts windows. */
   make(number: number, key: number, elements: readonly unknown[]): unknown;
-  /** The node of the window with this number, again. */
+  /** Makes the node of the window with this number again, after a restore. */
   makeAgain(number: number, key: number, elements: readonly unknown[]): unknown;
   /** The random state of the dataset of the window with this number. */
   randomState(number: number): () => RandomStream;

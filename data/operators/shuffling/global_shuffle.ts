@@ -10,7 +10,9 @@ import type { ElementSpec } from "../../elements/spec.ts";
 import { IndexedIterator, IndexedNode } from "../sources/indexed.ts";
 import type { ShuffleOptions } from "./shuffle.ts";
 
-/** Divided like a source: a split is a run of the permutation. Every task can read the whole input. */
+/**
+ * Divided like a source: a split is a part of the permutation. Every task can read the whole input.
+ */
 export class GlobalShuffleNode extends IndexedNode {
   static readonly options = optionsOf<ShuffleOptions>("globalShuffle", {
     seed: true,
@@ -53,7 +55,9 @@ registerNode("globalShuffle", { fromWire: (a, [input]) => new GlobalShuffleNode(
 
 class GlobalShuffleIterator extends IndexedIterator {
   readonly #node: GlobalShuffleNode;
-  /** Without splits: all splits are runs of one permutation of the whole input. */
+  /**
+   * The context without splits, because all splits are parts of one permutation of the whole input.
+   */
   readonly #context: IteratorContext;
   readonly #input: ElementIterator;
   #permutation: Permutation | undefined;

@@ -32,7 +32,7 @@ export class ShuffleNode extends SameElementsNode {
   override readonly division = "shuffle";
   override readonly adviceFacts = {
     toHoldLess:
-      "a smaller bufferSize; or shuffle before what makes elements large, or the names of files",
+      "a smaller bufferSize, or shuffle earlier, such as file names, before elements become large",
   };
   readonly bufferSize: number;
   readonly seeding: Seeding;
@@ -84,7 +84,7 @@ export class ShuffleIterator extends SteppingIterator {
   readonly #draws: Draws;
   readonly #meter: BufferMeter;
   #buffer: unknown[] = [];
-  /** The tokens of the elements in the buffer, by index; empty where the input gives none. */
+  /** The tokens of the elements in the buffer, by index; empty if the input gives none. */
   #tokens: Token[] = [];
   #inputEnded = false;
   readonly #ahead: ReadAhead[] = [];

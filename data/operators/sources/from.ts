@@ -21,8 +21,8 @@ export class FromNode extends IndexedNode {
     if (!isIterable(elements)) {
       throw new LeatError(
         "invalid_argument",
-        `from: elements must be an iterable, got ${show(elements)}; for what is produced on ` +
-          `demand use fromGenerator`,
+        `from: elements must be an iterable, got ${show(elements)}; use fromGenerator for ` +
+          `elements that are produced on demand`,
       );
     }
     this.elements = [...elements];
@@ -55,15 +55,15 @@ function isIterable(value: unknown): value is Iterable<unknown> {
 function commonSpec(elements: readonly unknown[]): ElementSpec {
   let common = specOf(elements[0]);
   const type = typeof elements[0];
-  let isOdd = false;
-  const note = (): undefined => {
-    isOdd = true;
+  let isMixed = false;
+  const onConflict = (): undefined => {
+    isMixed = true;
     return undefined;
   };
   for (const element of elements) {
     if (type !== "object" && typeof element === type) continue;
-    common = mergeSpecs(common, specOf(element), note);
-    if (isOdd || common === undefined) return undefined;
+    common = mergeSpecs(common, specOf(element), onConflict);
+    if (isMixed || common === undefined) return undefined;
   }
   return common;
 }

@@ -105,7 +105,7 @@ class GeneratorIterator extends ElementIterator {
       this.#ended = true;
       throw new LeatError(
         "invalid_argument",
-        `fromGenerator: next() must give an object of value and done, got ${show(result)}`,
+        `fromGenerator: next() must return an object { value, done }, got ${show(result)}`,
       );
     }
     const { done, value } = result as Partial<IteratorResult<unknown>>;

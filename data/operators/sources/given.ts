@@ -122,7 +122,7 @@ class GivenIterator extends ElementIterator {
 
   #request(splits: SplitReader): void {
     this.#following = splits.read(this.#split, this.#received).catch((error) => {
-      // Not the error of an element: the reader still has the elements.
+      // This is not the error of an element, because the reader still has the elements.
       throw ReadingFailure.of(error);
     });
     this.#following.catch(() => {});

@@ -58,7 +58,7 @@ export abstract class IndexedIterator extends ElementIterator {
       : this.stats.gave(element);
   }
 
-  /** Called at the end of a run: reads on in the next split, or gives the end. */
+  /** Called at the end of a split or the source: continues in the next split, or gives the end. */
   protected beyond(): Pulled<unknown> {
     return this.#splits === undefined || this.disposed ? END : this.#nextSplit(this.#splits);
   }
@@ -81,7 +81,7 @@ export abstract class IndexedIterator extends ElementIterator {
     if (!Number.isSafeInteger(position) || position < 0) {
       throw new LeatError(
         "invalid_argument",
-        `A saved position is a count from 0, not ${position}.`,
+        `A saved position must be an integer of at least 0, got ${position}.`,
       );
     }
     this.position = position;

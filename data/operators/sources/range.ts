@@ -53,7 +53,7 @@ class RangeIterator extends IndexedIterator {
 
   override nextBlock(into: unknown[], count: number): number {
     const first = this.position;
-    // Positions stay small integers to the engine, even if the division made `stop` a double.
+    // `| 0`: V8 then keeps positions as small integers, even if the division made `stop` a double.
     const length = Math.min(count, this.stop - first) | 0;
     if (length <= 0) return NO_BLOCK;
     if (this.#isWhole) this.#count(into, first, length);
@@ -67,7 +67,7 @@ class RangeIterator extends IndexedIterator {
     return this.#start + index * this.#step;
   }
 
-  /** Uses sums, which are exact for integers and stay integers to the engine, unlike products. */
+  /** Uses sums, which are exact for integers and which V8 keeps as integers, unlike products. */
   #count(into: unknown[], first: number, length: number): void {
     const step = this.#step;
     let value = this.at(first);

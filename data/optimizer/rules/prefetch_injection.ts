@@ -32,15 +32,15 @@ export interface LastIterator {
 /**
  * Makes the iterator of the last operator and, if the rule adds it, of a `prefetch` after it. Elements
  * read ahead are saved apart from the state, so that a pipeline without the rule can restore both.
- * `ahead`: the saved ones.
+ * `ahead`: the saved elements.
  */
 export function openLast(
   context: IteratorContext,
   last: DatasetNode,
   { injects, ahead = [] }: { injects: boolean; ahead?: readonly SavedOutcome[] | undefined },
 ): LastIterator {
-  const reads = injects && mayPrefetch(last);
-  if (!reads && ahead.length === 0) {
+  const prefetches = injects && mayPrefetch(last);
+  if (!prefetches && ahead.length === 0) {
     const elements = context.makeIterator();
     return {
       elements,
@@ -48,7 +48,7 @@ export function openLast(
       restore: (state) => elements.restore(state),
     };
   }
-  const size = reads ? AUTOTUNE : 0;
+  const size = prefetches ? AUTOTUNE : 0;
   const elements = new PrefetchIterator(context.after(new PrefetchNode(last, size)), size);
   return {
     elements,

@@ -70,24 +70,24 @@ const CASES: Record<string, [make: () => Untyped, message: string]> = {
   "a choice beyond": [() => choose(2n), "got 2n"],
   "texts for choices": [
     () => untyped.chooseFromDatasets(two(), Dataset.from(["0"])),
-    `choice must be a dataset of plain numbers or bigints, each the place of a dataset`,
+    `choice must be a dataset of plain numbers or bigints, each the index of a dataset`,
   ],
   "structures for choices": [
     () => untyped.chooseFromDatasets(two(), Dataset.range(2).batch(1)),
     `got "float64[?]"`,
   ],
-  "negative weights": [() => sample([1, -1]), "2 numbers of at least 0, one above 0"],
+  "negative weights": [() => sample([1, -1]), "2 numbers of at least 0, not all 0"],
   "weights that are none": [() => sample([1, NaN]), "got [1, NaN]"],
   "weights of 0": [() => sample([0, 0]), "got [0, 0]"],
-  "weights beyond counting": [() => sample([1e308, 1e308]), "of a finite sum"],
+  "weights beyond counting": [() => sample([1e308, 1e308]), "with a finite sum"],
   "texts for weights": [() => sample(["1", "2"]), `got ["1", "2"]`],
   "later weights of 0": [
     () => sample(Dataset.from([tensor(new Float64Array(2))])),
-    "weights of a draw must be 2 numbers of at least 0, one above 0",
+    "weights of a draw must be 2 numbers of at least 0, not all 0",
   ],
   "a text for a class": [
     () => four().rejectionResample({ classOf: () => "0", targetDist: [1, 1] }),
-    `an integer from 0 to 1, as targetDist has it, got "0"`,
+    `an index into targetDist, from 0 to 1, got "0"`,
   ],
 };
 
