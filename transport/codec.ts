@@ -30,8 +30,8 @@ export interface EncodeOptions {
   /** Places small messages one after another in larger buffers. Default: a buffer for each. */
   readonly slab?: MessageSlab;
   /**
-   * Leaves space before a message of {@linkcode ROOM_FROM_BYTES} or more. If another message then
-   * carries it as a {@linkcode Payload}, that one's envelope fits there. Default `false`.
+   * Leaves space before a message of {@linkcode ROOM_FROM_BYTES} or more. If another message carries
+   * it as a {@linkcode Payload}, the envelope of that message fits there. Default `false`.
    */
   readonly roomForEnvelope?: boolean;
   /** Provides the memory of a message with space for an envelope. Default: new memory. */
@@ -122,7 +122,7 @@ export function prepareMessage(
  * @throws {LeatError} `data_loss` for a message that is shorter than it announces;
  * `resource_exhausted` for one of more than `bytesMax` bytes, or with more structure than
  * `structureBytesMax`; `invalid_argument` for anything that no writer of this format writes:
- * trailing bytes, unknown tokens, extensions or dtypes, a payload named twice, never or not at all,
+ * trailing bytes, unknown tokens, extensions or dtypes, a payload named twice or never,
  * a shape of another size than its payload, a repeated key or `__proto__`, text that is not UTF-8,
  * structure deeper than {@linkcode ENVELOPE_DEPTH_MAX}. Memory is allocated only for data that is
  * there.
@@ -318,7 +318,7 @@ const PACK_MODE = RESERVE_START_SPACE | RESET_BUFFER_MODE | MESSAGE_HEADER_BYTES
 /** `variableMapSize`: without it, an object of more than 65,535 keys gets a wrong length. */
 const packr = new Packr({ useRecords: false, variableMapSize: true });
 
-/** msgpackr keeps the buffer of its largest envelope; after a larger one it gets a new buffer. */
+/** msgpackr keeps its buffer. If an envelope made it larger than this, it gets a small one. */
 const POOL_BYTES_MAX = 2 ** 20;
 const POOL_BYTES = 8192;
 

@@ -30,7 +30,7 @@ function zstdOptions() {
 }
 
 const GZIP_LEVEL = 1;
-/** Most bytes that the library allocates at once, so that memory grows only with real data. */
+/** The library allocates at most this many bytes at once, so memory grows only with real data. */
 const CHUNK_BYTES_MAX = 2 ** 20;
 const CHUNK_BYTES_MIN = 1_024;
 /** The same for compressing, whose result is usually much smaller than the message. */

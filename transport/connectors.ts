@@ -15,7 +15,7 @@ export function connectorByScheme(
       if (connector !== undefined) return connector.connect(node, local);
       const known = Object.keys(schemes).map((name) => `${name}://`).join(", ") || "none";
       return Promise.reject(
-        unknownNode(`No way leads to "${node}" (schemes known here: ${known})`),
+        unknownNode(`No carrier reaches "${node}" (schemes known here: ${known})`),
       );
     },
   };

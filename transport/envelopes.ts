@@ -6,7 +6,7 @@ import { isCount } from "../core/count.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Longest name, path or incarnation of an actor: receivers keep them for every sender. */
+/** Limit of the length of an actor's node, path or incarnation: receivers keep them per sender. */
 const REF_TEXT_LENGTH_MAX = 2_048;
 const METHOD_LENGTH_MAX = 128;
 
@@ -57,7 +57,7 @@ function askOf(
  * is no envelope.
  */
 export function asEnvelope(message: unknown): Envelope {
-  if (!isMap(message)) throw malformed("a message that is no map");
+  if (!isMap(message)) throw malformed("a message that is not a map");
   const { kind, number } = message;
   if (typeof kind !== "string" || !Object.hasOwn(KINDS, kind)) {
     throw malformed(`a message of kind ${String(kind).slice(0, 40)}`);

@@ -5,7 +5,7 @@ import { decodeMessage, encodeMessage } from "./codec.ts";
 
 export const PROTOCOL_VERSION = 1;
 
-/** Most bytes of the first message of a connection. */
+/** Limit of the bytes of a connection's first message. */
 export const HELLO_BYTES_MAX = 4_096;
 
 /**
@@ -14,7 +14,7 @@ export const HELLO_BYTES_MAX = 4_096;
  */
 const ACCEPTED_BYTES_MIN = 64 * 2 ** 10;
 
-/** Most characters of a node's name, and of its incarnation. */
+/** Limit of the characters of a node's name, and of its incarnation. */
 const NAME_LENGTH_MAX = 1_024;
 
 /** The side that opened the connection, or the one that was listening. */

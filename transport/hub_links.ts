@@ -2,12 +2,12 @@
 import type { Link, NodeId } from "../actors/runtime/link.ts";
 import { LeatError, type WireError } from "../core/error.ts";
 
-/** Ended nodes that are remembered for links that are still being set up. */
+/** Limit of the remembered ended nodes. Links to them may still be being set up. */
 const GONE_MAX = 1_024;
 
 export class HubLinks {
   readonly #links = new Map<string, Set<Link>>();
-  /** In wire form: an error whose stack was never read keeps every object on that stack alive. */
+  /** Why nodes ended, in wire form: until its stack is read, an error keeps its objects alive. */
   readonly #gone = new Map<string, WireError>();
 
   /** Adds a link. Closes it if the incarnation at its other end is known to have ended. */

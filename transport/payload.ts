@@ -18,7 +18,7 @@ export class Payload {
   readonly shared: boolean;
   /** Whether the buffer holds nothing else: it may be transferred, or take an envelope. */
   readonly isAlone: boolean;
-  /** Whether it came through a slot, and not over the connection. */
+  /** Whether the payload came through a slot, and not over the connection. */
   readonly cameInSlot: boolean;
   readonly #recycle: ((buffer: ArrayBuffer) => void) | undefined;
   #roomTaken = false;
@@ -81,9 +81,9 @@ export class Payload {
   }
 
   /**
-   * Frees or recycles the memory now, unless a receiver on this thread has it: the garbage collector
-   * runs for every few large buffers that are left to it. A message that is still being sent is cut
-   * off, because all views of the memory become empty.
+   * Frees or recycles the memory now, unless a receiver on this thread has it. If large buffers were
+   * left to the garbage collector, it would run often. A message that is still being sent is cut off,
+   * because all views of the memory become empty.
    */
   release(): void {
     const { buffer } = this.bytes;

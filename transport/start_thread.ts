@@ -47,7 +47,7 @@ export class OwnedThreads {
     this.#ends.delete(id);
   }
 
-  /** Ends all of them; `run` starts no other afterwards. */
+  /** Ends all threads; `run` starts none afterwards. */
   close(): void {
     this.#closed = true;
     for (const id of [...this.#ends.keys()]) this.end(id);

@@ -20,7 +20,7 @@ import { type Introducer, type Introduction, outcomeOf } from "./thread_control.
 import { type HubMember, ThreadNode, type ThreadNodeOptions } from "./thread_node.ts";
 import { portLink } from "./web_worker.ts";
 
-/** Ended nodes that are remembered, to tell "it is gone" from "there is none". */
+/** Limit of the remembered ended nodes, to tell "it is gone" from "there is none". */
 const GONE_MAX = 1_024;
 
 interface ThreadHubOptions {
@@ -34,7 +34,7 @@ export class ThreadHub implements AsyncDisposable {
   readonly #members = new Map<string, HubMember>();
   readonly #starting = new Map<string, Promise<unknown>>();
   readonly #threads = new Set<ThreadNode>();
-  /** In wire form: an error whose stack was never read keeps every object on that stack alive. */
+  /** Why nodes ended, in wire form: until its stack is read, an error keeps its objects alive. */
   readonly #gone = new Map<string, WireError>();
   /** By a node's name: the names of its peers, each with the node's id when they were connected. */
   readonly #joined = new Map<string, Map<string, NodeId>>();
@@ -156,9 +156,9 @@ export class ThreadHub implements AsyncDisposable {
     this.#remember(name, error);
     const peers = this.#joined.get(name);
     this.#joined.delete(name);
-    for (const [peer, life] of peers ?? []) {
+    for (const [peer, id] of peers ?? []) {
       this.#joined.get(peer)?.delete(name);
-      this.#reachable(peer)?.gone(life, gone);
+      this.#reachable(peer)?.gone(id, gone);
     }
     if (member instanceof LocalMember) member.cut(error);
   }
@@ -200,8 +200,8 @@ export class ThreadHub implements AsyncDisposable {
     return unknownNode(`There is no node "${node}" here (there are: ${known})`);
   }
 
-  #join(life: NodeId, peer: string): void {
-    this.#joined.getOrInsertComputed(life.node, () => new Map()).set(peer, life);
+  #join(id: NodeId, peer: string): void {
+    this.#joined.getOrInsertComputed(id.node, () => new Map()).set(peer, id);
   }
 
   /** Includes a thread that is still setting up: its actors may already send. */

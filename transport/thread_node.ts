@@ -141,12 +141,12 @@ export class ThreadNode implements HubMember {
   }
 
   async #within<T>(timeoutMs: number, promise: Promise<T>, what: string): Promise<T> {
-    const late = Promise.withResolvers<never>();
+    const timeout = Promise.withResolvers<never>();
     const timer = this.#world.timer(timeoutMs, () => {
-      late.reject(new LeatError("deadline_exceeded", `${what} within ${timeoutMs} ms`));
+      timeout.reject(new LeatError("deadline_exceeded", `${what} within ${timeoutMs} ms`));
     });
     try {
-      return await Promise.race([promise, late.promise]);
+      return await Promise.race([promise, timeout.promise]);
     } finally {
       timer.cancel();
     }

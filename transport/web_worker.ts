@@ -13,7 +13,7 @@ import { LINK_LIMITS, type LinkLimits, messageTooLarge } from "./limits.ts";
 import { joinThreadBody, ThreadBody, type ThreadPart } from "./thread_body.ts";
 import { WaterMarks } from "./water_marks.ts";
 
-/** Most references that a link numbers. Beyond it both ends start over. */
+/** Limit of the references that a link numbers. Beyond it both ends start over. */
 const REFS_MAX = 4_096;
 /** Approximate bytes of an envelope besides its body. */
 const ENVELOPE_BYTES = 128;

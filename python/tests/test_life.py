@@ -42,7 +42,7 @@ def test_an_element_that_cannot_be_sent_costs_only_itself_and_the_position_is_ri
         except leat.LeatError as error:
             errors.append(f"{len(found)}: {error}")
     assert found == [x for x in range(64) if x not in (57, 60)]
-    assert "57: cannot encode $.when: Date has no place" in errors[0] and "59: An element has 1200000000 bytes" in errors[1]
+    assert "57: cannot encode $.when: Date cannot be sent" in errors[0] and "59: An element has 1200000000 bytes" in errors[1]
     other = leat.load(PIPELINES, export="unsendable")
     other.load_state_dict(loader.state_dict())
     assert next(iter(other)) == {"x": 64}

@@ -23,7 +23,7 @@ export const ENVELOPE_DEPTH_MAX = 128;
 /** A longer `Uint8Array` becomes a payload. The reader accepts any length in the envelope. */
 export const INLINE_BYTES_MAX = 255;
 
-/** Most axes of a tensor on the wire. */
+/** Limit of the axes of a tensor on the wire. */
 export const TENSOR_RANK_MAX = 32;
 
 /** The msgpack tokens that the format names. */

@@ -2,7 +2,7 @@
 import { PAYLOAD_ALIGNMENT } from "./format.ts";
 
 const SLAB_BYTES = 2 ** 16;
-/** A larger message has a buffer of its own: it would use up most of a slab. */
+/** A larger message gets a buffer of its own: only a few of its size would fit a slab. */
 const SLAB_MESSAGE_BYTES_MAX = 2 ** 12;
 
 /**
@@ -26,9 +26,9 @@ export class MessageSlab {
   }
 }
 
-/** Most buffers that are kept: a few frames are acknowledged or released at the same time. */
+/** Limit of the kept buffers. A few frames are acknowledged or released at the same time. */
 const BUFFERS_MAX = 8;
-/** Most bytes that are kept, because a pipeline may need the memory. */
+/** Limit of the kept bytes: a pipeline may need the memory. */
 const BYTES_MAX = 32 * 2 ** 20;
 
 /**

@@ -83,14 +83,14 @@ export class PayloadTable {
     if (bytes.length % itemBytes !== 0) {
       throw malformed(
         at,
-        `payload ${index} of ${bytes.length} bytes is no whole number of ${dtype} (${itemBytes} bytes each)`,
+        `payload ${index} of ${bytes.length} bytes is not a whole number of ${dtype} (${itemBytes} bytes each)`,
       );
     }
     const aligned = bytes.byteOffset % itemBytes === 0 ? bytes : bytes.slice();
     return new constructor(aligned.buffer, aligned.byteOffset, aligned.length / itemBytes);
   }
 
-  /** Every payload must be used. */
+  /** Checks that the envelope has named every payload. */
   finish(): void {
     const index = this.#named.indexOf(false);
     if (index >= 0) throw malformed(this.#starts[index]!, `payload ${index} is never named`);

@@ -40,7 +40,7 @@ export interface PayloadPart {
 /** -0 as a float64: msgpackr would write the integer 0. */
 const NEGATIVE_ZERO = new RawMsgpack([TOKEN.FLOAT64, 0x80, 0, 0, 0, 0, 0, 0, 0]);
 
-/** Free of cost in a loop over an object's keys, unlike `Object.hasOwn`. */
+/** In a loop over an object's keys this is free, unlike `Object.hasOwn`. */
 const hasOwn = Object.prototype.hasOwnProperty;
 
 const INT64_MIN = -(2n ** 63n);
@@ -75,12 +75,12 @@ export class MessagePlan {
         if (value < INT64_MIN || value > UINT64_MAX) {
           throw this.#refusal(
             depth,
-            "a bigint beyond 64 bits has no place in a message; send its text",
+            "a bigint beyond 64 bits cannot be sent; send its text",
           );
         }
         return value;
       default:
-        throw this.#refusal(depth, `${typeof value} ${CANNOT_TRAVEL}`);
+        throw this.#refusal(depth, `${typeof value} ${CANNOT_BE_SENT}`);
     }
   }
 
@@ -95,7 +95,7 @@ export class MessagePlan {
     if (value instanceof Payload) return this.#payload(value, depth);
     const dtype = dtypeOf(value);
     if (dtype !== undefined) return this.#typedArray(value as TypedArray, dtype, depth);
-    throw this.#refusal(depth, `${value.constructor?.name ?? "an object"} ${CANNOT_TRAVEL}`);
+    throw this.#refusal(depth, `${value.constructor?.name ?? "an object"} ${CANNOT_BE_SENT}`);
   }
 
   #visitArray(value: readonly unknown[], depth: number): unknown {
@@ -134,7 +134,7 @@ export class MessagePlan {
   }
 
   #checkKey(key: string, depth: number): void {
-    if (key === "__proto__") throw this.#refusal(depth + 1, "the key __proto__ cannot travel");
+    if (key === "__proto__") throw this.#refusal(depth + 1, "the key __proto__ cannot be sent");
     if (!key.isWellFormed()) throw this.#refusal(depth + 1, LONE_SURROGATE);
   }
 
@@ -235,8 +235,8 @@ export class MessagePlan {
   }
 }
 
-const CANNOT_TRAVEL =
-  "has no place in a message; messages are plain objects and arrays of numbers, bigints, booleans, strings, null, typed arrays and tensors";
+const CANNOT_BE_SENT =
+  "cannot be sent; messages are plain objects and arrays of numbers, bigints, booleans, strings, null, typed arrays and tensors";
 const LONE_SURROGATE =
   "a string with half a surrogate pair has no UTF-8; repair it with toWellFormed() or send bytes";
 

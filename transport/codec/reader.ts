@@ -152,7 +152,7 @@ class EnvelopeReader {
       case 0xd8:
         return this.#ext(1 << (token - 0xd4));
       default:
-        throw malformed(this.position - 1, `0x${token.toString(16)} is no msgpack token`);
+        throw malformed(this.position - 1, `0x${token.toString(16)} is not a msgpack token`);
     }
   }
 
@@ -313,7 +313,7 @@ class EnvelopeReader {
     if (dtype === undefined) throw malformed(at, `the dtype ${code} is unknown`);
     const rank = this.#uint(1);
     if (rank > TENSOR_RANK_MAX) {
-      throw malformed(at, `a tensor of ${rank} axes; there may be ${TENSOR_RANK_MAX}`);
+      throw malformed(at, `a tensor of ${rank} axes; the limit is ${TENSOR_RANK_MAX}`);
     }
     const shape: number[] = [];
     for (let axis = 0; axis < rank; axis++) shape.push(this.#uint(4));

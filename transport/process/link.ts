@@ -25,7 +25,7 @@ import { ProcessOutbox } from "./outbox.ts";
 import { LENT_SLOTS_MAX, SLOT_BYTES_MAX, SLOTS } from "./slots.ts";
 import { closeStreams, type ProcessStreams, writeQuietly } from "./streams.ts";
 
-/** Most bytes of an envelope from an untrusted process: bulk data is sent as payloads. */
+/** Limit of the bytes of an untrusted process's envelope: bulk data is sent as payloads. */
 export const UNTRUSTED_ENVELOPE_BYTES_MAX = 2 ** 20;
 
 /** Space before a message from a slot, so that its payload can be forwarded without a copy. */
@@ -205,7 +205,7 @@ class ProcessLink implements Link {
     const bytes = new Uint8Array(memory, ROOM_BYTES);
     const reading = this.#streams.incomingSlots.read(slot, bytes);
     if (reading !== undefined) await reading;
-    this.#outbox.tellFreed(slot);
+    this.#outbox.sendFreed(slot);
     return bytes;
   }
 

@@ -85,7 +85,7 @@ export class ProcessOutbox {
   }
 
   /** Tells the other process that this one has read a slot. */
-  tellFreed(slot: number): void {
+  sendFreed(slot: number): void {
     writeQuietly(this.#streams.outgoing, freedFrame(slot));
   }
 
@@ -155,10 +155,10 @@ export class ProcessOutbox {
     if (this.#isClosed) return;
     this.#inSlots.set(slot, this.#isLending ? 0 : byteLength);
     if (this.#isLending) this.#marks.remove(byteLength);
-    const telling = this.#streams.outgoing.write(slotFrame(byteLength, slot));
+    const sending = this.#streams.outgoing.write(slotFrame(byteLength, slot));
     for (const { buffer } of isGivenAway ? blocks : []) {
       if (buffer instanceof ArrayBuffer) this.#events.recycle(buffer);
     }
-    if (telling !== undefined) await telling;
+    if (sending !== undefined) await sending;
   }
 }

@@ -10,7 +10,7 @@
 
 /** Slots of a file: one is written while another is read. */
 export const SLOTS = 2;
-/** Most slots of a file whose reader uses messages in place, and frees each slot when it likes. */
+/** Limit of the slots of a file whose reader uses messages in place, and frees slots later. */
 export const LENT_SLOTS_MAX = 1_024;
 /** Bytes of a slot: a file is sparse, so only written data takes space. */
 export const SLOT_BYTES_MAX = 2 ** 30 + 2 ** 20;

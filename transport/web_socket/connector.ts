@@ -20,7 +20,7 @@ const CONNECT_TIMEOUT_MS = 5_000;
 /** How long a failed address is not dialled again, in ms. Doubles with each failure. */
 const BACK_OFF_MIN_MS = 50;
 const BACK_OFF_MAX_MS = 1_000;
-/** Addresses whose failures are remembered; beyond it the oldest is forgotten. */
+/** Limit of the remembered failed addresses. Beyond it the oldest is forgotten. */
 const FAILURES_MAX = 1_024;
 
 /** Without a token, any node that answers is trusted. */

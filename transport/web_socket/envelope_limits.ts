@@ -2,7 +2,7 @@
 import type { Identity } from "../../actors/runtime/identity.ts";
 
 /**
- * Most bytes of an envelope from a client or a viewer: a sharding policy's text and long lists fit.
+ * Limit of an envelope's bytes from a client or viewer: a sharding policy's text and long lists fit.
  * Decoded values may take a hundred times the bytes of an envelope. Payloads do not count.
  */
 const CLIENT_ENVELOPE_BYTES_MAX = 4 * 2 ** 20;

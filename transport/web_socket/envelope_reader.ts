@@ -1,4 +1,4 @@
-/** Reads the messages of a peer: no longer than its role may send, and in its own name. */
+/** Reads a peer's messages, and refuses those that are too long or in the name of another node. */
 import { LeatError } from "../../core/error.ts";
 import type { Envelope } from "../../actors/runtime/envelope.ts";
 import { decodeMessage, type FramePool } from "../codec.ts";
@@ -23,7 +23,7 @@ export class EnvelopeReader {
 
   /**
    * The envelope of a message, or the reason of a goodbye.
-   * @throws LeatError for what no node sends.
+   * @throws LeatError for a message that violates the protocol.
    */
   read(bytes: Uint8Array, cameInSlot: boolean): Envelope | LeatError {
     this.#check(bytes);
@@ -55,7 +55,7 @@ export class EnvelopeReader {
     );
   }
 
-  /** Names the source as this node dialled it, so that answers go over this link. */
+  /** Gives the source the name that this node uses for it, so that answers go over this link. */
   #named(envelope: Envelope): Envelope {
     const { source } = envelope;
     const { remote: { node }, ownName } = this.#peer;

@@ -35,7 +35,7 @@ const READ_BUFFER_BYTES = 128 * 2 ** 10;
 const HEAD_READ_BYTES = 64;
 /** Consecutive reads before timers and other sockets run. */
 const READS_PER_TURN = 16;
-/** Most frames of one message: each takes memory besides its bytes. */
+/** Limit of the frames of one message: each takes memory besides its bytes. */
 const PARTS_MAX = 4_096;
 /** Time limit for the other side to answer a close, in ms. */
 const CLOSE_TIMEOUT_MS = 500;
@@ -43,7 +43,7 @@ const CLOSE_TIMEOUT_MS = 500;
 /** The other side has closed the connection in order. */
 class PeerClosed extends Error {}
 
-/** A payload is released once its receiver has it, which may be over another connection. */
+/** The error of a payload that its receiver has by now, perhaps over another connection. */
 const RELEASED = new LeatError("aborted", "A message was released before it was sent");
 
 /** A frame, or one of its two parts. */
@@ -85,7 +85,7 @@ export class FramedSocket implements Socket {
   #goodbye: string | undefined;
   #writing = false;
   #bufferedAmount = 0;
-  /** The unread bytes are those from `start` up to `end`. */
+  /** The unread bytes are those from `#start` up to `#end`. */
   #buffer = new Uint8Array(READ_BUFFER_BYTES);
   #start = 0;
   #end = 0;
@@ -96,7 +96,7 @@ export class FramedSocket implements Socket {
   #partsBytes = 0;
   #partsOpcode = 0;
 
-  /** @param conn owned by the socket from now on. If it is closed already, the socket is, too. */
+  /** @param conn The socket owns it from now on. If it is closed already, so is the socket. */
   constructor(world: World, conn: Conn, { masks, first }: FramedSocketOptions) {
     this.#world = world;
     this.#conn = conn;

@@ -77,7 +77,7 @@ export function readBatch(frame: Uint8Array, take: (message: Uint8Array) => void
     start = aligned(start);
     const end = start + uint32At(frame, BATCH_HEADER_BYTES + 4 * i);
     if (end > frame.length) throw malformed(`a batch whose message ${i} ends beyond it`);
-    // Each takes a hundred bytes of memory, however short it is.
+    // Even an empty message takes a hundred bytes of memory.
     if (end === start) throw malformed(`a batch whose message ${i} is empty`);
     take(frame.subarray(start, end));
     start = end;

@@ -6,7 +6,7 @@ import { FRAME_BYTES_MAX, malformed } from "./frames.ts";
 import { WINDOW_BYTES } from "./outbox.ts";
 import { hasBound } from "./unread.ts";
 
-/** Most bytes that a link holds: a sender that respects the window sends no more. */
+/** Limit of the bytes that a link holds. A sender that respects the window sends no more. */
 const HELD_BYTES_MAX = WINDOW_BYTES + FRAME_BYTES_MAX;
 /** The same for all links of a client or viewer to one node together. */
 const IDENTITY_HELD_BYTES_MAX = 256 * 2 ** 20;
@@ -45,7 +45,7 @@ export class HeldFrames {
   readonly #frames = new Fifo<Uint8Array>();
   #last: Uint8Array | undefined;
   #bytes = 0;
-  /** Bytes of a frame that was taken from the queue, and of which some messages are not opened yet. */
+  /** Bytes of a frame that was taken from the queue but still has unopened messages. */
   #openBytes = 0;
 
   /** @param memory counts these frames, too. Default: none. */

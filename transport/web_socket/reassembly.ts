@@ -3,7 +3,7 @@ import { LeatError } from "../../core/error.ts";
 import { FramePool } from "../codec.ts";
 import { type Fragment, type FragmentHead, malformed } from "./frames.ts";
 
-/** Most incomplete messages of one link at the same time. */
+/** Limit of the incomplete messages of one link at the same time. */
 const INCOMPLETE_MAX = 16;
 
 interface Incomplete {

@@ -3,7 +3,7 @@
 /** The first byte of a server that accepts only TLS: an alert (RFC 8446, section 5.1). */
 export const TLS_ALERT = 0x15;
 /** The error of a connection without TLS to such a server. */
-export const SPEAKS_TLS = "what listens there speaks TLS alone";
+export const SPEAKS_TLS = "the server there accepts only TLS";
 
 /** Deno's messages when only one side uses TLS. There is nothing but their text to match. */
 const PLAIN_AT_TLS = new RegExp(`${SPEAKS_TLS}|invalid HTTP version`, "i");
@@ -20,10 +20,10 @@ export function tlsRemedy(address: string, why: string): string | undefined {
     return "pass the authority that signed its certificate (--ca)";
   }
   if (isEncrypted && TLS_AT_PLAIN.test(why)) {
-    return "it has no certificate, it seems: then its address begins with ws://";
+    return "it seems to have no certificate; then its address begins with ws://";
   }
   if (!isEncrypted && PLAIN_AT_TLS.test(why)) {
-    return "it has a certificate, it seems: then its address begins with wss://";
+    return "it seems to have a certificate; then its address begins with wss://";
   }
   return undefined;
 }
@@ -45,5 +45,5 @@ const CERTIFICATE_REMEDIES: readonly (readonly [RegExp, string])[] = [
 
 /** The remedy for an unusable certificate; undefined for other failures of listening. */
 export function certificateRemedy(why: string): string | undefined {
-  return CERTIFICATE_REMEDIES.find(([said]) => said.test(why))?.[1];
+  return CERTIFICATE_REMEDIES.find(([pattern]) => pattern.test(why))?.[1];
 }

@@ -24,7 +24,7 @@ import { Unread } from "./unread.ts";
 /** Time limit for the hello of a connection, in ms. */
 const HELLO_TIMEOUT_MS = 5_000;
 
-/** Most open links of one identity that is no admin: each takes a file handle. */
+/** Limit of one identity's open links; admins have none. Each link takes a file handle. */
 const LINKS_PER_IDENTITY_MAX = 1_024;
 
 export interface WebSocketServerOptions extends WebSocketLinkOptions {
@@ -40,7 +40,7 @@ export interface WebSocketServerOptions extends WebSocketLinkOptions {
   /** A client that proves none of them gets 401. Default: everybody is admitted. */
   readonly tokens?: AcceptedTokens;
   /**
-   * Whether users configure the address of this node, which may be another than its name: a load
+   * Whether users configure the address of this node, which may differ from its name: a load
    * balancer's, for example. Default: nodes dial it by its own name.
    */
   readonly isService?: boolean;

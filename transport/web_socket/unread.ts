@@ -15,7 +15,7 @@ const IDENTITY_UNREAD_BYTES_MAX = 256 * 2 ** 20;
 const UNREAD_BYTES_FREE = 2 ** 18;
 /** Such a link gets one larger answer, while no more than this waits for the identity. */
 const IDENTITY_UNREAD_BYTES_TOP = 512 * 2 ** 20;
-/** Most bytes of unencoded answers to one identity. Payloads do not count: they are not copied. */
+/** Limit of the bytes of unencoded answers to one identity, without payloads (never copied). */
 const WAITING_BYTES_MAX = 64 * 2 ** 20;
 
 /** By role. All workers, or all programs of a cluster with one token, may be one identity. */
@@ -49,7 +49,7 @@ export class Unread {
     return this.#bytes;
   }
 
-  /** Counts a change of the bytes of one link. After a decrease, waiting links go on. */
+  /** Counts a change of the bytes of one link. After a decrease, waiting links continue. */
   change(bytes: number): void {
     this.#bytes += bytes;
     if (bytes < 0) this.#resumeAll();
@@ -81,8 +81,8 @@ export class Unread {
       const { name } = this.#identity;
       throw new LeatError(
         "resource_exhausted",
-        `Answers to "${name}" wait until it reads earlier ones, and this one of ${bytes} bytes is one too ` +
-          "many: read answers before asking for more",
+        `Answers to "${name}" wait until it reads earlier ones. There is no space for another of ${bytes} ` +
+          "bytes: read answers before asking for more",
       );
     }
     this.#waitingBytes += bytes;

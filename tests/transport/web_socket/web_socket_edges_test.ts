@@ -343,7 +343,7 @@ Deno.test("a mismatch of TLS between two sides is reported with the right addres
     (await rejection(connector.connect(address, LOCAL), "unavailable")).message;
   for (const { server } of [encrypted, service]) {
     const toTls = await refusalOf(server.address.replace("wss:", "ws:"));
-    assertStringIncludes(toTls, "what listens there speaks TLS alone");
+    assertStringIncludes(toTls, "the server there accepts only TLS");
     assertStringIncludes(toTls, "its address begins with wss://");
   }
   const toPlain = await refusalOf(plain.server.address.replace("ws:", "wss:"));

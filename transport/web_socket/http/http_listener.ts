@@ -48,8 +48,9 @@ interface HttpListenerOptions {
   readonly cert: string | undefined;
   readonly key: string | undefined;
   /**
-   * Whether it carries large messages. Then TLS is Deno's, which is several times as fast. But it
-   * keeps the file of a connection that is dropped during its handshake until the other side closes.
+   * Whether the listener carries large messages. If so, it uses Deno's TLS, which is several times as
+   * fast. But Deno's TLS keeps the file of a connection that is dropped during its handshake until the
+   * other side closes.
    */
   readonly isBulk: boolean;
   /** Time limit for a request, and for a WebSocket's hello, in ms. */
@@ -102,7 +103,7 @@ export class Arrival implements Newcomer {
     this.#newcomers.delete(this);
   }
 
-  /** Ends the timeout: the hello has come, or the connection is closed. */
+  /** Ends the timeout: the hello has accepts, or the connection is closed. */
   settle(): void {
     this.#isSettled = true;
     this.#newcomers.delete(this);
@@ -143,7 +144,7 @@ export class HttpListener {
     const address = { hostname, port };
     if (cert === undefined || key === undefined) this.#listener = Deno.listen(address);
     else {
-      // Also for a listener that does not use it: its errors say what is wrong with a certificate.
+      // Opened even if it is not used, because its errors say what is wrong with a certificate.
       const fast = Deno.listenTls({ ...address, cert, key, alpnProtocols: ["http/1.1"] });
       if (options.isBulk) this.#listener = fast;
       else {
@@ -173,7 +174,7 @@ export class HttpListener {
 
   async #acceptAll(): Promise<void> {
     let pauseMs = BACK_OFF_MIN_MS;
-    let come = 0;
+    let accepts = 0;
     while (!this.#isClosed) {
       try {
         this.#take(await this.#listener.accept());
@@ -191,7 +192,7 @@ export class HttpListener {
         }
       }
       // Without a pause, many simultaneous connections would evict each other before they are read.
-      if (++come % ACCEPTS_PER_MACROTASK === 0) {
+      if (++accepts % ACCEPTS_PER_MACROTASK === 0) {
         await new Promise<void>((resolve) => this.#options.world.macrotask(resolve));
       }
     }
@@ -273,7 +274,7 @@ export class HttpListener {
     arrival: Arrival,
     mayStayOpen: true,
   ): Promise<FramedSocket | "open" | undefined>;
-  /** Returns the WebSocket after an upgrade, or `"open"` if another request may come. */
+  /** Returns the WebSocket after an upgrade, or `"open"` if another request may accepts. */
   async #answerOnce(
     conn: Conn,
     arrival: Arrival,

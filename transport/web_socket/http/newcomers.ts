@@ -9,7 +9,7 @@
 
 const PER_ADDRESS_MAX = 128;
 const NEWCOMERS_MAX = 256;
-/** Newcomers that are allowed however few file handles are left. */
+/** So many newcomers are allowed even if file handles are short. */
 const NEWCOMERS_MIN = 4;
 
 /** A connection without a hello. */
@@ -22,7 +22,7 @@ export interface Newcomer {
 
 export class Newcomers {
   /** By address; each in the order of arrival. */
-  readonly #of = new Map<string, Set<Newcomer>>();
+  readonly #byAddress = new Map<string, Set<Newcomer>>();
   #size = 0;
   #max = NEWCOMERS_MAX;
 
@@ -33,20 +33,20 @@ export class Newcomers {
   /** Adds a newcomer, and drops another if there are too many. */
   add(newcomer: Newcomer): void {
     const key = addressKey(newcomer.address);
-    const others = this.#of.get(key);
+    const others = this.#byAddress.get(key);
     if (others !== undefined && others.size >= PER_ADDRESS_MAX) this.#dropFirst(others);
     while (this.#size >= this.#max) this.#dropOne();
-    this.#of.getOrInsertComputed(key, () => new Set()).add(newcomer);
+    this.#byAddress.getOrInsertComputed(key, () => new Set()).add(newcomer);
     this.#size++;
   }
 
-  /** Removes one that has sent its hello, proved its token, or is closed. */
+  /** Removes a newcomer that has sent its hello, proved its token, or is closed. */
   delete(newcomer: Newcomer): void {
     const key = addressKey(newcomer.address);
-    const own = this.#of.get(key);
+    const own = this.#byAddress.get(key);
     if (own === undefined || !own.delete(newcomer)) return;
     this.#size--;
-    if (own.size === 0) this.#of.delete(key);
+    if (own.size === 0) this.#byAddress.delete(key);
   }
 
   /** File handles are short: closes `count` newcomers, and lowers the limit. */
@@ -62,7 +62,7 @@ export class Newcomers {
 
   #dropOne(): void {
     let most: Set<Newcomer> | undefined;
-    for (const own of this.#of.values()) if (own.size > (most?.size ?? 0)) most = own;
+    for (const own of this.#byAddress.values()) if (own.size > (most?.size ?? 0)) most = own;
     if (most !== undefined) this.#dropFirst(most);
   }
 

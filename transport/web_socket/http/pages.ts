@@ -5,8 +5,8 @@ import { type Arrival, type HttpReply, refusal } from "./http_listener.ts";
 import type { RequestHead } from "./http_request.ts";
 
 /**
- * Most unfinished requests for pages of one identity that is no admin. Each holds a whole page, which
- * may be large, until a slow reader has closed the connection.
+ * Limit of one identity's unfinished requests for pages; admins have none. Each request holds a
+ * whole page, which may be large, until a slow reader has closed the connection.
  */
 const PAGES_PER_IDENTITY_MAX = 8;
 

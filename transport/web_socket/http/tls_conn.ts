@@ -12,7 +12,7 @@ import { closeConnection, type Conn, writeAll } from "../connection.ts";
 /** Bytes read at a time: the longest record of TLS, and its head. */
 const READ_BYTES = 2 ** 14 + 256;
 
-/** A fatal alert (RFC 8446, section 6). From it a client without TLS learns that TLS is needed. */
+/** A fatal alert (RFC 8446, section 6). It tells a client without TLS that TLS is needed. */
 const ALERT = new Uint8Array([0x15, 3, 3, 0, 2, 2, 10]);
 
 /** The server's side of TLS on a connection that was accepted. */

@@ -11,7 +11,7 @@ const RESPONSE_BYTES_MAX = 16_384;
 /** The RFC's own constant. */
 const ACCEPT_SUFFIX = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
-/** Most bytes of a refusal's body that are skipped before the next request. */
+/** Limit of the bytes of a refusal's body, which is skipped before the next request. */
 const REFUSAL_BYTES_MAX = 4_096;
 
 /** The server answered, but refused the upgrade. */
@@ -54,7 +54,7 @@ export async function upgrade(
     if (side !== undefined) throw new NotProved();
     return rest;
   }
-  await passOver(conn, first);
+  await skipBody(conn, first);
   const second = await exchange(conn, requestText(url, key, [`authorization: ${answer}`]));
   const rest = consented(second, key);
   if (!side.isProved(second.header("authentication-info") ?? null)) throw new NotProved();
@@ -106,10 +106,10 @@ function answerOf(text: string, rest: Uint8Array): Answer {
 }
 
 /** Reads the body of a refusal, so that the connection can serve the next request. */
-async function passOver(conn: Deno.Conn, { header, rest }: Answer): Promise<void> {
+async function skipBody(conn: Deno.Conn, { header, rest }: Answer): Promise<void> {
   const length = Number(header("content-length") ?? NaN);
   if (!(length >= rest.length && length <= REFUSAL_BYTES_MAX)) {
-    throw broken("a refusal of no length, or of another one than it says");
+    throw broken("a refusal whose length is missing, too large or wrong");
   }
   const left = new Uint8Array(length - rest.length);
   for (let at = 0; at < left.length;) {

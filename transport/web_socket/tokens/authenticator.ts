@@ -120,7 +120,7 @@ export class Authenticator {
 
 /** How long a nonce can be answered, in ms. */
 const LIFETIME_MS = 10_000;
-/** Most nonces answered within that time. Further answers are refused until the oldest expires. */
+/** Limit of the answers within that time. More are refused until the oldest nonce expires. */
 const ANSWERED_MAX = 65_536;
 /** Hexadecimal digits: creation time, random part, and a proof that it was issued here. */
 const TIME_DIGITS = 12;

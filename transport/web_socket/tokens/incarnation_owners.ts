@@ -6,8 +6,8 @@ import type { Identity } from "../../../actors/runtime/identity.ts";
 import { LeatError } from "../../../core/error.ts";
 
 /**
- * Most incarnations without an open link that are remembered for each identity. Beyond it the
- * identity's oldest is forgotten: a flood of hellos from one identity affects no other.
+ * Limit of each identity's remembered incarnations without an open link. Beyond it the identity's
+ * oldest is forgotten: a flood of hellos from one identity affects no other.
  */
 export const UNLINKED_MAX = 4_096;
 
@@ -33,7 +33,7 @@ export class IncarnationOwners {
     if (isOther && rank(claimant) <= rank(claim.owner)) {
       throw new LeatError(
         "permission_denied",
-        `"${claimant.name}" goes by the incarnation of a node of "${claim.owner.name}"`,
+        `"${claimant.name}" uses the incarnation of a node of "${claim.owner.name}"`,
       );
     }
     if (isOther) this.#unlinked.get(claim.owner.name)?.delete(incarnation);
@@ -50,7 +50,7 @@ export class IncarnationOwners {
     this.#unlinked.get(claim.owner.name)?.delete(incarnation);
   }
 
-  /** Notes that a link of `identity` has closed. It may have lost the incarnation since. */
+  /** A link of `identity` has closed. The identity may have lost the incarnation since. */
   unlinked(incarnation: string, identity: Identity): void {
     const claim = this.#claims.get(incarnation);
     if (claim?.owner.name !== identity.name || claim.links === 0) return;
