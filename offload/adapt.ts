@@ -18,14 +18,15 @@ const IDLE_SHARE_MAX = 0.01;
 const BUSY_SHARE = 0.2;
 /** If training waits for less than this share of its time, steps are shorter in proportion. */
 const CLEAR_SHARE = 0.1;
-/** The length of a step, in log-odds of the ratio: the least, and how much training's leaning adds. */
+/** Least length of a step, in log-odds of the ratio. */
 const STEP_MIN = 0.03;
+/** How much longer a step is if training always waits for the same side. */
 const STEP_GAIN = 1;
-/** Shorter steps are not made. */
+/** A shorter step is skipped. */
 const STEP_IGNORED = 0.01;
 /** The weight of the newest window in the average of the side that training waits for. */
 const NEWEST_SHARE = 0.3;
-/** While training does not wait, the ratio falls, in log-odds: by the first step, the longest, the growth. */
+/** While training does not wait, the ratio falls in growing steps: the first, the longest, the growth. */
 const LESS_FIRST = 0.2;
 const LESS_MAX = 1;
 const LESS_GROWTH = 1.5;
@@ -33,7 +34,7 @@ const LESS_GROWTH = 1.5;
 const LOSS_MAX = 0.02;
 /** If throughput differs by more than this share, conditions have changed. */
 const CHANGE_MIN = 0.08;
-/** Windows until the next try: at first, and at most. They double after a try that did not help. */
+/** Windows until the next try. They double after each try that did not help, up to the maximum. */
 const PATIENCE_WINDOWS = 8;
 const PATIENCE_WINDOWS_MAX = 128;
 /** Windows until {@linkcode RATIO_PROBE} is tried. */
@@ -53,15 +54,15 @@ export interface StepWindow {
   readonly elements: number;
   readonly elapsedMs: number;
   /**
-   * How long the training loop waited: for one side while the other could give more, and for any side
-   * while the other could not (`both`).
+   * How long the training loop waited. `local` and `remote`: for that side, while the other side
+   * could give more. `both`: for either side, while the other could not.
    */
   readonly waitMs: { readonly local: number; readonly remote: number; readonly both: number };
 }
 
 /** The last change of the ratio, and the ratio and throughput before it. */
 interface Move {
-  /** `balance`: to the side that keeps up. `less`: training did not wait. `again`: the ratio was 0. */
+  /** `balance`: training waited for one side. `less`: for none. `again`: it waited at ratio 0. */
   readonly kind: "balance" | "less" | "again";
   readonly fromRatio: number;
   readonly throughput: number;
@@ -83,7 +84,7 @@ export class RatioControl {
   #lessStep = LESS_FIRST;
   /** Whether the last smaller ratio was enough. */
   #isEnough = false;
-  /** The last ratio that was not enough, and the throughput before it. Such ratios are tried rarely. */
+  /** The last ratio that was too small, and the throughput before it. Rarely tried again. */
   #tooLittle = { ratio: 0, throughput: 0 };
   #tryPatience = PATIENCE_WINDOWS;
   /** Windows since the last change of the ratio. */
@@ -112,7 +113,7 @@ export class RatioControl {
     const isWorse = last?.kind === "again" && throughput < last.throughput * (1 - LOSS_MAX);
     if (isWorse) return this.#undo(last);
     if (this.#ratio === 0) return this.#offloadAgain(throughput);
-    // This host is always busy then: it may be the bottleneck, even if workers have no more to give.
+    // While neither side could give more, this host is busy, and may be the bottleneck.
     const here = local + BUSY_SHARE * both;
     const clearMs = Math.max(here + remote, CLEAR_SHARE * elapsedMs);
     return this.#balance((here - remote) / clearMs, throughput);
@@ -122,7 +123,7 @@ export class RatioControl {
   #balance(waited: number, throughput: number): boolean {
     if (waited > 0) this.#trend.add(this.#ratio, Math.log(throughput));
     else this.#trend = new Trend();
-    // A larger ratio made training slower, though it waits for this host: receiving costs much CPU time.
+    // Training waits here, but a larger ratio made it slower: receiving costs much CPU time.
     const direction = waited > 0 && this.#trend.direction < 0 ? -waited : waited;
     if (direction * this.#leaning < 0) this.#leaning /= 2;
     this.#leaning += NEWEST_SHARE * (direction - this.#leaning);
@@ -133,8 +134,8 @@ export class RatioControl {
   }
 
   /**
-   * Workers prepare everything, but training waits for this host. Receiving may cost it much CPU
-   * time: tries a smaller ratio at times.
+   * Workers prepare everything, but training waits for this host, perhaps because receiving costs
+   * much CPU time. Tries a smaller ratio at times.
    */
   #probe(throughput: number): boolean {
     if (this.#windows < this.#probePatience) return false;
@@ -146,7 +147,7 @@ export class RatioControl {
   #offloadLess(move: Move | undefined, throughput: number): boolean {
     const { ratio: tooLittle, throughput: before } = this.#tooLittle;
     this.#idleTrend.add(this.#ratio, Math.log(throughput));
-    // With a smaller ratio, training steps are slower, because preparing takes their CPUs.
+    // A smaller ratio made training steps slower: they share this host's CPUs with preparing.
     if (this.#ratio < RATIO_MAX && this.#idleTrend.direction > 0) {
       const fromRatio = bounded(moved(Math.max(RATIO_AGAIN, this.#ratio), LESS_FIRST));
       return this.#undo({ kind: "less", fromRatio, throughput });
@@ -156,8 +157,8 @@ export class RatioControl {
       this.#lessStep = Math.min(LESS_MAX, LESS_GROWTH * this.#lessStep);
       this.#isEnough = true;
     }
-    const isOther = tooLittle > 0 && Math.abs(throughput / before - 1) > CHANGE_MIN;
-    if (isOther || this.#ratio <= tooLittle) {
+    const hasChanged = tooLittle > 0 && Math.abs(throughput / before - 1) > CHANGE_MIN;
+    if (hasChanged || this.#ratio <= tooLittle) {
       this.#tooLittle = { ratio: 0, throughput: 0 };
       this.#tryPatience = PATIENCE_WINDOWS;
     }

@@ -55,7 +55,7 @@ export class Adaptation {
       : { candidate, ratio: this.controlOf(candidate).ratio };
   }
 
-  /** What to plan again with. Set if the plan found that training does not wait for data, and now it does. */
+  /** What to plan again with: set if the plan measured no candidate and training now waits. */
   get planAgain(): Pick<PlanRequest, "stepMs" | "speedUpThreshold"> | undefined {
     return this.#planAgain;
   }
@@ -72,7 +72,7 @@ export class Adaptation {
     return workersOf(this.#plan);
   }
 
-  /** Begins an epoch. A restored one takes the saved ratio, unless the candidate has a control already. */
+  /** Begins an epoch. In a restored one, a candidate without a control takes the saved ratio. */
   begin({ candidate, ratio }: OffloadChoice, isSaved: boolean): RatioControl | undefined {
     this.#cuts?.resume(candidate);
     if (candidate === null) return undefined;
@@ -115,18 +115,18 @@ export function knownAdaptation(node: OffloadNode): Adaptation | undefined {
   return adaptations.get(node);
 }
 
-/** Sets what the iterators of a node adapt by. `undefined`: the next one begins anew. */
+/** Sets what the iterators of a node share. `undefined`: the next iterator begins anew. */
 export function setAdaptation(node: OffloadNode, adaptation: Adaptation | undefined): void {
   if (adaptation === undefined) adaptations.delete(node);
   else adaptations.set(node, adaptation);
 }
 
-/** How many workers suffice so that training does not wait, if the plan has counted the measured ones. */
+/** How many workers suffice so that training does not wait, if the plan has measured that. */
 export function workersOf(plan: OffloadChoice | undefined): number | undefined {
   return plan instanceof OffloadPlan ? plan.decision.workers : undefined;
 }
 
-/** Whether a plan measured no candidate, but not because training is short. */
+/** Whether a plan measured no candidate, for another reason than that training is short. */
 function isWithoutCandidates(plan: OffloadChoice): plan is OffloadPlan {
   return plan instanceof OffloadPlan && plan.metrics.candidates.length === 0 &&
     plan.decision.rule !== "short training";

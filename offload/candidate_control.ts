@@ -4,13 +4,13 @@
  * candidate.
  */
 
-/** A candidate that was not measured is tried if its estimate is so many times the throughput now. */
+/** An unmeasured candidate is tried if its estimate is this many times the current throughput. */
 const TRY_FROM = 1.1;
-/** A measured candidate is taken again if it was so many times as fast as the one now. */
+/** A measured candidate is chosen again if it was this many times as fast as the current one. */
 const RETURN_FROM = 1.02;
 /** If a candidate's throughput changes by more than this share, all measurements are forgotten. */
 const CHANGE_MIN = 0.2;
-/** Most epochs between tries, after tries that were undone. */
+/** Limit of the epochs (or periods) between tries. They double when a try is undone. */
 const PATIENCE_MAX = 64;
 
 /** Remembers what each candidate has reached. */

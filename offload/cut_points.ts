@@ -19,7 +19,7 @@ import { serializeGraph } from "../data/wire.ts";
 export interface CutPoint {
   /** p'1: this host reads the source, and workers run what is above it. Left out: workers read. */
   readonly readHere?: DatasetNode;
-  /** `"p'1"`, `"p'2"`, `"p'3"`, or the name of the user's cut point; with several sources also its number. */
+  /** `"p'1"`, `"p'2"`, `"p'3"` or the user's name. With several parts `"p'2/0"`, `"p'2/1"`, … */
   readonly name: string;
   readonly root: DatasetNode;
   readonly chain: OrderedChain;
@@ -128,7 +128,7 @@ function sourceToReadHere(root: DatasetNode): DatasetNode | undefined {
   return found === root ? undefined : found;
 }
 
-/** The part that workers run, if this host reads `source`: its elements are given to them. */
+/** The part that workers run if this host reads `source` and sends them its elements. */
 export function withoutSource(node: DatasetNode, source: DatasetNode, splits: number): DatasetNode {
   if (node === source) return new GivenNode(splits);
   return withInputs(node, node.inputs.map((input) => withoutSource(input, source, splits)));

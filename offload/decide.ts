@@ -6,7 +6,7 @@
 
 /** The paper's default: for a smaller speed-up, workers stay free for other jobs (section 4.1). */
 export const SPEED_UP_THRESHOLD = 1.1;
-/** A candidate must be at least so many times as fast as local training: measurements are inexact. */
+/** A candidate must be this many times as fast as local training: measurements are inexact. */
 const GAIN_MIN = 1.05;
 
 /** Workers that reach this share of Gthp are not the bottleneck. */
@@ -35,8 +35,8 @@ export interface OffloadMetrics {
   /** CPU time of this process per step for training. Default 0: only the accelerator trains. */
   readonly Gcycle?: number;
   /**
-   * CPU time that this host left unused with the local pipeline, as a share of the time it used: it
-   * waits for storage or for training steps. Default 0.
+   * CPU time that this host left unused with the local pipeline (it waited for storage or training
+   * steps), as a share of the CPU time that it used. Default 0.
    */
   readonly idle?: number;
   /** Empty if offloading was ruled out before a candidate was measured. */
@@ -71,8 +71,8 @@ export interface OffloadDecision {
   /** The throughput of remote workers at which training does not wait, in bytes per second. */
   readonly Lower?: number;
   /**
-   * n_workers of section 9: with so many workers training would not wait. Left out: it is unknown how
-   * many workers were measured.
+   * n_workers of section 9: the number of workers with which training would not wait. Left out if it
+   * is unknown.
    */
   readonly workers?: number;
 }
@@ -114,7 +114,7 @@ function togetherOf(
   return Math.min(Lthp + Rthp, byCpu);
 }
 
-/** A measurement ends early if even so many times the candidate's throughput would be too little. */
+/** A measurement ends early if even this many times the throughput would be too little. */
 const RTHP_MARGIN = 1.15;
 
 /**
@@ -171,7 +171,7 @@ function ratioOf({ Gthp, ...local }: OffloadMetrics, candidate: CandidateMetrics
     return Math.min(1, Rthp / Math.min(Gthp, Math.max(Rthp, together)));
   }
   if (Ocycle < Pcycle) return Math.min(1, Rthp / Math.max(Rthp, together));
-  // All remote is faster, though it costs no less here. CPUs are no bottleneck, and line 13 holds.
+  // All remote is faster, and saves no CPU time here: CPUs are no bottleneck, so line 13 applies.
   if (Rthp >= together) return Math.min(1, Rthp / Math.min(Gthp, Lthp + Rthp));
   // A remote element costs this host more than a local one: the smallest ratio that reaches the estimate.
   return 1 - Lthp / Math.min(Gthp, together);

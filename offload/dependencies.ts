@@ -24,6 +24,6 @@ export function offloadDependencies(): OffloadDependencies {
   if (installed !== undefined) return installed;
   throw new LeatError(
     "failed_precondition",
-    "Nothing here can measure a pipeline: import from mod.ts, which installs what that takes",
+    "Nothing here can measure a pipeline: import from mod.ts, which installs the clocks and the store",
   );
 }

@@ -2,7 +2,7 @@
 import type { Pulled } from "../data/iterator.ts";
 import { bytesOfElement } from "./figures.ts";
 
-/** Training has paused if it takes no batch for so long, and for so many times its mean step. */
+/** Training has paused if it takes no batch for this time and for this many mean steps. */
 const PAUSE_MS = 1_000;
 const PAUSE_STEPS = 20;
 

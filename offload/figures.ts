@@ -125,7 +125,7 @@ export class OffloadFigures {
   }
 }
 
-/** The size of an element in bytes. At least 1, and 1 for what is no plain data; 0 for `undefined`. */
+/** The size of an element in bytes: at least 1, 1 if it is not plain data, 0 for `undefined`. */
 export function bytesOfElement(element: unknown): number {
   if (element === undefined) return 0;
   try {

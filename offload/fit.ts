@@ -16,7 +16,7 @@ import {
   PROGRESS_EVERY_MS,
 } from "./plan_offload.ts";
 
-/** A training with at most so many times `profileSteps` steps is not measured. */
+/** A training with at most this many times `profileSteps` steps is not measured. */
 const SHORT = 4;
 
 /** Options of {@linkcode fit}. */

@@ -56,7 +56,7 @@ class OffloadedIterator extends ElementIterator {
   readonly #closing = new AbortController();
   /** Whether the candidate is new, so that its ratio is not settled yet. */
   #isSettling = true;
-  /** Whether it changed in this epoch. */
+  /** Whether the candidate has changed in this epoch. */
   #hasChanged = false;
 
   constructor(node: OffloadNode, context: IteratorContext, access: ServiceAccess) {
@@ -126,7 +126,7 @@ class OffloadedIterator extends ElementIterator {
       if (this.#exchange !== undefined) this.#considerChange(this.#exchange);
       else if (this.#choice!.candidate === null) figuresOf(this.#node).count("local", given);
     } else {
-      // A ratio that a change has just begun is not settled, and the figures would not be the candidate's.
+      // Right after a change the ratio is not settled: the figures do not judge the candidate.
       const isUnsettled = this.#isSettling && this.#hasChanged;
       if (!this.#hasFailed() && !isUnsettled) this.#adaptation!.ended(this.#meter!.read());
       this.#meter = undefined;
@@ -152,7 +152,7 @@ class OffloadedIterator extends ElementIterator {
     iterator.change(this.#partOf(choice, context));
   }
 
-  /** Whether the service failed since the last call, or is away: the figures are then not the candidate's. */
+  /** Whether the service failed since the last call, or is away: no time to judge the candidate. */
   #hasFailed(): boolean {
     const { fallbacks, state, ratio } = figuresOf(this.#node).read();
     const hasFailed = fallbacks !== this.#fallbacks || state === "local" && ratio > 0;
@@ -203,7 +203,7 @@ class OffloadedIterator extends ElementIterator {
 
   /**
    * Opens the input with the conditional operator in it, or the whole input if nothing is offloaded.
-   * @param saved Of a saved position: the candidate that the epoch began with, if others can replace it.
+   * @param saved From a saved position: the epoch's first candidate, if others can replace it.
    */
   #begin(choice: OffloadChoice, saved?: { readonly from: string | null }): ElementIterator {
     const { plan, adapt = plan === undefined, deterministic = false } = this.#node.options;

@@ -9,11 +9,11 @@ import {
 } from "./decide.ts";
 import { countText } from "../data/amounts.ts";
 
-/** The most steps of a measurement (the paper has 50 to 100). It ends earlier once it is exact. */
+/** Limit of a measurement's steps (the paper makes 50 to 100). It ends earlier once it is exact. */
 export const PROFILE_STEPS = 50;
-/** Planning takes at most so long, in ms. */
+/** Limit of the time that planning takes, in ms. */
 export const PLANNING_TIMEOUT_MS = 60_000;
-/** `explain()` compares the cost of planning with a training of so many steps. */
+/** `explain()` compares the cost of planning with a training of this many steps. */
 const STEPS_COMPARED = 10_000;
 
 /** Where metrics come from. */
@@ -107,8 +107,8 @@ export class OffloadPlan implements OffloadChoice, OffloadPlanParts {
       case "short training":
         return "Nothing is offloaded, and nothing was measured: the training has too few steps.";
       case "no time":
-        return "Nothing is offloaded: planning took so long that nothing workers could run was " +
-          "measured. Give it more time (planningTimeoutMs), or a plan.";
+        return "Nothing is offloaded: planning ran out of time before it measured anything that " +
+          "workers could run. Give it more time (planningTimeoutMs), or a plan.";
       case "no stall":
         return "Nothing is offloaded: training does not wait for data.";
       case "speed-up below threshold":
@@ -125,7 +125,7 @@ export class OffloadPlan implements OffloadChoice, OffloadPlanParts {
           : "so that workers and this host finish together";
         const waits = Number.isFinite(Gthp)
           ? `training waits for data ${percentText(1 - Lthp / Gthp)} of its time`
-          : "elements are wanted as fast as they come";
+          : "training takes elements as fast as they come";
         return `Workers run ${candidate} for ${
           percentText(ratio)
         } of the data, ${why}: ${waits}, ` +

@@ -12,7 +12,7 @@ import { figuresOf, type OffloadProgress } from "./figures.ts";
 import type { OffloadPlan } from "./plan.ts";
 import type { PlanningProgress } from "./planner.ts";
 
-/** The least time between two reports of progress, in ms, unless a measurement begins. */
+/** Reports of progress are at least this many ms apart, except at the start of a measurement. */
 export const PROGRESS_EVERY_MS = 1_000;
 
 /** Options of measuring, for `planOffload()` and `fit()`. */

@@ -19,7 +19,7 @@ import { OffloadPlan, PLANNING_TIMEOUT_MS, PROFILE_STEPS } from "./plan.ts";
 import { type IsDecided, profileCandidate, profileLocal, type ProfileOptions } from "./profile.ts";
 import { offloadDependencies } from "./dependencies.ts";
 
-/** A candidate below this share of the best first throughput so far is measured no further. */
+/** Below this share of the best throughput in first steps, a candidate is measured no further. */
 export const FIRST_MARGIN = 0.9;
 /** If receiving batches costs at most this share of Pcycle, single elements need not be measured. */
 export const CHEAP_SHARE = 0.5;
@@ -46,7 +46,7 @@ export interface PlanRequest {
   /** Describes the workers in the metric store. Default: the service's address and tags. */
   readonly remoteResources?: string | undefined;
   readonly speedUpThreshold?: number | undefined;
-  /** Measuring ends after so many ms. */
+  /** Limit of the planning time, in ms. */
   readonly planningTimeoutMs?: number | undefined;
   /** Measures all candidates completely, even those that cannot be the best. Default false. */
   readonly measuresAll?: boolean;
@@ -194,7 +194,7 @@ class Planning {
     const { candidates, refused } = this.#cuts;
     this.#refused.push(...refused);
     const metrics: CandidateMetrics[] = [];
-    // Batches cost this host least to receive. The other candidates' measurements can then end early.
+    // Batches first: receiving them costs this host least, so measuring the others can end early.
     const ordered = candidates.toSorted((a, b) => Number(isBatched(b)) - Number(isBatched(a)));
     const { measuresAll = false } = this.#request;
     for (const [number, cut] of ordered.entries()) {

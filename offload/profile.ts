@@ -16,32 +16,32 @@ const ERROR_MAX = 0.02;
 const MEASURED_MS = 300;
 /** The greatest error after {@linkcode MEASURED_MS}. */
 const ERROR_MAX_LATE = 0.05;
-/** After this time, in ms, a measurement ends with {@linkcode STEPS_MIN} steps, exact or not. */
+/** After this time, in ms, {@linkcode STEPS_MIN} steps are enough, however inexact. */
 const MEASURED_MS_MAX = 10_000;
-/** The warm-up before a measurement, in which code is compiled and buffers fill: its least time, in ms. */
+/** Least time of the warm-up before a measurement, in ms. It lets code compile and buffers fill. */
 const WARM_UP_MS = 300;
 /** The warm-up lasts up to this time, in ms, while steps become faster. */
 const WARM_UP_MS_MAX = 1_000;
-/** Steps become faster if the last `FASTER_STEPS` take less than this share of as many before them. */
+/** Steps become faster if the last `FASTER_STEPS` take below this share of the time of those before. */
 const FASTER_STEPS = 4;
 const FASTER_SHARE = 0.9;
 /** The warm-up can also end after this share of the steps of a measurement. */
 const WARM_UP_SHARE = 0.5;
-/** A candidate whose steps take so many times as long as local ones is measured less exactly. */
+/** A candidate whose steps take this many times as long as local ones is measured less exactly. */
 const SLOW_FACTOR = 5;
-/** Such a slow candidate is measured for about the time of so many local steps. */
+/** Such a slow candidate is measured for about the time of this many local steps. */
 const LOCAL_STEPS_MAX = 20;
 /** The fewest steps of a slow candidate's measurement. */
 const SLOW_STEPS_MIN = 3;
 
-/** Reading without training, which measures CPU time, ends after so long, in ms, or {@linkcode STEPS_MIN}. */
+/** Reading without training measures CPU time: `STEPS_MIN` steps, or fewer after this time, in ms. */
 const READING_MS_MAX = 500;
 /** A core that is busy for this share of the time counts as fully busy. */
 const BUSY_SHARE = 0.8;
 
 export interface ProfileOptions {
   readonly clocks: Clocks;
-  /** Resolves after so many ms. */
+  /** Resolves after `ms`. */
   readonly sleep: (ms: number, signal?: AbortSignal) => Promise<void>;
   /** Steps per measurement, at most. */
   readonly steps: number;
@@ -95,8 +95,8 @@ interface Throughput {
 }
 
 /**
- * Measures the local metrics: Lthp and Pcycle, then Gthp with one batch, again and again. Undefined if
- * there was no time for a step.
+ * Measures the local metrics: Lthp and Pcycle, then Gthp by training on one batch repeatedly.
+ * Undefined if there was no time for a step.
  */
 export async function profileLocal(
   open: OpenRun,
@@ -160,8 +160,8 @@ async function throughputOf(
   let taken = 0;
   const next = async () => {
     onStep?.(++taken, 2 * steps + Math.min(steps, STEPS_MIN));
-    const given = await limit.before(run.next());
-    if (given === undefined) throw isEmpty();
+    const given = await limit.race(run.next());
+    if (given === undefined) throw emptyDatasetError();
     bytes += bytesOfElement(given.element);
     return given.element;
   };
@@ -209,7 +209,7 @@ async function throughputOf(
       ...{ bytesPerSecond: 1_000 * bytes / training.elapsedMs, trainingCpuMs },
       ...{ cpuMs: trainingCpuMs, idle: idleOf(training), batch: first },
     };
-    // There is no time to measure reading alone: `cpuMs` then includes the CPU time of training.
+    // Without time to measure reading alone, `cpuMs` includes the CPU time of training.
     if (training.steps < Math.min(steps, STEPS_MIN) || limit.isUp) return found;
     const reading = await measure(options, next, {
       isEnough: ({ steps }) => steps >= STEPS_MIN,
@@ -260,7 +260,7 @@ async function measure(
 ): Promise<StepFigures> {
   const meter = new StepMeter(clocks);
   let figures = meter.read();
-  let [before, squares] = [0, 0];
+  let [lastMs, squares] = [0, 0];
   for (;;) {
     try {
       await step();
@@ -271,8 +271,8 @@ async function measure(
     meter.step();
     figures = meter.read();
     const { steps, elapsedMs } = figures;
-    squares += (elapsedMs - before) ** 2;
-    before = elapsedMs;
+    squares += (elapsedMs - lastMs) ** 2;
+    lastMs = elapsedMs;
     if (steps >= stepsMax || limit.isUp) return figures;
     if (steps < STEPS_MIN) {
       if (steps >= SLOW_STEPS_MIN && elapsedMs > limitMs) return figures;
@@ -314,7 +314,7 @@ class TimeLimit implements Disposable {
   }
 
   /** Waits for `pending`. Rejects with `TIME_IS_UP` when the time is up. */
-  before<T>(pending: Promise<T>): Promise<T> {
+  race<T>(pending: Promise<T>): Promise<T> {
     return this.#up === undefined ? pending : Promise.race([pending, this.#up]);
   }
 
@@ -323,9 +323,9 @@ class TimeLimit implements Disposable {
   }
 }
 
-function isEmpty(): LeatError {
+function emptyDatasetError(): LeatError {
   return new LeatError(
     "failed_precondition",
-    "The dataset gives no elements: are its files there, does a filter leave anything?",
+    "The dataset gives no elements. Check that its files exist and that no filter drops everything",
   );
 }

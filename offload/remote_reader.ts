@@ -58,7 +58,7 @@ export function remoteReader(
   );
   const ordered = { seed: hexOf64(seed), shuffled: isShuffled };
   const credentials = definedFields({ token, ca });
-  // The service treats it like a restored reader at the end of the epoch that lacks some earlier splits.
+  // To the service this is a reader restored at the epoch's end that still lacks some splits.
   return (sequences, feed) =>
     access.read(service, credentials, {
       ...reading,

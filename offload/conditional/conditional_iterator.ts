@@ -28,7 +28,7 @@ const BATCHES_AHEAD = 2;
 const ELEMENTS_AHEAD = 32;
 /** Time until a service that failed is tried again, in ms. */
 const RETRY_AFTER_MS = 10_000;
-/** Local CPUs take over splits only if the service has this many left; the service needs twice as many. */
+/** Local CPUs take splits from a service that has this many left. It gets a share of twice as many. */
 const MOVED_FROM = 4;
 
 export class ConditionalIterator extends ElementIterator {
@@ -148,9 +148,9 @@ export class ConditionalIterator extends ElementIterator {
     this.#waits = new WaitMeter(() => host.nowMs());
     figures.runs(part.candidate);
     // If the service has failed, `#retry` opens it when the time comes.
-    const isThere = this.#retryAtMs === Infinity;
-    figures.begin(part.ratio, isThere && part.ratio > 0);
-    if (isThere) this.#openShare();
+    const isAvailable = this.#retryAtMs === Infinity;
+    figures.begin(part.ratio, isAvailable && part.ratio > 0);
+    if (isAvailable) this.#openShare();
   }
 
   /** Lists the splits and divides those that are missing. */
@@ -185,14 +185,14 @@ export class ConditionalIterator extends ElementIterator {
     const { total, digest } = splits;
     const open = openRemote({ total, digest });
     const { workers } = this.#options;
-    const told = () => ({
+    const report = () => ({
       offloadRatio: this.#counters.ratio,
       ...(workers === undefined ? {} : { offloadWorkers: workers }),
     });
     const source = readHere && new SourceReader((split) => splits.read(readHere, split));
     const openUpper: OpenUpper | undefined = below &&
       ((split, read, onRemainder) => splits.openUpper(below, split, read, onRemainder));
-    return new RemoteSide(sequences, { host, open, timeoutMs, told, source, openUpper });
+    return new RemoteSide(sequences, { host, open, timeoutMs, report, source, openUpper });
   }
 
   /** The side of the next element; undefined at the end. */
@@ -208,7 +208,7 @@ export class ConditionalIterator extends ElementIterator {
     return this.#local!.isEmpty ? "remote" : this.#counters.next;
   }
 
-  /** The side of the next element: not `wanted`, if the ratio may change and only the other side is ready. */
+  /** The side of the next element. If the ratio may change, it is the other one where that saves a wait. */
   #readySide(wanted: SideName): SideName {
     const { control, savesCpu = false } = this.#part;
     const [local, remote] = [this.#local!, this.#remote];
@@ -222,11 +222,11 @@ export class ConditionalIterator extends ElementIterator {
 
   /** Local CPUs have nothing left: they take splits that the service has not begun. */
   #takeOver(remote: RemoteSide): void {
-    const owed = [...remote.owned].sort((a, b) => a - b);
-    const count = Math.floor(owed.length * (1 - this.#counters.ratio));
-    if (owed.length < MOVED_FROM || count === 0) return;
-    remote.keep(owed.slice(0, -count));
-    this.#local!.add(owed.slice(-count));
+    const unfinished = [...remote.owned].sort((a, b) => a - b);
+    const count = Math.floor(unfinished.length * (1 - this.#counters.ratio));
+    if (unfinished.length < MOVED_FROM || count === 0) return;
+    remote.keep(unfinished.slice(0, -count));
+    this.#local!.add(unfinished.slice(-count));
   }
 
   async #fromRemote(): Promise<Item | undefined> {
@@ -272,14 +272,14 @@ export class ConditionalIterator extends ElementIterator {
   /** Local CPUs take the splits that the service has not finished. */
   #returnToLocal(remote: RemoteSide): void {
     const ledger = this.#ledger!;
-    const owed = [...remote.owned].filter((at) => !ledger.isDone(at));
+    const unfinished = [...remote.owned].filter((at) => !ledger.isDone(at));
     this.#options.figures.readFrom(remote.tasks);
     remote.dispose();
     this.#remote = undefined;
-    if (owed.length === 0) return;
+    if (unfinished.length === 0) return;
     // With `keepsOrder`, the returned splits come before the elements that were produced ahead.
     if (this.#options.keepsOrder) this.#local!.restart(ledger.missing);
-    else this.#local!.add(owed);
+    else this.#local!.add(unfinished);
   }
 
   #fellBack(reason: LeatError): void {
@@ -287,8 +287,8 @@ export class ConditionalIterator extends ElementIterator {
     this.#retryAtMs = host.nowMs() + RETRY_AFTER_MS;
     figures.fellBack(reason);
     host.warn(
-      `offload: the service at ${address} cannot continue, so that all elements are prepared here ` +
-        `until it can: ${reason.message}`,
+      `offload: the service at ${address} cannot continue, so all elements are prepared here until ` +
+        `it can: ${reason.message}`,
     );
   }
 
@@ -300,7 +300,7 @@ export class ConditionalIterator extends ElementIterator {
         probed.dispose();
         this.#probed = undefined;
         this.#retryAtMs = this.#options.context.host.nowMs() + RETRY_AFTER_MS;
-      } else if (probed.hasCome) this.#goBack(probed);
+      } else if (probed.hasReceived) this.#goBack(probed);
       return;
     }
     const { context: { host } } = this.#options;

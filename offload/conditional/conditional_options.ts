@@ -15,7 +15,7 @@ export interface ConditionalOptions {
   readonly part: RemotePart;
   /** Whether elements come in the order of DETERMINISTIC, whichever side produces them. */
   readonly keepsOrder: boolean;
-  /** Longest wait for one element of the service, in ms. */
+  /** Limit of the wait for one element of the service, in ms. */
   readonly timeoutMs: number;
   /** The service's address. */
   readonly address: string;

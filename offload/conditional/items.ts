@@ -24,8 +24,8 @@ export type Item =
 /** Local CPUs, or the workers of a service. */
 export interface Side {
   /**
-   * Since when the side could give more: workers have sent items that were not requested, or local
-   * CPUs have prepared all that they may ahead. Undefined: it could not.
+   * Since when the side could give more than was requested: workers have sent such items, or local
+   * CPUs have prepared as many ahead as they may. Undefined if it could not.
    */
   readonly aheadSinceMs: number | undefined;
   /** Whether `next()` would answer at once. */

@@ -14,7 +14,7 @@ export type OpenSplit = (
 
 /** A split in progress. */
 interface LocalRun extends SplitRun {
-  /** Whether its source has been read: only functions still work on its last elements. */
+  /** Whether its source has been read to the end. Functions may still work on its last elements. */
   isRead: boolean;
   /** The first element, if the split was begun before its turn. */
   first?: Promise<Item | undefined>;
@@ -23,7 +23,7 @@ interface LocalRun extends SplitRun {
 export interface LocalSideOptions {
   readonly host: Pick<Host, "yield" | "nowMs">;
   readonly open: OpenSplit;
-  /** How many items are produced before they are asked for, at most. */
+  /** Limit of the items that are produced before they are requested. */
   readonly aheadMax: number;
 }
 
@@ -38,8 +38,8 @@ export class LocalSide implements Side {
   #waiting: PromiseWithResolvers<Item | typeof END> | undefined;
   #isWorking = false;
   #aheadSinceMs: number | undefined;
-  /** Counts `restart()`s. What was begun before the last one is dropped. */
-  #start = 0;
+  /** Counts stops. What was begun before the last one is dropped. */
+  #stops = 0;
   #disposed = false;
 
   constructor(queue: readonly number[], options: LocalSideOptions) {
@@ -103,7 +103,7 @@ export class LocalSide implements Side {
   }
 
   #stop(): void {
-    this.#start++;
+    this.#stops++;
     this.#isWorking = false;
     for (const { iterator } of this.#runs) iterator.return();
     this.#runs = [];
@@ -116,20 +116,20 @@ export class LocalSide implements Side {
     if (this.#isWorking) return;
     this.#isWorking = true;
     this.#aheadSinceMs = undefined;
-    const start = this.#start;
-    const isOver = () => start !== this.#start;
+    const stops = this.#stops;
+    const isStopped = () => stops !== this.#stops;
     try {
       while (this.#ready.length < this.#options.aheadMax) {
         // An item that is not asked for yet is produced only when the event loop is idle.
         if (this.#waiting === undefined) await this.#options.host.yield();
-        if (isOver()) return;
+        if (isStopped()) return;
         const item = await this.#produce();
-        if (isOver()) return;
+        if (isStopped()) return;
         if (item === END) break;
         this.#give(item);
       }
     } catch (error) {
-      if (isOver()) return;
+      if (isStopped()) return;
       const failure = ReadingFailure.of(error);
       if (this.#waiting === undefined) this.#ready.push({ failure });
       else this.#waiting.reject(failure);

@@ -1,4 +1,4 @@
-/** Chooses the side of the next element if training need not wait for the one that the ratio wants. */
+/** Chooses the side of the next element so that training waits less. */
 import type { Side } from "./items.ts";
 
 export type SideName = "local" | "remote";

@@ -15,10 +15,10 @@ export type OpenRemote = (sequences: readonly number[], feed: Feed) => () => voi
 export interface RemoteSideOptions {
   readonly host: Pick<Host, "sleep" | "nowMs">;
   readonly open: OpenRemote;
-  /** The longest wait for one item, in ms. */
+  /** Limit of the wait for one item, in ms. */
   readonly timeoutMs: number;
   /** What clients report of the plan to the service. */
-  readonly told: Feed["offload"];
+  readonly report: Feed["offload"];
   /** p'1: reads the source for workers. */
   readonly source?: SourceReader | undefined;
   /** Runs the operators above the part that workers run. Left out: there are none. */
@@ -35,7 +35,7 @@ export class RemoteSide implements Side {
   /** The first item, if `probe()` has taken it. */
   #first: Promise<FeedItem> | undefined;
   /** Whether an item has arrived: the service works. */
-  #hasCome = false;
+  #hasReceived = false;
   #failure: ReadingFailure | undefined;
   #aheadSinceMs: number | undefined;
   readonly #upper: UpperPart | undefined;
@@ -44,7 +44,7 @@ export class RemoteSide implements Side {
   constructor(sequences: readonly number[], options: RemoteSideOptions) {
     this.#options = options;
     this.#owned = new Set(sequences);
-    this.#feed.offload = options.told;
+    this.#feed.offload = options.report;
     this.#feed.onKept = () => this.#aheadSinceMs ??= options.host.nowMs();
     const { openUpper } = options;
     this.#upper = openUpper && new UpperPart(openUpper, () => this.#nextOfWorkers());
@@ -74,8 +74,8 @@ export class RemoteSide implements Side {
     return this.#feed.stats()?.reads.length ?? 0;
   }
 
-  get hasCome(): boolean {
-    return this.#hasCome;
+  get hasReceived(): boolean {
+    return this.#hasReceived;
   }
 
   /** Why the service cannot continue; undefined while it can. */
@@ -93,7 +93,7 @@ export class RemoteSide implements Side {
     this.#owned.delete(sequence);
   }
 
-  /** Waits for the first item in the background, which sets `hasCome` or `failure`. */
+  /** Waits for the first item in the background, then sets `hasReceived` or `failure`. */
   probe(): void {
     this.#first = this.#take();
     this.#first.catch(() => {});
@@ -137,7 +137,7 @@ export class RemoteSide implements Side {
     try {
       const fed = this.#feed.take();
       if (this.#feed.length === 0) this.#aheadSinceMs = undefined;
-      if (!(fed instanceof Promise)) return this.#came(fed);
+      if (!(fed instanceof Promise)) return this.#received(fed);
       const waited = new AbortController();
       const timeout = host.sleep(timeoutMs, waited.signal).then(() => {
         throw new LeatError(
@@ -147,17 +147,17 @@ export class RemoteSide implements Side {
       });
       timeout.catch(() => {});
       try {
-        return this.#came(await Promise.race([fed, timeout]));
+        return this.#received(await Promise.race([fed, timeout]));
       } finally {
-        waited.abort(new LeatError("cancelled", "The element has come"));
+        waited.abort(new LeatError("cancelled", "The element has arrived"));
       }
     } catch (error) {
       throw this.#failure = ReadingFailure.of(error);
     }
   }
 
-  #came(fed: FeedItem): FeedItem {
-    if (!(fed.kind === "error" && fed.place === undefined)) this.#hasCome = true;
+  #received(fed: FeedItem): FeedItem {
+    if (!(fed.kind === "error" && fed.place === undefined)) this.#hasReceived = true;
     return fed;
   }
 

@@ -11,7 +11,7 @@ import { bytesOfElement } from "../figures.ts";
 /** An answer ends with the element that reaches one of these limits. */
 const BYTES_MAX = 1 << 20;
 const ELEMENTS_MAX = 256;
-/** The most splits that are open at once: each task reads a few. */
+/** Limit of the splits that are open at once. Each task reads a few. */
 const OPEN_MAX = 64;
 
 export type OpenSource = (split: number) => DatasetIterator<unknown>;
@@ -67,7 +67,7 @@ export class SourceReader {
     opened: OpenSplit,
     from: number,
   ): Promise<{ readonly given: Payload }> {
-    // The task's runner died, and another one starts the split again.
+    // The task's runner died, and another runner starts the split again.
     if (from < opened.read) {
       this.#close(split);
       return await this.read(split, from);

@@ -8,8 +8,8 @@ const NOTHING: StepWindow["waitMs"] = { local: 0, remote: 0, both: 0 };
 const ELEMENTS_MIN = 25;
 const WINDOW_MS_MIN = 200;
 /**
- * If less arrived from workers than training took of theirs, by this share, training uses up their
- * buffers. They seem to be ahead, but cannot give so much for long: the window is dropped.
+ * If buffers supplied more than this share of what training took from workers, the window is dropped:
+ * workers seem to be ahead, but cannot give this much for long.
  */
 const USED_UP_SHARE = 0.05;
 /** A window is dropped if training paused for more than this share of it. */
@@ -37,7 +37,7 @@ export class WaitMeter {
   #waitMs = NOTHING;
   /** How many elements came from the other side instead, by the side that the ratio wanted. */
   #avoided = { local: 0, remote: 0 };
-  /** When an element was requested or counted last, and the longest time until the next request. */
+  /** When an item last arrived or was counted, and the longest time from then to a request. */
   #activeAtMs: number;
   #pauseMs = 0;
   #supply = NO_SUPPLY;
