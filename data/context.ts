@@ -270,8 +270,8 @@ export class IteratorContext {
 
   /**
    * The context of a dataset that a user function made; it has its own random state and no splits.
-   * The random state is derived from the call even where the user set no seed: a restored iterator
-   * repeats the call, maybe in another process, and a newly drawn seed would differ.
+   * The random state is derived from the call even if the user set no seed, because a restored
+   * iterator repeats the call, maybe in another process, where a newly drawn seed would differ.
    */
   nested(node: DatasetNode, root: () => RandomStream): IteratorContext {
     const { salt } = this.randomState;

@@ -350,7 +350,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
 
   /**
    * The names of the files that match a glob pattern, or one of several. They are shuffled in every
-   * iteration, unless `shuffle` is false. `not_found` if there are none.
+   * iteration, unless `shuffle` is false. Reading fails with `not_found` if no file matches.
    *
    * @example
    * ```ts
@@ -1414,8 +1414,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   }
 
   /**
-   * Sets options for the whole pipeline. Of several calls, the later takes precedence. An operator's
-   * own options take precedence over all of them.
+   * Sets options for the whole pipeline. A later call takes precedence over an earlier one, and an
+   * operator's own options over both.
    *
    * @example
    * ```ts
@@ -1548,8 +1548,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * `enumerate`, `prefetch` and `globalShuffle` over these. It is the element of epoch 0; without a
    * seed every call draws its own random numbers.
    *
-   * Rejects with `out_of_range` where there is no such element, with the element's error if it fails, and
-   * with `failed_precondition` for a dataset that can only be iterated over.
+   * Rejects with `out_of_range` if there is no such element, with the element's error if it fails,
+   * and with `failed_precondition` for a dataset that can only be iterated over.
    *
    * @example
    * ```ts

@@ -167,8 +167,8 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
    * the last decides. With `distribute` under other modes than DETERMINISTIC no epoch can be read
    * again. There the next iterator reads an epoch that no iterator of the dataset has begun.
    *
-   * Errors: `invalid_argument` for bytes that are no saved iterator, `data_loss` for damaged ones,
-   * `failed_precondition` if the pipeline, or its data, has changed.
+   * Errors: `invalid_argument` for bytes that are not a saved iterator, `data_loss` for damaged
+   * ones, `failed_precondition` if the pipeline, or its data, has changed.
    */
   restore(state: Uint8Array): Promise<void> {
     return this.#whenFree(() => this.#restore(state));
@@ -367,7 +367,7 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
         if (closing !== undefined) await closing;
         request.reject(error);
       }
-      if (this.#queue[0] === request) this.#queue.shift(); // already gone if the iterator was closed
+      if (this.#queue[0] === request) this.#queue.shift(); // closing has removed it already
       if (this.#context.pacer.due()) await this.#context.pacer.yield();
     }
     this.#busy = false;

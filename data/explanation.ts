@@ -80,19 +80,20 @@ export class Explanation {
 
   /** The explanation as text of several lines. */
   toString(): string {
-    const lines = this.operators.map((at) => {
-      const count = at.cardinality === UNKNOWN_CARDINALITY
+    const lines = this.operators.map((explained) => {
+      const { operator, number, depth, cardinality, stats } = explained;
+      const count = cardinality === UNKNOWN_CARDINALITY
         ? "unknown number of"
-        : at.cardinality === Infinity
+        : cardinality === Infinity
         ? "endless"
-        : `${at.cardinality}`;
-      const call = `${at.operator}(${at.arguments})`;
-      const spec = specText(at.elementSpec);
-      const indent = "  ".repeat(at.depth);
-      const line = `${indent}${at.number} ${call} → ${count} ` +
-        `${at.cardinality === 1 ? "element" : "elements"} of ${spec}`;
-      if (at.stats === undefined) return line;
-      const run = at.distributed ? "not counted here" : describeStats(at.stats);
+        : `${cardinality}`;
+      const call = `${operator}(${explained.arguments})`;
+      const spec = specText(explained.elementSpec);
+      const indent = "  ".repeat(depth);
+      const line = `${indent}${number} ${call} → ${count} ` +
+        `${cardinality === 1 ? "element" : "elements"} of ${spec}`;
+      if (stats === undefined) return line;
+      const run = explained.distributed ? "not counted here" : describeStats(stats);
       return `${line}\n${indent}  ${run}`;
     });
     return [...lines, ...this.rewrites, ...this.obstacles, ...this.advice].join("\n");

@@ -121,7 +121,7 @@ export interface NewFiles {
    * `permission_denied`; `unimplemented` for read-only storage.
    */
   create(path: string): Promise<NewFile>;
-  /** Removes a file; a missing one is no error. Synchronous, so that `dispose()` can call it. */
+  /** Removes a file, if it exists. Synchronous, so that `dispose()` can call it. */
   remove(path: string): void;
 }
 
@@ -175,7 +175,7 @@ export interface ImageDecodeOptions {
   readonly layout?: ImageLayout;
 }
 
-/** Provides memory, with any contents, for `length` values; undefined where there is none. */
+/** Provides memory, with any contents, for `length` values; undefined if there is none. */
 export type PlaceOf = <D extends FixedDType>(
   dtype: D,
   length: number,

@@ -18,9 +18,11 @@ export interface IterationOptions {
   readonly host?: Host;
   /** Overrides the seed of `withOptions`. */
   readonly seed?: bigint;
-  /** Gives this task other random numbers than other tasks that run the same dataset. Default 0. */
+  /**
+   * Gives this task other random numbers than other tasks that run the same dataset get. Default 0.
+   */
   readonly salt?: bigint;
-  /** Gives this task's functions other random numbers than those of tasks with other elements. Default 0. */
+  /** Makes functions draw other random numbers than in tasks with other elements. Default 0. */
   readonly task?: number;
   /** Counts the iterations of the dataset. Default 0. */
   readonly epoch?: number;
@@ -28,7 +30,10 @@ export interface IterationOptions {
   readonly split?: number;
   /** Where the splits to read come from; without it sources are read whole. */
   readonly splits?: SplitSource;
-  /** Memory for batches, shared with other iterations, as by those of splits. Default: its own. */
+  /**
+   * Memory for batches that other iterations share, such as those of other splits. Default: its
+   * own.
+   */
   readonly batchMemory?: BatchMemory | undefined;
   /** The identities under which the dataset's iterations have read streams. Default: none. */
   readonly lastReaders?: LastReaders;
@@ -59,7 +64,7 @@ export interface RandomState {
   readonly epoch: number;
   /** The number of the split that runs as a dataset of its own; else 0. */
   readonly split: number;
-  /** Distinguishes the functions' random numbers from those of tasks with other elements; else 0. */
+  /** Makes functions draw other random numbers than in tasks with other elements. Default 0. */
   readonly task?: number;
 }
 

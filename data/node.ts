@@ -96,7 +96,7 @@ export abstract class DatasetNode {
     return undefined;
   }
 
-  /** Like `noOp`, because an earlier operator does its work: rule `deadTransformationElimination`. */
+  /** Like `noOp`, for an operator whose work an earlier one has done. */
   get dead(): NoOp | undefined {
     return undefined;
   }
@@ -110,14 +110,14 @@ export abstract class DatasetNode {
   }
 
   /**
-   * The fields that it needs of its input's elements, if consumers need the fields `wanted` of its own.
-   * `undefined` means all fields in both.
+   * The fields of its input's elements that it needs, if consumers need the fields `wanted` of its
+   * own elements. `undefined` means all fields in both.
    */
   fieldsOfInput(_wanted: readonly string[] | undefined): readonly string[] | undefined {
     return undefined;
   }
 
-  /** Whether it reads only the wanted fields: its elements then have no others. */
+  /** Whether it reads only the wanted fields. Its elements then have no others. */
   get readsFields(): boolean {
     return false;
   }

@@ -199,7 +199,7 @@ export class ValueWriter {
 
   /** Writes a value that is not plain data. */
   protected opaque(value: unknown): unknown {
-    throw new LeatError("invalid_argument", `${show(value)} is no plain data`);
+    throw new LeatError("invalid_argument", `${show(value)} is not plain data`);
   }
 
   #object(value: object): unknown {
@@ -290,7 +290,7 @@ export class ValueReader {
 }
 
 function malformed(why: string, cause?: unknown): LeatError {
-  return new LeatError("invalid_argument", `These bytes are no serialised dataset: ${why}.`, {
+  return new LeatError("invalid_argument", `These bytes are not a serialised dataset: ${why}.`, {
     cause,
   });
 }

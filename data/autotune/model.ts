@@ -2,8 +2,8 @@
  * The analytic model of a pipeline (section 3.3.2 of the tf.data paper): how long its last operator
  * takes to give an element, as a function of parallelism and buffer sizes.
  *
- * Going down from the last operator it computes how often each stage is asked; going up it computes
- * output latencies. Latencies are in milliseconds an element, rates in elements a second.
+ * Going down from the last operator it computes the request rate of each stage; going up it
+ * computes output latencies. Latencies are in milliseconds an element, rates in elements a second.
  */
 
 /** A number that may be tuned. During the search, `value` is a trial. */
@@ -42,7 +42,7 @@ export interface Stage {
 }
 
 /**
- * Equation 1: the probability that a buffer of `size` elements is empty when its consumer asks, as
+ * Equation 1: the probability that a buffer of `size` elements is empty at a request, as
  * an M/M/1/k queue. `produced` and `consumed` are rates in the same unit.
  */
 export function emptyProbability(produced: number, consumed: number, size: number): number {
@@ -55,7 +55,7 @@ export function emptyProbability(produced: number, consumed: number, size: numbe
 }
 
 /**
- * The expected output latency of `stage` in ms, if its consumer asks `consumed` times a second.
+ * The expected output latency of `stage` in ms, if its consumer makes `consumed` requests a second.
  * `onStage` receives the latency of this stage and of each stage below.
  */
 export function outputLatencyMs(
@@ -63,10 +63,10 @@ export function outputLatencyMs(
   consumed: number,
   onStage?: (stage: Stage, latencyMs: number) => void,
 ): number {
-  const asked = stage.kind === "interleave" ? consumed / stage.inputsOpen : consumed;
+  const requested = stage.kind === "interleave" ? consumed / stage.inputsOpen : consumed;
   const inputsMs = stage.inputs.reduce(
     (sum, { stage: input, ratio }) =>
-      ratio === 0 ? sum : sum + ratio * outputLatencyMs(input, asked * ratio, onStage),
+      ratio === 0 ? sum : sum + ratio * outputLatencyMs(input, requested * ratio, onStage),
     0,
   );
   const parallelism = Math.max(1, stage.parallelism.value);

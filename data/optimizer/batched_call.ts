@@ -42,7 +42,7 @@ export class BatchedCall {
 
   /**
    * The results for these elements. Undefined if the function must be called for each, because
-   * leaves are not tensors of one shape, the call fails, or its result is no batch.
+   * leaves are not tensors of one shape, the call fails, or its result is not a batch.
    */
   rowsOf(elements: readonly unknown[]): BatchedRows | undefined {
     if (this.#isOff) return undefined;

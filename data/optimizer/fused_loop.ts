@@ -21,12 +21,12 @@ export interface LoopStage {
   /** Checks results of `map`. */
   readonly check: SpecCheck | undefined;
   /**
-   * Handles a result that the loop does not: for `map` all but numbers of its spec, for `filter` all
+   * Handles a result that the loop cannot: for `map` all but numbers of its spec, for `filter` all
    * but booleans. Returns true if it left the result to `next()`; throws if the element fails.
    */
-  leaves(element: unknown, result: unknown): boolean;
+  deferResult(element: unknown, result: unknown): boolean;
   /** Leaves an element of this operator, or an element's error, to `next()`. */
-  leave(outcome: { readonly failed: boolean; readonly value: unknown }): void;
+  defer(outcome: { readonly failed: boolean; readonly value: unknown }): void;
 }
 
 /** Where a loop writes elements. */
@@ -47,6 +47,7 @@ export type FusedLoop = (
 
 const LOOPS_MAX = 256;
 
+/** Loops by sink, kinds and functions' texts, the oldest first. */
 const loops = new Map<string, FusedLoop>();
 
 /**
@@ -101,7 +102,7 @@ function sourceOf(stages: readonly LoopStage[], sink: "elements" | "numbers"): s
         into[n++] = x;
       }
     } catch (error) {
-      stage.leave({ failed: true, value: stage.call.failure(error) });
+      stage.defer({ failed: true, value: stage.call.failure(error) });
     }
     block.at = Math.min(c0.index - first, block.end);
     return n - to;`;
@@ -109,7 +110,7 @@ function sourceOf(stages: readonly LoopStage[], sink: "elements" | "numbers"): s
 
 function keptUnlessNumber(top: number): string {
   return `if (typeof x !== "number") {
-          s${top}.leave({ failed: false, value: x });
+          s${top}.defer({ failed: false, value: x });
           break;
         }`;
 }
@@ -119,12 +120,12 @@ function stepOf({ kind, check }: LoopStage, k: number): string {
     return `const verdict${k} = f${k}(x, extra${k});
         if (verdict${k} !== true) {
           if (verdict${k} === false) continue;
-          s${k}.leaves(x, verdict${k});
+          s${k}.deferResult(x, verdict${k});
           break;
         }`;
   }
   const fits = check === undefined ? "" : ` || !check${k}.fitsNumber(result${k})`;
   return `const result${k} = f${k}(x, extra${k});
-        if ((typeof result${k} !== "number"${fits}) && s${k}.leaves(x, result${k})) break;
+        if ((typeof result${k} !== "number"${fits}) && s${k}.deferResult(x, result${k})) break;
         x = result${k};`;
 }

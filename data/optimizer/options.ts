@@ -7,8 +7,8 @@ export interface OptimizationRules {
   /** Leaves out operators that change nothing: `skip(0)`, `take(-1)`. Default true. */
   readonly noOpElimination?: boolean | undefined;
   /**
-   * Leaves out operators whose work was done below: `unique` after `unique`, `select` after the same
-   * `select`, `prefetch` after one that reads further ahead. Default true.
+   * Leaves out operators whose work an earlier one has done: `unique` after `unique`, `select`
+   * after the same `select`, `prefetch` after one that reads as far ahead. Default true.
    */
   readonly deadTransformationElimination?: boolean | undefined;
   /** Calls the functions of adjacent `map`s in one loop. Default true. */

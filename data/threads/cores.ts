@@ -6,7 +6,7 @@ import type { FunctionThreads } from "./function_threads.ts";
 
 /** How an iteration uses threads. */
 export interface ThreadOptions {
-  /** `true`: from the first call on; `false`: never. Default: where it is measured to pay. */
+  /** `true`: from the first call on; `false`: never. Default: if measurements say that it pays. */
   readonly threads?: boolean | undefined;
   /** `cpuBudget`, if it is given. */
   readonly cores?: number | undefined;
@@ -15,7 +15,7 @@ export interface ThreadOptions {
 export class Cores {
   /** The threads that may run parts of the pipeline. */
   readonly own: FunctionThreads | undefined;
-  /** The threads that may call functions. Undefined where all run on the thread of the pipeline. */
+  /** The threads that may call functions. Undefined if all run on the thread of the pipeline. */
   readonly pool: FunctionThreads | undefined;
   /** Whether functions move to threads without being measured first. */
   readonly isForced: boolean;

@@ -4,7 +4,7 @@ import { show } from "../check.ts";
 
 /** A thrown value. */
 export interface PackedError {
-  /** Absent for an error of another class, and for a thrown value that is no error. */
+  /** Absent for an error of another class, and for a thrown value that is not an error. */
   readonly code?: LeatErrorCode;
   readonly name?: string;
   readonly message: string;
@@ -13,7 +13,7 @@ export interface PackedError {
   readonly cause?: PackedError;
 }
 
-/** Deeper causes are left out: they may be circular. */
+/** Deeper causes are left out, because causes may be circular. */
 const CAUSES_MAX = 8;
 
 /** A thrown value as plain data. */
@@ -29,7 +29,7 @@ export function packError(thrown: unknown, depth = 0): PackedError {
   };
 }
 
-/** The error that was packed. A thrown value that was no error is returned as text. */
+/** The error that was packed. A thrown value that was not an error is returned as text. */
 export function unpackError(packed: PackedError): unknown {
   const { code, name, message, stack, details, cause: packedCause } = packed;
   if (name === undefined) return message;

@@ -18,7 +18,7 @@ const MOVED_BYTES_MIN = 4_096;
  * A copy of an element that can be sent.
  *
  * @param buffers Receives the buffers of the copy that should move with the message.
- * @throws {LeatError} `failed_precondition` for an element that is no plain data.
+ * @throws {LeatError} `failed_precondition` for an element that is not plain data.
  */
 export function pack(value: unknown, buffers: ArrayBuffer[], depth = 0): unknown {
   switch (typeof value) {

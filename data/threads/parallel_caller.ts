@@ -183,7 +183,9 @@ const COLD_WORK_MS = 200;
 
 /** Times series of calls made here, to decide whether they are long enough for other threads. */
 class CallCost {
-  /** Calls until the next series. The first call is left out: it also loads the function. */
+  /**
+   * Calls until the next series. The first call is not timed, because it also loads the function.
+   */
   #until = 1;
   #pause = PAUSE_FIRST;
   readonly #samples: number[] = [];

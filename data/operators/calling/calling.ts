@@ -76,7 +76,7 @@ export abstract class CallingIterator extends UnaryIterator implements LoopStage
     this.call = new Call(fn, context, check === undefined ? {} : { check });
   }
 
-  abstract leaves(element: unknown, result: unknown): boolean;
+  abstract deferResult(element: unknown, result: unknown): boolean;
 
   /** The output, which it counts, for an element and the call's result; `AGAIN` for none. */
   protected abstract conclude(element: unknown, result: unknown): unknown;
@@ -123,7 +123,7 @@ export abstract class CallingIterator extends UnaryIterator implements LoopStage
     return isFused ? [...input.#findStages(), this] : [this];
   }
 
-  leave(outcome: Outcome): void {
+  defer(outcome: Outcome): void {
     // It may reject before `next()` gives it, and `next()` may never be called.
     if (outcome.value instanceof Promise) outcome.value.catch(() => {});
     if (!this.disposed) this.#outcomes.push(outcome);

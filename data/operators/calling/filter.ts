@@ -87,8 +87,8 @@ class FilterIterator extends CallingIterator implements Stepping {
       : this.#judge(element);
   }
 
-  override leaves(element: unknown, verdict: unknown): boolean {
-    this.leave({ failed: false, value: this.#settle(element, this.call.settle(verdict)) });
+  override deferResult(element: unknown, verdict: unknown): boolean {
+    this.defer({ failed: false, value: this.#settle(element, this.call.settle(verdict)) });
     return true;
   }
 

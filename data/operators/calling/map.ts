@@ -132,12 +132,12 @@ export class MapIterator extends CallingIterator {
     return rows;
   }
 
-  override leaves(_element: unknown, result: unknown): boolean {
+  override deferResult(_element: unknown, result: unknown): boolean {
     if (!isThenable(result)) {
       this.check?.checked(result);
       return false;
     }
-    this.leave({ failed: false, value: this.#settled(this.call.settle(result)) });
+    this.defer({ failed: false, value: this.#settled(this.call.settle(result)) });
     return true;
   }
 

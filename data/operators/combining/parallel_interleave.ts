@@ -28,8 +28,8 @@ interface ParallelInterleaveState {
 /**
  * Keeps `cycleLength` datasets open in their slots, and up to `numParallelCalls` more for the slots
  * that become empty next. If the order is kept, datasets enter the same slots in the same rounds as
- * without parallelism. Otherwise elements are given as they are ready, and a read failure after all
- * elements that were read before it.
+ * without parallelism. Otherwise elements are given as they are ready, and a `ReadingFailure` after
+ * all elements that were read before it.
  */
 export class ParallelInterleave extends SteppingIterator {
   readonly #cycleLength: number;

@@ -1,4 +1,6 @@
-/** Rule `deadTransformationElimination`: operators whose work was done below are left out. */
+/**
+ * Rule `deadTransformationElimination`: leaves out operators whose work an earlier one has done.
+ */
 import type { DatasetNode } from "../../node.ts";
 import { nameOf, type Rule } from "../rule.ts";
 
