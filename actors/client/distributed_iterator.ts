@@ -84,7 +84,7 @@ function unorderedIterator(
       clientOptions(dataset(), options, context.randomState.epoch),
       feed,
     );
-  // With sharing, the number of missed elements is reported even while it is 0.
+  // With sharing, the number of missed elements is reported even if it is 0.
   if (options.sharing !== undefined) context.stats.missed(0);
   return new DistributedIterator(start, shardingModeOf(options.processingMode), context);
 }

@@ -1,4 +1,4 @@
-/** Asks a service to save a pipeline's elements, and waits. The save goes on without its client. */
+/** Asks a service to save a pipeline's elements, and waits. The save continues without its client. */
 import { hexOf64 } from "../../core/bytes.ts";
 import { LeatError } from "../../core/error.ts";
 import type { DatasetNode } from "../../data/node.ts";
@@ -24,7 +24,7 @@ import { definedFields } from "../../core/tree.ts";
 const REFRESH_MS = 1_000;
 /** The first interval, for small saves. It doubles up to the regular interval. */
 const REFRESH_MIN_MS = 10;
-/** Time limit of one heartbeat, in ms. After it, the next heartbeat follows, without limit. */
+/** Time limit of one heartbeat, in ms. After it the client sends the next, without end. */
 const HEARTBEAT_TIMEOUT_MS = 10_000;
 /** Time limit for the release request, in ms. */
 const RELEASE_TIMEOUT_MS = 1_000;

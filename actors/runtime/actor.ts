@@ -62,8 +62,8 @@ export interface ChildSpec<P> {
 }
 
 /**
- * Why a watch ended. `ended`: the target's node says that the target is gone. `closed`: the other end
- * closed the link, as when a process ends. `lost`: the target is unreachable for another reason.
+ * Why a watch ended. `ended`: the target's node reported that the target is gone. `closed`: the other
+ * end closed the link, as when a process ends. `lost`: the target is unreachable for another reason.
  */
 export type WatchEnd = "ended" | "closed" | "lost";
 

@@ -8,7 +8,7 @@ import type { FencedRef, Ref } from "./ref.ts";
 interface Common {
   readonly source: FencedRef;
   readonly target: Ref;
-  /** Counts envelopes of a source incarnation to a target, from 1. Receivers drop lower numbers. */
+  /** Counts a source incarnation's envelopes to a target, from 1. Receivers drop old numbers. */
   readonly number: number;
 }
 

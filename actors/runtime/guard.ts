@@ -1,4 +1,4 @@
-/** Tests whether a value fits a schema, much faster than a full check. Nearly all values fit. */
+/** Fast tests whether a value fits a schema. Only a value that does not fit needs a full check. */
 import * as v from "valibot";
 
 type Guard = (value: unknown) => boolean;

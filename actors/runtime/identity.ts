@@ -22,7 +22,7 @@ export interface Identity {
 /**
  * The key under which a receiver stores a sender's last number and kept answers. It contains the
  * identity, because incarnations are not secret: another program must not use up the numbers of
- * one. Keys of admins leave the identity out: a dispatcher that dials and is dialled has two identities.
+ * one. Keys of admins leave the identity out: a dispatcher that dials and is dialled has two.
  */
 export function senderKeyOf(incarnation: string, { name, role }: Identity): string {
   return role === "admin" ? incarnation : `${incarnation} ${role} ${name}`;

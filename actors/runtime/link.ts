@@ -26,7 +26,7 @@ export interface Link {
   readonly released?: Promise<void>;
   /** Bytes accepted and, as far as the carrier can tell, not yet received by the other node. */
   readonly bufferedBytes: number;
-  /** Registers the receiver and begins delivery; called once. Earlier envelopes wait for it. */
+  /** Registers the receiver and begins delivery; called once. Envelopes that arrive before wait. */
   start(receive: (envelope: Envelope) => void): void;
   /**
    * Accepts an envelope. Returns false if the link is closed. `kept`: the sender keeps the body, so

@@ -6,7 +6,7 @@ declare const PROTOCOL: unique symbol;
 export interface ActorAddress {
   /** The node's name. For a node that listens on a socket this is its URL. */
   readonly node: string;
-  /** The path on the node, such as `/worker/tasks/3`. */
+  /** The path on the node, such as `/worker/task-3-9f…`. */
   readonly path: string;
   /** 64 random bits drawn at node start, in hexadecimal, and a counter: `9f…c1-4`. */
   readonly incarnation?: string;

@@ -15,7 +15,7 @@ import type { Ref } from "../runtime/ref.ts";
 export interface WorkerProtocol {
   /**
    * Lists the splits of a pipeline's sources, on a runner thread. `owner` is the identity that owns the
-   * job: each identity gets its share of the listings. @throws the listing's failure.
+   * job: concurrent listings per identity are limited. @throws the listing's failure.
    */
   listSplits(request: { readonly dataset: DatasetDefinition; readonly owner: string }): {
     readonly bounds: SplitBounds;
@@ -122,7 +122,7 @@ export type ElementAnswer =
 
 /**
  * DETERMINISTIC: tells the task which elements of a split belong to the consumer: those whose number in
- * the stream, modulo the number of consumers, is its index. It wants nothing of earlier splits.
+ * the stream, modulo the number of consumers, is its index. The consumer wants nothing of earlier splits.
  */
 export interface Own {
   /** The split's position in the order of splits. */
@@ -219,7 +219,7 @@ export interface RoundSourceProtocol extends ElementSourceProtocol, ElementReade
    * Reports that this consumer holds its part of a round. The answer comes when all consumers that take
    * part have reported; only then does a training loop get the round. Idempotent.
    * @throws `failed_precondition` for a round that this scheduler has not begun, or is long over;
-   * `cancelled` where the consumer has repeated the request.
+   * `cancelled` if the consumer has repeated the request.
    */
   confirm(request: {
     readonly consumerIndex: number;

@@ -60,7 +60,7 @@ export class TaskProxies {
   }
 
   get #windowShare(): number {
-    // A window of no bytes would never be full, because nothing in it would count.
+    // At least 1 byte, even if there are more tasks than bytes.
     return Math.max(1, Math.floor(this.#windowBytesMax / Math.max(1, this.#sharedTasks.length)));
   }
 

@@ -1,5 +1,5 @@
 /**
- * The worker: registers with the dispatcher, holds a task per iteration, and reports their state
+ * The worker: registers with the dispatcher, holds a task per iteration, and reports on the tasks
  * (paper section 3.1). It keeps nothing that a restart would need (section 3.4).
  */
 import { LeatError, type LeatErrorCode } from "../../core/error.ts";

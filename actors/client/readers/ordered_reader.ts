@@ -1,6 +1,6 @@
 /**
- * Reads a DETERMINISTIC job: puts elements into the order of the stream, and drops those that
- * arrive again. Early ones wait in a bounded window; while it is full, only the next split is
+ * Reads a DETERMINISTIC job: puts elements into the order of the stream, and drops elements that
+ * arrive again. Early elements wait in a bounded window; while it is full, only the next split is
  * requested.
  */
 import { LeatError } from "../../../core/error.ts";
@@ -68,7 +68,7 @@ export class OrderedReader implements Reader {
   readonly #ring = new Fifo<OpenTask>();
   /** The split that is given next. */
   #head: number;
-  /** All splits before it have arrived whole. */
+  /** All splits before this one have arrived whole. */
   #mark: number;
   #markReported: number;
   #markStep = MARK_STEP_MAX;
@@ -226,8 +226,8 @@ export class OrderedReader implements Reader {
 
   /**
    * Whether more may wait for the training loop. With several consumers only the consumer's own
-   * elements count; where these are unknown, only the window counts. A consumer must receive the
-   * elements between its own, or the others could not continue.
+   * elements count; where these are unknown, only the window counts. A task keeps an element until
+   * all consumers have passed it, so a consumer must also receive the elements of the others.
    */
   get #hasRoom(): boolean {
     const { feed, options } = this.#deps;
@@ -239,7 +239,7 @@ export class OrderedReader implements Reader {
     return options.parameters.numConsumers !== undefined || feed.length < limit;
   }
 
-  /** Whether items read now are counted. Items of earlier splits, read again, were counted before. */
+  /** Whether items read now count. Items of earlier splits, read again, were counted before. */
   get #isCounted(): boolean {
     return this.#numbers !== undefined && this.#head >= this.#startAt;
   }
@@ -329,7 +329,7 @@ export class OrderedReader implements Reader {
     open.pause(this.#deps.context, () => this.pump());
   }
 
-  /** Why an answer breaks the protocol; undefined if it does not. Such answers could fill the memory. */
+  /** Why an answer breaks the protocol; undefined if it does not. It could fill the memory. */
   #faultOf({ place: { sequence } }: Placed, { upTo = Infinity }: WantedSplit): string | undefined {
     if (sequence > upTo) return `split ${sequence}, but only splits up to ${upTo} were requested`;
     const { items = 0, bytes = 0 } = this.#splits.get(sequence)?.early ?? {};

@@ -13,11 +13,11 @@ export const REQUESTS_MAX = 64;
  * costs more than to send a small element, so each wake-up should serve several.
  */
 const TRAVEL_MIN_MS = 1;
-/** {@linkcode TRAVEL_MIN_MS} allows this many bytes in flight: more would not fit the CPU's cache. */
+/** Because of `TRAVEL_MIN_MS`, at most this many bytes are requested: more would not fit a cache. */
 const TRAVEL_MIN_BYTES = 2 ** 20;
 /** The number changes after at least this many answers. */
 const PERIOD = 8;
-/** Requests per element of a round trip. The surplus shows whether more elements would come. */
+/** The number aims at this many requests per element of a round trip: would more elements come? */
 const HEADROOM = 2;
 
 export class RequestTuner {

@@ -6,8 +6,8 @@
  * a proposed schedule requests none of its rounds before the dispatcher puts the schedule in force.
  * The dispatcher does so after all consumers have reported, so no two tasks serve one round.
  *
- * The training loop gets a round only when the scheduler confirms that all consumers hold their part of
- * it. So for each round of a lost task there are two cases. If all consumers hold the round, they keep
+ * The training loop gets a round only when the scheduler confirms that all consumers hold their part
+ * of it. So for each round of a lost task there are two cases. If all consumers hold the round, they keep
  * it. Otherwise no loop was given it: all drop it, and get it from another task. The schedule that
  * excludes the task lists the kept rounds; a consumer that accepts it takes nothing more from the task.
  *
@@ -124,7 +124,7 @@ export class RoundReader implements Reader {
     if (news?.kind !== "rounds") return;
     const { schedules: inForce, proposed: toAccept, absent, endRound } = news;
     this.#updateTasks(changes);
-    // Before the absent are noted: if the consumer that ended is absent, this one must not go on alone.
+    // Set before `#absent` changes: if the consumer that ended is absent, no other goes on alone.
     if (endRound !== undefined) this.#end = endRound;
     const { schedules, proposed } = this.#schedules.complete(inForce, toAccept);
     for (const fresh of this.#schedules.learn(schedules)) this.#settle(fresh);
@@ -192,7 +192,7 @@ export class RoundReader implements Reader {
     }
   }
 
-  /** This consumer accepted a schedule. It ignores late answers of tasks that the schedule excludes. */
+  /** This consumer accepted a schedule. It ignores late answers of tasks outside the schedule. */
   #withdraw(proposed: RoundSchedule): void {
     for (const round of this.#rounds) {
       if (round.answer === undefined && !isServedIn(proposed, round)) round.askedFrom = undefined;

@@ -175,7 +175,7 @@ export class TaskFetcher {
     return { kind: "error", error: error.toWire(), ...(place === undefined ? {} : { place }) };
   }
 
-  /** The figures from which the task decides whether compression pays; undefined if they are not due. */
+  /** Figures from which the task decides whether compression pays; undefined if they are not due. */
   #bandwidthNews(nowMs: number): BandwidthFigures | undefined {
     if (!this.#isFar) return undefined;
     this.#measureRoundTrip(nowMs);

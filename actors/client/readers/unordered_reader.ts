@@ -19,8 +19,8 @@ import { TaskFetcher } from "./task_fetcher.ts";
 
 /** Default limit on requests in flight plus buffered elements; measurements may raise it. */
 const OUTSTANDING_MIN = 16;
-/** Until the first element arrives, `OUTSTANDING_MIN` more requests are allowed each time, in ms. */
-const FIRST_PATIENCE_MS = 1_000;
+/** Before the first element, the limit grows by `OUTSTANDING_MIN` after each period of this many ms. */
+const LIMIT_GROWTH_MS = 1_000;
 /** Limit of the turns for which a slow task is skipped. Each skip is twice as long as the last. */
 const TURNS_PASSED_MAX = 256;
 
@@ -38,7 +38,7 @@ interface OpenTask {
   withoutSlot: number;
   /** The task has no more elements for this client: it has ended, or it is gone for good. */
   ended: boolean;
-  /** The dispatcher no longer lists it. */
+  /** The dispatcher no longer lists the task. */
   gone: boolean;
   inRing: boolean;
   /** The task is skipped before this turn (`#turn`) while other tasks can be asked. */
@@ -171,7 +171,7 @@ export class UnorderedReader implements Reader {
     return open;
   }
 
-  /** A request cannot reach its task, so it gives its slot to other requests until the task answers. */
+  /** A request cannot reach its task: it gives up its slot until the task answers. */
   #unreachable(open: OpenTask): void {
     if (open.gone) return;
     open.withoutSlot++;
@@ -206,14 +206,14 @@ export class UnorderedReader implements Reader {
   /**
    * Limit of open requests at all tasks together, plus buffered elements. Before the first element, the
    * size of elements is unknown: requests to all tasks at once could exceed the buffer, and leave
-   * nothing for other clients. So the number starts low. It grows while nothing arrives, because the
+   * nothing for other clients. So the limit starts low. It grows while nothing arrives, because the
    * tasks asked first may be slow.
    */
   get #limit(): number {
     const { context: { world }, options: { maxOutstandingRequests = Infinity } } = this.#deps;
     if (this.#meanBytes > 0) return maxOutstandingRequests;
     const waitedMs = world.nowMs() - (this.#sinceMs ?? world.nowMs());
-    const begun = OUTSTANDING_MIN * (1 + Math.floor(waitedMs / FIRST_PATIENCE_MS));
+    const begun = OUTSTANDING_MIN * (1 + Math.floor(waitedMs / LIMIT_GROWTH_MS));
     return Math.min(maxOutstandingRequests, begun, Math.max(OUTSTANDING_MIN, this.#live));
   }
 
@@ -292,7 +292,7 @@ export class UnorderedReader implements Reader {
     );
   }
 
-  /** Takes the answers of a task in the order of its requests, although a repeated one is answered late. */
+  /** Takes a task's answers in the order of its requests: a repeated request is answered late. */
   #answered(open: OpenTask, request: Request, answer: ElementAnswer): void {
     request.answer = answer;
     for (let next = open.requests[0]?.answer; next !== undefined; next = open.requests[0]?.answer) {

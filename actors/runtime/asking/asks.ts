@@ -14,7 +14,7 @@ const RETRY_MAX_MS = 2_000;
 /** An actor keeps empty lists for this many targets: most actors ask the same few. */
 const TARGETS_KEPT = 16;
 
-/** Why an ask was refused. Creating the error takes as long as several messages, so it is made on demand. */
+/** Why an ask was refused. An error takes as long as several messages, so it is made on demand. */
 export interface Refusal {
   readonly code: LeatErrorCode;
   readonly details?: WireError["details"] | undefined;

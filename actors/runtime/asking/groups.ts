@@ -1,4 +1,4 @@
-/** Items in groups, as linked lists: adding and removing an item costs no hashing. */
+/** Items in groups, as linked lists: an item is removed without a search. */
 import type { Cell } from "../cell.ts";
 
 /** Items with a common key, in the order in which they were added. */

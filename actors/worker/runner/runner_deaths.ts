@@ -1,7 +1,7 @@
 /**
  * Reports to the dispatcher that a runner died. The task starts no other runner before the dispatcher
- * has journaled the death. So work that kills its runners ends in time, even if workers or the
- * dispatcher restart.
+ * has journaled the death. So work that kills its runners is stopped at last, even if workers or
+ * the dispatcher restart.
  */
 import { LeatError } from "../../../core/error.ts";
 import {

@@ -49,7 +49,7 @@ export class Compressor {
   #bytes = 0;
   #compressedBytes = 0;
   #ms = 0;
-  /** What had been made at the previous report, and the time per byte since, in ms. */
+  /** What was made up to the previous report, and the time per byte since, in ms. */
   #made: Making = { busyMs: 0, bytes: 0 };
   #makingMsPerByte = 0;
 
@@ -131,7 +131,7 @@ export class Compressor {
   #judge(way: BandwidthFigures): Verdict {
     const isActive = this.#active !== undefined;
     if (way.waitingShare < WAITING_SHARE_MIN) {
-      // They may hardly wait because elements are compressed: so nothing changes.
+      // Perhaps they hardly wait because elements are compressed. So nothing changes.
       return { pays: isActive, needsTrial: false, reason: "training loops hardly wait" };
     }
     const sendingMs = 1_000 / way.bytesPerSecond;

@@ -9,7 +9,7 @@ import type { TaskPipeline } from "./task_pipeline.ts";
 
 /** Limit of the elements produced ahead of requests. */
 const AHEAD_ELEMENTS_MAX = 2;
-/** The same for several consumers, each of which passes the elements of the others. */
+/** The same with several consumers: each passes over the elements of the others. */
 const AHEAD_FOR_CONSUMERS_MAX = 256;
 /** Steps open at the runner: it runs the next while the previous result is in transit. */
 const PULLING_MAX = 2;
