@@ -676,9 +676,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
     datasets: D,
     options?: SampleFromDatasetsOptions,
   ): Dataset<Zipped<D>[number]> {
-    const { weights, ...how } = SampleFromDatasetsNode.options(options);
+    const { weights, ...rest } = SampleFromDatasetsNode.options(options);
     const nodes = nodesIn("sampleFromDatasets", datasets);
-    return new Dataset(new SampleFromDatasetsNode(nodes, nodeOf(weights) ?? weights, how));
+    return new Dataset(new SampleFromDatasetsNode(nodes, nodeOf(weights) ?? weights, rest));
   }
 
   /**
@@ -722,8 +722,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
     fn: ElementFunction<T, R, C>,
     options?: MapOptions<C>,
   ): Dataset<Awaited<R>> {
-    const { captures, ...how } = MapNode.options(options);
-    return new Dataset(new MapNode(this.node, new NodeFunction("map", "fn", fn, captures), how));
+    const { captures, ...rest } = MapNode.options(options);
+    return new Dataset(new MapNode(this.node, new NodeFunction("map", "fn", fn, captures), rest));
   }
 
   /**
@@ -771,9 +771,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
     predicate: ElementFunction<T, boolean | Promise<boolean>, C>,
     options?: FilterOptions<C>,
   ): Dataset<T> {
-    const { captures, ...how } = FilterNode.options(options);
+    const { captures, ...rest } = FilterNode.options(options);
     const fn = new NodeFunction("filter", "predicate", predicate, captures);
-    return new Dataset(new FilterNode(this.node, fn, how));
+    return new Dataset(new FilterNode(this.node, fn, rest));
   }
 
   /**
@@ -855,9 +855,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
     fn: ElementFunction<T, Dataset<R> | Promise<Dataset<R>>, C>,
     options?: InterleaveOptions<C>,
   ): Dataset<R> {
-    const { captures, ...how } = InterleaveNode.options(options);
+    const { captures, ...rest } = InterleaveNode.options(options);
     return new Dataset(
-      new InterleaveNode(this.node, new NodeFunction("interleave", "fn", fn, captures), how),
+      new InterleaveNode(this.node, new NodeFunction("interleave", "fn", fn, captures), rest),
     );
   }
 
@@ -1284,9 +1284,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   rejectionResample<const C extends Captures = Captures>(
     options: RejectionResampleOptions<T, C>,
   ): Dataset<[number, T]> {
-    const { classOf, captures, ...how } = RejectionResampleNode.options(options);
+    const { classOf, captures, ...rest } = RejectionResampleNode.options(options);
     const fn = new NodeFunction("rejectionResample", "classOf", classOf, captures);
-    return new Dataset(new RejectionResampleNode(this.node, fn, how));
+    return new Dataset(new RejectionResampleNode(this.node, fn, rest));
   }
 
   /**
@@ -1391,9 +1391,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   bucketBySequenceLength<const C extends Captures = Captures, R = Batched<T>>(
     options: BucketBySequenceLengthOptions<T, C>,
   ): Dataset<R> {
-    const { length, captures, ...how } = BucketBySequenceLengthNode.options(options);
+    const { length, captures, ...rest } = BucketBySequenceLengthNode.options(options);
     const fn = new NodeFunction("bucketBySequenceLength", "length", length, captures);
-    return new Dataset(new BucketBySequenceLengthNode(this.node, fn, how));
+    return new Dataset(new BucketBySequenceLengthNode(this.node, fn, rest));
   }
 
   /**
@@ -1450,11 +1450,11 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
     path: string,
     options?: SaveOptions<T, C>,
   ): Promise<SaveProgress> {
-    const { shardFunc, captures, ...how } = saveOptions(options);
+    const { shardFunc, captures, ...rest } = saveOptions(options);
     const shard = shardFunc === undefined
       ? undefined
       : new NodeFunction("save", "shardFunc", shardFunc, captures);
-    return await saveGraph(this.node, path, how, shard, this.#nextIteration());
+    return await saveGraph(this.node, path, rest, shard, this.#nextIteration());
   }
 
   /**
@@ -1497,8 +1497,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
     const waiting = checkWait(wait);
     if (waiting !== undefined) {
       if (readerFunc === undefined) return new Dataset(new TailLoadNode(path, waiting));
-      const when = "left out with wait, because the shards are unknown until the save ends";
-      throw invalidArgument("load", "readerFunc", when, readerFunc);
+      const wanted = "left out with wait, because the shards are unknown until the save ends";
+      throw invalidArgument("load", "readerFunc", wanted, readerFunc);
     }
     const manifest = await savedIn(path);
     if (readerFunc === undefined) return new Dataset(storedNode(path, manifest));

@@ -367,7 +367,7 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
         if (closing !== undefined) await closing;
         request.reject(error);
       }
-      if (this.#queue[0] === request) this.#queue.shift(); // closing has removed it already
+      if (this.#queue[0] === request) this.#queue.shift(); // unless closing has removed it
       if (this.#context.pacer.due()) await this.#context.pacer.yield();
     }
     this.#busy = false;

@@ -79,8 +79,8 @@ export interface ForeignRunner {
   /**
    * Begins to run a part.
    *
-   * @throws {LeatError} `permission_denied` or `unimplemented`, naming what is missing, if no process
-   * can be started; any other error that prevents the start.
+   * @throws {LeatError} `permission_denied` or `unimplemented`, naming what is missing, if no
+   * process can be started; any other error that prevents the start.
    */
   open(part: ForeignPart, openInput: OpenInput<ServedElements>): Promise<RemoteElements>;
   /** Ends all parts; resolves when they have ended. Idempotent. */
