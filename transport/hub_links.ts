@@ -2,12 +2,12 @@
 import type { Link, NodeId } from "../actors/runtime/link.ts";
 import { LeatError, type WireError } from "../core/error.ts";
 
-/** Limit of the remembered ended nodes. Links to them may still be being set up. */
+/** Limit of the remembered ended nodes. Links to them may still be opening. */
 const GONE_MAX = 1_024;
 
 export class HubLinks {
   readonly #links = new Map<string, Set<Link>>();
-  /** Why nodes ended, in wire form: until its stack is read, an error keeps its objects alive. */
+  /** Why nodes ended, in wire form: an error keeps objects alive until its stack is read. */
   readonly #gone = new Map<string, WireError>();
 
   /** Adds a link. Closes it if the incarnation at its other end is known to have ended. */

@@ -62,7 +62,10 @@ export interface ThreadControl {
 export interface Introducer {
   /** Connects the asking node, `local`, with `node`. The answer holds one end of a channel. */
   introduce(local: NodeId, node: string): Promise<Outcome<Introduction>>;
-  /** The hub's thread starts a thread: a node's would take a second for it. Resolves at its end. */
+  /**
+   * Starts a thread from the hub's thread: from a node's thread it would take a second. Resolves when
+   * the thread ends.
+   */
   runThread(id: number, program: string, name: string, port: MessagePort): Promise<string>;
   endThread(id: number): void;
   /** Ends the asking node's own thread, for the reason given. */

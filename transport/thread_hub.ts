@@ -34,7 +34,7 @@ export class ThreadHub implements AsyncDisposable {
   readonly #members = new Map<string, HubMember>();
   readonly #starting = new Map<string, Promise<unknown>>();
   readonly #threads = new Set<ThreadNode>();
-  /** Why nodes ended, in wire form: until its stack is read, an error keeps its objects alive. */
+  /** Why nodes ended, in wire form: an error keeps objects alive until its stack is read. */
   readonly #gone = new Map<string, WireError>();
   /** By a node's name: the names of its peers, each with the node's id when they were connected. */
   readonly #joined = new Map<string, Map<string, NodeId>>();

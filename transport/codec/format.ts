@@ -11,7 +11,7 @@ export const MESSAGE_HEADER_BYTES = 5;
 /** Before a payload: `bin32` and the payload's length. */
 export const PAYLOAD_HEADER_BYTES = 5;
 
-/** A `Payload` in the envelope: an extension with its number. */
+/** Of a `Payload` in the envelope: an extension with the payload's number. */
 export const PAYLOAD_EXTENSION_BYTES = 7;
 
 /** The default limit of an encoded or decoded message: 1 GiB. Beyond it: `resource_exhausted`. */

@@ -2,7 +2,7 @@
 import { PAYLOAD_ALIGNMENT } from "./format.ts";
 
 const SLAB_BYTES = 2 ** 16;
-/** A larger message gets a buffer of its own: only a few of its size would fit a slab. */
+/** A larger message gets a buffer of its own: a slab would hold only a few of its size. */
 const SLAB_MESSAGE_BYTES_MAX = 2 ** 12;
 
 /**

@@ -39,7 +39,7 @@ export interface ProcessLinkOptions {
   readonly limits?: Partial<LinkLimits>;
   /** The permissions of the other process. Default: read-only. */
   readonly identity?: Identity;
-  /** Longest envelope that is decoded, in bytes. Default: the longest message. */
+  /** Limit of a decoded envelope, in bytes. Default: the limit of a message. */
   readonly envelopeBytesMax?: number;
   /** Gets the memory of a large message after it is written, if its sender gave it away. Default: none. */
   readonly recycle?: (buffer: ArrayBuffer) => void;

@@ -43,7 +43,7 @@ const CLOSE_TIMEOUT_MS = 500;
 /** The other side has closed the connection in order. */
 class PeerClosed extends Error {}
 
-/** The error of a payload that its receiver has by now, perhaps over another connection. */
+/** A payload is released early if its receiver has got it, for example over another connection. */
 const RELEASED = new LeatError("aborted", "A message was released before it was sent");
 
 /** A frame, or one of its two parts. */

@@ -103,7 +103,7 @@ export class Arrival implements Newcomer {
     this.#newcomers.delete(this);
   }
 
-  /** Ends the timeout: the hello has accepts, or the connection is closed. */
+  /** Ends the timeout: the hello has come, or the connection is closed. */
   settle(): void {
     this.#isSettled = true;
     this.#newcomers.delete(this);
@@ -274,7 +274,7 @@ export class HttpListener {
     arrival: Arrival,
     mayStayOpen: true,
   ): Promise<FramedSocket | "open" | undefined>;
-  /** Returns the WebSocket after an upgrade, or `"open"` if another request may accepts. */
+  /** Returns the WebSocket after an upgrade, or `"open"` if another request may come. */
   async #answerOnce(
     conn: Conn,
     arrival: Arrival,
