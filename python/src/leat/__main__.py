@@ -9,7 +9,7 @@ from ._deno import cli_command
 
 
 def main() -> None:
-    """Becomes the program that the arguments name: `leat worker --dispatcher ws://…`."""
+    """Replaces this process by the program that the arguments name: `leat worker --dispatcher ws://…`."""
     command, environment = cli_command(sys.argv[1:])
     sys.stdout.flush()
     os.execve(command[0], command, environment)

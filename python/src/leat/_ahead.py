@@ -36,7 +36,7 @@ class Ahead(Iterator[Any]):
 
     def __next__(self) -> Any:
         if self._loader._connection.is_open:
-            self._loader._connection.helper.require_own_process()  # A fork has no thread that would end a move.
+            self._loader._connection.helper.require_own_process()  # In a fork, no thread would finish a move.
         while self._failure is None and len(self._moved) <= self._count:
             if self._moved and self._moved[-1][1] is None:
                 break  # The position is costly to save later: nothing is read beyond it.

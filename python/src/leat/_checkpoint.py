@@ -22,7 +22,7 @@ class Checkpoint:
         state: The saved state of the pipeline's iterator; None at the beginning of a stream without a seed.
         skip: How many elements after `state` the program has got.
         ended: Whether the iteration had ended, so that the next one begins.
-        pending: Messages with the elements before `state` that the program has not got.
+        pending: Messages with elements before `state`, not all of which the program has got.
         dropped: How many elements at the beginning of `pending` the program has got.
     """
 

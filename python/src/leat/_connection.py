@@ -26,7 +26,7 @@ class Connection:
         self._folder = folder or tempfile.gettempdir()
         self._allow = allow
         self._helper: Helper | None = None
-        self._asked = 0
+        self._last_number = 0
         # The streams that asked for batches, by the numbers of the requests.
         self._waiting: dict[int, Stream] = {}
 
@@ -57,9 +57,9 @@ class Connection:
 
     @property
     def memory(self) -> int:
-        """Most bytes of large batches that the program keeps."""
+        """Limit of the bytes of large batches that the program keeps."""
         if self._memory is None:
-            self._memory = _half_of_what_is_free(self._folder)
+            self._memory = _half_of_free_memory(self._folder)
         return self._memory
 
     def close(self) -> None:
@@ -73,8 +73,8 @@ class Connection:
 
     def number(self) -> int:
         """A number for a request or a stream."""
-        self._asked += 1
-        return self._asked
+        self._last_number += 1
+        return self._last_number
 
     def take(self, stream: Stream) -> None:
         """Requests the next batches of a stream."""
@@ -95,7 +95,7 @@ class Connection:
             return received.value.get("body")
 
     def receive(self) -> Received | None:
-        """Waits for the next message. None if it was for a stream, which has got it."""
+        """Waits for the next message. Passes a stream's message to the stream, and returns None."""
         received = self.helper.receive()
         stream = self._waiting.pop(received.value["id"], None)
         if stream is None:
@@ -104,7 +104,7 @@ class Connection:
         return None
 
 
-def _half_of_what_is_free(folder: str) -> int:
+def _half_of_free_memory(folder: str) -> int:
     """Half of the free memory, or of the free space on the disk of the slots if that is less."""
     status = os.statvfs(folder)
     free = status.f_bavail * status.f_frsize

@@ -19,7 +19,7 @@ AWS_VARIABLES = (
     "AWS_ACCESS_KEY_ID", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_REGION",
     "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN",
 )  # fmt: skip
-# What a helper may do, by kind; None: all of it.
+# The permissions of a helper, by kind. None means all of that kind.
 HELPER_PERMISSIONS: dict[str, tuple[str, ...] | None] = {
     "read": None,
     "ffi": None,
@@ -47,7 +47,7 @@ def deno() -> str:
 
 @cache
 def _config_flags() -> tuple[str, ...]:
-    # A copy of the lock file, because a pipeline may import packages that Leat's does not have.
+    # A copy of the lock file, because a pipeline may import packages that Leat does not.
     top = sources()
     locked = (top / "deno.lock").read_bytes()
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
@@ -100,14 +100,14 @@ def helper_command(read: Path, written: Path, allow: Sequence[str], arguments: S
         if permission in ("python", "run=deno"):
             # With the full path, because the program may not be on the PATH.
             permission = f"run={sys.executable if permission == 'python' else deno()}"
-            # The helper makes the slots there that it shares with these processes.
+            # There the helper makes the slot files that it shares with the processes it starts.
             _grant(granted, "write", tempfile.gettempdir())
         kind, equals, value = permission.partition("=")
         if kind not in PERMISSIONS or (equals and not value):
             raise LeatError(
                 "invalid_argument",
-                f"allow has '{permission}', which is no permission of Deno: they are {', '.join(PERMISSIONS)}, "
-                "each with or without values, as in 'net=example.org'; and 'python'",
+                f"allow has '{permission}', which is not a permission of Deno. Give {', '.join(PERMISSIONS)}, "
+                "each with or without values, as in 'net=example.org', or 'python'",
             )
         _grant(granted, kind, value)
     flags = [

@@ -25,7 +25,7 @@ class LeatError(Exception):
         self, code: str, message: str = "", details: Mapping[str, Any] | None = None, cause: LeatError | None = None
     ) -> None:
         if not message:
-            # PyTorch makes a worker's error again with its text as the only argument.
+            # PyTorch constructs a worker's error again, with its text as the only argument.
             code, message = "unknown", code
         super().__init__(code, message)
         self.code = code
@@ -53,7 +53,7 @@ def _path(place: str) -> str:
     return _shown(unquote(place.removeprefix("file://"))) if place.startswith("file:///") else place
 
 
-# Control characters, line ends, marks that change the direction of text, and characters that take no place.
+# Control characters, line ends, marks that change the direction of text, and characters without width.
 _STEERING = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 
 

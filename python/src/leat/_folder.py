@@ -87,7 +87,7 @@ def _locked(parent: str) -> tuple[Path, int]:
 def _remove_left(parent: str) -> None:
     """Removes the folders of this user's processes that were killed while a loader started.
 
-    Those of other users are left alone, even by root: what is in them may change at any time.
+    Folders of other users stay, even for root: their owners may change them at any time.
     """
     with contextlib.suppress(OSError), os.scandir(parent) as entries:
         for entry in entries:

@@ -30,7 +30,7 @@ from ._wire import Bytes, decode, encode, joined, sendable, with_arrays
 PIPED, FREED = 0xFFFFFFFF, 0x80000000
 PIPED_BYTES_MAX = 65_536
 SLOTS = 2
-# The most bytes of a result: the rest of the slot is for the head of its message.
+# Limit of the bytes of a result. The rest of the slot is for the head of its message.
 VALUE_BYTES_MAX = SLOT_BYTES_MAX - 2**20
 
 _header = struct.Struct("<II")
@@ -81,7 +81,7 @@ class Link:
         self._write(_header.pack(len(message), slot))
 
     def _receive_all(self, source: BinaryIO) -> None:
-        """Receives messages. Ends the process with the program that started it, also during a call."""
+        """Receives messages. Ends this process when the program that started it ends, even during a call."""
         try:
             while len(header := source.read(_header.size)) == _header.size:
                 length, place = _header.unpack(header)
@@ -122,7 +122,7 @@ class Function:
         is_class = inspect.isclass(self._function)
         if only_own and (is_class or not _is_own(self._function, name, module)):
             how = "has a class" if is_class else "imports"
-            raise LeatError("permission_denied", f"{file} {how} {name}, and a worker calls only functions that it defines")
+            raise LeatError("permission_denied", f"{file} {how} {name}, and a worker calls only functions that the file defines")
         try:
             self._is_random = "rng" in inspect.signature(self._function).parameters
         except ValueError:
@@ -172,7 +172,7 @@ def _module(file: str) -> Any:
         raise LeatError("not_found", f"There is no file {path} of Python functions")
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None and spec.loader is not None
-    # The file may import the files beside it, as a script may.
+    # Like a script, the file may import files in its folder.
     if str(path.parent) not in sys.path:
         sys.path.insert(0, str(path.parent))
     module = importlib.util.module_from_spec(spec)
@@ -205,12 +205,12 @@ def _outcome(request: dict[str, Any], captured: Any, called: dict[str, Any], pay
             raise LeatError("resource_exhausted", f"A function returned more than {VALUE_BYTES_MAX} bytes")
     except BaseException as error:
         del payloads[before:]
-        packed = msgpack.packb({"error": _told(error)})
+        packed = msgpack.packb({"error": _error_fields(error)})
     return packed
 
 
-def _told(error: BaseException) -> dict[str, Any]:
-    """An error as plain data, with its traceback outside Leat."""
+def _error_fields(error: BaseException) -> dict[str, Any]:
+    """An error as plain data, with the frames of its traceback that are not Leat's."""
     code = error.code if isinstance(error, LeatError) else next((code for kind, code in _CODES if isinstance(error, kind)), "unknown")
     what = error.message if isinstance(error, LeatError) else "".join(traceback.format_exception_only(error)).strip()
     hidden = (str(Path(__file__).parent) + os.sep, "<frozen importlib")

@@ -28,12 +28,12 @@ from ._wire import Bytes, decode, encode
 PIPED, FREED = 0xFFFFFFFF, 0x80000000
 PIPED_BYTES_MAX = 65_536
 PIPE_BYTES = 2**20
-SAID_CHARS = 4_096
+STDERR_CHARS = 4_096
 # Time for the helper to leave a service and to end, in seconds.
 ENDING_SECONDS = 3.0
-# After this time, the program is told why its first batch does not come.
+# After this time, a message says why the first batch does not come.
 SLOW_START_MS = 5_000
-# A helper that takes no more requests has sent the reason: time to receive it.
+# Time to receive the reason that a helper sends before it reads no more requests.
 LAST_WORD_MS = 5_000
 NOT_CACHED = (
     "The first loader on a machine downloads Leat's npm packages, and the registry cannot be reached: run it once with "
@@ -66,7 +66,7 @@ class Helper:
         self._at = 0
         # True while a message is partly sent or received. If Ctrl-C interrupts that, it stays True, and the
         # helper cannot be used any more.
-        self._is_amid = False
+        self._is_mid_message = False
         # Why the helper has ended, if it has.
         self._ended: LeatError | None = None
         with slot_folder(folder) as where:
@@ -96,15 +96,15 @@ class Helper:
         }
         self._write(_piped(encode(hello)))
         if not _is_readable(self._process.read, SLOW_START_MS):
-            print("leat: the helper still starts; the first loader on a machine downloads Leat's npm packages", file=sys.stderr)
+            print("leat: the helper is still starting; the first loader on a machine downloads Leat's npm packages", file=sys.stderr)
         # The helper has both files open when it says hello.
         if self.receive().value.get("kind") != "hello":
-            raise LeatError("internal", "The helper's first message is no hello")
+            raise LeatError("internal", "The helper's first message is not a hello")
 
     @property
     def is_usable(self) -> bool:
         """Whether the helper runs, and no message was interrupted half-way."""
-        return not self._is_amid and self._process.is_running
+        return not self._is_mid_message and self._process.is_running
 
     def ask(self, identifier: int, method: str, body: dict[str, Any]) -> None:
         """Sends a request."""
@@ -113,10 +113,10 @@ class Helper:
         number = self._number + 1
         message = encode({**asked, "number": number, "id": identifier, "body": body, "timeoutMs": float("inf")})
         frame = _piped(message) if len(message) <= PIPED_BYTES_MAX else self._in_slot(message)
-        self._is_amid = True
+        self._is_mid_message = True
         self._number = number
         self._write(frame)
-        self._is_amid = False
+        self._is_mid_message = False
 
     def _in_slot(self, message: bytes) -> bytes:
         """Writes a long request to slot 0. The slot is free: each long request is answered before the next."""
@@ -136,9 +136,9 @@ class Helper:
         """Waits for the next message."""
         while True:
             self.check()
-            self._is_amid = True
+            self._is_mid_message = True
             received = self._parse()
-            self._is_amid = False
+            self._is_mid_message = False
             if received is None:
                 self._fill()
             elif received.value.get("kind") == "bye":
@@ -149,10 +149,10 @@ class Helper:
     def free_slots(self) -> None:
         """Tells the helper which slots no array uses any more."""
         self.check()
-        self._is_amid = True
+        self._is_mid_message = True
         if freed := self.slots.take_freed():
             self._write(b"".join(_header.pack(0, FREED + slot) for slot in freed))
-        self._is_amid = False
+        self._is_mid_message = False
 
     def close(self) -> None:
         """Ends the process. Idempotent; does nothing in a fork of the process that started it."""
@@ -173,7 +173,7 @@ class Helper:
         self.require_own_process()
         if self._ended is not None:
             raise self._ended
-        if self._is_amid:
+        if self._is_mid_message:
             raise LeatError("cancelled", "A call of this loader was interrupted: iterate over it again")
 
     def _parse(self) -> Received | None:
@@ -187,28 +187,28 @@ class Helper:
                 self._at = start + length
                 return Received(np.frombuffer(self._input[start : self._at], dtype=np.uint8), None)
             self._at = start
-            # Slot 0 of the other file: the helper has read a long request.
+            # FREED means slot 0 of the other file: the helper has read a long request.
             if place < FREED:
                 lease = self.slots.lease(place, length)
                 return Received(np.asarray(lease), lease)
         return None
 
     def _fill(self) -> None:
-        """Waits for bytes, and reads them. Only waiting can be interrupted without harm."""
+        """Waits for bytes, and reads them. Only the wait can be interrupted without harm."""
         descriptor = self._process.read
         while True:
             try:
-                self._is_amid = True
+                self._is_mid_message = True
                 chunk = os.read(descriptor, PIPE_BYTES)
                 if not chunk:
-                    raise self._end_of_it()
+                    raise self._end_error()
                 del self._input[: self._at]
                 self._at = 0
                 self._input += chunk
-                self._is_amid = False
+                self._is_mid_message = False
                 return
             except BlockingIOError:
-                self._is_amid = False
+                self._is_mid_message = False
                 _is_readable(descriptor)
 
     def _write(self, frame: bytes) -> None:
@@ -217,9 +217,9 @@ class Helper:
             while view:
                 view = view[os.write(self._process.write, view) :]
         except BrokenPipeError:
-            raise self._end_of_it() from None
+            raise self._end_error() from None
 
-    def _end_of_it(self) -> LeatError:
+    def _end_error(self) -> LeatError:
         self._ended = self._farewell() or self._process.why_ended()
         return self._ended
 
@@ -253,13 +253,13 @@ class Process:
     def __init__(self, command: list[str], files: list[int]) -> None:
         self.outgoing = files[0]
         self._files = files
-        self._said = ""
-        self._is_told = threading.Event()
+        self._stderr = ""
+        self._has_started = threading.Event()
         started: list[subprocess.Popen[bytes] | BaseException] = []
-        # The kernel ends the helper with the thread that started it, so the thread waits for the helper's end.
+        # The kernel ends the helper when the thread that started it ends, so that thread waits for the helper.
         self._thread = threading.Thread(target=self._run, args=(command, started), name="leat-helper", daemon=True)
         self._thread.start()
-        self._is_told.wait()
+        self._has_started.wait()
         if isinstance(started[0], BaseException):
             raise started[0]
         self._child = started[0]
@@ -276,7 +276,7 @@ class Process:
     def _run(self, command: list[str], started: list[subprocess.Popen[bytes] | BaseException]) -> None:
         pipe = subprocess.PIPE
         try:
-            # With a session of its own, the helper does not get the program's Ctrl-C: the program may continue.
+            # In its own session, the helper does not get the program's Ctrl-C, after which the program may continue.
             child = subprocess.Popen(
                 command, stdin=pipe, stdout=pipe, stderr=pipe, env={**environment(), "NO_COLOR": "1"}, start_new_session=True, bufsize=0
             )
@@ -285,11 +285,11 @@ class Process:
             started.append(error)
             return
         finally:
-            self._is_told.set()
+            self._has_started.set()
         assert child.stderr is not None
         while said := os.read(child.stderr.fileno(), PIPED_BYTES_MAX):
             text = said.decode(errors="replace")
-            self._said = (self._said + text)[-SAID_CHARS:]
+            self._stderr = (self._stderr + text)[-STDERR_CHARS:]
             try:
                 sys.stderr.write(text)
             except (AttributeError, OSError, ValueError):
@@ -310,7 +310,7 @@ class Process:
         # The thread reads the helper's last output.
         self._thread.join(ENDING_SECONDS)
         how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        said = self._said.partition("Stack backtrace")[0].strip()
+        said = self._stderr.partition("Stack backtrace")[0].strip()
         if "Failed caching npm package" in said or "npm registry" in said:
             how += f". {NOT_CACHED}"
         return LeatError("unavailable", f"The helper process of this loader has ended with {how}" + (f": {said}" if said else ""))

@@ -48,16 +48,16 @@ def load(
         mode: How workers share the work: `OFF`, `DYNAMIC`, `DETERMINISTIC`, …; default `OFF`.
         job: The name under which clients share the elements.
         consumer: `(rank, world)`: which part of the elements is for this process. `"auto"` takes both
-            from `torch.distributed` or `jax.distributed`, or from RANK and WORLD_SIZE. With a service it
-            needs `job`. Without one, the process beside this one computes all batches, and gives every
-            `world`-th.
+            from `torch.distributed` or `jax.distributed`, or from RANK and WORLD_SIZE. With a service,
+            `job` is needed, too. Without a service, the helper process computes all batches, and gives
+            every `world`-th.
         options: Further options of `distribute()`, as in TypeScript: `runId`, `sharing`,
             `compression`, `targetWorkers`, `targetTags`, `maxOutstandingRequests`,
             `bufferBytesMax`.
-        reuse: Whether a batch's memory is used again at the next batch, even if the program still has
-            arrays of it. Default: it is used again when the last array is gone.
-        memory: Most bytes of large batches that the program keeps. Default: half of what the machine
-            has available.
+        reuse: Whether the next batch may overwrite a batch, even if the program still has arrays of it.
+            Default: a batch's memory is reused when the program has dropped its last array.
+        memory: Limit of the bytes of large batches that the program keeps. Default: half of the
+            machine's available memory.
         folder: Where the files of shared memory are made. Default: the folder for temporary files.
         allow: Further permissions of the helper process, as Deno names them: `"net=example.org"`,
             `"write=/data/cache"`; and `"python"`, for Python functions. Without them, the helper may
@@ -132,7 +132,7 @@ def _reading(
         given = {"token": token, "ca": ca, "mode": mode, "job": job, "options": options}
         unused = [name for name, value in given.items() if value is not None]
         if unused:
-            raise LeatError("invalid_argument", f"{', '.join(unused)}: only with a service, and there is none")
+            raise LeatError("invalid_argument", f"{', '.join(unused)}: only with a service, and none is given")
         return {} if consumer is None else {"shard": {"index": consumer[0], "count": consumer[1]}}
     index, count = consumer if consumer is not None else (None, None)
     distribution = {"service": service, "token": token, "ca": ca, "processingMode": mode, "jobName": job}
@@ -190,7 +190,7 @@ class Loader:
         """How many batches an epoch has.
 
         Raises:
-            TypeError: where that is unknown, or where they never end.
+            TypeError: if the number is unknown, or the batches never end.
         """
         with self._connection.lock:
             self._connection.open()
@@ -286,7 +286,7 @@ class LoaderIterator(Iterator[Any]):
         """The next batch.
 
         Raises:
-            LeatError: the error of an element: the next call continues with the one after it.
+            LeatError: the error of an element. The next call continues after this element.
                 `resource_exhausted` if the program keeps too many batches.
         """
         with self._loader._connection.lock:

@@ -56,11 +56,12 @@ class Stream:
         self._connection = connection
         self._reuse = reuse
         self._answers: deque[_Answer] = deque()
-        self._on_way = 0
-        self._had = 0
+        self._in_flight = 0
+        # How many elements the program has got.
+        self._given = 0
         self._is_ended = False
         self._last: Lease | None = None
-        # The last saved state, and the value of `_had` at that position.
+        # The last saved state, and the value of `_given` at that position.
         self._saved: tuple[bytes, int] | None = None
         start = {"iteration": self.number, "state": beginning.state, "skip": beginning.skip}
         answer = connection.ask("start", {**start, "ended": beginning.ended})
@@ -83,10 +84,10 @@ class Stream:
                 self._take()
         except Exception as error:
             raise LeatError("invalid_argument", f"{NO_STATE}: {error}") from error
-        self._had = 0
+        self._given = 0
 
     def next(self) -> Any:
-        """The next batch. Raises what an element failed with, and StopIteration at the end."""
+        """The next batch. Raises the error of an element, and StopIteration at the end."""
         if self._last is not None and self._reuse:
             self._last.release()
         self._last = None
@@ -95,7 +96,7 @@ class Stream:
                 raise LeatError("failed_precondition", "Another iteration of this loader has begun, or it is closed")
             if self._answers:
                 if self._answers[0].left > 0:
-                    # Before `_take`: Ctrl-C may interrupt this, and would lose an element that was taken.
+                    # Before `_take`: if Ctrl-C interrupts this, no element that was taken is lost.
                     self._request_more(self._answers[0])
                     element = self._take()
                     if isinstance(element, LeatError):
@@ -105,7 +106,7 @@ class Stream:
             elif self._is_ended:
                 raise StopIteration
             else:
-                if self._on_way == 0:
+                if self._in_flight == 0:
                     self._make_room()
                 self._request_more()
                 self._connection.receive()
@@ -120,7 +121,7 @@ class Stream:
         if self._saved is not None:
             state, at = self._saved
             is_ended = self._is_ended and not self._answers
-            return Checkpoint(state, 0 if is_ended else self._had - at, is_ended)
+            return Checkpoint(state, 0 if is_ended else self._given - at, is_ended)
         if self.is_replaced:
             raise LeatError("failed_precondition", "The position was not saved before the iteration was replaced")
         # Batches that are on their way come before the answer, and one may come in it.
@@ -131,7 +132,7 @@ class Stream:
     def add(self, received: Received) -> None:
         """Adds an answer that has come."""
         self.received += 1
-        self._on_way -= 1
+        self._in_flight -= 1
         if not self.is_replaced:
             self._answers.append(_Answer(received))
 
@@ -141,7 +142,7 @@ class Stream:
         if answer.taken == 0:
             self._note_position(answer)
         answer.taken += 1
-        self._had += 1
+        self._given += 1
         if answer.elements:
             element = answer.elements.popleft()
         else:
@@ -155,13 +156,13 @@ class Stream:
     def _note_position(self, answer: _Answer) -> None:
         """Notes the position before the elements of an answer."""
         if answer.state is not None:
-            self._saved = (answer.state, self._had)
+            self._saved = (answer.state, self._given)
         elif answer.is_unsaved:
             # The state is too old: skipping all elements since then would take ever longer.
             self._saved = None
 
     def _drop_answer(self) -> None:
-        """Drops an answer that has no further elements: that of the end."""
+        """Drops the last answer, which has no further elements."""
         answer = self._answers.popleft()
         self._note_position(answer)
         self._is_ended = self._is_ended or answer.end
@@ -173,9 +174,9 @@ class Stream:
         if self._is_ended or any(answer.end for answer in self._answers):
             return
         kept = len(self._answers) - (used is not None and used.left == 1)
-        while self._on_way + kept < TAKES and not self._is_full(helper):
+        while self._in_flight + kept < TAKES and not self._is_full(helper):
             self._connection.take(self)
-            self._on_way += 1
+            self._in_flight += 1
 
     def _make_room(self) -> None:
         """Frees slots. Raises if the program keeps so many batches that no more may come."""

@@ -30,13 +30,13 @@ class Ragged:
         """
         arrays = [np.asarray(row) for row in rows]
         splits = np.cumsum([0, *map(len, arrays)], dtype=np.int64)
-        # Without empty rows: NumPy makes them float64, and would convert all rows to it.
+        # Without empty rows, because NumPy makes them float64 and would convert all rows.
         filled = [array for array in arrays if len(array)] or arrays[:1]
         return Ragged(np.concatenate(filled) if filled else np.empty(0), splits)
 
     def __array__(self, *_: Any, **__: Any) -> npt.NDArray[Any]:
         raise TypeError(
-            "Rows of different lengths are no array: use ragged.values and ragged.row_splits, or ragged[i] for row i. In "
+            "Rows of different lengths are not an array: use ragged.values and ragged.row_splits, or ragged[i] for row i. In "
             "PyTorch, torch.nested.nested_tensor_from_jagged(ragged.values, ragged.row_splits) makes a tensor of them; "
             "paddedBatch() in the pipeline gives rows of one length"
         )

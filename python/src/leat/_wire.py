@@ -32,7 +32,7 @@ def encode(envelope: dict[str, Any], body: Any = None, payloads: Sequence[bytes]
 
     Args:
         envelope: Plain data.
-        body: The envelope's body, if that has payloads: what `sendable` returned.
+        body: The envelope's body as `sendable` returned it, if it has payloads.
         payloads: The list that `sendable` has filled.
     """
     plain = _sendable(envelope)
@@ -91,7 +91,7 @@ def _tensor_of(array: npt.NDArray[Any], payloads: list[bytes]) -> bytes:
         if not all(isinstance(item, bytes) for item in items):
             raise LeatError(
                 "invalid_argument",
-                "An array of objects has text or bytes in Leat, and this one has others. For rows of different lengths, return "
+                "An array of objects may hold only text or bytes in Leat, but this one has others. For rows of different lengths, return "
                 "leat.Ragged.from_rows(rows), or a list of arrays",
             )
         code = BYTES if array.dtype.kind == "S" or any(isinstance(item, bytes) for item in array.ravel()) else STRING

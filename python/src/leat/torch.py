@@ -60,7 +60,7 @@ class Loader:
         is_cpu = self.device.type == "cpu"
         self.prefetch = (0 if is_cpu else 1) if prefetch is None else prefetch
         if is_cpu and self.prefetch > 0 and loader._reuse:
-            raise LeatError("invalid_argument", "Batches ahead would be in memory that is used again: load without reuse=True")
+            raise LeatError("invalid_argument", "Batches moved ahead would be overwritten: load without reuse=True")
         self._mover: _Mover | None = None
         self._batches: Ahead | None = None
 
