@@ -50,7 +50,7 @@ Deno.test("advice names the operator that others wait for", () => {
   assertStringIncludes(advice(parallel.batch(3), [waits]), "prefetch(AUTOTUNE) as the last");
   assertStringIncludes(
     advice(parallel.batch(3).prefetch(2), [waits, waits]),
-    "more numParallelCalls than 3",
+    "set numParallelCalls above 3",
   );
   assertMatch(
     advice(lines.map((x) => x).batch(3), [waits, waits, waits]),

@@ -304,7 +304,7 @@ Deno.test("reduce folds all elements and rejects at the first error", async () =
   assertEquals(await Dataset.range(5).reduce(0, (sum, x) => sum + x), 10);
   assertEquals(await slow(Dataset.range(3)).reduce("", async (all, x) => await (all + x)), "012");
   const endless = Dataset.range(3).repeat().reduce(0, (sum, x) => sum + x);
-  await assertRejects(() => endless, LeatError, "reduce: an endless dataset");
+  await assertRejects(() => endless, LeatError, "reduce: the dataset is endless");
   const failing = Dataset.range(3).map(failingOn(1)).reduce(0, (sum, x) => sum + x);
   assertEquals(await failing.catch((error) => error.code), "data_loss");
 });
