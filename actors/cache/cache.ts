@@ -32,13 +32,13 @@ const CACHE_CLIENT_ID = -1;
 /** How long one request to the task may stay open, in ms. */
 const REQUEST_TIMEOUT_MS = 60_000;
 
-/** The fewest bytes counted for an item: the runtime's overhead of a small element. */
+/** Each item counts for at least this many bytes: the runtime's overhead of a small element. */
 const ITEM_BYTES_MIN = 1_024;
 
 /** How a cache is set up: plain data, so that it can be placed on any node. */
 export interface CacheConfig {
   readonly task: FencedRef<ElementSourceProtocol>;
-  /** Bytes of elements that the window may hold. The newest element stays even if it is larger. */
+  /** Limit of the bytes in the window. The newest element stays even if it alone is larger. */
   readonly windowBytesMax: number;
   /** A larger element is an error. */
   readonly elementBytesMax: number;
@@ -84,7 +84,7 @@ class Cache {
   readonly #fetcher: ElementFetcher;
   /** By trainer. All of these trainers have read the newest element. */
   readonly #waiting = new Map<string, Fifo<Waiting>>();
-  /** The newest report of how a trainer reads, for the task. */
+  /** A trainer's newest figures on how it reads; undefined once they are sent to the task. */
   #bandwidth: BandwidthFigures | undefined;
   #fetching = false;
   #ended: ElementAnswer | undefined;
@@ -97,7 +97,7 @@ class Cache {
     this.#elementBytesMax = elementBytesMax;
     this.#window = new SlidingWindow(windowBytesMax);
     this.#repeats = new Repeats(context.world, {
-      // An element that the client waited for goes to another client with the same trainer id.
+      // The element that this client waited for then goes to another client of the same trainer.
       onEnded: (reader, why) => {
         for (const trainerId of this.#waiting.keys()) {
           const isMeant = (one: Waiting) => one.reader === reader;
@@ -119,7 +119,7 @@ class Cache {
     if (trainerId === undefined) {
       throw new LeatError(
         "invalid_argument",
-        "This job shares its data: a request must say trainerId",
+        "This job shares its data: a request must have a trainerId",
       );
     }
     if (way !== undefined) this.#bandwidth = way;
@@ -127,17 +127,18 @@ class Cache {
     try {
       return this.#repeats.answer(request, () => this.#take(request, trainerId, reader), asker);
     } finally {
-      this.#noteAcknowledged();
+      // The request may have acknowledged elements, so that there is space for more.
+      this.#fetchIfAwaited();
     }
   }
 
-  #noteAcknowledged(): void {
+  #fetchIfAwaited(): void {
     if (this.#waiting.size > 0) this.#fetch();
   }
 
   leave(clientId: number, asker: Ref): void {
     this.#repeats.leave(readerId(asker, clientId));
-    this.#noteAcknowledged();
+    this.#fetchIfAwaited();
   }
 
   /** See {@linkcode ElementFetcher.askAgain}. */
@@ -193,10 +194,10 @@ class Cache {
     return answer.promise;
   }
 
-  /** Answers `later` after `waitMs`: the client has other sources to ask. */
+  /** Answers `later` after `waitMs`, so that the client can ask other sources. */
   #waitFor(trainerId: string, one: Waiting, waitMs: number): void {
-    const isOver = this.#context.world.fault("cache.later_at_once");
-    const timer = this.#context.timer(isOver ? 0 : waitMs, () => {
+    const endsAtOnce = this.#context.world.fault("cache.later_at_once");
+    const timer = this.#context.timer(endsAtOnce ? 0 : waitMs, () => {
       this.#stopWaiting(trainerId, (other) => other === one, ({ answer }) => {
         answer.resolve({ kind: "later" });
       });
@@ -219,7 +220,9 @@ class Cache {
     if (waiting.length === 0) this.#waiting.delete(trainerId);
   }
 
-  /** Reads from the window. The trainer that gets the newest element makes the cache fetch the next. */
+  /**
+   * Reads from the window. A trainer that gets the newest element makes the cache fetch the next.
+   */
   #read(trainerId: string): ElementAnswer | undefined {
     const read = this.#window.read(trainerId);
     if (read === undefined) return undefined;
@@ -269,7 +272,7 @@ class Cache {
     this.#window.push({ kind: "element", element }, Math.max(byteLength, ITEM_BYTES_MIN));
   }
 
-  /** Gives the new element to all waiting trainers, once to each. */
+  /** Gives each waiting trainer the new element, as the answer to its oldest request. */
   #answerWaiting(): void {
     for (const [trainerId, waiting] of this.#waiting) {
       const element = this.#read(trainerId);
@@ -278,7 +281,7 @@ class Cache {
       waiting.shift()!.answer.resolve(element);
       if (waiting.length === 0) this.#waiting.delete(trainerId);
     }
-    if (this.#waiting.size > 0) this.#fetch();
+    this.#fetchIfAwaited();
   }
 
   #end(end: ElementAnswer): void {

@@ -7,11 +7,14 @@ interface Item<T> {
 
 interface Read<T> {
   readonly value: T;
-  /** How many items before this one the reader missed because they had left the window. */
+  /** How many items the reader missed before this one, because they had left the window. */
   readonly skipped: number;
 }
 
-/** Readers remembered. Above it, the reader idle for longest is forgotten, and restarts at the back. */
+/**
+ * Limit of the readers remembered. The reader idle for longest is forgotten: it restarts at the
+ * back.
+ */
 export const READERS_MAX = 4_096;
 
 /** The newest part of a stream. */
@@ -24,7 +27,7 @@ export class SlidingWindow<T> {
   #head = 0;
   #bytes = 0;
   #skipped = 0;
-  /** Per reader the stream index of its next item, in the order of last reads. */
+  /** By reader, the stream index of its next item. The reader idle for longest comes first. */
   readonly #pointers = new Map<string, number>();
 
   constructor(bytesMax: number) {
@@ -53,20 +56,20 @@ export class SlidingWindow<T> {
     return this.#skipped;
   }
 
-  /** Adds the newest item, after evicting from the back until it fits, or is alone. */
+  /** Evicts items from the back until the new one fits or the window is empty, then adds it. */
   push(value: T, bytes: number): void {
     this.#evictTo(this.#bytesMax - bytes);
     this.#items.push({ value, bytes });
     this.#bytes += bytes;
   }
 
-  /** Bounds the window to this many bytes: evicts items from the back, but not the newest. */
+  /** Changes the limit. Evicts items from the back until the rest fits, but keeps the newest. */
   resize(bytesMax: number): void {
     this.#bytesMax = bytesMax;
     this.#evictTo(bytesMax, 1);
   }
 
-  /** The item that a reader points to, unless it has read all; a new one starts at the back. */
+  /** The reader's next item; undefined if it has read all. A new reader starts at the back. */
   read(reader: string): Read<T> | undefined {
     const pointer = this.#pointers.get(reader) ?? this.#back;
     const index = Math.max(pointer, this.#back);

@@ -1,4 +1,4 @@
-/** A set of consumers, as a bit set: one bit for each consumer of the job. */
+/** A bit set with one bit for each consumer of the job. */
 
 export class ConsumerSet {
   readonly #words: Uint32Array;
@@ -20,7 +20,7 @@ export class ConsumerSet {
     return (this.#words[index >> 5]! & (1 << (index & 31))) !== 0;
   }
 
-  /** False if the consumer was in the set before. */
+  /** Returns false if the set already contains the consumer. */
   add(index: number): boolean {
     if (this.has(index)) return false;
     this.#words[index >> 5]! |= 1 << (index & 31);
@@ -28,7 +28,7 @@ export class ConsumerSet {
     return true;
   }
 
-  /** How many consumers are in this set or in the other. */
+  /** The size of the union with the other set. */
   sizeWith(other: ConsumerSet): number {
     let size = 0;
     for (let i = 0; i < this.#words.length; i++) size += onesIn(this.#words[i]! | other.#words[i]!);

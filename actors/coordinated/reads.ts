@@ -1,10 +1,12 @@
 /**
  * The coordinated-read scheduler of a task (paper section 3.6). It cuts the task's stream into
- * rounds of `numConsumers` consecutive elements, and gives consumer c element c of a round. So with
- * a pipeline that groups equal buckets, all consumers of a step get batches of one size.
+ * rounds of `numConsumers` consecutive elements, and gives consumer c element c of a round. So if
+ * the pipeline puts batches of equal size next to each other, all consumers get equal batches in a
+ * step.
  *
- * A consumer confirms that it holds its part of a round. The answer comes when all consumers hold
- * theirs. Only then does a training loop get the round, so all consumers hold every round that a loop has.
+ * A consumer confirms that it holds its part of a round, and gets the answer when all consumers
+ * hold theirs. Only then does it give its part to its training loop. So when one loop gets a round,
+ * all consumers hold it.
  */
 import { LeatError } from "../../core/error.ts";
 import type { Actor, ActorContext } from "../runtime/actor.ts";
@@ -30,22 +32,21 @@ import { type Round, Rounds } from "./rounds.ts";
 const READS_CLIENT_ID = -2;
 /** How long one request to the task may stay open, in ms. */
 const REQUEST_TIMEOUT_MS = 60_000;
-/** Rounds this far behind the newest can still be requested, also those first served by a lost worker. */
+/** Rounds less than this far behind the newest can still be requested, even from another task. */
 const ROUNDS_HELD_MAX = 2 * ROUNDS_AHEAD_MAX;
-/** Bytes that may wait for lagging consumers; above it, no later round begins. */
+/** Default of `heldBytesMax`. */
 const HELD_BYTES_MAX = 256 * 2 ** 20;
 
 /** How a scheduler is set up: plain data, so that it can be placed on any node. */
 export interface ReadsConfig {
   readonly task: FencedRef<ElementSourceProtocol>;
   readonly numConsumers: number;
-  /** If a round is not ready this long after its first request, all consumers skip it, in ms. */
+  /** A round that is not ready this long after it has begun is skipped by all consumers, in ms. */
   readonly skipAfterMs: number;
-  /** Bytes that may wait for lagging consumers before others wait too. Default 256 MiB. */
+  /** While more bytes wait for lagging consumers, no later round begins. Default 256 MiB. */
   readonly heldBytesMax?: number;
 }
 
-/** Makes the scheduler actor. */
 export function createReads(
   context: ActorContext<RoundSourceProtocol>,
   config: ReadsConfig,
@@ -78,7 +79,7 @@ class Reads {
   /** A consumer's newest figures on how it reads; undefined once they are sent to the task. */
   #bandwidth: BandwidthFigures | undefined;
   readonly #rounds: Rounds;
-  /** Rounds requested and not begun, each with the function that begins or drops it. */
+  /** The requested rounds that have not begun, each with the function that begins or drops it. */
   readonly #waiting = new Map<number, (step: "begin" | "drop") => void>();
   /** Whether a round is waiting for its group of elements: each group serves one round. */
   #isBeginning = false;
@@ -99,7 +100,7 @@ class Reads {
     });
   }
 
-  /** Begins to gather the next round. */
+  /** Starts to gather the next group of elements, unless that is in progress. */
   fill(): void {
     this.#next ??= this.#gather();
     this.#next.catch(() => {});
@@ -114,11 +115,11 @@ class Reads {
     if (consumerIndex === undefined || round === undefined) {
       throw new LeatError(
         "invalid_argument",
-        "Coordinated reads: a request must say consumerIndex and round",
+        "Coordinated reads: a request must have a consumerIndex and a round",
       );
     }
     this.#checkIndex(consumerIndex);
-    // Noted now, and not when the request is served: a waiting request need not keep the list.
+    // Noted at once, so that a waiting request need not keep the list of absent consumers.
     this.#rounds.noteWanted(consumerIndex, {
       floor,
       number: round,
@@ -138,14 +139,14 @@ class Reads {
     if (round === undefined) {
       throw new LeatError(
         "failed_precondition",
-        `Consumer ${consumerIndex} confirms round ${number}, which this scheduler does not know: ` +
+        `Consumer ${consumerIndex} confirms round ${number}, which this scheduler does not keep: ` +
           `round ${this.#rounds.newest} has been reached`,
       );
     }
     const absent = this.#absentOf(request);
     this.#rounds.noteWanted(consumerIndex, { floor: 0, number, absent });
     const wait = this.#rounds.confirm(round, consumerIndex, absent);
-    // After `confirm`, because this may forget the round.
+    // Only now, because `#admit` may forget the round.
     this.#admit();
     return wait === undefined ? null : wait.then(() => null);
   }
@@ -179,7 +180,8 @@ class Reads {
     const round = this.#rounds.get(number) ?? this.#open(consumerIndex, number);
     this.#admit();
     await round.ready;
-    // Meanwhile the other consumers may have begun far later rounds, and the round is forgotten.
+    // Meanwhile other consumers may have requested far later rounds, so that this one was
+    // forgotten.
     if (this.#rounds.get(number) !== round) throw this.#passed(consumerIndex, number);
     const answer = this.#rounds.give(round, consumerIndex);
     if (answer === undefined) {
@@ -206,7 +208,9 @@ class Reads {
     return round;
   }
 
-  /** Forgets rounds that no consumer wants. Requests for those not begun are refused. */
+  /**
+   * Forgets rounds that are old or that no consumer wants. Refuses the waiting requests for them.
+   */
   #forget(): void {
     this.#rounds.forget(this.#rounds.newest - ROUNDS_HELD_MAX);
     for (const [number, settle] of this.#waiting) {
@@ -224,14 +228,14 @@ class Reads {
     );
   }
 
-  /** Begins the lowest waiting round, if no other is being begun and there is space. */
+  /** Begins the lowest waiting round, if no other round is beginning and there is space. */
   #admit(): void {
     if (this.#isBeginning || this.#waiting.size === 0 || this.#repeats.isAtLimit) return;
     if (!this.#hasRoom()) this.#forget();
     if (this.#waiting.size === 0) return;
     let number = Infinity;
     for (const waiting of this.#waiting.keys()) number = Math.min(number, waiting);
-    // An earlier round begins even without room: lagging consumers need it before the rounds held.
+    // Without room, only a round before all held ones begins: lagging consumers need it first.
     if (!this.#hasRoom() && number > this.#rounds.lowestHeld) return;
     this.#isBeginning = true;
     this.#waiting.get(number)!("begin");
@@ -245,31 +249,35 @@ class Reads {
 
   async #begin(round: Round): Promise<void> {
     try {
-      this.#rounds.fill(round, await this.#inTime());
+      this.#rounds.fill(round, await this.#elementsOrSkips());
     } finally {
       this.#isBeginning = false;
       this.#admit();
     }
   }
 
-  /** The gathered elements. If they come too late, this round is skipped, and the next one gets them. */
-  #inTime(): Promise<readonly ElementAnswer[]> {
+  /**
+   * The gathered elements. If they come too late, this round is skipped, and the next one gets
+   * them.
+   */
+  #elementsOrSkips(): Promise<readonly ElementAnswer[]> {
     this.fill();
     const gathering = this.#next!;
-    const late = Promise.withResolvers<readonly ElementAnswer[]>();
-    const isOver = this.#context.world.fault("reads.skip_at_once");
-    const timer = this.#context.timer(isOver ? 0 : this.#config.skipAfterMs, () => {
+    const skips = Promise.withResolvers<readonly ElementAnswer[]>();
+    const skipsAtOnce = this.#context.world.fault("reads.skip_at_once");
+    const timer = this.#context.timer(skipsAtOnce ? 0 : this.#config.skipAfterMs, () => {
       this.#skipped++;
-      late.resolve(Array<ElementAnswer>(this.#config.numConsumers).fill({ kind: "skip" }));
+      skips.resolve(Array<ElementAnswer>(this.#config.numConsumers).fill({ kind: "skip" }));
     });
-    return Promise.race([gathering, late.promise]).finally(() => timer.cancel()).then((answers) => {
+    const first = Promise.race([gathering, skips.promise]).finally(() => timer.cancel());
+    return first.then((answers) => {
       if (this.#next === gathering && answers[0]?.kind !== "skip") {
         this.#next = undefined;
         this.fill();
       }
       return answers;
     }, (error) => {
-      // The next round must ask the task again, or every later round would fail like this one.
+      // The next round asks the task again; otherwise all later rounds would fail like this one.
       if (this.#next === gathering) this.#next = undefined;
       throw error;
     });
@@ -287,12 +295,14 @@ class Reads {
     this.#produced += numConsumers;
     const end = answers.find(({ kind }) => kind === "end");
     if (end === undefined) return answers;
-    // The last elements, if too few for a round, are dropped. An error among them goes to all.
+    // Too few elements are left for a round: they are dropped, and an error among them goes to all.
     const error = answers.find(({ kind }) => kind === "error");
     return answers.map((answer) => answer.kind === "error" ? answer : error ?? end);
   }
 
-  /** If the task refuses one element, only that element's consumer gets the error, unless it is final. */
+  /**
+   * If the task refuses an element, its consumer alone gets the error, unless the error is final.
+   */
   async #fetch(wanted: Wanted): Promise<ElementAnswer> {
     try {
       return await this.#fetcher.fetch(wanted);
@@ -314,7 +324,7 @@ class Reads {
     );
   }
 
-  /** The other consumers of the job that take no part. */
+  /** The consumers that the request names as absent, each once and without its own. */
   #absentOf(
     { consumerIndex, absent = [] }: {
       readonly consumerIndex?: number;

@@ -1,14 +1,16 @@
-/** A scheduler's rounds: which consumers fetched and confirmed their parts, and the bytes that wait. */
+/**
+ * A scheduler's rounds: which consumers fetched and confirmed their parts, and the bytes that wait.
+ */
 import { LeatError } from "../../core/error.ts";
 import { bytesOfAnswer } from "../exactly_once/kept_answers.ts";
 import type { ElementAnswer } from "../worker/protocol.ts";
 import { ConsumerSet } from "./consumer_set.ts";
 
-/** Most confirmations that wait, of all rounds together: enough for two rounds of 65,536 consumers. */
+/** Limit of waiting confirmations over all rounds: enough for two rounds of 65,536 consumers. */
 export const CONFIRMATIONS_MAX = 131_072;
-/** Most bytes of the sets of absent consumers in these. Equal sets of a round count once. */
+/** Limit of the bytes of their sets of absent consumers. Equal sets of a round count once. */
 export const ABSENT_BYTES_MAX = 4 * 2 ** 20;
-/** Bytes counted for each of these sets, in addition to its bits. */
+/** Bytes counted for each set besides its bits. */
 const SET_BYTES = 512;
 
 /** One round: an answer for each consumer, or a skip for all of them. */
@@ -16,20 +18,20 @@ export interface Round {
   readonly number: number;
   /** Settles when the round has its answers. */
   readonly ready: Promise<void>;
-  /** By consumer; undefined after it was given. Empty until the round is ready. */
+  /** By consumer; undefined once it has fetched its part. Empty until the round is ready. */
   readonly answers: (ElementAnswer | undefined)[];
-  /** Consumers that have confirmed. */
+  /** Consumers that have confirmed that they hold their part. */
   readonly holders: ConsumerSet;
   /** The confirmations that wait for other consumers, by consumer. */
   readonly waiting: Map<number, Waiting>;
-  /** The same, grouped by the absent consumers in them. */
+  /** The waiting confirmations, grouped by the absent consumers that they name. */
   readonly groups: Set<Group>;
 }
 
 /** Confirmations with the same absent consumers. */
 interface Group {
   readonly absent: ConsumerSet;
-  /** Consumers that take part and do not hold the round yet. */
+  /** How many consumers take part and do not hold the round yet. */
   missing: number;
   readonly members: Map<number, Waiting>;
 }
@@ -43,7 +45,7 @@ interface Waiting {
 export class Rounds {
   readonly #numConsumers: number;
   readonly #rounds = new Map<number, Round>();
-  /** Per consumer, the first round of which it may want anything. */
+  /** By consumer index: the consumer wants no round before this one. */
   readonly #floors: number[];
   #newest = -1;
   #bytes = 0;
@@ -70,7 +72,7 @@ export class Rounds {
     return this.#absentBytes;
   }
 
-  /** The lowest round with an element to be fetched; Infinity if there is none. */
+  /** The lowest round with an element that is not fetched yet; Infinity if there is none. */
   get lowestHeld(): number {
     let lowest = Infinity;
     for (const { number, answers } of this.#rounds.values()) {
@@ -104,7 +106,7 @@ export class Rounds {
     for (const answer of answers) this.#bytes += bytesOfAnswer(answer);
   }
 
-  /** Takes out the consumer's part; undefined if it was given before. */
+  /** Removes and returns the consumer's part; undefined if the consumer has fetched it before. */
   give({ answers }: Round, consumerIndex: number): ElementAnswer | undefined {
     const answer = answers[consumerIndex];
     answers[consumerIndex] = undefined;
@@ -114,10 +116,10 @@ export class Rounds {
 
   /**
    * Notes that the consumer holds its part. Resolves when all consumers except the absent ones hold
-   * theirs; undefined if they do already. A repeated call ends the earlier one, so that repeated calls
-   * do not accumulate while a consumer is away.
-   * @throws {LeatError} `cancelled` in the earlier call, when it is repeated; `resource_exhausted`
-   *   if too many wait: the consumer still counts as a holder, and confirms again later.
+   * theirs; undefined if they do already. A repeated call rejects the earlier one with `cancelled`,
+   * so that repeated calls do not accumulate while another consumer is away.
+   * @throws {LeatError} `resource_exhausted` if too many wait. The consumer counts as a holder even
+   *   so; it should confirm again later.
    */
   confirm(
     round: Round,
@@ -135,7 +137,7 @@ export class Rounds {
     }
     const earlier = round.waiting.get(consumerIndex);
     this.#remove(round, consumerIndex);
-    earlier?.reject(saidAnew(round, consumerIndex));
+    earlier?.reject(confirmedAgain(round, consumerIndex));
     const group = this.#groupOf(round, absent);
     if (group.missing <= 0) return undefined;
     const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -152,11 +154,14 @@ export class Rounds {
     return { absent, missing, members: new Map() };
   }
 
-  /** Adds a waiting confirmation, within limits: a client may send any set of absent consumers. */
+  /**
+   * Adds a waiting confirmation. The limits are needed because a client may name any absent
+   * consumers.
+   */
   #wait(round: Round, consumerIndex: number, waiting: Waiting): void {
     const { group } = waiting;
-    const more = round.groups.has(group) ? 0 : bytesOf(group);
-    const bytes = this.#absentBytes + more;
+    const added = round.groups.has(group) ? 0 : bytesOf(group);
+    const bytes = this.#absentBytes + added;
     if (this.#confirmations >= CONFIRMATIONS_MAX || bytes > ABSENT_BYTES_MAX) {
       throw tooMany(this.#confirmations, bytes);
     }
@@ -178,7 +183,10 @@ export class Rounds {
     this.#absentBytes -= bytesOf(group);
   }
 
-  /** A consumer wants nothing before `floor`; the absent ones want nothing up to and including `number`. */
+  /**
+   * The consumer wants no round before `floor`; the absent ones want none up to and including
+   * `number`.
+   */
   noteWanted(
     consumerIndex: number,
     { floor, number, absent }: { floor: number; number: number; absent: readonly number[] },
@@ -187,15 +195,15 @@ export class Rounds {
     for (const index of absent) this.#raise(index, number + 1);
   }
 
-  /** Forgets rounds that are wanted by no consumer, and those up to and including `oldest`. */
-  forget(oldest: number): void {
+  /** Forgets the rounds that no consumer wants, and those up to and including `upTo`. */
+  forget(upTo: number): void {
     const floor = Math.min(...this.#floors);
     for (const round of this.#rounds.values()) {
-      if (round.number > oldest && round.number >= floor) continue;
+      if (round.number > upTo && round.number >= floor) continue;
       for (const answer of round.answers) this.#bytes -= bytesOfAnswer(answer);
       for (const [index, { reject }] of round.waiting) {
         this.#remove(round, index);
-        reject(forgotten(round));
+        reject(roundIsOver(round));
       }
       this.#rounds.delete(round.number);
     }
@@ -207,7 +215,7 @@ export class Rounds {
   }
 }
 
-function saidAnew({ number }: Round, consumerIndex: number): LeatError {
+function confirmedAgain({ number }: Round, consumerIndex: number): LeatError {
   return new LeatError(
     "cancelled",
     `Consumer ${consumerIndex} has confirmed again that it holds round ${number}`,
@@ -217,13 +225,13 @@ function saidAnew({ number }: Round, consumerIndex: number): LeatError {
 function tooMany(confirmations: number, absentBytes: number): LeatError {
   return new LeatError(
     "resource_exhausted",
-    `${confirmations} confirmations of rounds wait, and the absent consumers that they name would ` +
+    `${confirmations} confirmations of rounds wait, and their lists of absent consumers would ` +
       `take ${absentBytes} bytes: at most ${CONFIRMATIONS_MAX} confirmations and ` +
       `${ABSENT_BYTES_MAX} bytes are kept. Confirm again later`,
   );
 }
 
-function forgotten({ number }: Round): LeatError {
+function roundIsOver({ number }: Round): LeatError {
   return new LeatError("failed_precondition", `Round ${number} is over: no consumer wants it`);
 }
 

@@ -10,8 +10,8 @@ import { checkWorkerNames } from "./modes/listed_workers.ts";
 /** Options of a dispatcher. */
 export interface DispatcherOptions {
   /**
-   * The workers that share the jobs of static policies, by name: each one's index is its shard. A
-   * job keeps the list it started with. Default: none; such jobs are refused.
+   * The names of the workers that share the jobs of static policies; a worker's index is its shard.
+   * A job keeps the list it started with. Default: none; such jobs are refused.
    */
   readonly workers?: readonly string[];
   /** After this time without a heartbeat, in ms, a worker is lost. Default 60,000. */
@@ -24,13 +24,13 @@ export interface DispatcherOptions {
    */
   readonly clientGraceMs?: number;
   /**
-   * An iteration without clients is garbage-collected after this time, in ms, and so is a transient
-   * dataset without jobs; -1: never. Default 300,000.
+   * After this time, in ms, an iteration without clients is garbage-collected, and so is a
+   * transient dataset without jobs. -1 means never. Default 300,000.
    */
   readonly jobGcTimeoutMs?: number;
-  /** DETERMINISTIC: most splits assigned beyond the reader's position. Default 256. */
+  /** DETERMINISTIC: how many splits may be assigned ahead of the reader's position. Default 256. */
   readonly windowSplits?: number;
-  /** A piece of work fails its job once it has killed this many runners. Default 3. */
+  /** An iteration fails once this many runners have died at one piece of its work. Default 3. */
   readonly runnerDeathsMax?: number;
   /** Limits, mostly per identity; missing ones have their defaults. */
   readonly quotas?: Partial<Quotas>;
@@ -47,11 +47,16 @@ export interface DispatcherConfig extends DispatcherOptions {
    * at once when no consumer can. Default 10,000.
    */
   readonly lostTaskTimeoutMs?: number;
-  /** Most records before the journal is compacted: bounds the replay at a start. Default 20,000. */
+  /** The journal is compacted after this many records, which limits the replay. Default 20,000. */
   readonly journalRecordsMax?: number;
-  /** The journal is also compacted after so many bytes, or the last snapshot's if more. Default 16 MiB. */
+  /**
+   * The journal is also compacted after this many bytes, or after as many as the last snapshot has
+   * if those are more. Default 16 MiB.
+   */
   readonly journalBytesMax?: number;
-  /** Largest snapshot, in bytes; above it the journal is never compacted. Default 768 MiB. */
+  /**
+   * The journal is not compacted while a snapshot would exceed this many bytes. Default 768 MiB.
+   */
   readonly journalSnapshotBytesMax?: number;
   /** Wraps the journal, for tests that watch or break it. */
   readonly wrapJournal?: (journal: Journal, state: DispatcherState) => Journal;
@@ -61,7 +66,7 @@ export interface DispatcherConfig extends DispatcherOptions {
   readonly onWorkers?: (workers: KnownWorkers) => void;
 }
 
-/** What a dispatcher's server asks about a node, by its name. */
+/** What a dispatcher's server may ask about a node. */
 export interface KnownWorkers {
   /** Whether it is the node of a registered worker. */
   isAddress(node: string): boolean;

@@ -1,8 +1,8 @@
 /**
  * The dispatcher (paper section 3.1) tracks datasets, jobs, workers and clients, and assigns tasks
- * and splits. It never touches data. A transaction decides each request (`transactions.ts`).
- * `effects.ts` handles what follows from its changes, such as messages to clients. Figures and
- * heartbeat times are not journaled.
+ * and splits. It never touches data. It handles each request in one transaction
+ * (`transactions.ts`); `effects.ts` does what follows from the changes, such as messages to
+ * clients. Figures and heartbeat times are not journaled.
  */
 import { LeatError } from "../../core/error.ts";
 import type { ClientProtocol } from "../client/protocol.ts";
@@ -40,15 +40,15 @@ import { Transactions } from "./transactions.ts";
 import { holderOfName, workerHeartbeat } from "./members/workers.ts";
 
 const VERSION = "0.1";
-/** About the bytes of a description for each job, client and worker. */
+/** Roughly how many bytes a description takes for each job, client or worker. */
 const DESCRIBED_BYTES = 1_024;
-/** `describe` asks workers for new figures when theirs are older than this, in ms. */
+/** `describe` with `refresh` asks workers for new figures if theirs are older than this, in ms. */
 const FIGURES_FRESH_MS = 1_000;
-/** Workers asked for new figures at a time, oldest figures first. */
+/** How many workers are asked for new figures at a time: those with the oldest. */
 const FIGURES_ASKED_MAX = 100;
 
 type Request<M extends keyof DispatcherProtocol> = RequestOf<DispatcherProtocol, M>;
-/** A transaction's answer: immediate, or once it is durable. */
+/** The answer to a request: now, or once the changes that it depends on are durable. */
 type Answer<M extends keyof DispatcherProtocol> =
   | AnswerOf<DispatcherProtocol, M>
   | Promise<AnswerOf<DispatcherProtocol, M>>;
@@ -145,7 +145,7 @@ class Dispatcher {
       }),
     };
     this.#effects = new Effects(this.#parts, settings.workers);
-    transactions.follow(this.#effects);
+    transactions.setEffects(this.#effects);
   }
 
   async begin(): Promise<void> {
@@ -194,7 +194,9 @@ class Dispatcher {
     }
   }
 
-  /** Never waits for the disk, so that health checks pass while it is full. All it reads is durable. */
+  /**
+   * Answers at once, so that health checks pass while the disk is full. All it reads is durable.
+   */
   hello(): Answer<"hello"> {
     return this.#transactions.look((state): DispatcherInfo => ({
       version: VERSION,
@@ -234,8 +236,8 @@ class Dispatcher {
         positionOf: (clientId) => consumers.positionOf(clientId),
         isUnreadable: (iterationId) => this.#isUnreadable(tx.state, iterationId),
       });
-      // A client that is killed while it joins may never send a heartbeat or a release.
-      clientLinks.heard(answer.clientId, source);
+      // A client that is killed while it joins never sends a heartbeat.
+      clientLinks.watch(answer.clientId, source);
       return answer;
     });
   }
@@ -254,7 +256,7 @@ class Dispatcher {
       const { clientId, iterationId } = client;
       liveness.clientHeard(clientId);
       hints.heard(clientId, source as FencedRef<ClientProtocol>);
-      clientLinks.heard(clientId, source);
+      clientLinks.watch(clientId, source);
       state.modeOf(iteration).heard(tx, client, request.report, { ...settings, consumers });
       figures.clientHeard(state, clientId, request.figures, tx.nowMs);
       const changed = taskLists.changedSince(iterationId, request.taskList);
@@ -270,7 +272,9 @@ class Dispatcher {
     return this.#transactions.run((tx) => releaseClient(tx, request, this.#parts.consumers));
   }
 
-  /** A heartbeat that claims the name of a live worker waits. */
+  /**
+   * A heartbeat that claims the name of a live worker waits until that worker is gone, or fails.
+   */
   workerHeartbeat(
     request: Request<"workerHeartbeat">,
     delivery: Delivery,
@@ -292,7 +296,7 @@ class Dispatcher {
       const isRegistered = answer.kind === "work";
       if (isRegistered && request.leaving !== true) {
         liveness.workerHeard(request.name);
-        if (request.isPrivate !== true) reachability.heard(request.name, request.worker);
+        if (request.isPrivate !== true) reachability.check(request.name, request.worker);
         figures.workerHeard(tx.state, request, tx.nowMs);
       }
       this.#effects.answered(request.name);
@@ -319,7 +323,7 @@ class Dispatcher {
     this.#expect(delivery, (state) => taskForgeryOf(state, taskId, delivery));
   }
 
-  /** Throws and logs the refusal, if there is one. */
+  /** Logs and throws the refusal, if there is one. */
   #expect(
     { sender }: Delivery,
     refusalOf: (state: DispatcherState) => LeatError | undefined,
@@ -330,7 +334,7 @@ class Dispatcher {
     throw refusal;
   }
 
-  /** Answers at once while the journal waits for disk space, so that people see the stall. */
+  /** While the journal waits for disk space, this answers at once, so that people see the stall. */
   describe(refresh: boolean, by: Delivery): Answer<"describe"> {
     const { stall } = this.#transactions;
     const describe = (tx: Transaction) => {
@@ -351,7 +355,7 @@ class Dispatcher {
       : this.#transactions.lookAround(describe);
   }
 
-  /** Whether a task of the iteration cannot read on, as far as its worker has reported. */
+  /** Whether a worker has reported that its task of the iteration cannot continue. */
   #isUnreadable(state: DispatcherState, iterationId: number): boolean {
     const { figures } = this.#parts;
     return [...state.tasksOfIteration(iterationId)].some(({ worker, taskId }) =>
@@ -382,7 +386,9 @@ class Dispatcher {
     for (const name of stale.slice(0, FIGURES_ASKED_MAX)) this.#effects.wake(name);
   }
 
-  /** Observes at intervals, even if nobody asks: scaling decisions depend on earlier observations. */
+  /**
+   * Observes at intervals, even if nobody asks: scaling decisions depend on earlier observations.
+   */
   #scaleLater(): void {
     this.#context.timer(this.#scaling.intervalMs, () => {
       this.#transactions.runUnrequested((tx) => {

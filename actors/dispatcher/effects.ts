@@ -33,7 +33,10 @@ export class Effects {
   readonly #parts: Parts;
   readonly #state: DispatcherState;
   readonly #listedWorkers: readonly string[];
-  /** Workers to wake, and iterations to review and to settle, at the end of the transaction. */
+  /**
+   * For the end of the transaction: workers to wake, iterations to review, and iterations whose
+   * waiting requests to try again (settle).
+   */
   readonly #toWake = new Set<string>();
   readonly #toReview = new Set<number>();
   readonly #toSettle = new Set<number>();
@@ -59,16 +62,16 @@ export class Effects {
       for (const { worker } of this.#state.tasksOfIteration(iterationId)) this.#toWake.add(worker);
       liveness.notIdle(iterationId);
       taskLists.forget(iterationId);
-      consumers.lookedAt(iterationId);
+      consumers.clearPassed(iterationId);
       this.#toSettle.add(iterationId);
     } else if (record.type === "client_released") {
       const { clientId } = record;
       const iterationId = this.#state.clients.get(clientId)?.iterationId;
       liveness.clientGone(clientId);
       figures.clientGone(clientId);
-      consumers.left(clientId);
-      hints.gone(clientId);
-      clientLinks.gone(clientId);
+      consumers.forget(clientId);
+      hints.forget(clientId);
+      clientLinks.forget(clientId);
       if (iterationId === undefined) return;
       this.#toReview.add(iterationId);
       this.#noteOthers(iterationId);
@@ -89,7 +92,7 @@ export class Effects {
       case "task_completed": {
         const { iterationId } = this.#state.tasks.get(record.taskId)!;
         this.#toReview.add(iterationId);
-        // Requests for splits never wait for a task to become readable.
+        // No request for a split waits for a task to become readable.
         if (record.type === "task_ready") this.#taskChanged(iterationId, record.taskId);
         else this.#toSettle.add(iterationId);
         return;
@@ -118,11 +121,11 @@ export class Effects {
         return;
       case "worker_registered":
         this.#noteUnlisted(record.name);
-        taskRequests.workerCame(record.name);
+        taskRequests.workerRegistered(record.name);
         return;
       case "worker_lost":
         liveness.workerLost(record.name);
-        reachability.lost(record.name);
+        reachability.forget(record.name);
         figures.workerLost(record.name);
         taskRequests.workerLost(record.name);
         return;
@@ -140,11 +143,11 @@ export class Effects {
       ? this.#state.tasks.get(record.taskId)?.iterationId
       : undefined;
     if (iterationId === undefined) return;
-    if (effect === "tell clients") this.#parts.hints.changed(iterationId);
+    if (effect === "hint clients") this.#parts.hints.changed(iterationId);
     else this.#toSettle.add(iterationId);
   }
 
-  /** Ends a transaction: reviews iterations, answers waiting requests, and wakes workers with changes. */
+  /** Ends a transaction: reviews iterations, answers waiting requests, and wakes workers. */
   conclude(tx: Transaction): void {
     if (this.#toReview.size + this.#toSettle.size + this.#toWake.size === 0) return;
     const { consumers, taskRequests } = this.#parts;
@@ -163,14 +166,14 @@ export class Effects {
     this.#toWake.clear();
   }
 
-  /** Asks a worker for a heartbeat once its news is durable. */
+  /** Asks a worker for a heartbeat, once all changes so far are durable. */
   wake(name: string): void {
     const { context, transactions } = this.#parts;
     const worker = this.#state.workers.get(name);
     if (worker?.alive) transactions.whenDurable(() => context.tell(worker.ref, "wake", null));
   }
 
-  /** A heartbeat's answer carries the news, so the worker need not be woken. */
+  /** A heartbeat of this worker is being answered, so the worker need not be woken. */
   answered(name: string): void {
     this.#toWake.delete(name);
   }
@@ -181,7 +184,7 @@ export class Effects {
     hints.changed(iterationId);
   }
 
-  /** A client that joins or leaves also concerns other iterations of its job. */
+  /** In some modes, other iterations wait for the client that joins or leaves this one. */
   #noteOthers(iterationId: number): void {
     const state = this.#state;
     const iteration = state.iterations.get(iterationId)!;

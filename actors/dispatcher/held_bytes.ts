@@ -1,6 +1,6 @@
 /**
- * Counts the bytes of memory that datasets, tables of splits, and the parameters of jobs and clients
- * use, per identity.
+ * Counts, per identity, the memory of datasets, tables of splits, and parameters of jobs and
+ * clients.
  */
 import type { RequestOf } from "../runtime/protocol.ts";
 import type { DispatcherProtocol } from "./protocol.ts";
@@ -10,18 +10,18 @@ import type { Client, Dataset, Iteration, Job } from "./state/entities.ts";
 
 type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
 
-/** Bytes counted per position of a split in a list. */
+/** Bytes counted per split position. */
 const PLACE_BYTES = 8;
-/** Bytes counted per range of such positions. */
+/** Bytes counted per range of split positions. */
 const RANGE_BYTES = 64;
 /** Bytes counted per consumer of a DETERMINISTIC iteration. */
 const CONSUMER_BYTES = 128;
-/** Bytes counted per source in addition to its splits: a pipeline may have thousands of small ones. */
+/** Bytes counted per source besides its splits: a pipeline may have thousands of small sources. */
 const SOURCE_BYTES = 256;
 
 /**
- * Bytes counted per dataset in addition to its texts: its entries in the tables and the journal. So
- * the quotas of bytes limit the number of datasets, too.
+ * Bytes counted per dataset besides its graph and names, for its entries in the tables and the
+ * journal. So the byte quotas also limit the number of datasets.
  */
 export const DATASET_BYTES = 4 * 2 ** 10;
 
@@ -99,7 +99,7 @@ export function bytesOfClient(
   return bytesOfText(requestId) + bytesOfText(process ?? "");
 }
 
-/** The most bytes that a request to open an iteration would add. */
+/** An upper bound of the bytes that a request to open an iteration would add. */
 export function bytesOfRequest(
   { requestId, process, jobName, stream, runId, parameters, behind = [] }: OpenRequest,
 ): number {

@@ -19,9 +19,10 @@ export type MetricUnit =
   | "workers";
 
 /**
- * Where a figure comes from. Each heartbeat has a `counter`, which never decreases, and a `level`;
- * some have an `optional` level. The dispatcher computes a `computed` figure. A worker's counters
- * and levels are the sums over its tasks. Others follow from counters of their group:
+ * Where a figure comes from. Every heartbeat reports a `counter`, which never decreases, and a
+ * `level`; some heartbeats report an `optional` level. The dispatcher computes a `computed` figure.
+ * A worker's counters and levels are sums over its tasks. The other origins derive a figure from
+ * counters of the same group:
  */
 export type MetricOrigin =
   | "counter"
@@ -37,7 +38,7 @@ export type MetricOrigin =
   /** One counter divided by another; null while that is 0. */
   | { readonly quotient: string; readonly per: string };
 
-/** The origins of figures that are known once their reporter was heard. */
+/** The origins of figures that are never null after the first heartbeat. */
 export type KnownOrigin =
   | "counter"
   | "level"

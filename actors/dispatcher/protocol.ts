@@ -18,7 +18,7 @@ import type { ClientFigures, DispatcherDescription, WorkerFigures } from "./prot
 import type { ReaderNews, ReaderReport, TaskListNews, WorkerNews } from "./protocol_heartbeats.ts";
 import type { Reported } from "./protocol_metrics.ts";
 
-/** Heartbeats sent per timeout, however long the usual pause is. */
+/** At least this many heartbeats are sent per timeout, however long the usual pause is. */
 const HEARTBEATS_PER_TIMEOUT = 3;
 
 /** The pause after a heartbeat, in ms, limited by the timeout that its answer gave. */
@@ -59,7 +59,7 @@ export interface JobParameters {
   readonly numConsumers?: number;
   /** Ephemeral data sharing (section 3.5): all trainers read one stream through a task's window. */
   readonly sharing: boolean;
-  /** Which workers its clients read. Default `"auto"`. */
+  /** Which workers the job's clients read. Default `"auto"`. */
   readonly targetWorkers?: Exclude<TargetWorkers, "auto">;
   /** Only workers with all of these tags serve the job. */
   readonly targetTags?: readonly string[];
@@ -84,7 +84,7 @@ export interface TaskDefinition {
   readonly repetition: number;
   /** Journaled seed: 16 hexadecimal digits; differs per task under OFF. */
   readonly seed: string;
-  /** Static policies: the worker's index among those that share the dataset. */
+  /** Static policies: the worker's share of the dataset. */
   readonly shard?: Shard;
 }
 
@@ -102,12 +102,12 @@ export interface TaskStatus {
   readonly taskId: number;
   /** Present once clients can read it. */
   readonly source?: FencedRef<ElementSourceProtocol>;
-  /** Every element was produced (clients may still have to fetch some). */
+  /** All elements were produced; clients may still have to fetch some. */
   readonly completed: boolean;
-  /** The task has died and lost its position in the data; the worker needs another one. */
+  /** The task has died and lost its position in the data; the worker needs a new task. */
   readonly failed?: boolean;
   readonly stats?: TaskStats;
-  /** Sharing: the figures of the window in front of it. */
+  /** Sharing: the figures of the window in front of the task. */
   readonly sharing?: Reported<"sharing">;
 }
 
@@ -115,9 +115,10 @@ export interface DispatcherProtocol {
   hello(request: null): DispatcherInfo;
 
   /**
-   * Registers a pipeline. Without `datasetId`, equal fingerprint and compression share one id.
-   * @throws `already_exists` when `datasetId` has another fingerprint or `compression` (both
-   *   shown).
+   * Registers a pipeline. Without `datasetId`, pipelines with the same fingerprint and compression
+   * share one id.
+   * @throws `already_exists` when `datasetId` is registered with another fingerprint or
+   *   `compression`; the error shows both.
    */
   registerDataset(request: {
     readonly graph: Uint8Array;
@@ -125,7 +126,7 @@ export interface DispatcherProtocol {
     readonly cardinality: number;
     readonly compression?: Exclude<ElementCompression, "auto">;
     readonly datasetId?: string;
-    /** Only the jobs that use it need it: it is garbage-collected after the last of them. */
+    /** The dataset is garbage-collected after the last job that uses it. */
     readonly transient?: true;
   }): { readonly datasetId: string };
 
@@ -133,12 +134,13 @@ export interface DispatcherProtocol {
   getDataset(request: { readonly datasetId: string }): DatasetDefinition;
 
   /**
-   * Joins iteration `repetition` of a job as a new client; creates job and iteration if needed.
-   * Without `jobName` the job is private. A named job belongs to the identity that created it.
+   * Joins iteration `repetition` of a job as a new client. Creates job and iteration if they do not
+   * exist. Without `jobName` the job is private. A named job belongs to the identity that created
+   * it.
    * @throws `permission_denied` for a job of another identity, unless the sender is an admin;
    *   `resource_exhausted` when this identity has too many jobs or clients.
-   * @throws `invalid_argument` when the job exists with other parameters (both are shown), or when
-   *   coordinated reads or sharing are requested for a finite dataset, or both together.
+   * @throws `invalid_argument` when the job exists with other parameters (the error shows both), or
+   *   when coordinated reads or sharing are requested for a finite dataset, or both at once.
    * @throws `failed_precondition` with `details.reason` {@linkcode READ_BY_ANOTHER} when another
    *   client holds this consumer index or reads the only stream, when a client was restored in its
    *   place, when the others continue without this consumer, or when a newer run has replaced its
@@ -148,7 +150,8 @@ export interface DispatcherProtocol {
   openIteration(request: {
     readonly requestId: string;
     /**
-     * Drawn by the client. Once given, requests about this client need it (`permission_denied`).
+     * Drawn by the client. If given, later requests about this client must carry it; otherwise they
+     * are refused (`permission_denied`).
      */
     readonly secret?: string;
     readonly jobName?: string;
@@ -159,14 +162,14 @@ export interface DispatcherProtocol {
     readonly process?: string;
     /**
      * DETERMINISTIC: the position in the split order to start at. The client takes the job over:
-     * its existing iterations, of any repetition, are dropped, and this one restarts. A consumer
-     * that was in none of them joins.
+     * all iterations of the job are dropped, of any repetition, and this one restarts. A consumer
+     * that was in none of them only joins.
      */
     readonly startAt?: number;
     /**
-     * With `startAt`, or for a run that replaces another: the newest client that was this reader or
-     * that it takes over from, as the refusal named it. This fences late requests: a request of a
-     * dead sender cannot name the client that has replaced it.
+     * With `startAt`, or for the first reader of a run: the newest client that this one replaces,
+     * taken from `details.follows` of the refusal. This fences late requests: a request of a dead
+     * sender cannot name the client that has replaced it.
      */
     readonly follows?: number;
     /**
@@ -177,9 +180,9 @@ export interface DispatcherProtocol {
     /** With `startAt`: names the restore, the same for all chains. Default: `requestId`. */
     readonly restoration?: string;
     /**
-     * DETERMINISTIC: names the readers that were started together. The first reader of a new run
-     * replaces the run before it and drops all iterations of the job. Within a run no reader takes
-     * over from another. Missing if readers name no runs.
+     * DETERMINISTIC: names the readers that were started together (a run). The first reader of a
+     * new run replaces the run before it and drops all iterations of the job. Within a run no
+     * consumer takes over from another.
      */
     readonly runId?: string;
     /**
@@ -187,7 +190,7 @@ export interface DispatcherProtocol {
      * reader that was replaced between two repetitions is detected, and refused, by this id.
      */
     readonly lastReader?: KnownReader;
-    /** DETERMINISTIC: splits before `startAt` whose rows it needs again, ascending. */
+    /** DETERMINISTIC: splits before `startAt` whose rows the reader needs again, ascending. */
     readonly behind?: readonly number[];
   }): {
     readonly jobId: number;
@@ -205,13 +208,13 @@ export interface DispatcherProtocol {
   clientHeartbeat(request: {
     readonly clientId: number;
     readonly secret?: string;
-    /** What its reader reports; missing in modes whose readers report nothing. */
+    /** The client's progress; missing in modes whose clients report none. */
     readonly report?: ReaderReport;
     /** The name of the newest task list it has received. */
     readonly taskList?: string;
     readonly figures?: ClientFigures;
   }): TaskListNews & {
-    /** The name of the list of tasks, to be sent in the next heartbeat. */
+    /** The name of this list of tasks; the next heartbeat sends it as `taskList`. */
     readonly taskList?: string;
     /** No task of the iteration will produce anything more. */
     readonly finished: boolean;
@@ -219,7 +222,7 @@ export interface DispatcherProtocol {
     readonly error?: WireError;
     /** A sentence about what the client waits for: a worker to serve it, or missing consumers. */
     readonly starvation?: string;
-    /** What its reader has to know; missing in modes without it. */
+    /** What the client's mode adds to the answer; missing in modes that add nothing. */
     readonly news?: ReaderNews;
     /** Time without a heartbeat, in ms, after which the client may be released. */
     readonly timeoutMs?: number;
@@ -230,15 +233,18 @@ export interface DispatcherProtocol {
     readonly clientId: number;
     readonly secret?: string;
     readonly cancel?: boolean;
-    /** Of a consumer: it has requested every round before this one. */
+    /**
+     * Coordinated reads: the client has requested every round before this one, and no later one.
+     */
     readonly nextRound?: number;
   }): null;
 
   /**
-   * Registers a worker at its first call; later calls keep it alive and give it work. A new incarnation
-   * with a known name must name the earlier one in `follows`; then the tasks of the earlier one end.
+   * Registers a worker at its first call; later calls keep it alive and give it work. A new
+   * incarnation with a known name must name the earlier one in `follows`; then the tasks of the
+   * earlier one end.
    * @throws `failed_precondition` when a newer incarnation has this name; `unavailable` while the
-   *   earlier one still answers, as a live worker keeps its name.
+   *   earlier incarnation still answers, because a live worker keeps its name.
    */
   workerHeartbeat(request: {
     /** Stable: the advertised address, or a name given by the operator. */
@@ -269,7 +275,10 @@ export interface DispatcherProtocol {
     readonly number: number;
     readonly source: number;
     readonly repetition: number;
-    /** DETERMINISTIC: asks only for a lost split before all that the task is producing. */
+    /**
+     * DETERMINISTIC: wants only a lost split that comes before all splits in production at the
+     * task.
+     */
     readonly spare?: boolean;
     /**
      * DYNAMIC: how many splits are wanted, at most {@linkcode SPLITS_AT_ONCE_MAX}. Default 1. The
@@ -277,9 +286,12 @@ export interface DispatcherProtocol {
      */
     readonly count?: number;
   }): {
-    /** Null: the repetition has no more splits. `sequence`: its position in their order. */
+    /** Null: the task gets no more splits. `sequence`: the split's position in the order. */
     readonly split: (Split & { readonly index: number; readonly sequence?: number }) | null;
-    /** If `count` is above 1: those after `split`. Fewer than wanted: there are no more. */
+    /**
+     * If `count` is above 1: the splits after `split`. If they are fewer than wanted, no more
+     * exist.
+     */
     readonly more?: readonly (Split & { readonly index: number })[];
     /** Number of splits of the source per repetition. */
     readonly total: number;
@@ -287,8 +299,9 @@ export interface DispatcherProtocol {
 
   /**
    * The next piece of a save's work for a task. The request reports the result or failure of the
-   * piece before. A task has one piece at a time; a repeated request gets the same piece. Waits
-   * until there is work; null: there is no more.
+   * piece before. A task has one piece at a time; a repeated request gets the same piece. The
+   * answer waits until there is work; a request with a report gets `"later"` instead. Null: the
+   * save is over.
    * @throws as `getSplit` for a task that has ended.
    */
   getSaveWork(request: {
@@ -308,9 +321,9 @@ export interface DispatcherProtocol {
   }): { readonly work: SaveWork | "later" | null };
 
   /**
-   * Reports that the process or thread running a task's pipeline has died. The answer says whether
-   * the task may start another. The iteration fails when one piece of work has killed too many.
-   * `number` counts the task's dead runners from 1; a repeated number is not counted again.
+   * Reports that a task's runner has died. The answer says whether the task may start another. The
+   * iteration fails when too many runners died at one piece of work. `number` counts the task's
+   * dead runners from 1; a repeated number is not counted again.
    * @throws as `getSplit` for a task that has ended.
    */
   runnerDied(request: {
@@ -322,16 +335,19 @@ export interface DispatcherProtocol {
   }): { readonly mayStart: boolean };
 
   /**
-   * A snapshot of everything for people. With `refresh`, workers whose figures are older than a
-   * second are asked for new ones, which a later snapshot shows.
+   * Describes everything for people. With `refresh`, workers whose figures are older than a second
+   * are asked for new ones, which a later answer shows.
    */
   describe(request: { readonly refresh?: boolean } | null): DispatcherDescription;
 }
 
-/** DETERMINISTIC: requests for spare splits are numbered in a series of their own, like a second source. */
+/**
+ * DETERMINISTIC: requests for spare splits are numbered in a series of their own, like a second
+ * source.
+ */
 export const SPARE_SERIES = 1;
 
-/** Most splits that one request asks for. */
+/** One request may ask for at most this many splits. */
 export const SPLITS_AT_ONCE_MAX = 32;
 
 /** The `details.reason` with which `getSplit` refuses a task that has ended. */

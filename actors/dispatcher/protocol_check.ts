@@ -28,9 +28,9 @@ import { type DispatcherProtocol, SPLITS_AT_ONCE_MAX } from "./protocol.ts";
 import type { RoundWait } from "./protocol_figures.ts";
 import { type MetricGroup, type MetricKey, metricsOf } from "./protocol_metrics.ts";
 
-/** Most tags of a job or a worker. */
+/** Limit of the tags of a job or a worker. */
 const TAGS_MAX = 64;
-/** Most characters of a sharding policy's function, with what it captures. */
+/** Limit of the characters of a sharding policy's function, captured values included. */
 const POLICY_LENGTH_MAX = 2 ** 20;
 const TASKS_MAX = 2 ** 20;
 

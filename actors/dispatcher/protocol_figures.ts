@@ -2,8 +2,8 @@
  * Figures: what workers and clients report in heartbeats, and what the dispatcher derives for
  * people. None of it is journaled: a restarted dispatcher has none until the next heartbeats.
  *
- * Heartbeats carry counters that only grow, with the sender's monotonic time. The dispatcher takes
- * rates between two of them, so network delays do not distort rates.
+ * Heartbeats carry counters that only grow, with the sender's monotonic time. The dispatcher
+ * computes rates from two of them, so network delays do not distort the rates.
  */
 import type { ActorAddress } from "../runtime/ref.ts";
 import type { CompressionFigures } from "../worker/protocol.ts";
@@ -15,13 +15,13 @@ import type { ScalingDescription } from "./protocol_scaling.ts";
 /** What a process uses, as the operating system counts it. */
 export interface ProcessUsage extends Reported<"process"> {
   /**
-   * Others share the process with this worker, as in a local cluster. The numbers are the whole
-   * process's; the worker's part is unknown.
+   * Whether others share the process with this worker, as in a local cluster. The numbers are then
+   * those of the whole process; the worker's part is unknown.
    */
   readonly shared: boolean;
 }
 
-/** A worker's figures. {@linkcode TaskStatus} has those of its tasks. */
+/** A worker's figures. Those of its tasks are in {@linkcode TaskStatus}. */
 export interface WorkerFigures {
   /** The worker's monotonic clock, in ms. */
   readonly atMs: number;
@@ -58,11 +58,11 @@ export interface ConsumerPosition {
 export interface RoundsDescription {
   /** The lowest round that a training loop gets next; null before the first. */
   readonly lowest: number | null;
-  /** The highest one; null before the first. */
+  /** The highest such round; null before the first. */
   readonly highest: number | null;
   /** Consumers that have not joined or have left; only the first few. */
   readonly missing: readonly number[];
-  /** How many such consumers there are. */
+  /** How many consumers are missing. */
   readonly missingCount: number;
   /** A schedule change from this round on, and the consumers that have not accepted it yet. */
   readonly agreeing: { readonly fromRound: number; readonly awaited: readonly number[] } | null;
@@ -91,7 +91,7 @@ export interface TaskDescription {
   readonly taskId: number;
   /** The worker's stable name. */
   readonly worker: string;
-  /** `starting`, `running`, `completed`, or `failed`: cannot read on, or its runners died. */
+  /** `starting`, `running`, `completed`, or `failed` (it cannot continue, or its runners died). */
   readonly state: string;
   /** Null until the worker's first report about it. */
   readonly figures: TaskRates | null;
@@ -105,7 +105,7 @@ export interface TaskRates extends Described<"task"> {
   readonly compression: CompressionFigures | null;
   /** The window in front of it, for a job that shares its data. */
   readonly sharing: Described<"sharing"> | null;
-  /** Why its pipeline cannot run or read on; null if it can. */
+  /** Why its pipeline cannot run or continue; null if it can. */
   readonly failure: string | null;
 }
 
@@ -129,7 +129,10 @@ export interface ClientRates extends Described<"client">, Reported<"order"> {
 
 /** The bottleneck of an iteration. */
 export interface Bottleneck {
-  /** `trainers_wait`: more workers help; `workers_wait`: slow trainers; `stuck`: no progress. */
+  /**
+   * `trainers_wait`: for workers or the network; `workers_wait`: for trainers; `stuck`: no
+   * progress.
+   */
   readonly kind: "trainers_wait" | "workers_wait" | "balanced" | "stuck" | "unknown";
   /** One sentence. */
   readonly text: string;
@@ -178,12 +181,14 @@ export interface DispatcherDescription {
     /** It serves only clients of its own process. */
     readonly isPrivate?: boolean;
     readonly alive: boolean;
-    /** Why the dispatcher cannot reach its address, and so clients will not either. */
+    /** Why the dispatcher cannot reach its address. Clients probably cannot either. */
     readonly unreachable?: string;
-    /** In wall-clock ms since 1970; not before the dispatcher's start. */
+    /**
+     * The last heartbeat, in wall-clock ms since 1970, or the dispatcher's start if that is later.
+     */
     readonly lastHeardMs: number;
     readonly tasks: number;
-    /** Why static policies give it no shard. */
+    /** Why a job with a static policy gives it no shard. */
     readonly noShard?: string;
     readonly activity: WorkerActivity;
     /** Null until its first report. */
@@ -212,11 +217,13 @@ export interface DispatcherDescription {
       readonly finished: boolean;
       /** Why it cannot continue. */
       readonly failure?: string;
-      /** Static policies: listed workers that are missing, and whose shares are awaited. */
+      /**
+       * Static policies: listed workers that have no task and whose shares are not produced yet.
+       */
       readonly workersMissing?: readonly string[];
       /** A save's progress, once it has started. */
       readonly saving?: SavingNews;
-      /** Per source: how many splits of the current repetition were assigned, of how many. */
+      /** By source: how many of the splits of the current repetition were assigned. */
       readonly splits: readonly {
         readonly repetition: number;
         readonly handedOut: number;

@@ -6,21 +6,23 @@ import type { ScheduleNews } from "./protocol_schedules.ts";
 /** The report of a consumer of coordinated reads. */
 export interface RoundsReport {
   readonly kind: "rounds";
-  /** Most rounds that it requests ahead of its training loop. */
+  /** The consumer requests at most this many rounds ahead of its training loop. */
   readonly roundsAhead?: number;
   /** How far it has read; missing until it knows its first round. */
   readonly position?: RoundsPosition;
   /**
-   * The newest schedule it has accepted. Until that is in force, it requests no round from its
-   * `fromRound` on, and takes nothing more from tasks outside it.
+   * The newest schedule that the consumer has accepted. Until that is in force, the consumer
+   * requests no round from the schedule's `fromRound` on, and nothing from tasks outside the
+   * schedule.
    */
   readonly acceptedSchedule?: number;
-  /** The newest schedule in force that it has, and the newest it knows. */
+  /** The newest schedule that the consumer knows to be in force. */
   readonly scheduleInForce?: number;
+  /** The newest schedule that the consumer knows, proposed or in force. */
   readonly knownSchedule?: number;
-  /** With a schedule not yet in force: rounds it holds of other tasks. */
+  /** The rounds that it holds of tasks outside `acceptedSchedule`, if that is not yet in force. */
   readonly heldRounds?: readonly number[];
-  /** Tasks it could not reach, with the round it wanted. */
+  /** Tasks that it could not reach, with the round that it wanted. */
   readonly lostTasks?: readonly { readonly taskId: number; readonly round?: number }[];
 }
 
@@ -30,7 +32,7 @@ export interface RoundsPosition {
    * elements.
    */
   readonly kind: "reading" | "ended";
-  /** The first round of which this consumer has fetched nothing. */
+  /** The first round that this consumer has not requested. */
   readonly nextRound: number;
   /** The first round not yet delivered to its training loop. */
   readonly deliveredRound: number;
@@ -41,9 +43,9 @@ export interface RoundsPosition {
 /** The report of a DETERMINISTIC reader. */
 export interface OrderedReport {
   readonly kind: "ordered";
-  /** It has all splits before this position in their order. */
+  /** The reader has all splits before this position in their order. */
   readonly mark: number;
-  /** It has these splits beyond it, ascending. */
+  /** The reader also has these later splits, ascending. */
   readonly done: readonly number[];
 }
 
@@ -54,13 +56,13 @@ export type ReaderReport = RoundsReport | OrderedReport;
 export interface RoundsNews {
   readonly kind: "rounds";
   /**
-   * The schedules in force, oldest first. Round r is served by the newest that starts at or before
-   * it. A new consumer gets none until a schedule is committed for it, and starts at that schedule's
-   * `fromRound`. A new list also replaces lost tasks in older schedules: a round requested from a
-   * lost task and not kept must be requested again from the replacement.
+   * The schedules in force, oldest first. Round r is served by the newest schedule that starts at
+   * or before r. A new consumer gets none until a schedule is committed after it joined, and starts
+   * at that schedule's `fromRound`. A new list may replace lost tasks in older schedules: then a
+   * round of a lost task that is not kept must be requested again from the replacement.
    */
   readonly schedules: readonly ScheduleNews[];
-  /** A schedule to accept, if `nextRound` is not beyond its `fromRound`. */
+  /** A proposed schedule. The consumer accepts it unless its `nextRound` is beyond `fromRound`. */
   readonly proposed?: ScheduleNews;
   /**
    * The round where all consumers end, also those that join later. All consumers hold the earlier
@@ -68,8 +70,8 @@ export interface RoundsNews {
    */
   readonly endRound?: number;
   /**
-   * Consumers that take no part in rounds before `beforeRound`, because they joined later, or in any
-   * round (null), because they have left.
+   * Consumers that take no part in rounds before `beforeRound`, because they joined later, or in
+   * any round (null), because they have left.
    */
   readonly absent: readonly {
     readonly consumerIndex: number;
@@ -87,7 +89,7 @@ export interface OrderedNews {
     readonly total: number;
     readonly digest: string;
   };
-  /** With consumers: indices of those that have left. Nobody needs their remaining elements. */
+  /** The consumers that have left, by index. Nobody needs their remaining elements. */
   readonly left: readonly number[];
 }
 
@@ -97,25 +99,24 @@ export interface SaveNews {
   readonly progress: SavingNews;
 }
 
-/** The mode's part of the answer. Clients of other modes get no such part. */
+/** The mode's part of the answer to a client; missing in other modes. */
 export type ReaderNews = RoundsNews | OrderedNews | SaveNews;
 
 /** The tasks that a client can read. */
 export type TaskListNews = WholeTaskList | TaskListChanges;
 
-/** For a client without a list, or with one too old to tell the changes. */
+/** For a client without a list, or with a list for which the changes are not known any more. */
 interface WholeTaskList {
   readonly kind: "whole";
-  /** All of them. */
   readonly tasks: readonly TaskSource[];
 }
 
 /** Changes since the list that the client has named. */
 export interface TaskListChanges {
   readonly kind: "changes";
-  /** Tasks that it lacks or that have moved. */
+  /** Tasks that are new or whose address has changed. */
   readonly tasks: readonly TaskSource[];
-  /** Its tasks that cannot be read any more. */
+  /** Tasks that can no longer be read. */
   readonly endedTasks: readonly number[];
 }
 
@@ -124,9 +125,9 @@ export type WorkerNews = WorkNews | TakeoverNews;
 
 export interface WorkNews {
   readonly kind: "work";
-  /** Tasks it should hold and did not report. */
+  /** Tasks that the worker should run and did not report. */
   readonly newTasks: readonly TaskDefinition[];
-  /** Reported tasks that it should drop: ended, fenced or unknown. */
+  /** Reported tasks that the worker should drop, as they have ended or are unknown. */
   readonly endedTasks: readonly number[];
   /** Time without a heartbeat, in ms, after which the worker is lost. */
   readonly timeoutMs?: number;
@@ -134,8 +135,8 @@ export interface WorkNews {
 
 /**
  * The worker is not registered yet, because another incarnation has its name. It must repeat the
- * heartbeat at once with that incarnation in `follows`. This fences late heartbeats: a heartbeat of a
- * dead sender cannot name the incarnation that has already replaced it.
+ * heartbeat at once with that incarnation in `follows`. This fences late heartbeats: a heartbeat of
+ * a dead sender cannot name the incarnation that has already replaced it.
  */
 interface TakeoverNews {
   readonly kind: "takeover";

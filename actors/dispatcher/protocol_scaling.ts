@@ -8,7 +8,7 @@ import type { TargetWorkers } from "../../data/service/reading_choices.ts";
 export interface ScalingDescription {
   /** Workers that are alive and can be reached. */
   readonly workers: number;
-  /** How many there should be: the maximum over jobs, within the limits. */
+  /** How many there should be: the recent maximum over jobs, within the limits. */
   readonly wanted: number;
   /** The lower limit of `wanted`. */
   readonly minWorkers: number;
@@ -18,7 +18,7 @@ export interface ScalingDescription {
   readonly text: string;
   /** The jobs with readers and something left to produce. */
   readonly jobs: readonly JobScaling[];
-  /** What is wanted of the workers that may serve only some jobs. Default: all serve all. */
+  /** How many workers each group of jobs wants that the same workers may serve. */
   readonly pools?: readonly PoolScaling[];
 }
 
@@ -30,7 +30,9 @@ export interface WorkerPool {
   readonly targetTags?: readonly string[];
   /** Static policies: the workers are among these, by name. */
   readonly names?: readonly string[];
-  /** Coordinated reads: all consumers read the same workers, even COLOCATED ones elsewhere. */
+  /**
+   * Coordinated reads: all consumers read the same workers, even COLOCATED ones of other processes.
+   */
   readonly numConsumers?: number;
 }
 
@@ -50,8 +52,9 @@ export interface JobScaling {
   readonly wanted: number;
   /**
    * `unknown`: too little was measured since its workers changed; `more`: its trainers wait and its
-   * workers are busy; `enough`; `limited`: its trainers wait for something that more workers cannot
-   * speed up; `fixed`: a static policy divides it among a list of workers.
+   * workers are busy; `enough`: its trainers hardly wait; `limited`: its trainers wait for
+   * something that more workers cannot speed up; `fixed`: a static policy divides it among a list
+   * of workers.
    */
   readonly kind: "unknown" | "more" | "enough" | "limited" | "fixed";
   /** One sentence. */

@@ -9,16 +9,16 @@ export interface RoundSchedule {
   readonly fromRound: number;
   readonly taskIds: readonly number[];
   /**
-   * In force: earlier rounds that all consumers hold of tasks this schedule leaves out, and keep.
-   * Consumers drop other such rounds, as another task serves those.
+   * Once in force: the earlier rounds of tasks outside this schedule that all consumers hold, and
+   * keep. Consumers drop their other rounds of those tasks, because another task serves them.
    */
   readonly kept?: readonly number[];
 }
 
 /**
- * A schedule in a heartbeat answer. `taskIds` is missing if the consumer has the tasks: those of
- * the same version, in force or known. Or the tasks are given as changes to the newest schedule
- * that the request reports as known.
+ * A schedule in a heartbeat answer. `taskIds` is missing if the consumer already has this version.
+ * It is also missing if `added` and `removed` give the changes to the newest schedule that the
+ * request reports as known.
  */
 export interface ScheduleNews extends Omit<RoundSchedule, "taskIds"> {
   readonly taskIds?: readonly number[];
@@ -27,7 +27,7 @@ export interface ScheduleNews extends Omit<RoundSchedule, "taskIds"> {
   readonly removed?: readonly number[];
 }
 
-/** The difference of a schedule's tasks from an older one's; new tasks are appended. */
+/** How the tasks of a schedule differ from those of an older one; new tasks are appended. */
 export interface ScheduleChange {
   readonly added: Iterable<number>;
   readonly removed: Iterable<number>;

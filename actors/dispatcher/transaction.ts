@@ -1,6 +1,6 @@
 /**
- * What a decision may use. Decisions are plain functions of a transaction and a request. `commit`
- * journals a change and applies it at once, so the next line sees it.
+ * Decisions are plain functions of a transaction and a request. `commit` journals a change and
+ * applies it at once, so the next line sees it.
  */
 import type { Random } from "../runtime/world.ts";
 import type { JournalRecord } from "./journal/records.ts";
@@ -14,7 +14,7 @@ export interface Transaction {
   readonly nowMs: number;
   /** Wall-clock time in ms since 1970. */
   readonly wallMs: number;
-  /** The workers that share jobs of static policies, by name. A worker keeps its index for ever. */
+  /** The names of the workers that share new jobs of static policies. */
   readonly listedWorkers: readonly string[];
   /** Journals a record and applies it. */
   commit(record: JournalRecord): void;

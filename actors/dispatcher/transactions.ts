@@ -1,8 +1,8 @@
 /**
  * Runs transactions: **append, then apply, then answer**. A transaction decides without waiting.
- * Everything that leaves the dispatcher, also an answer that only reads, waits until all earlier
- * records are durable, because a crash could undo them. If the journal fails, the dispatcher dies
- * without answering, and restarts from the journal.
+ * Nothing leaves the dispatcher, not even the answer to a read, before all earlier records are
+ * durable: a crash could undo them. If the journal fails, the dispatcher dies without answering,
+ * and restarts from the journal.
  */
 import { LeatError } from "../../core/error.ts";
 import type { ActorContext } from "../runtime/actor.ts";
@@ -63,14 +63,15 @@ export class Transactions {
         const { message } = stall;
         world.log(
           "error",
-          `The dispatcher waits with its answers: ${message}. It tries again every few seconds.`,
+          `The dispatcher delays its answers: ${message}. It tries again every few seconds.`,
         );
       },
       onTooLarge: ({ message }) =>
         world.log(
           "error",
-          `The dispatcher's journal is not compacted, and grows until its state is smaller: ${message} ` +
-            "(SNAPSHOT_BYTES_MAX). Release jobs and datasets, or lower the quotas of identities",
+          `The dispatcher's journal cannot be compacted, and grows until the state is smaller: ` +
+            `${message} (SNAPSHOT_BYTES_MAX). Release jobs and datasets, or lower the quotas of ` +
+            "identities",
         ),
       onFailure: (error) => {
         const message = `The journal of the dispatcher failed: ${error.message}`;
@@ -80,13 +81,13 @@ export class Transactions {
     return new Transactions(context, settings, opened);
   }
 
-  /** Sets the receiver of effects; call it before the first change. */
-  follow(effects: Effects): void {
+  /** Call this before the first transaction. */
+  setEffects(effects: Effects): void {
     this.#effects = effects;
   }
 
   /**
-   * Runs a transaction; its answer or error is delivered once everything it depends on is durable.
+   * Runs a transaction. Its answer or error is delivered once all records so far are durable.
    * @throws {LeatError} the decision's own error; `internal` for a bug.
    */
   run<A>(decide: (tx: Transaction) => A): A | Promise<A> {
@@ -96,8 +97,8 @@ export class Transactions {
   }
 
   /**
-   * Runs a transaction that nobody requested, such as a timeout. Nobody receives its error, so each
-   * is a bug: it is logged if the transaction changed nothing; otherwise the dispatcher dies.
+   * Runs a transaction that nobody requested, such as a timeout. Every error in it is a bug: if the
+   * transaction has changed nothing, the error is logged; otherwise the dispatcher dies.
    */
   runUnrequested(decide: (tx: Transaction) => void): void {
     this.#decide(() => {
@@ -116,7 +117,9 @@ export class Transactions {
     })();
   }
 
-  /** Reads what may not be durable yet; changes nothing. Only for descriptions that people read. */
+  /**
+   * Like `look`, but with a whole transaction, which must change nothing. Only for descriptions.
+   */
   lookAround<A>(look: (tx: Transaction) => A): A {
     return this.look(() => look(this.#tx));
   }
@@ -155,7 +158,7 @@ export class Transactions {
     }
   }
 
-  /** Appends, then applies. A failure to apply an appended change is a bug, whatever is thrown. */
+  /** Appends, then applies. If an appended record cannot be applied, that is a bug. */
   #commit(record: JournalRecord): void {
     this.#journal.append(record);
     this.#commits++;
@@ -170,8 +173,9 @@ export class Transactions {
   }
 
   /**
-   * A bug before any change fails only its request. After a change, the dispatcher dies and drops the
-   * transaction's changes: otherwise it would replay half of a decision, or a record it cannot apply.
+   * A bug before any change fails only its request. After a change, the dispatcher dies and drops
+   * the transaction's records: the next start would replay half of a decision, or a record that
+   * cannot be applied.
    */
   #failed(error: unknown, hasChanged: boolean): () => never {
     const { message, stack } = LeatError.from(error);

@@ -1,5 +1,5 @@
 /**
- * The side that requests elements from a source (a client, cache or scheduler): numbers requests,
+ * The requesting side (in a client, cache or scheduler): numbers the requests to a source,
  * acknowledges answers, and repeats requests whose answers are lost.
  */
 import { LeatError, type WireError } from "../../core/error.ts";
@@ -36,10 +36,10 @@ export const REQUEST_TIMEOUT_MS = 30_000;
 const RETRY_MIN_MS = 20;
 const RETRY_MAX_MS = 1_000;
 
-/** Late answers are accepted until this multiple of `requestTimeoutMs`. */
+/** Each attempt still accepts its answer for this multiple of `requestTimeoutMs`. */
 const LATE_TIMES = 10;
 
-/** A longer error of an element loses its details and cause. */
+/** An element's error with more bytes loses its details and cause. */
 const ERROR_BYTES_MAX = 2 ** 20;
 
 interface ElementFetcherOptions {
@@ -50,11 +50,11 @@ interface ElementFetcherOptions {
   readonly requestTimeoutMs: number;
   /** Called when the source is unreachable; fetching continues until `stop()`. */
   readonly onUnreachable?: (error: LeatError) => void;
-  /** Called after the usual delay; resolves when an unreachable source is to be asked again. */
+  /** Called when the source is unreachable, after the usual pause. Resolves when to ask again. */
   readonly whenBack?: () => Promise<void>;
 }
 
-/** Which element is wanted, if not the next one, and what the client reports to the source. */
+/** The fields of a request that the caller sets: which element it wants, and figures to report. */
 export type Wanted = Omit<
   GetElementRequest,
   "clientId" | "sequence" | "acknowledged" | "trainerId" | "consumerIndex"
@@ -67,7 +67,7 @@ interface Fetching {
   readonly resolve: (answer: ElementAnswer) => void;
   readonly reject: (error: unknown) => void;
   attempts: number;
-  /** When it is requested again; infinite while it is not in flight. */
+  /** When the request is repeated; Infinity while none is in flight. */
   dueMs: number;
 }
 
@@ -80,11 +80,13 @@ export class ElementFetcher {
   readonly #context: ActorContext;
   readonly #options: ElementFetcherOptions;
   readonly #open = new Set<Fetching>();
-  /** Calls whose requests are not sent yet, because the source would refuse them. */
+  /** Calls whose requests are not sent yet, because the source would refuse numbers this high. */
   readonly #held = new Fifo<Fetching>();
+  /** Answered requests above `#acknowledged`. */
   readonly #answered = new Set<number>();
   #timer: Timer | undefined;
   #sequence = 0;
+  /** All requests up to this number are answered. */
   #acknowledged = 0;
   #stopped = false;
   #hasEnded = false;
@@ -104,8 +106,8 @@ export class ElementFetcher {
   }
 
   /**
-   * The next element of this client. Calls may overlap. A request waits while the source already keeps
-   * {@linkcode UNACKNOWLEDGED_MAX} answers for this client.
+   * The next element of this client. Calls may overlap. Requests more than
+   * {@linkcode UNACKNOWLEDGED_MAX} beyond the last acknowledged one wait before they are sent.
    * @throws LeatError `cancelled`, or one of {@linkcode isSourceGone}.
    */
   fetch(wanted: Wanted = {}): Promise<ElementAnswer> {
@@ -120,15 +122,14 @@ export class ElementFetcher {
   }
 
   /**
-   * Repeats open requests now, if the source is reachable. Returns the number up to which every
-   * answer has arrived.
+   * Repeats all requests in flight now. Returns the number up to which every answer has arrived.
    */
   askAgain(): number {
     for (const fetching of this.#open) if (fetching.dueMs < Infinity) this.#attempt(fetching);
     return this.#acknowledged;
   }
 
-  /** Ends all fetching: open calls are rejected with `cancelled`. */
+  /** Rejects open calls, and later ones, with `cancelled`. */
   stop(): void {
     if (this.#stopped) return;
     this.#stopped = true;
@@ -158,13 +159,16 @@ export class ElementFetcher {
     });
   }
 
-  /** Leaves after the last answers: no later request would acknowledge them. */
+  /** After the last answers, sends `leave`: no later request would acknowledge them. */
   #leaveAtEnd(): void {
-    const isOver = this.#hasEnded && this.#open.size === 0;
-    if (isOver && this.#options.consumerIndex === undefined) this.#tellLeave();
+    const hasAll = this.#hasEnded && this.#open.size === 0;
+    if (hasAll && this.#options.consumerIndex === undefined) this.#tellLeave();
   }
 
-  /** Sends one request. An answer to an earlier attempt counts: it may hold the only copy of the element. */
+  /**
+   * Sends a request. Answers to earlier attempts count, too: one may hold the only copy of the
+   * element.
+   */
   #attempt(fetching: Fetching): void {
     const { requestTimeoutMs } = this.#options;
     const attempt = ++fetching.attempts;
@@ -175,10 +179,10 @@ export class ElementFetcher {
         if (this.#open.has(fetching)) this.#attempt(fetching);
       });
     }
-    this.#ask(fetching).then((came) => {
+    this.#ask(fetching).then((received) => {
       let answer: ElementAnswer;
       try {
-        answer = answerToKeep(came);
+        answer = answerToKeep(received);
       } catch (fault) {
         return this.#context.run(() => this.#failed(fetching, fault));
       }
@@ -195,11 +199,11 @@ export class ElementFetcher {
 
   #ask({ sequence, wanted }: Fetching): Promise<ElementAnswer> {
     const { clientId, trainerId, consumerIndex, requestTimeoutMs } = this.#options;
-    const isLate = this.#context.world.fault("fetcher.acknowledge_late");
+    const acknowledgesLate = this.#context.world.fault("fetcher.acknowledge_late");
     const request: GetElementRequest = {
       clientId,
       sequence,
-      acknowledged: isLate ? 0 : this.#acknowledged,
+      acknowledged: acknowledgesLate ? 0 : this.#acknowledged,
       ...(trainerId === undefined ? {} : { trainerId }),
       ...(consumerIndex === undefined ? {} : { consumerIndex }),
       ...wanted,
@@ -213,14 +217,14 @@ export class ElementFetcher {
   #askAgain(): void {
     this.#timer = undefined;
     const nowMs = this.#context.world.nowMs();
-    const late: Fetching[] = [];
+    const overdue: Fetching[] = [];
     let nextMs = Infinity;
     for (const fetching of this.#open) {
-      if (fetching.dueMs <= nowMs) late.push(fetching);
+      if (fetching.dueMs <= nowMs) overdue.push(fetching);
       else nextMs = Math.min(nextMs, fetching.dueMs);
     }
     if (nextMs < Infinity) this.#askAgainIn(nextMs - nowMs);
-    for (const fetching of late) this.#attempt(fetching);
+    for (const fetching of overdue) this.#attempt(fetching);
   }
 
   #askAgainIn(delayMs: number): void {
@@ -229,7 +233,7 @@ export class ElementFetcher {
 
   async #failed(fetching: Fetching, error: unknown): Promise<void> {
     if (!isTransient(error)) {
-      // The failure is the result of this request, so the request is acknowledged with later ones.
+      // The failure is this request's result, so a later request acknowledges it like an answer.
       this.#settle(fetching);
       return fetching.reject(error);
     }
@@ -264,7 +268,7 @@ export class ElementFetcher {
   }
 }
 
-/** Whether the same source may answer a repeated request. */
+/** Whether the source may answer if the request is repeated. */
 function isTransient(error: unknown): error is LeatError {
   return error instanceof LeatError &&
     (error.code === "deadline_exceeded" || mayBeTakenLater(error));
@@ -275,17 +279,19 @@ function stoppedError(): LeatError {
 }
 
 /**
- * Whether the source of a failed fetch is gone. A scheduler refuses rounds with the same codes, so
- * its readers look at the reason instead.
+ * Whether a failed fetch means that the source is gone. A scheduler refuses rounds with the same
+ * codes, so its readers look at the reason instead.
  */
 export function isSourceGone({ code }: LeatError): boolean {
   return code === "not_found" || code === "failed_precondition";
 }
 
-/** Turns a refusal into an answer. Unless it concerns only one element, no more elements follow. */
+/**
+ * Turns a refusal into an answer. The answer is final unless the refusal concerns one element only.
+ */
 export function refusedAnswer(refusal: LeatError): ElementAnswer {
-  const isOfOne = refusal.code === "aborted" || refusal.details?.["bytesMax"] !== undefined;
-  return { kind: "error", error: refusal.toWire(), ...(isOfOne ? {} : { isFinal: true }) };
+  const isOfElement = refusal.code === "aborted" || refusal.details?.["bytesMax"] !== undefined;
+  return { kind: "error", error: refusal.toWire(), ...(isOfElement ? {} : { isFinal: true }) };
 }
 
 const place = object({ sequence: count, split: count, index: count });
@@ -315,11 +321,12 @@ const known = knownOf<ElementAnswer>(
 );
 
 /**
- * An answer reduced to what was requested, because it may stay in memory until the training loop takes it.
+ * A copy of an answer that keeps no larger message in memory: the training loop may take it much
+ * later.
  * @throws {LeatError} `invalid_argument` for a malformed answer.
  */
-function answerToKeep(came: unknown): ElementAnswer {
-  const answer = known(came);
+function answerToKeep(received: unknown): ElementAnswer {
+  const answer = known(received);
   if (answer.kind === "error") return { ...answer, error: errorToKeep(answer.error) };
   if (answer.kind !== "element" && answer.kind !== "remainder") return answer;
   const element = answer.element.toKeep();

@@ -6,13 +6,15 @@ import type { ElementAnswer } from "../worker/protocol.ts";
 const ANSWER_BYTES = 256;
 
 interface KeptElement {
-  /** How many answers hold it. */
+  /** How many kept answers contain the element. */
   answers: number;
-  /** Its size when it was given: it may have been transferred since. */
+  /**
+   * Its size when it was added: since then its buffer may have been transferred to another thread.
+   */
   readonly bytes: number;
 }
 
-/** The texts and details of a failed element, causes included, in bytes; 0 for other answers. */
+/** The bytes of an error, causes included; 0 for other answers. */
 export function errorBytesOf(answer: ElementAnswer): number {
   return answer.kind === "error" ? bytesOf(answer.error) : 0;
 }
@@ -23,7 +25,7 @@ export function bytesOfAnswer(answer: ElementAnswer | undefined): number {
   return "element" in answer ? answer.element.byteLength : errorBytesOf(answer);
 }
 
-/** The size of plain data. Data that was received has a bounded depth. */
+/** About the memory of plain data. The recursion ends: the codec limits the depth of messages. */
 function bytesOf(value: unknown): number {
   if (typeof value === "string") return 2 * value.length;
   if (ArrayBuffer.isView(value)) return value.byteLength;
@@ -31,7 +33,7 @@ function bytesOf(value: unknown): number {
   return Object.values(value).reduce<number>((sum, item) => sum + bytesOf(item), 8);
 }
 
-/** Counts an element once: a cache gives the same to many clients. */
+/** Counts the bytes of kept answers. An element that a cache gives to many clients counts once. */
 export class KeptAnswers {
   readonly #elements = new Map<Payload, KeptElement>();
   #bytes = 0;

@@ -1,4 +1,6 @@
-/** Answers kept until their client has acknowledged them: a lost answer loses no element. */
+/**
+ * Keeps each answer until its client has acknowledged it, so that a lost answer loses no element.
+ */
 import { LeatError } from "../../core/error.ts";
 import type { Ref } from "../runtime/ref.ts";
 import type { World } from "../runtime/world.ts";
@@ -11,38 +13,40 @@ import { bytesOfAnswer, KeptAnswers } from "./kept_answers.ts";
 import { Pending, repeatable } from "./pending.ts";
 
 /**
- * How far beyond its last acknowledgement a client may request. A distance and not a count:
- * otherwise later requests could use up the answers that an earlier one waits for.
+ * A client may request elements at most this far beyond the last acknowledged one. If the number of
+ * kept answers were limited instead, later requests could block an earlier one that was lost.
  */
 export const UNACKNOWLEDGED_MAX = 1_024;
-/** Bytes of one client's unacknowledged answers and open requests; more requests are refused. */
+/** Limit of the bytes of one client's unacknowledged answers and open requests. */
 const UNACKNOWLEDGED_BYTES_MAX = 512 * 2 ** 20;
 /**
- * Bytes kept for all clients of a source together. Above it, a client gets its next answer only after
- * it has acknowledged all earlier ones. So each consumer of a round can still get its part.
+ * Limit of the bytes kept for all clients of a source together. Above it, a client gets an answer
+ * only after it has acknowledged all earlier ones. So each consumer of a round can still get its
+ * part.
  */
 export const ALL_UNACKNOWLEDGED_BYTES_MAX = 2 * 2 ** 30;
-/** Above it, all clients wait: anyone who may read the source can make up client numbers. */
+/** Above this, no client gets an answer: whoever may read the source can invent client ids. */
 export const SOURCE_BYTES_MAX = 4 * 2 ** 30;
-/** Requests of all clients of a source that wait for an answer. */
+/** Limit of the requests that wait for an answer, over all clients of a source. */
 const ALL_PENDING_MAX = 131_072;
-/** The most clients of a source. One identity may have as many. */
+/** Limit of the clients of a source: the default limit of one identity's clients. */
 export const SOURCE_CLIENTS_MAX = 65_536;
-/** Elements that a client may have requested while the size of elements is unknown. */
+/** A client may have about this many open requests before any element's size is known. */
 const UNKNOWN_MAX = 128;
 /** A client idle for this long is forgotten, in ms. */
 const CLIENT_IDLE_MS = 600_000;
 /**
- * The same, in ms, while too much is kept: dead clients must not make others wait. A live client that
- * misses an answer repeats its request within 30 s, so a silent one has all its answers.
+ * The same while too much is kept, so that dead clients do not block others. A live client that
+ * lacks an answer repeats its request within 30 s, so a silent client has all its answers or is
+ * dead.
  */
 export const PRESSED_IDLE_MS = 120_000;
-/** How often idle clients are looked for while too much is kept, in ms. */
+/** Interval of the search for idle clients while too much is kept, in ms. */
 const PRESSED_SWEEP_MS = 1_000;
 
 /**
- * Names a reader of a source: its client number and its node. So no node can take, acknowledge or end
- * what another node reads.
+ * Identifies a reader of a source by its client id and its node. So no node can take, acknowledge
+ * or end what another node reads.
  */
 export type ReaderId = string;
 
@@ -58,7 +62,7 @@ const ACKNOWLEDGES_EARLY = new LeatError(
   "The client has acknowledged an element that it was not given",
 );
 
-/** A client that has not acknowledged everything it was given. */
+/** A client that has not acknowledged all its elements. */
 export interface Awaited {
   readonly reader: ReaderId;
   readonly asker: Ref<ElementReaderProtocol>;
@@ -68,9 +72,9 @@ export interface Awaited {
 
 interface Client {
   readonly answers: Map<number, ElementAnswer | Pending>;
-  /** Requests that wait for an earlier one still in transit, by sequence. */
+  /** Starts a request that arrived before an earlier one, by its sequence. */
   readonly early: Map<number, () => void>;
-  /** Requests up to this number have come. */
+  /** All requests up to this number have started or were acknowledged. */
   begun: number;
   acknowledged: number;
   heardMs: number;
@@ -83,22 +87,23 @@ export interface RepeatsOptions {
   readonly onArrived?: (answer: ElementAnswer) => void;
   /** Called when a client has left or is forgotten. Its open requests are refused. */
   readonly onEnded?: (reader: ReaderId, why: LeatError) => void;
-  /** Bytes requested and not acknowledged by one client. Default 512 MiB. */
+  /** Limit of the bytes that one client has requested and not acknowledged. Default 512 MiB. */
   readonly bytesMax?: number;
 }
 
 /**
- * Produces one answer for each (reader, sequence), in order, and repeats that answer if the request
- * is repeated. If the answer is still being produced, it goes to the latest request; the earlier
- * one is refused with `aborted`.
+ * Produces one answer for each (reader, sequence), in order, and gives it again if the request is
+ * repeated. If the answer is still in production, the repeated request will get it, and the earlier
+ * request is refused with `aborted`.
  */
 export class Repeats {
   readonly #world: World;
   readonly #options: RepeatsOptions;
   readonly #bytesMax: number;
+  /** Elements given so far, and their bytes, for the mean size. */
   #given = 0;
   #givenBytes = 0;
-  /** All answers that clients were given and have not acknowledged. */
+  /** Given answers that are not acknowledged. */
   readonly #kept = new KeptAnswers();
   #pending = 0;
   readonly #clients = new Map<ReaderId, Client>();
@@ -121,16 +126,17 @@ export class Repeats {
   }
 
   /**
-   * Whether no client is given more. A source must then produce nothing, even for requests that it has
-   * accepted, until clients acknowledge or leave.
+   * Whether no client gets an answer. A source must then produce nothing, even for accepted
+   * requests, until clients acknowledge or leave.
    */
   get isAtLimit(): boolean {
     return this.#kept.bytes >= SOURCE_BYTES_MAX;
   }
 
   /**
-   * The answer kept for this request, or a new one from `produce`, with the time that it took (`heldMs`).
-   * @param asker The reader, which {@linkcode awaited} returns later.
+   * The answer kept for this request, or a new one from `produce`. `heldMs` in an element's answer
+   * is the time that the request waited.
+   * @param asker The reader's actor, which {@linkcode awaited} returns later.
    */
   answer(
     request: GetElementRequest,
@@ -138,12 +144,12 @@ export class Repeats {
     asker: Ref<ElementReaderProtocol>,
   ): ElementAnswer | Promise<ElementAnswer> {
     const askedMs = this.#world.nowMs();
-    const client = this.#heard(request, asker, askedMs);
+    const client = this.#noteRequest(request, asker, askedMs);
     const answer = this.#answerOnce(client, request, produce);
     if (!(answer instanceof Promise)) return answer;
-    return answer.then((late) => {
+    return answer.then((produced) => {
       const heldMs = this.#world.nowMs() - askedMs;
-      return "element" in late && heldMs > 0 ? { ...late, heldMs } : late;
+      return "element" in produced && heldMs > 0 ? { ...produced, heldMs } : produced;
     });
   }
 
@@ -160,7 +166,7 @@ export class Repeats {
       );
     }
     const known = client.answers.get(sequence);
-    if (known instanceof Pending) return known.again();
+    if (known instanceof Pending) return known.repeat();
     if (known !== undefined) return repeatable(known);
     if (sequence > client.acknowledged + UNACKNOWLEDGED_MAX) {
       throw new LeatError(
@@ -181,8 +187,8 @@ export class Repeats {
   }
 
   /**
-   * Bounds a client's unacknowledged answers and open requests. An open request counts as the mean size
-   * of all elements given so far. A single element may have any size.
+   * Limits a client's unacknowledged answers and open requests. An open request counts as one
+   * element of mean size. A client without others may request an element of any size.
    */
   #checkBytes({ answers, acknowledged }: Client, { clientId }: GetElementRequest): void {
     const mean = this.#given === 0 ? this.#bytesMax / UNKNOWN_MAX : this.#givenBytes / this.#given;
@@ -194,14 +200,17 @@ export class Repeats {
     if (bytes <= this.#bytesMax) return;
     throw new LeatError(
       "resource_exhausted",
-      `Client ${clientId} has acknowledged only the elements up to ${acknowledged}, and those ` +
-        `that it has asked for since take about ${Math.round(bytes)} bytes: at most ` +
-        `${this.#bytesMax} are kept for one client. Acknowledge them, or ask for fewer at a time ` +
+      `Client ${clientId} has acknowledged only the elements up to ${acknowledged}, and the ` +
+        `elements that it has requested since take about ${Math.round(bytes)} bytes: at most ` +
+        `${this.#bytesMax} are kept for one client. Acknowledge them, or request fewer at a time ` +
         "(maxOutstandingRequests)",
     );
   }
 
-  /** Bounds what is kept for all clients. A refused client asks again, which acknowledges its answers. */
+  /**
+   * Limits what is kept for all clients. A refused client asks again, and so acknowledges its
+   * answers.
+   */
   #checkAll({ acknowledged }: Client, sequence: number): void {
     // Above the lower limit, a client gets only the element after the last acknowledged one.
     const isNext = sequence === acknowledged + 1;
@@ -215,13 +224,13 @@ export class Repeats {
     );
   }
 
-  #gave(answer: ElementAnswer): void {
+  #countGiven(answer: ElementAnswer): void {
     if (!("element" in answer)) return;
     this.#given++;
     this.#givenBytes += answer.element.byteLength;
   }
 
-  /** Clients that may lack an element or error, and sent a request in the last `patienceMs`. */
+  /** Clients that may lack an element or error and have sent a request in the last `patienceMs`. */
   awaited(patienceMs: number): readonly Awaited[] {
     const nowMs = this.#world.nowMs();
     const awaited: Awaited[] = [];
@@ -250,7 +259,7 @@ export class Repeats {
     this.#clients.delete(reader);
     for (const [sequence, answer] of [...client.answers]) {
       this.#drop(client, sequence);
-      if (answer instanceof Pending) answer.asked.reject(why);
+      if (answer instanceof Pending) answer.latest.reject(why);
     }
     this.#options.onEnded?.(reader, why);
   }
@@ -282,12 +291,12 @@ export class Repeats {
     this.#advance(client, sequence);
     const answer = produce();
     if (answer instanceof Promise) return this.#pend(client, sequence, answer);
-    this.#gave(answer);
+    this.#countGiven(answer);
     this.#keep(client, sequence, answer);
     return answer;
   }
 
-  /** Handles the next request now, if it arrived before the one with this number. */
+  /** Notes that this request has started. Starts the one after it, if that has already arrived. */
   #advance(client: Client, sequence: number): void {
     client.begun = Math.max(client.begun, sequence);
     const next = client.early.get(client.begun + 1);
@@ -306,19 +315,19 @@ export class Repeats {
     this.#pending++;
     producing.then(
       (answer) => {
-        this.#gave(answer);
+        this.#countGiven(answer);
         if (answers.has(sequence)) this.#keep(client, sequence, answer);
-        pending.asked.resolve(answer);
+        pending.latest.resolve(answer);
       },
       (error) => {
         this.#drop(client, sequence);
-        pending.asked.reject(error);
+        pending.latest.reject(error);
       },
     );
-    return pending.asked.promise;
+    return pending.latest.promise;
   }
 
-  #heard(request: GetElementRequest, asker: Ref<ElementReaderProtocol>, now: number): Client {
+  #noteRequest(request: GetElementRequest, asker: Ref<ElementReaderProtocol>, now: number): Client {
     const reader = readerId(asker as Ref, request.clientId);
     let client = this.#clients.get(reader);
     if (client === undefined) {
@@ -344,7 +353,10 @@ export class Repeats {
     );
   }
 
-  /** @throws {LeatError} `aborted` if the client has not been given all this. It is forgotten then. */
+  /**
+   * Drops the acknowledged answers.
+   * @throws {LeatError} `aborted` if one of them was not given yet. The client is then forgotten.
+   */
   #acknowledged(reader: ReaderId, client: Client, sequence: number): void {
     if (sequence <= client.acknowledged) return;
     if (!this.#forget(client, client.acknowledged, sequence)) {
@@ -356,8 +368,9 @@ export class Repeats {
   }
 
   /**
-   * Forgets the answers after `from` up to `to`. Takes as many steps as there are numbers or answers,
-   * whichever are fewer. False if an answer is still being produced: a client cannot have got it.
+   * Drops the answers after `from` up to `to`. Loops over the numbers or over the kept answers,
+   * whichever are fewer. False if an answer is still in production: the client cannot have received
+   * it.
    */
   #forget(client: Client, from: number, to: number): boolean {
     const { answers } = client;
@@ -377,8 +390,9 @@ export class Repeats {
   }
 
   /**
-   * Forgets idle clients. A client that waits for an answer may send nothing, so it does not count as
-   * idle. It does while too much is kept: its answer may not be produced, and a live client repeats.
+   * Forgets idle clients. A client that waits for an answer may send nothing, so it is not idle.
+   * While too much is kept it is: its answer may never be produced, and a live client repeats its
+   * request.
    */
   #sweep(now: number): void {
     const isPressed = this.isFull || this.#clients.size >= SOURCE_CLIENTS_MAX;

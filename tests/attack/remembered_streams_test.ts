@@ -1,8 +1,8 @@
 /** Streams of one identity must not make the dispatcher forget, or keep too much, for others. */
 import {
-  cameInRun,
+  notePassed,
   noteReader,
-  pass,
+  noteRun,
 } from "../../actors/dispatcher/modes/deterministic/stream_runs_state.ts";
 import {
   bytesOfRun,
@@ -30,9 +30,9 @@ function come(
     ...{ stream, runId, restoration: `r${clientId}` },
   };
   const iteration = { jobId: 1, repetition: 0, run: { stream, runId } } as Iteration;
-  cameInRun(tables, iteration, record);
+  noteRun(tables, iteration, record);
   noteReader(tables, record);
-  pass(tables, iteration, LAST, 0);
+  notePassed(tables, iteration, LAST, 0);
   return stream;
 }
 

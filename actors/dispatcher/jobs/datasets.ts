@@ -33,7 +33,7 @@ export function registerDataset(
   if (known !== undefined) {
     const isLike = known.fingerprint === fingerprint && known.compression === compression;
     if (isLike) return answerKnown(tx, known, request);
-    if (known.fingerprint === fingerprint) throw compressedOtherwise(known, compression);
+    if (known.fingerprint === fingerprint) throw otherCompression(known, compression);
     throw new LeatError(
       "already_exists",
       `The dataset id "${known.datasetId}" is taken by a dataset with fingerprint ${known.fingerprint}; ` +
@@ -43,7 +43,7 @@ export function registerDataset(
   if (request.datasetId === "") {
     throw new LeatError(
       "invalid_argument",
-      "datasetId must not be empty; leave it out to be given one",
+      "datasetId must not be empty; leave it out, and the dispatcher assigns one",
     );
   }
   if (request.datasetId !== undefined) {
@@ -82,7 +82,7 @@ function ownDatasetLike(
   return undefined;
 }
 
-/** If the caller does not register the dataset as transient, it becomes permanent. */
+/** Makes a transient dataset permanent, if this request does not call it transient. */
 function answerKnown(
   { state, commit }: Transaction,
   { datasetId }: Dataset,
@@ -110,7 +110,8 @@ function checkGraph(graph: Uint8Array, fingerprint: string, { datasetBytesMax }:
         "data from files instead of putting it into the pipeline or its captures",
     );
   }
-  // Equal fingerprints share an id: with a forged one, others would get this pipeline.
+  // Pipelines with equal fingerprints share an id: with a forged one, others would get this
+  // pipeline.
   if (fingerprint === hashBytes(graph)) return;
   throw new LeatError(
     "invalid_argument",
@@ -118,12 +119,12 @@ function checkGraph(graph: Uint8Array, fingerprint: string, { datasetBytesMax }:
   );
 }
 
-/** Whether a caller may use a dataset: a transient one belongs to its identity. */
+/** Whether the dataset belongs to the sender. */
 function isOwn(state: DispatcherState, datasetId: string, { name, role }: Identity): boolean {
   return role === "admin" || state.ownerOfDataset(datasetId) === name;
 }
 
-function compressedOtherwise(
+function otherCompression(
   { datasetId, compression: known }: Dataset,
   compression: Dataset["compression"],
 ): LeatError {
@@ -145,7 +146,7 @@ export function datasetOf(state: DispatcherState, datasetId: string): Dataset {
   );
 }
 
-/** The same for a caller. @throws LeatError `permission_denied` for others' transient datasets. */
+/** The same for a sender. @throws LeatError `permission_denied` for others' transient datasets. */
 export function datasetFor(state: DispatcherState, datasetId: string, sender: Identity): Dataset {
   const dataset = datasetOf(state, datasetId);
   if (!state.transientDatasets.has(datasetId) || isOwn(state, datasetId, sender)) return dataset;

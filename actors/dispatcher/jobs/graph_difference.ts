@@ -1,13 +1,13 @@
 /** Shows where two registered pipelines differ, for users who expected them to be equal. */
 import { isPlainObject } from "../../../core/tree.ts";
 
-/** Most operators shown. Of longer pipelines, the last ones are shown. */
+/** At most this many operators are shown: the last ones. */
 const OPERATORS_SHOWN = 20;
-/** Most characters shown of the options of the differing operator. */
+/** At most this many characters of the differing operator's options are shown. */
 const OPTIONS_SHOWN = 200;
 /**
- * Larger graphs are not compared: a client may be refused often, and all others would wait for the
- * dispatcher meanwhile.
+ * Larger graphs are not compared: a client may be refused often, and each time all others would
+ * wait for the dispatcher.
  */
 const GRAPH_BYTES_MAX = 64 * 2 ** 10;
 const OPERATORS_MAX = 500;
@@ -17,15 +17,15 @@ interface Operator {
   readonly options: string;
 }
 
-/** A sentence with both pipelines; of large ones only their sizes. Empty if one cannot be decoded. */
+/** A sentence with both pipelines, or their sizes if large. Empty if no difference can be shown. */
 export function differenceOf(existing: Uint8Array, requested: Uint8Array): string {
   if (existing === requested) return "";
   const [one, other] = [operatorsOf(existing), operatorsOf(requested)];
   if (one === undefined || other === undefined) return "";
   if (one === "too large" || other === "too large") {
     return ` Its pipeline has ${existing.byteLength} bytes, this client's ` +
-      `${requested.byteLength}; larger ones than ${GRAPH_BYTES_MAX} bytes and ${OPERATORS_MAX} ` +
-      "operators are not compared.";
+      `${requested.byteLength}; pipelines of more than ${GRAPH_BYTES_MAX} bytes or ` +
+      `${OPERATORS_MAX} operators are not compared.`;
   }
   const [chain, otherChain] = [chainOf(one), chainOf(other)];
   if (chain !== otherChain) return ` Its pipeline is ${chain}, this client's ${otherChain}.`;

@@ -1,7 +1,7 @@
 /**
- * The life cycle of an iteration. In most modes it finishes when no task has anything left and at
- * least one task is complete. So if all workers die, the iteration waits for a worker. A complete
- * task counts even if its worker dies later.
+ * The life cycle of an iteration. In most modes it finishes when all its tasks are complete and
+ * there was at least one. So if all workers die, the iteration waits for a worker. A complete task
+ * counts even if its worker dies later.
  */
 import { LeatError, type WireError } from "../../../core/error.ts";
 import type { Iteration, Task } from "../state/entities.ts";
@@ -39,7 +39,7 @@ export function finishIfDone(tx: Transaction, iterationId: number): void {
   tx.commit({ type: "iteration_finished", iterationId });
 }
 
-/** Fails the iteration: its clients get the error, and its tasks end. */
+/** Fails the iteration: its clients get the error, and in most modes its tasks end. */
 export function failIteration(tx: Transaction, iteration: Iteration, error: WireError): void {
   const { iterationId } = iteration;
   tx.commit({ type: "iteration_failed", iterationId, error });
@@ -58,10 +58,11 @@ export function forgetIteration(tx: Transaction, { iterationId }: Iteration): vo
 }
 
 /**
- * A task named in a request, and its iteration.
- * @param refused What the sender cannot do if the task has ended, for the error's message.
+ * The task of a request, and its iteration.
+ * @param refused The end of the error's message, for a task that has ended.
+ * @throws {LeatError} `failed_precondition` if the task has ended or is unknown.
  */
-export function taskInForce(
+export function existingTask(
   { tasks, iterations }: DispatcherState,
   taskId: number,
   refused: string,

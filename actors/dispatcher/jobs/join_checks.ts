@@ -9,7 +9,7 @@ import type { Transaction } from "../transaction.ts";
 
 /** The cardinality of an infinite dataset on the wire. */
 const ENDLESS = -1;
-/** Most consumers of a job: each takes memory for each round in every scheduler. */
+/** Limit of a job's consumers: each takes memory for each round in every scheduler. */
 const CONSUMERS_MAX = 65_536;
 /** The prefix of the text that pages show in place of a missing job name. */
 export const UNNAMED_JOB = "(job ";
@@ -26,15 +26,15 @@ export function checkRequest(
   const { numConsumers, sharing } = parameters;
   const { cardinality } = datasetFor(state, parameters.datasetId, sender);
   if (jobName === "") {
-    throw invalid("jobName must not be empty; leave it out for a job of one's own");
+    throw invalid("jobName must not be empty; leave it out for a private job");
   }
   if (jobName?.startsWith(UNNAMED_JOB) === true) {
     throw invalid(
-      `jobName must not begin with "${UNNAMED_JOB}", as pages show jobs without a name`,
+      `jobName must not begin with "${UNNAMED_JOB}", as pages show jobs without a name like that`,
     );
   }
   if ((numConsumers === undefined) !== (consumerIndex === undefined)) {
-    throw invalid("consumerIndex and numConsumers must be given together, or neither of them");
+    throw invalid("Give consumerIndex and numConsumers together, or neither of them");
   }
   if (numConsumers !== undefined) checkConsumers(request, numConsumers);
   modeFor(parameters).check(request, { listedWorkers, cardinality });
@@ -45,8 +45,8 @@ export function checkRequest(
 function checkTargets({ targetWorkers, numConsumers }: JobParameters): void {
   if (targetWorkers === "local" && numConsumers !== undefined) {
     throw invalid(
-      'numConsumers needs workers that all consumers reach, but targetWorkers is "local"; leave one ' +
-        "of the two out",
+      'numConsumers needs workers that all consumers can reach, but targetWorkers is "local"; leave ' +
+        "one of the two out",
     );
   }
 }

@@ -21,11 +21,11 @@ type OpenAnswer = AnswerOf<DispatcherProtocol, "openIteration">;
 
 type PositionOf = (clientId: number) => ConsumerPosition | undefined;
 
-/** Facts that workers and clients have reported. */
+/** What workers and clients have reported. */
 interface Reported {
   /** The position of a consumer of a coordinated read, if it has reported one. */
   readonly positionOf: PositionOf;
-  /** Whether a task of the iteration has reported that it cannot continue to read. */
+  /** Whether a worker has reported that its task of the iteration cannot continue. */
   readonly isUnreadable: (iterationId: number) => boolean;
 }
 
@@ -47,8 +47,8 @@ export function openIteration(
   const { jobName, parameters, repetition, consumerIndex = null } = request;
   const named = jobName === undefined ? undefined : state.jobNamed(jobName);
   if (named !== undefined) checkJobOwner(named, sender);
-  if (jobName !== undefined) forgetOver(tx, jobName);
-  // `forgetOver` may have removed the job.
+  if (jobName !== undefined) forgetEnded(tx, jobName);
+  // `forgetEnded` may have removed the job.
   const existing = jobName === undefined ? undefined : state.jobNamed(jobName);
   if (existing !== undefined) checkAgreement(state, existing, parameters);
   const mode = modeFor(parameters);
@@ -83,16 +83,16 @@ export function openIteration(
   return { jobId, iterationId, clientId, clusterId: state.clusterId };
 }
 
-/** Forgets iterations that are over. Also forgets failed ones without clients: a retry may succeed. */
-function forgetOver(tx: Transaction, jobName: string): void {
+/** Forgets iterations that are over, and failed ones without clients, as a retry may succeed. */
+function forgetEnded(tx: Transaction, jobName: string): void {
   const { state } = tx;
   const job = state.jobNamed(jobName);
   if (job === undefined) return;
   const mode = modeFor(job.parameters);
   for (const iteration of state.iterationsOfJob(job.jobId)) {
     const { iterationId, error } = iteration;
-    const isLeft = error !== null && state.clientsOfIteration(iterationId).size === 0;
-    if (isLeft || mode.isOver(iteration)) forgetIteration(tx, iteration);
+    const isFailedUnread = error !== null && state.clientsOfIteration(iterationId).size === 0;
+    if (isFailedUnread || mode.isOver(iteration)) forgetIteration(tx, iteration);
   }
 }
 
@@ -162,7 +162,7 @@ function describeParameters(state: DispatcherState, parameters: JobParameters): 
     "}";
 }
 
-/** Each consumer index belongs to one client. */
+/** @throws {LeatError} if another client has this consumer index. */
 function checkConsumers(
   { state }: Transaction,
   iteration: Iteration,
@@ -178,7 +178,7 @@ function checkConsumers(
       `Consumer index ${consumerIndex} of job "${state.jobs.get(iteration.jobId)?.name}" is held ` +
         `by client ${client.clientId}, which is ` +
         `alive${position === undefined ? "" : ` and is at round ${position.round}`}. If this ` +
-        "consumer has restarted and that is its former client, try again when that client has " +
+        "consumer has restarted and that was its former client, try again after that client has " +
         "timed out. Otherwise give each consumer its own index",
       { details: { reason: READ_BY_ANOTHER } },
     );

@@ -1,7 +1,7 @@
 /**
- * The owners of clients and jobs. Ids are easy to guess, so a request about a client must present the
- * client's secret; the journal has its digest. A named job belongs to the identity that created it,
- * and all users of that identity share it.
+ * The owners of clients and jobs. Ids are easy to guess, so a request about a client must present
+ * the client's secret; the journal has its digest. A named job belongs to the identity that created
+ * it, and all users of that identity share it.
  */
 import { LeatError } from "../../../core/error.ts";
 import { hashBytes } from "../../../core/hash.ts";
@@ -11,8 +11,8 @@ import type { Job } from "../state/entities.ts";
 /** Secrets already verified, by entity, so that each is hashed once. */
 const known = new WeakMap<object, string>();
 
-/** An entity with a secret's digest as journaled. Null: no secret was given. */
 interface Owned {
+  /** The digest of the owner's secret. Null: none was given. */
   readonly secret: string | null;
 }
 

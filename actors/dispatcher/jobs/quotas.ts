@@ -1,4 +1,4 @@
-/** Quotas of identities. They are large: thousands of users may share one identity, and one token. */
+/** Quotas of identities. The defaults are large: thousands of users may share one token. */
 import { LeatError } from "../../../core/error.ts";
 import type { Identity } from "../../runtime/identity.ts";
 import type { RequestOf } from "../../runtime/protocol.ts";
@@ -9,30 +9,30 @@ import type { DispatcherState } from "../state/state.ts";
 
 type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
 
-/** The quotas of each identity, and some of all identities together. */
+/** The limits of each identity, and some limits of all identities together. */
 export interface Quotas {
-  /** Largest registered pipeline, in bytes. Default 32 MiB. */
+  /** Bytes of one registered pipeline. Default 32 MiB. */
   readonly datasetBytesMax: number;
-  /** Total of one identity's pipelines, in bytes, with 4 KiB more for each. Default 256 MiB. */
+  /** Bytes of one identity's pipelines together; each counts 4 KiB more. Default 256 MiB. */
   readonly datasetsBytesMax: number;
-  /** The same for all identities together. Default 512 MiB; the journal's snapshot holds them. */
+  /** Bytes of all identities' pipelines together, which a snapshot contains. Default 512 MiB. */
   readonly allDatasetsBytesMax: number;
-  /** Total parameters of one identity's jobs and clients, in bytes. Default 32 MiB. */
+  /** Bytes of the parameters of one identity's jobs and clients together. Default 32 MiB. */
   readonly parametersBytesMax: number;
-  /** Total parameters of all identities, in bytes. Default 128 MiB; a snapshot holds them. */
+  /** Bytes of all identities' parameters together, which a snapshot contains. Default 128 MiB. */
   readonly allParametersBytesMax: number;
   /**
-   * Total of the tables of splits of one identity's jobs, in bytes: 16 for each split, and 256 for
-   * each source. Default 272 MiB: those of the largest job.
+   * Bytes of the tables of splits of one identity's jobs together: 16 for each split, and 256 for
+   * each source. Default 272 MiB, which the largest possible job needs.
    */
   readonly splitsBytesMax: number;
-  /** The same for all identities together. Default 544 MiB. */
+  /** Bytes of all identities' tables of splits together. Default 544 MiB. */
   readonly allSplitsBytesMax: number;
   /** Jobs of one identity. Default 16,384. */
   readonly jobsMax: number;
   /**
-   * Iterations of one identity other than an admin that are read, or have tasks, at a time. Each has
-   * a task, with a process, on every worker that may serve it. Default 256.
+   * Iterations of one identity that have clients or unfinished tasks, at a time. Each has a task,
+   * with a process, on every worker that may serve it. Admins have no such limit. Default 256.
    */
   readonly tasksMax: number;
   /** Clients of one identity at a time. Default 65,536. */
@@ -68,7 +68,9 @@ export function checkedQuotas(given: Partial<Quotas> = {}): Quotas {
   return quotas;
 }
 
-/** @throws LeatError `resource_exhausted` if an identity's datasets, or all, grow too large. */
+/**
+ * @throws LeatError `resource_exhausted` if the datasets of the owner, or of all, get too large.
+ */
 export function checkDatasetBytes(
   state: DispatcherState,
   owner: string,
@@ -116,8 +118,8 @@ export function checkQuotas(
   if (role !== "admin" && !hasTasks && hasReached(tasksMax, state.iterations, isOwnTask)) {
     throw exhausted(
       `"${owner}" has ${tasksMax} tasks on each worker (tasksMax), one for each iteration`,
-      "end some iterators, or give clients that may share a job one jobName; the tasks of a named job " +
-        "that nobody reads any more end after jobGcTimeoutMs",
+      "end some iterators, or give clients that may share a job one jobName; if nobody reads a named " +
+        "job any more, its tasks end after jobGcTimeoutMs",
     );
   }
   const isOwnClient = ({ iterationId }: Client) => isOwn(state.iterations.get(iterationId)!);
@@ -139,8 +141,8 @@ export function checkQuotas(
 }
 
 /**
- * @throws LeatError `resource_exhausted` if the tables of splits of an identity's jobs, or of all,
- *   grow too large.
+ * @throws LeatError `resource_exhausted` if the tables of splits of the owner, or of all, get too
+ *   large.
  */
 export function checkSplitBytes(
   state: DispatcherState,
@@ -161,7 +163,7 @@ export function checkSplitBytes(
 /** A quota in bytes, what it limits, and the remedy. */
 type ByteQuota = readonly [name: keyof Quotas, what: string, remedy: string];
 
-/** Refuses `more` bytes above the quota of one identity or that of all. */
+/** Refuses `more` bytes if they exceed the quota of one identity or of all. */
 function checkBytes(
   held: Readonly<Record<"own" | "all", number>>,
   more: number,
@@ -179,7 +181,7 @@ function checkBytes(
   }
 }
 
-/** Whether at least `max` of them satisfy `counts`. Looks at them only if there are so many. */
+/** Whether at least `max` entities satisfy `counts`. Scans them only if there are that many. */
 function hasReached<T>(
   max: number,
   all: ReadonlyMap<number, T>,
@@ -189,7 +191,7 @@ function hasReached<T>(
   return all.values().reduce((sum, one) => counts(one) ? sum + 1 : sum, 0) >= max;
 }
 
-/** Whether an iteration has clients, or unfinished tasks that wait for new clients. */
+/** Whether an iteration has clients or unfinished tasks. */
 function isUnderWay(state: DispatcherState, iteration: Iteration | undefined): boolean {
   if (iteration === undefined) return false;
   const { iterationId } = iteration;

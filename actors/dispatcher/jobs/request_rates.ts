@@ -2,11 +2,13 @@
 import { LeatError } from "../../../core/error.ts";
 import type { Delivery } from "../../runtime/protocol.ts";
 
-/** A bucket's capacity, as ms at the full rate: many clients of one process start at once. */
+/**
+ * A bucket's capacity, as time at the full rate, in ms: many clients of one process start at once.
+ */
 const BURST_MS = 5_000;
 /** This many bytes of an answer count as one more request. */
 const BYTES_PER_REQUEST = 16 * 2 ** 10;
-/** Above this number, full buckets are dropped. */
+/** With this many buckets, full ones are dropped. */
 const BUCKETS_MAX = 4_096;
 
 interface Bucket {
@@ -39,7 +41,7 @@ export class RequestRates {
     bucket.tokens--;
   }
 
-  /** Counts an answer as more requests, by its size. Below one token, the next are refused. */
+  /** Counts an answer as more requests, by its size. This may leave a negative number of tokens. */
   answered(by: Pick<Delivery, "sender" | "source">, bytes: number): void {
     this.#bucketOf(keyOf(by)).tokens -= bytes / BYTES_PER_REQUEST;
   }
@@ -73,7 +75,9 @@ export class RequestRates {
   }
 }
 
-/** All users of a cluster's single token are admins, so each node has a bucket. */
+/**
+ * If a cluster has a single token, all its users are admins. So each node of admins has a bucket.
+ */
 function keyOf({ sender, source }: Pick<Delivery, "sender" | "source">): string {
   return sender.role === "admin" ? source.node : sender.name;
 }

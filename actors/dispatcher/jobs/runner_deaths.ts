@@ -1,29 +1,29 @@
 /**
  * Deaths of runners: a limit or a signal ended them, or they ended by themselves. The task starts
  * another runner only when the death is journaled and the dispatcher allows it. Deaths are counted
- * per piece of work, over all workers and restarts; too many of one piece fail the iteration. The
- * mode defines the pieces: shares, for example, or the whole pipeline.
+ * per piece of work, over all workers and restarts. Too many deaths at one piece fail the
+ * iteration. The mode defines the pieces: shares, for example, or the whole pass.
  */
 import type { WireError } from "../../../core/error.ts";
 import type { AnswerOf, RequestOf } from "../../runtime/protocol.ts";
 import type { Deaths, Iteration, Task } from "../state/entities.ts";
-import { failIteration, taskInForce } from "./iterations.ts";
+import { existingTask, failIteration } from "./iterations.ts";
 import type { DispatcherProtocol } from "../protocol.ts";
 import { deathsAt } from "../state/runner_deaths_state.ts";
 import type { DispatcherState } from "../state/state.ts";
 import type { Transaction } from "../transaction.ts";
 
-/** Most characters kept of a runner's last error. */
+/** At most this many characters of a runner's last error are kept. */
 const MESSAGE_LENGTH_MAX = 1_000;
 
 type DeathRequest = RequestOf<DispatcherProtocol, "runnerDied">;
 type DeathAnswer = AnswerOf<DispatcherProtocol, "runnerDied">;
 
-/** Handles `DispatcherProtocol.runnerDied`; `deathsMax` deaths for one piece fail the iteration. */
+/** Handles `DispatcherProtocol.runnerDied`. `deathsMax` deaths at one piece fail the iteration. */
 export function runnerDied(tx: Transaction, request: DeathRequest, deathsMax: number): DeathAnswer {
   const { state } = tx;
   const { taskId, number, error: { code, message } } = request;
-  const [task, iteration] = taskInForce(state, taskId, "it needs no runner");
+  const [task, iteration] = existingTask(state, taskId, "it needs no runner");
   const mode = state.modeOf(iteration);
   const place = mode.pieceOf({ state, iteration }, task, request.place);
   if (number > task.runnerDeaths) {
@@ -52,8 +52,8 @@ function causeOf(
   const error: WireError = {
     code: "aborted",
     message: `${mode.namePiece(place)} "${name ?? iteration.jobId}" was ended, because ` +
-      `${runners.length} runners of it died (${ends.join("; ")}). Correct the function that ends ` +
-      "its process, or raise the limit that ended it",
+      `${runners.length} runners died at it (${ends.join("; ")}). Correct the function that ends ` +
+      "its process, or raise the limit that ended the process",
     details: { reason: RUNNERS_DIED },
   };
   return mode.failure({ state, iteration }, worker, error);

@@ -1,4 +1,6 @@
-/** Lists an iteration's splits on a worker: millions of files would block the dispatcher. */
+/**
+ * Lists an iteration's splits on a worker: to list millions of files would block the dispatcher.
+ */
 import { LeatError } from "../../../core/error.ts";
 import type { ActorContext } from "../../runtime/actor.ts";
 import { isUnknownNode } from "../../runtime/link.ts";
@@ -15,7 +17,7 @@ import type { DispatcherState } from "../state/state.ts";
 import { count, list, name, object, passing } from "../../runtime/checks.ts";
 import { guardOf } from "../../runtime/guard.ts";
 
-/** Time limit of one listing, in ms; doubles each time all workers have failed. */
+/** Time limit of one listing, in ms. It doubles, up to the maximum, each time all workers fail. */
 const TIMEOUT_MIN_MS = 10_000;
 const TIMEOUT_MAX_MS = 600_000;
 /** A request without an answer is repeated after this time, in ms; the worker handles it once. */
@@ -33,7 +35,7 @@ const WORKER_FAILURES: ReadonlySet<string> = new Set([
 ]);
 
 export type Listing =
-  /** `begun`: the record that journals a save, if the listing has begun one. */
+  /** `begun`: the record to journal if the listing has begun a save. */
   | { readonly bounds: SplitBounds; readonly begun?: JournalRecord }
   | { readonly error: LeatError };
 
@@ -43,26 +45,26 @@ export type AskWorker = <M extends keyof WorkerProtocol & string>(
   request: RequestOf<WorkerProtocol, M>,
 ) => Promise<AnswerOf<WorkerProtocol, M>>;
 
-/** Why a worker has listed no splits. */
+/** Why a worker could not list the splits. */
 export interface ListingFailure {
   readonly worker: string;
   readonly failure: LeatError;
-  /** The worker failed, not the listing: another one may succeed. */
+  /** Whether the worker failed, not the listing. Another worker may then succeed. */
   readonly isOfWorker: boolean;
 }
 
 interface SplitListingsOptions {
   readonly context: ActorContext;
   readonly state: DispatcherState;
-  /** Resolves once all decisions so far are durable. */
-  readonly committed: () => Promise<void> | undefined;
+  /** See `Transactions.durable`. */
+  readonly durable: () => Promise<void> | undefined;
   readonly onListed: (iterationId: number, listing: Listing) => void;
 }
 
 /** An open request to a worker. */
 interface Asked {
   readonly worker: Worker;
-  readonly giveUp: (error: LeatError) => void;
+  readonly reject: (error: LeatError) => void;
 }
 
 export class SplitListings {
@@ -92,23 +94,23 @@ export class SplitListings {
     return iteration?.splits === null && iteration.error === null;
   }
 
-  /** A worker has ended or restarted: its answer is no longer awaited. */
+  /** A worker has ended or restarted: stops waiting for its answers. */
   workerLost(name: string): void {
-    for (const { worker, giveUp } of this.#asked) {
+    for (const { worker, reject } of this.#asked) {
       if (worker.name === name) {
-        giveUp(new LeatError("unavailable", "the worker ended or restarted"));
+        reject(new LeatError("unavailable", "the worker ended or restarted"));
       }
     }
   }
 
-  /** Retries until the splits are listed, the iteration is forgotten or no worker is left. */
+  /** Retries until the listing has a result, the iteration is forgotten, or no worker is left. */
   async #list(iterationId: number): Promise<void> {
     const tried = new Set<string>();
     let timeoutMs = TIMEOUT_MIN_MS;
     for (;;) {
-      await this.#options.committed();
+      await this.#options.durable();
       if (!this.#isWanted(iterationId)) return;
-      // Read again each time, as workers come and go.
+      // Found anew each time, because workers join and leave.
       const workers = this.#workersFor(iterationId);
       if (workers.length === 0) return;
       const worker = workers.find(({ ref }) => !tried.has(ref.incarnation));
@@ -126,7 +128,7 @@ export class SplitListings {
     }
   }
 
-  /** Live workers that serve the iteration, rotated to spread the iterations. */
+  /** Live workers that serve the iteration. Each iteration begins with another worker. */
   #workersFor(iterationId: number): Worker[] {
     const { state } = this.#options;
     const iteration = state.iterations.get(iterationId);
@@ -138,7 +140,7 @@ export class SplitListings {
     return [...workers.slice(first), ...workers.slice(0, first)];
   }
 
-  /** Undefined: the worker failed, and the listing has to be repeated. */
+  /** Lists on one worker. Undefined if the worker failed, so that another must be tried. */
   async #ask(worker: Worker, iterationId: number, timeoutMs: number): Promise<Listing | undefined> {
     const { context, state } = this.#options;
     const limits = { timeoutMs, attemptMs: ATTEMPT_MS };
@@ -170,8 +172,8 @@ export class SplitListings {
 
   /** Settles as the answer does, or rejects earlier when the worker ends or restarts. */
   async #unlessLost<A>(worker: Worker, answer: Promise<A>): Promise<A> {
-    const { promise: lost, reject: giveUp } = Promise.withResolvers<never>();
-    const asked = { worker, giveUp };
+    const { promise: lost, reject } = Promise.withResolvers<never>();
+    const asked = { worker, reject };
     this.#asked.add(asked);
     try {
       return await Promise.race([answer, lost]);
@@ -189,12 +191,14 @@ function isWorkerFailure(failure: LeatError): boolean {
   return WORKER_FAILURES.has(failure.code) || isGone;
 }
 
-/** Maximum length of a list in an answer: as many splits as an iteration can have. */
+/** Limit of the length of lists in answers: an iteration cannot have more splits. */
 const LENGTH_MAX = 2 ** 24;
 
 const bounds = list(passing<Float64Array>(areBounds, "bounds of splits"), LENGTH_MAX);
 
-/** The shapes of workers' answers that prepare a job. The journal keeps much of these answers. */
+/**
+ * The shapes of the answers that prepare a job. They are checked because the journal keeps them.
+ */
 const ANSWERS = {
   listSplits: guardOf(object({ bounds })),
   beginSave: guardOf(object({

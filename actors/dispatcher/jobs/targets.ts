@@ -1,6 +1,7 @@
 /**
- * Which workers serve which clients. A job may want only workers of the client's process, or with some
- * tags. A worker may serve only clients of its own process. Workers that no client may read get no task.
+ * Which workers serve which clients. A job may want only workers of the client's process, or only
+ * those with certain tags. Some workers serve only clients of their own process. A worker that no
+ * client of an iteration may read gets no task of it.
  */
 import { LOCAL_ONLY_TAG } from "../../../data/service/reading_choices.ts";
 import type { Client, Iteration, Worker } from "../state/entities.ts";
@@ -9,7 +10,9 @@ import type { JobParameters } from "../protocol.ts";
 import type { DispatcherState } from "../state/state.ts";
 import type { Transaction } from "../transaction.ts";
 
-/** Whether a client of a job may read a worker. @param client Null: one whose process runs no worker. */
+/**
+ * Whether a client of a job may read a worker. @param client Null: any client of another process.
+ */
 export function mayRead(
   { targetWorkers, targetTags = [], numConsumers }: Pick<
     JobParameters,
@@ -30,7 +33,7 @@ export function mayRead(
 export function isServedBy(state: DispatcherState, iteration: Iteration, worker: Worker): boolean {
   const parameters = parametersOf(state, iteration);
   if (mayRead(parameters, null, worker)) return true;
-  // A restricted worker serves only clients of its own process.
+  // The rest may read it only from its own process.
   if (worker.process === null) return false;
   for (const client of state.clientsOfIteration(iteration.iterationId)) {
     if (mayRead(parameters, client, worker)) return true;
@@ -38,18 +41,18 @@ export function isServedBy(state: DispatcherState, iteration: Iteration, worker:
   return false;
 }
 
-/** A client has joined: workers that only it may read get their tasks. */
+/** A client has joined: gives tasks to workers that only clients of its process may read. */
 export function serveNewClient(tx: Transaction, client: Client): void {
   const iteration = tx.state.iterations.get(client.iterationId)!;
   const parameters = parametersOf(tx.state, iteration);
   for (const worker of tx.state.workersOfProcess(client.process)) {
     // Workers that all clients may read got their tasks when the iteration was created.
-    const isItsOwn = !mayRead(parameters, null, worker) && mayRead(parameters, client, worker);
-    if (worker.alive && isItsOwn) createTask(tx, iteration, worker.name);
+    const isRestricted = !mayRead(parameters, null, worker) && mayRead(parameters, client, worker);
+    if (worker.alive && isRestricted) createTask(tx, iteration, worker.name);
   }
 }
 
-/** A client has left: ends tasks that no other client can read. */
+/** A client has left: ends tasks that no other client may read. */
 export function endUnread(tx: Transaction, iteration: Iteration, client: Client): void {
   const { state } = tx;
   // Only workers of the client's own process can have had tasks for it alone.

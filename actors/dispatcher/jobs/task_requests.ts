@@ -3,7 +3,7 @@ import { LeatError } from "../../../core/error.ts";
 import type { ActorContext } from "../../runtime/actor.ts";
 import type { Settings } from "../config.ts";
 import { bytesOfSplits } from "../held_bytes.ts";
-import { taskInForce } from "./iterations.ts";
+import { existingTask } from "./iterations.ts";
 import { type Listing, SplitListings } from "./split_listings.ts";
 import type { Mode, Subject } from "../modes/mode.ts";
 import { checkSplitBytes, type Quotas } from "./quotas.ts";
@@ -15,7 +15,7 @@ import type { Transaction } from "../transaction.ts";
 import type { Transactions } from "../transactions.ts";
 import { WaitingRequests } from "./waiting_requests.ts";
 
-/** Most waiting requests per iteration. Beyond it: `resource_exhausted`. */
+/** Limit of the waiting requests per iteration. More are refused with `resource_exhausted`. */
 const WAITING_MAX = 100_000;
 
 export class TaskRequests {
@@ -39,7 +39,7 @@ export class TaskRequests {
     this.#listings = new SplitListings({
       context,
       state: transactions.state,
-      committed: () => transactions.durable(),
+      durable: () => transactions.durable(),
       onListed: (iterationId, listing) => this.#listed(iterationId, listing),
     });
   }
@@ -59,26 +59,29 @@ export class TaskRequests {
       deadlineMs,
       (mode, subject) => mode.isWorkReady(subject, request),
       (tx) => {
-        const [task, iteration] = taskInForce(tx.state, request.taskId, "it saves nothing more");
+        const [task, iteration] = existingTask(tx.state, request.taskId, "it saves nothing more");
         return tx.state.modeOf(iteration).assignWork(tx, { task, iteration }, request);
       },
     );
   }
 
-  /** An iteration has changed: lists its splits if needed, and answers requests that waited for it. */
+  /**
+   * Lists the iteration's splits if needed, and answers the waiting requests that can be answered
+   * now.
+   */
   settle(iterationId: number): void {
     this.list(iterationId);
     this.#waiting.settle(iterationId);
   }
 
-  /** Starts the listing of the iteration's splits if its mode assigns any. */
+  /** Lists the iteration's splits if its mode needs them and they are not listed. */
   list(iterationId: number): void {
     if (this.#lacksSplits(iterationId)) this.#listings.ensure(iterationId);
   }
 
-  /** A worker has registered; a listing may have waited for one. */
-  workerCame(name: string): void {
-    // It may have restarted, and then does not answer earlier requests.
+  /** A worker has registered: a listing may have waited for one. */
+  workerRegistered(name: string): void {
+    // If the worker has restarted, it does not answer earlier requests.
     this.#listings.workerLost(name);
     for (const { iterationId } of this.#state.iterationsFor(this.#state.workers.get(name)!)) {
       this.list(iterationId);
@@ -89,7 +92,7 @@ export class TaskRequests {
     this.#listings.workerLost(name);
   }
 
-  /** Drops requests whose senders have given up. */
+  /** Rejects requests whose deadline has passed. */
   expire(): void {
     this.#waiting.expire();
   }
@@ -98,7 +101,7 @@ export class TaskRequests {
     this.#waiting.refuse(error);
   }
 
-  /** Answers a request, or lets it wait: its splits may have to be listed. */
+  /** Answers a request if that is possible; otherwise it waits, and the splits get listed. */
   #answerOrWait<A>(
     taskId: number,
     deadlineMs: number,
@@ -145,7 +148,7 @@ export class TaskRequests {
     });
   }
 
-  /** Why an iteration may not have these splits. */
+  /** The error if the table of splits exceeds a quota. */
   #refusalOf(iterationId: number, bounds: SplitBounds): LeatError | undefined {
     const { iterations, jobs } = this.#state;
     const { owner } = jobs.get(iterations.get(iterationId)!.jobId)!;

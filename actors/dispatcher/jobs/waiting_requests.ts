@@ -1,6 +1,6 @@
 /**
- * Requests of tasks that cannot be answered yet. Each ends with its answer, with its task, or at its
- * deadline.
+ * Requests of tasks that cannot be answered yet. Each ends with an answer, with an error when its
+ * task ends, or at its deadline.
  */
 import { LeatError } from "../../../core/error.ts";
 import { Fifo } from "../../runtime/fifo.ts";
@@ -8,7 +8,7 @@ import { Fifo } from "../../runtime/fifo.ts";
 interface WaitingRequest<A> {
   /** When its sender gives up, in monotonic ms. */
   readonly deadlineMs: number;
-  /** Whether it can be answered now. */
+  /** Whether the request can be answered now. */
   readonly isAnswerable: () => boolean;
   /** Handles the request and returns the answer. If this throws, the error is the answer. */
   readonly answer: () => A | Promise<A>;
@@ -25,7 +25,7 @@ export class WaitingRequests {
   readonly #waitingMax: number;
   readonly #nowMs: () => number;
 
-  /** @param waitingMax Most waiting requests per iteration. */
+  /** @param waitingMax Limit of the waiting requests per iteration. */
   constructor(waitingMax: number, nowMs: () => number) {
     this.#waitingMax = waitingMax;
     this.#nowMs = nowMs;
@@ -33,8 +33,8 @@ export class WaitingRequests {
 
   /**
    * Waits for the answer.
-   * @throws {LeatError} `resource_exhausted` if too many wait, `deadline_exceeded` when the sender
-   *   has given up, and the decision's own error.
+   * @throws {LeatError} `resource_exhausted` if too many wait, `deadline_exceeded` at the deadline,
+   *   and the decision's own error.
    */
   wait<A>(iterationId: number, request: WaitingRequest<A>): Promise<A> {
     const waiting = this.#ofIteration.get(iterationId) ?? new Fifo<Waiter>();
@@ -50,12 +50,12 @@ export class WaitingRequests {
     });
   }
 
-  /** An iteration has changed: answers the requests that waited for it. */
+  /** Answers the waiting requests of an iteration that can be answered now. */
   settle(iterationId: number): void {
     this.#look(iterationId, ({ isAnswerable }) => isAnswerable());
   }
 
-  /** Drops requests whose senders have given up: a split that was assigned now would reach nobody. */
+  /** Rejects requests whose deadline has passed: a split assigned to them would reach nobody. */
   expire(): void {
     for (const iterationId of this.#ofIteration.keys()) this.#look(iterationId, () => false);
   }
@@ -75,7 +75,7 @@ export class WaitingRequests {
     const nowMs = this.#nowMs();
     for (let left = waiting.length; left > 0; left--) {
       const waiter = waiting.shift();
-      // An answer's effects may have settled the others already.
+      // The effects of an answer may have taken the other waiters already.
       if (waiter === undefined) break;
       if (waiter.deadlineMs <= nowMs) waiter.reject(expired());
       else if (isAnswerable(waiter)) answer(waiter);

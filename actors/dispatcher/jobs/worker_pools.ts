@@ -1,41 +1,41 @@
 /**
- * Groups jobs by the workers that may serve them (a pool), so that an autoscaler starts workers that
- * may serve the jobs that want more.
+ * Groups jobs by which workers may serve them (a pool), so that an autoscaler can start the right
+ * kind of workers.
  */
 import { SlidingMax } from "../scaling/sliding_max.ts";
 import type { PoolScaling, WorkerPool } from "../protocol_scaling.ts";
 import { mayRead } from "./targets.ts";
 
-interface Wants {
+interface JobWants {
   readonly pool: WorkerPool;
   readonly wanted: number;
 }
 
-/** The number of workers wanted per pool: rises at once, falls slowly. */
+/** The number of workers wanted per pool, which rises at once and falls slowly. */
 export class WorkerPools {
   readonly #downAfterMs: number;
-  readonly #pools = new Map<string, { readonly pool: WorkerPool; readonly most: SlidingMax }>();
+  readonly #pools = new Map<string, { readonly pool: WorkerPool; readonly max: SlidingMax }>();
 
-  /** @param downAfterMs How long fewer workers must suffice before fewer are wanted, in ms. */
+  /** @param downAfterMs Fewer workers are wanted once fewer have sufficed for this time, in ms. */
   constructor(downAfterMs: number) {
     this.#downAfterMs = downAfterMs;
   }
 
-  /** Records what jobs want now. Times never decrease. */
-  observe(nowMs: number, jobs: readonly Wants[]): PoolScaling[] {
+  /** Takes what jobs want now, and returns what each pool wants. Times never decrease. */
+  observe(nowMs: number, jobs: readonly JobWants[]): PoolScaling[] {
     const wanted = new Map<string, number>();
     for (const job of jobs) {
-      // Only the trainer's own process can start workers for such a job.
+      // No autoscaler can start workers in the trainer's own process.
       if (job.pool.targetWorkers === "local") continue;
       const key = keyOf(job.pool);
       wanted.set(key, Math.max(wanted.get(key) ?? 0, job.wanted));
       if (this.#pools.has(key)) continue;
-      this.#pools.set(key, { pool: job.pool, most: new SlidingMax(this.#downAfterMs) });
+      this.#pools.set(key, { pool: job.pool, max: new SlidingMax(this.#downAfterMs) });
     }
-    return [...this.#pools].flatMap(([key, { pool, most }]) => {
-      const ofLate = most.note(nowMs, wanted.get(key) ?? 0);
-      if (ofLate === 0) this.#pools.delete(key);
-      return ofLate === 0 ? [] : [{ ...pool, wanted: ofLate }];
+    return [...this.#pools].flatMap(([key, { pool, max }]) => {
+      const recentMax = max.note(nowMs, wanted.get(key) ?? 0);
+      if (recentMax === 0) this.#pools.delete(key);
+      return recentMax === 0 ? [] : [{ ...pool, wanted: recentMax }];
     });
   }
 }

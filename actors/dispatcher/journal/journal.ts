@@ -1,6 +1,6 @@
 /**
  * The journal: append, then apply, then answer. Everything that leaves the dispatcher waits for
- * {@linkcode Journal.committed}. One commit writes all that was appended during the previous one.
+ * {@linkcode Journal.committed}. One commit writes everything appended since the last commit began.
  */
 import { LeatError } from "../../../core/error.ts";
 import { MessageSlab } from "../../../transport/codec.ts";
@@ -11,19 +11,20 @@ import { type JournalRecord, RecordBatch } from "./records.ts";
 /** Where the dispatcher's changes are written. */
 export interface Journal {
   /**
-   * @throws {LeatError} `invalid_argument` (nothing changes); `unavailable` if the journal failed.
+   * @throws {LeatError} `invalid_argument` for a record that cannot be encoded, which changes
+   *   nothing; `unavailable` after {@linkcode LoggedJournal.abandon}.
    */
   append(record: JournalRecord): void;
   /**
    * Settles when everything appended so far is durable; undefined if it already is.
-   * @throws {LeatError} `unavailable` when it cannot become durable.
+   * @throws {LeatError} `unavailable` if something cannot become durable.
    */
   committed(): Promise<void> | undefined;
   /** Commits the rest and releases the log. */
   close(): Promise<void>;
 }
 
-/** The journal waits for disk space. Later decisions and their answers wait too. */
+/** The journal waits for disk space, and so do the answers of all decisions. */
 export interface JournalStall {
   /** The log's error, with its location and the remedy. */
   readonly message: string;
@@ -39,12 +40,12 @@ export interface LoggedJournalOptions {
   readonly log: DurableLog;
   /**
    * The whole current state, encoded.
-   * @throws {LeatError} `resource_exhausted` if it is too large: the log keeps its records.
+   * @throws {LeatError} `resource_exhausted` if it is too large. The log then keeps its records.
    */
   readonly snapshot: () => Uint8Array;
-  /** The journal is compacted above this many records, or… */
+  /** The journal is compacted above this many records. */
   readonly recordsMax: number;
-  /** …once the bytes of records exceed both this and the last snapshot. */
+  /** It is also compacted once the bytes of records exceed both this and the last snapshot. */
   readonly bytesMax: number;
   /** Whether to compact now although the log is short: the simulator compacts often. */
   readonly isCompactedEarly?: () => boolean;
@@ -53,25 +54,25 @@ export interface LoggedJournalOptions {
   readonly nowMs: () => number;
   /** Calls back after a delay, unless cancelled. */
   readonly timer: (delayMs: number, fn: () => void) => { cancel(): void };
-  /** The disk is full, or (undefined) has space again. */
+  /** Called when the disk is full, and with undefined when it has space again. */
   readonly onStall: (stall: JournalStall | undefined) => void;
-  /** The state is too large for a snapshot, so the log keeps growing. */
+  /** Called when the state is too large for a snapshot. The log then keeps growing. */
   readonly onTooLarge: (error: LeatError) => void;
-  /** The log has failed: changes applied since are not durable. */
+  /** Called when the log has failed: what was applied since the last commit is not durable. */
   readonly onFailure: (error: LeatError) => void;
 }
 
 export class LoggedJournal implements Journal {
   readonly #options: LoggedJournalOptions;
-  /** Most records are short, and allocating a buffer for each costs as much as encoding it. */
+  /** Shared by many records: allocating a buffer for a short one costs as much as encoding it. */
   readonly #slab = new MessageSlab();
-  /** Appended, not yet in the log; only complete transactions. */
+  /** The records not yet passed to the log. A commit finds only complete transactions here. */
   #batch: RecordBatch;
   #appended = 0;
   #durable = 0;
-  /** The next commit: it includes everything appended before it starts. */
+  /** The commit that has not started; it will include everything appended before it starts. */
   #next: Promise<void> | undefined;
-  /** The newest commit that has started, and how far it reaches. */
+  /** The newest commit that has started, and the number of records up to its end. */
   #begun: Promise<void> | undefined;
   #begunUpTo = 0;
   #records: number;
@@ -123,7 +124,7 @@ export class LoggedJournal implements Journal {
     return this.#next;
   }
 
-  /** Drops what the log has not received yet. Nothing more is appended. */
+  /** Drops the records that the log has not received, and refuses new ones. */
   abandon(): void {
     this.#isAbandoned = true;
     this.#batch = new RecordBatch(this.#slab);
@@ -161,7 +162,7 @@ export class LoggedJournal implements Journal {
     this.#durable = Math.max(this.#durable, upTo);
   }
 
-  /** Waits while the disk is full: decisions stay in memory, and their answers leave later. */
+  /** Retries while the disk is full. The records stay in memory, and the answers wait. */
   async #write(): Promise<void> {
     for (;;) {
       try {
@@ -184,7 +185,7 @@ export class LoggedJournal implements Journal {
         await log.sync();
         break;
       } catch (error) {
-        // The waiting `#write` calls retry and meet the failure.
+        // The waiting `#write` calls retry, and handle the failure.
         if (LeatError.from(error).code !== "resource_exhausted") break;
       }
     }
@@ -205,7 +206,7 @@ export class LoggedJournal implements Journal {
     if (!this.#isClosing || failure.code !== "resource_exhausted") this.#options.onFailure(failure);
     return new LeatError(
       "unavailable",
-      `The dispatcher cannot write its journal (${failure.message}); it starts again from what it wrote`,
+      `The dispatcher cannot write its journal (${failure.message}); it restarts from what it has written`,
       { cause: failure },
     );
   }
@@ -218,7 +219,7 @@ export class LoggedJournal implements Journal {
 
   #compact(): Promise<void> {
     const { log } = this.#options;
-    // Count from 0 again, so that a failed attempt is not repeated at once.
+    // Reset the counts now, so that a failed attempt is not repeated at once.
     this.#records = 0;
     this.#bytes = 0;
     const snapshot = this.#snapshot();
@@ -242,6 +243,6 @@ export class LoggedJournal implements Journal {
 function abandoned(): LeatError {
   return new LeatError(
     "unavailable",
-    "The dispatcher has failed amid a change; it starts again from what it wrote before that",
+    "The dispatcher has failed during a change; it restarts from what it had written before",
   );
 }

@@ -1,6 +1,6 @@
 /**
- * The records of the journal: all changes of the dispatcher's state. A record holds every id, time
- * and seed that was drawn, so replaying it gives the same state.
+ * The records of the journal: all changes of the dispatcher's state. A record contains every id,
+ * time and seed that the decision has drawn, so a replay gives the same state.
  */
 import { LeatError, type LeatErrorCode, type WireError } from "../../../core/error.ts";
 import { decodeMessage, encodeMessage, type MessageSlab } from "../../../transport/codec.ts";
@@ -18,10 +18,10 @@ export type JournalRecord =
     readonly type: "dataset_registered";
     /** The identity that registered it. */
     readonly owner: string;
-    /** Transient: only jobs use it, and it is forgotten after the last of them. */
+    /** Set if the dataset is forgotten after the last job that uses it. */
     readonly transient?: true;
   } & DatasetDefinition)
-  /** A transient dataset was registered again, as a permanent one. */
+  /** A transient dataset was registered again as permanent. */
   | { readonly type: "dataset_kept"; readonly datasetId: string }
   /** A transient dataset without jobs is forgotten. */
   | { readonly type: "dataset_forgotten"; readonly datasetId: string }
@@ -33,7 +33,7 @@ export type JournalRecord =
     /** The identity that created it. */
     readonly owner: string;
     readonly parameters: JobParameters;
-    /** Static policies: the workers that share it. */
+    /** Static policies: the workers that share the dataset, by index. */
     readonly workers?: readonly string[];
   }
   | {
@@ -45,14 +45,14 @@ export type JournalRecord =
     readonly seed: string;
     /** DETERMINISTIC: the split that the reader starts at. */
     readonly startAt?: number;
-    /** Splits before `startAt` of which some rows still wait for a batch, ascending. */
+    /** Splits before `startAt` whose rows the reader needs again, ascending. */
     readonly behind?: readonly number[];
-    /** The only readers that may read it: those that were started together under this name. */
+    /** Only readers of this run may read the iteration. */
     readonly run?: { readonly stream: string; readonly runId: string };
   }
   /** No task will produce anything more. */
   | { readonly type: "iteration_finished"; readonly iterationId: number }
-  /** The iteration, its tasks and, if it was its last, its job are forgotten. */
+  /** The iteration and its tasks are forgotten, and its job if that has no other iteration. */
   | { readonly type: "iteration_collected"; readonly iterationId: number }
   | {
     readonly type: "worker_registered";
@@ -73,7 +73,7 @@ export type JournalRecord =
     readonly worker: string;
     readonly seed: string;
   }
-  /** Clients can read the task there. */
+  /** Clients can read the task at `source`. */
   | {
     readonly type: "task_ready";
     readonly taskId: number;
@@ -86,9 +86,9 @@ export type JournalRecord =
   | {
     readonly type: "runner_died";
     readonly taskId: number;
-    /** Counts the task's dead runners. */
+    /** Counts the task's dead runners, from 1. */
     readonly number: number;
-    /** The split, share or pipeline that it ran; see `Deaths`. */
+    /** The piece of work that it ran; see `Deaths`. */
     readonly place: number | null;
     readonly code: LeatErrorCode;
     readonly message: string;
@@ -102,16 +102,16 @@ export type JournalRecord =
     /** A digest of the secret that its requests must present. */
     readonly secret?: string;
     readonly process?: string;
-    /** DETERMINISTIC: the stream it reads. Each chain of splits in its pipeline is a job. */
+    /** DETERMINISTIC: the stream it reads, which may consist of several jobs (chains). */
     readonly stream?: string;
     /**
-     * Id of a restore; the same in all chains. Clients that this reader opened before the restore are
-     * refused.
+     * The id of a restore, the same in all chains. Clients that this reader opened before the
+     * restore are refused.
      */
     readonly restoration?: string;
     /** Names the readers that were started together. */
     readonly runId?: string;
-    /** DETERMINISTIC with consumers: where it starts. */
+    /** DETERMINISTIC with consumers: the split that this one starts at. */
     readonly startAt?: number;
     /** As in `iteration_created`. */
     readonly behind?: readonly number[];
@@ -123,21 +123,21 @@ export type JournalRecord =
     /** Coordinated reads: its next round, as last reported. */
     readonly nextRound: number | null;
     /**
-     * How many rounds more than any other consumer it may have requested since its last report, at
-     * most. Default 0.
+     * Coordinated reads: since its last report, it may have requested up to this many rounds more
+     * than any other consumer. Default 0.
      */
     readonly unreported?: number;
   }
   | {
     readonly type: "splits_listed";
     readonly iterationId: number;
-    /** For each source: start and stop of the first split, then of the second, and so on. */
+    /** For each source: start and stop of its first split, then of its second, and so on. */
     readonly bounds: readonly Float64Array[];
     readonly digest: string;
   }
   /**
-   * The iteration fails: its splits cannot be listed or saved, or the same work killed too many
-   * runners (`runnerDeathsMax`).
+   * The iteration fails: its splits cannot be listed or saved, too many runners died at one piece
+   * of work (`runnerDeathsMax`), or a client has cancelled the save.
    */
   | {
     readonly type: "iteration_failed";
@@ -151,7 +151,7 @@ export type JournalRecord =
     /** Which pass over the source, if a `repeat()` follows it. */
     readonly repetition: number;
     readonly index: number;
-    /** Counts the task's requests for this source. */
+    /** Counts the task's requests for splits of this source. */
     readonly number: number;
   }
   /** DETERMINISTIC: a split is assigned to this task. */
@@ -159,12 +159,12 @@ export type JournalRecord =
     readonly type: "sequence_assigned";
     readonly taskId: number;
     readonly sequence: number;
-    /** Counts the task's requests of this series. */
+    /** Counts the task's requests in this series. */
     readonly number: number;
     /** 0: ordinary requests; 1: requests for a spare split. */
     readonly series: number;
   }
-  /** DETERMINISTIC: the reader has all splits before `mark`, and of later ones those in `done`. */
+  /** DETERMINISTIC: the reader has all splits before `mark`, and the later splits in `done`. */
   | {
     readonly type: "sequences_received";
     readonly iterationId: number;
@@ -173,7 +173,7 @@ export type JournalRecord =
     /** With several consumers: the one that reports. */
     readonly consumerIndex?: number;
   }
-  /** A save starts or resumes, with what its folder contains. */
+  /** A save starts or resumes; the record says what its folder contains. */
   | ({ readonly type: "save_begun"; readonly iterationId: number } & SavingStart)
   /** A task starts to write these consecutive splits. */
   | {
@@ -190,9 +190,9 @@ export type JournalRecord =
     readonly elements: number;
     readonly sizeBytes: number;
   }
-  /** A task starts to write the next entry of the folder's ledger, up to this split. */
+  /** A task starts to write the next entry of the folder's ledger, for the splits before `upTo`. */
   | { readonly type: "save_entry_assigned"; readonly taskId: number; readonly upTo: number }
-  /** The task has written its entry, with this size. */
+  /** The task has written its entry. */
   | {
     readonly type: "save_entry_written";
     readonly taskId: number;
@@ -200,8 +200,9 @@ export type JournalRecord =
     readonly sizeBytes: number;
   }
   /**
-   * A schedule is proposed. Holds only the difference from the newest schedule, proposed or in force:
-   * schedules change whenever a worker joins or leaves, and would fill the journal.
+   * A schedule is proposed. The record has only the difference from the newest schedule, proposed
+   * or in force: whole schedules would fill the journal, as each worker that joins or leaves
+   * changes them.
    */
   | {
     readonly type: "schedule_changed";
@@ -210,7 +211,7 @@ export type JournalRecord =
     readonly fromRound: number;
     readonly added: readonly number[];
     readonly removed: readonly number[];
-    /** How far `fromRound` is beyond the newest known round. */
+    /** `fromRound` minus the newest known round. */
     readonly distance: number;
   }
   | {
@@ -220,7 +221,7 @@ export type JournalRecord =
     readonly clientId: number;
     /** The first round that its training loop has not received. */
     readonly deliveredRound?: number;
-    /** Later rounds that this client already has, from tasks that the new schedule does not contain. */
+    /** Later rounds that this client already holds, from tasks outside the new schedule. */
     readonly heldRounds?: readonly number[];
   }
   | {
@@ -232,7 +233,10 @@ export type JournalRecord =
     /** See `RoundSchedule`. */
     readonly kept?: readonly number[];
   }
-  /** Written at intervals, so that a restarted dispatcher knows about which round is read. */
+  /**
+   * Written at intervals, so that a restarted dispatcher knows about which round the consumers
+   * read.
+   */
   | { readonly type: "rounds_reached"; readonly iterationId: number; readonly round: number }
   /** All consumers end at this round, also those that join later. */
   | { readonly type: "rounds_ended"; readonly iterationId: number; readonly round: number };
@@ -247,9 +251,11 @@ export type TaskEnd =
   | "worker_lost"
   /** Its worker has restarted. */
   | "worker_restarted"
-  /** The task died on a live worker: its position in the data is lost, and another task continues. */
+  /**
+   * The task died on a live worker. Its position in the data is lost, and a new task replaces it.
+   */
   | "task_failed"
-  /** The clients that could read it have left, and no other can. */
+  /** No remaining client may read it. */
   | "unread"
   /** A client ended its save. */
   | "cancelled"
@@ -257,18 +263,18 @@ export type TaskEnd =
   /** The consumers of a coordinated read cannot reach it. */
   | "unreachable";
 
-/** The most frequent type of record, so it is journaled as its numbers alone. */
+/** The most frequent record, which is therefore journaled as its numbers alone. */
 type SplitAssigned = RecordOf<"split_assigned">;
 /** How many numbers encode one {@linkcode SplitAssigned}. */
 const SPLIT_NUMBERS = 5;
 
-/** Records journaled together: a crash keeps all or none, as a transaction requires. */
+/** Records that are journaled together: after a crash the journal has all of them or none. */
 export class RecordBatch {
-  /** Encoded records, and the numbers of consecutive `split_assigned` records. */
+  /** Encoded records; consecutive `split_assigned` records are one list of numbers. */
   readonly #items: (Uint8Array | number[])[] = [];
   readonly #encoding: { readonly slab?: MessageSlab };
 
-  /** @param slab Where records and batch are encoded. Default: a buffer for each. */
+  /** @param slab The buffer to encode into. Default: a new buffer for each record. */
   constructor(slab?: MessageSlab) {
     this.#encoding = slab === undefined ? {} : { slab };
   }

@@ -11,7 +11,7 @@ export interface Recovered {
 }
 
 /**
- * Replays a log, and closes it again on failure.
+ * Replays a log. Closes the log if that fails.
  * @throws {LeatError} `data_loss` for an incomplete journal, `unimplemented` for a later version.
  */
 export async function openJournal(

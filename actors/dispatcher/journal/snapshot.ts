@@ -22,7 +22,7 @@ const FORMAT = 2;
 export interface StateSnapshot {
   readonly format: typeof FORMAT;
   readonly clusterId: string;
-  /** How often a dispatcher has started on this journal. */
+  /** How many times a dispatcher has started on this journal. */
   readonly lives: number;
   readonly lastIds: Readonly<LastIds>;
   readonly datasets: readonly Dataset[];
@@ -39,7 +39,9 @@ export interface StateSnapshot {
   readonly runs: readonly (readonly [stream: string, run: StreamRun])[];
 }
 
-/** The tables as plain data. The entities are not copied: encode the result before the tables change. */
+/**
+ * The tables as plain data. The entities are not copied, so encode the result before they change.
+ */
 export function snapshotOf(tables: Tables): StateSnapshot {
   const { clusterId, lives, lastIds } = tables;
   return {
@@ -98,7 +100,7 @@ export function tablesOf(snapshot: StateSnapshot): Tables {
   return tables;
 }
 
-/** Largest snapshot, in bytes. SQLite limits a value to 1 GB. */
+/** Default limit of a snapshot, in bytes. SQLite limits a value to 1 GB. */
 export const SNAPSHOT_BYTES_MAX = 768 * 2 ** 20;
 
 /** Encodes a snapshot. @throws {LeatError} `resource_exhausted` beyond `bytesMax`. */

@@ -1,28 +1,27 @@
 /**
- * Detects clients whose process is gone, so that their tasks need not wait for the heartbeat
- * timeout.
+ * Detects that a client's process is gone, sooner than by the heartbeat timeout.
  *
  * - The client's node reports that the actor has ended: the client is released.
- * - The connection was closed at the client's end. Its process has ended, or a proxy or firewall closed
- *   the connection. Both look alike, but a live client reconnects within seconds. So the client gets a
- *   grace time. Reconnecting ends the grace time, even without a new request: the runtime may answer a
- *   repeated request without the dispatcher.
+ * - The client's end closed the connection: its process has ended, or a proxy or firewall has
+ *   closed the connection. A live client reconnects within seconds, so the client is released only
+ *   after a grace time. If its node reconnects, the grace time ends, even without a new request:
+ *   the runtime may answer a repeated request without the dispatcher.
  * - The connection timed out, or has no route. That says nothing about the client, so only the
  *   heartbeat timeout counts.
  *
- * Nothing is journaled: a restarted dispatcher treats every client as just heard.
+ * Nothing is journaled: a restarted dispatcher watches a client from its next heartbeat on.
  */
 import type { ActorContext, WatchEnd } from "../../runtime/actor.ts";
 import type { FencedRef } from "../../runtime/ref.ts";
 
-/** A client's actor that is watched, or whose node may reconnect. */
+/** A watch on a client's actor, or the wait for its node to reconnect. */
 interface Watch {
   readonly incarnation: string;
   stop: () => void;
 }
 
 export class ClientLinks {
-  /** Clients whose connection was closed and that have not reconnected: when, in monotonic ms. */
+  /** When the connections of clients were closed that have not reconnected, in monotonic ms. */
   readonly closedAtMs = new Map<number, number>();
   readonly #context: ActorContext;
   readonly #onEnded: (clientId: number) => void;
@@ -34,7 +33,8 @@ export class ClientLinks {
     this.#onEnded = onEnded;
   }
 
-  heard(clientId: number, client: FencedRef): void {
+  /** Watches the client's actor, unless it is watched already. Ends a grace time. */
+  watch(clientId: number, client: FencedRef): void {
     const wasClosed = this.closedAtMs.delete(clientId);
     const { incarnation } = client;
     const known = this.#watches.get(clientId);
@@ -42,27 +42,27 @@ export class ClientLinks {
     known?.stop();
     const watch: Watch = { incarnation, stop: () => {} };
     this.#watches.set(clientId, watch);
-    // Without a connection the watch ends before this call returns.
-    watch.stop = this.#context.watch(client, (_error, end) => this.#over(clientId, client, end));
+    // Without a connection, `#ended` runs before this call returns.
+    watch.stop = this.#context.watch(client, (_error, end) => this.#ended(clientId, client, end));
   }
 
-  gone(clientId: number): void {
+  forget(clientId: number): void {
     this.closedAtMs.delete(clientId);
     this.#watches.get(clientId)?.stop();
     this.#watches.delete(clientId);
   }
 
-  #over(clientId: number, client: FencedRef, end: WatchEnd): void {
-    // The client's next request starts a new watch.
+  #ended(clientId: number, client: FencedRef, end: WatchEnd): void {
+    // The client's next heartbeat starts a new watch.
     this.#watches.delete(clientId);
     if (end === "ended") this.#onEnded(clientId);
     else if (end === "closed") this.#closed(clientId, client);
   }
 
-  /** Waits until the node reconnects. The new watch then ends if the client is gone. */
+  /** When the node reconnects, a new watch finds out whether the client still exists. */
   #closed(clientId: number, client: FencedRef): void {
     this.closedAtMs.set(clientId, this.#context.world.nowMs());
-    const back = this.#context.whenLinked(client.node, () => this.heard(clientId, client));
-    this.#watches.set(clientId, { incarnation: client.incarnation, stop: back });
+    const stop = this.#context.whenLinked(client.node, () => this.watch(clientId, client));
+    this.#watches.set(clientId, { incarnation: client.incarnation, stop });
   }
 }

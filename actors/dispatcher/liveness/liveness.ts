@@ -1,6 +1,6 @@
 /**
- * Timeouts of workers and clients, and of unused iterations and datasets. None of it is journaled:
- * after a restart all workers and clients count as just heard.
+ * Timeouts of workers and clients, and of unused iterations and datasets. The times are not
+ * journaled: after a restart, the timeouts of all workers and clients start again.
  */
 import type { ActorContext } from "../../runtime/actor.ts";
 import type { ClientLinks } from "./client_links.ts";
@@ -13,11 +13,11 @@ import type { Transaction } from "../transaction.ts";
 import type { Transactions } from "../transactions.ts";
 import { loseWorker } from "../members/workers.ts";
 
-/** Checks within the shortest timeout. The time between two checks has the bounds below. */
+/** How many checks the shortest timeout contains, within the limits of the interval below. */
 const SWEEP_FRACTION = 4;
 const SWEEP_MIN_MS = 10;
 const SWEEP_MAX_MS = 5_000;
-/** Least time, in ms, that a client has to open a job after it has registered a dataset. */
+/** A client has at least this time, in ms, to open a job after it has registered a dataset. */
 const DATASET_UNUSED_MIN_MS = 60_000;
 
 interface LivenessOptions {
@@ -36,14 +36,14 @@ export class Liveness {
   readonly #clientsHeardMs = new Map<number, number>();
   /** Since when iterations have had no client. */
   readonly #idleSinceMs = new Map<number, number>();
-  /** Since when transient datasets have had no job, as seen by the checks. */
+  /** When a check first saw a transient dataset without jobs. */
   readonly #unusedSinceMs = new Map<string, number>();
 
   constructor(options: LivenessOptions) {
     this.#options = options;
   }
 
-  /** Counts all workers and clients in the journal as just heard. */
+  /** Starts the timeouts of all workers, clients and idle iterations in the journal. */
   begin({ state }: Transaction): void {
     for (const name of state.workers.keys()) this.workerHeard(name);
     for (const clientId of state.clients.keys()) this.clientHeard(clientId);
@@ -52,7 +52,7 @@ export class Liveness {
     }
   }
 
-  /** When each worker was last heard. */
+  /** When each worker sent its last heartbeat. */
   get workersHeardMs(): ReadonlyMap<string, number> {
     return this.#workersHeardMs;
   }
@@ -83,7 +83,7 @@ export class Liveness {
     this.#idleSinceMs.delete(iterationId);
   }
 
-  /** A client that registers a dataset is about to use it. */
+  /** Restarts the dataset's timeout: the client that registers it is about to use it. */
   datasetRegistered(datasetId: string): void {
     this.#unusedSinceMs.delete(datasetId);
   }
@@ -111,7 +111,7 @@ export class Liveness {
     return this.#options.context.world.nowMs();
   }
 
-  /** Moves all times forward by a pause of this thread, in which it could receive no heartbeat. */
+  /** Extends all timeouts by a pause of this thread, in which it could receive no heartbeat. */
   #forgive(lateMs: number): void {
     if (lateMs <= 0) return;
     const nowMs = this.#nowMs;

@@ -4,14 +4,15 @@ import type { ActorContext } from "../../runtime/actor.ts";
 import type { FencedRef } from "../../runtime/ref.ts";
 import type { WorkerProtocol } from "../../worker/protocol.ts";
 
-/** An address that did not answer is dialled again at the first heartbeat after this time, in ms. */
+/** An address that did not answer is dialed again at the first heartbeat after this time, in ms. */
 const RETRY_MS = 10_000;
 
-/** Dials a worker's address like a client. Rejects with the reason if it does not answer. */
+/** Dials a worker's address as a client would. Rejects with the reason if it does not answer. */
 export type DialWorker = (worker: FencedRef<WorkerProtocol>) => Promise<void>;
 
 interface Check {
   readonly incarnation: string;
+  /** When to dial again. Infinity while dialing and once the address has answered. */
   dueMs: number;
   unreachable: string | undefined;
 }
@@ -28,12 +29,13 @@ export class ReachabilityProbe {
     this.#dial = dial;
   }
 
-  heard(name: string, worker: FencedRef<WorkerProtocol>): void {
+  /** Dials the worker if it is new, or if a retry is due. */
+  check(name: string, worker: FencedRef<WorkerProtocol>): void {
     if (this.#dial === undefined) return;
     const { world } = this.#context;
     let check = this.#checks.get(name);
     if (check === undefined || check.incarnation !== worker.incarnation) {
-      world.log("info", `Worker "${name}" at ${worker.node} has reported for work`);
+      world.log("info", `Worker "${name}" at ${worker.node} has registered`);
       check = { incarnation: worker.incarnation, dueMs: world.nowMs(), unreachable: undefined };
       this.#checks.set(name, check);
     }
@@ -42,7 +44,7 @@ export class ReachabilityProbe {
     this.#run(name, worker, check, this.#dial);
   }
 
-  lost(name: string): void {
+  forget(name: string): void {
     if (this.#checks.delete(name)) this.#context.world.log("info", `Worker "${name}" is gone`);
   }
 
@@ -61,15 +63,15 @@ export class ReachabilityProbe {
         }
         check.unreachable = undefined;
       } catch (error) {
-        const isNews = check.unreachable === undefined;
+        const isFirstFailure = check.unreachable === undefined;
         check.unreachable = LeatError.from(error).message;
         check.dueMs = world.nowMs() + RETRY_MS;
-        if (!isNews || this.#checks.get(name) !== check) return;
+        if (!isFirstFailure || this.#checks.get(name) !== check) return;
         world.log(
           "warn",
-          `Worker "${name}" advertises ${worker.node}, where the dispatcher does not reach it ` +
-            `(${check.unreachable}). Clients will hardly do: start it with an address that others ` +
-            "reach (--advertise HOST[:PORT]), and let its port through",
+          `Worker "${name}" advertises ${worker.node}, but the dispatcher cannot reach it there ` +
+            `(${check.unreachable}), and clients probably cannot either: start it with an address ` +
+            "that others can reach (--advertise HOST[:PORT]), and open its port in the firewall",
         );
       }
     });

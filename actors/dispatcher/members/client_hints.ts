@@ -1,8 +1,8 @@
 /**
  * Hints tell clients that their iteration has changed, so that they send a heartbeat at once. If a
  * hint is lost, the next regular heartbeat brings the change. Nothing is journaled. The answer to a
- * heartbeat may list every task. So several changes share a hint, and with many clients or tasks some
- * clients get their hints later.
+ * heartbeat may list every task, which is expensive. So one hint covers several changes, and hints
+ * are sent in batches.
  */
 import type { ClientProtocol } from "../../client/protocol.ts";
 import type { ActorContext } from "../../runtime/actor.ts";
@@ -12,16 +12,19 @@ import type { Transactions } from "../transactions.ts";
 /** Pause between two batches of hints, in ms. */
 const PAUSE_MS = 20;
 /**
- * Most tasks in the answers to one batch of hints; at least one client gets a hint. That is 100,000
- * a second: as many as in the regular heartbeats of 1,000 clients that read 100 workers.
+ * How many tasks the answers to one batch of hints may list together; each batch has at least one
+ * hint. This allows 100,000 tasks a second, as many as the regular heartbeats of 1,000 clients list
+ * that read 100 workers each.
  */
 const TASKS_AT_ONCE = 2_000;
-/** Most hints to a client since its last heartbeat: a client may have stopped reading its messages. */
+/**
+ * A client gets at most this many hints between heartbeats: it may have stopped reading messages.
+ */
 const UNHEARD_MAX = 32;
 
 interface Receiver {
   readonly client: FencedRef<ClientProtocol>;
-  /** Hints since its last heartbeat. */
+  /** Hints since the client's last heartbeat. */
   hints: number;
 }
 
@@ -29,7 +32,7 @@ export class ClientHints {
   readonly #context: ActorContext;
   readonly #transactions: Pick<Transactions, "state" | "whenDurable">;
   readonly #clients = new Map<number, Receiver>();
-  /** Iterations whose clients lack the newest change. */
+  /** Iterations that have changed since the last batch of hints. */
   readonly #changed = new Set<number>();
   /** Clients to send a hint to, longest waiting first. */
   readonly #due = new Set<number>();
@@ -47,7 +50,7 @@ export class ClientHints {
     this.#due.delete(clientId);
   }
 
-  gone(clientId: number): void {
+  forget(clientId: number): void {
     this.#clients.delete(clientId);
     this.#due.delete(clientId);
   }
@@ -61,10 +64,10 @@ export class ClientHints {
     if (this.#scheduled) return;
     this.#scheduled = true;
     const delayMs = Math.max(0, this.#nextMs - this.#context.world.nowMs());
-    this.#context.timer(delayMs, () => this.#transactions.whenDurable(() => this.#tell()));
+    this.#context.timer(delayMs, () => this.#transactions.whenDurable(() => this.#sendBatch()));
   }
 
-  #tell(): void {
+  #sendBatch(): void {
     const { state } = this.#transactions;
     this.#scheduled = false;
     this.#nextMs = this.#context.world.nowMs() + PAUSE_MS;

@@ -22,8 +22,8 @@ interface AboutClient {
 
 /**
  * The client of a request, and its iteration.
- * @throws LeatError `permission_denied` without its secret; if the client has ended, an error with the
- *   reason.
+ * @throws LeatError `permission_denied` without the client's secret; `not_found` or
+ *   `failed_precondition` if the client has ended.
  */
 export function clientOf(
   state: DispatcherState,
@@ -146,7 +146,9 @@ export function releaseClient(
 
 type ClientEnd = Extract<JournalRecord, { readonly type: "client_released" }>["why"];
 
-/** Ends a client. Removes its iteration if no other client can continue it. */
+/**
+ * Ends a client. Also removes its iteration, if that cannot do without it, or tasks only it read.
+ */
 export function endClient(
   tx: Transaction,
   clientId: number,
@@ -165,9 +167,9 @@ export function endClient(
   });
   const iteration = state.iterations.get(client.iterationId)!;
   const { iterationId, jobId } = iteration;
-  const isLeft = state.clientsOfIteration(iterationId).size === 0 &&
+  const endsUnread = state.clientsOfIteration(iterationId).size === 0 &&
     state.modeOf(iteration).whenUnread(iteration) === "ends";
-  if (isLeft || state.jobs.get(jobId)?.name === null) {
+  if (endsUnread || state.jobs.get(jobId)?.name === null) {
     tx.commit({ type: "iteration_collected", iterationId });
   } else endUnread(tx, iteration, client);
 }

@@ -1,16 +1,16 @@
 /**
- * Handles a worker that claims another's name. A live holder keeps its name; otherwise two restarting
- * workers would take it from each other for ever. So the dispatcher asks the holder. If the connection
- * is closed or no answer comes in time, the holder counts as gone.
+ * Handles a worker that claims the name of another. A live holder keeps its name: otherwise two
+ * workers would take the name from each other for ever. So the dispatcher asks the holder whether
+ * it lives. If the ask fails or times out, the holder counts as gone.
  */
 import { LeatError } from "../../../core/error.ts";
 import type { ActorContext } from "../../runtime/actor.ts";
 import { type FencedRef, formatRef } from "../../runtime/ref.ts";
 import type { WorkerProtocol } from "../../worker/protocol.ts";
 
-/** A holder without an answer for this long, in ms, counts as gone. Claimants wait longer than that. */
+/** A holder that gives no answer for this long, in ms, counts as gone. Claimants wait longer. */
 const ANSWER_TIMEOUT_MS = 2_000;
-/** Pause before the question is repeated, in ms, as it may have been lost. */
+/** The question is repeated after this time, in ms, because it may have been lost. */
 const ANSWER_ATTEMPT_MS = 500;
 
 type WorkerRef = FencedRef<WorkerProtocol>;
@@ -18,6 +18,7 @@ type WorkerRef = FencedRef<WorkerProtocol>;
 /** Checks that the holder of a claimed name is gone. */
 export class NameClaims {
   readonly #context: ActorContext;
+  /** By name, the incarnation of the claimant that was logged last. */
   readonly #logged = new Map<string, string>();
 
   constructor(context: ActorContext) {
@@ -38,14 +39,14 @@ export class NameClaims {
       this.#logged.set(name, claimant.incarnation);
       this.#context.world.log(
         "warn",
-        `Two workers want to be "${name}": the one at ${holder.node} works, and the one at ` +
-          `${claimant.node} waits until it ends. ${remedy}`,
+        `Two workers have the name "${name}": the one at ${holder.node} works, and the one at ` +
+          `${claimant.node} waits until the first ends. ${remedy}`,
       );
     }
     throw new LeatError(
       "unavailable",
-      `The worker "${name}" at ${formatRef(holder)} lives, and ${formatRef(claimant)} has to ` +
-        `wait until it ends: only one worker of a name can work at a time. ${remedy}`,
+      `The worker "${name}" at ${formatRef(holder)} is alive, and ${formatRef(claimant)} must ` +
+        `wait until it ends: only one worker can have a name at a time. ${remedy}`,
     );
   }
 
@@ -57,8 +58,8 @@ export class NameClaims {
     } catch (error) {
       const failure = LeatError.from(error);
       if (this.#context.signal.aborted) {
-        // Even if this dispatcher's end fails the question, the claimant must retry.
-        throw new LeatError("unavailable", "The dispatcher ends", { cause: failure });
+        // The question failed because this dispatcher is ending: the claimant must retry.
+        throw new LeatError("unavailable", "The dispatcher is stopping", { cause: failure });
       }
       return false;
     }

@@ -1,6 +1,6 @@
 /**
- * A worker speaks only for itself: reports about a worker or its tasks must come from that worker's
- * node. Node and identity are those of the connection, which no sender can forge.
+ * Reports about a worker or its tasks must come from that worker's node. Node and identity are
+ * those of the connection, which no sender can forge.
  */
 import { LeatError } from "../../../core/error.ts";
 import { SAME_PROCESS } from "../../runtime/identity.ts";
@@ -12,7 +12,7 @@ import type { DispatcherState } from "../state/state.ts";
 /** The sender of a report. */
 export type Speaker = Pick<Delivery, "source" | "sender">;
 
-/** Why a heartbeat is refused: sent by another node, or its name belongs to a live worker. */
+/** Why a heartbeat is refused: it names another actor, or a live worker of another identity. */
 export function forgeryOf(
   state: DispatcherState,
   request: RequestOf<DispatcherProtocol, "workerHeartbeat">,
@@ -44,7 +44,7 @@ export function forgeryOf(
   );
 }
 
-/** Why a task's request is refused: another node, incarnation or identity has the task's worker. */
+/** Why a task's request is refused: it comes from another node or identity than its worker's. */
 export function taskForgeryOf(
   state: DispatcherState,
   taskId: number,

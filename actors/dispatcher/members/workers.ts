@@ -30,7 +30,7 @@ export function workerHeartbeat(
     throw new LeatError(
       "failed_precondition",
       `The worker "${name}" at ${formatRef(ref)} was replaced by ${formatRef(worker.ref)}: only ` +
-        "one worker of a name can work at a time. Give each worker a name of its own",
+        "one worker can have a name at a time. Give each worker a name of its own",
     );
   }
   if (request.leaving === true) return leave(tx, request);
@@ -46,7 +46,7 @@ export function workerHeartbeat(
   return { kind: "work", newTasks: tasksToStart(tx, request), endedTasks };
 }
 
-/** The holder of the name that a worker claims, unless it is known to be gone. */
+/** The holder of the name that a worker claims in `follows`; undefined if it need not be asked. */
 export function holderOfName(
   state: DispatcherState,
   { name, worker: { incarnation }, follows, leaving }: HeartbeatRequest,
@@ -57,7 +57,7 @@ export function holderOfName(
   return known.pastLives.includes(incarnation) ? undefined : known.ref;
 }
 
-/** A worker leaves: its completed tasks count, its other tasks end now. */
+/** Handles the last heartbeat of a worker: notes which tasks are completed, then ends all. */
 function leave(tx: Transaction, { name, worker, tasks }: HeartbeatRequest): HeartbeatAnswer {
   const known = tx.state.workers.get(name);
   if (known?.alive && known.ref.incarnation === worker.incarnation) {
@@ -67,13 +67,16 @@ function leave(tx: Transaction, { name, worker, tasks }: HeartbeatRequest): Hear
   return { kind: "work", newTasks: [], endedTasks: [] };
 }
 
-/** Ends the tasks of a worker whose heartbeats timed out. */
+/** Ends the tasks of a worker that leaves or timed out. */
 export function loseWorker(tx: Transaction, name: string): void {
   endTasksOf(tx, name, "worker_lost");
   tx.commit({ type: "worker_lost", name, wallMs: tx.wallMs });
 }
 
-/** Registers a worker that is new, back or restarted: it gets a task of each running iteration. */
+/**
+ * Registers a worker that is new, restarted or no longer lost. Gives it tasks of running
+ * iterations.
+ */
 function register(tx: Transaction, request: HeartbeatRequest, { sender }: Speaker): void {
   const { name, worker, tags, process, isPrivate } = request;
   const { state } = tx;

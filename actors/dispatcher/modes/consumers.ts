@@ -1,29 +1,31 @@
-/** Coordinated reads: the consumers' last reports about their positions. */
+/** Coordinated reads: what the consumers last reported. */
 import type { Client } from "../state/entities.ts";
 import type { ConsumerPosition } from "../protocol_figures.ts";
 import type { RoundsReport } from "../protocol_heartbeats.ts";
 import { ROUNDS_AHEAD_MAX } from "../../worker/protocol.ts";
 
-/** The consumers' last reports. Soft state: after a restart they report again. */
+/** Soft state: after a dispatcher restart the consumers report again. */
 export class Consumers {
   readonly #nextRounds = new Map<number, number>();
-  readonly #places = new Map<number, ConsumerPosition>();
+  readonly #positions = new Map<number, ConsumerPosition>();
   readonly #roundsAhead = new Map<number, number>();
-  /** Per client, the tasks that it cannot reach, and since when. */
+  /** Per client, since when it cannot reach which tasks. */
   readonly #lost = new Map<number, Map<number, number>>();
-  /** Iterations where a consumer has not accepted the proposal and may be past its start. */
+  /** Iterations with a consumer that cannot accept the proposed schedule, being past its start. */
   readonly #passed = new Set<number>();
 
   nextRound(clientId: number): number | undefined {
     return this.#nextRounds.get(clientId);
   }
 
-  /** The round that its training loop gets next, and what it waits for. */
+  /** The round that the client's training loop gets next, and what the loop waits for. */
   positionOf(clientId: number): ConsumerPosition | undefined {
-    return this.#places.get(clientId);
+    return this.#positions.get(clientId);
   }
 
-  /** How many rounds more than any other client it may have requested since its last report. */
+  /**
+   * How many rounds more than any other client this one may have requested since its last report.
+   */
   unreported(clientId: number): number {
     return this.#roundsAhead.get(clientId) ?? ROUNDS_AHEAD_MAX;
   }
@@ -34,21 +36,21 @@ export class Consumers {
     if (position !== undefined) {
       const { nextRound, deliveredRound: round, waitsFor = "loop" } = position;
       this.#nextRounds.set(clientId, nextRound);
-      this.#places.set(clientId, { round, waitsFor });
+      this.#positions.set(clientId, { round, waitsFor });
     }
     const before = this.#lost.get(clientId);
     const lost = lostTasks.map(({ taskId }) => [taskId, before?.get(taskId) ?? nowMs] as const);
     this.#lost.set(clientId, new Map(lost));
   }
 
-  /** A consumer that leaves has requested every round before this one; undefined if it requested none. */
+  /** A leaving consumer says which round it would request next; undefined if it requested none. */
   stopsAt(clientId: number, nextRound: number | undefined): void {
     if (nextRound !== undefined) this.#nextRounds.set(clientId, nextRound);
     this.#roundsAhead.set(clientId, 0);
   }
 
-  /** A consumer has not accepted the proposal, and is past its start. */
-  passed(iterationId: number): void {
+  /** A consumer cannot accept the proposed schedule, as it is past the start. */
+  notePassed(iterationId: number): void {
     this.#passed.add(iterationId);
   }
 
@@ -56,19 +58,19 @@ export class Consumers {
     return this.#passed.has(iterationId);
   }
 
-  /** Clears the mark, once the iteration was reviewed. */
-  lookedAt(iterationId: number): void {
+  /** Undoes `notePassed`, once the iteration was reviewed. */
+  clearPassed(iterationId: number): void {
     this.#passed.delete(iterationId);
   }
 
-  left(clientId: number): void {
+  forget(clientId: number): void {
     this.#nextRounds.delete(clientId);
-    this.#places.delete(clientId);
+    this.#positions.delete(clientId);
     this.#roundsAhead.delete(clientId);
     this.#lost.delete(clientId);
   }
 
-  /** Whether no client reaches the task, or one could not reach it for `timeoutMs`. */
+  /** Whether all clients fail to reach the task, or one has failed for at least `timeoutMs`. */
   isUnreachable(
     taskId: number,
     clients: readonly Client[],

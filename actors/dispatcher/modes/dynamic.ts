@@ -1,4 +1,4 @@
-/** DYNAMIC: splits are assigned first come first served, each to one task, once. */
+/** DYNAMIC: each split is assigned once, to whichever task asks first. */
 import type { TaskOfIteration } from "../state/entities.ts";
 import { assignNextSplit, type SplitAnswer, type SplitRequest, splitsFor } from "./splits.ts";
 import type { Transaction } from "../transaction.ts";

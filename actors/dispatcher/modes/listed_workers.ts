@@ -1,7 +1,7 @@
 /** The dispatcher's configured list of workers, which share the jobs of static policies. */
 import { LeatError } from "../../../core/error.ts";
 
-/** Most workers that a sentence names; the others are counted. */
+/** A sentence names at most this many workers, and counts the others. */
 const NAMED_MAX = 8;
 
 /**
@@ -14,7 +14,7 @@ export function checkWorkerNames(names: readonly string[]): readonly string[] {
   if (wrong === undefined) return names;
   throw new LeatError(
     "invalid_argument",
-    `workers must be the names of the workers, each once, got "${wrong}" in ${names.join(", ")}`,
+    `workers must be different names, none empty, got "${wrong}" in ${names.join(", ")}`,
   );
 }
 

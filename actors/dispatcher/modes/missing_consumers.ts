@@ -7,8 +7,8 @@ import { isHeldUp } from "./deterministic/ordered.ts";
 import { indices, named } from "./coordinated/round_places.ts";
 import type { DispatcherState } from "../state/state.ts";
 
-/** Above this, only the number of joined consumers is given: each client heartbeat computes this. */
-const CONSUMERS_LOOKED_AT_MAX = 1_024;
+/** With more consumers, the text only counts the joined ones: each client heartbeat computes it. */
+const CONSUMERS_LISTED_MAX = 1_024;
 
 /** Why coordinated reads have not started: they start when all consumers have joined. */
 export function whyNotBegun(state: DispatcherState, iteration: Iteration): string | null {
@@ -19,16 +19,18 @@ export function whyNotBegun(state: DispatcherState, iteration: Iteration): strin
   const clients = state.clientsOfIteration(iterationId);
   const isWaiting = index.started === 0 && clients.size < numConsumers;
   if (!isWaiting || finished || rounds.ended !== null) return null;
-  if (numConsumers > CONSUMERS_LOOKED_AT_MAX) {
-    return `Its consumers begin together, and ${clients.size} of ${numConsumers} have come.`;
+  if (numConsumers > CONSUMERS_LISTED_MAX) {
+    return `Its consumers begin together, and ${clients.size} of ${numConsumers} have joined.`;
   }
-  const there = new Set([...clients].map(({ consumerIndex }) => consumerIndex));
-  const missing = indices(numConsumers).filter((consumer) => !there.has(consumer));
+  const joined = new Set([...clients].map(({ consumerIndex }) => consumerIndex));
+  const missing = indices(numConsumers).filter((consumer) => !joined.has(consumer));
   return `Its consumers begin together, and ${named(missing)} of ${numConsumers} ` +
-    `${missing.length === 1 ? "has" : "have"} not come.${elsewhere(state, iteration, missing)}`;
+    `${missing.length === 1 ? "has" : "have"} not joined.${elsewhere(state, iteration, missing)}`;
 }
 
-/** Why consumers that have joined wait: they have read `windowSplits` beyond the common position. */
+/**
+ * Why consumers that have joined wait: they have read `windowSplits` beyond the common position.
+ */
 export function whyHeldUp(
   state: DispatcherState,
   iteration: Iteration,
@@ -39,17 +41,17 @@ export function whyHeldUp(
   const { count } = consumers;
   const awaited = awaitedCount(consumers);
   if (awaited === 0) return null;
-  if (count > CONSUMERS_LOOKED_AT_MAX) {
-    return `${count - awaited} of ${count} consumers have come, ` +
-      "and no more is handed out before the others do.";
+  if (count > CONSUMERS_LISTED_MAX) {
+    return `${count - awaited} of ${count} consumers have joined, ` +
+      "and no more splits are assigned before the others join.";
   }
   const missing = listed(awaitedOf(consumers));
-  const [has, does] = missing.length === 1 ? ["has", "it does"] : ["have", "they do"];
-  return `${capital(named(missing))} of ${count} ${has} not come, and no more is ` +
-    `handed out before ${does}.${elsewhere(state, iteration, missing)}`;
+  const [has, join] = missing.length === 1 ? ["has", "it joins"] : ["have", "they join"];
+  return `${capital(named(missing))} of ${count} ${has} not joined, and no more splits are ` +
+    `assigned before ${join}.${elsewhere(state, iteration, missing)}`;
 }
 
-/** Where the missing consumers are instead. */
+/** Sentences about missing consumers that read another repetition. */
 function elsewhere(
   state: DispatcherState,
   { jobId, repetition }: Iteration,

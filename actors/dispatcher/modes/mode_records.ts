@@ -6,8 +6,8 @@ import * as rounds from "./coordinated/rounds_state.ts";
 import * as saves from "./save/saving_state.ts";
 import { assignSplit } from "./split_requests.ts";
 
-/** The effect: clients get a hint at once, or waiting requests of tasks may be answered. */
-type Effect = "tell clients" | "answer tasks" | "nothing";
+/** Whether clients get a hint, or tasks' waiting requests are tried again. */
+type Effect = "hint clients" | "answer tasks" | "nothing";
 
 const CHANGES = {
   split_assigned: assignSplit,
@@ -42,11 +42,11 @@ const EFFECTS: Readonly<Record<keyof typeof CHANGES, Effect>> = {
   save_entry_assigned: "nothing",
   save_entry_written: "answer tasks",
 
-  schedule_changed: "tell clients",
+  schedule_changed: "hint clients",
   schedule_accepted: "nothing",
-  schedule_committed: "tell clients",
+  schedule_committed: "hint clients",
   rounds_reached: "nothing",
-  rounds_ended: "tell clients",
+  rounds_ended: "hint clients",
 };
 
 /** The effect of a mode's record; undefined for other records. */

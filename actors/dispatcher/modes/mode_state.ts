@@ -1,11 +1,11 @@
-/** The modes' state of an iteration: plain data, part of the iteration and of snapshots. */
+/** The state that modes keep in an iteration: plain data, which snapshots contain. */
 import type { Places } from "./deterministic/places.ts";
 import type { RoundSchedule } from "../protocol_schedules.ts";
 import type { Saving } from "./save/saving_state.ts";
 
-/** The modes' state of an iteration. No other part of the dispatcher reads it. */
+/** Only modes change this state. */
 export interface ModeState {
-  /** Static policies: indices of the workers that have produced their whole share. */
+  /** Static policies: the shares that are completely produced. */
   shardsDone: number[];
   /** Coordinated reads: the schedules of rounds. */
   rounds: RoundSchedules;
@@ -16,8 +16,8 @@ export interface ModeState {
 }
 
 /**
- * The splits of a DETERMINISTIC iteration by their position in the stream (their sequence). Only
- * sequences from `mark` on are kept; at most a window beyond it is assigned.
+ * The splits of a DETERMINISTIC iteration, by their position in the stream (their sequence). Only
+ * those from `mark` on are kept; only those within the window beyond it are assigned.
  */
 export interface Ordered {
   /** The reader has all splits before this one. */
@@ -26,18 +26,20 @@ export interface Ordered {
   next: number;
   /** Splits in production. */
   assigned: { readonly sequence: number; readonly taskId: number }[];
-  /** Splits beyond the mark that the reader has whole. */
+  /** Splits beyond the mark of which the reader has all elements. */
   done: Places;
   /** Splits whose task ended before the reader had them. They are assigned again. */
   lost: Places;
-  /** The progress per consumer; `mark` and `done` are what all have. Null: one reader. */
+  /**
+   * The consumers; `mark` and `done` above are what all of them have. Null if there is one reader.
+   */
   readonly consumers: OrderedConsumers | null;
 }
 
 /** The consumers that share a stream. Those that have not joined take no memory. */
 export interface OrderedConsumers {
   readonly count: number;
-  /** Consumers that have not joined count as having all splits before this one. */
+  /** Until a consumer joins, it counts as having all splits before this one. */
   readonly mark: number;
   /** The consumers that have joined, by index. */
   readonly reading: Record<number, OrderedConsumer>;
@@ -54,20 +56,20 @@ export interface OrderedConsumer {
 /** The schedules of rounds (coordinated reads). */
 export interface RoundSchedules {
   lastVersion: number;
-  /** In force, oldest first. */
+  /** The schedules in force, oldest first. */
   schedules: RoundSchedule[];
   proposal: Proposal | null;
-  /** No consumer is known to have passed this round. */
+  /** The highest round that consumers have reached, according to the journal. */
   reached: number;
   /** The common end round; null while there is no end. */
   ended: number | null;
-  /** Consumers that ended without reporting what they had requested; missing in older snapshots. */
+  /** Consumers that ended without reporting their last requests; missing in older snapshots. */
   vanished?: Vanished | null;
 }
 
 /**
- * Ended consumers that may have requested up to `roundsAhead` rounds more than the remaining ones. The
- * next proposed schedule, of this `version` or a later one, begins beyond these rounds.
+ * Ended consumers that may have requested up to `roundsAhead` rounds more than the remaining ones.
+ * The next proposed schedule, of this `version` or a later one, begins beyond these rounds.
  */
 export interface Vanished {
   readonly version: number;
@@ -79,11 +81,11 @@ export interface Proposal {
   readonly schedule: RoundSchedule;
   readonly distance: number;
   readonly acceptedBy: number[];
-  /** The rounds that each of them holds of tasks outside the proposal, in the same order. */
+  /** What each of `acceptedBy` holds, in the same order. */
   readonly held: HeldRounds[];
 }
 
-/** A consumer's rounds of lost tasks: all before `before`, and these. */
+/** What a consumer holds of tasks outside a proposal: all rounds before `before`, and `rounds`. */
 interface HeldRounds {
   readonly before: number;
   readonly rounds: readonly number[];

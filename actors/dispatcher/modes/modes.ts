@@ -1,4 +1,4 @@
-/** Chooses the mode by a job's parameters. */
+/** Which mode a job has, by its parameters. */
 import type { ShardingMode } from "../../../data/sharding/sharding_policy.ts";
 import type { Iteration, Job } from "../state/entities.ts";
 import type { JobParameters } from "../protocol.ts";

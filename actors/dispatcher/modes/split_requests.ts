@@ -1,4 +1,6 @@
-/** The splits granted to a task's newest requests: a repeated request gets the same, even after a restart. */
+/**
+ * The splits granted to a task's newest requests, so that a repeated request gets the same split.
+ */
 import { LeatError } from "../../../core/error.ts";
 import type { RecordOf } from "../journal/records.ts";
 import { SPLIT_REQUESTS_KEPT, type Task } from "../state/entities.ts";
@@ -17,9 +19,9 @@ export function noteRequest(
 }
 
 /**
- * The earlier grant of a request, if any. Requests may be reordered, so an unknown number is old
- * only if a newer one has overwritten its slot.
- * @throws LeatError `failed_precondition` for an old one.
+ * The split that was granted to this request, if any. Requests may be reordered, so a number
+ * without a grant may be new. It is old only if a higher number has overwritten its slot.
+ * @throws LeatError `failed_precondition` for an old request.
  */
 export function knownAnswer(task: Task, number: number, series: number): number | undefined {
   const ring = task.requests[series];
@@ -40,7 +42,7 @@ export function isNew({ requests }: Task, number: number, series: number): boole
   return newest < number;
 }
 
-/** How a record changes the splits that were assigned. */
+/** Applies a `split_assigned` record. */
 export function assignSplit(
   { tasks, iterations }: Tables,
   record: RecordOf<"split_assigned">,

@@ -1,8 +1,8 @@
-/** Assigns splits: each to one task, once; first come first served if they have no order. */
+/** Assigns splits. Without an order, each split goes once, to whichever task asks first. */
 import { LeatError } from "../../../core/error.ts";
 import type { AnswerOf, RequestOf } from "../../runtime/protocol.ts";
 import type { Iteration, Splits, Task } from "../state/entities.ts";
-import { taskInForce } from "../jobs/iterations.ts";
+import { existingTask } from "../jobs/iterations.ts";
 import type { DispatcherProtocol } from "../protocol.ts";
 import { knownAnswer } from "./split_requests.ts";
 import { splitAt, splitCount } from "../../../data/sharding/split_table.ts";
@@ -11,18 +11,22 @@ import type { Transaction } from "../transaction.ts";
 export type SplitRequest = RequestOf<DispatcherProtocol, "getSplit">;
 export type SplitAnswer = AnswerOf<DispatcherProtocol, "getSplit">;
 
-/** Handles `DispatcherProtocol.getSplit`, for listed splits, `windowSplits` beyond the mark. */
+/** Handles `DispatcherProtocol.getSplit`, once it can be answered. */
 export function assignSplit(
   tx: Transaction,
   request: SplitRequest,
   windowSplits: number,
 ): SplitAnswer {
   const { state } = tx;
-  const [task, iteration] = taskInForce(state, request.taskId, "it gets no more splits");
+  const [task, iteration] = existingTask(state, request.taskId, "it gets no more splits");
   return state.modeOf(iteration).assignSplit(tx, { task, iteration }, request, windowSplits);
 }
 
-/** A request's splits. @throws {LeatError} why there are none; `invalid_argument`. */
+/**
+ * The iteration's splits.
+ * @throws {LeatError} the iteration's error; `unavailable` before the splits are listed;
+ *   `invalid_argument` for a number or source that does not exist.
+ */
 export function splitsFor(
   { splits, error }: Iteration,
   { taskId, number, source, repetition }: SplitRequest,
@@ -51,7 +55,7 @@ export function assignNextSplit(
   const known = knownAnswer(task, number, source);
   if (known !== undefined) return answerOf(splits, source, known, total);
   const cursor = splits.cursors[source]!;
-  // An earlier repetition is over for all tasks; a later one starts for all.
+  // The first request of a later repetition starts it for all tasks, and ends the current one.
   const index = repetition > cursor.repetition ? 0 : cursor.next;
   if (repetition < cursor.repetition || index >= total) return { split: null, total };
   tx.commit({ type: "split_assigned", taskId, source, repetition, index, number });

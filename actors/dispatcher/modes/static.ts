@@ -1,6 +1,6 @@
 /**
  * Static policies (FILE, DATA, FILE_OR_DATA, HINT, CUSTOM): each worker of the job's list has a
- * share of every iteration. Only that worker ever produces it, so an iteration waits for all.
+ * share of every iteration. Only that worker produces it, so an iteration waits for all of them.
  */
 import { LeatError } from "../../../core/error.ts";
 import type { Shard } from "../../../data/sharding/sharding_policy.ts";

@@ -22,7 +22,7 @@ import { splitCount } from "../../../data/sharding/split_table.ts";
 import type { DispatcherState } from "../state/state.ts";
 import { whyStarved } from "./starvation.ts";
 
-/** Most characters shown of a policy's function. */
+/** At most this many characters of a policy's function are shown. */
 const POLICY_SHOWN_LENGTH = 60;
 
 type JobDescription = DispatcherDescription["jobs"][number];
@@ -35,7 +35,7 @@ export interface SoftState {
   /** Monotonic time, and the offset from it to wall-clock time in ms since 1970. */
   readonly nowMs: number;
   readonly wallOffsetMs: number;
-  /** When a worker was last heard, in monotonic time. */
+  /** When a worker sent its last heartbeat, in monotonic time. */
   heardMs(worker: string): number;
   /** DETERMINISTIC: how many splits beyond the readers' common position may be assigned. */
   readonly windowSplits: number;
@@ -51,12 +51,12 @@ export function describeState(
   scaling: ScalingDescription,
 ): DispatcherDescription {
   const iterations = [...state.iterations.values()];
-  const going = iterations.filter(({ finished }) => !finished);
-  // Produced elements are still being read, so an idle worker does not lack jobs.
+  const unfinished = iterations.filter(({ finished }) => !finished);
+  // A finished iteration with readers counts: its workers still serve elements.
   const hasJobs = iterations.some(({ finished, iterationId }) =>
     !finished || state.clientsOfIteration(iterationId).size > 0
   );
-  const shared = going.filter((iteration) => state.modeOf(iteration).hasFixedWorkers);
+  const shared = unfinished.filter((iteration) => state.modeOf(iteration).hasFixedWorkers);
   return {
     clusterId: state.clusterId,
     scaling,
@@ -145,7 +145,7 @@ function describeIteration(
   };
 }
 
-/** Why an iteration with fixed workers gives this one nothing; undefined if none does. */
+/** Why an iteration with fixed workers gives this worker nothing, if there is one. */
 function whyNoShard(
   state: DispatcherState,
   shared: readonly Iteration[],
@@ -214,7 +214,7 @@ function runnerDeathsOf(
   return ends.length === 0 ? {} : { runnerDeaths: ends.map(({ message }) => message) };
 }
 
-/** The tasks of a failed iteration whose runners died, as they are gone from the workers. */
+/** The ended tasks of a failed iteration whose runners died: workers no longer report them. */
 function endedTasks(state: DispatcherState, iteration: Iteration): TaskDescription[] {
   if (iteration.error === null) return [];
   const workers = new Map(

@@ -17,14 +17,14 @@ interface Report<G extends MetricGroup> {
 
 /** The counters of a report, for the window of rates. Missing ones count as 0. */
 export function countersOf<G extends MetricGroup>(group: G, figures: Reported<G>): Counts {
-  const told = figures as Partial<Counts>;
+  const reported = figures as Partial<Counts>;
   const counts: Record<string, number> = {};
-  // The raw number: the window drops a report that has an unusable one.
-  for (const key of counterKeysOf(group)) counts[key] = told[key] ?? 0;
+  // Not checked here: the window ignores a report with an unusable number.
+  for (const key of counterKeysOf(group)) counts[key] = reported[key] ?? 0;
   return counts;
 }
 
-/** A report's figures of the group. Unknown figures of a newer peer and unusable numbers are left out. */
+/** A report's figures of the group, without unusable numbers and a newer peer's unknown figures. */
 export function knownFigures<G extends MetricGroup>(group: G, figures: Reported<G>): Reported<G> {
   const known: Record<string, number> = {};
   for (const [key] of metricsOf(group)) {
@@ -78,7 +78,7 @@ function sumOf(reports: readonly object[], key: string): number {
   return reports.reduce((sum, report) => sum + (numberAt(report, key) ?? 0), 0);
 }
 
-/** A reported figure. A number that no honest reporter sends counts as missing. */
+/** A reported figure. A number that cannot be a count or size counts as missing. */
 function numberAt(figures: object | undefined, key: string): number | undefined {
   const value = (figures as Partial<Counts> | undefined)?.[key];
   return value === undefined || !isCount(value) ? undefined : value;

@@ -8,14 +8,16 @@ import type {
 } from "../protocol_figures.ts";
 import { countText, percentText } from "../../../data/amounts.ts";
 
-/** Training loops that wait for more than this share of their time wait too much. */
+/** Trainers wait too much if they wait for more than this share of their time. */
 const WAITING_SHARE = 0.1;
-/** A pipeline that works for more than this share is busy: it could not serve more clients. */
+/**
+ * A pipeline that works for more than this share of the time is busy: it cannot serve more clients.
+ */
 const BUSY_SHARE = 0.7;
-/** A pipeline that works for less than this share is idle. */
+/** A pipeline that works for at most this share of the time is idle. */
 const IDLE_SHARE = 0.05;
 
-/** Shared, as creating a formatter costs more than the rest of the description. */
+/** Shared, because creating a formatter costs more than the rest of the description. */
 const COUNT_FORMAT = new Intl.NumberFormat("en");
 
 export interface IterationFigures {
@@ -24,9 +26,9 @@ export interface IterationFigures {
   readonly finished: boolean;
   /** Why it cannot continue; null if it can. */
   readonly failure: string | null;
-  /** The worker its readers wait for, if no existing one may serve them. */
+  /** A sentence about the worker that its readers need, if no live worker may serve them. */
   readonly starvation: string | null;
-  /** The missing consumers that its readers wait for. */
+  /** A sentence about the missing consumers that its readers wait for. */
   readonly waiting: string | null;
   /** Whether its clients share one stream. */
   readonly sharing: boolean;
@@ -37,9 +39,10 @@ export interface IterationFigures {
 }
 
 /**
- * The clients' demand if they never waited, and one worker's rate if it always worked, in elements
- * per second. Clients that share a stream count as the fastest of them; those that read in rounds
- * go as fast as the slowest. Unreachable workers do not count. Null until both are known.
+ * What the clients would take if they never waited, and what one worker would produce if it always
+ * worked, in elements per second. With sharing, the fastest client's rate is the demand; in rounds,
+ * all clients are as fast as the slowest. Unreachable workers do not count. Null until both are
+ * known.
  */
 export function ratesOf(
   { tasks, readers, sharing, rounds, unreachable }: IterationFigures,
@@ -55,7 +58,7 @@ export function ratesOf(
   };
 }
 
-/** How many workers the clients could use, computed like the AutoScaler of tf.data service. */
+/** How many workers the clients could use, computed as by the AutoScaler of tf.data service. */
 export function optimalWorkers(iteration: IterationFigures): number | null {
   const rates = ratesOf(iteration);
   return rates === null ? null : rates.demand / rates.madeByOne;
@@ -72,7 +75,7 @@ export function bottleneckOf(iteration: IterationFigures): Bottleneck {
   }
   const serving = tasks.filter(({ state }) => state === "running");
   if (finished || (tasks.length > 0 && tasks.every(({ state }) => state === "completed"))) {
-    return { kind: "balanced", text: "All was produced: trainers take what is left." };
+    return { kind: "balanced", text: "Everything is produced: trainers fetch what is left." };
   }
   if (tasks.length === 0) {
     return {
@@ -80,24 +83,25 @@ export function bottleneckOf(iteration: IterationFigures): Bottleneck {
       text: iteration.starvation ?? "Trainers wait for workers: none has a task of it yet.",
     };
   }
-  if (!tasks.some(isGoing)) {
+  if (!tasks.some(hasWork)) {
     const failure = tasks.find(({ state }) => state === "failed")?.figures?.failure;
-    return { kind: "stuck", text: `Trainers are told that it cannot be read on: ${failure}` };
+    return { kind: "stuck", text: `Trainers get the error that it cannot continue: ${failure}` };
   }
   if (iteration.waiting !== null) return { kind: "stuck", text: iteration.waiting };
   if (serving.length === 0) return { kind: "unknown", text: "The workers' tasks are starting." };
   if (serving.every(({ worker }) => unreachable.has(worker))) {
     return {
       kind: "stuck",
-      text: "Trainers wait for workers that cannot be reached: see at the workers what to do.",
+      text:
+        "Trainers wait for workers that cannot be reached: each worker's reason says what to do.",
     };
   }
-  const heard = readers.flatMap(({ figures }) => figures === null ? [] : [figures]);
+  const clients = readers.flatMap(({ figures }) => figures === null ? [] : [figures]);
   const measured = serving.filter(({ figures }) => figures !== null);
-  if (heard.length === 0 || measured.length === 0) {
+  if (clients.length === 0 || measured.length === 0) {
     return { kind: "unknown", text: "No figures yet: they come with the next heartbeats." };
   }
-  const waitingShare = sum(heard.map((client) => client.waitingShare)) / heard.length;
+  const waitingShare = sum(clients.map((client) => client.waitingShare)) / clients.length;
   return waitingShare > WAITING_SHARE
     ? trainersWait(iteration, measured, waitingShare)
     : workersWait(measured, waitingShare);
@@ -112,10 +116,10 @@ function trainersWait(
   const waited = `${percentText(waitingShare)} of their time`;
   const workers = countText(measured.length, "worker");
   const { readers, rounds } = iteration;
-  const apart = readers.filter(({ position }) =>
+  const waitsForOthers = readers.some(({ position }) =>
     position?.waitsFor === "consumers" || position?.waitsFor === "schedule"
   );
-  if (rounds !== undefined && 2 * busy < measured.length && apart.length > 0) {
+  if (rounds !== undefined && 2 * busy < measured.length && waitsForOthers) {
     return {
       kind: "trainers_wait",
       text: `Trainers wait ${waited}, in their rounds for one another: ${rounds.text}`,
@@ -125,8 +129,8 @@ function trainersWait(
     return {
       kind: "trainers_wait",
       text: `Trainers wait ${waited} although ${measured.length - busy} of ${workers} ` +
-        `have time: the way between them is slow (network, or the trainers' own processes). ` +
-        `More requests in flight (maxOutstandingRequests), larger or fewer batches may help.`,
+        `are not busy: the path between them is slow (network, or the trainers' own processes). ` +
+        `More requests in flight (maxOutstandingRequests) or larger batches may help.`,
     };
   }
   const wanted = optimalWorkers(iteration);
@@ -161,23 +165,23 @@ export interface WorkerSigns {
   readonly alive: boolean;
   readonly address: string;
   readonly unreachable: string | undefined;
-  /** Its tasks, and whether their iterations have readers. */
+  /** The worker's tasks, and whether their iterations have readers. */
   readonly tasks: readonly (TaskDescription & { readonly hasReaders: boolean })[];
   /** Whether an iteration is running, or its remaining elements are being read. */
   readonly hasJobs: boolean;
 }
 
 /** Whether a task still has work: it has neither produced everything nor failed. */
-export function isGoing({ state }: Pick<TaskDescription, "state">): boolean {
+export function hasWork({ state }: Pick<TaskDescription, "state">): boolean {
   return state !== "completed" && state !== "failed";
 }
 
 /** A worker's activity, and why it is idle. */
 export function activityOf(signs: WorkerSigns): WorkerActivity {
   if (!signs.alive) {
-    return { state: "gone", reason: "It has said good-bye, or was silent for too long." };
+    return { state: "gone", reason: "It has left, or its heartbeats have stopped." };
   }
-  const working = signs.tasks.filter(isGoing);
+  const working = signs.tasks.filter(hasWork);
   const shares = working.flatMap(({ figures }) => figures === null ? [] : [figures.busyShare]);
   if (shares.some((share) => share > IDLE_SHARE)) return { state: "working", reason: null };
   const reason = idleReason(signs, working);
@@ -185,7 +189,7 @@ export function activityOf(signs: WorkerSigns): WorkerActivity {
   if (shares.length === 0) return { state: "starting", reason: "It is starting its tasks." };
   return {
     state: "idle",
-    reason: "Elements are ready, and its clients ask for none: they are slower than it.",
+    reason: "Elements are ready, but its clients request none: they are slower than this worker.",
   };
 }
 
@@ -194,21 +198,21 @@ function idleReason(
   working: WorkerSigns["tasks"],
 ): string | undefined {
   if (unreachable !== undefined) {
-    return `Clients will hardly reach it at ${address} (${unreachable}): start it with an address ` +
-      "that others reach (--advertise HOST[:PORT]), and let its port through.";
+    return `Clients probably cannot reach it at ${address} (${unreachable}): start it with an ` +
+      "address that others can reach (--advertise HOST[:PORT]), and open its port in the firewall.";
   }
   if (!hasJobs) return "There is no job.";
   if (tasks.length === 0) return "No unfinished job has a task for it.";
   if (working.length === 0) {
     const failure = tasks.find(({ state }) => state === "failed")?.figures?.failure;
-    if (failure != null) return `It cannot read on: ${failure}`;
-    return "It has produced everything of its tasks.";
+    if (failure != null) return `It cannot continue: ${failure}`;
+    return "It has produced all elements of its tasks.";
   }
   if (!working.some(({ hasReaders }) => hasReaders)) return "Nobody reads its jobs now.";
   return undefined;
 }
 
-/** Elements per second at this time per element; empty if unknown. */
+/** The rate in elements per second, from the time per element; empty if unknown. */
 function rateOf(elementMs: number | null | undefined): number[] {
   return elementMs === null || elementMs === undefined || elementMs <= 0 ? [] : [1_000 / elementMs];
 }

@@ -1,6 +1,6 @@
 /**
- * The figures that workers and clients report: the dispatcher's soft state, from which it computes
- * rates and each job's usage.
+ * Keeps the figures that workers and clients report, which are soft state, and computes rates and
+ * each job's usage from them.
  */
 import { costOf } from "../../../core/cost.ts";
 import type { RequestOf } from "../../runtime/protocol.ts";
@@ -16,7 +16,7 @@ import type {
   WorkerRates,
 } from "../protocol_figures.ts";
 import { ReadRates } from "../scaling/read_rates.ts";
-import { isCount, isReckonable, RateWindow } from "../scaling/rate_window.ts";
+import { isComputable, isCount, RateWindow } from "../scaling/rate_window.ts";
 import type { DispatcherState } from "../state/state.ts";
 import { countersOf, described, knownFigures } from "./described.ts";
 
@@ -49,7 +49,7 @@ interface ClientEntry {
   heardMs: number;
 }
 
-/** Sums for one job; `metered` once a worker with its own process has worked for it. */
+/** The usage of one job; `metered` is set once a worker with its own process has worked for it. */
 interface UsageSums {
   cpuHours: number;
   memoryGBHours: number;
@@ -71,10 +71,10 @@ export class Figures {
     this.#windowMs = windowMs;
   }
 
-  /** Handles a worker's heartbeat; the state already includes it. */
+  /** Handles a worker's heartbeat, after it was applied to the state. */
   workerHeard(state: DispatcherState, request: WorkerReport, nowMs: number): void {
     const { name, worker: { incarnation }, figures, tasks } = request;
-    if (figures === undefined || !isReckonable(figures.atMs)) return;
+    if (figures === undefined || !isComputable(figures.atMs)) return;
     let entry = this.#workers.get(name);
     if (entry === undefined || entry.incarnation !== incarnation) {
       const { atMs, process, draining = false } = figures;
@@ -106,14 +106,14 @@ export class Figures {
   clientHeard(
     state: DispatcherState,
     clientId: number,
-    told: ClientFigures | undefined,
+    reported: ClientFigures | undefined,
     nowMs: number,
   ): void {
     // A report with an invalid time would block all later ones.
-    if (told === undefined || !isReckonable(told.atMs)) return;
-    const { reads = [], atMs } = told;
-    const order = knownFigures("order", told);
-    const figures = { atMs, ...knownFigures("client", told), ...order };
+    if (reported === undefined || !isComputable(reported.atMs)) return;
+    const { reads = [], atMs } = reported;
+    const order = knownFigures("order", reported);
+    const figures = { atMs, ...knownFigures("client", reported), ...order };
     let entry = this.#clients.get(clientId);
     if (entry === undefined) {
       const window = new RateWindow(this.#windowMs);
@@ -125,7 +125,7 @@ export class Figures {
     const { iterationId } = state.clients.get(clientId)!;
     const { jobId } = state.iterations.get(iterationId)!;
     this.#sums(state, jobId).clientHours += (figures.atMs - entry.figures.atMs) / MS_PER_HOUR;
-    // A client may report any tasks: made-up ones must not be kept.
+    // A client may report tasks that do not exist: these must not be kept.
     const { reads: known } = entry;
     const isOwn = ({ taskId, worker }: ReadFigures) => {
       const task = state.tasks.get(taskId);
@@ -184,7 +184,7 @@ export class Figures {
     };
   }
 
-  /** Why a task cannot read on; undefined if it can, as far as known. */
+  /** Why a task cannot continue, if its worker has reported that. */
   failureOf(worker: string, taskId: number): string | undefined {
     return this.#workers.get(worker)?.tasks.get(taskId)?.figures.failure;
   }
@@ -264,7 +264,7 @@ export class Figures {
     return sums;
   }
 
-  /** Forgets the usage of ended jobs in batches, as a scan per new job would be quadratic. */
+  /** Forgets the usage of ended jobs in batches: a scan for each new job would take too long. */
   #forgetUsage(state: DispatcherState): void {
     for (const known of this.#usage.keys()) if (!state.jobs.has(known)) this.#usage.delete(known);
   }
@@ -275,7 +275,7 @@ function jobOfTask(state: DispatcherState, taskId: number): number | undefined {
   return task === undefined ? undefined : state.iterations.get(task.iterationId)?.jobId;
 }
 
-/** The growth of a reported counter: sums of usage only grow, whatever is reported. */
+/** The growth of a reported counter. Never negative, whatever is reported: usage only grows. */
 function growthOf(before: number, now: number): number {
   return isCount(before) && isCount(now) ? Math.max(0, now - before) : 0;
 }
@@ -288,7 +288,7 @@ function noUsage(): UsageSums {
   return { cpuHours: 0, memoryGBHours: 0, busyHours: 0, clientHours: 0, metered: false };
 }
 
-/** The workers' part of equation 1; the cost depends only on the total hours. */
+/** The workers' part of equation 1 of the paper, which depends only on total hours. */
 function workersDollars(cpuHours: number, memoryGBHours: number): number {
   return costOf({
     jobSeconds: SECONDS_PER_HOUR,

@@ -5,13 +5,16 @@ import type { JobParameters } from "../protocol.ts";
 import type { DispatcherState } from "../state/state.ts";
 import { mayRead } from "../jobs/targets.ts";
 
-/** Most workers that a sentence names; the others are counted. */
+/** A sentence names at most this many workers, and counts the others. */
 const WORKERS_NAMED_MAX = 8;
-/** Most tags that a sentence names, and most characters of each. */
+/** A sentence names at most this many tags, each shortened to the length below. */
 const TAGS_NAMED_MAX = 8;
 const TAG_SHOWN_LENGTH = 60;
 
-/** A sentence about the missing workers; null if a live worker serves a client or none waits. */
+/**
+ * A sentence about the missing workers; null if a live worker may serve a client, or no client
+ * waits.
+ */
 export function whyStarved(
   state: DispatcherState,
   iteration: Iteration,
@@ -97,7 +100,7 @@ function aliveOf(state: DispatcherState): string {
     if (worker.alive) named.push(worker);
   }
   const shown = named.map(({ name, tags, isPrivate }) => {
-    const kind = isPrivate ? "of another process alone, " : "";
+    const kind = isPrivate ? "only for clients of its own process, " : "";
     const has = tags.length === 0 ? "no tags" : `tags ${shownTags(tags).join(", ")}${moreOf(tags)}`;
     return `"${name}" (${kind}${has})`;
   });
@@ -105,7 +108,7 @@ function aliveOf(state: DispatcherState): string {
   return shown.join(", ") + (more === 0 ? "" : ` and ${more} more`);
 }
 
-/** The tags that a sentence names; bounded, as the description repeats it for each job. */
+/** The tags that a sentence names. They are limited because each job's description repeats them. */
 function shownTags(tags: readonly string[]): string[] {
   return tags.slice(0, TAGS_NAMED_MAX).map((tag) =>
     tag.length <= TAG_SHOWN_LENGTH ? tag : `${tag.slice(0, TAG_SHOWN_LENGTH)}…`

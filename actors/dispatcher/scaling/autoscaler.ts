@@ -1,7 +1,8 @@
 /**
- * Decides how many workers a cluster should have. The number rises at once and falls slowly. The
- * program that starts and stops workers reads it. Workers work for all jobs that they may serve, so the
- * most demanding job decides; a worker's rate for it includes the cost of the others.
+ * Decides how many workers a cluster should have, for programs that start and stop workers. The
+ * number rises at once and falls slowly. Workers work for all jobs that they may serve, so the most
+ * demanding job decides: a worker's measured rate for it already includes the cost of the other
+ * jobs.
  */
 import { LeatError } from "../../../core/error.ts";
 import { JobScaler, type JobSigns } from "./job_scaler.ts";
@@ -12,15 +13,15 @@ import { countText } from "../../../data/amounts.ts";
 
 /** Limits and times of scaling. */
 export interface ScalingOptions {
-  /** Least workers wanted. Default 0; a job with readers always wants one. */
+  /** At least this many workers are wanted. Default 0; a job with readers always wants one. */
   readonly minWorkers?: number;
-  /** Most workers wanted. Default 1,000. */
+  /** At most this many workers are wanted. Default 1,000. */
   readonly maxWorkers?: number;
   /** Interval of observations, in ms. Default 5,000. */
   readonly intervalMs?: number;
-  /** Window of rates, and pause after each change, in ms. Default 10,000. */
+  /** Window of rates, and wait after each change of workers, in ms. Default 10,000. */
   readonly measureMs?: number;
-  /** How long fewer workers must suffice before fewer are wanted, in ms. Default 120,000. */
+  /** Fewer workers are wanted once fewer have sufficed for this time, in ms. Default 120,000. */
   readonly downAfterMs?: number;
 }
 
@@ -58,7 +59,9 @@ export function checkScaling(options: ScalingOptions = {}): Required<ScalingOpti
 export interface ClusterSigns {
   /** Reachable workers that count as alive. */
   readonly workers: number;
-  /** Those of them heard since the dispatcher started; some of the others may be dead. */
+  /**
+   * How many of them have reported since the dispatcher started. Some of the others may be dead.
+   */
   readonly heard: number;
   /** Jobs with readers and something left to produce. */
   readonly jobs: readonly JobSigns[];
@@ -68,22 +71,22 @@ export interface ClusterSigns {
 export class Autoscaler {
   readonly #settings: Required<ScalingOptions>;
   readonly #scalers = new Map<number, JobScaler>();
-  readonly #most: SlidingMax;
+  readonly #recent: SlidingMax;
   readonly #pools: WorkerPools;
   #beganMs: number | undefined;
-  /** Number of workers found at the start. */
-  #found = 0;
+  /** Number of workers at the start. */
+  #initial = 0;
 
   constructor(options: ScalingOptions = {}) {
     this.#settings = checkScaling(options);
-    this.#most = new SlidingMax(this.#settings.downAfterMs);
+    this.#recent = new SlidingMax(this.#settings.downAfterMs);
     this.#pools = new WorkerPools(this.#settings.downAfterMs);
   }
 
   /** Decides from the current measurements. Times never decrease. */
   observe(nowMs: number, { workers, heard, jobs }: ClusterSigns): ScalingDescription {
     const { minWorkers, maxWorkers } = this.#settings;
-    this.#find(nowMs, workers, heard);
+    this.#countInitial(nowMs, workers, heard);
     const scaled = this.#observeJobs(nowMs, jobs);
     const now = Math.max(0, ...scaled.map((job) => job.wanted));
     const most = this.#recentMax(nowMs, now);
@@ -105,23 +108,23 @@ export class Autoscaler {
   }
 
   /**
-   * Counts the workers found at the start, which report during the first rate window. Later workers do
-   * not count: if a replacement counted while the dead worker still does, the number would only grow.
+   * Counts the workers at the start, which report within the first rate window. Later workers do
+   * not count: the replacement of a dead worker would count while the dead one still does.
    */
-  #find(nowMs: number, workers: number, heard: number): void {
+  #countInitial(nowMs: number, workers: number, heard: number): void {
     if (this.#beganMs === undefined) {
       this.#beganMs = nowMs;
-      this.#found = workers;
+      this.#initial = workers;
     } else if (nowMs - this.#beganMs < this.#settings.measureMs) {
-      this.#found = Math.max(this.#found, heard);
+      this.#initial = Math.max(this.#initial, heard);
     }
   }
 
-  /** The recent maximum; in the first window at least the workers found at the start. */
+  /** The recent maximum. In the first `downAfterMs` at least the number of workers at the start. */
   #recentMax(nowMs: number, now: number): number {
     const { downAfterMs } = this.#settings;
-    const most = this.#most.note(nowMs, now);
-    return nowMs - this.#beganMs! < downAfterMs ? Math.max(most, this.#found) : most;
+    const most = this.#recent.note(nowMs, now);
+    return nowMs - this.#beganMs! < downAfterMs ? Math.max(most, this.#initial) : most;
   }
 }
 
@@ -136,8 +139,8 @@ function textOf({ workers, wanted, now, jobs, maxWorkers }: {
   const head = `${countText(wanted, "worker")} wanted` +
     (wanted === workers ? "" : `, ${workers} there`);
   if (jobs.length === 0) return `${head}: nobody reads a job that has anything to produce.`;
-  const hungriest = jobs.reduce((a, b) => b.wanted > a.wanted ? b : a);
-  const limit = now > maxWorkers ? `; ${now} would do, and at most ${maxWorkers} may be` : "";
+  const mostDemanding = jobs.reduce((a, b) => b.wanted > a.wanted ? b : a);
+  const limit = now > maxWorkers ? `; ${now} would do, but maxWorkers is ${maxWorkers}` : "";
   const falling = now < wanted && workers > now ? `; if that lasts, ${now} will do` : "";
-  return `${head}: ${hungriest.text}${limit}${falling}.`;
+  return `${head}: ${mostDemanding.text}${limit}${falling}.`;
 }

@@ -1,53 +1,55 @@
 /**
  * Decides how many workers one job wants. If trainers wait and workers are busy, it wants as many
- * as meet the trainers' demand, at most twice as many at a time. A step that gained almost nothing
- * is undone for a while: something else is the limit (storage, a network).
+ * as meet the trainers' demand, but at most twice as many as serve it now. A step that gains almost
+ * nothing is undone for a while, because something else is the limit (storage, a network).
  */
 import type { JobScaling, WorkerPool } from "../protocol_scaling.ts";
 import { countText, percentText } from "../../../data/amounts.ts";
 
-/** Training loops that wait for more than this share of their time want more workers. */
+/** Trainers wait too much if they wait for more than this share of their time. */
 const WAITING_SHARE = 0.1;
-/** Workers busy for less than this share are not what the loops wait for. */
+/** If workers are busy for less than this share of the time, trainers wait for something else. */
 const BUSY_SHARE = 0.7;
 /** Target utilisation of workers, with a margin so that small fluctuations change nothing. */
 const TARGET_BUSY_SHARE = 0.8;
-/** The largest growth of one step, as the trainers' demand is only estimated. */
+/** One step multiplies the workers by at most this, because the demand is only estimated. */
 const GROWTH_MAX = 2;
-/** A step has helped if it gained this share of what it could have. */
+/** A step has helped if it gained this share of what it could have gained. */
 const GAIN_SHARE = 0.3;
 /** Observations after which a step without gain counts as failed. */
 const TRIAL_LOOKS = 3;
-/** How long it is remembered that workers were too few, or that more did not help, in ms. */
+/** How long a floor or a ceiling is remembered, in ms. */
 const MEMORY_MS = 600_000;
-/** Failed steps are retried after a time that doubles, up to this, in ms. */
+/** Each failed step doubles the time that a ceiling is remembered, up to this, in ms. */
 const MEMORY_MAX_MS = 3_600_000;
-/** A job's limit has moved when it gets this many times as much with as many workers. */
+/** A ceiling is forgotten if the clients get this many times what they got when it was set. */
 const LIMIT_MOVED = 1.5;
-/** Trainers have changed if their demand falls below this share of what it was. */
+/** A floor is forgotten if the demand falls below this share of what it was when it was set. */
 const DEMAND_FELL = 0.8;
 
 /** The measurements of a job. Rates are in elements per second. */
 export interface JobSigns {
   readonly jobId: number;
   readonly name: string;
-  /** Workers that produce for it. */
+  /** Workers that produce for the job. */
   readonly serving: number;
-  /** Static policies: number of workers that share it; null if any number may. */
+  /** Static policies: the number of workers that share the job; null in other modes. */
   readonly shares: number | null;
   readonly pool: WorkerPool;
-  /** The worker it waits for, if no existing one may serve it; null otherwise. */
+  /** What worker the job waits for, in words, if no live one may serve it; null otherwise. */
   readonly sought: string | null;
   /** Null while the figures of a client or a serving worker are missing or old. */
   readonly rates: JobRates | null;
-  /** How many workers its clients could use, as they have measured. Left out: no client reports it. */
+  /**
+   * How many workers its clients could use, by their own measurement; missing if none reports it.
+   */
   readonly usable?: number | undefined;
 }
 
 export interface JobRates {
   /** The share of time, 0 to 1, in which the training loops waited. */
   readonly waitingShare: number;
-  /** The share of time in which its pipelines worked, over the serving workers. */
+  /** The share of time in which its pipelines worked, as the mean over the serving workers. */
   readonly busyShare: number;
   /** The clients' rate if they never waited. */
   readonly demand: number;
@@ -57,6 +59,7 @@ export interface JobRates {
   readonly madeByOne: number;
 }
 
+/** A step up whose gain is not judged yet. */
 interface Trial {
   readonly from: number;
   readonly delivered: number;
@@ -73,12 +76,12 @@ export class JobScaler {
   /** Since when the number of serving workers has not changed. */
   #sinceMs = 0;
   #trial: Trial | undefined;
-  /** More workers than this did not help. */
+  /** More workers than these did not help. */
   #ceiling:
     | { readonly workers: number; readonly delivered: number; readonly untilMs: number }
     | undefined;
   #ceilingMs = MEMORY_MS;
-  /** Fewer workers than this did not meet the trainers' demand. */
+  /** Fewer workers than these did not meet the trainers' demand. */
   #floor:
     | { readonly workers: number; readonly demand: number; readonly untilMs: number }
     | undefined;
@@ -110,26 +113,26 @@ export class JobScaler {
     }
     const held = Math.max(1, this.#wanted ?? serving);
     if (serving === 0) {
-      const why = sought === null ? "" : `: it waits for ${sought}, and none of those there is one`;
+      const why = sought === null ? "" : `: it waits for ${sought}, and no live worker is one`;
       return { kind: "unknown", wanted: held, text: `has no worker yet${why}` };
     }
-    const told = this.#told(signs);
-    if (told !== undefined) return told;
+    const measured = this.#measuredByClients(signs);
+    if (measured !== undefined) return measured;
     if (rates === null || nowMs - this.#sinceMs < this.#settleMs) {
       return { kind: "unknown", wanted: held, text: "is being measured" };
     }
     this.#forget(nowMs, rates);
     this.#judge(nowMs, rates);
     if (rates.waitingShare <= WAITING_SHARE) return this.#satisfied(rates);
-    if (rates.busyShare < BUSY_SHARE) return this.#wayIsSlow(rates);
-    return this.#hungry(nowMs, rates);
+    if (rates.busyShare < BUSY_SHARE) return this.#pathIsSlow(rates);
+    return this.#needsMore(nowMs, rates);
   }
 
   /**
-   * A client has measured how many workers it could use (FastFlow, section 9): the job wants them
-   * at once, and later as many as the rates show.
+   * If clients newly report how many workers they could use (FastFlow, section 9), the job wants
+   * that many at once. Later the rates decide.
    */
-  #told({ usable, serving, rates }: JobSigns): Decision | undefined {
+  #measuredByClients({ usable, serving, rates }: JobSigns): Decision | undefined {
     const isNews = usable !== this.#usable;
     this.#usable = usable;
     if (!isNews || usable === undefined || usable <= serving) return undefined;
@@ -141,10 +144,10 @@ export class JobScaler {
     };
   }
 
-  /** Trainers hardly wait: their demand says how many workers suffice. */
+  /** Trainers hardly wait: their demand determines how many workers suffice. */
   #satisfied(rates: JobRates): Decision {
     const needed = Math.ceil(rates.demand / rates.madeByOne / TARGET_BUSY_SHARE);
-    // The present workers have sufficed, and the estimate is not exact.
+    // No more than now: the present workers suffice, and the estimate is not exact.
     const enough = Math.min(needed, Math.max(this.#wanted ?? 0, this.#serving));
     return {
       kind: "enough",
@@ -154,20 +157,20 @@ export class JobScaler {
     };
   }
 
-  /** Elements are produced faster than they arrive: the workers needed for the arrivals suffice. */
-  #wayIsSlow(rates: JobRates): Decision {
+  /** Elements could be produced faster than they arrive: fewer workers would produce as many. */
+  #pathIsSlow(rates: JobRates): Decision {
     const needed = Math.ceil(this.#serving * rates.busyShare / TARGET_BUSY_SHARE);
     return {
       kind: "limited",
       wanted: Math.max(1, needed),
       text: `waits ${percentText(rates.waitingShare)} of its time, but its workers are busy only ` +
-        `${percentText(rates.busyShare)} of theirs: the way to the trainers is slow, and more ` +
-        "workers do not mend that",
+        `${percentText(rates.busyShare)} of theirs: the path to the trainers is slow, and more ` +
+        "workers do not help",
     };
   }
 
   /** Trainers wait for workers that are busy. */
-  #hungry(nowMs: number, rates: JobRates): Decision {
+  #needsMore(nowMs: number, rates: JobRates): Decision {
     const waits = `waits ${percentText(rates.waitingShare)} of its time`;
     const ceiling = this.#ceiling;
     if (ceiling !== undefined && this.#serving >= ceiling.workers) {
@@ -178,7 +181,7 @@ export class JobScaler {
           `${waits}, but more than ${
             countText(ceiling.workers, "worker")
           } did not help: something else ` +
-          "limits it, as the storage that it reads or a network",
+          "limits it, such as the storage that it reads or a network",
       };
     }
     const asked = this.#wanted ?? 0;
@@ -229,7 +232,7 @@ export class JobScaler {
     }
   }
 
-  /** Forgets limits that are old, or of trainers or storage that have changed. */
+  /** Forgets a ceiling or floor that is old, or that the rates contradict. */
   #forget(nowMs: number, { demand, delivered }: JobRates): void {
     const [ceiling, floor] = [this.#ceiling, this.#floor];
     if (ceiling !== undefined) {

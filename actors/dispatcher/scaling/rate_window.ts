@@ -1,7 +1,7 @@
 /** Rates of counters over a sliding window. */
 
-/** Slots of a window: reports within one slot are merged, which bounds their number. */
-const PLACES = 20;
+/** A window has this many slots. Of the reports within one slot, only the last is kept. */
+const SLOTS = 20;
 
 /** Above any real count, and far below where sums and quotients overflow. */
 const COUNT_MAX = 2 ** 80;
@@ -15,11 +15,11 @@ interface Sample {
 
 /** The newest reports of some counts, each with its time. */
 export class RateWindow {
-  /** Oldest first. The first is the newest sample that is at least as old as the window, if any. */
+  /** Oldest first. Only the first may be older than the window, so that the window is covered. */
   readonly #samples: Sample[] = [];
   readonly #windowMs: number;
 
-  /** @param windowMs Length of the window; longer if there was no report for longer. */
+  /** @param windowMs Length of the window. It is longer if there was no report for longer. */
   constructor(windowMs: number) {
     this.#windowMs = windowMs;
   }
@@ -28,13 +28,13 @@ export class RateWindow {
     return this.#samples.at(-1);
   }
 
-  /** Adds a report. Ignores reordered ones, and those with an unusable number. */
+  /** Adds a report, unless a newer one was added or a number in it is unusable. */
   add(atMs: number, counts: Counts): void {
     const samples = this.#samples;
     if (atMs <= (this.newest?.atMs ?? -Infinity)) return;
-    if (!isReckonable(atMs) || !areReckonable(counts)) return;
+    if (!isComputable(atMs) || !areCounts(counts)) return;
     const before = samples.at(-2);
-    if (before !== undefined && atMs - before.atMs < this.#windowMs / PLACES) samples.pop();
+    if (before !== undefined && atMs - before.atMs < this.#windowMs / SLOTS) samples.pop();
     samples.push({ atMs, counts });
     while (samples.length > 2 && samples[1]!.atMs <= atMs - this.#windowMs) samples.shift();
   }
@@ -57,7 +57,10 @@ export class RateWindow {
   }
 }
 
-/** The growth of a count per unit of another in the windows, else in total; null if it never grew. */
+/**
+ * The growth of one count per growth of another (`of`) in the windows. If the other has not grown
+ * there, the totals are divided instead; null if the other is 0.
+ */
 export function perUnit(windows: readonly RateWindow[], key: string, of: string): number | null {
   const sum = (count: (window: RateWindow) => number) =>
     windows.reduce((total, window) => total + count(window), 0);
@@ -67,17 +70,17 @@ export function perUnit(windows: readonly RateWindow[], key: string, of: string)
   return total <= 0 ? null : sum(({ newest }) => newest?.counts[key] ?? 0) / total;
 }
 
-function areReckonable(counts: Counts): boolean {
+function areCounts(counts: Counts): boolean {
   for (const name in counts) if (!isCount(counts[name]!)) return false;
   return true;
 }
 
-/** Whether it can be a count, a size or a duration: neither negative nor infinite nor NaN. */
+/** Whether the value can be a count, a size or a duration: not negative, infinite or NaN. */
 export function isCount(value: number): boolean {
   return value >= 0 && value <= COUNT_MAX;
 }
 
-/** Whether sums and quotients of it are finite. */
-export function isReckonable(count: number): boolean {
+/** Whether sums and quotients of such numbers are finite. */
+export function isComputable(count: number): boolean {
   return Math.abs(count) <= COUNT_MAX;
 }

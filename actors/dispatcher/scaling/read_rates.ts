@@ -3,7 +3,7 @@ import type { ReadDescription, ReadFigures } from "../protocol_figures.ts";
 import { countersOf, described, knownFigures } from "../report/described.ts";
 import { RateWindow } from "./rate_window.ts";
 
-/** Most tasks followed per client. */
+/** Limit of the tasks followed per client. */
 const TASKS_MAX = 64;
 
 interface Entry {
@@ -21,15 +21,15 @@ export class ReadRates {
     this.#windowMs = windowMs;
   }
 
-  /** Whether the last report named a task, as one of this worker. */
+  /** Whether the last report named the task, as a task of this worker. */
   has(taskId: number, worker: string): boolean {
     return this.#entries.get(taskId)?.figures.worker === worker;
   }
 
-  /** Adds a report; tasks missing from it are over. */
+  /** Adds a report. Tasks that it does not name are dropped. */
   add(atMs: number, reads: readonly ReadFigures[]): void {
-    const told = new Set(reads.map(({ taskId }) => taskId));
-    for (const taskId of this.#entries.keys()) if (!told.has(taskId)) this.#entries.delete(taskId);
+    const named = new Set(reads.map(({ taskId }) => taskId));
+    for (const taskId of this.#entries.keys()) if (!named.has(taskId)) this.#entries.delete(taskId);
     for (const read of reads.slice(0, TASKS_MAX)) {
       const { taskId, worker } = read;
       const figures = { taskId, worker, ...knownFigures("read", read) };

@@ -1,7 +1,7 @@
 /** Observes the dispatcher's jobs periodically for the autoscaler. */
 import { Autoscaler, checkScaling, type ClusterSigns, type ScalingOptions } from "./autoscaler.ts";
 import { iterationFigures, type SoftState } from "../report/describe.ts";
-import { isGoing, type IterationFigures, ratesOf } from "../report/diagnosis.ts";
+import { hasWork, type IterationFigures, ratesOf } from "../report/diagnosis.ts";
 import type { Job } from "../state/entities.ts";
 import type { JobRates, JobSigns } from "./job_scaler.ts";
 import type { ScalingDescription } from "../protocol_scaling.ts";
@@ -9,7 +9,7 @@ import type { DispatcherState } from "../state/state.ts";
 import { wantedOf } from "../report/starvation.ts";
 import { definedFields } from "../../../core/tree.ts";
 
-/** Figures older than this many observations are ignored, as they no longer describe the sender. */
+/** Figures older than this many observation intervals are ignored, because they may be outdated. */
 const STALE_LOOKS = 3;
 
 /** Feeds the autoscaler with measurements of the dispatcher. */
@@ -26,7 +26,7 @@ export class Scaling {
     this.#autoscaler = new Autoscaler(options);
   }
 
-  /** Observes. Returns whether there are jobs to scale. */
+  /** Observes all jobs once. Returns whether there are jobs to scale. */
   observe(state: DispatcherState, soft: SoftState): boolean {
     const signs = signsOf(state, soft, this.#staleMs);
     this.#description = this.#autoscaler.observe(soft.nowMs, signs);
@@ -57,14 +57,14 @@ function signsOfJob(
   { jobId, name, workers, parameters }: Job,
   staleMs: number,
 ): JobSigns[] {
-  const going = state.iterationsOfJob(jobId)
+  const active = state.iterationsOfJob(jobId)
     .map((iteration) => iterationFigures(state, soft, iteration))
     .filter(({ readers, tasks, finished }) =>
       !finished && readers.length > 0 &&
-      (tasks.length === 0 || tasks.some(isGoing))
+      (tasks.length === 0 || tasks.some(hasWork))
     );
-  // While clients change repetitions, the one with the most readers represents the job.
-  const [iteration] = going.sort((a, b) => b.readers.length - a.readers.length);
+  // While clients change repetitions, the iteration with the most readers represents the job.
+  const [iteration] = active.sort((a, b) => b.readers.length - a.readers.length);
   if (iteration === undefined) return [];
   const serving = servingOf(state, iteration);
   const { figures, nowMs } = soft;
@@ -87,7 +87,7 @@ function signsOfJob(
   }];
 }
 
-/** The iteration with only the tasks of reachable shared workers: new workers would be like them. */
+/** The iteration with only the running tasks of reachable workers that are not private. */
 function servingOf(state: DispatcherState, iteration: IterationFigures): IterationFigures {
   const tasks = iteration.tasks.filter((task) =>
     task.state === "running" && !iteration.unreachable.has(task.worker) &&
@@ -96,10 +96,10 @@ function servingOf(state: DispatcherState, iteration: IterationFigures): Iterati
   return { ...iteration, tasks };
 }
 
-/** How many workers clients that offload could use: the sum, because they use workers side by side. */
+/** How many workers the clients that offload could use together; undefined if none offloads. */
 function usableBy({ readers }: IterationFigures): number | undefined {
-  const told = readers.flatMap(({ figures }) => figures?.offloadWorkers ?? []);
-  return told.length === 0 ? undefined : told.reduce((sum, workers) => sum + workers, 0);
+  const reported = readers.flatMap(({ figures }) => figures?.offloadWorkers ?? []);
+  return reported.length === 0 ? undefined : reported.reduce((sum, workers) => sum + workers, 0);
 }
 
 function jobRates(iteration: IterationFigures): JobRates | null {

@@ -1,4 +1,6 @@
-/** The entities of the state: plain data, null for unknown, so that a snapshot needs no conversion. */
+/**
+ * The entities of the state: plain data, with null for unknown values, as snapshots contain them.
+ */
 import type { LeatErrorCode, WireError } from "../../../core/error.ts";
 import type { FencedRef } from "../../runtime/ref.ts";
 import type { ElementSourceProtocol, WorkerProtocol } from "../../worker/protocol.ts";
@@ -7,8 +9,9 @@ import type { DatasetDefinition, JobParameters } from "../protocol.ts";
 import type { SplitBounds } from "../../../data/sharding/split_table.ts";
 
 /**
- * How many of a task's newest requests per source are remembered, so that repeats get the same answer.
- * A request for several splits counts once per split; two of the largest requests must fit.
+ * How many of a task's newest requests per source are remembered, so that repeated ones get the
+ * same answer. A request for several splits counts once per split. Two requests of the largest size
+ * must fit.
  */
 export const SPLIT_REQUESTS_KEPT = 64;
 
@@ -30,23 +33,25 @@ export interface Iteration extends ModeState {
   readonly jobId: number;
   readonly repetition: number;
   readonly seed: string;
-  /** DETERMINISTIC: the only run whose readers may read it; null: they have named none. */
+  /**
+   * DETERMINISTIC: only readers of this run may read the iteration. Null if readers name no runs.
+   */
   readonly run: { readonly stream: string; readonly runId: string } | null;
-  /** A task has produced everything, so the iteration can finish. */
+  /** Whether a task has produced everything. Only then can the iteration finish. */
   anyCompleted: boolean;
   finished: boolean;
   splits: Splits | null;
-  /** Why it cannot continue: clients receive this, and no worker gets a task of it. */
+  /** Why the iteration cannot continue. Clients receive this error. */
   error: WireError | null;
   /** Deaths of its tasks' runners, by piece of work. */
   deaths: Deaths[];
 }
 
-/** The deaths of runners at one piece of an iteration, on any worker. */
+/** The deaths of runners at one piece of an iteration's work, on any worker. */
 export interface Deaths {
   /**
-   * The piece: the position of a split (DETERMINISTIC), the first split of a save's run, the index
-   * of a share (static policies). Null: the pipeline as a whole, or the ledger of a save.
+   * The piece: the position of a split (DETERMINISTIC), the first split of a save's run, or the
+   * index of a share (static policies). Null means the whole pass, or an entry of a save's ledger.
    */
   readonly place: number | null;
   /** Oldest first. */
@@ -74,11 +79,11 @@ export interface Task {
   readonly seed: string;
   source: FencedRef<ElementSourceProtocol> | null;
   completed: boolean;
-  /** Number of its runners that have died, as its worker reported. */
+  /** How many of its runners have died, as reported by its worker. */
   runnerDeaths: number;
   /**
-   * Per source, a ring of its newest granted requests: request n is at index 2 (n mod
-   * `SPLIT_REQUESTS_KEPT`), followed by its split's index. 0: none yet.
+   * Per source, a ring of the newest granted requests: the number n is at index 2 (n mod
+   * `SPLIT_REQUESTS_KEPT`), followed by the index of the granted split. 0 means none yet.
    */
   readonly requests: number[][];
 }
@@ -113,7 +118,7 @@ export interface Client {
   readonly secret: string | null;
   /** Null: not reported. */
   readonly process: string | null;
-  /** Coordinated reads: the first schedule committed since it joined; it starts there. */
+  /** Coordinated reads: the version of the schedule that the client starts with; null before. */
   firstVersion: number | null;
 }
 
@@ -121,29 +126,31 @@ export interface Client {
 export interface StreamReaders {
   /** The client that joined last. */
   readonly newest: number;
-  /** The last restore: clients before its first one may read no more. Null: there was none. */
+  /** The last restore: clients with ids below `first` are refused. Null: there was none. */
   readonly restored: { readonly name: string; readonly first: number } | null;
 }
 
-/** The readers of a stream that were started together, as their common name says. */
+/** The readers of a stream that were started together (a run). */
 export interface StreamRun {
   readonly runId: string;
-  /** Earlier runs, newest last; their readers may read no more. */
+  /** Earlier runs, newest last. Their readers are refused. */
   readonly past: readonly string[];
-  /** Its client that joined last. */
+  /** The client of the run that joined last. */
   readonly newest: number;
-  /** Per job of the stream, the last repetition that a consumer has finished, by its index. */
+  /**
+   * Per job of the stream, by consumer index, the last repetition that the consumer has finished.
+   */
   readonly passed: {
     readonly jobName: string;
     readonly repetitions: Record<number, number>;
   }[];
 }
 
-/** A released client, remembered so that it can still learn the outcome. */
+/** A released client, remembered so that it can still get the outcome. */
 export interface ReleasedClient {
   readonly iterationId: number;
   readonly secret: string | null;
-  /** The save was over by then, and the client may not have been told. */
+  /** Set if a save was over when the client was released: the client may not know the outcome. */
   readonly saveEnd?: SaveEnd;
 }
 
@@ -154,7 +161,7 @@ interface SaveEnd {
 
 export type Dataset = DatasetDefinition;
 
-/** Whether clients can read the task: a completed one may still hold rounds, or the end. */
+/** Whether clients can read the task. They can even if it is completed, as it may hold elements. */
 export function isServing(task: Task | undefined): task is Task {
   return task !== undefined && task.source !== null;
 }

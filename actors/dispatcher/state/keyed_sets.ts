@@ -1,6 +1,6 @@
 /** Sets by a key. */
 
-/** Sets by a key. A set exists while it has members, in the order in which they were added. */
+/** A set exists while it has members. The members are in the order in which they were added. */
 export class KeyedSets<K, T> {
   readonly #sets = new Map<K, Set<T>>();
 
@@ -9,9 +9,9 @@ export class KeyedSets<K, T> {
   }
 
   delete(key: K, member: T): void {
-    const those = this.#sets.get(key);
-    those?.delete(member);
-    if (those?.size === 0) this.#sets.delete(key);
+    const set = this.#sets.get(key);
+    set?.delete(member);
+    if (set?.size === 0) this.#sets.delete(key);
   }
 
   /** The members of a key; an empty set if there are none. */

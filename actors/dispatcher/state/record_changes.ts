@@ -1,4 +1,4 @@
-/** The state change of each record, from the record alone: no random numbers and no clock. */
+/** How each record changes the state, without random numbers or a clock. */
 import { LeatError } from "../../../core/error.ts";
 import type { Iteration } from "./entities.ts";
 import { trimOldest } from "./keyed_sets.ts";
@@ -8,11 +8,15 @@ import { MODE_CHANGES } from "../modes/mode_records.ts";
 import type { JournalRecord, RecordOf } from "../journal/records.ts";
 import { need, type Tables } from "./tables.ts";
 
-/** Most past incarnations of a worker's name remembered, to be refused. The oldest are dropped. */
+/**
+ * This many past incarnations of a worker are remembered, to be refused. The oldest are dropped.
+ */
 const PAST_LIVES_KEPT = 16;
-/** Most lost workers remembered, for descriptions. Those registered first are dropped. */
+/** This many lost workers are remembered, for descriptions. Those registered first are dropped. */
 const LOST_WORKERS_KEPT = 1_000;
-/** Most released clients remembered, so that they learn the outcome. The oldest are dropped. */
+/**
+ * This many released clients are remembered, so that they get the outcome. The oldest are dropped.
+ */
 const RELEASED_CLIENTS_KEPT = 1_000;
 
 type RecordType = JournalRecord["type"];
@@ -59,7 +63,7 @@ export function applyRecord(tables: Tables, record: JournalRecord): void {
   if (change === undefined) {
     throw new LeatError(
       "unimplemented",
-      `The journal holds a record of the unknown kind "${record.type}"; use the version of the ` +
+      `The journal contains a record of unknown type "${record.type}"; use the version of the ` +
         `dispatcher that wrote it`,
     );
   }
@@ -68,11 +72,11 @@ export function applyRecord(tables: Tables, record: JournalRecord): void {
 
 function createCluster(tables: Tables, { clusterId }: RecordOf<"cluster_created">): void {
   tables.clusterId = clusterId;
-  // Workers and clients of an earlier journal may still run; ids must not collide with theirs.
+  // Workers and clients of an earlier journal may still run: new ids must differ from theirs.
   tables.lastIds.task = tables.lastIds.client = firstIdOf(clusterId);
 }
 
-/** The first task and client id of a cluster: 32 bits of the cluster's id. */
+/** Where the task and client ids of a cluster start: 32 bits of the cluster's id. */
 function firstIdOf(clusterId: string): number {
   return Number.parseInt(clusterId.slice(0, 8), 16);
 }

@@ -1,8 +1,12 @@
-/** Remembers values per owner, also without jobs: the newest, up to a number of bytes. */
+/** Remembers the newest values of each owner, up to a number of bytes. */
 
-/** Most bytes that are remembered for one owner. Its oldest entries are dropped. */
+/**
+ * Limit of the bytes remembered for one owner. Above it, the owner's oldest entries are dropped.
+ */
 const OWNER_BYTES_MAX = 32 * 2 ** 20;
-/** Most bytes that are remembered for all. The oldest of the owner with the most are dropped. */
+/**
+ * Limit of the bytes remembered for all. Above it, the largest owner's oldest entries are dropped.
+ */
 const ALL_BYTES_MAX = 128 * 2 ** 20;
 
 interface Entry<V> {
@@ -16,7 +20,9 @@ interface Owned<V> {
   bytes: number;
 }
 
-/** Values by key. Limits apply per owner, so that one owner does not displace the values of another. */
+/**
+ * Values by key. Limits apply per owner, so that no owner displaces the values of a smaller one.
+ */
 export class Remembered<V> implements Iterable<[key: string, value: V]> {
   readonly #ownerOf: (key: string) => string;
   readonly #owners = new Map<string, Owned<V>>();

@@ -14,12 +14,11 @@ export function runnerDied({ tasks, iterations }: Tables, record: RecordOf<"runn
   iteration.deaths = [...others, { place, runners: [...known.runners, death] }];
 }
 
-/** Deaths at this piece. */
 export function deathsAt({ deaths }: Pick<Iteration, "deaths">, place: number | null): Deaths {
   return deaths.find((each) => each.place === place) ?? { place, runners: [] };
 }
 
-/** Forgets deaths at pieces that are done. */
+/** Forgets the deaths at pieces of work that are done. */
 export function survived(iteration: Iteration, isDone: (place: number | null) => boolean): void {
   if (iteration.deaths.length === 0) return;
   iteration.deaths = iteration.deaths.filter(({ place }) => !isDone(place));

@@ -1,6 +1,6 @@
 /**
- * Finds the iterations that a worker may serve, and the workers of a job, without a scan. The results
- * may contain more than `mayRead` (`targets.ts`) allows, never less.
+ * Finds the iterations that a worker may serve, and the workers of a job, without a scan. The
+ * results may contain more than `mayRead` (`targets.ts`) allows, but never less.
  */
 import { LOCAL_ONLY_TAG } from "../../../data/service/reading_choices.ts";
 import type { Client, Iteration, Worker } from "./entities.ts";
@@ -10,11 +10,11 @@ import type { JobParameters } from "../protocol.ts";
 /** The key of jobs that want no tag. */
 const ANY_TAG = "";
 
-/** The index of workers and iterations, derived from the tables' entities and kept by them. */
+/** The index of workers and iterations. `Tables` keeps it up to date. */
 export class ServingIndex {
-  /** Ids of running iterations that workers of any process may serve, by a tag they want. */
+  /** Ids of running iterations that workers of any process may serve, by a tag of their job. */
   readonly #openToAll = new KeyedSets<string, number>();
-  /** The same, but without workers restricted to their own process. */
+  /** The same, but workers with `LOCAL_ONLY_TAG` are excluded. */
   readonly #openToMost = new KeyedSets<string, number>();
   /** Clients without a known process have no entry. */
   readonly #clientsOfProcess = new KeyedSets<string | null, Client>();
@@ -63,20 +63,20 @@ export class ServingIndex {
     return [...found].sort((a, b) => a - b);
   }
 
-  /** The workers with a tag that a job wants; undefined if it wants none. */
+  /** The workers with a tag that the job wants; undefined if it wants no tag. */
   workersFor(parameters: JobParameters): Iterable<Worker> | undefined {
     const tag = tagOf(parameters);
     return tag === ANY_TAG ? undefined : this.#workersWithTag.of(tag);
   }
 
-  /** Undefined: workers serve only clients of their own process, and are found by process. */
+  /** Undefined if workers serve only clients of their own process; those are found by process. */
   #byTag({ numConsumers, targetWorkers }: JobParameters) {
     if (numConsumers !== undefined || targetWorkers === "any") return this.#openToAll;
     return targetWorkers === "local" ? undefined : this.#openToMost;
   }
 }
 
-/** The tag by which a job is indexed. One of its tags excludes most other workers. */
+/** The tag by which a job is indexed: one tag already excludes most workers. */
 function tagOf({ targetTags = [] }: JobParameters): string {
   return targetTags[0] ?? ANY_TAG;
 }

@@ -31,7 +31,9 @@ export class DispatcherState {
     return state;
   }
 
-  /** The whole state as plain data. Write it at once, as it changes with the state. */
+  /**
+   * The whole state as plain data. Encode it at once, because it shares entities with the state.
+   */
   snapshot(): StateSnapshot {
     return snapshotOf(this.#tables);
   }
@@ -41,7 +43,7 @@ export class DispatcherState {
     applyRecord(this.#tables, record);
   }
 
-  /** Drawn when the journal began; empty before. */
+  /** Drawn when the journal was created; empty before. */
   get clusterId(): string {
     return this.#tables.clusterId;
   }
@@ -60,7 +62,7 @@ export class DispatcherState {
     return this.#tables.datasets;
   }
 
-  /** Ids of the datasets that are forgotten once no job uses them. */
+  /** Ids of the datasets that are to be forgotten once no job uses them. */
   get transientDatasets(): ReadonlySet<string> {
     return this.#tables.transient;
   }
@@ -89,25 +91,25 @@ export class DispatcherState {
     return this.#tables.clients;
   }
 
-  /** Bytes of the parameters of an identity's jobs and clients, and of all identities. */
+  /** Bytes of the parameters of jobs and clients, of this identity and of all. */
   parameterBytesOf(owner: string): { readonly own: number; readonly all: number } {
     const { heldBytes } = this.#tables;
     return { own: heldBytes.of(owner), all: heldBytes.total };
   }
 
-  /** Bytes of an identity's datasets, and of all identities. */
+  /** Bytes of datasets, of this identity and of all. */
   datasetBytesOf(owner: string): { readonly own: number; readonly all: number } {
     const { datasetBytes } = this.#tables;
     return { own: datasetBytes.of(owner), all: datasetBytes.total };
   }
 
-  /** Bytes of the tables of splits of an identity's jobs, and of all identities. */
+  /** Bytes of tables of splits, of this identity and of all. */
   splitBytesOf(owner: string): { readonly own: number; readonly all: number } {
     const { splitBytes } = this.#tables;
     return { own: splitBytes.of(owner), all: splitBytes.total };
   }
 
-  /** The registered datasets of equal content and compression, oldest first. */
+  /** The registered datasets with the same content and compression, oldest first. */
   datasetsLike(dataset: Pick<Dataset, "fingerprint" | "compression">): Iterable<Dataset> {
     return this.#tables.datasetsOfLikeness.of(likenessOf(dataset));
   }
@@ -164,7 +166,7 @@ export class DispatcherState {
     return modeOf(this.#tables, iteration);
   }
 
-  /** Running iterations that the worker may have to serve, oldest first; more than `mayRead` allows. */
+  /** Running iterations that the worker may serve, oldest first, and some that it may not. */
   iterationsFor(worker: Worker): Iteration[] {
     return this.#tables.serving.iterationsFor(worker).flatMap((iterationId) => {
       const iteration = this.#tables.iterations.get(iterationId);
@@ -172,7 +174,7 @@ export class DispatcherState {
     });
   }
 
-  /** The workers that may have to serve a job, lost ones included; more than `mayRead` allows. */
+  /** The workers that may serve a job, and some that may not. Lost workers are included. */
   workersFor(parameters: JobParameters): Iterable<Worker> {
     return this.#tables.serving.workersFor(parameters) ?? this.#tables.workers.values();
   }
@@ -181,12 +183,12 @@ export class DispatcherState {
     return this.#tables.clientOfRequest.get(requestId);
   }
 
-  /** The readers of a stream, or of that consumer index, if still remembered. */
+  /** The readers of a stream, with this consumer index if it has several, if still remembered. */
   readersOf(stream: string, consumerIndex: number | null): StreamReaders | undefined {
     return this.#tables.readers.get(readersKey(stream, consumerIndex));
   }
 
-  /** The newest run of a stream whose readers name theirs, if still remembered. */
+  /** The newest run of a stream, if its readers name runs and it is still remembered. */
   runOf(stream: string): StreamRun | undefined {
     return this.#tables.runs.get(stream);
   }

@@ -29,7 +29,7 @@ import { Remembered } from "./remembered.ts";
 import type { RoundIndex } from "../modes/coordinated/round_index.ts";
 import { ServingIndex } from "./serving_index.ts";
 
-/** Ids that could have been counted; a chosen id of this form moves the counter past it. */
+/** The form of the ids that the dispatcher counts: adding such an id moves the counter up to it. */
 const NUMBERED = /^[1-9][0-9]{0,14}$/;
 
 export interface LastIds {
@@ -40,7 +40,6 @@ export interface LastIds {
   client: number;
 }
 
-/** The entities and their indices. Only the state uses them. */
 export class Tables {
   clusterId = "";
   lives = 0;
@@ -55,14 +54,14 @@ export class Tables {
   readonly clients: Map<number, Client> = new Map();
   /** Oldest first. */
   readonly released: Map<number, ReleasedClient> = new Map();
-  /** Per stream, even without jobs. */
+  /** The readers of streams, kept even without jobs. */
   readonly readers: Remembered<StreamReaders> = new Remembered(ownerOfStream);
 
-  /** The newest run of each stream whose readers name theirs. */
+  /** The newest run of each stream, kept even without jobs. */
   readonly runs: Remembered<StreamRun> = new Remembered(ownerOfStream);
 
-  // Indices, which follow from the above.
-  /** Of equal datasets, the first registered comes first. */
+  // Indices, derived from the above.
+  /** Datasets with equal content and compression, oldest first. */
   readonly datasetsOfLikeness: KeyedSets<string, Dataset> = new KeyedSets();
   readonly jobOfName: Map<string, Job> = new Map();
   /** By repetition. */
@@ -73,7 +72,7 @@ export class Tables {
   readonly workersOfProcess: KeyedSets<string | null, Worker> = new KeyedSets();
   readonly clientOfRequest: Map<string, Client> = new Map();
   readonly serving: ServingIndex = new ServingIndex();
-  /** The memory of the parameters of jobs and clients. */
+  /** The bytes of the parameters of jobs and clients. */
   readonly heldBytes: HeldBytes = new HeldBytes();
   readonly datasetBytes: HeldBytes = new HeldBytes();
   readonly splitBytes: HeldBytes = new HeldBytes();
@@ -118,7 +117,7 @@ export class Tables {
     this.serving.addIteration(iteration, this.#parametersOf(iteration));
   }
 
-  /** Counts the bytes of the iteration for its owner, again after a change. */
+  /** Counts the bytes of the iteration for its owner. Call it again after a change. */
   countIteration(iteration: Iteration): void {
     const owner = this.jobs.get(iteration.jobId)?.owner;
     this.heldBytes.remove(iteration);
@@ -135,7 +134,7 @@ export class Tables {
     this.serving.removeIteration(iteration, this.#parametersOf(iteration));
   }
 
-  /** Removes its tasks too and, if it was its last, its job. */
+  /** Also removes the iteration's tasks, and its job if that has no other iteration. */
   removeIteration(iteration: Iteration): void {
     const { iterationId, jobId, repetition } = iteration;
     this.heldBytes.remove(iteration);
@@ -177,7 +176,7 @@ export class Tables {
     this.#listWorker(worker);
   }
 
-  /** Changes a worker. It keeps its place in `workers`, but not in the indices. */
+  /** Changes a worker. It keeps its position in `workers`, but moves to the end in the indices. */
   changeWorker(worker: Worker, fields: Partial<Worker>): void {
     this.#unlistWorker(worker);
     this.#listWorker(Object.assign(worker, fields));
@@ -266,7 +265,7 @@ export function need<T>(entity: T | undefined, record: JournalRecord): T {
   );
 }
 
-/** The members of one iteration. The tables maintain it; it is derived from their entities. */
+/** The tasks and clients of one iteration. */
 class IterationMembers {
   readonly tasks: Set<Task> = new Set();
   readonly taskOfWorker: Map<string, Task> = new Map();
@@ -301,7 +300,7 @@ class IterationMembers {
 
   addClient(client: Client): void {
     this.clients.add(client);
-    this.rounds?.comes(client);
+    this.rounds?.joins(client);
   }
 
   removeClient(client: Client): void {

@@ -93,8 +93,8 @@ testInline(
     assertEquals(await elementsBeforeFailure(dataset, /\/nowhere\/at\/all/), []);
     await untilFailed(cluster);
     const { workers, jobs } = await cluster.describe();
-    assert(/^It cannot read on: .*\/nowhere/.test(workers[0]!.activity.reason!));
-    assert(/cannot be read on: .*\/nowhere/.test(jobs[0]!.iterations[0]!.bottleneck.text));
+    assert(/^It cannot continue: .*\/nowhere/.test(workers[0]!.activity.reason!));
+    assert(/that it cannot continue: .*\/nowhere/.test(jobs[0]!.iterations[0]!.bottleneck.text));
   },
 );
 

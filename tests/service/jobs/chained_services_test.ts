@@ -140,7 +140,7 @@ Deno.test("a confined pipeline between two repetitions of a DETERMINISTIC job is
   assertEquals(await restored.next(), { done: false, value: 0 });
   const outcome = await runner.next();
   assert(outcome.kind === "error");
-  assertMatch(outcome.error.message, /was restored by another one/);
+  assertMatch(outcome.error.message, /was restored by another reader/);
   runner.dispose();
 });
 

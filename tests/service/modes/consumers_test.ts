@@ -263,7 +263,7 @@ testInline(
     assertEquals(await Promise.all([first, outcomesOf(whole[1]!)]), wanted);
     await inPart[0]!.restore(states[0]!);
     const refused = await assertRejects(() => inPart[0]!.next(), LeatError);
-    assertMatch(refused.message, /"start 3", which has followed the run "start 2"/);
+    assertMatch(refused.message, /"start 3", which has replaced the run "start 2"/);
     await inPart[0]!.return();
   },
 );

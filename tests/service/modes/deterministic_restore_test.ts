@@ -203,7 +203,7 @@ testInline(
     for (let attempt = 0; attempt < 2; attempt++) {
       const error = await assertRejects(() => old.iterator().next(), LeatError);
       assertEquals(error.code, "failed_precondition");
-      assert(error.message.includes("was restored by another one"), error.message);
+      assert(error.message.includes("was restored by another reader"), error.message);
       // The same while the restored one is itself between two epochs.
       await outcomesOf(second);
     }
@@ -274,7 +274,7 @@ testInline(
       await second.restore(state);
       await readOutcomes(second, size - 5);
       const error = await assertRejects(() => first.next(), LeatError);
-      assert(error.message.includes("was restored by another one"), error.message);
+      assert(error.message.includes("was restored by another reader"), error.message);
       assertEquals((await readOutcomes(second, 2 * size)).length, 2 * size);
     }
     {
@@ -289,7 +289,7 @@ testInline(
       await readOutcomes(last, size - 5);
       assertEquals(await late.next(), { done: false, value: 5 });
       const error = await assertRejects(() => last.next(), LeatError);
-      assert(error.message.includes("was restored by another one"), error.message);
+      assert(error.message.includes("was restored by another reader"), error.message);
       assertEquals((await readOutcomes(late, 2 * size)).length, 2 * size);
     }
   },

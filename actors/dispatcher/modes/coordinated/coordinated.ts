@@ -22,7 +22,7 @@ import { parametersOf } from "../../jobs/iterations.ts";
 import type { DispatcherState } from "../../state/state.ts";
 import type { RoundSchedule, ScheduleNews } from "../../protocol_schedules.ts";
 
-/** The mode of jobs whose consumers read in rounds, with the given sharding. */
+/** The mode of jobs whose consumers read in rounds, with the sharding of another mode. */
 export function coordinated(Sharding: new () => Mode): new () => Mode {
   return class CoordinatedMode extends Sharding {
     override check(request: OpenRequest, facts: JoinFacts): void {
@@ -101,7 +101,9 @@ export function coordinated(Sharding: new () => Mode): new () => Mode {
 
 type Absent = RoundsNews["absent"];
 
-/** Consumers that have left, and those that joined after this client, until their first round. */
+/**
+ * The consumers that take no part: those that have left, and later ones before their first round.
+ */
 function absentConsumers(
   state: DispatcherState,
   { firstVersion: ownVersion }: Client,
@@ -142,7 +144,7 @@ function scheduleNews(
 ): Pick<RoundsNews, "schedules" | "proposed"> {
   const index = state.roundIndexOf(iterationId);
   const areOldKnown = index !== undefined && index.replacedAt <= scheduleInForce;
-  /** The schedule without its tasks if the consumer knows them, or with their changes. */
+  /** The schedule with only the tasks that have changed, if the consumer knows the others. */
   const asProposed = (schedule: RoundSchedule): ScheduleNews => {
     const { taskIds: _, ...news } = schedule;
     const { version } = schedule;

@@ -8,10 +8,10 @@ interface Change {
   readonly removed: readonly number[];
 }
 
-/** Least number of changed tasks remembered; otherwise as many as serve (as in a full list). */
+/** At least this many changed tasks are remembered, and at least as many as serve now. */
 const CHANGED_MIN = 64;
 
-/** The index of an iteration's rounds, derived from the tables' entities and kept by them. */
+/** The index of an iteration's rounds. `Tables` keeps it up to date. */
 export class RoundIndex {
   /** Serving tasks that are not in the newest schedule. */
   readonly added: Set<number> = new Set();
@@ -19,23 +19,26 @@ export class RoundIndex {
   readonly removed: Set<number> = new Set();
   /** Clients that have not accepted the proposal; empty without one. */
   readonly awaited: Set<number> = new Set();
-  /** Clients without a schedule committed since they joined. */
+  /** Clients that have not started: no schedule was committed since they joined. */
   readonly newcomers: Set<Client> = new Set();
-  /** The other clients, by the schedule they started with. */
+  /** The clients that have started, by the version of the schedule they started with. */
   readonly startedWith: Map<number, Set<Client>> = new Map();
+  /** How many clients have started. */
   started = 0;
-  /** Whether older schedules in force may contain tasks that no longer serve. */
-  mayHaveGone = true;
-  /** The newest schedule that replaced tasks in older ones. */
+  /** Whether schedules in force may contain tasks that no longer serve. */
+  mayHaveLostTasks = true;
+  /** The version of the newest schedule that replaced tasks in older ones. */
   replacedAt: number;
-  /** How each of the newest schedules differs from the one before (one version less). */
+  /** How each of the newest schedules differs from the previous version. */
   readonly #changes: { readonly version: number; readonly change: Change }[] = [];
+  /** The size of `#changes`, in tasks. */
   #remembered = 0;
+  /** The tasks of the newest schedule, proposed or in force. */
   readonly #scheduled: Set<number>;
   #isProposed: boolean;
   readonly #acceptedBy: ReadonlySet<number>;
 
-  /** @param rounds From a snapshot; its tasks and clients are added later. */
+  /** @param rounds May come from a snapshot, whose tasks and clients are added later. */
   constructor({ schedules, proposal }: RoundSchedules) {
     this.#scheduled = new Set((proposal?.schedule ?? schedules.at(-1))?.taskIds);
     for (const taskId of this.#scheduled) this.removed.add(taskId);
@@ -58,7 +61,7 @@ export class RoundIndex {
   }
 
   servesNoMore(taskId: number): void {
-    this.mayHaveGone = true;
+    this.mayHaveLostTasks = true;
     if (!this.added.delete(taskId) && this.#scheduled.has(taskId)) this.removed.add(taskId);
   }
 
@@ -80,7 +83,7 @@ export class RoundIndex {
     this.awaited.delete(clientId);
   }
 
-  /** How the schedule `upTo` differs from an older one; undefined if that was dropped. */
+  /** How schedule `upTo` differs from `version`; undefined if the changes between are forgotten. */
   changesSince(version: number, upTo: number): ScheduleChange | undefined {
     const first = version + 1 - (this.#changes[0]?.version ?? Infinity);
     if (first < 0 || version > upTo) return undefined;
@@ -94,18 +97,18 @@ export class RoundIndex {
     return { added, removed };
   }
 
-  /** The proposal is in force: all clients that have not started start with it. */
+  /** The proposal is in force now. Clients that have not started start with it. */
   committed(version: number): void {
     this.#isProposed = false;
-    if (this.mayHaveGone) this.replacedAt = version;
-    // The new schedule's tasks, if it has any, have replaced lost ones.
-    this.mayHaveGone = this.removed.size > 0 || this.#scheduled.size === 0;
+    if (this.mayHaveLostTasks) this.replacedAt = version;
+    // The commit has replaced lost tasks by those of the new schedule, if that has any.
+    this.mayHaveLostTasks = this.removed.size > 0 || this.#scheduled.size === 0;
     this.awaited.clear();
     for (const client of this.newcomers) this.#starts(client, version);
     this.newcomers.clear();
   }
 
-  comes(client: Client): void {
+  joins(client: Client): void {
     const { clientId, firstVersion } = client;
     if (firstVersion === null) this.newcomers.add(client);
     else this.#starts(client, firstVersion);
@@ -115,9 +118,9 @@ export class RoundIndex {
   leaves(client: Client): void {
     this.awaited.delete(client.clientId);
     if (this.newcomers.delete(client) || client.firstVersion === null) return;
-    const those = this.startedWith.get(client.firstVersion);
-    if (those?.delete(client)) this.started--;
-    if (those?.size === 0) this.startedWith.delete(client.firstVersion);
+    const started = this.startedWith.get(client.firstVersion);
+    if (started?.delete(client)) this.started--;
+    if (started?.size === 0) this.startedWith.delete(client.firstVersion);
   }
 
   #remember(version: number, { added, removed }: ScheduleChange): void {
@@ -125,7 +128,7 @@ export class RoundIndex {
     this.#changes.push({ version, change });
     this.#remembered += sizeOf(change);
     const kept = Math.max(CHANGED_MIN, this.serving);
-    // Drops changes in batches, as dropping moves the rest of the array.
+    // Changes are dropped in batches, because `splice` moves the rest of the array.
     if (this.#remembered <= 2 * kept) return;
     let dropped = 0;
     while (this.#remembered > kept && dropped < this.#changes.length - 1) {

@@ -4,9 +4,9 @@ import { parametersOf } from "../../jobs/iterations.ts";
 import type { ConsumerPosition, RoundsDescription } from "../../protocol_figures.ts";
 import type { DispatcherState } from "../../state/state.ts";
 
-/** Most consumers that a sentence names; the rest are counted. */
+/** A sentence names at most this many consumers, and counts the rest. */
 const NAMED_MAX = 5;
-/** Most missing consumers that a description lists; the rest are counted. */
+/** A description lists at most this many missing consumers, and counts the rest. */
 const MISSING_MAX = 16;
 
 interface Consumer extends ConsumerPosition {
@@ -21,12 +21,12 @@ export function describeRounds(
 ): RoundsDescription {
   const { numConsumers = 0 } = parametersOf(state, iteration);
   const clients = [...state.clientsOfIteration(iteration.iterationId)];
-  const there = new Set(clients.map(({ consumerIndex }) => consumerIndex));
-  const missingCount = numConsumers - there.size;
-  const missing = firstMissing(numConsumers, there);
+  const present = new Set(clients.map(({ consumerIndex }) => consumerIndex));
+  const missingCount = numConsumers - present.size;
+  const missing = firstMissing(numConsumers, present);
   const consumers = clients.flatMap(({ clientId, consumerIndex }): Consumer[] => {
-    const place = positionOf(clientId);
-    return consumerIndex === null || place === undefined ? [] : [{ consumerIndex, ...place }];
+    const position = positionOf(clientId);
+    return consumerIndex === null || position === undefined ? [] : [{ consumerIndex, ...position }];
   });
   const { proposal } = iteration.rounds;
   const index = state.roundIndexOf(iteration.iterationId);
@@ -36,7 +36,7 @@ export function describeRounds(
   const lines = [
     ...(missing.length === 0
       ? []
-      : [`There is no ${named(missing, missingCount)} of ${numConsumers}.`]),
+      : [`Missing: ${named(missing, missingCount)} of ${numConsumers}.`]),
     ...(awaited.length === 0 ? [] : [agreeing(proposal!.schedule.fromRound, awaited)]),
     ...waits(state, iteration, consumers),
   ];
@@ -63,10 +63,10 @@ function waits(
   const last = slowest(byRound);
   return [...byRound].toSorted(([a], [b]) => a - b)
     .flatMap(([round, here]) => {
-      const waiting = (what: Consumer["waitsFor"]) =>
-        here.filter(({ waitsFor }) => waitsFor === what).map(({ consumerIndex }) => consumerIndex);
-      const sentence = (who: readonly number[], whom: string) =>
-        who.length === 0 ? [] : [`For round ${round} ${named(who)} wait${s(who)} for ${whom}.`];
+      const waiting = (kind: Consumer["waitsFor"]) =>
+        here.filter(({ waitsFor }) => waitsFor === kind).map(({ consumerIndex }) => consumerIndex);
+      const sentence = (who: readonly number[], what: string) =>
+        who.length === 0 ? [] : [`For round ${round} ${named(who)} wait${s(who)} for ${what}.`];
       return [
         ...sentence(waiting("worker"), workerOf(state, iteration, round)),
         ...sentence(waiting("consumers"), slower(last, round)),
@@ -96,7 +96,7 @@ function slowest(byRound: ReadonlyMap<number, readonly Consumer[]>): Slowest {
   return { lowest, indices };
 }
 
-/** The slowest consumers, which do not hold a round that others hold. */
+/** The slowest consumers in words, for others that wait for them. */
 function slower({ lowest, indices }: Slowest, round: number): string {
   if (indices.length === 0) return "others, which do not hold it yet";
   return `${named(indices)}, which ${indices.length === 1 ? "is" : "are"} at round ${lowest}` +
@@ -104,15 +104,15 @@ function slower({ lowest, indices }: Slowest, round: number): string {
 }
 
 /** The first missing consumers. Stops early, because a job may be declared to have very many. */
-function firstMissing(numConsumers: number, there: ReadonlySet<number | null>): number[] {
+function firstMissing(numConsumers: number, present: ReadonlySet<number | null>): number[] {
   const missing: number[] = [];
   for (let index = 0; index < numConsumers && missing.length < MISSING_MAX; index++) {
-    if (!there.has(index)) missing.push(index);
+    if (!present.has(index)) missing.push(index);
   }
   return missing;
 }
 
-/** Consumers in words: some of them, and the number of the others. @param count Of all. */
+/** Consumers in words. @param count How many there are; `indices` may have only the first. */
 export function named(indices: readonly number[], count = indices.length): string {
   const shown = indices.slice(0, NAMED_MAX).join(", ");
   const more = count - NAMED_MAX;

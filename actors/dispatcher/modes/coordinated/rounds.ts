@@ -5,27 +5,27 @@
  * When tasks come or go, or a consumer joins, a new schedule is *proposed* from a round that no
  * consumer is known to have requested. A consumer that *accepts* requests nothing from that round
  * on until the schedule is *committed*, which happens when all have accepted. So all consumers
- * request every round under one schedule. A consumer that is already past that round does not
- * accept: the schedule is proposed again, twice as far ahead, until all can.
+ * request a round under the same schedule. A consumer that is already past that round does not
+ * accept: the schedule is proposed again, twice as far ahead, until all can accept.
  *
- * No consumer waits for a lost task: the commit replaces it in the older schedules with serving
- * tasks. A consumer that accepts a schedule reports the rounds it holds of tasks that the schedule
- * leaves out, and takes no more of them. Rounds that all hold are kept; one task produces all other
- * rounds of those tasks again for all. No training loop has received such a round, because none
- * gets a round before all consumers hold it. So all consumers stay in step, with batches of one
- * task in each round.
+ * Lost tasks block no consumer: a commit replaces them in the older schedules with serving tasks. A
+ * consumer that accepts a schedule reports which rounds it holds of tasks outside the schedule, and
+ * fetches nothing more from those tasks. Rounds that all consumers hold are kept. Each other round
+ * of the lost tasks is produced again, by one task for all consumers. No training loop has received
+ * such a round, because none gets a round before all consumers hold it. So all consumers stay in
+ * step, with batches of one task in each round.
  *
- * When no task is left and none will come, an empty schedule is agreed on, and all end at one
- * round. When a task reaches its end, all consumers hold that round and report it. Either way the
- * end is journaled before any training loop sees it, so a consumer that joins later also learns it
- * and waits for nobody.
+ * If no task is left and none will come, the consumers accept an empty schedule, and all end at its
+ * first round. If a task reaches its end, all consumers hold the end round and report it. Either
+ * way the end is journaled before any training loop gets it, so consumers that join later get it,
+ * too, and wait for nobody.
  *
  * A consumer starts at the first schedule committed after it joined. A crashed consumer may have
- * requested more rounds than all others, but at most as many more as it reads ahead. The next schedule
- * begins by so many later. So a restarted consumer requests no round that was given to it before. When
- * all consumers are new (the job was restarted), none has to accept, and they start together far beyond
- * any earlier round. A consumer that has left blocks no other. One that stops responding blocks the
- * others until it times out.
+ * requested more rounds than all others, but no more than it reads ahead. The next schedule begins
+ * that many rounds later, so that a restarted consumer requests no round that its former client was
+ * given. If all consumers are new (the job was restarted), none has to accept, and they start
+ * together far beyond any earlier round. A consumer that has left blocks no other. One that stops
+ * responding blocks the others until it times out.
  */
 import { LeatError } from "../../../../core/error.ts";
 import type { Client, Iteration } from "../../state/entities.ts";
@@ -37,17 +37,19 @@ import type { RoundIndex } from "./round_index.ts";
 import type { Transaction } from "../../transaction.ts";
 import { ROUNDS_AHEAD_MAX } from "../../../worker/protocol.ts";
 
-/** How far ahead a restarted job starts: more than is read between two journaled positions. */
+/** A restarted job starts this far ahead: more than is read between two journaled positions. */
 const LEAP_ROUNDS = 2 ** 20;
 /** The consumers' position is journaled each time it has advanced by this many rounds. */
 const REACHED_STEP_ROUNDS = 2 ** 16;
-/** Rounds behind the slowest consumer that may be requested again. Older schedules are dropped. */
+/**
+ * This many rounds behind the slowest consumer may be requested again. Older schedules are dropped.
+ */
 const ROUNDS_KEPT = 2 * ROUNDS_AHEAD_MAX;
 
-/** Most rounds that a consumer may hold of lost tasks: those that it reads ahead. */
+/** A consumer may report at most this many held rounds of lost tasks. */
 const HELD_ROUNDS_MAX = 2 * ROUNDS_AHEAD_MAX;
 
-/** Half of the range in which rounds are counted exactly; no job reads so many. */
+/** Half of the range of safe integers; no job reads so many rounds. */
 const ROUNDS_MAX = 2 ** 52;
 
 /** Handles a consumer's report; {@linkcode reviewRounds} then decides. */
@@ -65,6 +67,7 @@ export function heardConsumer(
   checkRounds(clientId, [nextRound, deliveredRound, ...heldRounds]);
   const lostTasks = lostTasksOf(state, iterationId, report);
   consumers.heard(clientId, { ...report, lostTasks }, nowMs);
+  // The end round is the first one that the training loop has not received.
   if (position?.kind === "ended" && rounds.ended === null) {
     tx.commit({ type: "rounds_ended", iterationId, round: deliveredRound });
   }
@@ -74,7 +77,7 @@ export function heardConsumer(
   const { proposal } = rounds;
   const isAwaited = state.roundIndexOf(iterationId)!.awaited.has(clientId);
   if (proposal !== null && isAwaited && isPast(rounds, proposal, nextRound)) {
-    consumers.passed(iterationId);
+    consumers.notePassed(iterationId);
   } else if (proposal !== null && isAwaited && proposal.schedule.version === acceptedSchedule) {
     tx.commit({
       type: "schedule_accepted",
@@ -93,7 +96,7 @@ export function heardConsumer(
   }
 }
 
-/** Each task of the iteration once: a report may name any number. */
+/** The reported tasks that belong to the iteration, each once: a report may name any numbers. */
 function lostTasksOf(
   state: Transaction["state"],
   iterationId: number,
@@ -106,15 +109,15 @@ function lostTasksOf(
 }
 
 /**
- * Whether a consumer with this next round is past the beginning of a proposal, or so near to it that a
- * vanished consumer may have been past it.
+ * Whether a consumer with this next round is past the start of a proposal, or so near that a
+ * consumer which vanished before may have been past it.
  */
 function isPast({ vanished }: RoundSchedules, { schedule }: Proposal, nextRound: number): boolean {
-  const isBeyond = vanished != null && schedule.version >= vanished.version;
-  return nextRound + (isBeyond ? vanished.roundsAhead : 0) > schedule.fromRound;
+  const mustClearVanished = vanished != null && schedule.version >= vanished.version;
+  return nextRound + (mustClearVanished ? vanished.roundsAhead : 0) > schedule.fromRound;
 }
 
-/** Refuses rounds that cannot be counted. */
+/** Refuses rounds that are too large to count exactly. */
 export function checkRounds(clientId: number, rounds: readonly number[]): void {
   const wrong = rounds.find((round) => round > ROUNDS_MAX);
   if (wrong === undefined) return;
@@ -124,7 +127,9 @@ export function checkRounds(clientId: number, rounds: readonly number[]): void {
   );
 }
 
-/** Replaces a task that consumers cannot reach. A live worker gets a new task of the iteration. */
+/**
+ * Ends a task that consumers cannot reach. Its worker, if alive, gets a new task of the iteration.
+ */
 function replaceTask(tx: Transaction, iterationId: number, taskId: number): void {
   const { state } = tx;
   const task = state.tasks.get(taskId);
@@ -136,7 +141,7 @@ function replaceTask(tx: Transaction, iterationId: number, taskId: number): void
   finishIfDone(tx, iterationId);
 }
 
-/** Proposes or commits a schedule if one is due: only then does it scan all consumers. */
+/** Proposes or commits a schedule if one is due. Scans all consumers only in that case. */
 export function reviewRounds(tx: Transaction, iteration: Iteration, consumers: Consumers): void {
   const { state } = tx;
   const { iterationId } = iteration;
@@ -153,12 +158,12 @@ export function reviewRounds(tx: Transaction, iteration: Iteration, consumers: C
   const nextRounds: number[] = [];
   for (const { clientId } of started) {
     const nextRound = consumers.nextRound(clientId);
-    // After a dispatcher restart this consumer's round is unknown until its next heartbeat.
+    // After a dispatcher restart a consumer's round is unknown until its next heartbeat.
     if (nextRound === undefined) return;
     nextRounds.push(nextRound);
   }
   proposeIfNeeded(tx, iteration, index, { started, nextRounds });
-  consumers.lookedAt(iterationId);
+  consumers.clearPassed(iterationId);
   const { proposal } = iteration.rounds;
   if (proposal === null || index.awaited.size > 0) return;
   const { version } = proposal.schedule;
@@ -169,7 +174,7 @@ export function reviewRounds(tx: Transaction, iteration: Iteration, consumers: C
   if (taskIds.length === 0) tx.commit({ type: "rounds_ended", iterationId, round: fromRound });
 }
 
-/** Whether there is a schedule to propose, or one that all have accepted. */
+/** Whether there is a schedule to propose, or all consumers have accepted the proposal. */
 function isDue({ rounds: { proposal } }: Iteration, index: RoundIndex): boolean {
   if (!index.isScheduled) return true;
   return proposal === null ? index.newcomers.size > 0 : index.awaited.size === 0;
@@ -177,15 +182,17 @@ function isDue({ rounds: { proposal } }: Iteration, index: RoundIndex): boolean 
 
 /** Rounds of tasks outside the proposal that all consumers hold. */
 function keptRounds({ acceptedBy, held }: Proposal, started: readonly Client[]): number[] {
-  const places = new Map(acceptedBy.map((clientId, place) => [clientId, place]));
-  const holds = started.map(({ clientId }) => held[places.get(clientId)!]!);
-  const rounds = new Set(holds.flatMap((of) => of.rounds));
+  const indices = new Map(acceptedBy.map((clientId, index) => [clientId, index]));
+  const heldByEach = started.map(({ clientId }) => held[indices.get(clientId)!]!);
+  const rounds = new Set(heldByEach.flatMap((each) => each.rounds));
   return [...rounds].filter((round) =>
-    holds.every((of) => round < of.before || of.rounds.includes(round))
+    heldByEach.every((each) => round < each.before || each.rounds.includes(round))
   );
 }
 
-/** All consumers are new: they start together, beyond every round read before. */
+/**
+ * If all consumers are new and have joined, they start together, beyond every round read before.
+ */
 function startTogether(tx: Transaction, iteration: Iteration, clients: number): void {
   const { numConsumers } = parametersOf(tx.state, iteration);
   if (clients < (numConsumers ?? 0)) return;
@@ -225,13 +232,13 @@ function proposeIfNeeded(
   const passed = started.some(({ clientId }, i) =>
     awaited.has(clientId) && isPast(iteration.rounds, proposal, nextRounds[i]!)
   );
-  // A newcomer must not begin at a round that its index had before a consumer vanished.
+  // A newcomer must not start at a round that a vanished client of its index may have requested.
   const isTooNear = newcomers.size > 0 && schedule.version < (vanished?.version ?? 0);
   if (!passed && !isTooNear && isScheduled) return;
   propose(tx, iteration, newest, Math.max(passed ? 2 * distance : distance, distanceMin));
 }
 
-/** Proposes the tasks that serve now. */
+/** Proposes a schedule of the tasks that serve now. Returns its version. */
 function propose(
   tx: Transaction,
   { iterationId, rounds }: Iteration,
@@ -252,7 +259,7 @@ function propose(
   return version;
 }
 
-/** The version of the schedule that serves the oldest round still needed. */
+/** The version of the schedule that serves the oldest round that may still be requested. */
 function oldestWanted({ rounds }: Iteration, nextRoundMin: number): number {
   const wanted = nextRoundMin - ROUNDS_KEPT;
   return rounds.schedules.findLast(({ fromRound }) => fromRound <= wanted)?.version ?? 0;

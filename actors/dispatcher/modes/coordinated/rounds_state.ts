@@ -45,12 +45,12 @@ export function committed(tables: Tables, record: RecordOf<"schedule_committed">
   const rounds = roundsOf(tables, record);
   const { schedule } = need(rounds.proposal ?? undefined, record);
   const { clients = [], rounds: index } = tables.membersOfIteration.get(iterationId) ?? {};
-  // Schedules that start no sooner than the new one serve no round any more.
+  // Schedules that start at or after the new one serve no round any more.
   const older = rounds.schedules.filter((old) =>
     old.version >= record.oldestVersion && old.fromRound < schedule.fromRound
   );
-  const mayHaveGone = index?.mayHaveGone ?? true;
-  rounds.schedules = mayHaveGone ? older.map((old) => replaced(tables, old, schedule)) : older;
+  const mayHaveLostTasks = index?.mayHaveLostTasks ?? true;
+  rounds.schedules = mayHaveLostTasks ? older.map((old) => replaced(tables, old, schedule)) : older;
   rounds.schedules.push(kept.length === 0 ? schedule : { ...schedule, kept });
   rounds.proposal = null;
   if (version >= (rounds.vanished?.version ?? Infinity)) rounds.vanished = null;
@@ -58,7 +58,7 @@ export function committed(tables: Tables, record: RecordOf<"schedule_committed">
   index?.committed(version);
 }
 
-/** An older schedule, with its lost tasks replaced by tasks of the newest. */
+/** An older schedule with its lost tasks replaced by tasks of the newest schedule. */
 function replaced(
   { tasks }: Tables,
   old: RoundSchedule,

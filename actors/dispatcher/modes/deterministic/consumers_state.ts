@@ -5,8 +5,10 @@ import type { OrderedConsumer, OrderedConsumers } from "../mode_state.ts";
 /** `awaited`: the consumer has not joined yet. */
 export type ConsumerState = "awaited" | "reading" | "left";
 
-/** The state before any consumer has joined. @param mark Where consumers without a position start. */
-export function noneCame(numConsumers: number, mark: number): OrderedConsumers {
+/**
+ * The state before any consumer has joined. @param mark Where consumers without a position start.
+ */
+export function noConsumers(numConsumers: number, mark: number): OrderedConsumers {
   return { count: numConsumers, mark, reading: {}, left: [] };
 }
 
@@ -15,13 +17,13 @@ export function stateOf({ reading, left }: OrderedConsumers, index: number): Con
   return has(left, index) ? "left" : "awaited";
 }
 
-export function comes(consumers: OrderedConsumers, index: number, at: OrderedConsumer): void {
+export function addConsumer(consumers: OrderedConsumers, index: number, at: OrderedConsumer): void {
   consumers.reading[index] = at;
   consumers.left = without(consumers.left, [index]);
 }
 
-/** Consumers have left. @param indices Ascending. */
-export function drop(consumers: OrderedConsumers, indices: readonly number[]): void {
+/** @param indices Ascending. */
+export function removeConsumers(consumers: OrderedConsumers, indices: readonly number[]): void {
   for (const index of indices) delete consumers.reading[index];
   consumers.left = union(consumers.left, indices);
 }
@@ -34,18 +36,18 @@ export function awaitedOf({ count: all, reading, left }: OrderedConsumers): Plac
   return without(without(between(0, all), left), Object.keys(reading).map(Number));
 }
 
-/** The splits that all present consumers have; undefined if none is present. */
+/** The splits that all consumers have, except those that left; undefined if all have left. */
 export function commonPlaces(consumers: OrderedConsumers): OrderedConsumer | undefined {
   const present = Object.values(consumers.reading);
   if (awaitedCount(consumers) > 0) present.push({ mark: consumers.mark, done: [] });
   if (present.length === 0) return undefined;
-  // The consumer with the lowest mark has reported all common splits beyond that mark.
-  const last = present.reduce((lowest, other) => other.mark < lowest.mark ? other : lowest);
-  const { mark } = last;
-  let done = without(last.done, between(0, mark + 1));
+  // Common splits beyond the lowest mark are among `done` of the consumer with that mark.
+  const slowest = present.reduce((lowest, other) => other.mark < lowest.mark ? other : lowest);
+  const { mark } = slowest;
+  let done = without(slowest.done, between(0, mark + 1));
   for (const each of present) {
     if (done.length === 0) break;
-    if (each !== last) done = commonOf(done, union(between(0, each.mark), each.done));
+    if (each !== slowest) done = commonOf(done, union(between(0, each.mark), each.done));
   }
   return { mark, done };
 }

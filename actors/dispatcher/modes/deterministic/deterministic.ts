@@ -1,6 +1,6 @@
 /**
- * DETERMINISTIC: the splits have an order, and one reader, or several that share it, restores that
- * order. Splits whose task ends are assigned again.
+ * DETERMINISTIC: the splits have an order. The reader, or each of several consumers, puts the
+ * elements back into that order. If a task ends, its splits are assigned again.
  */
 import { LeatError } from "../../../../core/error.ts";
 import { ShardingPolicy } from "../../../../data/sharding/sharding_policy.ts";
@@ -18,7 +18,7 @@ import { splitCount, SPLITS_MAX } from "../../../../data/sharding/split_table.ts
 import type { SplitAnswer, SplitRequest } from "../splits.ts";
 import type { DispatcherState } from "../../state/state.ts";
 import { checkFollows, ofOtherRuns, streamRole } from "./stream_readers.ts";
-import { beginInRun, cameInRun, noteReader, pass } from "./stream_runs_state.ts";
+import { beginInRun, notePassed, noteReader, noteRun } from "./stream_runs_state.ts";
 import type { Tables } from "../../state/tables.ts";
 import type { Transaction } from "../../transaction.ts";
 import {
@@ -41,12 +41,11 @@ export class DeterministicMode extends Mode {
     if (parameters.sharing) throw eachElementOnce();
     if (startAt !== undefined && startAt > SPLITS_MAX) {
       throw invalid(
-        `startAt must be a place among the splits, of which there are at most ${SPLITS_MAX}, got ` +
-          `${startAt}`,
+        `startAt must be the position of a split, at most ${SPLITS_MAX}, got ${startAt}`,
       );
     }
     const ascends = behind.every((at, i) => at < (behind[i + 1] ?? startAt ?? 0));
-    if (!ascends) throw invalid(`behind must be places before startAt, ascending, got ${behind}`);
+    if (!ascends) throw invalid(`behind must be ascending positions before startAt, got ${behind}`);
   }
 
   override admit(state: DispatcherState, request: OpenRequest, facts: JobFacts): JoinDecision {
@@ -64,8 +63,9 @@ export class DeterministicMode extends Mode {
     if (ordered?.consumers && stateOf(ordered.consumers, consumerIndex ?? -1) === "left") {
       throw new LeatError(
         "failed_precondition",
-        `Consumer ${consumerIndex} of job "${jobName}" has left repetition ${repetition}, and others go ` +
-          "on without it. Restore all consumers from what they saved at one step, or choose another jobName",
+        `Consumer ${consumerIndex} of job "${jobName}" has left repetition ${repetition}, and the ` +
+          "others continue without it. Restore all consumers from what they saved at one step, or " +
+          "choose another jobName",
         { details: { reason: READ_BY_ANOTHER } },
       );
     }
@@ -101,11 +101,11 @@ export class DeterministicMode extends Mode {
 
   override assignSplit(
     tx: Transaction,
-    of: TaskOfIteration,
+    subject: TaskOfIteration,
     request: SplitRequest,
     windowSplits: number,
   ): SplitAnswer {
-    return assignSequence(tx, of, request, windowSplits);
+    return assignSequence(tx, subject, request, windowSplits);
   }
 
   override heard(tx: Transaction, client: Client, report: ReaderReport | undefined): void {
@@ -134,7 +134,9 @@ export class DeterministicMode extends Mode {
     return run === null ? [] : state.iterationsOfJob(jobId);
   }
 
-  /** The next client restarts it at its own position. A failed iteration stays, to show why. */
+  /**
+   * The next client starts a new one at its own position. A failed iteration stays, to show why.
+   */
   override whenUnread({ error }: Iteration): "waits" | "ends" {
     return error === null ? "ends" : "waits";
   }
@@ -143,7 +145,9 @@ export class DeterministicMode extends Mode {
     return ordered?.next;
   }
 
-  /** Not done before the reader has everything: other workers reproduce what a lost worker held. */
+  /**
+   * Not done before the reader has everything: other workers must reproduce what a lost one held.
+   */
   override isDone(subject: Subject): boolean {
     return super.isDone(subject) && isReceived(subject.iteration);
   }
@@ -181,17 +185,17 @@ export class DeterministicMode extends Mode {
       join(ordered, consumerIndex, { startAt, behind });
       tables.countIteration(iteration);
     }
-    cameInRun(tables, iteration, record);
+    noteRun(tables, iteration, record);
     noteReader(tables, record);
   }
 
   override clientReleased(tables: Tables, iteration: Iteration, { consumerIndex }: Client): void {
     const { ordered, repetition } = iteration;
     if (ordered?.consumers && consumerIndex !== null) leave(ordered, [consumerIndex]);
-    pass(tables, iteration, consumerIndex, repetition);
+    notePassed(tables, iteration, consumerIndex, repetition);
   }
 
-  /** The task takes no more splits: those that the reader lacks are produced again. */
+  /** The task takes no more splits. Its splits that the reader lacks are assigned again. */
   override taskCompleted({ ordered }: Iteration, { taskId }: Task): void {
     if (ordered !== null) lose(ordered, taskId);
   }
@@ -220,7 +224,7 @@ export function checkOrder({ ordered }: OpenRequest["parameters"]): void {
   throw invalid(`A "${ShardingPolicy.DETERMINISTIC}" job needs a seed of 16 hexadecimal digits`);
 }
 
-/** The error for jobs that would deliver elements several times. */
+/** The error for a job with sharing, which would deliver elements several times. */
 export function eachElementOnce(): LeatError {
   return new LeatError(
     "unimplemented",
@@ -235,7 +239,9 @@ function beginningOfConsumer({ parameters, startAt, behind = [] }: OpenRequest) 
   return { startAt, ...(behind.length === 0 ? {} : { behind }) };
 }
 
-/** The iterations to drop: of another run, taken over by the client, or without readers. */
+/**
+ * The iterations to drop: all of other runs, all that the client takes over, or its own if unread.
+ */
 function replacedBy(
   state: DispatcherState,
   request: OpenRequest,
@@ -253,10 +259,10 @@ function replacedBy(
 }
 
 /**
- * The iterations that a restored reader replaces. Its earlier client may still count as alive, in any
- * repetition. With several consumers, the first restored one restarts the stream for all, and the
- * others join it. So no iteration of another repetition may stay: a consumer restored into that one
- * would replace the consumers restored here.
+ * The iterations that a restored reader replaces. Its earlier client may still count as alive, in
+ * any repetition. With several consumers, the first one to be restored restarts the stream for all,
+ * and the others join it. So iterations of other repetitions must go, too: a consumer that is
+ * restored into one of them would drop the new iteration.
  */
 function takenOver(
   iterations: readonly Iteration[],
@@ -266,7 +272,7 @@ function takenOver(
   if (consumerIndex === undefined) return iterations;
   // Readers of the same run join each other.
   if (runId !== undefined) return [];
-  const hasCome = ({ ordered }: Iteration) =>
+  const hasJoined = ({ ordered }: Iteration) =>
     !ordered?.consumers || stateOf(ordered.consumers, consumerIndex) !== "awaited";
-  return iterations.some(hasCome) ? iterations : [];
+  return iterations.some(hasJoined) ? iterations : [];
 }

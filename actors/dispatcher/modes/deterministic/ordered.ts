@@ -1,6 +1,6 @@
 /**
- * Assigns splits under DETERMINISTIC: first come, first served within a window beyond the reader's
- * position, and again when the task producing them has ended.
+ * Assigns splits under DETERMINISTIC: in order, to whichever task asks, within a window beyond the
+ * reader's position. A split is assigned again if its task ends before the reader has it.
  */
 import { type OrderSeed, splitOrder } from "../../../../data/deterministic/order.ts";
 import { LeatError } from "../../../../core/error.ts";
@@ -16,7 +16,7 @@ import { type SplitAnswer, type SplitRequest, splitsFor } from "../splits.ts";
 import type { DispatcherState } from "../../state/state.ts";
 import type { Transaction } from "../../transaction.ts";
 
-/** Most positions that an error message shows. */
+/** An error message shows at most this many positions. */
 const PLACES_SHOWN = 10;
 
 /** Whether the reader has all splits. */
@@ -24,7 +24,9 @@ export function isReceived({ ordered, splits }: Iteration): boolean {
   return ordered !== null && splits !== null && ordered.mark >= splitCount(splits.bounds, 0);
 }
 
-/** Whether a request can be answered: it is a repeated one, a split is available, or none ever will be. */
+/**
+ * Whether a request can be answered: it is repeated, a split is available, or none ever will be.
+ */
 export function isAnswerable(
   { tasks }: DispatcherState,
   iteration: Iteration,
@@ -106,13 +108,14 @@ function checkReceived(
   mark: number,
   done: readonly number[],
 ): void {
-  // A reader restored to a position in a longer table detects that itself.
+  // `next` is beyond the table if the reader was restored from a longer one. It detects that
+  // itself.
   const stop = Math.max(next, splits === null ? 0 : splitCount(splits.bounds, 0));
   const isNext = (at: number, i: number) => at > (done[i - 1] ?? mark - 1) && at < stop;
   if (mark <= stop && done.every(isNext)) return;
   throw new LeatError(
     "invalid_argument",
-    `mark and done must be places among the ${stop} splits of iteration ${iterationId}, ascending, ` +
+    `mark and done must be ascending positions among the ${stop} splits of iteration ${iterationId}, ` +
       `got ${[mark, ...done.slice(0, PLACES_SHOWN)].join(", ")}`,
   );
 }
@@ -125,7 +128,7 @@ export function isHeldUp({ ordered, splits }: Iteration, windowSplits: number): 
   return next < total && mark + windowSplits <= next && total <= (lowest(lost) ?? Infinity);
 }
 
-/** Lost splits come first: the reader waits for one of them. */
+/** The next split to assign. Lost splits come first: the reader waits for one of them. */
 function nextSequence(
   { lost, next, mark, assigned }: Ordered,
   { bounds }: Splits,
@@ -133,21 +136,23 @@ function nextSequence(
   windowSplits: number,
 ): number | undefined {
   const total = splitCount(bounds, 0);
-  // A reader may have been restored to a position in a table that was longer.
-  const first = lowest(lost);
-  const again = first !== undefined && first < total ? first : undefined;
+  // The reader may have been restored from a longer table, to positions that do not exist.
+  const lowestLost = lowest(lost);
+  const lostSplit = lowestLost !== undefined && lowestLost < total ? lowestLost : undefined;
   if (spare === true) {
-    const isHigher = (at: Ordered["assigned"][number]) =>
-      at.taskId !== taskId || at.sequence > again!;
-    return again !== undefined && assigned.every(isHigher) ? again : undefined;
+    const isOfOtherOrLater = (at: Ordered["assigned"][number]) =>
+      at.taskId !== taskId || at.sequence > lostSplit!;
+    return lostSplit !== undefined && assigned.every(isOfOtherOrLater) ? lostSplit : undefined;
   }
-  if (again !== undefined) return again;
+  if (lostSplit !== undefined) return lostSplit;
   return next < Math.min(mark + windowSplits, total) ? next : undefined;
 }
 
 const orders = new WeakMap<Splits, Uint32Array>();
 
-/** The table positions of splits in stream order; derived from journaled values on first use. */
+/**
+ * The indices of splits in the table, in stream order. Derived from journaled values, and cached.
+ */
 export function orderOf(state: DispatcherState, iteration: Iteration): Uint32Array {
   const splits = iteration.splits!;
   let order = orders.get(splits);

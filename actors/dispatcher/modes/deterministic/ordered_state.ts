@@ -1,5 +1,5 @@
 /** How records change the splits of a DETERMINISTIC iteration. */
-import { comes, commonPlaces, drop, noneCame } from "./consumers_state.ts";
+import { addConsumer, commonPlaces, noConsumers, removeConsumers } from "./consumers_state.ts";
 import type { Ordered } from "../mode_state.ts";
 import { between, has, type Places, union, without } from "./places.ts";
 import type { RecordOf } from "../../journal/records.ts";
@@ -7,16 +7,16 @@ import { survived } from "../../state/runner_deaths_state.ts";
 import { noteRequest } from "../split_requests.ts";
 import { need, type Tables } from "../../state/tables.ts";
 
-/** Where a reader starts: at a split, with some before it whose rows it needs again. */
+/** Where a reader starts. It needs the rows of the splits in `behind` again, which are before. */
 export interface StreamStart {
   readonly startAt: number;
   readonly behind?: readonly number[] | undefined;
 }
 
-/** The start of a stream. @param numConsumers Missing: it has one reader. */
+/** The state at the start of a stream. @param numConsumers Missing if the stream has one reader. */
 export function orderedFrom({ startAt, behind = [] }: StreamStart, numConsumers?: number): Ordered {
   const [mark = startAt] = behind;
-  const consumers = numConsumers === undefined ? null : noneCame(numConsumers, mark);
+  const consumers = numConsumers === undefined ? null : noConsumers(numConsumers, mark);
   return { mark, next: startAt, assigned: [], done: [], lost: [...behind], consumers };
 }
 
@@ -24,7 +24,7 @@ export function orderedFrom({ startAt, behind = [] }: StreamStart, numConsumers?
 export function join(ordered: Ordered, index: number, { startAt, behind = [] }: StreamStart): void {
   const [mark = startAt] = behind;
   const done = without(between(mark, startAt), behind);
-  comes(ordered.consumers!, index, { mark, done });
+  addConsumer(ordered.consumers!, index, { mark, done });
   const inProduction = ordered.assigned.map(({ sequence }) => sequence).sort((a, b) => a - b);
   const needed = without(between(mark, ordered.next), union(done, inProduction));
   ordered.lost = union(ordered.lost, needed);
@@ -33,11 +33,13 @@ export function join(ordered: Ordered, index: number, { startAt, behind = [] }: 
 
 /** Consumers have left: the others no longer wait for them. @param indices Ascending. */
 export function leave(ordered: Ordered, indices: readonly number[]): void {
-  drop(ordered.consumers!, indices);
+  removeConsumers(ordered.consumers!, indices);
   receiveCommon(ordered);
 }
 
-/** A task has ended or takes no more: its splits that the reader lacks are produced again. */
+/**
+ * A task has ended or takes no more splits. Its splits that the reader lacks are assigned again.
+ */
 export function lose(ordered: Ordered, taskId: number): void {
   const lost = ordered.assigned.filter((at) => at.taskId === taskId);
   ordered.assigned = ordered.assigned.filter((at) => at.taskId !== taskId);
@@ -59,7 +61,7 @@ export function assigned(
   noteRequest(task, series, number, sequence);
 }
 
-/** The reader, or one of several, has these splits whole. */
+/** The reader, or one of several, has all elements of these splits. */
 export function received({ iterations }: Tables, record: RecordOf<"sequences_received">): void {
   const { iterationId, consumerIndex, mark, done } = record;
   const iteration = need(iterations.get(iterationId), record);
@@ -69,7 +71,7 @@ export function received({ iterations }: Tables, record: RecordOf<"sequences_rec
   survived(iteration, (place) => place! < ordered.mark || has(ordered.done, place!));
 }
 
-/** One of several readers has these splits whole. */
+/** One of several readers has all elements of these splits. */
 function receiveFor(
   ordered: Ordered,
   index: number,
@@ -77,13 +79,13 @@ function receiveFor(
   done: readonly number[],
 ): void {
   const { reading } = ordered.consumers!;
-  // Splits it never needed count as done since it joined, so they are not new.
+  // The splits that it never needed count as done since it joined, and are not reported.
   const earlier = without(reading[index]!.done, between(0, mark));
   reading[index] = { mark, done: union(earlier, done) };
   receiveCommon(ordered);
 }
 
-/** The readers have these splits whole: they need not be produced again. */
+/** All readers have these splits: they need not be produced again. */
 function receive(ordered: Ordered, mark: number, done: Places): void {
   const received = union(between(0, mark), done);
   ordered.mark = mark;
@@ -93,7 +95,7 @@ function receive(ordered: Ordered, mark: number, done: Places): void {
   ordered.lost = without(ordered.lost, received);
 }
 
-/** Marks as received the splits that all present consumers have whole. */
+/** Marks as received the splits that all consumers have. */
 function receiveCommon(ordered: Ordered): void {
   const { mark, done } = commonPlaces(ordered.consumers!) ?? ordered;
   receive(ordered, mark, done);

@@ -1,11 +1,11 @@
-/** Sets of positions in a stream. Long runs of positions take no more memory than one. */
+/** Sets of positions in a stream. A long run of positions takes no more memory than a short one. */
 
-/** Ascending. Consecutive positions may be a range, without its `stop`. */
+/** Positions and ranges of positions, ascending. A range excludes its `stop`. */
 export type Places = readonly (number | PlaceRange)[];
 
 type PlaceRange = readonly [from: number, stop: number];
 
-/** Fewer consecutive positions are listed, which takes less memory than a range. */
+/** Shorter runs are listed one by one, which takes less memory than a range. */
 const RANGE_MIN = 9;
 
 export function union(a: Places, b: Places): Places {
@@ -20,7 +20,7 @@ export function without(a: Places, b: Places): Places {
   return combine(a, b, (inA, inB) => inA && !inB);
 }
 
-/** The positions from `from` on and before `stop`. */
+/** The positions from `from` up to but not including `stop`. */
 export function between(from: number, stop: number): Places {
   return from < stop ? placesOf([from, stop]) : [];
 }
@@ -44,7 +44,7 @@ export function count(places: Places): number {
   return places.reduce<number>((sum, each) => sum + stopOf(each) - fromOf(each), 0);
 }
 
-/** All of them, one by one. */
+/** The positions one by one. */
 export function listed(places: Places): number[] {
   return places.flatMap((each) =>
     typeof each === "number"

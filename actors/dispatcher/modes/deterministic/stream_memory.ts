@@ -1,7 +1,9 @@
-/** What is remembered of streams, even without jobs: the keys, their owners, and the bytes counted. */
+/**
+ * Streams are remembered even without jobs. Here: the keys, their owners, and the bytes counted.
+ */
 import type { StreamReaders, StreamRun } from "../../state/entities.ts";
 
-/** Bytes counted for an entry, besides two for each character of its texts. */
+/** Bytes counted for an entry, in addition to two for each character of its texts. */
 const ENTRY_BYTES = 256;
 /** Bytes counted for a consumer's finished repetition. */
 export const REPETITION_BYTES = 32;

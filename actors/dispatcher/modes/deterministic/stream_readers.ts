@@ -1,4 +1,6 @@
-/** DETERMINISTIC: which readers may read a stream, if some are restored while earlier ones still live. */
+/**
+ * DETERMINISTIC: which readers may read a stream when some are restored while earlier ones live.
+ */
 import { LeatError } from "../../../../core/error.ts";
 import type { RequestOf } from "../../../runtime/protocol.ts";
 import type { Iteration, StreamRun } from "../../state/entities.ts";
@@ -7,10 +9,10 @@ import type { DispatcherState } from "../../state/state.ts";
 
 type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
 
-/** A client's role in a stream; empty if it reads no shared stream. */
+/** A client's role in a stream; empty if its job is private. */
 interface StreamRole {
   readonly stream?: string;
-  /** The client was restored: earlier clients of this reader may read no more. */
+  /** The client was restored: earlier clients of this reader are refused. */
   readonly restoration?: string;
   /** Names the readers that were started together. */
   readonly runId?: string;
@@ -18,10 +20,10 @@ interface StreamRole {
 
 /**
  * The role of a request's sender.
- * @param owner The job's owner. It is part of the stream's name, so that no reader can name the stream
- *   of another owner.
- * @throws {LeatError} `failed_precondition` for a reader that a restored one has replaced. If that
- *   happened between two repetitions, the reader learns it only here.
+ * @param owner The job's owner. It is part of the stream's name, so that no reader can name the
+ *   stream of another owner.
+ * @throws {LeatError} `failed_precondition` for a reader that a restored one has replaced, even if
+ *   that happened between two repetitions, or for a reader of a replaced run.
  */
 export function streamRole(
   state: DispatcherState,
@@ -32,15 +34,15 @@ export function streamRole(
   if (jobName === undefined) return {};
   const { restoration = request.requestId, runId } = request;
   const stream = JSON.stringify([owner, request.stream ?? jobName]);
-  if (runId !== undefined) checkRunGoesOn(state.runOf(stream), jobName, runId);
+  if (runId !== undefined) checkRunIsCurrent(state.runOf(stream), jobName, runId);
   const first = state.readersOf(stream, consumerIndex)?.restored?.first ?? 0;
   const last = lastReader?.clusterId === state.clusterId ? lastReader.clientId : Infinity;
   if (last < first) {
     throw new LeatError(
       "failed_precondition",
-      `Job "${jobName}" was read by this reader as client ${last}, and was restored by another one ` +
-        `since, as client ${first}. Restore this one from what it saved, or make its dataset anew, to ` +
-        "read the job instead",
+      `This reader last read job "${jobName}" as client ${last}; since then the job was restored by ` +
+        `another reader, as client ${first}. To read it here instead, restore this reader from what ` +
+        "it saved, or make its dataset anew",
       { details: { reason: READ_BY_ANOTHER } },
     );
   }
@@ -52,19 +54,19 @@ export function streamRole(
 }
 
 /** @throws {LeatError} `failed_precondition` for a run that a newer one has replaced. */
-function checkRunGoesOn(run: StreamRun | undefined, jobName: string, runId: string): void {
+function checkRunIsCurrent(run: StreamRun | undefined, jobName: string, runId: string): void {
   if (run === undefined || !run.past.includes(runId)) return;
   throw new LeatError(
     "failed_precondition",
-    `Job "${jobName}" is read by the run "${run.runId}", which has followed the run "${runId}". Give ` +
-      "each start of all consumers a runId of its own",
+    `Job "${jobName}" is read by the run "${run.runId}", which has replaced the run "${runId}". ` +
+      "Choose a new runId each time that all consumers are started",
     { details: { reason: READ_BY_ANOTHER } },
   );
 }
 
 /**
- * The iterations of other runs, which end when this one starts.
- * @throws {LeatError} `failed_precondition` for a reader without a run where others name theirs.
+ * The iterations of other runs, which are dropped when this run starts.
+ * @throws {LeatError} `failed_precondition` for a reader without a run if others have one.
  */
 export function ofOtherRuns(
   iterations: readonly Iteration[],
@@ -75,15 +77,18 @@ export function ofOtherRuns(
   if (named === undefined) return [];
   throw new LeatError(
     "failed_precondition",
-    `Job "${jobName}" is read by the run "${named.run!.runId}", and this reader names none: give ` +
-      "all consumers that are started together one runId",
+    `Job "${jobName}" is read by the run "${
+      named.run!.runId
+    }", and this reader has no runId: give ` +
+      "all consumers that are started together the same runId",
     { details: { reason: READ_BY_ANOTHER } },
   );
 }
 
 /**
- * A restored reader, or the first of a run, must name the newest client among its earlier ones and
- * those of the `replaced` iterations. This fences late requests of senders that have died.
+ * A restored reader, or the first of a run, must name in `follows` the newest client that it
+ * replaces: of its own earlier clients, of the previous run, or of the `replaced` iterations. This
+ * fences late requests of senders that have died.
  * @throws {LeatError} `failed_precondition` with the client that it must name.
  */
 export function checkFollows(
@@ -108,7 +113,7 @@ export function checkFollows(
   if (newest === 0 || follows === newest) return;
   throw new LeatError(
     "failed_precondition",
-    `Who takes job "${jobName}" over has to say that it follows client ${newest}`,
+    `A client that takes job "${jobName}" over must have "follows": ${newest}`,
     { details: { reason: TO_FOLLOW, follows: newest } },
   );
 }

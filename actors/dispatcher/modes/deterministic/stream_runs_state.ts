@@ -1,4 +1,4 @@
-/** How records change what is remembered of streams: their readers, and the progress of the newest run. */
+/** How records change what is remembered about streams: readers, and progress of the newest run. */
 import { stateOf } from "./consumers_state.ts";
 import {
   bytesOfReaders,
@@ -12,7 +12,7 @@ import { leave } from "./ordered_state.ts";
 import type { RecordOf } from "../../journal/records.ts";
 import type { Tables } from "../../state/tables.ts";
 
-/** Most earlier runs of a stream remembered, to be refused. The oldest are dropped. */
+/** This many earlier runs of a stream are remembered, to be refused. The oldest are dropped. */
 const PAST_RUNS_KEPT = 64;
 
 /** A client has joined a stream, as its reader or as one of its consumers. */
@@ -23,12 +23,12 @@ export function noteReader({ readers }: Tables, record: RecordOf<"client_opened"
   const before = readers.get(key)?.restored ?? null;
   const isNew = restoration !== undefined && restoration !== before?.name;
   const restored = isNew ? { name: restoration, first: clientId } : before;
-  const those = { newest: clientId, restored };
-  readers.set(key, those, bytesOfReaders(key, those));
+  const now = { newest: clientId, restored };
+  readers.set(key, now, bytesOfReaders(key, now));
 }
 
-/** A client has joined a stream, in a run if it names one. */
-export function cameInRun(
+/** A client has joined a stream, perhaps as the first reader of a new run. */
+export function noteRun(
   tables: Tables,
   iteration: Iteration,
   record: RecordOf<"client_opened">,
@@ -42,11 +42,13 @@ export function cameInRun(
     ? { ...known, newest: clientId }
     : { runId, past, newest: clientId, passed: [] };
   tables.runs.set(stream, run, isSame ? tables.runs.bytesOf(stream) : bytesOfRun(stream, run));
-  pass(tables, iteration, consumerIndex, iteration.repetition - 1);
+  notePassed(tables, iteration, consumerIndex, iteration.repetition - 1);
 }
 
-/** A consumer has finished a repetition and all earlier ones: no consumer waits for it there. */
-export function pass(
+/**
+ * A consumer has finished a repetition and all earlier ones. No other consumer waits for it there.
+ */
+export function notePassed(
   tables: Tables,
   { jobId, run }: Iteration,
   consumerIndex: number | null,
@@ -57,7 +59,7 @@ export function pass(
   const jobName = tables.jobs.get(jobId)!.name!;
   let job = current.passed.find((each) => each.jobName === jobName);
   const known = job?.repetitions[consumerIndex];
-  // All iterations wait for a consumer that has finished none: nothing to remember.
+  // Of a consumer that has finished no repetition, nothing need be remembered.
   if (repetition < 0 && known === undefined) return;
   if (job === undefined) {
     job = { jobName, repetitions: {} };
@@ -72,7 +74,7 @@ export function pass(
   }
 }
 
-/** An iteration starts in a run: consumers that have passed it will not join it. */
+/** An iteration starts in a run. Consumers that have finished its repetition will not join it. */
 export function beginInRun(tables: Tables, iteration: Iteration): void {
   const { run, jobId } = iteration;
   const current = run === null ? undefined : tables.runs.get(run.stream);

@@ -58,8 +58,8 @@ export class SaveMode extends Mode {
   override disagreement({ parameters }: Job, has: string, asked: string): LeatError {
     return new LeatError(
       "failed_precondition",
-      `${parameters.save?.folder} is being saved to with another dataset or other options: it is ` +
-        `${has}; asked for was ${asked}. Wait until that is done, or save to another folder`,
+      `Another save to ${parameters.save?.folder} is running, with other parameters: it has ${has}; ` +
+        `this client asks for ${asked}. Wait until that save is done, or save to another folder`,
     );
   }
 
@@ -96,7 +96,7 @@ export class SaveMode extends Mode {
     return { bounds, begun: { type: "save_begun", iterationId, ...begun } };
   }
 
-  /** Retries only without a result: a finding in the folder does not depend on the worker. */
+  /** Retries only if the worker failed: every worker would find the same in the folder. */
   override listingFailed(
     subject: Subject,
     { failure, isOfWorker, worker }: ListingFailure,
@@ -111,8 +111,8 @@ export class SaveMode extends Mode {
     return hasSaveWork(state, iteration, request);
   }
 
-  override assignWork(tx: Transaction, of: TaskOfIteration, request: SaveRequest): SaveAnswer {
-    return assignSaveWork(tx, of, request);
+  override assignWork(tx: Transaction, task: TaskOfIteration, request: SaveRequest): SaveAnswer {
+    return assignSaveWork(tx, task, request);
   }
 
   override newsFor({ iteration }: Subject): SaveNews | undefined {
@@ -123,7 +123,7 @@ export class SaveMode extends Mode {
     return { kind: "save", progress: { splitsDone, splitsTotal, elements, sizeBytes } };
   }
 
-  /** Ends the tasks and notifies the other clients. Written files stay. */
+  /** Ends the tasks, and gives the other clients an error. Written files stay. */
   override cancel(tx: Transaction, iteration: Iteration, { clientId }: Client): void {
     if (isSaveOver(iteration)) return;
     const { state } = tx;
@@ -157,7 +157,7 @@ export class SaveMode extends Mode {
     return saving?.next;
   }
 
-  /** The save is complete with its last entry, even if a task is still running. */
+  /** Completed tasks do not finish a save: its last entry does, even while tasks run. */
   override isDone(): boolean {
     return false;
   }
@@ -191,7 +191,8 @@ export class SaveMode extends Mode {
 }
 
 /**
- * Checks the runs that a folder lists: other programs, or user functions, may have written the list.
+ * Checks the runs that a folder lists: other programs, or user functions, may have written the
+ * list.
  * @throws {LeatError} `data_loss`
  */
 function checkRuns(
@@ -203,7 +204,7 @@ function checkRuns(
   if (next <= total) return;
   throw new LeatError(
     "data_loss",
-    `Its folder lists runs that are not in the ${total} splits of the dataset; save with ` +
+    `The folder lists runs that are not in the ${total} splits of the dataset; save with ` +
       "{ overwrite: true }",
   );
 }

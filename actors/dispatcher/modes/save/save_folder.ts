@@ -1,4 +1,6 @@
-/** The job of a save is named by its target folder, however a client spells the path. */
+/**
+ * The job of a save has the name of the target folder, normalised: each spelling gives one name.
+ */
 import { LeatError } from "../../../../core/error.ts";
 import type { RequestOf } from "../../../runtime/protocol.ts";
 import type { DispatcherProtocol } from "../../protocol.ts";
@@ -8,9 +10,9 @@ type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
 const PREFIX = "distributedSave ";
 
 /**
- * A save's request, named by the normalised folder. The save writes to the path in that name.
- * @throws LeatError `invalid_argument` for a path that is not absolute: each worker would resolve it
- * in its own way, and it could be the folder of another save.
+ * The request with the job's name and the normalised folder.
+ * @throws LeatError `invalid_argument` for a path that is not absolute: each worker would resolve
+ *   it differently, and it could be the folder of another save.
  */
 export function namedBySaveFolder(request: OpenRequest): OpenRequest {
   const { parameters } = request;
@@ -19,7 +21,7 @@ export function namedBySaveFolder(request: OpenRequest): OpenRequest {
   if (!/^(\/|[A-Za-z]:[/\\])/.test(folder)) {
     throw new LeatError(
       "invalid_argument",
-      `distributedSave: the folder has to be an absolute path, which is the same on all workers, got "${save.folder}"`,
+      `distributedSave: the folder must be an absolute path, the same on all workers, got "${save.folder}"`,
     );
   }
   return {
@@ -29,16 +31,16 @@ export function namedBySaveFolder(request: OpenRequest): OpenRequest {
   };
 }
 
-/** @throws LeatError `invalid_argument` for another job with the name of a save. */
+/** @throws LeatError `invalid_argument` for a job that is no save and has the name of one. */
 export function checkIsNotNamedAsSave({ jobName }: OpenRequest): void {
   if (jobName?.startsWith(PREFIX) !== true) return;
   throw new LeatError(
     "invalid_argument",
-    `jobName must not begin with "${PREFIX}", as those of saves do, got "${jobName}"; choose another`,
+    `jobName must not begin with "${PREFIX}", which is for saves, got "${jobName}"; choose another`,
   );
 }
 
-/** Removes empty steps, `.` and `..` from a path, by its text alone. */
+/** Removes empty steps, `.` and `..` from a path, without looking at the file system. */
 export function normalFolder(path: string): string {
   const root = path.startsWith("/") ? "/" : "";
   const steps: string[] = [];

@@ -1,6 +1,6 @@
 /**
- * Assigns the work of a save to workers: runs of splits and entries of the ledger. The dispatcher
- * itself touches no file.
+ * Assigns the work of a save to workers: runs of splits, and entries of the folder's ledger. Only
+ * workers touch files.
  */
 import type { SaveWork } from "../../../../data/saved/distributed/work.ts";
 import type { AnswerOf, RequestOf } from "../../../runtime/protocol.ts";
@@ -24,9 +24,12 @@ export type SaveAnswer = AnswerOf<DispatcherProtocol, "getSaveWork">;
 
 /** Target size of a run, in bytes: smaller files are slow to read, larger ones slow to redo. */
 const RUN_BYTES = 64 * 2 ** 20;
-/** A worker gets at most this fraction of its share of the remaining splits: all end together. */
+/**
+ * A run has at most one in this many of a worker's even share of the remaining splits, so that all
+ * workers end at about the same time.
+ */
 const SHARE_FRACTION = 4;
-/** Most runs that are being written, or are written and not entered. At this number, workers wait. */
+/** Limit of the runs that are assigned, or written and not entered. At the limit, workers wait. */
 const RUNS_AHEAD_MAX = 1_024;
 
 /** The owner of the save, as its folder records it. */
@@ -55,7 +58,7 @@ export function assignSaveWork(
   request: SaveRequest,
 ): SaveAnswer {
   const { state } = tx;
-  note(tx, { task, iteration }, request);
+  recordResult(tx, { task, iteration }, request);
   const { saving } = iteration;
   if (saving === null || isSaveOver(iteration)) return { work: null };
   const { taskId } = task;
@@ -69,26 +72,26 @@ export function assignSaveWork(
   return { work: describeWork(state, iteration, workOf(saving, taskId)!) };
 }
 
-/** A repeated report, sent because the answer was lost, changes nothing. */
-function note(
+/** Records a piece's result or failure, once: the report is repeated if its answer is lost. */
+function recordResult(
   tx: Transaction,
   { task: { taskId, worker }, iteration }: TaskOfIteration,
   { done, failed }: SaveRequest,
 ): void {
   const { state } = tx;
   const { saving, iterationId } = iteration;
-  const at = saving === null ? undefined : workOf(saving, taskId);
-  if (saving === null || at === undefined || isSaveOver(iteration)) return;
+  const work = saving === null ? undefined : workOf(saving, taskId);
+  if (saving === null || work === undefined || isSaveOver(iteration)) return;
   if (failed !== undefined) {
     tx.commit({
       type: "iteration_failed",
       iterationId,
       error: state.modeOf(iteration).failure({ state, iteration }, worker, failed),
     });
-  } else if (done?.work === "run" && "first" in at && done.place === at.first) {
+  } else if (done?.work === "run" && "first" in work && done.place === work.first) {
     const { attempt = "", elements, sizeBytes } = done;
     tx.commit({ type: "save_run_written", taskId, attempt, elements, sizeBytes });
-  } else if (done?.work === "entry" && "upTo" in at && done.place === saving.entries) {
+  } else if (done?.work === "entry" && "upTo" in work && done.place === saving.entries) {
     const { elements, sizeBytes } = done;
     tx.commit({ type: "save_entry_written", taskId, elements, sizeBytes });
     if (saving.isWhole) tx.commit({ type: "iteration_finished", iterationId });
@@ -103,7 +106,7 @@ function workOf({ assigned, entry }: Saving, taskId: number): Assigned | undefin
     (entry?.taskId === taskId ? { upTo: entry.upTo } : undefined);
 }
 
-/** The next available piece. Entries come first, as other processes read the entered runs. */
+/** The next available piece. Entries come first, because readers see only entered runs. */
 function nextWork(state: DispatcherState, iteration: Iteration): Assigned | undefined {
   const saving = iteration.saving!;
   const total = splitCount(iteration.splits!.bounds, 0);
@@ -119,7 +122,7 @@ function nextWork(state: DispatcherState, iteration: Iteration): Assigned | unde
   return { first: saving.next, count: runLength(state, iteration, total) };
 }
 
-/** The length of the next run in splits, from the sizes of earlier ones. */
+/** The number of splits of the next run, estimated from the sizes of earlier runs. */
 function runLength(
   state: DispatcherState,
   { iterationId, saving }: Iteration,
@@ -127,25 +130,26 @@ function runLength(
 ): number {
   const { next, splits, sizeBytes } = saving!;
   const tasks = Math.max(1, state.tasksOfIteration(iterationId).size);
-  const fair = Math.ceil((total - next) / (SHARE_FRACTION * tasks));
-  const large = splits === 0 ? 1 : Math.round(RUN_BYTES * splits / Math.max(1, sizeBytes));
-  return Math.max(1, Math.min(fair, large, RUN_SPLITS_MAX));
+  const fairCount = Math.ceil((total - next) / (SHARE_FRACTION * tasks));
+  const countOfBytes = splits === 0 ? 1 : Math.round(RUN_BYTES * splits / Math.max(1, sizeBytes));
+  return Math.max(1, Math.min(fairCount, countOfBytes, RUN_SPLITS_MAX));
 }
 
-function describeWork(state: DispatcherState, iteration: Iteration, at: Assigned): SaveWork {
+function describeWork(state: DispatcherState, iteration: Iteration, work: Assigned): SaveWork {
   const saving = iteration.saving!;
   const { bounds } = iteration.splits!;
   const { id, entries } = saving;
   const owner = saveOwner(state, iteration);
-  if ("upTo" in at) {
-    const isLast = at.upTo >= splitCount(bounds, 0);
+  if ("upTo" in work) {
+    const { upTo } = work;
+    const isLast = upTo >= splitCount(bounds, 0);
     const runs = runsOfEntry(saving);
-    return { work: "entry", owner, id, number: entries, runs, upTo: at.upTo, isLast };
+    return { work: "entry", owner, id, number: entries, runs, upTo, isLast };
   }
   const order = orderOf(state, iteration);
-  const splits = Array.from({ length: at.count }, (_, i) => {
-    const index = order[at.first + i]!;
+  const splits = Array.from({ length: work.count }, (_, i) => {
+    const index = order[work.first + i]!;
     return { ...splitAt(bounds, 0, index), index };
   });
-  return { work: "run", owner, id, first: at.first, splits };
+  return { work: "run", owner, id, first: work.first, splits };
 }

@@ -1,6 +1,6 @@
 /**
- * The progress of a save. Workers write runs of consecutive splits. An idle task enters the runs in the
- * folder's ledger, in order, one entry at a time.
+ * The progress of a save. Tasks write runs of consecutive splits. A task also enters the written
+ * runs in the folder's ledger, in order, one entry at a time.
  */
 import type { WrittenRun } from "../../../../data/saved/distributed/work.ts";
 import type { Iteration } from "../../state/entities.ts";
@@ -9,7 +9,7 @@ import { survived } from "../../state/runner_deaths_state.ts";
 import { splitCount } from "../../../../data/sharding/split_table.ts";
 import { need, type Tables } from "../../state/tables.ts";
 
-/** Most splits of one run, as a message lists them. */
+/** Limit of the splits of one run, because a message lists them. */
 export const RUN_SPLITS_MAX = 4_096;
 
 /** Consecutive splits. */
@@ -24,18 +24,18 @@ export interface Saving {
   next: number;
   /** Runs being written. */
   assigned: (SaveRun & { readonly taskId: number })[];
-  /** Runs whose task has ended; ascending. They are assigned again unchanged. */
+  /** Runs whose task has ended, ascending. They are assigned again unchanged. */
   lost: SaveRun[];
-  /** Runs written and not entered yet; ascending. */
+  /** Written runs that are not entered yet, ascending. */
   written: WrittenRun[];
   /** The ledger contains the splits before this one. */
   entered: number;
   entries: number;
-  /** The next entry, once decided. It stays the same when its task is lost. */
+  /** The entry in writing. If its task is lost (null), another task writes the same entry. */
   entry: { readonly upTo: number; taskId: number | null } | null;
   /** The last entry is written: the saved dataset is complete. */
   isWhole: boolean;
-  /** Splits written so far; below, their elements and bytes. */
+  /** Splits written so far, with their elements and bytes. */
   splits: number;
   elements: number;
   sizeBytes: number;
@@ -57,7 +57,7 @@ export function isSaveOver({ saving, error }: Pick<Iteration, "saving" | "error"
   return error !== null || saving?.isWhole === true;
 }
 
-/** Everything before this position is written. */
+/** The first split that is not written yet. */
 export function writtenUpTo({ written, entered }: Saving): number {
   let upTo = entered;
   for (const { first, count } of written) {
@@ -127,7 +127,7 @@ export function entryWritten(tables: Tables, record: RecordOf<"save_entry_writte
   add(saving, record);
 }
 
-/** The state of a save that starts; gaps between written runs are written again. */
+/** The state of a save that starts. Gaps between the written runs become lost runs. */
 function savingFrom({ written, entered, ...start }: SavingStart): Saving {
   const lost: SaveRun[] = [];
   let [next, splits] = [entered, entered];

@@ -183,7 +183,7 @@ Deno.test("changes that come fast are told together, and no more clients at once
   await world.advance(0);
   assertEquals(told.length, 20, "2,000 tasks are named in the answers to 20 clients");
   hints.heard(21, { node: "n", path: "/client-21", incarnation: "1" });
-  hints.gone(22);
+  hints.forget(22);
   await world.advance(19);
   assertEquals(told.length, 20);
   await world.advance(1);

@@ -121,6 +121,6 @@ Deno.test("rounds: a description counts the consumers that a job is declared to 
   const { jobs } = await cluster.ask("describe", null);
   const { missing, missingCount, text } = jobs[0]!.iterations[0]!.rounds!;
   assertEquals([missing.slice(0, 3), missingCount], [[0, 2, 3], numConsumers - 1]);
-  assertEquals(text, "There is no consumers 0, 2, 3, 4, 5 and 65530 more of 65536.");
+  assertEquals(text, "Missing: consumers 0, 2, 3, 4, 5 and 65530 more of 65536.");
   assert(JSON.stringify(jobs).length < 4_096, "it lists them all");
 });

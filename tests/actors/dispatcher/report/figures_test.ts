@@ -276,7 +276,7 @@ Deno.test("workers that rest while elements are ready wait for trainers, and are
   assertEquals((await iterationOf(cluster)).bottleneck.kind, "workers_wait");
   const [described] = (await cluster.ask("describe", null)).workers;
   assertEquals(described!.activity.state, "idle");
-  assertMatch(described!.activity.reason!, /slower than it/);
+  assertMatch(described!.activity.reason!, /slower than this worker/);
 });
 
 Deno.test("trainers that wait while workers rest are told to look at the way between them", async () => {
@@ -291,7 +291,7 @@ Deno.test("trainers that wait while workers rest are told to look at the way bet
   await say(cluster, clientId, { atMs: 5_000, elements: 10, trainingMs: 1_000, waitingMs: 4_000 });
   const { kind, text } = (await iterationOf(cluster)).bottleneck;
   assertEquals(kind, "trainers_wait");
-  assertMatch(text, /1 of 1 worker have time.*network/);
+  assertMatch(text, /1 of 1 worker are not busy.*network/);
 });
 
 Deno.test("a worker without work says why", async () => {
@@ -315,7 +315,7 @@ Deno.test("a worker without work says why", async () => {
   assertMatch((await reasonOf("lost"))!, /reach it at test \(nobody there\).*--advertise/);
   worker.complete(taskId);
   await worker.heartbeat();
-  assertEquals(await reasonOf("w"), "It has produced everything of its tasks.");
+  assertEquals(await reasonOf("w"), "It has produced all elements of its tasks.");
 });
 
 Deno.test("a worker that has produced everything of a job that is still read says so", async () => {
@@ -329,7 +329,7 @@ Deno.test("a worker that has produced everything of a job that is still read say
   const { finished, clients } = await iterationOf(cluster);
   assertEquals({ finished, clients }, { finished: true, clients: 1 });
   assertEquals(await reasons(), [
-    "It has produced everything of its tasks.",
+    "It has produced all elements of its tasks.",
     "No unfinished job has a task for it.",
   ]);
   await cluster.ask("releaseClient", { clientId });

@@ -54,17 +54,17 @@ Deno.test("a coordinated read says which consumers are missing, and where they a
   const said = () => waitingOf(cluster, clientId);
   assertEquals(
     await said(),
-    "Its consumers begin together, and consumers 0, 2 of 3 have not come.",
+    "Its consumers begin together, and consumers 0, 2 of 3 have not joined.",
   );
   const early = await open(0, 2);
   assertEquals(
     await said(),
-    "Its consumers begin together, and consumers 0, 2 of 3 have not come. Consumer 0 is in repetition " +
+    "Its consumers begin together, and consumers 0, 2 of 3 have not joined. Consumer 0 is in repetition " +
       "2, and not in this one, 0.",
   );
   await cluster.ask("releaseClient", { clientId: early.clientId });
   await open(0);
-  assertEquals(await said(), "Its consumers begin together, and consumer 2 of 3 has not come.");
+  assertEquals(await said(), "Its consumers begin together, and consumer 2 of 3 has not joined.");
   const { clientId: last } = await open(2);
   assertEquals(await said(), undefined);
   // It has its task now, and says that it does.
@@ -100,7 +100,8 @@ Deno.test("a consumer of a DETERMINISTIC job is told which others it waits for o
   for (let number = 1; number <= 3; number++) await split(number);
   assertEquals(await said(), undefined, "there is more for it");
   await split(4);
-  const missing = "Consumer 1 of 2 has not come, and no more is handed out before it does.";
+  const missing =
+    "Consumer 1 of 2 has not joined, and no more splits are assigned before it joins.";
   assertEquals(await said(), `${missing} Consumer 1 is in repetition 1, and not in this one, 0.`);
   await cluster.ask("releaseClient", { clientId: early.clientId });
   assertEquals(await said(), missing);

@@ -147,6 +147,6 @@ Deno.test("a job that none of the workers there may serve wants one, and says wh
   assertEquals(pools, [{ targetTags: ["b"], wanted: 1 }]);
   assertMatch(
     text,
-    /has no worker yet: it waits for a worker with the tag "b" .*none of those there/,
+    /has no worker yet: it waits for a worker with the tag "b" .*no live worker is one/,
   );
 });

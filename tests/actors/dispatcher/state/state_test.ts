@@ -248,7 +248,7 @@ function indexed(state: DispatcherState): unknown[] {
     const index = state.roundIndexOf(iterationId);
     if (index === undefined) return null;
     // Two of them say only what may be, and do so at first.
-    const { mayHaveGone: _, replacedAt: __, ...found } = index;
+    const { mayHaveLostTasks: _, replacedAt: __, ...found } = index;
     return { ...found, serving: index.serving };
   });
 }
