@@ -30,8 +30,8 @@ export interface EncodeOptions {
   /** Places small messages one after another in larger buffers. Default: a buffer for each. */
   readonly slab?: MessageSlab;
   /**
-   * Leaves space before a message of {@linkcode ROOM_FROM_BYTES} or more. If another message carries
-   * it as a {@linkcode Payload}, the envelope of that message fits there. Default `false`.
+   * Leaves space before a message of {@linkcode ROOM_FROM_BYTES} or more. If another message
+   * carries it as a {@linkcode Payload}, the envelope of that message fits there. Default `false`.
    */
   readonly roomForEnvelope?: boolean;
   /** Provides the memory of a message with space for an envelope. Default: new memory. */

@@ -4,8 +4,8 @@ import { decodeMessage } from "./codec.ts";
 
 /**
  * Limit of an element's structure: 8 million values in lists and maps, or 256 MiB of texts. Bytes
- * of tensors and typed arrays do not count. In memory it takes at most about 900 MiB, for which V8 has
- * space by default.
+ * of tensors and typed arrays do not count. In memory it takes at most about 900 MiB, for which V8
+ * has space by default.
  */
 export const ELEMENT_STRUCTURE_BYTES_MAX = 256 * 2 ** 20;
 

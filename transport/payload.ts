@@ -81,9 +81,9 @@ export class Payload {
   }
 
   /**
-   * Frees or recycles the memory now, unless a receiver on this thread has it. If large buffers were
-   * left to the garbage collector, it would run often. A message that is still being sent is cut off,
-   * because all views of the memory become empty.
+   * Frees or recycles the memory now, unless a receiver on this thread has it. If large buffers
+   * were left to the garbage collector, it would run often. A message that is still being sent is
+   * cut off, because all views of the memory become empty.
    */
   release(): void {
     const { buffer } = this.bytes;

@@ -63,8 +63,8 @@ export interface Introducer {
   /** Connects the asking node, `local`, with `node`. The answer holds one end of a channel. */
   introduce(local: NodeId, node: string): Promise<Outcome<Introduction>>;
   /**
-   * Starts a thread from the hub's thread: from a node's thread it would take a second. Resolves when
-   * the thread ends.
+   * Starts a thread from the hub's thread: from a node's thread it would take a second. Resolves
+   * when the thread ends.
    */
   runThread(id: number, program: string, name: string, port: MessagePort): Promise<string>;
   endThread(id: number): void;

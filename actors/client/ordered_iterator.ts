@@ -42,7 +42,7 @@ function checkPosition({ sequence, given, carried, digest, ended, number = 0 }: 
   if (isPosition) return;
   throw new LeatError(
     "invalid_argument",
-    "restore: this state holds no position in a stream. Restore a state that save() of this pipeline gave.",
+    "restore: this state holds no position in a stream. Restore a state that save() gave.",
   );
 }
 

@@ -79,8 +79,8 @@ type Reader = Pick<
 >;
 
 /**
- * Identifies the reader of a job, the same for all chains and epochs. If the chains change, the same
- * job name means another stream.
+ * Identifies the reader of a job, the same for all chains and epochs. If the chains change, the
+ * same job name means another stream.
  * @param streams One for each chain; complete when the first is opened.
  */
 function readerOf(

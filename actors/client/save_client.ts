@@ -1,4 +1,6 @@
-/** Asks a service to save a pipeline's elements, and waits. The save continues without its client. */
+/**
+ * Asks a service to save a pipeline's elements, and waits. The save continues without its client.
+ */
 import { hexOf64 } from "../../core/bytes.ts";
 import { LeatError } from "../../core/error.ts";
 import type { DatasetNode } from "../../data/node.ts";

@@ -53,7 +53,9 @@ export interface ChildSpec<P> {
   readonly kind?: string;
   /** When it dies, `permanent` (default) restarts it; `temporary` does not. */
   readonly restart?: "permanent" | "temporary";
-  /** Limit of waiting messages: more asks get `resource_exhausted`, tells are lost. Default 10,000. */
+  /**
+   * Limit of waiting messages: more asks get `resource_exhausted`, tells are lost. Default 10,000.
+   */
   readonly mailboxMax?: number;
   /** How long `stop()` may take before the actor is dropped, in ms. Default 5,000. */
   readonly stopTimeoutMs?: number;
@@ -62,8 +64,9 @@ export interface ChildSpec<P> {
 }
 
 /**
- * Why a watch ended. `ended`: the target's node reported that the target is gone. `closed`: the other
- * end closed the link, as when a process ends. `lost`: the target is unreachable for another reason.
+ * Why a watch ended. `ended`: the target's node reported that the target is gone. `closed`: the
+ * other end closed the link, as when a process ends. `lost`: the target is unreachable for another
+ * reason.
  */
 export type WatchEnd = "ended" | "closed" | "lost";
 

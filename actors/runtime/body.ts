@@ -10,7 +10,8 @@ interface HandedOver {
 
 /**
  * Copies plain data for the receiver. Tensors are not copied, and {@linkcode HandedOver} values
- * decide themselves: the sender must not write to either. `kept`: the sender will send the body again.
+ * decide themselves: the sender must not write to either. `kept`: the sender will send the body
+ * again.
  * @throws LeatError `invalid_argument` naming the path of a value that is not plain data.
  */
 export function copyBody(value: unknown, kept = false): unknown {

@@ -15,7 +15,7 @@ export class RareLog {
     this.#world = world;
   }
 
-  /** Logs a line, unless the name had one within {@linkcode LOG_EVERY_MS}. Adds the number left out. */
+  /** Logs a line with the number left out, unless the name had one within `LOG_EVERY_MS`. */
   note(name: string, message: string): void {
     const nowMs = this.#world.nowMs();
     const key = this.#keyOf(name, nowMs);

@@ -121,8 +121,9 @@ export type ElementAnswer =
   | { readonly kind: "skip" };
 
 /**
- * DETERMINISTIC: tells the task which elements of a split belong to the consumer: those whose number in
- * the stream, modulo the number of consumers, is its index. The consumer wants nothing of earlier splits.
+ * DETERMINISTIC: tells the task which elements of a split belong to the consumer: those whose
+ * number in the stream, modulo the number of consumers, is its index. The consumer wants nothing of
+ * earlier splits.
  */
 export interface Own {
   /** The split's position in the order of splits. */

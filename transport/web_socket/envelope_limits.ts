@@ -2,8 +2,8 @@
 import type { Identity } from "../../actors/runtime/identity.ts";
 
 /**
- * Limit of an envelope's bytes from a client or viewer: a sharding policy's text and long lists fit.
- * Decoded values may take a hundred times the bytes of an envelope. Payloads do not count.
+ * Limit of an envelope's bytes from a client or viewer: a sharding policy's text and long lists
+ * fit. Decoded values may take a hundred times the bytes of an envelope. Payloads do not count.
  */
 const CLIENT_ENVELOPE_BYTES_MAX = 4 * 2 ** 20;
 /** The same from a worker: the figures of ten thousand tasks fit. */

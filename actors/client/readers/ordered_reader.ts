@@ -43,7 +43,7 @@ export const EARLY_ITEMS_MAX = 4 * UNACKNOWLEDGED_MAX;
 const EARLY_BYTES_MAX = 2 ** 30;
 /** When `#mark` has moved by this many splits, an early heartbeat reports it. */
 const MARK_STEP_MAX = 64;
-/** The same as a share of the splits that may be assigned beyond the mark. The lower limit holds. */
+/** The same as a share of the splits that may be assigned beyond the mark. The lower one holds. */
 const MARK_STEP_SHARE = 1 / 4;
 
 /** What a request asks for. */

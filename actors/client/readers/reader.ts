@@ -36,8 +36,8 @@ export interface Reader {
   report(): ReaderReport | undefined;
   update(answer: Pick<HeartbeatNews, "news" | "finished">, changes: TaskChanges): void;
   /**
-   * Repeats the open requests to a draining source. Returns the request up to which all answers have
-   * arrived; undefined if the source is no longer read.
+   * Repeats the open requests to a draining source. Returns the request up to which all answers
+   * have arrived; undefined if the source is no longer read.
    */
   askAgain?(source: FencedRef): number | undefined;
   /** Requests as much as there is space for. */

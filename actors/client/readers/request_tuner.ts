@@ -1,19 +1,19 @@
 /**
- * Decides how many requests to keep open at one task. With a short round trip two are enough: one is
- * served while the next is on its way. With a long round trip more are useful: as many as elements
- * arrive per round trip. Even more would only queue. So the number moves towards twice the elements per
- * round trip. It grows only if the training loop waits, and at most doubles at a time.
+ * Decides how many requests to keep open at one task. With a short round trip two are enough: one
+ * is served while the next is on its way. With a long round trip more are useful: as many as
+ * elements arrive per round trip. Even more would only queue. So the number moves towards twice the
+ * elements per round trip. It grows only if the training loop waits, and at most doubles at a time.
  */
 
 export const REQUESTS_START = 2;
 /** Limit of open requests at one task. */
 export const REQUESTS_MAX = 64;
 /**
- * The round trip of a small element counts as at least this long, in ms. To wake a thread or process
- * costs more than to send a small element, so each wake-up should serve several.
+ * The round trip of a small element counts as at least this long, in ms. To wake a thread or
+ * process costs more than to send a small element, so each wake-up should serve several.
  */
 const TRAVEL_MIN_MS = 1;
-/** Because of `TRAVEL_MIN_MS`, at most this many bytes are requested: more would not fit a cache. */
+/** Because of `TRAVEL_MIN_MS`, at most this many bytes are requested, to fit the CPU's cache. */
 const TRAVEL_MIN_BYTES = 2 ** 20;
 /** The number changes after at least this many answers. */
 const PERIOD = 8;

@@ -6,10 +6,11 @@
  * a proposed schedule requests none of its rounds before the dispatcher puts the schedule in force.
  * The dispatcher does so after all consumers have reported, so no two tasks serve one round.
  *
- * The training loop gets a round only when the scheduler confirms that all consumers hold their part
- * of it. So for each round of a lost task there are two cases. If all consumers hold the round, they keep
- * it. Otherwise no loop was given it: all drop it, and get it from another task. The schedule that
- * excludes the task lists the kept rounds; a consumer that accepts it takes nothing more from the task.
+ * The training loop gets a round only when the scheduler confirms that all consumers hold their
+ * part of it. So for each round of a lost task there are two cases. If all consumers hold the
+ * round, they keep it. Otherwise no loop was given it: all drop it, and get it from another task.
+ * The schedule that excludes the task lists the kept rounds; a consumer that accepts it takes
+ * nothing more from the task.
  *
  * A consumer reports the round that ends the job to the dispatcher before its loop sees the end. A
  * new consumer must not take a round after an end that others have reached. So the others confirm
@@ -381,7 +382,7 @@ export class RoundReader implements Reader {
   }
 }
 
-/** Whether the scheduler is gone. For a round that is over it would answer `failed_precondition`. */
+/** Whether the scheduler is gone. For a finished round it would answer `failed_precondition`. */
 function isGone({ code, details }: LeatError): boolean {
   return code === "not_found" || details?.["reason"] === "stale_incarnation";
 }

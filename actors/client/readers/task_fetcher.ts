@@ -175,7 +175,7 @@ export class TaskFetcher {
     return { kind: "error", error: error.toWire(), ...(place === undefined ? {} : { place }) };
   }
 
-  /** Figures from which the task decides whether compression pays; undefined if they are not due. */
+  /** Figures from which the task decides whether compression pays; undefined if not due. */
   #bandwidthNews(nowMs: number): BandwidthFigures | undefined {
     if (!this.#isFar) return undefined;
     this.#measureRoundTrip(nowMs);
@@ -214,7 +214,7 @@ export class TaskFetcher {
     }
   }
 
-  /** Whether an answer comes in time. An error that reports the task as gone counts as an answer. */
+  /** Whether an answer comes in time. An error that the task is gone counts as an answer. */
   async #answersWithin(timeoutMs: number): Promise<boolean> {
     try {
       await this.#deps.context.ask(this.#task.source, "stats", null, { timeoutMs });
@@ -247,8 +247,8 @@ const HALF_LIFE_MS = 2_000;
 const ROUND_TRIP_GROWTH = 1.02;
 
 /**
- * Measures the throughput of answers. An answer's time in transit is the time since its request, less
- * the wait at its source and the round trip of an empty message. Overlapping times count once.
+ * Measures the throughput of answers. An answer's time in transit is the time since its request,
+ * less the wait at its source and the round trip of an empty message. Overlapping times count once.
  */
 export class BandwidthMeter {
   #roundTripMs: number | undefined;

@@ -19,7 +19,7 @@ import { TaskFetcher } from "./task_fetcher.ts";
 
 /** Default limit on requests in flight plus buffered elements; measurements may raise it. */
 const OUTSTANDING_MIN = 16;
-/** Before the first element, the limit grows by `OUTSTANDING_MIN` after each period of this many ms. */
+/** Before the first element, the limit grows by `OUTSTANDING_MIN` each time this many ms pass. */
 const LIMIT_GROWTH_MS = 1_000;
 /** Limit of the turns for which a slow task is skipped. Each skip is twice as long as the last. */
 const TURNS_PASSED_MAX = 256;
@@ -204,10 +204,10 @@ export class UnorderedReader implements Reader {
   }
 
   /**
-   * Limit of open requests at all tasks together, plus buffered elements. Before the first element, the
-   * size of elements is unknown: requests to all tasks at once could exceed the buffer, and leave
-   * nothing for other clients. So the limit starts low. It grows while nothing arrives, because the
-   * tasks asked first may be slow.
+   * Limit of open requests at all tasks together, plus buffered elements. Before the first element,
+   * the size of elements is unknown: requests to all tasks at once could exceed the buffer, and
+   * leave nothing for other clients. So the limit starts low. It grows while nothing arrives,
+   * because the tasks asked first may be slow.
    */
   get #limit(): number {
     const { context: { world }, options: { maxOutstandingRequests = Infinity } } = this.#deps;

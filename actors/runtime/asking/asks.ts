@@ -254,8 +254,8 @@ type Deadline<T> = Member<number, T>;
 
 /**
  * Deadlines on one timer: calls back for items whose deadline has passed, never early, and usually
- * at most one bucket late. Most asks are answered long before their deadline, so adding and removing
- * must be almost free, and removed items must not stay in memory.
+ * at most one bucket late. Most asks are answered long before their deadline, so adding and
+ * removing must be almost free, and removed items must not stay in memory.
  */
 export class Deadlines<T> {
   readonly #world: World;

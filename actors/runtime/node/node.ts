@@ -260,7 +260,9 @@ export class ActorNode implements CellSystem, ReceptionOwner {
     );
   }
 
-  /** Sends an envelope for which no caller waits. Logs an error, and reports it to a waiting peer. */
+  /**
+   * Sends an envelope for which no caller waits. Logs an error, and reports it to a waiting peer.
+   */
   #postOrDrop(envelope: Envelope): void {
     try {
       this.#post(envelope);

@@ -48,9 +48,9 @@ interface HttpListenerOptions {
   readonly cert: string | undefined;
   readonly key: string | undefined;
   /**
-   * Whether the listener carries large messages. If so, it uses Deno's TLS, which is several times as
-   * fast. But Deno's TLS keeps the file of a connection that is dropped during its handshake until the
-   * other side closes.
+   * Whether the listener carries large messages. If so, it uses Deno's TLS, which is several times
+   * as fast. But Deno's TLS keeps the file of a connection that is dropped during its handshake
+   * until the other side closes.
    */
   readonly isBulk: boolean;
   /** Time limit for a request, and for a WebSocket's hello, in ms. */
