@@ -76,7 +76,7 @@ export class Listings {
     }
   }
 
-  /** The waiting identity with the fewest running listings; of several, the one least recently served. */
+  /** The waiting identity with the fewest running listings; of several, the first in `#owners`. */
   #nextOwner(): string | undefined {
     let [next, fewest] = [undefined as string | undefined, LISTINGS_PER_OWNER_MAX];
     for (const [owner, { queue, running }] of this.#owners) {
