@@ -39,7 +39,7 @@ const EXPERIMENTS: Record<
   d: workerFailure,
 };
 
-/** Largest number of workers or trainers: each is a thread. */
+/** Limit of the number of workers or trainers: each is a thread. */
 const COUNT_MAX = 64;
 const LINE_COLUMNS = 100;
 
@@ -103,7 +103,7 @@ export const PROGRAM: Program<typeof OPTIONS> = {
   check({ trainers }) {
     if (trainers === undefined || trainers.includes(1)) return;
     throw new UsageError(
-      `--trainers is '${trainers}': the others are held against one trainer, so 1 must be among them`,
+      `--trainers is '${trainers}': the runs are compared with one trainer, so 1 must be among them`,
     );
   },
   notes:
@@ -192,8 +192,8 @@ async function finish(
     console.log(`\nInterrupted after ${report.experiments.length} of ${wanted} experiments.`);
   }
   if (report.experiments.length === 0) return;
-  // Loaded late: the drawing library takes as long to load as everything else, and `--help` and
-  // errors need none of it.
+  // Loaded late: the drawing library takes as long to load as all other modules together, and
+  // `--help` and errors do not need it.
   const { writeReport } = await import("./simulate/report.ts");
   writeReport(report, path);
   const seconds = formatNumber(report.run.durationSeconds, 0);

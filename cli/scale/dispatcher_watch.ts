@@ -9,7 +9,7 @@ import { DispatcherState } from "../../actors/dispatcher/state/state.ts";
 import type { Actor } from "../../actors/runtime/actor.ts";
 import type { MethodOf } from "../../actors/runtime/protocol.ts";
 
-/** How many of the newest times of each method are kept, for the median. */
+/** Limit of the times that are kept for each method, for the median. */
 const TIMES_MAX = 4_096;
 
 type Handler = (request: never, delivery: never) => unknown;
@@ -18,13 +18,13 @@ type Handler = (request: never, delivery: never) => unknown;
 export class DispatcherWatch {
   /** Messages handled so far. */
   handled = 0;
-  /** Tasks that the restarted dispatcher has learned of from their workers. */
-  readonly tasksHeard = new Set<number>();
+  /** Tasks that workers have reported to the dispatcher since it started last. */
+  readonly reportedTasks = new Set<number>();
   readonly #times = new Map<string, number[]>();
   readonly #records: JournalRecord[] = [];
 
   readonly wrapActor = (actor: Actor<DispatcherProtocol>): Actor<DispatcherProtocol> => {
-    this.tasksHeard.clear();
+    this.reportedTasks.clear();
     const handlers = Object.entries(actor.handlers).map(([method, handler]) =>
       [method, this.#timed(method, handler as Handler)] as const
     );
@@ -41,8 +41,8 @@ export class DispatcherWatch {
   });
 
   /**
-   * CPU time of a message of that kind on this machine, in µs: the median, because other programs
-   * run too.
+   * Time that the dispatcher takes for a message of that kind on this machine, in µs. The median,
+   * because other programs run, too.
    */
   medianUs(method: MethodOf<DispatcherProtocol>): number {
     const times = (this.#times.get(method) ?? []).toSorted((a, b) => a - b);
@@ -77,7 +77,7 @@ export class DispatcherWatch {
       worker?: unknown;
       tasks?: readonly { readonly taskId: number }[];
     };
-    if (taskId !== undefined) this.tasksHeard.add(taskId);
-    if (worker !== undefined) tasks?.forEach((task) => this.tasksHeard.add(task.taskId));
+    if (taskId !== undefined) this.reportedTasks.add(taskId);
+    if (worker !== undefined) tasks?.forEach((task) => this.reportedTasks.add(task.taskId));
   }
 }

@@ -7,7 +7,7 @@ import type { SizeRun } from "./measurements.ts";
 export interface SizeFigure {
   readonly name: string;
   readonly unit: Unit;
-  readonly of: (run: SizeRun) => Quantity;
+  readonly quantityOf: (run: SizeRun) => Quantity;
   /**
    * What linear growth means. `grows`: a figure of the whole cluster may grow with the workers.
    * `stays`: a figure of a message, a node or a wait may not. Left out: the figure is no cost.
@@ -32,7 +32,7 @@ export const SIZE_FIGURES = {
   events: figure("events per ms of CPU", "1", (it) => it.eventsPerCpuMs),
 };
 
-/** Growth beyond linear from which a figure counts as worse; less is noise between two runs. */
+/** A figure counts as worse if it grew by this factor more than linearly. Less may be noise. */
 export const WORSE_FROM = 1.5;
 
 /** How a figure grew from the smallest cluster to the largest. */
@@ -40,7 +40,7 @@ interface Growth {
   readonly figure: SizeFigure;
   readonly factor: Quantity;
   /**
-   * The factor for a figure that should stay, or its share per worker if it may grow: 1 is linear.
+   * The factor, divided by the growth of the workers if the figure may grow with them. 1 is linear.
    */
   readonly againstLinear?: Quantity;
   readonly isWorse: boolean;
@@ -50,8 +50,8 @@ interface Growth {
 export function growthOf(figure: SizeFigure, sizes: readonly SizeRun[]): Growth | undefined {
   const [first, last] = [sizes[0], sizes.at(-1)];
   if (first === undefined || last === undefined || first === last) return undefined;
-  const factor = ratio(figure.of(last), figure.of(first));
-  if (!(factor.value > 0 && figure.of(first).value > 0)) return undefined;
+  const factor = ratio(figure.quantityOf(last), figure.quantityOf(first));
+  if (!(factor.value > 0 && figure.quantityOf(first).value > 0)) return undefined;
   if (figure.linear === undefined) return { figure, factor, isWorse: false };
   const allowed = figure.linear === "grows" ? workersFactor(sizes) : 1;
   const againstLinear = { ...factor, value: factor.value / allowed };
@@ -84,10 +84,10 @@ export function sizeTable(sizes: readonly SizeRun[]): Table {
       ? [growth?.factor, growth?.againstLinear, growth?.isWorse ? "worse than linear" : ""]
       : [];
   const rows = Object.values(SIZE_FIGURES).map((figure): Cell[] => {
-    const { name: heading, unit, of } = figure;
+    const { name: heading, unit, quantityOf } = figure;
     return [
       headingOf({ heading, unit }),
-      ...sizes.map((run) => inUnit(of(run), unit)),
+      ...sizes.map((run) => inUnit(quantityOf(run), unit)),
       ...grown(growthOf(figure, sizes)),
     ];
   });
@@ -111,8 +111,8 @@ export function sizeTable(sizes: readonly SizeRun[]): Table {
 function figure(
   name: string,
   unit: Unit,
-  of: (run: SizeRun) => Quantity,
+  quantityOf: (run: SizeRun) => Quantity,
   linear?: SizeFigure["linear"],
 ): SizeFigure {
-  return { name, unit, of, ...(linear === undefined ? {} : { linear }) };
+  return { name, unit, quantityOf, ...(linear === undefined ? {} : { linear }) };
 }

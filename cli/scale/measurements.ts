@@ -9,7 +9,7 @@ export interface SizeRun {
   readonly pools: number;
   /** Messages that the dispatcher handles, per second. */
   readonly dispatcherMessages: Quantity;
-  /** CPU time of the dispatcher for one on this machine, in µs: the median. */
+  /** Median time of the dispatcher for a message of this kind on this machine, in µs. */
   readonly workerHeartbeat: Quantity;
   readonly clientHeartbeat: Quantity;
   readonly split: Quantity;
@@ -28,7 +28,7 @@ export interface SizeRun {
   /** Simulated events per ms of this machine's CPU time. */
   readonly eventsPerCpuMs: Quantity;
   readonly cpuSeconds: Quantity;
-  /** Of this process, at the end. */
+  /** Memory of this process at the end. */
   readonly memory: Quantity;
 }
 

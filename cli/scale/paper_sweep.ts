@@ -43,9 +43,9 @@ const PAPER_COST_SAVING: Readonly<Record<number, number>> = {
 
 const TRAINERS = ACCELERATORS / ACCELERATORS_PER_TRAINER;
 const MS_PER_SECOND = 1_000;
-/** Size of a batch, which the paper does not state: 256 MiB of them wait for a trainer. */
+/** Size of a batch; the paper does not state it. A trainer buffers 256 MiB of batches. */
 const BATCH_BYTES = 4 * 2 ** 20;
-/** Batches of a worker: each takes half a minute. */
+/** How long to warm up and to measure, in batches of a worker. Each takes half a minute. */
 const WARM_UP_TURNS = 12;
 const MEASURE_TURNS = 8;
 
@@ -56,15 +56,13 @@ const WORKER_BATCH_MS = (() => {
   const shares = Object.entries(PAPER_THROUGHPUT).map(([workers, rate]) => rate / Number(workers));
   return MS_PER_SECOND * shares.length / shares.reduce((sum, share) => sum + share, 0);
 })();
-/** Step time: at the ideal all trainers together consume so many batches. */
+/** Step time at which all trainers together consume the ideal throughput. */
 const STEP_MS = MS_PER_SECOND * TRAINERS / (IDEAL_SPEEDUP * COLOCATED);
 
 /** The model's parameters of {@linkcode sweepSize}, in words. */
 export const SWEEP_NOTES: readonly string[] = [
-  `A worker takes ${
-    (WORKER_BATCH_MS / MS_PER_SECOND).toFixed(1)
-  } s for a batch: the mean of what each ` +
-  "made at 8, 16, 64 and 128 workers, where they were the limit. It has the 8 cores of the machine " +
+  `A worker takes ${(WORKER_BATCH_MS / MS_PER_SECOND).toFixed(1)} s for a batch: the mean over ` +
+  "8, 16, 64 and 128 workers, where the workers were the limit. It has the 8 cores of the machine " +
   "that the paper prices, and all of them work on one batch.",
   `${TRAINERS} trainers with ${ACCELERATORS_PER_TRAINER} accelerators each (the paper says 32 accelerators, ` +
   `not how many a host has) take a step in ${
@@ -75,9 +73,9 @@ export const SWEEP_NOTES: readonly string[] = [
   } batches/s at best: 12.3 times the colocated 0.55.`,
   `The network is no limit, as in the paper. A cluster runs for ${WARM_UP_TURNS} batches of a worker, and is ` +
   `then measured for ${MEASURE_TURNS}.`,
-  "Cost is equation 1 with the worker machine's price of the paper. What an accelerator costs the paper does " +
-  "not disclose: it is chosen so that 512 workers save the 11.4 times that the text gives; what the other " +
-  "sizes save follows from the busy share of the workers that was simulated.",
+  "Cost is equation 1 with the paper's price of a worker machine. The paper does not disclose the price of an " +
+  "accelerator: here it is chosen so that 512 workers save the 11.4 times that the text gives. What the other " +
+  "sizes save follows from it and from the simulated busy share of the workers.",
 ];
 
 /** Simulates one size of the sweep. */
@@ -107,7 +105,7 @@ export async function sweepSize(workers: number): Promise<SweepRun> {
   };
 }
 
-/** How many times less than colocated a job costs, by equation 1. */
+/** The cost of a colocated job over the cost of a job with workers, by equation 1. */
 function savingOf(workers: number, busy: number, speedup: number): number {
   const prices = { ...PAPER_PRICES, acceleratorPerHour: acceleratorPerHour() };
   const colocated = costOf(jobOf(0, 0, 1), prices).total;
@@ -132,8 +130,8 @@ function jobOf(workers: number, busy: number, speedup: number): JobResources {
 }
 
 /**
- * The price of an accelerator at which 512 workers, as busy as the trainers keep them, save 11.4
- * times.
+ * The price of an accelerator at which 512 workers, as busy as the trainers keep them, make a job
+ * 11.4 times cheaper.
  */
 function acceleratorPerHour(): number {
   const busy = IDEAL_SPEEDUP * COLOCATED * WORKER_BATCH_MS / MS_PER_SECOND / IDEAL_WORKERS;

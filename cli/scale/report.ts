@@ -26,9 +26,9 @@ const SIZE_NOTES = [
   `Load is measured for ${RUN_MS / 1_000} virtual seconds after all clients have had a batch.`,
   "Recovery lasts from the dispatcher's crash until it knows every worker's task again; it restarts after one " +
   "second. Meanwhile workers continue with batches that need no new split.",
-  "Against linear: how a figure grew from the smallest cluster to the largest. Figures of the whole cluster " +
-  "(load, replay, CPU and memory of all) may grow like the number of workers; those of a message, a node or a " +
-  `wait may not grow. 1 is linear. From ${WORSE_FROM} on it is called worse; less is noise between two runs.`,
+  "“Against linear” compares a figure's growth, from the smallest cluster to the largest, with linear growth (1). " +
+  "Figures of the whole cluster (load, replay, CPU and memory of all) may grow with the number of workers; those of " +
+  `a message, a node or a wait may not grow. From ${WORSE_FROM} on, growth is called worse; less may be noise.`,
 ];
 
 /** The table of the worker sweep. */
@@ -110,7 +110,7 @@ function sizeSection(sizes: readonly SizeRun[]): string {
         "first client": firstBatch,
         "all clients": allBatches,
       }),
-      sizeChart("Recovery of the dispatcher", sizes, { "until all tasks are heard of": recovery }),
+      sizeChart("Recovery of the dispatcher", sizes, { "until all tasks are reported": recovery }),
       sizeChart("CPU of the replay", sizes, { "CPU of the replay": replay }),
       sizeChart("Heap per node", sizes, { "heap per node": heap }),
       sizeChart("Dispatcher's state per worker", sizes, { "state per worker": state }),
@@ -127,8 +127,8 @@ function beginFinding({ workers, clients, dispatcherMessages, firstBatch, recove
   } clients the dispatcher ` +
     `handles ${
       formatNumber(dispatcherMessages.value, 0)
-    } messages a second, the first batch is there after ` +
-    `${seconds(firstBatch)}, and a crash of the dispatcher is over after ${seconds(recovery)}.`;
+    } messages a second, the first batch arrives after ` +
+    `${seconds(firstBatch)}, and the dispatcher recovers from a crash in ${seconds(recovery)}.`;
 }
 
 function growthFinding(sizes: readonly SizeRun[]): string[] {
@@ -137,9 +137,9 @@ function growthFinding(sizes: readonly SizeRun[]): string[] {
     `${figure.name} (${formatNumber(againstLinear!.value)} times)`
   );
   const what = worse.length === 0
-    ? "nothing grows by more than they do"
-    : `this grows by more: ${worse.join(", ")}`;
-  return [`For ${timesText(sizes)} times the workers, ${what}.`];
+    ? "no figure grows faster than linearly"
+    : `these figures grow faster than linearly: ${worse.join(", ")}`;
+  return [`With ${timesText(sizes)} times as many workers, ${what}.`];
 }
 
 function sweepSection(sweep: readonly SweepRun[]): string {
@@ -174,8 +174,8 @@ function sizeChart(
   lines: Readonly<Record<string, SizeFigure>>,
 ): Figure {
   const { unit } = Object.values(lines)[0]!;
-  const entries = Object.entries(lines).map(([name, { of }]) =>
-    [name, (run: SizeRun) => inUnit(of(run), unit)] as const
+  const entries = Object.entries(lines).map(([name, { quantityOf }]) =>
+    [name, (run: SizeRun) => inUnit(quantityOf(run), unit)] as const
   );
   return chart(title, unit, sizes, Object.fromEntries(entries));
 }
@@ -193,11 +193,11 @@ function chart<R extends { readonly workers: number }>(
     xScale: "log",
     yLabel: unit,
     ySuffix: ` ${unit}`,
-    series: Object.entries(lines).map(([name, of], index) => ({
+    series: Object.entries(lines).map(([name, quantityOf], index) => ({
       name,
       color: seriesColor(index),
       points: runs.flatMap((run) => {
-        const quantity = of(run);
+        const quantity = quantityOf(run);
         const isKnown = quantity !== undefined && Number.isFinite(quantity.value);
         return isKnown ? [toPoint(run.workers, quantity)] : [];
       }),

@@ -15,7 +15,7 @@ interface Measure {
 }
 
 /** The reason of a missing size before it was tried. */
-const TO_COME = "not measured by the time this was written";
+const TO_COME = "not measured yet when this was written";
 
 /** Whether a size was not tried yet. */
 export function isToCome({ reason }: Gap): boolean {
@@ -24,8 +24,8 @@ export function isToCome({ reason }: Gap): boolean {
 
 /**
  * Measures everything.
- * @param onDone Called after each size with the results so far, in which untried sizes are gaps: if
- * this process dies, for example of lack of memory, no measured size is lost.
+ * @param onDone Called after each size with the results so far, in which untried sizes are gaps. If
+ * this process then dies, for example from lack of memory, no measured size is lost.
  */
 export async function measureAll(
   wanted: Wanted,

@@ -8,7 +8,7 @@ import { measured, modelled } from "../lib/quantity.ts";
 import { DispatcherWatch } from "./dispatcher_watch.ts";
 import type { SizeRun } from "./measurements.ts";
 
-/** Most workers of a pool: those that one client reads. */
+/** Limit of the workers of a pool. A client reads from all workers of its pool. */
 export const POOL_WORKERS = 100;
 /** Default number of workers for each client. */
 const WORKERS_PER_CLIENT = 5;
@@ -61,13 +61,13 @@ export async function measureSize(
   });
   const until = (phase: Phase, holds: () => boolean, done: () => number) =>
     cluster.runUntil(watched(holds, () => onPhase(phase, doneWith(phase, done()))));
-  const heard = () => watch.tasksHeard.size / workers;
+  const reportedShare = () => watch.reportedTasks.size / workers;
   const since = (beganMs: number, ms: number) => (cluster.nowMs - beganMs) / ms;
   const waiting = [...cluster.trainers];
   await until("first batches", () => {
     while (waiting.at(-1)?.firstBatchMs !== undefined) waiting.pop();
     return waiting.length === 0;
-  }, () => (heard() + 1 - waiting.length / clients) / 2);
+  }, () => (reportedShare() + 1 - waiting.length / clients) / 2);
   const firstBatchMs = Math.min(...cluster.trainers.map((trainer) => trainer.firstBatchMs!));
   const allBatchesMs = cluster.nowMs;
 
@@ -85,9 +85,9 @@ export async function measureSize(
   const restartCpuMs = cpuMs();
   const handledBefore = watch.handled;
   cluster.dispatcherNode.start();
-  await until("recovering", () => watch.handled > handledBefore, heard);
+  await until("recovering", () => watch.handled > handledBefore, reportedShare);
   const replayMs = cpuMs() - restartCpuMs;
-  await until("recovering", () => watch.tasksHeard.size >= workers, heard);
+  await until("recovering", () => watch.reportedTasks.size >= workers, reportedShare);
   const recoveryMs = cluster.nowMs - crashedMs;
 
   const usedCpuMs = cpuMs() - startCpuMs;
@@ -123,13 +123,13 @@ function doneWith(phase: Phase, share: number): number {
 }
 
 /** Events between two progress calls. */
-const TELL_EVENTS = 2_048;
+const REPORT_EVENTS = 2_048;
 
 /** The same condition, which reports progress now and then. */
-function watched(holds: () => boolean, tell: () => void): () => boolean {
-  let asked = 0;
+function watched(holds: () => boolean, report: () => void): () => boolean {
+  let checks = 0;
   return () => {
-    if (asked++ % TELL_EVENTS === 0) tell();
+    if (checks++ % REPORT_EVENTS === 0) report();
     return holds();
   };
 }
@@ -140,7 +140,7 @@ function cpuMs(): number {
   return (user + system) / 1_000;
 }
 
-/** Memory in use, after a collection if it can be triggered; otherwise garbage included. */
+/** Memory in use: after a garbage collection if one can be triggered, otherwise with garbage. */
 function heapBytes(): number {
   (globalThis as { gc?: () => void }).gc?.();
   return Deno.memoryUsage().heapUsed;

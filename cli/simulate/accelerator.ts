@@ -48,7 +48,7 @@ export function batchTokens(lengths: ArrayLike<number>, paddedLength?: number): 
   return { real, padded: lengths.length * (paddedLength ?? longest) };
 }
 
-/** Time of one step on a batch of so many tokens, padding included, in milliseconds. */
+/** Time of one step on a batch of `paddedTokens`, padding included, in milliseconds. */
 export function stepTimeMs(model: StepModel, paddedTokens: number): number {
   return model.constantMs + model.perTokenMs * paddedTokens;
 }
@@ -90,8 +90,8 @@ const SYSTEM_TIMER: Timer = {
 };
 
 /**
- * An accelerator: `step` takes the given time. Timers fire late, and a late step shortens the next
- * ones by as much, so that over a run the time spent in steps is the sum of the steps.
+ * An accelerator: `step` takes the given time. Timers fire late, so each step is shortened by the
+ * lateness of the steps before. Over a run, the time spent in steps is then the sum of the steps.
  */
 export class Accelerator {
   readonly #timer: Timer;

@@ -257,7 +257,7 @@ function timelineFigure(experiment: WorkerFailureExperiment): Figure {
         }),
       ),
       Plot.ruleX(events, { x: "x", stroke: "currentColor", strokeWidth: 1.5 }),
-      // At the sides of the marked interval, so that the labels never overlap.
+      // Each label is outside the interval between the events, so labels never overlap.
       ...events.map((event, index) =>
         Plot.text([event], {
           x: "x",

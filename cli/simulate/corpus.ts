@@ -28,7 +28,7 @@ const DECODE_SAMPLES = 64;
 interface PrepareCorpusOptions {
   /** The cache folder; default {@linkcode CORPUS_DIRECTORY}. */
   directory?: string;
-  /** Generates fewer samples, in a second; default false. */
+  /** Generates fewer samples, which takes about a second; default false. */
   quick?: boolean;
   /** A folder of the user's JPEGs instead of generated ones. */
   images?: string;

@@ -194,7 +194,7 @@ async function sweep(directory: string): Promise<void> {
   }
 }
 
-/** Undefined once it is gone: another writer has finished it since it was listed. */
+/** When a folder was modified. Undefined if another writer has moved it since it was listed. */
 async function modifiedMs(path: string): Promise<number | undefined> {
   try {
     return (await Deno.stat(path)).mtime?.getTime() ?? 0;

@@ -28,11 +28,11 @@ const TRAIN_TIMEOUT_MS = 900_000;
 const CLIENT_REFRESH_MS = 200;
 
 /**
- * Jobs are forgotten with their clients, in ms: otherwise their tasks would run next to the
- * following ones.
+ * Time until a job without clients is removed, in ms. Short, because its tasks would otherwise still
+ * run during the next measurement.
  */
 const JOB_GC_TIMEOUT_MS = 1;
-/** Longest wait until the tasks of ended jobs are gone, and the time between checks, in ms. */
+/** Limit of the wait for the end of old jobs' tasks, and the time between checks, in ms. */
 const CLEARED_TIMEOUT_MS = 10_000;
 const CLEARED_POLL_MS = 20;
 /** Actors that prepare elements for a job, by kind. */
@@ -91,7 +91,7 @@ export class Deployment implements AsyncDisposable {
     return trainer!;
   }
 
-  /** Makes all trainers stop reading; resolves when nothing is prepared for them any more. */
+  /** Stops all trainers' reading. Resolves when no task runs any more, or after the limit. */
   async clear(): Promise<void> {
     for (const trainer of await Promise.all(this.#trainers)) await trainer.close();
     const untilMs = performance.now() + CLEARED_TIMEOUT_MS;

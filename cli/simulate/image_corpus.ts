@@ -12,10 +12,10 @@ import { Images } from "../../platform/media/images.ts";
 import { type CorpusFolder, openCorpus, Shards } from "./corpus_folder.ts";
 import { PhotographMaker } from "./photographs.ts";
 
-/** Most of the user's images that are packed, in the order of their paths. */
+/** Limit of the user's images that are packed. They are taken in the order of their paths. */
 const USER_IMAGES_MAX = 2_000;
 
-/** TFRecord files of a corpus; fewer images have one file each. */
+/** Limit of the TFRecord files of a corpus. */
 const IMAGE_SHARDS = 16;
 
 const DECODE_ROUNDS = 4;
@@ -238,7 +238,7 @@ async function listImages(source: string): Promise<string[]> {
   return paths.sort();
 }
 
-/** Changes with the file. */
+/** What identifies a file's content: it differs after the file has changed. */
 async function describeFile(path: string): Promise<Record<string, unknown>> {
   const { size, mtime } = await Deno.stat(path);
   return { path: await Deno.realPath(path), size, modified: mtime?.toISOString() ?? null };

@@ -47,7 +47,7 @@ interface View {
 }
 
 const PLAIN_INTERVAL_MS = 5_000;
-/** What takes longer is counted by the minute. */
+/** A rate below this, per second, is shown per minute. */
 const SLOW_RATE = 0.1;
 const SECONDS_PER_MINUTE = 60;
 const NAME_WIDTH = 34;
@@ -74,7 +74,7 @@ export class Progress implements Disposable {
       : new PlainView(stream, options.plainIntervalMs ?? PLAIN_INTERVAL_MS);
   }
 
-  /** Begins an experiment of so many runs; the previous one counts as done. */
+  /** Begins an experiment of `runs` runs. The previous experiment counts as done. */
   beginExperiment(name: string, runs: number): void {
     this.#view.beginExperiment(name, runs);
   }
@@ -222,7 +222,7 @@ function detail(run: Run): string {
   return `${run.unit}${rate}${stall}`;
 }
 
-/** A rate in the time in which something is done. */
+/** A rate per second, or per minute if it is low. */
 function rateText(perSecond: number, unit: string): string {
   return perSecond < SLOW_RATE
     ? `${(SECONDS_PER_MINUTE * perSecond).toFixed(1)} ${unit}/min`

@@ -42,7 +42,7 @@ interface ExperimentBase {
   notes: string[];
 }
 
-/** (a) Colocated preprocessing against 1, 2, 4… workers against an infinitely fast pipeline (Fig. 8, 9). */
+/** (a) Preprocessing colocated, on 1, 2, 4… workers, and infinitely fast (Fig. 8, 9). */
 export interface ScaleOutExperiment extends ExperimentBase {
   kind: "scale_out";
   hostCores: number;
@@ -59,7 +59,7 @@ export interface ScaleOutCurve {
   runs: ScaleOutRun[];
   /** Throughput with an infinitely fast pipeline, in `batches/s`. */
   ideal: Quantity;
-  /** The number of workers from which the host's cores, not the number of workers, bound throughput. */
+  /** From this number of workers on, the host's cores limit throughput. */
   coresEndAtWorkers?: number;
 }
 
@@ -119,7 +119,7 @@ export interface CoordinatedReadsExperiment extends ExperimentBase {
   bucketBoundaries: number[];
   /** Batches of any lengths. */
   uncoordinated: ReadsRun;
-  /** Batches of one bucket each, but in a step trainers may get batches of different buckets. */
+  /** Each batch is of one bucket, but in a step trainers may get batches of different buckets. */
   bucketed?: ReadsRun;
   /** In a step all trainers get batches of one bucket. */
   coordinated: ReadsRun;

@@ -116,7 +116,7 @@ function mergeEqual(references: Reference[]): Reference[] {
   );
 }
 
-/** Different ideals are named by their curves. */
+/** Adds the names of their curves to different ideals. */
 function nameApart(ideals: Reference[], curves: ScaleOutCurve[]): Reference[] {
   if (ideals.length === 1) return ideals;
   return ideals.map((ideal) => {

@@ -290,7 +290,7 @@ function coordinatedReadsFinding(experiment: CoordinatedReadsExperiment): string
   const speedup = ratio(coordinated.throughput, uncoordinated.throughput);
   const withoutCoordination = bucketed === undefined
     ? ""
-    : ` Buckets alone, of which every trainer gets whichever comes, make it ${
+    : ` Buckets without coordination, where each trainer gets any bucket, make it ${
       formatNumber(ratio(bucketed.throughput, uncoordinated.throughput).value, 2)
     } times as fast.`;
   return `When ${trainers} trainers in step get batches of one bucket from one worker, padding goes from ` +

@@ -9,16 +9,16 @@ import { type CorpusFolder, openCorpus, Shards } from "./corpus_folder.ts";
 import type { OnProgress } from "./image_corpus.ts";
 import { mean, quantile } from "../lib/statistics.ts";
 
-/** Most tokens in a text: longer ones are cut, as for models of 512 positions. */
+/** Limit of the tokens in a text: longer texts are cut, as for models of 512 positions. */
 export const TOKENS_MAX = 512;
 
 /** The number of different tokens; words are hashed into them. */
 export const VOCABULARY_SIZE = 30_000;
 
-/** Most lines of the user's text that are packed. */
+/** Limit of the lines of the user's text that are packed. */
 const USER_TEXTS_MAX = 100_000;
 
-/** Most JSON lines files of a corpus. */
+/** Limit of the JSON lines files of a corpus. */
 const TEXT_SHARDS = 8;
 
 /** Log-normal: half the texts have at most 60 tokens, two thirds 22 to 163. */

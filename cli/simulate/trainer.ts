@@ -57,7 +57,7 @@ class Trainer {
   #arrivals: Record<string, number[]> = {};
   #iterator: DatasetIterator<unknown> | undefined;
   #first: IteratorResult<unknown, undefined> | undefined;
-  #toldMs = 0;
+  #reportedMs = 0;
 
   constructor(context: ActorContext, service: string) {
     this.#context = context;
@@ -94,7 +94,7 @@ class Trainer {
     await iterator?.return();
   }
 
-  /** Records the node of each batch, which the batch does not contain. */
+  /** Records from which node a batch arrives, because the batch itself does not name it. */
   notice(event: InspectionEvent): void {
     if (event.type !== "deliver" || event.envelope.kind !== "reply") return;
     const { body, source } = event.envelope;
@@ -128,7 +128,7 @@ class Trainer {
       const tokens = tokensOf(batch.value);
       run.stepped(await this.#step(request, tokens), tokens);
       if (record) run.ids.push(...idsOf(batch.value));
-      this.#tell(request, run);
+      this.#report(request, run);
     }
     return run.result(record ? this.#arrivals : {});
   }
@@ -154,10 +154,10 @@ class Trainer {
     return { ownMs, stepMs };
   }
 
-  #tell({ monitor }: TrainRequest, { batches, elapsedMs, waitedMs }: Run): void {
+  #report({ monitor }: TrainRequest, { batches, elapsedMs, waitedMs }: Run): void {
     const nowMs = performance.now();
-    if (monitor === undefined || nowMs - this.#toldMs < PROGRESS_INTERVAL_MS) return;
-    this.#toldMs = nowMs;
+    if (monitor === undefined || nowMs - this.#reportedMs < PROGRESS_INTERVAL_MS) return;
+    this.#reportedMs = nowMs;
     const trainer = this.#context.self.node;
     this.#context.tell(monitor, "progressed", { trainer, batches, elapsedMs, waitedMs });
   }
@@ -205,7 +205,7 @@ class Run {
     this.#steppedMs = nowMs;
   }
 
-  /** Until the end of the last step: later waiting is not counted. */
+  /** The result. `elapsedMs` ends with the last step. */
   result(arrivals: TrainResult["arrivals"]): TrainResult {
     const { user, system } = process.cpuUsage(this.#cpuAtStart);
     return {

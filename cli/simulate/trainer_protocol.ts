@@ -10,7 +10,7 @@ import type { PipelineConfig } from "./pipelines.ts";
 
 /** A trainer: reads batches, and for each waits as long as the accelerator's step takes. */
 export interface TrainerProtocol {
-  /** Begins to read, and stops an earlier reading; answers when the first batch is there. */
+  /** Stops an earlier reading and begins a new one. Answers when the first batch has arrived. */
   open(request: OpenRequest): null;
   /** Trains; answers at the end. */
   train(request: TrainRequest): TrainResult;
@@ -35,9 +35,9 @@ export interface OpenRequest {
 /** How long to train, and how. */
 export interface TrainRequest {
   readonly step: StepModel;
-  /** Ends after so many batches; default: at the end of the time, or of the data. */
+  /** Ends after this many batches; default: at the end of the time, or of the data. */
   readonly batches?: number;
-  /** Ends with the first step that ends after so many ms. */
+  /** Ends with the first step that ends after this many ms. */
   readonly durationMs?: number;
   /** Warm-up before counting, in ms; default 0. */
   readonly warmupMs?: number;

@@ -19,7 +19,7 @@ const STEPS = { quick: 50, full: 300 };
 const TRAINERS = 4;
 const WORKERS = 2;
 const BATCH_SIZE = 16;
-/** At every multiple of 64, as for most of the paper's models. */
+/** Buckets end at every multiple of 64 tokens, as for most of the paper's models. */
 const BUCKET_TOKENS = 64;
 const BOUNDARIES = Array.from(
   { length: TOKENS_MAX / BUCKET_TOKENS - 1 },
@@ -60,7 +60,7 @@ export async function coordinatedReads(
       `${
         formatNumber(STEP.perTokenMs * 1000, 0)
       } ms for a thousand tokens, padding included; every trainer waits for the ` +
-      "slowest. The time is simulated, and measured as it passed, with the time spent waiting for data.",
+      "slowest. That time is simulated. The times shown are measured, and include waiting for data.",
       `Buckets end at every multiple of ${BUCKET_TOKENS} tokens. “Bucketed” batches are of one bucket each, but every trainer ` +
       "takes whichever comes; “uncoordinated” ones are of any lengths.",
     ],

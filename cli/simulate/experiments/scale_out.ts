@@ -25,11 +25,11 @@ const SCALES = {
 
 /**
  * How many times faster than colocated preprocessing the accelerator is, per core of the host. With
- * local files more than all cores can feed, so that the job is input-bound and the cores limit the
- * curve; with far files half of what they can, so that workers, which mostly wait, can reach it.
+ * local files it needs more than all cores can feed, so the cores limit the curve. With far files it
+ * needs half of what they can feed, so workers, which mostly wait for storage, can reach it.
  */
 const DEMAND_PER_CORE = { local: 1.5, far: 0.5 };
-/** Most times faster, for hosts with more cores than the workers can use. */
+/** Limit of that factor, for hosts with more cores than the workers can use. */
 const DEMAND_MAX = { local: 6, far: 1.5 };
 /**
  * The host's cores count as exhausted when this share is busy, while the trainer waits this share
@@ -52,8 +52,8 @@ export async function scaleOut(simulation: Simulation): Promise<ScaleOutExperime
   const { progress, storageLatencyMs: farMs, hostCores, workers } = simulation;
   const localWorkers = workers ?? scale.localWorkers;
   const farWorkers = farMs === 0 ? [] : workers ?? scale.farWorkers;
-  const besides = farMs === 0 ? 3 : 5;
-  progress.beginExperiment("scale-out", besides + localWorkers.length + farWorkers.length);
+  const otherRuns = farMs === 0 ? 3 : 5;
+  progress.beginExperiment("scale-out", otherRuns + localWorkers.length + farWorkers.length);
 
   await using local = await Bench.start(simulation, 0);
   const alone = (await local.measure("unhindered", local.colocated, 0)).run.throughput.value;
@@ -78,7 +78,7 @@ export async function scaleOut(simulation: Simulation): Promise<ScaleOutExperime
 interface MeasuredCurve {
   readonly curve: ScaleOutCurve;
   readonly stepMs: number;
-  /** Most cores that other programs kept busy during a run. */
+  /** The greatest number of cores that other programs kept busy during a run. */
   readonly othersCores: number;
 }
 
@@ -97,7 +97,7 @@ function notesOf(curves: readonly MeasuredCurve[], alone: number): string[] {
       `With ${curveName(curve)}, a step of the accelerator takes ${formatNumber(stepMs)} ms.`
     ),
     "Workers are threads of one process, so the CPU in use is that of the whole process, trainer and dispatcher " +
-    "included, and the cost charges all of it, and all its memory, to the workers: it is an upper bound.",
+    "included. The cost charges all of that CPU and memory to the workers, so it is an upper bound.",
     ...(othersCores < OTHERS_CORES_MIN ? [] : [
       `Other programs kept up to ${
         formatNumber(othersCores, 1)

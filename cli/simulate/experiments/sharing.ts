@@ -24,11 +24,11 @@ const SCALES = {
   full: { trainers: [1, 2, 4, 8, 16], batches: 24, batchSize: IMAGE_BATCH_SIZE },
 };
 
-/** Of each deployment: with one, its rate does not depend on the host's cores. */
+/** Workers of each deployment. With one, a deployment's rate does not depend on the host's cores. */
 const WORKERS = 1;
 /**
- * A step takes as long as a deployment needs for so many batches, so it can feed as many trainers,
- * as in the paper.
+ * A step takes as long as a deployment needs for this many batches. A deployment then feeds this many
+ * trainers, as in the paper.
  */
 const TRAINERS_FED = 4;
 /** Batches that are timed to find the step time. */
@@ -54,9 +54,9 @@ export async function sharing(simulation: Simulation): Promise<SharingExperiment
   const runs: SharingRun[] = [];
   for (const mode of modes) {
     for (const trainers of counts) {
-      const places = await deployments(mode === "C" ? trainers : 1);
+      const used = await deployments(mode === "C" ? trainers : 1);
       for (const deployment of started) await deployment.clear();
-      runs.push(await new Round(simulation, mode, trainers, stepMs, scale.batches).run(places));
+      runs.push(await new Round(simulation, mode, trainers, stepMs, scale.batches).run(used));
     }
   }
   return {
@@ -64,12 +64,12 @@ export async function sharing(simulation: Simulation): Promise<SharingExperiment
     workers: WORKERS,
     runs,
     notes: [
-      `A job is ${countOf(scale.batches, "step")} on ${scale.batchSize} images of ${
+      `A job is ${countOf(scale.batches, "step")} of ${
         formatNumber(stepMs)
-      } ms, in which one worker, the whole of a ` +
-      `deployment, prepares ${TRAINERS_FED} batches: without sharing it can feed as many trainers.`,
-      "All deployments share this host's cores, so a deployment each (C) also slows down where those end; in a " +
-      "cluster it would not.",
+      } ms, on ${scale.batchSize} images each. A deployment has one worker, which prepares ` +
+      `${TRAINERS_FED} batches during a step: without sharing it can feed ${TRAINERS_FED} trainers.`,
+      "All deployments share this host's cores. A deployment each (C) therefore slows down once all cores are busy; " +
+      "in a cluster it would not.",
       "CPU time is that of the whole process from the first request on: trainers and dispatchers are in it. Batches " +
       "produced include those that were ready or on their way when a job ended.",
     ],
@@ -112,7 +112,7 @@ function openRequest({ corpus, quick }: Simulation, mode: SharingMode, index: nu
   };
 }
 
-/** One mode with so many trainers. */
+/** A run of one mode with one number of trainers. */
 class Round {
   readonly #simulation: Simulation;
   readonly #mode: SharingMode;

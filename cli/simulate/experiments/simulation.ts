@@ -26,12 +26,12 @@ export interface Simulation {
 export const IMAGE_BATCH_SIZE = 16;
 
 /** Shows the progress of several trainers as one run. */
-export function showProgress({ progress }: Simulation): (of: TrainProgress) => void {
+export function showProgress({ progress }: Simulation): (report: TrainProgress) => void {
   const latest = new Map<string, TrainProgress>();
-  return (of) => {
-    latest.set(of.trainer, of);
+  return (report) => {
+    latest.set(report.trainer, report);
     const all = [...latest.values()];
-    const sum = (value: (of: TrainProgress) => number) =>
+    const sum = (value: (report: TrainProgress) => number) =>
       all.reduce((total, one) => total + value(one), 0);
     progress.update({
       done: sum(({ batches }) => batches),

@@ -20,16 +20,16 @@ const VICTIM = 1;
 const BATCH_SIZE = 2;
 const INTERVAL_MS = 100;
 /**
- * The worker is killed when this share of the epoch has arrived: with 16 files in the middle of
- * one.
+ * The worker is killed when this share of the epoch has arrived. With 16 files, the workers are then
+ * in the middle of a file.
  */
 const KILLED_AT_SHARE = 0.45;
-/** Downtime after the dispatcher has noticed, in ms. */
+/** Downtime after the dispatcher has noticed the failure, in ms. */
 const AWAY_MS = 500;
 const HEARTBEAT_MS = 100;
 const WORKER_TIMEOUT_MS = 500;
 const POLL_MS = 20;
-/** Longest wait for the dispatcher to notice, in ms. */
+/** Limit of the wait for the dispatcher to notice, in ms. */
 const NOTICE_TIMEOUT_MS = 10_000;
 
 /** What happened, in ms since 1970. */
@@ -58,13 +58,13 @@ export async function workerFailure(simulation: Simulation): Promise<WorkerFailu
   await trainer.open({ pipeline, place: "service", distribute: { processingMode: "DYNAMIC" } });
   const reached = Promise.withResolvers<void>();
   const show = showProgress(simulation);
-  const monitor = deployment.monitor((of) => {
-    show(of);
-    if (of.batches >= KILLED_AT_SHARE * batches) reached.resolve();
+  const monitor = deployment.monitor((report) => {
+    show(report);
+    if (report.batches >= KILLED_AT_SHARE * batches) reached.resolve();
   });
   const training = trainer.train({ step: { constantMs: 0, perTokenMs: 0 }, monitor, record: true })
     .finally(() => reached.resolve());
-  const failing = reached.promise.then(() => fail(deployment, signal));
+  const failing = reached.promise.then(() => killAndRestart(deployment, signal));
   const [result, failure] = await Promise.all([training, failing]);
   progress.endRun(`${result.ids.length} of ${statistics.count} elements`);
   return toExperiment(result, failure, statistics.count, storageLatencyMs);
@@ -80,7 +80,7 @@ async function latencyFor(files: readonly string[], durationMs: number): Promise
   return Math.round(WORKERS * durationMs / requests);
 }
 
-async function fail({ cluster }: Deployment, signal: AbortSignal): Promise<Failure> {
+async function killAndRestart({ cluster }: Deployment, signal: AbortSignal): Promise<Failure> {
   signal.throwIfAborted();
   await cluster.stopWorker(VICTIM);
   const killedMs = epochMs();
@@ -124,7 +124,7 @@ function toExperiment(
         ? "The dispatcher did not notice in time."
         : `The dispatcher noticed ${
           formatNumber((noticedMs - killedMs) / 1000, 2)
-        } s after the kill; workers are told dead ` +
+        } s after the kill; a worker counts as dead ` +
           `after ${
             formatNumber(WORKER_TIMEOUT_MS / 1000, 1)
           } s without heartbeats here, 60 s by default.`,
