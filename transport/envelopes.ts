@@ -42,7 +42,7 @@ function askOf(
   target: Ref,
   number: number,
 ): Envelope | undefined {
-  if (!isMethod(method) || !isCount(id) || typeof timeoutMs !== "number") return undefined;
+  if (!isMethod(method) || !isCount(id) || !isDuration(timeoutMs)) return undefined;
   const ask = { kind: "ask", source, target, number, id, method, body, timeoutMs } as const;
   if (settledBelow === undefined && open === undefined) return ask;
   if (settledBelow !== undefined && !isCount(settledBelow)) return undefined;
@@ -93,6 +93,11 @@ function isTextUpTo(lengthMax: number, value: unknown): value is string {
 
 function isOpen(value: unknown): value is readonly number[] {
   return Array.isArray(value) && value.length <= OPEN_MAX && value.every(isCount);
+}
+
+/** Whether a deadline can be computed from a value. `Infinity` means none. */
+function isDuration(value: unknown): value is number {
+  return typeof value === "number" && !Number.isNaN(value);
 }
 
 function isMethod(value: unknown): value is string {

@@ -24,3 +24,15 @@ Deno.test("asEnvelope refuses names, paths, incarnations and methods that are to
   assertEquals(asEnvelope(ask) as unknown, ask);
   assertThrows(() => asEnvelope({ ...ask, method: long }), LeatError, "incomplete envelope");
 });
+
+Deno.test("asEnvelope refuses a time limit that is not a number", () => {
+  const source = { node: "a", path: "/a", incarnation: "1-1" };
+  const ask = {
+    ...{ kind: "ask", source, target: { node: "b", path: "/b" }, number: 1, id: 1 },
+    ...{ method: "m", body: null, timeoutMs: Infinity },
+  };
+  assertEquals(asEnvelope(ask) as unknown, ask);
+  for (const timeoutMs of [NaN, "1", undefined]) {
+    assertThrows(() => asEnvelope({ ...ask, timeoutMs }), LeatError, "incomplete envelope");
+  }
+});
