@@ -48,7 +48,7 @@ const FIGURES_FRESH_MS = 1_000;
 const FIGURES_ASKED_MAX = 100;
 
 type Request<M extends keyof DispatcherProtocol> = RequestOf<DispatcherProtocol, M>;
-/** The answer to a request: now, or once the changes that it depends on are durable. */
+/** The answer to a request: immediate, or promised for when all records so far are durable. */
 type Answer<M extends keyof DispatcherProtocol> =
   | AnswerOf<DispatcherProtocol, M>
   | Promise<AnswerOf<DispatcherProtocol, M>>;
@@ -236,7 +236,7 @@ class Dispatcher {
         positionOf: (clientId) => consumers.positionOf(clientId),
         isUnreadable: (iterationId) => this.#isUnreadable(tx.state, iterationId),
       });
-      // A client that is killed while it joins never sends a heartbeat.
+      // Watched from now on: a client that is killed while it joins never sends a heartbeat.
       clientLinks.watch(answer.clientId, source);
       return answer;
     });

@@ -37,7 +37,7 @@ export class HeldBytes {
     return this.#total;
   }
 
-  of(owner: string): number {
+  bytesOf(owner: string): number {
     return this.#ofOwner.get(owner) ?? 0;
   }
 
@@ -56,9 +56,9 @@ export class HeldBytes {
 
   #change(owner: string, bytes: number): void {
     this.#total += bytes;
-    const all = this.of(owner) + bytes;
-    if (all === 0) this.#ofOwner.delete(owner);
-    else this.#ofOwner.set(owner, all);
+    const sum = this.bytesOf(owner) + bytes;
+    if (sum === 0) this.#ofOwner.delete(owner);
+    else this.#ofOwner.set(owner, sum);
   }
 }
 

@@ -62,7 +62,9 @@ export interface RoundsNews {
    * round of a lost task that is not kept must be requested again from the replacement.
    */
   readonly schedules: readonly ScheduleNews[];
-  /** A proposed schedule. The consumer accepts it unless its `nextRound` is beyond `fromRound`. */
+  /**
+   * A proposed schedule. A consumer must not accept it if its `nextRound` is beyond `fromRound`.
+   */
   readonly proposed?: ScheduleNews;
   /**
    * The round where all consumers end, also those that join later. All consumers hold the earlier

@@ -119,7 +119,7 @@ function checkGraph(graph: Uint8Array, fingerprint: string, { datasetBytesMax }:
   );
 }
 
-/** Whether the dataset belongs to the sender. */
+/** Whether the sender owns the dataset or is an admin. */
 function isOwn(state: DispatcherState, datasetId: string, { name, role }: Identity): boolean {
   return role === "admin" || state.ownerOfDataset(datasetId) === name;
 }

@@ -1,7 +1,7 @@
 /**
- * The life cycle of an iteration. In most modes it finishes when all its tasks are complete and
- * there was at least one. So if all workers die, the iteration waits for a worker. A complete task
- * counts even if its worker dies later.
+ * The life cycle of an iteration. In most modes it finishes when no unfinished task is left and at
+ * least one task was completed. So if all workers die before, the iteration waits for a worker. A
+ * completed task counts even if its worker dies later.
  */
 import { LeatError, type WireError } from "../../../core/error.ts";
 import type { Iteration, Task } from "../state/entities.ts";

@@ -128,7 +128,9 @@ export class SplitListings {
     }
   }
 
-  /** Live workers that serve the iteration. Each iteration begins with another worker. */
+  /**
+   * Live workers that serve the iteration, rotated so that different iterations try different ones.
+   */
   #workersFor(iterationId: number): Worker[] {
     const { state } = this.#options;
     const iteration = state.iterations.get(iterationId);

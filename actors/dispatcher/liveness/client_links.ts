@@ -21,7 +21,7 @@ interface Watch {
 }
 
 export class ClientLinks {
-  /** When the connections of clients were closed that have not reconnected, in monotonic ms. */
+  /** By client: when its connection was closed, in monotonic ms. Deleted when it reconnects. */
   readonly closedAtMs = new Map<number, number>();
   readonly #context: ActorContext;
   readonly #onEnded: (clientId: number) => void;

@@ -146,9 +146,7 @@ export function releaseClient(
 
 type ClientEnd = Extract<JournalRecord, { readonly type: "client_released" }>["why"];
 
-/**
- * Ends a client. Also removes its iteration, if that cannot do without it, or tasks only it read.
- */
+/** Ends a client, and its iteration if nobody else can read that, or else tasks left unread. */
 export function endClient(
   tx: Transaction,
   clientId: number,

@@ -9,9 +9,9 @@ export class Consumers {
   readonly #nextRounds = new Map<number, number>();
   readonly #positions = new Map<number, ConsumerPosition>();
   readonly #roundsAhead = new Map<number, number>();
-  /** Per client, since when it cannot reach which tasks. */
+  /** By client and task: since when the client cannot reach the task. */
   readonly #lost = new Map<number, Map<number, number>>();
-  /** Iterations with a consumer that cannot accept the proposed schedule, being past its start. */
+  /** Iterations with a consumer that cannot accept the proposed schedule: it is past the start. */
   readonly #passed = new Set<number>();
 
   nextRound(clientId: number): number | undefined {

@@ -67,10 +67,10 @@ function valueOf(
   return whole === 0 ? null : sumOf(reports, origin.quotient) / whole;
 }
 
-function shareIn(window: RateWindow, part: string, of: readonly string[] | "time"): number {
-  const whole = of === "time"
+function shareIn(window: RateWindow, part: string, wholeOf: readonly string[] | "time"): number {
+  const whole = wholeOf === "time"
     ? window.spanMs
-    : of.reduce((sum, key) => sum + window.growth(key), 0);
+    : wholeOf.reduce((sum, key) => sum + window.growth(key), 0);
   return whole <= 0 ? 0 : Math.min(1, Math.max(0, window.growth(part) / whole));
 }
 

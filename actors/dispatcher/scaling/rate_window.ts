@@ -58,15 +58,15 @@ export class RateWindow {
 }
 
 /**
- * The growth of one count per growth of another (`of`) in the windows. If the other has not grown
+ * The growth of a count per growth of another (`per`) in the windows. If the other has not grown
  * there, the totals are divided instead; null if the other is 0.
  */
-export function perUnit(windows: readonly RateWindow[], key: string, of: string): number | null {
+export function perUnit(windows: readonly RateWindow[], key: string, per: string): number | null {
   const sum = (count: (window: RateWindow) => number) =>
     windows.reduce((total, window) => total + count(window), 0);
-  const grown = sum((window) => window.growth(of));
+  const grown = sum((window) => window.growth(per));
   if (grown > 0) return sum((window) => window.growth(key)) / grown;
-  const total = sum(({ newest }) => newest?.counts[of] ?? 0);
+  const total = sum(({ newest }) => newest?.counts[per] ?? 0);
   return total <= 0 ? null : sum(({ newest }) => newest?.counts[key] ?? 0) / total;
 }
 

@@ -15,7 +15,7 @@ export class KeyedSets<K, T> {
   }
 
   /** The members of a key; an empty set if there are none. */
-  of(key: K): ReadonlySet<T> {
+  get(key: K): ReadonlySet<T> {
     return this.#sets.get(key) ?? NOTHING;
   }
 }

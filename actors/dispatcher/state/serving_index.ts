@@ -51,13 +51,13 @@ export class ServingIndex {
   /** Ids of the iterations that the worker may have to serve, in order of creation. */
   iterationsFor({ tags, process, isPrivate }: Worker): number[] {
     const found = new Set<number>();
-    for (const { iterationId } of this.#clientsOfProcess.of(process)) found.add(iterationId);
+    for (const { iterationId } of this.#clientsOfProcess.get(process)) found.add(iterationId);
     const open = tags.includes(LOCAL_ONLY_TAG)
       ? [this.#openToAll]
       : [this.#openToAll, this.#openToMost];
     for (const byTag of isPrivate ? [] : open) {
       for (const tag of [ANY_TAG, ...tags]) {
-        for (const iterationId of byTag.of(tag)) found.add(iterationId);
+        for (const iterationId of byTag.get(tag)) found.add(iterationId);
       }
     }
     return [...found].sort((a, b) => a - b);
@@ -66,7 +66,7 @@ export class ServingIndex {
   /** The workers with a tag that the job wants; undefined if it wants no tag. */
   workersFor(parameters: JobParameters): Iterable<Worker> | undefined {
     const tag = tagOf(parameters);
-    return tag === ANY_TAG ? undefined : this.#workersWithTag.of(tag);
+    return tag === ANY_TAG ? undefined : this.#workersWithTag.get(tag);
   }
 
   /** Undefined if workers serve only clients of their own process; those are found by process. */

@@ -94,24 +94,24 @@ export class DispatcherState {
   /** Bytes of the parameters of jobs and clients, of this identity and of all. */
   parameterBytesOf(owner: string): { readonly own: number; readonly all: number } {
     const { heldBytes } = this.#tables;
-    return { own: heldBytes.of(owner), all: heldBytes.total };
+    return { own: heldBytes.bytesOf(owner), all: heldBytes.total };
   }
 
   /** Bytes of datasets, of this identity and of all. */
   datasetBytesOf(owner: string): { readonly own: number; readonly all: number } {
     const { datasetBytes } = this.#tables;
-    return { own: datasetBytes.of(owner), all: datasetBytes.total };
+    return { own: datasetBytes.bytesOf(owner), all: datasetBytes.total };
   }
 
   /** Bytes of tables of splits, of this identity and of all. */
   splitBytesOf(owner: string): { readonly own: number; readonly all: number } {
     const { splitBytes } = this.#tables;
-    return { own: splitBytes.of(owner), all: splitBytes.total };
+    return { own: splitBytes.bytesOf(owner), all: splitBytes.total };
   }
 
   /** The registered datasets with the same content and compression, oldest first. */
   datasetsLike(dataset: Pick<Dataset, "fingerprint" | "compression">): Iterable<Dataset> {
-    return this.#tables.datasetsOfLikeness.of(likenessOf(dataset));
+    return this.#tables.datasetsOfLikeness.get(likenessOf(dataset));
   }
 
   ownerOfDataset(datasetId: string): string | undefined {
@@ -146,11 +146,11 @@ export class DispatcherState {
 
   /** The workers of a process; empty if it is unknown. */
   workersOfProcess(process: string | null): ReadonlySet<Worker> {
-    return this.#tables.workersOfProcess.of(process);
+    return this.#tables.workersOfProcess.get(process);
   }
 
   tasksOfWorker(name: string): ReadonlySet<Task> {
-    return this.#tables.tasksOfWorker.of(name);
+    return this.#tables.tasksOfWorker.get(name);
   }
 
   clientsOfIteration(iterationId: number): ReadonlySet<Client> {

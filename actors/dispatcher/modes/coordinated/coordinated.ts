@@ -144,7 +144,9 @@ function scheduleNews(
 ): Pick<RoundsNews, "schedules" | "proposed"> {
   const index = state.roundIndexOf(iterationId);
   const areOldKnown = index !== undefined && index.replacedAt <= scheduleInForce;
-  /** The schedule with only the tasks that have changed, if the consumer knows the others. */
+  /**
+   * Leaves out the tasks if the consumer knows this version, or sends only the changes if it can.
+   */
   const asProposed = (schedule: RoundSchedule): ScheduleNews => {
     const { taskIds: _, ...news } = schedule;
     const { version } = schedule;

@@ -134,9 +134,7 @@ export class DeterministicMode extends Mode {
     return run === null ? [] : state.iterationsOfJob(jobId);
   }
 
-  /**
-   * The next client starts a new one at its own position. A failed iteration stays, to show why.
-   */
+  /** The next client starts a new iteration where it wants. A failed one stays, to show why. */
   override whenUnread({ error }: Iteration): "waits" | "ends" {
     return error === null ? "ends" : "waits";
   }
@@ -240,7 +238,7 @@ function beginningOfConsumer({ parameters, startAt, behind = [] }: OpenRequest) 
 }
 
 /**
- * The iterations to drop: all of other runs, all that the client takes over, or its own if unread.
+ * The iterations to drop: of other runs, those that the client takes over, or its own if unread.
  */
 function replacedBy(
   state: DispatcherState,

@@ -7,7 +7,9 @@ import { survived } from "../../state/runner_deaths_state.ts";
 import { noteRequest } from "../split_requests.ts";
 import { need, type Tables } from "../../state/tables.ts";
 
-/** Where a reader starts. It needs the rows of the splits in `behind` again, which are before. */
+/**
+ * Where a reader starts. The splits in `behind` are before `startAt`: it needs their rows again.
+ */
 export interface StreamStart {
   readonly startAt: number;
   readonly behind?: readonly number[] | undefined;
