@@ -9,9 +9,9 @@
  * import { AbortRace } from "./abort_race.ts";
  *
  * const end = new AbortRace();
- * await end.before(Promise.resolve(1)); // 1
- * const never = end.before(new Promise(() => {}));
- * end.come(new Error("gone"));
+ * await end.race(Promise.resolve(1)); // 1
+ * const never = end.race(new Promise(() => {}));
+ * end.abort(new Error("gone"));
  * await never.catch((error) => error.message); // "gone"
  * ```
  */
@@ -19,14 +19,14 @@ export class AbortRace {
   readonly #waiting = new Set<(error: Error) => void>();
   #error: Error | undefined;
 
-  get hasCome(): boolean {
+  get isAborted(): boolean {
     return this.#error !== undefined;
   }
 
-  /** Settles as `work` does, or rejects with the error given to `come()`, whichever is first. */
-  before<T>(work: PromiseLike<T>): Promise<T> {
+  /** Settles as `work` does, or rejects with the error given to `abort()`, whichever is first. */
+  race<T>(work: PromiseLike<T>): Promise<T> {
     return new Promise((resolve, reject) => {
-      // After `come()`, too: otherwise a failure of `work` would be an unhandled rejection.
+      // After `abort()`, too: otherwise a failure of `work` would be an unhandled rejection.
       work.then((value) => {
         this.#waiting.delete(reject);
         resolve(value);
@@ -39,8 +39,8 @@ export class AbortRace {
     });
   }
 
-  /** Rejects all pending and later `before()` with `error`. Only the first call counts. */
-  come(error: Error): void {
+  /** Rejects all pending and later `race()` with `error`. Only the first call counts. */
+  abort(error: Error): void {
     if (this.#error !== undefined) return;
     this.#error = error;
     for (const reject of this.#waiting) reject(error);

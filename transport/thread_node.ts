@@ -134,10 +134,10 @@ export class ThreadNode implements HubMember {
   }
 
   #call<T>(use: (control: ThreadControl) => T | Promise<T>): Promise<T> {
-    if (this.#ended) return this.#death.before(new Promise<T>(() => {}));
+    if (this.#ended) return this.#death.race(new Promise<T>(() => {}));
     // The remote has the same methods, all asynchronous; comlink's type of it loses unions.
     const control = this.#control as unknown as ThreadControl;
-    return this.#death.before(Promise.resolve(use(control)));
+    return this.#death.race(Promise.resolve(use(control)));
   }
 
   async #within<T>(timeoutMs: number, promise: Promise<T>, what: string): Promise<T> {
@@ -159,7 +159,7 @@ export class ThreadNode implements HubMember {
     // Otherwise comlink's registry leaks the worker and, through it, this object.
     this.#control[comlink.releaseProxy]();
     this.#introductions.port1.close();
-    this.#death.come(
+    this.#death.abort(
       reason.code === "unavailable"
         ? reason
         : new LeatError("unavailable", `"${this.name}" is gone: ${reason.message}`, {

@@ -42,7 +42,7 @@ export class PythonProcess {
     this.#edge = new Edge(this.#child.link, this.#child.local, {});
     this.#edge.closed.then(() => this.#child.kill());
     this.#child.ended.then((end) => {
-      this.#death.come(this.#errorOf(end));
+      this.#death.abort(this.#errorOf(end));
       this.#edge.close();
     });
     this.#loaded = this.#edge.askUntil(this.#death, "ping", null).then(() =>
@@ -52,7 +52,7 @@ export class PythonProcess {
   }
 
   get isAlive(): boolean {
-    return !this.#death.hasCome;
+    return !this.#death.isAborted;
   }
 
   /**
@@ -82,7 +82,7 @@ export class PythonProcess {
   }
 
   #endLate(name: string, afterMs: number): void {
-    this.#death.come(
+    this.#death.abort(
       new LeatError(
         "deadline_exceeded",
         `The Python function "${name}" ran for more than ${afterMs / 1_000} s; a worker with a ` +

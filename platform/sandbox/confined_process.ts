@@ -143,7 +143,7 @@ export class ConfinedProcess implements SuppliedProcess {
 
   /** Whether the process still accepts requests. */
   get isAlive(): boolean {
-    return !this.#death.hasCome;
+    return !this.#death.isAborted;
   }
 
   /** The resource usage that the process has reported. */
@@ -336,8 +336,8 @@ export class ConfinedProcess implements SuppliedProcess {
   }
 
   #die(error: LeatError): void {
-    if (this.#death.hasCome) return;
-    this.#death.come(error);
+    if (this.#death.isAborted) return;
+    this.#death.abort(error);
     clearInterval(this.#stallCheck);
     this.#child.kill();
     this.#edge.close(error);

@@ -117,7 +117,7 @@ export class Edge {
       if (this.#closed !== undefined) return new Promise(() => {});
       throw error;
     });
-    return death.before(answer);
+    return death.race(answer);
   }
 
   /** Resolves when the link has space, or is closed. */

@@ -56,7 +56,7 @@ export class RunnerThreadControl {
     this.#host = workerHost(storage, {
       // Elements leave this thread as bytes.
       sharesBatches: true,
-      pythonPool: { run: (batch) => this.#calling.before(this.#callPython(batch)), close() {} },
+      pythonPool: { run: (batch) => this.#calling.race(this.#callPython(batch)), close() {} },
     });
   }
 
@@ -129,7 +129,7 @@ export class RunnerThreadControl {
     this.#splitsPort = undefined;
     this.#stepsPort?.close();
     this.#stepsPort = undefined;
-    this.#calling.come(new LeatError("cancelled", "The pipeline that called it was closed"));
+    this.#calling.abort(new LeatError("cancelled", "The pipeline that called it was closed"));
     this.#calling = new AbortRace();
     // The thread may be terminated after this, and terminating frees no native memory.
     await decoderPool.empty();

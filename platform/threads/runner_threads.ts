@@ -301,7 +301,7 @@ class RunnerThread {
   }
 
   get isAlive(): boolean {
-    return !this.#death.hasCome;
+    return !this.#death.isAborted;
   }
 
   /** Rejects if the thread dies first. */
@@ -314,13 +314,13 @@ class RunnerThread {
     use: (control: comlink.Remote<RunnerThreadControl>) => PromiseLike<T>,
     after: Promise<unknown> = this.#ready,
   ): Promise<T> {
-    await this.#death.before(after);
-    return await this.#death.before(use(this.#control));
+    await this.#death.race(after);
+    return await this.#death.race(use(this.#control));
   }
 
   /** Awaits an answer of the thread; rejects with `unavailable` if the thread dies first. */
   orDeath<T>(promised: Promise<T>): Promise<T> {
-    return this.#death.before(promised);
+    return this.#death.race(promised);
   }
 
   /** Asks the thread to dispose of its pipeline; false when it does not within the time limit. */
@@ -349,6 +349,6 @@ class RunnerThread {
     if (ready === undefined) this.port.close();
     else ready.then(() => this.port.close());
     this.#onDeath();
-    this.#death.come(new LeatError("unavailable", `The runner is gone: ${why}`));
+    this.#death.abort(new LeatError("unavailable", `The runner is gone: ${why}`));
   }
 }

@@ -102,12 +102,12 @@ export class Listings {
     const abort = new AbortRace();
     const giveUp = () => {
       const error = timeoutError();
-      abort.come(error);
+      abort.abort(error);
       aborter.abort(error);
     };
     const timer = Number.isFinite(leftMs) ? this.#world.timer(leftMs, giveUp) : undefined;
     try {
-      const bounds = await abort.before(this.#runners.listSplits(dataset.graph, aborter.signal));
+      const bounds = await abort.race(this.#runners.listSplits(dataset.graph, aborter.signal));
       for (const asker of askers) asker.bounds.resolve(bounds);
     } catch (error) {
       for (const asker of askers) asker.bounds.reject(error);

@@ -115,7 +115,7 @@ class HostProcess implements SuppliedProcess {
     this.#edge = new Edge(this.#child.link, this.#child.local, {});
     this.#edge.closed.then(() => this.#child.kill());
     this.#child.ended.then((end) => {
-      this.#death.come(gone(end));
+      this.#death.abort(gone(end));
       this.#edge.close();
       onEnded();
     });
@@ -125,7 +125,7 @@ class HostProcess implements SuppliedProcess {
   }
 
   get isAlive(): boolean {
-    return !this.#death.hasCome;
+    return !this.#death.isAborted;
   }
 
   ask(method: string, args: unknown): Promise<unknown> {
@@ -133,7 +133,7 @@ class HostProcess implements SuppliedProcess {
   }
 
   async terminate(): Promise<void> {
-    this.#death.come(new LeatError("unavailable", "The host of a runner was ended"));
+    this.#death.abort(new LeatError("unavailable", "The host of a runner was ended"));
     this.#child.kill();
     await this.#child.ended;
   }
