@@ -9,7 +9,7 @@ import type { ReachabilityProbe } from "./liveness/reachability_probe.ts";
 import type { JournalRecord, RecordOf } from "./journal/records.ts";
 import type { Liveness } from "./liveness/liveness.ts";
 import type { DispatcherState } from "./state/state.ts";
-import { named } from "./modes/listed_workers.ts";
+import { workersText } from "./modes/listed_workers.ts";
 import type { TaskLists } from "./jobs/task_lists.ts";
 import type { TaskRequests } from "./jobs/task_requests.ts";
 import type { Transaction } from "./transaction.ts";
@@ -208,7 +208,9 @@ export class Effects {
     if (listed.length === 0 || listed.includes(worker)) return;
     this.#parts.context.world.log(
       "info",
-      `Worker "${worker}" is not among the listed workers (${named(listed)}): jobs of static ` +
+      `Worker "${worker}" is not among the listed workers (${
+        workersText(listed)
+      }): jobs of static ` +
         `policies (FILE, DATA, …) give it nothing to do`,
     );
   }

@@ -184,7 +184,7 @@ export interface DispatcherDescription {
     /** Why the dispatcher cannot reach its address. Clients probably cannot either. */
     readonly unreachable?: string;
     /**
-     * The last heartbeat, in wall-clock ms since 1970, or the dispatcher's start if that is later.
+     * A live worker's last heartbeat, in wall-clock ms since 1970; not before a dispatcher's start.
      */
     readonly lastHeardMs: number;
     readonly tasks: number;

@@ -122,7 +122,7 @@ export class ElementFetcher {
   }
 
   /**
-   * Repeats all requests in flight now. Returns the number up to which every answer has arrived.
+   * Repeats all requests in flight. Returns the number up to which every answer has arrived.
    */
   askAgain(): number {
     for (const fetching of this.#open) if (fetching.dueMs < Infinity) this.#attempt(fetching);

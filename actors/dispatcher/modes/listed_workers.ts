@@ -19,7 +19,7 @@ export function checkWorkerNames(names: readonly string[]): readonly string[] {
 }
 
 /** Some of the names, and the number of the others. */
-export function named(workers: readonly string[]): string {
+export function workersText(workers: readonly string[]): string {
   const more = workers.length - NAMED_MAX;
   return workers.slice(0, NAMED_MAX).join(", ") + (more > 0 ? ` and ${more} more` : "");
 }

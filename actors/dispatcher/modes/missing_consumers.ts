@@ -4,7 +4,7 @@ import { awaitedCount, awaitedOf } from "./deterministic/consumers_state.ts";
 import { listed } from "./deterministic/places.ts";
 import { parametersOf } from "../jobs/iterations.ts";
 import { isHeldUp } from "./deterministic/ordered.ts";
-import { indices, named } from "./coordinated/round_places.ts";
+import { consumersText, indices } from "./coordinated/round_places.ts";
 import type { DispatcherState } from "../state/state.ts";
 
 /** With more consumers, the text only counts the joined ones: each client heartbeat computes it. */
@@ -24,7 +24,7 @@ export function whyNotBegun(state: DispatcherState, iteration: Iteration): strin
   }
   const joined = new Set([...clients].map(({ consumerIndex }) => consumerIndex));
   const missing = indices(numConsumers).filter((consumer) => !joined.has(consumer));
-  return `Its consumers begin together, and ${named(missing)} of ${numConsumers} ` +
+  return `Its consumers begin together, and ${consumersText(missing)} of ${numConsumers} ` +
     `${missing.length === 1 ? "has" : "have"} not joined.${elsewhere(state, iteration, missing)}`;
 }
 
@@ -47,7 +47,9 @@ export function whyHeldUp(
   }
   const missing = listed(awaitedOf(consumers));
   const [has, join] = missing.length === 1 ? ["has", "it joins"] : ["have", "they join"];
-  return `${capital(named(missing))} of ${count} ${has} not joined, and no more splits are ` +
+  return `${
+    capital(consumersText(missing))
+  } of ${count} ${has} not joined, and no more splits are ` +
     `assigned before ${join}.${elsewhere(state, iteration, missing)}`;
 }
 
@@ -65,7 +67,9 @@ function elsewhere(
       .toSorted((a, b) => a - b);
     if (reading.length === 0) return "";
     const verb = reading.length === 1 ? "is" : "are";
-    return ` ${capital(named(reading))} ${verb} in repetition ${other.repetition}, and not in ` +
+    return ` ${
+      capital(consumersText(reading))
+    } ${verb} in repetition ${other.repetition}, and not in ` +
       `this one, ${repetition}.`;
   }).join("");
 }

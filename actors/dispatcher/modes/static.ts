@@ -5,7 +5,7 @@
 import { LeatError } from "../../../core/error.ts";
 import type { Shard } from "../../../data/sharding/sharding_policy.ts";
 import type { Iteration, Task } from "../state/entities.ts";
-import { named } from "./listed_workers.ts";
+import { workersText } from "./listed_workers.ts";
 import type { TaskDescription } from "../protocol_figures.ts";
 import {
   invalid,
@@ -57,7 +57,7 @@ export class StaticMode extends Mode {
     if (workers.includes(worker)) return undefined;
     const { name, parameters } = state.jobs.get(iteration.jobId)!;
     return `${parameters.processingMode} job ${name ?? iteration.jobId} is shared by the workers ` +
-      `${named(workers)}, and this one is not among them`;
+      `${workersText(workers)}, and this one is not among them`;
   }
 
   override namePiece(piece: number | null): string {

@@ -36,7 +36,7 @@ export function describeRounds(
   const lines = [
     ...(missing.length === 0
       ? []
-      : [`Missing: ${named(missing, missingCount)} of ${numConsumers}.`]),
+      : [`Missing: ${consumersText(missing, missingCount)} of ${numConsumers}.`]),
     ...(awaited.length === 0 ? [] : [agreeing(proposal!.schedule.fromRound, awaited)]),
     ...waits(state, iteration, consumers),
   ];
@@ -51,7 +51,7 @@ export function describeRounds(
 }
 
 function agreeing(fromRound: number, awaited: readonly number[]): string {
-  return `The schedule from round ${fromRound} on waits for ${named(awaited)} to agree.`;
+  return `The schedule from round ${fromRound} on waits for ${consumersText(awaited)} to agree.`;
 }
 
 function waits(
@@ -66,7 +66,9 @@ function waits(
       const waiting = (kind: Consumer["waitsFor"]) =>
         here.filter(({ waitsFor }) => waitsFor === kind).map(({ consumerIndex }) => consumerIndex);
       const sentence = (who: readonly number[], what: string) =>
-        who.length === 0 ? [] : [`For round ${round} ${named(who)} wait${s(who)} for ${what}.`];
+        who.length === 0
+          ? []
+          : [`For round ${round} ${consumersText(who)} wait${s(who)} for ${what}.`];
       return [
         ...sentence(waiting("worker"), workerOf(state, iteration, round)),
         ...sentence(waiting("consumers"), slower(last, round)),
@@ -99,7 +101,9 @@ function slowest(byRound: ReadonlyMap<number, readonly Consumer[]>): Slowest {
 /** The slowest consumers in words, for others that wait for them. */
 function slower({ lowest, indices }: Slowest, round: number): string {
   if (indices.length === 0) return "others, which do not hold it yet";
-  return `${named(indices)}, which ${indices.length === 1 ? "is" : "are"} at round ${lowest}` +
+  return `${consumersText(indices)}, which ${
+    indices.length === 1 ? "is" : "are"
+  } at round ${lowest}` +
     (lowest === round ? ", too" : "");
 }
 
@@ -113,7 +117,7 @@ function firstMissing(numConsumers: number, present: ReadonlySet<number | null>)
 }
 
 /** Consumers in words. @param count How many there are; `indices` may have only the first. */
-export function named(indices: readonly number[], count = indices.length): string {
+export function consumersText(indices: readonly number[], count = indices.length): string {
   const shown = indices.slice(0, NAMED_MAX).join(", ");
   const more = count - NAMED_MAX;
   return `consumer${count === 1 ? "" : "s"} ` +

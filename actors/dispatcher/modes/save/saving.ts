@@ -25,8 +25,8 @@ export type SaveAnswer = AnswerOf<DispatcherProtocol, "getSaveWork">;
 /** Target size of a run, in bytes: smaller files are slow to read, larger ones slow to redo. */
 const RUN_BYTES = 64 * 2 ** 20;
 /**
- * A run has at most one in this many of a worker's even share of the remaining splits, so that all
- * workers end at about the same time.
+ * A run has at most a fourth of a worker's even share of the remaining splits, so that all workers
+ * end at about the same time.
  */
 const SHARE_FRACTION = 4;
 /** Limit of the runs that are assigned, or written and not entered. At the limit, workers wait. */

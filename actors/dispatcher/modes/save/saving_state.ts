@@ -31,7 +31,9 @@ export interface Saving {
   /** The ledger contains the splits before this one. */
   entered: number;
   entries: number;
-  /** The entry in writing. If its task is lost (null), another task writes the same entry. */
+  /**
+   * The entry in writing, if any. Without a task (null), another task must write the same entry.
+   */
   entry: { readonly upTo: number; taskId: number | null } | null;
   /** The last entry is written: the saved dataset is complete. */
   isWhole: boolean;
