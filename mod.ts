@@ -13,7 +13,7 @@
 import { accessFrom } from "./actors/client/access.ts";
 import { serviceIterator } from "./actors/client/distributed_iterator.ts";
 import { installHost } from "./data/host.ts";
-import { lateFactory } from "./data/iterators/late_iterator.ts";
+import { lazyFactory } from "./data/iterators/lazy_iterator.ts";
 import { registerServed } from "./data/node.ts";
 import { OffloadNode } from "./data/operators/offload.ts";
 import { installOffload } from "./offload/dependencies.ts";
@@ -189,7 +189,7 @@ installOffload(machineForOffload);
 
 const access = accessFrom(openHome);
 // Loaded lazily: most programs never offload.
-const offloaded = lateFactory(async () => {
+const offloaded = lazyFactory(async () => {
   const { offloadedIterator } = await import("./offload/offloaded_iterator.ts");
   return (node, context) => offloadedIterator(node as OffloadNode, context, access);
 });

@@ -13,7 +13,7 @@ import type { Host } from "./host.ts";
 import type { Elsewhere, RandomState, RootOptions } from "./iteration_options.ts";
 import type { ElementIterator } from "./iterator.ts";
 import { LastReaders } from "./service/last_readers.ts";
-import { lateFactory } from "./iterators/late_iterator.ts";
+import { lazyFactory } from "./iterators/lazy_iterator.ts";
 import type { DatasetNode } from "./node.ts";
 import { leftOutBy } from "./optimizer/no_op.ts";
 import { type RuleName, type Rules, rulesOf } from "./optimizer/options.ts";
@@ -52,7 +52,7 @@ interface Iteration {
 
 const UNTUNED: TunerOptions = { budgets: budgetsOf(undefined), isOff: true };
 
-const foreignIterator = lateFactory(async () => {
+const foreignIterator = lazyFactory(async () => {
   const { foreignIterator } = await import("./foreign/foreign_iterator.ts");
   return foreignIterator;
 });

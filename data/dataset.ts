@@ -1675,7 +1675,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
       onRestored: (epoch, lastReaders) => {
         const next = epoch + 1;
         this.#iterations = hasEpochsOnce(this.node) ? Math.max(this.#iterations, next) : next;
-        this.#lastReaders.goesOnAfter(lastReaders);
+        this.#lastReaders.resumeAfter(lastReaders);
       },
     });
   }

@@ -205,8 +205,8 @@ function obstacleOf(node: DatasetNode): string | undefined {
   // Functions that return datasets are not called on other threads: datasets are not sent between them.
   if (!isParallel || opensDatasets) return undefined;
   const fn = Object.values(node.attributes).find((value) => value instanceof NodeFunction);
-  if (fn === undefined || !fn.mayTravel) return undefined;
-  return messageOf(() => fn.travelling);
+  if (fn === undefined || !fn.isSendable) return undefined;
+  return messageOf(() => fn.sendable);
 }
 
 /** The message of the error that `send` throws; undefined if it throws none. */

@@ -17,7 +17,7 @@ import { Feed, type FeedItem } from "./feed.ts";
 import { orderedIterator } from "./ordered_streams.ts";
 import type { ServiceAccess } from "./access.ts";
 import { clientOptions, datasetDefinition } from "./starting.ts";
-import { LateIterator } from "../../data/iterators/late_iterator.ts";
+import { LazyIterator } from "../../data/iterators/lazy_iterator.ts";
 import { checkReproducible } from "../../data/deterministic/reproducible.ts";
 import { checkReadsNoService } from "../../data/sharding/splits.ts";
 import { deserializeGraph } from "../../data/wire.ts";
@@ -173,7 +173,7 @@ interface State {
 }
 
 /** The iterator of a registered dataset under DETERMINISTIC: it fetches the pipeline first. */
-class RegisteredOrderedIterator extends LateIterator {
+class RegisteredOrderedIterator extends LazyIterator {
   readonly #node: FromIdNode;
   /** The pipeline's fingerprint, once known. */
   #fingerprint = "";

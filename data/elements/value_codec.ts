@@ -14,7 +14,7 @@ const LENGTH_BYTES = 4;
 /**
  * The bytes of a value, after `reserved` bytes for the caller.
  *
- * Errors: `failed_precondition` for a value that is no plain data, tensor, typed array or dataset,
+ * Errors: `failed_precondition` for a value that is not plain data, tensor, typed array or dataset,
  * or that nests too deeply.
  */
 export function encodeValue(value: unknown, reserved = 0): Uint8Array<ArrayBuffer> {

@@ -243,7 +243,7 @@ export class OperatorMeter {
   }
 
   /** Notes why another thread cannot call the function. */
-  staysHere(reason: string): void {
+  noteObstacle(reason: string): void {
     this.#obstacle = reason;
   }
 

@@ -21,7 +21,7 @@ export function stepOn(iterator: Stepping, pacer: Pacer): Pulled<unknown> {
     const result = iterator.step();
     if (result instanceof Promise) return stepLater(iterator, pacer, result);
     if (result !== AGAIN) return result;
-    if (pacer.due()) return stepLater(iterator, pacer, giveWay(pacer));
+    if (pacer.due()) return stepLater(iterator, pacer, yieldOnce(pacer));
   }
 }
 
@@ -47,7 +47,7 @@ async function stepLater(
 }
 
 /** Yields to the event loop once; then the iterator continues. */
-export async function giveWay(pacer: Pacer): Promise<typeof AGAIN> {
+export async function yieldOnce(pacer: Pacer): Promise<typeof AGAIN> {
   await pacer.yield();
   return AGAIN;
 }

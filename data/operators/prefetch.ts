@@ -9,7 +9,7 @@ import { LeatError } from "../../core/error.ts";
 import { checkInteger, checkOptionalBoolean, optionsOf } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import { type ElementIterator, END, type Pulled, type Token } from "../iterator.ts";
-import { LateIterator } from "../iterators/late_iterator.ts";
+import { LazyIterator } from "../iterators/lazy_iterator.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
 import type { Setting } from "../autotune/model.ts";
 import { AUTOTUNE, BUFFER_RANGE } from "../parallelism.ts";
@@ -76,7 +76,7 @@ export class PrefetchNode extends SameElementsNode {
     if (this.thread !== true || !context.mayRunElsewhere) {
       return new PrefetchIterator(context, this.bufferSize);
     }
-    return new LateIterator(context, () => this.#iteratorOnThread(context));
+    return new LazyIterator(context, () => this.#iteratorOnThread(context));
   }
 
   /** If it cannot run on a thread, it runs here; `explain()` says why. */
@@ -86,7 +86,7 @@ export class PrefetchNode extends SameElementsNode {
     try {
       return await openSegment(this, context);
     } catch (error) {
-      context.stats.staysHere(LeatError.from(error).message);
+      context.stats.noteObstacle(LeatError.from(error).message);
       return new PrefetchIterator(context, this.bufferSize);
     }
   }

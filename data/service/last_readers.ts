@@ -51,7 +51,7 @@ export class LastReaders {
   }
 
   /** Call for the dataset whose `iteration` was restored. This may be at its end, and open no stream. */
-  goesOnAfter(iteration: LastReaders): void {
+  resumeAfter(iteration: LastReaders): void {
     this.#readers.clear();
     this.#restoring = iteration.#restoring;
   }

@@ -41,7 +41,7 @@ export class ParallelCaller implements CallingOperator {
     this.#isAwaited = isAwaited;
     const { pool, isForced } = context.cores;
     // Not in datasets that functions make, because there may be any number of these.
-    if (pool === undefined || context.stats.isNested || !fn.mayTravel) return;
+    if (pool === undefined || context.stats.isNested || !fn.isSendable) return;
     if (isForced) this.#open();
     else this.#cost = new CallCost();
   }
@@ -113,7 +113,7 @@ export class ParallelCaller implements CallingOperator {
   onObstacle(message: string): void {
     this.#isThreaded = false;
     this.#context.cores.returns(this.stats.number);
-    this.stats.staysHere(message);
+    this.stats.noteObstacle(message);
   }
 
   stop(): void {
@@ -139,18 +139,18 @@ export class ParallelCaller implements CallingOperator {
   #open(msPerCall?: number): void {
     const { cores, stats } = this.#context;
     const opening = this.#load(msPerCall).catch((error) => {
-      if (!this.#stopped) stats.staysHere(LeatError.from(error).message);
+      if (!this.#stopped) stats.noteObstacle(LeatError.from(error).message);
     });
     if (cores.isForced) this.#loading = opening.then(() => this.#loading = undefined);
   }
 
   async #load(msPerCall?: number): Promise<void> {
     const { cores, stats: { operator, number } } = this.#context;
-    const { travelling } = this.#fn;
+    const { sendable } = this.#fn;
     // Loaded on demand: most pipelines run on one thread.
     const { pack, ThreadedCalls } = await import("./threaded_calls.ts");
     if (this.#stopped) return;
-    const fn = pack(travelling, []);
+    const fn = pack(sendable, []);
     const random = this.#context.callStream().name;
     this.#opened = cores.pool!.open({ fn, random, operator, number }, {
       pipeline: cores,

@@ -63,7 +63,7 @@ export interface FunctionExtra {
 export class NodeFunction implements BoundFunction {
   readonly fn: UserFunction;
   readonly captures?: Captures;
-  #travelling: WireFunction | undefined;
+  #sendable: WireFunction | undefined;
 
   /** Errors name `operator` and `argument`. */
   constructor(operator: string, argument: string, fn: unknown, captures?: unknown) {
@@ -93,7 +93,7 @@ export class NodeFunction implements BoundFunction {
   }
 
   /** Whether other threads may call it: not a Python function, which processes call. */
-  get mayTravel(): boolean {
+  get isSendable(): boolean {
     return !(this.fn instanceof PythonFunction);
   }
 
@@ -102,8 +102,8 @@ export class NodeFunction implements BoundFunction {
    *
    * @throws {LeatError} with the reason why it cannot be sent, and what to do about it.
    */
-  get travelling(): WireFunction {
-    return this.#travelling ??= serializeFunction(this.fn, this.captures);
+  get sendable(): WireFunction {
+    return this.#sendable ??= serializeFunction(this.fn, this.captures);
   }
 
   /** How many calls are in flight if `numParallelCalls` is left out; undefined for one at a time. */

@@ -2,7 +2,7 @@
 import * as comlink from "comlink";
 import { AbortRace } from "../../core/abort_race.ts";
 import { LeatError, type WireError } from "../../core/error.ts";
-import { lateFactory } from "../../data/iterators/late_iterator.ts";
+import { lazyFactory } from "../../data/iterators/lazy_iterator.ts";
 import { registerServed } from "../../data/node.ts";
 import type { SplitBounds } from "../../data/sharding/split_table.ts";
 import { PipelineRunner, PipelineRunners } from "../../actors/worker/runner/pipeline_runner.ts";
@@ -138,7 +138,7 @@ export class RunnerThreadControl {
 
 /** Loaded lazily: a client and its sockets are a third of a thread's code, and rarely needed. */
 function provideServed(services: ServiceCredentials | undefined): void {
-  const served = lateFactory(async () => {
+  const served = lazyFactory(async () => {
     // Not a literal in `import()`: then Deno would process the client's modules for every thread.
     const module: typeof import("../nodes/served_iterators.ts") = await import(
       import.meta.resolve("../nodes/served_iterators.ts")

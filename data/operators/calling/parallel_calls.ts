@@ -11,7 +11,7 @@ import { type ElementIterator, END, type Token } from "../../iterator.ts";
 import { AUTOTUNE, parallelCalls } from "../../parallelism.ts";
 import { isOfStream } from "../../iterators/reading_failure.ts";
 import type { SpecCheck } from "../../elements/spec_check.ts";
-import { AGAIN, giveWay } from "../../iterators/stepping.ts";
+import { AGAIN, yieldOnce } from "../../iterators/stepping.ts";
 import { ParallelCaller } from "../../threads/parallel_caller.ts";
 import { SteppingIterator } from "../unary.ts";
 import { BufferMeter } from "../../iterators/stats.ts";
@@ -107,7 +107,7 @@ export abstract class ParallelCalls extends SteppingIterator {
     this.#meter?.holds(this.#window.length);
     if (slot === undefined) {
       if (this.disposed || (this.#inputEnded && this.#window.length === 0)) return END;
-      if (canContinue) return giveWay(this.context.pacer);
+      if (canContinue) return yieldOnce(this.context.pacer);
       this.#waiting = Promise.withResolvers();
       this.#caller.flush();
       return this.#waiting.promise;

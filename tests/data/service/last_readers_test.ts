@@ -35,7 +35,7 @@ Deno.test("LastReaders opens each stream as restored once, in the restored itera
   const restored = new LastReaders(dataset);
   assertEquals(restored.opensRestored("a"), false);
   restored.restored();
-  dataset.goesOnAfter(restored);
+  dataset.resumeAfter(restored);
   assertEquals([restored.opensRestored("a"), restored.opensRestored("a")], [true, false]);
   const next = new LastReaders(dataset);
   assertEquals([next.opensRestored("a"), next.opensRestored("b")], [false, true]);

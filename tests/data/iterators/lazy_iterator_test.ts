@@ -1,10 +1,10 @@
-/** `LateIterator`: loads its iterator once, on first use, and then behaves like it. */
+/** `LazyIterator`: loads its iterator once, on first use, and then behaves like it. */
 
 import { assert, assertEquals, assertRejects } from "../../assert.ts";
 import { LeatError } from "../../../core/error.ts";
 import { rootContext } from "../../../data/root_context.ts";
 import { type ElementIterator, END } from "../../../data/iterator.ts";
-import { lateFactory, LateIterator } from "../../../data/iterators/late_iterator.ts";
+import { lazyFactory, LazyIterator } from "../../../data/iterators/lazy_iterator.ts";
 import { ReadingFailure } from "../../../data/iterators/reading_failure.ts";
 import { Dataset } from "../../../mod.ts";
 
@@ -20,9 +20,9 @@ async function rest(iterator: ElementIterator): Promise<unknown[]> {
   return elements;
 }
 
-Deno.test("LateIterator loads once, at the first next, and gives the loaded iterator's elements", async () => {
+Deno.test("LazyIterator loads once, at the first next, and gives the loaded iterator's elements", async () => {
   let fetches = 0;
-  const late = new LateIterator(context, () => {
+  const late = new LazyIterator(context, () => {
     fetches++;
     return Promise.resolve(range());
   });
@@ -31,25 +31,25 @@ Deno.test("LateIterator loads once, at the first next, and gives the loaded iter
   assertEquals(fetches, 1);
 });
 
-Deno.test("LateIterator gives elements that are null", async () => {
+Deno.test("LazyIterator gives elements that are null", async () => {
   const nulls = Dataset.range(4).map((i) => i % 2 === 0 ? null : i).node;
   const context = rootContext(nulls, { seed: 1n });
-  const late = new LateIterator(context, () => Promise.resolve(nulls.makeIterator(context)));
+  const late = new LazyIterator(context, () => Promise.resolve(nulls.makeIterator(context)));
   assertEquals(await rest(late), [null, 1, null, 3]);
 });
 
-Deno.test("LateIterator fails at every call if loading fails", async () => {
+Deno.test("LazyIterator fails at every call if loading fails", async () => {
   const why = new LeatError("not_found", "no such pipeline");
-  const late = new LateIterator(context, () => Promise.reject(why));
+  const late = new LazyIterator(context, () => Promise.reject(why));
   for (let times = 0; times < 2; times++) {
     const failure = await assertRejects(async () => await late.next(), ReadingFailure);
     assertEquals(failure.reason, why);
   }
 });
 
-Deno.test("LateIterator disposes an iterator that is loaded after its own disposal", async () => {
+Deno.test("LazyIterator disposes an iterator that is loaded after its own disposal", async () => {
   const gate = Promise.withResolvers<ElementIterator>();
-  const late = new LateIterator(context, () => gate.promise);
+  const late = new LazyIterator(context, () => gate.promise);
   const pending = late.next();
   late.dispose();
   const fetched = range();
@@ -58,21 +58,21 @@ Deno.test("LateIterator disposes an iterator that is loaded after its own dispos
   assert(fetched.disposed);
 });
 
-Deno.test("LateIterator is saved and restored like its iterator", async () => {
-  const late = new LateIterator(context, () => Promise.resolve(range()));
+Deno.test("LazyIterator is saved and restored like its iterator", async () => {
+  const late = new LazyIterator(context, () => Promise.resolve(range()));
   await late.next();
   const state = await late.save();
   const plain = range();
   await plain.restore(state);
   assertEquals(await rest(plain), [1, 2, 3]);
-  const another = new LateIterator(context, () => Promise.resolve(range()));
+  const another = new LazyIterator(context, () => Promise.resolve(range()));
   await another.restore(state);
   assertEquals(await rest(another), [1, 2, 3]);
 });
 
-Deno.test("lateFactory loads once for all iterators, and again after a failure", async () => {
+Deno.test("lazyFactory loads once for all iterators, and again after a failure", async () => {
   let loads = 0;
-  const make = lateFactory(() => {
+  const make = lazyFactory(() => {
     if (++loads === 1) return Promise.reject(new LeatError("unavailable", "no such module now"));
     return Promise.resolve((node, context) => node.makeIterator(context));
   });

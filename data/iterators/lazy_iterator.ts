@@ -8,7 +8,7 @@ import type { IteratorFactory } from "../node.ts";
 import { ReadingFailure } from "./reading_failure.ts";
 
 /** Fetches the real iterator at the first call of `next()`, `save()` or `restore()`. */
-export class LateIterator extends ElementIterator {
+export class LazyIterator extends ElementIterator {
   readonly #context: IteratorContext;
   readonly #fetch: () => Promise<ElementIterator>;
   #fetching: Promise<ElementIterator> | undefined;
@@ -70,12 +70,12 @@ export class LateIterator extends ElementIterator {
  * A factory that is loaded when its first iterator begins. If loading fails, that iterator fails, and
  * the next one tries again.
  */
-export function lateFactory(load: () => Promise<IteratorFactory>): IteratorFactory {
+export function lazyFactory(load: () => Promise<IteratorFactory>): IteratorFactory {
   let loading: Promise<IteratorFactory> | undefined;
   const loaded = () =>
     loading ??= load().catch((error) => {
       loading = undefined;
       throw error;
     });
-  return (node, context) => new LateIterator(context, async () => (await loaded())(node, context));
+  return (node, context) => new LazyIterator(context, async () => (await loaded())(node, context));
 }
