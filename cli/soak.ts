@@ -119,12 +119,12 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   });
   const soaked = soak(values, stage, { nemesis, samples, violations, status });
   const report = await requests.interrupting(soaked, async () => {
-    const said = `Interrupted after ${samples.seconds.toFixed(0)} s: no promise was broken by ` +
+    const summary = `Interrupted after ${samples.seconds.toFixed(0)} s: no promise was broken by ` +
       "then; what grows was not judged, and no report was written";
     nemesis?.resumeAll();
     await stage[Symbol.asyncDispose]();
     status[Symbol.dispose]();
-    return said;
+    return summary;
   });
   nemesis?.resumeAll();
   // Loaded after the samples: the drawing library's memory would count as the readers'.

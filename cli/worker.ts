@@ -15,7 +15,7 @@ import { flag, integer, milliseconds, text, texts, type Values } from "./lib/opt
 import { StopRequests } from "./lib/stop_requests.ts";
 
 const BYTES_PER_MIB = 2 ** 20;
-/** The most MiB whose number of bytes is exact. */
+/** Limit of a number of MiB: above it, the number of bytes would be inexact. */
 const MIB_MAX = Math.floor(Number.MAX_SAFE_INTEGER / BYTES_PER_MIB);
 
 const OPTIONS = {

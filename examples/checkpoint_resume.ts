@@ -6,7 +6,7 @@
  */
 import { Dataset } from "../mod.ts";
 
-/** What a training run writes beside the state of its iterator. */
+/** What a training run writes in addition to its iterator's state. */
 interface Checkpoint {
   readonly step: number;
   readonly weight: number;
@@ -29,7 +29,7 @@ try {
   await Deno.remove(folder, { recursive: true });
 }
 
-/** Trains from the folder's checkpoint if there is one; as a program that was started anew would. */
+/** Trains, from the folder's checkpoint if there is one, like a restarted program. */
 async function train(
   { folder, stopAfter = Infinity }: { folder?: string; stopAfter?: number },
 ): Promise<{ batches: string[]; weight: number }> {
@@ -50,7 +50,7 @@ async function train(
     step++;
     batches.push(String(batch.data));
     if (batches.length < stopAfter) continue;
-    // The two belong together: the weights after this step, and the position in the data after it.
+    // Saved together: the weights after this step, and the position in the data after it.
     await Deno.writeFile(`${folder}/data.bin`, await iterator.save());
     await Deno.writeTextFile(`${folder}/model.json`, JSON.stringify({ step, weight }));
     break;

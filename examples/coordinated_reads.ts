@@ -21,7 +21,7 @@ const rounds = texts
     batchSizes: [32, 16, 8, 1],
     padToBucketBoundary: true, // to 8, 16 and 32 tokens
   })
-  // Puts as many batches of one bucket in a row as there are trainers: a round, a batch for each.
+  // Groups consecutive batches of one bucket into rounds: one batch for each trainer.
   .groupByWindow({
     key: (batch) => batch.shape[1]!,
     reduce: (_length, batches) => batches,
@@ -39,7 +39,7 @@ for (let step = 0; step < STEPS; step++) {
 }
 console.log(`${same} of ${STEPS} steps had batches of one length`);
 
-/** One trainer; on hosts of their own each runs this with its index. Gives the shapes that it was given. */
+/** One trainer. On several hosts, each runs this with its index. Returns the batches' shapes. */
 async function train(consumerIndex: number): Promise<(readonly number[])[]> {
   const job = { jobName: "translation", consumerIndex, numConsumers: TRAINERS };
   const shapes: (readonly number[])[] = [];

@@ -16,7 +16,7 @@ interface Measurement {
   readonly degrees: number;
 }
 
-/** The reader. Workers import it from this module, so it may use what is around it. */
+/** The reader. Workers import this module, so the reader may use its other declarations. */
 export function measurements(path: string, { Dataset }: Extra): Dataset<Measurement> {
   return Dataset.fromGenerator(async function* () {
     const bytes = await Deno.readFile(path);

@@ -1,6 +1,6 @@
 /**
- * Data-parallel training on one deterministic stream: consumer i of n gets every n-th batch, and all of them together
- * every element once, although a worker crashes in the middle.
+ * Data-parallel training on one deterministic stream. Consumer i of n gets every n-th batch. Together the consumers
+ * get every element once, although a worker crashes in the middle.
  *
  *     deno run -P examples/data_parallel.ts
  */
@@ -21,7 +21,7 @@ for (const [consumer, elements] of given.entries()) {
 }
 console.log(`${given.flat().length} elements, ${new Set(given.flat()).size} different ones`);
 
-/** One consumer; on hosts of their own each runs this with its index. Gives the elements that it was given. */
+/** One consumer. On several hosts, each runs this with its index. Returns its elements. */
 async function train(consumerIndex: number): Promise<number[]> {
   const share = batches.distribute({
     service: cluster,
@@ -39,7 +39,7 @@ async function train(consumerIndex: number): Promise<number[]> {
   return elements;
 }
 
-/** Ends a worker without a word, and starts it again. */
+/** Ends a worker abruptly, and restarts it. */
 async function crash(): Promise<void> {
   await cluster.stopWorker(0);
   console.log("worker 0 has crashed");

@@ -55,7 +55,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   console.log(`${count} files`);
 }
 
-/** Prints every batch and draws the first spectrogram; answers how many files there were. */
+/** Prints every batch and draws the first spectrogram. Returns the number of files. */
 async function printBatches(
   batches: Dataset<{ readonly path: Tensor; readonly mel: Tensor }>,
 ): Promise<number> {

@@ -1,6 +1,6 @@
 /**
- * How many workers a pipeline needs: this module exports one, and asks the planner, which runs it for a second and
- * simulates clusters of workers with what it took.
+ * How many workers a pipeline needs. This module exports a pipeline and starts the planner, which runs the pipeline
+ * for a second and simulates clusters of workers with the measurements.
  *
  *     deno run -P --allow-run=deno examples/plan_pipeline.ts
  *     deno task plan examples/plan_pipeline.ts --step-ms 10    # the same, with costs and the next bottleneck
@@ -11,7 +11,7 @@ import { AUTOTUNE, Dataset } from "../mod.ts";
 /** What an accelerator takes for one batch, in ms. */
 const STEP_MS = 10;
 
-/** Without `distribute()`. A batch of 64 rows is about 20 ms of work. */
+/** The pipeline, without `distribute()`. A batch of 64 rows is about 20 ms of work. */
 export default Dataset.range(1_000_000)
   .map((x) => {
     let value = x;
@@ -34,5 +34,5 @@ if (import.meta.main) {
     console.log(`with ${workers}: accelerators wait ${(100 * stall.expected).toFixed(0)} %`);
   }
   const { recommended: { workers }, isMet } = modelled;
-  console.log(`recommended: ${workers} workers${isMet ? "" : ", the most that were looked at"}`);
+  console.log(`recommended: ${workers} workers${isMet ? "" : ", the most that were simulated"}`);
 }

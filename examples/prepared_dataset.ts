@@ -17,7 +17,7 @@ try {
     })
     .batch(50);
 
-  const path = `${folder}/prepared`; // one that all workers see
+  const path = `${folder}/prepared`; // a path that all workers can access
   const saving = distributedSave(expensive, path, cluster, {
     onProgress: ({ splitsDone, splitsTotal }) =>
       console.log(`saved ${splitsDone} of ${splitsTotal} splits`),

@@ -17,7 +17,7 @@ try {
   }
   await using cluster = await LocalCluster.start({ workers: SPEEDS.length });
 
-  // Every worker calls it with its own index. It travels there, so what it needs comes as captures.
+  // Every worker calls it with its own index. It is sent there, so what it uses must be captures.
   const bySpeed = shardingPolicy("by speed", {
     shard(files, { index, speeds, Dataset }) {
       const owners = speeds.flatMap((speed, worker) => Array.from({ length: speed }, () => worker));

@@ -4,7 +4,7 @@
  *
  *     deno run -P --allow-net=127.0.0.1 --allow-run=deno examples/two_processes.ts
  *
- * On several hosts `deno task dispatcher` and `deno task worker` take the place of the two (docs/cluster/).
+ * On several hosts `deno task dispatcher` and `deno task worker` replace the two (docs/cluster/).
  */
 import { Dataset, type LeatError, serveDispatcher, serveWorker } from "../mod.ts";
 
@@ -52,7 +52,7 @@ async function runWorker(tokenFile: string, dispatcher: string): Promise<void> {
   await Promise.race([worker.failed, parentEnds()]);
 }
 
-/** Resolves when this process's standard input ends, as it does when its parent ends, however that ends. */
+/** Resolves when standard input ends, as it does when the parent ends, even by a crash. */
 async function parentEnds(): Promise<void> {
   for await (const _bytes of Deno.stdin.readable);
 }

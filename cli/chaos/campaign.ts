@@ -156,7 +156,7 @@ export class Campaign {
     this.#say(`${this.#shown}: ${counted(nemesis.total() - before, "fault")}, ${textOf(figures)}`);
   }
 
-  /** Whether there are faults that no worker loses anything by. */
+  /** Whether there are faults by which no worker loses anything. */
   get #canBeGentle(): boolean {
     const { faults, dispatcherEvery } = this.#values;
     return faults.some((fault: Fault) => fault !== "kill") || dispatcherEvery > 0;

@@ -14,7 +14,7 @@ export type Fault = (typeof FAULTS)[number];
 /** What a victim is. */
 export type Role = "worker" | "dispatcher";
 
-/** On average one in so many cuts affects a single connection; the others affect all of a process. */
+/** On average one in this many cuts affects a single connection. The others cut all of a process. */
 const SINGLE_CUT_EVERY = 2;
 
 /** The kinds, victims and times of faults. */
@@ -29,9 +29,9 @@ interface NemesisOptions {
   readonly pauseMaxMs: number;
   /** Longest pause or freeze in a gentle run, in ms. */
   readonly gentleMaxMs: number;
-  /** On average one in so many faults hits the dispatcher; 0: none. */
+  /** On average one in this many faults hits the dispatcher. 0: none does. */
   readonly dispatcherEvery: number;
-  /** The first so many workers have no faults. Default 0. */
+  /** How many workers, the first ones, have no faults. Default 0. */
   readonly spared?: number;
   readonly relays: ReadonlyMap<string, Relay>;
   readonly onFault: (what: string) => void;
@@ -52,7 +52,7 @@ export class Nemesis {
   /** Faults in progress, by the victim's name. */
   readonly #troubles = new Map<string, Promise<void>>();
   readonly #paused = new Set<ChildProcess>();
-  /** Of the current run: how many faults it gets and has had, and whether no worker may be killed. */
+  /** The current run: how many faults it gets and has had, and whether no worker may be killed. */
   #wanted = 0;
   #done = 0;
   #isGentle = false;
@@ -86,7 +86,7 @@ export class Nemesis {
 
   /**
    * Plans `faults` faults, beginning with the first reader's step.
-   * @param isGentle Only faults that make no worker lose what it has.
+   * @param isGentle Whether to make only faults by which no worker loses what it has.
    */
   start(faults: number, isGentle: boolean): void {
     [this.#wanted, this.#done, this.#isGentle] = [faults, 0, isGentle];

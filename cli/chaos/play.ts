@@ -21,7 +21,7 @@ interface PlayOptions {
   readonly seed: number;
   readonly size: JobSize;
   readonly workers: number;
-  /** A run without a fault and without a step for so long, in ms, counts as hanging. */
+  /** A run without a fault and without a step for this time, in ms, counts as hanging. */
   readonly patienceMs: number;
   /** Records broken guarantees. */
   readonly violations: Violations;
@@ -40,7 +40,7 @@ export interface RunFigures extends DrillFigures {
 export class Play {
   /** The expected stream of the DETERMINISTIC job, once known. */
   wanted: KnownStream | undefined;
-  /** How many DETERMINISTIC streams were read completely under faults, and how many had `wanted.hash`. */
+  /** DETERMINISTIC streams that were read completely under faults, and those with `wanted.hash`. */
   readonly streams = { read: 0, same: 0 };
   readonly #stage: Stage;
   readonly #nemesis: Nemesis | undefined;

@@ -6,7 +6,7 @@ export class ProcessLogs {
   readonly folder: string;
   readonly #startedMs = performance.now();
   readonly #files = new Map<string, Deno.FsFile>();
-  /** Workers that are being stopped: the dispatcher's report that they are gone is expected once. */
+  /** Workers that are being stopped. The dispatcher may report each as lost once. */
   readonly #leaving = new Set<string>();
   #hasEnded = false;
   /** How often the dispatcher has timed out a worker. */

@@ -19,7 +19,7 @@ interface ChaosOutcome {
   readonly scaled: ScalingCounts | undefined;
   /** Warnings of readers. */
   readonly warnings: number;
-  /** By worker, how many elements it was seen to serve. */
+  /** Elements that each worker was seen to serve. */
   readonly served: ReadonlyMap<string, number>;
   readonly held: Limited;
   readonly open: Limited;

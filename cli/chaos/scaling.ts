@@ -12,7 +12,7 @@ import type { ProcessLogs } from "./process_logs.ts";
 export const SCALED_DRAIN_MS = 20_000;
 /** Added to the drain time, for stopping, in ms. */
 const STOP_MARGIN_MS = 5_000;
-/** The time between two checks of the scaler, in ms. On average one check in so many changes the number. */
+/** The time between two checks of the scaler, in ms. One check in this many changes the number. */
 const INTERVAL_MS = 1_000;
 const LOOKS_PER_CHANGE = 3;
 
@@ -20,7 +20,7 @@ const LOOKS_PER_CHANGE = 3;
 export interface ScalingCounts {
   started: number;
   stopped: number;
-  /** How many of the stopped workers did not end in time: what they held is lost. */
+  /** How many of the stopped workers did not end in time. What they held is lost. */
   cutShort: number;
 }
 
@@ -36,7 +36,7 @@ interface ScalingOptions {
 /** A fleet whose wanted size is random. */
 export class ChaosScaling implements WorkerFleet {
   readonly counts: ScalingCounts = { started: 0, stopped: 0, cutShort: 0 };
-  /** The most workers at one time, stopping ones included. */
+  /** Limit of the workers at one time, stopping ones included. */
   most: number;
   readonly #deployment: Deployment;
   readonly #logs: ProcessLogs;
@@ -63,7 +63,7 @@ export class ChaosScaling implements WorkerFleet {
     });
   }
 
-  /** The running workers. A killed one does not count until it is back. */
+  /** The running workers. A killed worker counts again once it has restarted. */
   get names(): readonly string[] {
     return this.#deployment.workers.filter(({ name, end }) =>
       end === undefined && !this.#stopping.has(name)

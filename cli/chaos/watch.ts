@@ -10,9 +10,9 @@ const OBSERVE_MS = 100;
 
 /** Observes a cluster. */
 export class Watch implements Disposable {
-  /** By worker, how many elements it was seen to serve. The last ones before a kill are missed. */
+  /** Elements that each worker was seen to serve. The last ones before a kill are missed. */
   readonly served = new Map<string, number>();
-  /** The most bytes that a reader reports to have held. */
+  /** The greatest number of bytes that a reader reported to hold. */
   bufferedBytesMax = 0;
   openSplitsMax = 0;
   readonly #observer: Observer;
@@ -26,7 +26,7 @@ export class Watch implements Disposable {
   }
 
   /**
-   * Waits until the dispatcher reports so many live workers, at most for `timeoutMs`. Returns whether
+   * Waits until the dispatcher reports this many live workers, for at most `timeoutMs`. Returns if
    * it has.
    */
   async workersLive(count: number, timeoutMs: number): Promise<boolean> {
@@ -40,7 +40,7 @@ export class Watch implements Disposable {
     }
   }
 
-  /** Observes once. While a paused process blocks that, no second observation begins. */
+  /** Observes once. While a paused process blocks an observation, no second one begins. */
   #lookOnce(): Promise<void> {
     return this.#looking ??= this.#look().finally(() => this.#looking = undefined);
   }

@@ -10,7 +10,7 @@ const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const START_TIMEOUT_MS = 60_000;
 /** Time limit for a child to stop before it is killed, in ms. */
 const STOP_TIMEOUT_MS = 3_000;
-/** How a program with an invalid command line ends. */
+/** How the end of a program with an invalid command line is described. */
 const USAGE_END = "exit code 2";
 /** How many characters of a child's log are kept, to explain its end. */
 const LOG_CHARS_MAX = 4_096;

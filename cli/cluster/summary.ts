@@ -47,7 +47,7 @@ export function summaryOf(
   });
 }
 
-/** Whether each element came exactly as often as guaranteed; after the loss of a worker, not more often. */
+/** Whether each element came as often as guaranteed, or at most that often if a worker was lost. */
 export function verdictOf(
   { elements, times, interrupted }: Outcome,
   { workers }: Processes,

@@ -38,7 +38,7 @@ export class Cable implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    // With the namespace alone, the system would remove the cable later. Another may need its name now.
+    // Deleting only the namespace removes the cable later, but another cable may need the name now.
     await run("ip", "link", "del", this.device).catch(() => {});
     await run("ip", "netns", "del", this.namespace).catch(() => {});
   }

@@ -23,7 +23,7 @@ export interface RealEnvironment {
   readonly service: LocalCluster | string;
 }
 
-/** The most runs that {@linkcode measureOne} makes. */
+/** Limit of the runs that {@linkcode measureOne} makes. */
 export const runsPerWorkload = (ratios: readonly number[]): number => 5 + 3 + ratios.length;
 
 /** Measures the time of a step with each choice. */

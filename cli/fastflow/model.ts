@@ -13,7 +13,7 @@ import { BATCH } from "./workloads.ts";
 const MS_PER_SECOND = 1_000;
 /** How many batches are read ahead. */
 const READ_AHEAD = 2;
-/** The fewest elements and the shortest time of a window of the ratio's correction, as in production. */
+/** Least elements and time of a window for correcting the ratio, as in production. */
 const WINDOW_ELEMENTS_MIN = 25;
 const WINDOW_MS_MIN = 200;
 
@@ -32,7 +32,7 @@ export class VirtualTime {
     this.#events.splice(at, 0, { atMs, action });
   }
 
-  /** Lets a time pass. */
+  /** Resolves after a time. */
   advance(ms: number): void {
     const untilMs = this.nowMs + ms;
     while ((this.#events.at(-1)?.atMs ?? Infinity) <= untilMs) this.next();

@@ -11,7 +11,7 @@ import { ModelledTraining, VirtualTime } from "./model.ts";
 import type { Workload } from "./workloads.ts";
 
 const WARM_UP_STEPS = 20;
-/** Training with corrected ratios makes so many times more steps: the ratio takes some hundred to settle. */
+/** The factor of steps with a corrected ratio, which takes some hundred steps to settle. */
 const CORRECTED_STEPS = 10;
 /** The paper's steps of 10 %. */
 const RATIOS: readonly number[] = Array.from({ length: 11 }, (_, i) => i / 10);
@@ -37,7 +37,7 @@ export interface Outcome {
   readonly stepMs: number;
   readonly decision: OffloadDecision;
   readonly times: Times;
-  /** Each candidate, with the ratio that algorithm 1 decides if there is no other. */
+  /** Each candidate, with the ratio that algorithm 1 decides if it is the only candidate. */
   readonly candidates: readonly {
     readonly name: string;
     readonly ratio: number;

@@ -2,17 +2,17 @@
 import type { Dataset } from "../../mod.ts";
 
 const WARM_UP_STEPS = 10;
-/** The fewest steps, even if they are slow. */
+/** Least number of steps, even if they are slow. */
 const STEPS_MIN = 4;
 
 /** How long to measure. */
 export interface Length {
   readonly steps: number;
-  /** The fewest steps of the warm-up. */
+  /** Least number of steps of the warm-up. */
   readonly warmUpSteps?: number;
-  /** The shortest time of the warm-up, in ms. Default 0. */
+  /** Least time of the warm-up, in ms. Default 0. */
   readonly warmUpMs?: number;
-  /** The measurement ends after so many ms, if it has a few steps. Default: never. */
+  /** The measurement ends after this many ms, if it has a few steps. Default: never. */
   readonly limitMs?: number;
 }
 

@@ -1,6 +1,6 @@
 /** Finds the name that was probably meant. */
 
-/** The name among those known that was probably meant; undefined where none is near. */
+/** The known name that was probably meant. Undefined if none is near. */
 export function nearestOf(name: string, known: readonly string[]): string | undefined {
   const [nearest] = known
     .map((candidate) => ({ candidate, distance: editDistance(name, candidate) }))

@@ -5,7 +5,7 @@
 
 /** Returns to the line's beginning, and erases the line. */
 const CLEAR_LINE = "\r\x1b[K";
-/** Shortest time between two redraws, in ms. */
+/** Least time between two redraws, in ms. */
 const DRAW_MS = 100;
 
 /** Writes to standard error. */

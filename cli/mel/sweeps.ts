@@ -11,7 +11,7 @@ export const SWEEP_SAMPLE_RATE = 16_000;
 const LOWEST_HERTZ = 150;
 const HIGHEST_HERTZ = 6_000;
 const LONGEST_SECONDS = 3;
-/** Of a 16-bit sample: half of the loudest. */
+/** The loudness of the tones: half the maximum of a 16-bit sample. */
 const AMPLITUDE = 2 ** 14;
 
 /** Writes `count` files into a folder, which is created if missing; returns their paths. */
@@ -26,7 +26,7 @@ export async function writeSweeps(folder: string, count: number): Promise<string
   return paths;
 }
 
-/** A tone whose pitch rises by as many octaves in every second. */
+/** A tone whose pitch rises by the same number of octaves in every second. */
 function sweep(seconds: number): Int16Array {
   const growth = Math.log(HIGHEST_HERTZ / LOWEST_HERTZ) / seconds;
   return Int16Array.from({ length: Math.round(seconds * SWEEP_SAMPLE_RATE) }, (_, i) => {

@@ -6,7 +6,7 @@ import { costOf, type Prices } from "../../mod.ts";
 import { modelledRate } from "./modelled_rate.ts";
 import type { Profile } from "./profile.ts";
 
-/** Costs and times are for so many steps of every trainer. */
+/** Costs and times are for this many steps of every trainer. */
 export const STEPS = 1_000;
 const MS_PER_SECOND = 1_000;
 const BYTES_PER_GB = 1e9;
@@ -81,7 +81,7 @@ export interface Sweep {
   readonly recommended: ClusterRun;
   /** Whether the wait is within the limit. */
   readonly isMet: boolean;
-  /** The cheapest run, colocated or not. Of nearly equal ones, that with the fewest workers. */
+  /** The cheapest run, colocated or not. Of nearly equal runs, the one with the fewest workers. */
   readonly cheapest: ClusterRun;
 }
 
@@ -156,7 +156,7 @@ function choose(
   return { colocated, runs, recommended, isMet: recommended.stall.expected <= stallMax, cheapest };
 }
 
-/** The fewest workers that suffice, at most `most`, which do. Approximate if there are many. */
+/** The fewest workers that suffice, if `most` workers suffice. Approximate if there are many. */
 async function fewestWorkers(
   most: number,
   areEnough: (workers: number) => Promise<boolean>,

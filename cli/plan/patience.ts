@@ -15,7 +15,7 @@ export const PATIENCE_TEXT = `waited for ${PATIENCE_TIMES} times as long, and fo
   PATIENCE_MIN_MS / MS_PER_SECOND
 } s at least`;
 
-/** The time limit without a batch, in ms, for a profile of so many seconds. */
+/** The time limit without a batch, in ms, for a profile of this many seconds. */
 export function patienceMs(seconds: number): number {
   return Math.max(PATIENCE_MIN_MS, PATIENCE_TIMES * MS_PER_SECOND * seconds);
 }

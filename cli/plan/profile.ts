@@ -13,23 +13,23 @@ import { withGrantHint } from "./grant_hint.ts";
 import { mean, percentile } from "../lib/statistics.ts";
 import { Yardstick } from "./yardstick.ts";
 
-/** The share of the measuring time that is left out after the first batch. */
+/** The warm-up after the first batch, as a share of the measuring time. It is not measured. */
 const WARM_UP_SHARE = 0.2;
 
-/** The fewest batches, however long they take: fewer do not show how they differ. */
+/** Least number of batches, however long they take: fewer do not show how batches differ. */
 const BATCHES_MIN = 3;
 
-/** The most batches: more are not needed. */
+/** Limit of the batches: more are not needed. */
 const BATCHES_MAX = 100_000;
 
 const YARDSTICK_EVERY_MS = 25;
 
 const PROGRESS_EVERY_MS = 100;
 
-/** The profile is divided into so many parts. The spread of their means shows how certain its mean is. */
+/** The profile has this many parts. The spread of their means shows how exact its mean is. */
 const PARTS = 10;
 
-/** With less contention a host counts as free: the yardstick is not more exact. */
+/** With less contention a host counts as free: contention is measured no more exactly. */
 const CONTENTION_MIN = 1.1;
 
 const SPREAD_LOW = 0.1;
@@ -294,8 +294,8 @@ class ProfileRun implements AsyncDisposable {
 }
 
 /**
- * The mean time of a batch on a free host: other programs slow down computing, but not waiting. It
- * is no less than the fastest batch took.
+ * The mean time of a batch on a free host: other programs slow down computing, but not waiting. The
+ * result is at least the time of the fastest batch.
  */
 export function undisturbed(
   { wallMs, fastestMs, cpuMs }: Readonly<Record<"wallMs" | "fastestMs" | "cpuMs", number>>,
@@ -332,8 +332,8 @@ function isEmpty(runs: number): LeatError {
   return new LeatError(
     "failed_precondition",
     runs === 1
-      ? "The pipeline gives no elements: are its files there, does a filter leave anything?"
-      : `The pipeline gave elements when it was run first, and none when it was run again (run ${runs})`,
+      ? "The pipeline gives no elements. Check that its files exist and that no filter drops everything"
+      : `The pipeline gave elements when it was run first, but none when it was run again (run ${runs})`,
   );
 }
 
@@ -344,7 +344,7 @@ function elementFailed(number: number, cause: unknown): LeatError {
   if (denied.message !== what) return denied;
   return new LeatError(
     code,
-    `${what}. Mend it, or leave such elements out with ignoreErrors()`,
+    `${what}. Fix it, or skip such elements with ignoreErrors()`,
     { cause },
   );
 }

@@ -29,7 +29,7 @@ export interface Plan {
 }
 
 const BYTES_PER_MB = 1e6;
-/** From this slowdown by other programs on, the plan says that it may not hold for another host. */
+/** If other programs slow the profile by this factor, the plan warns that it may not hold. */
 const CONTENTION_NOTED = 1.2;
 const SPLITS_NOTED = 2;
 const UNDIVIDED =

@@ -7,7 +7,7 @@ import { simulateCluster } from "../../sim/model/modelled.ts";
 import { type Machines, modelOptions } from "./clusters.ts";
 import type { Profile } from "./profile.ts";
 
-/** The share of the measuring time that is left out after the first batch. */
+/** The warm-up after the first batch, as a share of the measuring time. It is not measured. */
 const WARM_UP_SHARE = 0.25;
 const MS_PER_SECOND = 1_000;
 const MICROSECONDS_PER_MS = 1_000;
@@ -20,7 +20,7 @@ export interface Verification {
    * everything down, but hardly add to it.
    */
   readonly measuredCpuMs: number;
-  /** The part of it in the profile: the pipeline, and decoding. */
+  /** The part of it that the profile also has: the pipeline, and decoding. */
   readonly profiledCpuMs: number;
   readonly measuredBatchesPerSecond: number;
   readonly modelledBatchesPerSecond: number;

@@ -29,7 +29,7 @@ let dataset: Dataset<unknown> | undefined;
 let feed: Feed | undefined;
 let isClient = false;
 
-// The program asks for few batches at a time: there is always one on its way, and never many.
+// The program requests a few batches at a time, so some are always in flight, but never many.
 const limits = { highWaterBytes: Infinity, lowWaterBytes: Infinity };
 const edge: Edge = new Edge(linkToParent({ lendsSlots: true, limits }), localNode(), {
   open: (request) => told(() => open(request as OpenRequest)),

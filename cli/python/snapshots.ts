@@ -6,7 +6,7 @@ import type { DatasetIterator } from "../../data/dataset_iterator.ts";
 
 /** Larger positions are saved only when the program asks for them. */
 const SNAPSHOT_BYTES_MAX = 64 * 2 ** 10;
-/** Saving takes at most this fraction (1 in so many) of the time. */
+/** Saving takes at most one part in this many of the time. */
 const TIME_SHARE = 100;
 const UNSAVED: Snapshot = { isUnsaved: true };
 /** The least time between two snapshots, in ms. */
@@ -22,7 +22,7 @@ export interface Snapshot {
 export class Snapshots {
   readonly #iterator: DatasetIterator<unknown>;
   #dueMs = 0;
-  /** The first one also loads code, so its time says little. */
+  /** The first save also loads code, so its time is not typical. */
   #isFirst = true;
   #isCheap = true;
 

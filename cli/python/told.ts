@@ -1,7 +1,7 @@
-/** Adds to errors for a Python program the lines of the pipeline's files that they come from. */
+/** Adds to an error, for a Python program, where in the pipeline's files it was thrown. */
 import { LeatError } from "../../core/error.ts";
 
-/** Most places that an error names. */
+/** Limit of the places that an error names. */
 const PLACES_MAX = 8;
 /** Leat's own folders. */
 const OWN = ["actors", "cli", "core", "data", "offload", "platform", "server", "transport"]

@@ -28,7 +28,7 @@ const TITLES: Readonly<Record<Measure, string>> = {
   threads: "Threads",
   files: "File handles",
 };
-/** Most points of a line: more cannot be seen. */
+/** Limit of the points of a line: more cannot be seen. */
 const POINTS_MAX = 120;
 
 /** The table of trends: each measure of each process, in the first and the last third. */

@@ -21,9 +21,9 @@ const THIRDS = 3;
 const SAMPLES_MIN = 3;
 /** The fewest samples of a process that allow a verdict. */
 export const LOOKS_MIN = Math.ceil(THIRDS * SAMPLES_MIN / (1 - WARM_UP_SHARE));
-/** The level that remains when jobs end: a quarter of the samples are lower. */
+/** The quantile that is compared: the level that remains when jobs end. */
 const QUARTILE = 0.25;
-/** A value creeps if it rises from each of so many parts of the run to the next, without slowing down. */
+/** A value creeps if it rises over all of this many parts of the run, without slowing down. */
 const PARTS = 8;
 /** The limit of a creeping value is this share of the margin, which finds a slow leak early. */
 export const CREEP_SHARE = 0.25;
@@ -44,7 +44,7 @@ export interface Trend {
   readonly grows: boolean;
 }
 
-/** The trends of all processes that have lived long enough, over a run of so many seconds. */
+/** The trends of all processes that have lived long enough, over a run of this many seconds. */
 export function trendsOf(
   series: ReadonlyMap<string, readonly Sample[]>,
   seconds: number,

@@ -11,14 +11,14 @@ const BATCH_SIZE = 32;
 const SHUFFLE_BUFFER = 64;
 /** Largest batch with its envelope, in bytes. */
 const BATCH_BYTES_MAX = 1_024;
-/** Most open requests of a reader to one worker: those to a task, times its tasks on the worker. */
+/** Limit of a reader's open requests to one worker: those to a task, times the worker's tasks. */
 const OPEN_PER_WORKER = 4;
 
 /** The limits of the reader. They are so small that its buffer is full most of the time. */
 export const WINDOW = {
   splits: 32,
   bytes: 8 * 1_024,
-  /** The most bytes in the buffer, including batches that were requested before it was full. */
+  /** Limit of the bytes in the buffer, including batches that were requested before it was full. */
   bytesWith: (workers: number): number =>
     WINDOW.bytes + workers * OPEN_PER_WORKER * BATCH_BYTES_MAX,
 };

@@ -10,9 +10,9 @@ import { StreamChecker } from "../../../sim/checkers/stream.ts";
 import { DenoHost } from "../../../platform/deno_host.ts";
 import type { DrillContext, DrillFigures } from "./drill.ts";
 
-/** At each report of progress, the first call is ended with a probability of one in so many. */
+/** At each report of progress, the first call is ended with a probability of one in this many. */
 const END_AT_PROGRESS = 4;
-/** No reader slows a save down, so it gets more work than other jobs, to last as long. */
+/** No reader slows a save down. To last as long as other jobs, it gets more work by this factor. */
 const TIMES_WORK = 2;
 const CHUNK_BYTES = 16 * 1_024;
 /** Time limit for late writers to remove their files, and the time between two checks, in ms. */

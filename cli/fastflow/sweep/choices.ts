@@ -10,7 +10,7 @@ const FINE = [0.25, 0.75];
 const SLOW_FACTOR = 1.3;
 /** The fastest candidate is also tried with its ratio changed by this. */
 const RATIO_STEP = 0.125;
-/** How many of the fastest are measured again, in turns with the decision. */
+/** How many of the fastest choices are measured again, in turn with the decision. */
 const FASTEST = 2;
 
 export const LOCAL: OffloadChoice = { candidate: null, ratio: 0 };
@@ -28,7 +28,7 @@ export interface Timed {
 export interface Regret {
   /** The median of its rounds, in ms. */
   readonly ms: number;
-  /** Against the best of all; negative: it is better than all that were tried. */
+  /** Against the best of all choices. Negative: better than all that were tried. */
   readonly ofAll: number;
   /** Against the best of local only, all remote and half. */
   readonly ofThree: number;
@@ -44,7 +44,7 @@ export interface Verdict {
   readonly bestMs: number;
   readonly bestOfThreeMs: number;
   readonly decided: Regret;
-  /** Of the training whose ratio was corrected from the decision on. */
+  /** The same for the training that began with the decision and corrected its ratio. */
   readonly corrected: Regret;
   /** The mean over choices of how far apart the quartiles of their rounds are, as a share. */
   readonly spread: number;
@@ -56,7 +56,7 @@ export function coarseChoices(candidates: readonly string[]): OffloadChoice[] {
 }
 
 /**
- * What brute force goes on with. The throughput of a candidate rises with its ratio up to the best
+ * What brute force tries next. The throughput of a candidate rises with its ratio up to the best
  * one, and falls from there on.
  */
 export function fineChoices(coarse: readonly Timed[]): OffloadChoice[] {
@@ -78,7 +78,7 @@ export function finalistsOf(first: readonly Timed[], decision: OffloadChoice): O
   ]);
 }
 
-/** A ratio beside the fastest one, on the side of its faster neighbour. */
+/** A ratio next to the fastest one, on the side of its faster neighbour. */
 function nearTo({ candidate, ratio }: OffloadChoice, sorted: readonly Timed[]): OffloadChoice[] {
   if (candidate === null) return [];
   const neighbour = sorted.find(({ choice }) =>

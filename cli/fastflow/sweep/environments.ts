@@ -2,7 +2,7 @@
 import { HOSTS } from "../environments.ts";
 import type { Letter } from "../workloads.ts";
 
-/** A step never waits if it takes so many times as long as preparing a batch on this host. */
+/** A step never waits if it takes this many times as long as preparing a batch on this host. */
 const SLOW = 2;
 
 /**

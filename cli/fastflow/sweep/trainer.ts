@@ -57,14 +57,14 @@ export interface TrainerResult {
   readonly fallbacks: number;
 }
 
-/** How often an epoch reads the files: so often that no run reaches its end, where new tasks would start. */
+/** How often an epoch reads the files. No run may reach its end, where new tasks would start. */
 const EPOCH_ROUNDS = 64;
 const STEPS_MAX = 600;
 /** In the search, each choice is measured once, in a new task. The warm-up compiles its code. */
 const SEARCH: Length = { steps: STEPS_MAX, warmUpSteps: 4, warmUpMs: 700, limitMs: 500 };
-/** How far workers run ahead. It is little: they also do so for trainings that are not measured now. */
+/** How far workers run ahead: little, because they also do so for trainings not measured now. */
 const BATCHES_BUFFERED = 12;
-/** After a measurement, workers refill the buffer of its training. Until then, others would be slower. */
+/** After a measurement, workers refill that training's buffer, which slows the others meanwhile. */
 const REFILL_MS = 400;
 /** A warm-up in which a training uses up what it has buffered. */
 const BUFFERED = { warmUpSteps: 60, warmUpMs: 500 };
@@ -163,7 +163,7 @@ async function timeOfBatch(dataset: Dataset<unknown>): Promise<number> {
   return await timeOfStep(dataset, () => {}, { steps: COST_STEPS, warmUpSteps: COST_STEPS });
 }
 
-/** Uses the CPU for so many ms. */
+/** Uses the CPU for this many ms. */
 function compute(ms: number): void {
   const untilMs = performance.now() + ms;
   while (performance.now() < untilMs);
