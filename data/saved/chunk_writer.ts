@@ -5,7 +5,7 @@ import type { Host, NewFile } from "../host.ts";
 import { encodeValue } from "../elements/value_codec.ts";
 import { type Chunk, within } from "./manifest.ts";
 
-/** Size of a block. A block is compressed and appended as one. */
+/** Elements are compressed and appended in blocks of at least this many bytes. */
 const BLOCK_BYTES = 1 << 20;
 
 /** Gathers elements into blocks, and appends the blocks to a file that is not committed yet. */

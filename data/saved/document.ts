@@ -6,16 +6,16 @@ import { ByteReader } from "../formats/byte_reader.ts";
 import type { Host } from "../host.ts";
 import { ValueReader, ValueWriter } from "../wire.ts";
 
-/** Longest document, in bytes: enough for a list of about a million files. */
+/** Limit of a document's size in bytes: enough for a list of about a million files. */
 const DOCUMENT_BYTES_MAX = 128 << 20;
 
-/** Time between two attempts to create a file that another writer is making. */
-const TURN_PAUSE_MS = 50;
+/** Time between two attempts to create a file that another writer has locked. */
+const LOCK_RETRY_MS = 50;
 /** After this time there are no more attempts. */
-const TURN_MAX_MS = 30_000;
+const LOCK_WAIT_MAX_MS = 30_000;
 
 /**
- * Throws an `Error` that says what is wrong with a document. Needed in spite of the checksum, because
+ * Throws an `Error` that says what is wrong with a document. The checksum does not suffice, because
  * the folder may come from somebody else.
  */
 export type DocumentCheck = (document: Readonly<Record<string, unknown>>) => void;
@@ -56,27 +56,27 @@ export async function writeDocument(
 }
 
 /**
- * Repeats `begin` while it fails with `already_exists`, because another writer is making the file.
+ * Repeats `begin` while it fails with `already_exists`, which means that another writer has the lock.
  *
  * Errors: `already_exists` after 30 seconds, and other errors of `begin`.
  */
 export async function retryWhileLocked<T>(host: Host, begin: () => Promise<T>): Promise<T> {
-  const untilMs = host.nowMs() + TURN_MAX_MS;
+  const untilMs = host.nowMs() + LOCK_WAIT_MAX_MS;
   for (;;) {
     try {
       return await begin();
     } catch (error) {
-      const isTaken = LeatError.from(error).code === "already_exists";
-      if (!isTaken || host.nowMs() >= untilMs) throw error;
-      await host.sleep(TURN_PAUSE_MS);
+      const isLocked = LeatError.from(error).code === "already_exists";
+      if (!isLocked || host.nowMs() >= untilMs) throw error;
+      await host.sleep(LOCK_RETRY_MS);
     }
   }
 }
 
 /**
- * Changes a document, or makes it. Concurrent changes are applied one after the other.
+ * Changes or creates a document. Concurrent changes are applied one after the other.
  *
- * @param remedy As for {@linkcode readDocument}, like `check`.
+ * @param remedy As in {@linkcode readDocument}.
  * @param change Returns the new document; `undefined` leaves the current one as it is.
  */
 export async function changeDocument<T extends object>(
@@ -102,9 +102,9 @@ export async function changeDocument<T extends object>(
  * Reads a document; `undefined` if there is none.
  *
  * Errors: `data_loss` for a document that is damaged, of another format or refused by `check`, and
- * those of reading files.
+ * the errors of reading files.
  *
- * @param remedy What to do about a damaged one, as a sentence.
+ * @param remedy A sentence for the error message: what to do about a damaged document.
  */
 export async function readDocument<T>(
   host: Host,
@@ -160,6 +160,6 @@ function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw new Error("it is no JSON");
+    throw new Error("it is not JSON");
   }
 }

@@ -24,7 +24,7 @@ export interface WritingOptions {
   readonly chunkBytesMax?: number | undefined;
   /** The element spec. Default: inferred from the elements. */
   readonly spec?: ElementSpec;
-  /** The signature of the pipeline, with which `cache` and `snapshot` recognise its elements. */
+  /** The signature of the pipeline: `cache` and `snapshot` refuse elements with another one. */
   readonly pipeline?: string;
   /**
    * The ledger to keep while writing: `"head"` says only that a writer is active; `"entries"` also lists
@@ -33,7 +33,7 @@ export interface WritingOptions {
   readonly ledger?: "head" | "entries";
 }
 
-/** What a checkpoint saves of a writer. Its chunks stay in the folder if the writer ends early. */
+/** A writer's part of a checkpoint. These chunks stay in the folder if the writer ends early. */
 export interface WritingState {
   readonly id: string;
   readonly chunks: readonly Chunk[];
@@ -89,7 +89,7 @@ export class ElementsWriter {
   }
 
   /**
-   * Locks the folder. Its contents stay until `finish()`.
+   * Locks the folder. A dataset saved there stays until `finish()`.
    *
    * Errors: `already_exists` while another writer is active there, `permission_denied`.
    */
@@ -121,7 +121,7 @@ export class ElementsWriter {
     try {
       const { chunks, count, spec } = wholeState(state);
       const written = chunks.map(wholeChunk);
-      if (await isFree(host, folder) && await areThere(host, folder, written)) {
+      if (await isFree(host, folder) && await allExist(host, folder, written)) {
         const restored = { chunks: written, count, spec };
         writer = new ElementsWriter(host, folder, manifest, options, restored);
       }
@@ -131,26 +131,26 @@ export class ElementsWriter {
     }
   }
 
-  /** What the folder held when writing began. */
+  /** The manifest of the folder when writing began. */
   get replaces(): Manifest | undefined {
     return this.#replaces;
   }
 
   /**
-   * Removes what an earlier writer did not finish. Called once, before anything is written.
+   * Removes the files of unfinished saves. Called once, before anything is written.
    *
    * @param check Called with the head of an unfinished save; throws if that save must stay.
    */
   async clear(check: (unfinished: LedgerHead | undefined) => void): Promise<void> {
     const { ledger, compression } = this.#options;
     await this.#ledger.change((unfinished) => {
-      this.#expectGoingOn();
+      this.#expectActive();
       check(unfinished);
       this.#hasLedger = ledger !== undefined;
       if (!this.#hasLedger && unfinished !== undefined) this.#ledger.end();
       return Promise.resolve(this.#hasLedger ? { id: this.#id, compression } : undefined);
     });
-    // Changes the head before it removes chunks, so that no save is resumed without its chunks.
+    // The head changes first, so nobody resumes the save whose chunks are removed here.
     await this.#removeChunksBut(this.#replaces);
   }
 
@@ -168,7 +168,7 @@ export class ElementsWriter {
   /** Adds an element. Returns synchronously if the element is only buffered. */
   write(element: unknown, shard = 0): void | Promise<void> {
     if (!isWhole(element)) throw missingIn(element, `${this.#folder}: element ${this.#count}`);
-    this.#notice(element);
+    this.#countElement(element);
     const chunk = this.#open.get(shard);
     return chunk === undefined
       ? this.#beginChunk(element, shard)
@@ -187,7 +187,7 @@ export class ElementsWriter {
       chunks: this.#chunks.toSorted((a, b) => a.shard - b.shard),
     };
     await this.#manifest.append(encodeManifest(manifest));
-    // Commits under the ledger's lock: a committed manifest no longer stops another writer.
+    // A committed manifest locks nothing, so the ledger's lock keeps other writers out.
     await this.#ledger.change(async () => {
       this.#isCommitting = true;
       await this.#manifest.commit();
@@ -215,7 +215,7 @@ export class ElementsWriter {
     this.#abandoned = true;
     for (const chunk of this.#open.values()) chunk.abandon();
     this.#open.clear();
-    // Removes the head first, so that no reader opens a file that is about to be removed.
+    // The head goes first, so readers do not open files that are removed below.
     if (this.#hasLedger) this.#ledger.end();
     const chunks = this.#chunks.splice(this.#kept).map(({ name }) => name);
     const entries = Array.from({ length: this.#entries }, (_, i) => entryName(this.#id, i));
@@ -225,7 +225,7 @@ export class ElementsWriter {
     this.#manifest.abandon();
   }
 
-  #expectGoingOn(): void {
+  #expectActive(): void {
     if (this.#abandoned) throw new LeatError("cancelled", `Writing ${this.#folder} was abandoned.`);
   }
 
@@ -240,8 +240,8 @@ export class ElementsWriter {
     }
   }
 
-  /** Counts the element. Infers the spec from it, unless the options give one. */
-  #notice(element: unknown): void {
+  /** Counts the element and, unless the options give a spec, merges its spec with those before. */
+  #countElement(element: unknown): void {
     if (this.#count++ === 0) this.#spec ??= specOf(element);
     else if (this.#options.spec === undefined && this.#spec !== undefined) {
       this.#spec = mergeSpecs(this.#spec, specOf(element), () => undefined);
@@ -254,7 +254,7 @@ export class ElementsWriter {
     const name = `${this.#id}-${number}.tfrecord${compress ? ".gz" : ""}`;
     const chunk = await ChunkWriter.begin(this.#host, this.#folder, name, shard, compress);
     if (this.#abandoned) chunk.abandon();
-    this.#expectGoingOn();
+    this.#expectActive();
     this.#open.set(shard, chunk);
     await this.#writeTo(chunk, element, shard);
   }
@@ -305,8 +305,8 @@ function wholeChunk(saved: Chunk): Chunk {
 }
 
 /**
- * Whether the folder has neither a saved dataset nor an unfinished distributed save. It takes the
- * ledger's lock, because a writer that finishes holds that one.
+ * Whether the folder has neither a saved dataset nor an unfinished distributed save. Takes the
+ * ledger's lock, which a writer holds while it finishes.
  */
 async function isFree(host: Host, folder: string): Promise<boolean> {
   let isFree = false;
@@ -317,7 +317,7 @@ async function isFree(host: Host, folder: string): Promise<boolean> {
   return isFree;
 }
 
-async function areThere(host: Host, folder: string, chunks: readonly Chunk[]): Promise<boolean> {
+async function allExist(host: Host, folder: string, chunks: readonly Chunk[]): Promise<boolean> {
   for (const { name, sizeBytes } of chunks) {
     if (await sizeOf(host, within(folder, name)) !== sizeBytes) return false;
   }

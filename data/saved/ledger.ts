@@ -1,9 +1,9 @@
 /**
- * The ledger of a folder into which a dataset is being saved. It lists what is final, so that readers
- * can begin before there is a manifest, and writers can resume after a crash.
+ * The ledger of a folder into which a dataset is being saved. It lists the chunks that are final, so
+ * readers can begin before there is a manifest, and writers can resume after a crash.
  *
  * Its head is the file `SAVING`, which exists from the beginning of a save until the manifest is
- * committed. Its entries are numbered files. Each lists the chunks after those of the entry before.
+ * committed. Its entries are numbered files. Each lists the chunks that follow the previous entry's.
  */
 import { isCount } from "../../core/count.ts";
 import { LeatError, type WireError } from "../../core/error.ts";
@@ -34,8 +34,8 @@ export interface LedgerHead {
 /** What all workers of a distributed save must agree on. */
 export interface DistributedHead {
   /**
-   * The save of a service that assigns the work, as `CLUSTER/NUMBER`. Within a cluster a higher number
-   * is later. An owner that takes over a save writes its own name here.
+   * Identifies the service's save that assigns the work: `CLUSTER/NUMBER`. In a cluster, later saves
+   * have higher numbers. An owner that takes over a save writes its own name here.
    */
   readonly owner: string;
   /** The fingerprint of the dataset. */
@@ -55,11 +55,11 @@ export interface LedgerEntry {
   readonly joint?: DistributedEntry | undefined;
 }
 
-/** The position in the order of splits at which an entry ends. */
+/** How far the entries reach, up to this one. */
 export interface DistributedEntry {
   /** The entries so far contain all rows of the splits before this position, except `carried`. */
   readonly upTo: number;
-  /** Rows that wait for those of later splits to fill a batch. */
+  /** Rows that wait for rows of later splits, to fill a batch. */
   readonly carried: readonly CarriedRest[];
   /** Whether there are no more splits. */
   readonly isLast: boolean;
@@ -129,10 +129,10 @@ export class Ledger {
   }
 
   /**
-   * Adds an entry in a distributed save, and returns the one that counts. An entry that another worker
-   * wrote for the same runs stays, because it may have been read. `check` gets the head, and throws if
-   * the owner has changed. It runs under the head's lock: an owner that takes over either finds this
-   * entry, or `check` finds the new owner.
+   * Adds an entry in a distributed save, and returns the one that is now in the ledger. If another
+   * worker has added one for the same runs, that one stays, because readers may have read it. `check`
+   * gets the head, and throws if the owner has changed. It runs under the head's lock: either a new
+   * owner finds this entry, or `check` finds the new owner.
    */
   async enterOnce(
     id: string,
@@ -150,7 +150,7 @@ export class Ledger {
     return entered;
   }
 
-  /** Removes the head: the manifest is committed, or there will be none. Synchronous. */
+  /** Removes the head, after the save was finished or abandoned. Synchronous. */
   end(): void {
     this.#host.newFiles.remove(this.#path(LEDGER_NAME));
   }

@@ -38,11 +38,11 @@ export interface Manifest {
   readonly chunks: readonly Chunk[];
 }
 
-/** Longest file name, in characters: file systems do not allow longer ones. */
+/** Limit of a file name's length, in characters: file systems allow no longer names. */
 const NAME_LENGTH_MAX = 255;
 
 /**
- * The path of a file of a folder. The folder may come from somebody else, and list any names.
+ * The path of a file of a folder. A folder from somebody else may list any name.
  *
  * @throws {LeatError} `data_loss` for a name that leads out of the folder, is too long, or has control
  * characters.
@@ -54,7 +54,7 @@ export function within(folder: string, name: string): string {
       "data_loss",
       `The folder ${folder} lists "${
         shown.slice(0, NAME_LENGTH_MAX)
-      }", which is no name of a file in it. ` +
+      }", which cannot be the name of a file in it. ` +
         "Remove the folder to have it written again.",
     );
   }
@@ -68,7 +68,7 @@ export function encodeManifest(manifest: Manifest): Uint8Array {
 /**
  * Reads the manifest of a folder; `undefined` if the folder has no finished dataset.
  *
- * Errors: `data_loss` for a damaged manifest, and those of reading files.
+ * Errors: `data_loss` for a damaged manifest, and the errors of reading files.
  */
 export async function readManifest(host: Host, folder: string): Promise<Manifest | undefined> {
   const path = within(folder, MANIFEST_NAME);

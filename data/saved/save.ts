@@ -79,7 +79,7 @@ export async function saveGraph(
   if (node.cardinality === Infinity) {
     throw new LeatError(
       "invalid_argument",
-      "save: an endless dataset cannot be saved; take(n) of it",
+      "save: an endless dataset cannot be saved; save a part of it, with take(n)",
     );
   }
   const context = rootContext(node, options);
@@ -134,7 +134,7 @@ function savedByOthers(folder: string): LeatError {
   );
 }
 
-/** The manifest of a folder. Throws `not_found` if there is no saved dataset, or an unfinished one. */
+/** The manifest of a folder. Throws `not_found` if the folder has no finished dataset. */
 export async function savedIn(path: unknown): Promise<Manifest> {
   const folder = checkPath("load", path);
   const host = installedHost();
@@ -144,7 +144,7 @@ export async function savedIn(path: unknown): Promise<Manifest> {
 }
 
 function notSaved(folder: string, head: LedgerHead | undefined): LeatError {
-  const missing = "there is no DONE in it, which is written last";
+  const missing = "it has no file DONE, which is written last";
   if (head === undefined) {
     return new LeatError("not_found", `load: ${folder} holds no saved dataset: ${missing}.`);
   }

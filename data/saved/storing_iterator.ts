@@ -16,7 +16,7 @@ export interface Storing {
   readonly folder: string;
   /** Stored elements of another `pipeline` than this one are refused. */
   readonly options: WritingOptions & { readonly pipeline: string };
-  /** Whether elements are given unstored while another writer is active; if not, that is an error. */
+  /** While another writer is active: true gives the elements unstored, false is an error. */
   readonly passesWhileLocked: boolean;
   /** The operator's functions, whose numbers of calls are saved. */
   readonly calls: readonly Call[];
@@ -35,13 +35,13 @@ type StoringState =
     readonly input: unknown;
     /** Number of calls begun, for each of `Storing.calls`. */
     readonly calls: readonly number[];
-    /** What was written of this pass; `null` if the pass is not stored. */
+    /** The writer's state; `null` if this pass is not stored. */
     readonly writing: WritingState | null;
   };
 
 /**
- * Decides at the first `next()` whether it reads or writes. What it writes stays only if it reaches the
- * end and no element failed. Otherwise it removes its files.
+ * Decides at the first `next()` whether it reads or writes. If an element fails, or the iterator is
+ * disposed before the end, the files that it wrote are removed.
  */
 export class StoringIterator extends ElementIterator {
   readonly #context: IteratorContext;
@@ -109,7 +109,7 @@ export class StoringIterator extends ElementIterator {
     try {
       const writer = await ElementsWriter.begin(this.#context.host, folder, options);
       this.#writer = writer;
-      // Disposed meanwhile, when there was no writer that `dispose()` could abandon.
+      // If the iterator was disposed meanwhile, `dispose()` found no writer to abandon.
       if (this.disposed) this.#abandon();
       else if (writer.replaces === undefined) {
         await writer.clear((unfinished) => {
@@ -235,7 +235,7 @@ export class StoringIterator extends ElementIterator {
     await nested.restore(state);
   }
 
-  /** Resumes writing. If its chunks are gone, or another writer is active, nothing is stored. */
+  /** Resumes writing. If the chunks are gone, or another writer is active, nothing is stored. */
   async #resume(writing: WritingState): Promise<void> {
     const { folder, options } = this.#storing;
     const { host } = this.#context;

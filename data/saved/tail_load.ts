@@ -1,7 +1,7 @@
 /**
  * Reads a dataset while it is being saved: chunk after chunk, as they become final.
  *
- * The reader polls for new chunks. It knows that the writer is alive from files that grow or appear.
+ * The reader polls for new chunks. New or growing files show that the writer is alive.
  */
 import { LeatError } from "../../core/error.ts";
 import { checkBoolean, checkInteger, checkPath, invalidArgument, optionsOf } from "../check.ts";
@@ -32,7 +32,7 @@ export interface LoadWait {
 export interface LoadOptions<T, R> {
   /** Combines the datasets of the shards. Default: one shard after the other. */
   readonly readerFunc?: (shards: Dataset<Dataset<T>>) => Dataset<R>;
-  /** Whether to wait for elements that are not written yet, or a save that has not begun. Default false. */
+  /** Whether to wait for elements that are not written yet, or for a save to begin. Default false. */
   readonly wait?: boolean | LoadWait;
 }
 
@@ -84,13 +84,13 @@ export class TailLoadNode extends DatasetNode {
   }
 
   override makeIterator(context: IteratorContext): ElementIterator {
-    return new GrowingIterator(context, this);
+    return new TailLoadIterator(context, this);
   }
 }
 
 registerNode("growing", { fromWire: (a) => new TailLoadNode(a.path, checkWait(a.wait)!) });
 
-interface GrowingState {
+interface TailLoadState {
   /** The id of the save that is read; `null` before one was found. */
   readonly id: string | null;
   /** Number of chunks read to their end. */
@@ -100,9 +100,9 @@ interface GrowingState {
   readonly ended: boolean;
 }
 
-class GrowingIterator extends ElementIterator {
+class TailLoadIterator extends ElementIterator {
   readonly #context: IteratorContext;
-  readonly #chunks: GrowingChunks;
+  readonly #chunks: TailChunks;
   #read = 0;
   #nested: Nested | undefined;
   #ended = false;
@@ -112,7 +112,7 @@ class GrowingIterator extends ElementIterator {
   constructor(context: IteratorContext, { path, wait }: TailLoadNode) {
     super();
     this.#context = context;
-    this.#chunks = new GrowingChunks(context.host, path, wait);
+    this.#chunks = new TailChunks(context.host, path, wait);
   }
 
   override next(): Pulled<unknown> {
@@ -151,7 +151,7 @@ class GrowingIterator extends ElementIterator {
     return new Nested(node, () => this.#context.randomStream(), this.#context);
   }
 
-  protected override async saveState(): Promise<GrowingState> {
+  protected override async saveState(): Promise<TailLoadState> {
     return {
       id: this.#chunks.id ?? null,
       read: this.#read,
@@ -161,7 +161,7 @@ class GrowingIterator extends ElementIterator {
   }
 
   protected override async restoreState(state: unknown): Promise<void> {
-    const { id, read, nested, ended } = state as GrowingState;
+    const { id, read, nested, ended } = state as TailLoadState;
     this.#read = read;
     this.#ended = ended;
     this.#chunks.id = id ?? undefined;
@@ -182,7 +182,7 @@ interface FoundChunk extends Pick<Manifest, "id" | "spec" | "compression"> {
 }
 
 /** Finds the chunks of a folder in order, and waits for those that are not written yet. */
-class GrowingChunks {
+class TailChunks {
   readonly path: string;
   /** The id of the save that is read. Files of another save are refused. */
   id: string | undefined;
@@ -213,11 +213,11 @@ class GrowingChunks {
     let seen = "";
     let seenAtMs = this.#host.nowMs();
     while (number >= this.#known.length && !this.#isWhole) {
-      if (await this.#look()) continue;
+      if (await this.#poll()) continue;
       this.#closing.signal.throwIfAborted();
       const signs = await this.#signsOfLife();
       if (signs !== seen) seenAtMs = this.#host.nowMs();
-      else if (this.#host.nowMs() - seenAtMs >= timeoutMs) throw this.#silent(timeoutMs);
+      else if (this.#host.nowMs() - seenAtMs >= timeoutMs) throw this.#timedOut(timeoutMs);
       seen = signs;
       await this.#host.sleep(pollMs, this.#closing.signal);
     }
@@ -225,12 +225,12 @@ class GrowingChunks {
   }
 
   /** Polls once. Returns whether there is something new. */
-  async #look(): Promise<boolean> {
+  async #poll(): Promise<boolean> {
     const head = await this.#ledger.head();
     // Read after the head: a writer that finishes commits the manifest, then removes the head.
     const manifest = await readManifest(this.#host, this.path);
     if (manifest !== undefined) return this.#finish(manifest);
-    if (head === undefined && this.id !== undefined) throw this.#givenUp();
+    if (head === undefined && this.id !== undefined) throw this.#abandoned();
     if (head === undefined) return false;
     if (head.failure !== undefined) throw this.#failed(head);
     this.#follow(head.id);
@@ -286,16 +286,16 @@ class GrowingChunks {
     }
   }
 
-  #silent(timeoutMs: number): LeatError {
-    const what = this.id === undefined ? "has been begun there" : "was written there";
+  #timedOut(timeoutMs: number): LeatError {
+    const what = this.id === undefined ? "no save began" : "nothing was written";
     return new LeatError(
       "deadline_exceeded",
-      `load: waited for ${this.path}, but nothing ${what} for ${timeoutMs} ms. If its writer has died, ` +
+      `load: waited for ${this.path}, but ${what} there for ${timeoutMs} ms. If its writer has died, ` +
         `save it again; if it is slow, wait longer: { wait: { timeoutMs } }.`,
     );
   }
 
-  #givenUp(): LeatError {
+  #abandoned(): LeatError {
     return new LeatError(
       "aborted",
       `load: ${this.path} was not written to its end: its writer abandoned it. Save it again.`,

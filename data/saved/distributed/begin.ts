@@ -15,8 +15,8 @@ import { type Begun, IS_SAVED, type WrittenRun } from "./work.ts";
  *
  * Errors: `already_exists` if the folder has a saved dataset, or a single writer (`ElementsWriter`) is
  * active; `failed_precondition` if the save of another dataset is unfinished, or the same service has
- * begun a later save; `aborted` if another owner has begun meanwhile, which a caller that is still
- * needed retries. `overwrite` replaces a saved dataset, and the unfinished save of another one.
+ * begun a later save; `aborted` if another owner has begun meanwhile: retry it if the save is still
+ * wanted. `overwrite` replaces a saved dataset, and the unfinished save of another one.
  */
 export async function begin(
   folder: DistributedFolder,
@@ -34,7 +34,7 @@ export async function begin(
   const joint = { owner, fingerprint, digest: hashJson(table) };
   let begun!: Begun;
   await ledger.change(async (head) => {
-    // Listing takes long, and meanwhile another owner may have begun: the caller must not replace it.
+    // Listing takes long. This owner must not replace one that has begun meanwhile.
     if (!isSameOwner(head, before) && head?.joint?.owner !== owner) throw begunMeanwhile(path);
     if (head?.joint !== undefined && isLater(head.joint.owner, owner)) throw begunSince(path);
     const unfinished = await unfinishedIn(folder, head);
@@ -53,7 +53,7 @@ function isSameOwner(head: LedgerHead | undefined, before: LedgerHead | undefine
     (head.id === before?.id && head.joint.owner === before.joint?.owner);
 }
 
-/** Whether `owner` is a later save of the same cluster than `than`. Owners are `CLUSTER/NUMBER`. */
+/** Whether `owner` and `than` are saves of one cluster, and `owner` is later: `CLUSTER/NUMBER`. */
 function isLater(owner: string, than: string): boolean {
   const [[cluster, number], [other, before]] = [owner.split("/"), than.split("/")];
   return cluster === other && Number(number) > Number(before);
@@ -87,7 +87,7 @@ async function progressOf(
     const entry = await folder.ledger.entry(id, entries);
     if (entry?.joint === undefined) break;
     ({ upTo, isLast } = entry.joint);
-    // The last entry is not counted: the worker that is asked for it again commits the saved dataset.
+    // The last entry is not counted, so a worker does it again, and commits the saved dataset.
     if (!isLast) entries++;
     for (const chunk of entry.chunks) {
       elements += chunk.count;
@@ -127,7 +127,7 @@ function savedAlready(path: string): LeatError {
 function begunSince(path: string): LeatError {
   return new LeatError(
     "failed_precondition",
-    `distributedSave: this service was asked again to save to ${path}: the later save continues.`,
+    `distributedSave: a later save of this service writes to ${path}, so this one ends.`,
   );
 }
 

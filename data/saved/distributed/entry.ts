@@ -70,8 +70,8 @@ async function enterRuns(
 }
 
 /**
- * Makes the entry, adds it to the ledger, and returns the entry that counts. If the ledger already had
- * one, this worker is late, and removes its own files.
+ * Makes the entry, adds it to the ledger, and returns the entry that is now there. If another worker
+ * was faster, this one removes its own files.
  */
 async function enterOurs(
   folder: DistributedFolder,
@@ -97,7 +97,7 @@ async function isFinished(folder: DistributedFolder, id: string): Promise<boolea
   const manifest = await manifestOf(folder, id);
   if (manifest === undefined) return false;
   await folder.ledger.change(async (head) => {
-    // Unless the next save has begun.
+    // The head of the next save must stay.
     if (head?.id === id) await tidy(folder, manifest);
     return undefined;
   });
@@ -229,7 +229,7 @@ class EntryWriter {
     await this.#writeJoined(await this.#join!.add(rest.sequence, rest.index, rows, lastRows));
   }
 
-  /** Writes a batch of rows from several splits to a chunk for such batches, at its position. */
+  /** Adds a batch of rows from several splits to the open chunk of such batches. */
   async #writeJoined(joined: Joined | undefined): Promise<void> {
     if (joined === undefined) return;
     if ("error" in joined) throw joined.error;
@@ -241,9 +241,9 @@ class EntryWriter {
   async #beginChunk(): Promise<ChunkWriter> {
     const { host, settings: { folder, compression } } = this.#folder;
     const compress = compression === "gzip";
-    const place = String(this.#chunks.length).padStart(6, "0");
+    const position = String(this.#chunks.length).padStart(6, "0");
     const suffix = compress ? ".tfrecord.gz" : ".tfrecord";
-    const name = `${this.#work.id}-joined-${this.#attempt}-${place}${suffix}`;
+    const name = `${this.#work.id}-joined-${this.#attempt}-${position}${suffix}`;
     return await ChunkWriter.begin(host, folder, name, 0, compress);
   }
 

@@ -11,9 +11,9 @@ export interface DistributedFolder {
 }
 
 /**
- * Removes all files that the manifest does not list: those of writers that died or came too late. Then
- * it removes the ledger's head. If it dies before that, the next writer finds the head next to the
- * manifest of the same save, and removes the rest.
+ * Removes all files that the manifest does not list: those of writers that died or came too late.
+ * Removes the ledger's head last. If the process dies before that, the next writer finds the head next
+ * to the manifest of the same save, and removes the rest.
  */
 export async function tidy(
   { host, settings, ledger }: DistributedFolder,

@@ -26,7 +26,7 @@ export interface RunNote extends WrittenRun {
   readonly spec: ElementSpec;
 }
 
-/** Writes a run. Nothing of it counts before its note exists. */
+/** Writes a run. Its files do not count before its note exists. */
 export class RunWriter {
   readonly #folder: DistributedFolder;
   readonly #id: string;
@@ -50,7 +50,7 @@ export class RunWriter {
   }
 
   async write(element: unknown): Promise<void> {
-    this.#notice(element);
+    this.#mergeSpec(element);
     const { chunkBytesMax = CHUNK_BYTES_MAX } = this.#folder.settings;
     const chunk = this.#open ??= await this.#beginChunk();
     await chunk.write(element);
@@ -108,7 +108,7 @@ export class RunWriter {
     );
   }
 
-  #notice(element: unknown): void {
+  #mergeSpec(element: unknown): void {
     const spec = specOf(element);
     this.#spec = this.#isSpecKnown ? mergeSpecs(this.#spec, spec, () => undefined) : spec;
     this.#isSpecKnown = true;

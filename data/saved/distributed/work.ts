@@ -9,7 +9,7 @@ import type { Split, SplitTable } from "../../sharding/splits.ts";
 export interface DistributedSaveSettings {
   /** All workers must see the same files there. */
   readonly folder: string;
-  /** Left out: none. */
+  /** Default: no compression. */
   readonly compression?: "gzip";
   /** Size in bytes after which a new file begins. */
   readonly chunkBytesMax?: number;
@@ -19,7 +19,7 @@ export interface DistributedSaveSettings {
   readonly fingerprint: string;
 }
 
-/** A step. `owner` is the save of a service that assigns it; `id` identifies what is in the folder. */
+/** A step. `owner` identifies the service's save that assigned it, `id` the save's files. */
 export type SaveWork =
   /** Begin a save, or resume the one in the folder. */
   | { readonly work: "begin"; readonly owner: string }
@@ -57,7 +57,7 @@ export const IS_SAVED = "is_saved";
 export interface WrittenRun {
   readonly first: number;
   readonly count: number;
-  /** Distinguishes its files from those of another worker with the same splits. */
+  /** Distinguishes its files from those that another worker wrote for the same splits. */
   readonly attempt: string;
 }
 

@@ -323,7 +323,11 @@ Deno.test("load reads no file outside of the folder, whatever the folder lists",
       const forged = encodeManifest({ ...manifest, chunks: [{ ...chunk!, name }] });
       await Deno.writeFile(`${hostile}/DONE`, forged);
       const load = async () => await Array.fromAsync(await Dataset.load(hostile));
-      const error = await assertRejects(load, LeatError, "which is no name of a file in it");
+      const error = await assertRejects(
+        load,
+        LeatError,
+        "which cannot be the name of a file in it",
+      );
       assertEquals(error.code, "data_loss");
     }
   });
