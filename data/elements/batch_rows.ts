@@ -1,6 +1,6 @@
 /**
- * Memory of batches that are still to be filled. An image that goes into a batch unchanged is decoded to
- * its row of the batch's memory: so it is not copied, and leaves no buffer to be collected.
+ * Memory of batches that are still to be filled. An image that goes into a batch unchanged is decoded
+ * directly to its row of the batch's memory, which saves a copy and a buffer.
  */
 import {
   type DTypeArrays,
@@ -10,25 +10,25 @@ import {
 } from "../../core/dtype.ts";
 import type { ElementMemory } from "./released.ts";
 
-/** Memory is not allocated in advance for larger batches: it grows with their rows. */
+/** Larger batches get no memory in advance: their memory grows with their rows. */
 const BATCH_BYTES_MAX = 256 << 20;
 
-/** How many released arrays are kept: one batch is being read while another one is filled. */
+/** Limit of unshared released arrays to keep: one batch is read while another one is filled. */
 const FREE_MAX = 2;
 
 /**
- * The most shared memory in use at once. The engine does not count it: memory that is not given back
- * stays until garbage is collected for another reason.
+ * Limit of the shared memory in use. The engine does not count shared memory, so memory that is not
+ * given back stays until something else causes a garbage collection.
  */
 const SHARED_BYTES_MAX = 2 ** 30;
 
-/** After so many batches in a row that did not use their memory, no more is allocated. */
+/** After this many batches in a row that did not use their memory, no more is allocated. */
 const UNUSED_MAX = 16;
 
 /** The batches whose memory no column has taken yet. */
 const untaken = new WeakMap<ArrayBufferLike, Batch>();
 
-/** A row that a decoded image may be written to, once it is known that the function does not see it. */
+/** The row of a batch to which an image may be decoded. It has none if the function sees the image. */
 export class RowPlace {
   #batch: Batch | undefined;
   #row = 0;
@@ -38,7 +38,7 @@ export class RowPlace {
     this.#row = row;
   }
 
-  /** Memory for `length` values; undefined where there is none. */
+  /** Memory for `length` values; undefined without a row, or if they do not fit it. */
   memory<D extends FixedDType>(dtype: D, length: number): DTypeArrays[D] | undefined {
     return this.#batch?.memory(this.#row, dtype, length);
   }
@@ -54,12 +54,12 @@ export class BatchMemory {
   /** How many batches in a row did not use their memory. */
   unused = 0;
 
-  /** @param isShared Whether threads share it, so that they can write results to it. */
+  /** @param isShared Whether other threads can write to the memory. */
   constructor(isShared = false) {
     this.#isShared = isShared;
   }
 
-  /** Memory of this size with any contents. */
+  /** Memory of this size with arbitrary contents. */
   take(dtype: FixedDType, length: number): TypedArray {
     const free = this.#free.pop();
     if (free?.constructor === TYPED_ARRAYS[dtype] && free.length === length) return free;
@@ -93,12 +93,12 @@ export class BatchRows {
   #batch: Batch | undefined;
   #row = 0;
   #shifts = 0;
-  /** The arrays of the batch that was made last. */
+  /** The arrays of the last finished batch. */
   #finished: TypedArray[] = [];
 
   /**
    * @param size How many rows a batch has.
-   * @param memory Memory that other iterations use, too. Default: for this one alone.
+   * @param memory Memory that other iterations use, too. Default: memory of this one only.
    */
   constructor(size: number, memory: BatchMemory = new BatchMemory()) {
     this.#size = size;
@@ -134,7 +134,7 @@ export class BatchRows {
     this.#finished.push(data);
   }
 
-  /** The memory of the batch that was made last; undefined if that has memory of its own. */
+  /** The memory of the last finished batch; undefined if its rows were copied. */
   memory(): ElementMemory | undefined {
     const finished = this.#finished;
     if (finished.length === 0) return undefined;
@@ -146,14 +146,14 @@ export class BatchRows {
     };
   }
 
-  /** Memory of this size with any contents. */
+  /** Memory of this size with arbitrary contents. */
   allocate(dtype: FixedDType, length: number): TypedArray {
     return this.#memory.take(dtype, length);
   }
 
   /**
-   * Notes that a row of `batch` belongs `by` rows later, as after a call that failed. The rows assigned
-   * since then are wrong by as much: the next calls get rows of a new batch.
+   * Notes that a row of `batch` should be `by` rows later, because a call failed, for example. Rows
+   * assigned since then are wrong, too, so the next calls get rows of a new batch.
    */
   shift(batch: Batch, by: number): void {
     if (by === 0 || batch.shifts !== this.#shifts) return;
@@ -164,8 +164,8 @@ export class BatchRows {
 }
 
 /**
- * Moves memory to a new array: `data`, and other views of it, are empty from now on. Shared memory
- * cannot be moved: the result is then empty, and `data` keeps it.
+ * Moves memory to a new array: `data`, and other views of the memory, are empty from now on. Shared
+ * memory cannot be moved: the result is then an empty array, and `data` is unchanged.
  */
 function emptied(data: TypedArray): TypedArray {
   const Values = data.constructor as new (buffer: ArrayBuffer) => TypedArray;
@@ -177,7 +177,7 @@ function emptied(data: TypedArray): TypedArray {
 /** Memory for one batch. */
 class Batch {
   readonly rows: BatchRows;
-  /** How often rows had been shifted before it. */
+  /** How often rows had been shifted when this batch began. */
   readonly shifts: number;
   readonly #size: number;
   data: TypedArray | undefined;
@@ -208,7 +208,7 @@ class Batch {
   }
 }
 
-/** A batch whose rows were written to its memory in advance. */
+/** A batch whose rows were decoded directly to its memory. */
 export class WrittenBatch {
   readonly #batch: Batch;
   /** All rows. */

@@ -19,7 +19,7 @@ export class InputBlock {
     return this.at === this.end;
   }
 
-  /** Reads up to `count` elements into the empty block. Answers as `nextBlock()`. */
+  /** Reads up to `count` elements into the empty block. Returns what `nextBlock()` returns. */
   read(input: ElementIterator, count: number): number {
     this.clear();
     const read = input.nextBlock(this.items, count);
@@ -31,7 +31,7 @@ export class InputBlock {
     return this.items.slice(this.at, this.end);
   }
 
-  /** Puts saved elements into the empty block. @throws LeatError if they are no list. */
+  /** Puts saved elements into the empty block. @throws LeatError if `elements` is not an array. */
   put(elements: readonly unknown[]): void {
     // The state may be damaged, and an object with any `length` would pass the loop below.
     if (!Array.isArray(elements)) throw invalidArgument("restore", "elements", "a list", elements);
@@ -48,8 +48,8 @@ export class InputBlock {
   /** Drops all references to elements, so that they can be collected. */
   clear(): void {
     const { items, end } = this;
-    // Numbers hold no other memory, and elements of a dataset are mostly of one type. `fill()`
-    // would turn the array into one of unboxed numbers.
+    // If the last element is a number, usually all are, and numbers keep no memory alive. A loop,
+    // because `fill()` would turn the array into one of unboxed numbers.
     if (typeof items[end - 1] !== "number") { for (let i = 0; i < end; i++) items[i] = undefined; }
     this.at = this.end = this.stop = 0;
   }

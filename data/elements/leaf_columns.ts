@@ -15,8 +15,8 @@ import { show } from "../check.ts";
 import { WrittenBatch } from "./batch_rows.ts";
 
 /**
- * The most bytes that a column allocates before it has rows for them. It is large because growing copies
- * all rows, and the system provides pages of memory only when they are written.
+ * Limit of the bytes that a column allocates before it has rows for them. It is large because growing
+ * copies all rows, while the system provides pages of memory only when they are written.
  */
 const INITIAL_BYTES_MAX = 64 << 20;
 
@@ -25,13 +25,13 @@ export interface Column {
   /** Writes row `index`. If the row does not fit, it throws and leaves earlier rows unchanged. */
   write(index: number, value: unknown): void;
   /**
-   * Writes rows from `index` on from a batch of `count` rows. Returns false if they may not fit: they
-   * have to be written one by one. Columns without it take rows one by one.
+   * Writes the `count` rows of a batch, as rows `index` and following. Returns false if they may not
+   * fit. Then, and for columns without this method, rows have to be written one by one.
    */
   writeRows?(index: number, batch: unknown, count: number): boolean;
-  /** Row `index` as a value: a column made for it is of the same kind, and writing it gives the same row. */
+  /** Row `index` as a value. A column made for this value is of the same kind, and stores the same row. */
   read(index: number): unknown;
-  /** The first `count` rows as one tensor (or structure of tensors). The column is used up. */
+  /** The first `count` rows as one tensor (or structure of tensors). Ends the use of the column. */
   finish(count: number): unknown;
 }
 
@@ -83,12 +83,12 @@ export function differentKinds(
 }
 
 /**
- * The store that rows were copied out of last, for the next one of its size. The last batch of a split
- * is short, and there are many small splits: clearing a new store costs more than their rows.
+ * The array of the last store that was not full, for the next store of its size. Small splits end
+ * with a short batch, for which clearing a new array costs more than copying the rows.
  */
 let spare: WeakRef<TypedArray> | undefined;
 
-/** Smaller stores cost less than the reference. */
+/** A new array of fewer bytes costs less than a weak reference. */
 const SPARE_BYTES_MIN = 64 << 10;
 
 /** Rows of the same typed array type, `rowSize` items each. */
@@ -113,7 +113,7 @@ class RowStore {
       spare = undefined;
       this.data = data;
     } else {
-      // The engine makes an array of a known class directly; for the others it looks the class up.
+      // Faster with a class that is written out than with one that is looked up.
       this.data = dtype === "float64" ? new Float64Array(length) : new TYPED_ARRAYS[dtype](length);
     }
   }
@@ -127,7 +127,7 @@ class RowStore {
     this.data = grown;
   }
 
-  /** The first `count` rows, copied if the store is larger. The store is used up. */
+  /** The first `count` rows, copied if the store is larger. Ends the use of the store. */
   take(count: number): TypedArray {
     const { data } = this;
     const length = count * this.#rowSize;
@@ -165,7 +165,7 @@ export class ScalarColumn implements Column {
   }
 
   write(index: number, value: unknown): void {
-    // deno-lint-ignore valid-typeof -- #type is one of the answers of typeof
+    // deno-lint-ignore valid-typeof -- #type is one of the results of typeof
     if (typeof value !== this.#type) {
       const shape = shapeOf(value);
       if (shape.length > 0) throw differentShapes(this.#path, [], index, shape);
@@ -231,9 +231,9 @@ export class TensorColumn implements Column {
   readonly #rowSize: number;
   readonly #path: string;
   readonly #capacity: number;
-  /** The memory of the batch, while all rows were written to it in advance… */
+  /** The memory of the batch, as long as every row was decoded directly to it. */
   #written: WrittenBatch | undefined;
-  /** …and otherwise copies of the rows. */
+  /** Copies of the rows, in all other cases. */
   #copied: RowStore | undefined;
 
   constructor(dtype: FixedDType, shape: readonly number[], capacity: number, path: string) {
@@ -372,7 +372,7 @@ export class TextColumn implements Column {
   }
 }
 
-/** Absent in every element, and absent in the batch. */
+/** A leaf that is null in every element, and so in the batch. */
 export class NullColumn implements Column {
   readonly #path: string;
 

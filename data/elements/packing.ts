@@ -65,8 +65,9 @@ export function assertNamesFree(names: readonly string[]): void {
 
 interface RowField {
   readonly dtype: DType;
+  /** The shape of one token. */
   readonly inner: readonly number[];
-  /** The value after the last token of a row. */
+  /** The padding after the last token of a row. */
   readonly fill: Fill;
 }
 
@@ -154,7 +155,7 @@ export class Bin<P extends Piece> {
 /** Which of the rows with enough space gets a sequence: the oldest, or the one with the least space. */
 export type PackAlgorithm = "first_fit" | "best_fit";
 
-/** The bin for this many tokens; `undefined` where none has space. */
+/** The bin for `count` tokens; `undefined` if none has space. */
 export function chooseBin<P extends Piece>(
   algorithm: PackAlgorithm,
   bins: readonly Bin<P>[],

@@ -65,7 +65,7 @@ export function checkPadding(
   for (const [key, below] of Object.entries<ElementSpec>(spec)) {
     const part = path + stepTo(key, spec);
     const partly = {
-      shapes: under(operator, shapes, key, part),
+      shapes: shapesUnder(operator, shapes, key, part),
       values: valueUnder(values, key),
     };
     checkPadding(operator, below, partly, part);
@@ -156,7 +156,7 @@ function paddedLeaves(padding: Padding): LeafColumns {
     columnOf: (leaf, spec, capacity, path) => leafColumn(leaf, spec, padding, capacity, path),
     below: (key, path) =>
       paddedLeaves({
-        shapes: under(OPERATOR, padding.shapes, key, path),
+        shapes: shapesUnder(OPERATOR, padding.shapes, key, path),
         values: valueUnder(padding.values, key),
       }),
   };
@@ -183,7 +183,7 @@ function isShape(shapes: PaddedShapes): shapes is PaddedShape {
 }
 
 /** The shapes of the part `key`, whose path is `path`. */
-function under(
+function shapesUnder(
   operator: string,
   shapes: PaddedShapes | undefined,
   key: string | number,
@@ -200,7 +200,7 @@ function under(
   );
 }
 
-/** The values of the part `key`. A single value holds for all parts. */
+/** The values of the part `key`. A single value applies to all parts. */
 function valueUnder(
   values: PaddingValues | undefined,
   key: string | number,
@@ -232,7 +232,7 @@ export function fillValue(
     if ((zerosOf(dtype, 1) as BigInt64Array).fill(big)[0] === big) return big;
   }
   const isPlainNumber = !isBig && dtype !== "string" && dtype !== "bytes" && dtype !== "bool";
-  if (isPlainNumber && typeof value === "number" && holds(dtype, value)) return value;
+  if (isPlainNumber && typeof value === "number" && fitsExactly(dtype, value)) return value;
   throw new LeatError(
     "invalid_argument",
     `${operator}: the padding value ${show(value)} of ${component(path)} is no ${dtype}`,
@@ -240,7 +240,7 @@ export function fillValue(
 }
 
 /** Floats are rounded; integers must be exact. */
-function holds(dtype: DType, value: number): boolean {
+function fitsExactly(dtype: DType, value: number): boolean {
   return dtype.startsWith("float") || (zerosOf(dtype, 1) as Int8Array).fill(value)[0] === value;
 }
 
@@ -297,13 +297,13 @@ class PaddedColumn implements Column {
     const rowSize = shape.reduce((a, b) => a * b, 1);
     const data = zerosOf(this.#dtype, count * rowSize);
     (data as unknown[]).fill(this.#fill);
-    rows.forEach((row, i) => place(data as unknown[], shape, i * rowSize, row, 0, 0));
+    rows.forEach((row, i) => copyRow(data as unknown[], shape, i * rowSize, row, 0, 0));
     return tensorOf(this.#dtype, [count, ...shape], data);
   }
 }
 
-/** Copies a row into the upper left corner of its position, by runs along the last axis. */
-function place(
+/** Copies a row to the start of each axis of its padded row, by runs along the last axis. */
+function copyRow(
   target: unknown[],
   shape: readonly number[],
   targetAt: number,
@@ -324,6 +324,6 @@ function place(
   const targetStride = shape.slice(axis + 1).reduce((a, b) => a * b, 1);
   const rowStride = row.shape.slice(axis + 1).reduce((a, b) => a * b, 1);
   for (let i = 0; i < length; i++) {
-    place(target, shape, targetAt + i * targetStride, row, rowAt + i * rowStride, axis + 1);
+    copyRow(target, shape, targetAt + i * targetStride, row, rowAt + i * rowStride, axis + 1);
   }
 }

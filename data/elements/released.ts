@@ -4,13 +4,13 @@
 export interface ElementMemory {
   /** Frees the memory at once: tensors of the element, and other views of the memory, become empty. */
   release(): void;
-  /** Lets another element use the memory. Only if nothing refers to this one. Left out: as `release`. */
+  /** Lets another element use the memory, if nothing refers to this one. Default: `release`. */
   reuse?(): void;
 }
 
 const memories = new WeakMap<object, ElementMemory>();
 
-/** Notes the memory of an element, all of whose tensors are views of it. */
+/** Notes the memory of an element. All tensors of the element must be views of it. */
 export function noteMemory(element: unknown, memory: ElementMemory): void {
   if (typeof element === "object" && element !== null) memories.set(element, memory);
 }
@@ -21,15 +21,15 @@ export function keepMemory(element: unknown): void {
 }
 
 /**
- * Frees the memory of an element that `distribute()` gave, or of a batch that images were decoded
- * to, at once. Without it, the garbage collector frees the memory later. Batches of 1 MB and more
- * make it run often, which takes about half of the time that the trainer's process spends on
- * receiving them. The memory of a batch of images is used for the next one.
+ * Frees at once the memory of an element from `distribute()`, or of a batch that images were decoded
+ * to. Without this call, the garbage collector frees the memory later. Batches of 1 MB and more
+ * make the collector run often, which takes about half of the time that the trainer's process spends
+ * on receiving them. The memory of a batch of images is used for the next one.
  *
  * Call it once nothing uses the element any more, such as at the end of a training step. Its
- * tensors, and other views of their memory, are empty then. It does nothing for other elements:
- * those of a service that are smaller than 64 KiB, others that `map`, `batch` and so on made in
- * this process, and those that `cache()`, `flatMap` and `interleave` keep.
+ * tensors, and other views of their memory, are empty then. It does nothing for elements of a service
+ * that are smaller than 64 KiB, for other elements that `map`, `batch` and so on made in this process,
+ * and for elements that `cache()`, `flatMap` and `interleave` keep.
  *
  * @example
  * ```ts
@@ -47,9 +47,9 @@ export function releaseElement(element: unknown): void {
 }
 
 /**
- * Like `releaseElement`, for an element to whose tensors and their views nothing refers any more: they
- * are not emptied. Emptying them makes the engine collect garbage after each batch of 64 MB and more,
- * because it counts their memory again.
+ * Like `releaseElement`, but does not empty the tensors: nothing may refer to them, or to views of
+ * them. To empty a tensor makes the engine count its memory again, and so collect garbage after each
+ * batch of 64 MB and more.
  */
 export function reuseElement(element: unknown): void {
   const memory = take(element);

@@ -57,7 +57,7 @@ type Fits = (value: unknown) => boolean;
 
 /** A spec prepared once, so that checking an element is fast. */
 export class SpecCheck {
-  /** Whether any plain number fits. If not, integers within the bounds fit; none may be within them. */
+  /** Whether every plain number fits. If not, the integers within the bounds fit, if there are any. */
   readonly #takesAnyNumber: boolean;
   readonly #numberMin: number;
   readonly #numberMax: number;
@@ -139,13 +139,13 @@ export function stepTo(key: string, parent: unknown): string {
 
 function absent(path: string): string {
   return path === ""
-    ? "there is no element (undefined): return it, or null"
+    ? "the element is undefined: return a value, or null"
     : `${component(path)} is undefined: give null for what is absent`;
 }
 
 function contradiction(path: string, found: string, wanted: string): string {
-  return `${component(path)} is ${found}, but the spec says ${wanted}: correct the one or the ` +
-    "other (a null in a shape takes any length)";
+  return `${component(path)} is ${found}, but the spec says ${wanted}: correct one of them ` +
+    "(null in a shape allows any length)";
 }
 
 /** A value in a message: by dtype and shape if it is large. */

@@ -13,9 +13,8 @@ export interface KnownReader {
 }
 
 /**
- * For each stream, the identity under which this iteration last read it, or else the last iteration of
- * the same dataset. So services recognise an iterator that continues by its own identity, and the
- * dataset's next iterator by that of the previous one.
+ * For each stream, the identity under which this iteration last read it or, if it has not, the last
+ * iteration of the same dataset. Services recognise by it a continued iterator, and the next one.
  */
 export class LastReaders {
   readonly #readers = new Map<string, KnownReader>();
@@ -50,16 +49,16 @@ export class LastReaders {
     this.#restoring = { opened: new Set(), name: undefined };
   }
 
-  /** Call for the dataset whose `iteration` was restored. This may be at its end, and open no stream. */
+  /** Call for the dataset whose `iteration` was restored. A restored iteration may open no stream. */
   resumeAfter(iteration: LastReaders): void {
     this.#readers.clear();
     this.#restoring = iteration.#restoring;
   }
 
   /**
-   * Call when the stream of that name is opened. Returns whether this is the first time since this
-   * iteration, or an earlier one, was restored. Then another process may still read under the identity
-   * of the saved iterator.
+   * Call when the stream `name` is opened. Returns whether this is the first time since this iteration,
+   * or an earlier one, was restored. If so, another process may still read under the identity of the
+   * saved iterator.
    */
   opensRestored(name: string): boolean {
     const opened = this.#restoring?.opened;
@@ -78,9 +77,9 @@ export class LastReaders {
   }
 }
 
-/** A restore, as all iterations that continue from it share it. */
+/** A restore. All iterations that continue from it share this object. */
 interface Restoring {
-  /** The streams opened since then. */
+  /** The streams opened since the restore. */
   readonly opened: Set<string>;
   /** See `restoration()`. */
   name: string | undefined;

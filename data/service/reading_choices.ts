@@ -1,9 +1,9 @@
 /** Options of clients of a service: how elements are compressed, and which workers are read. */
 
 /**
- * - `"auto"`: if measurements say that it pays: over slow networks, for data that shrinks.
- * - `"none"`: never.
- * - `"zstd"`, `"gzip"`: every element that becomes smaller.
+ * - `"auto"`: compress if measurements show a gain: over slow networks, for data that shrinks.
+ * - `"none"`: never compress.
+ * - `"zstd"`, `"gzip"`: compress every element that becomes smaller.
  */
 export type ElementCompression = "auto" | "none" | "zstd" | "gzip";
 

@@ -1,5 +1,5 @@
 /**
- * Splits of several aligned datasets. All of these read the same splits, so that elements at the same
+ * Splits of several aligned datasets. All of them read the same splits, so elements at the same
  * position stay together in every task.
  */
 import type { END } from "../iterator.ts";
@@ -40,14 +40,14 @@ export class AlignedSplits implements SplitSource {
   }
 
   next(source: number): Promise<Split | typeof END> {
-    const place = this.#taken[source]!++ - this.#first;
-    if (place === this.#splits.length) {
+    const position = this.#taken[source]!++ - this.#first;
+    if (position === this.#splits.length) {
       const split = this.#reader.next();
       // If the source is disposed, nobody handles a rejection.
       split.catch(() => {});
       this.#splits.push(split);
     }
-    const split = this.#splits[place]!;
+    const split = this.#splits[position]!;
     if (Math.min(...this.#taken) > this.#first) {
       this.#splits.shift();
       this.#first++;

@@ -38,7 +38,7 @@ registerNode("shardFiles", {
   fromWire: (a, [input]) => new FileShardNode(input!, a.count, a.index),
 });
 
-/** Gives no name before it has read one for each worker: only then there are enough files. */
+/** Gives no name before it has read one for each worker, which shows that there are enough files. */
 class FileShardIterator extends UnaryIterator {
   readonly #shard: Shard;
   /** How many names were read, those of other workers included. */
@@ -48,7 +48,7 @@ class FileShardIterator extends UnaryIterator {
   /** How many of this worker's names were given. */
   #position = 0;
   /** How many of this worker's names to skip first, after a restore. */
-  #passOver = 0;
+  #toSkip = 0;
   /** Set if there are too few files: then every `next()` fails. */
   #failure: ReadingFailure | undefined;
 
@@ -68,8 +68,8 @@ class FileShardIterator extends UnaryIterator {
       if (this.#held === undefined || this.#total < count) continue;
       const given = this.#held.name;
       this.#held = undefined;
-      if (this.#passOver > 0) {
-        this.#passOver--;
+      if (this.#toSkip > 0) {
+        this.#toSkip--;
         continue;
       }
       this.#position++;
@@ -93,7 +93,7 @@ class FileShardIterator extends UnaryIterator {
   }
 
   protected override restoreOwn(state: unknown): void {
-    this.#position = this.#passOver = (state as { position: number }).position;
+    this.#position = this.#toSkip = (state as { position: number }).position;
   }
 
   #tooFew(): LeatError {

@@ -46,7 +46,7 @@ export function shardGraph(root: DatasetNode, policy: ShardingMode, shard: Shard
   }
 }
 
-/** Divides the final elements of the pipeline by index, so all workers must have them in one order. */
+/** Divides the final elements by index, so all workers must produce them in the same order. */
 function shardElements(root: DatasetNode, { index, count }: Shard): DatasetNode {
   return new ShardNode(inOrder(root), count, index);
 }
@@ -68,12 +68,12 @@ function shardFiles(node: DatasetNode, shard: Shard): DatasetNode {
   if (node instanceof AssertCardinalityNode) return shardFiles(node.inputs[0]!, shard);
   const whole = replicatedInputOf(node);
   const inputs = node.inputs.map((input, i) => i === whole ? input : shardFiles(input, shard));
-  return stored(withInputs(node, inputs));
+  return refuseStoring(withInputs(node, inputs));
 }
 
 /**
- * A share of a dataset of file names. All workers must divide the names in one order, so a shuffle of
- * names moves after the division.
+ * A share of a dataset of file names. All workers must divide the names in the same order, so a
+ * shuffle of names moves after the division.
  */
 function shardNames(names: DatasetNode, { index, count }: Shard): DatasetNode {
   const shuffles: ShuffleNode[] = [];
@@ -105,14 +105,14 @@ function replaceHints(node: DatasetNode, shard: Shard): DatasetNode {
     return new ShardNode(inputs[0]!, shard.count, shard.index);
   }
   if (inputs.every((input, i) => input === node.inputs[i])) return node;
-  return stored(withInputs(node, inputs));
+  return refuseStoring(withInputs(node, inputs));
 }
 
 /**
  * Refuses operators that store elements in files: they would store one worker's part, which readers
  * would take for the whole dataset.
  */
-function stored(node: DatasetNode): DatasetNode {
+function refuseStoring(node: DatasetNode): DatasetNode {
   const keepsFiles = node.division === "stored" ||
     node instanceof CacheNode && node.path !== undefined;
   if (!keepsFiles) return node;

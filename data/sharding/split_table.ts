@@ -19,7 +19,7 @@ export function packSplits(table: SplitTable): SplitBounds {
   if (count > SPLITS_MAX) {
     throw new LeatError(
       "resource_exhausted",
-      `The dataset has ${count} splits, and at most ${SPLITS_MAX} can be handed out; put more data ` +
+      `The dataset has ${count} splits, and at most ${SPLITS_MAX} can be assigned; put more data ` +
         `into each file, or shard by whole datasets (OFF)`,
     );
   }
@@ -31,7 +31,7 @@ export function packSplits(table: SplitTable): SplitBounds {
       ) {
         throw new LeatError(
           "internal",
-          `Split ${i} of source ${source} runs from ${start} to ${stop}, which is no run`,
+          `Split ${i} of source ${source} runs from ${start} to ${stop}, which is not a range`,
         );
       }
       bounds[2 * i] = start;

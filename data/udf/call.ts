@@ -92,7 +92,7 @@ export class NodeFunction implements BoundFunction {
     this.captures = captures;
   }
 
-  /** Whether other threads may call it: not a Python function, which processes call. */
+  /** Whether other threads may call the function. False for Python: processes call those functions. */
   get isSendable(): boolean {
     return !(this.fn instanceof PythonFunction);
   }
@@ -164,7 +164,7 @@ export class Call {
   readonly #bound: BoundFunction;
   readonly #context: CallContext;
   readonly #stats: OperatorMeter;
-  /** Timed calls are never direct; nor is the first, before the function is loaded. */
+  /** Times some calls. Timed calls are never direct, nor is the first, which loads the function. */
   readonly #watch: Stopwatch;
   readonly #repeatWatch: Stopwatch;
   readonly #overlapping: boolean;
@@ -245,12 +245,12 @@ export class Call {
     this.index = index;
   }
 
-  /** Cancels first calls that wait for the function to be loaded. Repeated calls still work. */
+  /** Cancels calls that wait for the function to be loaded. Repeated calls still work. */
   stop(): void {
     this.#stopped = true;
   }
 
-  /** Makes direct calls, and counts their time. */
+  /** Runs `calls`, which makes direct calls, and counts its time. */
   timed<T>(calls: () => T): T {
     const startedAtMs = this.#context.host.nowMs();
     try {

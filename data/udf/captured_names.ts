@@ -4,11 +4,11 @@
  */
 import { hasSource, inSource, parseFunction } from "./free_names.ts";
 
-/** The longest function that a message shows whole, in characters. */
+/** Messages show whole functions of up to this many characters. */
 const SHOWN_LENGTH_MAX = 200;
-/** How many functions are remembered, so that they are parsed once, and how long they may be. */
-const REMEMBERED_MAX = 256;
-const REMEMBERED_LENGTH_MAX = 4_096;
+/** Limits of the cache of parsed functions: their number, and the length of each in characters. */
+const CACHED_MAX = 256;
+const CACHED_LENGTH_MAX = 4_096;
 
 /**
  * A function's source with more names in its last parameter; `undefined` for a long function, or
@@ -59,15 +59,15 @@ export function mayUse(names: readonly string[], source: string, arity: number):
   return taken === "any" || names.some((name) => taken.includes(name));
 }
 
-/** By arity and source, because every task of a job calls the same functions. */
+/** The cache, by arity and source: every task of a job calls the same functions. */
 const taken = new Map<string, readonly string[] | "any">();
 
 function namesTaken(source: string, arity: number): readonly string[] | "any" {
-  if (source.length > REMEMBERED_LENGTH_MAX) return namesIn(source, arity);
+  if (source.length > CACHED_LENGTH_MAX) return namesIn(source, arity);
   const key = `${arity} ${source}`;
   let names = taken.get(key);
   if (names === undefined) {
-    if (taken.size >= REMEMBERED_MAX) taken.clear();
+    if (taken.size >= CACHED_MAX) taken.clear();
     taken.set(key, names = namesIn(source, arity));
   }
   return names;

@@ -41,7 +41,7 @@ export async function importFunction(
 
 async function importInTime(module: string, host: ModuleHost): Promise<Record<string, unknown>> {
   const imported = new AbortController();
-  const late = host.sleep(MODULE_LOAD_TIMEOUT_MS, imported.signal).then(() => {
+  const timeout = host.sleep(MODULE_LOAD_TIMEOUT_MS, imported.signal).then(() => {
     throw new LeatError(
       "deadline_exceeded",
       `it is not loaded after ${MODULE_LOAD_TIMEOUT_MS / 1_000} s; an "await" at its top level ` +
@@ -49,10 +49,10 @@ async function importInTime(module: string, host: ModuleHost): Promise<Record<st
     );
   });
   try {
-    return await Promise.race([host.importModule(module), late]);
+    return await Promise.race([host.importModule(module), timeout]);
   } finally {
     imported.abort();
-    late.catch(() => {});
+    timeout.catch(() => {});
   }
 }
 

@@ -37,8 +37,8 @@ export class PythonFunction<F extends AnyFunction = AnyFunction> {
 /**
  * Refers to a function of a Python file, for `map` and other operators. Processes of Python call it,
  * one for each core of the host that runs the operator. They need the package `leat` and the
- * permission `--allow-run=python3`; a confined worker calls those in folders that its operator has
- * granted. `docs/python.md` says more.
+ * permission `--allow-run=python3`. A confined worker calls only functions in folders that it was
+ * granted with `--allow-python`. `docs/python.md` says more.
  *
  * The function gets the element: tensors as numpy arrays. It gets captures as keyword arguments, and
  * a `numpy.random.Generator` if it has a parameter `rng`.
@@ -72,8 +72,8 @@ export function callsPython<F extends AnyFunction>(
     throw new LeatError(
       "permission_denied",
       `The Python function "${name}" of ${file} is not called here: simulated pipelines, and parts of a pipeline ` +
-        "that another program built, run no Python. Run the operator on a worker whose operator grants it, with " +
-        "--allow-python FOLDER, or in the program that built it",
+        "that another program built, run no Python. Run it in the program that built it, or on a worker that was " +
+        "started with --allow-python FOLDER",
     );
   }
   const callee = { file, name, ...(captures === undefined ? {} : { captures }) };

@@ -17,7 +17,7 @@ const IMAGE = "image";
  * @param arity How many arguments the function takes before the last.
  */
 export function returnsImages(source: string, arity: number): boolean {
-  // By either name a function reaches its last argument without destructuring it.
+  // With either name a function can use its last argument without destructuring it.
   if (!hasSource(source) || /\b(arguments|eval)\b/.test(source)) return false;
   let node: AnyNode;
   try {
@@ -57,13 +57,13 @@ function isSafe(node: AnyNode, path: readonly AnyNode[]): boolean {
   return childrenOf(node).every((child) => isSafe(child, inside));
 }
 
-/** Whether `node` is the name of a property, and no use of the variable. */
+/** Whether `node` is the name of a property, not a use of the variable. */
 function isKey(node: AnyNode, parent: AnyNode): boolean {
   if (parent.type === "MemberExpression") return parent.property === node && !parent.computed;
   return parent.type === "Property" && parent.key === node && !parent.computed && !parent.shorthand;
 }
 
-/** Whether it is called as `image.decode(…)` whose image is returned, or as any other `image.name(…)`. */
+/** Whether `node` is in a call `image.decode(…)` that is returned, or of another method of `image`. */
 function isOwnCall(node: AnyNode, path: readonly AnyNode[]): boolean {
   const [member, call, ...around] = path.toReversed();
   if (member?.type !== "MemberExpression" || member.object !== node || member.computed) {

@@ -118,15 +118,15 @@ export function loadFunction<F extends AnyFunction>(
 ): LoadedFunction<F> | Promise<LoadedFunction<F>> {
   const { fn, captures } = bound;
   if (fn instanceof PythonFunction) return callsPython(fn, captures, host.python);
-  const travelled = captures === undefined ? [] : travelledIn(captures);
-  if (typeof fn === "function" && travelled.length === 0) return bound as LoadedFunction<F>;
-  if (fn instanceof ModuleFunction || travelled.some(({ fn }) => fn instanceof ModuleFunction)) {
-    return loadModules(fn, captures, travelled, host);
+  const unloaded = captures === undefined ? [] : unloadedIn(captures);
+  if (typeof fn === "function" && unloaded.length === 0) return bound as LoadedFunction<F>;
+  if (fn instanceof ModuleFunction || unloaded.some(({ fn }) => fn instanceof ModuleFunction)) {
+    return loadModules(fn, captures, unloaded, host);
   }
   const loaded = (fn instanceof SourceFunction ? fn.load(host) : fn) as F;
   if (captures === undefined) return { fn: loaded };
   let tree: unknown = captures;
-  for (const { path, fn } of travelled) {
+  for (const { path, fn } of unloaded) {
     tree = replaceAt(tree, path, (fn as SourceFunction).load(host));
   }
   return { fn: loaded, captures: tree as Captures };
@@ -303,13 +303,13 @@ function replaceAt(tree: unknown, path: readonly unknown[], value: unknown): unk
 }
 
 /** A reference or received function that has to be loaded, and its path in the captures. */
-interface Travelled {
+interface Unloaded {
   readonly path: Path;
   readonly fn: ModuleFunction | SourceFunction;
 }
 
 /** Every function among the captures that has to be loaded first. */
-function travelledIn(captures: Captures): Travelled[] {
+function unloadedIn(captures: Captures): Unloaded[] {
   return functionsIn(captures).flatMap(({ path, fn }) => {
     if (fn instanceof PythonFunction) throw pythonCaptured(pathText(path));
     return typeof fn === "function" ? [] : [{ path, fn }];
@@ -335,7 +335,7 @@ function functionsIn(captures: Captures): { path: Path; fn: UserFunction }[] {
 async function loadModules<F extends AnyFunction>(
   fn: UserFunction<F>,
   captures: Captures | undefined,
-  travelled: readonly Travelled[],
+  unloaded: readonly Unloaded[],
   host: ModuleHost,
 ): Promise<LoadedFunction<F>> {
   const callable = (fn: UserFunction) => {
@@ -345,7 +345,7 @@ async function loadModules<F extends AnyFunction>(
   const loaded = await callable(fn) as F;
   if (captures === undefined) return { fn: loaded };
   let tree: unknown = captures;
-  for (const { path, fn } of travelled) tree = replaceAt(tree, path, await callable(fn));
+  for (const { path, fn } of unloaded) tree = replaceAt(tree, path, await callable(fn));
   return { fn: loaded, captures: tree as Captures };
 }
 

@@ -137,7 +137,7 @@ Deno.test("a function is called once for an element within a block that contradi
 
 Deno.test("an element with an undefined part is refused at the end of the pipeline, by its path", async () => {
   const cases: [element: unknown, path: string][] = [
-    [undefined, "there is no element (undefined): return it, or null"],
+    [undefined, "the element is undefined: return a value, or null"],
     [{ a: 1, b: undefined }, "component b is undefined: give null for what is absent"],
     [{ a: [1, { c: undefined }] }, "component a[1].c is undefined"],
   ];
