@@ -10,7 +10,7 @@ import type { Program } from "./lib/help.ts";
 import { integer, milliseconds, text, type Values } from "./lib/options.ts";
 import { StopRequests } from "./lib/stop_requests.ts";
 
-/** The most workers: more processes than a host can run. */
+/** Limit of the workers: no host can run as many processes. */
 const WORKERS_MAX = 10_000;
 
 const OPTIONS = {
@@ -48,9 +48,9 @@ export const PROGRAM: Program<typeof OPTIONS> = {
   deno task autoscale --dispatcher ws://127.0.0.1:5050 --min 1 --max 8
   deno task autoscale --dispatcher ws://10.0.0.5:5050 --token-file token --max 16 -- --data-root /data
 
-It says why at each step. A worker that is not wanted any more finishes the splits that it holds; one
-that ends by itself is replaced. One autoscaler is enough for a dispatcher: two would both start what
-is missing, and one of them stops that again. Ctrl-C stops it and its workers, a second one at once.`,
+It prints a reason for each step. A worker that is no longer wanted finishes the splits that it holds; one
+that ends by itself is replaced. Run one autoscaler per dispatcher: two would both start the missing
+workers, and then stop the surplus. Ctrl-C stops it and its workers, a second Ctrl-C at once.`,
 };
 
 /** Runs the program. Arguments after `--` are for its workers. */
@@ -99,7 +99,7 @@ async function main(
   console.log(`Scaling from ${min} to ${max} workers for ${dispatcher}`);
   const serving = {
     failed: scaler.failed,
-    // At the same time: the scaler waits for workers that are draining, and ending the fleet shortens that.
+    // At the same time: the scaler waits for draining workers, and ending the fleet cuts that short.
     close: async () => {
       await Promise.all([scaler.close(), fleet[Symbol.asyncDispose]()]);
     },
@@ -118,7 +118,7 @@ async function readWorkerTags(args: readonly string[]): Promise<readonly string[
   } catch (error) {
     if (!(error instanceof UsageError)) throw error;
     throw new UsageError(
-      `Workers would not take what they are given (behind --): ${error.message}`,
+      `The arguments for workers (after --) are wrong: ${error.message}`,
     );
   }
 }

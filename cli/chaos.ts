@@ -19,13 +19,13 @@ const DEFAULT_MINUTES = 3;
 const OPTIONS = {
   minutes: number({
     help:
-      `Begins no run after so many minutes, except the first of each mode; by default ${DEFAULT_MINUTES}, or as many as ` +
+      `Begins no run after this many minutes, except the first of each mode; by default ${DEFAULT_MINUTES}, or as many as ` +
       "--kills takes.",
     min: 0.01,
     max: 10_000,
   }),
   kills: integer({
-    help: "Ends once so many processes were killed.",
+    help: "Ends once this many processes were killed.",
     min: 1,
     max: 1_000_000,
   }),
@@ -42,14 +42,15 @@ const OPTIONS = {
   }),
   workers: integer({ help: "How many worker processes.", default: 3, min: 1, max: 64 }),
   maxWorkers: integer({
-    help: "A scaler starts up to so many workers, and drains them down to --workers again, by a " +
-      "random number that changes every few seconds; by default the number is fixed.",
+    help:
+      "A scaler starts up to this many workers, and drains them down to --workers again. The wanted " +
+      "number is random, and changes every few seconds. By default the number of workers is fixed.",
     min: 1,
     max: 64,
   }),
   dispatcherEvery: integer({
     help:
-      "On average one in so many faults is the dispatcher's, which restarts from its journal; " +
+      "On average one in this many faults hits the dispatcher, which restarts from its journal; " +
       "0: none.",
     default: 5,
     min: 0,
@@ -57,8 +58,8 @@ const OPTIONS = {
   }),
   betweenMs: milliseconds({ help: "The longest time between two faults.", default: 900, min: 1 }),
   downMs: milliseconds({
-    help: "The longest time before a killed worker is restarted: from two seconds on some " +
-      "time out before they are back.",
+    help: "The longest time before a killed worker is restarted. From two seconds on, some " +
+      "workers time out before they are restarted.",
     default: 3_000,
     min: 0,
   }),

@@ -34,7 +34,7 @@ const OPTIONS = {
   }),
   killAfter: integer({
     help:
-      "Kills the last worker (SIGKILL) once so many elements have arrived: needs another one, " +
+      "Kills the last worker (SIGKILL) once this many elements have arrived. Needs another worker, " +
       "which continues.",
     min: 1,
   }),

@@ -37,7 +37,7 @@ const OPTIONS = {
   }),
   minWorkers: integer({
     help:
-      "The lowest number of workers that it asks for: in /state, in metrics, to the autoscaler.",
+      "The lowest number of workers that it asks for, in /state, in metrics and from the autoscaler.",
     default: 0,
     min: 0,
   }),
@@ -54,13 +54,13 @@ const OPTIONS = {
   }),
   clientGraceMs: milliseconds({
     help:
-      "A client whose connection was closed at its end, as when its process ends, is released if " +
-      "it does not come back within this time.",
+      "A client that closed its connection, as the end of its process does, is released if it does " +
+      "not reconnect within this time.",
     default: 10_000,
     min: 100,
   }),
   jobGcTimeoutMs: milliseconds({
-    help: "A job without clients is forgotten after this; -1: never.",
+    help: "A job without clients is removed after this time; -1: never.",
     default: 300_000,
     min: -1,
   }),
@@ -70,33 +70,33 @@ const OPTIONS = {
   ),
   runnerDeathsMax: limit(
     3,
-    "A job fails when the same piece of its work has killed so many processes or threads.",
+    "A job fails when the same piece of its work has killed this many processes or threads.",
   ),
-  datasetMib: limit(32, "Largest registered pipeline, with the data that is in it, in MiB."),
-  datasetsMib: limit(256, "Largest total of the pipelines of one identity, in MiB."),
-  allDatasetsMib: limit(512, "Largest total of the pipelines of all identities, in MiB."),
+  datasetMib: limit(32, "Limit of one registered pipeline and the data in it, in MiB."),
+  datasetsMib: limit(256, "Limit of all pipelines of one identity, in MiB."),
+  allDatasetsMib: limit(512, "Limit of the pipelines of all identities, in MiB."),
   parametersMib: limit(
     32,
-    "Largest total of the parameters of one identity's jobs and clients, in MiB.",
+    "Limit of all parameters of one identity's jobs and clients, in MiB.",
   ),
   allParametersMib: limit(
     128,
-    "Largest total of the parameters of all identities' jobs and clients, in MiB.",
+    "Limit of the parameters of all identities' jobs and clients, in MiB.",
   ),
-  splitsMib: limit(272, "Largest total of the tables of splits of one identity's jobs, in MiB."),
+  splitsMib: limit(272, "Limit of all tables of splits of one identity's jobs, in MiB."),
   allSplitsMib: limit(
     544,
-    "Largest total of the tables of splits of all identities' jobs, in MiB.",
+    "Limit of the tables of splits of all identities' jobs, in MiB.",
   ),
-  jobsMax: limit(16_384, "Most jobs of one identity."),
+  jobsMax: limit(16_384, "Limit of the jobs of one identity."),
   tasksMax: limit(
     256,
-    "Most tasks of one identity on each worker; a task is a process. No limit for admins.",
+    "Limit of one identity's tasks on each worker; a task is a process. No limit for admins.",
   ),
-  clientsMax: limit(65_536, "Most clients of one identity at a time."),
+  clientsMax: limit(65_536, "Limit of one identity's clients at a time."),
   requestsPerSecondMax: limit(
     10_000,
-    "Most requests a second of one identity, or of one node of an admin.",
+    "Limit of the requests a second of one identity, or of one node of an admin.",
   ),
   ...SERVER_OPTIONS,
 };

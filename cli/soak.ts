@@ -31,7 +31,7 @@ const GENTLE_MS = 500;
 
 const OPTIONS = {
   minutes: number({
-    help: "Begins no job after so many minutes.",
+    help: "Begins no job after this many minutes.",
     default: 8,
     min: 0.05,
     max: 10_000,
@@ -70,7 +70,7 @@ export const PROGRAM: Program<typeof OPTIONS> = {
   check({ workers, chaos, spared }) {
     if (chaos === "none" || spared < workers) return;
     throw new UsageError(
-      `--spared is ${spared} of ${workers} workers, and --chaos ${chaos} needs one to strike; ` +
+      `--spared is ${spared} of ${workers} workers, and --chaos ${chaos} needs one for faults; ` +
         "spare fewer, or have more --workers",
     );
   },

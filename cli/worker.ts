@@ -51,26 +51,27 @@ const OPTIONS = {
     min: 0,
   }),
   windowMib: integer({
-    help: "Most memory of the sliding windows of shared tasks together, in MiB; by default " +
+    help: "Limit of the memory of all sliding windows of shared tasks, in MiB; by default " +
       "10,240, or a quarter of this host's memory if that is less.",
     min: 1,
     max: MIB_MAX,
   }),
   roundsMib: integer({
     help:
-      "Most memory of the rounds of one coordinated task that wait for slow trainers, in MiB; beyond " +
+      "Limit of the memory of one coordinated task's rounds that wait for slow trainers, in MiB; beyond " +
       "it the task starts no later round. By default 256.",
     min: 1,
     max: MIB_MAX,
   }),
   runawayThreadsMax: integer({
     help:
-      "Exits with a failure, so that a supervisor restarts it, once so many threads ignore the request to " +
+      "Exits with a failure, so that a supervisor restarts it, once this many threads ignore the request to " +
       "end; by default the number of cores. Only with --no-sandbox.",
     min: 1,
   }),
   runawayAfterMs: milliseconds({
-    help: "How long a thread may ignore the request to end before it counts as one of those.",
+    help:
+      "How long a thread may ignore the request to end before it counts for --runaway-threads-max.",
     default: 120_000,
     min: 1,
   }),
@@ -85,7 +86,7 @@ const OPTIONS = {
   }),
   imageMib: integer({
     help:
-      "Most memory for decoding one image, in MiB, according to its header; a larger image fails. By " +
+      "Limit of the memory for decoding one image, in MiB, by its header; a larger image fails. By " +
       "default 1,024.",
     min: 1,
     max: MIB_MAX,

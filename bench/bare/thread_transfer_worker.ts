@@ -1,5 +1,5 @@
 /**
- * The remote side of `thread_transfer.ts`: answers each request for so many bytes with a buffer,
+ * The remote side of `thread_transfer.ts`: answers each request for a number of bytes with a buffer,
  * whose first byte counts the answers. Its name tells how to send the buffer.
  */
 

@@ -9,7 +9,7 @@ import { Payload } from "../../transport/payload.ts";
 /** The protocol of the actor. */
 export interface Source {
   increment(value: number): number;
-  /** A block of so many bytes, whose first byte counts the blocks. */
+  /** A block of this many bytes, whose first byte counts the blocks. */
   block(bytes: number): Payload;
 }
 

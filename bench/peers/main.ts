@@ -108,7 +108,9 @@ async function main(values: Values<typeof PROGRAM.options>): Promise<void> {
 function chosenCases(only: readonly string[] | undefined): readonly PeerCase[] {
   const unknown = only?.find((name) => !(name in PARTS) && !CASES.some((one) => one.name === name));
   if (unknown !== undefined) {
-    throw new UsageError(`--only names '${unknown}', which is no case and no part; see --list`);
+    throw new UsageError(
+      `--only names '${unknown}', which is neither a case nor a part; see --list`,
+    );
   }
   return CASES.filter(({ name, part }) =>
     only === undefined || only.includes(name) || only.includes(part)

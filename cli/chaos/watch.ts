@@ -26,8 +26,8 @@ export class Watch implements Disposable {
   }
 
   /**
-   * Waits until the dispatcher reports this many live workers, for at most `timeoutMs`. Returns if
-   * it has.
+   * Waits at most `timeoutMs` until the dispatcher reports this many live workers. Returns whether
+   * it does.
    */
   async workersLive(count: number, timeoutMs: number): Promise<boolean> {
     const untilMs = performance.now() + timeoutMs;

@@ -32,13 +32,14 @@ export const SANDBOX_OPTIONS = {
     placeholder: "FOLDER",
   }),
   functionHeapMib: integer({
-    help: "Most memory for JavaScript values of one task, in MiB; tensors are outside of it.",
+    help: "Limit of the memory for JavaScript values of one task, in MiB; tensors do not count.",
     default: 2_048,
     min: 64,
     max: 1_048_576,
   }),
   functionMemoryMib: integer({
-    help: "Most memory of the process of one task, in MiB: program, JavaScript values and " +
+    help:
+      "Limit of the memory of the process of one task, in MiB: program, JavaScript values and " +
       "tensors. Linux enforces it.",
     default: 4_096,
     min: 1_024,
@@ -73,7 +74,7 @@ export async function readSandbox(
     const granting = lists.some((list) => list.length > 0);
     if (!granting) return false;
     throw new UsageError(
-      "There are --no-sandbox, which grants everything, and options that grant a part: give either",
+      "--no-sandbox grants everything, and another option grants a part: give only one of them",
     );
   }
   const dataRoots = dataRoot.length > 0 ? dataRoot : [Deno.cwd()];

@@ -3,7 +3,7 @@ import { LeatError } from "../../mod.ts";
 import { decodeMessage, encodeMessage } from "../../transport/codec.ts";
 import type { Profile } from "./profile.ts";
 
-/** After the warm-up, one in so many batches is encoded and decoded. */
+/** After the warm-up, one in this many batches is encoded and decoded. */
 const CODEC_EVERY = 8;
 
 /** Encodes batches as a worker does, decodes them as a trainer does, and measures the time. */
@@ -29,7 +29,7 @@ export class CodecTimes {
         0;
   }
 
-  /** Measures one in so many batches. */
+  /** Encodes and decodes a batch if it is its turn. */
   due(batch: unknown): void {
     if (this.#batches++ % CODEC_EVERY === 0) this.measure(batch);
   }

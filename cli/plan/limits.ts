@@ -6,7 +6,7 @@ import type { Profile } from "./profile.ts";
 
 const MS_PER_SECOND = 1_000;
 const US_PER_SECOND = 1e6;
-/** The dispatcher is watched for at least this long, and for so many batches of a worker. */
+/** The dispatcher is watched for at least this time, and for this many batches of a worker. */
 const WATCH_MS = 2_000;
 const WATCH_TURNS = 20;
 /** Decoding that takes a smaller share of a loop's time is not a limit. */

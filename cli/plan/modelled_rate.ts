@@ -7,7 +7,7 @@ import { formatNumber } from "../lib/table.ts";
 const BYTES_PER_MB = 1e6;
 const BYTES_PER_MEGABIT = 1e6 / 8;
 const MS_PER_SECOND = 1_000;
-/** Rounding to so many digits restores a user's number after multiplication and division. */
+/** Rounding to this many digits restores a user's number after multiplication and division. */
 const GIVEN_DIGITS = 9;
 /**
  * A step that takes longer than so many times everything else, and longer than this, is simulated

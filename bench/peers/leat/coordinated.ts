@@ -9,7 +9,7 @@ import type { Pipelines, Running } from "./step.ts";
 
 const BATCH = 16;
 const TOKENS_MAX = 512;
-/** A step takes this long, and the more the longer its batch is padded. */
+/** The time of a step: a constant part, and a part for each padded token of its batch. */
 const STEP: StepTime = { constantMs: 10, perTokenMs: 0.01 };
 const NO_TIME: StepTime = { constantMs: 0, perTokenMs: 0 };
 
@@ -81,7 +81,7 @@ function training(
   { bucket, service }: Partial<Coordinated> = {},
 ): Running {
   const iterators = readers.map((reader) => reader.iterator());
-  /** By how much the steps so far took longer than they should. */
+  /** How late the steps so far were, in total. */
   let lateMs = 0;
   const total = { busyMs: 0, stepsMs: 0, real: 0, padded: 0 };
   return {

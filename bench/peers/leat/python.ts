@@ -27,7 +27,7 @@ export const text = ({ texts }: PeerFiles) =>
 
 export const numbers = () => Dataset.range(100_000_000).repeat().map((x) => x * 2 + 1).batch(BATCH);
 
-/** Nothing but the hand-over: the batch is there. */
+/** Measures only the hand-over, because the batch is computed once. */
 const handedOver = (bytes: number) => () => Dataset.from([new Uint8Array(bytes).fill(1)]).repeat();
 
 export const large = handedOver(10_000_000);
