@@ -37,8 +37,8 @@ export class ByteReader {
   #position: number;
   /** How many bytes the next read into the buffer asks for, at least. */
   #readAheadBytes = READ_BYTES;
-  /** Whether the last read answered at once. Then many small reads cost little. */
-  #answersAtOnce = false;
+  /** Whether the last read returned synchronously. Then many small reads cost little. */
+  #isSynchronous = false;
   #ended = false;
   #closed = false;
 
@@ -123,7 +123,7 @@ export class ByteReader {
    * check `count` against a limit.
    */
   takeCopy(count: number): Uint8Array<ArrayBuffer> | Promise<Uint8Array<ArrayBuffer>> {
-    const directMin = this.#answersAtOnce ? DIRECT_BYTES_MIN : READ_BYTES;
+    const directMin = this.#isSynchronous ? DIRECT_BYTES_MIN : READ_BYTES;
     if (count >= directMin && count > this.available) return this.#takeDirectly(count);
     const filled = this.fill(count);
     return filled instanceof Promise
@@ -173,7 +173,7 @@ export class ByteReader {
   #takeDirectly(count: number): Uint8Array<ArrayBuffer> | Promise<Uint8Array<ArrayBuffer>> {
     const bytes = new Uint8Array(count);
     const taken = this.takeInto(bytes);
-    if (this.#answersAtOnce) this.#readAheadBytes = READ_AHEAD_BYTES_MIN;
+    if (this.#isSynchronous) this.#readAheadBytes = READ_AHEAD_BYTES_MIN;
     return taken instanceof Promise
       ? taken.then((taken) => bytes.subarray(0, taken))
       : bytes.subarray(0, taken);
@@ -203,7 +203,7 @@ export class ByteReader {
   #read(into: Uint8Array): number | Promise<number> {
     try {
       const read = this.#source.read(into);
-      this.#answersAtOnce = !(read instanceof Promise);
+      this.#isSynchronous = !(read instanceof Promise);
       if (read instanceof Promise) return this.#readLater(read);
       if (read === 0) this.#ended = true;
       return read;

@@ -48,7 +48,7 @@ export function chosenColumns(
   }
   const known = chosen ?? names;
   const needed = wanted === undefined ? known : known.filter((name) => wanted.includes(name));
-  // At least one column is read, so that there are rows: then an operator can report what it misses.
+  // Reads at least one column. Without rows, no operator could report that a column is missing.
   const columns = needed.length === 0 ? known.slice(0, 1) : needed;
   if (columns.length <= COLUMNS_MAX) return columns;
   throw bytes.refused(

@@ -3,7 +3,7 @@ import { LeatError } from "../../core/error.ts";
 import type { OpenFile } from "../host.ts";
 import type { ByteSource } from "./byte_source.ts";
 
-/** Bytes per read: at most so many are read before they are needed. */
+/** Bytes per read, and so the limit of what is read ahead. */
 export const READ_BYTES = 256 * 1024;
 
 /** Reads a file from an offset on, and detects when it has become shorter. */

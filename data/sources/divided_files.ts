@@ -5,8 +5,8 @@ import type { Attributes } from "../node.ts";
 import { FileSourceNode } from "./file_source.ts";
 
 /**
- * Bytes of one part of a file: large, so that opening the file is cheap in relation; small, so that
- * many tasks can share a large file.
+ * Bytes of one part of a file: large enough that reading a part takes much longer than opening the
+ * file, and small enough that many tasks can share a large file.
  */
 const PART_BYTES = 64 * 1024 * 1024;
 

@@ -86,9 +86,10 @@ registerNode("fileGroups", {
 });
 
 /**
- * The number of a listing's first file. It identifies the listing: one in 8,192 others has the same.
+ * The number of a listing's first file. It identifies the listing: only one in 8,192 other listings
+ * has the same number.
  *
- * @param paths Those of the listing, in its order.
+ * @param paths The paths of the listing, in its order.
  */
 function firstNumber(paths: readonly string[]): number {
   return fileNumber([hashJson(paths)], 0);

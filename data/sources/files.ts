@@ -1,6 +1,6 @@
 /**
- * The `files` argument of file sources, as a source of its own below them, so that every format can be
- * divided file by file.
+ * The source of file names below every file source: its argument `files`. Because it is a source of
+ * its own, every format can be divided file by file.
  */
 import { LeatError } from "../../core/error.ts";
 import { shownPath } from "../../core/shown_text.ts";
@@ -34,8 +34,8 @@ export const PARTS_PER_FILE_MAX = 2 ** 18;
 const CHECKS = (Number.MAX_SAFE_INTEGER + 1) / (FILES_MAX * PARTS_PER_FILE_MAX);
 
 /**
- * The number of a file in splits: its index in the listing, and a checksum of its name. So a host
- * whose listing has another file at this index notices it, in all but one of 8,192 cases.
+ * The number of a file in splits: its index in the listing, and a checksum of its name. If a host's
+ * listing has another file at this index, the checksum shows it in all but one of 8,192 cases.
  */
 export function fileNumber(paths: readonly string[], index: number): number {
   if (index >= FILES_MAX - 1) {

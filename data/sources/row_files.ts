@@ -82,7 +82,7 @@ export abstract class RowFileNode extends FileSourceNode {
     };
   }
 
-  /** False with a spec, which describes all columns: then all are read and checked. */
+  /** False with a spec: it describes all columns, so all are read and checked. */
   override get readsFields(): boolean {
     return this.elementSpec === undefined && this.canLeaveOutColumns;
   }

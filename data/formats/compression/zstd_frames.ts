@@ -1,7 +1,7 @@
 /** Reads the headers of zstd frames (RFC 8878), which tell how much memory decompression needs. */
 import { LeatError } from "../../../core/error.ts";
 
-/** Largest window of a frame: the default limit of `zstd` itself. A window is allocated at once. */
+/** Limit of a frame's window, which is allocated whole. The program `zstd` has the same default. */
 export const ZSTD_WINDOW_BYTES_MAX = 128 * 1024 * 1024;
 
 const FRAME_MAGIC = 0xfd2fb528;
@@ -15,8 +15,8 @@ const RUN_LENGTH_BLOCK = 1;
 type Part = "magic" | "skippable" | "descriptor" | "header" | "block";
 
 /**
- * Follows the frames of a file, whose bytes are pushed in order. It ignores damage, which the library
- * reports, and everything after it.
+ * Follows the frames of a file, whose bytes are pushed in order. Ignores everything from the first
+ * damage on: the library reports damage.
  */
 export class ZstdFrames {
   #part: Part = "magic";

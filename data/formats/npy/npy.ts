@@ -104,7 +104,7 @@ function texts(
   });
 }
 
-/** Most code points at a time: an engine's stack limits the number of arguments. */
+/** Code points to convert at a time: the engine's stack limits the number of arguments. */
 const POINTS_MAX = 8_192;
 
 function textOf(points: Uint32Array): string {

@@ -10,7 +10,7 @@ import type { ByteRanges } from "../byte_ranges.ts";
 
 export const NPY_HEADER_BYTES_MAX = 1024 * 1024;
 
-/** Longest row: a row is read into memory whole. */
+/** Limit of a row's bytes, because a row is read into memory whole. */
 const NPY_ROW_BYTES_MAX = 1024 * 1024 * 1024;
 
 const MAGIC = "\x93NUMPY";

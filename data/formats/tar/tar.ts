@@ -11,7 +11,7 @@ import type { ByteReader } from "../byte_reader.ts";
 /** Largest member, in bytes: JavaScript cannot count further exactly. */
 export const MEMBER_BYTES_MAX = Number.MAX_SAFE_INTEGER;
 
-/** Longest extended header: a name, or pax records. */
+/** Limit of the bytes of an extended header, which holds a name or pax records. */
 export const EXTENDED_HEADER_BYTES_MAX = 1024 * 1024;
 
 const BLOCK_BYTES = 512;

@@ -5,7 +5,7 @@ import { AGAIN } from "../../iterators/stepping.ts";
 import { ByteReader, READ_BYTES } from "../byte_reader.ts";
 import type { FormatReader, ReadFrom, SourceFile } from "../format_reader.ts";
 
-/** Longest line, in bytes without its end. A longer one is lost, and reading continues after it. */
+/** Limit of a line's bytes, without its end. Reading skips a longer line with an error. */
 export const LINE_BYTES_MAX = 64 * 1024 * 1024;
 
 const NEWLINE = 0x0a;

@@ -9,7 +9,7 @@ import type { ByteReader } from "../byte_reader.ts";
 import { maskedCrc32c } from "./crc32c.ts";
 import type { FormatReader } from "../format_reader.ts";
 
-/** Longest record that is read or written. A larger one is refused before memory is allocated. */
+/** Limit of a record's bytes. A larger record is refused before memory is allocated for it. */
 export const RECORD_BYTES_MAX = 1024 * 1024 * 1024;
 
 const LENGTH_BYTES = 8;

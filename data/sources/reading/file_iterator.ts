@@ -143,7 +143,7 @@ export function saveReading({ path, sizeBytes, reader }: OpenReading): SavedRead
   return { path, sizeBytes, position: reader.save() };
 }
 
-/** The input, if it gives parts of files that a service assigns; otherwise `undefined`: file names. */
+/** The parts of files that a service assigns; `undefined` if the input gives file names. */
 function inputOf(context: IteratorContext, node: FileSourceNode): FileParts | undefined {
   const listing = node.inputs[0]!;
   if (!node.isDivided || !isFileListing(listing)) return undefined;
