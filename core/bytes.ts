@@ -15,8 +15,8 @@ export function joined(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
 const BESIDE_BYTES_MAX = 4_096;
 
 /**
- * Returns bytes to keep for long. A view keeps its whole buffer alive, for example a large message, so
- * `view` is copied if the rest of its buffer is larger than both `view` and `besideBytesMax`.
+ * Returns bytes to keep for long. A view keeps its whole buffer alive, for example a large message,
+ * so `view` is copied if the rest of its buffer is larger than both `view` and `besideBytesMax`.
  */
 export function ownBytes(view: Uint8Array, besideBytesMax = BESIDE_BYTES_MAX): Uint8Array {
   const { byteLength, buffer } = view;

@@ -1,6 +1,6 @@
 /**
- * Memory of batches that are still to be filled. An image that goes into a batch unchanged is decoded
- * directly to its row of the batch's memory, which saves a copy and a buffer.
+ * Memory of batches that are still to be filled. An image that goes into a batch unchanged is
+ * decoded directly to its row of the batch's memory, which saves a copy and a buffer.
  */
 import {
   type DTypeArrays,
@@ -28,7 +28,9 @@ const UNUSED_MAX = 16;
 /** The batches whose memory no column has taken yet. */
 const untaken = new WeakMap<ArrayBufferLike, Batch>();
 
-/** The row of a batch to which an image may be decoded. It has none if the function sees the image. */
+/**
+ * The row of a batch to which an image may be decoded. It has none if the function sees the image.
+ */
 export class RowPlace {
   #batch: Batch | undefined;
   #row = 0;

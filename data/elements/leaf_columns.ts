@@ -15,8 +15,8 @@ import { show } from "../check.ts";
 import { WrittenBatch } from "./batch_rows.ts";
 
 /**
- * Limit of the bytes that a column allocates before it has rows for them. It is large because growing
- * copies all rows, while the system provides pages of memory only when they are written.
+ * Limit of the bytes that a column allocates before it has rows for them. It is large because
+ * growing copies all rows, while the system provides pages of memory only when they are written.
  */
 const INITIAL_BYTES_MAX = 64 << 20;
 
@@ -25,11 +25,14 @@ export interface Column {
   /** Writes row `index`. If the row does not fit, it throws and leaves earlier rows unchanged. */
   write(index: number, value: unknown): void;
   /**
-   * Writes the `count` rows of a batch, as rows `index` and following. Returns false if they may not
-   * fit. Then, and for columns without this method, rows have to be written one by one.
+   * Writes the `count` rows of a batch, as rows `index` and following. Returns false if they may
+   * not fit. Then, and for columns without this method, rows have to be written one by one.
    */
   writeRows?(index: number, batch: unknown, count: number): boolean;
-  /** Row `index` as a value. A column made for this value is of the same kind, and stores the same row. */
+  /**
+   * Row `index` as a value. A column made for this value is of the same kind, and stores the same
+   * row.
+   */
   read(index: number): unknown;
   /** The first `count` rows as one tensor (or structure of tensors). Ends the use of the column. */
   finish(count: number): unknown;

@@ -21,15 +21,15 @@ export function keepMemory(element: unknown): void {
 }
 
 /**
- * Frees at once the memory of an element from `distribute()`, or of a batch that images were decoded
- * to. Without this call, the garbage collector frees the memory later. Batches of 1 MB and more
- * make the collector run often, which takes about half of the time that the trainer's process spends
- * on receiving them. The memory of a batch of images is used for the next one.
+ * Frees at once the memory of an element from `distribute()`, or of a batch that images were
+ * decoded to. Without this call, the garbage collector frees the memory later. Batches of 1 MB and
+ * more make the collector run often, which takes about half of the time that the trainer's process
+ * spends on receiving them. The memory of a batch of images is used for the next one.
  *
  * Call it once nothing uses the element any more, such as at the end of a training step. Its
- * tensors, and other views of their memory, are empty then. It does nothing for elements of a service
- * that are smaller than 64 KiB, for other elements that `map`, `batch` and so on made in this process,
- * and for elements that `cache()`, `flatMap` and `interleave` keep.
+ * tensors, and other views of their memory, are empty then. It does nothing for elements of a
+ * service that are smaller than 64 KiB, for other elements that `map`, `batch` and so on made in
+ * this process, and for elements that `cache()`, `flatMap` and `interleave` keep.
  *
  * @example
  * ```ts
@@ -48,8 +48,8 @@ export function releaseElement(element: unknown): void {
 
 /**
  * Like `releaseElement`, but does not empty the tensors: nothing may refer to them, or to views of
- * them. To empty a tensor makes the engine count its memory again, and so collect garbage after each
- * batch of 64 MB and more.
+ * them. To empty a tensor makes the engine count its memory again, and so collect garbage after
+ * each batch of 64 MB and more.
  */
 export function reuseElement(element: unknown): void {
   const memory = take(element);

@@ -14,7 +14,9 @@ export class TensorSpec {
   /** The length of each axis, outermost first; null where it varies. */
   readonly shape: readonly (number | null)[];
 
-  /** Errors: `invalid_argument` for an unknown dtype, or a length that is not an integer from 0 on. */
+  /**
+   * Errors: `invalid_argument` for an unknown dtype, or a length that is not an integer from 0 on.
+   */
   constructor(dtype: DType, shape: readonly (number | null)[]) {
     if (!isDType(dtype)) throw invalidArgument("TensorSpec", "dtype", "a dtype", dtype);
     const isLength = (at: unknown) =>

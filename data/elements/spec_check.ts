@@ -57,7 +57,9 @@ type Fits = (value: unknown) => boolean;
 
 /** A spec prepared once, so that checking an element is fast. */
 export class SpecCheck {
-  /** Whether every plain number fits. If not, the integers within the bounds fit, if there are any. */
+  /**
+   * Whether every plain number fits. If not, the integers within the bounds fit, if there are any.
+   */
   readonly #takesAnyNumber: boolean;
   readonly #numberMin: number;
   readonly #numberMax: number;

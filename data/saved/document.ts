@@ -56,7 +56,8 @@ export async function writeDocument(
 }
 
 /**
- * Repeats `begin` while it fails with `already_exists`, which means that another writer has the lock.
+ * Repeats `begin` while it fails with `already_exists`, which means that another writer has the
+ * lock.
  *
  * Errors: `already_exists` after 30 seconds, and other errors of `begin`.
  */

@@ -1,9 +1,10 @@
 /**
- * The ledger of a folder into which a dataset is being saved. It lists the chunks that are final, so
- * readers can begin before there is a manifest, and writers can resume after a crash.
+ * The ledger of a folder into which a dataset is being saved. It lists the chunks that are final,
+ * so readers can begin before there is a manifest, and writers can resume after a crash.
  *
  * Its head is the file `SAVING`, which exists from the beginning of a save until the manifest is
- * committed. Its entries are numbered files. Each lists the chunks that follow the previous entry's.
+ * committed. Its entries are numbered files. Each lists the chunks that follow the previous
+ * entry's.
  */
 import { isCount } from "../../core/count.ts";
 import { LeatError, type WireError } from "../../core/error.ts";
@@ -34,8 +35,8 @@ export interface LedgerHead {
 /** What all workers of a distributed save must agree on. */
 export interface DistributedHead {
   /**
-   * Identifies the service's save that assigns the work: `CLUSTER/NUMBER`. In a cluster, later saves
-   * have higher numbers. An owner that takes over a save writes its own name here.
+   * Identifies the service's save that assigns the work: `CLUSTER/NUMBER`. In a cluster, later
+   * saves have higher numbers. An owner that takes over a save writes its own name here.
    */
   readonly owner: string;
   /** The fingerprint of the dataset. */
@@ -130,9 +131,9 @@ export class Ledger {
 
   /**
    * Adds an entry in a distributed save, and returns the one that is now in the ledger. If another
-   * worker has added one for the same runs, that one stays, because readers may have read it. `check`
-   * gets the head, and throws if the owner has changed. It runs under the head's lock: either a new
-   * owner finds this entry, or `check` finds the new owner.
+   * worker has added one for the same runs, that one stays, because readers may have read it.
+   * `check` gets the head, and throws if the owner has changed. It runs under the head's lock:
+   * either a new owner finds this entry, or `check` finds the new owner.
    */
   async enterOnce(
     id: string,

@@ -32,7 +32,9 @@ export interface LoadWait {
 export interface LoadOptions<T, R> {
   /** Combines the datasets of the shards. Default: one shard after the other. */
   readonly readerFunc?: (shards: Dataset<Dataset<T>>) => Dataset<R>;
-  /** Whether to wait for elements that are not written yet, or for a save to begin. Default false. */
+  /**
+   * Whether to wait for elements that are not written yet, or for a save to begin. Default false.
+   */
   readonly wait?: boolean | LoadWait;
 }
 

@@ -49,16 +49,18 @@ export class LastReaders {
     this.#restoring = { opened: new Set(), name: undefined };
   }
 
-  /** Call for the dataset whose `iteration` was restored. A restored iteration may open no stream. */
+  /**
+   * Call for the dataset whose `iteration` was restored. A restored iteration may open no stream.
+   */
   resumeAfter(iteration: LastReaders): void {
     this.#readers.clear();
     this.#restoring = iteration.#restoring;
   }
 
   /**
-   * Call when the stream `name` is opened. Returns whether this is the first time since this iteration,
-   * or an earlier one, was restored. If so, another process may still read under the identity of the
-   * saved iterator.
+   * Call when the stream `name` is opened. Returns whether this is the first time since this
+   * iteration, or an earlier one, was restored. If so, another process may still read under the
+   * identity of the saved iterator.
    */
   opensRestored(name: string): boolean {
     const opened = this.#restoring?.opened;

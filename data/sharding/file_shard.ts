@@ -38,7 +38,9 @@ registerNode("shardFiles", {
   fromWire: (a, [input]) => new FileShardNode(input!, a.count, a.index),
 });
 
-/** Gives no name before it has read one for each worker, which shows that there are enough files. */
+/**
+ * Gives no name before it has read one for each worker, which shows that there are enough files.
+ */
 class FileShardIterator extends UnaryIterator {
   readonly #shard: Shard;
   /** How many names were read, those of other workers included. */

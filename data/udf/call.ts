@@ -92,7 +92,9 @@ export class NodeFunction implements BoundFunction {
     this.captures = captures;
   }
 
-  /** Whether other threads may call the function. False for Python: processes call those functions. */
+  /**
+   * Whether other threads may call the function. False for Python: processes call those functions.
+   */
   get isSendable(): boolean {
     return !(this.fn instanceof PythonFunction);
   }

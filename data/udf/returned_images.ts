@@ -63,7 +63,9 @@ function isKey(node: AnyNode, parent: AnyNode): boolean {
   return parent.type === "Property" && parent.key === node && !parent.computed && !parent.shorthand;
 }
 
-/** Whether `node` is in a call `image.decode(…)` that is returned, or of another method of `image`. */
+/**
+ * Whether `node` is in a call `image.decode(…)` that is returned, or of another method of `image`.
+ */
 function isOwnCall(node: AnyNode, path: readonly AnyNode[]): boolean {
   const [member, call, ...around] = path.toReversed();
   if (member?.type !== "MemberExpression" || member.object !== node || member.computed) {

@@ -1,6 +1,7 @@
 /**
- * Whether functions in this process get the same objects that the pipeline gives. A function may keep
- * one, in a module's variables or the state of a `scan()`, and its memory must then not be reused.
+ * Whether functions in this process get the same objects that the pipeline gives. A function may
+ * keep one, in a module's variables or the state of a `scan()`, and its memory must then not be
+ * reused.
  */
 import type { DatasetNode } from "../node.ts";
 import { ShardingPolicy } from "../sharding/sharding_policy.ts";

@@ -32,8 +32,8 @@ export interface CsvDialect {
  * Opens the records of a file. Blank lines are skipped. A record that is damaged or does not fit the
  * schema costs one `data_loss` error. A file whose header does not fit is not read at all.
  *
- * A file without quoted fields is divided into parts of `partBytes`. A file with quoted fields is not
- * divided, because one cannot tell in its middle whether a byte is inside quotes.
+ * A file without quoted fields is divided into parts of `partBytes`. A file with quoted fields is
+ * not divided, because one cannot tell in its middle whether a byte is inside quotes.
  */
 export async function openCsv(
   source: SourceFile,

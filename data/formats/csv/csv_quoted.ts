@@ -8,7 +8,9 @@ import { COLUMNS_MAX } from "../column_rows.ts";
 import type { RecordConversion } from "./csv_columns.ts";
 import type { FormatReader } from "../format_reader.ts";
 
-/** Limit of a record's bytes. Reading stops at a longer record: usually a quote was never closed. */
+/**
+ * Limit of a record's bytes. Reading stops at a longer record: usually a quote was never closed.
+ */
 const CSV_RECORD_BYTES_MAX = 64 * 1024 * 1024;
 
 /** Bytes parsed at a time; their records are held in memory. */

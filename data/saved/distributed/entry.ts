@@ -70,8 +70,8 @@ async function enterRuns(
 }
 
 /**
- * Makes the entry, adds it to the ledger, and returns the entry that is now there. If another worker
- * was faster, this one removes its own files.
+ * Makes the entry, adds it to the ledger, and returns the entry that is now there. If another
+ * worker was faster, this one removes its own files.
  */
 async function enterOurs(
   folder: DistributedFolder,

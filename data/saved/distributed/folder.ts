@@ -12,8 +12,8 @@ export interface DistributedFolder {
 
 /**
  * Removes all files that the manifest does not list: those of writers that died or came too late.
- * Removes the ledger's head last. If the process dies before that, the next writer finds the head next
- * to the manifest of the same save, and removes the rest.
+ * Removes the ledger's head last. If the process dies before that, the next writer finds the head
+ * next to the manifest of the same save, and removes the rest.
  */
 export async function tidy(
   { host, settings, ledger }: DistributedFolder,

@@ -1,7 +1,7 @@
 /**
- * Parts of files as splits. Every file of a listing has a range of `PARTS_PER_FILE_MAX` numbers, which
- * begins at `fileNumber` times that. The file's parts have the first numbers of the range, so a number
- * identifies file and part. The split of a file's last part ends where the range ends.
+ * Parts of files as splits. Every file of a listing has a range of `PARTS_PER_FILE_MAX` numbers,
+ * which begins at `fileNumber` times that. The file's parts have the first numbers of the range, so
+ * a number identifies file and part. The split of a file's last part ends where the range ends.
  */
 import { mapConcurrent } from "../../../core/map_concurrent.ts";
 import { LeatError } from "../../../core/error.ts";
