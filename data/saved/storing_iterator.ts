@@ -41,7 +41,7 @@ type StoringState =
 
 /**
  * Decides at the first `next()` whether it reads or writes. If an element fails, or the iterator is
- * disposed before the end, the files that it wrote are removed.
+ * disposed before the end, the files written since the last checkpoint are removed.
  */
 export class StoringIterator extends ElementIterator {
   readonly #context: IteratorContext;
