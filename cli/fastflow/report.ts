@@ -37,13 +37,13 @@ const SWEPT = ["1:1", "1:3", "1:4, 1 Gb/s", "1:1, processes", "1:1, processes, 1
 
 const NOTES: string[] = [
   "Modelled: cores, network, disk and accelerator are queues in virtual time. Their times are the " +
-  "costs above, the profile and the decision are the product's. Measured: one worker runs in " +
-  "processes of its own; both sides share this host's cores, so that other programs disturb them. " +
+  "costs above; the profiler and the decision are Leat's own code. Measured: one worker runs in " +
+  "processes of its own; both sides share this host's cores, so other programs disturb them. " +
   "Its link is this host's loopback, or a cable to a network namespace that tc slows down; its " +
   "slow disk waits 40 ms at each open and read.",
   "One core stands for 7 vCPUs of the paper's containers, so network and disk have a seventh of " +
-  "their speed. The step time of each accelerator is what makes its pipeline want as many cores " +
-  "as the paper names.",
+  "their speed. The step time of each accelerator is chosen so that its pipeline needs as many cores " +
+  "as in the paper.",
   "In the model a worker needs as much CPU time for a batch as this host, the network carries " +
   "batches without compression, and there are no messages.",
 ];

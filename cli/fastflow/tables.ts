@@ -96,7 +96,7 @@ function costTable({ costs }: Results): Found {
     finding:
       "CPU time of this process per batch, measured with a worker in processes of its own: " +
       "to prepare a batch here, and to receive one that the worker has prepared; with p'1 also to " +
-      "read it and to send it there.",
+      "read its files and send their elements to the worker.",
   };
 }
 
@@ -114,7 +114,7 @@ function bothOf(
     if (some.length === 0) return [];
     return provenance === "modelled"
       ? `In the model: ${sentence(some)}`
-      : `Measured, which other programs disturb: ${sentence(some)}`;
+      : `Measured, with disturbance by other programs: ${sentence(some)}`;
   }).join(" ");
 }
 

@@ -29,7 +29,7 @@ export class CodecTimes {
         0;
   }
 
-  /** Encodes and decodes a batch if it is its turn. */
+  /** Counts a batch, and measures one in {@linkcode CODEC_EVERY}. */
   due(batch: unknown): void {
     if (this.#batches++ % CODEC_EVERY === 0) this.measure(batch);
   }

@@ -10,8 +10,8 @@ const MS_PER_SECOND = 1_000;
 /** Rounding to this many digits restores a user's number after multiplication and division. */
 const GIVEN_DIGITS = 9;
 /**
- * A step that takes longer than so many times everything else, and longer than this, is simulated
- * as one that takes as long: trainers wait in neither, and heartbeats over days are many events.
+ * Limits of the simulated step time: this many times everything else, and this time. A longer step
+ * is simulated as one of that length, because trainers wait in neither. The rate is then scaled.
  */
 const STEP_RATIO = 100;
 const STEP_LONG_MS = 60_000;
@@ -54,7 +54,7 @@ function tooSlow(model: Model, cause?: unknown): LeatError {
   const enough = formatNumber(megabits(MS_PER_SECOND * batchBytes / stepMs));
   return new LeatError(
     "failed_precondition",
-    `No batch came to a trainer in a simulated cluster (workers: ${workers}): over such a network ` +
+    `No batch arrived at a trainer in a simulated cluster (workers: ${workers}): over such a network ` +
       "requests time out before they are answered. With --network-mbps " +
       `${given(megabits(networkBytesPerSecond))} a batch of ${
         formatNumber(batchBytes / BYTES_PER_MB)

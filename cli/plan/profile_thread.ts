@@ -28,7 +28,7 @@ export type ProfileNews =
     readonly profile: Omit<Profile, "splitMs">;
     /** The serialised pipeline. */
     readonly graph: Uint8Array;
-    /** Whether others wrote a part of it. */
+    /** Whether another program built a part of it. */
     readonly isForeign: boolean;
   }
   | { readonly kind: "failed"; readonly error: WireError; readonly isUsage: boolean };
@@ -45,8 +45,8 @@ const scope = globalThis as unknown as ThreadScope;
 scope.onmessage = async ({ data: request }) => {
   guardExits(
     (call) =>
-      `'${request.module}' called ${call}, and a module that ends its thread cannot be a pipeline: have it ` +
-      "throw an error instead, or leave the end to the program that imports it",
+      `'${request.module}' called ${call}, and a module that ends its thread cannot be a pipeline. Throw ` +
+      "an error instead, or leave ending to the program that imports the module",
     fail,
   );
   try {

@@ -33,8 +33,8 @@ const BYTES_PER_MB = 1e6;
 const CONTENTION_NOTED = 1.2;
 const SPLITS_NOTED = 2;
 const UNDIVIDED =
-  "CAUTION: its sources cannot be divided among workers, so that a DYNAMIC job is refused; each worker would " +
-  "give all elements (OFF).";
+  "CAUTION: its sources cannot be divided among workers. A DYNAMIC job is refused, and under OFF each worker " +
+  "gives all elements.";
 /** Above this share a pipeline mostly computes. */
 const COMPUTING = 0.5;
 
@@ -47,7 +47,7 @@ const LIMIT_TEXTS: Readonly<Record<Part, string>> = {
 };
 
 const VERIFIED_NOTE =
-  "Here they share the cores with the trainer, each other and other programs; in the model each has its own.";
+  "Here the workers share cores with the trainer and other programs; in the model each worker has its own.";
 
 /** The plan as text for a terminal. */
 export function planText(plan: Plan): string {
@@ -73,13 +73,13 @@ function profileLines({ measured: profile, host }: Plan): string[] {
   const kind = profile.computingShare >= COMPUTING
     ? `${percent(profile.computingShare)} of it computing`
     : `${percent(1 - profile.computingShare)} of it waiting`;
-  const runs = profile.runs > 1 ? ` The dataset ended, and was begun ${profile.runs} times.` : "";
+  const runs = profile.runs > 1 ? ` The dataset is short: it was read ${profile.runs} times.` : "";
   const lines = [
     `Measured on ${host}: ${profile.batches} batches in ${
       formatNumber(profile.measuredMs / 1_000, 1)
     } s, after ${ms(profile.firstBatchMs)} for the first.${runs}`,
     `A batch takes ${ms(batchMs)} of a worker (${kind}), ${ms(cpuMs)} of processor time; ` +
-    `single ones 10 % ${ms(p10)}, 50 % ${ms(p50)}, 90 % ${ms(p90)}, 99 % ${ms(p99)}.`,
+    `percentiles: 10 % ${ms(p10)}, 50 % ${ms(p50)}, 90 % ${ms(p90)}, 99 % ${ms(p99)}.`,
     `It has ${megabytes(batchBytes)} MB: ${ms(encodeMs)} to encode, ${
       ms(decodeMs)
     } to decode. This process took ${megabytes(profile.memoryBytes)} MB of memory.`,
@@ -91,7 +91,7 @@ function profileLines({ measured: profile, host }: Plan): string[] {
         formatNumber(splitsPerBatch, 1)
       } splits, and waits for each (${
         ms(profile.splitMs)
-      } here, and the network between hosts): longer files, or larger parts of them, would save that.`,
+      } here, and the network between hosts): larger splits (longer files, or larger parts of them) need fewer requests.`,
     );
   }
   if (contention < CONTENTION_NOTED) return lines;
@@ -99,7 +99,7 @@ function profileLines({ measured: profile, host }: Plan): string[] {
     ...lines,
     `CAUTION: other programs kept this host busy; computing took ${
       formatNumber(contention, 1)
-    } times longer than it would alone. That was taken out as well as can be: plan again on a free host.`,
+    } times as long as it would alone. The figures are corrected for that, but not exactly: plan again on a free host.`,
   ];
 }
 
@@ -114,7 +114,7 @@ function recommendation({ measured: profile, assumed, modelled: sweep }: Plan): 
       rate(batchesPerSecond.expected)
     }; accelerators wait ${percent(stall.expected)} of their time (${percent(stall.low)} to ${
       percent(stall.high)
-    }, as fast or as slow as stretches of the profile were).`,
+    }, at the pace of the fast and the slow parts of the profile).`,
     ...(isMet ? safeText(sweep, assumed) : [missed(sweep, assumed)]),
     `Cost of ${STEPS} steps: ${dollars(recommended)} in ${
       formatNumber(recommended.jobSeconds)
@@ -124,7 +124,7 @@ function recommendation({ measured: profile, assumed, modelled: sweep }: Plan): 
         : `Colocated: ${dollars(colocated)} in ${
           formatNumber(colocated.jobSeconds)
         } s, with accelerators waiting ${percent(colocated.stall.expected)}. `
-    }Cheapest, but for ${percent(SAME_PRICE)}: ${sizeText(cheapest)}, ${dollars(cheapest)}.`,
+    }Cheapest, within ${percent(SAME_PRICE)}: ${sizeText(cheapest)}, ${dollars(cheapest)}.`,
     ...(recommended.workers === 0 ? [] : [machinesText(recommended, assumed)]),
     `Next bottleneck, if workers are added: ${LIMIT_TEXTS[next.part]}, at ${
       rate(next.batchesPerSecond)
@@ -169,8 +169,8 @@ function machinesText({ workers, workerCores }: ClusterRun, machines: Machines):
 function clusterTable({ colocated, runs, recommended, cheapest }: Sweep): Table {
   return {
     title:
-      `Simulated clusters. Time and cost are those of ${STEPS} steps of each trainer; busy are workers, ` +
-      "net is what a trainer receives",
+      `Simulated clusters. Time and cost are those of ${STEPS} steps of each trainer; “busy” is the workers' ` +
+      "share of time in use, “net” is what a trainer receives",
     columns: [
       { heading: "workers" },
       { heading: "batches/s", digits: 1 },

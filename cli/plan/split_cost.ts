@@ -10,7 +10,7 @@ import { listSplitTable } from "../../data/sharding/splits.ts";
 const ELEMENTS = 64;
 /** Splits between two readings of the clock. */
 const SPLITS_AT_ONCE = 16;
-/** Few, so that a stretch is much longer than what may be buffered when it begins. */
+/** Few, so that a stretch has many more batches than were buffered at its start. */
 const BATCHES_AHEAD = 4;
 const STRETCH_BATCHES = 16;
 const STRETCHES = 3;
@@ -53,8 +53,8 @@ function removeInUse(folder: string): void {
 
 /**
  * The time per batch in the fastest of some stretches, since other programs may use the host; the
- * first stretch, in which code is compiled, is left out. A single batch tells nothing: it may have
- * come with the previous one.
+ * first stretch, in which code is compiled, is left out. The time of a single batch says nothing: it
+ * may have arrived together with the previous one.
  */
 export async function fastestMs(
   next: () => Promise<unknown>,

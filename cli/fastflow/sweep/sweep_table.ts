@@ -87,7 +87,7 @@ function findingOf({ swept, lanes, whyShared, whyNoCable, failed }: SweepResults
     `${percent(Math.max(...planning))}.`,
     whyShared === undefined
       ? `Trainers and workers had physical cores of their own, ${counted(lanes, "pair")} of them.`
-      : `Trainers and workers shared a core (${whyShared}), so that they disturb each other.`,
+      : `Trainers and workers shared a core (${whyShared}), so they disturbed each other.`,
     ...(whyNoCable === undefined
       ? []
       : [`No slow links, because no cable could be made: ${whyNoCable}.`]),
