@@ -10,7 +10,7 @@ import type { ProcessLogs } from "./process_logs.ts";
 
 /** How long clients may fetch from a worker that is stopped, in ms. */
 export const SCALED_DRAIN_MS = 20_000;
-/** Added to the drain time, for stopping, in ms. */
+/** Time for a worker to stop after its drain time, in ms. */
 const STOP_MARGIN_MS = 5_000;
 /** The time between two checks of the scaler, in ms. One check in this many changes the number. */
 const INTERVAL_MS = 1_000;

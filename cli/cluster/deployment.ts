@@ -5,7 +5,7 @@ import { Children } from "./children.ts";
 
 /** Short, so that the dispatcher soon notices a killed worker, in ms. */
 export const WORKER_TIMEOUT_MS = 2_000;
-/** For clusters without kills, in ms: a slow worker must not time out and lose its splits. */
+/** For clusters without kills, in ms. Long, so that no slow worker times out and loses its splits. */
 export const WORKER_PATIENCE_MS = 60_000;
 const HEARTBEAT_MS = 500;
 /** Drain time when the cluster stops, in ms. It is short: usually no client wants the rest of a job. */
@@ -52,7 +52,7 @@ export class Deployment implements AsyncDisposable {
   /** Workers that are stopping, or have stopped. */
   readonly #leaving = new WeakSet<ChildProcess>();
   readonly #children = new Children<ChildProcess>();
-  /** Starts in progress: each has a file with the token, which it removes. */
+  /** Starts in progress. Each has a file with the token, and removes the file when it ends. */
   readonly #starting = new Set<Promise<void>>();
   #stopped: Promise<void> | undefined;
 

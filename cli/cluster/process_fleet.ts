@@ -2,7 +2,7 @@
 import type { WorkerFleet } from "../../mod.ts";
 import { ChildProcess } from "./child_process.ts";
 
-/** Added to the drain time, for stopping, in ms. */
+/** Time for a worker to stop after its drain time, in ms. */
 const STOP_MARGIN_MS = 5_000;
 
 interface ProcessFleetOptions {

@@ -88,20 +88,20 @@ function refusal(address: string, status: number, token: string | undefined): Le
         `The dispatcher at ${address} ${
           token === undefined
             ? "wants a token: give it with --token-file"
-            : "has another token: is there more than one line in the file?"
+            : "does not accept this token: check that the file has only one line"
         }`,
       );
     case 403:
       return new LeatError(
         "permission_denied",
-        `The dispatcher at ${address} shows its state to the roles admin and viewer, and the token ` +
-          "has another one: give a viewer's",
+        `The dispatcher at ${address} shows its state only to the roles admin and viewer, and this token ` +
+          "has another role: give a viewer's token",
       );
     case 429:
       return new LeatError(
         "resource_exhausted",
-        `The dispatcher at ${address} has as many requests for its state as one token may have: ` +
-          "ask again later, or give each program a token of its own",
+        `The dispatcher at ${address} has reached its limit of requests for one token: ` +
+          "ask again later, or give each program its own token",
       );
     case 503:
       return new LeatError("unavailable", `The dispatcher at ${address} is starting or stopping`);

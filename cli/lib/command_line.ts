@@ -11,7 +11,7 @@ export interface Shape {
   readonly valued: string[];
 }
 
-/** A parsed command line; an option without its value has an empty text. */
+/** A parsed command line. An option that lacks its value has an empty text. */
 interface Given {
   readonly texts: ReadonlyMap<string, readonly string[]>;
   readonly unknown: readonly string[];

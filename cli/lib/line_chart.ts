@@ -62,7 +62,7 @@ export interface LineChart {
   title: string;
   description: string;
   xLabel: string;
-  /** Logarithmic for doublings, linear for proportions. */
+  /** Logarithmic if the positions double, linear to show proportions. */
   xScale: "log" | "linear";
   yLabel: string;
   /** The suffix of y in a tooltip. */

@@ -111,7 +111,7 @@ export function subset<const C extends string>(
       return given.split(",").map((word) => {
         const chosen = choices.find((one) => one === word.trim());
         if (chosen !== undefined) return chosen;
-        throw new Misread(`has '${word}', but its parts have to be of ${choices.join(", ")}`);
+        throw new Misread(`has '${word}', but may only have ${choices.join(", ")}`);
       });
     },
   };
@@ -255,5 +255,5 @@ function single(texts: readonly string[]): string | undefined {
   return texts[0];
 }
 
-/** An error whose message lacks the subject: the code that catches it adds the option's name before it. */
+/** An error whose message has no subject. The code that catches it puts the option's name in front. */
 export class Misread extends Error {}

@@ -18,6 +18,6 @@ function shares({ local, remote, candidate, ratio, lastFailure }: OffloadProgres
   const now = candidate == null || ratio === 0
     ? "now they prepare nothing"
     : `now they run ${candidate} for ${Math.round(100 * ratio)} % of the data`;
-  const failed = lastFailure === undefined ? "" : ` The service failed last with ${lastFailure}.`;
+  const failed = lastFailure === undefined ? "" : ` Last failure of the service: ${lastFailure}.`;
   return `Workers prepared ${remote.elements} of ${all} elements; ${now}.${failed}`;
 }

@@ -32,16 +32,16 @@ let isClient = false;
 // The program requests a few batches at a time, so some are always in flight, but never many.
 const limits = { highWaterBytes: Infinity, lowWaterBytes: Infinity };
 const edge: Edge = new Edge(linkToParent({ lendsSlots: true, limits }), localNode(), {
-  open: (request) => told(() => open(request as OpenRequest)),
-  start: (request) => told(() => start(request as StartRequest)),
+  open: (request) => withPlaces(() => open(request as OpenRequest)),
+  start: (request) => withPlaces(() => start(request as StartRequest)),
   take: (request) => current(request).take((request as TakeRequest).received),
-  save: (request) => told(() => current(request).save()),
+  save: (request) => withPlaces(() => current(request).save()),
   explain: (request) => explained(dataset!, current(request).explain()),
 });
 edge.closed.then(async () => {
   Deno.unrefTimer(setTimeout(() => Deno.exit(), LEAVING_MS));
   await feed?.close();
-  // A client of a service still tells its dispatcher, which keeps this process running.
+  // A client still leaves its service. Until that is done, the request keeps this process running.
   if (!isClient) Deno.exit();
 });
 
@@ -91,8 +91,8 @@ function current(request: unknown): Feed {
   throw new LeatError("failed_precondition", "Another iteration of this loader has begun");
 }
 
-/** An error with the place in the pipeline's files where it was thrown. */
-async function told<T>(method: () => Promise<T>): Promise<T> {
+/** Adds to an error of `method` where in the pipeline's files it was thrown. */
+async function withPlaces<T>(method: () => Promise<T>): Promise<T> {
   try {
     return await method();
   } catch (error) {
