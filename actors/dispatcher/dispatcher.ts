@@ -230,7 +230,7 @@ class Dispatcher {
   ): Answer<"openIteration"> {
     const { consumers, clientLinks } = this.#parts;
     return this.#transactions.run((tx) => {
-      const request = modeFor(asked.parameters).named(asked);
+      const request = modeFor(asked.parameters).withName(asked);
       checkQuotas(tx.state, request, sender, this.#settings.quotas);
       const answer = openIteration(tx, request, sender, {
         positionOf: (clientId) => consumers.positionOf(clientId),
@@ -257,7 +257,7 @@ class Dispatcher {
       liveness.clientHeard(clientId);
       hints.heard(clientId, source as FencedRef<ClientProtocol>);
       clientLinks.watch(clientId, source);
-      state.modeOf(iteration).heard(tx, client, request.report, { ...settings, consumers });
+      state.modeOf(iteration).handleReport(tx, client, request.report, { ...settings, consumers });
       figures.clientHeard(state, clientId, request.figures, tx.nowMs);
       const changed = taskLists.changedSince(iterationId, request.taskList);
       return {

@@ -188,7 +188,7 @@ export class Effects {
   #noteOthers(iterationId: number): void {
     const state = this.#state;
     const iteration = state.iterations.get(iterationId)!;
-    for (const other of state.modeOf(iteration).concerned({ state, iteration })) {
+    for (const other of state.modeOf(iteration).othersWaiting({ state, iteration })) {
       this.#toSettle.add(other.iterationId);
       this.#parts.hints.changed(other.iterationId);
     }

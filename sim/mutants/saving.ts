@@ -107,7 +107,7 @@ export const SAVING_MUTANTS: readonly Mutant[] = [
     workload: "saving",
     install: () =>
       changed(SaveMode.prototype, {
-        named(request) {
+        withName(request) {
           const { jobName, ...named } = namedBySaveFolder(request);
           return { ...named, jobName: `${jobName} for ${request.requestId}` };
         },

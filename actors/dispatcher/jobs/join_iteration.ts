@@ -122,8 +122,8 @@ function createIteration(
   const { state, random } = tx;
   const { parameters, repetition } = request;
   const iterationId = state.nextId("iteration");
-  const beginning = modeFor(parameters).beginning(request, client, random);
-  tx.commit({ type: "iteration_created", iterationId, jobId, repetition, ...beginning });
+  const initial = modeFor(parameters).initialFields(request, client, random);
+  tx.commit({ type: "iteration_created", iterationId, jobId, repetition, ...initial });
   const iteration = state.iterations.get(iterationId)!;
   for (const worker of state.workersFor(parameters)) {
     if (worker.alive && mayRead(parameters, null, worker)) createTask(tx, iteration, worker.name);

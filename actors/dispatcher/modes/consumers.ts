@@ -30,7 +30,7 @@ export class Consumers {
     return this.#roundsAhead.get(clientId) ?? ROUNDS_AHEAD_MAX;
   }
 
-  heard(clientId: number, report: RoundsReport, nowMs: number): void {
+  noteReport(clientId: number, report: RoundsReport, nowMs: number): void {
     const { position, lostTasks = [], roundsAhead } = report;
     if (roundsAhead !== undefined) this.#roundsAhead.set(clientId, roundsAhead);
     if (position !== undefined) {

@@ -68,7 +68,7 @@ export type IterationStart = Pick<
 export type IterationDescription = DispatcherDescription["jobs"][number]["iterations"][number];
 
 /** What the handling of a heartbeat needs besides the state. */
-export interface HeardWith {
+export interface ReportContext {
   readonly consumers: Consumers;
   /**
    * How long one of several consumers may fail to reach a task before the dispatcher replaces the
@@ -92,7 +92,7 @@ export abstract class Mode {
    * The request with the job's final name; a save is named after its folder.
    * @throws {LeatError} if the client's `jobName` is reserved.
    */
-  named(request: OpenRequest): OpenRequest {
+  withName(request: OpenRequest): OpenRequest {
     checkIsNotNamedAsSave(request);
     return request;
   }
@@ -141,7 +141,7 @@ export abstract class Mode {
   checkReaders(_subject: Subject, _request: OpenRequest): void {}
 
   /** The initial fields of an iteration that a client creates. */
-  beginning(
+  initialFields(
     _request: OpenRequest,
     _client: JoinDecision["client"],
     random: Random,
@@ -238,11 +238,11 @@ export abstract class Mode {
   }
 
   /** Handles a client's report. @throws {LeatError} for an impossible report. */
-  heard(
+  handleReport(
     _tx: Transaction,
     _client: Client,
     _report: ReaderReport | undefined,
-    _with: HeardWith,
+    _with: ReportContext,
   ): void {}
 
   /** Called when tasks or clients of the iteration have changed. Coordinated reads plan their rounds here. */
@@ -267,7 +267,7 @@ export abstract class Mode {
    * When a client joins or leaves this iteration: the other iterations that may have waited for that.
    * Their waiting requests are tried again.
    */
-  concerned(_subject: Subject): readonly Iteration[] {
+  othersWaiting(_subject: Subject): readonly Iteration[] {
     return [];
   }
 
@@ -282,7 +282,7 @@ export abstract class Mode {
   // How records change the state of a mode, without random numbers or clocks.
 
   /** The mode's state of a new iteration. */
-  begin(_record: RecordOf<"iteration_created">, _parameters: JobParameters): ModeState {
+  initialState(_record: RecordOf<"iteration_created">, _parameters: JobParameters): ModeState {
     return { shardsDone: [], rounds: noRounds(), ordered: null, saving: null };
   }
 
@@ -320,7 +320,7 @@ export abstract class Mode {
   }
 
   /** How many splits were assigned; undefined if each source is counted separately. */
-  handedOut(_iteration: Iteration): number | undefined {
+  assignedCount(_iteration: Iteration): number | undefined {
     return undefined;
   }
 }

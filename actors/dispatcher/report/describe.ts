@@ -139,7 +139,7 @@ function describeIteration(
     ...mode.describe({ state, iteration }, tasks),
     splits: (splits?.cursors ?? []).map((cursor, source) => ({
       repetition: cursor.repetition,
-      handedOut: mode.handedOut(iteration) ?? cursor.next,
+      handedOut: mode.assignedCount(iteration) ?? cursor.next,
       total: splitCount(splits!.bounds, source),
     })),
   };

@@ -115,7 +115,7 @@ function createIteration(tables: Tables, record: RecordOf<"iteration_created">):
     splits: null,
     error: null,
     deaths: [],
-    ...mode.begin(record, parameters),
+    ...mode.initialState(record, parameters),
   };
   tables.addIteration(iteration, mode.roundIndexFor(iteration));
   mode.iterationCreated(tables, iteration);

@@ -70,7 +70,7 @@ Deno.test("a live worker keeps its name, and another one gets it as soon as the 
   const second = new TestWorker(cluster, "w", [[]], "another actor");
   for (let times = 1; times <= 3; times++) {
     const { code, message } = await assertRejects(() => second.heartbeat(), LeatError);
-    assertEquals([code, message.includes("lives"), first.wantedBy.length], [
+    assertEquals([code, message.includes("is alive"), first.wantedBy.length], [
       "unavailable",
       true,
       times,

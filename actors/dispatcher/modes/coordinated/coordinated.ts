@@ -7,15 +7,15 @@ import type { RecordOf } from "../../journal/records.ts";
 import type { ReaderReport, RoundsNews, RoundsReport } from "../../protocol_heartbeats.ts";
 import { RoundIndex } from "./round_index.ts";
 import { describeRounds } from "./round_places.ts";
-import { heardConsumer, reviewRounds } from "./rounds.ts";
+import { handleRoundsReport, reviewRounds } from "./rounds.ts";
 import type { Tables } from "../../state/tables.ts";
 import type { Transaction } from "../../transaction.ts";
 import {
-  type HeardWith,
   invalid,
   type JoinFacts,
   type Mode,
   type OpenRequest,
+  type ReportContext,
   type Subject,
 } from "../mode.ts";
 import { parametersOf } from "../../jobs/iterations.ts";
@@ -39,14 +39,14 @@ export function coordinated(Sharding: new () => Mode): new () => Mode {
       );
     }
 
-    override heard(
+    override handleReport(
       tx: Transaction,
       client: Client,
       report: ReaderReport | undefined,
-      { consumers, lostTaskTimeoutMs }: HeardWith,
+      { consumers, lostTaskTimeoutMs }: ReportContext,
     ): void {
       if (report?.kind === "rounds") {
-        heardConsumer(tx, client, consumers, report, lostTaskTimeoutMs);
+        handleRoundsReport(tx, client, consumers, report, lostTaskTimeoutMs);
       }
       reviewRounds(tx, tx.state.iterations.get(client.iterationId)!, consumers);
     }

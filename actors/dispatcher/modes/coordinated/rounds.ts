@@ -53,7 +53,7 @@ const HELD_ROUNDS_MAX = 2 * ROUNDS_AHEAD_MAX;
 const ROUNDS_MAX = 2 ** 52;
 
 /** Handles a consumer's report; {@linkcode reviewRounds} then decides. */
-export function heardConsumer(
+export function handleRoundsReport(
   tx: Transaction,
   { clientId, iterationId }: Client,
   consumers: Consumers,
@@ -66,7 +66,7 @@ export function heardConsumer(
   const { nextRound = 0, deliveredRound = 0 } = position ?? {};
   checkRounds(clientId, [nextRound, deliveredRound, ...heldRounds]);
   const lostTasks = lostTasksOf(state, iterationId, report);
-  consumers.heard(clientId, { ...report, lostTasks }, nowMs);
+  consumers.noteReport(clientId, { ...report, lostTasks }, nowMs);
   // The end round is the first one that the training loop has not received.
   if (position?.kind === "ended" && rounds.ended === null) {
     tx.commit({ type: "rounds_ended", iterationId, round: deliveredRound });

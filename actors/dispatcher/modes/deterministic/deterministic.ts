@@ -79,7 +79,7 @@ export class DeterministicMode extends Mode {
     );
   }
 
-  override beginning(
+  override initialFields(
     { parameters, startAt = 0, behind = [] }: OpenRequest,
     { stream, runId }: JoinDecision["client"],
   ): IterationStart {
@@ -108,7 +108,7 @@ export class DeterministicMode extends Mode {
     return assignSequence(tx, subject, request, windowSplits);
   }
 
-  override heard(tx: Transaction, client: Client, report: ReaderReport | undefined): void {
+  override handleReport(tx: Transaction, client: Client, report: ReaderReport | undefined): void {
     if (report?.kind !== "ordered") return;
     noteReceived(tx, tx.state.iterations.get(client.iterationId)!, client, report);
   }
@@ -130,7 +130,7 @@ export class DeterministicMode extends Mode {
   }
 
   /** Once a reader has finished an epoch, no iteration up to that epoch waits for it. */
-  override concerned({ state, iteration: { run, jobId } }: Subject): readonly Iteration[] {
+  override othersWaiting({ state, iteration: { run, jobId } }: Subject): readonly Iteration[] {
     return run === null ? [] : state.iterationsOfJob(jobId);
   }
 
@@ -139,7 +139,7 @@ export class DeterministicMode extends Mode {
     return error === null ? "ends" : "waits";
   }
 
-  override handedOut({ ordered }: Iteration): number | undefined {
+  override assignedCount({ ordered }: Iteration): number | undefined {
     return ordered?.next;
   }
 
@@ -162,10 +162,13 @@ export class DeterministicMode extends Mode {
     return `Split ${piece} of job`;
   }
 
-  override begin(record: RecordOf<"iteration_created">, parameters: JobParameters): ModeState {
+  override initialState(
+    record: RecordOf<"iteration_created">,
+    parameters: JobParameters,
+  ): ModeState {
     const { startAt = 0, behind } = record;
     const ordered = orderedFrom({ startAt, behind }, parameters.numConsumers);
-    return { ...super.begin(record, parameters), ordered };
+    return { ...super.initialState(record, parameters), ordered };
   }
 
   override iterationCreated(tables: Tables, iteration: Iteration): void {

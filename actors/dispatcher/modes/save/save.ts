@@ -39,7 +39,7 @@ export class SaveMode extends Mode {
   override readonly needsSplits = true;
   override readonly endsFailedTasks = false;
 
-  override named(request: OpenRequest): OpenRequest {
+  override withName(request: OpenRequest): OpenRequest {
     return namedBySaveFolder(request);
   }
 
@@ -72,7 +72,7 @@ export class SaveMode extends Mode {
     return { replaced: [], client: {} };
   }
 
-  override beginning({ parameters }: OpenRequest): IterationStart {
+  override initialFields({ parameters }: OpenRequest): IterationStart {
     return { seed: parameters.ordered!.seed };
   }
 
@@ -153,7 +153,7 @@ export class SaveMode extends Mode {
     return news === undefined ? {} : { saving: news.progress };
   }
 
-  override handedOut({ saving }: Iteration): number | undefined {
+  override assignedCount({ saving }: Iteration): number | undefined {
     return saving?.next;
   }
 

@@ -1,10 +1,10 @@
 /** Reports of tasks that a consumer cannot reach. */
 import { Consumers } from "../../../../actors/dispatcher/modes/consumers.ts";
-import { heardConsumer } from "../../../../actors/dispatcher/modes/coordinated/rounds.ts";
+import { handleRoundsReport } from "../../../../actors/dispatcher/modes/coordinated/rounds.ts";
 import type { RoundsReport } from "../../../../actors/dispatcher/protocol_heartbeats.ts";
 import { assertEquals } from "../../../assert.ts";
 
-Deno.test("heardConsumer keeps no invented, foreign or repeated task that a consumer reports as lost", () => {
+Deno.test("handleRoundsReport keeps no invented, foreign or repeated task that a consumer reports as lost", () => {
   const [own, foreign] = [{ taskId: 7 }, { taskId: 8 }];
   const state = {
     tasks: new Map([[7, { iterationId: 1 }], [8, { iterationId: 2 }]]),
@@ -14,7 +14,7 @@ Deno.test("heardConsumer keeps no invented, foreign or repeated task that a cons
   };
   const kept: unknown[] = [];
   class Watched extends Consumers {
-    override heard(_clientId: number, { lostTasks }: RoundsReport): void {
+    override noteReport(_clientId: number, { lostTasks }: RoundsReport): void {
       kept.push(lostTasks);
     }
     override isUnreachable(): boolean {
@@ -24,6 +24,6 @@ Deno.test("heardConsumer keeps no invented, foreign or repeated task that a cons
   const invented = [...Array(1_000).keys()].map((i) => ({ taskId: 1e9 + i }));
   const report = { kind: "rounds", lostTasks: [...invented, foreign, own, own] } as const;
   const client = { clientId: 1, iterationId: 1 } as never;
-  heardConsumer({ state, nowMs: 0 } as never, client, new Watched(), report, 1e6);
+  handleRoundsReport({ state, nowMs: 0 } as never, client, new Watched(), report, 1e6);
   assertEquals(kept, [[own]]);
 });

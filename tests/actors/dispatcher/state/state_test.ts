@@ -207,7 +207,10 @@ class Decider implements Transaction {
       lostTasks: lost.slice(0, 1).map(({ taskId }) => ({ taskId })),
     };
     const { consumers } = this;
-    this.state.modeOf(iteration).heard(this, client, report, { consumers, lostTaskTimeoutMs: 5 });
+    this.state.modeOf(iteration).handleReport(this, client, report, {
+      consumers,
+      lostTaskTimeoutMs: 5,
+    });
     const changed = b % 2 === 0 ? undefined : new Set(this.state.tasks.keys());
     newsFor(this.state, client, changed, report, { windowSplits: 4 });
   }
