@@ -184,7 +184,7 @@ class Run implements DrillContext {
       reject(
         new LeatError(
           "deadline_exceeded",
-          `nothing arrived for ${patienceMs / 1_000} s, although no fault was in progress`,
+          `nothing came for ${patienceMs / 1_000} s, although no fault was in progress`,
         ),
       );
     }, STALL_CHECK_MS);

@@ -88,13 +88,13 @@ function refusal(address: string, status: number, token: string | undefined): Le
         `The dispatcher at ${address} ${
           token === undefined
             ? "wants a token: give it with --token-file"
-            : "does not accept this token: check that the file has only one line"
+            : "has another token: is there more than one line in the file?"
         }`,
       );
     case 403:
       return new LeatError(
         "permission_denied",
-        `The dispatcher at ${address} shows its state only to the roles admin and viewer, and this token ` +
+        `The dispatcher at ${address} shows its state to the roles admin and viewer only, and this token ` +
           "has another role: give a viewer's token",
       );
     case 429:

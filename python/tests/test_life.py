@@ -61,7 +61,7 @@ def test_load_raises_what_the_module_throws() -> None:
     with pytest.raises(leat.LeatError, match="token: only with a service"):
         leat.load(PIPELINES, export="endless", token="secret")
     for allow in ("nets", "net="):
-        with pytest.raises(leat.LeatError, match=f"'{allow}', which is no permission"):
+        with pytest.raises(leat.LeatError, match=f"'{allow}', which is not a permission"):
             leat.load(PIPELINES, export="endless", allow=[allow])
 
 

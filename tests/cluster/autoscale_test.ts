@@ -62,7 +62,7 @@ Deno.test("deno task autoscale names the option for a required token, and refuse
   assertMatch(wrong.said, /^error: .* has another token/m);
   const workers = await run("--token", TOKEN, "--", "--colour", "red");
   assertEquals(workers.code, 2);
-  assertMatch(workers.said, /^error: Workers would not take .*there is no option --colour/m);
+  assertMatch(workers.said, /^error: The arguments for workers .*there is no option --colour/m);
   // An error that only a worker finds ends the autoscaler, too: the next worker would find the
   // same.
   const grants = await run("--token", TOKEN, "--min", "1", "--", "--data-root", "/no/such/folder");

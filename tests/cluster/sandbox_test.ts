@@ -253,7 +253,7 @@ Deno.test("a worker does not start with grants that it cannot give, or that give
   const cases: [args: string[], said: RegExp][] = [
     [["--data-root", "/no/such/folder"], /\/no\/such\/folder cannot be granted/],
     [["--data-root", "deno.json"], /deno.json cannot be granted, since it is no folder/],
-    [["--no-sandbox", "--allow-net", "a.example"], /--no-sandbox, which grants everything/],
+    [["--no-sandbox", "--allow-net", "a.example"], /--no-sandbox grants everything/],
     [["--cert", cert, "--key", key], /--key .*server.key is in the data root .* keep it elsewhere/],
     [["--data-root", data, "--token-file", token], /--token-file .* is in the data root/],
     [
