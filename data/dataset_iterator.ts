@@ -94,6 +94,14 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
     this.#watch = new Stopwatch(this.#context.host, this.#held);
   }
 
+  /**
+   * Whether reading has failed, as when a service is unreachable. `next()` rejected with that failure
+   * once and now gives only the end, but `save()` still gives the position before the failure.
+   */
+  get hasReadingFailed(): boolean {
+    return this.#failed;
+  }
+
   /** The next element. Rejects with the error of an element that failed. */
   next(): Promise<IteratorResult<T, undefined>> {
     if (this.#closed || this.#failed) return Promise.resolve(DONE);

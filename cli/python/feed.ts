@@ -36,6 +36,8 @@ interface Taken extends Snapshot {
   readonly elements: unknown[];
   /** The error of the element after these. */
   readonly error?: WireError;
+  /** Whether the error is a failure of reading, which is no part of the stream. */
+  readonly hasReadingFailed?: true;
   /** Whether there is no element after these. */
   readonly end?: true;
 }
@@ -66,10 +68,15 @@ export class Feed {
     this.#snapshots = new Snapshots(iterator);
   }
 
-  /** Drops elements that the program has got before a restart. Failed elements count, too. */
+  /**
+   * Drops elements that the program has got before a restart. Failed elements count, too.
+   * @throws {LeatError} if reading fails.
+   */
   async skip(count: number): Promise<void> {
     for (let i = 0; i < count; i++) {
-      const result = await this.#iterator.next().catch(() => undefined);
+      const result = await this.#iterator.next().catch((error) => {
+        if (this.#iterator.hasReadingFailed) throw error;
+      });
       if (result?.done === true) return;
     }
   }
@@ -103,8 +110,11 @@ export class Feed {
    */
   save(): Promise<Taken & { readonly after: Uint8Array }> {
     return this.#inOrder(async () => {
-      const taken = this.#pending === undefined ? { elements: [] } : await this.#take(1);
-      return { ...taken, after: await this.#iterator.save() };
+      const pending = this.#pending;
+      await pending?.catch(() => {});
+      // If this fails, the element stays pending, for the next answer.
+      const after = await this.#iterator.save();
+      return { ...(pending === undefined ? { elements: [] } : await this.#take(1)), after };
     });
   }
 
@@ -155,7 +165,8 @@ export class Feed {
       );
       return { elements, ...saved };
     } catch (error) {
-      return { elements, ...saved, error: withStack(error).toWire() };
+      const failure = this.#iterator.hasReadingFailed ? { hasReadingFailed: true } as const : {};
+      return { elements, ...saved, error: withStack(error).toWire(), ...failure };
     }
   }
 

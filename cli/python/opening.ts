@@ -23,7 +23,12 @@ export interface OpenRequest {
   /** The service to read from. Default: the pipeline runs in this process. */
   readonly service?: DistributeOptions;
   /** Which part of the elements of a pipeline that runs here: every `count`-th from `index` on. */
-  readonly shard?: { readonly index: number; readonly count: number };
+  readonly shard?: {
+    readonly index: number;
+    readonly count: number;
+    /** For a pipeline without a seed: all processes have to draw the same random numbers. Default 0. */
+    readonly seed?: number | bigint;
+  };
 }
 
 /** @throws {LeatError} as `exportedDataset` and the operators' checks do. */
@@ -40,8 +45,7 @@ export async function openDataset(request: OpenRequest): Promise<Dataset<unknown
   if (request.seed !== undefined) dataset = dataset.withOptions({ seed: request.seed });
   if (service !== undefined) return dataset.distribute(service);
   if (shard === undefined) return dataset;
-  // All processes have to draw the same random numbers.
-  if (seedOf(dataset.node) === undefined) dataset = dataset.withOptions({ seed: 0 });
+  if (seedOf(dataset.node) === undefined) dataset = dataset.withOptions({ seed: shard.seed ?? 0 });
   return dataset.shard(shard.count, shard.index);
 }
 

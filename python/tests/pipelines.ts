@@ -48,6 +48,19 @@ export const held = Dataset.fromGenerator(function* () {
   for (let x = 0;; x++) yield new Float32Array(2_000).fill(x);
 }).shuffle(50).batch(3);
 
+/** Elements of 12 KB, all of which the state has. */
+export const cached = ({ count }: { count: number }) =>
+  Dataset.range(count).map((x) => ({ x, data: new Float32Array(3_000) })).cache();
+
+/** Large elements between small ones, all of which the state has. */
+export const mixed = Dataset.range(60)
+  .map((x) => ({ x, data: new Float32Array(x % 2 === 1 ? 20_000 : 10) })).cache();
+
+/** The lines of files. */
+export const lines = ({ files }: { files: string }) =>
+  Dataset.listFiles(files).interleave((file, { Dataset }) => Dataset.textLines(file))
+    .map((line) => ({ line }));
+
 /** Element 2 fails. */
 export const failing = Dataset.range(5).map((x) => {
   if (x === 2) throw new RangeError(`no ${x} today`);

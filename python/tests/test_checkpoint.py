@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import base64
 import json
+import time
+from types import SimpleNamespace
 from typing import Any, Iterator
 
 import leat
 import numpy as np
 import pytest
 from conftest import PIPELINES, until
+from leat._checkpoint import Checkpoint
+from leat._stream import Stream
 
 
 def plain(batch: Any) -> Any:
@@ -77,6 +81,80 @@ def test_a_pipeline_that_holds_much_is_continued_with_what_is_on_its_way() -> No
     other.load_state_dict(other.state_dict())
     again = iter(other)
     assert [plain(next(again)) for _ in range(38)] == rest[2:]
+
+
+def test_state_dict_loses_no_batch_that_comes_with_the_position() -> None:
+    loader = leat.load(PIPELINES, export="mixed", seed=1)
+    had, states = [], {}
+    for batch in loader:
+        had.append(batch["x"])
+        state = loader.state_dict()
+        if batch["x"] in (0, 7, 30, 58):
+            states[batch["x"]] = state
+    assert had == list(range(60))
+    for last, state in states.items():
+        loader.load_state_dict(state)
+        assert [batch["x"] for batch in loader] == had[last + 1 :]
+
+
+def test_a_state_of_the_end_begins_the_next_epoch_however_large_the_pipelines_state_is() -> None:
+    loader = leat.load(PIPELINES, export="cached", args={"count": 600}, seed=1)
+    for _ in loader:
+        time.sleep(0.0005)  # The helper sees that the state is large before the epoch is over.
+    state = loader.state_dict()
+    assert state["ended"] is True
+    loader.load_state_dict(state)
+    assert [sum(1 for _ in loader) for _ in range(2)] == [600, 600]
+
+
+def test_explain_after_the_end_of_an_epoch_does_not_change_the_position() -> None:
+    loader = numbers(count=20)
+    list(loader)
+    loader.explain()
+    state = loader.state_dict()
+    epoch = [plain(batch) for batch in loader]
+    other = numbers(count=20)
+    other.load_state_dict(state)
+    assert [plain(batch) for batch in other] == epoch
+
+
+class FailingConnection:
+    """A connection to a helper that sends two batches, then a failure of reading and the end."""
+
+    memory = 1
+    helper = SimpleNamespace(slots=SimpleNamespace(held_bytes=0, held_slots=0), free_slots=lambda: None)
+    failure = {"error": {"code": "unavailable", "message": "no worker"}, "hasReadingFailed": True}
+
+    def __init__(self) -> None:
+        self.answers: list[dict[str, Any]] = [
+            {"state": b"beginning", "elements": [0, 1]},
+            {"elements": [], **self.failure},
+            {"elements": [], "end": True},
+        ]
+
+    def number(self) -> int:
+        return 1
+
+    def ask(self, method: str, body: dict[str, Any]) -> Any:
+        return {}
+
+    def take(self, stream: Stream) -> None:
+        self.stream = stream
+
+    def receive(self) -> None:
+        value = {"kind": "reply", "body": self.answers.pop(0)}
+        self.stream.add(SimpleNamespace(value=value, lease=None, bytes=b""))  # type: ignore[arg-type]
+
+
+def test_a_failure_of_reading_is_no_part_of_the_position_and_not_the_end_of_the_epoch() -> None:
+    stream = Stream(FailingConnection(), Checkpoint(), reuse=False)  # type: ignore[arg-type]
+    assert [stream.next(), stream.next()] == [0, 1]
+    with pytest.raises(leat.LeatError, match="no worker"):
+        stream.next()
+    assert stream.checkpoint() == Checkpoint(b"beginning", skip=2)
+    with pytest.raises(StopIteration):
+        stream.next()
+    assert stream.checkpoint() == Checkpoint(b"beginning", skip=2)
 
 
 def test_each_iter_is_an_epoch_and_a_state_of_the_end_begins_the_next() -> None:

@@ -70,6 +70,30 @@ def test_deterministic_continues_from_a_state_after_any_batch(service: str) -> N
     assert numbers(other) == whole[33 * 4 :]
 
 
+def test_a_state_of_other_splits_is_refused_and_stays_valid(service: str, tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / f"{name}.txt").write_text("".join(f"{name}{i}\n" for i in range(40)))
+
+    def lines() -> leat.Loader:
+        arguments = {"files": f"{tmp_path}/*.txt"}
+        return leat.load(PIPELINES, export="lines", args=arguments, seed=1, service=service, mode="DETERMINISTIC")
+
+    whole = [batch["line"] for batch in lines()]
+    reader = lines()
+    batches = iter(reader)
+    assert [next(batches)["line"] for _ in range(30)] == whole[:30]
+    state = reader.state_dict()
+    reader.close()
+    (tmp_path / "c.txt").write_text("c\n")
+    other = lines()
+    other.load_state_dict(state)
+    with pytest.raises(leat.LeatError, match="other splits"):
+        list(other)
+    (tmp_path / "c.txt").unlink()
+    other.load_state_dict(other.state_dict())
+    assert [batch["line"] for batch in other] == whole[30:]
+
+
 def test_consumers_of_a_job_divide_a_deterministic_stream(service: str) -> None:
     whole = list(loader(service, "DETERMINISTIC"))
     readers = [iter(loader(service, "DETERMINISTIC", job="divided", consumer=(i, 2))) for i in range(2)]

@@ -82,6 +82,21 @@ def test_data_loader_spawns_workers_that_divide_the_batches() -> None:
     assert sorted(x for batch in firsts(spawning) for x in batch) == list(range(400))
 
 
+def test_workers_of_data_loader_draw_other_numbers_in_each_epoch_and_refuse_a_position() -> None:
+    dataset = leat.torch.IterableDataset(leat.load(PIPELINES, export="numbers", args={"count": 40}))
+    spawning = torch.utils.data.DataLoader(dataset, batch_size=None, num_workers=1, multiprocessing_context="spawn")
+    assert firsts(spawning) != firsts(spawning)
+    next(iter(dataset))
+    dataset.load_state_dict(dataset.state_dict())
+    with pytest.raises(leat.LeatError, match="no position of the parts"):
+        next(iter(spawning))
+
+
+def test_workers_of_data_loader_never_use_a_batch_again_that_is_on_its_way() -> None:
+    loader = leat.load(PIPELINES, export="large", args={"count": 1}, reuse=True)
+    assert loader._for_worker(0, 1, 0)._reuse is False
+
+
 def test_stateful_data_loader_continues() -> None:
     stateful = pytest.importorskip("torchdata.stateful_dataloader", reason="torchdata is not installed")
 

@@ -1,10 +1,11 @@
 /** The helper of a Python program: what it does with elements that the program has received. */
 import { Feed } from "../../cli/python/feed.ts";
+import { LeatError } from "../../core/error.ts";
 import { Tensor } from "../../core/tensor.ts";
 import { Dataset, LocalCluster } from "../../mod.ts";
 import { Images } from "../../platform/media/images.ts";
 import { encodeMessage } from "../../transport/codec.ts";
-import { assertEquals } from "../assert.ts";
+import { assert, assertEquals, assertRejects } from "../assert.ts";
 
 Deno.test("Feed frees the memory of a service's elements that the program has received", async () => {
   await using cluster = await LocalCluster.start({ workers: 1, logLevel: "off" });
@@ -36,6 +37,53 @@ Deno.test("Feed uses the memory of batches of images again, as it is", async () 
     false,
   ]);
   await feed.close();
+});
+
+/** An iterator that gives 0 and 1, and then fails to read. */
+function failing() {
+  let given = 0;
+  const iterator = {
+    hasReadingFailed: false,
+    next: () => {
+      if (given < 2) return Promise.resolve({ done: false, value: given++ });
+      if (iterator.hasReadingFailed) return Promise.resolve({ done: true, value: undefined });
+      iterator.hasReadingFailed = true;
+      return Promise.reject(new LeatError("unavailable", "no worker"));
+    },
+    save: () => Promise.resolve(new Uint8Array([given])),
+    return: () => Promise.resolve(),
+  };
+  return iterator as unknown as ConstructorParameters<typeof Feed>[1];
+}
+
+Deno.test("Feed tells a failure of reading from the error of an element", async () => {
+  const feed = new Feed(1, failing(), true);
+  const answers = [await feed.take(0), await feed.take(1), await feed.take(2)];
+  assertEquals(answers.flatMap(({ elements }) => elements), [0, 1]);
+  const failed = answers.filter(({ error }) => error !== undefined);
+  assertEquals(failed.map(({ hasReadingFailed }) => hasReadingFailed), [true]);
+});
+
+Deno.test("Feed.skip rejects when reading fails", async () => {
+  await new Feed(1, failing(), true).skip(2);
+  await assertRejects(() => new Feed(1, failing(), true).skip(3), LeatError, "no worker");
+});
+
+Deno.test("Feed keeps the element that next() is computing when the position cannot be saved", async () => {
+  let given = 0;
+  const iterator = {
+    next: () => Promise.resolve({ done: false, value: new Uint8Array(given++ === 0 ? 1 : 1e5) }),
+    save: () => Promise.reject(new LeatError("unimplemented", "no state")),
+    return: () => Promise.resolve(),
+  };
+  const feed = new Feed(1, iterator as unknown as ConstructorParameters<typeof Feed>[1], true);
+  const lengths: number[] = [];
+  while (given < 9) {
+    const { elements } = await feed.take(0);
+    lengths.push(...elements.map((element) => (element as Uint8Array).length));
+    await assertRejects(() => feed.save(), LeatError, "no state");
+  }
+  assert(lengths.length >= given - 1, `${lengths.length} of ${given} came`);
 });
 
 Deno.test("an element that no Python program can have costs itself, and none that is sent with it", async () => {

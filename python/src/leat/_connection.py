@@ -83,7 +83,11 @@ class Connection:
         self._waiting[number] = stream
 
     def ask(self, method: str, body: dict[str, Any]) -> Any:
-        """Sends a request, and waits for its answer. Batches that come before the answer are kept."""
+        """Sends a request, and returns the body of its answer. Batches that come before the answer are kept."""
+        return self.request(method, body).value.get("body")
+
+    def request(self, method: str, body: dict[str, Any]) -> Received:
+        """As `ask`, but returns the whole answer, which may carry batches."""
         number = self.number()
         self.helper.ask(number, method, body)
         while True:
@@ -92,7 +96,7 @@ class Connection:
                 continue
             if received.value["kind"] == "failure":
                 raise from_wire(received.value["error"])
-            return received.value.get("body")
+            return received
 
     def receive(self) -> Received | None:
         """Waits for the next message. Passes a stream's message to the stream, and returns None."""

@@ -242,16 +242,26 @@ class Loader:
         with self._connection.lock:
             return None if self._stream is None or not self._stream.is_position_known else self._stream.checkpoint()
 
-    def _for_worker(self, worker: int, workers: int) -> Loader:
-        """A loader of every `workers`-th batch of this one, for worker `worker` of a `DataLoader`."""
+    def _for_worker(self, worker: int, workers: int, seed: int) -> Loader:
+        """A loader of every `workers`-th batch of this one, for worker `worker` of a `DataLoader`.
+
+        `seed` is for a pipeline that has none.
+        """
         if self._connection.is_open:
             self._connection.helper.require_own_process()
-        request, reuse, memory, folder, allow = self._arguments
+        if self._resume is not None:
+            raise LeatError(
+                "failed_precondition",
+                "A position of the whole loader is no position of the parts that workers of a DataLoader read: "
+                "use num_workers=0, or a StatefulDataLoader from the beginning",
+            )
+        # Not `reuse`: the DataLoader copies a batch while its worker takes the next one.
+        request, _, memory, folder, allow = self._arguments
         service = request.get("service")
         if service is None:
             shard = request.get("shard") or {"index": 0, "count": 1}
             index, count = _nth(shard["index"], shard["count"], worker, workers)
-            part = {**request, "shard": {"index": index, "count": count}}
+            part = {**request, "shard": {"index": index, "count": count, "seed": seed}}
         elif service.get("numConsumers") is not None:
             index, count = _nth(service["consumerIndex"], service["numConsumers"], worker, workers)
             part = {**request, "service": {**service, "consumerIndex": index, "numConsumers": count}}
@@ -262,7 +272,7 @@ class Loader:
                 "invalid_argument",
                 "Each worker of the DataLoader would read the whole service: give a job, or use num_workers=0",
             )
-        return Loader(part, reuse, memory, folder, allow)
+        return Loader(part, False, memory, folder, allow)
 
     def _replace(self) -> None:
         if self._stream is not None:

@@ -24,7 +24,7 @@ SLOTS_SPARE = 2 * TAKES
 class _Answer:
     """The elements of one message that the program has not got yet."""
 
-    __slots__ = ("elements", "end", "error", "is_unsaved", "message", "state", "taken")
+    __slots__ = ("elements", "end", "error", "has_reading_failed", "is_unsaved", "message", "state", "taken")
 
     def __init__(self, message: Received) -> None:
         self.message = message
@@ -34,6 +34,8 @@ class _Answer:
         self.taken = 0
         error = value.get("error") if value["kind"] == "failure" else body.get("error")
         self.error = None if error is None else from_wire(error)
+        # Whether the error is a failure of reading, which is no part of the stream.
+        self.has_reading_failed = bool(body.get("hasReadingFailed", False))
         state = body.get("state")
         self.state = None if state is None else _bytes(state)
         self.is_unsaved = bool(body.get("isUnsaved", False))
@@ -60,6 +62,8 @@ class Stream:
         # How many elements the program has got.
         self._given = 0
         self._is_ended = False
+        # Whether the end that follows is that of a failure of reading, not of the epoch.
+        self._has_reading_failed = False
         self._last: Lease | None = None
         # The last saved state, and the value of `_given` at that position.
         self._saved: tuple[bytes, int] | None = None
@@ -120,14 +124,25 @@ class Stream:
         """The position after the last batch that the program got."""
         if self._saved is not None:
             state, at = self._saved
-            is_ended = self._is_ended and not self._answers
-            return Checkpoint(state, 0 if is_ended else self._given - at, is_ended)
+            return Checkpoint(state, 0 if self._is_epoch_over else self._given - at, self._is_epoch_over)
         if self.is_replaced:
             raise LeatError("failed_precondition", "The position was not saved before the iteration was replaced")
         # Batches that are on their way come before the answer, and one may come in it.
-        answer = self._connection.ask("save", {"iteration": self.number})
+        received = self._connection.request("save", {"iteration": self.number})
+        answer = _Answer(received)
+        if answer.left > 0 or answer.end:
+            self._answers.append(answer)
+        after = _bytes(received.value["body"]["after"])
+        if self._is_epoch_over:
+            return Checkpoint(after, 0, True)
         pending = [bytes(queued.message.bytes) for queued in self._answers]
-        return Checkpoint(_bytes(answer["after"]), 0, False, pending, self._answers[0].taken if pending else 0)
+        return Checkpoint(after, 0, False, pending, self._answers[0].taken if pending else 0)
+
+    @property
+    def _is_epoch_over(self) -> bool:
+        """Whether the program has got all batches and the end. Answers that came after the end hold nothing."""
+        has_batches = any(answer.left > 0 for answer in self._answers)
+        return self._is_ended and not self._has_reading_failed and not has_batches
 
     def add(self, received: Received) -> None:
         """Adds an answer that has come."""
@@ -142,11 +157,13 @@ class Stream:
         if answer.taken == 0:
             self._note_position(answer)
         answer.taken += 1
-        self._given += 1
         if answer.elements:
             element = answer.elements.popleft()
+            self._has_reading_failed = False
         else:
             element, answer.error = answer.error, None
+            self._has_reading_failed = answer.has_reading_failed
+        self._given += not self._has_reading_failed
         if not answer.elements and answer.error is None:
             self._last = answer.message.lease
             if not answer.end:

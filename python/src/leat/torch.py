@@ -140,6 +140,8 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
 
     `num_workers=0` is best, because Leat already works in a process of its own. Workers need the
     method `spawn`: each has a helper, and worker w of n reads every n-th batch of this process's part.
+    If the pipeline has a seed, also give `persistent_workers=True`: otherwise each epoch starts new
+    workers, which give the first epoch again.
     """
 
     def __init__(self, loader: NumpyLoader) -> None:
@@ -156,7 +158,8 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         if worker is None:
             return self._loader
         if self._part is None:
-            self._part = self._loader._for_worker(worker.id, worker.num_workers)
+            # PyTorch draws a number for each epoch, and adds the worker's number to it.
+            self._part = self._loader._for_worker(worker.id, worker.num_workers, (worker.seed - worker.id) % 2**53)
         return self._part
 
     def state_dict(self) -> dict[str, Any]:
