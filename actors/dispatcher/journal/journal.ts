@@ -219,6 +219,9 @@ export class LoggedJournal implements Journal {
 
   #compact(): Promise<void> {
     const { log } = this.#options;
+    // After a full disk, records may have come since the commit. Appended after the snapshot, which has
+    // them, they would be applied twice.
+    this.#logBatch();
     // Reset the counts now, so that a failed attempt is not repeated at once.
     this.#records = 0;
     this.#bytes = 0;
