@@ -34,6 +34,8 @@ const TAGS_MAX = 64;
 const POLICY_LENGTH_MAX = 2 ** 20;
 const TASKS_MAX = 2 ** 20;
 
+/** Requests of a task count from 1. Below the limit, a number and its followers are exact. */
+const requestNumber = upTo(2 ** 52);
 const tags = list(name, TAGS_MAX);
 
 export const datasetFields = {
@@ -183,7 +185,7 @@ export const dispatcherChecks = checksOf<DispatcherProtocol>()({
   }),
   getSplit: object({
     taskId: count,
-    number: count,
+    number: requestNumber,
     source: count,
     repetition: count,
     spare: optional(flag),
@@ -203,7 +205,7 @@ export const dispatcherChecks = checksOf<DispatcherProtocol>()({
   }),
   runnerDied: object({
     taskId: count,
-    number: count,
+    number: requestNumber,
     place: optional(count),
     error: wireError,
   }),

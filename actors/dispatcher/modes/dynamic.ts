@@ -16,8 +16,8 @@ export class DynamicMode extends Mode {
     const { number, count = 1 } = request;
     const answer = assignNextSplit(tx, task, splits, request);
     const more: NonNullable<SplitAnswer["more"]>[number][] = [];
-    for (let next = number + 1; answer.split !== null && next < number + count; next++) {
-      const { split } = assignNextSplit(tx, task, splits, { ...request, number: next });
+    for (let i = 1; answer.split !== null && i < count; i++) {
+      const { split } = assignNextSplit(tx, task, splits, { ...request, number: number + i });
       if (split === null) break;
       more.push(split);
     }

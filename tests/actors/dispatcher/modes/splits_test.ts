@@ -64,6 +64,15 @@ Deno.test("getSplit gives several splits at once, and a repeated request the sam
   assertEquals((await cluster.refused("getSplit", request)).code, "invalid_argument");
 });
 
+Deno.test("getSplit refuses numbers whose followers cannot be told apart", async () => {
+  const { cluster, tasks: [taskId = 0], take } = await dynamicCluster(8);
+  await using _ = cluster;
+  const number = Number.MAX_SAFE_INTEGER;
+  const request = { taskId, number, count: SPLITS_AT_ONCE_MAX, source: 0, repetition: 0 };
+  assertEquals((await cluster.refused("getSplit", request)).code, "invalid_argument");
+  assertEquals(await take(taskId, 1), 0);
+});
+
 Deno.test("getSplit gives requests that overtake each other a split each", async () => {
   const { cluster, tasks: [task = 0], take } = await dynamicCluster(10);
   await using _ = cluster;
