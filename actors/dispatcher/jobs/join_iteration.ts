@@ -47,12 +47,13 @@ export function openIteration(
   const { jobName, parameters, repetition, consumerIndex = null } = request;
   const named = jobName === undefined ? undefined : state.jobNamed(jobName);
   if (named !== undefined) checkJobOwner(named, sender);
+  // Also if the job is made again below: an admin who restores a client's job does not take it over.
+  const owner = named?.owner ?? sender.name;
   if (jobName !== undefined) forgetEnded(tx, jobName);
   // `forgetEnded` may have removed the job.
   const existing = jobName === undefined ? undefined : state.jobNamed(jobName);
   if (existing !== undefined) checkAgreement(state, existing, parameters);
   const mode = modeFor(parameters);
-  const owner = existing?.owner ?? sender.name;
   const found = existing === undefined ? undefined : state.iterationOf(existing.jobId, repetition);
   const { isUnreadable } = reported;
   const { replaced, client } = mode.admit(state, request, { job: existing, owner, isUnreadable });
@@ -65,7 +66,7 @@ export function openIteration(
 
   // `forgetIteration` may have removed the job.
   const job = existing === undefined ? undefined : state.jobs.get(existing.jobId);
-  const jobId = job?.jobId ?? createJob(tx, jobName ?? null, sender.name, parameters);
+  const jobId = job?.jobId ?? createJob(tx, jobName ?? null, owner, parameters);
   const iterationId = running?.iterationId ?? createIteration(tx, jobId, request, client);
   const clientId = state.nextId("client");
   const { requestId, process } = request;

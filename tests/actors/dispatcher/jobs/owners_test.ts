@@ -166,6 +166,24 @@ Deno.test("a neighbour who names another's stream puts nobody out of it", async 
   await a.ask("openIteration", { ...request(a, "job", 1), lastReader, runId: "1" });
 });
 
+Deno.test("an admin who restores a client's job does not take it over", async () => {
+  await using teams = new Teams();
+  const [a, admin] = [teams.join(A), teams.join(ADMIN)];
+  const datasetId = await a.register("stream", false);
+  const open = (team: Team, runId: string) =>
+    joinIteration({
+      ...team.openRequest(datasetId, "job"),
+      parameters: {
+        ...{ datasetId, processingMode: "DETERMINISTIC", sharing: false },
+        ordered: { seed: "0000000000000001", shuffled: false },
+      },
+      ...{ stream: "the stream", startAt: 0, runId },
+    }, (asked) => team.ask("openIteration", asked));
+  await open(a, "1");
+  await open(admin, "2");
+  await open(a, "3");
+});
+
 Deno.test("a named job is joined by the identity that began it and by admins", async () => {
   await using teams = new Teams();
   const [a, alsoA, b, admin] = [
