@@ -31,7 +31,7 @@ testInline("planning stays local when no step fits into planningTimeoutMs", asyn
     plan.explain(),
     /^Nothing is offloaded: planning ran out of time .*planningTimeoutMs/,
   );
-  assertMatch(plan.explain(), /Planning took 0\.\d+ s/);
+  assertMatch(plan.explain(), /Planning took \d+\.\d+ s/);
 });
 
 testInline("planning decides without the candidates that it had no time for", async (start) => {
