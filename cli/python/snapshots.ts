@@ -9,6 +9,7 @@ const SNAPSHOT_BYTES_MAX = 64 * 2 ** 10;
 /** Saving takes at most one part in this many of the time. */
 const TIME_SHARE = 100;
 const UNSAVED: Snapshot = { isUnsaved: true };
+const UNSAVABLE: Snapshot = { isUnsaved: true, isUnsavable: true };
 /** The least time between two snapshots, in ms. */
 const EVERY_MS_MIN = 20;
 
@@ -16,6 +17,8 @@ const EVERY_MS_MIN = 20;
 export interface Snapshot {
   readonly state?: Uint8Array;
   readonly isUnsaved?: true;
+  /** Whether it was not saved because that failed. */
+  readonly isUnsavable?: true;
 }
 
 /** Saves an iterator's position while that is cheap. */
@@ -25,6 +28,7 @@ export class Snapshots {
   /** The first save also loads code, so its time is not typical. */
   #isFirst = true;
   #isCheap = true;
+  #unsaved = UNSAVED;
 
   constructor(iterator: DatasetIterator<unknown>) {
     this.#iterator = iterator;
@@ -37,7 +41,7 @@ export class Snapshots {
 
   /** The position now, unless it is large or cannot be saved. */
   async take(): Promise<Snapshot> {
-    if (!this.#isCheap) return UNSAVED;
+    if (!this.#isCheap) return this.#unsaved;
     const startedAtMs = performance.now();
     let state: Uint8Array;
     try {
@@ -45,7 +49,7 @@ export class Snapshots {
     } catch {
       // A request to `save` gets the error.
       this.#isCheap = false;
-      return UNSAVED;
+      return this.#unsaved = UNSAVABLE;
     }
     const endedAtMs = performance.now();
     const tookMs = this.#isFirst ? 0 : endedAtMs - startedAtMs;

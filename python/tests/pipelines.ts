@@ -61,6 +61,11 @@ export const lines = ({ files }: { files: string }) =>
   Dataset.listFiles(files).interleave((file, { Dataset }) => Dataset.textLines(file))
     .map((line) => ({ line }));
 
+/** A shuffle buffer of elements that no state can have. */
+export const unsavable = Dataset.fromGenerator(function* () {
+  for (let i = 0;; i++) yield { i, when: new Date(0) };
+}).shuffle(50).map(({ i }) => ({ i, x: new Float32Array(1_000) }));
+
 /** Element 2 fails. */
 export const failing = Dataset.range(5).map((x) => {
   if (x === 2) throw new RangeError(`no ${x} today`);

@@ -106,6 +106,20 @@ def test_the_position_is_that_of_the_batch_the_program_has(copies: Copies) -> No
     assert [batch["i"] for batch in other] == [2, 3, 4, 5]
 
 
+def test_batches_are_copied_ahead_although_no_position_can_be_saved(copies: Copies) -> None:
+    source = leat.load(PIPELINES, export="unsavable", seed=1)
+    loader = leat.torch.Loader(source, device="meta", prefetch=2)
+    batches, given = iter(loader), 0
+    while source._stream is None or source._stream.is_position_known or given < 10:
+        next(batches)
+        given += 1
+    next(batches)
+    assert copies.begun == given + 3
+    with pytest.raises(leat.LeatError, match="cannot be saved"):
+        loader.state_dict()
+    assert next(batches)["i"] >= 0
+
+
 def test_ctrl_c_while_a_batch_is_copied_loses_none(copies: Copies) -> None:
     copies.allowed = threading.Semaphore(1)
     batches = iter(leat.torch.Loader(large(4), device="meta"))

@@ -7,6 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Callable, Iterator
 
 from ._checkpoint import Checkpoint
+from ._errors import LeatError
 from ._loader import Loader
 
 
@@ -38,7 +39,7 @@ class Ahead(Iterator[Any]):
         if self._loader._connection.is_open:
             self._loader._connection.helper.require_own_process()  # In a fork, no thread would finish a move.
         while self._failure is None and len(self._moved) <= self._count:
-            if self._moved and self._moved[-1][1] is None:
+            if self._moved and self._moved[-1][1] is None and not self._loader._is_unsavable:
                 break  # The position is costly to save later: nothing is read beyond it.
             if self._moved and self._loader._reuse:
                 self._moved[-1][0].exception()  # The next batch may be written where this one is read.
@@ -72,4 +73,10 @@ class Ahead(Iterator[Any]):
 
     def state_dict(self) -> dict[str, Any]:
         """The position after the last batch that the program got."""
-        return self._loader.state_dict() if self._position is None else self._position.to_dict()
+        if self._position is not None:
+            return self._position.to_dict()
+        state = self._loader.state_dict()
+        if self._moved and self._moved[-1][1] is None and self._loader._is_unsavable:
+            # A later attempt has succeeded, but that position is beyond batches that the program has not got.
+            raise LeatError("failed_precondition", "The position cannot be saved while batches are copied ahead: use prefetch=0")
+        return state

@@ -242,6 +242,10 @@ class Loader:
         with self._connection.lock:
             return None if self._stream is None or not self._stream.is_position_known else self._stream.checkpoint()
 
+    @property
+    def _is_unsavable(self) -> bool:
+        return self._stream is not None and self._stream.is_unsavable
+
     def _for_worker(self, worker: int, workers: int, seed: int) -> Loader:
         """A loader of every `workers`-th batch of this one, for worker `worker` of a `DataLoader`.
 

@@ -24,7 +24,7 @@ SLOTS_SPARE = 2 * TAKES
 class _Answer:
     """The elements of one message that the program has not got yet."""
 
-    __slots__ = ("elements", "end", "error", "has_reading_failed", "is_unsaved", "message", "state", "taken")
+    __slots__ = ("elements", "end", "error", "has_reading_failed", "is_unsavable", "is_unsaved", "message", "state", "taken")
 
     def __init__(self, message: Received) -> None:
         self.message = message
@@ -39,6 +39,7 @@ class _Answer:
         state = body.get("state")
         self.state = None if state is None else _bytes(state)
         self.is_unsaved = bool(body.get("isUnsaved", False))
+        self.is_unsavable = bool(body.get("isUnsavable", False))
         self.end = bool(body.get("end", False))
 
     @property
@@ -67,6 +68,8 @@ class Stream:
         self._last: Lease | None = None
         # The last saved state, and the value of `_given` at that position.
         self._saved: tuple[bytes, int] | None = None
+        # Whether the pipeline could not save its position.
+        self.is_unsavable = False
         start = {"iteration": self.number, "state": beginning.state, "skip": beginning.skip}
         answer = connection.ask("start", {**start, "ended": beginning.ended})
         if beginning.pending:
@@ -75,6 +78,7 @@ class Stream:
             self._saved = (beginning.state, -beginning.skip)
         elif "state" in answer:
             self._saved = (_bytes(answer["state"]), 0)
+        self.is_unsavable = bool(answer.get("isUnsavable", False))
         self._request_more()
 
     def _resume(self, beginning: Checkpoint) -> None:
@@ -177,6 +181,7 @@ class Stream:
         elif answer.is_unsaved:
             # The state is too old: skipping all elements since then would take ever longer.
             self._saved = None
+            self.is_unsavable = answer.is_unsavable
 
     def _drop_answer(self) -> None:
         """Drops the last answer, which has no further elements."""
