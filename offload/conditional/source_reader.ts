@@ -11,7 +11,7 @@ import { bytesOfElement } from "../figures.ts";
 /** An answer ends with the element that reaches one of these limits. */
 const BYTES_MAX = 1 << 20;
 const ELEMENTS_MAX = 256;
-/** Limit of the splits that are open at once. Each task reads a few. */
+/** At first, the limit of the splits that are open while nobody waits for them. */
 const OPEN_MAX = 64;
 
 export type OpenSource = (split: number) => DatasetIterator<unknown>;
@@ -20,6 +20,8 @@ interface OpenSplit {
   readonly iterator: DatasetIterator<unknown>;
   /** How many elements were read. */
   read: number;
+  /** How many requests wait for an answer. Closing the iterator would cut their answers short. */
+  pending: number;
   /** Requests of one split are answered in order. */
   last: Promise<unknown>;
 }
@@ -29,6 +31,10 @@ export class SourceReader {
   readonly #open: OpenSource;
   /** By split, the least recently requested first. */
   readonly #splits = new Map<number, OpenSplit>();
+  /** The splits that were closed to make room, and were not requested since. */
+  readonly #evicted = new Set<number>();
+  /** Grows when a task continues an evicted split: more splits are in use than it allows. */
+  #openMax = OPEN_MAX;
   #disposed = false;
 
   constructor(open: OpenSource) {
@@ -37,9 +43,12 @@ export class SourceReader {
 
   readonly read: Feed["readSource"] = (split, from) => {
     if (this.#disposed) return Promise.reject(new LeatError("cancelled", "The reader has ended"));
-    const opened = this.#splitOf(split);
+    const opened = this.#splits.get(split) ?? this.#openAt(split, from);
+    this.#splits.delete(split);
+    this.#splits.set(split, opened);
+    opened.pending++;
     const answer = opened.last.then(() => this.#readFrom(split, opened, from));
-    opened.last = answer.catch(() => {});
+    opened.last = answer.catch(() => {}).then(() => opened.pending--);
     return answer;
   };
 
@@ -48,13 +57,21 @@ export class SourceReader {
     for (const split of [...this.#splits.keys()]) this.#close(split);
   }
 
-  #splitOf(split: number): OpenSplit {
-    const known = this.#splits.get(split);
-    this.#splits.delete(split);
-    const opened = known ?? { iterator: this.#open(split), read: 0, last: Promise.resolve() };
-    this.#splits.set(split, opened);
-    if (this.#splits.size > OPEN_MAX) this.#close(this.#splits.keys().next().value!);
-    return opened;
+  #openAt(split: number, from: number): OpenSplit {
+    if (this.#evicted.delete(split) && from > 0) this.#openMax++;
+    const iterator = this.#open(split);
+    this.#makeRoom();
+    return { iterator, read: 0, pending: 0, last: Promise.resolve() };
+  }
+
+  /** Closes idle splits until one more may be open. Exceeds the limit if too few are idle. */
+  #makeRoom(): void {
+    for (const [split, { pending }] of this.#splits) {
+      if (this.#splits.size < this.#openMax) return;
+      if (pending > 0) continue;
+      this.#close(split);
+      this.#evicted.add(split);
+    }
   }
 
   #close(split: number): void {
@@ -67,6 +84,8 @@ export class SourceReader {
     opened: OpenSplit,
     from: number,
   ): Promise<{ readonly given: Payload }> {
+    // Closed since: what its iterator gives is not the split's end. Rejects if this is disposed.
+    if (this.#splits.get(split) !== opened) return await this.read(split, from);
     // The task's runner died, and another runner starts the split again.
     if (from < opened.read) {
       this.#close(split);
@@ -77,7 +96,8 @@ export class SourceReader {
     for (let bytes = 0; bytes < BYTES_MAX && items.length < ELEMENTS_MAX;) {
       const item = await next(opened);
       if (item === undefined) {
-        if (this.#splits.get(split) === opened) this.#close(split);
+        if (this.#splits.get(split) !== opened) return await this.read(split, from);
+        this.#close(split);
         return encoded({ items, isLast: true });
       }
       items.push(item);

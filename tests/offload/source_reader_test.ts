@@ -1,4 +1,5 @@
 /** p'1: this host reads the source, workers prepare its elements. */
+import { LeatError } from "../../core/error.ts";
 import { openIterator } from "../../data/dataset_iterator.ts";
 import { Dataset, LocalCluster, offloadProgress } from "../../mod.ts";
 import { SourceReader } from "../../offload/conditional/source_reader.ts";
@@ -97,4 +98,79 @@ Deno.test("SourceReader continues a split, begins it again, and tells of element
   assertEquals(opened, 2);
   reader.dispose();
   await assertRejects(() => reader.read(0, 0));
+});
+
+/** A reader of splits of 3 elements, each of which takes a turn of the event loop. */
+function readerOfSlowSplits(): SourceReader {
+  return new SourceReader((split) => {
+    const slow = Dataset.range(3).map(async (x) => {
+      await new Promise((resolve) => setTimeout(resolve));
+      return 10 * split + x;
+    });
+    return openIterator(slow.node);
+  });
+}
+
+async function readItems(reader: SourceReader, split: number, from: number) {
+  const { given } = await reader.read(split, from);
+  return decodeMessage(given.bytes) as { items: { element: number }[]; isLast: boolean };
+}
+
+/** Reads a split to its end, as a task does. */
+async function readSplit(reader: SourceReader, split: number): Promise<number[]> {
+  const elements: number[] = [];
+  for (;;) {
+    const { items, isLast } = await readItems(reader, split, elements.length);
+    elements.push(...items.map(({ element }) => element));
+    if (isLast) return elements;
+  }
+}
+
+const slowSplit = (split: number) => [0, 1, 2].map((x) => 10 * split + x);
+
+Deno.test("SourceReader gives all of each split, however many are read at once", async () => {
+  const reader = readerOfSlowSplits();
+  const splits = Array.from({ length: 65 }, (_, split) => split);
+  const read = await Promise.all(splits.map((split) => readSplit(reader, split)));
+  assertEquals(read, splits.map(slowSplit));
+  reader.dispose();
+});
+
+Deno.test("SourceReader gives all of a split to requests that wait for an earlier one", async () => {
+  const reader = readerOfSlowSplits();
+  const splits = [0, 0, ...Array.from({ length: 64 }, (_, i) => i + 1)];
+  const read = await Promise.all(splits.map((split) => readSplit(reader, split)));
+  assertEquals(read, splits.map(slowSplit));
+  reader.dispose();
+});
+
+Deno.test("SourceReader never tells of a split's end because it was disposed", async () => {
+  const reader = readerOfSlowSplits();
+  const reads = [reader.read(0, 0), reader.read(0, 0), reader.read(1, 0)];
+  const settled = Promise.allSettled(reads);
+  await new Promise((resolve) => setTimeout(resolve));
+  reader.dispose();
+  for (const answer of await settled) {
+    assert(answer.status === "rejected");
+    assertEquals(LeatError.from(answer.reason).code, "cancelled");
+  }
+});
+
+Deno.test("SourceReader keeps more splits open when more are read in turn", async () => {
+  let opened = 0;
+  const reader = new SourceReader(() => {
+    opened++;
+    return openIterator(Dataset.range(1_000).node);
+  });
+  const from = Array.from({ length: 70 }, () => 0);
+  for (let round = 0; round < 3; round++) {
+    for (const [split, start] of from.entries()) {
+      const { items } = await readItems(reader, split, start);
+      assertEquals(items[0]!.element, start);
+      from[split] = start + items.length;
+    }
+  }
+  // The 6 that were evicted in the first round are opened again once.
+  assertEquals(opened, 76);
+  reader.dispose();
 });
