@@ -282,5 +282,5 @@ export function tooMuchAsked(what: string): LeatError {
 }
 
 function broken(by: string): LeatError {
-  return new LeatError("internal", `The other process broke the rules of its edge: ${by}`);
+  return new LeatError("internal", `The other process violated its protocol: ${by}`);
 }

@@ -87,7 +87,7 @@ Deno.test("syntax that differs between scripts and modules is refused already wh
   for (const source of ["(a, b) => a<!--b", "(a) => (a\n--> 0)"]) {
     const error = assertThrows(() => analyzeFunction(source), LeatError) as LeatError;
     assertEquals(error.code, "invalid_argument");
-    assert(error.message.includes("put a space"), error.message);
+    assert(error.message.includes("write `< !--` or `-- >`"), error.message);
   }
 });
 

@@ -32,6 +32,6 @@ Deno.test("no worker fills a trainer with elements that it has not requested", a
     });
     const error = await assertRejects(async () => await bench.feed.take(), LeatError);
     assertEquals(error.code, "data_loss", what);
-    assertStringIncludes(error.message, "against the protocol");
+    assertStringIncludes(error.message, "broke the protocol");
   }
 });

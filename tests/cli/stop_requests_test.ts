@@ -75,7 +75,7 @@ Deno.test("plan and scale report at Ctrl-C what was done and what is lost, and e
   await scale.stderr.match(/cluster sizes: 4 workers/);
   scale.kill("SIGINT");
   assertEquals((await scale.status).code, 130);
-  assertMatch(scale.stderr.text, /^Interrupted after 1 of 2 sizes: .*scale.html has those/m);
+  assertMatch(scale.stderr.text, /^Interrupted after 1 of 2 sizes: .*scale.html shows only these/m);
   assertEquals([...Deno.readDirSync(folder)].map(({ name }) => name), ["scale.html"]);
   await Deno.remove(folder, { recursive: true });
 });

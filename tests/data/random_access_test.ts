@@ -64,7 +64,7 @@ Deno.test("at refuses numbers out of range, and datasets without random access",
     Dataset.zip([range(3), range(3).scan(0, (s, x) => [s, x])]),
   ];
   for (const dataset of iterated) {
-    const error = await assertRejects(() => dataset.at(0), LeatError, "one after the other");
+    const error = await assertRejects(() => dataset.at(0), LeatError, "has no random access");
     assertEquals(error.code, "failed_precondition");
     assertThrows(() => dataset.globalShuffle(), LeatError, "globalShuffle: ");
   }

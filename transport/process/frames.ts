@@ -101,7 +101,7 @@ export class PipeInput {
 
 /** The error of a link whose other end violates the protocol. */
 export function broken(by: string): LeatError {
-  return new LeatError("internal", `The other process violated the protocol of the link: ${by}`);
+  return new LeatError("internal", `The other process violated its protocol: ${by}`);
 }
 
 function writeHeader(target: Uint8Array, at: number, length: number, place: number): void {

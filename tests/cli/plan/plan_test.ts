@@ -87,7 +87,7 @@ Deno.test("loadPipeline: refuses anything but a pipeline for workers, with the r
     ],
     [
       "export default Dataset.range(3).distribute({ service: 'ws://h:1', processingMode: 'OFF' });",
-      "reads a service (distribute, operator 0)",
+      "reads from a service (distribute, operator 0)",
     ],
     [
       "let y = 3; export default Dataset.range(3).map((x) => x + y);",

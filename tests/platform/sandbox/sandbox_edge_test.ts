@@ -194,7 +194,7 @@ Deno.test("Edge ends at anything that is neither request nor answer, and calls n
     using peer = await openEdge({ known: () => called = true });
     peer.link.deliver(envelope);
     const error = await peer.link.closed;
-    assertMatch(error.message, /broke the rules/, Deno.inspect(envelope));
+    assertMatch(error.message, /violated its protocol/, Deno.inspect(envelope));
     assertEquals(called, false);
   }
 });
