@@ -24,6 +24,8 @@ export function runnerDied(tx: Transaction, request: DeathRequest, deathsMax: nu
   const { state } = tx;
   const { taskId, number, error: { code, message } } = request;
   const [task, iteration] = existingTask(state, taskId, "it needs no runner");
+  // The tasks of a failed save go on, and must not fill the journal.
+  if (iteration.error !== null) return { mayStart: false };
   const mode = state.modeOf(iteration);
   const place = mode.pieceOf({ state, iteration }, task, request.place);
   if (number > task.runnerDeaths) {
@@ -34,10 +36,9 @@ export function runnerDied(tx: Transaction, request: DeathRequest, deathsMax: nu
     });
   }
   const deaths = deathsAt(iteration, place);
-  if (iteration.error === null && deaths.runners.length >= deathsMax) {
-    failIteration(tx, iteration, causeOf(state, task, iteration, deaths));
-  }
-  return { mayStart: iteration.error === null };
+  if (deaths.runners.length < deathsMax) return { mayStart: true };
+  failIteration(tx, iteration, causeOf(state, task, iteration, deaths));
+  return { mayStart: false };
 }
 
 function causeOf(

@@ -51,7 +51,8 @@ export interface Iteration extends ModeState {
 export interface Deaths {
   /**
    * The piece: the position of a split (DETERMINISTIC), the first split of a save's run, or the
-   * index of a share (static policies). Null means the whole pass, or an entry of a save's ledger.
+   * index of a share (static policies). Null means the whole pass, an entry of a save's ledger, or
+   * splits that are not assigned to the task.
    */
   readonly place: number | null;
   /** Oldest first. */

@@ -7,7 +7,7 @@ import { ShardingPolicy } from "../../../../data/sharding/sharding_policy.ts";
 import { stateOf } from "./consumers_state.ts";
 import { listed } from "./places.ts";
 import type { Client, Iteration, Task, TaskOfIteration } from "../../state/entities.ts";
-import type { ModeState } from "../mode_state.ts";
+import type { ModeState, Ordered } from "../mode_state.ts";
 import { whyHeldUp } from "../missing_consumers.ts";
 import { assignSequence, isAnswerable, isReceived, noteReceived } from "./ordered.ts";
 import { join, leave, lose, orderedFrom } from "./ordered_state.ts";
@@ -155,11 +155,15 @@ export class DeterministicMode extends Mode {
     { taskId }: Task,
     place: number | undefined,
   ): number | null {
-    return checkPiece(taskId, iteration, place);
+    const piece = checkPiece(taskId, iteration, place);
+    const isAt = (at: Ordered["assigned"][number]) => at.sequence === piece && at.taskId === taskId;
+    // Readers may have received the split since. A task can name any split, so those that it does
+    // not have count as one piece.
+    return iteration.ordered?.assigned.some(isAt) ? piece : null;
   }
 
   override namePiece(piece: number | null): string {
-    return `Split ${piece} of job`;
+    return piece === null ? super.namePiece(piece) : `Split ${piece} of job`;
   }
 
   override initialState(

@@ -70,7 +70,10 @@ export function received({ iterations }: Tables, record: RecordOf<"sequences_rec
   const ordered = need(iteration.ordered ?? undefined, record);
   if (consumerIndex === undefined) receive(ordered, mark, done);
   else receiveFor(ordered, consumerIndex, mark, done);
-  survived(iteration, (place) => place! < ordered.mark || has(ordered.done, place!));
+  survived(
+    iteration,
+    (place) => place === null || place < ordered.mark || has(ordered.done, place),
+  );
 }
 
 /** One of several readers has all elements of these splits. */

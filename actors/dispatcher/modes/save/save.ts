@@ -20,7 +20,7 @@ import {
   type SaveRequest,
 } from "./saving.ts";
 import { namedBySaveFolder } from "./save_folder.ts";
-import { isSaveOver, loseWork, type SaveRun } from "./saving_state.ts";
+import { isSaveOver, loseWork, type SaveRun, type Saving } from "./saving_state.ts";
 import { splitCount } from "../../../../data/sharding/split_table.ts";
 import type { Transaction } from "../../transaction.ts";
 import { checkOrder, checkPiece, eachElementOnce } from "../deterministic/deterministic.ts";
@@ -167,7 +167,11 @@ export class SaveMode extends Mode {
     { taskId }: Task,
     place: number | undefined,
   ): number | null {
-    return place === undefined ? null : checkPiece(taskId, iteration, place);
+    if (place === undefined) return null;
+    const piece = checkPiece(taskId, iteration, place);
+    // A task can name any split: those where it writes no run count as one piece.
+    const isAt = (run: Saving["assigned"][number]) => run.first === piece && run.taskId === taskId;
+    return iteration.saving?.assigned.some(isAt) ? piece : null;
   }
 
   /** Names the worker and its failure, and how to resume. */

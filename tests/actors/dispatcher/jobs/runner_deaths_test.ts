@@ -3,8 +3,9 @@
  */
 import { TASK_ENDED } from "../../../../actors/dispatcher/protocol.ts";
 import { RUNNERS_DIED } from "../../../../actors/dispatcher/jobs/runner_deaths.ts";
+import { hashBytes } from "../../../../core/hash.ts";
 import { assert, assertEquals } from "../../../assert.ts";
-import { tableOf, TestCluster } from "../lib.ts";
+import { settle, tableOf, TestCluster } from "../lib.ts";
 
 const DIED = {
   code: "resource_exhausted",
@@ -89,7 +90,9 @@ Deno.test("under DETERMINISTIC deaths count by split, and those of a split that 
   const worker = cluster.worker("a", tableOf(9));
   const { clientId } = await cluster.open(datasetId, { jobName: "job", ...ORDERED });
   const [taskId] = await worker.heartbeat();
-  await cluster.ask("getSplit", { taskId: taskId!, number: 1, source: 0, repetition: 0 });
+  for (const request of [1, 2, 3]) {
+    await cluster.ask("getSplit", { taskId: taskId!, number: request, source: 0, repetition: 0 });
+  }
   let number = 0;
   const die = async (place: number) => {
     const request = { taskId: taskId!, number: ++number, place, error: DIED };
@@ -103,6 +106,43 @@ Deno.test("under DETERMINISTIC deaths count by split, and those of a split that 
   const known = await iterationOf(cluster, "job");
   assertEquals(known.tasks[0]!.runnerDeaths?.length, 3);
   assertEquals(await die(1), false);
+});
+
+Deno.test("deaths at splits that a task does not have count as one piece of work, and name no split", async () => {
+  await using cluster = await TestCluster.start();
+  const datasetId = await cluster.dataset();
+  const worker = cluster.worker("a", tableOf(9));
+  const { clientId } = await cluster.open(datasetId, { jobName: "job", ...ORDERED });
+  const [taskId] = await worker.heartbeat();
+  await cluster.ask("getSplit", { taskId: taskId!, number: 1, source: 0, repetition: 0 });
+  const die = async (place: number) => {
+    const request = { taskId: taskId!, number: place + 1, place, error: DIED };
+    return (await cluster.ask("runnerDied", request)).mayStart;
+  };
+  for (const [place, mayStart] of [true, true, true, false].entries()) {
+    assertEquals(await die(place), mayStart, `${place}`);
+  }
+  const { error } = await cluster.ask("clientHeartbeat", { clientId });
+  assert(error!.message.startsWith('Job "job" was ended'), error!.message);
+});
+
+Deno.test("no deaths are kept of the tasks of a save that has failed", async () => {
+  await using cluster = await TestCluster.start();
+  // Its worker can save nothing.
+  const worker = cluster.worker("a", tableOf(9));
+  await worker.heartbeat();
+  const jobName = "distributedSave /saved";
+  const save = { folder: "/saved", overwrite: false, fingerprint: hashBytes("numbers") };
+  await cluster.open(await cluster.dataset(), { jobName, ...ORDERED, save });
+  await settle();
+  const [taskId] = await worker.heartbeat();
+  for (const number of [1, 2]) {
+    const request = { taskId: taskId!, number, error: DIED };
+    assertEquals(await cluster.ask("runnerDied", request), { mayStart: false });
+  }
+  const { failure, tasks } = await iterationOf(cluster, jobName);
+  assert(failure !== undefined);
+  assertEquals(tasks[0]!.runnerDeaths, undefined);
 });
 
 Deno.test("under a static policy deaths count by the share", async () => {
