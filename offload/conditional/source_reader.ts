@@ -48,7 +48,10 @@ export class SourceReader {
     this.#splits.set(split, opened);
     opened.pending++;
     const answer = opened.last.then(() => this.#readFrom(split, opened, from));
-    opened.last = answer.catch(() => {}).then(() => opened.pending--);
+    opened.last = answer.catch(() => {
+      // After a failure of reading the iterator would give an end that is not the split's.
+      if (this.#splits.get(split) === opened) this.#close(split);
+    }).then(() => opened.pending--);
     return answer;
   };
 

@@ -1,6 +1,7 @@
 /** p'1: this host reads the source, workers prepare its elements. */
 import { LeatError } from "../../core/error.ts";
 import { openIterator } from "../../data/dataset_iterator.ts";
+import { ReadingFailure } from "../../data/iterators/reading_failure.ts";
 import { Dataset, LocalCluster, offloadProgress } from "../../mod.ts";
 import { SourceReader } from "../../offload/conditional/source_reader.ts";
 import { decodeMessage } from "../../transport/codec.ts";
@@ -142,6 +143,29 @@ Deno.test("SourceReader gives all of a split to requests that wait for an earlie
   const read = await Promise.all(splits.map((split) => readSplit(reader, split)));
   assertEquals(read, splits.map(slowSplit));
   reader.dispose();
+});
+
+Deno.test("SourceReader reads a split again after a failure of reading", async () => {
+  let opened = 0;
+  const reader = new SourceReader(() => {
+    opened++;
+    let failures = opened === 1 ? 1 : 0;
+    const results = failures > 0 ? [] : [0, 1].map((value) => ({ done: false, value }));
+    return {
+      next: () =>
+        failures-- > 0
+          ? Promise.reject(ReadingFailure.of(new LeatError("unavailable", "no disk")))
+          : Promise.resolve(results.shift() ?? { done: true, value: undefined }),
+      return: () => Promise.resolve(),
+    } as unknown as ReturnType<typeof openIterator>;
+  });
+  const [failed, again] = [reader.read(0, 0), reader.read(0, 0)];
+  await assertRejects(() => failed, LeatError, "no disk");
+  const { items, isLast } = decodeMessage((await again).given.bytes) as {
+    items: unknown[];
+    isLast: boolean;
+  };
+  assertEquals([items, isLast], [[{ element: 0 }, { element: 1 }], true]);
 });
 
 Deno.test("SourceReader never tells of a split's end because it was disposed", async () => {
