@@ -52,6 +52,12 @@ interface CallingState extends WindowState {
   readonly leftover: readonly unknown[];
 }
 
+/** An answer that waits in the iterator. */
+interface Waiting extends Outcome {
+  /** Only of a restored element that can be recomputed. */
+  readonly token?: Token | undefined;
+}
+
 export abstract class CallingIterator extends UnaryIterator implements LoopStage {
   abstract readonly kind: LoopKind;
   readonly call: Call;
@@ -59,7 +65,9 @@ export abstract class CallingIterator extends UnaryIterator implements LoopStage
   readonly check: SpecCheck | undefined;
   protected readonly block = new InputBlock();
   /** Answers that `next()` has to give before it continues; their values may be promises. */
-  readonly #outcomes: Outcome[] = [];
+  readonly #outcomes: Waiting[] = [];
+  /** The token of the last of them that was given, and how many calls had been made then. */
+  #taken: { readonly token: Token | undefined; readonly calls: number } | undefined;
   /** How many calls returned a promise; counted up to 2. */
   #waits = 0;
   /** Rule `mapParallelization`: makes all calls after the second that returned a promise. */
@@ -139,6 +147,7 @@ export abstract class CallingIterator extends UnaryIterator implements LoopStage
     const outcome = this.#outcomes.shift();
     if (outcome === undefined) return this.#wide!.next();
     if (outcome.failed) throw outcome.value;
+    this.#taken = { token: outcome.token, calls: this.call.index };
     return outcome.value as Pulled<unknown>;
   }
 
@@ -159,12 +168,15 @@ export abstract class CallingIterator extends UnaryIterator implements LoopStage
 
   override token(): Token | undefined {
     if (this.#wide !== undefined) return this.#wide.token();
-    // No token if the block has more elements: the input's token is that of the last of these.
-    return this.block.isEmpty ? this.tokenOf(this.input.token()) : undefined;
+    // The calls of waiting answers were made before: the element is of one only if none followed.
+    if (this.#taken?.calls === this.call.index) return this.#taken.token;
+    // No token if more elements or answers wait: the input's token is that of the last of these.
+    if (!this.block.isEmpty || this.#outcomes.length > 0) return undefined;
+    return this.tokenOf(this.call.index - 1, this.input.token());
   }
 
-  /** The token of the element given last, made from the input's token. */
-  protected abstract tokenOf(inputToken: Token | undefined): Token | undefined;
+  /** The token of the output of call `index` on the element with `inputToken`. */
+  protected abstract tokenOf(index: number, inputToken: Token | undefined): Token | undefined;
 
   protected override async saveState(): Promise<unknown> {
     if (this.#wide === undefined) return await super.saveState();
@@ -188,7 +200,7 @@ export abstract class CallingIterator extends UnaryIterator implements LoopStage
   }
 
   /** The answer of a call that the saved iterator had made or begun. */
-  async #restoreSlot(saved: SavedSlot): Promise<Outcome> {
+  async #restoreSlot(saved: SavedSlot): Promise<Waiting> {
     const origin = originOf(saved);
     if (origin === undefined) {
       const answer = await restoreOutcome(saved as SavedOutcome, this.input);
@@ -198,7 +210,8 @@ export abstract class CallingIterator extends UnaryIterator implements LoopStage
     try {
       const element = await this.input.again(origin.token);
       const result = await this.call.again(origin.index, element);
-      return { failed: false, value: this.conclude(element, result) };
+      const token = this.tokenOf(origin.index, origin.token);
+      return { failed: false, value: this.conclude(element, result), token };
     } catch (error) {
       return { failed: true, value: this.stats.failed(error) };
     }

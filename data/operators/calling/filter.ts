@@ -92,7 +92,7 @@ class FilterIterator extends CallingIterator implements Stepping {
     return true;
   }
 
-  protected override tokenOf(inputToken: Token | undefined): Token | undefined {
+  protected override tokenOf(_index: number, inputToken: Token | undefined): Token | undefined {
     return inputToken;
   }
 

@@ -169,8 +169,8 @@ export class MapIterator extends CallingIterator {
     return this.stats.gave(await pending);
   }
 
-  protected override tokenOf(inputToken: Token | undefined): Token | undefined {
-    return tokenOfCall(this.call.index - 1, inputToken);
+  protected override tokenOf(index: number, inputToken: Token | undefined): Token | undefined {
+    return tokenOfCall(index, inputToken);
   }
 
   override again(token: Token): unknown {
