@@ -101,23 +101,37 @@ export function noteReceived(
   });
 }
 
-/** Refuses splits that do not exist, which would take memory and time. */
+/**
+ * Refuses splits that the reader cannot have: each list of them is journaled.
+ * @throws {LeatError} `invalid_argument`
+ */
 function checkReceived(
   { iterationId, splits }: Iteration,
-  { next }: Ordered,
+  ordered: Ordered,
   mark: number,
   done: readonly number[],
 ): void {
   // `next` is beyond the table if the reader was restored from a longer one. It detects that
-  // itself.
-  const stop = Math.max(next, splits === null ? 0 : splitCount(splits.bounds, 0));
-  const isNext = (at: number, i: number) => at > (done[i - 1] ?? mark - 1) && at < stop;
-  if (mark <= stop && done.every(isNext)) return;
+  // itself. A restored consumer may start beyond `next`, so its mark may be there.
+  const stop = Math.max(ordered.next, splits === null ? 0 : splitCount(splits.bounds, 0));
+  const isAscending = (at: number, i: number) => at > (done[i - 1] ?? mark - 1);
+  if (mark <= stop && done.every(isAscending) && done.every(wasAssignedIn(ordered))) return;
   throw new LeatError(
     "invalid_argument",
     `mark and done must be ascending positions among the ${stop} splits of iteration ${iterationId}, ` +
+      `and those of done must have been assigned, ` +
       `got ${[mark, ...done.slice(0, PLACES_SHOWN)].join(", ")}`,
   );
+}
+
+/** Tells whether a split may have been assigned. */
+function wasAssignedIn(
+  { next, done, assigned, lost, consumers }: Ordered,
+): (at: number) => boolean {
+  if (consumers !== null) return (at) => at < next;
+  // A restored reader starts at `next`. Only some of the splits before it are assigned.
+  const sequences = new Set(assigned.map(({ sequence }) => sequence));
+  return (at) => sequences.has(at) || has(done, at) || has(lost, at);
 }
 
 /** Whether more splits exist, but none may be assigned before all readers have advanced. */

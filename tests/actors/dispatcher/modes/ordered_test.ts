@@ -231,3 +231,36 @@ Deno.test("the order of splits replayed from the journal, or from a snapshot and
     assert(kinds.has(kind), `no run made a record "${kind}"`);
   }
 });
+
+Deno.test("a reader is refused that reports splits which nobody was handed", async () => {
+  const { cluster, tasks: [a], take, clientId, datasetId } = await orderedCluster(10);
+  await using _ = cluster;
+  for (const sequence of [0, 1, 2]) assertEquals(await take(a), sequence);
+  const report = async (reader: number, ...done: number[]) => {
+    const request = { clientId: reader, report: { kind: "ordered", mark: 0, done } } as const;
+    const answer = await cluster.ask("clientHeartbeat", request).catch(LeatError.from);
+    return answer instanceof LeatError ? answer.code : "taken";
+  };
+  assertEquals(await report(clientId, 1, 2), "taken");
+  assertEquals(await report(clientId, 3), "invalid_argument");
+  assertEquals(await report(clientId, 1, 2, 9), "invalid_argument");
+  // A restored reader begins far on, and needs only one split before.
+  const request = cluster.openRequest(datasetId, { ...ORDERED, jobName: "job" });
+  const restored = await joinAsClient(cluster, { ...request, startAt: 8, behind: [0] });
+  for (const at of [1, 7, 8]) assertEquals(await report(restored.clientId, at), "invalid_argument");
+});
+
+Deno.test("a consumer is refused that reports splits which nobody was handed", async () => {
+  await using cluster = await TestCluster.start();
+  const worker = cluster.worker("a", tableOf(10));
+  const job = { ...ORDERED, jobName: "job", numConsumers: 2, consumerIndex: 0 };
+  const { clientId } = await cluster.open(await cluster.dataset(), job);
+  const [taskId] = await worker.heartbeat();
+  for (const number of [1, 2]) {
+    await cluster.ask("getSplit", { taskId: taskId!, number, source: 0, repetition: 0 });
+  }
+  const request = (...done: number[]) =>
+    ({ clientId, report: { kind: "ordered", mark: 0, done } }) as const;
+  await cluster.ask("clientHeartbeat", request(1));
+  assertEquals((await cluster.refused("clientHeartbeat", request(1, 2))).code, "invalid_argument");
+});
