@@ -8,8 +8,11 @@ export interface JpegHeader {
   readonly width: number;
   readonly height: number;
   readonly components: number;
-  /** Whether decoding holds the coefficients of the whole image in memory. */
-  readonly isProgressive: boolean;
+  /**
+   * Whether several scans make up the image: it is progressive, or its components are not
+   * interleaved. Decoding then holds the coefficients of the whole image in memory.
+   */
+  readonly hasManyScans: boolean;
 }
 
 const MARKER = 0xff;
@@ -26,7 +29,7 @@ export function isJpeg(bytes: Uint8Array): boolean {
 }
 
 /**
- * Finds the frame header.
+ * Finds the frame header, and reads on to the first scan.
  * @param bytes begin like a JPEG.
  * @throws {LeatError} `data_loss` for a JPEG that ends or breaks off before its frame header.
  */
@@ -83,8 +86,34 @@ function readFrame(bytes: Uint8Array, at: number): JpegHeader {
   if (width === 0 || height === 0) {
     throw broken(bytes, `its frame header claims ${width} × ${height} pixels`);
   }
-  const isProgressive = PROGRESSIVE_FRAMES.has(bytes[at + 1]!);
-  return { width, height, components, isProgressive };
+  const hasManyScans = PROGRESSIVE_FRAMES.has(bytes[at + 1]!) ||
+    !isInterleaved(bytes, at, components);
+  return { width, height, components, hasManyScans };
+}
+
+/**
+ * Whether the first scan after the frame header at `at` has all components. False where the
+ * library might find another scan first: it skips bytes between segments.
+ */
+function isInterleaved(bytes: Uint8Array, at: number, components: number): boolean {
+  while (at + 5 <= bytes.length) {
+    if (bytes[at] !== 0xff) return false;
+    const marker = bytes[at + 1]!;
+    if (marker === 0xff) {
+      at++; // fill byte
+      continue;
+    }
+    if (marker === START_OF_SCAN) return bytes[at + 4]! >= components;
+    const length = bytes[at + 2]! << 8 | bytes[at + 3]!;
+    if (length < 2 || isBare(marker)) return false;
+    at += 2 + length;
+  }
+  return false;
+}
+
+/** Whether no segment follows a marker: stuffing, TEM, restarts, and begin and end of the image. */
+function isBare(marker: number): boolean {
+  return marker <= 0x01 || (marker >= 0xd0 && marker <= END_OF_IMAGE);
 }
 
 /** Some writers pad the end with zeros. */

@@ -6,10 +6,10 @@ import type { Decoded, ImageFormat, PixelSize, Placing } from "../image_format.t
 import { countScans, damagedJpeg, isJpeg, type JpegHeader, readJpegHeader } from "./header.ts";
 import type { JpegLibrary } from "./jpeg_library.ts";
 
-/** Most scans of a progressive JPEG; encoders write about ten. */
+/** Most scans of a JPEG; encoders write about ten of a progressive one. */
 export const SCANS_MAX = 200;
 
-/** Bytes per coefficient of a progressive JPEG; there is one coefficient per sample. */
+/** Bytes per coefficient of a JPEG of many scans; there is one coefficient per sample. */
 const COEFFICIENT_BYTES = 2;
 
 export class JpegFormat implements ImageFormat {
@@ -26,8 +26,8 @@ export class JpegFormat implements ImageFormat {
   }
 
   bytesToDecode(bytes: Uint8Array): number {
-    const { width, height, components, isProgressive } = readJpegHeader(bytes);
-    return isProgressive ? width * height * components * COEFFICIENT_BYTES : 0;
+    const { width, height, components, hasManyScans } = readJpegHeader(bytes);
+    return hasManyScans ? width * height * components * COEFFICIENT_BYTES : 0;
   }
 
   load(): Promise<void> | undefined {
@@ -37,7 +37,7 @@ export class JpegFormat implements ImageFormat {
   decode(bytes: Uint8Array, plan: DecodePlan, place?: Placing): Decoded | Promise<Decoded> {
     const header = readJpegHeader(bytes);
     requireColours(header);
-    if (header.isProgressive) requireScans(bytes, header);
+    if (header.hasManyScans) requireScans(bytes, header);
     const failed = (cause: unknown): never => {
       throw cause instanceof LeatError ? cause : damagedJpeg(bytes, header, cause);
     };
