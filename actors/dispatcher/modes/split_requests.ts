@@ -6,16 +6,24 @@ import type { RecordOf } from "../journal/records.ts";
 import { SPLIT_REQUESTS_KEPT, type Task } from "../state/entities.ts";
 import { need, type Tables } from "../state/tables.ts";
 
+/** The ring of a source that was not asked for: all tasks share it, because sources can be many. */
+const NO_REQUESTS: number[] = [];
+
 export function noteRequest(
   { requests }: Task,
   series: number,
   number: number,
   granted: number,
 ): void {
-  while (requests.length <= series) requests.push(Array<number>(2 * SPLIT_REQUESTS_KEPT).fill(0));
+  while (requests.length <= series) requests.push(NO_REQUESTS);
+  // Never write to the shared ring, nor to its copies from a snapshot.
+  let ring = requests[series]!;
+  if (ring.length === 0) {
+    requests[series] = ring = Array<number>(2 * SPLIT_REQUESTS_KEPT).fill(0);
+  }
   const place = 2 * (number % SPLIT_REQUESTS_KEPT);
-  requests[series]![place] = number;
-  requests[series]![place + 1] = granted;
+  ring[place] = number;
+  ring[place + 1] = granted;
 }
 
 /**
@@ -25,7 +33,7 @@ export function noteRequest(
  */
 export function knownAnswer(task: Task, number: number, series: number): number | undefined {
   const ring = task.requests[series];
-  if (ring === undefined) return undefined;
+  if (ring === undefined || ring.length === 0) return undefined;
   const place = 2 * (number % SPLIT_REQUESTS_KEPT);
   const newest = ring[place]!;
   if (newest === number) return ring[place + 1];

@@ -84,7 +84,8 @@ export interface Task {
   runnerDeaths: number;
   /**
    * Per source, a ring of the newest granted requests: the number n is at index 2 (n mod
-   * `SPLIT_REQUESTS_KEPT`), followed by the index of the granted split. 0 means none yet.
+   * `SPLIT_REQUESTS_KEPT`), followed by the index of the granted split. 0 means none yet. The ring is
+   * empty where no request was granted; in older snapshots it holds zeros.
    */
   readonly requests: number[][];
 }

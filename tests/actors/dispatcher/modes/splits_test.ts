@@ -1,7 +1,14 @@
 /** Handing out splits: to one task each, once, across restarts. */
 import { hashBytes } from "../../../../core/hash.ts";
+import {
+  isNew,
+  knownAnswer,
+  noteRequest,
+} from "../../../../actors/dispatcher/modes/split_requests.ts";
 import { SPLITS_AT_ONCE_MAX, TASK_ENDED } from "../../../../actors/dispatcher/protocol.ts";
+import type { Task } from "../../../../actors/dispatcher/state/entities.ts";
 import { LeatError } from "../../../../core/error.ts";
+import { decodeMessage, encodeMessage } from "../../../../transport/codec.ts";
 import { assert, assertEquals, assertStringIncludes } from "../../../assert.ts";
 import { settle, tableOf, TestCluster } from "../lib.ts";
 
@@ -273,4 +280,29 @@ Deno.test("a table of many splits survives a restart and a compaction", async ()
     });
   }
   assertEquals(worker.listings, 1);
+});
+
+Deno.test("a request for one of very many sources keeps nothing for the others, also through a snapshot", () => {
+  const newTask = (requests: number[][]): Task => ({
+    ...{ taskId: 1, iterationId: 1, worker: "w", seed: "", source: null },
+    ...{ completed: false, runnerDeaths: 0, requests },
+  });
+  const [far, between] = [100_000, 50_000];
+  const first = newTask([]);
+  noteRequest(first, far, 1, 7);
+  const other = newTask([]);
+  noteRequest(other, far, 1, 8);
+  assertEquals(new Set([...first.requests, ...other.requests]).size, 3);
+  const loaded = newTask(decodeMessage(encodeMessage(first.requests)) as number[][]);
+  for (const task of [first, loaded]) {
+    assertEquals(knownAnswer(task, 1, far), 7);
+    assertEquals([knownAnswer(task, 1, between), isNew(task, 1, between)], [undefined, true]);
+    noteRequest(task, between, 1, 3);
+    assertEquals([knownAnswer(task, 1, between), isNew(task, 1, between)], [3, false]);
+    assertEquals([knownAnswer(task, 1, 0), knownAnswer(task, 1, between + 1)], [
+      undefined,
+      undefined,
+    ]);
+  }
+  assertEquals(knownAnswer(other, 1, between), undefined);
 });
