@@ -41,7 +41,7 @@ export interface ImageLimits {
   /**
    * Most bytes of memory for decoding one image: its pixels and the decoder's own memory, computed
    * from its header. Default {@linkcode IMAGE_BYTES_MAX}: some 55 million pixels of a PNG of 8-bit
-   * RGB, 350 million of a JPEG that is not progressive.
+   * RGB, 350 million of a JPEG with one scan.
    */
   readonly imageBytesMax?: number | undefined;
 }

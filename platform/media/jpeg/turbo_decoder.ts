@@ -38,7 +38,7 @@ export interface DecodeRequest {
   readonly plan: DecodePlan;
   /** Provides the memory for the result. */
   readonly place?: Placing | undefined;
-  /** Most scans of a progressive JPEG. */
+  /** Limit of the scans of a JPEG. */
   readonly scansMax: number;
 }
 
