@@ -78,7 +78,12 @@ export class ChildProcess {
 
   /** Sends a signal. Has no effect after the process's end. */
   signal(signal: Deno.Signal): void {
-    if (this.end === undefined) this.#process.kill(signal);
+    try {
+      if (this.end === undefined) this.#process.kill(signal);
+    } catch (error) {
+      // Deno may know of the end before `status` has settled.
+      if (!(error instanceof TypeError)) throw error;
+    }
   }
 
   /** Asks the program to stop, and kills it after `timeoutMs`. */
