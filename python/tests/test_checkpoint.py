@@ -101,6 +101,7 @@ def test_a_state_of_the_end_begins_the_next_epoch_however_large_the_pipelines_st
     loader = leat.load(PIPELINES, export="cached", args={"count": 600}, seed=1)
     for _ in loader:
         time.sleep(0.0005)  # The helper sees that the state is large before the epoch is over.
+    assert loader._stream is not None and not loader._stream.is_position_known
     state = loader.state_dict()
     assert state["ended"] is True
     loader.load_state_dict(state)
