@@ -37,14 +37,14 @@ export interface DenoHostOptions {
   /** The interpreter of Python functions; false refuses them. Default `python3`. */
   readonly python?: string | false;
   /**
-   * Calls Python functions in place of `python`.
+   * The pool that calls Python functions. Default: processes of `python`.
    *
    * @ignore
    */
   readonly pythonPool?: PythonPool;
   /**
-   * Whether functions of pipelines may run on other threads of this process. Default: true, unless
-   * `images` or `audio` is given, which threads do not have.
+   * Whether functions of pipelines may run on other threads of this process. Default: true, but false
+   * if `images` or `audio` is given, because other threads do not have these codecs.
    */
   readonly threads?: boolean;
   /**
@@ -58,8 +58,8 @@ export interface DenoHostOptions {
 }
 
 /**
- * A host on Deno's own facilities. Creating one needs no permission, but using it does: files need
- * `--allow-read`, or `--allow-net` for far storage; images need what {@linkcode Images} says.
+ * A host on Deno's own facilities. Creating a host needs no permission, but using it does: local files
+ * need `--allow-read`, far storage needs `--allow-net`, and {@linkcode Images} lists what images need.
  *
  * @example
  * ```ts
@@ -86,14 +86,14 @@ export class DenoHost implements Host {
   /** @ignore */
   readonly sharesBatches: boolean | undefined;
 
-  /** A host; nothing is opened before it is used. */
+  /** Creates a host, which opens nothing before its first use. */
   constructor(options: DenoHostOptions = {}) {
     this.files = options.files ?? new StorageFiles(options.storage);
     this.images = options.images ?? new Images();
     this.audio = options.audio ?? new Audio();
     this.foreignRunners = foreignProcesses(options.foreign);
     const { python = "python3", pythonPool } = options;
-    if (python !== false) this.python = latePython(pythonPool ?? python);
+    if (python !== false) this.python = lazyPython(pythonPool ?? python);
     const { images, audio, threads = images === undefined && audio === undefined } = options;
     this.threads = threads ? processPool : undefined;
     this.sharesBatches = options.sharesBatches;
@@ -138,10 +138,10 @@ export class DenoHost implements Host {
 }
 
 /**
- * Loads the code for Python functions at the first call: most pipelines have none.
- * @param processes The interpreter, or the pool that calls functions.
+ * Loads the code for Python functions at the first call, because most pipelines have none.
+ * @param processes The interpreter, or the pool that calls the functions.
  */
-function latePython(processes: string | PythonPool): PythonRunner {
+function lazyPython(processes: string | PythonPool): PythonRunner {
   let loading: Promise<PythonRunner> | undefined;
   const load = async () => {
     const { PythonCalls } = await import("./python/python_calls.ts");
@@ -152,7 +152,7 @@ function latePython(processes: string | PythonPool): PythonRunner {
   return { call: async (...call) => await (await (loading ??= load())).call(...call) };
 }
 
-/** A host with the files of a worker's pipelines. For `mayFollow` see {@linkcode MayFollow}. */
+/** Creates the host of a worker's pipelines. `mayFollow` limits the redirects of far files. */
 export function workerHost(
   storage: WorkerStorage,
   { mayFollow, files = workerFiles(storage, mayFollow), ...options }:

@@ -12,11 +12,11 @@ export interface DenoWorldOptions {
   readonly logFolder?: string;
   /** Keeps logs in memory, for nodes that need no state after a restart. */
   readonly logsInMemory?: boolean;
-  /** Opens durable logs in another way than as files in `logFolder`. */
+  /** Opens durable logs. Default: files in `logFolder`. */
   readonly openLog?: (name: string) => Promise<DurableLog>;
   /** The lowest level that is printed; `"off"` prints nothing. Default `"info"`. */
   readonly logLevel?: LogLevel | "off";
-  /** Receives the lines. Default: standard error. */
+  /** Prints a line. Default: to standard error. */
   readonly print?: (level: LogLevel, line: string) => void;
   /** The seed of random numbers, to repeat a run. Default: drawn from the system's entropy. */
   readonly seed?: bigint;
@@ -24,7 +24,7 @@ export interface DenoWorldOptions {
 
 const LEVELS = ["debug", "info", "warn", "error", "off"] as const;
 
-/** Valid file names on every platform that cannot leave the folder. */
+/** Names that are valid file names on every platform and cannot lead out of the folder. */
 const LOG_NAME = /^[A-Za-z0-9_][A-Za-z0-9_.-]{0,127}$/;
 
 /** `setTimeout` fires at once for longer delays. */
@@ -55,7 +55,7 @@ export class DenoWorld implements World {
     return new DenoTimer(performance.now() + delayMs, fn);
   }
 
-  /** All functions passed within one macrotask run in the next: an immediate for each costs more. */
+  /** Functions passed within one macrotask share one immediate, because one for each costs more. */
   macrotask(fn: () => void): void {
     this.#due.push(fn);
     if (this.#due.length === 1) setImmediate(() => this.#runDue());
@@ -74,7 +74,7 @@ export class DenoWorld implements World {
     if (logFolder === undefined) {
       throw new LeatError(
         "failed_precondition",
-        `Cannot open the log "${name}": this world has no folder for logs; set logFolder`,
+        `Cannot open the log "${name}": this program has no folder for logs; set logFolder`,
       );
     }
     // Loaded lazily: only dispatchers have a log.
@@ -112,7 +112,7 @@ export class DenoWorld implements World {
   }
 }
 
-/** Fires once, never early: `setTimeout` may round down, and limits its delays. */
+/** Fires once and never early. `setTimeout` alone may round delays down, and limits them. */
 class DenoTimer implements Timer {
   readonly #dueMs: number;
   readonly #fn: () => void;
@@ -129,11 +129,11 @@ class DenoTimer implements Timer {
   }
 
   #arm(): void {
-    const leftMs = Math.min(TIMEOUT_MAX_MS, Math.max(0, this.#dueMs - performance.now()));
+    const delayMs = Math.min(TIMEOUT_MAX_MS, Math.max(0, this.#dueMs - performance.now()));
     this.#handle = setTimeout(() => {
       if (performance.now() < this.#dueMs) this.#arm();
       else this.#fn();
-    }, Math.ceil(leftMs));
+    }, Math.ceil(delayMs));
   }
 }
 

@@ -3,7 +3,7 @@ import type { ProcessUsage } from "../actors/dispatcher/protocol_figures.ts";
 
 const MICROSECONDS = 1e6;
 
-/** Missing in Deno's types. `node:process` would load half of Node in every worker's thread. */
+/** Deno's types lack it. `node:process` would load half of Node in each thread of a worker. */
 const { cpuUsage } = Deno as unknown as {
   /** In microseconds. */
   readonly cpuUsage: () => { readonly user: number; readonly system: number };

@@ -1,4 +1,4 @@
-/** A process that this one starts for a program of Leat, with a link to it. */
+/** Starts a process that runs a program of Leat, and opens a link to it. */
 import { fileURLToPath } from "node:url";
 import { hexOf64 } from "../../core/bytes.ts";
 import { LeatError } from "../../core/error.ts";
@@ -13,20 +13,20 @@ import { removeLeftFolders, SlotFolder } from "./slot_folder.ts";
 
 interface ChildOptions {
   readonly name: string;
-  /** The URL of its program, which calls `linkToParent`; or a command, which gets the same arguments. */
+  /** The URL of a program that calls `linkToParent`, or a command that gets the same arguments. */
   readonly program: string | Command;
-  /** Flags of Deno: its permissions and its engine's. */
+  /** Flags for Deno: permissions and options of V8. */
   readonly flags?: readonly string[];
-  /** The prefix of its output in this program's log. Default: `runner`. */
+  /** The prefix of the process's output in this program's log. Default: `runner`. */
   readonly prints?: string;
-  /** Limits that the kernel enforces on a program of Deno, if the system has them (Linux). */
+  /** Limits that the kernel enforces on a program of Deno. Only Linux has them. */
   readonly limits?: Omit<Launch, "command">;
-  /** Whether it inherits this process's environment. Default: only the location of Deno's cache. */
+  /** Whether the process inherits this one's environment. Default: only the location of Deno's cache. */
   readonly hasEnvironment?: boolean;
   readonly link?: ProcessLinkOptions;
 }
 
-/** A program that is not Deno's, and its first arguments. */
+/** A program that Deno does not run, and its first arguments. */
 interface Command {
   readonly command: string;
   readonly args: readonly string[];
@@ -35,37 +35,37 @@ interface Command {
 export interface ChildEnd {
   readonly code: number;
   readonly signal: string | null;
-  /** The end of its output on standard error. */
+  /** The end of the process's output on standard error. */
   readonly stderrTail: string;
 }
 
-/** Most characters of one process's standard error that are logged. */
+/** Limit of the characters of one process's standard error that are logged. */
 const LOGGED_CHARS_MAX = 2 ** 20;
-/** Characters of it that are kept to explain an end. */
+/** How many characters of standard error are kept to explain why the process ended. */
 const STDERR_TAIL_CHARS = 4_096;
 const CACHE_VARIABLES = ["DENO_DIR", "XDG_CACHE_HOME", "HOME"];
 
-/** Whether this process has looked for leftover folders. */
-let hasLooked = false;
+/** Whether this process has removed leftover folders. */
+let hasCleanedUp = false;
 
 export class ChildProcess {
   /** The id of this process in the link. */
-  readonly local = nodeNamed("worker");
+  readonly local = newNodeId("worker");
   /** Rejects if the process ends before its hello. */
   readonly link: Promise<Link>;
-  /** Settles when the process has ended and its output is read. */
+  /** Resolves when the process has ended and its output has been read. */
   readonly ended: Promise<ChildEnd>;
   readonly #child: Deno.ChildProcess;
   readonly #folder = new SlotFolder();
-  /** Precedes each logged line, so that no user function can forge a line of its worker. */
+  /** Precedes each logged line, so that a user function cannot forge a line of this program's log. */
   readonly #prefix: string;
   #stderrTail = "";
 
-  /** @throws {LeatError} if no process can be started, with what is missing. */
+  /** @throws {LeatError} if the process cannot be started; the message names the missing permission. */
   constructor(options: ChildOptions) {
     this.#prefix = `${options.prints ?? "runner"}: `;
     try {
-      this.#child = spawn(options, nodeNamed(options.name), this.#folder);
+      this.#child = spawn(options, newNodeId(options.name), this.#folder);
       const streams = {
         incoming: streamReader(this.#child.stdout),
         outgoing: streamWriter(this.#child.stdin),
@@ -78,8 +78,8 @@ export class ChildProcess {
       throw error;
     }
     this.link.then(() => this.#folder.remove(), () => {});
-    if (!hasLooked) removeLeftFolders(this.#folder.path);
-    hasLooked = true;
+    if (!hasCleanedUp) removeLeftFolders(this.#folder.path);
+    hasCleanedUp = true;
     const logged = this.#log();
     this.ended = this.#child.status.then(async ({ code, signal }) => {
       await logged;
@@ -97,12 +97,12 @@ export class ChildProcess {
     }
   }
 
-  /** Makes the process keep this program alive, as it does at first. */
+  /** Makes the process keep this program alive, which is the initial state. */
   ref(): void {
     this.#child.ref();
   }
 
-  /** Lets this program end while the process runs. The process then ends, too. */
+  /** Lets this program end while the process runs. The process ends with it. */
   unref(): void {
     this.#child.unref();
   }
@@ -111,15 +111,15 @@ export class ChildProcess {
   async #log(): Promise<void> {
     const decoder = new TextDecoder();
     const encoder = new TextEncoder();
-    let left = LOGGED_CHARS_MAX;
+    let remaining = LOGGED_CHARS_MAX;
     let line = "";
     for await (const chunk of this.#child.stderr) {
       const text = decoder.decode(chunk, { stream: true });
       this.#stderrTail = (this.#stderrTail + text).slice(-STDERR_TAIL_CHARS);
-      const lines = (line + text.slice(0, Math.max(0, left))).split("\n");
-      left -= text.length;
+      const lines = (line + text.slice(0, Math.max(0, remaining))).split("\n");
+      remaining -= text.length;
       line = lines.pop()!;
-      const logged = lines.map((said) => `${this.#prefix}${shownText(said)}\n`).join("");
+      const logged = lines.map((complete) => `${this.#prefix}${shownText(complete)}\n`).join("");
       if (logged !== "") await Deno.stderr.write(encoder.encode(logged)).catch(() => {});
     }
     if (line !== "") {
@@ -130,14 +130,14 @@ export class ChildProcess {
   }
 }
 
-/** Runs a program of Leat to its end, without permissions, and without a link to it. */
+/** Runs a program of Leat until it ends, without permissions and without a link to it. */
 export async function runAlone(program: string): Promise<void> {
   const args = ["run", "--quiet", "--no-prompt", "--cached-only", ...configFlags(), program];
   const stdio = { stdin: "null", stdout: "null", stderr: "null" } as const;
   await new Deno.Command(denoCommand(), { args, ...cacheOnly(), ...stdio }).output();
 }
 
-function nodeNamed(node: string): NodeId {
+function newNodeId(node: string): NodeId {
   const [bits] = crypto.getRandomValues(new BigUint64Array(1));
   return { node, incarnation: hexOf64(bits!) };
 }
@@ -145,10 +145,10 @@ function nodeNamed(node: string): NodeId {
 function spawn(options: ChildOptions, local: NodeId, folder: SlotFolder): Deno.ChildProcess {
   const { program, hasEnvironment = false } = options;
   // The child reads what this process writes.
-  const told = [folder.outgoing, folder.incoming, local.node, local.incarnation];
+  const linkArgs = [folder.outgoing, folder.incoming, local.node, local.incarnation];
   const { command, args } = typeof program === "string"
-    ? { command: denoCommand(), args: denoArgs(program, options, told) }
-    : { command: program.command, args: [...program.args, ...told] };
+    ? { command: denoCommand(), args: denoArgs(program, options, linkArgs) }
+    : { command: program.command, args: [...program.args, ...linkArgs] };
   const spawned = new Deno.Command(command, {
     args,
     ...(hasEnvironment ? { env: loaderVariables() } : cacheOnly()),
@@ -163,32 +163,32 @@ function spawn(options: ChildOptions, local: NodeId, folder: SlotFolder): Deno.C
     const name = typeof program === "string" ? "deno" : command;
     throw new LeatError(
       code,
-      `A process for a pipeline cannot be started: ${message}. This program needs ` +
+      `Cannot start a process for a pipeline: ${message}. This program needs ` +
         `--allow-run=${name} (leat.load: allow=["run=${name}"]), and ${name} on its PATH`,
       { cause },
     );
   }
 }
 
-/** The arguments for a program of Deno, confined if there are limits. */
+/** The arguments with which Deno runs a program, through the launcher if there are limits. */
 function denoArgs(
   program: string,
   { flags = [], limits }: ChildOptions,
-  told: readonly string[],
+  linkArgs: readonly string[],
 ): string[] {
-  const [read, written] = told as [string, string];
+  const [readSlots, writtenSlots] = linkArgs as [string, string];
   const args = [
     ...["run", "--quiet", "--no-prompt", "--cached-only", ...configFlags(), ...flags],
-    // A flag that names a path would narrow one that names none.
-    ...(flags.includes("--allow-read") ? [] : [`--allow-read=${read}`]),
-    ...[`--allow-write=${written}`, program, ...told],
+    // With a path, the flag would narrow `--allow-read` to that path.
+    ...(flags.includes("--allow-read") ? [] : [`--allow-read=${readSlots}`]),
+    ...[`--allow-write=${writtenSlots}`, program, ...linkArgs],
   ];
   if (limits === undefined || Deno.build.os !== "linux") return args;
   return launcherArgs({
     ...limits,
     command: [Deno.execPath(), ...args],
-    readable: [...limits.readable, ...programPaths(), read],
-    writable: [...limits.writable, written],
+    readable: [...limits.readable, ...programPaths(), readSlots],
+    writable: [...limits.writable, writtenSlots],
   });
 }
 
@@ -203,7 +203,7 @@ function launcherArgs(launch: Launch): string[] {
   ];
 }
 
-/** This program's own Deno if it may be run by its path, else the one on the PATH. */
+/** The path of this program's own Deno if this program may run it, otherwise `deno` on the PATH. */
 function denoCommand(): string {
   const command = Deno.execPath();
   const { state } = Deno.permissions.querySync({ name: "run", command });
@@ -211,21 +211,21 @@ function denoCommand(): string {
 }
 
 /** The root folder of Leat's source. */
-const TOP = new URL("../../", import.meta.url);
+const SOURCE_ROOT = new URL("../../", import.meta.url);
 
-/** Lets module names resolve as in this program. */
+/** Makes module names resolve as in this program. */
 function configFlags(): string[] {
-  if (TOP.protocol !== "file:") {
+  if (SOURCE_ROOT.protocol !== "file:") {
     throw new LeatError(
       "unimplemented",
-      `Confined processes need Leat's files on this machine, and this program has them from ${TOP}: ` +
-        "clone Leat beside your project and link it",
+      "Confined processes need Leat's files on this machine, but this program imports them from " +
+        `${SOURCE_ROOT}: clone Leat beside your project and link it`,
     );
   }
-  return ["--config", fileURLToPath(new URL("deno.json", TOP)), "--frozen"];
+  return ["--config", fileURLToPath(new URL("deno.json", SOURCE_ROOT)), "--frozen"];
 }
 
-/** The files of a runner's program. */
+/** The files and folders that contain a runner's program. */
 function programPaths(): string[] {
   const parts = [
     "actors",
@@ -237,10 +237,13 @@ function programPaths(): string[] {
     "deno.json",
     "deno.lock",
   ];
-  return parts.map((part) => fileURLToPath(new URL(part, TOP)));
+  return parts.map((part) => fileURLToPath(new URL(part, SOURCE_ROOT)));
 }
 
-/** An environment without secrets: what Deno needs, as far as this program may read it. */
+/**
+ * An environment without secrets: only the variables that locate Deno's cache. If this program may not
+ * read these variables, or on Windows, the whole environment is inherited.
+ */
 function cacheOnly(): Pick<Deno.CommandOptions, "clearEnv" | "env"> {
   const isGranted = CACHE_VARIABLES.every((variable) =>
     Deno.permissions.querySync({ name: "env", variable }).state === "granted"

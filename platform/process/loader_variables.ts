@@ -1,8 +1,8 @@
-/** Variables of the environment that choose native libraries, which machines with a GPU often set. */
+/** Environment variables that select native libraries. Machines with a GPU often set them. */
 
 /**
- * Empties the dynamic loader's variables for a program to start. Deno starts no program with these
- * variables, unless this program may run all programs.
+ * Empties the dynamic loader's variables for a child process. With them Deno starts no program, unless
+ * this program may run all programs.
  */
 export function loaderVariables(): Readonly<Record<string, string>> {
   const { state } = Deno.permissions.querySync({ name: "run" });

@@ -1,6 +1,6 @@
 /**
- * Slots that a worker and a trainer of one host and user share. Neither has to believe that the other
- * is on its host: the trainer creates a file in the worker's private folder, and the worker opens it.
+ * Slot files that a worker and a trainer share if they run on the same host as the same user. To prove
+ * this to each other, the trainer creates a file in the worker's private folder, and the worker opens it.
  */
 import { dirname } from "node:path";
 import { hexOf64 } from "../../core/bytes.ts";
@@ -9,7 +9,7 @@ import type { NearDialler, NearListener } from "../../transport/web_socket.ts";
 import { slotFile } from "./slot_files.ts";
 import { newFile, PREFIX, PrivateFolder, removeLeftFolders } from "./slot_folder.ts";
 
-/** The worker's part: a private folder for as long as it listens. */
+/** The worker's side: its private folder while it listens. */
 export class NearFolder implements NearListener {
   readonly folder: string;
   readonly #folder = new PrivateFolder();
@@ -36,7 +36,7 @@ export class NearFolder implements NearListener {
   }
 }
 
-/** The worker's part; undefined where this program may not write temporary files. */
+/** The worker's side; undefined on Windows, and if this program may not write temporary files. */
 export function nearFolder(): NearFolder | undefined {
   if (Deno.build.os === "windows") return undefined;
   try {
@@ -49,35 +49,35 @@ export function nearFolder(): NearFolder | undefined {
 const FOLDER = new RegExp(`^${PREFIX}[0-9a-zA-Z]+$`);
 
 /** The folder for temporary files, and this process's user. */
-interface Own {
+interface TempFolder {
   readonly folder: string;
   readonly uid: number | null;
 }
 
-let own: Own | undefined;
+let temp: TempFolder | undefined;
 
-/** The trainer's part. */
+/** The trainer's side: creates slot files in a worker's private folder. */
 export const nearDialler: NearDialler = {
   create(folder) {
     if (!FOLDER.test(folder) || Deno.build.os === "windows") return undefined;
     try {
-      own ??= ownFolder();
-      const path = `${own.folder}/${folder}`;
+      temp ??= tempFolder();
+      const path = `${temp.folder}/${folder}`;
       const { isDirectory, uid, mode } = Deno.lstatSync(path);
-      const isPrivate = isDirectory && uid === own.uid && mode !== null && (mode & 0o077) === 0;
+      const isPrivate = isDirectory && uid === temp.uid && mode !== null && (mode & 0o077) === 0;
       if (!isPrivate) return undefined;
       const [bits] = crypto.getRandomValues(new BigUint64Array(1));
       const name = hexOf64(bits!);
       return { name, file: slotFile(newFile(`${path}/${name}`), Infinity) };
     } catch {
-      // It is on another host, or in another container, or not permitted.
+      // The worker is on another host or in another container, or this program lacks a permission.
       return undefined;
     }
   },
 };
 
-/** Creates a folder and removes it: Deno has no other way to tell the folder for temporary files. */
-function ownFolder(): Own {
+/** Creates a folder and removes it: only this shows which folder Deno uses for temporary files. */
+function tempFolder(): TempFolder {
   const path = Deno.makeTempDirSync();
   const { uid } = Deno.statSync(path);
   Deno.removeSync(path);

@@ -4,20 +4,20 @@ import { openProcessLink, type ProcessLinkOptions } from "../../transport/proces
 import { standardInput, standardOutput } from "./pipes.ts";
 import { readableSlots, writableSlots } from "./slot_files.ts";
 
-/** The id of this program, which its parent chose. */
+/** The node id that the parent chose for this program. */
 export function localNode(): NodeId {
   const [, , node, incarnation] = Deno.args as [string, string, string, string];
   return { node, incarnation };
 }
 
-/** The argument that the launcher appends, if this program was started by it. */
-export function toldByLauncher(): string | undefined {
+/** The argument that the launcher appends; undefined if the launcher did not start this program. */
+export function launcherArgument(): string | undefined {
   return Deno.args[4];
 }
 
 /**
- * Opens the link to the process that started this one. After that the parent removes the slot files,
- * and this program's permissions for their paths give access to nothing.
+ * Opens the link to the process that started this one. The parent then removes the slot files, so
+ * this program's permissions for their paths give access to nothing.
  */
 export function linkToParent(options?: ProcessLinkOptions): Promise<Link> {
   const [incoming, outgoing] = Deno.args as [string, string];

@@ -1,10 +1,10 @@
-/** Pipes of standard input and output, at both of their ends. */
+/** Both ends of the pipes that carry a process's standard input and output. */
 import type { PipeReader, PipeWriter } from "../../transport/process/streams.ts";
 
-/** Most bytes of one read: the capacity of a Linux pipe. */
+/** Limit of the bytes of one read: the capacity of a Linux pipe. */
 const READ_BYTES = 64 * 2 ** 10;
 
-/** The reading end of a child's output. All reads use the same memory. */
+/** The reading end of a child's output. Each read reuses the memory of the last. */
 export function streamReader(stream: ReadableStream<Uint8Array>): PipeReader {
   const reader = stream.getReader({ mode: "byob" });
   let memory = new ArrayBuffer(READ_BYTES);
@@ -42,7 +42,7 @@ export function standardInput(): PipeReader {
   };
 }
 
-/** This process's standard output. A full pipe blocks the process: it has nothing else to do. */
+/** This process's standard output. A full pipe blocks the process, which has nothing else to do. */
 export function standardOutput(): PipeWriter {
   return {
     write(bytes) {

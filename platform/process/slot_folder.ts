@@ -1,4 +1,4 @@
-/** The private folder of the slot files of two processes, needed until both have opened them. */
+/** The private folder for the slot files of two processes, needed until both have opened the files. */
 import { dirname } from "node:path";
 import { LeatError } from "../../core/error.ts";
 
@@ -6,10 +6,10 @@ import { LeatError } from "../../core/error.ts";
 export const PREFIX = "leat-slots-";
 /** The process that created the folder holds the lock of this file while it needs the folder. */
 const LOCK = "lock";
-/** Most attempts to create a folder: another process may remove it as a leftover before it is locked. */
+/** Limit of attempts to create a folder, which another process may remove before it is locked. */
 const TRIES_MAX = 10;
 
-/** A folder for this user alone. If the process is killed, the next one removes the folder. */
+/** A folder for this user alone. If this process is killed, a later process removes the folder. */
 export class PrivateFolder {
   readonly path: string;
   readonly #lock: Deno.FsFile;
@@ -17,7 +17,7 @@ export class PrivateFolder {
   /** Called on exit, too, so that the program leaves nothing behind. */
   readonly #remove = () => this.remove();
 
-  /** Creates it in `parent` or the folder for temporary files. */
+  /** Creates the folder in `parent`, by default the folder for temporary files. */
   constructor(parent?: string) {
     const { path, lock } = lockedFolder(parent);
     this.path = path;
@@ -25,7 +25,7 @@ export class PrivateFolder {
     addEventListener("unload", this.#remove);
   }
 
-  /** Removes it and its files. Idempotent. */
+  /** Removes the folder and its files. Idempotent. */
   remove(): void {
     if (this.#isRemoved) return;
     this.#isRemoved = true;
@@ -35,11 +35,11 @@ export class PrivateFolder {
   }
 }
 
-/** A folder, with an empty slot file for each direction: remove it once both are opened. */
+/** A folder with an empty slot file for each direction. Remove it once both files are opened. */
 export class SlotFolder extends PrivateFolder {
-  /** The file that its creator writes. */
+  /** The file that the folder's creator writes. */
   readonly outgoing: string;
-  /** The file that its creator reads. */
+  /** The file that the folder's creator reads. */
   readonly incoming: string;
 
   constructor(parent?: string) {
@@ -57,13 +57,13 @@ export class SlotFolder extends PrivateFolder {
 
 /**
  * Removes the folders next to `own` that killed processes of the same user have left. Folders in use
- * are locked. Other users' folders are never touched, not even by root: their content may change at
- * any time.
+ * are locked, so they stay. Not even root removes other users' folders, because their content may
+ * change meanwhile.
  */
 export function removeLeftFolders(own: string): void {
   const parent = dirname(own);
   for (const { name, isDirectory } of entriesOf(parent)) {
-    if (isDirectory && name.startsWith(PREFIX)) removeIfLeft(`${parent}/${name}`, own);
+    if (isDirectory && name.startsWith(PREFIX)) removeIfUnlocked(`${parent}/${name}`, own);
   }
 }
 
@@ -76,7 +76,7 @@ function entriesOf(folder: string): Deno.DirEntry[] {
   }
 }
 
-function removeIfLeft(path: string, own: string): void {
+function removeIfUnlocked(path: string, own: string): void {
   try {
     if (Deno.lstatSync(path).uid !== Deno.lstatSync(own).uid) return;
     // A folder is empty if its process was killed before it could create the lock.
@@ -85,13 +85,13 @@ function removeIfLeft(path: string, own: string): void {
     using lock = Deno.openSync(`${path}/${LOCK}`, { read: true, write: true });
     if (lock.tryLockSync(true)) removeFolder(path);
   } catch {
-    // Another process removes it.
+    // Another process is removing the folder.
   }
 }
 
 /** Creates and locks a folder. Tries again if another process removes it before it is locked. */
 function lockedFolder(parent: string | undefined): { path: string; lock: Deno.FsFile } {
-  for (let tries = 0; tries < TRIES_MAX; tries++) {
+  for (let attempt = 0; attempt < TRIES_MAX; attempt++) {
     const path = Deno.makeTempDirSync({
       prefix: PREFIX,
       ...(parent === undefined ? {} : { dir: parent }),
@@ -101,8 +101,8 @@ function lockedFolder(parent: string | undefined): { path: string; lock: Deno.Fs
   }
   throw new LeatError(
     "internal",
-    `${TRIES_MAX} folders for slot files were removed while they were made: does another program ` +
-      `remove what is named ${PREFIX}… from the folder for temporary files?`,
+    `${TRIES_MAX} folders for slot files were removed while Leat created them: check whether another ` +
+      `program removes folders named ${PREFIX}… from the folder for temporary files`,
   );
 }
 
@@ -130,6 +130,6 @@ function removeFolder(path: string): void {
   try {
     Deno.removeSync(path, { recursive: true });
   } catch {
-    // It is gone, or the next start tries again.
+    // Either it no longer exists, or the next process that starts tries again.
   }
 }

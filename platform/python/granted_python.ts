@@ -1,4 +1,4 @@
-/** Python functions that the operator of a worker has granted to confined pipelines. */
+/** Calls the Python functions that the operator of a worker has granted to confined pipelines. */
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { LeatError } from "../../core/error.ts";
@@ -6,7 +6,7 @@ import type { Folder } from "../sandbox/grants.ts";
 import { PYTHON, type PythonBatch, type PythonPool } from "./python_pool.ts";
 import { PythonProcesses } from "./python_processes.ts";
 
-/** Calls functions for the confined pipelines of a worker, but only from files in granted folders. */
+/** Calls functions for a worker's confined pipelines, only from files in granted folders. */
 export class GrantedPython {
   readonly #roots: readonly Folder[];
   readonly #processes: PythonProcesses;
@@ -16,7 +16,7 @@ export class GrantedPython {
     this.#processes = new PythonProcesses(PYTHON, { onlyOwn: true, callTimeoutMs });
   }
 
-  /** A pool for one pipeline, whose requests are untrusted. */
+  /** Opens a pool for one pipeline, whose requests are untrusted. */
   open(): PythonPool {
     const pool = this.#processes.open();
     return {
@@ -25,7 +25,7 @@ export class GrantedPython {
     };
   }
 
-  /** The real path of the file. */
+  /** Checks that a file is granted, and returns its real path. */
   async #fileOf({ file, name }: PythonBatch): Promise<string> {
     const refused = (why: string) =>
       new LeatError(
@@ -34,19 +34,19 @@ export class GrantedPython {
       );
     if (this.#roots.length === 0) {
       throw refused(
-        "this pipeline is confined, and Python functions are not. The operator of a worker can grant the functions " +
-          "of a folder, with --allow-python FOLDER",
+        "this pipeline is confined, but Python functions cannot be. The operator of a worker can grant " +
+          "the functions of a folder with --allow-python FOLDER",
       );
     }
-    const asked = file.startsWith("file:") ? fileURLToPath(file) : resolve(file);
-    const path = await Deno.realPath(asked).catch(() => undefined);
+    const requested = file.startsWith("file:") ? fileURLToPath(file) : resolve(file);
+    const path = await Deno.realPath(requested).catch(() => undefined);
     // A pipeline must not learn whether a file outside of the granted folders exists.
-    if (this.#roots.some(({ realPath }) => (path ?? asked).startsWith(`${realPath}/`))) {
+    if (this.#roots.some(({ realPath }) => (path ?? requested).startsWith(`${realPath}/`))) {
       if (path !== undefined) return path;
       throw new LeatError("not_found", `There is no file ${file} of Python functions`);
     }
     throw refused(
-      "it is outside of the folders that the operator of this worker grants, with --allow-python FOLDER",
+      "it is outside of the folders that the operator of this worker grants with --allow-python FOLDER",
     );
   }
 }

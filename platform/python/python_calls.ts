@@ -1,18 +1,18 @@
-/** Calls Python functions. Calls that are made in one microtask go to a pool of processes together. */
+/** Calls Python functions in a pool of processes. Calls made at the same time share requests. */
 import { Fifo } from "../../actors/runtime/fifo.ts";
 import { LeatError, type WireError } from "../../core/error.ts";
 import type { PythonCallee, PythonRunner } from "../../data/host.ts";
 import { decodeMessage, encodeMessage } from "../../transport/codec.ts";
 import { PYTHON_DIED, type PythonPool } from "./python_pool.ts";
 
-/** Most calls in a request: enough to make the cost of a request negligible. */
+/** Limit of the calls in a request: enough to make the cost of a request negligible. */
 const CALLS_MAX = 16;
 
 interface Call {
   readonly callee: PythonCallee;
   readonly args: readonly unknown[];
   readonly seed: number;
-  /** Whether it is sent alone, because a request with it failed as a whole. */
+  /** Whether the call is sent alone, because a request that contained it failed as a whole. */
   readonly isAlone: boolean;
   resolve(result: unknown): void;
   reject(error: LeatError): void;
@@ -25,9 +25,9 @@ export class PythonCalls implements PythonRunner {
   readonly #pool: PythonPool;
   #running = 0;
   readonly #queue = new Fifo<Call>();
-  /** The next call, if it was taken from the queue and could not go with those before it. */
+  /** The next call, if it was taken from the queue but did not fit the previous request. */
   #first: Call | undefined;
-  #isDue = false;
+  #isScheduled = false;
 
   constructor(pool: PythonPool) {
     this.#pool = pool;
@@ -39,13 +39,13 @@ export class PythonCalls implements PythonRunner {
     return promise;
   }
 
-  /** Queues a call, and dispatches in a microtask, so that calls made at once go together. */
+  /** Queues a call, and dispatches in a microtask, so that calls made at once share a request. */
   #enqueue(call: Call): void {
     this.#queue.push(call);
-    if (this.#isDue) return;
-    this.#isDue = true;
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
     queueMicrotask(() => {
-      this.#isDue = false;
+      this.#isScheduled = false;
       this.#dispatch();
     });
   }
@@ -59,7 +59,7 @@ export class PythonCalls implements PythonRunner {
     }
   }
 
-  /** The next calls of one function, at most `count`. */
+  /** Takes at most `count` of the next calls, all of one function. */
   #take(count: number): Call[] {
     const calls = [this.#next()!];
     const [{ callee, isAlone }] = calls as [Call];
@@ -94,24 +94,24 @@ export class PythonCalls implements PythonRunner {
     this.#dispatch();
   }
 
-  /** `undefined` if the calls have to be made one by one. */
+  /** Resolves to `undefined` if the calls have to be repeated one by one. */
   async #outcomesOf(calls: readonly Call[]): Promise<readonly Outcome[] | undefined> {
     const { file, name, captures = null } = calls[0]!.callee;
-    const asked = { captures, calls: calls.map(({ args, seed }) => ({ args, seed })) };
+    const request = { captures, calls: calls.map(({ args, seed }) => ({ args, seed })) };
     const { bytesMax = Infinity } = this.#pool;
-    const encoded = encodeMessage(asked);
+    const encoded = encodeMessage(request);
     if (encoded.length > bytesMax) {
       if (calls.length > 1) return undefined;
       throw new LeatError(
         "resource_exhausted",
-        `A confined pipeline gives a Python function at most ${bytesMax} bytes, and a call of "${name}" takes ` +
-          `${encoded.length}: give it smaller elements`,
+        `A confined pipeline can pass at most ${bytesMax} bytes to a Python function, and a call of ` +
+          `"${name}" takes ${encoded.length}: pass smaller elements`,
       );
     }
     try {
       return decodeMessage(await this.#pool.run({ file, name, calls: encoded })) as Outcome[];
     } catch (error) {
-      // One by one, only the call that ends its process fails.
+      // Repeated one by one, only the call that ends its process fails.
       const mayRepeat = error instanceof LeatError && error.details?.["reason"] === PYTHON_DIED;
       if (mayRepeat && calls.length > 1) return undefined;
       throw error;

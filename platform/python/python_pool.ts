@@ -7,22 +7,22 @@ export const PYTHON = "python3";
 export interface PythonBatch {
   readonly file: string;
   readonly name: string;
-  /** An encoded message: the captures, and the arguments and seed of each call. */
+  /** An encoded message with the captures, and with the arguments and the seed of each call. */
   readonly calls: Uint8Array;
 }
 
 export interface PythonPool {
-  /** Most bytes of several calls together. Default: any number. */
+  /** Limit of the bytes of {@linkcode PythonBatch.calls}. Default: none. */
   readonly bytesMax?: number;
   /**
-   * Resolves to an encoded message: the outcome of each call.
-   * @throws {LeatError} `permission_denied`, and others. `details.reason` is {@linkcode PYTHON_DIED}
-   * if the process ended during these calls.
+   * Resolves to an encoded message with the outcome of each call.
+   * @throws {LeatError} `permission_denied` and others. `details.reason` is {@linkcode PYTHON_DIED}
+   * if the process ended during the calls.
    */
   run(batch: PythonBatch): Promise<Uint8Array>;
-  /** Rejects open calls, and ends the processes that compute them. */
+  /** Rejects open calls, and ends the processes that run them. */
   close(): void;
 }
 
-/** The reason of calls that failed together and may succeed one by one. */
+/** The reason of an error that failed all calls of a batch; the calls may succeed one by one. */
 export const PYTHON_DIED = "python_died";

@@ -1,4 +1,4 @@
-/** A process of Python that calls functions of pipelines, with all permissions of this user. */
+/** A Python process that calls functions of pipelines, with all permissions of this user. */
 import { AbortRace } from "../../core/abort_race.ts";
 import { LeatError } from "../../core/error.ts";
 import { Payload } from "../../transport/payload.ts";
@@ -6,15 +6,15 @@ import { type ChildEnd, ChildProcess } from "../process/child_process.ts";
 import { Edge } from "../sandbox/edge.ts";
 import { PYTHON_DIED, type PythonBatch } from "./python_pool.ts";
 
-/** What untrusted pipelines may do with the functions. */
+/** Limits for calls that untrusted pipelines make. */
 export interface PythonLimits {
-  /** Whether only functions that the file itself defines are called, none that it imports. */
+  /** Whether to call only functions that the file itself defines, and none that it imports. */
   readonly onlyOwn?: boolean;
-  /** Longest time for calls that are sent together, in ms; then the process ends. Default: any. */
+  /** Time limit for calls that are sent together, in ms; then the process is killed. Default: none. */
   readonly callTimeoutMs?: number;
 }
 
-/** Imports no modules from the current folder, to which user functions may write. */
+/** Imports no modules from the current folder, because user functions may write to it. */
 const PROGRAM = "import sys; sys.path = [path for path in sys.path if path]; " +
   "from leat._functions import main; main()";
 
@@ -24,11 +24,11 @@ export class PythonProcess {
   readonly #child: ChildProcess;
   readonly #edge: Edge;
   readonly #death = new AbortRace();
-  /** Settles when it is ready for requests. */
-  readonly #loaded: Promise<unknown>;
-  #hasLoaded = false;
+  /** Resolves when the process is ready for requests. */
+  readonly #ready: Promise<unknown>;
+  #isReady = false;
 
-  /** @throws {LeatError} `permission_denied`, or `not_found` for no such interpreter. */
+  /** @throws {LeatError} `permission_denied`, or `not_found` if the interpreter does not exist. */
   constructor(interpreter: string, limits: PythonLimits) {
     this.#interpreter = interpreter;
     this.#limits = limits;
@@ -45,10 +45,8 @@ export class PythonProcess {
       this.#death.abort(this.#errorOf(end));
       this.#edge.close();
     });
-    this.#loaded = this.#edge.askUntil(this.#death, "ping", null).then(() =>
-      this.#hasLoaded = true
-    );
-    this.#loaded.catch(() => {});
+    this.#ready = this.#edge.askUntil(this.#death, "ping", null).then(() => this.#isReady = true);
+    this.#ready.catch(() => {});
   }
 
   get isAlive(): boolean {
@@ -56,32 +54,32 @@ export class PythonProcess {
   }
 
   /**
-   * Resolves to the encoded outcomes. The process keeps this program alive until then.
-   * @throws {LeatError} that says how the process has ended, if it ends first.
+   * Resolves to the encoded outcomes. Until then the process keeps this program alive.
+   * @throws {LeatError} if the process ends first; the message says how.
    */
   async call({ file, name, calls }: PythonBatch): Promise<Uint8Array> {
     this.#child.ref();
     const { onlyOwn = false, callTimeoutMs } = this.#limits;
-    let late: ReturnType<typeof setTimeout> | undefined;
+    let timer: ReturnType<typeof setTimeout> | undefined;
     try {
-      await this.#loaded;
+      await this.#ready;
       if (callTimeoutMs !== undefined) {
-        late = setTimeout(() => this.#endLate(name, callTimeoutMs), callTimeoutMs);
+        timer = setTimeout(() => this.#timeOut(name, callTimeoutMs), callTimeoutMs);
       }
-      const asked = { file, name, onlyOwn, calls: new Payload(calls) };
-      return await this.#edge.askUntil(this.#death, "call", asked) as Uint8Array;
+      const request = { file, name, onlyOwn, calls: new Payload(calls) };
+      return await this.#edge.askUntil(this.#death, "call", request) as Uint8Array;
     } finally {
-      clearTimeout(late);
+      clearTimeout(timer);
       if (this.isAlive) this.#child.unref();
     }
   }
 
-  /** Ends it, whatever it is doing. */
+  /** Ends the process, whatever it is doing. */
   kill(): void {
     this.#child.kill();
   }
 
-  #endLate(name: string, afterMs: number): void {
+  #timeOut(name: string, afterMs: number): void {
     this.#death.abort(
       new LeatError(
         "deadline_exceeded",
@@ -96,19 +94,19 @@ export class PythonProcess {
   #errorOf({ code, signal, stderrTail }: ChildEnd): LeatError {
     const how = signal === null ? `with exit code ${code}` : `by ${signal}`;
     const why = stderrTail.trim() === "" ? "" : `: ${stderrTail.trim()}`;
-    if (this.#hasLoaded) {
+    if (this.#isReady) {
       // A worker's processes are shared: their output may belong to another pipeline's calls.
       const { onlyOwn = false } = this.#limits;
       return new LeatError(
         "internal",
-        `The Python process that called it has ended ${how}${onlyOwn ? "" : why}`,
+        `The Python process that called the function has ended ${how}${onlyOwn ? "" : why}`,
         { details: { reason: PYTHON_DIED } },
       );
     }
     return new LeatError(
       "failed_precondition",
-      `${this.#interpreter} calls no functions of pipelines: it has ended ${how}${why}. It needs the package ` +
-        "leat: pip install ./python in Leat's folder",
+      `${this.#interpreter} cannot call functions of pipelines: it has ended ${how}${why}. ` +
+        "It needs the package leat: pip install ./python in Leat's folder",
     );
   }
 }
@@ -117,8 +115,8 @@ function requirePermission(command: string): void {
   if (Deno.permissions.querySync({ name: "run", command }).state === "granted") return;
   throw new LeatError(
     "permission_denied",
-    `Python functions have all permissions of their user, and this program may not run ${command}: grant it with ` +
-      `--allow-run=${command} (leat.load: allow=["python"]; \`python -m leat worker\`: --allow-python FOLDER, or ` +
-      "--no-sandbox)",
+    `This program may not run ${command}, which calls Python functions with all permissions of the user: ` +
+      `grant it with --allow-run=${command} (leat.load: allow=["python"]; \`python -m leat worker\`: ` +
+      "--allow-python FOLDER, or --no-sandbox)",
   );
 }

@@ -1,10 +1,10 @@
-/** Python processes, at most one per core, started when they are needed and shared by pipelines. */
+/** Runs Python processes, at most one per core. They start when needed, and pipelines share them. */
 import { Fifo } from "../../actors/runtime/fifo.ts";
 import { LeatError } from "../../core/error.ts";
 import type { PythonBatch, PythonPool } from "./python_pool.ts";
 import type { PythonLimits, PythonProcess } from "./python_process.ts";
 
-/** A pipeline that calls functions. */
+/** A pipeline that calls Python functions. */
 interface Client {
   readonly queue: Fifo<Job>;
   /** The processes that run its calls now. */
@@ -23,7 +23,7 @@ export class PythonProcesses {
   readonly #limits: PythonLimits;
   readonly #idle: PythonProcess[] = [];
   #busy = 0;
-  /** Clients that have called a function. The processes end with the last one. */
+  /** Open clients that have called a function. When the last one closes, the processes end. */
   readonly #clients = new Set<Client>();
   /** The clients with waiting calls. The first is served next and then moves to the end (round robin). */
   readonly #waiting = new Set<Client>();
@@ -33,12 +33,12 @@ export class PythonProcesses {
     this.#limits = limits;
   }
 
-  /** The processes for one more pipeline. */
+  /** Opens the pool for one more pipeline. */
   open(): PythonPool {
     const client: Client = { queue: new Fifo(), processes: new Set(), isClosed: false };
     return {
       run: (batch) => this.#enqueue(client, batch),
-      close: () => this.#leave(client),
+      close: () => this.#close(client),
     };
   }
 
@@ -91,7 +91,7 @@ export class PythonProcesses {
     return new PythonProcess(this.#interpreter, this.#limits);
   }
 
-  /** A process that has ended while it was idle is replaced. */
+  /** Takes an idle process; drops those that have ended meanwhile. */
   #idleProcess(): PythonProcess | undefined {
     for (let process = this.#idle.pop(); process !== undefined; process = this.#idle.pop()) {
       if (process.isAlive) return process;
@@ -99,7 +99,7 @@ export class PythonProcesses {
     return undefined;
   }
 
-  #leave(client: Client): void {
+  #close(client: Client): void {
     client.isClosed = true;
     this.#clients.delete(client);
     this.#waiting.delete(client);
@@ -117,5 +117,5 @@ export class PythonProcesses {
 }
 
 function closed(): LeatError {
-  return new LeatError("cancelled", "The pipeline that called it was closed");
+  return new LeatError("cancelled", "The pipeline that called the Python function was closed");
 }

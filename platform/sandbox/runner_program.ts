@@ -21,7 +21,7 @@ import type {
 import { FramePool } from "../../transport/codec.ts";
 import { Payload } from "../../transport/payload.ts";
 import { processUsage } from "../process_usage.ts";
-import { linkToParent, localNode, toldByLauncher } from "../process/parent_link.ts";
+import { launcherArgument, linkToParent, localNode } from "../process/parent_link.ts";
 import { type AskHost, ConfinedHost } from "./host/confined_host.ts";
 import { confinedAccess } from "./host/confined_services.ts";
 import { explainDenial } from "./denials.ts";
@@ -81,7 +81,7 @@ function prepare({ readable, imports, storageLatencyMs }: ConfinedStart): Kernel
   host = new ConfinedHost(askHost, askPython, modules, readable, storageLatencyMs);
   provideIterators(confinedAccess(askHost));
   provideParts();
-  return kernelGuards(toldByLauncher());
+  return kernelGuards(launcherArgument());
 }
 
 function run(settings: RunnerSettings): null {
