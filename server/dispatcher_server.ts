@@ -15,12 +15,12 @@ import { definedFields } from "../core/tree.ts";
 const START_TIMEOUT_MS = 120_000;
 const DESCRIBE_TIMEOUT_MS = 10_000;
 const HEALTH_TIMEOUT_MS = 2_000;
-/** Most restarts of the dispatcher's actor in a minute, for example after failures of its journal. */
+/** Limit of restarts of the dispatcher's actor per minute, for example after failures of its journal. */
 const RESTARTS_MAX = 3;
 
 /** Options of a dispatcher server. */
 export interface DispatcherServerConfig extends ServiceNodeConfig, DispatcherOptions {
-  /** The folder of its journal. Default: in memory, lost at a restart. */
+  /** The folder of the journal. Default: the journal is in memory, and lost at a restart. */
   readonly journal?: string;
 }
 
@@ -29,15 +29,16 @@ export interface DispatcherServer extends AsyncDisposable {
   /** `ws://host:port` or `wss://host:port`: for workers, and for `distribute({ service })`. */
   readonly address: string;
   /**
-   * `http://host:port/`, or `https:`: a page that shows its state; `state`, `metrics` and `healthz`
-   * below it are for programs. With a token: `/?token=…`, or the header `authorization: Bearer …`.
+   * The URL of a page that shows the dispatcher's state: `http://host:port/`, or `https:`. Programs
+   * read `state`, `metrics` and `healthz` below it. If the dispatcher has a token, browsers open
+   * `/?token=…`, and programs send the header `authorization: Bearer …`.
    */
   readonly page: string;
   /** Resolves when the server cannot continue, for example because its journal fails. Close it then. */
   readonly failed: Promise<LeatError>;
   /** The dispatcher's whole state. */
   describe(): Promise<DispatcherDescription>;
-  /** Stops it, within two seconds. Its journal holds every acknowledged change. Idempotent. */
+  /** Stops the dispatcher within two seconds. Its journal holds every acknowledged change. Idempotent. */
   close(): Promise<void>;
 }
 
@@ -86,10 +87,10 @@ export async function serveDispatcher(
       ...{ windowSplits, runnerDeathsMax, scaling, quotas },
     }),
   };
-  let workersNow: KnownWorkers | undefined;
+  let registeredWorkers: KnownWorkers | undefined;
   const node: ServiceNode = new nodes.ServiceNode(config, {
-    mayDial: (node) => workersNow?.isAddress(node) === true,
-    ownerOf: (node) => workersNow?.ownerOf(node),
+    mayDial: (node) => registeredWorkers?.isAddress(node) === true,
+    ownerOf: (node) => registeredWorkers?.ownerOf(node),
     pages: dispatcherPages({
       describe: () =>
         system.ask(dispatcher, "describe", { refresh: true }, { timeoutMs: DESCRIBE_TIMEOUT_MS }),
@@ -102,7 +103,7 @@ export async function serveDispatcher(
   const { system } = node;
   startDispatcher(system, role, {
     dialWorker: (worker) => node.dial(worker),
-    onWorkers: (are) => workersNow = are,
+    onWorkers: (view) => registeredWorkers = view,
   });
   const dispatcher = dispatcherAt(system.id.node);
   try {

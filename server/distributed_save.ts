@@ -18,18 +18,19 @@ import { openHome } from "../platform/nodes/client_homes.ts";
  * All workers must see the folder under the same absolute path: on a shared file system, or on one
  * host. Workers that confine user functions need it among their `--allow-write` folders.
  *
- * The saved stream is that of `distribute({ processingMode: "DETERMINISTIC" })`, in its order, with
- * any number of workers: the first epoch, with the seed of `withOptions`, or 0. A dataset with a
- * part that `DETERMINISTIC` leaves to its reader (`take`, `zip`, `concatenate`, …) cannot be cut
- * into splits; one worker produces all of it, in the order of a single process.
+ * With any number of workers, this saves the first epoch of
+ * `distribute({ processingMode: "DETERMINISTIC" })`, in its order, with the seed of `withOptions`,
+ * or 0. `DETERMINISTIC` leaves some operators to the reader (`take`, `zip`, `concatenate`, …). A
+ * dataset with such an operator cannot be cut into splits: one worker produces all of it, in the
+ * order of a single process.
  *
- * Each element is saved exactly once, whatever is killed meanwhile. Another worker repeats a lost
- * worker's unfinished splits; a restarted dispatcher continues from its journal, or, if that is
- * lost, from the folder; the client only watches, and the save continues without it. If everything
+ * Each element is saved exactly once, even if processes are killed. Another worker repeats a lost
+ * worker's unfinished splits. A restarted dispatcher continues from its journal, or, if that is
+ * lost, from the folder. The client only watches, and the save continues without it. If everything
  * has died, or the save has failed, call this again with the same dataset, folder and options to
  * continue. `Dataset.load(path, { wait: true })` reads what is already written.
  * @throws LeatError `already_exists` if the folder holds a saved dataset (unless `overwrite`);
- * `failed_precondition` if the save of another dataset is in progress or unfinished, and for
+ * `failed_precondition` if the save of another dataset there is in progress or unfinished, and for
  * functions that cannot be sent or that differ from run to run; `invalid_argument` for an endless
  * dataset and wrong options; `unavailable` when no dispatcher answers within ten seconds; `aborted`
  * when another client takes the folder or ends the save. The first element that fails, a full disk,

@@ -25,7 +25,7 @@ const registerOptions = optionsOf<RegisterDatasetOptions<unknown>>("registerData
  * `Dataset.fromId()`. Nothing runs yet. Equal pipelines get the same id, whoever registers them.
  * @throws LeatError `already_exists` when the id belongs to another pipeline, showing both;
  * `invalid_argument` for wrong arguments; `unavailable` when no dispatcher answers within ten
- * seconds; as `Dataset.serialize()` for a function that cannot be sent.
+ * seconds; the errors of `Dataset.serialize()` for a function that cannot be sent.
  *
  * @example
  * ```ts

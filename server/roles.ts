@@ -10,10 +10,10 @@ import type { WorkerStorage } from "../platform/storage/storage.ts";
 
 export interface DispatcherRole {
   readonly role: "dispatcher";
-  /** The folder of its journal. Default: in memory. */
+  /** The folder of the journal. Default: the journal is in memory. */
   readonly journalFolder?: string;
   readonly config?: Omit<DispatcherConfig, "logName" | "wrapJournal" | "dialWorker">;
-  /** How often its node restarts it after a failure. Default: as any actor. */
+  /** How often the node restarts the dispatcher after failures. Default: as often as any actor. */
   readonly supervision?: Supervision;
 }
 
@@ -27,7 +27,7 @@ export interface WorkerRole extends WorkerStorage {
     & Pick<WorkerOptions, "placement" | "process" | "isPrivate">;
   /** Where pipelines run: on threads of their own (default), or on the node's thread. */
   readonly runners?: "thread" | "inline";
-  /** Whether the process only serves this worker: its resource usage is then the worker's. Default false. */
+  /** Whether the process serves only this worker, so that its usage is the worker's. Default false. */
   readonly ownProcess?: boolean;
   /** Runs pipelines in confined processes. The program needs permission to start processes. */
   readonly sandbox?: SandboxGrants;
@@ -36,11 +36,11 @@ export interface WorkerRole extends WorkerStorage {
 }
 
 /** A node for caches and schedulers only. */
-export interface FrontRole {
-  readonly role: "front";
+export interface ProxyRole {
+  readonly role: "proxy";
 }
 
-export type Role = DispatcherRole | WorkerRole | FrontRole;
+export type Role = DispatcherRole | WorkerRole | ProxyRole;
 
 /** A role that has been started on a node. */
 export interface RunningRole {
@@ -89,7 +89,7 @@ export async function loadRole(
       const { inlineRunners } = await programs.inlineRunners();
       return (system) => startWorkerRole(system, role, { runners: inlineRunners(role) });
     }
-    case "front":
+    case "proxy":
       return () => ({ close: () => Promise.resolve() });
   }
 }

@@ -28,7 +28,7 @@ export class RunningWorker implements WorkerServer {
   readonly failed: Promise<LeatError>;
   readonly #node: ServiceNode | PrivateNode;
   readonly #leaveProcess: () => void;
-  readonly #playing: RunningRole;
+  readonly #runningRole: RunningRole;
   #draining: Promise<void> | undefined;
   #selfCheck: Timer | undefined;
   #closed: Promise<void> | undefined;
@@ -53,13 +53,13 @@ export class RunningWorker implements WorkerServer {
     this.name = config.name ?? address;
     const refused = Promise.withResolvers<LeatError>();
     this.failed = Promise.race([refused.promise, system.failed]);
-    this.#playing = startWorkerRole(system, workerRole(config, dispatcher, this.name, grants), {
+    this.#runningRole = startWorkerRole(system, workerRole(config, dispatcher, this.name, grants), {
       onRefused: refused.resolve,
       onRunaways: (count) => {
-        if (count >= runawayThreadsMax) refused.resolve(runAway(this.name, count));
+        if (count >= runawayThreadsMax) refused.resolve(runawayError(this.name, count));
       },
     });
-    this.#checkOwnAddress(this.#playing.actor as FencedRef<WorkerProtocol>);
+    this.#checkOwnAddress(this.#runningRole.actor as FencedRef<WorkerProtocol>);
   }
 
   get address(): string {
@@ -95,7 +95,7 @@ export class RunningWorker implements WorkerServer {
       .catch(() => null);
     await this.#node.stop();
     this.#leaveProcess();
-    await this.#playing.close();
+    await this.#runningRole.close();
   }
 
   /** Warns if the worker cannot reach the address it advertises, and logs once it can. */
@@ -111,8 +111,10 @@ export class RunningWorker implements WorkerServer {
         world.log(
           "warn",
           `Worker "${this.name}" does not reach the address that it advertises, ${this.address} ` +
-            `(${LeatError.from(error).message}). Unless this host alone cannot, no client will: ` +
-            "set one that others reach (--advertise HOST[:PORT])",
+            `(${
+              LeatError.from(error).message
+            }). If other hosts do not reach it either, no client can ` +
+            "read from this worker: set an address that they reach (--advertise HOST[:PORT])",
         );
       }
     }
@@ -125,11 +127,12 @@ function defaultInterface(dispatcher: string): string {
   return isLoopbackHost(new URL(dispatcher).hostname) ? "127.0.0.1" : "0.0.0.0";
 }
 
-function runAway(name: string, count: number): LeatError {
+function runawayError(name: string, count: number): LeatError {
   return new LeatError(
     "resource_exhausted",
-    `Worker "${name}" gives up: ${count} of its threads were asked to end and have not: their functions ` +
-      "never yield, or they never loaded. They stay until its process ends. Restart it",
+    `Worker "${name}" gives up: ${count} of its threads were asked to end and have not, because their ` +
+      "functions never yield or because they never loaded. They stay until the process ends. " +
+      "Restart the worker",
   );
 }
 
@@ -140,8 +143,7 @@ function privateNode(config: WorkerServerConfig, dispatcher: string): PrivateNod
   if (given.length === 0) return new PrivateNode(config, dispatcher);
   throw new LeatError(
     "invalid_argument",
-    `A worker with local: true listens on nothing, so that ${given.join(", ")} has no meaning; ` +
-      "leave one of the two out",
+    `A worker with local: true does not listen: leave out ${given.join(", ")}, or local`,
   );
 }
 
@@ -151,7 +153,7 @@ function checkTls({ local, cert }: WorkerServerConfig, dispatcher: string): void
   throw new LeatError(
     "invalid_argument",
     `The dispatcher at ${dispatcher} has TLS, and so must its workers, because its clients send ` +
-      "nothing without it: give this one a certificate (cert and key; --cert, --key)",
+      "nothing without TLS: give this worker a certificate (cert and key; --cert, --key)",
   );
 }
 

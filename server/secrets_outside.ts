@@ -14,7 +14,7 @@ export interface Secret {
   readonly path: string;
 }
 
-/** How deep, and through how many entries, a data root is searched for journals and for links to secrets. */
+/** Limits of the search of a data root for journals and for links to secrets: levels and entries. */
 const DEPTH_MAX = 2;
 const ENTRIES_MAX = 10_000;
 
@@ -30,7 +30,7 @@ export async function requireSecretsOutside(
   { dataRoots = [Deno.cwd()], writeRoots = [] }: SandboxOptions,
   secrets: readonly Secret[],
 ): Promise<void> {
-  const places = await Promise.all(secrets.map(async (secret) => ({
+  const located = await Promise.all(secrets.map(async (secret) => ({
     ...secret,
     paths: [resolve(secret.path), await realPathOf(secret.path)],
     files: await fileIdsOf(secret.path),
@@ -38,9 +38,9 @@ export async function requireSecretsOutside(
   for (const root of [...dataRoots, ...writeRoots]) {
     const folder = await realPathOf(root);
     const isFolder = await Deno.stat(folder).then(({ isDirectory }) => isDirectory, () => false);
-    // A URL has no secrets of this host. A path that is no folder is refused elsewhere.
+    // A URL has no secrets of this host. Other code refuses a path that is no folder.
     if (!isFolder) continue;
-    for (const { what, path, paths } of places) {
+    for (const { what, path, paths } of located) {
       if (paths.some((at) => isBelow(at, folder) || isBelow(at, resolve(root)))) {
         throw readable(`${what} ${path} is in the data root ${root}`);
       }
@@ -48,7 +48,7 @@ export async function requireSecretsOutside(
     for await (const { path, target } of entriesIn(folder, root)) {
       // A hard link looks like any other file, so files are compared by their ids.
       const id = await fileIdOf(path);
-      const secret = places.find(({ paths, files }) =>
+      const secret = located.find(({ paths, files }) =>
         target !== undefined && paths.some((at) => isBelow(at, target)) ||
         id !== undefined && files.has(id)
       );
@@ -65,7 +65,7 @@ function isBelow(path: string, folder: string): boolean {
   return path === folder || path.startsWith(folder.endsWith("/") ? folder : `${folder}/`);
 }
 
-/** A path with links resolved, as far as it exists. */
+/** Resolves the links of a path, as far as the path exists. */
 async function realPathOf(path: string): Promise<string> {
   try {
     return await Deno.realPath(path);
@@ -92,8 +92,8 @@ async function fileIdsOf(path: string): Promise<Set<string>> {
 }
 
 /**
- * The files near the top of a folder, and the symbolic links with their targets.
- * @throws LeatError for a journal there.
+ * Yields the files near the top of a folder, and the symbolic links there with their targets.
+ * @throws LeatError if one of the entries is a journal.
  */
 async function* entriesIn(
   folder: string,
@@ -137,7 +137,7 @@ async function entriesOf(folder: string, countMax: number): Promise<Deno.DirEntr
 function readable(what: string): LeatError {
   return new LeatError(
     "invalid_argument",
-    `${what}, where every function may read it: keep it elsewhere, or name the folders of the data ` +
-      "alone (--data-root, dataRoots)",
+    `${what}, where every function may read it: keep it elsewhere, or name only the folders of the ` +
+      "data (--data-root, dataRoots)",
   );
 }

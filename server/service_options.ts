@@ -11,8 +11,8 @@ import type { ServiceNodeConfig } from "../platform/nodes/service_node.ts";
 import type { WorkerStorage } from "../platform/storage/storage.ts";
 import type { WorkerServerConfig } from "./worker_server.ts";
 
-/** Shortest timeout for missed heartbeats, in ms: about what a heartbeat and its answer may take. */
-const SILENCE_MIN_MS = 10;
+/** The least timeout for missed heartbeats, in ms: a heartbeat and its answer take about as long. */
+const HEARTBEAT_TIMEOUT_MIN_MS = 10;
 
 /** The required form of an option, its check, and whether errors must hide the value. */
 type Check = readonly [wanted: string, holds: (value: unknown) => boolean, isSecret?: true];
@@ -43,10 +43,10 @@ const TIME_OR_NEVER: Check = [
   `${TIME[0]}, or -1 for never`,
   (value) => TIME[1](value) || value === -1,
 ];
-/** A timeout for heartbeats. */
-const SILENCE: Check = [
-  `a number of ms of at least ${SILENCE_MIN_MS}`,
-  (value) => isNumber(value) && value >= SILENCE_MIN_MS,
+/** A timeout for missed heartbeats. */
+const HEARTBEAT_TIMEOUT: Check = [
+  `a number of ms of at least ${HEARTBEAT_TIMEOUT_MIN_MS}`,
+  (value) => isNumber(value) && value >= HEARTBEAT_TIMEOUT_MIN_MS,
 ];
 const BYTES: Check = ["a number of bytes above 0", (value) => isNumber(value) && value > 0];
 const CARRIER = oneOf("inline", "thread", "websocket");
@@ -55,7 +55,7 @@ const storage: Checks<WorkerStorage> = {
   storage: OBJECT,
   storageLatencyMs: TIME,
   imageBytesMax: BYTES,
-  services: ["an object of addresses and what opens each", isObject, true],
+  services: ["an object that has { token, ca } for each address", isObject, true],
 };
 
 const COUNT: Check = [
@@ -81,8 +81,8 @@ const cluster: Checks<LocalClusterOptions> = {
   placement: OBJECT,
   journal: TEXT,
   clientRefreshMs: TIME,
-  workerTimeoutMs: SILENCE,
-  clientTimeoutMs: SILENCE,
+  workerTimeoutMs: HEARTBEAT_TIMEOUT,
+  clientTimeoutMs: HEARTBEAT_TIMEOUT,
   jobGcTimeoutMs: TIME_OR_NEVER,
   runnerDeathsMax: COUNT,
   windowBytesMax: BYTES,
@@ -133,9 +133,9 @@ const dispatcherServer: Checks<DispatcherServerConfig> = {
   journal: TEXT,
   workers: ANYTHING,
   scaling: OBJECT,
-  workerTimeoutMs: SILENCE,
-  clientTimeoutMs: SILENCE,
-  clientGraceMs: SILENCE,
+  workerTimeoutMs: HEARTBEAT_TIMEOUT,
+  clientTimeoutMs: HEARTBEAT_TIMEOUT,
+  clientGraceMs: HEARTBEAT_TIMEOUT,
   jobGcTimeoutMs: TIME_OR_NEVER,
   windowSplits: COUNT,
   runnerDeathsMax: COUNT,

@@ -10,7 +10,7 @@ import {
 } from "./roles.ts";
 import { PROXY_KINDS } from "../platform/nodes/service_kinds.ts";
 
-/** No literals in `import()`: Deno would load the modules of all roles for each thread. */
+/** With literals in `import()`, Deno would load the modules of all roles for each thread. */
 const PROGRAMS: RolePrograms = {
   dispatcher: () => import(import.meta.resolve("./dispatcher_role.ts")),
   worker: () => import(import.meta.resolve("./worker_role.ts")),
@@ -22,20 +22,20 @@ export async function setup(
   { world, config, startThread, endNode }: NodeContext,
 ): Promise<NodeParts> {
   const role = config as Role;
-  const takeUp = await loadRole(role, PROGRAMS, { startThread });
+  const startRole = await loadRole(role, PROGRAMS, { startThread });
   const connector = webSocketConnector({ world });
-  let playing: RunningRole | undefined;
+  let runningRole: RunningRole | undefined;
   return {
     kinds: PROXY_KINDS,
     supervision: supervisionOf(role),
     connectors: { ws: connector, wss: connector },
     started(system) {
-      playing = takeUp(system);
+      runningRole = startRole(system);
       // Nothing in this thread can repair a dispatcher that used up its restarts.
       if (role.role === "dispatcher") system.failed.then(endNode);
     },
     async stopped() {
-      await playing?.close();
+      await runningRole?.close();
     },
   };
 }

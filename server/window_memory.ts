@@ -1,10 +1,10 @@
 /** The default memory of sharing windows on this machine. */
 
-/** All windows of the process together have at most this many bytes, */
+/** Limit of all windows of the process together, in bytes. */
 const WINDOW_BYTES_MAX = 10 * 2 ** 30;
-/** and at most this share of the machine's memory. */
+/** Limit of all windows of the process together, as a share of the machine's memory. */
 const MEMORY_SHARE = 1 / 4;
-/** The default without permission to read the size of the memory, in bytes. */
+/** The default, in bytes, without permission to read the size of the memory. */
 const WINDOW_BYTES_UNKNOWN = 2 ** 30;
 /** The files with a container's memory limit on Linux: cgroup v2, then v1. */
 const CONTAINER_LIMITS = [

@@ -23,7 +23,7 @@ export interface WorkerHooks extends Pick<WorkerOptions, "onRefused"> {
   readonly runners?: RunnerFactory;
   /** Starts the runners' threads. Default: the calling thread does. */
   readonly startThread?: StartThread;
-  /** Called with the number of threads that ignore the request to end, whenever it grows. */
+  /** Called with the number of threads that ignore the request to end, whenever that number grows. */
   readonly onRunaways?: (count: number) => void;
 }
 
@@ -33,25 +33,25 @@ export function startWorkerRole(
   role: WorkerRole,
   { startThread, onRunaways, runners: given, ...hooks }: WorkerHooks = {},
 ): RunningRole {
-  const lost = (what: string) => {
+  const warnOfRunaways = (what: string) => {
     const count = runners.runaways ?? 0;
     system.world.log("warn", `${what} Restart this worker (${count} such threads now)`);
     onRunaways?.(count);
   };
   const runners = given ?? runnersOf(role, startThread, {
     onRunaway: (what) =>
-      lost(
-        `A function of ${what} has not yielded for long after its thread was asked to end, and Deno ` +
-          "cannot end it: it keeps a core.",
+      warnOfRunaways(
+        `A function of ${what} has not yielded since its thread was asked to end, and Deno cannot end ` +
+          "that thread: it keeps a core busy.",
       ),
     onNeverLoaded: () =>
-      lost(
-        "A thread for pipelines had not loaded when it was asked to end, and has not ended for long " +
-          "since: no function has run on it. This machine may have too much to do (fewer workers, or " +
-          "less beside them), or Deno checks types for each thread (leave --check out of `deno run`).",
+      warnOfRunaways(
+        "A thread for pipelines was asked to end before it had loaded, and has not ended. No function " +
+          "has run on it. Perhaps this machine is overloaded (run fewer workers or fewer other " +
+          "programs), or Deno checks types for each thread (leave --check out of `deno run`).",
       ),
     onSlowLoading: (what) => system.world.log("warn", what),
-    onGuardMissing: (guards) => system.world.log("warn", whatIsMissing(guards)),
+    onGuardMissing: (guards) => system.world.log("warn", guardWarning(guards)),
   });
   const { config, dispatcher, ownProcess = false } = role;
   const actor = system.spawn<WorkerProtocol>({
@@ -69,17 +69,17 @@ export function startWorkerRole(
   return { actor, close: () => runners.close() };
 }
 
-/** Says what functions may do where the kernel lacks a guard. */
-function whatIsMissing({ landlock, callFilter }: KernelGuards): string {
+/** The warning for kernels that lack a guard: what functions can do there. */
+function guardWarning({ landlock, callFilter }: KernelGuards): string {
   const missing = [
     ...(landlock > 0 ? [] : [
-      "This system has no Landlock: functions may read what links in data roots lead to, and only " +
-      "Deno's own permissions keep them from other files. Linux 5.13 or later has it.",
+      "This system has no Landlock: functions can read the targets of links in data roots, and only " +
+      "Deno's own permissions keep them from other files. Linux 5.13 or later has Landlock.",
     ]),
     ...(callFilter ? [] : [
-      "This system takes no filter of system calls (seccomp): below --allow-write functions may change " +
-      "the mode and the times of what links lead to, and only Deno's own permissions keep them from " +
-      "signals, sockets and programs. Linux has it, unless the container denies it.",
+      "This system takes no filter of system calls (seccomp): functions can change the mode and the " +
+      "times of the targets of links below --allow-write, and only Deno's own permissions keep them " +
+      "from signals, sockets and programs. Linux has seccomp, unless the container denies it.",
     ]),
   ];
   return missing.join(" ");
@@ -95,9 +95,11 @@ function runnersOf(
   start: StartThread | undefined,
   { onSlowLoading, onGuardMissing, ...late }: RunnerWarnings,
 ): RunnerFactory {
-  const reached = { storage, storageLatencyMs, services, imageBytesMax };
-  if (sandbox !== undefined) return new ConfinedRunners(sandbox, reached, { onGuardMissing });
-  return new RunnerThreads(reached, {
+  const storageOptions = { storage, storageLatencyMs, services, imageBytesMax };
+  if (sandbox !== undefined) {
+    return new ConfinedRunners(sandbox, storageOptions, { onGuardMissing });
+  }
+  return new RunnerThreads(storageOptions, {
     ...{ start, onSlowLoading },
     ...(runawayAfterMs === undefined ? {} : { runawayAfterMs }),
     ...late,

@@ -23,7 +23,7 @@ export interface WorkerServerConfig
    * container or on Windows, the connection carries all batches. Default true.
    */
   readonly sharesSlots?: boolean;
-  /** Unique among workers, and the same after a restart. Default: the advertised address. */
+  /** A name that is unique among workers, and the same after a restart. Default: the advertised address. */
   readonly name?: string;
   /**
    * Tags by which jobs choose workers (`distribute({ targetTags })`), also shown in logs and pages.
@@ -38,8 +38,8 @@ export interface WorkerServerConfig
    */
   readonly local?: boolean;
   /**
-   * Most bytes of the sliding windows of its shared tasks together: each of n tasks gets an n-th
-   * part, and the others' parts grow when one ends. Default: 10 GiB, or a quarter of this host's
+   * Limit of the sliding windows of its shared tasks together, in bytes. Each of n tasks gets an n-th
+   * part; when a task ends, the parts of the others grow. Default: 10 GiB, or a quarter of this host's
    * memory if that is less (1 GiB without permission to read its size).
    */
   readonly windowBytesMax?: number;
@@ -56,7 +56,7 @@ export interface WorkerServerConfig
    */
   readonly sandbox?: boolean | SandboxOptions;
   /**
-   * Without a sandbox: `failed` resolves once so many threads ignore the request to end, so that the
+   * Without a sandbox: once this many threads ignore the request to end, `failed` resolves, and the
    * program can be restarted. Deno cannot end a thread whose function never yields. Default: never.
    */
   readonly runawayThreadsMax?: number;
@@ -68,7 +68,7 @@ export interface WorkerServerConfig
 export interface WorkerCloseOptions {
   /**
    * Time for the worker to finish its splits, and for clients to fetch what it has produced, in ms.
-   * What is left then is lost, as in a crash. Default 0: the worker stops at once.
+   * What remains then is lost, as in a crash. Default 0: the worker stops at once.
    */
   readonly drainTimeoutMs?: number;
 }
@@ -93,18 +93,18 @@ export interface WorkerServer extends AsyncDisposable {
 }
 
 /**
- * Serves a worker. It registers as soon as its dispatcher answers. It waits for that without a limit,
- * and says so in the log every few seconds.
+ * Serves a worker, which registers as soon as its dispatcher answers. It waits for the dispatcher
+ * without a limit, and logs this every few seconds.
  *
  * Both the worker and the dispatcher dial the address that the worker advertises, and log at once if
  * the worker does not answer there.
  *
  * Iterators of the same thread read from the worker by direct call, without a socket
- * (`targetWorkers`). A training program with spare cores starts a worker with `local: true` in
- * addition to those of other hosts.
+ * (`targetWorkers`). A training program with spare cores can start a worker with `local: true`
+ * in addition to those of other hosts.
  * @throws LeatError `already_exists` when the port is in use; `failed_precondition` when it would
  * listen beyond this machine without a token; `invalid_argument` for invalid settings;
- * `permission_denied` and `not_found` for a sandbox that grants what this program does not have.
+ * `permission_denied` and `not_found` for a sandbox that grants what this program itself lacks.
  *
  * @example
  * ```ts ignore

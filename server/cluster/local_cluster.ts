@@ -26,11 +26,11 @@ import { checkClusterOptions, checkWorkerOptions } from "../service_options.ts";
 
 /** Time limit for starting a node, or asking one for statistics, in ms. */
 const NODE_TIMEOUT_MS = 60_000;
-/** Repeats the request: it is lost if the node restarts. */
-const PATIENTLY = { timeoutMs: NODE_TIMEOUT_MS, attemptMs: 1_000 } as const;
+/** Sends the request again each second, because a node that restarts loses it. */
+const RETRIED = { timeoutMs: NODE_TIMEOUT_MS, attemptMs: 1_000 } as const;
 /** Drain time of a worker that is stopped gracefully, in ms: clients fetch what it still holds. */
 const DRAIN_TIMEOUT_MS = 5_000;
-/** The drain time when scaling down, in ms. It is long: nothing waits for the worker's end. */
+/** The drain time when scaling down, in ms. It is long, because nothing waits for the worker to end. */
 const SCALED_DOWN_DRAIN_MS = 600_000;
 /** How often a new worker's registration is checked, in ms. */
 const REGISTRATION_POLL_MS = 5;
@@ -59,8 +59,8 @@ export class LocalCluster implements AsyncDisposable {
   readonly #name: string;
   readonly #options: LocalClusterOptions;
   readonly #fleet: LocalFleet;
-  /** Forgets its homes, by address. */
-  readonly #forget = new Map<string, () => void>();
+  /** By address: the function that unregisters the cluster's home. */
+  readonly #unregister = new Map<string, () => void>();
   readonly #workers: LocalWorker[] = [];
   readonly #killing = new Set<Promise<unknown>>();
   #dispatcher: FleetNode | undefined;
@@ -76,7 +76,7 @@ export class LocalCluster implements AsyncDisposable {
     this.#options = options;
     this.#name = `local-${++clusters}`;
     this.#fleet = new Nodes(this.#name, options.logLevel ?? "warn");
-    this.#forget.set(this.#name, registerHome(this.#name, () => this.home()));
+    this.#unregister.set(this.#name, registerHome(this.#name, () => this.home()));
   }
 
   /**
@@ -99,7 +99,7 @@ export class LocalCluster implements AsyncDisposable {
     const cluster = new LocalCluster(options, LocalFleet);
     try {
       await cluster.#startDispatcher();
-      await cluster.#startFronts();
+      await cluster.#startProxyNodes();
       await Promise.all(Array.from({ length: min }, () => cluster.addWorker()));
       if (typeof options.workers === "object") cluster.#autoscale(min, max);
       return cluster;
@@ -153,11 +153,11 @@ export class LocalCluster implements AsyncDisposable {
 
   async #retire(node: FleetNode, drainTimeoutMs: number): Promise<void> {
     const { home } = this.#fleet;
-    const going = workerAt(node.id.node);
-    await home.ask(going, "drain", { timeoutMs: drainTimeoutMs }, {
+    const worker = workerAt(node.id.node);
+    await home.ask(worker, "drain", { timeoutMs: drainTimeoutMs }, {
       timeoutMs: drainTimeoutMs + NODE_TIMEOUT_MS,
     }).catch(() => false);
-    await home.ask(going, "leave", null, { timeoutMs: NODE_TIMEOUT_MS }).catch(() => null);
+    await home.ask(worker, "leave", null, { timeoutMs: NODE_TIMEOUT_MS }).catch(() => null);
     await node.stop();
   }
 
@@ -204,7 +204,7 @@ export class LocalCluster implements AsyncDisposable {
   /** The dispatcher's whole state. */
   async describe(): Promise<DispatcherDescription> {
     const dispatcher = dispatcherAt(this.#dispatcherNode());
-    return await this.#fleet.home.ask(dispatcher, "describe", null, PATIENTLY);
+    return await this.#fleet.home.ask(dispatcher, "describe", null, RETRIED);
   }
 
   /** The actors of every running node. */
@@ -215,7 +215,7 @@ export class LocalCluster implements AsyncDisposable {
       ...Object.values(this.#proxies),
     ];
     const lists = await Promise.all(
-      names.map((node) => this.#fleet.home.ask(nodeActorOf(node), "list", null, PATIENTLY)),
+      names.map((node) => this.#fleet.home.ask(nodeActorOf(node), "list", null, RETRIED)),
     );
     return lists.flat();
   }
@@ -248,7 +248,7 @@ export class LocalCluster implements AsyncDisposable {
   }
 
   /**
-   * The fleet of the cluster's nodes, to start others next to them.
+   * The fleet of the cluster's nodes, with which a caller can start more nodes.
    * @ignore
    */
   get fleet(): LocalFleet {
@@ -257,7 +257,7 @@ export class LocalCluster implements AsyncDisposable {
 
   /** Stops everything. Idempotent. */
   close(): Promise<void> {
-    for (const forget of this.#forget.values()) forget();
+    for (const unregister of this.#unregister.values()) unregister();
     return this.#closed ??= this.#close();
   }
 
@@ -282,10 +282,10 @@ export class LocalCluster implements AsyncDisposable {
     this.#dispatcherDeath = undefined;
     this.#dispatcherAddress = dispatcher.id.node;
     dispatcher.died.then((reason) => this.#dispatcherDied(dispatcher, reason));
-    // Iterators of this thread that are given the URL use this home, too, without another socket.
+    // Iterators of this thread that get the URL also use this home, and open no other socket.
     const { address } = this;
-    if (!this.#forget.has(address)) {
-      this.#forget.set(address, registerHome(address, () => this.home()));
+    if (!this.#unregister.has(address)) {
+      this.#unregister.set(address, registerHome(address, () => this.home()));
     }
   }
 
@@ -294,7 +294,7 @@ export class LocalCluster implements AsyncDisposable {
     const workers = this.#workers;
     const running = () => workers.filter(({ phase }) => phase === "running");
     const start = async () => {
-      // Only kills are waited for: they end soon, and draining may take minutes.
+      // Wait only for kills, which end soon. Draining may take minutes.
       await Promise.allSettled(this.#killing);
       const index = workers.findIndex(({ phase }) => phase === "stopped");
       if (index < 0) await this.addWorker();
@@ -327,12 +327,12 @@ export class LocalCluster implements AsyncDisposable {
     });
   }
 
-  async #startFronts(): Promise<void> {
+  async #startProxyNodes(): Promise<void> {
     const { placement = {} } = this.#options;
     for (const kind of ["cache", "reads"] as const) {
       const carrier = placement[kind];
       if (carrier === undefined) continue;
-      const node = await this.#fleet.start(carrier, `${this.#name}-${kind}`, { role: "front" });
+      const node = await this.#fleet.start(carrier, `${this.#name}-${kind}`, { role: "proxy" });
       this.#proxies[kind] = node.id.node;
     }
   }
@@ -348,7 +348,7 @@ export class LocalCluster implements AsyncDisposable {
         });
         return await this.#fleet.start(placement.worker ?? carrier, name, role);
       },
-      registered: (node) => this.#registered(worker, node),
+      registered: (node) => this.#waitForRegistration(worker, node),
       died: ({ message }) => {
         this.#fleet.home.world.log("warn", `Worker "${name}" has ended: ${message}`);
       },
@@ -356,14 +356,14 @@ export class LocalCluster implements AsyncDisposable {
     return worker;
   }
 
-  async #registered(worker: LocalWorker, { id }: FleetNode): Promise<void> {
+  async #waitForRegistration(worker: LocalWorker, { id }: FleetNode): Promise<void> {
     const { name } = worker;
     const { world } = this.#fleet.home;
     const deadlineMs = world.nowMs() + NODE_TIMEOUT_MS;
     while (world.nowMs() < deadlineMs) {
       const { workers } = await this.describe();
-      const known = workers.find((other) => other.name === name);
-      if (known?.alive && known.ref.incarnation?.startsWith(`${id.incarnation}-`)) return;
+      const described = workers.find((other) => other.name === name);
+      if (described?.alive && described.ref.incarnation?.startsWith(`${id.incarnation}-`)) return;
       if (worker.node === undefined) return;
       await sleep(world, REGISTRATION_POLL_MS);
     }

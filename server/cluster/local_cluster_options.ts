@@ -17,17 +17,18 @@ export interface LocalClusterOptions
       "workerTimeoutMs" | "clientTimeoutMs" | "jobGcTimeoutMs" | "runnerDeathsMax"
     > {
   /**
-   * The number of workers at the start. Only these share jobs of static policies, none added later.
-   * Default 2. With `{ min, max }` the cluster starts `min` workers, then scales to what its jobs want.
+   * The number of workers at the start. Default 2. Only these share the jobs of static policies, not
+   * workers added later. With `{ min, max }` the cluster starts `min` workers, then as many as its
+   * jobs need.
    */
   readonly workers?: number | { readonly min: number; readonly max: number };
-  /** The times of scaling: how long it measures, and how fast the number of workers may fall. */
+  /** Times of the autoscaler: how long it measures, and how fast the number of workers may fall. */
   readonly scaling?: Omit<ScalingOptions, "minWorkers" | "maxWorkers">;
   /** Where nodes run. Default `"thread"`. */
   readonly carrier?: Carrier;
   /**
-   * Where some nodes run, if not as `carrier` says. Default for caches and schedulers: with their
-   * worker.
+   * Where the nodes of a kind run, if this differs from `carrier`. By default caches and schedulers
+   * run on the node of their worker.
    */
   readonly placement?: {
     readonly dispatcher?: Carrier;
@@ -35,13 +36,13 @@ export interface LocalClusterOptions
     readonly cache?: Carrier;
     readonly reads?: Carrier;
   };
-  /** A folder for the dispatcher's journal. Default: in memory, lost at a restart. */
+  /** A folder for the dispatcher's journal. Default: the journal is in memory, and lost at a restart. */
   readonly journal?: string;
   /** Time between a client's heartbeats, in ms. Default 1,000. */
   readonly clientRefreshMs?: number;
   /**
-   * Most bytes of the sliding windows of each worker's shared tasks together. Default: the workers
-   * divide 10 GiB, or a quarter of this host's memory if that is less.
+   * Limit of the sliding windows of each worker's shared tasks together, in bytes. Default: the
+   * workers divide 10 GiB, or a quarter of this host's memory if that is less.
    */
   readonly windowBytesMax?: number;
   /** Where pipelines run: on threads of their own (default) or in the worker's thread. */

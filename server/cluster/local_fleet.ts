@@ -23,9 +23,9 @@ const PROGRAMS: RolePrograms = {
   inlineRunners: () => import("../../platform/threads/inline_runners.ts"),
 };
 
-/** How often a node tries to listen on its port, and the pause after each time, in ms. */
-const LISTEN_TRIES = 100;
-const LISTEN_AGAIN_MS = 100;
+/** Limit of attempts to listen on a node's port, and the pause after each, in ms. */
+const LISTEN_ATTEMPTS_MAX = 100;
+const LISTEN_PAUSE_MS = 100;
 
 export class LocalFleet {
   /** The node of the calling thread, where clients run. */
@@ -65,13 +65,13 @@ export class LocalFleet {
   /** Starts a node with a role. The node's id is `name`; with `websocket`, its URL. */
   async start(carrier: Carrier, name: string, role: Role): Promise<FleetNode> {
     if (carrier === "thread") return await this.#startOnThread(name, role);
-    const takeUp = await loadRole(role, PROGRAMS);
+    const startRole = await loadRole(role, PROGRAMS);
     return carrier === "inline"
-      ? this.#startInline(name, role, takeUp)
-      : await this.#startBehindSocket(name, role, takeUp);
+      ? this.#startInline(name, role, startRole)
+      : await this.#startBehindSocket(name, role, startRole);
   }
 
-  /** Lets requests to a node that ended fail with `error`, unless the node is restarted. */
+  /** Makes requests to an ended node fail with `error` until the node is restarted. */
   giveUp(node: string, error: LeatError): void {
     this.#givenUp.set(node, error);
   }
@@ -100,11 +100,11 @@ export class LocalFleet {
     await this.threads.close();
   }
 
-  /** Listens on the node's earlier port. It retries: another node may briefly hold the port to try it. */
+  /** Listens on the node's earlier port. Retries, because another node may be testing that port. */
   async #listen(name: string, role: Role): Promise<ServiceNode> {
     const { logFolder } = this.#worldOptions(role);
     const { world } = this.home;
-    for (let tries = 1;; tries++) {
+    for (let attempts = 1;; attempts++) {
       const port = this.#ports.get(name) ??
         keptPort("127.0.0.1", (count) => world.random.int(count));
       try {
@@ -115,30 +115,30 @@ export class LocalFleet {
         });
       } catch (error) {
         const isInUse = LeatError.from(error).code === "already_exists";
-        if (!isInUse || tries === LISTEN_TRIES) throw error;
-        await sleep(world, LISTEN_AGAIN_MS);
+        if (!isInUse || attempts === LISTEN_ATTEMPTS_MAX) throw error;
+        await sleep(world, LISTEN_PAUSE_MS);
       }
     }
   }
 
-  #startInline(name: string, role: Role, takeUp: StartRole): FleetNode {
+  #startInline(name: string, role: Role, startRole: StartRole): FleetNode {
     const system = this.#system(name, new DenoWorld(this.#worldOptions(role)), {
       supervision: supervisionOf(role),
     });
     const cut = this.#admit(system);
-    const playing = takeUp(system);
+    const runningRole = startRole(system);
     return this.#node("inline", role, system, cut, async () => {
       await system.stop();
       cut();
-      await playing.close();
+      await runningRole.close();
     });
   }
 
-  async #startBehindSocket(name: string, role: Role, takeUp: StartRole): Promise<FleetNode> {
+  async #startBehindSocket(name: string, role: Role, startRole: StartRole): Promise<FleetNode> {
     const node = await this.#listen(name, role);
     this.#ports.set(name, node.port);
     const leave = this.#admit(node.system);
-    const playing = takeUp(node.system);
+    const runningRole = startRole(node.system);
     const cut = async () => {
       leave();
       await node.cut();
@@ -147,7 +147,7 @@ export class LocalFleet {
       await node.flushed();
       await node.stop();
       leave();
-      await playing.close();
+      await runningRole.close();
     });
   }
 
@@ -159,7 +159,7 @@ export class LocalFleet {
       world: this.#worldOptions(role),
     });
     const { id } = thread;
-    return this.#enlist({
+    return this.#add({
       id,
       carrier: "thread",
       died: thread.closed,
@@ -168,7 +168,7 @@ export class LocalFleet {
     });
   }
 
-  /** A node of this thread. To kill it, its links are closed first, so that it sends nothing more. */
+  /** Adds a node of this thread. Killing it first closes its links, so that it sends nothing more. */
   #node(
     carrier: Carrier,
     { role }: Role,
@@ -176,7 +176,7 @@ export class LocalFleet {
     cut: () => void | Promise<void>,
     stop: () => Promise<void>,
   ): FleetNode {
-    return this.#enlist({
+    return this.#add({
       id,
       carrier,
       died: role === "dispatcher" ? failed : new Promise(() => {}),
@@ -188,31 +188,34 @@ export class LocalFleet {
     });
   }
 
-  /** @param node The `died` of this node may also report an end that was requested. */
-  #enlist(node: FleetNode): FleetNode {
+  /**
+   * Adds a node. `node.died` may also resolve after a requested end; the `died` of the returned node
+   * does not.
+   */
+  #add(node: FleetNode): FleetNode {
     this.#givenUp.delete(node.id.node);
     let ended: Promise<void> | undefined;
     const death = Promise.withResolvers<LeatError>();
     node.died.then((reason) => {
       if (ended !== undefined) return;
-      // What is left of the node may collide with its restart.
+      // Without the kill, remains of the node could collide with its restart.
       ended = node.kill().finally(() => {
-        this.#nodes.delete(enlisted);
+        this.#nodes.delete(added);
         death.resolve(reason);
       });
     });
     const once = (end: () => Promise<void>) => () => {
-      this.#nodes.delete(enlisted);
+      this.#nodes.delete(added);
       return ended ??= end();
     };
-    const enlisted = {
+    const added = {
       ...node,
       died: death.promise,
       stop: once(node.stop),
       kill: once(node.kill),
     };
-    this.#nodes.add(enlisted);
-    return enlisted;
+    this.#nodes.add(added);
+    return added;
   }
 
   /** Lets all nodes reach a system of this thread. The returned function disconnects it. */

@@ -60,12 +60,12 @@ export function workerRole(
 export function workerRange({ workers = 2 }: LocalClusterOptions): { min: number; max: number } {
   const isRange = typeof workers === "object" && workers !== null;
   const range = isRange ? workers : { min: workers, max: workers };
-  const wrong = [range.min, range.max].find((count) => !Number.isInteger(count) || count < 0);
-  if (wrong === undefined && range.min <= range.max) return range;
+  const invalid = [range.min, range.max].find((count) => !Number.isInteger(count) || count < 0);
+  if (invalid === undefined && range.min <= range.max) return range;
   throw new LeatError(
     "invalid_argument",
-    wrong === undefined
+    invalid === undefined
       ? `workers must have a min of at most its max, got ${range.min} and ${range.max}`
-      : `workers must be a whole number from 0 on, got ${show(wrong)}`,
+      : `workers must be a whole number from 0 on, got ${show(invalid)}`,
   );
 }

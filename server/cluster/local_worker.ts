@@ -39,8 +39,8 @@ export class LocalWorker {
   }
 
   /**
-   * Ends the worker, once it has started, with `retire`, or by killing it if that is left out. A
-   * worker that retires can still be killed.
+   * Ends the worker once it has started: with `retire`, or else by killing it. A second call can kill
+   * a worker that is retiring.
    */
   async stop(retire?: (node: FleetNode) => Promise<void>): Promise<void> {
     while (this.#starting !== undefined) await this.#starting.catch(() => {});
@@ -49,7 +49,7 @@ export class LocalWorker {
     if (this.#stopping === undefined) {
       this.#phase = "stopping";
       const ending = retire === undefined ? node.kill() : retire(node);
-      this.#stopping = ending.finally(() => this.#over());
+      this.#stopping = ending.finally(() => this.#setStopped());
     } else if (retire === undefined) await node.kill();
     await this.#stopping;
   }
@@ -64,7 +64,7 @@ export class LocalWorker {
       this.#phase = "running";
     } catch (error) {
       await this.#node?.kill();
-      this.#over();
+      this.#setStopped();
       throw error;
     } finally {
       this.#starting = undefined;
@@ -77,16 +77,19 @@ export class LocalWorker {
     throw new LeatError("unavailable", message, { cause: reason });
   }
 
-  /** Reports the end of a running worker. `#start` reports a starting one's; a stopping one was to end. */
+  /**
+   * Reports the end of a running worker. `#start` reports the end of a starting one, and a stopping
+   * one was meant to end.
+   */
   #died(node: FleetNode, reason: LeatError): void {
     if (this.#node !== node || this.#phase === "stopping") return;
     this.#node = undefined;
     if (this.#phase === "starting") return;
-    this.#over();
+    this.#setStopped();
     this.#lifecycle.died(reason);
   }
 
-  #over(): void {
+  #setStopped(): void {
     this.#node = this.#stopping = undefined;
     this.#phase = "stopped";
   }

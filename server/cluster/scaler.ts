@@ -1,4 +1,4 @@
-/** The scaler: starts and stops workers of a fleet, as many as their dispatcher wants. */
+/** The scaler: keeps a fleet at the number of workers that their dispatcher wants. */
 import type { DispatcherDescription } from "../../actors/dispatcher/protocol_figures.ts";
 import type { ScalingDescription } from "../../actors/dispatcher/protocol_scaling.ts";
 import { mayRead } from "../../actors/dispatcher/jobs/targets.ts";
@@ -6,22 +6,22 @@ import { isOfPool } from "../../actors/dispatcher/jobs/worker_pools.ts";
 import { Sleep } from "../../actors/runtime/timers.ts";
 import { LeatError } from "../../core/error.ts";
 
-/** How often the dispatcher is asked, in ms. */
+/** Time between requests to the dispatcher, in ms. */
 const INTERVAL_MS = 5_000;
-/** Longest wait between attempts after failures, in ms; the wait doubles each time. */
+/** Limit of the wait after failures, in ms. The wait doubles with each failure. */
 const RETRY_MAX_MS = 60_000;
-/** The longest delay of `setTimeout`, in ms: with a longer one it fires at once. */
+/** Limit of the delay of `setTimeout`, in ms: a timer with a longer delay fires at once. */
 const INTERVAL_MAX_MS = 2 ** 31 - 1;
 
 /** Workers that can be started and stopped. */
 export interface WorkerFleet {
   /** Names of the running workers, oldest first, without those that are starting or stopping. */
   readonly names: readonly string[];
-  /** Tags that all its workers have. If given, no worker is started for jobs that want other tags. */
+  /** Tags of all its workers. If given, the scaler starts no worker for jobs that want other tags. */
   readonly tags?: readonly string[];
   /**
-   * Starts one more worker; resolves when it runs. Rejects with `invalid_argument` if no worker can be
-   * started with these settings. The scaler then fails.
+   * Starts one more worker; resolves when it runs. It rejects with `invalid_argument` if no worker can
+   * be started with these settings; the scaler then fails.
    */
   start(): Promise<void>;
   /** Stops a worker after clients have fetched what it holds; resolves when it has ended. */
@@ -30,7 +30,7 @@ export interface WorkerFleet {
 
 /** A step of a scaler, for logs. */
 export interface ScalingStep {
-  /** What it did: `fail` for a start or stop that failed. */
+  /** What the scaler did. After `fail`, a start, a stop or a request to the dispatcher failed. */
   readonly action: "start" | "stop" | "fail";
   /** The worker that is stopped. */
   readonly worker?: string;
@@ -45,27 +45,27 @@ export interface ScalingStep {
 
 /** Options of a scaler. */
 export interface ScalerOptions {
-  /** Tells how many workers are wanted: a `LocalCluster`, a `DispatcherServer`, or your own. */
+  /** Reports how many workers are wanted: a `LocalCluster`, a `DispatcherServer`, or your own. */
   readonly dispatcher: { describe(): Promise<DispatcherDescription> };
   /** Starts and stops workers. */
   readonly fleet: WorkerFleet;
-  /** The fleet never has fewer workers. Default 0. */
+  /** The least number of workers of the fleet. Default 0. */
   readonly minWorkers?: number;
-  /** The fleet never has more workers; stopping ones count until they have ended. */
+  /** Limit of the workers of the fleet. Stopping ones count until they have ended. */
   readonly maxWorkers: number;
-  /** How often the dispatcher is asked, in ms. Default 5,000. */
+  /** Time between requests to the dispatcher, in ms. Default 5,000. */
   readonly intervalMs?: number;
   /** Calls `fn` after `delayMs`. Default: the system's timers. */
   readonly timer?: (delayMs: number, fn: () => void) => { cancel(): void };
-  /** Called for each step. What it throws goes to the console, and does not affect the scaler. */
+  /** Called for each step. An error that it throws goes to the console, and does not affect the scaler. */
   readonly onStep?: (step: ScalingStep) => void;
 }
 
 /** A running scaler. */
 export interface Scaler extends AsyncDisposable {
   /**
-   * Resolves when retries are of no use: the dispatcher requires another token (`unauthenticated`), or
-   * no worker can be started with these settings (`invalid_argument`). The scaler then starts and
+   * Resolves when retries cannot help: the dispatcher requires another token (`unauthenticated`), or no
+   * worker can be started with these settings (`invalid_argument`). The scaler then starts and
    * stops nothing more; close it.
    */
   readonly failed: Promise<LeatError>;
@@ -79,8 +79,9 @@ export interface Scaler extends AsyncDisposable {
  * and two were started by hand, the fleet gets two. A worker that dies is replaced. The scaler stops
  * the least useful first: unreachable ones, those without work under a static policy, then the slowest.
  *
- * Run one scaler for each dispatcher: scalers do not know of each other. Two of them both start the
- * missing workers; then one stops its own. At a bad moment both stop a worker, and start it again.
+ * Run one scaler for each dispatcher, because scalers do not know of each other. Two of them both
+ * start the missing workers, and then one stops its own. If both stop a worker at the same time, both
+ * start one again.
  * @throws {LeatError} `invalid_argument` for invalid limits or an invalid interval.
  *
  * @example
@@ -109,8 +110,8 @@ class FleetScaler implements Scaler {
   readonly #starting = new Set<Promise<void>>();
   readonly #stopping = new Map<string, Promise<void>>();
   /** Names of the fleet's workers, including ended ones that the dispatcher still lists as alive. */
-  #ours = new Set<string>();
-  readonly #looking: Promise<void>;
+  #fleetNames = new Set<string>();
+  readonly #loop: Promise<void>;
   /** Consecutive checks in which the dispatcher did not answer. */
   #unanswered = 0;
   /** Consecutive checks in which the fleet failed. */
@@ -119,35 +120,35 @@ class FleetScaler implements Scaler {
   #hasFailed = false;
   #hasSucceeded = false;
   #closed = false;
-  readonly #refused: (error: LeatError) => void;
+  readonly #resolveFailed: (error: LeatError) => void;
   readonly #pause = new Sleep();
 
   constructor(options: ScalerOptions) {
     this.#options = options;
     this.#limits = checkLimits(options);
-    ({ promise: this.failed, resolve: this.#refused } = Promise.withResolvers<LeatError>());
-    this.#looking = this.#look();
+    ({ promise: this.failed, resolve: this.#resolveFailed } = Promise.withResolvers<LeatError>());
+    this.#loop = this.#run();
   }
 
   async close(): Promise<void> {
     this.#closed = true;
     this.#pause.wake();
-    await Promise.all([this.#looking, ...this.#starting, ...this.#stopping.values()]);
+    await Promise.all([this.#loop, ...this.#starting, ...this.#stopping.values()]);
   }
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }
 
-  async #look(): Promise<void> {
+  async #run(): Promise<void> {
     const { timer = systemTimer } = this.#options;
     while (!this.#closed) {
-      const state = await this.#ask();
+      const state = await this.#describe();
       try {
-        if (state !== undefined) this.#follow(state);
+        if (state !== undefined) this.#apply(state);
       } catch (error) {
         this.#hasFailed = true;
-        this.#fail("Telling the fleet what the dispatcher wants failed", error);
+        this.#fail("The fleet could not be scaled", error);
       }
       this.#countFailures();
       if (!this.#closed) await this.#pause.begin({ timer }, this.#delayMs());
@@ -155,7 +156,7 @@ class FleetScaler implements Scaler {
   }
 
   /** The dispatcher's state. Undefined if it does not answer: it may be restarting. */
-  async #ask(): Promise<DispatcherDescription | undefined> {
+  async #describe(): Promise<DispatcherDescription | undefined> {
     try {
       const state = await this.#options.dispatcher.describe();
       this.#unanswered = 0;
@@ -164,7 +165,7 @@ class FleetScaler implements Scaler {
       const error = LeatError.from(cause);
       if (error.code === "unauthenticated") {
         this.#closed = true;
-        this.#refused(error);
+        this.#resolveFailed(error);
       }
       this.#unanswered++;
       if (!this.#closed) this.#fail("The dispatcher does not answer", error);
@@ -172,7 +173,10 @@ class FleetScaler implements Scaler {
     }
   }
 
-  /** Counts failed checks. One resets the count if a call succeeded and none failed, or none is open. */
+  /**
+   * Counts consecutive checks with failed calls. A check without one resets the count, if a call
+   * succeeded or none is open.
+   */
   #countFailures(): void {
     const isIdle = this.#starting.size + this.#stopping.size === 0;
     if (this.#hasFailed) this.#failures++;
@@ -186,20 +190,22 @@ class FleetScaler implements Scaler {
     return Math.min(intervalMs * 2 ** doublings, Math.max(RETRY_MAX_MS, intervalMs));
   }
 
-  #follow(state: DispatcherDescription): void {
+  #apply(state: DispatcherDescription): void {
     if (this.#closed) return;
     const { fleet } = this.#options;
     const { minWorkers, maxWorkers } = this.#limits;
     const names = fleet.names.filter((name) => !this.#stopping.has(name));
-    const there = state.workers.filter(({ alive }) => alive);
-    const gone = there.map(({ name }) => name).filter((name) => this.#ours.has(name));
-    this.#ours = new Set([...names, ...this.#stopping.keys(), ...gone]);
-    const others = there.filter((worker) => countsForFleet(worker) && !this.#ours.has(worker.name));
+    const alive = state.workers.filter(({ alive }) => alive);
+    const known = alive.map(({ name }) => name).filter((name) => this.#fleetNames.has(name));
+    this.#fleetNames = new Set([...names, ...this.#stopping.keys(), ...known]);
+    const others = alive.filter((worker) =>
+      countsForFleet(worker) && !this.#fleetNames.has(worker.name)
+    );
     const missing = missingBeside(others, state.scaling, fleet.tags);
     const target = Math.min(maxWorkers, Math.max(minWorkers, missing));
     const running = names.length + this.#starting.size;
-    const room = maxWorkers - this.#stopping.size;
-    for (let count = running; count < Math.min(target, room); count++) {
+    const runningMax = maxWorkers - this.#stopping.size;
+    for (let count = running; count < Math.min(target, runningMax); count++) {
       this.#start(count + 1, startReason(count + 1, missing, minWorkers, state.scaling.text));
     }
     // While workers are starting, the scaler cannot know which worker is the least useful.
@@ -210,8 +216,8 @@ class FleetScaler implements Scaler {
   }
 
   #start(workers: number, reason: string): void {
-    this.#tell({ action: "start", workers, reason });
-    const starting = this.#done(
+    this.#report({ action: "start", workers, reason });
+    const starting = this.#callFleet(
       () => this.#options.fleet.start(),
       "The fleet could not start a worker",
       (error) => error.code === "invalid_argument",
@@ -220,8 +226,8 @@ class FleetScaler implements Scaler {
   }
 
   #stop(name: string, workers: number, reason: string): void {
-    this.#tell({ action: "stop", worker: name, workers, reason });
-    const stopping = this.#done(
+    this.#report({ action: "stop", worker: name, workers, reason });
+    const stopping = this.#callFleet(
       () => this.#options.fleet.stop(name),
       `The fleet could not stop worker "${name}" in order`,
     ).finally(() => this.#stopping.delete(name));
@@ -229,13 +235,13 @@ class FleetScaler implements Scaler {
   }
 
   /** Calls the fleet, and records whether it succeeds. A synchronous throw counts like a rejection. */
-  async #done(
-    tell: () => Promise<void>,
+  async #callFleet(
+    call: () => Promise<void>,
     failure: string,
     isFinal = (_error: LeatError) => false,
   ): Promise<void> {
     try {
-      await tell();
+      await call();
       this.#hasSucceeded = true;
     } catch (cause) {
       const error = LeatError.from(cause);
@@ -245,30 +251,30 @@ class FleetScaler implements Scaler {
     }
   }
 
-  /** Ends the scaler, where a retry would fail the same way. */
+  /** Ends the scaler, because a retry would fail the same way. */
   #giveUp(what: string, cause: LeatError): void {
     if (this.#closed) return;
     this.#closed = true;
-    this.#refused(new LeatError(cause.code, `${what}: ${cause.message}`, { cause }));
+    this.#resolveFailed(new LeatError(cause.code, `${what}: ${cause.message}`, { cause }));
     this.#pause.wake();
   }
 
   #fail(what: string, error: unknown): void {
     const workers = this.#options.fleet.names.length;
     const reason = `${what}: ${LeatError.from(error).message}`;
-    this.#tell({ action: "fail", workers, reason });
+    this.#report({ action: "fail", workers, reason });
   }
 
-  /** Calls the listener, whatever it throws. */
-  #tell(step: ScalingStep): void {
+  /** Calls the listener. An error that it throws only goes to the console. */
+  #report(step: ScalingStep): void {
     Promise.try(() => this.#options.onStep?.(step))
       .catch((error) => console.error("autoscale: onStep has failed:", error));
   }
 }
 
 /**
- * Whether this fleet may count on a worker of others. Not on a draining one: two scalers would each
- * drain a worker because they count on the other's.
+ * Whether a worker outside the fleet counts. A draining one does not: otherwise two scalers would each
+ * drain a worker, because each counts on the other's.
  */
 function countsForFleet(
   { isPrivate, unreachable, figures }: DispatcherDescription["workers"][number],
@@ -286,14 +292,14 @@ function missingBeside(
     tags === undefined || mayRead(pool, null, { tags, process: null, isPrivate: false })
   );
   const most = Math.max(minWorkers, ...served.map((pool) => pool.wanted));
-  const here = served.length === pools.length ? wanted : Math.min(wanted, most);
+  const total = served.length === pools.length ? wanted : Math.min(wanted, most);
   const missing = served.map((pool) =>
     Math.min(wanted, pool.wanted) - others.filter((worker) => isOfPool(pool, worker)).length
   );
-  return Math.max(here - others.length, ...missing);
+  return Math.max(total - others.length, ...missing);
 }
 
-/** Why the fleet starts its worker number `number`, of `missing` that the dispatcher wants of it. */
+/** Why the fleet starts its worker number `number`, if the dispatcher wants `missing` workers of it. */
 function startReason(number: number, missing: number, min: number, dispatcher: string): string {
   if (number <= missing) return dispatcher;
   return `never fewer than ${min} here (--min, minWorkers), whatever is wanted: ${dispatcher}`;
@@ -305,11 +311,11 @@ function stopReason(missing: number, max: number, dispatcher: string): string {
   return `never more than ${max} here (--max, maxWorkers), whatever is wanted: ${dispatcher}`;
 }
 
-/** Names of workers, least useful first; among equals the youngest. */
+/** Sorts names of workers: least useful first, and among equals the youngest first. */
 export function leastUseful(state: DispatcherDescription, names: readonly string[]): string[] {
-  const known = new Map(state.workers.map((worker) => [worker.name, worker]));
+  const workers = new Map(state.workers.map((worker) => [worker.name, worker]));
   const useOf = (name: string): number => {
-    const worker = known.get(name);
+    const worker = workers.get(name);
     if (worker === undefined || !worker.alive || worker.unreachable !== undefined) return -2;
     if (worker.noShard !== undefined) return -1;
     return worker.figures?.elementsPerSecond ?? 0;

@@ -8,7 +8,7 @@ import type {
 import { shownText } from "../../core/shown_text.ts";
 import { type MetricGroup, METRICS, metricsOf } from "../../actors/dispatcher/protocol_metrics.ts";
 
-/** Factors from Leat's units to those of Prometheus, where they differ. */
+/** Factors that convert Leat's units to those of Prometheus, where they differ. */
 const FACTORS: { readonly [U in MetricUnit]?: number } = {
   "ms": 1e-3,
   "hours": 3_600,
@@ -37,7 +37,7 @@ export const METRIC_LABELS: { readonly [G in MetricGroup]: readonly string[] } =
 const STATES = ["working", "idle", "starting", "gone"] as const;
 
 type Labels = Readonly<Record<string, string | number>>;
-/** The figures of one member of a group; those that are unknown or missing have no sample. */
+/** The figures of one member of a group. Unknown or missing figures have no sample. */
 type Row<G extends MetricGroup> = readonly [
   Labels,
   { readonly [K in keyof typeof METRICS[G]]?: number | null } | null | undefined,
@@ -107,12 +107,12 @@ export async function scrape(
       const factor = FACTORS[unit] ?? 1;
       const isCounter = name.endsWith("_total");
       const samples = rows.flatMap(([labels, figures]) => {
-        const known = (figures as Readonly<Record<string, number | null>> | null)?.[key];
-        if (known === null || known === undefined) return [];
-        const value = factor * known;
-        // One sample that Prometheus cannot take must not hide all others.
-        const isTaken = Number.isFinite(value) && !(isCounter && value < 0);
-        return isTaken ? [{ labels: shown(labels), value }] : [];
+        const figure = (figures as Readonly<Record<string, number | null>> | null)?.[key];
+        if (figure === null || figure === undefined) return [];
+        const value = factor * figure;
+        // One sample that Prometheus would refuse must not hide all others.
+        const isValid = Number.isFinite(value) && !(isCounter && value < 0);
+        return isValid ? [{ labels: shown(labels), value }] : [];
       });
       // A metric without labels would report 0 until it is set, but unknown is not 0.
       if (samples.length === 0 && labelNames.length === 0) continue;

@@ -9,7 +9,7 @@ import style from "./live_page.css" with { type: "text" };
 import livePage from "./live_page.html" with { type: "text" };
 import script from "./live_page.js" with { type: "text" };
 
-/** The page loads no script, style or picture from elsewhere. */
+/** The page may load no script, style or picture from elsewhere. */
 const PAGE_POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; " +
   "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -21,14 +21,15 @@ export interface DispatcherQuestions {
 }
 
 /**
- * The pages: `/` for people, `/state`, `/metrics` and `/healthz` for programs. With tokens, all but
- * `/healthz` need the role admin, worker or viewer; `/healthz` tells only whether it answers.
+ * The pages: `/` for people, `/state`, `/metrics` and `/healthz` for programs. With tokens, every page
+ * except `/healthz` needs the role admin, worker or viewer. `/healthz` reports only whether the
+ * dispatcher answers.
  */
 export function dispatcherPages({ describe, hello }: DispatcherQuestions): Pages {
-  let asked: Promise<DispatcherDescription> | undefined;
   // Concurrent requests share one answer.
-  let asking: Promise<unknown> | undefined;
-  const describeOnce = () => asked ??= describe().finally(() => asked = undefined);
+  let describing: Promise<DispatcherDescription> | undefined;
+  let greeting: Promise<unknown> | undefined;
+  const describeOnce = () => describing ??= describe().finally(() => describing = undefined);
   const home = respond(PAGE, "text/html; charset=utf-8", PAGE_HEADERS);
   const pages: Readonly<Record<string, () => Promise<Page>>> = {
     "/": () => Promise.resolve(home),
@@ -38,8 +39,8 @@ export function dispatcherPages({ describe, hello }: DispatcherQuestions): Pages
       return respond(text, contentType);
     }),
     "/healthz": () => {
-      asking ??= hello().finally(() => asking = undefined);
-      return asking.then(
+      greeting ??= hello().finally(() => greeting = undefined);
+      return greeting.then(
         () => respond("ok\n", "text/plain"),
         () => respond("The dispatcher does not answer.\n", "text/plain", {}, 503),
       );
@@ -59,7 +60,7 @@ const PAGE = livePage
   .replace('"PAGE_COLUMNS"', () => JSON.stringify(PAGE_COLUMNS));
 const PAGE_HEADERS = { "content-security-policy": PAGE_POLICY, "referrer-policy": "no-referrer" };
 
-/** Lets concurrent requests share one page: it may be large, and is in memory until it has been sent. */
+/** Lets concurrent requests share one page, which may be large and is in memory until it is sent. */
 function shared(make: () => Promise<Page>): () => Promise<Page> {
   let making: Promise<Page> | undefined;
   return () => making ??= make().finally(() => making = undefined);

@@ -1,4 +1,4 @@
-/** The script of the live page: asks for the state each second, and shows it. */
+/** The script of the live page: fetches the state each second, and shows it. */
 "use strict";
 const POLL_MS = 1000;
 const HISTORY_MAX = 180;
@@ -68,7 +68,7 @@ const headingsOf = (group) =>
     i === 0 && unit === "share" ? [heading] : [heading, "number"]
   );
 
-/** A row's cells for the figures of a group; its first one is drawn as a bar if it is a share. */
+/** A row's cells for the figures of a group. The first cell is drawn as a bar if it is a share. */
 function cellsOf(group, figures, { tone, mark = "" } = {}) {
   return columns[group].map(({ key, unit }, i) => {
     const value = figures?.[key];
@@ -113,14 +113,14 @@ function verdicts({ jobs, workers, scaling, journal }) {
   if (journal !== undefined) {
     const text = `The dispatcher waits: ${journal.waits}`;
     const seconds = Math.round(journal.forMs / 1000);
-    const since = h("small", null, `Nothing is answered or handed out for ${seconds} s`);
+    const since = h("small", null, `It has answered nothing and assigned nothing for ${seconds} s`);
     cards.push(h("div", { class: "card verdict bad" }, text, since));
   }
   if (active.length === 0) {
     const alive = workers.filter((worker) => worker.alive).length;
     const text = workers.length === 0
       ? "No workers yet: start one with deno task worker."
-      : `Nobody trains: no job has a client. ${counted(alive, "worker")} would be there.`;
+      : `No job has a client. ${counted(alive, "worker")} ${alive === 1 ? "is" : "are"} ready.`;
     cards.push(h("div", { class: "card verdict" }, text));
   }
   if (active.length > 0) {
@@ -134,7 +134,7 @@ function verdicts({ jobs, workers, scaling, journal }) {
         "div",
         { class: "card verdict bad" },
         `${counted(unreachable.length, "worker")} cannot be reached: ${names}.`,
-        h("small", null, "What to do stands with each of them below."),
+        h("small", null, "The table of workers says what to do."),
       ),
     );
   }
@@ -258,7 +258,7 @@ function iterationView(iteration) {
   );
 }
 
-/** What was decided about compressing where there was something to decide. */
+/** What a task decided about compression, if it had anything to decide. */
 function compressionFacts({ worker, figures }) {
   const { active, bytes: tried, ms, reason } = figures?.compression ??
     { active: "none", bytes: 0, ms: 0 };
@@ -268,7 +268,7 @@ function compressionFacts({ worker, figures }) {
 }
 
 function roundsAt({ lowest, highest }) {
-  if (lowest === null) return "not begun";
+  if (lowest === null) return "not started";
   return lowest === highest ? `all at ${lowest}` : `consumers are at ${lowest} to ${highest}`;
 }
 
@@ -340,7 +340,9 @@ function view(state) {
     workers.length === 0
       ? h("p", { class: "muted" }, "There are none.")
       : h("div", { class: "card" }, workerTable(workers)),
-    isShared ? h("p", { class: "muted" }, "* of the whole process, which others share") : null,
+    isShared
+      ? h("p", { class: "muted" }, "* of the whole process, which several workers share")
+      : null,
   ].filter((part) => part !== null);
 }
 
@@ -364,7 +366,7 @@ function show(state) {
   history_.push(totals(state).elements);
   if (history_.length > HISTORY_MAX) history_.shift();
   byId("status").textContent = `as of ${new Date().toLocaleTimeString()}`;
-  // Whoever marks text to copy it keeps it.
+  // A redraw would clear the text that a user has selected to copy.
   if (!document.getSelection().isCollapsed) return;
   byId("cluster").textContent = `cluster ${state.clusterId}`;
   byId("view").replaceChildren(...view(state));

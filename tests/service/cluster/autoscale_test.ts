@@ -257,7 +257,7 @@ Deno.test("autoscale names the fleet, not the dispatcher, if start or stop throw
     intervalMs: 1,
     onStep: ({ reason }) => told.resolve(reason),
   });
-  assertEquals((await told.promise).startsWith("Telling the fleet"), true);
+  assertEquals((await told.promise).startsWith("The fleet could not be scaled"), true);
 });
 
 Deno.test("autoscale asks less often while the dispatcher does not answer, and as before afterwards", async () => {
