@@ -6,7 +6,7 @@ import type { AudioCodec, DecodedAudio, MelSpectrogramOptions } from "../../data
 import { type MelSpectrogram, melSpectrogram } from "./mel_spectrogram.ts";
 import { decodeWav } from "./wav.ts";
 
-/** Most kinds of spectrograms whose tables are kept. */
+/** Limit of the kinds of spectrograms whose tables are kept. */
 const KINDS_MAX = 16;
 
 /** Decodes and transforms sound on the calling thread. */
@@ -19,8 +19,8 @@ export class Audio implements AudioCodec {
   }
 
   /**
-   * The magnitudes of a sound's short-time Fourier transform, weighted into mel bins, as
-   * `tf.signal.stft` and `tf.signal.linear_to_mel_weight_matrix` compute them.
+   * Computes the magnitudes of a sound's short-time Fourier transform, weighted into mel bins, as
+   * `tf.signal.stft` and `tf.signal.linear_to_mel_weight_matrix` do.
    * @param samples one channel, or a float tensor of shape [frames] or [frames, channels], whose
    * channels are averaged.
    * @returns float32 of shape [frames, mel bins].

@@ -20,12 +20,12 @@ export interface DecodePlan {
   readonly conversion: Conversion;
   /** Whether the result is the decoder's output as it is. */
   readonly isPlain: boolean;
-  /** The size of the result, unless it is plain. */
-  readonly madeBytes: number;
+  /** The size of the result; 0 if it is plain. */
+  readonly resultBytes: number;
 }
 
 /**
- * The plan for an image of a size.
+ * Makes the plan for an image of the size `whole`.
  * @throws {LeatError} `invalid_argument` for invalid options.
  */
 export function decodePlan(options: ImageDecodeOptions, whole: PixelSize): DecodePlan {
@@ -54,9 +54,9 @@ export function decodePlan(options: ImageDecodeOptions, whole: PixelSize): Decod
     ? [size.height, size.width, channels]
     : [channels, size.height, size.width];
   const itemBytes = { uint8: 1, float16: 2, float32: 4 }[dtype];
-  const madeBytes = isPlain ? 0 : size.width * size.height * channels * itemBytes;
+  const resultBytes = isPlain ? 0 : size.width * size.height * channels * itemBytes;
   const conversion = scaling(normalize, channels);
-  return { channels, crop, size, flip, dtype, layout, shape, conversion, isPlain, madeBytes };
+  return { channels, crop, size, flip, dtype, layout, shape, conversion, isPlain, resultBytes };
 }
 
 /** `byte · scale + offset` is `(byte / 255 - mean) / std`. */

@@ -22,7 +22,10 @@ export type Placing = () => TypedArray | undefined;
 export interface Decoded extends Disposable {
   /** The part of the image that was decoded. */
   readonly region: Region;
-  /** Whether it is the plan's result, not the decoder's pixels of `region`. Default: `plan.isPlain`. */
+  /**
+   * Whether the image is already the plan's result, not the decoder's pixels of `region`. Default:
+   * `plan.isPlain`.
+   */
   readonly isTransformed?: boolean;
   /** The result, if it is in the memory of {@linkcode Placing} already. Then `read` is not called. */
   readonly placed?: TypedArray | undefined;
@@ -35,36 +38,38 @@ export type Channels = 1 | 3 | 4;
 
 export interface ImageFormat {
   readonly name: string;
-  /** Whether bytes begin like such a file; with too few bytes to tell, whether they may. */
+  /** Whether the bytes, as far as there are any, begin like a file of this format. */
   matches(bytes: Uint8Array): boolean;
-  /** The size, from the header alone. Throws `data_loss` if that is damaged or truncated. */
+  /** Reads the size from the header. Throws `data_loss` if the header is damaged or truncated. */
   readSize(bytes: Uint8Array): PixelSize;
-  /** Loads the decoder; `undefined` if it is loaded. Errors as {@linkcode importLibrary}. */
+  /** Loads the decoder; `undefined` if it is loaded. Fails as {@linkcode importLibrary} does. */
   load(): Promise<void> | undefined;
   /**
-   * Bytes that decoding needs besides `bytes` and the pixels, by the header. Errors as `readSize`.
+   * Computes from the header how many bytes of memory decoding needs, besides `bytes` and the pixels.
+   * Throws as `readSize` does.
    */
   bytesToDecode(bytes: Uint8Array): number;
   /**
-   * Decodes at least the plan's crop, to its channels. `bytes` is not used after this has returned.
-   * This or `read()` throws `data_loss` for damage and `unimplemented` for a variant that the library
-   * does not decode.
+   * Decodes at least the plan's crop, to its channels. `bytes` must not change until `read()` has
+   * returned. This or `read()` throws `data_loss` for damage, and `unimplemented` for a variant that
+   * the library does not decode.
    * @param place provides the memory for the result. Call it at least one microtask later.
    */
   decode(bytes: Uint8Array, plan: DecodePlan, place?: Placing): Decoded | Promise<Decoded>;
-  /** Notes for how long the asking thread has transformed an image of this format, in ms. */
+  /** Records how long the calling thread took to transform an image of this format, in ms. */
   transformed?(ms: number): void;
 }
 
-/** Whether `bytes`, or the part of it that is there, has `begin` at `offset`. */
-export function beginsWith(bytes: Uint8Array, begin: readonly number[], offset = 0): boolean {
-  return begin.every((byte, i) => offset + i >= bytes.length || bytes[offset + i] === byte);
+/** Whether `bytes`, as far as there are any, has `prefix` at `offset`. */
+export function beginsWith(bytes: Uint8Array, prefix: readonly number[], offset = 0): boolean {
+  return prefix.every((byte, i) => offset + i >= bytes.length || bytes[offset + i] === byte);
 }
 
 /**
- * Loads a library, and explains how to grant the permission if that fails.
+ * Loads a library. If that fails, the error explains what to do.
  * @param remedy how to grant a missing permission.
- * @throws {LeatError} `permission_denied`, or `failed_precondition` with `otherwise`.
+ * @param otherwise what to know about any other failure.
+ * @throws {LeatError} `permission_denied` with `remedy`, or `failed_precondition` with `otherwise`.
  */
 export async function importLibrary<T>(
   name: string,

@@ -39,8 +39,8 @@ const OTHER_FORMATS: readonly (readonly [name: string, begin: readonly number[]]
 /** Limits of images. */
 export interface ImageLimits {
   /**
-   * Most bytes of memory for decoding one image: its pixels and the decoder's own memory, computed
-   * from its header. Default {@linkcode IMAGE_BYTES_MAX}: some 55 million pixels of a PNG of 8-bit
+   * Limit of the memory for decoding one image, in bytes: its pixels and the decoder's own memory,
+   * computed from its header. Default {@linkcode IMAGE_BYTES_MAX}: some 55 million pixels of a PNG of 8-bit
    * RGB, 350 million of a JPEG with one scan.
    */
   readonly imageBytesMax?: number | undefined;
@@ -63,13 +63,13 @@ export interface JpegEncodeOptions {
 /**
  * Decodes JPEG, PNG and WebP, and encodes JPEG.
  *
- * On Linux, JPEGs are decoded on other threads, with at most four open images for each core, and
- * only the part that a crop needs. On other systems, and for small JPEGs and other formats, decoding
+ * On Linux, other threads decode JPEGs: at most four images per core at once, and only the part that
+ * a crop needs. On other systems, and for small JPEGs and other formats, decoding
  * runs on the calling thread. The pixels are the same everywhere.
  *
  * The first call that needs a library loads it, so a program without images needs no permission.
- * JPEG needs `--allow-ffi`: on Linux of one file, which the error names; elsewhere also
- * `--allow-read` of Deno's npm cache. PNG and WebP need the latter only.
+ * JPEG needs `--allow-ffi`. On Linux that is for one file, which the error names; elsewhere JPEG also
+ * needs `--allow-read` of Deno's npm cache. PNG and WebP need only this `--allow-read`.
  *
  * @example
  * ```ts
@@ -87,14 +87,14 @@ export class Images implements ImageCodec {
   readonly #bytesMax: number;
   readonly #resampler = new Resampler();
 
-  /** A decoder; libraries are loaded when they are first needed. */
+  /** Creates a codec. It loads libraries when they are first needed. */
   constructor({ imageBytesMax = IMAGE_BYTES_MAX }: ImageLimits = {}) {
     this.#bytesMax = imageBytesMax;
   }
 
   /**
-   * The pixels as uint8 of shape [height, width, channels]: cropped, then resized, then mirrored,
-   * then converted to another dtype or layout where the options ask for it.
+   * Returns the pixels as uint8 of shape [height, width, channels]: cropped, then resized, then
+   * mirrored, then converted to another dtype or layout if the options say so.
    * Do not change `bytes` before the pixels are there.
    *
    * Resizing is bilinear between the four nearest pixels, with half-pixel centres and no
@@ -130,7 +130,7 @@ export class Images implements ImageCodec {
       : loading.then(() => this.#decode(format, bytes, options, placeOf));
   }
 
-  /** Width and height in pixels, from the header, without a library. Errors as for `decode`. */
+  /** Reads width and height in pixels from the header, without a library. Throws as `decode` does. */
   size(bytes: Uint8Array): { width: number; height: number } {
     return this.#formatOf(bytes).readSize(bytes);
   }
@@ -194,7 +194,7 @@ export class Images implements ImageCodec {
     const whole = format.readSize(bytes);
     const plan = decodePlan(options, whole);
     const byteLength = whole.width * whole.height * plan.channels;
-    this.#requireMemory(format, whole, format.bytesToDecode(bytes) + byteLength + plan.madeBytes);
+    this.#requireMemory(format, whole, format.bytesToDecode(bytes) + byteLength + plan.resultBytes);
     const length = plan.shape.reduce((size, length) => size * length, 1);
     const place = placeOf && (() => placeOf(plan.dtype, length));
     const decoded = format.decode(bytes, plan, place);
@@ -213,20 +213,20 @@ export class Images implements ImageCodec {
     const { region, isTransformed = plan.isPlain, placed } = decoded;
     const { dtype, shape } = plan;
     const data = placed ?? place?.();
-    const made = data === undefined
+    const result = data === undefined
       ? Tensor.zeros(dtype, shape)
       : new Tensor(dtype, shape, data as DTypeArrays[typeof dtype]);
-    if (placed !== undefined) return made;
+    if (placed !== undefined) return result;
     if (isTransformed) {
-      const { buffer, byteOffset, byteLength } = made.data;
+      const { buffer, byteOffset, byteLength } = result.data;
       decoded.read(new Uint8Array(buffer, byteOffset, byteLength));
-      return made;
+      return result;
     }
     const startedAtMs = performance.now();
     decoded.read(this.#resampler.pixels(region.width * region.height * plan.channels));
-    transform(this.#resampler, plan, region, made.data);
+    transform(this.#resampler, plan, region, result.data);
     format.transformed?.(performance.now() - startedAtMs);
-    return made;
+    return result;
   }
 
   #requireMemory({ name }: ImageFormat, { width, height }: PixelSize, byteLength: number): void {

@@ -24,11 +24,12 @@ interface Band {
   readonly weights: Float64Array;
 }
 
-/** float32 of shape [frames, mel bins]; no frames for fewer samples than a frame has. */
+/** Returns float32 of shape [frames, mel bins]; no frames if there are fewer samples than in a frame. */
 export type MelSpectrogram = (samples: ArrayLike<number>) => Tensor<"float32">;
 
 /**
- * Computes mel spectrograms of one kind; created once for many sounds, on one thread.
+ * Returns a function that computes mel spectrograms of one kind. Its tables are made once, for many
+ * sounds.
  * @throws {LeatError} `invalid_argument` naming the option with an invalid value.
  */
 export function melSpectrogram(options: MelSpectrogramOptions): MelSpectrogram {

@@ -24,13 +24,13 @@ const CHUNK_FRAME_BYTES = 12;
 const HEADER_BYTES = 13;
 /** Samples per pixel, by colour type. */
 const SAMPLES: Readonly<Record<number, number>> = { 0: 1, 2: 3, 3: 1, 4: 2, 6: 4 };
-/** For a bound: each row has one byte more, and an interlaced image is stored as seven smaller ones. */
+/** For an upper bound: a row has one byte more, and an interlaced image is stored as seven smaller ones. */
 const ROWS_FACTOR_MAX = 7;
-/** The chunks besides the data that the library gets. Others could hold text that inflates to any size. */
+/** The chunks that the library gets besides the data. Others could hold text that inflates to any size. */
 const CHUNKS_USED: ReadonlySet<string> = new Set(["IHDR", "PLTE", "tRNS", "IEND"]);
 
 /**
- * Decodes every colour type, palettes, interlaced. 16-bit channels are reduced to their upper 8
+ * Decodes every colour type, palettes, and interlaced images. 16-bit channels are reduced to their upper 8
  * bits; gamma is not applied. All checksums are verified.
  */
 export class PngFormat extends WasmFormat<Lodepng> {
@@ -60,9 +60,9 @@ export class PngFormat extends WasmFormat<Lodepng> {
   ): void {
     const chunks = pngChunks(bytes);
     if (!chunks.some(({ type }) => type === "IEND")) throw damaged(bytes, "it is truncated");
-    const unsound = chunks.find((chunk) => !isSound(chunk));
-    if (unsound !== undefined) {
-      throw damaged(bytes, `the checksum of its ${JSON.stringify(unsound.type)} chunk is wrong`);
+    const corrupt = chunks.find((chunk) => !hasValidChecksum(chunk));
+    if (corrupt !== undefined) {
+      throw damaged(bytes, `the checksum of its ${JSON.stringify(corrupt.type)} chunk is wrong`);
     }
     const { width, height, inflatedBytes } = readHeader(bytes);
     const stored = storedChunk(bytes, chunks, inflatedBytes);
@@ -76,15 +76,15 @@ export class PngFormat extends WasmFormat<Lodepng> {
         png.set(part, at);
         at += part.length;
       }
-      const found = memory.allocate(12);
+      const outputs = memory.allocate(12);
       let error: number;
       try {
-        error = library.lodepng_decode32(found, found + 4, found + 8, input, byteLength);
+        error = library.lodepng_decode32(outputs, outputs + 4, outputs + 8, input, byteLength);
       } catch (cause) {
         throw damaged(bytes, "its contents are damaged", cause);
       }
-      const [rgba = 0] = memory.integers(found, 1);
-      memory.free(found);
+      const [rgba = 0] = memory.integers(outputs, 1);
+      memory.free(outputs);
       memory.free(input);
       if (error !== 0) throw damaged(bytes, `its contents are damaged (LodePNG's error ${error})`);
       packRgba(memory.view(rgba, width * height * RGBA_BYTES), into, channels);
@@ -99,7 +99,7 @@ export class PngFormat extends WasmFormat<Lodepng> {
 }
 
 interface Header extends PixelSize {
-  /** Most bytes of this picture's inflated data. */
+  /** Limit of the image's inflated data, in bytes. */
   readonly inflatedBytes: number;
 }
 
@@ -127,7 +127,7 @@ function readHeader(bytes: Uint8Array): Header {
 }
 
 /**
- * The image's data as one chunk of uncompressed blocks. The library itself would inflate without a
+ * Returns the image's data as one chunk of uncompressed blocks. The library itself would inflate without a
  * limit, and three times slower than Node's zlib.
  */
 function storedChunk(
@@ -145,7 +145,7 @@ function storedChunk(
   }
 }
 
-/** The chunks that pixels need, with the data in one chunk. */
+/** Yields the chunks that pixels need, with the data in one chunk. */
 function* usedChunks(chunks: readonly PngChunk[], data: Uint8Array): Iterable<Uint8Array> {
   let hasData = false;
   for (const { type, whole } of chunks) {
@@ -172,7 +172,7 @@ interface PngChunk {
   readonly whole: Uint8Array;
 }
 
-/** All chunks up to the end of the picture, as far as they are complete. */
+/** Finds all complete chunks up to the end of the image. */
 function pngChunks(bytes: Uint8Array): PngChunk[] {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const chunks: PngChunk[] = [];
@@ -189,7 +189,7 @@ function pngChunks(bytes: Uint8Array): PngChunk[] {
 }
 
 /** Whether a chunk's checksum is right. */
-function isSound({ whole }: PngChunk): boolean {
+function hasValidChecksum({ whole }: PngChunk): boolean {
   return viewOf(whole).getUint32(whole.length - CRC_BYTES) === crcOf(whole);
 }
 

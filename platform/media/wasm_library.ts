@@ -1,4 +1,4 @@
-/** Libraries that decode images, compiled to WebAssembly, and the limit of their memory. */
+/** Image libraries that are compiled to WebAssembly, and the limit of their memory. */
 
 import { LeatError } from "../../core/error.ts";
 import type { DecodePlan } from "./decode_plan.ts";
@@ -10,7 +10,7 @@ import {
   type PixelSize,
 } from "./image_format.ts";
 
-/** WebAssembly memory never shrinks: instances up to this size are kept between calls. */
+/** Instances up to this size are kept between calls; WebAssembly memory never shrinks. */
 const WASM_BYTES_KEPT_MAX = 64 * 1024 * 1024;
 
 /** The exports of every library of this kind. */

@@ -2,7 +2,7 @@
  * WAV files: RIFF chunks with PCM or float samples (Microsoft's and IBM's "Multimedia Programming
  * Interface", 1991, and its WAVE_FORMAT_EXTENSIBLE).
  *
- * Decoded here because the libraries have faults: they refuse 32-bit or extensible files, scale
+ * Leat decodes them itself because the libraries have faults: they refuse 32-bit or extensible files, scale
  * positive and negative samples differently, or trust the counts of irrelevant chunks.
  */
 
@@ -28,7 +28,7 @@ const SUBFORMAT_OFFSET = 24;
 const PCM = 1;
 const FLOAT = 3;
 const EXTENSIBLE = 0xfffe;
-/** Other codes that occur, for messages. */
+/** Other codes, for error messages. */
 const CODECS: Readonly<Record<number, string>> = {
   2: "Microsoft ADPCM",
   6: "A-law",
@@ -52,11 +52,11 @@ const READERS: Readonly<Record<string, Reader>> = {
 };
 
 /**
- * The samples of a WAV file as float32 of shape [frames, channels]: integers from -1 to below 1,
+ * Decodes the samples of a WAV file to float32 of shape [frames, channels]: integers from -1 to below 1,
  * floats unchanged.
  * @throws {LeatError} `data_loss` for a damaged or truncated file, `invalid_argument` for other
- * files, `unimplemented` for compressed samples and for sizes other than 8, 16, 24 and 32 bits, and
- * 32 and 64 of floats.
+ * files, `unimplemented` for compressed samples, integers of other than 8, 16, 24 or 32 bits, and
+ * floats of other than 32 or 64 bits.
  */
 export function decodeWav(bytes: Uint8Array): DecodedAudio {
   requireWav(bytes);
@@ -64,7 +64,7 @@ export function decodeWav(bytes: Uint8Array): DecodedAudio {
   for (const { name, chunk } of chunksOf(bytes)) {
     if (name === "fmt ") format = readFormat(chunk, bytes);
     if (name !== "data") continue;
-    if (format === undefined) throw damaged(bytes, "its data stands before its format");
+    if (format === undefined) throw damaged(bytes, "its data comes before its format");
     return readSamples(chunk, format, bytes);
   }
   throw damaged(bytes, "it has no data chunk");

@@ -108,7 +108,7 @@ export class WebpFormat extends WasmFormat<Webp> {
 }
 
 function noFiles(): never {
-  throw new Error("libwebp was compiled with files, and uses none");
+  throw new Error("libwebp was compiled with access to files, but must not use it");
 }
 
 function firstChunk(bytes: Uint8Array): { type: string; view: DataView } {

@@ -1,13 +1,13 @@
 /**
- * The decompressors of a thread: at most four for each core, kept for the next images. A handle and
- * its memory cost about as much to create as a small image to decode.
+ * The decompressors of a thread, at most four per core. They are kept for later images, because
+ * creating a handle and its memory costs about as much as decoding a small image.
  */
 
 import type { TurboDecoder } from "./turbo_decoder.ts";
 
 interface Waiting {
   readonly create: () => TurboDecoder;
-  readonly taken: PromiseWithResolvers<TurboDecoder>;
+  readonly granted: PromiseWithResolvers<TurboDecoder>;
 }
 
 /** Decompressors, each in use by one image at a time. */
@@ -20,27 +20,27 @@ export class DecoderPool {
   /** Set while a caller of `empty` waits. */
   #emptied: PromiseWithResolvers<void> | undefined;
 
-  /** @param max Most decompressors, and so most images that are decoded or wait to be read. */
+  /** @param max Limit of the decompressors, and so of the images that are decoded or wait to be read. */
   constructor(max: number) {
     this.#max = max;
   }
 
-  /** Takes a decompressor; `create` makes it if none is idle. Return it with `give()`. */
+  /** Takes a decompressor; `create` makes one if none is idle. Return it with `give()` or `discard()`. */
   take(create: () => TurboDecoder): TurboDecoder | Promise<TurboDecoder> {
     if (this.#busy >= this.#max) {
-      const taken = Promise.withResolvers<TurboDecoder>();
-      this.#waiting.push({ create, taken });
-      return taken.promise;
+      const granted = Promise.withResolvers<TurboDecoder>();
+      this.#waiting.push({ create, granted });
+      return granted.promise;
     }
     const decoder = this.#idle.pop() ?? create();
     this.#busy++;
     return decoder;
   }
 
-  /** Takes a decompressor back. The image that has waited longest gets it. */
+  /** Returns a decompressor to the pool. The image that has waited longest gets it. */
   give(decoder: TurboDecoder): void {
     const next = this.#waiting.shift();
-    if (next !== undefined) return next.taken.resolve(decoder);
+    if (next !== undefined) return next.granted.resolve(decoder);
     decoder.trim();
     this.#idle.push(decoder);
     this.#released();
@@ -55,10 +55,10 @@ export class DecoderPool {
     const next = this.#waiting.shift();
     if (next === undefined) return this.#released();
     try {
-      next.taken.resolve(next.create());
+      next.granted.resolve(next.create());
     } catch (error) {
       this.#released();
-      next.taken.reject(error);
+      next.granted.reject(error);
     }
   }
 
@@ -84,8 +84,8 @@ export class DecoderPool {
 }
 
 /**
- * More than one: decoded pixels may have to wait for the pipeline's thread, and meanwhile the cores
- * decode other images.
+ * More than one, so that cores decode other images while decoded pixels wait for the pipeline's
+ * thread.
  */
 const DECODERS_PER_CORE = 4;
 

@@ -10,8 +10,8 @@ import { openTurboLibrary } from "./turbo_library.ts";
 
 const { symbols } = openTurboLibrary()!;
 const resampler = new Resampler();
-/** The memory of the last image; the next is often as large. */
-let made: TypedArray = new Uint8Array();
+/** The memory of the last result, kept because the next is often as large. */
+let lastResult: TypedArray = new Uint8Array();
 
 function decode(request: DecodingRequest): number {
   const { handle, file, fileBytes, pixels, pixelFormat, region, plan } = request;
@@ -19,15 +19,21 @@ function decode(request: DecodingRequest): number {
   if (status !== 0) return status;
   const byteLength = region.width * region.height * plan.channels;
   symbols.copyOut(resampler.pixels(byteLength), pixels, BigInt(byteLength));
-  if (typeof request.made !== "bigint") {
-    transform(resampler, plan, region, request.made);
+  if (typeof request.result !== "bigint") {
+    transform(resampler, plan, region, request.result);
     return status;
   }
   const length = plan.shape.reduce((size, length) => size * length, 1);
   const Values = TYPED_ARRAYS[plan.dtype];
-  if (made.constructor !== Values || made.length !== length) made = new Values(length);
-  transform(resampler, plan, region, made);
-  symbols.copyIn(request.made, made as Uint8Array<ArrayBuffer>, BigInt(made.byteLength));
+  if (lastResult.constructor !== Values || lastResult.length !== length) {
+    lastResult = new Values(length);
+  }
+  transform(resampler, plan, region, lastResult);
+  symbols.copyIn(
+    request.result,
+    lastResult as Uint8Array<ArrayBuffer>,
+    BigInt(lastResult.byteLength),
+  );
   return status;
 }
 

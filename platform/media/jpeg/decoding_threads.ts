@@ -1,5 +1,5 @@
 /**
- * Threads that decode JPEGs and transform the pixels. The asking thread only copies images in and
+ * Threads that decode JPEGs and transform the pixels. The calling thread only copies images in and
  * out. Without these threads it would resize all images itself, on one core.
  */
 
@@ -21,26 +21,26 @@ export interface DecodingTask {
   readonly pixelFormat: number;
   readonly plan: DecodePlan;
   /** Where the image goes: native memory, or an array of the plan's dtype in shared memory. */
-  readonly made: bigint | TypedArray;
+  readonly result: bigint | TypedArray;
 }
 
 export interface DecodingRequest extends DecodingTask {
   readonly number: number;
 }
 
-/** Threads start after the asking thread has spent this long transforming images, in ms. */
+/** Threads start after the calling thread has spent this long transforming images, in ms. */
 const COLD_WORK_MS = 200;
 /** Address space for the generated code of a thread, in MiB. */
 const CODE_RANGE_MIB = 16;
-/** Address space of a thread in all, with a margin, in bytes. */
+/** All address space of a thread, with a margin, in bytes. */
 const THREAD_BYTES = 96 * 2 ** 20;
-/** Most tasks of one thread while there are fewer threads than allowed. */
+/** Limit of the tasks of one thread while more threads may start. */
 const TASKS_PER_THREAD = 2;
 
-/** The threads that decode for one thread: at most `max`, as many as there was work for at once. */
+/** The threads that decode for one thread. Their number grows with concurrent work, up to `max`. */
 export class DecodingThreads {
   #max: number;
-  /** They answer with the library's status. */
+  /** Each answers with the library's status. */
   readonly #threads = new Set<AskedThread<number>>();
   #workedMs = 0;
   #decoded = 0;
@@ -52,12 +52,12 @@ export class DecodingThreads {
     this.#isOff = max < 2;
   }
 
-  /** Limits the threads to those that fit half of the memory that the process may take. */
+  /** Limits the number of threads to what fits in half of the process's memory limit. */
   fit(memoryBytesMax: number): void {
     this.#max = Math.min(this.#max, Math.floor(memoryBytesMax / 2 / THREAD_BYTES));
   }
 
-  /** Notes for how long the asking thread has transformed an image. */
+  /** Records how long the calling thread took to transform an image. */
   worked(ms: number): void {
     this.#workedMs += ms;
   }
@@ -73,8 +73,8 @@ export class DecodingThreads {
   }
 
   /**
-   * Decodes on the least busy thread; resolves to the library's status. `undefined` if no thread is
-   * ready, or all are full and more may start: then the caller decodes.
+   * Decodes on the least busy thread; resolves to the library's status. Returns `undefined` if the
+   * caller has to decode: no thread is ready, or all are full while more may start.
    */
   decode(task: DecodingTask): Promise<number> | undefined {
     if (this.#isOff || this.#workedMs < COLD_WORK_MS) return undefined;

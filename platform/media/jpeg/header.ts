@@ -19,7 +19,7 @@ const MARKER = 0xff;
 const START_OF_IMAGE = 0xd8;
 const END_OF_IMAGE = 0xd9;
 const START_OF_SCAN = 0xda;
-/** 0xc0 to 0xcf begin a frame, except these: Huffman tables, an extension, conditioning. */
+/** 0xc0 to 0xcf start a frame, except these: Huffman tables, an extension, conditioning. */
 const NO_FRAMES: ReadonlySet<number> = new Set([0xc4, 0xc8, 0xcc]);
 const PROGRESSIVE_FRAMES: ReadonlySet<number> = new Set([0xc2, 0xc6, 0xca, 0xce]);
 
@@ -36,7 +36,7 @@ export function isJpeg(bytes: Uint8Array): boolean {
 export function readJpegHeader(bytes: Uint8Array): JpegHeader {
   let at = 2;
   while (at + 4 <= bytes.length) {
-    if (bytes[at] !== 0xff) throw broken(bytes, `no marker stands at byte ${at}`);
+    if (bytes[at] !== 0xff) throw broken(bytes, `there is no marker at byte ${at}`);
     const marker = bytes[at + 1]!;
     if (marker === 0xff) {
       at++; // fill byte
@@ -53,12 +53,12 @@ export function readJpegHeader(bytes: Uint8Array): JpegHeader {
   throw broken(bytes, "it is truncated before its frame header");
 }
 
-/** The number of scans, counted up to `most` + 1. Compressed data contains no start-of-scan marker. */
-export function countScans(bytes: Uint8Array, most: number): number {
+/** Counts the scans, up to `max` + 1. Compressed data contains no start-of-scan marker. */
+export function countScans(bytes: Uint8Array, max: number): number {
   let count = 0;
   for (
     let at = bytes.indexOf(MARKER);
-    at >= 0 && count <= most;
+    at >= 0 && count <= max;
     at = bytes.indexOf(MARKER, at + 1)
   ) {
     if (bytes[at + 1] === START_OF_SCAN) count++;
@@ -66,7 +66,7 @@ export function countScans(bytes: Uint8Array, most: number): number {
   return count;
 }
 
-/** Why the library may have refused a JPEG whose header is valid. */
+/** The error for a JPEG whose header is valid, but which the library refused. */
 export function damagedJpeg(bytes: Uint8Array, header: JpegHeader, cause: unknown): LeatError {
   const why = hasEnd(bytes)
     ? "its compressed data is damaged"
@@ -92,8 +92,8 @@ function readFrame(bytes: Uint8Array, at: number): JpegHeader {
 }
 
 /**
- * Whether the first scan after the frame header at `at` has all components. False where the
- * library might find another scan first: it skips bytes between segments.
+ * Whether the first scan after the frame header at `at` has all components. Also false if the library
+ * might find another scan first, because it skips bytes between segments.
  */
 function isInterleaved(bytes: Uint8Array, at: number, components: number): boolean {
   while (at + 5 <= bytes.length) {
@@ -111,12 +111,12 @@ function isInterleaved(bytes: Uint8Array, at: number, components: number): boole
   return false;
 }
 
-/** Whether no segment follows a marker: stuffing, TEM, restarts, and begin and end of the image. */
+/** Whether a marker has no segment: stuffing, TEM, restarts, start and end of the image. */
 function isBare(marker: number): boolean {
   return marker <= 0x01 || (marker >= 0xd0 && marker <= END_OF_IMAGE);
 }
 
-/** Some writers pad the end with zeros. */
+/** Whether the end-of-image marker is last. Some writers pad the end with zeros. */
 function hasEnd(bytes: Uint8Array): boolean {
   let end = bytes.length;
   while (end > 0 && bytes[end - 1] === 0) end--;

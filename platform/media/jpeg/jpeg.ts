@@ -6,7 +6,7 @@ import type { Decoded, ImageFormat, PixelSize, Placing } from "../image_format.t
 import { countScans, damagedJpeg, isJpeg, type JpegHeader, readJpegHeader } from "./header.ts";
 import type { JpegLibrary } from "./jpeg_library.ts";
 
-/** Most scans of a JPEG; encoders write about ten of a progressive one. */
+/** Limit of the scans of a JPEG. Encoders write about ten for a progressive one. */
 export const SCANS_MAX = 200;
 
 /** Bytes per coefficient of a JPEG of many scans; there is one coefficient per sample. */
@@ -70,7 +70,7 @@ export class JpegFormat implements ImageFormat {
   }
 }
 
-/** Each scan processes the whole image, and a few bytes can demand a thousand scans. */
+/** Limits the scans: each processes the whole image, and a few bytes can demand a thousand of them. */
 function requireScans(bytes: Uint8Array, { width, height }: JpegHeader): void {
   if (countScans(bytes, SCANS_MAX) <= SCANS_MAX) return;
   throw new LeatError(

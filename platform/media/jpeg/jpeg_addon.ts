@@ -29,7 +29,7 @@ interface Addon {
   ): Uint8Array;
 }
 
-/** Loads the addon. Errors as {@linkcode importLibrary}. */
+/** Loads the addon. Fails as {@linkcode importLibrary} does. */
 export async function loadJpegAddon(): Promise<JpegAddon> {
   const addon = await importLibrary(
     "@julusian/jpeg-turbo",

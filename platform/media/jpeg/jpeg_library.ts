@@ -5,9 +5,9 @@ import type { DecodeRequest } from "./turbo_decoder.ts";
 
 /** Decodes and encodes JPEGs; errors are the library's own. */
 export interface JpegLibrary {
-  /** Decodes at least the wanted part; refuses damaged images, warnings included. */
+  /** Decodes at least the wanted part. Refuses damaged images, also those with mere warnings. */
   decode(bytes: Uint8Array, request: DecodeRequest): Decoded | Promise<Decoded>;
-  /** Notes for how long the asking thread has transformed an image, in ms. */
+  /** Records how long the calling thread took to transform an image, in ms. */
   transformed?(ms: number): void;
   /** Encodes RGB bytes with 4:2:0 chroma subsampling. */
   encode(pixels: Uint8Array, size: PixelSize, quality: number): Uint8Array<ArrayBuffer>;

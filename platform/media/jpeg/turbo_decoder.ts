@@ -1,8 +1,8 @@
 /**
  * A decompressor of libjpeg-turbo with its memory: it decodes one JPEG at a time.
  *
- * All memory that a call uses is native. So a caller may change or transfer its bytes meanwhile,
- * and a thread may be ended while one of its calls still runs.
+ * All memory that a call of the library uses is native. So the bytes may change or be transferred
+ * meanwhile, and a thread may be ended while one of its calls still runs.
  */
 
 import type { TypedArray } from "../../../core/dtype.ts";
@@ -12,11 +12,11 @@ import type { Channels, Placing, Region } from "../image_format.ts";
 import { decodingThreads } from "./decoding_threads.ts";
 import type { TurboLibrary } from "./turbo_library.ts";
 
-/** Each piece of native memory up to this size is kept between calls. */
+/** Native buffers up to this size are kept between images. */
 const KEPT_BYTES_MAX = 16 * 1024 * 1024;
 
 /** Images of fewer pixels are decoded on the calling thread: a thread switch would take longer. */
-const ASIDE_PIXELS_MIN = 16_384;
+const ASYNC_PIXELS_MIN = 16_384;
 
 const DECOMPRESS = 1;
 /** Numbers of `enum TJPARAM`. */
@@ -49,14 +49,14 @@ export interface DecodedPart {
   readonly placed?: TypedArray;
 }
 
-type DecompressArguments = Readonly<Parameters<TurboLibrary["decompressAside"]>>;
+type DecompressArguments = Readonly<Parameters<TurboLibrary["decompressAsync"]>>;
 
 export class TurboDecoder {
   readonly library: TurboLibrary;
   readonly #handle: bigint;
   readonly #file: NativeBuffer;
   readonly #pixels: NativeBuffer;
-  readonly #made: NativeBuffer;
+  readonly #result: NativeBuffer;
   #isTransformed = false;
 
   constructor(library: TurboLibrary) {
@@ -64,7 +64,7 @@ export class TurboDecoder {
     this.#handle = library.symbols.tj3Init(DECOMPRESS) || outOfMemory(0);
     this.#file = new NativeBuffer(library);
     this.#pixels = new NativeBuffer(library);
-    this.#made = new NativeBuffer(library);
+    this.#result = new NativeBuffer(library);
     library.symbols.tj3Set(this.#handle, PARAMETER.stopOnWarning, 1);
     library.symbols.tj3Set(this.#handle, PARAMETER.fastDct, 1); // as the addon
   }
@@ -80,42 +80,42 @@ export class TurboDecoder {
     const format = PIXEL_FORMAT[plan.channels];
     const args = [this.#handle, file, BigInt(bytes.length), pixels, 0, format] as const;
     this.#isTransformed = false;
-    if (request.width * request.height < ASIDE_PIXELS_MIN) {
+    if (request.width * request.height < ASYNC_PIXELS_MIN) {
       this.#check(this.library.symbols.tj3Decompress8(...args));
       return { region, isTransformed: false };
     }
     return plan.isPlain
-      ? this.#decodeAside(args, region)
-      : this.#transformAside(args, region, plan, place);
+      ? this.#decodeAsync(args, region)
+      : this.#transformAsync(args, region, plan, place);
   }
 
-  /** Copies out the first bytes of what was decoded last. */
+  /** Copies the first bytes of the last decoded image. */
   read(into: Uint8Array): void {
-    const { address } = this.#isTransformed ? this.#made : this.#pixels;
+    const { address } = this.#isTransformed ? this.#result : this.#pixels;
     this.library.symbols.copyOut(into, address, BigInt(into.length));
   }
 
-  /** Frees memory beyond what is kept. */
+  /** Frees buffers that are too large to keep. */
   trim(): void {
     this.#file.trim();
     this.#pixels.trim();
-    this.#made.trim();
+    this.#result.trim();
   }
 
   free(): void {
     this.#file.free();
     this.#pixels.free();
-    this.#made.free();
+    this.#result.free();
     this.library.symbols.tj3Destroy(this.#handle);
   }
 
-  async #decodeAside(args: DecompressArguments, region: Region): Promise<DecodedPart> {
-    this.#check(await this.library.decompressAside(...args));
+  async #decodeAsync(args: DecompressArguments, region: Region): Promise<DecodedPart> {
+    this.#check(await this.library.decompressAsync(...args));
     return { region, isTransformed: false };
   }
 
-  /** Decodes on a thread that transforms as well, if one is free. */
-  async #transformAside(
+  /** Decodes and transforms on another thread; only decodes there if no such thread is free. */
+  async #transformAsync(
     args: DecompressArguments,
     region: Region,
     plan: DecodePlan,
@@ -125,11 +125,11 @@ export class TurboDecoder {
     // After a microtask the user's function has returned, and the result's destination is known.
     await undefined;
     const shared = sharedOf(place());
-    const made = shared ?? this.#made.reserve(plan.madeBytes);
+    const result = shared ?? this.#result.reserve(plan.resultBytes);
     const outcome = decodingThreads.decode({
-      ...{ handle, file, fileBytes, pixels, pixelFormat, region, plan, made },
+      ...{ handle, file, fileBytes, pixels, pixelFormat, region, plan, result },
     });
-    if (outcome === undefined) return await this.#decodeAside(args, region);
+    if (outcome === undefined) return await this.#decodeAsync(args, region);
     this.#check(await outcome);
     if (shared !== undefined) return { region, isTransformed: true, placed: shared };
     this.#isTransformed = true;
@@ -181,14 +181,14 @@ function sharedOf(memory: TypedArray | undefined): TypedArray | undefined {
 class NativeBuffer {
   readonly #library: TurboLibrary;
   #byteLength = 0;
-  /** 0 for none. */
+  /** 0 if nothing is allocated. */
   address = 0n;
 
   constructor(library: TurboLibrary) {
     this.#library = library;
   }
 
-  /** At least `byteLength` bytes with any contents. */
+  /** Returns the address of at least `byteLength` bytes, with any contents. */
   reserve(byteLength: number): bigint {
     if (this.address !== 0n && byteLength <= this.#byteLength) return this.address;
     this.free();

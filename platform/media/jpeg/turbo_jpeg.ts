@@ -1,6 +1,6 @@
 /**
- * JPEGs by libjpeg-turbo's shared library: all cores decode, and only the part of an image that is
- * needed.
+ * Decodes JPEGs with libjpeg-turbo's shared library: on all cores, and only the part of an image that
+ * is needed.
  */
 
 import type { Decoded, PixelSize } from "../image_format.ts";
@@ -14,7 +14,7 @@ const COMPRESS = 0;
 /** Numbers of `enum TJPARAM`, `enum TJSAMP` and `enum TJPF`. */
 const [QUALITY, SUBSAMPLING, FAST_DCT, SUBSAMPLING_420, RGB] = [3, 4, 10, 2, 0];
 
-/** The shared library. */
+/** Decodes and encodes with the shared library. */
 export class TurboJpeg implements JpegLibrary {
   readonly #library: TurboLibrary;
 

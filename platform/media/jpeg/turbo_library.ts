@@ -17,7 +17,7 @@ const STAY_LOADED = 0x1002;
 
 const RECTANGLE = { struct: ["i32", "i32", "i32", "i32"] } as const;
 
-/** Pixels are written to native memory: a JavaScript buffer is freed when its thread is ended. */
+/** Pixels go to native memory, because a JavaScript buffer is freed when its thread is ended. */
 const DECOMPRESS = [
   ...["u64", "u64", "usize"] as const, // handle, JPEG and its length
   ...["u64", "i32", "i32"] as const, // pixels, bytes of a row, format
@@ -49,7 +49,7 @@ const SYMBOLS = {
   },
 } as const satisfies Deno.ForeignLibraryInterface;
 
-const ASIDE_SYMBOLS = {
+const ASYNC_SYMBOLS = {
   tj3Decompress8: { parameters: DECOMPRESS, result: "i32", nonblocking: true },
 } as const satisfies Deno.ForeignLibraryInterface;
 
@@ -60,15 +60,15 @@ export class TurboLibrary {
   /** Its functions, on the calling thread. */
   readonly symbols: Symbols;
   readonly #path: string;
-  #aside: Deno.DynamicLibrary<typeof ASIDE_SYMBOLS> | undefined;
+  #asyncLibrary: Deno.DynamicLibrary<typeof ASYNC_SYMBOLS> | undefined;
   #users = 0;
 
-  /** Opens it; errors of `Deno.dlopen`. */
+  /** Opens the library. Throws as `Deno.dlopen` does. */
   constructor(path: string) {
     this.#path = path;
     const library = Deno.dlopen(path, SYMBOLS);
-    // Loaded for good, so the functions work after `close()`. If it stayed open instead, users' tests
-    // would report a leak, and a thread that ends would unload it while calls still run.
+    // The library stays loaded, so its functions work after `close()`. If it stayed open instead, users'
+    // tests would report a leak, and a thread that ends would unload it while calls still run.
     library.symbols.dlopen(new TextEncoder().encode(`${path}\0`), STAY_LOADED);
     library.close();
     this.symbols = library.symbols;
@@ -81,14 +81,14 @@ export class TurboLibrary {
 
   release(): void {
     if (--this.#users > 0) return;
-    this.#aside?.close();
-    this.#aside = undefined;
+    this.#asyncLibrary?.close();
+    this.#asyncLibrary = undefined;
   }
 
   /** Decompresses on another thread. The library must be held. */
-  decompressAside(...args: Parameters<Symbols["tj3Decompress8"]>): Promise<number> {
-    this.#aside ??= Deno.dlopen(this.#path, ASIDE_SYMBOLS);
-    return this.#aside.symbols.tj3Decompress8(...args);
+  decompressAsync(...args: Parameters<Symbols["tj3Decompress8"]>): Promise<number> {
+    this.#asyncLibrary ??= Deno.dlopen(this.#path, ASYNC_SYMBOLS);
+    return this.#asyncLibrary.symbols.tj3Decompress8(...args);
   }
 
   /** Why the last call with this handle failed. */

@@ -20,13 +20,13 @@ export interface ResampleRequest {
   readonly layout: ImageLayout;
 }
 
-/** How bytes become floats: `byte · scale + offset`, with one of each for every channel. */
+/** How bytes become floats: `byte · scale + offset`, with a scale and an offset for each channel. */
 export interface Conversion {
   readonly scale: readonly number[];
   readonly offset: readonly number[];
 }
 
-/** Memory is kept between images up to this size. */
+/** Memory up to this size is kept between images. */
 const KEPT_BYTES_MAX = 64 * 1024 * 1024;
 
 /** Weights out of 2¹¹ : 255 · 2¹¹ · 2¹¹ still fits an integer of 32 bits. */
@@ -66,24 +66,24 @@ let module: WebAssembly.Module | undefined;
 /** Transforms one image at a time, in memory of its own. */
 export class Resampler {
   #kernel: Kernel | undefined;
-  /** Where columns begin; pixels lie before them, after the constants. */
+  /** The address of the columns. The pixels are before them, after the constants. */
   #columns = CONSTANT_BYTES;
 
-  /** Memory for the pixels of an image, row by row, until the next call. */
+  /** Returns memory for the pixels of an image, row by row. It is valid until the next call. */
   pixels(byteLength: number): Uint8Array<ArrayBuffer> {
     if (this.#byteLength > KEPT_BYTES_MAX) this.#kernel = undefined;
     this.#columns = aligned(CONSTANT_BYTES + byteLength + MARGIN_BYTES);
     return new Uint8Array(this.#reserve(this.#columns), CONSTANT_BYTES, byteLength);
   }
 
-  /** Writes the transformed image. */
+  /** Writes the transformed image as bytes. */
   bytes(into: Uint8Array, request: ResampleRequest): void {
     if (isCropOnly(request)) return this.#copyRows(into, request);
     const at = this.#run(request, 1, NO_CONVERSION);
     into.set(new Uint8Array(this.#kernel!.memory.buffer, at, into.length));
   }
 
-  /** Like {@linkcode bytes}, but into floats, which are not rounded to whole numbers before. */
+  /** Writes the transformed image as floats, which are not rounded to whole numbers before. */
   floats(
     into: Float32Array | Float16Array,
     request: ResampleRequest,
@@ -110,13 +110,13 @@ export class Resampler {
     const plane = isPlanar ? size.width * size.height * itemBytes : 0;
     const step = size.width * itemBytes * (isPlanar ? 1 : channels);
     const { columns, row } = this.#kernel!;
-    // Keeps two horizontally resized rows, one of each parity: the next output row often needs them.
+    // Keeps two horizontally resized rows, one per parity, because the next output row often needs them.
     const keptRows = [-1, -1];
     const keep = (y: number): number => {
-      const place = y & 1, at = kept + place * rowBytes;
-      if (keptRows[place] !== y) {
+      const parity = y & 1, at = kept + parity * rowBytes;
+      if (keptRows[parity] !== y) {
         columns(CONSTANT_BYTES + (crop.y + y) * width * channels, begin, end, at);
-        keptRows[place] = y;
+        keptRows[parity] = y;
       }
       return at;
     };
@@ -140,7 +140,7 @@ export class Resampler {
     return this.#kernel?.memory.buffer.byteLength ?? 0;
   }
 
-  /** The memory, grown to at least `byteLength` bytes. */
+  /** Returns the memory, grown to at least `byteLength` bytes. */
   #reserve(byteLength: number): ArrayBuffer {
     this.#kernel ??= newKernel();
     const { memory } = this.#kernel;
@@ -193,7 +193,7 @@ function aligned(address: number): number {
   return Math.ceil(address / 16) * 16;
 }
 
-/** The byte offsets within a row of each column's two neighbours, and their weights. */
+/** Writes the byte offsets within a row of each column's two neighbours, and their weights. */
 function writeColumns(into: Int32Array, { channels, crop, size, flip }: ResampleRequest): void {
   const { low, high, highWeight } = tapsOf(crop.width, size.width);
   for (let x = 0, at = 0; x < size.width; x++) {
@@ -211,7 +211,7 @@ interface Taps {
   readonly highWeight: Int32Array;
 }
 
-/** The two neighbours of each of `to` samples among `from`; at the edges, the outermost twice. */
+/** Finds the two neighbours, among `from` samples, of each of `to`. At the edges both are the outermost. */
 function tapsOf(from: number, to: number): Taps {
   const low = new Int32Array(to), high = new Int32Array(to), highWeight = new Int32Array(to);
   const scale = from / to;

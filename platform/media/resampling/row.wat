@@ -26,7 +26,7 @@
       (local.set $column (i32.add (local.get $column) (i32.const 12)))
       (br_if $pixel (i32.lt_u (local.get $column) (local.get $end)))))
 
-  ;; A new row, between two of those.
+  ;; A new row, interpolated between two rows that `columns` wrote.
   (func (export "row")
     ;; The two rows, where the first ends, and the second one's weight out of 2048.
     (param $top i32) (param $bottom i32) (param $end i32) (param $weight i32)
@@ -76,7 +76,7 @@
               (local.set $out
                 (i32.add (local.get $out) (i32.shl (local.get $channels) (i32.const 2)))))))
         (else
-          ;; Rounds, and takes the weights' 22 bits away.
+          ;; Rounds, and shifts out the 22 bits of the weights.
           (local.set $value
             (i32x4.shr_u
               (i32x4.add (local.get $value) (i32x4.splat (i32.const 2097152)))
