@@ -1,7 +1,8 @@
 /**
- * Records how far a log was written, in a file next to it. If a write-ahead file is damaged, SQLite
- * silently drops the rest: it cannot tell a lost commit from an unfinished one. The mark can. It is
- * written after each commit, without a sync: after a power cut it may be behind, never ahead.
+ * The mark records how far a log was written, in a file next to the log. If a write-ahead file is
+ * damaged, SQLite silently drops the rest, because it cannot tell a lost commit from an unfinished
+ * one. The mark reveals lost commits. It is written after each commit, without a sync. So after a
+ * power cut the mark may be behind the log, but never ahead.
  */
 import { closeSync, constants, openSync, readFileSync, rmSync, writeSync } from "node:fs";
 import { crc32 } from "node:zlib";
@@ -12,10 +13,10 @@ const NUMBER_BYTES = 8;
 const MARK_BYTES = NUMBER_BYTES + 4;
 
 /**
- * Other users of the host must read no log: its records hold pipelines, with the data in them, and
- * digests of the clients' secrets.
+ * The mode of a log's files. Other users of the host must not read them: records contain pipelines,
+ * with the data in them, and digests of the clients' secrets.
  */
-export const OWN_FILE = 0o600;
+export const PRIVATE_FILE_MODE = 0o600;
 
 export class LogMark {
   readonly #path: string;
@@ -25,7 +26,7 @@ export class LogMark {
   /** Opens the mark for writing; its content stays until the first write. */
   constructor(path: string) {
     this.#path = path;
-    this.#descriptor = openSync(path, constants.O_RDWR | constants.O_CREAT, OWN_FILE);
+    this.#descriptor = openSync(path, constants.O_RDWR | constants.O_CREAT, PRIVATE_FILE_MODE);
   }
 
   /** The newest record that was written; undefined if the mark is missing or torn. */
@@ -43,7 +44,7 @@ export class LogMark {
     return isWhole ? Number(view.getBigUint64(0)) : undefined;
   }
 
-  /** Notes that all records up to `number` are durable. On a full disk the old mark stays, or none. */
+  /** Records that everything up to record `number` is durable. On a full disk the mark stays as it was. */
   write(number: number): void {
     const view = new DataView(this.#bytes.buffer);
     view.setBigUint64(0, BigInt(number));
@@ -59,7 +60,7 @@ export class LogMark {
     closeSync(this.#descriptor);
   }
 
-  /** Removes it: a closed log is one file and needs no mark. */
+  /** Closes and removes the mark: a closed log is one file and needs none. */
   remove(): void {
     this.close();
     rmSync(this.#path, { force: true });

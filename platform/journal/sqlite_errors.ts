@@ -1,4 +1,4 @@
-/** The errors of a log's files, with what the operator can do. */
+/** Errors of a log's files, which tell the operator what to do. */
 import { rmSync, writeFileSync } from "node:fs";
 import { basename } from "node:path";
 import { LeatError, type LeatErrorCode } from "../../core/error.ts";
@@ -70,14 +70,12 @@ function isQuotaUsedUp(path: string): boolean {
   }
 }
 
-export function damaged(path: string, what: string): LeatError {
+export function damaged(path: string, why: string): LeatError {
+  const name = basename(path);
   return new LeatError(
     "data_loss",
-    `${path} is damaged: ${what}. Restore it and ${basename(path)}-wal from a copy. Or move away ` +
-      `all files whose names begin with ${
-        basename(path)
-      } to start an empty log: what was recorded ` +
-      "is then forgotten",
+    `${path} is damaged: ${why}. Restore it and ${name}-wal from a copy. Or move away all files ` +
+      `whose names begin with ${name} to start an empty log: what was recorded is then lost`,
   );
 }
 
@@ -89,13 +87,12 @@ export function translate(error: unknown, path: string): LeatError {
   if (errcode === SHORT_READ) return damaged(path, "it is cut off");
   const result = typeof errcode === "number" ? errcode & 0xff : undefined;
   const isQuota = result === IO_ERROR && isQuotaUsedUp(path);
-  const known = isQuota || result === undefined
+  const translation = isQuota || result === undefined
     ? CODE_OF_SYSTEM.get(isQuota ? "EDQUOT" : systemCode(error))
     : CODE_OF_RESULT.get(result);
-  if (known !== undefined) {
-    return new LeatError(known[0], `${path} ${known[1]} (${message})`, {
-      cause: error,
-    });
+  if (translation !== undefined) {
+    const [code, remedy] = translation;
+    return new LeatError(code, `${path} ${remedy} (${message})`, { cause: error });
   }
   const cause = LeatError.from(error, "internal");
   return new LeatError(cause.code, `${path}: ${cause.message}`, { cause: error });

@@ -14,10 +14,10 @@ import { basename, dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { LeatError } from "../../core/error.ts";
 import { hasOnlyTables, removesOtherFiles, UNTRUSTED_SCHEMA } from "../sqlite_schema.ts";
-import { LogMark, OWN_FILE } from "./log_mark.ts";
+import { LogMark, PRIVATE_FILE_MODE } from "./log_mark.ts";
 import { damaged, translate } from "./sqlite_errors.ts";
 
-/** Pages of the write-ahead file after which SQLite moves them into the database. */
+/** When the write-ahead file has this many pages, SQLite moves them into the database. */
 const CHECKPOINT_PAGES = 4096;
 
 /** Marks the file as a log of this layout (`PRAGMA application_id`): "Leat". */
@@ -25,7 +25,7 @@ const APPLICATION_ID = 0x4c656174;
 
 const LAYOUT_VERSION = 1;
 
-const OWN_FOLDER = 0o700;
+const PRIVATE_FOLDER_MODE = 0o700;
 
 const TABLES = [
   `CREATE TABLE snapshot (
@@ -48,20 +48,21 @@ const SCHEMA = `
  */
 export function createIfMissing(path: string): void {
   if (exists(path)) return;
-  const left = [walOf(path), markOf(path)].filter(exists).map((file) => basename(file));
-  if (left.length > 0) {
+  const remaining = [walOf(path), markOf(path)].filter(exists).map((file) => basename(file))
+    .join(" and ");
+  if (remaining !== "") {
     throw new LeatError(
       "data_loss",
-      `${path} is gone, but of it ${left.join(" and ")} is left: restore all from a copy, or ` +
-        "remove what is left to start an empty log",
+      `${path} is missing, but its ${remaining} is there: restore all of them from a copy, or ` +
+        `remove ${remaining} to start an empty log`,
     );
   }
   const folder = dirname(path);
   const draft = join(folder, `.${basename(path)}.${crypto.randomUUID()}`);
   try {
-    mkdirSync(folder, { recursive: true, mode: OWN_FOLDER });
+    mkdirSync(folder, { recursive: true, mode: PRIVATE_FOLDER_MODE });
     // SQLite gives its other files the mode of this one.
-    closeSync(openSync(draft, "wx", OWN_FILE));
+    closeSync(openSync(draft, "wx", PRIVATE_FILE_MODE));
     const database = new DatabaseSync(draft);
     try {
       database.exec(`
@@ -82,14 +83,14 @@ export function createIfMissing(path: string): void {
 export function openDatabase(path: string): DatabaseSync {
   if (statSync(path).size === 0) throw damaged(path, "it is empty");
   if (removesOtherFiles(path)) {
-    throw damaged(path, `the file ${basename(path)}-journal is not of a log`);
+    throw damaged(path, `the file ${basename(path)}-journal does not belong to a log`);
   }
-  for (const file of [path, walOf(path), markOf(path)]) closeToOthers(file);
+  for (const file of [path, walOf(path), markOf(path)]) makePrivate(file);
   let database: DatabaseSync | undefined;
   try {
     database = new DatabaseSync(path);
     database.exec(UNTRUSTED_SCHEMA);
-    // Locked until the database is closed or the process ends. It also avoids the shared-memory file.
+    // Holds the lock until the database is closed or the process ends, and avoids a shared-memory file.
     database.exec("PRAGMA locking_mode = EXCLUSIVE");
     const mode = database.prepare("PRAGMA journal_mode = WAL").get();
     if (mode?.["journal_mode"] !== "wal") {
@@ -126,7 +127,8 @@ export function markOf(path: string): string {
 }
 
 /**
- * Keeps a copy of a damaged write-ahead file, which closing the database removes.
+ * Checks that the log reaches its mark. If not, keeps a copy of the damaged write-ahead file, because
+ * SQLite removes that file when it closes the database.
  * @throws {LeatError} `data_loss` when the log ends before its mark.
  */
 export function checkMark(path: string, written: number): void {
@@ -137,9 +139,9 @@ export function checkMark(path: string, written: number): void {
   throw new LeatError(
     "data_loss",
     `${path} holds ${written} records, but ${marked} were written: ${basename(wal)} is damaged, ` +
-      `truncated or of another time. Restore both from a copy; or remove ${mark} to continue with what is ` +
-      `left (what came after it is forgotten, so that splits are assigned twice); or move all of them ` +
-      `away to start an empty log`,
+      `truncated or from another time. Restore both from a copy. Or remove ${mark} to continue with ` +
+      `these ${written} records (later ones are lost, so splits may be assigned twice). Or move all of ` +
+      `these files away to start an empty log`,
   );
 }
 
@@ -147,17 +149,17 @@ export function exists(path: string): boolean {
   return statSync(path, { throwIfNoEntry: false }) !== undefined;
 }
 
-/** Makes a file private, which an older program may have left open to others. Only its owner may. */
-function closeToOthers(file: string): void {
+/** Makes a file private, such as a copy that others may read. Only the file's owner can do that. */
+function makePrivate(file: string): void {
   try {
-    chmodSync(file, OWN_FILE);
+    chmodSync(file, PRIVATE_FILE_MODE);
   } catch (error) {
     const { code } = error as { code?: unknown };
     if (code !== "ENOENT" && code !== "EPERM") throw error;
   }
 }
 
-/** A new name is durable only when its folder is; not every platform can sync a folder. */
+/** Makes new names in a folder durable. Not every platform can sync a folder. */
 function syncFolder(folder: string): void {
   try {
     const descriptor = openSync(folder, "r");
@@ -182,7 +184,7 @@ function checkLayout(database: DatabaseSync, path: string): void {
         `program that wrote it`,
     );
   }
-  // Before `quick_check`, which evaluates expressions in the file's schema.
+  // This comes before `quick_check`, because that evaluates expressions in the file's schema.
   if (!hasOnlyTables(database, TABLES)) throw damaged(path, "its tables are not those of a log");
   const check = database.prepare("PRAGMA quick_check(1)").get()?.["quick_check"];
   if (check !== "ok") throw damaged(path, String(check));

@@ -22,29 +22,30 @@ import {
   walOf,
 } from "./sqlite_file.ts";
 
-/** Most bytes that wait to be written. Beyond it `append` refuses: callers do not call `sync`. */
+/** Limit of the bytes that wait to be written. Beyond it `append` throws: callers forgot to `sync`. */
 const PENDING_BYTES_MAX = 1 << 30;
 /** A row holds records up to about this total size; more go into several rows. */
 const BATCH_BYTES_MAX = 16 << 20;
 /** Before each record in a row: its length, big-endian. */
 const LENGTH_BYTES = 4;
-/** Free pages kept for later records; a compaction returns the others to the system. */
+/** Limit of free pages that are kept for later records. A compaction returns the others to the system. */
 const FREE_PAGES_MAX = 4096;
 
 export interface SqliteLogOptions {
   /**
-   * Most bytes of the file; called before each write. Beyond: `resource_exhausted`. Default: any.
+   * Returns the limit of the file's size, in bytes; called before each write. Writes beyond it fail
+   * with `resource_exhausted`. Default: no limit.
    */
   readonly bytesMax?: () => number;
 }
 
 /**
- * Opens the log in the file `path`; creates it and its folder if needed. While it is open, SQLite
- * keeps `path`-wal next to it, and the log keeps `path`-mark, which says how far it was written:
- * the files belong together and are copied together. A closed log is one file.
- * @throws {LeatError} `failed_precondition` when another log holds the file, `data_loss` when it is
- * damaged, truncated or no log, `permission_denied` when it may not be read and written,
- * `invalid_argument` when its folder is a file, `resource_exhausted` when the disk is full; each
+ * Opens the log in the file `path`; creates it and its folder if needed. While the log is open, SQLite
+ * keeps `path`-wal next to it, and the log keeps `path`-mark, which records how far the log was
+ * written. Copy these files together. A closed log is one file.
+ * @throws {LeatError} `failed_precondition` when another program uses the file, `data_loss` when it is
+ * damaged, truncated or not a log, `permission_denied` when it may not be read and written,
+ * `invalid_argument` when its folder is a file, `resource_exhausted` when the disk is full. Each error
  * names the file.
  */
 export function openSqliteLog(path: string, options: SqliteLogOptions = {}): Promise<DurableLog> {
@@ -68,8 +69,8 @@ class SqliteLog implements DurableLog {
   #pendingBytes = 0;
   /** The number of the newest written record, counted since the log was created. */
   #written = 0;
-  /** The contents at opening, maybe large: released when read, or when the log is written. */
-  #found: LogContents | undefined;
+  /** The contents at opening. They may be large: released when they are read, or the log is written. */
+  #initial: LogContents | undefined;
   #flush: Promise<void> | undefined;
   #failure: LeatError | undefined;
   #closed = false;
@@ -80,7 +81,7 @@ class SqliteLog implements DurableLog {
     this.#database = openDatabase(path);
     try {
       const contents = readContents(this.#database, path);
-      this.#found = contents;
+      this.#initial = contents;
       this.#written = contents.number + contents.records.length;
       checkMark(path, this.#written);
       this.#mark = new LogMark(markOf(path));
@@ -97,8 +98,8 @@ class SqliteLog implements DurableLog {
     return Promise.try(() => {
       this.#check();
       try {
-        const { snapshot, records } = this.#found ?? readContents(this.#database, this.#path);
-        this.#found = undefined;
+        const { snapshot, records } = this.#initial ?? readContents(this.#database, this.#path);
+        this.#initial = undefined;
         return { snapshot, records };
       } catch (error) {
         throw translate(error, this.#path);
@@ -147,22 +148,22 @@ class SqliteLog implements DurableLog {
         ).run(number, crc32(snapshot), snapshot);
         return number;
       });
-      this.#giveBack(snapshot.byteLength);
+      this.#releaseSpace(snapshot.byteLength);
     });
   }
 
-  /** Returns to the system the previous snapshot's free pages, and the space of the write-ahead file. */
-  #giveBack(snapshotBytes: number): void {
+  /** Returns the free pages and the space of the write-ahead file to the system. */
+  #releaseSpace(snapshotBytes: number): void {
     const free = Number(this.#database.prepare("PRAGMA freelist_count").get()?.["freelist_count"]);
     if (free <= FREE_PAGES_MAX && snapshotBytes <= BATCH_BYTES_MAX) return;
     try {
-      // Each step returns one page.
+      // `all()`, because each row of the result frees one page.
       if (free > FREE_PAGES_MAX) {
         this.#database.prepare(`PRAGMA incremental_vacuum(${free - FREE_PAGES_MAX})`).all();
       }
       this.#database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
     } catch {
-      // A full disk has no space for a vacuum. Nothing is lost: the pages are free.
+      // A full disk has no space for a vacuum. Nothing is lost: later records use the free pages.
     }
   }
 
@@ -194,13 +195,13 @@ class SqliteLog implements DurableLog {
   }
 
   /**
-   * Runs `work`, which writes all pending records, in a transaction. On a full disk the records stay
-   * pending. After another failure, be it one of the mark alone, it is unknown what reached the disk,
-   * so nothing more is written.
+   * Runs `work` in a transaction. `work` writes all pending records, or a snapshot with them. On a full
+   * disk the records stay pending. After any other failure, even to write the mark, it is unknown what
+   * reached the disk. So the log writes nothing more.
    * @param work Returns the number of the newest record.
    */
   #transaction(work: () => number): void {
-    this.#found = undefined;
+    this.#initial = undefined;
     try {
       if (this.#bytesMax !== undefined) limitSize(this.#database, this.#bytesMax());
       this.#database.exec("BEGIN IMMEDIATE");
@@ -243,7 +244,7 @@ class SqliteLog implements DurableLog {
   }
 }
 
-/** Packs records into rows, each with its length before it. */
+/** Packs records into rows. Each record follows its length. */
 function* packBatches(
   records: readonly Uint8Array[],
 ): Iterable<{ count: number; body: Uint8Array }> {
@@ -267,7 +268,7 @@ function* packBatches(
   }
 }
 
-/** The records of a row, each in its own buffer. The caller has verified the row's checksum. */
+/** Returns the records of a row, each in its own buffer. The caller has verified the row's checksum. */
 function* unpackBatch(body: Uint8Array): Iterable<Uint8Array> {
   const view = new DataView(body.buffer, body.byteOffset, body.byteLength);
   for (let offset = 0; offset < body.byteLength;) {
@@ -298,7 +299,7 @@ function readContents(
   const number = row?.number ?? 0;
   const records: Uint8Array[] = [];
   const batches = database.prepare("SELECT first, count, crc, body FROM batch ORDER BY first");
-  // Not `iterate()`, which would treat an unreadable row as the end.
+  // `iterate()` would treat an unreadable row as the end.
   for (const { first, count, crc, body } of batches.all() as unknown as readonly BatchRow[]) {
     const expected = number + records.length + 1;
     if (first !== expected) throw damaged(path, `record ${expected} is missing`);

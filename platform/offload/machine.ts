@@ -4,7 +4,7 @@ import { processUsage } from "../process_usage.ts";
 
 const MS_PER_SECOND = 1_000;
 
-/** Planning on this machine. */
+/** The dependencies of planning, on this machine. */
 export const machineForOffload: OffloadDependencies = {
   cpuMs: () => MS_PER_SECOND * processUsage(false).cpuSeconds,
   localResources: () => `${navigator.hardwareConcurrency} CPUs`,

@@ -23,8 +23,8 @@ const SCHEMA = `
 /**
  * Opens the store in the file `path`; creates it and its folder if needed. Several processes may
  * use it at once.
- * @throws {LeatError} `failed_precondition` for a file that is no metric store, one of another
- * version, or one with other tables or views; `unavailable` when it cannot be opened. Each names the
+ * @throws {LeatError} `failed_precondition` for a file that is no metric store, has another version,
+ * or contains other tables or views; `unavailable` when it cannot be opened. Each error names the
  * file.
  */
 export function openSqliteMetrics(path: string): MetricStore {
@@ -34,7 +34,7 @@ export function openSqliteMetrics(path: string): MetricStore {
     if (removesOtherFiles(path)) {
       throw new LeatError(
         "failed_precondition",
-        `The file ${path}-journal is no metric store's, and would remove another file; remove it`,
+        `${path}-journal does not belong to a metric store, and could make SQLite remove another file; remove it`,
       );
     }
     database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
@@ -74,7 +74,7 @@ function checkLayout(database: DatabaseSync, path: string): void {
   if (version !== LAYOUT_VERSION) {
     throw new LeatError(
       "failed_precondition",
-      `The metric store ${path} has version ${version}, and this Leat reads ${LAYOUT_VERSION}; remove it`,
+      `The metric store ${path} has version ${version}, and this program reads ${LAYOUT_VERSION}; remove it`,
     );
   }
   if (hasOnlyTables(database, [TABLE])) return;

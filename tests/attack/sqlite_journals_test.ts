@@ -45,7 +45,7 @@ Deno.test("no journal beside a metric store or a log makes its reader remove ano
       await Deno.writeFile(`${path}-journal`, journalNaming(victim));
       for (const name of [path, alias]) {
         const error = await assertRejects(() => open(name), LeatError);
-        assertStringIncludes(error.message, "-journal is no");
+        assertStringIncludes(error.message, "-journal does not belong to a");
       }
       assertEquals(await Deno.readTextFile(victim), "precious");
       // What a program left that was killed while it wrote does no harm.
