@@ -1,6 +1,6 @@
 /**
  * The context of an operator in a running pipeline: the host, the pacer, the random state, the splits
- * of the task, and the operator's place in the graph.
+ * of the task, and the operator's instance in the graph.
  */
 import { RandomStream } from "../core/philox.ts";
 import { Knob, type KnobParameter, type KnobRange } from "./autotune/knob.ts";
@@ -10,7 +10,7 @@ import type { BatchMemory } from "./elements/batch_rows.ts";
 import { ForeignHost, hasForeignFunction, isForeign } from "./foreign/foreign.ts";
 import type { ForeignRunner } from "./foreign/foreign_runners.ts";
 import type { Host } from "./host.ts";
-import type { Elsewhere, RandomState, RootOptions } from "./iteration_options.ts";
+import type { Delegation, RandomState, RootOptions } from "./iteration_options.ts";
 import type { ElementIterator } from "./iterator.ts";
 import { LastReaders } from "./service/last_readers.ts";
 import { lazyFactory } from "./iterators/lazy_iterator.ts";
@@ -19,7 +19,13 @@ import { leftOutBy } from "./optimizer/no_op.ts";
 import { type RuleName, type Rules, rulesOf } from "./optimizer/options.ts";
 import { Pacer } from "./iterators/pacer.ts";
 import { Pause } from "./checkpoint/pause.ts";
-import { measuredOf, type Place, placesOf, sourceIndexesOf, statsOf } from "./places.ts";
+import {
+  instancesOf,
+  measuredOf,
+  type OperatorInstance,
+  sourceIndexesOf,
+  statsOf,
+} from "./operator_instances.ts";
 import { SplitProgress, SplitReader, type SplitSource } from "./sharding/splits.ts";
 import { type IteratorStats, OperatorMeter } from "./iterators/stats.ts";
 import { Cores } from "./threads/cores.ts";
@@ -47,7 +53,7 @@ interface Iteration {
   /** Whether this iteration got a share of a stream, and other consumers got the rest. */
   isShare: boolean;
   /** An operator that a rule has added after the last one. */
-  added?: Place;
+  added?: OperatorInstance;
 }
 
 const UNTUNED: TunerOptions = { budgets: budgetsOf(undefined), isOff: true };
@@ -62,7 +68,7 @@ export class IteratorContext {
   readonly randomState: RandomState;
   readonly stats: OperatorMeter;
   readonly #iteration: Iteration;
-  readonly #place: Place;
+  readonly #instance: OperatorInstance;
   readonly #splits: SplitProgress | undefined;
   /** The host for this operator. For a foreign operator it runs no code and opens no files. */
   readonly host: Host;
@@ -70,16 +76,16 @@ export class IteratorContext {
   private constructor(
     iteration: Iteration,
     randomState: RandomState,
-    place: Place,
+    instance: OperatorInstance,
     splits: SplitProgress | undefined,
   ) {
     this.randomState = randomState;
-    this.stats = place.stats;
+    this.stats = instance.stats;
     this.#iteration = iteration;
-    this.#place = place;
+    this.#instance = instance;
     this.#splits = splits;
     const { host } = iteration;
-    const isConfined = isForeign(place.node) && host.runsForeign !== true;
+    const isConfined = isForeign(instance.node) && host.runsForeign !== true;
     this.host = isConfined ? iteration.foreignHost ??= new ForeignHost(host) : host;
   }
 
@@ -90,14 +96,14 @@ export class IteratorContext {
     options: RootOptions,
   ): IteratorContext {
     const { randomState, deterministic, tuning, rules, splits, lastReaders, within } = options;
-    const place = placesOf(node, undefined, options.first);
+    const instance = instancesOf(node, undefined, options.first);
     const iteration: Iteration = {
       host,
       options,
       foreign: within === undefined ? {} : within.#iteration.foreign,
       isWithin: within !== undefined,
       pacer: new Pacer(host),
-      tuner: new Tuner(host, tuning ?? UNTUNED, () => measuredOf(iteration.added ?? place)),
+      tuner: new Tuner(host, tuning ?? UNTUNED, () => measuredOf(iteration.added ?? instance)),
       cores: new Cores(node, host, options),
       pause: new Pause(),
       deterministic,
@@ -108,7 +114,7 @@ export class IteratorContext {
       isShare: false,
     };
     const progress = splits === undefined ? undefined : new SplitProgress(splits);
-    return new IteratorContext(iteration, randomState, place, progress);
+    return new IteratorContext(iteration, randomState, instance, progress);
   }
 
   get pacer(): Pacer {
@@ -125,7 +131,7 @@ export class IteratorContext {
    */
   knob(parameter: KnobParameter, range: KnobRange): Knob {
     if (this.stats.isNested) return new Knob(parameter, range);
-    return this.#place.knob ??= this.tuner.knob(parameter, range, this.#place.node);
+    return this.#instance.knob ??= this.tuner.knob(parameter, range, this.#instance.node);
   }
 
   /** The memory for batches that several iterations share, if they share any. */
@@ -150,11 +156,11 @@ export class IteratorContext {
 
   /** The operator's number in its graph: pre-order, from 0; settings are not counted. */
   get randomStateNumber(): number {
-    return this.#place.randomStateNumber;
+    return this.#instance.randomStateNumber;
   }
 
   makeIterator(): ElementIterator {
-    const { node } = this.#place;
+    const { node } = this.#instance;
     const replacement = this.#iteration.replaced.get(node);
     if (replacement !== undefined) return replacement(this);
     const leftOut = leftOutBy(node, this.#iteration.rules);
@@ -174,8 +180,8 @@ export class IteratorContext {
 
   /** Makes the iterator of this operator's input. */
   makeInput(index = 0): ElementIterator {
-    const place = this.#place.inputs[index]!;
-    return new IteratorContext(this.#iteration, this.randomState, place, this.#splits)
+    const instance = this.#instance.inputs[index]!;
+    return new IteratorContext(this.#iteration, this.randomState, instance, this.#splits)
       .makeIterator();
   }
 
@@ -184,11 +190,11 @@ export class IteratorContext {
    * `stats()` does not show it, but the tuner knows it.
    */
   after(node: DatasetNode): IteratorContext {
-    const below = this.#place;
+    const below = this.#instance;
     const stats = new OperatorMeter(node.kind, -1);
-    const place = { ...below, node, stats, knob: undefined, inputs: [below] };
-    this.#iteration.added = place;
-    return new IteratorContext(this.#iteration, this.randomState, place, this.#splits);
+    const instance = { ...below, node, stats, knob: undefined, inputs: [below] };
+    this.#iteration.added = instance;
+    return new IteratorContext(this.#iteration, this.randomState, instance, this.#splits);
   }
 
   /** Whether the pipeline uses a rule of static optimisation. */
@@ -198,12 +204,12 @@ export class IteratorContext {
 
   /** Rule `projectionPushdown`: the fields of elements that are needed; undefined for all. */
   get wantedFields(): readonly string[] | undefined {
-    return this.uses("projectionPushdown") ? this.#place.wantedFields : undefined;
+    return this.uses("projectionPushdown") ? this.#instance.wantedFields : undefined;
   }
 
   /** Makes the input's iterator, to be used as this operator's own: its elements count for both. */
   passInput(): ElementIterator {
-    this.#place.isPassed = true;
+    this.#instance.isPassed = true;
     return this.makeInput();
   }
 
@@ -224,7 +230,7 @@ export class IteratorContext {
       ...this.randomState,
       epoch: epochOfRepetition(this.randomState.epoch, repetition),
     };
-    return new IteratorContext(this.#iteration, randomState, this.#place, this.#splits);
+    return new IteratorContext(this.#iteration, randomState, this.#instance, this.#splits);
   }
 
   /** The random stream of this operator in an epoch and split. */
@@ -253,7 +259,7 @@ export class IteratorContext {
     return new IteratorContext(
       this.#iteration,
       { ...this.randomState, split: 0 },
-      this.#place,
+      this.#instance,
       undefined,
     );
   }
@@ -263,7 +269,7 @@ export class IteratorContext {
     return new IteratorContext(
       this.#iteration,
       this.randomState,
-      this.#place,
+      this.#instance,
       new SplitProgress(splits),
     );
   }
@@ -276,7 +282,12 @@ export class IteratorContext {
   nested(node: DatasetNode, root: () => RandomStream): IteratorContext {
     const { salt } = this.randomState;
     const randomState = { root, seeded: true, salt, epoch: 0, split: 0 };
-    return new IteratorContext(this.#iteration, randomState, placesOf(node, this.stats), undefined);
+    return new IteratorContext(
+      this.#iteration,
+      randomState,
+      instancesOf(node, this.stats),
+      undefined,
+    );
   }
 
   /**
@@ -285,8 +296,8 @@ export class IteratorContext {
    */
   instead(node: DatasetNode, root: RandomStream): IteratorContext {
     const randomState = { ...this.randomState, root: () => root, seeded: true, salt: 0n };
-    const place = { ...placesOf(node, this.stats), stats: this.stats };
-    return new IteratorContext(this.#iteration, randomState, place, undefined);
+    const instance = { ...instancesOf(node, this.stats), stats: this.stats };
+    return new IteratorContext(this.#iteration, randomState, instance, undefined);
   }
 
   /**
@@ -294,7 +305,7 @@ export class IteratorContext {
    * source is read whole. Each call begins one more repetition of the source.
    */
   openSplits(): SplitReader | undefined {
-    const index = this.#place.sourceIndex;
+    const index = this.#instance.sourceIndex;
     if (this.#splits === undefined || index === undefined) return undefined;
     const { source, repetitions, readers } = this.#splits;
     const repetition = repetitions[index] ?? 0;
@@ -328,13 +339,13 @@ export class IteratorContext {
   }
 
   /** What is needed to run this operator and all below it in another process or thread. */
-  get elsewhere(): Elsewhere {
+  get delegation(): Delegation {
     const { host, foreign, deterministic, options } = this.#iteration;
     return {
-      ...{ host, deterministic, options, place: this.#place },
+      ...{ host, deterministic, options, instance: this.#instance },
       start: () => foreign.runner ??= host.foreignRunners!.start(),
-      contextOf: (place, epoch) =>
-        new IteratorContext(this.#iteration, { ...this.randomState, epoch }, place, undefined),
+      contextOf: (instance, epoch) =>
+        new IteratorContext(this.#iteration, { ...this.randomState, epoch }, instance, undefined),
     };
   }
 
@@ -363,7 +374,7 @@ export class IteratorContext {
 
   /** State that all iterators of this operator share during this iteration. The first call makes it. */
   shared<T>(make: () => T): T {
-    return (this.#place.shared ??= make()) as T;
+    return (this.#instance.shared ??= make()) as T;
   }
 
   /** Notes that other consumers got elements of a stream: it is not empty, even if this share is. */
@@ -378,7 +389,7 @@ export class IteratorContext {
   async sawWholeInput(): Promise<boolean> {
     if (this.#iteration.isShare) return false;
     if (this.#splits === undefined) return true;
-    for (const index of sourceIndexesOf(this.#place)) {
+    for (const index of sourceIndexesOf(this.#instance)) {
       const reader = this.#splits.readers[index];
       if (reader === undefined || !(await reader.sawWholeTable())) return false;
     }
@@ -387,7 +398,7 @@ export class IteratorContext {
 
   /** The figures of this operator and all below it. */
   collectStats(): IteratorStats {
-    return statsOf(this.#place, this.tuner);
+    return statsOf(this.#instance, this.tuner);
   }
 }
 

@@ -7,7 +7,7 @@ import type { BatchMemory } from "./elements/batch_rows.ts";
 import type { ForeignRunner } from "./foreign/foreign_runners.ts";
 import type { Host } from "./host.ts";
 import type { Rules } from "./optimizer/options.ts";
-import type { FirstNumbers, Place } from "./places.ts";
+import type { FirstNumbers, OperatorInstance } from "./operator_instances.ts";
 import type { LastReaders } from "./service/last_readers.ts";
 import type { SplitSource } from "./sharding/splits.ts";
 import type { ThreadOptions } from "./threads/cores.ts";
@@ -87,14 +87,14 @@ export interface RootOptions extends ThreadOptions {
   readonly first?: FirstNumbers | undefined;
 }
 
-/** See `IteratorContext.elsewhere`. */
-export interface Elsewhere {
+/** See `IteratorContext.delegation`. */
+export interface Delegation {
   readonly options: RootOptions;
   readonly host: Host;
   readonly deterministic: boolean;
-  readonly place: Place;
+  readonly instance: OperatorInstance;
   /** Returns the runner of the iteration; the first call starts it. */
   readonly start: () => ForeignRunner;
   /** The context, for this epoch, of an operator below that stays in this process. */
-  readonly contextOf: (place: Place, epoch: number) => IteratorContext;
+  readonly contextOf: (instance: OperatorInstance, epoch: number) => IteratorContext;
 }

@@ -111,13 +111,13 @@ class InlineLink implements Link {
     for (let left = this.#arrivals.length; left > 0; left--) {
       const arrival = this.#arrivals.shift();
       if (arrival === undefined || this.#isClosed) return;
-      this.#peer.#taken(arrival.bytes);
+      this.#peer.#release(arrival.bytes);
       this.#receive!(arrival.envelope);
     }
     this.#wake();
   }
 
-  #taken(bytes: number): void {
+  #release(bytes: number): void {
     if (!this.#isClosed) this.#buffered.remove(bytes);
   }
 

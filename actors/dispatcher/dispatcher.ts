@@ -255,7 +255,7 @@ class Dispatcher {
       const [client, iteration] = clientOf(state, request);
       const { clientId, iterationId } = client;
       liveness.clientHeard(clientId);
-      hints.heard(clientId, source as FencedRef<ClientProtocol>);
+      hints.noteClient(clientId, source as FencedRef<ClientProtocol>);
       clientLinks.watch(clientId, source);
       state.modeOf(iteration).handleReport(tx, client, request.report, { ...settings, consumers });
       figures.clientHeard(state, clientId, request.figures, tx.nowMs);

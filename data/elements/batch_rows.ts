@@ -113,12 +113,12 @@ export class BatchRows {
   }
 
   /** Notes that the function is about to be called. */
-  begins(): void {
+  beginCall(): void {
     this.#offered = undefined;
   }
 
   /** Notes that the function returned. If its images are unseen, the offered place gets the next row. */
-  returned(): void {
+  endCall(): void {
     const offered = this.#offered;
     this.#offered = undefined;
     if (offered === undefined || !this.areUnseen || this.#memory.unused >= UNUSED_MAX) return;

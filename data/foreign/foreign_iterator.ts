@@ -16,7 +16,7 @@ import type { ElementIterator } from "../iterator.ts";
 import type { DatasetNode } from "../node.ts";
 import { RemoteIterator } from "./remote_iterator.ts";
 import { PartInputNode } from "./part_input.ts";
-import type { Place } from "../places.ts";
+import type { OperatorInstance } from "../operator_instances.ts";
 import { EncodedValue, encodeValue } from "../elements/value_codec.ts";
 import { serializeGraph } from "../wire.ts";
 
@@ -37,7 +37,7 @@ export function foreignIterator(node: DatasetNode, context: IteratorContext): El
 }
 
 async function open(node: DatasetNode, context: IteratorContext): Promise<RemoteElements> {
-  const { host, start } = context.elsewhere;
+  const { host, start } = context.delegation;
   refuseForeignFunctions([node], host);
   refuseForeignServices(node);
   const { part, openInput } = partOf(context);
@@ -59,27 +59,29 @@ async function open(node: DatasetNode, context: IteratorContext): Promise<Remote
 function partOf(
   context: IteratorContext,
 ): { readonly part: ForeignPart; readonly openInput: OpenInput<ServedElements> } {
-  const { deterministic, place, contextOf } = context.elsewhere;
-  const { stats: { number }, randomStateNumber } = place;
+  const { deterministic, instance, contextOf } = context.delegation;
+  const { stats: { number }, randomStateNumber } = instance;
   const { root, salt, seeded, epoch, split } = context.randomState;
   const randomState = { root: root().name, salt: String(salt), seeded, epoch, split };
-  const own: Place[] = [];
-  const graph = graphOfPart(place, own);
+  const own: OperatorInstance[] = [];
+  const graph = graphOfPart(instance, own);
   const openInput = (input: number, epoch: number) => {
-    const place = own[input];
-    if (place === undefined) throw new LeatError("invalid_argument", `There is no input ${input}`);
-    return servedInput(contextOf(place, epoch));
+    const instance = own[input];
+    if (instance === undefined) {
+      throw new LeatError("invalid_argument", `There is no input ${input}`);
+    }
+    return servedInput(contextOf(instance, epoch));
   };
   return { part: { graph, randomState, deterministic, number, randomStateNumber }, openInput };
 }
 
 /** A part's graph, with a `PartInputNode` for each of this program's operators, which go into `own`. */
-function graphOfPart(root: Place, own: Place[]): Uint8Array {
-  const visit = (place: Place): DatasetNode => {
-    if (!isForeign(place.node)) return PartInputNode.of(place.node, own.push(place) - 1);
-    const inputs = place.inputs.map(visit);
-    const isSame = inputs.every((input, i) => input === place.node.inputs[i]);
-    return isSame ? place.node : rebuilt(place.node, place.node.attributes, inputs);
+function graphOfPart(root: OperatorInstance, own: OperatorInstance[]): Uint8Array {
+  const visit = (instance: OperatorInstance): DatasetNode => {
+    if (!isForeign(instance.node)) return PartInputNode.of(instance.node, own.push(instance) - 1);
+    const inputs = instance.inputs.map(visit);
+    const isSame = inputs.every((input, i) => input === instance.node.inputs[i]);
+    return isSame ? instance.node : rebuilt(instance.node, instance.node.attributes, inputs);
   };
   return serializeGraph(visit(root));
 }

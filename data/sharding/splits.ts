@@ -203,7 +203,7 @@ export class SplitReader {
 }
 
 /** The error of saving an iterator that reads splits: only its `SplitSource` knows the other splits. */
-export function readsSplits(): LeatError {
+export function readsSplitsError(): LeatError {
   return new LeatError(
     "failed_precondition",
     "An iterator that reads splits assigned by a service cannot be saved alone.",

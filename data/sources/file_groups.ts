@@ -16,7 +16,7 @@ import { type Attributes, type DatasetNode, type Division, registerNode } from "
 import { SameElementsNode } from "../operators/unary.ts";
 import {
   cutEvery,
-  readsSplits,
+  readsSplitsError,
   type Split,
   type SplitReader,
   type Splittable,
@@ -133,11 +133,11 @@ class FileGroupsIterator extends ElementIterator {
   }
 
   protected override saveState(): Promise<unknown> {
-    throw readsSplits();
+    throw readsSplitsError();
   }
 
   protected override restoreState(): Promise<void> {
-    throw readsSplits();
+    throw readsSplitsError();
   }
 
   protected override release(): void {

@@ -16,7 +16,12 @@ import {
   UNKNOWN_CARDINALITY,
 } from "../node.ts";
 import { TensorSpec } from "../elements/spec.ts";
-import { readsSplits, type Split, type SplitReader, type Splittable } from "../sharding/splits.ts";
+import {
+  readsSplitsError,
+  type Split,
+  type SplitReader,
+  type Splittable,
+} from "../sharding/splits.ts";
 import { wholeState } from "../checkpoint/whole_state.ts";
 import { checkPaths, type FileListing, fileNumber, fileOfNumber } from "./files.ts";
 
@@ -149,7 +154,7 @@ class ListFilesIterator extends ElementIterator {
   }
 
   protected override saveState(): Promise<ListFilesState> {
-    if (this.#splits !== undefined) throw readsSplits();
+    if (this.#splits !== undefined) throw readsSplitsError();
     return Promise.resolve({ position: this.#position, listing: this.#fingerprint() });
   }
 

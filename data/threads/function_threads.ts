@@ -4,7 +4,7 @@ import type { Budgets } from "../autotune/hill_climbing.ts";
 import type { RandomState } from "../iteration_options.ts";
 import type { IteratorStats } from "../iterators/stats.ts";
 import type { RuleName } from "../optimizer/options.ts";
-import type { FirstNumbers } from "../places.ts";
+import type { FirstNumbers } from "../operator_instances.ts";
 import type { PackedError } from "./packed_error.ts";
 
 /** A function of one operator in one iteration, for other threads. Plain data. */

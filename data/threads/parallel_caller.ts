@@ -77,7 +77,7 @@ export class ParallelCaller implements CallingOperator {
     if (this.#isThreaded || this.#loading !== undefined) {
       return this.again(this.call.index++, element);
     }
-    return this.#cost?.begins() === true
+    return this.#cost?.shouldTime() === true
       ? this.#timed(this.#cost, element)
       : this.call.one(element);
   }
@@ -199,8 +199,8 @@ class CallCost {
     return this.#callMs;
   }
 
-  /** Counts a call that is about to be made, and says whether to time it. */
-  begins(): boolean {
+  /** Counts a call that is about to be made. Returns whether to time it. */
+  shouldTime(): boolean {
     if (this.#longSeries > 0 || this.#until <= 0) return true;
     this.#until--;
     return false;

@@ -30,7 +30,7 @@ export async function openSegment(
 
 function segmentOf(node: DatasetNode, context: IteratorContext): Segment {
   for (const below of inPreOrder(node)) refuseUnmovable(below);
-  const { deterministic, options: { tuning, rules = [] }, place } = context.elsewhere;
+  const { deterministic, options: { tuning, rules = [] }, instance } = context.delegation;
   const { root, ...randomState } = context.randomState;
   return {
     graph: serializeGraph(node),
@@ -39,7 +39,7 @@ function segmentOf(node: DatasetNode, context: IteratorContext): Segment {
     deterministic,
     budgets: tuning === undefined || tuning.isOff ? undefined : tuning.budgets,
     rules: [...rules],
-    first: { number: place.stats.number, randomStateNumber: place.randomStateNumber },
+    first: { number: instance.stats.number, randomStateNumber: instance.randomStateNumber },
   };
 }
 
@@ -134,7 +134,7 @@ class SegmentIterator extends ElementIterator {
     }
     if (this.disposed) return;
     const { answers = [], isEnd = false, failure, stats } = answer;
-    this.#context.elsewhere.place.elsewhere = stats;
+    this.#context.delegation.instance.remoteStats = stats;
     for (const one of answers) {
       this.#ahead.push(
         "value" in one

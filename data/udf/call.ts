@@ -306,10 +306,10 @@ export class Call {
     const extra = this.#overlapping ? this.#makeExtra(index) : this.extra;
     const startedAtMs = index >= this.#watch.dueAt ? this.#context.host.nowMs() : undefined;
     try {
-      this.rows?.begins();
+      this.rows?.beginCall();
       const result = invoke(this.fn, arity, first, second, extra);
       if (!isThenable(result)) return this.#checked(result);
-      this.rows?.returned();
+      this.rows?.endCall();
       return this.settle(result, index);
     } catch (error) {
       throw this.failure(error, index);
@@ -347,9 +347,9 @@ export class Call {
       const loaded = await loading;
       if (!this.#loaded) this.#accept(loaded, arity);
       if (this.#stopped) throw disposed();
-      this.rows?.begins();
+      this.rows?.beginCall();
       const result = invoke(this.fn, arity, first, second, this.#makeExtra(index));
-      this.rows?.returned();
+      this.rows?.endCall();
       return this.#checked(await result);
     } catch (error) {
       throw this.failure(error, index);

@@ -83,7 +83,7 @@ export class WebSocketLink implements Link {
   readonly #waiting: WaitingAnswers | undefined;
   /** The bytes in the outbox that are counted in `#unread`. */
   #unreadBytes = 0;
-  #bytesTaken = 0;
+  #bytesConsumed = 0;
   #bytesAcknowledged = 0;
   #ackTimer: Timer | undefined;
   readonly #liveness: Liveness;
@@ -224,14 +224,14 @@ export class WebSocketLink implements Link {
   #placed(head: Uint8Array, data: Uint8Array): void {
     this.#handle(() => {
       this.#addFragment({ ...readFragmentHead(head), data });
-      this.#taken(head.length + data.length);
+      this.#countConsumed(head.length + data.length);
     });
   }
 
   /** Handles what has arrived. An error ends the link. */
   #handle<T>(handler: () => T): T | undefined {
     if (this.#isClosed) return undefined;
-    this.#liveness.heard();
+    this.#liveness.noteArrival();
     try {
       return handler();
     } catch (error) {
@@ -255,7 +255,7 @@ export class WebSocketLink implements Link {
   #frame(frame: Uint8Array): void {
     switch (frame[0]) {
       case FRAME.ACK:
-        this.#outbox.taken(readAck(frame));
+        this.#outbox.acknowledge(readAck(frame));
         this.#countUnread();
         return this.#openHeld();
       case FRAME.PING:
@@ -299,7 +299,7 @@ export class WebSocketLink implements Link {
       default:
         this.#openOfSlots(frame);
     }
-    this.#taken(frame.length);
+    this.#countConsumed(frame.length);
   }
 
   /** Opens the messages of a frame, until too much waits for the peer. */
@@ -316,7 +316,7 @@ export class WebSocketLink implements Link {
     if (this.#batch !== batch) return;
     this.#batch = undefined;
     this.#held.keepOpen(0);
-    this.#taken(bytes);
+    this.#countConsumed(bytes);
   }
 
   /** Handles a frame about slots, which only processes of one host send. */
@@ -353,9 +353,9 @@ export class WebSocketLink implements Link {
     else this.#receive!(envelope);
   }
 
-  #taken(bytes: number): void {
-    this.#bytesTaken += bytes;
-    if (this.#bytesTaken - this.#bytesAcknowledged >= ACK_BYTES) this.#acknowledge();
+  #countConsumed(bytes: number): void {
+    this.#bytesConsumed += bytes;
+    if (this.#bytesConsumed - this.#bytesAcknowledged >= ACK_BYTES) this.#acknowledge();
     else if (!this.#isClosed) {
       this.#ackTimer ??= this.#world.timer(ACK_DELAY_MS, () => this.#acknowledge());
     }
@@ -364,9 +364,9 @@ export class WebSocketLink implements Link {
   #acknowledge(): void {
     this.#ackTimer?.cancel();
     this.#ackTimer = undefined;
-    if (this.#isClosed || this.#bytesAcknowledged === this.#bytesTaken) return;
-    this.#bytesAcknowledged = this.#bytesTaken;
-    this.#socket.send(writeAck(this.#bytesTaken));
+    if (this.#isClosed || this.#bytesAcknowledged === this.#bytesConsumed) return;
+    this.#bytesAcknowledged = this.#bytesConsumed;
+    this.#socket.send(writeAck(this.#bytesConsumed));
   }
 
   #end(reason: LeatError): void {

@@ -32,7 +32,7 @@ export class Liveness {
   }
 
   /** Something has arrived. */
-  heard(): void {
+  noteArrival(): void {
     this.#hasHeard = true;
   }
 

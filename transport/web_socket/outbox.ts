@@ -64,8 +64,8 @@ export class Outbox {
   #directIn = 0;
   #directOut = 0;
   #lastId = 0;
-  #bytesPut = 0;
-  #bytesTaken = 0;
+  #bytesSent = 0;
+  #bytesAcknowledged = 0;
   #closed = false;
 
   /**
@@ -110,13 +110,13 @@ export class Outbox {
   }
 
   /** Notes that the receiver has consumed `bytes` bytes of frames since the link began. */
-  taken(bytes: number): void {
-    if (!(bytes >= this.#bytesTaken && bytes <= this.#bytesPut)) {
+  acknowledge(bytes: number): void {
+    if (!(bytes >= this.#bytesAcknowledged && bytes <= this.#bytesSent)) {
       throw malformed(
-        `an acknowledgement of ${bytes} bytes after one of ${this.#bytesTaken}; ${this.#bytesPut} were sent`,
+        `an acknowledgement of ${bytes} bytes after one of ${this.#bytesAcknowledged}; ${this.#bytesSent} were sent`,
       );
     }
-    this.#bytesTaken = bytes;
+    this.#bytesAcknowledged = bytes;
     let oldest = this.#oldest ?? this.#inFlight.shift();
     while (oldest !== undefined && oldest.end <= bytes) {
       this.#marks.remove(oldest.messageBytes);
@@ -175,7 +175,9 @@ export class Outbox {
   }
 
   #pump(): void {
-    while (!this.#closed && this.#bytesPut - this.#bytesTaken < WINDOW_BYTES && this.#next());
+    while (
+      !this.#closed && this.#bytesSent - this.#bytesAcknowledged < WINDOW_BYTES && this.#next()
+    );
   }
 
   /** Sends the next frame; false if there is none. */
@@ -218,8 +220,8 @@ export class Outbox {
   }
 
   #send(bytes: Uint8Array, messageBytes: number, head?: Uint8Array): void {
-    this.#bytesPut += bytes.length + (head?.length ?? 0);
-    this.#inFlight.push({ end: this.#bytesPut, messageBytes });
+    this.#bytesSent += bytes.length + (head?.length ?? 0);
+    this.#inFlight.push({ end: this.#bytesSent, messageBytes });
     this.#put(bytes, head);
   }
 }

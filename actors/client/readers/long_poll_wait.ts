@@ -20,11 +20,11 @@ export class LongPollWait {
   #sinceMs = 0;
 
   /** Call this when a request is made while no other is open. Times are monotonic. */
-  begins(nowMs: number): void {
+  noteRequest(nowMs: number): void {
     this.#sinceMs = nowMs;
   }
 
-  came(nowMs: number): void {
+  noteArrival(nowMs: number): void {
     this.#meanMs += (Math.min(TIME_MAX_MS, nowMs - this.#sinceMs) - this.#meanMs) / MEAN_OF;
     this.#sinceMs = nowMs;
   }

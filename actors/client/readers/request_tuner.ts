@@ -37,7 +37,13 @@ export class RequestTuner {
    * Notes an answer. It came `answerMs` after its request, which waited `heldMs` for the element of
    * `bytes`.
    */
-  came(nowMs: number, answerMs: number, heldMs: number, isWaitedFor: boolean, bytes: number): void {
+  noteArrival(
+    nowMs: number,
+    answerMs: number,
+    heldMs: number,
+    isWaitedFor: boolean,
+    bytes: number,
+  ): void {
     this.#sinceMs ??= nowMs;
     this.#travelMs = Math.min(this.#travelMs, Math.max(0, answerMs - heldMs));
     if (isWaitedFor) this.#waitedFor++;

@@ -128,7 +128,7 @@ export class RoundReader implements Reader {
     // Set before `#absent` changes: if the consumer that ended is absent, no other goes on alone.
     if (endRound !== undefined) this.#end = endRound;
     const { schedules, proposed } = this.#schedules.complete(inForce, toAccept);
-    for (const fresh of this.#schedules.learn(schedules)) this.#settle(fresh);
+    for (const fresh of this.#schedules.add(schedules)) this.#settle(fresh);
     if (this.#next < 0) this.#next = this.#schedules.firstRound ?? -1;
     const isNew = this.#schedules.consider(proposed, this.#next);
     if (isNew) this.#withdraw(this.#schedules.proposed!);

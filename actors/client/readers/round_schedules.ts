@@ -76,7 +76,7 @@ export class RoundSchedules {
   }
 
   /** Takes in the schedules in force and returns the new ones, oldest first. */
-  learn(schedules: readonly RoundSchedule[]): readonly RoundSchedule[] {
+  add(schedules: readonly RoundSchedule[]): readonly RoundSchedule[] {
     const known = this.newestInForce?.version ?? -1;
     const fresh = schedules.filter(({ version }) => version > known);
     if (fresh.length > 0) this.#schedules = schedules;

@@ -136,9 +136,15 @@ export class TaskFetcher {
     this.#deps.totals.wireBytes += byteLength;
     this.#answerMs += nowMs - askedMs;
     this.#heldMs += heldMs;
-    this.#tuner.came(nowMs, nowMs - askedMs, heldMs, this.#deps.feed.isWaitedFor, byteLength);
+    this.#tuner.noteArrival(
+      nowMs,
+      nowMs - askedMs,
+      heldMs,
+      this.#deps.feed.isWaitedFor,
+      byteLength,
+    );
     if (cameInSlot) this.#slotBytes += byteLength;
-    else if (this.#isFar) this.#bandwidth.came(nowMs, byteLength, nowMs - askedMs - heldMs);
+    else if (this.#isFar) this.#bandwidth.noteArrival(nowMs, byteLength, nowMs - askedMs - heldMs);
     return answer;
   }
 
@@ -267,7 +273,7 @@ export class BandwidthMeter {
   }
 
   /** An answer has come. `onTheWayMs`: since its request, less the wait at its source. */
-  came(nowMs: number, bytes: number, onTheWayMs: number): void {
+  noteArrival(nowMs: number, bytes: number, onTheWayMs: number): void {
     const kept = 0.5 ** ((nowMs - this.#lastMs) / HALF_LIFE_MS);
     const sendingMs = Math.max(0, onTheWayMs - (this.roundTripMs ?? 0));
     this.#bytes = this.#bytes * kept + bytes;

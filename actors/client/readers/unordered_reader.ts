@@ -277,7 +277,7 @@ export class UnorderedReader implements Reader {
     const { context } = this.#deps;
     const nowMs = context.world.nowMs();
     this.#sinceMs ??= nowMs;
-    if (this.#inFlight++ === 0) this.#longPollWait.begins(nowMs);
+    if (this.#inFlight++ === 0) this.#longPollWait.noteRequest(nowMs);
     const request: Request = {};
     open.requests.push(request);
     const most = this.#limitThatFits;
@@ -304,7 +304,7 @@ export class UnorderedReader implements Reader {
   }
 
   #noteElement(bytes: number): void {
-    this.#longPollWait.came(this.#deps.context.world.nowMs());
+    this.#longPollWait.noteArrival(this.#deps.context.world.nowMs());
     const mean = this.#meanBytes;
     this.#meanBytes = mean === 0 ? bytes : mean + (bytes - mean) / OUTSTANDING_MIN;
   }

@@ -45,7 +45,7 @@ export class ClientHints {
   }
 
   /** A client sent a heartbeat: the answer has all changes, so it needs no hint now. */
-  heard(clientId: number, client: FencedRef<ClientProtocol>): void {
+  noteClient(clientId: number, client: FencedRef<ClientProtocol>): void {
     this.#clients.set(clientId, { client, hints: 0 });
     this.#due.delete(clientId);
   }

@@ -83,7 +83,7 @@ export class Compressor {
   }
 
   /** Notes an element and returns its uncompressed size in bytes. */
-  came(frame: Uint8Array, trial: CompressionTrial | undefined): number {
+  noteArrival(frame: Uint8Array, trial: CompressionTrial | undefined): number {
     if (trial === undefined) return frame.byteLength;
     const ratio = trial.compressedBytes / trial.bytes;
     const msPerByte = trial.ms / trial.bytes;

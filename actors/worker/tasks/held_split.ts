@@ -104,7 +104,7 @@ export class HeldSplit {
       if (this.ended || runner !== pipeline.runner) return;
       this.#pulling--;
       if (!(outcome instanceof LeatError)) this.#came(outcome);
-      else if (pipeline.died(runner, outcome)) onRunnerDied(outcome);
+      else if (pipeline.handleRunnerDeath(runner, outcome)) onRunnerDied(outcome);
       onProgress();
     });
   }

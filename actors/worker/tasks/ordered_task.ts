@@ -124,7 +124,7 @@ class OrderedTask implements RunningTask {
     request: GetElementRequest,
     asker: Ref<ElementReaderProtocol>,
   ): ElementAnswer | Promise<ElementAnswer> {
-    this.#pipeline.heard(request.way);
+    this.#pipeline.noteBandwidth(request.way);
     this.#splits.readBy(asker as Ref as Ref<ElementGiverProtocol>);
     try {
       return this.#repeats.answer(request, () => this.#take(request, asker), asker);

@@ -163,7 +163,7 @@ class SaveTask {
         return await this.#pipeline.step(runner, work);
       } catch (error) {
         const failure = LeatError.from(error, "unavailable");
-        if (!this.#pipeline.died(runner, failure)) return { kind: "end" };
+        if (!this.#pipeline.handleRunnerDeath(runner, failure)) return { kind: "end" };
         // Writing a failure is not tried again.
         const mayStart = work.work !== "failure" &&
           await this.#deaths.mayStartAfter(failure, work.work === "run" ? work.first : undefined);

@@ -204,7 +204,7 @@ class Task implements RunningTask {
     request: GetElementRequest,
     asker: Ref<ElementReaderProtocol>,
   ): ElementAnswer | Promise<ElementAnswer> {
-    this.#pipeline.heard(request.way);
+    this.#pipeline.noteBandwidth(request.way);
     try {
       return this.#repeats.answer(request, () => this.#take(request, asker), asker);
     } finally {
@@ -375,7 +375,7 @@ class Task implements RunningTask {
   }
 
   #runnerDied(runner: Runner, error: LeatError): void {
-    if (!this.#pipeline.died(runner, error)) return;
+    if (!this.#pipeline.handleRunnerDeath(runner, error)) return;
     this.#context.run(async () => {
       const mayStart = await this.#deaths.mayStartAfter(error);
       if (this.#ended) return;

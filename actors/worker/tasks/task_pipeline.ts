@@ -57,13 +57,13 @@ export class TaskPipeline {
   async step(runner: Runner, only?: OwnStep): Promise<RunnerOutcome> {
     const outcome = await runner.next(only, this.#compressor.wish);
     if ("frame" in outcome && runner === this.#runner) {
-      this.#producedBytes += this.#compressor.came(outcome.frame, outcome.trial);
+      this.#producedBytes += this.#compressor.noteArrival(outcome.frame, outcome.trial);
     }
     return outcome;
   }
 
   /** Drops a runner that died. Returns false if it was no longer the task's runner. */
-  died(runner: Runner, error: LeatError): boolean {
+  handleRunnerDeath(runner: Runner, error: LeatError): boolean {
     if (runner !== this.#runner) return false;
     this.retire();
     const { context, definition: { taskId } } = this.#options;
@@ -83,9 +83,12 @@ export class TaskPipeline {
   }
 
   /** Handles a client's report of how it reads, if there is one. */
-  heard(way: BandwidthFigures | undefined): void {
-    if (way === undefined) return;
-    this.#compressor.noteReport(way, { busyMs: this.#meter.busyMs, bytes: this.#producedBytes });
+  noteBandwidth(figures: BandwidthFigures | undefined): void {
+    if (figures === undefined) return;
+    this.#compressor.noteReport(figures, {
+      busyMs: this.#meter.busyMs,
+      bytes: this.#producedBytes,
+    });
   }
 
   /** @param held What the task itself counts. */

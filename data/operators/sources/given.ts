@@ -10,7 +10,7 @@ import { ReadingFailure } from "../../iterators/reading_failure.ts";
 import { type Attributes, DatasetNode, registerNode, UNKNOWN_CARDINALITY } from "../../node.ts";
 import {
   cutFiles,
-  readsSplits,
+  readsSplitsError,
   type Split,
   type SplitReader,
   type Splittable,
@@ -80,7 +80,7 @@ class GivenIterator extends ElementIterator {
   }
 
   protected override saveState(): Promise<unknown> {
-    if (this.#splits !== undefined) throw readsSplits();
+    if (this.#splits !== undefined) throw readsSplitsError();
     return Promise.resolve(null);
   }
 

@@ -7,7 +7,7 @@ import { DatasetNode } from "../../node.ts";
 import type { OperatorMeter } from "../../iterators/stats.ts";
 import {
   cutRuns,
-  readsSplits,
+  readsSplitsError,
   type Split,
   type SplitReader,
   type Splittable,
@@ -72,7 +72,7 @@ export abstract class IndexedIterator extends ElementIterator {
   }
 
   protected override saveState(): Promise<unknown> {
-    if (this.#splits !== undefined) throw readsSplits();
+    if (this.#splits !== undefined) throw readsSplitsError();
     return Promise.resolve({ position: this.position });
   }
 

@@ -10,7 +10,7 @@ import type { IteratorContext } from "../../context.ts";
 import type { SourceFile } from "../../formats/format_reader.ts";
 import type { Host } from "../../host.ts";
 import { ElementIterator, END, type Pulled } from "../../iterator.ts";
-import { readsSplits, type Split, type SplitReader } from "../../sharding/splits.ts";
+import { readsSplitsError, type Split, type SplitReader } from "../../sharding/splits.ts";
 import type { FileSourceNode } from "../file_source.ts";
 import { type FileListing, fileNumber, fileOfNumber, PARTS_PER_FILE_MAX } from "../files.ts";
 
@@ -93,11 +93,11 @@ export class FileParts extends ElementIterator<FilePart> {
   }
 
   protected override saveState(): Promise<unknown> {
-    throw readsSplits();
+    throw readsSplitsError();
   }
 
   protected override restoreState(): Promise<void> {
-    throw readsSplits();
+    throw readsSplitsError();
   }
 
   protected override release(): void {

@@ -20,7 +20,7 @@ class Calls {
   one(): Tensor<"float32"> {
     const place = new RowPlace();
     this.#rows.offer(place);
-    this.#rows.returned();
+    this.#rows.endCall();
     const values = place.memory("float32", 2) ?? new Float32Array(2);
     return new Tensor("float32", [2], values.fill(this.#count++));
   }
@@ -99,10 +99,10 @@ Deno.test("a batch that is not full is a copy", () => {
 Deno.test("only a result that the function has not seen gets a row", () => {
   const rows = new BatchRows(SIZE), place = new RowPlace();
   rows.offer(place);
-  rows.returned();
+  rows.endCall();
   assertEquals(place.memory("uint8", 4), undefined);
   rows.areUnseen = true;
-  rows.returned(); // it was another call's
+  rows.endCall(); // it was another call's
   assertEquals(place.memory("uint8", 4), undefined);
 });
 
@@ -111,7 +111,7 @@ Deno.test("results of different sizes have memory of their own", () => {
   const memories = [4, 5].map((length) => {
     const place = new RowPlace();
     rows.offer(place);
-    rows.returned();
+    rows.endCall();
     return place.memory("uint8", length);
   });
   assertEquals(memories.map((memory) => memory?.length), [4, undefined]);

@@ -79,7 +79,7 @@ Deno.test("webDataset is the same after serialisation, with its functions", asyn
       found.map((one) => one instanceof LeatError ? one.message : one);
     const found = errorsOf(await collect(node));
     assertEquals(errorsOf(await collect(copy)), found);
-    assertStringIncludes(String(found[0]), "5 bytes and more, beyond 4 (sampleBytesMax)");
+    assertStringIncludes(String(found[0]), "at least 5 bytes, more than 4 (sampleBytesMax)");
     assertEquals(found[1], { __key__: "1", txt: "one", cls: 1 });
     const lengths = Dataset.webDataset<{ txt: Uint8Array }>(`${folder}/a.tar`)
       .map(({ txt }) => txt.length);

@@ -60,7 +60,7 @@ class Wire {
       const message = this.#reassembly.add(readFragment(frame));
       if (message !== undefined) this.#receive(message);
     }
-    this.outbox.taken(this.#taken);
+    this.outbox.acknowledge(this.#taken);
     return true;
   }
 
@@ -210,10 +210,10 @@ Deno.test("an acknowledgement of unsent bytes, or that goes back, is refused", (
   const { length } = wire.frames[0]!;
   for (const bytes of [length + 1, -1, NaN]) {
     assertEquals(
-      assertThrows(() => wire.outbox.taken(bytes), LeatError).code,
+      assertThrows(() => wire.outbox.acknowledge(bytes), LeatError).code,
       "invalid_argument",
     );
   }
-  wire.outbox.taken(length);
-  assertThrows(() => wire.outbox.taken(length - 1), LeatError);
+  wire.outbox.acknowledge(length);
+  assertThrows(() => wire.outbox.acknowledge(length - 1), LeatError);
 });

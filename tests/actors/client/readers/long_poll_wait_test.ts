@@ -8,8 +8,8 @@ const REQUESTS = 8;
 function waitMsWhere(everyMs: number): number {
   const patience = new LongPollWait();
   let nowMs = 0;
-  patience.begins(nowMs);
-  for (let element = 0; element < 200; element++) patience.came(nowMs += everyMs);
+  patience.noteRequest(nowMs);
+  for (let element = 0; element < 200; element++) patience.noteArrival(nowMs += everyMs);
   return patience.waitMs(nowMs, REQUESTS);
 }
 
@@ -27,7 +27,7 @@ Deno.test("LongPollWait has bounds", () => {
 
 Deno.test("LongPollWait grows while nothing comes, also before the first element", () => {
   const patience = new LongPollWait();
-  patience.begins(1_000);
+  patience.noteRequest(1_000);
   assertEquals(patience.waitMs(1_000, REQUESTS), 20);
   assertEquals(patience.waitMs(1_500, REQUESTS), 2_000);
   assertEquals(patience.waitMs(100_000, REQUESTS), 5_000);
@@ -35,10 +35,10 @@ Deno.test("LongPollWait grows while nothing comes, also before the first element
 
 Deno.test("LongPollWait does not count time without requests", () => {
   const patience = new LongPollWait();
-  patience.begins(0);
-  for (let nowMs = 0; nowMs <= 1_000; nowMs += 5) patience.came(nowMs);
-  patience.begins(3_600_000);
+  patience.noteRequest(0);
+  for (let nowMs = 0; nowMs <= 1_000; nowMs += 5) patience.noteArrival(nowMs);
+  patience.noteRequest(3_600_000);
   assertEquals(patience.waitMs(3_600_000, REQUESTS), 20);
-  patience.came(3_600_005);
+  patience.noteArrival(3_600_005);
   assertEquals(patience.waitMs(3_600_005, REQUESTS), 20);
 });

@@ -29,7 +29,7 @@ function read(tuner: RequestTuner, count: number, way: Way, fromMs = 0): number 
     freeMs = startMs + elementMs;
     const nowMs = Math.max(freeMs + travelMs / 2, askedMs + travelMs);
     const heldMs = isHeld ? freeMs - (askedMs + travelMs / 2) : 0;
-    tuner.came(nowMs, nowMs - askedMs, heldMs, loopWaits, bytes);
+    tuner.noteArrival(nowMs, nowMs - askedMs, heldMs, loopWaits, bytes);
     while (asked.length < tuner.wanted) asked.push(nowMs);
   }
   return freeMs;
@@ -89,7 +89,7 @@ Deno.test("RequestTuner keeps measuring when a coarse clock does not advance ove
   const tuner = new RequestTuner();
   for (let answer = 0; answer < 1_000; answer++) {
     const nowMs = 16 * Math.floor(answer / 100);
-    tuner.came(nowMs, 0, 0, true, 1_000);
+    tuner.noteArrival(nowMs, 0, 0, true, 1_000);
     assert(tuner.wanted >= REQUESTS_START, `${tuner.wanted} after ${answer} answers`);
   }
 });

@@ -177,12 +177,12 @@ Deno.test("changes that come fast are told together, and no more clients at once
   };
   const hints = new ClientHints(context as ActorContext, { state, whenDurable: (act) => act() });
   for (let i = 1; i <= clients; i++) {
-    hints.heard(i, { node: "n", path: `/client-${i}`, incarnation: "1" });
+    hints.noteClient(i, { node: "n", path: `/client-${i}`, incarnation: "1" });
   }
   for (let i = 0; i < 5_000; i++) hints.changed(1);
   await world.advance(0);
   assertEquals(told.length, 20, "2,000 tasks are named in the answers to 20 clients");
-  hints.heard(21, { node: "n", path: "/client-21", incarnation: "1" });
+  hints.noteClient(21, { node: "n", path: "/client-21", incarnation: "1" });
   hints.forget(22);
   await world.advance(19);
   assertEquals(told.length, 20);

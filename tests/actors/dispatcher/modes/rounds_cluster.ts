@@ -58,7 +58,7 @@ export class Consumer {
         ...news.proposed === undefined ? [] : [news.proposed],
       ]
     ) this.tasksTold += taskIds.length + added.length + removed.length;
-    this.#known.learn(schedules);
+    this.#known.add(schedules);
     this.schedules = schedules;
     this.nextRound ??= schedules[0]?.fromRound;
     const acceptable = proposed !== undefined && (this.nextRound ?? 0) <= proposed.fromRound;

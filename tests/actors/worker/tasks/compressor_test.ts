@@ -17,7 +17,7 @@ function reports(
   for (let report = 0; report < count; report++) {
     compressor.noteReport({ waitingShare: 0.9, ...way }, { busyMs: 0, bytes: 0 });
     const { wish } = compressor;
-    compressor.came(FRAME, wish === undefined ? undefined : trial(ratio));
+    compressor.noteArrival(FRAME, wish === undefined ? undefined : trial(ratio));
   }
 }
 
@@ -27,7 +27,7 @@ Deno.test("a Compressor with a fixed codec uses it and reports it", () => {
     assertEquals(compressor.wish, { codec: setting, isTrial: false });
     compressor.noteReport({ bytesPerSecond: 1e12, waitingShare: 1 }, { busyMs: 0, bytes: 0 });
     assertEquals(compressor.wish, { codec: setting, isTrial: false });
-    assertEquals(compressor.came(FRAME, trial(0.3)), 100_000);
+    assertEquals(compressor.noteArrival(FRAME, trial(0.3)), 100_000);
     const { active, bytes, compressedBytes } = compressor.figures;
     assertEquals([active, bytes, compressedBytes], [setting, 100_000, 30_000]);
   }
@@ -40,7 +40,7 @@ Deno.test("an automatic Compressor tries nothing before a client reads over a ne
   const compressor = new Compressor();
   for (let element = 0; element < 1_000; element++) {
     assertEquals(compressor.wish, undefined);
-    compressor.came(FRAME, undefined);
+    compressor.noteArrival(FRAME, undefined);
   }
 });
 

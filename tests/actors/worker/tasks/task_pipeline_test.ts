@@ -52,10 +52,10 @@ Deno.test("TaskPipeline.died reports each death once, and only of the current ru
   const error = new LeatError("unavailable", "it is gone");
   for (const asked of runners[0]!.asked) asked.reject(error);
   for (const step of steps) await assertRejects(() => step, LeatError, "it is gone");
-  assertEquals(steps.map(() => pipeline.died(runner, error)), [true, false]);
+  assertEquals(steps.map(() => pipeline.handleRunnerDeath(runner, error)), [true, false]);
   assertEquals([pipeline.runner, runners[0]!.disposed], [undefined, 1]);
   const next = pipeline.start();
-  assertEquals([pipeline.died(runner, error), pipeline.runner], [false, next]);
+  assertEquals([pipeline.handleRunnerDeath(runner, error), pipeline.runner], [false, next]);
   assertEquals(pipeline.stats({ produced: 0, bufferedBytes: 0, waiting: 0 }).runnerRestarts, 1);
 });
 

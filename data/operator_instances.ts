@@ -1,4 +1,4 @@
-/** The places of an iteration: the occurrences of nodes in its graph, numbered. */
+/** The operator instances of an iteration: the occurrences of nodes in its graph, numbered. */
 import type { Knob } from "./autotune/knob.ts";
 import type { Measured } from "./autotune/measured_model.ts";
 import type { Tuner } from "./autotune/tuner.ts";
@@ -7,7 +7,7 @@ import { isReplicated, isSplittable, replicatedInputOf } from "./sharding/splits
 import { type IteratorStats, OperatorMeter, type OperatorStats } from "./iterators/stats.ts";
 
 /** One occurrence of a node in the graph of one iteration. */
-export interface Place {
+export interface OperatorInstance {
   /** State that the operator's iterators share during this iteration, such as a cache. */
   shared: unknown;
   /** The parameter of the operator that the tuner may change. */
@@ -15,7 +15,7 @@ export interface Place {
   /** The fields of its elements that later operators need; `undefined` for all. */
   readonly wantedFields: readonly string[] | undefined;
   /** The figures of the operator and all below it, if another thread runs them. */
-  elsewhere?: IteratorStats;
+  remoteStats?: IteratorStats;
   /** Whether the operator has no iterator of its own, because it does not change its input. */
   isPassed: boolean;
   readonly node: DatasetNode;
@@ -26,7 +26,7 @@ export interface Place {
    * The number among the sources whose splits a service assigns; `undefined` for other operators.
    */
   readonly sourceIndex: number | undefined;
-  readonly inputs: readonly Place[];
+  readonly inputs: readonly OperatorInstance[];
 }
 
 /** The numbers of a graph's last operator: one counts settings, one does not. */
@@ -35,22 +35,24 @@ export interface FirstNumbers {
   readonly randomStateNumber: number;
 }
 
-/** The figures of a place and all below it. */
-export function statsOf(place: Place, tuner: Tuner): OperatorStats[] {
-  if (place.elsewhere !== undefined) return [...place.elsewhere];
-  const inputs = place.inputs.map((input) => statsOf(input, tuner));
+/** The figures of an instance and all below it. */
+export function statsOf(instance: OperatorInstance, tuner: Tuner): OperatorStats[] {
+  if (instance.remoteStats !== undefined) return [...instance.remoteStats];
+  const inputs = instance.inputs.map((input) => statsOf(input, tuner));
   const bytesIn = inputs.reduce((sum, [input]) => sum + input!.bytesOut, 0);
-  const own = place.stats.read(bytesIn);
-  const passed = place.isPassed ? inputs[0]![0]! : own;
+  const own = instance.stats.read(bytesIn);
+  const passed = instance.isPassed ? inputs[0]![0]! : own;
   const { elements, bytesOut } = passed;
-  const tuning = place.knob === undefined ? {} : { tuning: tuner.describe(place.knob) };
+  const tuning = instance.knob === undefined ? {} : { tuning: tuner.describe(instance.knob) };
   return [{ ...own, elements, bytesOut, ...tuning }, ...inputs.flat()];
 }
 
-/** What the tuner's model needs to know of a place and all below it. */
-export function measuredOf({ node, isPassed, stats, knob, inputs, elsewhere }: Place): Measured {
+/** What the tuner's model needs to know of an instance and all below it. */
+export function measuredOf(
+  { node, isPassed, stats, knob, inputs, remoteStats }: OperatorInstance,
+): Measured {
   // If another thread runs the operators below, it measures and tunes them itself.
-  const measured = elsewhere === undefined ? inputs.map(measuredOf) : [];
+  const measured = remoteStats === undefined ? inputs.map(measuredOf) : [];
   return { node, isPassed, figures: stats.figures, knob, inputs: measured };
 }
 
@@ -66,19 +68,19 @@ interface Sources {
  * Numbers every occurrence of a node in pre-order, and every source among them. `opener`: the meter of
  * the operator whose function made the graph.
  */
-export function placesOf(
+export function instancesOf(
   root: DatasetNode,
   opener?: OperatorMeter,
   first: FirstNumbers = { number: 0, randomStateNumber: 0 },
-): Place {
+): OperatorInstance {
   let numbers = first.number;
   let settings = first.number - first.randomStateNumber;
   // Every task reads all of the sources below a splittable source, and of replicated inputs.
-  const place = (
+  const visit = (
     node: DatasetNode,
     among: Sources | undefined,
     wantedFields?: readonly string[],
-  ): Place => {
+  ): OperatorInstance => {
     const stats = new OperatorMeter(node.kind, numbers++, opener);
     const randomStateNumber = stats.number - settings;
     if (node.isSetting) settings++;
@@ -87,7 +89,7 @@ export function placesOf(
     const replicated = replicatedInputOf(node);
     const below = isSource ? sourcesBelow(node, among) : among;
     const inputs = node.inputs.map((input, i) =>
-      place(input, i === replicated ? undefined : below, node.fieldsOfInput(wantedFields))
+      visit(input, i === replicated ? undefined : below, node.fieldsOfInput(wantedFields))
     );
     return {
       node,
@@ -101,7 +103,7 @@ export function placesOf(
       wantedFields,
     };
   };
-  return place(root, { count: 0, isAligned: false });
+  return visit(root, { count: 0, isAligned: false });
 }
 
 function sourcesBelow(node: DatasetNode, among: Sources | undefined): Sources | undefined {
@@ -109,8 +111,8 @@ function sourcesBelow(node: DatasetNode, among: Sources | undefined): Sources | 
   return isAligned && among !== undefined ? { count: 0, isAligned } : undefined;
 }
 
-/** The source numbers of a place and all places below it. */
-export function sourceIndexesOf(place: Place): number[] {
-  if (place.sourceIndex !== undefined) return [place.sourceIndex];
-  return place.inputs.flatMap(sourceIndexesOf);
+/** The source numbers of an instance and all instances below it. */
+export function sourceIndexesOf(instance: OperatorInstance): number[] {
+  if (instance.sourceIndex !== undefined) return [instance.sourceIndex];
+  return instance.inputs.flatMap(sourceIndexesOf);
 }
