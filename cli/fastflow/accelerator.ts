@@ -1,15 +1,15 @@
-/** A simulated accelerator, which takes batches as fast as its steps allow, and no faster. */
+/** A simulated accelerator, which takes batches no faster than its step time allows. */
 import { setTimeout as sleep } from "node:timers/promises";
 
 /**
- * How far the training loop runs ahead of the accelerator, in ms, as with an accelerator that queues
- * steps. Timers may be late by 1 ms: without this, a step of 1 ms would take 2.
+ * How far the training loop may run ahead of the accelerator, in ms, as if the accelerator queued
+ * steps. Timers may fire 1 ms late, so without this a step of 1 ms would take 2.
  */
 const AHEAD_MS = 4;
 
 export class Accelerator {
   readonly #stepMs: number;
-  /** When all steps so far will have ended. */
+  /** When the last queued step ends. */
   #freeAtMs = 0;
 
   constructor(stepMs: number) {

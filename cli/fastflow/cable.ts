@@ -1,10 +1,10 @@
 /**
- * A cable (a veth pair) between this process and a Linux network namespace. `tc` limits its speed.
- * Needs `ip` and `tc` (iproute2) and the right to create namespaces.
+ * A cable (a veth pair) between this process and a Linux network namespace. `tc` limits its speed. It
+ * needs `ip` and `tc` (iproute2) and the right to create namespaces.
  */
 
 const BITS_PER_BYTE = 8;
-/** The data that a cable buffers: more than a burst of the sender, less than a batch. */
+/** How much data may pass at full speed: more than a burst of the sender, less than a batch. */
 const BURST = "64kb";
 const QUEUE_MS = "50ms";
 
@@ -13,13 +13,13 @@ export interface CableOptions {
   /** The addresses of this end and of the end in the namespace, in one /30 network. */
   readonly here: string;
   readonly there: string;
-  /** Speed in each direction. Left out: as fast as this machine copies. */
+  /** Speed in each direction. Default: as fast as this machine copies. */
   readonly bytesPerSecond?: number | undefined;
 }
 
-/** A cable and its namespace, until disposed. A process has at most one at a time. */
+/** A cable and its namespace. Disposing it removes both. A process has at most one at a time. */
 export class Cable implements AsyncDisposable {
-  /** The namespace at its other end. */
+  /** The namespace at the other end. */
   readonly namespace = `leat-fastflow-${Deno.pid}`;
   /** The network device at this end. */
   readonly device = `leat-${Deno.pid}`;
@@ -38,7 +38,8 @@ export class Cable implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    // Deleting only the namespace removes the cable later, but another cable may need the name now.
+    // Deleting the namespace alone would remove the device only later, but the next cable may need its
+    // name at once.
     await run("ip", "link", "del", this.device).catch(() => {});
     await run("ip", "netns", "del", this.namespace).catch(() => {});
   }
@@ -64,6 +65,6 @@ export class Cable implements AsyncDisposable {
 async function run(program: "ip" | "tc", ...args: string[]): Promise<void> {
   const { success, stderr } = await new Deno.Command(program, { args }).output();
   if (success) return;
-  const complaint = new TextDecoder().decode(stderr).trim();
-  throw new Error(`${program} ${args.join(" ")}: ${complaint}`);
+  const message = new TextDecoder().decode(stderr).trim();
+  throw new Error(`${program} ${args.join(" ")}: ${message}`);
 }

@@ -1,4 +1,4 @@
-/** The costs of one batch of a pipeline, measured on the real pipeline, service and workers. */
+/** Measures what a batch of a pipeline costs, with the real pipeline, service and workers. */
 import { byteSize } from "../../core/tree.ts";
 import { installedHost } from "../../data/host.ts";
 import { type LocalCluster, planOffload } from "../../mod.ts";
@@ -12,9 +12,9 @@ export interface Costs {
   readonly prepareMs: number;
   /** Time to receive a batch that workers prepared, by candidate (the paper's Ocycle). */
   readonly receiveMs: Readonly<Record<string, number>>;
-  /** Size of a batch, which is also what the network carries. */
+  /** Size of a batch. The network carries it uncompressed. */
   readonly bytes: number;
-  /** Bytes that are read from files. */
+  /** Bytes that are read from files for a batch. */
   readonly readBytes: number;
   /** Time of a step of the simulated accelerator. */
   readonly stepMs: number;
@@ -23,8 +23,8 @@ export interface Costs {
 }
 
 /**
- * Measures the costs as `planOffload()` does. Training steps take no time, so that each candidate is
- * measured even if the accelerator would not wait.
+ * Measures the costs as `planOffload()` does, but for all candidates. Training steps take no time, so
+ * the pipeline is always the bottleneck.
  */
 export async function measureCosts(
   workload: Workload,

@@ -1,4 +1,4 @@
-/** Small generated files: speech-like sounds with transcripts, and photographs. */
+/** Generates small files: sounds with transcripts, and photographs. */
 import { join } from "node:path";
 import wavefile from "wavefile";
 import { PhotographMaker } from "../simulate/photographs.ts";
@@ -22,9 +22,9 @@ export interface ExampleFiles {
 
 /** The files of all workloads. */
 export interface ExampleData {
-  /** `wav`, 16-bit, one second; `text`: its transcript. */
+  /** Fields: `wav` (one second, 16 bit), and `text` (its transcript). */
   readonly sounds: ExampleFiles;
-  /** `jpeg`, most often of 500 x 375 pixels; `label`. */
+  /** Fields: `jpeg` (mostly 500 × 375 pixels), and `label`. */
   readonly photographs: ExampleFiles;
 }
 
@@ -49,11 +49,11 @@ export async function writeData(folder: string): Promise<ExampleData> {
   };
 }
 
-/** A second of a rising tone with overtones. */
+/** Returns a WAV file: one second of a rising tone with overtones. */
 function soundOf(index: number): Uint8Array {
   const hertz = 110 * (1 + index / 4);
-  const samples = Int16Array.from({ length: SAMPLE_RATE }, (_, at) => {
-    const phase = 2 * Math.PI * hertz * (at / SAMPLE_RATE) * (1 + at / SAMPLE_RATE);
+  const samples = Int16Array.from({ length: SAMPLE_RATE }, (_, i) => {
+    const phase = 2 * Math.PI * hertz * (i / SAMPLE_RATE) * (1 + i / SAMPLE_RATE);
     return 8_000 * (Math.sin(phase) + Math.sin(2 * phase) / 2 + Math.sin(5 * phase) / 4);
   });
   const wav = new wavefile.WaveFile();

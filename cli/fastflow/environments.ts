@@ -1,4 +1,4 @@
-/** The environments of trainings in the model. One core stands for the paper's container of 7 vCPUs. */
+/** The environments of the experiments. One core stands for the paper's container of 7 vCPUs. */
 
 const VCPUS_PER_CORE = 7;
 const GIGABIT_BYTES = 125_000_000;
@@ -30,7 +30,7 @@ function environment(
   };
 }
 
-/** Real environments whose workers have a host of their own, in a network namespace. */
+/** Measured environments. Workers run on a simulated remote host, which is a network namespace. */
 export const HOSTS: Readonly<
   Record<string, { readonly bytesPerSecond?: number; readonly storageLatencyMs?: number }>
 > = {
@@ -38,7 +38,7 @@ export const HOSTS: Readonly<
   "1:1, processes, slow disk": { storageLatencyMs: 40 },
 };
 
-/** The paper's environments and a slow disk. Network and disk are divided by 7 like the cores. */
+/** Modelled environments: the paper's, and one with a slow disk. Speeds are a seventh, like the cores. */
 export const ENVIRONMENTS: readonly Environment[] = [
   environment(1, 1),
   environment(1, 2),

@@ -1,4 +1,4 @@
-/** The goals of the decision, and whether it reaches them. */
+/** The goals of the offloading decision, and how many environments meet each. */
 import type { Quantity } from "../lib/quantity.ts";
 import type { Table } from "../lib/table.ts";
 import { bestOf, type Outcome } from "./modelled.ts";
@@ -6,18 +6,19 @@ import type { Found, Results } from "./tables.ts";
 
 /** The length of the training that profiling is compared with. */
 export const TRAINING_STEPS = 10_000;
-/** A training that loses less than this share to waiting counts as not waiting. */
+/** A training that waits for less than this share of its time counts as not waiting. */
 const STALL_MIN = 0.02;
 
-/** One goal: a limit, and the value of each outcome. */
+/** A limit for a share that is computed from each outcome. */
 interface Goal {
   readonly goal: string;
-  /** The greatest value that reaches the goal, as a share. */
-  readonly most: number;
-  readonly of: (outcome: Outcome) => number | undefined;
+  /** An outcome with at most this share meets the goal. */
+  readonly limit: number;
+  /** Returns undefined if the goal does not apply to the outcome. */
+  readonly shareOf: (outcome: Outcome) => number | undefined;
 }
 
-/** A row for each goal, with separate columns for modelled and measured environments. */
+/** Returns a table with a row for each goal, first for modelled, then for measured environments. */
 export function goalTable({ outcomes, costs }: Results): Found {
   const fromStoreMs = ({ workload }: Outcome) =>
     costs.find((at) => at.workload === workload)?.planFromStoreMs;
@@ -25,27 +26,30 @@ export function goalTable({ outcomes, costs }: Results): Found {
     ...(["decided", "corrected"] as const).flatMap((key): Goal[] => [
       {
         goal: `${NAMES[key]}: throughput below the best of the sweep`,
-        ...{ most: 0.05, of: (outcome) => 1 - bestOf(outcome) / outcome.times[key] },
+        ...{ limit: 0.05, shareOf: (outcome) => 1 - bestOf(outcome) / outcome.times[key] },
       },
       {
         goal: `${NAMES[key]}: below the best of local, all and half remote`,
-        most: 0.02,
-        of: ({ times }) => 1 - Math.min(times.local, times.allRemote, times.half) / times[key],
+        limit: 0.02,
+        shareOf: ({ times }) => 1 - Math.min(times.local, times.allRemote, times.half) / times[key],
       },
     ]),
     {
       goal: "share offloaded where training does not wait",
-      most: 0,
-      of: ({ times, stepMs, decision }) =>
+      limit: 0,
+      shareOf: ({ times, stepMs, decision }) =>
         times.local > (1 + STALL_MIN) * stepMs ? undefined : decision.ratio,
     },
     {
       goal: "profiling, of 10,000 steps",
-      ...{ most: 0.03, of: (outcome) => outcome.profileMs / trainingMs(outcome) },
+      ...{ limit: 0.03, shareOf: (outcome) => outcome.profileMs / trainingMs(outcome) },
     },
     {
       goal: "planning from the store, of 10,000 steps",
-      ...{ most: 0.002, of: (outcome) => (fromStoreMs(outcome) ?? NaN) / trainingMs(outcome) },
+      ...{
+        limit: 0.002,
+        shareOf: (outcome) => (fromStoreMs(outcome) ?? NaN) / trainingMs(outcome),
+      },
     },
   ];
   const rows = (["modelled", "measured"] as const).flatMap((provenance) => {
@@ -73,27 +77,27 @@ export function goalTable({ outcomes, costs }: Results): Found {
 
 const NAMES = { decided: "decision", corrected: "corrected" } as const;
 
-/** How long a training takes, without profiling. */
+/** The duration of a training without profiling, in ms. */
 export function trainingMs({ times }: Outcome): number {
   return TRAINING_STEPS * times.corrected;
 }
 
 function rowOf(
-  { goal, most, of }: Goal,
+  { goal, limit, shareOf }: Goal,
   outcomes: readonly Outcome[],
   provenance: Outcome["provenance"],
 ): Table["rows"][number] {
   const found = outcomes.flatMap((outcome) => {
-    const value = of(outcome);
+    const value = shareOf(outcome);
     return value === undefined ? [] : [{ outcome, value }];
   });
-  const met = found.filter(({ value }) => value <= most).length;
+  const met = found.filter(({ value }) => value <= limit).length;
   const worst = found.toSorted((a, b) => b.value - a.value)[0];
   const share = (value: number): Quantity => ({ value, unit: "1", provenance });
   return [
     goal,
     `${met} of ${found.length}`,
-    share(most),
+    share(limit),
     worst && share(worst.value),
     worst === undefined ? "–" : `${worst.outcome.workload.letter} ${worst.outcome.environment}`,
     worst === undefined ? "–" : met === found.length ? "met" : "missed",

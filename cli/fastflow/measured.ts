@@ -1,4 +1,4 @@
-/** The experiments with a real worker, in processes of its own, and a simulated accelerator. */
+/** Runs the experiments with a real worker in separate processes, and a simulated accelerator. */
 import { type LocalCluster, type OffloadChoice, offloadProgress, planOffload } from "../../mod.ts";
 import { decide } from "../../offload/decide.ts";
 import { Accelerator } from "./accelerator.ts";
@@ -8,7 +8,7 @@ import type { Outcome } from "./modelled.ts";
 import { timeOfStep } from "./time_of_step.ts";
 import type { Workload } from "./workloads.ts";
 
-/** How much is measured. */
+/** How much to measure. */
 export interface Effort {
   readonly steps: number;
   readonly profileSteps: number;
@@ -23,10 +23,10 @@ export interface RealEnvironment {
   readonly service: LocalCluster | string;
 }
 
-/** Limit of the runs that {@linkcode measureOne} makes. */
+/** Returns the largest number of runs that {@linkcode measureOne} makes. */
 export const runsPerWorkload = (ratios: readonly number[]): number => 5 + 3 + ratios.length;
 
-/** Measures the time of a step with each choice. */
+/** Profiles a workload, and measures the time of a step with each choice. */
 export async function measureOne(
   workload: Workload,
   data: ExampleData,

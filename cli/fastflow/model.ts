@@ -1,6 +1,6 @@
 /**
- * A training in virtual time: cores, network, disk and accelerator are queues. The production counters
- * decide which side prepares what.
+ * Models a training in virtual time: cores, network and disk are queues. The production counters
+ * decide which side prepares each item.
  */
 import type { RatioControl } from "../../offload/adapt.ts";
 import { Counters } from "../../offload/conditional/counters.ts";
@@ -11,13 +11,13 @@ import type { Environment } from "./environments.ts";
 import { BATCH } from "./workloads.ts";
 
 const MS_PER_SECOND = 1_000;
-/** How many batches are read ahead. */
+/** How many batches are prepared ahead. */
 const READ_AHEAD = 2;
 /** Least elements and time of a window for correcting the ratio, as in production. */
 const WINDOW_ELEMENTS_MIN = 25;
 const WINDOW_MS_MIN = 200;
 
-/** Virtual time. */
+/** A clock that runs events in virtual time. */
 export class VirtualTime {
   nowMs = 0;
   /** CPU time of the host so far, for all models on this clock. */
@@ -27,19 +27,19 @@ export class VirtualTime {
 
   after(ms: number, action: () => void): void {
     const atMs = this.nowMs + ms;
-    let at = this.#events.length;
-    while (at > 0 && this.#events[at - 1]!.atMs <= atMs) at--;
-    this.#events.splice(at, 0, { atMs, action });
+    let index = this.#events.length;
+    while (index > 0 && this.#events[index - 1]!.atMs <= atMs) index--;
+    this.#events.splice(index, 0, { atMs, action });
   }
 
-  /** Resolves after a time. */
+  /** Advances the clock by this time, and runs the events that are due. */
   advance(ms: number): void {
     const untilMs = this.nowMs + ms;
     while ((this.#events.at(-1)?.atMs ?? Infinity) <= untilMs) this.next();
     this.nowMs = untilMs;
   }
 
-  /** Lets time pass until the next event. */
+  /** Advances the clock to the next event, and runs it. */
   next(): void {
     const { atMs, action } = this.#events.pop()!;
     this.nowMs = atMs;
@@ -47,7 +47,7 @@ export class VirtualTime {
   }
 }
 
-/** A queue in front of some equal servers: cores, a network, a disk. */
+/** A queue in front of equal servers, such as cores, a network or a disk. */
 class Servers {
   readonly #time: VirtualTime;
   #free: number;
@@ -75,7 +75,7 @@ class Servers {
   }
 }
 
-/** A training whose workers prepare a share. An item is a batch for p'3, else an element. */
+/** A training in which workers prepare a share of the items: batches with p'3, otherwise elements. */
 export class ModelledTraining {
   readonly #time: VirtualTime;
   readonly #costs: Costs;
@@ -86,12 +86,12 @@ export class ModelledTraining {
   #counters: Counters;
   readonly #host: Servers;
   readonly #workers: Servers;
-  /** The network from this host to the workers, and back. */
-  readonly #linkThere: Servers;
-  readonly #link: Servers;
+  /** The network in each direction. */
+  readonly #linkToWorkers: Servers;
+  readonly #linkFromWorkers: Servers;
   readonly #disk: Servers;
   readonly #ready: Record<SideName, number> = { local: 0, remote: 0 };
-  readonly #inWork: Record<SideName, number> = { local: 0, remote: 0 };
+  readonly #inProgress: Record<SideName, number> = { local: 0, remote: 0 };
   #items = 0;
   #batches = 0;
   #window: {
@@ -117,14 +117,14 @@ export class ModelledTraining {
     this.#control = control;
     this.#host = new Servers(time, environment.localCores);
     this.#workers = new Servers(time, environment.remoteCores);
-    this.#linkThere = new Servers(time, 1);
-    this.#link = new Servers(time, 1);
+    this.#linkToWorkers = new Servers(time, 1);
+    this.#linkFromWorkers = new Servers(time, 1);
     this.#disk = new Servers(time, 1);
     this.#window = this.#newWindow();
     this.#prepare();
   }
 
-  /** Waits for a batch. */
+  /** Advances the clock until a batch is ready, and takes it. */
   next(): void {
     while (this.#batches === 0) {
       const side = this.#counters.next;
@@ -157,7 +157,7 @@ export class ModelledTraining {
     const { receiveMs, prepareMs } = this.#costs;
     const side = (name: SideName) => ({
       isReady: this.#ready[name] > 0,
-      aheadSinceMs: this.#inWork[name] === 0 ? this.#time.nowMs : undefined,
+      aheadSinceMs: this.#inProgress[name] === 0 ? this.#time.nowMs : undefined,
     });
     const sides = { local: side("local"), remote: side("remote") };
     return readySide(wanted, sides, receiveMs[this.#candidate]! < prepareMs);
@@ -167,28 +167,28 @@ export class ModelledTraining {
     const { ratio } = this.#counters;
     const { localCores, remoteCores } = this.#environment;
     const ahead = READ_AHEAD * this.#itemsPerBatch;
-    if (ratio < 1) this.#fill("local", ahead + localCores, () => this.#prepareHere());
-    if (ratio > 0) this.#fill("remote", ahead + 2 * remoteCores, () => this.#prepareThere());
+    if (ratio < 1) this.#fill("local", ahead + localCores, () => this.#prepareLocally());
+    if (ratio > 0) this.#fill("remote", ahead + 2 * remoteCores, () => this.#prepareRemotely());
   }
 
-  #fill(side: SideName, most: number, begin: () => void): void {
-    while (this.#ready[side] + this.#inWork[side] < most) {
-      this.#inWork[side]++;
+  #fill(side: SideName, itemsMax: number, begin: () => void): void {
+    while (this.#ready[side] + this.#inProgress[side] < itemsMax) {
+      this.#inProgress[side]++;
       begin();
     }
   }
 
-  #prepareHere(): void {
+  #prepareLocally(): void {
     this.#onHost(this.#costs.prepareMs, "local");
   }
 
-  #prepareThere(): void {
+  #prepareRemotely(): void {
     const { prepareMs, readBytes, bytes, receiveMs } = this.#costs;
     const { remoteDiskBytesPerSecond: disk, linkBytesPerSecond: link } = this.#environment;
     const perItem = MS_PER_SECOND / this.#itemsPerBatch;
-    // p'1: this host reads the files, and sends their elements to workers.
+    // With p'1, this host reads the files and sends their elements to workers.
     const [source, bytesPerSecond] = this.#candidate === "p'1"
-      ? [this.#linkThere, link]
+      ? [this.#linkToWorkers, link]
       : [this.#disk, disk];
     source.serve(
       perItem * readBytes / bytesPerSecond,
@@ -196,7 +196,7 @@ export class ModelledTraining {
         this.#workers.serve(
           prepareMs / this.#itemsPerBatch,
           () =>
-            this.#link.serve(perItem * bytes / link, () =>
+            this.#linkFromWorkers.serve(perItem * bytes / link, () =>
               this.#onHost(receiveMs[this.#candidate]!, "remote")),
         ),
     );
@@ -207,7 +207,7 @@ export class ModelledTraining {
     const ms = msPerBatch / this.#itemsPerBatch;
     this.#host.serve(ms, () => {
       this.#time.hostCpuMs += ms;
-      this.#inWork[side]--;
+      this.#inProgress[side]--;
       this.#ready[side]++;
       this.#assemble();
     }, side === "remote");

@@ -1,4 +1,4 @@
-/** The paper's experiments in the model: profile, decision, and brute force, in virtual time. */
+/** Runs the paper's experiments in the model: profiling, the decision, and a sweep of all ratios. */
 import type { OffloadChoice, OffloadDecision, OffloadMetrics } from "../../mod.ts";
 import { RatioControl } from "../../offload/adapt.ts";
 import { type CandidateMetrics, decide, isBehind, staysLocal } from "../../offload/decide.ts";
@@ -11,9 +11,9 @@ import { ModelledTraining, VirtualTime } from "./model.ts";
 import type { Workload } from "./workloads.ts";
 
 const WARM_UP_STEPS = 20;
-/** The factor of steps with a corrected ratio, which takes some hundred steps to settle. */
+/** With a corrected ratio, this many times as many steps run: the ratio needs some hundred to settle. */
 const CORRECTED_STEPS = 10;
-/** The paper's steps of 10 %. */
+/** The ratios of the sweep, in steps of 10 % as in the paper. */
 const RATIOS: readonly number[] = Array.from({ length: 11 }, (_, i) => i / 10);
 const LOCAL: OffloadChoice = { candidate: null, ratio: 0 };
 
@@ -28,7 +28,7 @@ export interface Times {
   readonly corrected: number;
 }
 
-/** The result of a workload in an environment. */
+/** The results of a workload in one environment. */
 export interface Outcome {
   readonly workload: Workload;
   /** The environment's name. */
@@ -49,7 +49,7 @@ export interface Outcome {
   readonly profileMs: number;
 }
 
-/** The least time of a step in all sweeps, in ms. */
+/** The shortest step time of the sweeps and of the local run, in ms. */
 export function bestOf({ sweeps, times }: Outcome): number {
   return Math.min(times.local, ...Object.values(sweeps).flat().map(([, time]) => time));
 }
@@ -155,23 +155,23 @@ async function profile(
   };
   const { batch: _, ...local } = (await profileLocal(open(LOCAL), options))!;
   const candidates: CandidateMetrics[] = [];
-  // p'3 first, as in the planner.
+  // The planner, too, measures p'3 first.
   const names = staysLocal(local) ? [] : Object.keys(costs.receiveMs).sort().reverse();
-  let [fastest, shownMs] = [0, 0];
+  let [bestThroughput, reportOnlyMs] = [0, 0];
   for (const candidate of names) {
     const Ocycle = candidates[0]?.Ocycle ?? 0;
     // The planner would not measure this candidate. It is measured only for the report.
-    const isShown = candidate === "p'2" && Ocycle <= CHEAP_SHARE * local.Pcycle;
-    const shownFromMs = time.nowMs;
+    const isReportOnly = candidate === "p'2" && Ocycle <= CHEAP_SHARE * local.Pcycle;
+    const fromMs = time.nowMs;
     const opened = open({ candidate, ratio: 1 });
     const isDecided = (Rthp: number) => isBehind(local, candidates, Rthp, Ocycle);
     const localStepMs = 1_000 * costs.bytes / local.Lthp;
-    const limited = { ...options, localStepMs, firstThroughputMin: FIRST_MARGIN * fastest };
+    const limited = { ...options, localStepMs, firstThroughputMin: FIRST_MARGIN * bestThroughput };
     const { metrics, firstThroughput } =
       (await profileCandidate(candidate, opened, limited, isDecided))!;
-    fastest = Math.max(fastest, firstThroughput);
+    bestThroughput = Math.max(bestThroughput, firstThroughput);
     candidates.push(metrics);
-    if (isShown) shownMs += time.nowMs - shownFromMs;
+    if (isReportOnly) reportOnlyMs += time.nowMs - fromMs;
   }
-  return { metrics: { ...local, candidates }, profileMs: time.nowMs - shownMs };
+  return { metrics: { ...local, candidates }, profileMs: time.nowMs - reportOnlyMs };
 }

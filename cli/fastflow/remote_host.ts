@@ -1,4 +1,4 @@
-/** A service on a host of its own: a network namespace behind a cable. */
+/** Runs a service on a simulated remote host: a network namespace behind a cable. */
 import { Cable } from "./cable.ts";
 import { RemoteService, type RemoteServiceOptions } from "./remote_service.ts";
 
@@ -8,7 +8,7 @@ const PORT = 5_050;
 
 /** The cable to the host, and its service. */
 export interface RemoteHostOptions extends Omit<RemoteServiceOptions, "host" | "namespace"> {
-  /** Speed of the cable in each direction. Left out: as fast as this machine copies. */
+  /** Speed of the cable in each direction. Default: as fast as this machine copies. */
   readonly bytesPerSecond?: number;
 }
 
@@ -23,7 +23,7 @@ export class RemoteHost implements AsyncDisposable {
     this.#service = service;
   }
 
-  /** Why this machine cannot have such a host; undefined if it can. */
+  /** Returns why this machine cannot simulate a host; undefined if it can. */
   static async whyNot(): Promise<string | undefined> {
     try {
       await using _ = await Cable.start({ here: TRAINER, there: HOST, bytesPerSecond: 1_000_000 });
@@ -37,8 +37,8 @@ export class RemoteHost implements AsyncDisposable {
     const cable = await Cable.start({ here: TRAINER, there: HOST, bytesPerSecond });
     try {
       const { namespace } = cable;
-      const where = { host: HOST, port: PORT, namespace };
-      return new RemoteHost(cable, await RemoteService.start({ ...options, ...where }));
+      const location = { host: HOST, port: PORT, namespace };
+      return new RemoteHost(cable, await RemoteService.start({ ...options, ...location }));
     } catch (error) {
       await cable[Symbol.asyncDispose]();
       throw error;

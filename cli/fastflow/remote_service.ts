@@ -1,4 +1,4 @@
-/** A dispatcher and its workers as processes, each worker with CPUs of its own if wanted. */
+/** Runs a dispatcher and its workers as processes, which can be pinned to CPUs. */
 import { ChildProcess } from "../cluster/child_process.ts";
 
 /** Where the processes run, and with what resources. */
@@ -11,9 +11,9 @@ export interface RemoteServiceOptions {
   readonly namespace?: string;
   /** The folder that workers may read. */
   readonly dataRoot: string;
-  /** Added to each open and read of a file on a worker. */
+  /** Time that is added to each open and read of a file on a worker, in ms. Default: 0. */
   readonly storageLatencyMs?: number | undefined;
-  /** The CPUs of each worker, as `taskset -c` takes them. Default: one worker, on any CPU. */
+  /** The CPUs of each worker, in the format of `taskset -c`. Default: one worker, on any CPU. */
   readonly workerCpus?: readonly (string | undefined)[];
   /** The CPUs of the dispatcher. Default: any. */
   readonly dispatcherCpus?: string | undefined;
@@ -50,15 +50,16 @@ export class RemoteService implements AsyncDisposable {
     const { host, port = 0, namespace, dataRoot, storageLatencyMs = 0 } = options;
     const { workerCpus = [undefined], dispatcherCpus } = options;
     const start = async (name: string, cpus: string | undefined, ...args: string[]) => {
-      const given = { ...(namespace === undefined ? {} : { namespace }), cpus, onLog: () => {} };
+      const placement = namespace === undefined ? { cpus } : { cpus, namespace };
       // Insecure, because only this machine can reach it.
-      const all = ["--host", host, "--insecure", ...args];
-      const child = await ChildProcess.start(name, `cli/${name}.ts`, all, given);
+      const allArgs = ["--host", host, "--insecure", ...args];
+      const processOptions = { ...placement, onLog: () => {} };
+      const child = await ChildProcess.start(name, `cli/${name}.ts`, allArgs, processOptions);
       this.#children.push(child);
       return child.address;
     };
     this.#address = await start("dispatcher", dispatcherCpus, "--port", `${port}`);
-    // No slots: a real remote host has no files in common with the trainer.
+    // No slots, because a real remote host shares no files with the trainer.
     const worker = ["--dispatcher", this.#address, "--data-root", dataRoot, "--no-slots"];
     const latency = ["--storage-latency-ms", `${storageLatencyMs}`];
     await Promise.all(workerCpus.map((cpus) => start("worker", cpus, ...worker, ...latency)));

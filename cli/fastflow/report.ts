@@ -1,4 +1,4 @@
-/** The page with plots and tables. */
+/** Writes the page of plots and tables. */
 import * as Plot from "@observablehq/plot";
 import {
   draw,
@@ -20,7 +20,7 @@ import {
 import type { Outcome } from "./modelled.ts";
 import { type Results, tablesOf } from "./tables.ts";
 
-/** Facts about the run: names and values. */
+/** Names and values of facts about the run. */
 export type Facts = readonly (readonly [string, string])[];
 
 const SYSTEMS = [
@@ -30,22 +30,22 @@ const SYSTEMS = [
   ["decided", "Leat's decision"],
   ["corrected", "corrected"],
 ] as const;
-/** Longer bars are cut off, so that the others can be told apart. */
+/** Longer bars are cut off, so that differences between the others can be seen. */
 const TIME_MAX = 2.5;
-/** The environments in the plot of a workload's ratios. */
+/** The environments that the plot of a workload's ratios shows. */
 const SWEPT = ["1:1", "1:3", "1:4, 1 Gb/s", "1:1, processes", "1:1, processes, 1 Gb/s"];
 
 const NOTES: string[] = [
-  "Modelled: cores, network, disk and accelerator are queues in virtual time. Their times are the " +
-  "costs above; the profiler and the decision are Leat's own code. Measured: one worker runs in " +
-  "processes of its own; both sides share this host's cores, so other programs disturb them. " +
-  "Its link is this host's loopback, or a cable to a network namespace that tc slows down; its " +
-  "slow disk waits 40 ms at each open and read.",
+  "Modelled: cores, network and disk are queues in virtual time, with the costs below as service " +
+  "times. The profiler and the decision are Leat's own code. Measured: one worker runs in separate " +
+  "processes. Trainer and worker share this host's cores, so other programs disturb them. They are " +
+  "connected by this host's loopback, or by a cable to a network namespace that tc slows down. A " +
+  "slow disk adds 40 ms to each open and read.",
   "One core stands for 7 vCPUs of the paper's containers, so network and disk have a seventh of " +
   "their speed. The step time of each accelerator is chosen so that its pipeline needs as many cores " +
   "as in the paper.",
   "In the model a worker needs as much CPU time for a batch as this host, the network carries " +
-  "batches without compression, and there are no messages.",
+  "batches without compression, and messages cost nothing.",
 ];
 
 function notesOf({ whyNoHosts }: Results): string[] {

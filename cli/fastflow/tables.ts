@@ -22,7 +22,7 @@ export interface Results {
   readonly outcomes: readonly Outcome[];
   /** The measured sweep, if it was run. */
   readonly sweep?: SweepResults;
-  /** Why there are no measurements with hosts in network namespaces, if some were wanted. */
+  /** Why hosts in network namespaces could not be measured, if that was requested. */
   readonly whyNoHosts?: string;
 }
 
@@ -50,7 +50,7 @@ export function tablesOf(results: Results): Found[] {
   ];
 }
 
-/** A number with its outcome's provenance. */
+/** Returns a number with the outcome's provenance. */
 function quantity({ provenance }: Outcome, value: number, unit: Unit = "1"): Quantity {
   return { value, unit, provenance };
 }
@@ -94,9 +94,9 @@ function costTable({ costs }: Results): Found {
   return {
     ...{ id: "costs", title: table.title, table },
     finding:
-      "CPU time of this process per batch, measured with a worker in processes of its own: " +
-      "to prepare a batch here, and to receive one that the worker has prepared; with p'1 also to " +
-      "read its files and send their elements to the worker.",
+      "The times are CPU times of this process per batch: to prepare the batch here, or to receive it " +
+      "from a worker in separate processes. With p'1 receiving includes reading the files and " +
+      "sending their elements to the worker.",
   };
 }
 
@@ -129,9 +129,9 @@ function systems(outcomes: readonly Outcome[]): Found {
       const fastest = Math.max(...outcomes.map(({ times }) => times.local / times.corrected));
       const idle = outcomes.filter(({ decision }) => decision.candidate === null).length;
       return `Leat's corrected epochs are at most 2 % longer than the best of local only, all ` +
-        `remote and half in ${close} of ${outcomes.length} environments, at worst by ` +
-        `${percent(Math.max(...behind))}, and up to ${fastest.toFixed(2)} times as fast as local ` +
-        `only. Nothing was offloaded in ${idle}.`;
+        `remote and half in ${close} of ${outcomes.length} environments. At worst they are ` +
+        `${percent(Math.max(...behind))} longer, at best ${fastest.toFixed(2)} times as fast as ` +
+        `local only. Nothing was offloaded in ${idle} environments.`;
     }),
     table: {
       title: "Epoch time; local only is 1",
@@ -192,15 +192,17 @@ function decisions(outcomes: readonly Outcome[]): Found {
   return {
     ...{ id: "fig-10", title: "The decision against the best of a sweep (paper: Fig. 9 and 10)" },
     finding:
-      "The sweep tries each candidate with ratios in steps of 10 % in the model; measured, the " +
-      "chosen candidate. " + bothOf(outcomes, (some) => {
+      "In the model the sweep tries each candidate with ratios in steps of 10 %. Measured, it tries " +
+      "only the chosen candidate. " + bothOf(outcomes, (some) => {
         const of = (regrets: readonly number[]) =>
           regrets.filter((_, i) => some.includes(outcomes[i]!));
         const close = of(corrected).filter((share) => share <= 0.05).length;
         return `The mean regret of the decision is ${percent(mean(of(decided)))}, of the ` +
-          `corrected ratio ${percent(mean(of(corrected)))}; that is within 5 % of the best in ` +
-          `${close} of ${some.length}.`;
-      }) + " A negative regret is better than all ratios of the sweep.",
+          `corrected ratio ${
+            percent(mean(of(corrected)))
+          }. The corrected ratio is within 5 % of the ` +
+          `best in ${close} of ${some.length} environments.`;
+      }) + " A negative regret means: better than all ratios of the sweep.",
     table: {
       title: "Throughput lost against the best of the sweep",
       columns: [

@@ -8,15 +8,15 @@ const STEPS_MIN = 4;
 /** How long to measure. */
 export interface Length {
   readonly steps: number;
-  /** Least number of steps of the warm-up. */
+  /** Least number of warm-up steps. */
   readonly warmUpSteps?: number;
   /** Least time of the warm-up, in ms. Default 0. */
   readonly warmUpMs?: number;
-  /** The measurement ends after this many ms, if it has a few steps. Default: never. */
+  /** The measurement ends after this many ms, but not before 4 steps. Default: no limit. */
   readonly limitMs?: number;
 }
 
-/** A training that can be measured several times. A dataset that ends is started again. */
+/** A training that can be measured several times. A dataset that ends is restarted. */
 export class TimedTraining implements AsyncDisposable {
   readonly batches: Dataset<unknown>;
   readonly #train: () => unknown;
@@ -28,12 +28,13 @@ export class TimedTraining implements AsyncDisposable {
     this.#iterator = batches.iterator();
   }
 
+  /** Warms up, then measures. Returns the mean time of a step in ms. */
   async time(
     { steps, warmUpSteps = WARM_UP_STEPS, warmUpMs = 0, limitMs = Infinity }: Length,
   ): Promise<number> {
-    await this.#run((at, elapsedMs) => at >= warmUpSteps && elapsedMs >= warmUpMs);
-    return await this.#run((at, elapsedMs) =>
-      at === steps || at >= STEPS_MIN && elapsedMs > limitMs
+    await this.#run((step, elapsedMs) => step >= warmUpSteps && elapsedMs >= warmUpMs);
+    return await this.#run((step, elapsedMs) =>
+      step === steps || step >= STEPS_MIN && elapsedMs > limitMs
     );
   }
 
@@ -43,14 +44,14 @@ export class TimedTraining implements AsyncDisposable {
 
   async #run(isEnough: (steps: number, elapsedMs: number) => boolean): Promise<number> {
     const fromMs = performance.now();
-    for (let at = 1;; at++) {
+    for (let step = 1;; step++) {
       while ((await this.#iterator.next()).done) {
         await this.#iterator[Symbol.asyncDispose]();
         this.#iterator = this.batches.iterator();
       }
       await this.#train();
       const elapsedMs = performance.now() - fromMs;
-      if (isEnough(at, elapsedMs)) return elapsedMs / at;
+      if (isEnough(step, elapsedMs)) return elapsedMs / step;
     }
   }
 }

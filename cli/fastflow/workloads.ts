@@ -1,28 +1,25 @@
-/**
- * Seven pipelines with the character of those in section 7.1 of the FastFlow paper, at the size of
- * an example.
- */
+/** Seven small pipelines that resemble those in section 7.1 of the FastFlow paper. */
 import { Dataset, type Tensor } from "../../mod.ts";
 import { type ExampleData, type ExampleFiles, SAMPLE_RATE } from "./data.ts";
 
 /** Elements in a batch. */
 export const BATCH = 8;
-/** How often an epoch reads the files. */
+/** How many times an epoch reads each file. */
 const ROUNDS = 8;
 
-/** The paper's letters. */
+/** The paper's letters for the workloads. */
 export const LETTERS = ["T", "G", "C", "S", "R", "M", "L"] as const;
 export type Letter = typeof LETTERS[number];
 
-/** A training: a pipeline, and how much preprocessing its accelerator wants. */
+/** A pipeline, and how fast its accelerator takes data. */
 export interface Workload {
   readonly letter: Letter;
   readonly name: string;
   /** The pipeline in words, after the paper. */
   readonly pipeline: string;
   /**
-   * How many cores prepare data as fast as the accelerator takes it. It determines the step time. One
-   * core stands for the 7 vCPUs of the paper's local node.
+   * How many cores are needed to prepare data as fast as the accelerator takes it. This number sets
+   * the step time. One core stands for the 7 vCPUs of the paper's local node.
    */
   readonly coresWanted: number;
   readonly files: (data: ExampleData) => ExampleFiles;
@@ -44,7 +41,7 @@ function recordsOf(paths: readonly string[]) {
   return Dataset.tfRecords(Array.from({ length: ROUNDS }, () => paths).flat());
 }
 
-/** STFT and mel bands, normalised; the characters of the transcript as numbers. */
+/** Normalised mel spectrograms, and the characters of the transcript as numbers. */
 function spectrograms(files: ExampleFiles, frameStep: number): Dataset<unknown> {
   return soundsOf(files).map(({ wav, text }, { audio, sampleRate, frameStep }) => {
     const { samples } = audio.decodeWav(wav);
@@ -66,7 +63,7 @@ function spectrograms(files: ExampleFiles, frameStep: number): Dataset<unknown> 
   }, { captures: { sampleRate: SAMPLE_RATE, frameStep } }).batch(BATCH).prefetch(2);
 }
 
-/** Noise, then the magnitudes of an FFT of 8,192 samples. */
+/** Adds noise, then computes the magnitudes of an FFT of 8,192 samples. */
 function spectra(files: ExampleFiles): Dataset<unknown> {
   return soundsOf(files).map(({ wav }, { audio, random }) => {
     const { samples } = audio.decodeWav(wav);
@@ -99,7 +96,7 @@ function spectra(files: ExampleFiles): Dataset<unknown> {
   }).batch(BATCH).prefetch(2);
 }
 
-/** A crop, resized, values clipped to -1 and 1. */
+/** A centre crop, resized, with values clipped to [-1, 1]. */
 function crops(files: ExampleFiles): Dataset<unknown> {
   return photographsOf(files).map(async ({ jpeg }, { image }) => {
     const picture = await image.decode(jpeg) as Tensor<"uint8">;
@@ -141,7 +138,7 @@ function resized(files: ExampleFiles): Dataset<unknown> {
 }
 
 /**
- * All seven. `coresWanted` follows the paper where its text has a figure (sections 7.2 and 7.3: up
+ * All workloads. `coresWanted` follows the paper where its text has a figure (sections 7.2 and 7.3: up
  * to 20 vCPUs for T, 10 for G, 30 for S, no more than 7 for M and L); C and R are between.
  */
 export const WORKLOADS: readonly Workload[] = [

@@ -1,4 +1,4 @@
-/** Which choices the sweep measures, and what it concludes. Pure. */
+/** Decides which choices the sweep measures, and evaluates the measurements. Pure. */
 import type { OffloadChoice } from "../../../mod.ts";
 import { mean, quantile } from "../../lib/statistics.ts";
 
@@ -6,11 +6,11 @@ import { mean, quantile } from "../../lib/statistics.ts";
 const COARSE = [0.5, 1];
 /** A candidate that is nearly the fastest is also tried with these ratios. */
 const FINE = [0.25, 0.75];
-/** A candidate that is slower than the fastest by this factor is tried no further. */
+/** A candidate that is slower than the fastest choice by this factor is tried no further. */
 const SLOW_FACTOR = 1.3;
 /** The fastest candidate is also tried with its ratio changed by this. */
 const RATIO_STEP = 0.125;
-/** How many of the fastest choices are measured again, in turn with the decision. */
+/** How many of the fastest choices are measured again, alternately with the decision. */
 const FASTEST = 2;
 
 export const LOCAL: OffloadChoice = { candidate: null, ratio: 0 };
@@ -18,46 +18,46 @@ export const ALL_REMOTE: OffloadChoice = { candidate: "p'3", ratio: 1 };
 export const HALF_REMOTE: OffloadChoice = { candidate: "p'3", ratio: 0.5 };
 const FIXED = [LOCAL, ALL_REMOTE, HALF_REMOTE];
 
-/** A choice, and how long a step took with it in each round, in ms. */
+/** A choice, and the step time with it in each round, in ms. */
 export interface Timed {
   readonly choice: OffloadChoice;
   readonly times: readonly number[];
 }
 
-/** The throughput that a training loses, as a share. */
+/** The throughput that a training loses compared with better choices, as a share. */
 export interface Regret {
-  /** The median of its rounds, in ms. */
+  /** The median step time over the rounds, in ms. */
   readonly ms: number;
-  /** Against the best of all choices. Negative: better than all that were tried. */
+  /** Compared with the best of all choices. Negative: better than all choices that were tried. */
   readonly ofAll: number;
-  /** Against the best of local only, all remote and half. */
+  /** Compared with the best of local only, all remote and half. */
   readonly ofThree: number;
-  /** The standard error of `ofAll` by its rounds. */
+  /** The standard error of `ofAll`, estimated from the rounds. */
   readonly error: number;
 }
 
-/** What the sweep says about a decision. */
+/** The evaluation of a decision. */
 export interface Verdict {
   readonly best: OffloadChoice;
   readonly bestOfThree: OffloadChoice;
-  /** Medians of the rounds, in ms. */
+  /** Median step times over the rounds, in ms. */
   readonly bestMs: number;
   readonly bestOfThreeMs: number;
   readonly decided: Regret;
-  /** The same for the training that began with the decision and corrected its ratio. */
+  /** The regret of the training that started with the decision and corrected its ratio. */
   readonly corrected: Regret;
-  /** The mean over choices of how far apart the quartiles of their rounds are, as a share. */
+  /** The interquartile range of a choice's rounds, as a share of their median. Mean of all choices. */
   readonly spread: number;
 }
 
-/** What brute force begins with: local only, and each candidate. */
+/** The first choices of the sweep: the fixed ones, and each candidate with the coarse ratios. */
 export function coarseChoices(candidates: readonly string[]): OffloadChoice[] {
   return distinct([...FIXED, ...withRatios(candidates, COARSE)]);
 }
 
 /**
- * What brute force tries next. The throughput of a candidate rises with its ratio up to the best
- * one, and falls from there on.
+ * The next choices of the sweep: finer ratios of the fast candidates. The throughput of a candidate
+ * rises with its ratio up to the best ratio, and falls above it, so few ratios suffice.
  */
 export function fineChoices(coarse: readonly Timed[]): OffloadChoice[] {
   const limit = SLOW_FACTOR * Math.min(...coarse.map(medianOf));
@@ -78,19 +78,20 @@ export function finalistsOf(first: readonly Timed[], decision: OffloadChoice): O
   ]);
 }
 
-/** A ratio next to the fastest one, on the side of its faster neighbour. */
+/** A ratio one step from the fastest one, towards the second fastest ratio of the candidate. */
 function nearTo({ candidate, ratio }: OffloadChoice, sorted: readonly Timed[]): OffloadChoice[] {
   if (candidate === null) return [];
-  const neighbour = sorted.find(({ choice }) =>
+  const second = sorted.find(({ choice }) =>
     choice.candidate === candidate && choice.ratio !== ratio
   );
-  if (neighbour === undefined) return [];
-  return [{ candidate, ratio: ratio + Math.sign(neighbour.choice.ratio - ratio) * RATIO_STEP }];
+  if (second === undefined) return [];
+  return [{ candidate, ratio: ratio + Math.sign(second.choice.ratio - ratio) * RATIO_STEP }];
 }
 
 /**
- * @param first times of the first round, for those that were in no other.
- * @param correctedTimes of the training whose ratio is corrected, in each round.
+ * Compares the decision with the best choices.
+ * @param first The times of the search, for choices that the rounds do not include.
+ * @param correctedTimes The times of the training whose ratio is corrected, in each round.
  */
 export function judge(
   decision: OffloadChoice,
@@ -124,7 +125,7 @@ export function judge(
   };
 }
 
-/** For comparing. */
+/** A key for comparing choices. */
 export function keyOf({ candidate, ratio }: OffloadChoice): string {
   return `${candidate} ${Math.round(100 * ratio)}`;
 }
@@ -145,7 +146,7 @@ function distinct(choices: readonly OffloadChoice[]): OffloadChoice[] {
 }
 
 function standardErrorOf(values: readonly number[]): number {
-  const middle = mean(values);
-  const variance = mean(values.map((value) => (value - middle) ** 2));
+  const average = mean(values);
+  const variance = mean(values.map((value) => (value - average) ** 2));
   return Math.sqrt(variance / Math.max(1, values.length - 1));
 }

@@ -1,41 +1,44 @@
-/** Which CPUs the processes of the sweep get. */
+/** Assigns CPUs to the processes of the sweep. */
 import { loaderVariables } from "../../../platform/process/loader_variables.ts";
 
-/** A part of the machine in which one environment runs at a time. */
+/** The CPUs on which one environment runs at a time, or several that mostly wait. */
 export interface Lane {
-  /** For the trainer. Undefined: any. */
+  /** The CPU of the trainer. Undefined: any. */
   readonly trainer?: string;
-  /** For its workers and their dispatcher, which does little. */
+  /** The CPU of the workers and of their dispatcher, which does little. Undefined: any. */
   readonly service?: string;
 }
 
-/** The CPUs of this machine, divided. */
+/** The CPUs of this machine, divided into lanes. */
 export interface Division {
   readonly lanes: readonly Lane[];
-  /** Why processes have no CPUs of their own, if they have none. */
+  /** Why processes are not pinned to CPUs, if they are not. */
   readonly whyShared?: string;
 }
 
 /** One line of `lscpu -p=CPU,CORE,SOCKET`. */
 export interface Cpu {
   readonly cpu: string;
-  /** Names the physical core; hyperthreads share one. */
+  /** Core and socket, which identify the physical core. Hyperthreads share a core. */
   readonly core: string;
 }
 
-/** Divides CPUs: a trainer and its workers never share a physical core. */
+/** Divides CPUs into lanes. If there are 2 cores, a trainer and its workers never share one. */
 export function divideCpus(cpus: readonly Cpu[]): Division {
-  const firsts = [...new Map(cpus.toReversed().map((at) => [at.core, at.cpu])).values()]
+  const onePerCore = [...new Map(cpus.toReversed().map((at) => [at.core, at.cpu])).values()]
     .toReversed();
-  const lanes = Array.from({ length: Math.floor(firsts.length / 2) }, (_, lane): Lane => ({
-    trainer: firsts[2 * lane]!,
-    service: firsts[2 * lane + 1]!,
+  const lanes = Array.from({ length: Math.floor(onePerCore.length / 2) }, (_, lane): Lane => ({
+    trainer: onePerCore[2 * lane]!,
+    service: onePerCore[2 * lane + 1]!,
   }));
   if (lanes.length > 0) return { lanes };
-  return { lanes: [{}], whyShared: `${cpus.length} CPUs on ${firsts.length} cores; 2 are needed` };
+  return {
+    lanes: [{}],
+    whyShared: `${cpus.length} CPUs on ${onePerCore.length} cores; 2 are needed`,
+  };
 }
 
-/** The CPUs that this process may use. */
+/** Divides the CPUs that this process may use. */
 export async function dividedMachine(): Promise<Division> {
   try {
     const allowed = parseCpuList(
@@ -54,7 +57,7 @@ export async function dividedMachine(): Promise<Division> {
   }
 }
 
-/** The CPUs in a list such as `0-3,8`. */
+/** Returns the CPUs in a list such as `0-3,8`. */
 export function parseCpuList(list: string): Set<string> {
   return new Set(
     list.trim().split(",").flatMap((range) => {

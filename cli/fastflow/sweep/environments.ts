@@ -2,12 +2,12 @@
 import { HOSTS } from "../environments.ts";
 import type { Letter } from "../workloads.ts";
 
-/** A step never waits if it takes this many times as long as preparing a batch on this host. */
+/** With a step this many times as long as preparing a batch on this host, training never waits. */
 const SLOW = 2;
 
 /**
- * A training with processes of its own. The trainer has one CPU, and all workers share another one:
- * there are several only where they wait for their storage.
+ * A training that runs in separate processes. The trainer has one CPU, and all workers share another.
+ * Only environments whose workers wait for storage have several workers.
  */
 export interface SweptEnvironment {
   readonly letter: Letter;
@@ -16,8 +16,8 @@ export interface SweptEnvironment {
   /** Which side's storage takes 40 ms for each open and read. */
   readonly storage: "near" | "far from workers" | "far from all";
   /**
-   * The accelerator: as fast as in the paper, half as fast, or so slow that it does not wait. `on the
-   * CPU`: there is none, and the step computes on the trainer's CPU.
+   * The accelerator's speed: as in the paper, half of it, or so slow that training never waits. `on
+   * the CPU`: there is no accelerator, and the step computes on the trainer's CPU.
    */
   readonly step: "paper" | "half" | "slow" | "on the CPU";
 }
@@ -61,7 +61,7 @@ export function isWaiting({ storage }: SweptEnvironment): boolean {
   return storage === "far from all";
 }
 
-/** How many times as fast the accelerator takes batches as this host alone prepares them. */
+/** How many batches the accelerator takes while this host alone prepares one. */
 export function speedOf({ step }: SweptEnvironment, coresWanted: number): number {
   if (step === "slow") return 1 / SLOW;
   return step === "half" ? coresWanted / 2 : coresWanted;
@@ -71,4 +71,5 @@ export function speedOf({ step }: SweptEnvironment, coresWanted: number): number
 export const CABLE: { readonly bytesPerSecond: number } = {
   bytesPerSecond: HOSTS["1:1, processes, 1 Gb/s"]!.bytesPerSecond!,
 };
+/** The latency of far storage, in ms. */
 export const FAR_MS: number = HOSTS["1:1, processes, slow disk"]!.storageLatencyMs!;

@@ -1,4 +1,4 @@
-/** Runs the environments of the measured sweep, each with processes and CPUs of its own. */
+/** Runs the environments of the measured sweep in separate processes, pinned to CPUs if possible. */
 import { loaderVariables } from "../../../platform/process/loader_variables.ts";
 import type { ExampleData } from "../data.ts";
 import { RemoteHost } from "../remote_host.ts";
@@ -7,24 +7,24 @@ import { dividedMachine, type Lane } from "./cpus.ts";
 import { CABLE, FAR_MS, isWaiting, nameOf, SWEPT, type SweptEnvironment } from "./environments.ts";
 import type { TrainerResult, TrainerTask } from "./trainer.ts";
 
-/** About how long it takes to start and stop the processes of an environment. */
+/** The approximate time to start and stop the processes of an environment, in ms. */
 const STARTING_MS = 4_000;
-/** How many environments share two CPUs, if their processes wait most of the time. */
+/** How many environments share a lane if their processes mostly wait. */
 const WAITING_AT_ONCE = 3;
 const MS_PER_MINUTE = 60_000;
 
-/** An environment, and what was measured in it. */
+/** An environment and its results. */
 export interface Swept extends TrainerResult {
   readonly environment: SweptEnvironment;
-  /** Whether each process had CPUs that no other process of this program used. */
+  /** Whether trainer and service were pinned to CPUs of different cores. */
   readonly hasOwnCpus: boolean;
 }
 
 export interface SweepResults {
   readonly swept: readonly Swept[];
-  /** How many environments ran at the same time. */
+  /** How many lanes ran at the same time. */
   readonly lanes: number;
-  /** Why processes had no CPUs of their own, if they had none. */
+  /** Why processes were not pinned to CPUs, if they were not. */
   readonly whyShared?: string;
   /** Why environments with a cable were left out, if they were. */
   readonly whyNoCable?: string;
@@ -39,11 +39,11 @@ export interface SweepOptions {
   readonly folder: string;
   /** The time limit of the sweep. */
   readonly minutes: number;
-  /** Receives what was found so far, each time that an environment is done. */
+  /** Called after each environment, with the results so far. */
   readonly onDone: (found: SweepResults) => void;
 }
 
-/** The environments with these workloads, and how many there are. */
+/** Returns the environments with these workloads. */
 export function environmentsOf(letters: readonly string[]): readonly SweptEnvironment[] {
   return SWEPT.filter(({ letter }) => letters.includes(letter));
 }
@@ -54,16 +54,17 @@ export async function sweep(
 ): Promise<SweepResults> {
   const { lanes, whyShared } = await dividedMachine();
   const whyNoCable = await RemoteHost.whyNot();
-  const turns = turnsOf(environmentsOf(letters));
-  const isCabled = ([{ link }]: Turn) => link !== "loopback";
-  // There is one cable at a time: the environments that need it begin first, on one lane.
-  const onCable = whyNoCable === undefined ? turns.filter(isCabled) : [];
-  const queue = turns.filter((turn) => !isCabled(turn));
+  const groups = groupsOf(environmentsOf(letters));
+  const isCabled = ([{ link }]: Group) => link !== "loopback";
+  // Only one cable can exist at a time, so the first lane runs all environments that need it, before
+  // others.
+  const onCable = whyNoCable === undefined ? groups.filter(isCabled) : [];
+  const queue = groups.filter((group) => !isCabled(group));
   const total = queue.length + onCable.length;
   const limitMs = Math.max(0, MS_PER_MINUTE * minutes * lanes.length / total - STARTING_MS);
   const swept: Swept[] = [];
   const failed: string[] = [];
-  const found = (): SweepResults => ({
+  const resultsSoFar = (): SweepResults => ({
     swept: swept.toSorted((a, b) => SWEPT.indexOf(a.environment) - SWEPT.indexOf(b.environment)),
     ...{ failed: [...failed], lanes: lanes.length },
     ...(whyShared === undefined ? {} : { whyShared }),
@@ -76,29 +77,29 @@ export async function sweep(
     } catch (error) {
       failed.push(`${environment.letter} ${nameOf(environment)}: ${(error as Error).message}`);
     }
-    onDone(found());
+    onDone(resultsSoFar());
   };
   await Promise.all(lanes.map(async (lane, number) => {
     for (;;) {
-      const turn = (number === 0 ? onCable.shift() : undefined) ?? queue.shift();
-      if (turn === undefined) return;
-      await Promise.all(turn.map((environment) => measure(environment, lane)));
+      const group = (number === 0 ? onCable.shift() : undefined) ?? queue.shift();
+      if (group === undefined) return;
+      await Promise.all(group.map((environment) => measure(environment, lane)));
     }
   }));
-  return found();
+  return resultsSoFar();
 }
 
-/** Environments that run at the same time on two CPUs. */
-type Turn = readonly [SweptEnvironment, ...SweptEnvironment[]];
+/** Environments that run at the same time on one lane. */
+type Group = readonly [SweptEnvironment, ...SweptEnvironment[]];
 
-/** The turns: one for each environment, but environments that wait share turns. */
-function turnsOf(environments: readonly SweptEnvironment[]): Turn[] {
+/** Groups environments that mostly wait. Each of the others is a group by itself. */
+function groupsOf(environments: readonly SweptEnvironment[]): Group[] {
   const waiting = environments.filter(isWaiting);
-  const alone = environments.filter((at) => !isWaiting(at)).map((at): Turn => [at]);
+  const groups = environments.filter((at) => !isWaiting(at)).map((at): Group => [at]);
   for (let i = 0; i < waiting.length; i += WAITING_AT_ONCE) {
-    alone.push([waiting[i]!, ...waiting.slice(i + 1, i + WAITING_AT_ONCE)]);
+    groups.push([waiting[i]!, ...waiting.slice(i + 1, i + WAITING_AT_ONCE)]);
   }
-  return alone;
+  return groups;
 }
 
 async function runOne(

@@ -1,4 +1,4 @@
-/** The measured sweep as a table. */
+/** Formats the measured sweep as a table. */
 import type { OffloadChoice } from "../../../mod.ts";
 import { measured, type Quantity, type Unit } from "../../lib/quantity.ts";
 import { counted } from "../../lib/counted.ts";
@@ -14,10 +14,10 @@ const MS_PER_SECOND = 1_000;
 /** The goals: throughput lost against brute force, and against local, all remote and half. */
 const REGRET_MAX = 0.05;
 const REGRET_OF_THREE_MAX = 0.02;
-/** A difference of fewer standard errors may be chance. */
+/** A difference of fewer standard errors counts as chance. */
 const ERRORS = 2;
 
-/** A row for each environment, and sentences about all of them. */
+/** Returns a table with a row for each environment, and sentences about all environments. */
 export function sweepTable(results: SweepResults): Found {
   const { swept } = results;
   const [rates, shares] = [
@@ -68,7 +68,7 @@ export function sweepTable(results: SweepResults): Found {
 
 function findingOf({ swept, lanes, whyShared, whyNoCable, failed }: SweepResults): string {
   if (swept.length === 0) return `Nothing could be measured: ${failed.join(". ")}.`;
-  const never = swept.filter(({ environment }) => environment.step === "slow");
+  const slow = swept.filter(({ environment }) => environment.step === "slow");
   const planning = swept.map(({ planningMs, verdict }) =>
     planningMs / (TRAINING_STEPS * verdict.decided.ms)
   );
@@ -78,11 +78,11 @@ function findingOf({ swept, lanes, whyShared, whyNoCable, failed }: SweepResults
       "Corrected while training runs, it",
       swept.map(({ verdict }) => verdict.corrected),
     ),
-    `The rounds of one choice differ by ${
+    `The quartiles of a choice's rounds are ${
       percent(mean(swept.map(({ verdict }) => verdict.spread)))
-    } between their quartiles.`,
-    `With a slow accelerator it offloads nothing in ` +
-    `${never.filter(({ decision }) => decision.candidate === null).length} of ${never.length}. ` +
+    } apart on average.`,
+    `With a slow accelerator the decision offloads nothing in ` +
+    `${slow.filter(({ decision }) => decision.candidate === null).length} of ${slow.length}. ` +
     `Planning took ${percent(mean(planning))} of 10,000 steps on average, at most ` +
     `${percent(Math.max(...planning))}.`,
     whyShared === undefined
@@ -98,7 +98,7 @@ function findingOf({ swept, lanes, whyShared, whyNoCable, failed }: SweepResults
   return sentences.join(" ");
 }
 
-/** In how many environments the goals are met. */
+/** Sentences that say in how many environments the goals are met. */
 function regretsOf(subject: string, regrets: readonly Regret[]): string[] {
   const among = (isCounted: (regret: Regret) => boolean) =>
     `${regrets.filter(isCounted).length} of ${regrets.length}`;

@@ -1,7 +1,7 @@
 /**
- * The trainer of one environment, in a process of its own with the CPUs of the environment: plans,
- * and then measures the decision and all others. Its argument is a {@linkcode TrainerTask} in JSON,
- * its output the {@linkcode TrainerResult}.
+ * The program of the trainer of one environment, which runs as a separate process. It plans, and then
+ * measures the decision and the other choices. Its argument is a {@linkcode TrainerTask} as JSON, its
+ * output a {@linkcode TrainerResult} as JSON.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import {
@@ -44,31 +44,34 @@ export interface TrainerResult {
   readonly decision: OffloadDecision;
   readonly metrics: OffloadMetrics;
   readonly verdict: Verdict;
-  /** How long planning took. */
+  /** How long planning took, in ms. */
   readonly planningMs: number;
   readonly rounds: number;
-  /** Every choice, measured once. */
+  /** Every choice of the search, measured once. */
   readonly first: readonly Timed[];
   /** The fastest choices and the decision, measured in each round. */
   readonly finals: readonly Timed[];
-  /** The decision after its correction in training; `null`: nothing is offloaded. */
+  /** The decision after its correction in training. Its candidate is `null` if nothing is offloaded. */
   readonly corrected: OffloadChoice;
   /** How often a service failed, so that this host took over. */
   readonly fallbacks: number;
 }
 
-/** How often an epoch reads the files. No run may reach its end, where new tasks would start. */
+/**
+ * How many times the list of files is repeated. It is long, so that no run reaches the end of an
+ * epoch, where new tasks would start.
+ */
 const EPOCH_ROUNDS = 64;
 const STEPS_MAX = 600;
 /** In the search, each choice is measured once, in a new task. The warm-up compiles its code. */
 const SEARCH: Length = { steps: STEPS_MAX, warmUpSteps: 4, warmUpMs: 700, limitMs: 500 };
-/** How far workers run ahead: little, because they also do so for trainings not measured now. */
+/** How many batches workers buffer: few, because they also buffer for trainings that wait. */
 const BATCHES_BUFFERED = 12;
-/** After a measurement, workers refill that training's buffer, which slows the others meanwhile. */
+/** Time for workers to refill the buffers of the last training, which would slow the next one. */
 const REFILL_MS = 400;
-/** A warm-up in which a training uses up what it has buffered. */
+/** A warm-up that is long enough to use up a training's buffer. */
 const BUFFERED = { warmUpSteps: 60, warmUpMs: 500 };
-/** How long the ratio is corrected before it is measured. */
+/** How long a training corrects the ratio before it is measured. */
 const CORRECTION: Length = { steps: 500, limitMs: 4_000 };
 /** The shortest measurement of a round, in ms. */
 const ROUND_MS_MIN = 400;
@@ -117,7 +120,7 @@ async function run({ environment, service, data, limitMs }: TrainerTask): Promis
   const opened = (batches: Dataset<unknown>) => open.use(new TimedTraining(batches, trainStep));
   const trainings = finalists.map((choice) => opened(batchesOf(choice)));
   for (const training of trainings) await training.time(SEARCH);
-  // The training that a user gets: it begins with the decision, and corrects the ratio.
+  // The training that a user gets: it starts with the decision, and corrects the ratio.
   const correcting = opened(batchesOf(plan, true));
   await correcting.time(CORRECTION);
   trainings.push(correcting);
@@ -126,9 +129,9 @@ async function run({ environment, service, data, limitMs }: TrainerTask): Promis
   for (let roundMs = 0; rounds < ROUNDS_MAX; rounds++) {
     const fromMs = performance.now();
     if (rounds >= ROUNDS_MIN && fromMs + roundMs > untilMs) break;
-    const left = Math.max(1, ROUNDS_MIN - rounds) * trainings.length;
-    const limitMs = Math.max(ROUND_MS_MIN, (untilMs - fromMs) / left / 2);
-    // Each choice is measured once a round, so that other load on the machine affects all alike.
+    const measurementsLeft = Math.max(1, ROUNDS_MIN - rounds) * trainings.length;
+    const limitMs = Math.max(ROUND_MS_MIN, (untilMs - fromMs) / measurementsLeft / 2);
+    // Every round measures each choice once, so that other load on the machine affects all alike.
     const order = [...trainings.entries()];
     for (const [number, training] of rounds % 2 === 0 ? order : order.toReversed()) {
       await sleep(REFILL_MS);
@@ -153,7 +156,7 @@ function choiceNow(batches: Dataset<unknown>): OffloadChoice {
   return { candidate, ratio };
 }
 
-/** How often a service failed, if there is one. */
+/** How often the service failed; 0 if the training uses none. */
 function fallbacksOf(batches: Dataset<unknown>): number {
   return batches.node.kind === "offload" ? offloadProgress(batches).fallbacks : 0;
 }
