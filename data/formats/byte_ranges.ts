@@ -4,7 +4,7 @@ import { shownPath } from "../../core/shown_text.ts";
 import type { OpenFile } from "../host.ts";
 import type { SourceFile } from "./format_reader.ts";
 
-/** A file, or a part of one. A range of it is read completely, or the read fails. */
+/** A file, or a part of a file. A read returns the whole range, or fails. */
 export class ByteRanges {
   /** The format's name in messages: `"Parquet"`. */
   readonly format: string;
@@ -33,9 +33,9 @@ export class ByteRanges {
   }
 
   /**
-   * The bytes from `start` up to `stop`, in memory of their own.
+   * Returns the bytes from `start` up to `stop`, in memory of their own.
    *
-   * @throws {LeatError} `data_loss` if the file has no such range, or ends before it.
+   * @throws {LeatError} `data_loss` if the file does not have the whole range.
    */
   async read(start: number, stop: number): Promise<Uint8Array<ArrayBuffer>> {
     if (!(start >= 0 && start <= stop && stop <= this.sizeBytes)) {
@@ -61,25 +61,28 @@ export class ByteRanges {
     return this.refused("data_loss", `Damaged ${this.format} file ${this.path}: ${what}.`, cause);
   }
 
-  /** The error for a file that Leat cannot read at all. */
+  /** Returns the error for a file that Leat cannot read at all. */
   unsupported(what: string): LeatError {
     return this.refused("unimplemented", `Cannot read ${this.format} file ${this.path}: ${what}.`);
   }
 
   /**
-   * Wraps an error that a library or a codec threw about these bytes. Returns an error of the file
-   * itself as it is. An error of a limit keeps its code, and gets the file's name.
+   * Wraps an error that a library or a codec threw about these bytes as `data_loss`. A `LeatError` is
+   * returned as it is, except that `resource_exhausted` gets the file's name.
+   *
+   * @param location The damaged part of the file, in messages.
    */
-  failed(place: string, error: unknown): LeatError {
+  failed(location: string, error: unknown): LeatError {
     if (error instanceof LeatError) {
       if (error.details?.path !== undefined || error.code !== "resource_exhausted") return error;
-      const message = `Cannot read ${this.format} file ${this.path}: ${place}: ${error.message}.`;
+      const message =
+        `Cannot read ${this.format} file ${this.path}: ${location}: ${error.message}.`;
       return this.refused(error.code, message, error);
     }
-    return this.damaged(`${place}: ${LeatError.from(error).message}`, error);
+    return this.damaged(`${location}: ${LeatError.from(error).message}`, error);
   }
 
-  /** An error whose details name this file. */
+  /** Returns an error whose details name this file. */
   refused(code: LeatErrorCode, message: string, cause?: unknown): LeatError {
     const { path } = this;
     return new LeatError(
@@ -90,7 +93,7 @@ export class ByteRanges {
   }
 }
 
-/** Bytes in memory, as a file. */
+/** Presents bytes in memory as a file. */
 export function memoryFile(bytes: Uint8Array): OpenFile {
   return {
     sizeBytes: bytes.length,

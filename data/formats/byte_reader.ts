@@ -8,12 +8,12 @@ import { READ_BYTES } from "./plain_bytes.ts";
 
 export { READ_BYTES };
 
-/** Smallest buffer; for a small file it has the size of the file. */
+/** Minimum size of the buffer, which is otherwise as large as a file below `READ_BYTES`. */
 const BUFFER_BYTES_MIN = 1024;
 
 /**
- * From this many bytes on, `takeCopy()` reads directly into the result: to copy them from the buffer
- * would take longer than one more read from the page cache.
+ * From this many bytes on, `takeCopy()` reads directly into the result, because copying them from the
+ * buffer would take longer than one more read from the page cache.
  */
 const DIRECT_BYTES_MIN = 32 * 1024;
 
@@ -37,7 +37,7 @@ export class ByteReader {
   #position: number;
   /** How many bytes the next read into the buffer asks for, at least. */
   #readAheadBytes = READ_BYTES;
-  /** Whether the last read returned synchronously. Then many small reads cost little. */
+  /** Whether the last read returned synchronously. Small reads then cost little. */
   #isSynchronous = false;
   #ended = false;
   #closed = false;
@@ -54,7 +54,7 @@ export class ByteReader {
     this.#source = byteSource(this.path, file, compression, offset);
   }
 
-  /** The contents of a file from `offset` on, decompressed. */
+  /** Opens the contents of a file at `offset`, decompressed. */
   static of({ path, file, compression }: SourceFile, offset = 0): ByteReader {
     return new ByteReader(path, file, compression, offset);
   }
@@ -90,9 +90,9 @@ export class ByteReader {
   }
 
   /**
-   * Buffers `count` bytes, fewer only at the end of the file, and returns `available`. The buffer
-   * grows to hold them, so callers must check `count` against a limit. After a failed read the
-   * buffered bytes are dropped, and the reader is at its end.
+   * Buffers at least `count` bytes, fewer only at the end of the file, and returns `available`. The
+   * buffer grows to hold them, so callers must check `count` against a limit. A failed read drops the
+   * buffered bytes and ends the reader.
    */
   fill(count: number): number | Promise<number> {
     while (this.available < count && !this.#ended) {
@@ -155,10 +155,10 @@ export class ByteReader {
   pass(count: number): number | Promise<number> {
     const buffered = Math.min(count, this.available);
     this.skip(buffered);
-    const left = count - buffered;
-    if (left === 0 || this.#ended) return buffered;
-    if (this.#source.skip === undefined) return this.#readPast(count, left);
-    const skipped = this.#source.skip(left);
+    const unskipped = count - buffered;
+    if (unskipped === 0 || this.#ended) return buffered;
+    if (this.#source.skip === undefined) return this.#readPast(count, unskipped);
+    const skipped = this.#source.skip(unskipped);
     this.#position += skipped;
     return buffered + skipped;
   }
@@ -191,13 +191,13 @@ export class ByteReader {
     return count + read + await this.takeInto(into.subarray(count + read));
   }
 
-  async #readPast(count: number, left: number): Promise<number> {
-    while (left > 0 && await this.fill(1) > 0) {
-      const buffered = Math.min(left, this.available);
+  async #readPast(count: number, unskipped: number): Promise<number> {
+    while (unskipped > 0 && await this.fill(1) > 0) {
+      const buffered = Math.min(unskipped, this.available);
       this.skip(buffered);
-      left -= buffered;
+      unskipped -= buffered;
     }
-    return count - left;
+    return count - unskipped;
   }
 
   #read(into: Uint8Array): number | Promise<number> {
@@ -219,7 +219,7 @@ export class ByteReader {
       if (read === 0) this.#ended = true;
       return read;
     } catch (error) {
-      // Nobody needs an error of a closed file.
+      // Closing the file cancels its reads.
       if (this.#closed) return 0;
       this.#end();
       throw error;

@@ -1,11 +1,12 @@
-/** The bytes that a `ByteReader` reads: of a plain or a compressed file. */
+/** Provides the bytes that a `ByteReader` reads, from a plain or a compressed file. */
 import type { OpenFile } from "../host.ts";
 import type { Compression } from "./compression/compression.ts";
 import { plainBytes } from "./plain_bytes.ts";
 import { zlibDecoder } from "./compression/zlib_decoder.ts";
 
-/** Bytes in order. `read` returns 0 at the end. */
+/** The bytes of a file, in order. */
 export interface ByteSource {
+  /** Reads the next bytes, and returns how many; 0 at the end. */
   read(into: Uint8Array): number | Promise<number>;
   /** Skips at most `count` bytes without reading, and returns how many. */
   skip?(count: number): number;
@@ -13,7 +14,7 @@ export interface ByteSource {
 }
 
 /**
- * Decompressed chunks of a file. Gives everything before any damage, then throws `data_loss` naming
+ * Decompresses a file in chunks. Returns everything before any damage, then throws `data_loss` naming
  * the file and the offset.
  */
 export interface Decoder {
@@ -23,8 +24,8 @@ export interface Decoder {
 }
 
 /**
- * The contents of a file from `offset` on, which counts decompressed bytes. Everything before it is
- * decompressed as well.
+ * Opens the contents of a file at `offset`. In a compressed file, `offset` counts decompressed bytes,
+ * and everything before it is decompressed as well.
  */
 export function byteSource(
   path: string,

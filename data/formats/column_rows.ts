@@ -1,4 +1,4 @@
-/** Rows of columnar files: selects columns by name, and combines their values. */
+/** Makes the rows of columnar files: selects columns by name, and combines their values. */
 import type { ByteRanges } from "./byte_ranges.ts";
 import type { Rows } from "./row_blocks.ts";
 
@@ -26,7 +26,7 @@ interface ChosenOptions {
 }
 
 /**
- * The columns to read, in the chosen order; default: all.
+ * Returns the columns to read, in the chosen order; default: all.
  *
  * @throws {LeatError} `not_found` for a column that the file lacks, naming the file, the column,
  * and the existing ones; `resource_exhausted` for more than {@linkcode COLUMNS_MAX}.
@@ -46,10 +46,10 @@ export function chosenColumns(
         `${listNames(names)}.`,
     );
   }
-  const known = chosen ?? names;
-  const needed = wanted === undefined ? known : known.filter((name) => wanted.includes(name));
+  const selected = chosen ?? names;
+  const needed = wanted === undefined ? selected : selected.filter((name) => wanted.includes(name));
   // Reads at least one column. Without rows, no operator could report that a column is missing.
-  const columns = needed.length === 0 ? known.slice(0, 1) : needed;
+  const columns = needed.length === 0 ? selected.slice(0, 1) : needed;
   if (columns.length <= COLUMNS_MAX) return columns;
   throw bytes.refused(
     "resource_exhausted",
@@ -60,20 +60,20 @@ export function chosenColumns(
 /** A column whose values are in memory. */
 export interface LoadedColumn {
   readonly name: string;
-  /** The value in a row, in memory of its own. */
+  /** Returns the value in a row, in memory of its own. */
   valueAt(row: number): unknown;
 }
 
 /**
- * Rows as objects, with the columns in the given order.
+ * Makes rows as objects, with the columns in the given order.
  *
- * @param place Names these rows in messages, for example `"row group 3"`.
+ * @param location Names these rows in messages, for example `"row group 3"`.
  */
 export function columnRows(
   length: number,
   columns: readonly LoadedColumn[],
   bytes: ByteRanges,
-  place: string,
+  location: string,
 ): Rows {
   return {
     length,
@@ -83,7 +83,7 @@ export function columnRows(
         try {
           row[column.name] = column.valueAt(index);
         } catch (error) {
-          throw bytes.failed(`row ${index} of ${place}, column ${column.name}`, error);
+          throw bytes.failed(`row ${index} of ${location}, column ${column.name}`, error);
         }
       }
       return row;

@@ -1,4 +1,4 @@
-/** Files of records of equal length. An optional header and footer are skipped. */
+/** Reads files whose records have equal length. An optional header and footer are skipped. */
 import { LeatError } from "../../core/error.ts";
 import { shownPath } from "../../core/shown_text.ts";
 import { END } from "../iterator.ts";
@@ -16,7 +16,7 @@ interface FixedLengthPosition {
   readonly ended: boolean;
 }
 
-/** Number of records of an uncompressed file. */
+/** Returns the number of records of an uncompressed file. */
 export function countRecords({ path, file }: SourceFile, layout: RecordLayout): number {
   const { recordBytes, headerBytes, footerBytes } = layout;
   const bodyBytes = file.sizeBytes - headerBytes - footerBytes;
@@ -25,10 +25,10 @@ export function countRecords({ path, file }: SourceFile, layout: RecordLayout): 
 }
 
 /**
- * Reads the records of a file, or `partRecords` of them.
+ * Opens the records of a file, or of a part of `partRecords` records.
  *
- * @throws {LeatError} `invalid_argument` with all sizes if they do not add up: immediately for an
- * uncompressed file, at its end for a compressed one.
+ * Sizes that do not add up are `invalid_argument`, naming all of them. An uncompressed file throws it
+ * here; a compressed file throws it when its end is read.
  */
 export function openFixedLength(
   source: SourceFile,
@@ -56,10 +56,10 @@ function fixedLengthReader(
 ): FormatReader {
   let { ended } = from;
   const { recordBytes, headerBytes, footerBytes } = layout;
-  const record = (header: number, behind: number, available: number) => {
+  const record = (header: number, trailing: number, available: number) => {
     if (bytes.closed) return END;
-    if (available < header + recordBytes + behind) {
-      if (available === header + behind) return END;
+    if (available < header + recordBytes + trailing) {
+      if (available === header + trailing) return END;
       throw wrongSize(bytes.path, layout, bytes.position + available);
     }
     bytes.skip(header);
@@ -75,11 +75,11 @@ function fixedLengthReader(
       ended = true; // unless there is a record
       const header = bytes.position === 0 ? headerBytes : 0;
       // The size of a compressed file is unknown: bytes are a record only if a footer follows them.
-      const behind = stop === Infinity ? footerBytes : 0;
-      const filled = bytes.fill(header + recordBytes + behind);
+      const trailing = stop === Infinity ? footerBytes : 0;
+      const filled = bytes.fill(header + recordBytes + trailing);
       return filled instanceof Promise
-        ? filled.then((available) => record(header, behind, available))
-        : record(header, behind, filled);
+        ? filled.then((available) => record(header, trailing, available))
+        : record(header, trailing, filled);
     },
     save: () => ({ offset: bytes.position, ended }) satisfies FixedLengthPosition,
     close: () => bytes.close(),
@@ -91,8 +91,9 @@ function wrongSize(path: string, layout: RecordLayout, sizeBytes: number): LeatE
   const bodyBytes = sizeBytes - headerBytes - footerBytes;
   return new LeatError(
     "invalid_argument",
-    `${path} has ${sizeBytes} bytes: without a header of ${headerBytes} and a footer of ` +
-      `${footerBytes} bytes ${bodyBytes} are left, which is no multiple of recordBytes, ${recordBytes}.`,
+    `${path} has ${sizeBytes} bytes. Without a header of ${headerBytes} and a footer of ` +
+      `${footerBytes} bytes, ${bodyBytes} bytes remain, which is no multiple of recordBytes, ` +
+      `${recordBytes}.`,
     { details: { path, sizeBytes, ...layout } },
   );
 }

@@ -4,13 +4,14 @@ import type { Stepping } from "../iterators/stepping.ts";
 import type { Compression } from "./compression/compression.ts";
 
 /**
- * The elements of one open file, in order. A step that throws or rejects loses one element. The next
- * step continues after it, or ends if the format cannot. After `close()`, steps return `END`.
+ * Reads the elements of one open file, in order. A step that throws or rejects loses one element. The
+ * next step continues after it, or returns `END` if the format cannot continue. After `close()`, steps
+ * return `END`.
  */
 export interface FormatReader extends Stepping {
   /**
-   * The position between two steps: small plain data from which another reader of the file can
-   * continue.
+   * Returns the position between two steps, as small plain data. Another reader of the file can
+   * continue from it.
    */
   save(): unknown;
   /** Closes the file; idempotent. */

@@ -3,7 +3,7 @@ import { LeatError } from "../../core/error.ts";
 import type { OpenFile } from "../host.ts";
 import type { ByteSource } from "./byte_source.ts";
 
-/** Bytes per read, and so the limit of what is read ahead. */
+/** Bytes per read, unless a caller needs more. So at most this many bytes are read ahead. */
 export const READ_BYTES = 256 * 1024;
 
 /** Reads a file from an offset on, and detects when it has become shorter. */
@@ -23,7 +23,7 @@ export function plainBytes(path: string, file: OpenFile, offset: number): ByteSo
   };
   return {
     read(into) {
-      // The size is known: asking remote storage for the end would cost a round trip.
+      // Uses the known size, because asking remote storage for the end would cost a round trip.
       if (offset >= sizeBytes) return 0;
       const read = file.read(into, offset);
       return read instanceof Promise ? read.then(advance) : advance(read);

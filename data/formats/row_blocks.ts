@@ -16,24 +16,27 @@ export interface RowBlocks {
   readonly count: number;
   readonly blocksPerPart: number;
   /**
-   * Reads a block. Yields where other work may run. Returns `undefined` after the last block. If it
-   * throws, the block is lost, and reading continues with the next one.
+   * Reads a block; `undefined` after the last one. Yields where other work may run. If it throws, the
+   * block is lost, and reading continues with the next one.
    */
   read(block: number): AsyncGenerator<void, Rows | undefined>;
 }
 
-/** The next row. */
+/** The position of the next row. */
 export interface BlockPosition {
   readonly block: number;
   readonly row: number;
 }
 
-/** Number of parts that can be read independently; 1 if the file is empty or `count` is unknown. */
+/**
+ * Returns the number of parts that can be read independently; 1 if the file is empty or `count` is
+ * unknown.
+ */
 export function countParts({ count, blocksPerPart }: RowBlocks): number {
   return count === Infinity ? 1 : Math.max(1, Math.ceil(count / blocksPerPart));
 }
 
-/** The rows of a file, or of a part of it. At most one block is in memory. */
+/** Reads the rows of a file, or of a part of it. At most one block is in memory. */
 export function blockReader(
   file: OpenFile,
   blocks: RowBlocks,
@@ -44,7 +47,7 @@ export function blockReader(
     throw new LeatError("out_of_range", `There is no part ${part} in a file of ${parts}.`);
   }
   const { count, blocksPerPart } = blocks;
-  // Part 0 begins at 0: 0 * Infinity would be NaN.
+  // Part 0 is a case of its own, because `0 * Infinity` is NaN.
   const start = part === undefined || part === 0 ? 0 : part * blocksPerPart;
   const stop = part === undefined ? count : Math.min(count, start + blocksPerPart);
   let { block, row } = (position ?? { block: start, row: 0 }) as BlockPosition;
@@ -76,7 +79,7 @@ export function blockReader(
       rows = value;
       return AGAIN;
     } catch (error) {
-      // The result of a closed file is not needed any more.
+      // Closing the file cancels its reads.
       if (isClosed) return END;
       advance();
       throw error;

@@ -1,4 +1,4 @@
-/** Reads files that are one element each. */
+/** Reads files that each become one element. */
 import { LeatError } from "../../core/error.ts";
 import { END } from "../iterator.ts";
 import { type ByteReader, READ_BYTES } from "./byte_reader.ts";
@@ -42,7 +42,7 @@ export function wholeFileReader(
   };
 }
 
-/** The size of an uncompressed file is known: it is read into one array without a copy. */
+/** Reads a whole file. An uncompressed file has a known size, so it is read without a copy. */
 async function contentsOf(bytes: ByteReader): Promise<Uint8Array> {
   const { remaining } = bytes;
   if (remaining < Infinity) {
@@ -67,7 +67,7 @@ function requireBytes({ path, stream }: ByteReader, count: number): void {
   if (count <= WHOLE_FILE_BYTES_MAX) return;
   throw new LeatError(
     "resource_exhausted",
-    `${path} has ${count} bytes${stream} and more, beyond ${WHOLE_FILE_BYTES_MAX} ` +
+    `${path} has at least ${count} bytes${stream}, more than ${WHOLE_FILE_BYTES_MAX} ` +
       "(WHOLE_FILE_BYTES_MAX).",
     { details: { path } },
   );

@@ -22,39 +22,40 @@ const FOOTER_END_BYTES = 4 + MAGIC.length;
 /** A file begins with the magic, padded to 8 bytes. */
 const SMALLEST_FILE_BYTES = 8 + FOOTER_END_BYTES;
 
-/** Bytes of the footer for each record batch. */
+/** Bytes that the footer has for each record batch. */
 const BLOCK_BYTES = 24;
 
 /** Maximum decompressed bytes of the buffers of one record batch: all are held in memory. */
 const ARROW_BATCH_BYTES_MAX = 2 * 1024 * 1024 * 1024;
 
 /**
- * What is left of that limit for the current batch, which is decompressed synchronously. A module
+ * The rest of that limit for the current batch, which is decompressed synchronously. A module
  * variable, because the library passes no context to the codec.
  */
-let bytesLeft: number | undefined;
+let remainingBytes: number | undefined;
 
-function decoded(undo: typeof unzstd): { decode(data: Uint8Array): Uint8Array } {
+function codecOf(decompress: typeof unzstd): { decode(data: Uint8Array): Uint8Array } {
   return {
     decode(data) {
-      if (bytesLeft === undefined) Promise.resolve().then(() => bytesLeft = undefined);
-      bytesLeft ??= ARROW_BATCH_BYTES_MAX;
-      const bytes = undo(data, bytesLeft, "ARROW_BATCH_BYTES_MAX");
-      bytesLeft -= bytes.length;
+      if (remainingBytes === undefined) Promise.resolve().then(() => remainingBytes = undefined);
+      remainingBytes ??= ARROW_BATCH_BYTES_MAX;
+      const bytes = decompress(data, remainingBytes, "ARROW_BATCH_BYTES_MAX");
+      remainingBytes -= bytes.length;
       return bytes;
     },
   };
 }
 
-compressionRegistry.set(CompressionType.LZ4_FRAME, decoded(unlz4));
-compressionRegistry.set(CompressionType.ZSTD, decoded(unzstd));
+compressionRegistry.set(CompressionType.LZ4_FRAME, codecOf(unlz4));
+compressionRegistry.set(CompressionType.ZSTD, codecOf(unzstd));
 
 type Reader = AsyncRecordBatchFileReader | AsyncRecordBatchStreamReader;
 
 /**
- * Reads the footer of a file, or the schema at the beginning of a stream.
+ * Opens the record batches of a file or a stream. Reads the footer of the file, or the schema at the
+ * beginning of the stream.
  *
- * @param columns names at the top of the schema; default: all.
+ * @param columns Names at the top level of the schema; default: all.
  * @throws {LeatError} `data_loss` for a file that is damaged or of another format; `not_found` for
  * a column that the file does not have.
  */
@@ -97,7 +98,7 @@ async function checkEnd(bytes: ByteRanges): Promise<void> {
       throw bytes.damaged(`its footer claims ${footerBytes} bytes`);
     }
   }
-  throw bytes.damaged(`it begins with ${MAGIC} and does not end so; it is truncated`);
+  throw bytes.damaged(`it begins with ${MAGIC}, but does not end with it; it is truncated`);
 }
 
 /** The part of Node's `FileHandle` that the library uses. */
@@ -105,10 +106,10 @@ class Handle {
   readonly fd = 0;
   readonly #bytes: ByteRanges;
   /**
-   * In a stream, the smallest allowed start of the next read. Without it a damaged length could make
-   * the library read the same bytes for ever.
+   * The minimum start of the next read of a stream. Without this limit, a damaged length could make the
+   * library read the same bytes for ever.
    */
-  #from = 0;
+  #startMin = 0;
   #isStream = false;
 
   constructor(bytes: ByteRanges) {
@@ -129,10 +130,10 @@ class Handle {
   }
 
   async read(into: Uint8Array, offset: number, length: number, position: number) {
-    if (this.#isStream && position < this.#from) {
+    if (this.#isStream && position < this.#startMin) {
       throw new Error(`a length in it points back to byte ${position}`);
     }
-    if (this.#isStream) this.#from = position + length;
+    if (this.#isStream) this.#startMin = position + length;
     await this.#bytes.readInto(into.subarray(offset, offset + length), position);
     return { bytesRead: length, buffer: into };
   }
@@ -143,8 +144,8 @@ class Handle {
 }
 
 /**
- * The record batches of a file or a stream. A row is an object of the chosen columns, in the chosen
- * order. A batch is read whole: its columns are views of it.
+ * Reads the record batches of a file or a stream. A row is an object of the chosen columns, in the
+ * chosen order. A batch is read whole, because its columns are views of it.
  */
 function arrowBlocks(bytes: ByteRanges, reader: Reader, columns: readonly string[]): RowBlocks {
   const isFile = reader instanceof AsyncRecordBatchFileReader;
@@ -187,7 +188,7 @@ function loadedColumns(
   });
 }
 
-/** Yields a batch; before it, `undefined` for each batch of a stream that is skipped. */
+/** Yields a batch. Before it, yields `undefined` for each batch of a stream that is skipped. */
 type Batches = (block: number) => AsyncGenerator<RecordBatch | undefined>;
 
 function batchOf(reader: AsyncRecordBatchFileReader): Batches {

@@ -6,10 +6,10 @@ import { decimal, packList, type ValueType } from "../parquet/lists.ts";
 /** A type that elements cannot hold. */
 export class UnsupportedType extends Error {}
 
-/** Returns the value at an index, in memory of its own; `null` if absent. */
+/** Returns the value at an index, in memory of its own; `null` if it is absent. */
 export type ValueAt = (index: number) => unknown;
 
-/** A dictionary-encoded type has the dtype of its values. */
+/** Returns the type of a vector's values. A dictionary-encoded type has the dtype of its values. */
 function valueTypeOf(type: DataType): ValueType {
   if (DataType.isDictionary(type)) return valueTypeOf(type.dictionary);
   if (DataType.isList(type) || DataType.isFixedSizeList(type)) {
@@ -41,14 +41,14 @@ function isBinary(type: DataType): boolean {
     DataType.isFixedSizeBinary(type);
 }
 
-/** Types that store a time as an integer. Elements get that integer. */
+/** Whether a type stores a time as an integer. Elements get that integer. */
 function isTime(type: DataType): boolean {
   return DataType.isDate(type) || DataType.isTime(type) || DataType.isTimestamp(type) ||
     DataType.isDuration(type);
 }
 
 /**
- * Access to the values of a vector.
+ * Returns the access to the values of a vector.
  *
  * @throws {UnsupportedType} for unions and intervals.
  */
@@ -57,7 +57,7 @@ export function vectorValues(vector: Vector): ValueAt {
   return vector.nullCount === 0 ? plain : (index) => vector.isValid(index) ? plain(index) : null;
 }
 
-/** Number of rows that the buffers of a column can hold. Its header may claim more. */
+/** Returns how many rows the buffers of a column can hold. Its header may claim more. */
 export function rowsHeld({ type, values, valueOffsets, children, stride }: Data): number {
   if (DataType.isNull(type)) return Infinity;
   if (DataType.isFixedSizeList(type)) return Math.floor(children[0]!.length / stride);
@@ -86,7 +86,7 @@ function plainValuesOf(vector: Vector): ValueAt {
   return (index) => vector.get(index);
 }
 
-/** The single chunk of a column in a record batch. */
+/** Returns the only chunk of a column in a record batch. */
 function onlyData(vector: Vector): Data {
   return vector.data[0]!;
 }
@@ -136,7 +136,7 @@ function structValues(vector: Vector): ValueAt {
   };
 }
 
-/** A little-endian integer of 32-bit words in two's complement. */
+/** Decodes a little-endian integer of 32-bit words in two's complement. */
 function integerOf(words: Uint32Array): bigint {
   const unsigned = words.reduceRight((value, word) => value << 32n | BigInt(word), 0n);
   return BigInt.asIntN(32 * words.length, unsigned);

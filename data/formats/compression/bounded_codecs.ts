@@ -9,10 +9,9 @@ const lz4Bound: (data: Uint8Array) => number = lz4.decompressBound;
 const decompressLz4: (data: Uint8Array, bytesMax: number) => Uint8Array = lz4.decompress;
 
 /**
- * Decompresses zstd frames. Four bytes may become 128 KiB.
+ * Decompresses zstd frames. Four bytes may become 128 KiB. Damage throws the library's error.
  *
- * @throws {LeatError} `resource_exhausted` beyond `bytesMax`, naming `limit`; otherwise the
- * library's error for damage.
+ * @throws {LeatError} `resource_exhausted` beyond `bytesMax`, naming `limit`.
  */
 export function unzstd(data: Uint8Array, bytesMax: number, limit: string): Uint8Array {
   new ZstdFrames().push(data);

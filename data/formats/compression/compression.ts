@@ -1,8 +1,8 @@
-/** Compression of files. */
+/** Determines how files are compressed. */
 
 export type Compression = "gzip" | "zlib" | "zstd";
 
-/** How files are compressed: all the same way, or `"auto"`: each by its name. */
+/** How files are compressed: all in one way, or, with `"auto"`, each as its name says. */
 export type FileCompression = Compression | "auto";
 
 export const COMPRESSIONS: readonly Compression[] = ["gzip", "zlib", "zstd"];
@@ -16,7 +16,7 @@ const COMPRESSION_OF_SUFFIX: readonly (readonly [suffix: string, Compression])[]
   [".zz", "zlib"],
 ];
 
-/** How the file at `path` is compressed; `undefined` if it is not. */
+/** Returns how the file at `path` is compressed; `undefined` if it is not. */
 export function compressionOf(
   path: string,
   compression: FileCompression | undefined,

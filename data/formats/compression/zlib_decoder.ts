@@ -1,4 +1,4 @@
-/** Decompresses gzip and zlib, up to the last byte before any damage. */
+/** Decompresses gzip and zlib files, up to the last byte before any damage. */
 import { nodeZlib } from "../../../core/builtins.ts";
 import { LeatError } from "../../../core/error.ts";
 import type { OpenFile } from "../../host.ts";
@@ -6,12 +6,12 @@ import type { Decoder } from "../byte_source.ts";
 import type { Compression } from "./compression.ts";
 import { plainBytes, READ_BYTES } from "../plain_bytes.ts";
 
-/** Bytes decompressed at a time. Their output, at most 1032 times as much, is held in memory. */
+/** Bytes decompressed at a time. Their output, at most 1032 times as large, is held in memory. */
 const STEP_BYTES = 32 * 1024;
 
 type Zlib = Exclude<Compression, "zstd">;
 
-/** A file may consist of several members. Zeros after a gzip member are padding. */
+/** Decompresses a file of one or more members. Zeros after a gzip member are padding. */
 export function zlibDecoder(path: string, file: OpenFile, compression: Zlib): Decoder {
   const members = new Members(path, file, compression);
   const chunks = members.chunks();
@@ -44,41 +44,45 @@ class Members {
   }
 
   /**
-   * Decompresses the member at `start`, and returns the offset after it. At damage, zlib loses the
-   * output of the step that fails. So the member is decompressed again, with that step byte by byte.
+   * Decompresses the member at `start`, and returns the offset after it. zlib loses the output of the
+   * step that meets damage. So the member is decompressed again, with the input of that step byte by
+   * byte.
    */
   async *#stream(start: number): AsyncGenerator<Uint8Array, number> {
-    let given = 0;
-    let sound = Infinity;
+    let yieldedBytes = 0;
+    let soundBytes = Infinity;
     for (;;) {
       const inflation = this.#begin();
-      let known = given;
-      for await (const input of this.#inputs(start, sound)) {
+      let repeatedBytes = yieldedBytes;
+      for await (const input of this.#inputs(start, soundBytes)) {
         for (const chunk of await inflation.take(input)) {
-          const fresh = chunk.subarray(known);
-          known -= chunk.length - fresh.length;
-          given += fresh.length;
+          const fresh = chunk.subarray(repeatedBytes);
+          repeatedBytes -= chunk.length - fresh.length;
+          yieldedBytes += fresh.length;
           if (fresh.length > 0) yield fresh;
         }
         if (inflation.ended || inflation.error !== undefined) break;
       }
       inflation.destroy();
       if (inflation.error === undefined) return start + inflation.consumed;
-      if (sound < Infinity || inflation.error.code !== "Z_DATA_ERROR") {
+      if (soundBytes < Infinity || inflation.error.code !== "Z_DATA_ERROR") {
         throw this.#damaged(start + inflation.consumed, inflation.error);
       }
-      sound = inflation.consumed;
+      soundBytes = inflation.consumed;
     }
   }
 
-  /** The bytes from `start` on, then an empty array. After the first `sound` bytes they come one by one. */
-  async *#inputs(start: number, sound: number): AsyncGenerator<Uint8Array> {
+  /**
+   * Yields the bytes from `start` on, then an empty array. After the first `soundBytes`, each array is
+   * one byte.
+   */
+  async *#inputs(start: number, soundBytes: number): AsyncGenerator<Uint8Array> {
     const bytes = plainBytes(this.#path, this.#file, start);
     const buffer = new Uint8Array(READ_BYTES);
     for (let done = 0;;) {
       const count = await bytes.read(buffer);
       for (let at = 0; at < count;) {
-        const step = done < sound ? Math.min(STEP_BYTES, count - at, sound - done) : 1;
+        const step = done < soundBytes ? Math.min(STEP_BYTES, count - at, soundBytes - done) : 1;
         yield buffer.subarray(at, at + step);
         at += step;
         done += step;
@@ -87,6 +91,7 @@ class Members {
     }
   }
 
+  /** Returns the offset of the first byte from `start` on that is not zero. */
   async #pastZeros(start: number): Promise<number> {
     const bytes = plainBytes(this.#path, this.#file, start);
     const buffer = new Uint8Array(READ_BYTES);
@@ -114,7 +119,9 @@ class Members {
   }
 }
 
-/** One run of Node's zlib: the web's `DecompressionStream` does not report where a member ends. */
+/**
+ * One run of Node's zlib, which reports where a member ends. The web's `DecompressionStream` does not.
+ */
 class Inflation {
   /** Whether the member has ended, even if more input follows. */
   ended = false;
@@ -135,12 +142,12 @@ class Inflation {
     this.#stream.on("close", () => this.#settle());
   }
 
-  /** Number of input bytes consumed, without those of the step that failed. */
+  /** Number of input bytes consumed, without the step that failed. */
   get consumed(): number {
     return this.#stream.bytesWritten;
   }
 
-  /** Decompresses more input; empty input ends the stream. Afterwards `input` may be overwritten. */
+  /** Decompresses more input. Empty input ends the stream. The caller may reuse `input` afterwards. */
   async take(input: Uint8Array): Promise<Uint8Array[]> {
     await new Promise<void>((resolve) => {
       this.#settle = resolve;

@@ -6,12 +6,12 @@ import type { Decoder } from "../byte_source.ts";
 import { plainBytes, READ_BYTES } from "../plain_bytes.ts";
 import { ZstdFrames } from "./zstd_frames.ts";
 
-/** Bytes given to zstd at a time. Their output, at most 128 KiB for every 4, is held in memory. */
+/** Bytes decompressed at a time. Their output, at most 128 KiB for every 4 bytes, is held in memory. */
 const PUSH_BYTES = 8 * 1024;
 
 /**
- * Decompresses zstd with a library: Deno's `node:zlib` stops after the first frame, and accepts a
- * truncated one. Neither verifies checksums. Damage loses the block it is in, at most 128 KiB.
+ * Decompresses zstd with a library, because Deno's `node:zlib` stops after the first frame and accepts
+ * a truncated one. Neither verifies checksums. Damage loses its block, at most 128 KiB.
  */
 export function zstdDecoder(path: string, file: OpenFile): Decoder {
   const chunks = decode(path, file);

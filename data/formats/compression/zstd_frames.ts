@@ -1,7 +1,7 @@
 /** Reads the headers of zstd frames (RFC 8878), which tell how much memory decompression needs. */
 import { LeatError } from "../../../core/error.ts";
 
-/** Limit of a frame's window, which is allocated whole. The program `zstd` has the same default. */
+/** Limit of a frame's window, which is allocated at once. The program `zstd` has the same default. */
 export const ZSTD_WINDOW_BYTES_MAX = 128 * 1024 * 1024;
 
 const FRAME_MAGIC = 0xfd2fb528;
@@ -15,8 +15,8 @@ const RUN_LENGTH_BLOCK = 1;
 type Part = "magic" | "skippable" | "descriptor" | "header" | "block";
 
 /**
- * Follows the frames of a file, whose bytes are pushed in order. Ignores everything from the first
- * damage on: the library reports damage.
+ * Checks the frames of a file, whose bytes are pushed in order. Ignores everything from the first
+ * damage on, because the library reports damage.
  */
 export class ZstdFrames {
   #part: Part = "magic";
@@ -90,7 +90,7 @@ export class ZstdFrames {
   }
 }
 
-/** Sizes of the fields of a frame's header, in bytes. */
+/** Returns the sizes of the fields of a frame's header, in bytes. */
 function fieldsOf(descriptor: number): { window: number; dictionary: number; size: number } {
   const isSingle = (descriptor >> 5 & 1) === 1;
   const sizeFlag = descriptor >> 6;
@@ -118,7 +118,7 @@ function windowOf(descriptor: number): number {
   return base + base / 8 * (descriptor & 7);
 }
 
-/** Little-endian. */
+/** Decodes a little-endian integer. */
 function toNumber(bytes: readonly number[]): number {
   return bytes.reduceRight((number, byte) => number * 256 + byte, 0);
 }

@@ -1,4 +1,4 @@
-/** CSV files: records of delimited fields, quoted (RFC 4180) or not. */
+/** Opens CSV files: records of delimited fields, quoted (RFC 4180) or not. */
 import { shownPath } from "../../../core/shown_text.ts";
 import type { OpenFile } from "../../host.ts";
 import { END } from "../../iterator.ts";
@@ -30,10 +30,10 @@ export interface CsvDialect {
 
 /**
  * Opens the records of a file. Blank lines are skipped. A record that is damaged or does not fit the
- * schema costs one `data_loss` error. A file whose header does not fit is not read at all.
+ * schema is lost, with a `data_loss` error. A file whose header does not fit is lost as a whole.
  *
- * A file without quoted fields is divided into parts of `partBytes`. A file with quoted fields is
- * not divided, because one cannot tell in its middle whether a byte is inside quotes.
+ * A file without quoted fields is divided into parts of `partBytes`. A file with quoted fields is not
+ * divided, because a reader that starts in its middle does not know whether it is inside quotes.
  */
 export async function openCsv(
   source: SourceFile,
@@ -45,7 +45,7 @@ export async function openCsv(
   const first = schema.needsFirst ? await readFirst(source, dialect, partBytes) : undefined;
   if (first === undefined && schema.needsFirst) return openEmpty(source);
   const convert = recordConversion(schema.planOf(shownPath(source.path), first?.fields));
-  const behind = schema.header ? first!.behind : undefined;
+  const afterHeader = schema.header ? first!.after : undefined;
   if (!dialect.useQuoteDelim) {
     const convertLine: LineConversion = (line, path) =>
       line.text === ""
@@ -54,9 +54,9 @@ export async function openCsv(
           text: describeLine(line, path),
           details: lineDetails(line, path),
         }));
-    return openLines(source, from, partBytes, convertLine, behind as LinePosition | undefined);
+    return openLines(source, from, partBytes, convertLine, afterHeader as LinePosition | undefined);
   }
-  const position = (from.position ?? behind ?? BEGINNING) as CsvPosition;
+  const position = (from.position ?? afterHeader ?? BEGINNING) as CsvPosition;
   const bytes = ByteReader.of(source, position.offset);
   return new QuotedCsvReader(bytes, dialect.delimiter, convert, position);
 }
@@ -64,20 +64,20 @@ export async function openCsv(
 interface FirstRecord {
   readonly fields: readonly string[];
   /** The reader's position after the record. */
-  readonly behind: unknown;
+  readonly after: unknown;
 }
 
-/** The first record of a file, or `undefined`. The file stays open. */
+/** Reads the first record of a file; `undefined` if there is none. The file stays open. */
 async function readFirst(
   source: SourceFile,
   { delimiter, useQuoteDelim }: CsvDialect,
   partBytes: number,
 ): Promise<FirstRecord | undefined> {
-  const kept = { ...source, file: keptOpen(source.file) };
+  const borrowed = { ...source, file: withoutClose(source.file) };
   const reader = useQuoteDelim
-    ? new QuotedCsvReader(ByteReader.of(kept), delimiter, (fields) => fields)
+    ? new QuotedCsvReader(ByteReader.of(borrowed), delimiter, (fields) => fields)
     : openLines(
-      kept,
+      borrowed,
       {},
       partBytes,
       ({ text }) => text === "" ? AGAIN : text.split(delimiter, FIELDS_SPLIT_MAX),
@@ -86,21 +86,21 @@ async function readFirst(
     for (;;) {
       const fields = await reader.step();
       if (fields === END) return undefined;
-      if (fields !== AGAIN) return { fields: fields as string[], behind: reader.save() };
+      if (fields !== AGAIN) return { fields: fields as string[], after: reader.save() };
     }
   } finally {
     reader.close();
   }
 }
 
-/** Gives no records and checks no header. */
+/** Opens an empty file, which has no records and no header. */
 function openEmpty(source: SourceFile): FormatReader {
   const end = { ...BEGINNING, ended: true };
   return new QuotedCsvReader(ByteReader.of(source), ",", (fields) => fields, end);
 }
 
-/** The same file, but `close()` does nothing, because another reader will read the file. */
-function keptOpen(file: OpenFile): OpenFile {
+/** Returns the file with a `close()` that does nothing, because another reader will read it. */
+function withoutClose(file: OpenFile): OpenFile {
   return {
     sizeBytes: file.sizeBytes,
     read: (into, offset) => file.read(into, offset),

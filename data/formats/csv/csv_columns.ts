@@ -1,4 +1,4 @@
-/** Columns of CSV files: which fields are read, with which dtype, and how they become an element. */
+/** Checks the columns of CSV files, and converts the fields of records to elements. */
 import { LeatError } from "../../../core/error.ts";
 import { isPlainObject } from "../../../core/tree.ts";
 import { invalidArgument, show } from "../../check.ts";
@@ -17,7 +17,7 @@ import {
 export interface CsvColumn<D extends CsvDType = CsvDType> {
   /** How its fields are parsed. */
   readonly dtype: D;
-  /** The value of missing fields; without it a missing field is an error. */
+  /** The value of missing fields. Without a default, a missing field is an error. */
   readonly default?: CsvValue<D> | (D extends "int64" | "uint64" ? number : never) | undefined;
 }
 
@@ -79,11 +79,11 @@ function checkColumn(
   }
   const { dtype, default: fallback, name = given } = column;
   if (name !== undefined) checkName(operator, name);
-  const normal = fallback === undefined ? undefined : csvDefault(dtype, fallback);
-  if (fallback !== undefined && normal === undefined) {
+  const converted = fallback === undefined ? undefined : csvDefault(dtype, fallback);
+  if (fallback !== undefined && converted === undefined) {
     throw invalidArgument(operator, `the default of column ${show(label)}`, dtype, fallback);
   }
-  return { name: name as string | undefined, dtype, default: normal };
+  return { name: name as string | undefined, dtype, default: converted };
 }
 
 export function columnsSpec(columns: readonly DeclaredColumn[]): ElementSpec {
@@ -97,37 +97,37 @@ export interface ReadColumn extends DeclaredColumn {
 
 export interface RecordPlan {
   readonly columns: readonly ReadColumn[];
-  /** Required number of fields of a record; `undefined` if a record may have more than are read. */
+  /** Required number of fields of a record; `undefined` if a record may have more fields than are read. */
   readonly fieldCount: number | undefined;
   /** The text that means a missing value, besides the empty text. */
   readonly naValue: string;
-  /** Whether no columns are declared: then fields stay text. */
+  /** Whether fields stay text, because no columns are declared. */
   readonly isText: boolean;
 }
 
-/** How the records of one file become elements. */
+/** Returns the conversion of one file's records to elements. */
 export function recordConversion(plan: RecordPlan): RecordConversion {
   const { columns, fieldCount, naValue, isText } = plan;
   const names = columns.map(({ name }) => name);
   const parsers = columns.map(({ dtype }) => csvParser(dtype));
-  const fieldCountMin = columns.reduce((most, { index }) => Math.max(most, index + 1), 0);
+  const fieldCountMin = columns.reduce((count, { index }) => Math.max(count, index + 1), 0);
   return (fields, describe) => {
     if (fieldCount === undefined ? fields.length < fieldCountMin : fields.length !== fieldCount) {
       const wanted = fieldCount ?? `at least ${fieldCountMin}`;
       const { length } = fields;
       const found = length > COLUMNS_MAX ? `more than ${COLUMNS_MAX}` : length;
-      throw bad(describe, `has ${found} fields, and ${wanted} are expected`);
+      throw misfit(describe, `has ${found} fields, and ${wanted} are expected`);
     }
     const values = columns.map((column, i) => {
       const text = column.index < 0 ? "" : fields[column.index]!;
       if (isText) return text;
       if (text === "" || text === naValue) {
         if (column.default !== undefined) return column.default;
-        throw bad(describe, `has no value in column ${label(column)}, which has no default`);
+        throw misfit(describe, `has no value in column ${label(column)}, which has no default`);
       }
       const value = parsers[i]!(text);
       if (value !== undefined) return value;
-      throw bad(
+      throw misfit(
         describe,
         `has ${show(text)} in column ${label(column)}, which is no ${column.dtype}`,
       );
@@ -136,7 +136,7 @@ export function recordConversion(plan: RecordPlan): RecordConversion {
   };
 }
 
-/** An object of the named values, or a tuple if the columns have no names. */
+/** Makes an object of the named values, or a tuple if the columns have no names. */
 function elementOf(names: readonly (string | undefined)[], values: unknown[]): unknown {
   if (names[0] === undefined) return values;
   const element: Record<string, unknown> = {};
@@ -148,7 +148,7 @@ function label({ name, index }: ReadColumn): string {
   return name === undefined ? `${index}` : show(name);
 }
 
-function bad(describe: DescribeRecord, what: string): LeatError {
+function misfit(describe: DescribeRecord, what: string): LeatError {
   const { text, details } = describe();
   return new LeatError("data_loss", `${text} ${what}.`, { details });
 }

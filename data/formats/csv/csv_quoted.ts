@@ -9,7 +9,7 @@ import type { RecordConversion } from "./csv_columns.ts";
 import type { FormatReader } from "../format_reader.ts";
 
 /**
- * Limit of a record's bytes. Reading stops at a longer record: usually a quote was never closed.
+ * Limit of a record's bytes. Reading stops at a longer record, whose quote was usually never closed.
  */
 const CSV_RECORD_BYTES_MAX = 64 * 1024 * 1024;
 
@@ -18,7 +18,7 @@ const CHUNK_BYTES = 64 * 1024;
 
 const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf];
 
-/** A position: after a valid record, and after `errors` damaged ones that follow it. */
+/** The position after a valid record, and after the `errors` damaged records that follow it. */
 export interface CsvPosition {
   /** Byte offset after the valid record. */
   readonly offset: number;
@@ -39,7 +39,7 @@ type Outcome =
 const DAMAGE: Readonly<Record<string, readonly [LeatErrorCode, string]>> = {
   CSV_INVALID_CLOSING_QUOTE: [
     "data_loss",
-    "a quoted field continues after its closing quote; a quote within it is written twice",
+    "a quoted field continues after its closing quote; write a quote within a field twice",
   ],
   INVALID_OPENING_QUOTE: [
     "data_loss",
@@ -58,12 +58,12 @@ const DAMAGE: Readonly<Record<string, readonly [LeatErrorCode, string]>> = {
   ],
 };
 
-/** The record that the parser is reading, which the types of csv-parse leave out. */
+/** The record that the parser is reading. The types of csv-parse leave it out. */
 interface ParserState {
   readonly state: { readonly record: readonly string[] };
 }
 
-/** Reads records. Damage loses its record, and those that follow until the quotes match again. */
+/** Reads records. Damage loses its record, and later records until the quotes match again. */
 export class QuotedCsvReader implements FormatReader {
   readonly #bytes: ByteReader;
   readonly #convert: RecordConversion;
@@ -71,20 +71,22 @@ export class QuotedCsvReader implements FormatReader {
   readonly #parser: Parser & ParserState;
   /** The offset at which the parser began to count bytes. */
   #base: number | undefined;
+  /** The outcomes of the last chunk. */
   #outcomes: Outcome[] = [];
+  /** The index of the next outcome to return. */
   #at = 0;
-  /** The offset after the last valid record that was given. */
+  /** The offset after the last valid record that was returned. */
   #stop: number;
   #line: number;
-  /** Errors since that record. */
+  /** Number of errors since that record. */
   #errors = 0;
-  /** Of these, how many were given before the reader was restored: they are not given again. */
+  /** How many of these errors were thrown before the reader was saved. They are not thrown again. */
   #errorsBefore: number;
-  /** The parser's line of the last error: only the first error of a record is reported. */
+  /** The parser's line of the last error, because only the first error of a record is reported. */
   #errorLine = -1;
   #ended: boolean;
 
-  /** @param bytes Begin at `from`. */
+  /** @param bytes Must start at the offset of `from`. */
   constructor(bytes: ByteReader, delimiter: string, convert: RecordConversion, from = BEGINNING) {
     this.#bytes = bytes;
     this.#convert = convert;
@@ -132,7 +134,7 @@ export class QuotedCsvReader implements FormatReader {
       offset: this.#stop,
       line: this.#line,
       errors: Math.max(this.#errors, this.#errorsBefore),
-      // Records that were parsed and not given are parsed again after a restore.
+      // A restored reader parses again the outcomes that were not returned yet.
       ended: this.#ended && this.#at === this.#outcomes.length,
     };
   }
@@ -179,7 +181,7 @@ export class QuotedCsvReader implements FormatReader {
     return last !== undefined && "error" in last && last.error.code === "resource_exhausted";
   }
 
-  /** Also called for a record that continues in the next chunk, so that it cannot fill the memory. */
+  /** Refuses a record with too many fields, also one that continues in the next chunk. */
   #boundFields({ length }: readonly string[], lines: number): void {
     if (length > COLUMNS_MAX) this.#refuse({ code: "TOO_MANY_FIELDS", lines });
   }
@@ -190,7 +192,7 @@ export class QuotedCsvReader implements FormatReader {
       const stop = this.#base! + bytes;
       this.#outcomes.push({ fields, stop, line: this.#from.line + lines });
     }
-    return null; // nothing is left for the parser to give
+    return null; // the parser must not output the record itself
   }
 
   #refuse(error: unknown): undefined {

@@ -1,4 +1,4 @@
-/** Turns the user's options and each file's header into the plan for reading records. */
+/** Plans how to read records, from the user's options and each file's header. */
 import { LeatError } from "../../../core/error.ts";
 import { checkArray, checkBoolean, invalidArgument, show } from "../../check.ts";
 import type { ElementSpec } from "../../elements/spec.ts";
@@ -30,11 +30,11 @@ export class CsvSchema {
     const { columns, header, select, exclude, naValue = "" } = options;
     this.header = checkBoolean(operator, "header", header, true);
     this.columns = columns === undefined ? undefined : checkColumns(operator, columns);
-    this.select = checkPlaces(operator, "select", select, this.header);
-    this.exclude = checkPlaces(operator, "exclude", exclude, this.header);
+    this.select = checkKeys(operator, "select", select, this.header);
+    this.exclude = checkKeys(operator, "exclude", exclude, this.header);
     if (typeof naValue !== "string") throw invalidArgument(operator, "naValue", "a text", naValue);
     this.naValue = naValue;
-    this.#checkTogether(operator);
+    this.#checkCombination(operator);
   }
 
   /** Whether a file's first record is needed to read the others. */
@@ -47,7 +47,7 @@ export class CsvSchema {
   }
 
   /**
-   * How to read the records of one file.
+   * Plans how to read the records of one file.
    *
    * @param first Its first record, if {@linkcode needsFirst}.
    * @throws {LeatError} `data_loss` naming the file and the column that it lacks; `resource_exhausted`
@@ -60,7 +60,7 @@ export class CsvSchema {
     if ((first?.length ?? 0) > COLUMNS_MAX) throw tooMany(path);
     const columns = this.#isByName
       ? this.columns!.map((column) => findColumn(path, first!, column))
-      : this.#columnsByPlace(path, first);
+      : this.#columnsByKeys(path, first);
     return { columns, fieldCount, naValue, isText };
   }
 
@@ -75,18 +75,18 @@ export class CsvSchema {
     return this.columns!.length + (this.exclude?.length ?? 0);
   }
 
-  #columnsByPlace(path: string, first: readonly string[] | undefined): ReadColumn[] {
-    const places = this.#places(path, first);
+  #columnsByKeys(path: string, first: readonly string[] | undefined): ReadColumn[] {
+    const indices = this.#indices(path, first);
     if (this.columns !== undefined) {
-      if (places.length !== this.columns.length) {
+      if (indices.length !== this.columns.length) {
         throw misfit(
           path,
-          `gives ${places.length} columns, and ${this.columns.length} are declared`,
+          `gives ${indices.length} columns, and ${this.columns.length} are declared`,
         );
       }
-      return this.columns.map((column, i) => ({ ...column, index: places[i]! }));
+      return this.columns.map((column, i) => ({ ...column, index: indices[i]! }));
     }
-    const columns = places.map((index) => {
+    const columns = indices.map((index) => {
       const name = this.header ? first![index] : undefined;
       return { name, index, dtype: "string", default: undefined } as const;
     });
@@ -95,16 +95,16 @@ export class CsvSchema {
   }
 
   /** The indices of the fields that are read. */
-  #places(path: string, first: readonly string[] | undefined): number[] {
-    const placesOf = (chosen: readonly (string | number)[]) =>
-      chosen.map((place) => findPlace(path, this.header ? first! : undefined, place));
-    if (this.select !== undefined) return placesOf(this.select);
-    const excluded = new Set(placesOf(this.exclude ?? []));
+  #indices(path: string, first: readonly string[] | undefined): number[] {
+    const indicesOf = (keys: readonly (string | number)[]) =>
+      keys.map((key) => findIndex(path, this.header ? first! : undefined, key));
+    if (this.select !== undefined) return indicesOf(this.select);
+    const excluded = new Set(indicesOf(this.exclude ?? []));
     const count = first?.length ?? this.#fieldCount!;
     return Array.from({ length: count }, (_, i) => i).filter((i) => !excluded.has(i));
   }
 
-  #checkTogether(operator: string): void {
+  #checkCombination(operator: string): void {
     const { columns, select, exclude } = this;
     const chosen = select ?? exclude;
     const refuse = (argument: string, wanted: string) =>
@@ -125,18 +125,19 @@ export class CsvSchema {
   }
 }
 
-function checkPlaces(
+/** Checks `select` or `exclude`: different columns, by index or by name in the header. */
+function checkKeys(
   operator: string,
   argument: string,
   value: unknown,
   header: boolean,
 ): readonly (string | number)[] | undefined {
   if (value === undefined) return undefined;
-  const places = checkArray(operator, argument, value);
-  const isPlace = (place: unknown) =>
-    (header && typeof place === "string") || (Number.isSafeInteger(place) && place as number >= 0);
-  if (places.length > 0 && places.every(isPlace) && new Set(places).size === places.length) {
-    return places as (string | number)[];
+  const keys = checkArray(operator, argument, value);
+  const isKey = (key: unknown) =>
+    (header && typeof key === "string") || (Number.isSafeInteger(key) && key as number >= 0);
+  if (keys.length > 0 && keys.every(isKey) && new Set(keys).size === keys.length) {
+    return keys as (string | number)[];
   }
   const kinds = header ? "names or indices of columns" : "indices of columns";
   throw invalidArgument(operator, argument, `different ${kinds}, at least one`, value);
@@ -153,15 +154,15 @@ function findColumn(path: string, header: readonly string[], column: DeclaredCol
   return { ...column, index };
 }
 
-function findPlace(
+function findIndex(
   path: string,
   header: readonly string[] | undefined,
-  place: string | number,
+  key: string | number,
 ): number {
-  if (header === undefined) return place as number;
-  const index = typeof place === "number" ? place : header.indexOf(place);
+  if (header === undefined) return key as number;
+  const index = typeof key === "number" ? key : header.indexOf(key);
   if (index >= 0 && index < header.length) return index;
-  throw misfit(path, `has no column ${show(place)}${namesOf(header)}`);
+  throw misfit(path, `has no column ${show(key)}${namesOf(header)}`);
 }
 
 function checkHeader(path: string, names: readonly string[]): void {

@@ -1,4 +1,4 @@
-/** Parses text fields, by dtype. */
+/** Parses the fields of CSV files, by dtype. */
 import type { DType } from "../../../core/dtype.ts";
 
 /** The dtypes that a field may hold. */
@@ -47,7 +47,7 @@ export function isCsvDType(value: unknown): value is CsvDType {
 
 export const CSV_DTYPES: readonly CsvDType[] = Object.keys(PARSERS) as CsvDType[];
 
-/** The parser of a dtype. It ignores white space around numbers and booleans. */
+/** Returns the parser of a dtype. It ignores white space around numbers and booleans. */
 export function csvParser(dtype: CsvDType): Parser {
   return PARSERS[dtype];
 }

@@ -1,4 +1,4 @@
-/** The rows of NumPy's .npy files, along axis 0. */
+/** Reads NumPy's .npy files by rows, along axis 0. */
 import {
   type DTypeArrays,
   isFixedDType,
@@ -14,11 +14,11 @@ import type { RowBlocks, Rows } from "../row_blocks.ts";
 /** Bytes of rows that are read together. A single larger row is read whole. */
 const BLOCK_BYTES = 256 * 1024;
 
-/** A part has about 4 MiB: much more than the header, which is read again for each part. */
+/** A part has about 4 MiB, much more than the header, which is read again for each part. */
 export const BLOCKS_PER_PART = 16;
 
 /**
- * The rows of a file: plain values if the array has one axis, otherwise tensors. Throws like
+ * Opens the rows of a file: plain values if the array has one axis, otherwise tensors. Throws like
  * {@linkcode readNpyHeader}.
  */
 export async function openNpy(source: SourceFile): Promise<RowBlocks> {
@@ -62,22 +62,22 @@ export class NpyFile {
     const offset = dataOffset + start * this.rowBytes;
     const stored = await this.#bytes.read(offset, offset + (stop - start) * this.rowBytes);
     swapToLittleEndian(this.array, stored);
-    const whole = [stop - start, ...shape.slice(1)];
+    const blockShape = [stop - start, ...shape.slice(1)];
     if (isFixedDType(dtype)) {
       const { BYTES_PER_ELEMENT: itemBytes } = TYPED_ARRAYS[dtype];
       const data = new TYPED_ARRAYS[dtype](stored.buffer, 0, stored.length / itemBytes);
-      return tensorRows(new Tensor(dtype, whole, data as DTypeArrays[typeof dtype]));
+      return tensorRows(new Tensor(dtype, blockShape, data as DTypeArrays[typeof dtype]));
     }
-    const count = whole.reduce((size, length) => size * length, 1);
+    const count = blockShape.reduce((size, length) => size * length, 1);
     try {
-      return tensorRows(new Tensor("string", whole, texts(this.array, stored, count)));
+      return tensorRows(new Tensor("string", blockShape, textsOf(this.array, stored, count)));
     } catch (error) {
       throw this.#bytes.failed(`its texts from row ${start} to ${stop}`, error);
     }
   }
 }
 
-/** Swaps the bytes of each number in place; in strings, those of each character. */
+/** Swaps the bytes of each number in place, or of each character of strings. */
 function swapToLittleEndian(
   { itemBytes, characterBytes, isBigEndian }: NpyArray,
   stored: Uint8Array,
@@ -87,8 +87,8 @@ function swapToLittleEndian(
   for (let at = 0; at < stored.length; at += width) stored.subarray(at, at + width).reverse();
 }
 
-/** Strings of a fixed length, without their trailing zeros: UTF-8 (dtype S) or code points (U). */
-function texts(
+/** Decodes strings of fixed length, UTF-8 (dtype S) or code points (U), without their trailing zeros. */
+function textsOf(
   { itemBytes, characterBytes }: NpyArray,
   stored: Uint8Array<ArrayBuffer>,
   count: number,
@@ -104,7 +104,7 @@ function texts(
   });
 }
 
-/** Code points to convert at a time: the engine's stack limits the number of arguments. */
+/** Code points converted at a time, because the engine's stack limits the number of arguments. */
 const POINTS_MAX = 8_192;
 
 function textOf(points: Uint32Array): string {
@@ -115,12 +115,12 @@ function textOf(points: Uint32Array): string {
   return text;
 }
 
-/** Number of rows of `rowBytes` bytes that are read together; at least one. */
+/** Returns how many rows of `rowBytes` bytes are read together; at least one. */
 export function rowsPerBlock(rowBytes: number): number {
   return Math.max(1, Math.floor(BLOCK_BYTES / Math.max(1, rowBytes)));
 }
 
-/** The rows of a tensor, each copied: a view would keep all of them alive. */
+/** Makes rows of a tensor. Each is a copy, because a view would keep all of them alive. */
 function tensorRows({ dtype, data, shape }: Tensor): Rows {
   const [length = 0, ...rowShape] = shape;
   const rowSize = rowShape.reduce((size, length) => size * length, 1);

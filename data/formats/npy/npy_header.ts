@@ -1,5 +1,5 @@
 /**
- * The headers of NumPy's .npy files.
+ * Reads the headers of NumPy's .npy files.
  *
  * A file has `\x93NUMPY`, two bytes of version, the length of the header (2 bytes in version 1, 4
  * in later ones), the header (a Python dictionary of `descr`, `fortran_order` and `shape`), and the
@@ -16,7 +16,7 @@ const NPY_ROW_BYTES_MAX = 1024 * 1024 * 1024;
 const MAGIC = "\x93NUMPY";
 const PREFIX_BYTES = 8;
 
-/** What the header says of the elements. */
+/** What the header says about the elements. */
 export interface NpyArray {
   readonly dtype: DType;
   readonly shape: readonly number[];
@@ -57,7 +57,7 @@ export async function readNpyHeader(bytes: ByteRanges): Promise<NpyArray> {
   }
   const prefix = await bytes.read(0, PREFIX_BYTES);
   if (String.fromCharCode(...prefix.subarray(0, MAGIC.length)) !== MAGIC) {
-    throw bytes.damaged("it does not begin as one, with \\x93NUMPY");
+    throw bytes.damaged("it does not begin with \\x93NUMPY");
   }
   const version = prefix[6]!;
   if (version < 1 || version > 3) throw bytes.unsupported(`its version is ${version}, not 1 to 3`);
@@ -80,7 +80,10 @@ function parseHeader(bytes: ByteRanges, header: string, dataOffset: number): Npy
   const order = /'fortran_order'\s*:\s*(True|False)/.exec(header);
   const axes = /'shape'\s*:\s*\(([\s\dL,]*)\)/.exec(header);
   if (descr === null || order === null || axes === null) {
-    throw bytes.damaged(`its header is ${JSON.stringify(header.trim().slice(0, 200))}`);
+    const shown = JSON.stringify(header.trim().slice(0, 200));
+    throw bytes.damaged(
+      `its header is ${shown}, which lacks a valid descr, fortran_order or shape`,
+    );
   }
   if (descr[2] !== undefined) throw bytes.unsupported("it is an array of records");
   const shape = (axes[1]!.match(/\d+/g) ?? []).map(Number);
@@ -90,7 +93,7 @@ function parseHeader(bytes: ByteRanges, header: string, dataOffset: number): Npy
   }
   if (order[1] === "True" && shape.length > 1) {
     throw bytes.unsupported(
-      "its elements are in Fortran's order, so that rows are not in one place; save " +
+      "its elements are in Fortran order, so its rows are not contiguous; save " +
         "np.ascontiguousarray(…) of the array",
     );
   }

@@ -1,4 +1,4 @@
-/** NumPy's .npz archives: .npy files in a zip file. An element has one row of each. */
+/** Reads NumPy's .npz archives: .npy files in a zip file. An element has one row of each array. */
 import { type Entry, type FileEntry, Reader, Uint8ArrayWriter, ZipReader } from "@zip.js/zip.js";
 import { ByteRanges, memoryFile } from "../byte_ranges.ts";
 import { chosenColumns, columnRows, type LoadedColumn } from "../column_rows.ts";
@@ -28,7 +28,7 @@ export class NpzArchive {
   /**
    * Reads the directory.
    *
-   * @param names of arrays, without `.npy`; default: all.
+   * @param names Names of arrays, without `.npy`; default: all.
    * @throws {LeatError} `data_loss` for a damaged archive, `not_found` for a missing array,
    * `unimplemented` for an array that is encrypted or not compressed with deflate.
    */
@@ -49,7 +49,7 @@ export class NpzArchive {
       ),
     );
     const chosen = chosenColumns(bytes, [...arrays.keys()], names, { what: "array" });
-    if (chosen.length === 0) throw bytes.damaged("it has no arrays in it, no files named .npy");
+    if (chosen.length === 0) throw bytes.damaged("it has no arrays, which are files named *.npy");
     const archive = new NpzArchive(bytes, chosen.map((name) => arrays.get(name)!));
     archive.#checkEntries();
     return archive;
@@ -61,7 +61,7 @@ export class NpzArchive {
   }
 
   /**
-   * The rows of the arrays.
+   * Opens the rows of the arrays.
    *
    * @throws {LeatError} `invalid_argument` if the arrays differ in length, `data_loss` for a
    * damaged array, and otherwise like {@linkcode readNpyHeader}.
@@ -92,7 +92,8 @@ export class NpzArchive {
     throw this.#bytes.refused(
       "resource_exhausted",
       `The compressed arrays of ${this.#bytes.path} have ${inflatedBytes} bytes, more than ` +
-        `${NPZ_INFLATED_BYTES_MAX} (NPZ_INFLATED_BYTES_MAX); choose fewer, or save them by np.savez.`,
+        `${NPZ_INFLATED_BYTES_MAX} (NPZ_INFLATED_BYTES_MAX); choose fewer with \`columns\`, or save them ` +
+        "with np.savez.",
     );
   }
 
@@ -102,7 +103,7 @@ export class NpzArchive {
     throw this.#bytes.refused(
       "invalid_argument",
       `The arrays of ${this.#bytes.path} must have the same number of rows, but have: ` +
-        `${lengths.join(", ")}. Choose some by columns.`,
+        `${lengths.join(", ")}. Choose some with \`columns\`.`,
     );
   }
 
@@ -122,7 +123,7 @@ export class NpzArchive {
     }
   }
 
-  /** The contents of an uncompressed entry begin after its local header, whose length varies. */
+  /** Returns the offset of an uncompressed entry's contents, which follow a local header of any length. */
   async #dataOffset({ offset }: FileEntry): Promise<number> {
     const header = await this.#bytes.read(offset, offset + LOCAL_HEADER_BYTES);
     const view = new DataView(header.buffer);
@@ -145,7 +146,7 @@ class RangesReader extends Reader<ByteRanges> {
   }
 }
 
-/** Rows of arrays of equal length, as objects. */
+/** Combines the rows of arrays of equal length to objects. */
 function npzBlocks(
   bytes: ByteRanges,
   arrays: ReadonlyMap<string, NpyFile>,

@@ -20,8 +20,8 @@ export interface ValueType {
 
 /**
  * Packs a list into one leaf if possible. Numbers become a typed array. Booleans, strings and byte
- * strings become a tensor of shape [n]. Lists of equal shapes become a tensor with one more axis. If
- * lists differ in length, a value is null, or the items are structure, the result is `items` itself.
+ * strings become a tensor of shape [n]. Lists of equal shapes become a tensor with one more axis.
+ * Returns `items` itself if its lists differ in shape, a value is null, or the items have no dtype.
  *
  * @param items Converted values; null if absent.
  */
@@ -52,17 +52,17 @@ function stack(
   shape: readonly number[],
 ): Tensor {
   const parts = items.map((item) => item instanceof Tensor ? item.data : item);
-  const whole = [items.length, ...shape];
+  const listShape = [items.length, ...shape];
   if (!isFixedDType(dtype)) {
-    return new Tensor(dtype, whole, parts.flat() as string[] & Uint8Array[]);
+    return new Tensor(dtype, listShape, parts.flat() as string[] & Uint8Array[]);
   }
   const stride = parts[0]!.length;
   const data = new TYPED_ARRAYS[dtype](items.length * stride);
   parts.forEach((part, i) => copyInto(data, part as TypedArray, i * stride));
-  return new Tensor(dtype, whole, data as DTypeArrays[typeof dtype]);
+  return new Tensor(dtype, listShape, data as DTypeArrays[typeof dtype]);
 }
 
-/** `unscaled` / 10^`scale` as a float64: up to 15 digits are kept exactly. */
+/** Returns `unscaled` / 10^`scale` as a float64. Up to 15 digits are kept exactly. */
 export function decimal(unscaled: number | bigint, scale: number): number {
   return Number(unscaled) / 10 ** scale;
 }

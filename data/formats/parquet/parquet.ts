@@ -35,12 +35,12 @@ const VALUE_BYTES = 8;
 export const FOOTER_BYTES = 64 * 1024;
 
 const MAGIC_BYTES = 4;
-/** A file ends with the length of the footer, and the magic. */
+/** A file ends with the length of the footer and the magic. */
 const FOOTER_END_BYTES = 8;
 /** The magic at both ends, and the length of the footer. */
 const SMALLEST_FILE_BYTES = 12;
 
-/** Replaces the library's zstd codec, which limits no output. */
+/** Replaces the library's zstd codec, which does not limit its output. */
 const compressors: Compressors = {
   ...libraries,
   ZSTD: (data, bytes) => unzstd(data, bytes, "as its page says"),
@@ -49,7 +49,7 @@ const compressors: Compressors = {
 const utf8 = new TextDecoder();
 const asBytes = (bytes: Uint8Array) => bytes;
 
-/** Only strings are decoded: by default the library makes `Date`s, which elements cannot hold. */
+/** Decode only strings. By default the library makes `Date`s, which elements cannot hold. */
 const PARSERS: ParquetParsers = {
   timestampFromMilliseconds: (time) => time,
   timestampFromMicroseconds: (time) => time,
@@ -64,14 +64,14 @@ const PARSERS: ParquetParsers = {
 interface Column {
   readonly name: string;
   readonly values: ParquetValues;
-  /** Whether each row has one value: no list, and no structure. */
+  /** Whether each row has one value, not a list or a structure. */
   readonly isFlat: boolean;
 }
 
 /**
- * Reads the footer of a file.
+ * Opens the row groups of a file: reads its footer.
  *
- * @param columns names at the top of the schema; default: all.
+ * @param columns Names at the top level of the schema; default: all.
  * @throws {LeatError} `data_loss` for a damaged or truncated file, `unimplemented` for an encrypted
  * one, `not_found` for a column that the file does not have.
  */
@@ -110,7 +110,7 @@ async function checkMagic(bytes: ByteRanges): Promise<void> {
   const magic = utf8.decode(await bytes.read(sizeBytes - MAGIC_BYTES, sizeBytes));
   if (magic === "PARE") throw bytes.unsupported("its footer is encrypted");
   if (magic !== "PAR1") {
-    throw bytes.damaged("it does not end as one, with PAR1; it is truncated, or of another format");
+    throw bytes.damaged("it does not end with PAR1; it is truncated, or of another format");
   }
 }
 
@@ -124,7 +124,7 @@ async function readMetadata(bytes: ByteRanges): Promise<FileMetaData> {
   }
 }
 
-/** Reads the footer and what follows it: with one read if the footer is short. */
+/** Reads the footer and what follows it. A short footer takes one read. */
 async function readTail(bytes: ByteRanges): Promise<Uint8Array<ArrayBuffer>> {
   const { sizeBytes } = bytes;
   const end = await bytes.read(Math.max(0, sizeBytes - FOOTER_BYTES), sizeBytes);
@@ -140,10 +140,10 @@ function bigMax(a: bigint, b: bigint): bigint {
 }
 
 /**
- * The row groups of a file. A row is an object of the chosen columns, in the chosen order.
+ * Reads the row groups of a file. A row is an object of the chosen columns, in the chosen order.
  *
  * The bytes of the chosen columns are read concurrently, then decoded column by column. A long column
- * is decoded in pieces, and the thread may do other work in between.
+ * is decoded in pieces, so that the thread can do other work in between.
  */
 class ParquetBlocks implements RowBlocks {
   readonly blocksPerPart = 1;
@@ -190,7 +190,7 @@ class ParquetBlocks implements RowBlocks {
     return columnRows(length, loaded, this.#bytes, `row group ${block}`);
   }
 
-  /** The bytes of the chosen columns, by their offset in the file. */
+  /** Reads the bytes of the chosen columns. Returns them by their offset in the file. */
   async #readChunks(group: RowGroup, block: number): Promise<Map<number, ArrayBuffer>> {
     const chosen = new Set(this.#columns.map(({ name }) => name));
     const found = group.columns.flatMap(({ meta_data: column }) =>
@@ -212,9 +212,9 @@ class ParquetBlocks implements RowBlocks {
         of columns
     ) {
       if (codec !== "UNCOMPRESSED" && compressors[codec] === undefined) {
-        const known = Object.keys(compressors).join(", ");
+        const supported = Object.keys(compressors).join(", ");
         throw this.#bytes.unsupported(
-          `column ${path.join(".")} is compressed by ${codec}; known are ${known}`,
+          `column ${path.join(".")} is compressed with ${codec}; supported are ${supported}`,
         );
       }
       sizeBytes += bigMax(bytes, values * BigInt(VALUE_BYTES));
@@ -227,7 +227,7 @@ class ParquetBlocks implements RowBlocks {
     );
   }
 
-  /** What to decode at a time, in order: a piece of a flat column, or all leaves of a nested one. */
+  /** Returns what is decoded at a time, in order: a piece of a flat column, or all leaves of a nested one. */
   #partsOf(
     group: RowGroup,
     chunks: ReadonlyMap<number, ArrayBuffer>,
@@ -274,7 +274,7 @@ interface Part {
   readonly rows: bigint;
 }
 
-/** Several arrays of values as one. `at()` is fast if it is called in order. */
+/** Joins several arrays of values to one. `at()` is fast if it is called in order. */
 class Runs {
   length = 0;
   readonly #runs: DecodedArray[] = [];
@@ -298,7 +298,7 @@ class Runs {
   }
 }
 
-/** Offset of the first page of a column. Offset 0 means no page: the magic is there. */
+/** Returns the offset of a column's first page. Offset 0 means no page, because the magic is there. */
 function startOf(column: ColumnMetaData): number {
   return Number(column.dictionary_page_offset || column.data_page_offset);
 }

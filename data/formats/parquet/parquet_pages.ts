@@ -1,7 +1,7 @@
 /**
- * Checks the pages of a column before they are decoded. The library trusts their headers and ignores
- * checksums: with a damaged count it runs for seconds, with a missing one for ever, and it accepts
- * damaged values.
+ * Checks the pages of a column before they are decoded, because the library trusts their headers and
+ * ignores checksums. A damaged count makes it run for seconds, and a missing count for ever. It also
+ * accepts damaged values.
  */
 import type { ColumnMetaData } from "hyparquet";
 import { LeatError } from "../../../core/error.ts";
@@ -10,7 +10,7 @@ import { crc32 } from "node:zlib";
 import { thriftEnd } from "./thrift_check.ts";
 import { isCount } from "../../../core/count.ts";
 
-/** A Thrift structure by field numbers. A damaged one may hold anything. */
+/** A Thrift structure by field numbers. A damaged structure may hold anything. */
 type Fields = Readonly<Record<`field_${number}`, unknown>>;
 
 /**
@@ -19,7 +19,7 @@ type Fields = Readonly<Record<`field_${number}`, unknown>>;
  */
 const EXPANSION_MAX: Readonly<Partial<Record<ColumnMetaData["codec"], number>>> = {
   UNCOMPRESSED: 1,
-  // The best is a copy of 64 bytes, which takes 3 bytes.
+  // A copy of 64 bytes takes 3 bytes.
   SNAPPY: 22,
   GZIP: 1_032,
   LZ4: 255,
@@ -38,7 +38,7 @@ export interface Page {
 
 /**
  * Checks and returns the pages of a column. They must be within the column, have no more values than
- * it, and match their checksums if they have some.
+ * the column, and match their checksums if they have any.
  *
  * @param bytesMax Maximum decompressed bytes of all pages together.
  * @throws {LeatError} `resource_exhausted` beyond `bytesMax`.
@@ -67,9 +67,11 @@ export function checkPages(
     if (!isCountUpTo(bytes, chunk.byteLength - offset) || !isCount(decompressedBytes)) {
       throw new Error(`the sizes of page ${page} are damaged`);
     }
-    const mostBytes = 64 + bytes * (EXPANSION_MAX[column.codec] ?? Infinity);
-    if (decompressedBytes > mostBytes) {
-      throw new Error(`page ${page} claims ${decompressedBytes} bytes of ${bytes} compressed ones`);
+    const possibleBytes = 64 + bytes * (EXPANSION_MAX[column.codec] ?? Infinity);
+    if (decompressedBytes > possibleBytes) {
+      throw new Error(
+        `page ${page} claims that ${bytes} bytes decompress to ${decompressedBytes}`,
+      );
     }
     decompressed += decompressedBytes;
     if (decompressed > bytesMax) {
@@ -79,8 +81,8 @@ export function checkPages(
       );
     }
     if (typeof checksum === "number") {
-      const found = crc32(new Uint8Array(chunk, offset, bytes));
-      if (found !== checksum >>> 0) throw new Error(`the checksum of page ${page} is wrong`);
+      const computed = crc32(new Uint8Array(chunk, offset, bytes));
+      if (computed !== checksum >>> 0) throw new Error(`the checksum of page ${page} is wrong`);
     }
     const count = valuesOf(header, bytes, decompressedBytes) ?? NaN;
     values += count;
@@ -92,7 +94,7 @@ export function checkPages(
   return pages;
 }
 
-/** Number of values that a page adds to the column; `undefined` if its header is invalid. */
+/** Returns how many values a page adds to the column; `undefined` if its header is invalid. */
 function valuesOf(header: Fields, bytes: number, decompressedBytes: number): number | undefined {
   const data = header.field_5 as Fields | undefined;
   if (data !== undefined) {

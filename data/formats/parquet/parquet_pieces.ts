@@ -4,10 +4,10 @@
 import type { ColumnMetaData } from "hyparquet";
 import type { Page } from "./parquet_pages.ts";
 
-/** Minimum values of a piece, except the last one: some milliseconds of decoding. */
+/** Minimum values of a piece, except the last one. Decoding them takes some milliseconds. */
 const PIECE_VALUES_MIN = 16 * 1024;
 
-/** Minimum values of a piece per dictionary entry: every piece decodes the dictionary again. */
+/** Minimum values of a piece per dictionary entry, because every piece decodes the dictionary again. */
 const VALUES_PER_ENTRY = 4;
 
 /** Consecutive pages of a column, which the library decodes as if they were a whole column. */
@@ -16,7 +16,12 @@ export interface ColumnPiece {
   readonly column: ColumnMetaData;
 }
 
-/** @param pages Those of `chunk`. Each value must be a row: a list could continue in the next page. */
+/**
+ * Cuts a column into pieces of whole pages.
+ *
+ * @param pages All pages of `chunk`. Each value must be a row, because a list could continue in the
+ * next page.
+ */
 export function piecesOf(
   chunk: ArrayBuffer,
   column: ColumnMetaData,

@@ -3,13 +3,13 @@ import type { FileMetaData, SchemaElement, SchemaTree } from "hyparquet";
 import type { DType } from "../../../core/dtype.ts";
 import { decimal, packList, type ValueType } from "./lists.ts";
 
-/** The conversion of a column's values, or of a part of them. */
+/** The conversion of the values of a column, or of a part of a nested column. */
 export interface ParquetValues extends ValueType {
-  /** Returns `null` for an absent value. Copies bytes, which are views of the whole column. */
+  /** Returns `null` for an absent value. Copies bytes, because they are views of the whole column. */
   convert(value: unknown): unknown;
 }
 
-/** Annotations that the library interprets. This file interprets others, or ignores them. */
+/** Annotations that the library interprets. This module interprets or ignores all others. */
 const KEPT_CONVERTED: ReadonlySet<unknown> = new Set(["LIST", "MAP", "UTF8", "UINT_32", "UINT_64"]);
 const KEPT_LOGICAL: ReadonlySet<unknown> = new Set(
   ["FLOAT16", "INTEGER", "LIST", "MAP", "STRING", "VARIANT"],
@@ -19,8 +19,8 @@ const utf8 = new TextDecoder();
 
 /**
  * Removes annotations from the schema, so that the library leaves times, decimals and JSON as they
- * are stored. Otherwise it makes `Date`s, which elements cannot hold, and decimals with rounding
- * errors, and fails for a whole row group if one JSON text is invalid.
+ * are stored. Otherwise it would make `Date`s, which elements cannot hold, and decimals with rounding
+ * errors. It would also refuse a whole row group if one JSON text is invalid.
  */
 export function plainSchema(schema: FileMetaData["schema"]): FileMetaData["schema"] {
   return schema.map((element) => {
@@ -35,7 +35,7 @@ export function plainSchema(schema: FileMetaData["schema"]): FileMetaData["schem
   });
 }
 
-/** The conversion for a part of the file's schema. */
+/** Returns the conversion for a part of the file's schema. */
 export function valuesOf(tree: SchemaTree): ParquetValues {
   const single = singleValuesOf(tree);
   return tree.element.repetition_type === "REPEATED" ? listValues(single) : single;
@@ -47,7 +47,7 @@ function singleValuesOf(tree: SchemaTree): ParquetValues {
   if (children.length === 0) return scalarValues(element);
   const [inner] = children;
   if (element.converted_type === "LIST" && isOnly(tree) && inner!.children.length < 2) {
-    // Lists have three levels in the current format, two in an older one.
+    // Lists have three levels in the current format, and two in an older format.
     const [item] = inner!.children;
     return listValues(item === undefined ? singleValuesOf(inner!) : valuesOf(item));
   }
@@ -135,7 +135,8 @@ function integerDType(
 }
 
 /**
- * The unscaled integer of a decimal: a number, a bigint, or big-endian bytes in two's complement.
+ * Returns the unscaled integer of a decimal, which is stored as a number, a bigint, or big-endian bytes
+ * in two's complement.
  */
 function unscaled(value: unknown): number | bigint {
   if (!(value instanceof Uint8Array)) return value as number | bigint;
@@ -143,7 +144,7 @@ function unscaled(value: unknown): number | bigint {
   return BigInt.asIntN(8 * value.length, magnitude);
 }
 
-/** The text form of a UUID: `00112233-4455-6677-8899-aabbccddeeff`. */
+/** Returns the text form of a UUID: `00112233-4455-6677-8899-aabbccddeeff`. */
 function uuid(bytes: Uint8Array): string {
   return bytes.toHex().replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
 }

@@ -1,6 +1,6 @@
 /**
- * Validates structures of Thrift's compact protocol before hyparquet reads them. It trusts the lengths
- * of lists: a few bytes at the end of a file could make it create a billion empty structures.
+ * Validates structures of Thrift's compact protocol before hyparquet reads them. hyparquet trusts the
+ * lengths of lists, so a few bytes at the end of a file could make it create a billion empty structures.
  */
 
 const TRUE = 1;
@@ -18,7 +18,7 @@ const STRUCT = 12;
 const DEPTH_MAX = 32;
 
 /**
- * The offset after a structure that begins at `start`.
+ * Returns the offset after a structure that begins at `start`.
  *
  * @throws {Error} if the structure ends too early, or a list is longer than the remaining bytes.
  */
@@ -26,6 +26,7 @@ export function thriftEnd(bytes: Uint8Array, start = 0): number {
   return new Walk(bytes, start).struct(0);
 }
 
+/** Skips the values of a structure. */
 class Walk {
   readonly #bytes: Uint8Array;
   #at: number;
@@ -73,8 +74,10 @@ class Walk {
   #list(depth: number): void {
     const header = this.#byte();
     const length = header >> 4 === 15 ? this.#varint() : header >> 4;
-    const left = this.#bytes.length - this.#at;
-    if (length > left) throw new Error(`a list claims ${length} items, and ${left} bytes are left`);
+    const remaining = this.#bytes.length - this.#at;
+    if (length > remaining) {
+      throw new Error(`a list claims ${length} items, and ${remaining} bytes are left`);
+    }
     for (let i = 0; i < length; i++) this.#value(header & 0x0f, depth);
   }
 

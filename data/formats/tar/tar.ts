@@ -8,14 +8,14 @@ import { END } from "../../iterator.ts";
 import { AGAIN } from "../../iterators/stepping.ts";
 import type { ByteReader } from "../byte_reader.ts";
 
-/** Largest member, in bytes: JavaScript cannot count further exactly. */
+/** Maximum bytes of a member, because JavaScript cannot count further exactly. */
 export const MEMBER_BYTES_MAX = Number.MAX_SAFE_INTEGER;
 
-/** Limit of the bytes of an extended header, which holds a name or pax records. */
+/** Maximum bytes of an extended header, which holds a name or pax records. */
 export const EXTENDED_HEADER_BYTES_MAX = 1024 * 1024;
 
 const BLOCK_BYTES = 512;
-/** Where a header holds its checksum: the sum of its bytes, with spaces in this range. */
+/** The range of a header's checksum, which is the sum of the header's bytes with spaces in this range. */
 const CHECKSUM = { start: 148, stop: 156 };
 const SPACE = 0x20;
 
@@ -30,8 +30,8 @@ const EMPTY: readonly string[] = [
   "FIFO",
 ];
 const LONG_NAMES: readonly string[] = ["NextFileHasLongPath", "OldGnuLongPath"];
-/** Headers that are ignored, and may come between an extended header and its member. */
-const BESIDES: readonly string[] = ["GlobalExtendedHeader", "NextFileHasLongLinkpath"];
+/** Headers that are ignored. They may come between an extended header and its member. */
+const IGNORED_HEADERS: readonly string[] = ["GlobalExtendedHeader", "NextFileHasLongLinkpath"];
 const PAX_HEADERS: readonly string[] = ["ExtendedHeader", "OldExtendedHeader"];
 
 /** A regular file in an archive. */
@@ -81,8 +81,8 @@ export class TarReader {
   }
 
   /**
-   * The next file, or `AGAIN` if something else was skipped. The caller must call `contents()` or
-   * `pass()` for a file before the next `next()`.
+   * Returns the next file, or `AGAIN` after it skipped something else. After a file the caller must
+   * call `contents()` or `pass()` before the next `next()`.
    */
   next(): Found | Promise<Found> {
     const padding = this.#padding;
@@ -96,10 +96,10 @@ export class TarReader {
     });
   }
 
-  /** The contents of the member that `next()` found, copied. */
+  /** Returns a copy of the contents of the member that `next()` found. */
   contents(member: TarMember): Uint8Array | Promise<Uint8Array> {
     const { sizeBytes } = member;
-    if (sizeBytes > this.#bytes.remaining) throw this.#cut(member, this.#bytes.remaining);
+    if (sizeBytes > this.#bytes.remaining) throw this.#truncatedIn(member, this.#bytes.remaining);
     return then(this.#bytes.takeCopy(sizeBytes), (contents) => {
       this.#end(member, contents.length);
       return contents;
@@ -155,17 +155,17 @@ export class TarReader {
   #member({ type, path = "", size = 0 }: Header): Found | Promise<Found> {
     if (type === "SparseFile") throw this.#sparse();
     const isFile = FILES.includes(type);
-    const { name = path, sizeBytes: ownSize = size } = isFile ? this.#extension ?? {} : {};
-    const sizeBytes = EMPTY.includes(type) ? 0 : ownSize;
+    const { name = path, sizeBytes: claimed = size } = isFile ? this.#extension ?? {} : {};
+    const sizeBytes = EMPTY.includes(type) ? 0 : claimed;
     this.#requireSize(sizeBytes);
     const member = { name, sizeBytes, offset: this.#offset };
     const isLongName = LONG_NAMES.includes(type);
     if (isLongName || PAX_HEADERS.includes(type)) return this.#extend(member, isLongName);
-    const isBesides = BESIDES.includes(type);
-    if (!isBesides) this.#extension = undefined;
+    const isIgnored = IGNORED_HEADERS.includes(type);
+    if (!isIgnored) this.#extension = undefined;
     if (isFile) return member;
     return then(this.pass(member), () => {
-      if (isBesides) this.#offset = member.offset;
+      if (isIgnored) this.#offset = member.offset;
       return AGAIN;
     });
   }
@@ -208,14 +208,14 @@ export class TarReader {
     };
   }
 
-  /** Ends a member, of whose contents `count` bytes were in the file. */
+  /** Ends a member. `count` is how many bytes of its contents the file had. */
   #end(member: TarMember, count: number): void {
-    if (count < member.sizeBytes) throw this.#cut(member, count);
+    if (count < member.sizeBytes) throw this.#truncatedIn(member, count);
     this.#padding = (BLOCK_BYTES - member.sizeBytes % BLOCK_BYTES) % BLOCK_BYTES;
     this.#offset = this.#bytes.position + this.#padding;
   }
 
-  #cut({ name, sizeBytes }: TarMember, count: number): LeatError {
+  #truncatedIn({ name, sizeBytes }: TarMember, count: number): LeatError {
     return this.#truncated(
       `${count} of ${sizeBytes} bytes into the contents of ${JSON.stringify(name)}`,
     );

@@ -12,7 +12,7 @@ import { type DecodedExtension, PART_DECODERS, SAMPLE_KEY } from "./sample_parts
 import { type TarMember, TarReader } from "./tar.ts";
 
 export interface SampleOptions {
-  /** The extensions that samples keep; `undefined` for all. */
+  /** The extensions of the parts that samples keep; `undefined` for all. */
   readonly extensions: ReadonlySet<string> | undefined;
   readonly decode: ReadonlySet<string>;
   /** Maximum bytes of one sample's parts together. */
@@ -125,7 +125,8 @@ export class WebDatasetReader implements FormatReader {
     if (sample.failure !== undefined || extensions?.has(extension) === false) return false;
     sample.bytes += sizeBytes;
     if (sample.bytes > sampleBytesMax) {
-      const what = `has ${sample.bytes} bytes and more, beyond ${sampleBytesMax} (sampleBytesMax)`;
+      const what =
+        `has at least ${sample.bytes} bytes, more than ${sampleBytesMax} (sampleBytesMax)`;
       this.#fail(sample, "resource_exhausted", what);
     } else if (extension === SAMPLE_KEY || sample.parts.has(extension)) {
       this.#fail(sample, "data_loss", `has two parts ${JSON.stringify(extension)}`);
@@ -143,7 +144,10 @@ export class WebDatasetReader implements FormatReader {
     );
   }
 
-  /** The complete sample; `undefined` if there is none, or it has no parts. */
+  /**
+   * Returns the complete sample; `undefined` if there is none, or it has no parts. Throws if the sample
+   * is lost.
+   */
   #finish(): Record<string, unknown> | undefined {
     const sample = this.#sample;
     this.#sample = undefined;
@@ -170,9 +174,10 @@ export class WebDatasetReader implements FormatReader {
       : contents;
   }
 
-  /** Errors of a sample are thrown, and reading continues. After any other error, the archive ends. */
+  /** Throws the error. Reading continues after an error of a sample; any other error ends the archive. */
   #broken(error: unknown): typeof END {
     if (this.disposed) return END;
+    // Only `#finish()` throws in these states.
     if (this.#held !== undefined || this.#ended) throw error;
     this.#ended = true;
     const sample = this.#sample;
@@ -181,7 +186,7 @@ export class WebDatasetReader implements FormatReader {
   }
 }
 
-/** The key and extension of a file; `undefined` for a file that belongs to no sample. */
+/** Returns the key and extension of a file; `undefined` for a file that belongs to no sample. */
 function splitName(name: string): { key: string; extension: string } | undefined {
   const base = name.lastIndexOf("/") + 1;
   const dot = name.indexOf(".", base);
@@ -189,7 +194,7 @@ function splitName(name: string): { key: string; extension: string } | undefined
   return { key: name.slice(0, dot), extension: name.slice(dot + 1).toLowerCase() };
 }
 
-/** The archive's error, with the name of the sample that is lost with it. */
+/** Adds the name of the lost sample to the archive's error. */
 function withLoss(error: unknown, key: string): LeatError {
   const { code, message, details, cause } = LeatError.from(error);
   return new LeatError(code, `${message} This also lost sample ${JSON.stringify(key)}.`, {

@@ -1,4 +1,4 @@
-/** JSON Lines: text files with one JSON value on each line. */
+/** Parses JSON Lines: text files with one JSON value on each line. */
 import { LeatError } from "../../../core/error.ts";
 import { AGAIN } from "../../iterators/stepping.ts";
 import { describeLine, type Line, lineDetails } from "./lines.ts";

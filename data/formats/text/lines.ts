@@ -46,13 +46,13 @@ export class LineReader implements FormatReader {
   readonly #stop: number;
   readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   #number: number | null;
-  /** Bytes of the current line that were searched and contain no end of line. */
+  /** Number of bytes of the current line that were searched and contain no end of line. */
   #searched = 0;
   #skipping: boolean;
   #ended: boolean;
 
   /**
-   * @param bytes Begin at `from`.
+   * @param bytes Must start at the offset of `from`.
    * @param stop Lines that begin at this offset or later are not read.
    */
   constructor(
@@ -112,10 +112,13 @@ export class LineReader implements FormatReader {
     return this.#line(available, 0);
   }
 
-  /** Index of the next end of line from `from` on. It may be in old data after the available bytes. */
+  /**
+   * Returns the index of the next end of line from `from` on. It may be in old data after the available
+   * bytes.
+   */
   #find(from: number): number {
     const { buffer, start, available } = this.#bytes;
-    // A long line makes the buffer large: each chunk of the line must not cost a search of all of it.
+    // A long line makes the buffer large, and each chunk of the line must not search all of the buffer.
     const searched = buffer.length > READ_BYTES ? buffer.subarray(0, start + available) : buffer;
     return searched.indexOf(NEWLINE, from);
   }
@@ -140,7 +143,7 @@ export class LineReader implements FormatReader {
     );
   }
 
-  /** The element of a line of `length` bytes, followed by `endBytes` bytes of its end. */
+  /** Takes a line of `length` bytes, whose end has `endBytes` bytes, and returns its element. */
   #line(length: number, endBytes: number): unknown {
     const { buffer, start, path, position } = this.#bytes;
     this.#searched = 0;
@@ -166,7 +169,7 @@ export class LineReader implements FormatReader {
 }
 
 /**
- * Reads the lines of a file, or those that begin in one of its parts of `partBytes` bytes.
+ * Opens the lines of a file, or the lines that begin in one of its parts of `partBytes` bytes.
  *
  * @param first Where the lines begin in a file that starts with something else, such as a header.
  */
@@ -183,8 +186,8 @@ export function openLines(
 }
 
 /**
- * A part begins with the first line that begins in it. Reading starts one byte earlier, because that
- * byte may be the end of the line before.
+ * Returns the position from which a part is read. The part's first line is the first that begins in it.
+ * Reading starts one byte before the part, because that byte may end the line before.
  */
 function startOf(part: number, partBytes: number, first: LinePosition): LinePosition {
   const start = part * partBytes;

@@ -48,7 +48,7 @@ export function installCrc32c(load: () => Crc32c | undefined): void {
 }
 
 /**
- * The CRC-32C of `bytes` from `start` to `stop`, from 0 to 2³² - 1.
+ * Returns the CRC-32C of `bytes` from `start` to `stop`, as an integer from 0 to 2³² - 1.
  *
  * @example
  * ```ts
@@ -66,9 +66,9 @@ export function crc32c(bytes: Uint8Array, start = 0, stop = bytes.length): numbe
 }
 
 /**
- * Slicing: looks up sixteen bytes at a time, each in its own table (Kounavis and Berry, "Novel Table
- * Lookup-Based Algorithms for High-Performance CRC Generation", IEEE Transactions on Computers 57,
- * 2008).
+ * Computes the CRC by slicing: looks up sixteen bytes at a time, each in its own table (Kounavis and
+ * Berry, "Novel Table Lookup-Based Algorithms for High-Performance CRC Generation", IEEE Transactions
+ * on Computers 57, 2008).
  */
 function tableCrc32c(bytes: Uint8Array, start: number, stop: number): number {
   const t = TABLES, b = bytes;
@@ -89,8 +89,8 @@ function tableCrc32c(bytes: Uint8Array, start: number, stop: number): number {
 }
 
 /**
- * The CRC as TFRecord files store it: rotated, plus a constant, because the CRC of data that contains
- * a CRC is weak.
+ * Returns the CRC as TFRecord files store it: rotated, plus a constant, because the CRC of data that
+ * contains a CRC is weak.
  */
 export function maskedCrc32c(bytes: Uint8Array, start = 0, stop = bytes.length): number {
   const crc = crc32c(bytes, start, stop);

@@ -71,7 +71,7 @@ export function parseExample<const F extends Features>(
   if (dtypeOf(bytes) !== "uint8") {
     throw new LeatError(
       "invalid_argument",
-      `An example is parsed of bytes, not of ${show(bytes)}.`,
+      `An example is parsed from bytes, not from ${show(bytes)}.`,
     );
   }
   let found: Map<string, Uint8Array>;
@@ -88,7 +88,7 @@ export function parseExample<const F extends Features>(
 /** User functions get this as an argument, because serialised functions cannot import. */
 export const example = { parse: parseExample, encode: encodeExample } as const;
 
-/** The serialised features by name; the last one wins if a name occurs twice. */
+/** Returns the serialised features by name. If a name occurs twice, the last feature wins. */
 function readFeatures(bytes: Uint8Array): Map<string, Uint8Array> {
   const found = new Map<string, Uint8Array>();
   for (const features of fieldsOf(bytes, FEATURES)) {
@@ -108,7 +108,7 @@ function readFeatures(bytes: Uint8Array): Map<string, Uint8Array> {
   return found;
 }
 
-/** The values of one message-typed field. */
+/** Returns the serialised values of one message-typed field. */
 function fieldsOf(bytes: Uint8Array, wanted: number): Uint8Array[] {
   const values: Uint8Array[] = [];
   const reader = new BinaryReader(bytes);
@@ -130,16 +130,20 @@ function readFeature(plan: FeaturePlan, found: ReadonlyMap<string, Uint8Array>):
   const last = lists.at(-1);
   if (last === undefined) {
     if (plan.default !== undefined) return plan.default;
-    throw bad(`The example has no feature ${show(name)}, which has no default; ${namesOf(found)}`);
+    throw dataLoss(
+      `The example has no feature ${show(name)}, which has no default; ${namesOf(found)}`,
+    );
   }
   if (last.kind !== KIND_OF_DTYPE[dtype]) {
-    throw bad(`Feature ${show(name)} holds ${KIND_NAMES[last.kind]}, and ${dtype} is expected`);
+    throw dataLoss(
+      `Feature ${show(name)} holds ${KIND_NAMES[last.kind]}, and ${dtype} is expected`,
+    );
   }
   const values = readList(dtype, lists.filter(({ kind }) => kind === last.kind));
   const fits = shape[0] === null ? values.length % valueCount === 0 : values.length === valueCount;
   if (fits) return shapeValues(plan, values);
   const lengths = shape.map((length) => length ?? "null").join(", ");
-  throw bad(
+  throw dataLoss(
     `Feature ${show(name)} has ${values.length} values, which do not make the shape [${lengths}]`,
   );
 }
@@ -166,7 +170,7 @@ function listsOf(feature: Uint8Array): List[] {
   }
 }
 
-/** The values of lists of one kind, packed or not. */
+/** Returns the values of lists of one kind, packed or not. */
 function readList(
   dtype: FeatureDType,
   lists: readonly List[],
@@ -184,14 +188,14 @@ function readList(
 
 function readValues(dtype: FeatureDType, bytes: Uint8Array, values: unknown[]): void {
   const reader = new BinaryReader(bytes);
-  const one = () => dtype === "float32" ? reader.float() : BigInt(reader.int64());
+  const readOne = () => dtype === "float32" ? reader.float() : BigInt(reader.int64());
   while (reader.pos < reader.len) {
     const [field, type] = reader.tag();
     if (field !== VALUE) reader.skip(type, field);
     else if (dtype === "bytes") values.push(reader.bytes());
     else if (dtype === "string") values.push(reader.string());
-    else if (type !== WireType.LengthDelimited) values.push(one());
-    else for (const stop = reader.uint32() + reader.pos; reader.pos < stop;) values.push(one());
+    else if (type !== WireType.LengthDelimited) values.push(readOne());
+    else for (const stop = reader.uint32() + reader.pos; reader.pos < stop;) values.push(readOne());
   }
 }
 
@@ -207,6 +211,6 @@ function malformed(cause: unknown): LeatError {
   return new LeatError("data_loss", `These bytes are not a tf.train.Example: ${what}.`, { cause });
 }
 
-function bad(message: string): LeatError {
+function dataLoss(message: string): LeatError {
   return new LeatError("data_loss", `${message}.`);
 }

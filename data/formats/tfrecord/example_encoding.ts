@@ -83,7 +83,7 @@ function writeFeature(writer: BinaryWriter, name: string, value: unknown): void 
   writer.join();
 }
 
-/** The kind of a feature's list; `undefined` for an empty array, which has no kind. */
+/** Returns the kind of a feature's list and its values. An empty array has no kind. */
 function kindAndValues(name: string, value: unknown): [Kind | undefined, Iterable<unknown>] {
   if (value instanceof Tensor) {
     const { dtype, data } = value;

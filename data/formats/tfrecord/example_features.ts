@@ -22,8 +22,8 @@ export interface Feature<D extends FeatureDType = FeatureDType> {
   /** The kind of its list, and whether bytes are read as text. */
   readonly dtype: D;
   /**
-   * Lengths of its axes; default `[]`, a single value. The first may be null: then the number of
-   * values varies, and is 0 if the feature is missing (`VarLenFeature`, `FixedLenSequenceFeature`).
+   * Lengths of its axes; default `[]`, a single value. If the first is null, the number of values
+   * varies, and is 0 if the feature is missing (`VarLenFeature`, `FixedLenSequenceFeature`).
    */
   readonly shape?: readonly (number | null)[] | undefined;
   /**
@@ -51,7 +51,7 @@ export type ParsedExample<F> = {
     : never;
 };
 
-/** A checked feature, with its default built. */
+/** A checked feature, with its default as a scalar or tensor. */
 export interface FeaturePlan {
   readonly name: string;
   readonly dtype: FeatureDType;
@@ -67,7 +67,7 @@ const KINDS: readonly unknown[] = ["int64", "float32", "bytes", "string"];
 const plans = new WeakMap<Features, readonly FeaturePlan[]>();
 
 /**
- * Plans how to read features; cached for the same object.
+ * Plans how to read features. The plan is cached by the object `features`.
  *
  * @throws {LeatError} `invalid_argument` naming the feature.
  */

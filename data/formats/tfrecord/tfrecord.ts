@@ -17,8 +17,8 @@ const CRC_BYTES = 4;
 const HEADER_BYTES = LENGTH_BYTES + CRC_BYTES;
 
 /**
- * Encodes one record of a TFRecord file: data with its length and two checksums. A file is a
- * concatenation of these, for {@linkcode Dataset.tfRecords}.
+ * Encodes one record of a TFRecord file: data with its length and two checksums. Concatenated records
+ * are a file for {@linkcode Dataset.tfRecords}.
  *
  * @throws {LeatError} `invalid_argument` for data longer than {@linkcode RECORD_BYTES_MAX}.
  *
@@ -60,7 +60,8 @@ export interface RecordPosition {
  */
 export class RecordReader implements FormatReader {
   readonly #bytes: ByteReader;
-  #header: DataView | undefined;
+  /** A view of the reader's buffer. */
+  #view: DataView | undefined;
   #ended: boolean;
 
   /** @param ended Whether the saved reader had already ended. */
@@ -100,15 +101,8 @@ export class RecordReader implements FormatReader {
     }
     const length = this.#length(offset);
     this.#bytes.skip(HEADER_BYTES);
-    const whole = length + CRC_BYTES;
-    if (this.#bytes.remaining < whole) {
-      const left = this.#bytes.remaining;
-      throw this.#damage(
-        "data_loss",
-        offset,
-        `a record of ${length} bytes is truncated, ${left} of ${whole} bytes are left`,
-      );
-    }
+    const { remaining } = this.#bytes;
+    if (remaining < length + CRC_BYTES) throw this.#truncated(offset, length, remaining);
     const data = this.#bytes.takeCopy(length);
     return data instanceof Promise
       ? data.then((data) => this.#readData(offset, length, data))
@@ -118,14 +112,14 @@ export class RecordReader implements FormatReader {
   /** Reads the length of the next record, and verifies its checksum. */
   #length(offset: number): number {
     const { buffer, start } = this.#bytes;
-    if (this.#header?.buffer !== buffer.buffer) this.#header = new DataView(buffer.buffer);
-    const header = this.#header;
-    const stored = header.getUint32(start + LENGTH_BYTES, true);
+    if (this.#view?.buffer !== buffer.buffer) this.#view = new DataView(buffer.buffer);
+    const view = this.#view;
+    const stored = view.getUint32(start + LENGTH_BYTES, true);
     const computed = maskedCrc32c(buffer, start, start + LENGTH_BYTES);
     if (computed !== stored) {
       throw this.#damage("data_loss", offset, mismatch("length", stored, computed), "length");
     }
-    const length = header.getUint32(start + 4, true) * 2 ** 32 + header.getUint32(start, true);
+    const length = view.getUint32(start + 4, true) * 2 ** 32 + view.getUint32(start, true);
     if (length > RECORD_BYTES_MAX) {
       throw this.#damage(
         "resource_exhausted",
@@ -161,11 +155,13 @@ export class RecordReader implements FormatReader {
     return data;
   }
 
-  #truncated(offset: number, length: number, left: number): LeatError {
+  #truncated(offset: number, length: number, remaining: number): LeatError {
     return this.#damage(
       "data_loss",
       offset,
-      `a record of ${length} bytes is truncated, ${left} of ${length + CRC_BYTES} bytes are left`,
+      `a record of ${length} bytes is truncated, ${remaining} of ${
+        length + CRC_BYTES
+      } bytes are left`,
     );
   }
 
