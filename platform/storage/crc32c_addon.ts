@@ -1,4 +1,4 @@
-/** CRC-32C by the processor's own instructions: the addon of `@node-rs/crc32`. */
+/** CRC-32C with the processor's own instructions: the native addon of `@node-rs/crc32`. */
 
 import { createRequire } from "node:module";
 import type { Crc32c } from "../../data/formats/tfrecord/crc32c.ts";
@@ -8,14 +8,14 @@ const PROCESSORS: Readonly<Record<string, string>> = { x86_64: "x64", aarch64: "
 const SYSTEMS: Readonly<Record<string, string>> = { darwin: "darwin", windows: "win32" };
 
 /**
- * Never called. It exists because Deno downloads a package only if some module imports it. The import
- * itself would read files, to find the C library, that this program may have no permission to read.
+ * Never called. It exists because Deno downloads a package only if some module imports it. A call would
+ * look for the C library, in files that this program may have no permission to read.
  */
 export const crc32cPackage = () => import("@node-rs/crc32");
 
 /**
- * Loads the addon. `undefined` if there is none for this machine, or without the permission, for
- * which it does not prompt.
+ * Loads the addon. Returns `undefined` if there is none for this machine, or if the program has no
+ * `ffi` permission for it. Never prompts for the permission.
  */
 export function loadCrc32cAddon(): Crc32c | undefined {
   try {

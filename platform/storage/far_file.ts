@@ -8,18 +8,19 @@ import { RangeWindow } from "./range_window.ts";
 /** Bytes requested at opening: most single-example files need no other request. */
 export const FIRST_RANGE_BYTES = 1024 * 1024;
 
-/** Fewest bytes requested for a random read: usually enough for a file's whole footer or index. */
+/** The least bytes requested for a random read: usually enough for a file's whole footer or index. */
 export const JUMP_RANGE_BYTES = 256 * 1024;
 
-/** Most bytes per request; ranges double up to it while a file is read in order. */
+/** Limit of the bytes per request. Ranges double up to it while a file is read in order. */
 const RANGE_BYTES_MAX = 8 * 1024 * 1024;
 
-/** Most ranges kept of an open file: the one being read, and the next, which arrives meanwhile. */
+/** Limit of the ranges kept of an open file: the one being read, and the next, which is arriving. */
 const WINDOWS_MAX = 2;
 
 /**
- * An open object. It holds at most two ranges, 16 MiB together, and ranges that reads wait for. Reads
- * fail with `failed_precondition` if the object is replaced.
+ * An open object. It keeps at most two ranges, 16 MiB together, and ranges that reads wait for. If the
+ * server ignores ranges, it keeps the whole object instead. Reads fail with `failed_precondition` if
+ * the object is replaced.
  */
 export class FarFile implements OpenFile {
   readonly sizeBytes: number;
@@ -29,7 +30,7 @@ export class FarFile implements OpenFile {
   readonly #windows: RangeWindow[];
   #rangeBytes = FIRST_RANGE_BYTES;
   /** Whether the file seems to be read in order. */
-  #inOrder = true;
+  #isSequential = true;
 
   private constructor(object: FarObject, closed: AbortController, first: RangeWindow) {
     this.sizeBytes = object.sizeBytes;
@@ -44,15 +45,15 @@ export class FarFile implements OpenFile {
    */
   static async open(object: FarObject, signal?: AbortSignal): Promise<FarFile> {
     const closed = new AbortController();
-    const giveUp = () => closed.abort();
-    signal?.addEventListener("abort", giveUp, { once: true });
-    if (signal?.aborted) giveUp();
+    const abort = () => closed.abort();
+    signal?.addEventListener("abort", abort, { once: true });
+    if (signal?.aborted) abort();
     try {
       const first = new RangeWindow(object, 0, FIRST_RANGE_BYTES, closed.signal);
       await first.answered();
       return new FarFile(object, closed, first);
     } finally {
-      signal?.removeEventListener("abort", giveUp);
+      signal?.removeEventListener("abort", abort);
     }
   }
 
@@ -77,10 +78,10 @@ export class FarFile implements OpenFile {
 
   async #readLater(window: RangeWindow, into: Uint8Array, offset: number): Promise<number> {
     try {
-      await window.reached(offset, into.length);
+      await window.arrived(offset, into.length);
       return window.copy(into, offset);
     } catch (error) {
-      // Dropped, so that the next read requests the bytes again.
+      // The next read must request the bytes again.
       const index = this.#windows.indexOf(window);
       if (index >= 0) this.#windows.splice(index, 1);
       throw error;
@@ -90,26 +91,27 @@ export class FarFile implements OpenFile {
   #windowAt(offset: number, count: number): RangeWindow {
     const window = this.#windows.find((window) => window.covers(offset)) ??
       this.#moveTo(offset, count);
-    if (this.#inOrder && window === this.#windows.at(-1)) this.#readAhead(window.stop);
+    if (this.#isSequential && window === this.#windows.at(-1)) this.#readAhead(window.stop);
     return window;
   }
 
   #moveTo(offset: number, count: number): RangeWindow {
-    this.#inOrder = this.#windows.at(-1)?.stop === offset;
-    if (this.#inOrder) return this.#readAhead(offset)!;
+    this.#isSequential = this.#windows.at(-1)?.stop === offset;
+    if (this.#isSequential) return this.#readAhead(offset)!;
     this.#rangeBytes = Math.min(Math.max(JUMP_RANGE_BYTES, count), RANGE_BYTES_MAX);
-    // Near the end, starts earlier: after a footer's length, at the very end, the footer is read next.
+    // Near the end the range starts earlier, because the next read is often of bytes before this one:
+    // the footer, whose length stands at the very end.
     const start = Math.max(0, Math.min(offset, this.sizeBytes - this.#rangeBytes));
-    return this.#begin(start);
+    return this.#startRange(start);
   }
 
   #readAhead(start: number): RangeWindow | undefined {
     if (start >= this.sizeBytes) return undefined;
     this.#rangeBytes = Math.min(2 * this.#rangeBytes, RANGE_BYTES_MAX);
-    return this.#begin(start);
+    return this.#startRange(start);
   }
 
-  #begin(start: number): RangeWindow {
+  #startRange(start: number): RangeWindow {
     const stop = Math.min(start + this.#rangeBytes, this.sizeBytes);
     const window = new RangeWindow(this.#object, start, stop, this.#closed.signal);
     this.#windows.push(window);

@@ -7,9 +7,9 @@ import type { HttpAnswer, HttpClient, HttpRequest } from "./http_client.ts";
 export interface FarSource {
   /** The object's name in messages. */
   readonly name: string;
-  /** A request with this `Range` header; new for each attempt, because signatures expire. */
+  /** Makes a request with this `Range` header. Called for each attempt, because signatures expire. */
   request(range: string): HttpRequest | Promise<HttpRequest>;
-  /** The error for an answer without the requested bytes. */
+  /** Makes the error for an answer without the requested bytes. */
   refusal(request: HttpRequest, answer: HttpAnswer): Promise<LeatError>;
 }
 
@@ -22,7 +22,7 @@ export interface FarRange {
   chunks(): AsyncIterable<Uint8Array> | Iterable<Uint8Array>;
 }
 
-/** The largest object that is read from a server which ignores ranges: the whole is held in memory. */
+/** The largest object that is read from a server that ignores ranges: all of it is held in memory. */
 export const WHOLE_OBJECT_BYTES_MAX = 256 * 1024 * 1024;
 
 /** Identifies the contents of an object. */
@@ -57,7 +57,7 @@ export class FarObject {
    * @throws {LeatError} `failed_precondition` if the object has changed since, or the server sends no
    * ranges of a large object; otherwise the server's error.
    */
-  async ask(start: number, stop: number, signal: AbortSignal): Promise<FarRange> {
+  async requestRange(start: number, stop: number, signal: AbortSignal): Promise<FarRange> {
     const request = await this.#source.request(`bytes=${start}-${stop - 1}`);
     const answer = await this.client.send(request, signal);
     try {
@@ -87,11 +87,11 @@ export class FarObject {
       );
     }
     this.#check(answer, Number(total), start);
-    if (total === "0") return this.#empty(answer); // some servers announce a byte that never comes
+    if (total === "0") return this.#empty(answer); // some servers announce a byte, and send none
     return { start, whole: false, chunks: () => answer.chunks() };
   }
 
-  /** Handles an answer with the whole object, which may lack the size. */
+  /** Handles an answer with the whole object. The answer may lack the object's size. */
   async #whole(answer: HttpAnswer): Promise<FarRange> {
     const length = answer.headers.get("content-length");
     if (length !== null) {
@@ -100,12 +100,12 @@ export class FarObject {
       return { start: 0, whole: true, chunks: () => answer.chunks() };
     }
     const bytes = await answer.collect(WHOLE_OBJECT_BYTES_MAX);
-    if (bytes === undefined) throw this.#tooLarge("does not say how many bytes it has");
+    if (bytes === undefined) throw this.#tooLarge("has more");
     this.#check(answer, bytes.length, 0);
     return { start: 0, whole: true, chunks: () => [bytes] };
   }
 
-  /** Handles the answer that the range does not exist: the object is empty, or shorter than before. */
+  /** Handles the answer that the range does not exist: the object is empty or has become shorter. */
   #nothing(answer: HttpAnswer, start: number): FarRange {
     const total = /^bytes \*\/(\d+)$/i.exec(answer.headers.get("content-range") ?? "")?.[1];
     this.#check(answer, Number(total ?? start), start);
@@ -123,21 +123,22 @@ export class FarObject {
     const isSame = version.sizeBytes === sizeBytes &&
       (version.tag === tag || answer.status === 416);
     if (isSame) return;
-    const shown = (version: Version) =>
+    const describe = (version: Version) =>
       `${version.sizeBytes} bytes${version.tag === undefined ? "" : `, ${version.tag}`}`;
     throw new LeatError(
       "failed_precondition",
       `Cannot read ${this.name} from byte ${start} on: it has changed since it was opened ` +
-        `(${shown(version)}; now ${shown({ sizeBytes, tag })}). Read it again from its ` +
+        `(${describe(version)}; now ${describe({ sizeBytes, tag })}). Read it again from its ` +
         "beginning, and give new contents new names.",
     );
   }
 
-  #tooLarge(what: string): LeatError {
+  #tooLarge(size: string): LeatError {
     return new LeatError(
       "failed_precondition",
-      `Cannot read ${this.name}: the server ignores ranges, and the file ${what}; without ranges a file is held in memory, ` +
-        `which is done up to ${WHOLE_OBJECT_BYTES_MAX} bytes. Serve it from a server that knows ranges, or copy it.`,
+      `Cannot read ${this.name}: the server ignores ranges, so the whole file must fit into ` +
+        `${WHOLE_OBJECT_BYTES_MAX} bytes of memory, but it ${size}. Serve it from a server that ` +
+        "supports ranges, or copy it to this machine.",
     );
   }
 }

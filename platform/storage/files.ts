@@ -1,4 +1,4 @@
-/** Local files: positioned reads and globs; and a wrapper that simulates far storage's latency. */
+/** Local files: positioned reads, globs, and a wrapper that simulates the latency of far storage. */
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { LeatError, type LeatErrorCode } from "../../core/error.ts";
@@ -25,9 +25,9 @@ const CODE_OF_ERRNO: Readonly<Record<string, LeatErrorCode>> = {
 /**
  * The files that this process may read.
  *
- * Files are opened and read synchronously. If the data is in the page cache, that is done before
- * Deno's thread pool would begin, and costs less CPU. A slow disk blocks only this thread: pipelines
- * run on threads of their own.
+ * Files are opened and read synchronously. If the data is in the page cache, this takes less time and
+ * less CPU than Deno's thread pool. A slow disk blocks only this thread, and pipelines run on threads
+ * of their own.
  */
 export class DenoFiles implements Files {
   /**
@@ -57,13 +57,13 @@ export class DenoFiles implements Files {
   /**
    * The files that match a glob pattern, sorted by code units: `*`, `?`, `[a-z]`, `[!a-z]`,
    * `{a,b}`, `**` for any depth, and `\\` before a literal character. A name that begins with a dot
-   * matches only a pattern that does.
-   * @throws {LeatError} if a folder on the way cannot be read, rather than return an incomplete
-   * list; `invalid_argument` for a pattern that is too long, or whose braces expand to too many.
+   * matches only a pattern that begins with a dot.
+   * @throws {LeatError} if a folder cannot be read, because the list would be incomplete;
+   * `invalid_argument` for a pattern that is too long, or whose braces expand to too many.
    */
   async list(pattern: string, signal?: AbortSignal): Promise<string[]> {
     try {
-      // Loaded lazily, by programs that list files.
+      // Loaded lazily: many programs list no files.
       const { listGlob } = await import("./glob_walk.ts");
       return await listGlob(pattern, signal);
     } catch (error) {
@@ -97,7 +97,7 @@ function openedFile(path: string, opened: Deno.FsFile, sizeBytes: number): OpenF
   };
 }
 
-/** The same files with `latencyMs` added to opens, reads and listings; concurrent ones overlap. */
+/** Adds `latencyMs` to opens, reads and listings. The delays of concurrent calls overlap. */
 export function withStorageLatency(files: Files, latencyMs: number): Files {
   if (!(latencyMs >= 0 && Number.isFinite(latencyMs))) {
     throw new LeatError(
@@ -105,23 +105,23 @@ export function withStorageLatency(files: Files, latencyMs: number): Files {
       `A storage latency is a number of milliseconds from 0 up, not ${latencyMs}.`,
     );
   }
-  const later = (signal?: AbortSignal) =>
+  const delay = (signal?: AbortSignal) =>
     sleep(latencyMs, undefined, signal === undefined ? {} : { signal });
   return {
     async open(path, signal) {
-      await later(signal);
+      await delay(signal);
       const file = await files.open(path, signal);
       return {
         sizeBytes: file.sizeBytes,
         read: async (into, offset) => {
-          await later();
+          await delay();
           return await file.read(into, offset);
         },
         close: () => file.close(),
       };
     },
     async list(pattern, signal) {
-      await later(signal);
+      await delay(signal);
       return await files.list(pattern, signal);
     },
   };
@@ -130,8 +130,8 @@ export function withStorageLatency(files: Files, latencyMs: number): Files {
 /** Converts a system error about a file into an error that names the operation. */
 export function fileError(what: string, error: unknown): LeatError {
   if (error instanceof LeatError) return error;
-  const known = LeatError.from(error);
+  const { code: classCode, message } = LeatError.from(error);
   const errno = systemCode(error);
   const code = errno === undefined ? undefined : CODE_OF_ERRNO[errno];
-  return new LeatError(code ?? known.code, `${what}: ${known.message}.`, { cause: error });
+  return new LeatError(code ?? classCode, `${what}: ${message}.`, { cause: error });
 }

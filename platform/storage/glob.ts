@@ -1,13 +1,13 @@
 /**
- * Glob patterns. Libraries compile them to regular expressions that backtrack: matching `?*` twenty
- * times never ends on a long name. Here a match takes at most name length × pattern length steps.
+ * Glob patterns. Libraries compile them to regular expressions that backtrack, so that a pattern of
+ * twenty `?*` never ends on a long name. Here a match takes at most name length × pattern length steps.
  */
 
 import { LeatError } from "../../core/error.ts";
 import { expandBraces } from "./glob_braces.ts";
 import { type CharacterSet, isMember, parseSet } from "./glob_set.ts";
 
-/** Most characters of one pattern. */
+/** Limit of the characters of one pattern. */
 const GLOB_LENGTH_MAX = 16_384;
 
 /** Matches any run of characters within one name. */
@@ -20,11 +20,11 @@ type Token = string | typeof STAR | typeof ANY | CharacterSet;
 /** The pattern of one level of a path: one name, or any number of names for `**`. */
 export type GlobSegment = GlobName | "**";
 
-/** One pattern without braces, cut at its first wildcard. */
+/** A pattern without braces, cut before the first segment with a wildcard. */
 export interface Glob {
-  /** The part before the wildcard: the folder to list; without a wildcard, the whole name. */
+  /** The segments before the wildcard: the folder to list. Without a wildcard, the whole path. */
   readonly start: string;
-  /** `start` as the beginning of a path: it ends with a slash, unless it is empty. */
+  /** `start` as the prefix of a path: it ends with a slash, unless it is empty. */
   readonly folder: string;
   /** The patterns of names below `folder`, level by level; `undefined` without a wildcard. */
   readonly segments: readonly GlobSegment[] | undefined;
@@ -33,8 +33,8 @@ export interface Glob {
 /**
  * Parses a pattern: `*`, `?`, `[a-z]`, `[!a-z]`, `{a,b}`, `**` for any depth, and `\` before a
  * literal character. Braces expand to several patterns, as in a shell.
- * @throws {LeatError} `invalid_argument` beyond {@linkcode GLOB_LENGTH_MAX}, for braces that expand
- * to too many patterns, and for a range in braces.
+ * @throws {LeatError} `invalid_argument` for a pattern longer than {@linkcode GLOB_LENGTH_MAX}, for
+ * braces that expand to too many patterns, and for a range in braces.
  */
 export function parseGlobs(pattern: string): Glob[] {
   if (pattern.length > GLOB_LENGTH_MAX) {
@@ -51,13 +51,13 @@ export function parseGlobs(pattern: string): Glob[] {
 export class GlobName {
   readonly #tokens: readonly Token[];
   readonly #lengthMin: number;
-  /** A name that begins with a dot matches only a pattern that does. */
-  readonly #takesDot: boolean;
+  /** Whether the pattern begins with a dot. Only such a pattern matches names that begin with a dot. */
+  readonly #beginsWithDot: boolean;
 
   constructor(segment: string) {
     this.#tokens = parseTokens([...segment]);
     this.#lengthMin = this.#tokens.filter((token) => token !== STAR).length;
-    this.#takesDot = this.#tokens[0] === ".";
+    this.#beginsWithDot = this.#tokens[0] === ".";
   }
 
   /** The literal name if the pattern has no wildcard. */
@@ -75,17 +75,17 @@ export class GlobName {
 
   /** @param name its characters, one Unicode code point each. */
   matches(name: ArrayLike<string>): boolean {
-    if (name.length < this.#lengthMin || (name[0] === "." && !this.#takesDot)) return false;
+    if (name.length < this.#lengthMin || (name[0] === "." && !this.#beginsWithDot)) return false;
     const tokens = this.#tokens;
     let token = 0, at = 0;
-    // On a mismatch only the last star takes one more character: earlier stars need no backtracking.
+    // On a mismatch only the last star consumes one more character: earlier stars need no backtracking.
     let star = -1, starAt = 0;
     while (at < name.length) {
-      const wanted = tokens[token];
-      if (wanted === STAR) {
+      const expected = tokens[token];
+      if (expected === STAR) {
         star = token++;
         starAt = at;
-      } else if (wanted !== undefined && matchesOne(wanted, name[at]!)) {
+      } else if (expected !== undefined && matchesOne(expected, name[at]!)) {
         token++;
         at++;
       } else if (star >= 0) {
@@ -98,64 +98,66 @@ export class GlobName {
   }
 }
 
-/** The rest of a pattern that a path must match from some level on. */
-interface GlobPlace {
+/** A position in a pattern: the rest of the pattern, which a path must match from some level on. */
+interface GlobPosition {
   readonly segment: GlobSegment;
   /** `undefined` after the last segment. */
-  readonly next: GlobPlace | undefined;
+  readonly next: GlobPosition | undefined;
 }
 
 /**
- * How far a path has matched several patterns. With it the walk enters each folder once, for all
- * patterns together.
+ * The positions that a path has reached in several patterns. With them a walk enters each folder once
+ * for all patterns.
  */
-export class GlobPlaces {
-  readonly #places: ReadonlySet<GlobPlace>;
+export class GlobPositions {
+  readonly #positions: ReadonlySet<GlobPosition>;
 
-  private constructor(places: ReadonlySet<GlobPlace>) {
-    this.#places = places;
+  private constructor(positions: ReadonlySet<GlobPosition>) {
+    this.#positions = positions;
   }
 
-  static begin(patterns: Iterable<readonly GlobSegment[]>): GlobPlaces {
-    const places = new Set<GlobPlace>();
+  static start(patterns: Iterable<readonly GlobSegment[]>): GlobPositions {
+    const positions = new Set<GlobPosition>();
     for (const segments of patterns) {
-      let next: GlobPlace | undefined;
+      let next: GlobPosition | undefined;
       for (const segment of segments.toReversed()) next = { segment, next };
-      if (next !== undefined) places.add(next);
+      if (next !== undefined) positions.add(next);
     }
-    return new GlobPlaces(places);
+    return new GlobPositions(positions);
   }
 
-  /** The number of positions; each name is matched against each. 0 if nothing can match. */
+  /** The number of positions. Each name is matched against all of them. 0 if nothing can match. */
   get count(): number {
-    return this.#places.size;
+    return this.#positions.size;
   }
 
-  /** Whether the file `name` at this level matches, and the positions below it if it is a folder. */
-  enter(name: string): { matches: boolean; below: GlobPlaces } {
+  /** Returns whether the file `name` at this level matches, and the positions below a folder `name`. */
+  enter(name: string): { matches: boolean; below: GlobPositions } {
     const letters = [...name];
-    const below = new Set<GlobPlace>();
+    const below = new Set<GlobPosition>();
     let matches = false;
-    for (let place of this.#places) {
-      if (place.segment === "**") {
-        // `**` consumes this name and stays, or matches nothing and the next segment is tried.
+    for (let position of this.#positions) {
+      if (position.segment === "**") {
+        // `**` either consumes this name and stays, or matches nothing, and the next segment is tried.
         if (letters[0] !== ".") {
-          below.add(place);
-          matches ||= place.next === undefined;
+          below.add(position);
+          matches ||= position.next === undefined;
         }
-        if (place.next === undefined) continue;
-        place = place.next;
+        if (position.next === undefined) continue;
+        position = position.next;
       }
-      if (!(place.segment as GlobName).matches(letters)) continue;
-      if (place.next === undefined) matches = true;
-      else below.add(place.next);
+      if (!(position.segment as GlobName).matches(letters)) continue;
+      if (position.next === undefined) matches = true;
+      else below.add(position.next);
     }
-    return { matches, below: new GlobPlaces(below) };
+    return { matches, below: new GlobPositions(below) };
   }
 
-  /** The positions without `**`, which enters no linked folder. */
-  get belowLink(): GlobPlaces {
-    return new GlobPlaces(new Set([...this.#places].filter(({ segment }) => segment !== "**")));
+  /** The positions below a linked folder: those without `**`, which enters no linked folder. */
+  get belowLink(): GlobPositions {
+    return new GlobPositions(
+      new Set([...this.#positions].filter(({ segment }) => segment !== "**")),
+    );
   }
 }
 
@@ -181,16 +183,16 @@ function parseExpanded(pattern: string): Glob {
 
 function parseTokens(letters: readonly string[]): Token[] {
   const tokens: Token[] = [];
-  let closesNone = false;
+  let isUnclosed = false;
   for (let at = 0; at < letters.length; at++) {
     const letter = letters[at]!;
     if (letter === "*") {
       if (tokens.at(-1) !== STAR) tokens.push(STAR);
     } else if (letter === "?") tokens.push(ANY);
     else if (letter === "\\" && at + 1 < letters.length) tokens.push(letters[++at]!);
-    else if (letter === "[" && !closesNone) {
+    else if (letter === "[" && !isUnclosed) {
       const set = parseSet(letters, at);
-      closesNone = set === undefined;
+      isUnclosed = set === undefined;
       tokens.push(set?.set ?? letter);
       at = set?.end ?? at;
     } else tokens.push(letter);

@@ -3,16 +3,16 @@
 import { LeatError } from "../../core/error.ts";
 import { parseSet } from "./glob_set.ts";
 
-/** Most patterns that one pattern with braces expands to. */
+/** Limit of the patterns that one pattern with braces expands to. */
 export const GLOB_ALTERNATIVES_MAX = 4_096;
 
-/** Most characters of the expanded patterns together. */
+/** Limit of the characters of all expanded patterns together. */
 const GLOB_EXPANDED_LENGTH_MAX = 1024 * 1024;
 
-/** How deep braces may be nested. */
+/** Limit of the depth of nested braces. */
 const DEPTH_MAX = 32;
 
-/** A brace, a comma, or a run of other characters, with escaped ones and whole sets. */
+/** A brace, a comma, or a run of other characters. Runs include escaped characters and whole sets. */
 type Piece = string;
 
 /** The positions of a pair of braces and of the commas directly within it. */
@@ -23,35 +23,38 @@ interface Braces {
 }
 
 /**
- * The patterns without braces. Braces without a comma, and unclosed ones, are literal.
- * @throws {LeatError} `invalid_argument` beyond the limits of this module, and for a range.
+ * Returns the patterns without braces. Braces without a comma, and unclosed ones, are literal.
+ * @throws {LeatError} `invalid_argument` beyond the limits of this module, and for a range (`{1..9}`).
  */
 export function expandBraces(pattern: string): string[] {
   const pieces = cut(pattern);
   const braces = matchBraces(pieces, pattern);
   const expand = (from: number, to: number): string[] => {
-    let all = [""];
+    let expanded = [""];
     for (let at = from; at < to; at++) {
-      const here = braces.get(at);
-      const alternatives = here === undefined
+      const group = braces.get(at);
+      const alternatives = group === undefined
         ? [pieces[at]!]
-        : [...here.commas, here.close].flatMap((end, i) =>
-          expand((i === 0 ? here.open : here.commas[i - 1]!) + 1, end)
+        : [...group.commas, group.close].flatMap((end, i) =>
+          expand((i === 0 ? group.open : group.commas[i - 1]!) + 1, end)
         );
-      if (all.length * alternatives.length > GLOB_ALTERNATIVES_MAX) {
-        throw tooMany(pattern, `${GLOB_ALTERNATIVES_MAX} patterns (GLOB_ALTERNATIVES_MAX)`);
+      if (expanded.length * alternatives.length > GLOB_ALTERNATIVES_MAX) {
+        throw tooMany(
+          pattern,
+          `expand to more than ${GLOB_ALTERNATIVES_MAX} patterns (GLOB_ALTERNATIVES_MAX)`,
+        );
       }
-      all = all.flatMap((before) => alternatives.map((one) => before + one));
-      const length = all.reduce((sum, one) => sum + one.length, 0);
+      expanded = expanded.flatMap((prefix) => alternatives.map((text) => prefix + text));
+      const length = expanded.reduce((sum, text) => sum + text.length, 0);
       if (length > GLOB_EXPANDED_LENGTH_MAX) {
         throw tooMany(
           pattern,
-          `patterns of ${GLOB_EXPANDED_LENGTH_MAX} characters in all (GLOB_EXPANDED_LENGTH_MAX)`,
+          `expand to more than ${GLOB_EXPANDED_LENGTH_MAX} characters (GLOB_EXPANDED_LENGTH_MAX)`,
         );
       }
-      at = here?.close ?? at;
+      at = group?.close ?? at;
     }
-    return all;
+    return expanded;
   };
   return expand(0, pieces.length);
 }
@@ -59,7 +62,7 @@ export function expandBraces(pattern: string): string[] {
 function cut(pattern: string): Piece[] {
   const pieces: Piece[] = [];
   let text = 0;
-  // No bracket before this index is closed. Searching again for each would take quadratic time.
+  // No bracket before this index is closed. A search for each bracket would take quadratic time.
   let unclosed = 0;
   for (let at = 0; at < pattern.length;) {
     const letter = pattern[at]!;
@@ -96,7 +99,7 @@ function matchBraces(pieces: readonly Piece[], pattern: string): Map<number, Bra
         continue;
       }
       if (open.length >= DEPTH_MAX) {
-        throw tooMany(pattern, `${DEPTH_MAX} levels within each other`);
+        throw tooMany(pattern, `have more than ${DEPTH_MAX} levels`);
       }
       braces.close = at;
       closed.set(braces.open, braces);
@@ -114,11 +117,11 @@ function refuseRange(pattern: string, braces: string): void {
   );
 }
 
-function tooMany(pattern: string, limit: string): LeatError {
+function tooMany(pattern: string, what: string): LeatError {
+  const shown = excerpt(pattern);
   return new LeatError(
     "invalid_argument",
-    `The braces of the pattern ${excerpt(pattern)} stand for more than ${limit}; use wildcards, ` +
-      "or list several patterns.",
+    `The braces of the pattern ${shown} ${what}; use wildcards, or list several patterns.`,
   );
 }
 

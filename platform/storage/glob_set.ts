@@ -7,8 +7,9 @@ export interface CharacterSet {
 }
 
 /**
- * The set that opens at `open`, and its end. `undefined` if no bracket closes it before the next
- * slash: then this bracket and all others up to that slash are literal.
+ * Parses the set whose bracket is at `open`. `end` is the position of its closing bracket. Returns
+ * `undefined` if no bracket closes it before the next slash: then this bracket and all others up to
+ * that slash are literal.
  */
 export function parseSet(
   letters: ArrayLike<string>,
@@ -18,16 +19,16 @@ export function parseSet(
   const isNegated = letters[at] === "!" || letters[at] === "^";
   if (isNegated) at++;
   const ranges: [string, string][] = [];
-  const one = () => letters[at] === "\\" ? letters[at += 1] : letters[at];
+  const member = () => letters[at] === "\\" ? letters[at += 1] : letters[at];
   for (let first = true; at < letters.length; at++, first = false) {
     // A closing bracket directly after the opening one is a member.
     if (letters[at] === "]" && !first) return { set: { isNegated, ranges }, end: at };
-    const from = one();
+    const from = member();
     if (from === undefined || from === "/") return undefined;
     let to: string | undefined = from;
     if (letters[at + 1] === "-" && letters[at + 2] !== undefined && letters[at + 2] !== "]") {
       at += 2;
-      to = one();
+      to = member();
       if (to === undefined || to === "/") return undefined;
     }
     ranges.push([from, to]);

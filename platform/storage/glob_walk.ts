@@ -5,21 +5,21 @@
 
 import { setImmediate } from "node:timers/promises";
 import { LeatError } from "../../core/error.ts";
-import { GlobPlaces, type GlobSegment, parseGlobs } from "./glob.ts";
+import { GlobPositions, type GlobSegment, parseGlobs } from "./glob.ts";
 
-/** Most files that one pattern may list; a longer list would fill memory. */
+/** Limit of the files that one pattern lists. A longer list would fill memory. */
 export const LISTED_FILES_MAX = 4_000_000;
 
-/** How many comparisons of names with patterns the walk makes before it yields to the event loop. */
+/** The walk yields to the event loop after about this number of comparisons of names and patterns. */
 const MATCHES_AT_ONCE = 10_000;
 
 /**
- * The regular files matching `pattern`, sorted by code units. Paths begin as the pattern does:
+ * Lists the regular files that match `pattern`, sorted by code units. Paths begin as the pattern does:
  * absolute or relative to the current folder. Links to files and folders are followed, but `**`
  * enters no linked folder, because that might form a cycle.
  *
- * Throws Deno's error if a folder cannot be read; a missing folder has no files. Aborting `signal`
- * ends it with the signal's reason.
+ * Throws Deno's error if a folder cannot be read; a missing folder has no files. Throws the reason of
+ * `signal` once it is aborted.
  */
 export async function listGlob(pattern: string, signal?: AbortSignal): Promise<string[]> {
   const found = new Set<string>();
@@ -32,7 +32,7 @@ export async function listGlob(pattern: string, signal?: AbortSignal): Promise<s
     }
   }
   for (const [folder, { start, patterns }] of folders) {
-    await walk(start, folder, GlobPlaces.begin(patterns), found, signal);
+    await walk(start, folder, GlobPositions.start(patterns), found, signal);
   }
   return [...found].sort();
 }
@@ -49,7 +49,7 @@ export function tooManyFiles(): LeatError {
 async function walk(
   folder: string,
   prefix: string,
-  places: GlobPlaces,
+  positions: GlobPositions,
   found: Set<string>,
   signal: AbortSignal | undefined,
 ): Promise<void> {
@@ -57,16 +57,16 @@ async function walk(
   let matched = 0;
   for (const entry of await entriesOf(folder === "" ? "." : folder)) {
     const path = prefix + entry.name;
-    matched += places.count;
+    matched += positions.count;
     if (matched > MATCHES_AT_ONCE) {
       matched = 0;
       await setImmediate();
       signal?.throwIfAborted();
     }
-    const entered = places.enter(entry.name);
+    const entered = positions.enter(entry.name);
     const { matches } = entered;
     const below = entry.isSymlink ? entered.below.belowLink : entered.below;
-    // Checked before following a link, whose target may be private.
+    // This comes before a link is followed, because this program may not inspect every target.
     if (!matches && below.count === 0) continue;
     const kind = entry.isSymlink ? await statOrNothing(path) : entry;
     if (kind?.isFile && matches) {
@@ -98,10 +98,10 @@ async function statOrNothing(path: string): Promise<Deno.FileInfo | undefined> {
   try {
     return await Deno.stat(path);
   } catch (error) {
-    const gone = error instanceof Deno.errors.NotFound ||
+    const isMissing = error instanceof Deno.errors.NotFound ||
       error instanceof Deno.errors.NotADirectory ||
       error instanceof Deno.errors.FilesystemLoop;
-    if (gone) return undefined;
+    if (isMissing) return undefined;
     throw error;
   }
 }

@@ -8,8 +8,8 @@ import { Retries, type RetryOptions, type RetryTiming } from "./retries.ts";
 /** Timeouts and retries of requests to far storage. */
 export interface RequestOptions extends RetryOptions {
   /**
-   * Longest time without receiving bytes, before or within the answer, in ms; then the request is
-   * repeated. Default 30,000.
+   * Limit of the time without received bytes, before or during the answer, in ms. After it the request
+   * is repeated. Default 30,000.
    */
   readonly timeoutMs?: number;
 }
@@ -20,20 +20,20 @@ export interface HttpRequest {
   readonly name: string;
   readonly url: string;
   readonly headers: HeadersInit;
-  /** Makes the request for a redirect's target; throws if forbidden. Default: not followed. */
+  /** Makes the request for a redirect's target; throws if forbidden. Default: none is followed. */
   readonly redirected?: (target: URL) => HttpRequest;
 }
 
 const TIMEOUT_MS = 30_000;
 
-/** Most redirects in a row, as in browsers. */
+/** Limit of redirects in a row, as in browsers. */
 const REDIRECTS_MAX = 20;
 const REDIRECT_STATUSES: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
-/** Most bytes that are read of an error page. */
+/** Limit of the bytes that are read of an error page. */
 const REFUSAL_BYTES_MAX = 64 * 1024;
 
-/** Most characters of such a page that an error message quotes. */
+/** Limit of the characters of an error page that an error message quotes. */
 const REFUSAL_SHOWN_MAX = 200;
 
 /** Sends requests, and retries them. */
@@ -54,30 +54,30 @@ export class HttpClient {
   }
 
   /**
-   * Returns the head of the answer, whatever its status, after following redirects. Read its body
-   * to the end, or cancel the answer.
+   * Sends a request and follows redirects. Resolves with the head of the answer, whatever its status.
+   * The caller reads the body to the end, or cancels the answer.
    * @throws {LeatError} `permission_denied` if the program may not connect there, `cancelled` once
    * the signal is aborted, `unavailable` if the host cannot be reached or times out,
-   * `failed_precondition` for redirects that lead nowhere.
+   * `failed_precondition` for too many redirects, or one to a URL that is neither `http:` nor `https:`.
    */
   async send(request: HttpRequest, signal: AbortSignal): Promise<HttpAnswer> {
     const liveness = new Liveness(this.#timeoutMs, signal);
-    let asked = request;
+    let current = request;
     try {
       for (let redirects = 0;; redirects++) {
-        const { url, headers, redirected } = asked;
+        const { url, headers, redirected } = current;
         // If Deno followed redirects, the headers would go to any host.
         const response = await fetch(url, { headers, redirect: "manual", signal: liveness.signal });
-        liveness.heard();
-        const target = redirected === undefined ? undefined : targetOf(asked, response);
-        if (target === undefined) return new HttpAnswer(asked, response, liveness);
+        liveness.received();
+        const target = redirected === undefined ? undefined : targetOf(current, response);
+        if (target === undefined) return new HttpAnswer(current, response, liveness);
         await response.body?.cancel();
         if (redirects >= REDIRECTS_MAX) throw tooManyRedirects(request);
-        asked = redirected!(target);
+        current = redirected!(target);
       }
     } catch (error) {
       liveness.end();
-      throw requestError(asked, liveness, error);
+      throw requestError(current, liveness, error);
     }
   }
 }
@@ -102,7 +102,7 @@ export class HttpAnswer {
   async *chunks(): AsyncGenerator<Uint8Array> {
     try {
       for await (const chunk of this.#response.body ?? []) {
-        this.#liveness.heard();
+        this.#liveness.received();
         yield chunk;
       }
     } catch (error) {
@@ -124,15 +124,15 @@ export class HttpAnswer {
   }
 
   /**
-   * The server's reason for a refusal: its page, or nothing if the page is large. Secrets of the
-   * request's URL are removed.
+   * Returns the server's reason for a refusal: its page, or "" if the page is large or cannot be read.
+   * Removes secrets of the request's URL.
    */
   async reason(): Promise<string> {
     try {
       const page = new TextDecoder().decode(await this.collect(REFUSAL_BYTES_MAX));
       return withoutSecretsOf(this.#request.url, page);
     } catch {
-      return ""; // the status says enough
+      return ""; // the status suffices
     }
   }
 
@@ -143,7 +143,7 @@ export class HttpAnswer {
 }
 
 /**
- * The error for an answer's status.
+ * Makes the error for an answer's status.
  * @param reason the server's reason, if known.
  * @param remedy a sentence that tells the user what to do.
  */
@@ -154,9 +154,9 @@ export function refusalOf(
   remedy = "",
 ): LeatError {
   const code = codeOfStatus(status);
-  const said = shownText(reason.replace(/\s+/g, " ").trim().slice(0, REFUSAL_SHOWN_MAX));
+  const quoted = shownText(reason.replace(/\s+/g, " ").trim().slice(0, REFUSAL_SHOWN_MAX));
   const message = `Cannot read ${name}: the server answered ` +
-    `${status}${said === "" ? "" : ` (${said})`}.${remedy === "" ? "" : ` ${remedy}`}`;
+    `${status}${quoted === "" ? "" : ` (${quoted})`}.${remedy === "" ? "" : ` ${remedy}`}`;
   const seconds = Number(headers.get("retry-after") ?? NaN);
   return new LeatError(code, message, {
     details: { status, ...(seconds >= 0 ? { retryAfterMs: seconds * 1000 } : {}) },
@@ -197,18 +197,17 @@ function targetOf({ name, url }: HttpRequest, response: Response): URL | undefin
 function tooManyRedirects({ name }: HttpRequest): LeatError {
   return new LeatError(
     "failed_precondition",
-    `Cannot read ${name}: it leads on through more than ${REDIRECTS_MAX} redirects.`,
+    `Cannot read ${name}: its server sends more than ${REDIRECTS_MAX} redirects in a row.`,
   );
 }
 
-/** Ends a request on a timeout without received bytes, or when it is cancelled. */
+/** Aborts a request when no bytes arrive within a timeout, or when the caller cancels the request. */
 class Liveness {
   readonly ms: number;
   readonly #outer: AbortSignal;
   readonly #controller = new AbortController();
   readonly #end = () => this.end();
   #timer: ReturnType<typeof setTimeout> | undefined;
-  /** Whether it timed out. */
   hasTimedOut = false;
 
   constructor(ms: number, outer: AbortSignal) {
@@ -216,7 +215,7 @@ class Liveness {
     this.#outer = outer;
     outer.addEventListener("abort", this.#end, { once: true });
     if (outer.aborted) this.end();
-    else this.heard();
+    else this.received();
   }
 
   get signal(): AbortSignal {
@@ -228,7 +227,7 @@ class Liveness {
   }
 
   /** Restarts the timeout, because bytes have arrived. */
-  heard(): void {
+  received(): void {
     clearTimeout(this.#timer);
     if (this.signal.aborted) return;
     this.#timer = setTimeout(() => {
@@ -248,7 +247,7 @@ function requestError({ name, url }: HttpRequest, liveness: Liveness, thrown: un
   if (thrown instanceof LeatError) return thrown;
   const error = withShownUrls(thrown);
   if (liveness.isCancelled) {
-    return new LeatError("cancelled", `Reading ${name} was given up.`, { cause: error });
+    return new LeatError("cancelled", `Reading ${name} was cancelled.`, { cause: error });
   }
   if (liveness.hasTimedOut) {
     const message = `Cannot read ${name}: no bytes arrived for ${liveness.ms} ms.`;
@@ -266,18 +265,18 @@ function requestError({ name, url }: HttpRequest, liveness: Liveness, thrown: un
   return new LeatError("unavailable", `Cannot read ${name}: ${causeOf(error)}.`, { cause: error });
 }
 
-/** The root cause without the URL: the message names the file already. */
+/** The root cause without its URL, because the message names the file already. */
 function causeOf(error: unknown): string {
   const { message } = LeatError.from(innermostCause(error));
   return message.replace(/ (for url \(\S*\)|from \S+ for \S+ \(\S*\))(?=:|$)/, "");
 }
 
-/** Shorter parts of a URL, such as a version number, are not treated as secrets. */
+/** Shorter parts of a URL, such as a version number, do not count as secrets. */
 const SECRET_CHARS_MIN = 6;
 
 /**
- * A text without a URL's user, password and query values. A page may escape them as HTML, JSON or
- * URLs do, so their words are removed one by one, too.
+ * Removes a URL's user, password and query values from a text. A page may escape them as HTML, JSON
+ * or URLs do, so their words are removed one by one, too.
  */
 function withoutSecretsOf(url: string, text: string): string {
   const { username, password, search } = new URL(url);

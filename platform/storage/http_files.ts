@@ -7,22 +7,22 @@ import { FarFile } from "./far_file.ts";
 import { FarObject, type FarSource } from "./far_object.ts";
 import { type HttpClient, type HttpRequest, refusalOf } from "./http_client.ts";
 
-/** Whether a redirect to a URL may be followed. Default: any. Host processes pass the granted roots. */
+/** Whether a redirect to a URL may be followed. Default: always. A sandbox allows granted roots. */
 export type MayFollow = (target: string) => boolean;
 
-type OwnHeaders = Readonly<Record<string, string>> & { readonly range: string };
+type RequestHeaders = Readonly<Record<string, string>> & { readonly range: string };
 
 /** Options of files over HTTP. */
 export interface HttpOptions {
   /**
-   * Headers per origin (`"https://host"`), such as `authorization`: sent to that origin only, also
-   * after a redirect.
+   * Headers per origin (`"https://host"`), such as `authorization`. They are sent to that origin only,
+   * and not to the targets of its redirects to other origins.
    */
   readonly headers?: Readonly<Record<string, Readonly<Record<string, string>>>>;
 }
 
 /**
- * Files by URL. Redirects are followed; content that a server stores compressed arrives compressed.
+ * Files by URL. Redirects are followed. Content is not decompressed, even with a `Content-Encoding`.
  *
  * Needs `--allow-net` for the host, and for the targets of redirects. Opening a file throws
  * `not_found`, `permission_denied` (also if the program may not connect, or not follow a redirect),
@@ -37,10 +37,10 @@ export function httpFiles(
 ): Files {
   const entries = Object.entries(perOrigin);
   const headersOf = new Map(entries.map(([origin, headers]) => [originOf(origin), headers]));
-  const requestOf = (name: string, url: URL, headers: OwnHeaders): HttpRequest => ({
+  const requestOf = (name: string, url: URL, headers: RequestHeaders): HttpRequest => ({
     ...{ name, url: url.href, headers },
     redirected: (target) => {
-      if (!mayFollow(target.href)) throw leadsOut(name, target);
+      if (!mayFollow(target.href)) throw redirectDenied(name, target);
       const { range } = headers;
       return requestOf(name, target, target.origin === url.origin ? headers : { range });
     },
@@ -59,7 +59,7 @@ export function httpFiles(
     async open(path, signal) {
       return await FarFile.open(new FarObject(client, sourceOf(path)), signal);
     },
-    /** Returns the URL itself if there is such a file: HTTP has no listing. */
+    /** Returns the URL itself if the file exists, because HTTP has no listing. */
     async list(pattern, signal) {
       const { pathname } = parse(pattern);
       if (/[*[\]{}]|%7B|%7D/i.test(pathname)) {
@@ -76,8 +76,8 @@ export function httpFiles(
   return files;
 }
 
-/** Uses the words of Deno's denials, from which a worker derives the operator's remedy. */
-function leadsOut(name: string, target: URL): LeatError {
+/** Uses the words of Deno's permission errors: a worker derives the operator's remedy from them. */
+function redirectDenied(name: string, target: URL): LeatError {
   return new LeatError(
     "permission_denied",
     `Cannot read ${name}: its server redirects out of what is granted: Requires read access to ` +
@@ -85,7 +85,7 @@ function leadsOut(name: string, target: URL): LeatError {
   );
 }
 
-/** Lists a path without wildcards, if it names a file. */
+/** Lists a path without wildcards: the path itself if the file exists. */
 export async function listOne(
   files: Files,
   path: string,

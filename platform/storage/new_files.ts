@@ -1,4 +1,4 @@
-/** Creates files under a temporary name, locked, and renames them when they are complete. */
+/** Creates files under a temporary name, with a lock, and renames them when they are complete. */
 
 import { dirname, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -10,22 +10,22 @@ import { fileError } from "./files.ts";
 /** The suffix of an unfinished file. That file is also the lock. */
 export const PARTIAL_SUFFIX = ".partial";
 
-/** Most retries when other processes remove the folder. Beyond it something else is wrong. */
+/** Limit of attempts while other processes remove folders or files. Beyond it something else is wrong. */
 const TRIES_MAX = 100;
 
 /**
  * Files of this machine, named by a plain path or a `file:` URL.
  *
- * The system locks an unfinished file, and releases the lock when the process ends: the next writer
- * starts a crashed writer's file from the beginning.
+ * An unfinished file is locked. The system releases the lock when the process ends, so the next writer
+ * can start a crashed writer's file from the beginning.
  */
 export class DenoNewFiles implements NewFiles {
-  readonly #folders = new MadeFolders();
+  readonly #folders = new CreatedFolders();
 
   /**
    * @throws {LeatError} `already_exists` while another writer creates this file; `unimplemented`
-   * for `s3:`, `http:` and other far storage; `permission_denied`, `resource_exhausted` as the
-   * system says.
+   * for `s3:`, `http:` and other far storage; `permission_denied` and `resource_exhausted` for the
+   * system's errors.
    */
   async create(path: string): Promise<NewFile> {
     const local = localPath(path);
@@ -33,13 +33,13 @@ export class DenoNewFiles implements NewFiles {
     const folder = dirname(local);
     try {
       for (;;) {
-        await this.#folders.enter(folder);
+        await this.#folders.begin(folder);
         const file = await lockedFile(local, partial).catch((error) => {
-          this.#folders.givenUp(folder);
+          this.#folders.abandoned(folder);
           throw error;
         });
         if (file !== undefined) return partialFile(local, partial, file, this.#folders);
-        this.#folders.givenUp(folder);
+        this.#folders.abandoned(folder);
       }
     } catch (error) {
       throw writeError(local, error);
@@ -53,60 +53,62 @@ export class DenoNewFiles implements NewFiles {
     } catch (error) {
       throw writeError(local, error);
     }
-    this.#folders.tidy(dirname(local));
+    this.#folders.removeEmpty(dirname(local));
   }
 }
 
-/** The folders that were created for unfinished files. A folder is removed if none is completed there. */
-class MadeFolders {
-  readonly #made = new Set<string>();
+/** The folders created for unfinished files. A folder is removed again if no file in it is completed. */
+class CreatedFolders {
+  readonly #created = new Set<string>();
   /** The number of unfinished files, by folder. */
-  readonly #inMaking = new Map<string, number>();
+  readonly #unfinished = new Map<string, number>();
 
   /** Begins a file in a folder; creates the folder and its parents if needed. */
-  async enter(path: string): Promise<void> {
+  async begin(path: string): Promise<void> {
     const folder = resolve(path);
     const missing: string[] = [];
     for (let at = folder; !(await isThere(at)); at = dirname(at)) missing.push(at);
     if (missing.length > 0) await makeFolder(path);
-    const count = this.#inMaking.get(folder) ?? 0;
-    if (count === 0) this.#keep(folder); // the file that it was created for is finished
-    for (const made of missing) this.#made.add(made);
-    this.#inMaking.set(folder, count + 1);
+    const count = this.#unfinished.get(folder) ?? 0;
+    if (count === 0) this.#keep(folder); // if it was created here, other files are in it by now
+    for (const made of missing) this.#created.add(made);
+    this.#unfinished.set(folder, count + 1);
   }
 
-  /** A file is complete. Its folder stays for good when it has no other unfinished files. */
-  placed(path: string): void {
+  /** Ends a completed file. Its folder stays for good when it has no other unfinished files. */
+  completed(path: string): void {
     const folder = resolve(path);
-    if (this.#left(folder) === 0) this.#keep(folder);
+    if (this.#end(folder) === 0) this.#keep(folder);
   }
 
-  givenUp(path: string): void {
-    this.#left(resolve(path));
-    this.tidy(path);
+  /** Ends a file that was not completed. */
+  abandoned(path: string): void {
+    this.#end(resolve(path));
+    this.removeEmpty(path);
   }
 
-  /** Removes a folder that was created here, and its parents, as long as they are empty. */
-  tidy(path: string): void {
-    for (let at = resolve(path); this.#made.has(at); at = dirname(at)) {
+  /** Removes a folder and its parents as long as they were created here and are empty. */
+  removeEmpty(path: string): void {
+    for (let at = resolve(path); this.#created.has(at); at = dirname(at)) {
       try {
         Deno.removeSync(at);
       } catch {
         return; // not empty
       }
-      this.#made.delete(at);
+      this.#created.delete(at);
     }
   }
 
-  #left(folder: string): number {
-    const count = this.#inMaking.get(folder)! - 1;
-    if (count === 0) this.#inMaking.delete(folder);
-    else this.#inMaking.set(folder, count);
+  /** Returns how many files of the folder remain unfinished. */
+  #end(folder: string): number {
+    const count = this.#unfinished.get(folder)! - 1;
+    if (count === 0) this.#unfinished.delete(folder);
+    else this.#unfinished.set(folder, count);
     return count;
   }
 
   #keep(folder: string): void {
-    for (let at = folder; this.#made.delete(at); at = dirname(at));
+    for (let at = folder; this.#created.delete(at); at = dirname(at));
   }
 }
 
@@ -123,7 +125,7 @@ async function makeFolder(path: string): Promise<void> {
   }
 }
 
-/** True also for a path that this program may not inspect: it did not create that. */
+/** Also true for a path that this program may not inspect: this program has not created it. */
 async function isThere(path: string): Promise<boolean> {
   try {
     await Deno.lstat(path);
@@ -141,13 +143,15 @@ function localPath(path: string): string {
   if (scheme === undefined) return path;
   throw new LeatError(
     "unimplemented",
-    `Cannot write ${
-      shownPath(path)
-    }: files are made on this machine only, not on ${scheme}: storage. Write to a local folder and copy that.`,
+    `Cannot write ${shownPath(path)}: files are written on this machine only, not to ${scheme}: ` +
+      "storage. Write to a local folder and copy the files.",
   );
 }
 
-/** Creates or empties the file, locked. `undefined` if it was completed or removed before the lock. */
+/**
+ * Opens the unfinished file, locked and empty. Returns `undefined` if it was completed or removed
+ * before it was locked.
+ */
 async function lockedFile(path: string, partial: string): Promise<Deno.FsFile | undefined> {
   const file = await openIn(dirname(path), partial);
   if (file === undefined) return undefined;
@@ -171,7 +175,7 @@ async function lockedFile(path: string, partial: string): Promise<Deno.FsFile | 
   return undefined;
 }
 
-/** Opens the file; `undefined` if its folder is gone, which another writer created and removed. */
+/** Opens the file. Returns `undefined` if another writer has removed its folder. */
 async function openIn(folder: string, path: string): Promise<Deno.FsFile | undefined> {
   for (let tries = 1;; tries++) {
     try {
@@ -193,7 +197,7 @@ async function openOrCreate(path: string): Promise<Deno.FsFile> {
   });
   if (found === undefined) return await Deno.open(path, { write: true, createNew: true });
   requireFile(found, path);
-  // Also for reading: if a pipe has replaced the file since, opening it like this does not block.
+  // Opened for reading, too, so that opening does not block if a pipe has replaced the file.
   return await Deno.open(path, { read: true, write: true });
 }
 
@@ -206,30 +210,33 @@ function requireFile({ isFile, isSymlink, isDirectory }: Deno.FileInfo, path: st
 
 async function isSameFile(file: Deno.FsFile, path: string): Promise<boolean> {
   try {
-    const [held, named] = [await file.stat(), await Deno.lstat(path)];
+    const [open, named] = [await file.stat(), await Deno.lstat(path)];
     requireFile(named, path);
-    return held.ino === named.ino && held.dev === named.dev;
+    return open.ino === named.ino && open.dev === named.dev;
   } catch (error) {
     if (error instanceof Deno.errors.NotFound) return false;
     throw error;
   }
 }
 
-/** An unfinished file. Writes are synchronous, as reads are: they go to the page cache. */
+/** An unfinished file. Writes are synchronous, like reads, because they go to the page cache. */
 function partialFile(
   path: string,
   partial: string,
   created: Deno.FsFile,
-  folders: MadeFolders,
+  folders: CreatedFolders,
 ): NewFile {
   let file: Deno.FsFile | undefined = created;
-  const opened = () => {
+  const openFile = () => {
     if (file !== undefined) return file;
-    throw new LeatError("failed_precondition", `Cannot write ${path}: it was abandoned.`);
+    throw new LeatError(
+      "failed_precondition",
+      `Cannot write ${path}: it was completed or abandoned.`,
+    );
   };
   return {
     append: (bytes) => {
-      const file = opened();
+      const file = openFile();
       try {
         for (let at = 0; at < bytes.length;) at += file.writeSync(bytes.subarray(at));
       } catch (error) {
@@ -237,13 +244,13 @@ function partialFile(
       }
     },
     commit: async () => {
-      const written = opened();
+      const written = openFile();
       try {
         await written.sync();
         if (file === undefined) return; // abandoned meanwhile
-        Deno.renameSync(partial, path); // still locked, so that no other writer takes it over
+        Deno.renameSync(partial, path); // still locked, so that no other writer empties it
         file = undefined;
-        folders.placed(dirname(path));
+        folders.completed(dirname(path));
         written.close();
       } catch (error) {
         throw writeError(path, error);
@@ -256,10 +263,10 @@ function partialFile(
       try {
         removeIfThere(partial);
       } catch {
-        // The file stays, unlocked. The next writer empties it.
+        // The file stays, without a lock. The next writer empties it.
       }
       abandoned.close();
-      folders.givenUp(dirname(path));
+      folders.abandoned(dirname(path));
       return true;
     },
   };

@@ -10,12 +10,12 @@ export class RangeWindow {
   readonly #abandoned = new AbortController();
   readonly #signal: AbortSignal;
   #stop: number;
-  /** `undefined` until the first answer tells the size. */
+  /** `undefined` until the first answer gives the object's size. */
   #bytes: Uint8Array | undefined;
   #filled = 0;
   #error: LeatError | undefined;
   #changed = Promise.withResolvers<void>();
-  #waiting = 0;
+  #waiters = 0;
   #dropped = false;
 
   /** @param signal Cancels the request. */
@@ -24,7 +24,7 @@ export class RangeWindow {
     this.#object = object;
     this.#stop = stop;
     this.#signal = AbortSignal.any([signal, this.#abandoned.signal]);
-    this.#arrive();
+    this.#load();
   }
 
   /** The window's end: the requested one, or the end of the object. */
@@ -37,12 +37,12 @@ export class RangeWindow {
     return this.start <= offset && offset < this.#stop;
   }
 
-  /** Whether `count` bytes from `offset` on have arrived, or all that the window has there. */
+  /** Whether `count` bytes from `offset` on have arrived, or all up to the window's end if fewer. */
   isReady(offset: number, count: number): boolean {
     return this.#filled >= Math.min(offset + count, this.#stop) - this.start;
   }
 
-  /** Copies what has arrived from `offset` on, and returns the number of bytes. */
+  /** Copies the bytes from `offset` on that have arrived, and returns their number. */
   copy(into: Uint8Array, offset: number): number {
     const first = offset - this.start;
     const count = Math.max(0, Math.min(into.length, this.#filled - first));
@@ -57,59 +57,60 @@ export class RangeWindow {
 
   /**
    * Resolves once `isReady()`, or if the request fails after the byte at `offset` has arrived.
-   * Rejects if it fails before.
+   * Rejects if the request fails before that.
    */
-  async reached(offset: number, count: number): Promise<void> {
+  async arrived(offset: number, count: number): Promise<void> {
     await this.#until(() =>
       this.isReady(offset, count) ||
       (this.#error !== undefined && this.#filled > offset - this.start)
     );
   }
 
-  /** Cancels the request once no reader waits for it. No new reader may come. */
+  /** Cancels the request once no reader waits for it. Nobody may start to wait after this call. */
   drop(): void {
     this.#dropped = true;
-    if (this.#waiting === 0) this.#abandoned.abort();
+    if (this.#waiters === 0) this.#abandoned.abort();
   }
 
-  async #until(holds: () => boolean): Promise<void> {
-    this.#waiting++;
+  async #until(condition: () => boolean): Promise<void> {
+    this.#waiters++;
     try {
-      while (!holds()) {
+      while (!condition()) {
         if (this.#error !== undefined) throw this.#error;
         await this.#changed.promise;
       }
     } finally {
-      this.#waiting--;
+      this.#waiters--;
       if (this.#dropped) this.drop();
     }
   }
 
-  async #arrive(): Promise<void> {
+  async #load(): Promise<void> {
     try {
       const { retries } = this.#object.client;
       await retries.run(this.#signal, () => this.#attempt(), () => this.#filled);
     } catch (error) {
       this.#error = LeatError.from(error);
-      this.#tell();
+      this.#notify();
     }
   }
 
   /** Requests the missing bytes. */
   async #attempt(): Promise<void> {
     const from = this.start + this.#filled;
-    const range = await this.#object.ask(from, this.#stop, this.#signal);
-    const bytes = this.#bytes ??= this.#makeRoom(range);
-    this.#tell();
+    const range = await this.#object.requestRange(from, this.#stop, this.#signal);
+    const bytes = this.#bytes ??= this.#allocate(range);
+    this.#notify();
     let skipped = from - range.start;
     for await (const chunk of range.chunks()) {
-      // Checked here, not after the last chunk: a body read to its end frees its connection for reuse.
+      // Not checked after the last chunk: the loop reads the body to its end, so that its connection can
+      // be used again.
       if (this.#filled === bytes.length) break;
       const wanted = chunk.subarray(skipped, skipped + bytes.length - this.#filled);
       skipped = Math.max(0, skipped - chunk.length);
       bytes.set(wanted, this.#filled);
       this.#filled += wanted.length;
-      this.#tell();
+      this.#notify();
     }
     if (this.#filled < bytes.length) {
       throw new LeatError(
@@ -120,13 +121,13 @@ export class RangeWindow {
     }
   }
 
-  #makeRoom({ whole }: FarRange): Uint8Array {
+  #allocate({ whole }: FarRange): Uint8Array {
     const { sizeBytes } = this.#object;
     this.#stop = whole ? sizeBytes : Math.min(this.#stop, sizeBytes);
     return new Uint8Array(this.#stop - this.start);
   }
 
-  #tell(): void {
+  #notify(): void {
     this.#changed.resolve();
     this.#changed = Promise.withResolvers();
   }

@@ -5,9 +5,9 @@ import { LeatError } from "../../core/error.ts";
 
 /** The limits of retries to far storage. */
 export interface RetryOptions {
-  /** Most attempts in a row, with the first, that fail without a byte of progress. Default 6. */
+  /** Limit of attempts in a row, the first included, that fail without any progress. Default 6. */
   readonly attemptsMax?: number;
-  /** Longest wait before the second attempt, in ms; doubles with each further one. Default 200. */
+  /** Longest wait before the second attempt, in ms. It doubles with each further one. Default 200. */
   readonly backoffMs?: number;
   /** Longest wait before any attempt, in ms. Default 10,000. */
   readonly backoffMsMax?: number;
@@ -28,13 +28,13 @@ const DENO_TIMING: RetryTiming = {
 
 const DEFAULTS: Required<RetryOptions> = { attemptsMax: 6, backoffMs: 200, backoffMsMax: 10_000 };
 
-/** Longest `Retry-After` that is honoured, in ms; longer ones are cut to it. */
+/** Limit of the `Retry-After` of a service, in ms; longer ones are cut to it. */
 const RETRY_AFTER_MS_MAX = 30_000;
 
 /**
- * Runs attempts until one succeeds. `unavailable` is retried after a random part of a time that
- * doubles, but not before the time that the service names (`details.retryAfterMs`). Every other error
- * is final.
+ * Runs attempts until one succeeds. An attempt that fails with `unavailable` is repeated after a random
+ * part of a time that doubles, but not before the time that the service requests
+ * (`details.retryAfterMs`). Every other error is final.
  */
 export class Retries {
   readonly #options: Required<RetryOptions>;
@@ -59,8 +59,8 @@ export class Retries {
   }
 
   /**
-   * @param progress grows with successful work; an attempt that made progress resets the count of
-   * failures.
+   * @param progress Returns a number that grows with successful work. An attempt that made progress
+   * resets the count of failures.
    * @throws {LeatError} `cancelled` once the signal is aborted, also during a wait; otherwise the
    * last attempt's error.
    */
@@ -69,15 +69,15 @@ export class Retries {
     attempt: () => Promise<T>,
     progress: () => number = () => 0,
   ): Promise<T> {
-    for (let failures = 0, reached = progress();;) {
+    for (let failures = 0, lastProgress = progress();;) {
       try {
         return await attempt();
       } catch (cause) {
         if (signal.aborted) throw cancelled(cause);
         const error = LeatError.from(cause);
         if (error.code !== "unavailable") throw error;
-        failures = progress() > reached ? 1 : failures + 1;
-        reached = progress();
+        failures = progress() > lastProgress ? 1 : failures + 1;
+        lastProgress = progress();
         if (failures >= this.#options.attemptsMax) throw exhausted(error, failures);
         await this.#wait(failures, error, signal);
       }
@@ -87,10 +87,10 @@ export class Retries {
   async #wait(failures: number, { details }: LeatError, signal: AbortSignal): Promise<void> {
     const { backoffMs, backoffMsMax } = this.#options;
     const backoff = this.#timing.random() * Math.min(backoffMs * 2 ** (failures - 1), backoffMsMax);
-    const asked = details?.retryAfterMs;
-    const least = typeof asked === "number" ? Math.min(asked, RETRY_AFTER_MS_MAX) : 0;
+    const requested = details?.retryAfterMs;
+    const waitMin = typeof requested === "number" ? Math.min(requested, RETRY_AFTER_MS_MAX) : 0;
     try {
-      await this.#timing.sleep(Math.max(backoff, least), signal);
+      await this.#timing.sleep(Math.max(backoff, waitMin), signal);
     } catch (cause) {
       throw cancelled(cause);
     }

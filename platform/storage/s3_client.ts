@@ -13,7 +13,7 @@ interface KeysPage {
   readonly next: string | undefined;
 }
 
-/** Largest page of a listing; a page has at most 1,000 keys of at most 1,024 bytes. */
+/** Limit of the bytes of a listing's page. A page has at most 1,000 keys of at most 1,024 bytes. */
 const PAGE_BYTES_MAX = 16 * 1024 * 1024;
 
 /** Error codes of the store that say more than the status. */
@@ -25,7 +25,7 @@ const CODE_OF_REFUSAL: Readonly<Record<string, LeatErrorCode>> = {
   SlowDown: "unavailable",
 };
 
-/** A region becomes part of a host name. An answer's region must not lead to another host. */
+/** Regions become part of a host name. A region in an answer must not be able to name another host. */
 const REGION = /^[a-z0-9-]+$/;
 
 const XML = new XMLParser({
@@ -61,7 +61,7 @@ export class S3Client {
     };
   }
 
-  /** A page of the keys that begin with `prefix`, in the store's order. */
+  /** Requests a page of the keys that begin with `prefix`, in the store's order. */
   async list(
     bucket: string,
     prefix: string,
@@ -110,7 +110,7 @@ export class S3Client {
     const endpoint = this.#settings.endpoint ?? amazonEndpoint(region);
     const { protocol, host } = endpoint;
     const path = endpoint.pathname.replace(/\/+$/, "");
-    // The wildcard certificate for buckets covers one level of names.
+    // The wildcard certificate for buckets covers one level of names, so no bucket with a dot.
     const inHost = addressing === "host" && !bucket.includes(".");
     return inHost
       ? `${protocol}//${bucket}.${host}${path}`
@@ -125,10 +125,14 @@ export class S3Client {
     const page = await answer.reason();
     const { Code, Message } = errorOf(page);
     const region = answer.headers.get("x-amz-bucket-region") ?? "";
-    const isOther = REGION.test(region) && region !== this.#regionOf(bucket);
-    if ([301, 307, 400].includes(answer.status) && isOther) {
+    const isOtherRegion = REGION.test(region) && region !== this.#regionOf(bucket);
+    if ([301, 307, 400].includes(answer.status) && isOtherRegion) {
       this.#regions.set(bucket, region);
-      return new LeatError("unavailable", `Cannot read ${request.name}: it is in ${region}.`);
+      // `unavailable`, so that the request is repeated, now in the right region.
+      return new LeatError(
+        "unavailable",
+        `Cannot read ${request.name}: the bucket is in the region ${region}.`,
+      );
     }
     const reason = Code === undefined ? "" : `${Code}: ${Message ?? ""}`;
     const refusal = refusalOf(request, answer, reason, this.#remedy(answer.status));
@@ -141,7 +145,7 @@ export class S3Client {
     if (status === 301) return "Give the store's endpoint, and the bucket's region.";
     if (status !== 401 && status !== 403) return "";
     if (this.#settings.credentials !== undefined) {
-      return "Check the keys, the region and what they may read.";
+      return "Check the keys, their permissions, and the region.";
     }
     return "No credentials were given: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY and run with --allow-env, or give them in the storage options.";
   }
@@ -159,7 +163,7 @@ function encodeKey(name: string, key: string): string {
   return segments.map(encode).join("/");
 }
 
-/** The encoding of signatures: everything except letters, digits and `-._~`. */
+/** Encodes as signatures require: everything except letters, digits and `-._~`. */
 function encode(text: string): string {
   return encodeURIComponent(text)
     .replace(/[!'()*]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`);

@@ -5,7 +5,7 @@ import { shownPath } from "../../core/shown_text.ts";
 import type { Files } from "../../data/host.ts";
 import { FarFile } from "./far_file.ts";
 import { FarObject } from "./far_object.ts";
-import { type Glob, GlobPlaces, parseGlobs } from "./glob.ts";
+import { type Glob, GlobPositions, parseGlobs } from "./glob.ts";
 import { LISTED_FILES_MAX, tooManyFiles } from "./glob_walk.ts";
 import type { HttpClient } from "./http_client.ts";
 import { listOne } from "./http_files.ts";
@@ -13,12 +13,12 @@ import { S3Client } from "./s3_client.ts";
 import type { S3Settings } from "./s3_settings.ts";
 
 /**
- * The objects of a store. A key is literal, not percent-encoded.
+ * The objects of a store as files. Keys are literal, not percent-encoded.
  *
  * Needs `--allow-net` for the store's host. Opening an object throws `not_found`,
- * `permission_denied` (of the store, or of Deno for its host), `unavailable`.
+ * `permission_denied` (by the store, or by Deno for the store's host), `unavailable`.
  *
- * @param scheme of its paths: `"s3"`, or another store's.
+ * @param scheme The scheme of the paths, such as `"s3"` or `"gs"`.
  */
 export function s3Files(scheme: string, settings: S3Settings, http: HttpClient): Files {
   const store = new S3Client(scheme, settings, http);
@@ -75,34 +75,35 @@ function parse(scheme: string, path: string): { bucket: string; key: string } {
   );
 }
 
-/** Matches keys. It remembers the last folder: keys arrive sorted, and neighbours often share one. */
+/** Matches keys. Caches the last folder's result: keys arrive sorted, and neighbours often share one. */
 function keyMatcher(globs: readonly Glob[]): (key: string) => boolean {
-  const whole = new Set<string>();
-  const begin = new Map<string, GlobPlaces>();
+  const literals = new Set<string>();
+  const roots = new Map<string, GlobPositions>();
   for (const { start, folder, segments } of globs) {
-    if (segments === undefined) whole.add(start);
-    else if (!begin.has(folder)) {
-      const beside = globs.filter((glob) => glob.folder === folder)
+    if (segments === undefined) literals.add(start);
+    else if (!roots.has(folder)) {
+      const patterns = globs.filter((glob) => glob.folder === folder)
         .flatMap(({ segments }) => segments === undefined ? [] : [segments]);
-      begin.set(folder, GlobPlaces.begin(beside));
+      roots.set(folder, GlobPositions.start(patterns));
     }
   }
-  const last = new Map<string, { path: string; places: GlobPlaces }>();
-  const below = (folder: string, places: GlobPlaces, path: string): GlobPlaces => {
-    const known = last.get(folder);
-    if (known?.path === path) return known.places;
-    for (const name of path.split("/")) places = places.enter(name).below;
-    last.set(folder, { path, places });
-    return places;
+  const last = new Map<string, { path: string; positions: GlobPositions }>();
+  const below = (folder: string, root: GlobPositions, path: string): GlobPositions => {
+    const cached = last.get(folder);
+    if (cached?.path === path) return cached.positions;
+    let positions = root;
+    for (const name of path.split("/")) positions = positions.enter(name).below;
+    last.set(folder, { path, positions });
+    return positions;
   };
   return (key) => {
-    if (whole.has(key)) return true;
-    for (const [folder, places] of begin) {
+    if (literals.has(key)) return true;
+    for (const [folder, root] of roots) {
       if (!key.startsWith(folder)) continue;
       const rest = key.slice(folder.length);
       const slash = rest.lastIndexOf("/");
-      const here = slash < 0 ? places : below(folder, places, rest.slice(0, slash));
-      if (here.enter(rest.slice(slash + 1)).matches) return true;
+      const positions = slash < 0 ? root : below(folder, root, rest.slice(0, slash));
+      if (positions.enter(rest.slice(slash + 1)).matches) return true;
     }
     return false;
   };

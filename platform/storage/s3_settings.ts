@@ -24,7 +24,8 @@ export interface S3Options {
   readonly anonymous?: boolean;
   /**
    * Where requests have the name of the bucket: in the path (`host/bucket/key`) or in the host
-   * (`bucket.host/key`). Default: in the host for Amazon's own endpoints, in the path elsewhere.
+   * (`bucket.host/key`). Default: in the path if an endpoint is given, otherwise in the host. Buckets
+   * with a dot in their name are always in the path.
    */
   readonly addressing?: "path" | "host";
 }

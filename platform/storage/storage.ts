@@ -34,8 +34,8 @@ export interface WorkerStorage extends ImageLimits {
   /** Delay added to every open and read of a file, in ms, to simulate far storage. Default 0. */
   readonly storageLatencyMs?: number | undefined;
   /**
-   * Credentials of the services that pipelines read from, by address: tokens are not sent with
-   * pipelines. Default: none.
+   * Credentials of the services that pipelines read from, by address, because pipelines contain no
+   * tokens. Default: none.
    */
   readonly services?: ServiceCredentials | undefined;
 }
@@ -60,8 +60,8 @@ export const GOOGLE_ENDPOINT = "https://storage.googleapis.com";
  * - `s3://bucket/key`: an S3-compatible store (`--allow-net`), signed if there are credentials;
  *   `gs://bucket/key` likewise. A key is literal, not percent-encoded.
  *
- * Far files are read ahead, at most 16 MiB each; transient failures are retried for a while. A file
- * that changes while it is read fails with `failed_precondition`.
+ * Far files are read ahead, at most 16 MiB each. Requests that fail with transient errors are retried.
+ * Reading a file that changes meanwhile fails with `failed_precondition`.
  */
 export class StorageFiles implements Files {
   readonly #options: StorageOptions;
@@ -72,7 +72,7 @@ export class StorageFiles implements Files {
   readonly #kinds = new Map<string, Promise<Files>>();
 
   /**
-   * @param timing Timers and random numbers of the waits between attempts. Default: the machine's.
+   * @param timing Timers and random numbers for the waits between attempts. Default: the machine's.
    * @param mayFollow See {@linkcode MayFollow}. Object stores' redirects are never followed.
    */
   constructor(options: StorageOptions = {}, timing?: RetryTiming, mayFollow?: MayFollow) {
@@ -94,7 +94,7 @@ export class StorageFiles implements Files {
     return await (await this.#filesOf(scheme, path)).open(path, signal);
   }
 
-  /** The files that match a glob pattern, sorted by code units; URLs take no globs. */
+  /** Lists the files that match a glob pattern, sorted by code units. HTTP has no globs. */
   async list(pattern: string, signal?: AbortSignal): Promise<string[]> {
     const scheme = schemeOf(pattern);
     if (scheme === undefined) return await this.#local.list(pattern, signal);
@@ -122,13 +122,13 @@ export class StorageFiles implements Files {
         return httpFiles(this.#http, http, this.#mayFollow);
       }
       case "s3":
-        return await lateS3Files("s3", s3Settings(s3, readEnv), this.#http);
+        return await loadS3Files("s3", s3Settings(s3, readEnv), this.#http);
       case "gs": {
         const settings = s3Settings(
           { endpoint: GOOGLE_ENDPOINT, region: "auto", ...gs },
           () => undefined,
         );
-        return await lateS3Files("gs", settings, this.#http);
+        return await loadS3Files("gs", settings, this.#http);
       }
     }
     throw new LeatError(
@@ -141,7 +141,7 @@ export class StorageFiles implements Files {
 }
 
 /** Loaded lazily: signing and XML take longer to load than everything else. */
-async function lateS3Files(...args: Parameters<typeof import("./s3_files.ts").s3Files>) {
+async function loadS3Files(...args: Parameters<typeof import("./s3_files.ts").s3Files>) {
   const { s3Files } = await import("./s3_files.ts");
   return s3Files(...args);
 }

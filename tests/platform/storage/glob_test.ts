@@ -8,7 +8,7 @@ import {
   assertThrows,
 } from "../../assert.ts";
 import { LeatError } from "../../../core/error.ts";
-import { GlobName, GlobPlaces, parseGlobs } from "../../../platform/storage/glob.ts";
+import { GlobName, GlobPositions, parseGlobs } from "../../../platform/storage/glob.ts";
 import { GLOB_ALTERNATIVES_MAX } from "../../../platform/storage/glob_braces.ts";
 import { DenoFiles } from "../../../platform/storage/files.ts";
 import { StorageFiles } from "../../../platform/storage/storage.ts";
@@ -20,9 +20,9 @@ function matches(pattern: string, path: string): boolean {
     if (segments === undefined) return start === path;
     if (!path.startsWith(folder)) return false;
     const names = path.slice(folder.length).split("/");
-    let places = GlobPlaces.begin([segments]);
-    for (const name of names.slice(0, -1)) places = places.enter(name).below;
-    return places.enter(names.at(-1)!).matches;
+    let positions = GlobPositions.start([segments]);
+    for (const name of names.slice(0, -1)) positions = positions.enter(name).below;
+    return positions.enter(names.at(-1)!).matches;
   });
 }
 
@@ -87,9 +87,9 @@ Deno.test("matching a glob pattern takes at most its length times the name's ste
 
 Deno.test("a path below many ** has few positions", () => {
   const [glob] = parseGlobs("**/a/**/a/**/a/**/a/**/b");
-  let places = GlobPlaces.begin([glob!.segments!]);
-  for (let level = 0; level < 200; level++) places = places.enter("a").below;
-  assert(places.count <= glob!.segments!.length, `${places.count} places`);
+  let positions = GlobPositions.start([glob!.segments!]);
+  for (let level = 0; level < 200; level++) positions = positions.enter("a").below;
+  assert(positions.count <= glob!.segments!.length, `${positions.count} positions`);
 });
 
 Deno.test("DenoFiles.list ends at once for a pattern that backtracks elsewhere", async () => {
