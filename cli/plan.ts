@@ -9,7 +9,7 @@ import { StatusLine } from "./lib/status_line.ts";
 import { StopRequests } from "./lib/stop_requests.ts";
 import { type Machines, sweepClusters } from "./plan/clusters.ts";
 import { limitsOf } from "./plan/limits.ts";
-import { PATIENCE_TEXT } from "./plan/patience.ts";
+import { TIME_LIMIT_TEXT } from "./plan/progress_timeout.ts";
 import { type ProfiledModule, profileModule } from "./plan/profiled_module.ts";
 import { memoryGBOf, type Plan, planText, writePlan } from "./plan/report.ts";
 import { Stages } from "./plan/stages.ts";
@@ -36,7 +36,8 @@ const OPTIONS = {
   }),
   trainers: integer({ help: "Trainers that read the job.", default: 1, min: 1, max: 256 }),
   seconds: number({
-    help: `How long the pipeline is run here. Loading it, or one batch, is ${PATIENCE_TEXT}.`,
+    help:
+      `How long the pipeline is run here. Loading it, or one batch, may take ${TIME_LIMIT_TEXT}.`,
     default: 5,
     min: 0.1,
     max: 3600,

@@ -1,6 +1,6 @@
 /**
- * Simulates clusters for a profiled pipeline: their speed, how long trainers would wait, and the
- * cost of a job.
+ * Simulates clusters for a profiled pipeline: how fast they are, how long trainers wait, and what a
+ * job costs.
  */
 import { costOf, type Prices } from "../../mod.ts";
 import { modelledRate } from "./modelled_rate.ts";
@@ -10,18 +10,18 @@ import type { Profile } from "./profile.ts";
 export const STEPS = 1_000;
 const MS_PER_SECOND = 1_000;
 const BYTES_PER_GB = 1e9;
-/** If twice the workers gain less than this share, another limit is reached. */
+/** If doubling the workers gains less than this share, something else limits the cluster. */
 const GAIN_MIN = 0.02;
-/** A relative difference of cost below the model's accuracy. */
+/** Costs that differ by less than this share count as equal: the model is no more accurate. */
 export const SAME_PRICE = 0.01;
-/** The search ends when the gap between enough and too few is this share of the workers. */
+/** The search ends when enough and too few workers differ by no more than this share. */
 const SEARCH_GAP = 0.05;
 /** The least and the largest share of a round trip that one direction takes. */
-const WAY_SHARE_MIN = 1 / 6;
-const WAY_SHARE_MAX = 5 / 6;
+const ONE_WAY_SHARE_MIN = 1 / 6;
+const ONE_WAY_SHARE_MAX = 5 / 6;
 const BATCHES_PER_SPLIT_MAX = 10_000;
 /** The standard deviation of a uniform distribution from -s to s is s divided by this. */
-const EVEN_DEVIATIONS = Math.sqrt(3);
+const SPREAD_PER_DEVIATION = Math.sqrt(3);
 
 /** The job, and the machines it may use. */
 export interface Machines {
@@ -50,11 +50,11 @@ export interface Range {
   readonly high: number;
 }
 
-/** The simulation of a number of workers. */
+/** The simulation of a cluster with some number of workers. */
 export interface ClusterRun {
   /** 0: colocated, the pipeline on the trainer's own host. */
   readonly workers: number;
-  /** The batches of all trainers together. */
+  /** The rate of all trainers together. */
   readonly batchesPerSecond: Range;
   /** The share of the accelerators' time without a step. */
   readonly stall: Range;
@@ -69,17 +69,17 @@ export interface ClusterRun {
   readonly dollars: number;
 }
 
-/** The simulations, and the best of them. */
+/** All simulations, and the best of them. */
 export interface Sweep {
   readonly colocated: ClusterRun;
   /** By number of workers. */
   readonly runs: readonly ClusterRun[];
   /**
-   * The fewest workers with which accelerators wait no longer than allowed; otherwise the fewest
-   * that are about as fast as possible.
+   * The fewest workers with which accelerators wait no longer than allowed, or if that is
+   * impossible, the fewest that are about as fast as possible. Colocated if that waits no longer.
    */
   readonly recommended: ClusterRun;
-  /** Whether the wait is within the limit. */
+  /** Whether accelerators wait no longer than allowed with the recommended run. */
   readonly isMet: boolean;
   /** The cheapest run, colocated or not. Of nearly equal runs, the one with the fewest workers. */
   readonly cheapest: ClusterRun;
@@ -89,8 +89,8 @@ export interface Sweep {
  * Simulates clusters of 1, 2, 4, … workers, then searches between them for the fewest that are
  * enough.
  * @param onRun Called before each simulation.
- * @throws LeatError `failed_precondition` if no batch arrives over such a network, naming its
- * options.
+ * @throws LeatError `failed_precondition` if the network is so slow that no batch arrives. The message
+ * names the options of the network.
  */
 export async function sweepClusters(
   profile: Profile,
@@ -99,8 +99,8 @@ export async function sweepClusters(
 ): Promise<Sweep> {
   const rates = new Map<number, number>();
   const rateOf = async (workers: number) => {
-    const known = rates.get(workers);
-    if (known !== undefined) return known;
+    const cached = rates.get(workers);
+    if (cached !== undefined) return cached;
     onRun(workers);
     const rate = await modelledRate(modelOptions(profile, machines, workers));
     rates.set(workers, rate);
@@ -124,7 +124,7 @@ export async function sweepClusters(
   return choose(colocatedRun(profile, machines), runs, enough, machines.stallMax);
 }
 
-/** 1, 2, 4, … workers until they suffice, more of them gain nothing, or the maximum is reached. */
+/** Returns 1, 2, 4, … until the workers suffice, more of them gain nothing, or the maximum is reached. */
 async function doublings(
   rateOf: (workers: number) => Promise<number>,
   rateWanted: number,
@@ -141,7 +141,7 @@ async function doublings(
   return sizes;
 }
 
-/** Chooses the best runs. `enough` is the one that suffices, or comes as close as possible. */
+/** Chooses the best runs. `enough` is the smallest cluster that suffices, or comes closest. */
 function choose(
   colocated: ClusterRun,
   runs: readonly ClusterRun[],
@@ -156,12 +156,12 @@ function choose(
   return { colocated, runs, recommended, isMet: recommended.stall.expected <= stallMax, cheapest };
 }
 
-/** The fewest workers that suffice, if `most` workers suffice. Approximate if there are many. */
+/** Returns the fewest workers that suffice, approximately. `upperBound` workers must suffice. */
 async function fewestWorkers(
-  most: number,
+  upperBound: number,
   areEnough: (workers: number) => Promise<boolean>,
 ): Promise<number> {
-  let enough = most;
+  let enough = upperBound;
   let tooFew = 0;
   while (enough - tooFew > Math.max(1, SEARCH_GAP * enough)) {
     const between = Math.floor((tooFew + enough) / 2);
@@ -172,8 +172,8 @@ async function fewestWorkers(
 }
 
 /**
- * The time of a batch on a worker, in ms: it may have fewer cores than this host, and it waits for
- * each split that it requests.
+ * The time that a batch takes on a worker, in ms. A worker may have fewer cores than this host, and
+ * waits for each split that it requests.
  */
 export function workerBatchMs(
   { batchMs, cpuMs, splitMs, splitsPerBatch = 0 }: Pick<
@@ -184,8 +184,8 @@ export function workerBatchMs(
 ): number {
   // The model requests one split before a batch, and adds the network itself.
   const moreSplits = Math.max(0, splitsPerBatch - 1);
-  const askingMs = splitsPerBatch * splitMs + moreSplits * roundTripMs;
-  return Math.max(batchMs, cpuMs / coresPerWorker) + askingMs;
+  const splitWaitMs = splitsPerBatch * splitMs + moreSplits * roundTripMs;
+  return Math.max(batchMs, cpuMs / coresPerWorker) + splitWaitMs;
 }
 
 /** The model's parameters for a pipeline, a job and its machines. */
@@ -194,18 +194,18 @@ export function modelOptions(profile: Profile, machines: Machines, workers: numb
   const { splitsPerBatch = 0 } = profile;
   return {
     ...{ workers, trainers, networkBytesPerSecond, batchBytes: profile.batchBytes },
-    ...{ delayMinMs: WAY_SHARE_MIN * roundTripMs, delayMaxMs: WAY_SHARE_MAX * roundTripMs },
+    ...{ delayMinMs: ONE_WAY_SHARE_MIN * roundTripMs, delayMaxMs: ONE_WAY_SHARE_MAX * roundTripMs },
     // A worker produces the batches of a job sequentially, on one thread.
     ...{ coresPerWorker: 1, parallelCalls: 1 },
     batchMs: workerBatchMs(profile, machines),
-    batchSpread: Math.min(1, EVEN_DEVIATIONS * profile.variation),
+    batchSpread: Math.min(1, SPREAD_PER_DEVIATION * profile.variation),
     batchesPerSplit: Math.min(BATCHES_PER_SPLIT_MAX, Math.max(1, Math.round(1 / splitsPerBatch))),
     // A training loop decodes a batch before it steps.
     stepMs: stepMs + profile.decodeMs,
   };
 }
 
-/** Repeats the simulation with the pipeline's fast and slow stretches. */
+/** Simulates also the pipeline's fast and slow stretches. `expected` is the rate at mean speed. */
 async function withRange(
   profile: Profile,
   machines: Machines,
@@ -223,13 +223,16 @@ async function withRange(
   return runOf({ workers, batchesPerSecond }, profile, machines);
 }
 
-/** The trainer's own thread prepares a batch during a step if the pipeline prefetches. */
+/**
+ * Models a pipeline on the trainer's own thread. The next batch is prepared during a step only if the
+ * pipeline prefetches.
+ */
 function colocatedRun(profile: Profile, machines: Machines): ClusterRun {
   const { stepMs, trainers } = machines;
-  const rateAt = (workerMs: number) => {
-    const makingMs = workerMs - profile.encodeMs;
-    const turnMs = profile.readsAhead ? Math.max(makingMs, stepMs) : makingMs + stepMs;
-    return trainers * MS_PER_SECOND / turnMs;
+  const rateAt = (batchMs: number) => {
+    const prepareMs = batchMs - profile.encodeMs;
+    const loopMs = profile.readsAhead ? Math.max(prepareMs, stepMs) : prepareMs + stepMs;
+    return trainers * MS_PER_SECOND / loopMs;
   };
   const rate = {
     expected: rateAt(profile.batchMs),
@@ -249,7 +252,7 @@ function runOf(
   const { expected, low, high } = run.batchesPerSecond;
   const stallAt = (rate: number) => Math.max(0, 1 - rate * stepMs / (MS_PER_SECOND * trainers));
   const jobSeconds = STEPS * trainers / expected;
-  // Workers produce what trainers consume, once their buffers are full.
+  // Once buffers are full, workers produce only as much as trainers consume.
   const batchesOfWorker = workers === 0 ? 0 : expected / (MS_PER_SECOND * workers);
   const workerCores = batchesOfWorker * profile.cpuMs;
   const workerMs = workerBatchMs(profile, machines);
@@ -267,7 +270,7 @@ function runOf(
   };
 }
 
-/** Memory in GB (10⁹ bytes), the unit of prices. */
+/** Converts bytes to GB (10⁹ bytes), the unit of prices. */
 export function inGB(bytes: number): number {
   return bytes / BYTES_PER_GB;
 }

@@ -19,7 +19,7 @@ export class CodecTimes {
     return this.#encodeMs + this.#decodeMs;
   }
 
-  /** Resets the measurements: the first times are those of code being compiled. */
+  /** Discards the measurements of the warm-up, when code was still being compiled. */
   reset(): void {
     this.#batches =
       this.#measured =
@@ -30,10 +30,11 @@ export class CodecTimes {
   }
 
   /** Counts a batch, and measures one in {@linkcode CODEC_EVERY}. */
-  due(batch: unknown): void {
+  sample(batch: unknown): void {
     if (this.#batches++ % CODEC_EVERY === 0) this.measure(batch);
   }
 
+  /** Encodes and decodes a batch, and records the times and the size. */
   measure(batch: unknown): void {
     const startMs = performance.now();
     let frame: Uint8Array;
@@ -54,7 +55,7 @@ export class CodecTimes {
     this.#measured++;
   }
 
-  /** The mean times and size of a batch. */
+  /** Returns the mean times and the mean size of a batch. Times are divided by `contention`. */
   result(contention: number): Pick<Profile, "encodeMs" | "decodeMs" | "batchBytes"> {
     const per = (sum: number) => sum / this.#measured;
     return {

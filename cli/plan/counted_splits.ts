@@ -1,4 +1,4 @@
-/** Counts splits, assigned as by a dispatcher with a single worker. */
+/** Counts how many splits a pipeline requests. They are assigned as if there were a single worker. */
 import { type Dataset, DenoHost, LeatError } from "../../mod.ts";
 import { END } from "../../data/iterator.ts";
 import {
@@ -9,17 +9,17 @@ import {
   type SplitTable,
 } from "../../data/sharding/splits.ts";
 
-/** The splits of a dataset, counted. */
+/** Assigns the splits of a dataset, and counts them. */
 export class CountedSplits {
-  /** How many were assigned so far. */
-  handed = 0;
+  /** How many splits were assigned so far. */
+  assigned = 0;
   readonly #table: SplitTable;
 
   private constructor(table: SplitTable) {
     this.#table = table;
   }
 
-  /** The splits of a dataset; `undefined` if it cannot be divided among workers. */
+  /** Lists the splits of a dataset. `undefined` if it cannot be divided among workers. */
   static async of(dataset: Dataset<unknown>): Promise<CountedSplits | undefined> {
     try {
       checkSplittable(dataset.node);
@@ -30,17 +30,17 @@ export class CountedSplits {
     return new CountedSplits(await listSplitTable(dataset.node, new DenoHost()));
   }
 
-  /** All splits, for one run of the dataset. */
+  /** Returns a source of all splits, for one run of the dataset. */
   source(): SplitSource {
-    const places = new Map<string, number>();
+    const nextIndexes = new Map<string, number>();
     return {
       next: (source, repetition) => {
         const key = `${source} ${repetition}`;
-        const place = places.get(key) ?? 0;
-        places.set(key, place + 1);
-        const split: Split | undefined = this.#table[source]?.[place];
+        const index = nextIndexes.get(key) ?? 0;
+        nextIndexes.set(key, index + 1);
+        const split: Split | undefined = this.#table[source]?.[index];
         if (split === undefined) return Promise.resolve(END);
-        this.handed++;
+        this.assigned++;
         return Promise.resolve(split);
       },
       total: (source) => Promise.resolve(this.#table[source]?.length ?? 0),

@@ -1,16 +1,16 @@
 /**
- * A pipeline to plan for: mel spectrograms of sounds, in padded batches.
+ * An example pipeline to plan for: mel spectrograms of sounds, in padded batches.
  * `deno task plan cli/plan/demo_pipeline.ts --step-ms 20`
  */
 import { fileURLToPath } from "node:url";
 import { AUTOTUNE, Dataset } from "../../mod.ts";
 import { writeSweeps } from "../mel/sweeps.ts";
 
-/** Where the sounds are written, if they are missing. */
+/** The folder of the sounds, which are generated if they are missing. */
 const FOLDER = fileURLToPath(new URL("../../.cache/leat-sweeps", import.meta.url));
 const SOUNDS = 6;
 
-/** Batches of shape `[8, frames, 40]`, endlessly. */
+/** An endless dataset of batches of shape `[8, frames, 40]`. */
 export default async function pipeline(): Promise<Dataset<unknown>> {
   return Dataset.wav(await writeSweeps(FOLDER, SOUNDS))
     .repeat()

@@ -1,10 +1,10 @@
 /** Explains how to grant a permission that a user's module lacked. */
 import { LeatError } from "../../mod.ts";
 
-/** Deno's name of the missing flag. */
+/** The flag of a missing permission in an error message. */
 const FLAG = /--allow-[a-z]+/;
 
-/** The error, with the command that grants the permission if its cause is a denial. */
+/** If a denied permission caused the error, adds the command that grants the permission. */
 export function withGrantHint(error: LeatError): LeatError {
   for (let cause: unknown = error; cause instanceof Error; cause = cause.cause) {
     const isDenied = cause instanceof Deno.errors.NotCapable ||

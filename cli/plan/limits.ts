@@ -1,4 +1,4 @@
-/** The next bottleneck of a cluster: the highest batch rate of each of its parts. */
+/** Finds the next bottleneck of a cluster from the highest batch rate of each of its parts. */
 import { ModelledCluster } from "../../sim/model/modelled_cluster.ts";
 import { DispatcherWatch } from "../scale/dispatcher_watch.ts";
 import { type Machines, modelOptions, workerBatchMs } from "./clusters.ts";
@@ -6,22 +6,22 @@ import type { Profile } from "./profile.ts";
 
 const MS_PER_SECOND = 1_000;
 const US_PER_SECOND = 1e6;
-/** The dispatcher is watched for at least this time, and for this many batches of a worker. */
+/** The dispatcher is watched for at least this time, and at least this many batches of a worker. */
 const WATCH_MS = 2_000;
-const WATCH_TURNS = 20;
-/** Decoding that takes a smaller share of a loop's time is not a limit. */
+const WATCH_BATCHES = 20;
+/** If decoding takes a smaller share of a training loop's time, it does not count as a limit. */
 const INGEST_MIN = 0.02;
 
-/** The possible limits of a cluster. */
+/** The parts that can limit a cluster. */
 export type Part = "workers" | "accelerators" | "ingest" | "trainer network" | "dispatcher";
 
-/** The highest rate of a part alone. */
+/** The highest rate of a part, if no other part limits it. */
 export interface Limit {
   readonly part: Part;
   readonly batchesPerSecond: number;
 }
 
-/** The highest rate of each part of a cluster of some size, the lowest first. */
+/** Returns the highest rate of each part of a cluster, in ascending order. */
 export async function limitsOf(
   profile: Profile,
   machines: Machines,
@@ -47,12 +47,12 @@ export async function limitsOf(
   return limits.sort((a, b) => a.batchesPerSecond - b.batchesPerSecond);
 }
 
-/** The next bottleneck with more workers. */
+/** Returns what limits the cluster next if workers are added. */
 export function nextLimit(limits: readonly Limit[]): Limit {
   return limits.find(({ part }) => part !== "workers")!;
 }
 
-/** The highest batch rate of its messages, if it had a core of this host to itself. */
+/** The batch rate whose messages keep the dispatcher busy, if it has a core of this host to itself. */
 async function dispatcherLimit(
   profile: Profile,
   machines: Machines,
@@ -61,7 +61,7 @@ async function dispatcherLimit(
   const watch = new DispatcherWatch();
   const options = modelOptions(profile, machines, workers);
   const cluster = new ModelledCluster({ ...options, wrapDispatcher: watch.wrapActor });
-  const watchMs = Math.max(WATCH_MS, WATCH_TURNS * options.batchMs);
+  const watchMs = Math.max(WATCH_MS, WATCH_BATCHES * options.batchMs);
   await cluster.runUntil(() => cluster.counts.batches > 0);
   const handled = watch.handled;
   const { batches } = cluster.counts;

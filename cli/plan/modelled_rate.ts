@@ -1,4 +1,4 @@
-/** The batch rate of a simulated cluster, and the error if no batch arrives. */
+/** Simulates the batch rate of a cluster, and explains why no batch arrives. */
 import { LeatError } from "../../mod.ts";
 import { simulateCluster } from "../../sim/model/modelled.ts";
 import type { modelOptions } from "./clusters.ts";
@@ -7,11 +7,12 @@ import { formatNumber } from "../lib/table.ts";
 const BYTES_PER_MB = 1e6;
 const BYTES_PER_MEGABIT = 1e6 / 8;
 const MS_PER_SECOND = 1_000;
-/** Rounding to this many digits restores a user's number after multiplication and division. */
+/** Rounding to this many digits restores a user's number after unit conversions. */
 const GIVEN_DIGITS = 9;
 /**
- * Limits of the simulated step time: this many times everything else, and this time. A longer step
- * is simulated as one of that length, because trainers wait in neither. The rate is then scaled.
+ * The limit of the simulated step time is the larger of two: this multiple of everything else, and
+ * this time. A longer step is simulated with the limit, and the rate is scaled: trainers do not wait
+ * either way.
  */
 const STEP_RATIO = 100;
 const STEP_LONG_MS = 60_000;
@@ -19,9 +20,9 @@ const STEP_LONG_MS = 60_000;
 type Model = ReturnType<typeof modelOptions>;
 
 /**
- * Batches per second of all trainers together.
- * @throws LeatError `failed_precondition` if none arrives, or actors time each other out, which
- * only a slow network causes; it names the options of the network.
+ * Returns the batches per second of all trainers together.
+ * @throws LeatError `failed_precondition` if no batch arrives, or actors time each other out. Only a
+ * slow network causes this, so the message names the options of the network.
  */
 export async function modelledRate(model: Model): Promise<number> {
   const stepMs = Math.min(model.stepMs, longStepMs(model));
@@ -37,8 +38,8 @@ export async function modelledRate(model: Model): Promise<number> {
 
 /** The step time to simulate; see {@linkcode STEP_RATIO}. */
 function longStepMs({ trainers, batchMs, delayMinMs, delayMaxMs, ...model }: Model): number {
-  const elseMs = trainers * (batchMs + sendingMs(model)) + delayMinMs + delayMaxMs;
-  return Math.max(STEP_LONG_MS, STEP_RATIO * elseMs);
+  const otherMs = trainers * (batchMs + sendingMs(model)) + delayMinMs + delayMaxMs;
+  return Math.max(STEP_LONG_MS, STEP_RATIO * otherMs);
 }
 
 function sendingMs(
@@ -54,7 +55,7 @@ function tooSlow(model: Model, cause?: unknown): LeatError {
   const enough = formatNumber(megabits(MS_PER_SECOND * batchBytes / stepMs));
   return new LeatError(
     "failed_precondition",
-    `No batch arrived at a trainer in a simulated cluster (workers: ${workers}): over such a network ` +
+    `No batch arrived at a trainer in a simulated cluster (workers: ${workers}): over this network ` +
       "requests time out before they are answered. With --network-mbps " +
       `${given(megabits(networkBytesPerSecond))} a batch of ${
         formatNumber(batchBytes / BYTES_PER_MB)
@@ -67,7 +68,7 @@ function tooSlow(model: Model, cause?: unknown): LeatError {
       `step of ${
         formatNumber(stepMs)
       } ms needs ${enough} Mbit/s: give a faster card or a shorter ` +
-      "way, or make batches smaller",
+      "round trip, or make batches smaller",
     { cause },
   );
 }

@@ -1,6 +1,6 @@
 /**
- * Profiles a pipeline: runs it for a few seconds on this host, as fast as possible, as a worker
- * would, and measures the cost of a batch.
+ * Profiles a pipeline: runs it as a worker would, as fast as possible, for a few seconds on this host,
+ * and measures the cost of a batch.
  */
 
 import process from "node:process";
@@ -16,20 +16,20 @@ import { Yardstick } from "./yardstick.ts";
 /** The warm-up after the first batch, as a share of the measuring time. It is not measured. */
 const WARM_UP_SHARE = 0.2;
 
-/** Least number of batches, however long they take: fewer do not show how batches differ. */
+/** At least this many batches are measured, however long they take: fewer do not show how they differ. */
 const BATCHES_MIN = 3;
 
-/** Limit of the batches: more are not needed. */
+/** Limit of the measured batches: more are not needed. */
 const BATCHES_MAX = 100_000;
 
 const YARDSTICK_EVERY_MS = 25;
 
 const PROGRESS_EVERY_MS = 100;
 
-/** The profile has this many parts. The spread of their means shows how exact its mean is. */
+/** The profile is divided into this many parts. Their means show how speed changes over time. */
 const PARTS = 10;
 
-/** With less contention a host counts as free: contention is measured no more exactly. */
+/** With less contention the host counts as free, because the measurement is no more accurate. */
 const CONTENTION_MIN = 1.1;
 
 const SPREAD_LOW = 0.1;
@@ -50,7 +50,7 @@ interface OperatorShare {
 /** The measurements. All times are in ms, and the mean of a batch unless stated otherwise. */
 export interface Profile {
   readonly batches: number;
-  /** How often the dataset was started; 1 unless it ended. */
+  /** How many times the dataset was started: 1 unless it ended. */
   readonly runs: number;
   /** The duration of the measurement. */
   readonly measuredMs: number;
@@ -61,35 +61,33 @@ export interface Profile {
   readonly firstBatchMs: number;
   /** How long a batch occupies a worker's thread: waiting, computing and encoding. */
   readonly batchMs: number;
-  /** The mean of a fast and of a slow tenth of the profile. */
+  /** Mean batch times of a fast and of a slow tenth of the profile. */
   readonly batchLowMs: number;
   readonly batchHighMs: number;
-  /** Times of single batches. */
+  /** Times of single batches, without encoding. */
   readonly percentilesMs: Readonly<Record<"p10" | "p50" | "p90" | "p99", number>>;
   /** The coefficient of variation of batch times: standard deviation over mean. */
   readonly variation: number;
   /** CPU time of the whole process. */
   readonly cpuMs: number;
-  /** The part of it on the pipeline's own thread; the rest is decoders and garbage collection. */
+  /** The part of `cpuMs` on the pipeline's own thread. The rest is decoders and garbage collection. */
   readonly threadMs: number;
   /** The share of a batch's time spent computing. */
   readonly computingShare: number;
   readonly encodeMs: number;
-  /** The time of a trainer to decode a batch from its message. */
+  /** The time in which a trainer decodes a batch from its message. */
   readonly decodeMs: number;
   /** The size of an encoded batch. */
   readonly batchBytes: number;
   /** Peak resident memory of this process. */
   readonly memoryBytes: number;
-  /** The factor by which other programs slowed computing down. */
+  /** The factor by which other programs slowed down computing. */
   readonly contention: number;
-  /**
-   * How often a worker asks the dispatcher for a split; absent if the sources cannot be divided.
-   */
+  /** How many splits a worker requests per batch. Absent if the sources cannot be divided. */
   readonly splitsPerBatch?: number;
-  /** The time of one such request on this host, in ms; 0 if there is none. */
+  /** The time of one request for a split on this host, in ms; 0 if there are no splits. */
   readonly splitMs: number;
-  /** Whether the last operator prefetches, so that the pipeline works while its consumer does. */
+  /** Whether the last operator prefetches, so that pipeline and consumer work at the same time. */
   readonly readsAhead: boolean;
   readonly operators: readonly OperatorShare[];
   /** The advice of `explain()`: what is slow, and what to do about it. */
@@ -99,15 +97,15 @@ export interface Profile {
 export interface ProfileOptions {
   /** How long to measure after the warm-up. */
   readonly seconds: number;
-  /** Called now and then with the progress; 0 batches means waiting for the first. */
+  /** Called periodically with the progress. 0 batches: waiting for the first. */
   readonly onProgress?: (batches: number, seconds: number) => void;
 }
 
 /**
  * Profiles a pipeline on the calling thread. A pipeline that ends is restarted, as often as the
  * time allows.
- * @throws {LeatError} `failed_precondition` for a dataset without elements; the error of an element
- * that failed.
+ * @throws {LeatError} `failed_precondition` for a dataset without elements; the code of the cause if
+ * an element fails.
  */
 export async function profilePipeline(
   dataset: Dataset<unknown>,
@@ -134,21 +132,21 @@ export async function profilePipeline(
 class ProfileRun implements AsyncDisposable {
   readonly #dataset: Dataset<unknown>;
   readonly #splits: CountedSplits | undefined;
-  readonly #spanMs: number;
+  readonly #durationMs: number;
   readonly #onProgress: NonNullable<ProfileOptions["onProgress"]>;
   readonly #yardstick = new Yardstick();
   readonly #codec = new CodecTimes();
   readonly #pullsMs: number[] = [];
-  readonly #beganMs = performance.now();
+  readonly #startedMs = performance.now();
   readonly #run: EndlessRun<DatasetIterator<unknown>>;
   #firstBatchMs = 0;
   #measured: StepFigures = { steps: 0, elapsedMs: 0, cpuMs: 0 };
   #threadMs = 0;
-  #splitsFrom = 0;
+  #splitsBefore = 0;
   #memoryBytes = 0;
-  #yardstickAtMs = 0;
-  #progressAtMs = 0;
-  /** Of the iterator with most batches. */
+  #yardstickUsedMs = 0;
+  #progressShownMs = 0;
+  /** The statistics of the iterator that yielded most batches. */
   #best: Pick<Profile, "operators" | "advice"> & { taken: number } = {
     taken: 0,
     operators: [],
@@ -162,50 +160,50 @@ class ProfileRun implements AsyncDisposable {
   ) {
     this.#dataset = dataset;
     this.#splits = splits;
-    this.#spanMs = 1_000 * seconds;
+    this.#durationMs = 1_000 * seconds;
     this.#onProgress = onProgress;
     this.#run = new EndlessRun(
-      () => this.#begin(),
-      (iterator, taken) => this.#noteIterator(iterator, taken),
+      () => this.#openIterator(),
+      (iterator, taken) => this.#recordIterator(iterator, taken),
     );
   }
 
-  /** The first batch, however long it takes, and batches soon after it. */
+  /** Pulls the first batch, however long it takes, and then batches until the warm-up time is over. */
   async warmUp(): Promise<void> {
-    using _ = every(PROGRESS_EVERY_MS, () => this.#tellProgress());
+    using _ = every(PROGRESS_EVERY_MS, () => this.#reportProgress());
     this.#codec.measure(await this.#pull());
-    this.#firstBatchMs = performance.now() - this.#beganMs;
-    const untilMs = performance.now() + WARM_UP_SHARE * this.#spanMs;
+    this.#firstBatchMs = performance.now() - this.#startedMs;
+    const untilMs = performance.now() + WARM_UP_SHARE * this.#durationMs;
     while (performance.now() < untilMs && this.#run.runs === 1) await this.#pull();
   }
 
   async measure(): Promise<void> {
     this.#codec.reset();
     const meter = meterOf(() => process.cpuUsage());
-    const ofThread = meterOf(() => process.threadCpuUsage());
-    this.#splitsFrom = this.#splits?.handed ?? 0;
+    const threadMeter = meterOf(() => process.threadCpuUsage());
+    this.#splitsBefore = this.#splits?.assigned ?? 0;
     while (
-      meter.steps < BATCHES_MIN || (meter.elapsedMs < this.#spanMs && meter.steps < BATCHES_MAX)
+      meter.steps < BATCHES_MIN || (meter.elapsedMs < this.#durationMs && meter.steps < BATCHES_MAX)
     ) {
       const startMs = performance.now();
       const batch = await this.#pull();
       this.#pullsMs.push(performance.now() - startMs);
       meter.step();
-      this.#codec.due(batch);
-      this.#now(performance.now());
+      this.#codec.sample(batch);
+      this.#doPeriodicWork(performance.now());
     }
     this.#measured = meter.read();
-    this.#threadMs = ofThread.read().cpuMs;
-    this.#noteIterator(this.#run.iterator, this.#run.taken);
+    this.#threadMs = threadMeter.read().cpuMs;
+    this.#recordIterator(this.#run.iterator, this.#run.taken);
   }
 
   result(): Omit<Profile, "splitMs"> {
     const count = this.#measured.steps;
     const measuredContention = this.#yardstick.contention;
     const contention = measuredContention < CONTENTION_MIN ? 1 : measuredContention;
-    const besidesMs = (this.#yardstick.totalMs + this.#codec.totalMs) / contention;
-    const cpuMs = Math.max(0, this.#measured.cpuMs - besidesMs) / count;
-    const threadMs = Math.max(0, this.#threadMs - besidesMs) / count;
+    const overheadMs = (this.#yardstick.totalMs + this.#codec.totalMs) / contention;
+    const cpuMs = Math.max(0, this.#measured.cpuMs - overheadMs) / count;
+    const threadMs = Math.max(0, this.#threadMs - overheadMs) / count;
     const meanMs = mean(this.#pullsMs);
     const fastestMs = percentile(this.#pullsMs, 0);
     const pullMs = undisturbed({ wallMs: meanMs, fastestMs, cpuMs }, contention);
@@ -237,7 +235,7 @@ class ProfileRun implements AsyncDisposable {
       contention,
       ...(this.#splits === undefined
         ? {}
-        : { splitsPerBatch: (this.#splits.handed - this.#splitsFrom) / count }),
+        : { splitsPerBatch: (this.#splits.assigned - this.#splitsBefore) / count }),
       readsAhead: this.#best.operators[0]?.operator === "prefetch",
       operators: this.#best.operators,
       advice: this.#best.advice,
@@ -248,13 +246,13 @@ class ProfileRun implements AsyncDisposable {
     await this.#run[Symbol.asyncDispose]();
   }
 
-  /** Starts the dataset as the task of a worker does. */
-  #begin(): DatasetIterator<unknown> {
+  /** Starts the dataset as a worker's task does. */
+  #openIterator(): DatasetIterator<unknown> {
     const { node } = this.#dataset;
     return openIterator(node, this.#splits === undefined ? {} : { splits: this.#splits.source() });
   }
 
-  /** The next batch, of a new run if this one has ended. */
+  /** Returns the next batch. If the dataset has ended, starts it again. */
   async #pull(): Promise<unknown> {
     let taken;
     try {
@@ -266,24 +264,24 @@ class ProfileRun implements AsyncDisposable {
     return taken.element;
   }
 
-  /** Does the periodic work between batches. */
-  #now(nowMs: number): void {
-    if (nowMs - this.#yardstickAtMs >= YARDSTICK_EVERY_MS) {
+  /** Measures contention and memory and reports progress, if it is time. */
+  #doPeriodicWork(nowMs: number): void {
+    if (nowMs - this.#yardstickUsedMs >= YARDSTICK_EVERY_MS) {
       this.#yardstick.measure();
-      this.#yardstickAtMs = performance.now();
+      this.#yardstickUsedMs = performance.now();
     }
-    if (nowMs - this.#progressAtMs < PROGRESS_EVERY_MS) return;
-    this.#progressAtMs = nowMs;
+    if (nowMs - this.#progressShownMs < PROGRESS_EVERY_MS) return;
+    this.#progressShownMs = nowMs;
     this.#memoryBytes = Math.max(this.#memoryBytes, Deno.memoryUsage().rss);
-    this.#tellProgress();
+    this.#reportProgress();
   }
 
-  #tellProgress(): void {
-    const seconds = (performance.now() - this.#beganMs) / 1_000;
+  #reportProgress(): void {
+    const seconds = (performance.now() - this.#startedMs) / 1_000;
     this.#onProgress(this.#run.takenOfAll, seconds);
   }
 
-  #noteIterator(iterator: DatasetIterator<unknown>, taken: number): void {
+  #recordIterator(iterator: DatasetIterator<unknown>, taken: number): void {
     if (taken <= this.#best.taken) return;
     const operators = iterator.stats().map(({ operator, number, selfMs, waitMs }) => ({
       ...{ operator, number },
@@ -305,7 +303,7 @@ export function undisturbed(
   return Math.max(computingMs, fastestMs, wallMs - computingMs * (contention - 1));
 }
 
-/** Measures from now on, with the CPU time that `usage` gives. */
+/** Starts a meter that reads the CPU time from `usage`. */
 function meterOf(usage: () => { readonly user: number; readonly system: number }): StepMeter {
   const cpuMs = () => {
     const { user, system } = usage();
@@ -314,18 +312,18 @@ function meterOf(usage: () => { readonly user: number; readonly system: number }
   return new StepMeter({ nowMs: () => performance.now(), cpuMs });
 }
 
-/** The means of consecutive parts of a list. */
+/** Returns the means of consecutive parts of a list. */
 function partMeans(values: readonly number[]): number[] {
   const parts = Math.min(PARTS, values.length);
   return Array.from({ length: parts }, (_, i) => {
-    const at = (part: number) => Math.floor(part * values.length / parts);
-    return mean(values.slice(at(i), at(i + 1)));
+    const startOf = (part: number) => Math.floor(part * values.length / parts);
+    return mean(values.slice(startOf(i), startOf(i + 1)));
   });
 }
 
 function deviation(values: readonly number[]): number {
-  const middle = mean(values);
-  return Math.sqrt(mean(values.map((value) => (value - middle) ** 2)));
+  const average = mean(values);
+  return Math.sqrt(mean(values.map((value) => (value - average) ** 2)));
 }
 
 function isEmpty(runs: number): LeatError {

@@ -1,6 +1,6 @@
 /**
- * The program of the thread that loads and profiles a user's pipeline: it receives a request, and
- * sends results.
+ * The program of the thread that loads and profiles a user's pipeline. It receives one request, and
+ * sends messages about progress and the result.
  */
 import { Console } from "node:console";
 import process from "node:process";
@@ -19,8 +19,8 @@ export interface ProfileRequest {
   readonly seconds: number;
 }
 
-/** The thread's messages, in this order; it may fail before any of them. */
-export type ProfileNews =
+/** The thread's messages, in this order. `failed` may replace any of them. */
+export type ProfileMessage =
   | { readonly kind: "loaded" }
   | { readonly kind: "progress"; readonly batches: number; readonly seconds: number }
   | {
@@ -36,10 +36,10 @@ export type ProfileNews =
 /** The global scope of a thread. */
 interface ThreadScope {
   onmessage: (event: MessageEvent<ProfileRequest>) => void;
-  postMessage(news: ProfileNews): void;
+  postMessage(message: ProfileMessage): void;
 }
 
-// Standard output belongs to the plan, which a program may read.
+// Standard output is reserved for the plan, which another program may read.
 globalThis.console = new Console(process.stderr, process.stderr) as unknown as typeof console;
 const scope = globalThis as unknown as ThreadScope;
 scope.onmessage = async ({ data: request }) => {

@@ -1,12 +1,12 @@
 /**
- * Profiles the pipeline of a user's module on a thread of its own, as on a worker: a function that
- * never yields blocks only that thread, so that the program still handles Ctrl-C.
+ * Profiles the pipeline of a user's module on a separate thread, as a worker does. A function that
+ * never yields blocks only that thread, so the program still handles Ctrl-C.
  */
 import { Dataset, LeatError } from "../../mod.ts";
 import { UsageError } from "../lib/args.ts";
-import { Patience, type PatienceLimits, patienceMs } from "./patience.ts";
+import { ProgressTimeout, timeLimitMs, type TimeLimits } from "./progress_timeout.ts";
 import type { Profile, ProfileOptions } from "./profile.ts";
-import type { ProfileNews, ProfileRequest } from "./profile_thread.ts";
+import type { ProfileMessage, ProfileRequest } from "./profile_thread.ts";
 import { measureSplitMs } from "./split_cost.ts";
 
 export interface ProfiledModule {
@@ -15,18 +15,18 @@ export interface ProfiledModule {
 }
 
 interface ProfileModuleOptions extends ProfileOptions {
-  /** Which export; see `loadPipeline`. */
+  /** The name of the export; see `loadPipeline`. */
   readonly export?: string | undefined;
   /** Called once the module is loaded. */
   readonly onLoaded?: () => void;
   /** Called once the pipeline is profiled, and the cost of its splits is measured. */
   readonly onProfiled?: () => void;
-  /** The time limits without progress. Default: see `patienceMs`, for each. */
-  readonly patience?: Partial<PatienceLimits>;
+  /** The time limits. Default of each: {@linkcode timeLimitMs}. */
+  readonly timeLimits?: Partial<TimeLimits>;
 }
 
 /**
- * Loads a module's pipeline, profiles it, and measures the cost of its splits, which takes some
+ * Loads a module's pipeline, profiles it, and measures the cost of its splits. This takes some
  * seconds.
  * @throws {UsageError} and {@linkcode LeatError} as `loadPipeline` and `profilePipeline` do;
  * `failed_precondition` if an uncaught error ends the thread, or the module tries to;
@@ -48,25 +48,25 @@ export async function profileModule(
 async function profileOnThread(
   module: string,
   options: ProfileModuleOptions,
-): Promise<Extract<ProfileNews, { kind: "profiled" }>> {
+): Promise<Extract<ProfileMessage, { kind: "profiled" }>> {
   const { seconds, onLoaded, onProgress } = options;
-  const profiled = Promise.withResolvers<Extract<ProfileNews, { kind: "profiled" }>>();
+  const profiled = Promise.withResolvers<Extract<ProfileMessage, { kind: "profiled" }>>();
   const thread = new Worker(new URL("./profile_thread.ts", import.meta.url), {
     type: "module",
     name: "profile",
   });
-  const forMs = patienceMs(seconds);
-  const limits = { loadingMs: forMs, batchMs: forMs, ...options.patience };
-  using patience = new Patience(module, limits, profiled.reject);
-  thread.onmessage = ({ data: news }: MessageEvent<ProfileNews>) => {
-    if (news.kind === "loaded") {
-      patience.loaded();
+  const limitMs = timeLimitMs(seconds);
+  const limits = { loadingMs: limitMs, batchMs: limitMs, ...options.timeLimits };
+  using timeout = new ProgressTimeout(module, limits, profiled.reject);
+  thread.onmessage = ({ data: message }: MessageEvent<ProfileMessage>) => {
+    if (message.kind === "loaded") {
+      timeout.loaded();
       onLoaded?.();
-    } else if (news.kind === "progress") {
-      patience.came(news.batches);
-      onProgress?.(news.batches, news.seconds);
-    } else if (news.kind === "profiled") profiled.resolve(news);
-    else profiled.reject(errorOf(news));
+    } else if (message.kind === "progress") {
+      timeout.received(message.batches);
+      onProgress?.(message.batches, message.seconds);
+    } else if (message.kind === "profiled") profiled.resolve(message);
+    else profiled.reject(errorOf(message));
   };
   thread.onerror = (event) => {
     event.preventDefault();
@@ -86,7 +86,7 @@ async function profileOnThread(
   }
 }
 
-function errorOf({ error, isUsage }: Extract<ProfileNews, { kind: "failed" }>): LeatError {
-  const known = LeatError.fromWire(error);
-  return isUsage ? new UsageError(known.message, { cause: known.cause }) : known;
+function errorOf({ error, isUsage }: Extract<ProfileMessage, { kind: "failed" }>): LeatError {
+  const received = LeatError.fromWire(error);
+  return isUsage ? new UsageError(received.message, { cause: received.cause }) : received;
 }

@@ -1,17 +1,9 @@
-/** A plan in words, as tables and as a page. */
+/** Formats a plan as text, as tables and as a page. */
 import { type ChartSeries, drawLines, type Figure, seriesColor } from "../lib/line_chart.ts";
 import { renderFacts, renderPage, renderSection, writePage } from "../lib/page.ts";
 import { measured, modelled, type Quantity, type Unit } from "../lib/quantity.ts";
 import { formatNumber, percent, renderTable, type Table } from "../lib/table.ts";
-import {
-  type ClusterRun,
-  inGB,
-  type Machines,
-  type Range,
-  SAME_PRICE,
-  STEPS,
-  type Sweep,
-} from "./clusters.ts";
+import { type ClusterRun, inGB, type Machines, SAME_PRICE, STEPS, type Sweep } from "./clusters.ts";
 import { type Limit, nextLimit, type Part } from "./limits.ts";
 import type { Profile } from "./profile.ts";
 import type { Verification } from "./verification.ts";
@@ -29,13 +21,13 @@ export interface Plan {
 }
 
 const BYTES_PER_MB = 1e6;
-/** If other programs slow the profile by this factor, the plan warns that it may not hold. */
+/** If other programs slow the profile down by this factor, the plan warns that it may be wrong. */
 const CONTENTION_NOTED = 1.2;
 const SPLITS_NOTED = 2;
 const UNDIVIDED =
-  "CAUTION: its sources cannot be divided among workers. A DYNAMIC job is refused, and under OFF each worker " +
-  "gives all elements.";
-/** Above this share a pipeline mostly computes. */
+  "CAUTION: the pipeline's sources cannot be divided among workers. DYNAMIC jobs are refused, and under OFF each " +
+  "worker gives all elements.";
+/** A pipeline with this share of computing or more mostly computes. */
 const COMPUTING = 0.5;
 
 const LIMIT_TEXTS: Readonly<Record<Part, string>> = {
@@ -49,7 +41,7 @@ const LIMIT_TEXTS: Readonly<Record<Part, string>> = {
 const VERIFIED_NOTE =
   "Here the workers share cores with the trainer and other programs; in the model each worker has its own.";
 
-/** The plan as text for a terminal. */
+/** Formats the plan for a terminal. */
 export function planText(plan: Plan): string {
   const verified = plan.verified.length === 0
     ? []
@@ -87,11 +79,11 @@ function profileLines({ measured: profile, host }: Plan): string[] {
   if (splitsPerBatch === undefined) lines.push(UNDIVIDED);
   else if (splitsPerBatch > SPLITS_NOTED) {
     lines.push(
-      `For each batch a worker asks the dispatcher for ${
+      `For each batch a worker requests ${
         formatNumber(splitsPerBatch, 1)
-      } splits, and waits for each (${
+      } splits from the dispatcher, and waits for each (${
         ms(profile.splitMs)
-      } here, and the network between hosts): larger splits (longer files, or larger parts of them) need fewer requests.`,
+      } here, plus the network between hosts). Larger splits (longer files, or larger parts of them) need fewer requests.`,
     );
   }
   if (contention < CONTENTION_NOTED) return lines;
@@ -99,7 +91,7 @@ function profileLines({ measured: profile, host }: Plan): string[] {
     ...lines,
     `CAUTION: other programs kept this host busy; computing took ${
       formatNumber(contention, 1)
-    } times as long as it would alone. The figures are corrected for that, but not exactly: plan again on a free host.`,
+    } times as long as it would alone. The figures are corrected only approximately: plan again on a free host.`,
   ];
 }
 
@@ -136,7 +128,7 @@ function recommendation({ measured: profile, assumed, modelled: sweep }: Plan): 
   return lines;
 }
 
-/** The number of workers that suffices even for slow stretches of the pipeline. */
+/** Names the workers that suffice even in slow stretches of the pipeline. */
 function safeText({ recommended, runs }: Sweep, { stallMax }: Machines): string[] {
   if (recommended.stall.high <= stallMax) return [];
   const safe = runs.find(({ workers, stall }) =>
@@ -144,15 +136,16 @@ function safeText({ recommended, runs }: Sweep, { stallMax }: Machines): string[
   );
   return safe === undefined
     ? []
-    : [`To be sure in slow stretches as well: ${sizeText(safe)}, ${dollars(safe)}.`];
+    : [`Sufficient in slow stretches as well: ${sizeText(safe)}, ${dollars(safe)}.`];
 }
 
 function missed({ runs }: Sweep, { stallMax, workersMax }: Machines): string {
   const tried = runs.at(-1)!.workers;
-  const limit = tried >= workersMax
-    ? ` (--workers-max ${workersMax})`
-    : ", and more would not help";
-  return `With up to ${tried} workers${limit} accelerators wait more than ${percent(stallMax)}.`;
+  const isLimited = tried >= workersMax;
+  const option = isLimited ? ` (--workers-max ${workersMax})` : "";
+  const advice = isLimited ? "" : " More workers would not help.";
+  return `With up to ${tried} workers${option}, accelerators wait more than ` +
+    `${percent(stallMax)}.${advice}`;
 }
 
 function machinesText({ workers, workerCores }: ClusterRun, machines: Machines): string {
@@ -161,11 +154,11 @@ function machinesText({ workers, workerCores }: ClusterRun, machines: Machines):
   const count = Math.ceil(workers / perMachine);
   return `A worker uses ${formatNumber(workerCores, 2)} cores and ${
     formatNumber(workerMemoryGB, 2)
-  } GB, since a pipeline runs on one thread: ${perMachine} of them fill a machine of ${coresPerWorker} cores, ` +
-    `so ${count} ${count === 1 ? "machine does" : "machines do"}.`;
+  } GB, because a pipeline runs on one thread. ${perMachine} of them fill a machine of ${coresPerWorker} cores, ` +
+    `so ${count} ${count === 1 ? "machine is" : "machines are"} enough.`;
 }
 
-/** The simulated clusters. */
+/** Returns the table of the simulated clusters. */
 function clusterTable({ colocated, runs, recommended, cheapest }: Sweep): Table {
   return {
     title:
@@ -197,7 +190,7 @@ function clusterTable({ colocated, runs, recommended, cheapest }: Sweep): Table 
   };
 }
 
-/** The cost of operators per batch. */
+/** Returns the table of what operators cost per batch. */
 function operatorTable({ operators }: Profile): Table {
   return {
     title: "Operators, the last one first; times are those of a batch",
@@ -216,7 +209,7 @@ function operatorTable({ operators }: Profile): Table {
   };
 }
 
-/** Real workers compared with the model. */
+/** Returns the table that compares real workers with the model. */
 function verifiedTable(verified: readonly Verification[]): Table {
   return {
     title:
@@ -247,7 +240,7 @@ export function writePlan(plan: Plan, path: string): void {
   writePage(renderPlan(plan), path);
 }
 
-/** The page as HTML. */
+/** Returns the page as HTML. */
 export function renderPlan(plan: Plan): string {
   const { measured: profile, modelled: sweep, assumed } = plan;
   const [finding = "", ...more] = recommendation(plan);
@@ -307,7 +300,7 @@ function figuresOf({ colocated, runs }: Sweep): Figure[] {
     title: string,
     yLabel: string,
     unit: Unit,
-    rangeOf: (run: ClusterRun) => Partial<Range> & Pick<Range, "expected">,
+    valuesOf: (run: ClusterRun) => { expected: number; slow?: number; fast?: number },
   ) => {
     const line = (
       name: string,
@@ -321,9 +314,9 @@ function figuresOf({ colocated, runs }: Sweep): Figure[] {
       }),
     });
     const series: ChartSeries[] = [
-      line("expected", 0, (run) => rangeOf(run).expected),
-      line("slow stretches", 1, (run) => rangeOf(run).high),
-      line("fast stretches", 2, (run) => rangeOf(run).low),
+      line("expected", 0, (run) => valuesOf(run).expected),
+      line("slow stretches", 1, (run) => valuesOf(run).slow),
+      line("fast stretches", 2, (run) => valuesOf(run).fast),
     ];
     return drawLines({
       ...{ title, yLabel, xLabel: "workers", xScale: "log", ySuffix: ` ${yLabel}`, markers: [] },
@@ -331,20 +324,20 @@ function figuresOf({ colocated, runs }: Sweep): Figure[] {
       series: series.filter(({ points }) => points.length > 0),
       references: [{
         ...{ name: "colocated", color: seriesColor(3) },
-        ...point(modelled(rangeOf(colocated).expected, unit)),
+        ...point(modelled(valuesOf(colocated).expected, unit)),
       }],
     });
   };
   return [
     figure("Throughput", "batches/s", "batches/s", ({ batchesPerSecond }) => ({
       expected: batchesPerSecond.expected,
-      high: batchesPerSecond.low,
-      low: batchesPerSecond.high,
+      slow: batchesPerSecond.low,
+      fast: batchesPerSecond.high,
     })),
     figure("Time accelerators wait", "%", "1", ({ stall }) => ({
       expected: 100 * stall.expected,
-      high: 100 * stall.high,
-      low: 100 * stall.low,
+      slow: 100 * stall.high,
+      fast: 100 * stall.low,
     })),
     figure(`Cost of ${STEPS} steps`, "USD", "USD", (run) => ({ expected: run.dollars })),
   ];
@@ -372,7 +365,7 @@ function megabytes(bytes: number): string {
   return formatNumber(bytes / BYTES_PER_MB);
 }
 
-/** The assumed memory of a worker unless given: that of this process. */
+/** The default memory of a worker: what this process used. */
 export function memoryGBOf(profile: Profile): number {
   return inGB(profile.memoryBytes);
 }

@@ -1,30 +1,30 @@
 /**
- * Measures the cost of requesting a split on this host: from a runner's thread to its worker, to
- * the dispatcher, which journals the assignment, and back. It uses a real worker, on a pipeline
- * that only requests splits.
+ * Measures what requesting a split costs on this host. A request goes from a runner's thread to its
+ * worker and on to the dispatcher, which journals the assignment, and back. The worker is real, and
+ * its pipeline only requests splits.
  */
 import { Dataset, DenoHost, LocalCluster } from "../../mod.ts";
 import { listSplitTable } from "../../data/sharding/splits.ts";
 
-/** Elements of the pipeline; each is a split if possible. */
+/** Elements of the pipeline. Each is a split if possible. */
 const ELEMENTS = 64;
 /** Splits between two readings of the clock. */
 const SPLITS_AT_ONCE = 16;
-/** Few, so that a stretch has many more batches than were buffered at its start. */
+/** Small, so that few batches of a stretch were already buffered at its start. */
 const BATCHES_AHEAD = 4;
 const STRETCH_BATCHES = 16;
 const STRETCHES = 3;
-/** How often to try to remove a folder that another thread writes to. */
+/** How many times to try to remove a folder that another thread writes to. */
 const REMOVALS_MAX = 100;
 
-/** The time of a request for a split, in ms, on an otherwise idle host, without the network between hosts. */
+/** Measures the time of a request for a split, in ms, without a network and on an otherwise idle host. */
 export async function measureSplitMs(): Promise<number> {
   const once = Dataset.range(ELEMENTS);
   const [table] = await listSplitTable(once.node, new DenoHost());
   const elementsPerSplit = ELEMENTS / table!.length;
   const folder = Deno.makeTempDirSync({ prefix: "leat-plan-" });
   const remove = () => removeInUse(folder);
-  // An interrupted program does not wait for the measurement.
+  // An interrupted program exits without waiting for the measurement.
   addEventListener("unload", remove);
   try {
     await using service = await LocalCluster.start({ workers: 1, journal: folder });
@@ -41,20 +41,20 @@ export async function measureSplitMs(): Promise<number> {
 
 /** Removes a folder into which a thread that is still stopping may just have written. */
 function removeInUse(folder: string): void {
-  for (let left = REMOVALS_MAX; left > 0; left--) {
+  for (let triesLeft = REMOVALS_MAX; triesLeft > 0; triesLeft--) {
     try {
       return Deno.removeSync(folder, { recursive: true });
     } catch (error) {
       if (error instanceof Deno.errors.NotFound) return;
-      if (left === 1) throw error;
+      if (triesLeft === 1) throw error;
     }
   }
 }
 
 /**
- * The time per batch in the fastest of some stretches, since other programs may use the host; the
- * first stretch, in which code is compiled, is left out. The time of a single batch says nothing: it
- * may have arrived together with the previous one.
+ * Returns the time per batch in the fastest of several stretches, because other programs may slow the
+ * others down. The first stretch does not count, because code is compiled in it. Single batches are
+ * not timed: one may have arrived together with the previous one.
  */
 export async function fastestMs(
   next: () => Promise<unknown>,
@@ -67,6 +67,6 @@ export async function fastestMs(
   };
   await stretchMs();
   let leastMs = Infinity;
-  for (let at = 0; at < STRETCHES; at++) leastMs = Math.min(leastMs, await stretchMs());
+  for (let i = 0; i < STRETCHES; i++) leastMs = Math.min(leastMs, await stretchMs());
   return leastMs / STRETCH_BATCHES;
 }

@@ -1,13 +1,13 @@
 /**
- * The current stage of the program and its duration: a line that is redrawn, or, outside a
- * terminal, written now and then.
+ * Shows the current stage of the program and its duration. In a terminal the line is redrawn,
+ * elsewhere a line is written periodically.
  */
 import type { StatusLine } from "../lib/status_line.ts";
 
 const SHOW_EVERY_MS = 250;
 const MS_PER_SECOND = 1_000;
 
-/** The current stage of a program. */
+/** Shows the current stage of a program. */
 export class Stages implements Disposable {
   readonly #status: Pick<StatusLine, "show">;
   readonly #timer: ReturnType<typeof setInterval>;
@@ -20,8 +20,8 @@ export class Stages implements Disposable {
   }
 
   /**
-   * Begins another stage.
-   * @param text The text before its duration.
+   * Begins the next stage.
+   * @param text The text before the duration.
    */
   begin(text: string | (() => string)): void {
     this.#text = typeof text === "string" ? () => text : text;

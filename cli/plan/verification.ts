@@ -1,4 +1,4 @@
-/** Compares the model with reality: runs real workers on threads of this host. */
+/** Compares the model with real workers on threads of this host. */
 import process from "node:process";
 import { isForeign } from "../../data/foreign/foreign.ts";
 import { inPreOrder } from "../../data/node.ts";
@@ -16,17 +16,17 @@ const MICROSECONDS_PER_MS = 1_000;
 export interface Verification {
   readonly workers: number;
   /**
-   * CPU time of the process per batch: workers, dispatcher and trainer. Other programs slow
-   * everything down, but hardly add to it.
+   * CPU time of the process per batch: workers, dispatcher and trainer. Other programs slow the
+   * process down, but hardly add to its CPU time.
    */
   readonly measuredCpuMs: number;
-  /** The part of it that the profile also has: the pipeline, and decoding. */
+  /** What the profile contains of this CPU time: the pipeline and decoding. */
   readonly profiledCpuMs: number;
   readonly measuredBatchesPerSecond: number;
   readonly modelledBatchesPerSecond: number;
 }
 
-/** Runs a pipeline on a real cluster for some seconds, with one trainer. */
+/** Runs a pipeline on a real cluster with one trainer for some seconds, and simulates the same. */
 export async function verify(
   dataset: Dataset<unknown>,
   profile: Profile,
@@ -35,7 +35,7 @@ export async function verify(
 ): Promise<Verification> {
   const modelled = await simulateCluster(modelOptions(
     profile,
-    // No network: the cost of messages between threads is in the measured time of a split.
+    // Without a network: the time of a split already includes messages between threads.
     { ...machines, trainers: 1, networkBytesPerSecond: Infinity, roundTripMs: 0 },
     workers,
   ));
@@ -53,7 +53,7 @@ async function measureReal(
   workers: number,
   seconds: number,
 ): Promise<Pick<Verification, "measuredBatchesPerSecond" | "measuredCpuMs">> {
-  // Functions of others get no permission of this program.
+  // A pipeline that another program built is confined, so it gets none of this program's permissions.
   const confine = inPreOrder(dataset.node).some(isForeign);
   await using service = await LocalCluster.start({ workers, confine });
   const batches = dataset.repeat().distribute({ service, processingMode: "DYNAMIC" });

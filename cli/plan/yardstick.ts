@@ -1,6 +1,6 @@
 /**
- * Measures how much of the processor other programs take: a fixed piece of work, repeated, takes
- * longer when they run.
+ * Measures how much other programs slow this process down: it repeats a fixed piece of work, which
+ * takes longer while they run.
  */
 import { percentile } from "../lib/statistics.ts";
 
@@ -12,7 +12,7 @@ const PIECE_MS = 1;
 /** The first pieces are slow: their code is being compiled. */
 const WARM_UP_MS = 20;
 
-/** Repeats a fixed piece of work, and measures it. */
+/** Repeats a fixed piece of work, and measures its time. */
 export class Yardstick {
   readonly #steps: number;
   readonly #timesMs: number[] = [];
@@ -31,12 +31,12 @@ export class Yardstick {
     return this.#timesMs.reduce((sum, ms) => sum + ms, 0);
   }
 
-  /** Does a piece of work now. */
+  /** Does one piece of work, and records its time. */
   measure(): void {
     this.#timesMs.push(timed(this.#steps));
   }
 
-  /** By which factor work was slowed down on average: 1 on a free host. */
+  /** The factor by which work was slowed down on average: 1 on a free host. */
   get contention(): number {
     if (this.#timesMs.length === 0) return 1;
     const undisturbedMs = percentile(this.#timesMs, 0.1);
@@ -50,7 +50,7 @@ function timed(steps: number): number {
   return performance.now() - startMs;
 }
 
-/** A piece of work. The result depends on every step, so that none can be optimized away. */
+/** Does a piece of work. The result depends on every step, so that none can be optimized away. */
 function work(steps: number): number {
   let value = 1;
   for (let i = 0; i < steps; i++) value = Math.imul(value ^ i, 0x9e3779b1);

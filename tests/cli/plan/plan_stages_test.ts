@@ -1,18 +1,18 @@
 /** How cli/plan.ts shows its stages and limits their time. */
 import { StatusLine } from "../../../cli/lib/status_line.ts";
 import { counted } from "../../../cli/lib/counted.ts";
-import { Patience } from "../../../cli/plan/patience.ts";
+import { ProgressTimeout } from "../../../cli/plan/progress_timeout.ts";
 import { Stages } from "../../../cli/plan/stages.ts";
 import type { LeatError } from "../../../mod.ts";
 import { assertEquals, assertMatch, assertStringIncludes } from "../../assert.ts";
 import { until } from "../../lib/until.ts";
 
-Deno.test("Patience limits loading, then each batch, and reports after how many none came", async () => {
+Deno.test("ProgressTimeout limits loading, then each batch, and reports after how many none came", async () => {
   const over = Promise.withResolvers<LeatError>();
-  using patience = new Patience("m.ts", { loadingMs: 600_000, batchMs: 1 }, over.resolve);
-  patience.came(4);
-  patience.loaded();
-  assertStringIncludes((await over.promise).message, "within 0.001 s after the first 4: does");
+  using timeout = new ProgressTimeout("m.ts", { loadingMs: 600_000, batchMs: 1 }, over.resolve);
+  timeout.received(4);
+  timeout.loaded();
+  assertStringIncludes((await over.promise).message, "within 0.001 s after the first 4. Check");
 });
 
 Deno.test("Stages shows the duration of a stage, repeatedly, and in a StatusLine outside a terminal", async () => {

@@ -6,7 +6,7 @@
 import { basename, dirname } from "node:path";
 import { type Machines, sweepClusters } from "../../../cli/plan/clusters.ts";
 import { limitsOf, nextLimit } from "../../../cli/plan/limits.ts";
-import { type PatienceLimits, patienceMs } from "../../../cli/plan/patience.ts";
+import { timeLimitMs, type TimeLimits } from "../../../cli/plan/progress_timeout.ts";
 import { percentile } from "../../../cli/lib/statistics.ts";
 import { type Profile, profilePipeline, undisturbed } from "../../../cli/plan/profile.ts";
 import { profileModule } from "../../../cli/plan/profiled_module.ts";
@@ -219,7 +219,7 @@ Deno.test("sweepClusters: names the network's options if no batch arrives, and v
     for (
       const part of [
         ...[`--network-mbps ${mbps} a batch of 1.00 MB`, `--round-trip-ms ${roundTripMs} there`],
-        "needs 398 Mbit/s: give a faster card or a shorter way",
+        "needs 398 Mbit/s: give a faster card or a shorter round trip",
       ]
     ) assertStringIncludes(error.message, part);
   }
@@ -321,7 +321,7 @@ Deno.test("planText and renderPlan: measurements, a table, plots, and a recommen
       "colocated",
       `Best: ${sweep.recommended.workers} workers.`,
       // The eight that were simulated before fewer were found to suffice.
-      "To be sure in slow stretches as well: 8 workers",
+      "Sufficient in slow stretches as well: 8 workers",
       "Next bottleneck, if workers are added: the accelerators themselves",
       "map (operator 0) takes 80 %",
       "1.25",
@@ -343,7 +343,7 @@ Deno.test("profileModule abandons a pipeline without a batch for too long, with 
     [
       "export default Dataset.range(1000).repeat().filter(() => false);",
       "No batch of",
-      "does a filter leave anything",
+      "Check that no filter drops everything",
     ],
     // A blocked thread cannot be ended: it ends by itself, long after it was abandoned.
     [
@@ -353,9 +353,9 @@ Deno.test("profileModule abandons a pipeline without a batch for too long, with 
     ],
     ["export default Dataset.range(3).map(() => new Promise(() => {}));", "No batch of"],
   ];
-  const refused = (patience: Partial<PatienceLimits>) => async ([code, ...parts]: string[]) => {
+  const refused = (timeLimits: Partial<TimeLimits>) => async ([code, ...parts]: string[]) => {
     await withModule(code!, async (path) => {
-      const profiled = () => profileModule(path, { ...QUICKLY, patience });
+      const profiled = () => profileModule(path, { ...QUICKLY, timeLimits });
       const error = await assertRejects(profiled, LeatError);
       assertEquals(error.code, "deadline_exceeded", error.message);
       for (const part of [...parts, path, "within 0.5 s", "give more --seconds"]) {
@@ -366,7 +366,7 @@ Deno.test("profileModule abandons a pipeline without a batch for too long, with 
   await Promise.all(stuck.map(refused({ batchMs: 500 })));
   const never = "export default () => new Promise(() => {});";
   await refused({ loadingMs: 500 })([never, "was not loaded within"]);
-  assertEquals([patienceMs(0.1), patienceMs(5), patienceMs(60)], [120_000, 120_000, 1_200_000]);
+  assertEquals([timeLimitMs(0.1), timeLimitMs(5), timeLimitMs(60)], [120_000, 120_000, 1_200_000]);
 });
 
 Deno.test("fastestMs: batches that arrive in groups share their wait, and a slow stretch is left out", async () => {
