@@ -4,7 +4,7 @@ import type { RowBlocks } from "../formats/row_blocks.ts";
 import { registerNode } from "../node.ts";
 import { type ColumnFileOptions, columnFileOptions, RowFileNode } from "./row_files.ts";
 
-/** Each row as an object of its columns. A part of a file is a record batch; streams have one part. */
+/** Reads each row as an object of its columns. A part of a file is a record batch; streams have one part. */
 export class ArrowNode extends RowFileNode {
   static readonly options = columnFileOptions("arrow");
   protected override readonly canLeaveOutColumns = true;

@@ -12,10 +12,10 @@ import type { FileSourceOptions } from "./file_source.ts";
 /** How CSV files are read. */
 export interface CsvOptions<C extends CsvColumns = CsvColumns> extends FileSourceOptions {
   /**
-   * The columns to read: an object makes elements objects, an array makes them tuples. With a header,
-   * named columns are found by name, and others are skipped. Otherwise the columns are in this order.
-   * A missing field is an error, unless its column has a `default`. Without `columns`, all columns are
-   * read, as strings.
+   * The columns to read. An object makes elements objects, and an array makes them tuples. With a
+   * header, named columns are found by name, and others are skipped. Otherwise the columns are in this
+   * order. A missing field is an error, unless its column has a `default`. Without `columns`, all
+   * columns are read, as strings.
    */
   readonly columns?: C | undefined;
   /** Whether the first record of every file names its columns; default true. */
@@ -30,15 +30,15 @@ export interface CsvOptions<C extends CsvColumns = CsvColumns> extends FileSourc
   /** The delimiter between fields: one character; default `","`. */
   readonly delimiter?: string | undefined;
   /**
-   * Whether fields may be quoted, and then contain anything; default true. If false, large files
-   * are divided among workers.
+   * Whether fields may be quoted; default true. A quoted field may contain delimiters, quotes and ends of
+   * line. If false, large files are divided among workers.
    */
   readonly useQuoteDelim?: boolean | undefined;
   /** Text that means a missing field, besides the empty text; default `""`. Only with `columns`. */
   readonly naValue?: string | undefined;
 }
 
-/** Each record as an object or a tuple. */
+/** Reads each record as an object or a tuple. */
 export class CsvNode extends DividedFilesNode {
   static readonly options = optionsOf<CsvOptions>("csv", {
     columns: true,

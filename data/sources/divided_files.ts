@@ -1,4 +1,4 @@
-/** Sources that divide their files into parts of a number of bytes. */
+/** The base of sources that divide their files into parts of a number of bytes. */
 import { checkInteger } from "../check.ts";
 import type { SourceFile } from "../formats/format_reader.ts";
 import type { Attributes } from "../node.ts";
@@ -11,7 +11,7 @@ import { FileSourceNode } from "./file_source.ts";
 const PART_BYTES = 64 * 1024 * 1024;
 
 export abstract class DividedFilesNode extends FileSourceNode {
-  /** Part of the serialised graph, because the numbers of splits depend on it. */
+  /** Bytes per part. The serialised graph has it, because the numbers of splits depend on it. */
   readonly partBytes: number;
 
   constructor(

@@ -1,6 +1,6 @@
 /**
- * Groups of files: a split is not one file, but as many as fill a batch. Used for sources that make one
- * element of each file, because a split costs more than reading such a file.
+ * Groups of files as splits. Each group has enough files for whole batches. Used for sources that make
+ * one element of each file, because a split costs more than reading such a file.
  */
 import { LeatError } from "../../core/error.ts";
 import { hashJson } from "../../core/hash.ts";
@@ -27,18 +27,18 @@ import { ListFilesNode, shuffled } from "./list_files.ts";
 
 /** A group has at least this many files, unless there would be fewer groups than `GROUPS_MIN`. */
 const FILES_MIN = 16;
-/** A listing is divided into at least this many groups, so that trainer and workers get some. */
+/** A listing has about this many groups or more, so that the trainer and all workers get some. */
 const GROUPS_MIN = 16;
 
 /**
- * A listing whose splits are groups of files. If the listing is shuffled, each epoch draws the files
- * of each group anew.
+ * A listing whose splits are groups of files. If the listing is shuffled, each epoch assigns the files
+ * to groups anew.
  */
 export class FileGroupsNode extends SameElementsNode implements Splittable {
   /** The user did not add this operator, so the random numbers of others must not depend on it. */
   override readonly isSetting = true;
   readonly listing: DatasetNode & FileListing;
-  /** The number of files that make whole batches. */
+  /** The size of a group is a multiple of this, so that its files make whole batches. */
   readonly multiple: number;
 
   constructor(listing: DatasetNode, multiple: unknown) {
@@ -65,8 +65,8 @@ export class FileGroupsNode extends SameElementsNode implements Splittable {
   async listSplits(host: Host): Promise<Split[]> {
     const paths = await this.listing.list(host);
     const { multiple } = this;
-    const most = Math.ceil(paths.length / GROUPS_MIN);
-    const wanted = Math.min(most, multiple * Math.ceil(FILES_MIN / multiple));
+    const sizeMax = Math.ceil(paths.length / GROUPS_MIN);
+    const wanted = Math.min(sizeMax, multiple * Math.ceil(FILES_MIN / multiple));
     const size = wanted < multiple ? wanted : wanted - wanted % multiple;
     const first = firstNumber(paths);
     return cutEvery(paths.length, Math.max(1, size))
@@ -86,8 +86,8 @@ registerNode("fileGroups", {
 });
 
 /**
- * The number of a listing's first file. It identifies the listing: only one in 8,192 other listings
- * has the same number.
+ * Returns the number of a listing's first file. It identifies the listing, because only one in 8,192
+ * other listings has the same number.
  *
  * @param paths The paths of the listing, in its order.
  */
@@ -95,12 +95,12 @@ function firstNumber(paths: readonly string[]): number {
   return fileNumber([hashJson(paths)], 0);
 }
 
-/** `firstNumber` of the listing, by the array of names in the order of an epoch. */
+/** The `firstNumber` of each listing, by its array of names in the order of an epoch. */
 const firstNumbers = new WeakMap<readonly string[], number>();
 
 /**
- * The pipeline with groups of files as splits, where each file becomes one element. Sources that read
- * several elements from a file keep their splits.
+ * Returns the pipeline with groups of files as splits of sources that make one element of each file.
+ * Sources that read several elements from a file keep their splits.
  */
 export function withFileGroups(node: DatasetNode, multiple = 1): DatasetNode {
   if (isFileListing(node)) return new FileGroupsNode(node, multiple);
@@ -109,7 +109,7 @@ export function withFileGroups(node: DatasetNode, multiple = 1): DatasetNode {
   return inputs.every((input, i) => input === node.inputs[i]) ? node : withInputs(node, inputs);
 }
 
-/** Gives the names of the files of the groups that it is assigned. */
+/** Returns the names of the files in the groups that it is assigned. */
 class FileGroupsIterator extends ElementIterator {
   readonly #context: IteratorContext;
   readonly #node: FileGroupsNode;
@@ -163,7 +163,7 @@ class FileGroupsIterator extends ElementIterator {
     return this.next();
   }
 
-  /** The names in the order of the epoch. With a `ListedHost`, all splits share one listing. */
+  /** Lists the names, in the order of the epoch. With a `ListedHost`, all splits share one listing. */
   async #list(): Promise<readonly string[]> {
     const { host } = this.#context;
     const list = async () => {
@@ -179,7 +179,7 @@ class FileGroupsIterator extends ElementIterator {
     const { listing, isShuffled } = this.#node;
     if (!isShuffled) return [...paths];
     const { seed } = listing as ListFilesNode;
-    // Not the random state of an operator, because the source may be read by an iteration of its own.
+    // Uses no random stream of an operator, because an iteration of its own may read the source.
     const { root, epoch } = this.#context.randomState;
     return shuffled(paths, new RandomStream(seed ?? root(), ["order of files", epoch]));
   }
@@ -188,7 +188,7 @@ class FileGroupsIterator extends ElementIterator {
 function changed({ description }: FileListing): LeatError {
   return new LeatError(
     "data_loss",
-    `listFiles: files were to be read that ${description} does not have here; the listing has ` +
+    `listFiles: a split names files that ${description} does not have here; the listing has ` +
       "changed, or differs between hosts",
   );
 }

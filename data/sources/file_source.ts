@@ -1,5 +1,5 @@
 /**
- * The base of sources that read files. They take names from their input, and open one file after the
+ * The base of sources that read files. They pull names from their input, and read one file after the
  * other, or several in round-robin order. If a file cannot be read, they continue with the next.
  */
 import { LeatError } from "../../core/error.ts";
@@ -23,27 +23,27 @@ import { filesNode, isFileListing } from "./files.ts";
 import { ParallelFiles } from "./reading/parallel_files.ts";
 import { SequentialFiles } from "./reading/sequential_files.ts";
 
-/** Maximum number of files that one source reads concurrently: each has a descriptor and a buffer. */
+/** Maximum number of files that one source reads concurrently. Each has a descriptor and a buffer. */
 export const PARALLEL_READS_MAX = 256;
 
-/** What `AUTOTUNE` means. It is part of the graph, because it determines the order of elements. */
+/** The value of `AUTOTUNE`. It is fixed, because it determines the order of elements. */
 const AUTOTUNE_PARALLEL_READS = 4;
 
 /** How files are read. */
 export interface FileSourceOptions {
   /**
-   * How all files are compressed, or `"auto"`: each according to its name (`.gz`, `.zst`, `.zz`).
+   * How all files are compressed. With `"auto"`, the name of each file decides (`.gz`, `.zst`, `.zz`).
    * Default: no compression. The checksums of zstd are not verified.
    */
   readonly compression?: FileCompression | undefined;
   /**
-   * Number of files read concurrently: one element of each in turn. Default 1: one file after the
+   * Number of files read concurrently, one element of each in turn. Default 1: one file after the
    * other. `AUTOTUNE` is 4.
    */
   readonly numParallelReads?: number | undefined;
 }
 
-/** The check of options for formats that have only `FileSourceOptions`. */
+/** Returns the check of options for formats that have only `FileSourceOptions`. */
 export function fileOptions(kind: string): ReturnType<typeof optionsOf> {
   return optionsOf<FileSourceOptions>(kind, { compression: true, numParallelReads: true });
 }
@@ -51,8 +51,8 @@ export function fileOptions(kind: string): ReturnType<typeof optionsOf> {
 /**
  * A dataset over files.
  *
- * If an iteration reads splits: when the format can divide files and the input is a file listing, the
- * splits are parts of files. Otherwise the dataset of names is divided, and files are read whole.
+ * In an iteration that reads splits, a split is a part of a file if the format can divide files and the
+ * input is a file listing. Otherwise the dataset of names is divided, and files are read whole.
  */
 export abstract class FileSourceNode extends UnaryNode implements Splittable {
   override readonly division = "split";
@@ -83,12 +83,12 @@ export abstract class FileSourceNode extends UnaryNode implements Splittable {
   ): FormatReader | Promise<FormatReader>;
 
   /**
-   * Number of parts that can be read independently. Formats that cannot divide files leave it out. It
-   * is not called for compressed files.
+   * Returns the number of parts that can be read independently. Formats that cannot divide files leave
+   * this method out. It is not called for compressed files.
    */
   countParts?(source: SourceFile): number | Promise<number>;
 
-  /** Checks elements against the user's spec, if there is one. */
+  /** The check of elements against the user's spec, if there is one. */
   get check(): SpecCheck | undefined {
     return undefined;
   }
@@ -138,7 +138,7 @@ export abstract class FileSourceNode extends UnaryNode implements Splittable {
     }
   }
 
-  /** Number of parts of any file: 1 if it cannot be divided. */
+  /** Returns the number of parts of any file; 1 if it cannot be divided. */
   async partsOf(source: SourceFile): Promise<number> {
     if (this.countParts === undefined || source.compression !== undefined) return 1;
     return await this.countParts(source);
@@ -161,14 +161,14 @@ function hintAtPattern(error: unknown, path: string, kind: string): unknown {
   if (!(error instanceof LeatError) || error.code !== "not_found") return error;
   // HTTP has no listing, and the query of a URL, which follows a "?", may be a secret.
   if (/^https?:/i.test(path) || !/[*?]/.test(path)) return error;
-  const instead = `Dataset.${kind}(Dataset.listFiles(${show(path)}))`;
-  const hint = `${kind} takes paths; read the files that match a pattern with ${instead}.`;
+  const call = `Dataset.${kind}(Dataset.listFiles(${show(path)}))`;
+  const hint = `${kind} takes paths; read the files that match a pattern with ${call}.`;
   return new LeatError(error.code, `${error.message} ${hint}`, { cause: error });
 }
 
 function checkCompression(operator: string, value: unknown): FileCompression | undefined {
-  const known: readonly unknown[] = [undefined, ...COMPRESSIONS, "auto"];
-  if (known.includes(value)) return value as FileCompression | undefined;
+  const allowed: readonly unknown[] = [undefined, ...COMPRESSIONS, "auto"];
+  if (allowed.includes(value)) return value as FileCompression | undefined;
   const wanted = `one of ${[...COMPRESSIONS, "auto"].map(show).join(", ")}`;
   throw invalidArgument(operator, "compression", wanted, value);
 }

@@ -1,6 +1,6 @@
 /**
- * The source of file names below every file source: its argument `files`. Because it is a source of
- * its own, every format can be divided file by file.
+ * The source of the file names that every file source gets as its argument `files`. Because it is a
+ * source of its own, every format can be divided file by file.
  */
 import { LeatError } from "../../core/error.ts";
 import { shownPath } from "../../core/shown_text.ts";
@@ -16,7 +16,7 @@ import { cutFiles, type Split } from "../sharding/splits.ts";
 /** A dataset of file names that can be listed without running it. */
 export interface FileListing {
   /**
-   * All names, in an order that depends only on the names. Rejects if there are none, and once
+   * Lists all names, in an order that depends only on the names. Rejects if there are none, or if
    * `signal` is aborted.
    */
   list(host: Host, signal?: AbortSignal): Promise<readonly string[]>;
@@ -24,32 +24,35 @@ export interface FileListing {
   readonly description: string;
 }
 
-/** Maximum number of files of a listing that is divided into splits. */
+/** A file's index in a listing is below this. */
 const FILES_MAX = 2 ** 22;
 
 /** Maximum number of parts of a file that is divided. */
 export const PARTS_PER_FILE_MAX = 2 ** 18;
 
-/** Number of checksums: a safe integer holds a checksum, the index of a file and that of a part. */
+/** Number of checksums. A safe integer holds a checksum, the index of a file and the index of a part. */
 const CHECKS = (Number.MAX_SAFE_INTEGER + 1) / (FILES_MAX * PARTS_PER_FILE_MAX);
 
 /**
- * The number of a file in splits: its index in the listing, and a checksum of its name. If a host's
- * listing has another file at this index, the checksum shows it in all but one of 8,192 cases.
+ * Returns the number of a file in splits, made of its index in the listing and a checksum of its name.
+ * If a host's listing has another file at this index, the checksum differs in 8,191 of 8,192 cases.
  */
 export function fileNumber(paths: readonly string[], index: number): number {
+  // The last index is not used, because the range of its parts would not end at a safe integer.
   if (index >= FILES_MAX - 1) {
     throw new LeatError(
       "resource_exhausted",
-      `A listing of ${paths.length} files cannot be divided, at most one of ${FILES_MAX}; write fewer ` +
-        `and larger files.`,
+      `A listing of ${paths.length} files cannot be divided; the maximum is ${
+        FILES_MAX - 1
+      }. Write ` +
+        `fewer and larger files.`,
     );
   }
   return nameCheck(paths[index]!) * FILES_MAX + index;
 }
 
 /**
- * The file with this number.
+ * Returns the file with this number.
  *
  * @throws {LeatError} `data_loss` if the listing here is not the one that was divided.
  */
@@ -61,12 +64,10 @@ export function fileOfNumber(
   const index = number % FILES_MAX;
   const path = paths[index];
   if (path !== undefined && nameCheck(path) === Math.floor(number / FILES_MAX)) return path;
-  const found = path === undefined
-    ? `${paths.length} files`
-    : `another file there, ${shownPath(path)},`;
+  const found = path === undefined ? `${paths.length} files` : `${shownPath(path)} at this index`;
   throw new LeatError(
     "data_loss",
-    `${operator}: file ${index} of the listing was to be read, but ${description} has ${found} here; ` +
+    `${operator}: a split names file ${index} of the listing, but ${description} has ${found} here; ` +
       `the listing has changed, or differs between hosts`,
   );
 }
@@ -79,7 +80,7 @@ export function isFileListing(node: DatasetNode): node is DatasetNode & FileList
   return "list" in node && typeof node.list === "function";
 }
 
-/** File names, in the given order. */
+/** A source of the given file names, in this order. */
 export class FilesNode extends IndexedNode implements FileListing {
   override readonly elementSpec = new TensorSpec("string", []);
   readonly paths: readonly string[];

@@ -18,7 +18,7 @@ export interface FixedLengthRecordOptions extends FileSourceOptions {
   readonly footerBytes?: number | undefined;
 }
 
-/** Each record as a `Uint8Array` in memory of its own: a scalar byte string, as in `tfRecords`. */
+/** Reads each record as a `Uint8Array` in memory of its own: a scalar byte string, as in `tfRecords`. */
 export class FixedLengthRecordsNode extends DividedFilesNode {
   static readonly options = optionsOf<FixedLengthRecordOptions>("fixedLengthRecords", {
     recordBytes: true,

@@ -22,7 +22,7 @@ import { ListFilesNode, type ListFilesOptions } from "./list_files.ts";
 /** Extensions of the files that are read, in lower or upper case. */
 const EXTENSIONS = ["jpg", "jpeg", "png", "webp"];
 
-/** An image and the number of its class. */
+/** An image and the label of its class. */
 export interface LabelledImage<I = Tensor<"uint8">> {
   /** Its pixels, uint8 of shape [height, width, channels], or the bytes of its file. */
   readonly image: I;
@@ -39,13 +39,13 @@ export interface ImageFolderOptions extends ListFilesOptions {
   readonly classNames?: readonly string[] | undefined;
   /** How images are decoded. Default: to RGB in their own size. `false` gives the bytes of the files. */
   readonly decode?: ImageDecodeOptions | false | undefined;
-  /** As for other sources of files. */
+  /** Number of images read concurrently. Default 1. `AUTOTUNE` is 4. */
   readonly numParallelReads?: number | undefined;
 }
 
 /**
- * The names of the classes in a folder, in the order of their labels: its folders that contain images
- * at any depth, sorted by code units.
+ * Returns the names of the classes in a folder, in the order of their labels. They are its folders that
+ * contain images at any depth, sorted by code units.
  *
  * @param root The folder with one folder per class.
  * @throws {LeatError} `not_found` if no folder of `root` has an image.
@@ -66,7 +66,7 @@ export async function imageClasses(
   return [...new Set(paths.map((path) => classOf(path, folder)))].sort();
 }
 
-/** Each image with its label, decoded by the host. An image that cannot be decoded is lost. */
+/** Reads each image with its label, decoded by the host. An image that cannot be decoded is lost. */
 export class ImageFolderNode extends FileSourceNode {
   static readonly options = optionsOf<ImageFolderOptions>("imageFolder", {
     classNames: true,
@@ -134,13 +134,14 @@ export class ImageFolderNode extends FileSourceNode {
     return wholeFileReader(ByteReader.of(source), convert, position as WholeFilePosition);
   }
 
+  /** Returns the label of a file's class. */
   #labelOf(path: string, labels: ReadonlyMap<string, number>): number {
     const name = classOf(path, this.root);
     const label = labels.get(name);
     if (label !== undefined) return label;
     throw new LeatError(
       "failed_precondition",
-      `the class ${show(name)} was not there when the classes of ${this.root} were listed.`,
+      `the class ${show(name)} did not exist when the classes of ${this.root} were listed.`,
     );
   }
 
@@ -188,9 +189,9 @@ function checkClassNames(value: unknown): readonly string[] | undefined {
 
 function checkDecode(value: unknown): ImageDecodeOptions | false {
   if (value === undefined || value === false) return value ?? {};
-  const known = ["crop", "resize", "flip", "channels", "dtype", "normalize", "layout"];
-  if (!isPlainObject(value) || Object.keys(value).some((name) => !known.includes(name))) {
-    throw invalidArgument("imageFolder", "decode", `false or { ${known.join(", ")} }`, value);
+  const allowed = ["crop", "resize", "flip", "channels", "dtype", "normalize", "layout"];
+  if (!isPlainObject(value) || Object.keys(value).some((name) => !allowed.includes(name))) {
+    throw invalidArgument("imageFolder", "decode", `false or { ${allowed.join(", ")} }`, value);
   }
   const { resize, channels = 3 } = value as ImageDecodeOptions;
   if (resize !== undefined) {
@@ -203,20 +204,21 @@ function checkDecode(value: unknown): ImageDecodeOptions | false {
   return value as ImageDecodeOptions;
 }
 
-/** Patterns for the images of all classes, or of the given ones. */
+/** Returns the patterns of the images of all classes, or of the given classes. */
 function patternsOf(root: string, classNames?: readonly string[]): string[] {
-  const extensions = [...EXTENSIONS, ...EXTENSIONS.map((one) => one.toUpperCase())].join(",");
+  const upperCase = EXTENSIONS.map((extension) => extension.toUpperCase());
+  const extensions = [...EXTENSIONS, ...upperCase].join(",");
   const folder = root === "/" ? "" : escapeGlob(root);
   const classes = classNames?.map(escapeGlob) ?? ["*"];
   return classes.map((name) => `${folder}/${name}/**/*.{${extensions}}`);
 }
 
-/** Makes a pattern that matches only `name`. */
+/** Returns a pattern that matches only `name`. */
 function escapeGlob(name: string): string {
   return name.replace(/[\\*?[\]{},]/g, "\\$&");
 }
 
-/** The class of a file: the folder in `root` that contains it. */
+/** Returns the class of a file: the name of the folder directly in `root` that contains it. */
 function classOf(path: string, root: string): string {
   const start = root === "/" ? 1 : root.length + 1;
   return path.slice(start, path.indexOf("/", start));

@@ -6,7 +6,7 @@ import { registerNode } from "../node.ts";
 import { DividedFilesNode } from "./divided_files.ts";
 import { fileOptions, type FileSourceOptions } from "./file_source.ts";
 
-/** Each value as `JSON.parse` returns it. Blank lines are skipped. A line that is not JSON is lost. */
+/** Reads each value as `JSON.parse` returns it. Blank lines are skipped. A line that is not JSON is lost. */
 export class JsonLinesNode extends DividedFilesNode {
   static readonly options = fileOptions("jsonLines");
   override readonly elementSpec: undefined = undefined;

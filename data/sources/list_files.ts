@@ -25,20 +25,20 @@ import {
 import { wholeState } from "../checkpoint/whole_state.ts";
 import { checkPaths, type FileListing, fileNumber, fileOfNumber } from "./files.ts";
 
-/** Number of patterns that are listed concurrently, because remote storage is slow. */
-const LISTED_AT_ONCE = 16;
+/** Number of patterns listed concurrently, because remote storage is slow. */
+const CONCURRENT_LISTINGS = 16;
 
 /** How files are listed. */
 export interface ListFilesOptions {
-  /** Whether the names come in random order, another one in every iteration; default true. */
+  /** Whether the names are in random order, which differs in every iteration; default true. */
   readonly shuffle?: boolean | undefined;
   /** With a seed, every run has the same orders. */
   readonly seed?: number | bigint | undefined;
 }
 
 /**
- * Every file that matches one of the patterns, once. If an iteration reads splits, a split is one file
- * of the sorted listing, and the `SplitSource` decides the order.
+ * Lists every file that matches one of the patterns, once. In an iteration that reads splits, a split
+ * is one file of the sorted listing, and the `SplitSource` decides the order.
  */
 export class ListFilesNode extends DatasetNode implements FileListing, Splittable {
   static readonly options = optionsOf<ListFilesOptions>("listFiles", { shuffle: true, seed: true });
@@ -81,7 +81,7 @@ export class ListFilesNode extends DatasetNode implements FileListing, Splittabl
   }
 
   /**
-   * The sorted listing. `signal` cancels it.
+   * Returns the sorted listing. `signal` cancels it.
    *
    * @throws {LeatError} `not_found` naming the patterns if nothing matches.
    */
@@ -94,7 +94,7 @@ export class ListFilesNode extends DatasetNode implements FileListing, Splittabl
   async #list({ files }: Host, signal?: AbortSignal): Promise<string[]> {
     const lists = await mapConcurrent(
       this.patterns,
-      LISTED_AT_ONCE,
+      CONCURRENT_LISTINGS,
       (pattern) => files.list(pattern, signal),
     );
     const paths = [...new Set(lists.flat())].sort();
@@ -111,7 +111,7 @@ interface ListFilesState {
   readonly listing: ListingFingerprint | undefined;
 }
 
-/** Equal for listings of the same files, in any order. */
+/** Identifies a listing. It is equal for listings of the same files in any order. */
 interface ListingFingerprint {
   readonly count: number;
   readonly digest: string;
@@ -125,11 +125,11 @@ class ListFilesIterator extends ElementIterator {
   /** `undefined` before the first `next()`. */
   #paths: readonly string[] | undefined;
   /** Fingerprint of `#paths`, computed on demand: there may be a million names. */
-  #known: ListingFingerprint | undefined;
+  #computedFingerprint: ListingFingerprint | undefined;
   #position = 0;
   #stop = 0;
-  /** The last name given. A name is its own token, which stays valid if the listing changes. */
-  #given: string | undefined;
+  /** The last name returned. A name is its own token, which stays valid if the listing changes. */
+  #last: string | undefined;
 
   constructor(context: IteratorContext, node: ListFilesNode) {
     super();
@@ -141,12 +141,12 @@ class ListFilesIterator extends ElementIterator {
   override next(): Pulled<unknown> {
     if (this.disposed) return END;
     if (this.#paths === undefined) return this.#start();
-    if (this.#position < this.#stop) return this.#give(this.#paths);
+    if (this.#position < this.#stop) return this.#give(this.#paths[this.#position++]!);
     return this.#splits === undefined ? END : this.#nextSplit(this.#splits, this.#paths);
   }
 
   override token(): Token | undefined {
-    return this.#given;
+    return this.#last;
   }
 
   override again(token: Token): unknown {
@@ -181,7 +181,7 @@ class ListFilesIterator extends ElementIterator {
     } catch (error) {
       if (this.disposed) return END;
       this.#context.stats.failed(error);
-      // Without a listing it can read no split, so it must take none from other tasks.
+      // Without a listing this iterator can read no split, so it must take no split from other tasks.
       this.dispose();
       throw error;
     }
@@ -191,10 +191,13 @@ class ListFilesIterator extends ElementIterator {
   #fingerprint(): ListingFingerprint | undefined {
     const paths = this.#paths;
     if (paths === undefined) return undefined;
-    return this.#known ??= { count: paths.length, digest: hashJson(paths.toSorted()) };
+    return this.#computedFingerprint ??= {
+      count: paths.length,
+      digest: hashJson(paths.toSorted()),
+    };
   }
 
-  /** Lists the files, in the order of this iteration. */
+  /** Lists the files, and puts them in the order of this iteration. */
   async #list(): Promise<void> {
     const { host } = this.#context;
     this.#paths = await this.#context.waitFor(this.#node.list(host, this.#closing.signal));
@@ -215,15 +218,11 @@ class ListFilesIterator extends ElementIterator {
     const split = await this.#context.waitFor(splits.next());
     if (split === END || this.disposed) return END;
     const { description } = this.#node;
-    return this.#named(fileOfNumber(paths, split.start, { operator: "listFiles", description }));
+    return this.#give(fileOfNumber(paths, split.start, { operator: "listFiles", description }));
   }
 
-  #give(paths: readonly string[]): unknown {
-    return this.#named(paths[this.#position++]!);
-  }
-
-  #named(path: string): unknown {
-    this.#given = path;
+  #give(path: string): unknown {
+    this.#last = path;
     return this.#context.stats.gave(path);
   }
 
@@ -234,12 +233,12 @@ class ListFilesIterator extends ElementIterator {
   }
 }
 
-/** A copy in random order (Fisher and Yates). */
+/** Returns a copy in random order (Fisher and Yates). */
 export function shuffled(paths: readonly string[], randomState: RandomStream): string[] {
-  const order = [...paths];
-  for (let last = order.length - 1; last > 0; last--) {
+  const copy = [...paths];
+  for (let last = copy.length - 1; last > 0; last--) {
     const other = randomState.int(last + 1);
-    [order[last], order[other]] = [order[other]!, order[last]!];
+    [copy[last], copy[other]] = [copy[other]!, copy[last]!];
   }
-  return order;
+  return copy;
 }

@@ -6,7 +6,7 @@ import { openNpy } from "../formats/npy/npy.ts";
 import { registerNode } from "../node.ts";
 import { type AndCompression, RowFileNode, type RowFileOptions } from "./row_files.ts";
 
-/** Each row along axis 0. A part of a file is about 4 MiB of rows. */
+/** Reads each row along axis 0. A part of a file is about 4 MiB of rows. */
 export class NpyNode extends RowFileNode {
   static readonly options = optionsOf<AndCompression<RowFileOptions>>("npy", {
     spec: true,

@@ -4,7 +4,7 @@ import type { RowBlocks } from "../formats/row_blocks.ts";
 import { registerNode } from "../node.ts";
 import { type ColumnFileOptions, columnFileOptions, RowFileNode } from "./row_files.ts";
 
-/** Each row as an object with a row of each array. Archives of uncompressed arrays can be divided. */
+/** Reads each row as an object with a row of each array. Archives of uncompressed arrays can be divided. */
 export class NpzNode extends RowFileNode {
   static readonly options = columnFileOptions("npz");
   constructor(files: unknown, options?: ColumnFileOptions) {

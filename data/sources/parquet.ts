@@ -4,7 +4,7 @@ import type { RowBlocks } from "../formats/row_blocks.ts";
 import { registerNode } from "../node.ts";
 import { type ColumnFileOptions, columnFileOptions, RowFileNode } from "./row_files.ts";
 
-/** Each row as an object of its columns. A part of a file is a row group. */
+/** Reads each row as an object of its columns. A part of a file is a row group. */
 export class ParquetNode extends RowFileNode {
   static readonly options = columnFileOptions("parquet");
   protected override readonly canLeaveOutColumns = true;

@@ -11,7 +11,7 @@ import { FileSourceNode, type FileSourceOptions } from "./file_source.ts";
 export interface RowFileOptions extends Pick<FileSourceOptions, "numParallelReads"> {
   /**
    * The spec of a row, for `elementSpec` and for the dtypes of batches. Default: unknown. A row that
-   * does not fit is an error; a null instead of a value is allowed.
+   * does not fit is an error. A null in place of a value is allowed.
    */
   readonly spec?: ElementSpec | undefined;
 }
@@ -22,10 +22,10 @@ export interface ColumnFileOptions extends RowFileOptions {
   readonly columns?: readonly string[] | undefined;
 }
 
-/** So that `compression` is a known option: the constructor refuses it with an explanation. */
+/** Makes `compression` a known option, so that the constructor can refuse it with an explanation. */
 export type AndCompression<O> = O & Pick<FileSourceOptions, "compression">;
 
-/** The check of options for formats with columns. */
+/** Returns the check of options for formats with columns. */
 export function columnFileOptions(kind: string): ReturnType<typeof optionsOf> {
   return optionsOf<AndCompression<ColumnFileOptions>>(kind, {
     columns: true,
@@ -39,7 +39,7 @@ export abstract class RowFileNode extends FileSourceNode {
   readonly columns: readonly string[] | undefined;
   override readonly elementSpec: ElementSpec;
   readonly #check: SpecCheck | undefined;
-  /** Blocks by file: needed first to count the parts of a file, and then to read one. */
+  /** Blocks by file. They are needed first to count the parts of a file, and then to read a part. */
   readonly #opened = new WeakMap<SourceFile, Promise<RowBlocks>>();
 
   constructor(
@@ -82,7 +82,7 @@ export abstract class RowFileNode extends FileSourceNode {
     };
   }
 
-  /** False with a spec: it describes all columns, so all are read and checked. */
+  /** False with a spec. A spec describes all columns, so all are read and checked. */
   override get readsFields(): boolean {
     return this.elementSpec === undefined && this.canLeaveOutColumns;
   }

@@ -6,7 +6,7 @@ import { TensorSpec } from "../elements/spec.ts";
 import { DividedFilesNode } from "./divided_files.ts";
 import { fileOptions, type FileSourceOptions } from "./file_source.ts";
 
-/** Each line without its end, as a string: see {@linkcode LineReader}. */
+/** Reads each line without its end, as a string: see {@linkcode LineReader}. */
 export class TextLinesNode extends DividedFilesNode {
   static readonly options = fileOptions("textLines");
   override readonly elementSpec = new TensorSpec("string", []);

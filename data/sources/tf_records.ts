@@ -7,8 +7,8 @@ import { TensorSpec } from "../elements/spec.ts";
 import { fileOptions, FileSourceNode, type FileSourceOptions } from "./file_source.ts";
 
 /**
- * The data of each record, as a `Uint8Array` in memory of its own. A record is a scalar byte string, so
- * batches stack records of any length. For damaged files see {@linkcode RecordReader}.
+ * Reads the data of each record as a `Uint8Array` in memory of its own. A record is a scalar byte
+ * string, so batches stack records of any length. For damaged files see {@linkcode RecordReader}.
  */
 export class TfRecordsNode extends FileSourceNode {
   static readonly options = fileOptions("tfRecords");

@@ -13,7 +13,7 @@ export interface AudioFile extends DecodedAudio {
   readonly path: string;
 }
 
-/** Each file as its path, samples and sample rate. A file that cannot be decoded is lost. */
+/** Reads each file as its path, samples and sample rate. A file that cannot be decoded is lost. */
 export class WavNode extends FileSourceNode {
   static readonly options = fileOptions("wav");
   constructor(files: unknown, options?: FileSourceOptions) {

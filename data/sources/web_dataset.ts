@@ -17,11 +17,11 @@ const SAMPLE_BYTES_MAX = 1024 * 1024 * 1024;
 
 /** How archives are read. */
 export interface WebDatasetOptions extends FileSourceOptions {
-  /** The extensions to keep, such as `["jpg", "cls"]`; default: all. Other files are skipped. */
+  /** The extensions to keep, such as `["jpg", "cls"]`; default: all. Files with others are skipped. */
   readonly extensions?: readonly string[] | undefined;
   /**
    * The extensions to decode, by their last part: `json` to its value, `txt` to a string, `cls` to an
-   * integer. All others stay bytes. Default: none is decoded.
+   * integer. Files with other extensions stay bytes. Default: none is decoded.
    */
   readonly decode?: readonly DecodedExtension[] | undefined;
   /** Maximum bytes of the parts of a sample. A larger sample is an error. Default 1 GiB. */
@@ -37,7 +37,7 @@ interface Unchecked {
   readonly sampleBytesMax?: unknown;
 }
 
-/** Each sample as an object of its key and its parts: see {@linkcode WebDatasetReader}. */
+/** Reads each sample as an object of its key and its parts: see {@linkcode WebDatasetReader}. */
 export class WebDatasetNode extends FileSourceNode {
   static readonly options = optionsOf<WebDatasetOptions>("webDataset", {
     extensions: true,
@@ -51,10 +51,10 @@ export class WebDatasetNode extends FileSourceNode {
   constructor(files: unknown, options: Unchecked = {}) {
     super("webDataset", files, options);
     const { extensions, decode = [], sampleBytesMax = SAMPLE_BYTES_MAX } = options;
-    const known = Object.keys(PART_DECODERS);
+    const decodable = Object.keys(PART_DECODERS);
     this.#samples = {
       extensions: extensions === undefined ? undefined : checkNames("extensions", extensions),
-      decode: checkNames("decode", decode, known),
+      decode: checkNames("decode", decode, decodable),
       sampleBytesMax: checkInteger("webDataset", "sampleBytesMax", sampleBytesMax, 1),
     };
   }
@@ -91,18 +91,18 @@ export class WebDatasetNode extends FileSourceNode {
 
 registerNode("webDataset", { fromWire: (a, [files]) => new WebDatasetNode(files, a) });
 
-/** Checks an array of extensions; if `known` is given, only those are allowed. */
+/** Checks an array of extensions. If `allowed` is given, they must be among these. */
 function checkNames(
   argument: string,
   value: unknown,
-  known?: readonly string[],
+  allowed?: readonly string[],
 ): ReadonlySet<string> {
   const isName = (name: unknown) =>
-    typeof name === "string" && !name.startsWith(".") && (known?.includes(name) ?? true);
+    typeof name === "string" && !name.startsWith(".") && (allowed?.includes(name) ?? true);
   if (!Array.isArray(value) || !value.every(isName)) {
-    const wanted = known === undefined
+    const wanted = allowed === undefined
       ? `extensions without their dot, as ["jpg", "cls"]`
-      : `some of ${known.map(show).join(", ")}`;
+      : `some of ${allowed.map(show).join(", ")}`;
     throw invalidArgument("webDataset", argument, `an array of ${wanted}`, value);
   }
   return new Set(value.map((name: string) => name.toLowerCase()));

@@ -1,4 +1,4 @@
-/** The base of iterators of file sources: opens files or their parts, at the start or a saved position. */
+/** The base of the iterators of file sources. Opens files or parts, at the start or a saved position. */
 import { LeatError } from "../../../core/error.ts";
 import { shownPath } from "../../../core/shown_text.ts";
 import type { IteratorContext } from "../../context.ts";
@@ -38,14 +38,14 @@ export abstract class FileSourceIterator extends UnaryIterator {
   }
 
   /**
-   * Opens a path or a `FilePart` that the input gave. Returns `undefined` if this iterator was disposed
-   * meanwhile. Rejects if the file or its part cannot be opened.
+   * Opens a path or a `FilePart` that came from the input. Returns `undefined` if this iterator was
+   * disposed meanwhile. Rejects if the file or its part cannot be opened.
    */
-  protected openReading(given: unknown): Promise<OpenReading | undefined> {
-    return this.#openFile(isFilePart(given) ? given.path : given, async (source) => {
-      if (!isFilePart(given) || given.part === undefined) return {};
-      checkPart(given, await this.#node.partsOf(source));
-      return { part: given.part };
+  protected openReading(item: unknown): Promise<OpenReading | undefined> {
+    return this.#openFile(isFilePart(item) ? item.path : item, async (source) => {
+      if (!isFilePart(item) || item.part === undefined) return {};
+      checkPart(item, await this.#node.partsOf(source));
+      return { part: item.part };
     });
   }
 
@@ -56,20 +56,18 @@ export abstract class FileSourceIterator extends UnaryIterator {
       if (file.sizeBytes === sizeBytes) return Promise.resolve({ position: wholeState(position) });
       throw new LeatError(
         "failed_precondition",
-        `${
-          shownPath(path)
-        } has changed since the iterator was saved: it had ${sizeBytes} bytes then, and has ` +
-          `${file.sizeBytes} now.`,
+        `${shownPath(path)} has changed since the iterator was saved: ` +
+          `it had ${sizeBytes} bytes then, and has ${file.sizeBytes} now.`,
       );
     });
   }
 
-  /** The order of fields is that of existing checkpoints. */
+  /** The fields keep their order, because existing checkpoints have it. */
   protected override async saveState(): Promise<unknown> {
     return { input: await this.input.save(), ...await this.ownState() };
   }
 
-  /** Gives an element of a file, or fails if the element does not fit the user's spec. */
+  /** Returns an element of a file. Throws if the element does not fit the user's spec. */
   protected give(element: unknown, { path }: OpenReading): unknown {
     const { check } = this.#node;
     if (check === undefined || check.fits(element)) return this.stats.gave(element);
@@ -85,7 +83,6 @@ export abstract class FileSourceIterator extends UnaryIterator {
 
   protected override release(): void {
     this.#closing.abort();
-
     for (const { reader } of this.#open) reader.close();
     this.#open.clear();
     super.release();
@@ -112,29 +109,29 @@ export abstract class FileSourceIterator extends UnaryIterator {
     const file = meteredFile(opened.file, this.context);
     const wantedFields = this.#node.readsFields ? this.context.wantedFields : undefined;
     const source = { ...opened, file, wantedFields };
-    // The first reads of the format may take long, too: closing the file cancels them.
-    const giveUp = () => file.close();
-    signal.addEventListener("abort", giveUp, { once: true });
-    let held: { close(): void } = file;
+    // The first reads of the format may take long, too. Closing the file cancels them.
+    const closeFile = () => file.close();
+    signal.addEventListener("abort", closeFile, { once: true });
+    let opening: { close(): void } = file;
     try {
       if (!this.disposed) {
         const { host } = this.context;
         const unmetered = await this.#node.openReader(source, await fromOf(source), host);
         const reader = this.#metered(unmetered, file);
-        held = reader;
+        opening = reader;
         if (!this.disposed) {
           const reading = { path: source.path, sizeBytes: file.sizeBytes, reader };
           this.#open.add(reading);
           return reading;
         }
       }
-      held.close();
+      opening.close();
       return undefined;
     } catch (error) {
-      held.close();
+      opening.close();
       throw error;
     } finally {
-      signal.removeEventListener("abort", giveUp);
+      signal.removeEventListener("abort", closeFile);
     }
   }
 }
@@ -143,7 +140,7 @@ export function saveReading({ path, sizeBytes, reader }: OpenReading): SavedRead
   return { path, sizeBytes, position: reader.save() };
 }
 
-/** The parts of files that a service assigns; `undefined` if the input gives file names. */
+/** Returns the parts of files that a service assigns; `undefined` if the input gives file names. */
 function inputOf(context: IteratorContext, node: FileSourceNode): FileParts | undefined {
   const listing = node.inputs[0]!;
   if (!node.isDivided || !isFileListing(listing)) return undefined;
@@ -151,6 +148,6 @@ function inputOf(context: IteratorContext, node: FileSourceNode): FileParts | un
   return splits === undefined ? undefined : new FileParts(context, listing, splits);
 }
 
-function isFilePart(given: unknown): given is FilePart {
-  return typeof given === "object" && given !== null && "isLast" in given;
+function isFilePart(item: unknown): item is FilePart {
+  return typeof item === "object" && item !== null && "isLast" in item;
 }

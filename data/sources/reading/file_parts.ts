@@ -1,7 +1,7 @@
 /**
- * Parts of files as splits. Every file of a listing has a range of `PARTS_PER_FILE_MAX` numbers,
- * which begins at `fileNumber` times that. The file's parts have the first numbers of the range, so
- * a number identifies file and part. The split of a file's last part ends where the range ends.
+ * Parts of files as splits. Every file of a listing has a range of `PARTS_PER_FILE_MAX` numbers, which
+ * begins at `fileNumber * PARTS_PER_FILE_MAX`. The file's parts have the first numbers of the range, so
+ * a number identifies a file and a part. The split of a file's last part ends where the range ends.
  */
 import { mapConcurrent } from "../../../core/map_concurrent.ts";
 import { LeatError } from "../../../core/error.ts";
@@ -14,8 +14,8 @@ import { readsSplitsError, type Split, type SplitReader } from "../../sharding/s
 import type { FileSourceNode } from "../file_source.ts";
 import { type FileListing, fileNumber, fileOfNumber, PARTS_PER_FILE_MAX } from "../files.ts";
 
-/** Number of files that are opened concurrently to count parts, because remote storage is slow. */
-const COUNTED_AT_ONCE = 16;
+/** Number of files opened concurrently to count their parts, because remote storage is slow. */
+const CONCURRENT_COUNTS = 16;
 
 /** A part of a file, or a whole file. */
 export interface FilePart {
@@ -26,7 +26,7 @@ export interface FilePart {
   readonly isLast: boolean;
 }
 
-/** One split per part of each file, in the order of `paths`. */
+/** Lists one split per part of each file, in the order of `paths`. */
 export async function listFileParts(
   node: FileSourceNode,
   paths: readonly string[],
@@ -34,7 +34,7 @@ export async function listFileParts(
 ): Promise<Split[]> {
   const counts = await mapConcurrent(
     paths,
-    COUNTED_AT_ONCE,
+    CONCURRENT_COUNTS,
     (path) => countParts(node, path, host),
   );
   return counts.flatMap((count, index) => {
@@ -46,7 +46,7 @@ export async function listFileParts(
   });
 }
 
-/** A file that cannot be divided or opened is one part: its reader reports the error. */
+/** Counts the parts of a file. A file that cannot be opened or counted is one part: its reader reports the error. */
 async function countParts(node: FileSourceNode, path: string, host: Host): Promise<number> {
   let source: SourceFile | undefined;
   let count: number;
@@ -61,14 +61,12 @@ async function countParts(node: FileSourceNode, path: string, host: Host): Promi
   if (count <= PARTS_PER_FILE_MAX) return count;
   throw new LeatError(
     "resource_exhausted",
-    `${node.kind}: ${
-      shownPath(path)
-    } divides into ${count} parts, and at most ${PARTS_PER_FILE_MAX} can be ` +
-      `told apart; write it as several files.`,
+    `${node.kind}: ${shownPath(path)} divides into ${count} parts; the maximum is ` +
+      `${PARTS_PER_FILE_MAX}. Write it as several files.`,
   );
 }
 
-/** Gives the parts that a task is assigned, in place of file names. */
+/** Returns the parts that a task is assigned, in place of file names. */
 export class FileParts extends ElementIterator<FilePart> {
   readonly #context: IteratorContext;
   readonly #listing: FileListing;
@@ -110,7 +108,7 @@ export class FileParts extends ElementIterator<FilePart> {
       this.#paths = await this.#listing.list(this.#context.host, this.#closing.signal);
     } catch (error) {
       if (this.disposed) return END;
-      // Without a listing it can read no split, so it must take none from other tasks.
+      // Without a listing this iterator can read no split, so it must take no split from other tasks.
       this.dispose();
       throw error;
     }
@@ -147,9 +145,10 @@ export function checkPart({ path, part, isLast }: FilePart, count: number): void
   if (part === undefined || (isLast ? part === count - 1 : part < count)) return;
   throw new LeatError(
     "data_loss",
-    `Part ${part} of ${shownPath(path)} was to be read${
-      isLast ? ", its last" : ""
-    }, but it divides into ` +
-      `${count} parts here; the file has changed since its parts were listed, or differs between hosts.`,
+    `A split names part ${part}${isLast ? " (the last)" : ""} of ${
+      shownPath(path)
+    }, but the file ` +
+      `divides into ${count} parts here; it has changed since its parts were listed, or differs ` +
+      "between hosts.",
   );
 }

@@ -1,12 +1,12 @@
-/** Meters files that are being read: bytes, time waiting for them, and time decoding them. */
+/** Meters files that are being read: their bytes, the time spent waiting for reads, and the time decoding. */
 import type { IteratorContext } from "../../context.ts";
 import type { FormatReader } from "../../formats/format_reader.ts";
 import type { OpenFile } from "../../host.ts";
 import { Stopwatch } from "../../iterators/stopwatch.ts";
 
-/** An open file that adds the bytes read of it to the operator's figures. */
+/** An open file that adds the bytes read from it to the operator's figures. */
 export interface MeteredFile extends OpenFile {
-  /** Total time that reads were waited for, in ms. */
+  /** Total time spent waiting for reads, in ms. */
   readonly waitedMs: number;
 }
 
@@ -37,13 +37,13 @@ export function meteredFile(file: OpenFile, { host, stats }: IteratorContext): M
   };
 }
 
-/** Adds the steps of a reader of `file` to the figures of its source. */
+/** Wraps a reader of `file`, and adds its steps to the figures of its source. */
 export type MeterReader = (reader: FormatReader, file: MeteredFile) => FormatReader;
 
 export function readerMeter({ host, stats }: IteratorContext): MeterReader {
   const watch = new Stopwatch(host, stats);
   let inFlight = 0;
-  /** What a step takes beyond its reads is decoding. The time is divided among concurrent steps. */
+  /** The time of a step beyond its reads is decoding. Concurrent steps share the time equally. */
   const later = async (pending: Promise<unknown>, file: MeteredFile) => {
     const startedAtMs = host.nowMs();
     const waitedBefore = file.waitedMs;

@@ -21,7 +21,7 @@ interface Lane {
   pulled: Pulled<unknown> | undefined;
 }
 
-/** The saved state of a lane. The position of its file is after the prefetched element. */
+/** The saved state of a lane. Its file's position is after the prefetched element. */
 interface SavedLane {
   readonly reading: SavedReading | undefined;
   readonly pulled: { element: unknown } | { error: WireError } | "end" | undefined;
@@ -36,7 +36,7 @@ interface ParallelState {
 }
 
 /**
- * Gives elements of several files in round-robin order. Lanes get their files in that order, too, so
+ * Returns elements of several files in round-robin order. Lanes also get their files in that order, so
  * the order of elements does not depend on which file responds first.
  */
 export class ParallelFiles extends FileSourceIterator {
@@ -64,7 +64,7 @@ export class ParallelFiles extends FileSourceIterator {
     return this.#give(lane, pulled);
   }
 
-  /** Waits for every element in flight: during a read, a file has no position. */
+  /** Waits for every element in flight, because a file has no position during a read. */
   protected override async ownState(): Promise<ParallelState> {
     const lanes: SavedLane[] = [];
     for (const lane of this.#lanes) {
@@ -90,18 +90,18 @@ export class ParallelFiles extends FileSourceIterator {
     if (!this.#started) await this.#start();
     for (let idle = 0; idle < this.#lanes.length && !this.disposed;) {
       const lane = this.#lanes[this.#turn]!;
-      if (lane.pulled === undefined && !await this.#enter(lane)) {
+      if (lane.pulled === undefined && !await this.#assignFile(lane)) {
         this.#advance();
         idle++;
         continue;
       }
       idle = 0;
-      const element = await this.#arrived(lane);
+      const element = await this.#elementOf(lane);
       if (element !== END) return this.disposed ? END : this.#give(lane, element);
-      // At the end of a file, its lane loses a turn, as in `interleave`, and opens its next file.
-      this.#leave(lane);
-      await this.#enter(lane).catch((error) => {
-        // So that the next call finds the end of this file again.
+      // At the end of its file, a lane opens its next file and skips its turn, as in `interleave`.
+      this.#closeFile(lane);
+      await this.#assignFile(lane).catch((error) => {
+        // Makes the next call find the end of this file again.
         if (error instanceof ReadingFailure) lane.pulled = END;
         throw error;
       });
@@ -114,8 +114,8 @@ export class ParallelFiles extends FileSourceIterator {
   async #start(): Promise<void> {
     try {
       for (const lane of this.#lanes) {
-        // Lanes that have a file got it in an earlier call, in which the input then failed.
-        if (lane.pulled === undefined && !await this.#enter(lane)) break;
+        // Lanes that have a file got it in an earlier call, before the input failed.
+        if (lane.pulled === undefined && !await this.#assignFile(lane)) break;
       }
       this.#started = true;
     } catch (error) {
@@ -124,26 +124,26 @@ export class ParallelFiles extends FileSourceIterator {
     }
   }
 
-  /** Gives a lane its next file; false if there are no more. */
-  async #enter(lane: Lane): Promise<boolean> {
+  /** Assigns a lane its next file, and starts to open it; false if there are no more files. */
+  async #assignFile(lane: Lane): Promise<boolean> {
     if (this.#inputEnded) return false;
     const pulled = this.input.next();
-    const given = pulled instanceof Promise ? await this.arrival(pulled) : pulled;
-    if (given === END || this.disposed) {
+    const item = pulled instanceof Promise ? await this.arrival(pulled) : pulled;
+    if (item === END || this.disposed) {
       this.#inputEnded = true;
       return false;
     }
-    lane.pulled = observed(this.#openAndPull(lane, given));
+    lane.pulled = observed(this.#openAndPull(lane, item));
     return true;
   }
 
-  async #openAndPull(lane: Lane, given: unknown): Promise<unknown> {
-    lane.reading = await this.openReading(given);
+  async #openAndPull(lane: Lane, item: unknown): Promise<unknown> {
+    lane.reading = await this.openReading(item);
     return lane.reading === undefined ? END : await this.#pull(lane.reading);
   }
 
-  /** A lane's element. After an error, the next lane has its turn. */
-  async #arrived(lane: Lane): Promise<unknown> {
+  /** Waits for a lane's element. After an error, the next lane has its turn. */
+  async #elementOf(lane: Lane): Promise<unknown> {
     try {
       return await lane.pulled;
     } catch (error) {
@@ -174,7 +174,7 @@ export class ParallelFiles extends FileSourceIterator {
     }
   }
 
-  #leave(lane: Lane): void {
+  #closeFile(lane: Lane): void {
     if (lane.reading !== undefined) this.closeReading(lane.reading);
     lane.reading = undefined;
     lane.pulled = undefined;

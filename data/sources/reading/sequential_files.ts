@@ -29,8 +29,8 @@ export class SequentialFiles extends FileSourceIterator implements Stepping {
         ? element.then((element) => this.#element(element))
         : this.#element(element);
     }
-    const given = this.input.next();
-    return given === END ? END : this.#openLater(given);
+    const item = this.input.next();
+    return item === END ? END : this.#openLater(item);
   }
 
   protected override ownState(): SequentialState {
@@ -57,9 +57,9 @@ export class SequentialFiles extends FileSourceIterator implements Stepping {
   }
 
   async #openLater(pulled: Pulled<unknown>): Promise<unknown> {
-    const given = pulled instanceof Promise ? await this.arrival(pulled) : pulled;
-    if (given === END || this.disposed) return END;
-    this.#reading = await this.openReading(given);
+    const item = pulled instanceof Promise ? await this.arrival(pulled) : pulled;
+    if (item === END || this.disposed) return END;
+    this.#reading = await this.openReading(item);
     return AGAIN;
   }
 }
