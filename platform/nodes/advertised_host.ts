@@ -8,8 +8,8 @@ const VIRTUAL = /^(docker|br-|veth|virbr|vmnet|vboxnet|cni|flannel|utun|podman)/
 
 /**
  * The host to name in this node's URL: the address it listens on, or, if it listens on all
- * interfaces, an address that other hosts can reach. IPv4 goes before IPv6, real interfaces before
- * virtual ones; a host without either gets `127.0.0.1`.
+ * interfaces, an address that other hosts can reach. Real interfaces are preferred to virtual ones,
+ * and IPv4 to IPv6 among either. Without any such address it is `127.0.0.1`.
  * @param hostname The address that the server listens on.
  * @param interfaces Default: this host's, as far as the process may read them (`--allow-sys`).
  */

@@ -1,4 +1,4 @@
-/** Finds the node for a client's actor: a cluster's in this process, or a node that dials out. */
+/** Finds the node for a client's actor: the node of a cluster in this thread, or one that dials out. */
 import type { ClientHome, Credentials, OpenHome } from "../../actors/client/starting.ts";
 import { dispatcherAt } from "../../actors/dispatcher/protocol.ts";
 import { LeatError } from "../../core/error.ts";
@@ -41,7 +41,7 @@ interface Dialled {
   uses: number;
 }
 
-/** Nodes that dial services: one per service and credentials, until its last iterator stops. */
+/** The nodes that dial services: one per service and credentials, until its last iterator stops. */
 export class Homes {
   readonly #options: Omit<HomesOptions, "services">;
   readonly #services: ServiceCredentials;
@@ -51,7 +51,7 @@ export class Homes {
     this.#options = options;
     this.#services = Object.fromEntries(
       Object.entries(services).map(
-        ([address, opens]) => [serviceAddress(address, "An address in services"), opens],
+        ([address, given]) => [serviceAddress(address, "An address in services"), given],
       ),
     );
   }
@@ -68,18 +68,18 @@ export class Homes {
     };
     if (credentials.token !== undefined) checkToken(credentials.token);
     const key = JSON.stringify([address, credentials.token, credentials.ca]);
-    const held = this.#dialled.getOrInsertComputed(key, () => this.#dial(address, credentials));
-    held.uses++;
+    const dialled = this.#dialled.getOrInsertComputed(key, () => this.#dial(address, credentials));
+    dialled.uses++;
     return {
-      system: held.system,
+      system: dialled.system,
       dispatcher: dispatcherAt(address),
       process: PROCESS_ID,
       hasLocalWorker: () => hasLocalWorker(address),
       isFar: (node) => !isNear(node) && !isLoopbackHost(URL.parse(node)?.hostname ?? "localhost"),
       release: () => {
-        if (--held.uses > 0) return;
+        if (--dialled.uses > 0) return;
         this.#dialled.delete(key);
-        held.system.stop().finally(held.leaveProcess);
+        dialled.system.stop().finally(dialled.leaveProcess);
       },
     };
   };
@@ -90,7 +90,7 @@ export class Homes {
     const node = `client-${world.random.fork("node name").hex64()}`;
     const far = webSocketConnector({
       world,
-      // The reader chose the service's address; the service chose the addresses of workers.
+      // The user chose the service's address, but the service chose the addresses of its workers.
       credentials: (node) => {
         requireTls(service, node);
         return {
@@ -118,12 +118,12 @@ function requireTls(service: string, node: string): void {
   );
 }
 
-/** The part of an error message that follows a service name which is not a URL. */
+/** The subject of the error message about a service address that is no URL. */
 const NOT_LOCAL =
-  "service (unless it is a LocalCluster that runs in this very thread and is not closed; what other " +
-  "threads and hosts are to read it serves with serveDispatcher and serveWorker)";
+  "service (unless it is an open LocalCluster of this thread; other threads and hosts can only read " +
+  "from serveDispatcher and serveWorker)";
 
-/** A connector that refuses to dial forbidden nodes. */
+/** Returns a connector that dials only permitted nodes. */
 function guarded(far: Connector, mayDial: (address: string) => void): Connector {
   return {
     connect: (node, local) =>
@@ -134,10 +134,10 @@ function guarded(far: Connector, mayDial: (address: string) => void): Connector 
   };
 }
 
-const dialling = new Homes();
+const defaultHomes = new Homes();
 
 /** Finds or makes the node from which a client of this thread reaches a service. */
 export const openHome: OpenHome = (service, credentials) => {
   const address = typeof service === "string" ? service : service.address;
-  return homes.get(address)?.() ?? dialling.open(address, credentials);
+  return homes.get(address)?.() ?? defaultHomes.open(address, credentials);
 };

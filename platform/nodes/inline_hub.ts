@@ -4,7 +4,7 @@ import type { ActorSystem } from "../../actors/runtime/system.ts";
 import { LeatError } from "../../core/error.ts";
 import { inlinePair } from "../../transport/inline.ts";
 
-/** Connects the added systems when one first sends to another. */
+/** Connects two of the added systems when one first sends to the other. */
 export class InlineHub {
   readonly #systems = new Map<string, ActorSystem>();
   readonly #links = new Map<ActorSystem, Set<Link>>();

@@ -1,13 +1,13 @@
 /** A port for a program that may restart. */
 import { LeatError } from "../../core/error.ts";
 
-/** Operating systems take higher ports for connections, and for programs that listen on port 0. */
+/** Operating systems use higher ports for connections, and for programs that listen on port 0. */
 const PORTS = { first: 20_000, count: 12_000 };
 const TRIES = 1_000;
 
 /**
- * A free port that the operating system gives to no other program while this one restarts.
- * @param randomInt An integer from 0 to below its argument.
+ * Returns a free port that the operating system gives to no other program while this one restarts.
+ * @param randomInt Returns an integer from 0 up to, but not including, its argument.
  * @throws LeatError `resource_exhausted` if none is found.
  */
 export function keptPort(hostname: string, randomInt: (count: number) => number): number {

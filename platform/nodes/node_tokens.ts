@@ -10,8 +10,8 @@ import {
 } from "../../transport/web_socket.ts";
 import { acceptedTokens, type TokenEntry, TokensFile } from "./tokens_file.ts";
 
-/** Most nodes whose tokens are remembered; beyond it the oldest is forgotten. */
-const KNOWN_MAX = 10_000;
+/** Limit of the nodes whose tokens are kept. Beyond it, the one that connected longest ago is forgotten. */
+const PROVED_MAX = 10_000;
 
 /** The token options of a server. */
 export interface TokenConfig {
@@ -26,7 +26,7 @@ export interface TokenConfig {
 
 /** Which nodes this node dials. */
 export type DialTarget =
-  /** A dispatcher, which dials workers: it proves to each the token that the worker has proved. */
+  /** A dispatcher, which dials workers. It proves to each worker the token that this worker has proved. */
   | "workers"
   /** A worker, which dials its dispatcher at this address. */
   | { readonly service: string };
@@ -39,7 +39,7 @@ export class NodeTokens {
   readonly #dialling: DialTarget | undefined;
   readonly #file: TokensFile | undefined;
   /** The token that each node has proved, by the node's name. */
-  readonly #known = new Map<string, string>();
+  readonly #proved = new Map<string, string>();
 
   /**
    * Without `dialling`, it proves no token.
@@ -56,18 +56,19 @@ export class NodeTokens {
     }
     const others = isFile(tokens) ? new TokensFile(world, tokens.file) : acceptedTokens(tokens);
     if (others instanceof TokensFile) this.#file = others;
-    this.accepted = both(ownSet, others);
+    this.accepted = combined(ownSet, others);
   }
 
-  heard(node: string, { tokenId }: Admission): void {
+  /** Keeps the token that a node has proved when it connected to this node. */
+  admitted(node: string, { tokenId }: Admission): void {
     if (tokenId === undefined) return;
-    this.#known.delete(node);
-    this.#known.set(node, tokenId);
-    if (this.#known.size > KNOWN_MAX) this.#known.delete(this.#known.keys().next().value!);
+    this.#proved.delete(node);
+    this.#proved.set(node, tokenId);
+    if (this.#proved.size > PROVED_MAX) this.#proved.delete(this.#proved.keys().next().value!);
   }
 
   /**
-   * The token to prove to a node.
+   * Returns the token to prove to a node.
    * @param self The name of this node, which may dial itself.
    * @throws LeatError `unavailable` for a node that must not be dialled.
    */
@@ -83,7 +84,7 @@ export class NodeTokens {
     if (node === self) return { ...proof, target: "node", identity: TOKEN_HOLDER };
     throw new LeatError(
       "unavailable",
-      `${node} is not dialled: a worker dials its dispatcher alone`,
+      `${node} is not dialled: a worker dials only its dispatcher`,
     );
   }
 
@@ -95,24 +96,24 @@ export class NodeTokens {
   /** A dispatcher proves to a worker the worker's own token, so workers need no other token. */
   #credentialOfWorker(node: string): Credential {
     if (this.accepted === undefined) return { target: "node", identity: ANYONE };
-    const id = this.#known.get(node);
+    const id = this.#proved.get(node);
     const own = this.#own === undefined ? undefined : { token: this.#own, identity: TOKEN_HOLDER };
-    const named = id === undefined ? own : this.accepted.find(id);
-    if (named === undefined) {
+    const credential = id === undefined ? own : this.accepted.find(id);
+    if (credential === undefined) {
       const why = id === undefined
         ? "it has not dialled in since this dispatcher was started"
         : "its token was withdrawn";
       throw new LeatError("unavailable", `${node} is not dialled: ${why}`);
     }
-    return { ...named, target: "node" };
+    return { ...credential, target: "node" };
   }
 }
 
-/** The identity of the node at the service's address that knows the token. */
+/** The identity of a dispatcher: the node at the service's address, if it knows the token. */
 export const DISPATCHER: Identity = { name: "the dispatcher", role: "admin" };
 
-/** Tokens of two kinds; the first kind takes precedence. */
-function both(first: AcceptedTokens, second: AcceptedTokens): AcceptedTokens {
+/** Combines two sets of tokens; the first takes precedence. Only the second may change. */
+function combined(first: AcceptedTokens, second: AcceptedTokens): AcceptedTokens {
   return {
     find: (id) => first.find(id) ?? second.find(id),
     whenChanged: (changed) => second.whenChanged?.(changed) ?? (() => {}),

@@ -1,4 +1,4 @@
-/** A node that does not listen: it dials out, and is reached over its links or from its thread. */
+/** A node that does not listen. Others reach it over links that it has dialled, or from its thread. */
 import { ActorSystem } from "../../actors/runtime/system.ts";
 import { webSocketConnector } from "../../transport/web_socket.ts";
 import { DenoWorld } from "../deno_world.ts";
@@ -33,17 +33,17 @@ export class PrivateNode {
     });
   }
 
-  /** The node's name: no address leads to it. */
+  /** The node's name. It is not a URL, so nobody can dial it. */
   get address(): string {
     return this.system.id.node;
   }
 
-  /** Always succeeds: this node cannot be dialled. */
+  /** Always succeeds: there is no advertised address to check. */
   dial(): Promise<void> {
     return Promise.resolve();
   }
 
-  /** Resolves at once: messages within a thread have arrived. */
+  /** Resolves at once: messages within a thread have arrived already. */
   flushed(): Promise<void> {
     return Promise.resolve();
   }

@@ -4,11 +4,11 @@ import type { ActorSystem } from "../../actors/runtime/system.ts";
 import { DenoWorld } from "../deno_world.ts";
 import { InlineHub } from "./inline_hub.ts";
 
-/** Identifies this process to the dispatcher. Other threads must be sent it: their own differs. */
+/** Identifies this process to the dispatcher. Send it to other threads: each thread draws another. */
 export const PROCESS_ID = new DenoWorld().random.hex64();
 
 const hub = new InlineHub();
-/** The dispatchers of this process's workers, with the number of workers. */
+/** The dispatchers of this thread's workers, each with the number of its workers. */
 const dispatchers = new Map<string, number>();
 
 /** Connects to workers of this thread without a socket, and to all other nodes through `far`. */
@@ -35,9 +35,9 @@ export function admitWorker(system: ActorSystem, dispatcher: string): () => void
   dispatchers.set(dispatcher, (dispatchers.get(dispatcher) ?? 0) + 1);
   return () => {
     hub.cut(system);
-    const left = dispatchers.get(dispatcher)! - 1;
-    if (left === 0) dispatchers.delete(dispatcher);
-    else dispatchers.set(dispatcher, left);
+    const remaining = dispatchers.get(dispatcher)! - 1;
+    if (remaining === 0) dispatchers.delete(dispatcher);
+    else dispatchers.set(dispatcher, remaining);
   };
 }
 

@@ -1,4 +1,4 @@
-/** Iterators for pipelines that read from a service: loaded only for such a pipeline. */
+/** Makes iterators for pipelines that read from a service. Loaded only for such pipelines. */
 import { accessFrom } from "../../actors/client/access.ts";
 import { serviceIterator } from "../../actors/client/distributed_iterator.ts";
 import type { IteratorFactory } from "../../data/node.ts";

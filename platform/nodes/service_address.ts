@@ -28,10 +28,10 @@ export function secretiveServices(texts: readonly string[], what: string): strin
   for (const [index, text] of texts.entries()) {
     const address = addressOf(text);
     if (address === undefined) {
-      const place = `address ${index + 1} of ${texts.length}`;
+      const position = `address ${index + 1} of ${texts.length}`;
       throw new LeatError(
         "invalid_argument",
-        `${what}: ${place} must be ${FORM}; what it is may be a secret, and is not shown`,
+        `${what}: ${position} must be ${FORM}; it is not shown, because it may be a secret`,
       );
     }
     const former = spellings.get(address);
@@ -54,12 +54,12 @@ function addressOf(text: string): string | undefined {
   return isNode ? `${url.protocol}//${url.host}` : undefined;
 }
 
-/** Removes passwords from a URL, and a `?token=…` copied from a browser. */
+/** Removes passwords and queries, such as the `?token=…` of a page, from a URL. */
 function withoutSecrets(text: string): string {
   return String(text).replace(/^([a-z]+:\/\/)?.*@/is, "$1…@").replace(/[?#].*$/s, "?…");
 }
 
-/** A host without the brackets of IPv6 addresses in URLs: `[::1]` is `::1`. */
+/** Removes the brackets that IPv6 addresses have in URLs: `[::1]` becomes `::1`. */
 export function bareHost(host: string): string {
   return host.replace(/^\[(.*)\]$/, "$1");
 }
@@ -72,17 +72,17 @@ interface Listening {
 }
 
 /**
- * The address at which others reach a server.
+ * Returns the address at which others reach a server.
  * @param advertise A host, or `host:port` if the port differs too (behind a port mapping). Default:
- * see {@linkcode advertisedHost}, and the server's own port.
+ * the {@linkcode advertisedHost} and the server's own port.
  * @throws LeatError `invalid_argument` for an invalid host, or port 0, which cannot be dialled.
  */
 export function advertisedAddress(listening: Listening, advertise?: string): string {
   const { scheme, hostname, port } = listening;
   if (advertise === undefined) return `${scheme}://${advertisedHost(hostname)}:${port}`;
-  // Not by `URL`, which omits the port if it is the scheme's default.
-  const [, host = "", given] = /^(\[[^\]]*\]|[^:[\]/]+)(?::(\d{1,5}))?$/.exec(advertise) ?? [];
-  const address = `${scheme}://${host}:${given ?? port}`;
+  // Not parsed by `URL`, which omits the port if it is the scheme's default.
+  const [, host = "", givenPort] = /^(\[[^\]]*\]|[^:[\]/]+)(?::(\d{1,5}))?$/.exec(advertise) ?? [];
+  const address = `${scheme}://${host}:${givenPort ?? port}`;
   const isWildcard = host === "0.0.0.0" || host === "[::]";
   if (host === "" || isWildcard || URL.parse(address) === null) {
     throw new LeatError(
@@ -91,7 +91,7 @@ export function advertisedAddress(listening: Listening, advertise?: string): str
         `(host, host:port, [IPv6]:port), got "${advertise}"`,
     );
   }
-  if (given !== undefined && Number(given) === 0) {
+  if (givenPort !== undefined && Number(givenPort) === 0) {
     throw new LeatError(
       "invalid_argument",
       `advertise is "${advertise}", but nobody can dial port 0: name the port at which others reach ` +

@@ -1,4 +1,4 @@
-/** The service's actors by kind, ready to be placed on any node. */
+/** The kinds of actors that other nodes may start on a node. */
 import { type CacheConfig, createCache } from "../../actors/cache/cache.ts";
 import { createReads, type ReadsConfig } from "../../actors/coordinated/reads.ts";
 import {
@@ -10,7 +10,7 @@ import {
   optional,
 } from "../../actors/runtime/checks.ts";
 
-/** Checks configurations from other nodes. Otherwise the actor would fail at its first request. */
+/** Checks of configurations from other nodes. Without them an actor would fail at its first request. */
 const configs = checksOf<{
   cache(config: CacheConfig): null;
   reads(config: ReadsConfig): null;
@@ -29,18 +29,18 @@ function checked<C>(kind: keyof typeof configs, config: C): C {
   return configs[kind](config) as C;
 }
 
-/** The actors that another node may ask this one to start: caches and schedulers of tasks. */
+/** The caches and the coordinated-read schedulers of tasks. */
 export const PROXY_KINDS = {
-  cache: (asked: CacheConfig) => {
-    const config = checked("cache", asked);
+  cache: (received: CacheConfig) => {
+    const config = checked("cache", received);
     return {
       kind: "cache",
       restart: "temporary" as const,
       create: (context: Parameters<typeof createCache>[0]) => createCache(context, config),
     };
   },
-  reads: (asked: ReadsConfig) => {
-    const config = checked("reads", asked);
+  reads: (received: ReadsConfig) => {
+    const config = checked("reads", received);
     return {
       kind: "reads",
       restart: "temporary" as const,

@@ -1,4 +1,4 @@
-/** A node of the service that listens on a socket: the shared part of dispatchers and workers. */
+/** A node of the service that listens on a socket. Dispatchers and workers share this part. */
 import type { Connector, Link } from "../../actors/runtime/link.ts";
 import type { FencedRef } from "../../actors/runtime/ref.ts";
 import { sleep } from "../../actors/runtime/timers.ts";
@@ -20,7 +20,7 @@ import { advertisedAddress, bareHost } from "./service_address.ts";
 import { PROXY_KINDS } from "./service_kinds.ts";
 import { definedFields } from "../../core/tree.ts";
 
-/** How long the node waits at closing until peers have taken what was sent, in ms. */
+/** Limit of the time that a closing node waits until peers have received what was sent, in ms. */
 const FLUSH_TIMEOUT_MS = 1_000;
 const FLUSH_POLL_MS = 5;
 
@@ -28,11 +28,11 @@ const FLUSH_POLL_MS = 5;
 export interface ServiceNodeConfig extends TokenConfig {
   /** The interface to listen on, such as `127.0.0.1`, or `0.0.0.0` for all. */
   readonly hostname?: string;
-  /** 0 (the default) takes a free one. */
+  /** The port to listen on. 0 (the default) takes a free one. */
   readonly port?: number;
   /**
-   * The host, or `host:port`, at which others reach this server. Default: the address it listens
-   * on; for all interfaces a non-loopback address of this host.
+   * The host, or `host:port`, at which others reach this server. Default: the address it listens on.
+   * If it listens on all interfaces: a non-loopback address of this host.
    */
   readonly advertise?: string;
   /** The certificate chain of this server in PEM; with `key`, connections are encrypted (`wss:`). */
@@ -48,7 +48,7 @@ export interface ServiceNodeConfig extends TokenConfig {
 }
 
 export interface ServiceNodeParts {
-  /** The folder of the node's durable logs; default in memory. */
+  /** The folder of the node's durable logs. Default: logs are in memory. */
   readonly logFolder?: string;
   readonly supervision?: NonNullable<SystemOptions["supervision"]>;
   /** Connects to nodes whose names are not URLs: those of the same process. */
@@ -57,9 +57,9 @@ export interface ServiceNodeParts {
   readonly mayDial?: (node: string) => boolean;
   /** See `WebSocketServerOptions`. */
   readonly ownerOf?: (node: string) => string | undefined;
-  /** Which nodes it dials, which decides the tokens that it proves. Default: it proves none. */
+  /** Which nodes this node dials. This decides which tokens it proves. Default: it proves none. */
   readonly dialling?: DialTarget;
-  /** Whether clients of this host may get large messages through a shared file. */
+  /** Whether clients of this host may receive large messages through a shared file. */
   readonly sharesSlots?: boolean;
   /** The pages for HTTP requests that are not WebSocket upgrades. */
   readonly pages?: Pages;
@@ -117,7 +117,7 @@ export class ServiceNode {
       tokens.close();
       throw error;
     }
-    // Not earlier: a server that cannot listen must leave no folder behind.
+    // Created after listening: a server that cannot listen must leave no folder behind.
     this.#near = parts.sharesSlots === true ? nearFolder() : undefined;
     this.system = new ActorSystem({
       node: advertisedAddress({ scheme, hostname, port: this.#server.port }, advertise),
@@ -139,7 +139,7 @@ export class ServiceNode {
   }
 
   /**
-   * Dials the node of an actor over a new connection.
+   * Checks over a new connection that the node of an actor answers at its address.
    * @throws LeatError as dialling does; `failed_precondition` when another node answers there.
    */
   async dial(target: FencedRef): Promise<void> {
@@ -158,7 +158,7 @@ export class ServiceNode {
     }
   }
 
-  /** Resolves when peers have taken what was sent to them, or after a second. */
+  /** Resolves when peers have received what was sent to them, or after a second. */
   async flushed(): Promise<void> {
     const { world } = this.system;
     const deadlineMs = world.nowMs() + FLUSH_TIMEOUT_MS;
@@ -181,26 +181,28 @@ export class ServiceNode {
   }
 
   #accept(link: Link, admission: Admission): void {
-    this.#tokens.heard(link.remote.node, admission);
+    this.#tokens.admitted(link.remote.node, admission);
     this.#links.add(link);
     link.closed.then(() => this.#links.delete(link));
     this.system.attach(link);
   }
 }
 
-/** The file that is opened to count free handles. */
-const NOTHING = "/dev/null";
+/** The file that is opened to check for free file handles. */
+const NULL_DEVICE = "/dev/null";
 
 /**
- * Whether this process may open `count` more files and connections. Yes if unknown: on Windows,
- * which has no such limit, or without permission to read {@linkcode NOTHING}.
+ * Whether this process may open `count` more files and connections. True on Windows, which has no such
+ * limit, and if this process has no permission to read {@linkcode NULL_DEVICE}.
  */
 function hasSpareFiles(count: number): boolean {
   if (Deno.build.os === "windows") return true;
-  if (Deno.permissions.querySync({ name: "read", path: NOTHING }).state !== "granted") return true;
+  if (Deno.permissions.querySync({ name: "read", path: NULL_DEVICE }).state !== "granted") {
+    return true;
+  }
   const opened: Deno.FsFile[] = [];
   try {
-    for (let i = 0; i < count; i++) opened.push(Deno.openSync(NOTHING));
+    for (let i = 0; i < count; i++) opened.push(Deno.openSync(NULL_DEVICE));
     return true;
   } catch {
     return false;

@@ -13,7 +13,7 @@ const TOKEN = /^[\x21-\x7e]{1,4096}$/;
 
 /** A token, and the name and role of its holder. */
 export interface TokenEntry {
-  /** 1 to 128 printable ASCII characters, no spaces. Tokens of one name have one role. */
+  /** 1 to 128 printable ASCII characters without spaces. All tokens of a name have the same role. */
   readonly name: string;
   /** What the holder may do. */
   readonly role: AccessRole;
@@ -22,8 +22,8 @@ export interface TokenEntry {
 }
 
 /**
- * Parses such a file: each line has a name, a role and a token, separated by spaces; empty lines
- * and those that begin with `#` are ignored.
+ * Parses a token file. Each line has a name, a role and a token, separated by spaces. Empty lines and
+ * lines that begin with `#` are ignored.
  * @param path Named in errors, with the line. No error shows a token.
  * @throws LeatError `invalid_argument`.
  */
@@ -40,12 +40,12 @@ export function parseTokens(text: string, path: string): TokenEntry[] {
     check.add({ name, role: role as AccessRole, token }, where);
   }
   if (check.entries.length === 0) {
-    throw wrong(path, "there is no token in it, so that nobody could connect");
+    throw wrong(path, "there is no token in it, so nobody could connect");
   }
   return check.entries;
 }
 
-/** Entries in the form for a listener. @throws LeatError `invalid_argument`. */
+/** Converts entries to the form for a listener. @throws LeatError `invalid_argument`. */
 export function acceptedTokens(entries: readonly TokenEntry[]): TokenSet {
   const check = new EntryCheck();
   for (const [index, entry] of entries.entries()) check.add(entry, `tokens[${index}]`);
@@ -68,13 +68,16 @@ class EntryCheck {
       const form = `${TOKEN_LENGTH_MIN} to 4096 printable ASCII characters without spaces`;
       throw wrong(where, `the token of "${name}" must have ${form} (openssl rand -hex 32)`);
     }
-    const known = this.#byName.get(name);
-    if (known !== undefined && known.role !== role) {
-      throw wrong(where, `"${name}" has the role ${known.role} above: give each role another name`);
+    const sameName = this.#byName.get(name);
+    if (sameName !== undefined && sameName.role !== role) {
+      throw wrong(
+        where,
+        `"${name}" has the role ${sameName.role} above: give each role another name`,
+      );
     }
-    const same = this.#byToken.get(token);
-    if (same !== undefined) {
-      throw wrong(where, `"${name}" has the same token as "${same.name}": give each its own`);
+    const sameToken = this.#byToken.get(token);
+    if (sameToken !== undefined) {
+      throw wrong(where, `"${name}" has the same token as "${sameToken.name}": give each its own`);
     }
     this.#byName.set(name, entry);
     this.#byToken.set(token, entry);
@@ -98,8 +101,8 @@ export class TokensFile implements AcceptedTokens {
   readonly #pollMs: number;
   readonly #changed = new Set<() => void>();
   #tokens: TokenSet;
-  /** See {@linkcode markOf}. */
-  #mark: string | undefined;
+  /** See {@linkcode fingerprintOf}. */
+  #fingerprint: string | undefined;
   #timer: Timer | undefined;
 
   /**
@@ -110,9 +113,9 @@ export class TokensFile implements AcceptedTokens {
     this.#world = world;
     this.#path = path;
     this.#pollMs = pollMs;
-    this.#mark = markOf(path);
+    this.#fingerprint = fingerprintOf(path);
     this.#tokens = tokenSet(parseTokens(readFile(path), path));
-    this.#lookLater();
+    this.#scheduleCheck();
   }
 
   find(id: string): NamedToken | undefined {
@@ -131,18 +134,18 @@ export class TokensFile implements AcceptedTokens {
     this.#changed.clear();
   }
 
-  #lookLater(): void {
+  #scheduleCheck(): void {
     this.#timer = this.#world.timer(this.#pollMs, () => {
-      this.#look();
-      this.#lookLater();
+      this.#check();
+      this.#scheduleCheck();
     });
   }
 
   /** Reads the file if it has changed. Each problem with it is logged once. */
-  #look(): void {
-    const mark = markOf(this.#path);
-    if (mark === this.#mark) return;
-    this.#mark = mark;
+  #check(): void {
+    const fingerprint = fingerprintOf(this.#path);
+    if (fingerprint === this.#fingerprint) return;
+    this.#fingerprint = fingerprint;
     try {
       this.#tokens = tokenSet(parseTokens(readFile(this.#path), this.#path));
     } catch (error) {
@@ -164,11 +167,11 @@ function readFile(path: string): string {
   }
 }
 
-/** Changes with the content; undefined if the file cannot be read. */
-function markOf(path: string): string | undefined {
+/** Returns a value that changes with the content; undefined if the file cannot be inspected. */
+function fingerprintOf(path: string): string | undefined {
   try {
     const { mtime, ctime, size, ino, dev } = Deno.statSync(path);
-    // More than `mtime`, which a copy may keep.
+    // More than `mtime`, because a copy may keep that.
     return [mtime?.getTime(), ctime?.getTime(), size, ino, dev].join(" ");
   } catch {
     return undefined;
