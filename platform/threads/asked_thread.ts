@@ -1,9 +1,9 @@
-/** A thread that answers messages. It keeps the program alive only while it has work. */
+/** A thread that answers messages. It keeps the program alive only while an answer is outstanding. */
 import { type MessagePort as NodePort, Worker, type WorkerOptions } from "node:worker_threads";
 import { LeatError } from "../../core/error.ts";
 import { type PackedError, unpackError } from "../../data/threads/packed_error.ts";
 
-/** The answer to the message with this number. */
+/** The reply to the message with this number: an answer or an error. */
 export interface Reply<A> {
   readonly number: number;
   readonly answer?: A;
@@ -24,8 +24,8 @@ export class AskedThread<A> {
   readonly #worker: Worker;
   readonly #port: MessagePort;
   readonly #options: AskedThreadOptions;
-  readonly #asked = new Map<number, PromiseWithResolvers<A | undefined>>();
-  #numbers = 0;
+  readonly #pending = new Map<number, PromiseWithResolvers<A | undefined>>();
+  #lastNumber = 0;
   #end: LeatError | undefined;
 
   constructor(entry: URL, { what, onEnded, ...options }: AskedThreadOptions) {
@@ -49,19 +49,19 @@ export class AskedThread<A> {
     return this.#end === undefined;
   }
 
-  /** How many messages it has not answered. */
+  /** The number of messages that it has not answered. */
   get outstanding(): number {
-    return this.#asked.size;
+    return this.#pending.size;
   }
 
   ask(message: object, buffers: readonly ArrayBuffer[] = []): Promise<A | undefined> {
     if (this.#end !== undefined) return Promise.reject(this.#end);
-    const asked = Promise.withResolvers<A | undefined>();
-    const number = ++this.#numbers;
+    const pending = Promise.withResolvers<A | undefined>();
+    const number = ++this.#lastNumber;
     this.#port.postMessage({ number, ...message }, [...buffers]);
     this.#worker.ref();
-    this.#asked.set(number, asked);
-    return asked.promise;
+    this.#pending.set(number, pending);
+    return pending.promise;
   }
 
   /** Sends a message that is not answered. */
@@ -77,16 +77,16 @@ export class AskedThread<A> {
 
   /** Ends the thread when it has answered everything. */
   async close(): Promise<void> {
-    await Promise.allSettled([...this.#asked.values()].map(({ promise }) => promise));
+    await Promise.allSettled([...this.#pending.values()].map(({ promise }) => promise));
     await this.terminate();
   }
 
   #replied({ number, answer, error }: Reply<A>): void {
-    const asked = this.#asked.get(number);
-    this.#asked.delete(number);
-    if (this.#asked.size === 0) this.#worker.unref();
-    if (error === undefined) asked?.resolve(answer);
-    else asked?.reject(unpackError(error));
+    const pending = this.#pending.get(number);
+    this.#pending.delete(number);
+    if (this.#pending.size === 0) this.#worker.unref();
+    if (error === undefined) pending?.resolve(answer);
+    else pending?.reject(unpackError(error));
   }
 
   #ended(why: string): void {
@@ -94,7 +94,7 @@ export class AskedThread<A> {
     this.#end = new LeatError("internal", `${this.#options.what} has ended: ${why}`);
     this.#port.close();
     this.#options.onEnded(this.#end);
-    for (const { reject } of this.#asked.values()) reject(this.#end);
-    this.#asked.clear();
+    for (const { reject } of this.#pending.values()) reject(this.#end);
+    this.#pending.clear();
   }
 }

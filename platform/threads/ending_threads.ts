@@ -7,9 +7,9 @@
 
 /** Callbacks for threads that have not ended in time: runaways. */
 export interface LateThreads {
-  /** Called with its name for each runaway in which a user function may still run. */
+  /** Called for each runaway in which a user function may still run, with the name of the thread. */
   readonly onRunaway?: (what: string) => void;
-  /** Called for each runaway that had not loaded: no user function ran there. */
+  /** Called for each runaway that had not loaded, so that no user function ran there. */
   readonly onNeverLoaded?: () => void;
 }
 
@@ -18,7 +18,7 @@ interface WatchedThread {
   forget?: () => void;
 }
 
-/** Threads that were asked to end, and how many of them did not. */
+/** Counts threads that were asked to end and have not ended. */
 export class EndingThreads {
   readonly #late: LateThreads;
   readonly #watched = new Set<WatchedThread>();
@@ -28,33 +28,34 @@ export class EndingThreads {
     this.#late = late;
   }
 
-  /** How many of the threads have not ended yet. */
+  /** The number of threads that have not ended yet. */
   get count(): number {
     return this.#watched.size;
   }
 
-  /** How many threads are runaways: each is lost, whether it had loaded or not. */
+  /** The number of runaways, loaded or not. */
   get runaways(): number {
     return [...this.#watched].filter(({ isRunaway }) => isRunaway).length;
   }
 
   /**
-   * Watches a thread that is to be ended. Resolves when the caller may end it.
-   * @param port Leads to the thread, which need not read from it. It may be closed afterwards.
+   * Watches a thread that the caller is about to end. Resolves when the caller may end it.
+   * @param port A port to the thread. The thread need not read from it, and the caller may close it
+   * afterwards.
    * @param what Names the thread for `onRunaway`.
-   * @param patienceMs After how long the thread is a runaway, in ms.
-   * @param hasLoaded Whether it has loaded, so that a function may run there.
+   * @param timeoutMs The time after which the thread counts as a runaway, in ms.
+   * @param hasLoaded Whether the thread has loaded, so that a function may run there.
    */
   async watch(
     port: MessagePort,
     what: string,
-    patienceMs: number,
+    timeoutMs: number,
     hasLoaded = true,
   ): Promise<void> {
     if (this.#closed) return;
     const watched: WatchedThread = { isRunaway: false };
     this.#watched.add(watched);
-    // Loaded lazily. Only Node's ports report that the other end is closed.
+    // Node's module, because only its ports report that the other end is closed. Loaded lazily.
     const { MessageChannel } = await import("node:worker_threads");
     if (this.#closed) return;
     const { port1, port2 } = new MessageChannel();
@@ -62,7 +63,7 @@ export class EndingThreads {
       watched.isRunaway = true;
       if (hasLoaded) this.#late.onRunaway?.(what);
       else this.#late.onNeverLoaded?.();
-    }, patienceMs);
+    }, timeoutMs);
     watched.forget = () => {
       clearTimeout(timer);
       port1.close();
@@ -71,12 +72,12 @@ export class EndingThreads {
       clearTimeout(timer);
       this.#watched.delete(watched);
     });
-    port1.on("message", () => {}); // otherwise it does not listen, and misses the end
-    // If the thread ends without reading this message, `port2` is closed with it, which is the signal.
+    port1.on("message", () => {}); // without a listener it does not report that it is closed
+    // When the thread ends, `port2` is closed with it, even if the thread has not read this message.
     port.postMessage(null, [port2 as unknown as MessagePort]);
   }
 
-  /** Forgets all of them. */
+  /** Stops watching all threads. */
   close(): void {
     this.#closed = true;
     for (const { forget } of this.#watched) forget?.();

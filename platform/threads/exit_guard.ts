@@ -3,33 +3,33 @@ import { LeatError } from "../../core/error.ts";
 
 /**
  * Makes `Deno.exit()`, `process.exit()` and `close()` of this thread throw instead of ending it.
- * @param says Returns the error message for a call, such as `Deno.exit(3)`.
- * @param onExit Receives the error, too, because user code may catch it. If given, the uncaught error
- *   does not end the thread.
+ * @param messageOf Returns the error message for a call, such as `Deno.exit(3)`.
+ * @param onExit Receives the error, too, because user code may catch it. If it is given, the error
+ *   does not end the thread when it is uncaught.
  */
 export function guardExits(
-  says: (call: string) => string,
+  messageOf: (call: string) => string,
   onExit?: (error: LeatError) => void,
 ): void {
-  const told = new Set<unknown>();
+  const reported = new Set<unknown>();
   const refuse = (name: string) => (code?: unknown): never => {
     const call = `${name}(${code === undefined ? "" : String(code)})`;
-    const error = new LeatError("failed_precondition", says(call));
-    told.add(error);
+    const error = new LeatError("failed_precondition", messageOf(call));
+    reported.add(error);
     onExit?.(error);
     throw error;
   };
   Object.assign(Deno, { exit: refuse("Deno.exit") });
-  // `process.exit` calls `reallyExit`, also when imported by name. Not by import, which loads more.
+  // `process.exit` calls `reallyExit`, also when imported by name. An import here would load more.
   const { process } = globalThis as unknown as { process: object };
   Object.assign(process, { reallyExit: refuse("process.exit") });
   Object.assign(globalThis, { close: refuse("close") });
   if (onExit === undefined) return;
-  // Uncaught, it would be reported a second time, as the end of the thread.
+  // An uncaught error would be reported a second time, as the end of the thread.
   addEventListener("error", (event) => {
-    if (told.has(event.error)) event.preventDefault();
+    if (reported.has(event.error)) event.preventDefault();
   });
   addEventListener("unhandledrejection", (event) => {
-    if (told.has(event.reason)) event.preventDefault();
+    if (reported.has(event.reason)) event.preventDefault();
   });
 }

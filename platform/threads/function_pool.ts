@@ -31,7 +31,7 @@ export class FunctionPool implements FunctionThreads {
   readonly #idleSegmentThreads: SegmentThread[] = [];
   #starting: Promise<void> | undefined;
 
-  /** @param count Most threads. */
+  /** @param count The limit of the number of threads that call functions. */
   constructor(count: number) {
     this.count = count;
   }
@@ -93,7 +93,7 @@ export class FunctionPool implements FunctionThreads {
     this.#dispatch();
   }
 
-  /** Drops the function's blocks that no thread has begun, and unloads the function. */
+  /** Drops the function's blocks that were sent to no thread, and unloads the function. */
   forget(fn: PooledFunction): void {
     this.#queue = this.#queue.filter((queued) => queued.fn !== fn);
     for (const thread of this.#threads) thread.forget(fn);
@@ -116,29 +116,30 @@ export class FunctionPool implements FunctionThreads {
     const { pipeline, operator } = fn.limits;
     const isOwn = (other: PooledFunction) => other === fn;
     const isOfPipeline = ({ limits }: PooledFunction) => limits.pipeline === pipeline;
-    const own = this.#countThat(isOwn);
-    const ofPipeline = this.#countThat(isOfPipeline);
+    const ownThreads = this.#threadsWith(isOwn);
+    const pipelineThreads = this.#threadsWith(isOfPipeline);
     let best: FunctionThread | undefined;
     for (const thread of this.#threads) {
-      const held = thread.held(isOwn);
-      if (held >= depth || (held === 0 && own >= operator.value)) continue;
-      if (ofPipeline >= pipeline.threads && thread.held(isOfPipeline) === 0) continue;
+      const blocks = thread.blocksOf(isOwn);
+      if (blocks >= depth || (blocks === 0 && ownThreads >= operator.value)) continue;
+      if (pipelineThreads >= pipeline.threads && thread.blocksOf(isOfPipeline) === 0) continue;
       if (best === undefined || thread.outstanding < best.outstanding) best = thread;
     }
-    const mayUseAnother = own < operator.value && ofPipeline < pipeline.threads;
+    const mayUseAnother = ownThreads < operator.value && pipelineThreads < pipeline.threads;
     if (mayUseAnother && (best === undefined || best.outstanding > 0)) {
-      this.#grow(fn).catch(() => {}); // its blocks wait for the other threads
+      this.#grow(fn).catch(() => {}); // the function's blocks wait for the other threads
     }
     return best;
   }
 
-  #countThat(isSuch: (fn: PooledFunction) => boolean): number {
+  /** The number of threads that have blocks of such functions. */
+  #threadsWith(matches: (fn: PooledFunction) => boolean): number {
     let count = 0;
-    for (const thread of this.#threads) if (thread.held(isSuch) > 0) count++;
+    for (const thread of this.#threads) if (thread.blocksOf(matches) > 0) count++;
     return count;
   }
 
-  /** Starts a thread, if there are fewer than the function may use. */
+  /** Starts a thread if there are fewer than the function may use. */
   #grow({ limits: { pipeline, operator } }: PooledFunction): Promise<void> {
     const wanted = Math.min(this.count, pipeline.threads, operator.value);
     if (this.#threads.size >= wanted) return Promise.resolve();

@@ -8,7 +8,7 @@ import type {
 import { AskedThread } from "./asked_thread.ts";
 import type { PooledFunction, QueuedBlock } from "./function_pool.ts";
 
-/** A message to the thread. Those with a number are answered: `run` with an outcome. */
+/** A message to the thread. Messages with a number are answered, `run` with an outcome. */
 export type ThreadRequest =
   | {
     readonly number: number;
@@ -25,6 +25,7 @@ export type ThreadRequest =
   | { readonly kind: "forget"; readonly fn: number };
 
 export interface ThreadEvents {
+  /** Called when the thread has answered a block. */
   onFree(): void;
   onEnded(): void;
 }
@@ -32,7 +33,7 @@ export interface ThreadEvents {
 export class FunctionThread {
   readonly #events: ThreadEvents;
   readonly #thread: AskedThread<BlockOutcome>;
-  /** Blocks that were sent and not answered, in order. */
+  /** The blocks that were sent and not answered, in order. */
   readonly #blocks = new Set<QueuedBlock>();
   /** The functions that the thread was asked to load. */
   readonly #loading = new Map<PooledFunction, Promise<unknown>>();
@@ -54,9 +55,10 @@ export class FunctionThread {
     return this.#loading.size;
   }
 
-  held(isSuch: (fn: PooledFunction) => boolean): number {
+  /** The number of unanswered blocks of such functions. */
+  blocksOf(matches: (fn: PooledFunction) => boolean): number {
     let count = 0;
-    for (const { fn } of this.#blocks) if (isSuch(fn)) count++;
+    for (const { fn } of this.#blocks) if (matches(fn)) count++;
     return count;
   }
 
@@ -68,7 +70,7 @@ export class FunctionThread {
     );
   }
 
-  /** Sends a block. The thread runs its blocks in order. */
+  /** Sends a block. The thread begins blocks in order; blocks whose calls wait may overlap. */
   async run(queued: QueuedBlock): Promise<void> {
     const { fn, block: { indexes, elements, buffers } } = queued;
     this.load(fn).catch(() => {}); // the block fails, too
@@ -92,7 +94,7 @@ export class FunctionThread {
     return this.#thread.terminate();
   }
 
-  /** The first block may have ended the thread. Others fail with `unavailable`: they may be repeated. */
+  /** The first block may have ended the thread: it fails with `internal`, the others with `unavailable`. */
   #ended({ message }: LeatError): void {
     this.#events.onEnded();
     const [, ...behind] = this.#blocks;

@@ -32,8 +32,7 @@ async function reply(
 }
 
 guardExits((call) =>
-  `A function of the pipeline called ${call}, which would end the thread that calls it: have it throw an error ` +
-  "instead"
+  `A function of the pipeline called ${call}, which would end its thread: throw an error instead`
 );
 installHost(host);
 parentPort!.once("message", (port: MessagePort) => {

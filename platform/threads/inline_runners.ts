@@ -10,28 +10,28 @@ import { workerFiles, type WorkerStorage } from "../storage/storage.ts";
  * resolved, no folder is being listed.
  */
 export function inlineRunners(storage: WorkerStorage): RunnerFactory {
-  const lists = new Set<Promise<unknown>>();
+  const listings = new Set<Promise<unknown>>();
   const runners = new PipelineRunners(
-    workerHost(storage, { files: withLists(workerFiles(storage), lists) }),
+    workerHost(storage, { files: trackListings(workerFiles(storage), listings) }),
   );
   return {
     start: (settings, splits) => runners.start(settings, splits),
     listSplits: (graph) => runners.listSplits(graph),
     async close() {
       await runners.close();
-      await Promise.allSettled(lists);
+      await Promise.allSettled(listings);
     },
   };
 }
 
-/** Keeps running listings in `lists`, because a runner that is disposed does not await its own. */
-function withLists(files: Files, lists: Set<Promise<unknown>>): Files {
+/** Keeps running listings in `listings`, because a disposed runner does not await them. */
+function trackListings(files: Files, listings: Set<Promise<unknown>>): Files {
   return {
     open: (path, signal) => files.open(path, signal),
     list(pattern, signal) {
-      const list = files.list(pattern, signal).finally(() => lists.delete(list));
-      lists.add(list);
-      return list;
+      const listing = files.list(pattern, signal).finally(() => listings.delete(listing));
+      listings.add(listing);
+      return listing;
     },
   };
 }

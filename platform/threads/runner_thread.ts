@@ -27,11 +27,11 @@ interface ListedSplits {
   readonly error?: WireError;
 }
 
-/** A request of `Runner.next`. It goes over a port of its own: a comlink call costs more. */
+/** A request of `Runner.next`. It uses a port of its own, because a comlink call costs more. */
 export interface StepRequest {
   readonly only: OwnStep | undefined;
   readonly wish: CompressionWish | undefined;
-  /** Memory of earlier elements. */
+  /** The memory of earlier elements, which the thread uses again. */
   readonly spent: readonly ArrayBuffer[];
 }
 
@@ -42,8 +42,8 @@ export type StepAnswer =
 
 export class RunnerThreadControl {
   #host = new DenoHost({ threads: false });
-  /** Ends the calls of Python functions of the pipeline that runs here. */
-  #calling = new AbortRace();
+  /** Aborts the Python calls of the pipeline that runs here. */
+  #pythonCalls = new AbortRace();
   #runner: PipelineRunner | undefined;
   #splits: comlink.Remote<WireSplits> | undefined;
   #splitsPort: MessagePort | undefined;
@@ -52,11 +52,11 @@ export class RunnerThreadControl {
 
   configure(storage: WorkerStorage): void {
     const { services } = storage;
-    provideServed(services);
+    registerServices(services);
     this.#host = workerHost(storage, {
       // Elements leave this thread as bytes.
       sharesBatches: true,
-      pythonPool: { run: (batch) => this.#calling.race(this.#callPython(batch)), close() {} },
+      pythonPool: { run: (batch) => this.#pythonCalls.race(this.#callPython(batch)), close() {} },
     });
   }
 
@@ -85,7 +85,7 @@ export class RunnerThreadControl {
     );
   }
 
-  /** Steps are answered in order. */
+  /** Runs a step and sends its outcome. The runner runs steps in order. */
   async #answer(port: MessagePort, { only, wish, spent }: StepRequest): Promise<void> {
     const runner = this.#runner!;
     for (const buffer of spent) this.#pool.give(buffer);
@@ -129,17 +129,22 @@ export class RunnerThreadControl {
     this.#splitsPort = undefined;
     this.#stepsPort?.close();
     this.#stepsPort = undefined;
-    this.#calling.abort(new LeatError("cancelled", "The pipeline that called it was closed"));
-    this.#calling = new AbortRace();
+    this.#pythonCalls.abort(
+      new LeatError("cancelled", "The pipeline that called the Python function was closed"),
+    );
+    this.#pythonCalls = new AbortRace();
     // The thread may be terminated after this, and terminating frees no native memory.
     await decoderPool.empty();
   }
 }
 
-/** Loaded lazily: a client and its sockets are a third of a thread's code, and rarely needed. */
-function provideServed(services: ServiceCredentials | undefined): void {
+/**
+ * Registers the iterators of pipelines that read from a service. Their module is loaded lazily: a
+ * client and its sockets are a third of a thread's code, and rarely needed.
+ */
+function registerServices(services: ServiceCredentials | undefined): void {
   const served = lazyFactory(async () => {
-    // Not a literal in `import()`: then Deno would process the client's modules for every thread.
+    // With a literal in `import()`, Deno would process the client's modules for every thread.
     const module: typeof import("../nodes/served_iterators.ts") = await import(
       import.meta.resolve("../nodes/served_iterators.ts")
     );
@@ -149,8 +154,7 @@ function provideServed(services: ServiceCredentials | undefined): void {
 }
 
 guardExits((call) =>
-  `Code of the pipeline called ${call}, which would end the thread that it runs on: have it throw an error ` +
-  "instead"
+  `Code of the pipeline called ${call}, which would end its thread: throw an error instead`
 );
 
 addEventListener("message", (event) => {

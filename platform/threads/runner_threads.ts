@@ -21,29 +21,29 @@ import type { RunnerThreadControl, StepAnswer, StepRequest } from "./runner_thre
 import type { WorkerStorage } from "../storage/storage.ts";
 import { wireSplits } from "./wire_splits.ts";
 
-/** Idle threads kept for the next task: each costs some memory, and Deno never frees all of it. */
+/** Limit of idle threads kept for the next task. Each costs memory, and Deno never frees all of it. */
 const IDLE_THREADS_MAX = 4;
 /** Time limit for a thread to dispose of its pipeline before it is terminated, in ms. */
 const RETIRE_TIMEOUT_MS = 1_000;
-/** How long after its termination a thread may run on before it counts as a runaway, in ms. */
+/** A terminated thread that still runs after this time, in ms, counts as a runaway. */
 const RUNAWAY_AFTER_MS = 120_000;
 
 export interface RunnerThreadsOptions extends LateThreads {
   /** Starts the threads. Default: from the calling thread. */
   readonly start?: StartThread | undefined;
-  /** How long a terminated thread may run on before it is a runaway, in ms. Default two minutes. */
+  /** Time in ms after which a terminated thread that still runs is a runaway. Default two minutes. */
   readonly runawayAfterMs?: number;
   /** Called for each thread that loads slowly, with advice. */
   readonly onSlowLoading?: (what: string) => void;
   /** After how long a thread counts as slow, in ms. Default ten seconds. */
   readonly slowAfterMs?: number;
-  /** Time limit for loading, in ms; then tasks start on another thread. Default ten minutes. */
+  /** Time limit for loading a thread, in ms. Then tasks start on another thread. Default ten minutes. */
   readonly loadTimeoutMs?: number;
 }
 
 /** Limit of used buffers that wait to be sent back to the thread, which reuses them. */
 const SPENT_MAX = 4;
-/** After this time, in ms, a thread counts as slow to load. Even on a busy machine it takes far less. */
+/** After this time, in ms, a thread counts as slow to load. Even a busy machine takes far less. */
 const SLOW_AFTER_MS = 10_000;
 /** Time limit for loading a thread, in ms. */
 const LOAD_TIMEOUT_MS = 600_000;
@@ -89,28 +89,28 @@ export class RunnerThreads implements RunnerFactory {
   }
 
   start(settings: RunnerSettings, splits: RunnerSplits): Runner {
-    const thread = this.#take();
+    const thread = this.#acquire();
     const runner = new ThreadRunner(thread, settings, splits, this.#python.open(), () => {
       this.#runners.delete(runner);
-      return this.#give(thread, settings.name);
+      return this.#giveBack(thread, settings.name);
     });
     this.#runners.add(runner);
     return runner;
   }
 
   /**
-   * Lists on a thread of the pool, which stays available. If a pipeline starts there meanwhile, it waits
-   * for the listing, whose splits it needs anyway.
+   * Lists on a thread of the pool. The thread stays available: a pipeline that starts there meanwhile
+   * may be delayed by the listing, but usually needs those splits anyway.
    */
   async listSplits(graph: Uint8Array, signal?: AbortSignal): Promise<SplitBounds> {
     signal?.throwIfAborted();
-    const thread = this.#take();
+    const thread = this.#acquire();
     this.#busy.delete(thread);
     this.#idle.push(thread);
     thread.listings++;
-    // No pipeline may start on a thread that runs an abandoned listing, so this ends the thread. It
-    // keeps a thread that runs a pipeline or another listing, and one that is still loading: nothing
-    // runs there yet, and a new thread would have to load from the beginning.
+    // No pipeline may start on a thread that runs an abandoned listing, so this ends the thread. A
+    // thread that runs a pipeline or another listing is kept. One that is still loading is kept, too:
+    // nothing runs there yet, and a new thread would have to load from the beginning.
     const giveUp = () => {
       thread.listings--;
       const isAbandoned = thread.listings === 0 && thread.isLoaded;
@@ -138,7 +138,7 @@ export class RunnerThreads implements RunnerFactory {
     return Promise.resolve();
   }
 
-  #take(): RunnerThread {
+  #acquire(): RunnerThread {
     if (this.#closed) throw new LeatError("cancelled", "The runners have been closed");
     const thread = this.#idle.pop() ?? this.#startThread();
     this.#busy.add(thread);
@@ -146,44 +146,44 @@ export class RunnerThreads implements RunnerFactory {
   }
 
   #startThread(): RunnerThread {
-    let slow: ReturnType<typeof setTimeout> | undefined = undefined;
-    let late: ReturnType<typeof setTimeout> | undefined = undefined;
-    const settled = () => {
-      clearTimeout(slow);
-      clearTimeout(late);
+    let slowTimer: ReturnType<typeof setTimeout> | undefined = undefined;
+    let loadTimer: ReturnType<typeof setTimeout> | undefined = undefined;
+    const clearTimers = () => {
+      clearTimeout(slowTimer);
+      clearTimeout(loadTimer);
     };
     const thread: RunnerThread = new RunnerThread(this.#options, this.#start, () => {
-      const at = this.#idle.indexOf(thread);
-      if (at >= 0) this.#idle.splice(at, 1);
-      settled();
+      const index = this.#idle.indexOf(thread);
+      if (index >= 0) this.#idle.splice(index, 1);
+      clearTimers();
     });
-    slow = setTimeout(() => {
+    slowTimer = setTimeout(() => {
       this.#onSlowLoading(
         `A pipeline thread is still loading after ${this.#slowAfterMs / 1_000} s. With ` +
           "`deno run --check` Deno checks the types of each thread's modules when it first loads them: " +
           "run `deno check` beforehand, and `deno run` without --check",
       );
     }, this.#slowAfterMs);
-    late = setTimeout(() => {
+    loadTimer = setTimeout(() => {
       this.#busy.delete(thread);
       const seconds = this.#loadTimeoutMs / 1_000;
       this.#end(thread, "no pipeline", `its thread has not loaded within ${seconds} s`);
     }, this.#loadTimeoutMs);
-    thread.loaded.then(settled, settled);
+    thread.loaded.then(clearTimers, clearTimers);
     return thread;
   }
 
   /** Returns a thread to the pool if it can dispose of its pipeline in time. */
-  async #give(thread: RunnerThread, name = "a pipeline"): Promise<void> {
-    const clean = await thread.retire();
+  async #giveBack(thread: RunnerThread, name = "a pipeline"): Promise<void> {
+    const isRetired = await thread.retire();
     this.#busy.delete(thread);
-    if (!thread.isAlive) return; // with its port closed there is nothing left to watch
-    if (!clean) this.#end(thread, name);
+    if (!thread.isAlive) return; // its port is closed, so it cannot be watched
+    if (!isRetired) this.#end(thread, name);
     else if (this.#closed || this.#idle.length >= IDLE_THREADS_MAX) thread.terminate();
     else this.#idle.push(thread);
   }
 
-  /** Ends a thread that may be busy for long. */
+  /** Ends a thread that may stay busy, and watches it until it has ended. */
   #end(thread: RunnerThread, what: string, why?: string): void {
     const watching = this.#ending.watch(
       thread.port,
@@ -198,11 +198,11 @@ export class RunnerThreads implements RunnerFactory {
 class ThreadRunner implements Runner {
   readonly #thread: RunnerThread;
   readonly #started: Promise<void>;
-  readonly #giveBack: () => Promise<void>;
+  readonly #release: () => Promise<void>;
   readonly #splitsPort: MessagePort;
   readonly #stepsPort: MessagePort;
-  readonly #asked = new Fifo<PromiseWithResolvers<StepAnswer>>();
-  /** Memory of earlier elements, which goes back to the thread with the next request. */
+  readonly #pending = new Fifo<PromiseWithResolvers<StepAnswer>>();
+  /** The memory of earlier elements, which goes back to the thread with the next request. */
   #spent: ArrayBuffer[] = [];
   readonly #python: PythonPool;
   #disposed = false;
@@ -213,19 +213,19 @@ class ThreadRunner implements Runner {
     settings: RunnerSettings,
     splits: RunnerSplits,
     python: PythonPool,
-    giveBack: () => Promise<void>,
+    release: () => Promise<void>,
   ) {
     this.#thread = thread;
     this.#python = python;
-    this.#giveBack = giveBack;
-    // Our own channel instead of comlink's proxy: it closes with the runner, whatever happens.
+    this.#release = release;
+    // A channel instead of comlink's proxy, because it is certain to be closed with the runner.
     const { port1, port2 } = new MessageChannel();
     this.#splitsPort = port1;
     comlink.expose(wireSplits(splits, python), port1);
     const steps = new MessageChannel();
     this.#stepsPort = steps.port1;
     steps.port1.onmessage = ({ data }: MessageEvent<StepAnswer>) =>
-      this.#asked.shift()?.resolve(data);
+      this.#pending.shift()?.resolve(data);
     this.#started = thread.call((control) =>
       control.start(
         settings,
@@ -243,7 +243,7 @@ class ThreadRunner implements Runner {
     const spent = this.#spent;
     this.#spent = [];
     const answered = Promise.withResolvers<StepAnswer>();
-    this.#asked.push(answered);
+    this.#pending.push(answered);
     this.#stepsPort.postMessage({ only, wish, spent } satisfies StepRequest, spent);
     const answer = await this.#thread.orDeath(answered.promise);
     if ("error" in answer) throw LeatError.fromWire(answer.error);
@@ -261,22 +261,22 @@ class ThreadRunner implements Runner {
     this.#spent = [];
     this.#splitsPort.close();
     this.#python.close();
-    const isOver = this.#giveBack();
-    if (this.#asked.length === 0) this.#stepsPort.close();
-    else isOver.then(() => this.#endSteps());
+    const released = this.#release();
+    if (this.#pending.length === 0) this.#stepsPort.close();
+    else released.then(() => this.#endSteps());
   }
 
-  /** Ends open steps: the thread has disposed of the pipeline or has ended, and answers no more. */
+  /** Ends the open steps. The thread has disposed of the pipeline or has ended, and answers no more. */
   #endSteps(): void {
     this.#stepsPort.close();
     const end = { outcome: { kind: "end" }, bytesRead: this.bytesRead } as const;
-    while (this.#asked.length > 0) this.#asked.shift()!.resolve(end);
+    while (this.#pending.length > 0) this.#pending.shift()!.resolve(end);
   }
 }
 
 /** One thread. Every call to it settles. */
 class RunnerThread {
-  /** The number of awaited listings of splits that run on it. */
+  /** The number of listings of splits that run on it and are awaited. */
   listings = 0;
   /** Whether it has loaded. Until then no user function runs on it. */
   isLoaded = false;
@@ -287,7 +287,7 @@ class RunnerThread {
   readonly #death = new AbortRace();
   readonly #onDeath: () => void;
 
-  /** @param onDeath Called once it has ended. */
+  /** @param onDeath Called when it has ended. */
   constructor(options: WorkerStorage, start: StartThread, onDeath: () => void) {
     this.#onDeath = onDeath;
     const { port1, port2 } = new MessageChannel();
@@ -304,12 +304,12 @@ class RunnerThread {
     return !this.#death.isAborted;
   }
 
-  /** Rejects if the thread dies first. */
+  /** Resolves when the thread has loaded. Rejects if it dies first. */
   get loaded(): Promise<unknown> {
     return this.#ready;
   }
 
-  /** Calls the thread; rejects with `unavailable` if it dies (a bare comlink call would hang). */
+  /** Calls the thread. Rejects with `unavailable` if it dies: a bare comlink call would hang. */
   async call<T>(
     use: (control: comlink.Remote<RunnerThreadControl>) => PromiseLike<T>,
     after: Promise<unknown> = this.#ready,
@@ -323,7 +323,7 @@ class RunnerThread {
     return this.#death.race(promised);
   }
 
-  /** Asks the thread to dispose of its pipeline; false when it does not within the time limit. */
+  /** Makes the thread dispose of its pipeline. Returns false if it does not within the time limit. */
   async retire(): Promise<boolean> {
     let timer: ReturnType<typeof setTimeout> | undefined;
     const late = new Promise<boolean>((resolve) => {

@@ -30,8 +30,7 @@ async function reply(
 }
 
 guardExits((call) =>
-  `Code of the pipeline called ${call}, which would end the thread that it runs on: have it throw an error ` +
-  "instead"
+  `Code of the pipeline called ${call}, which would end its thread: throw an error instead`
 );
 installHost(host);
 parentPort!.once("message", (port: MessagePort) => {

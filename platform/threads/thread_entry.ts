@@ -1,4 +1,4 @@
-/** The program of a thread that runs a node. It waits for the hub's request to start it. */
+/** The program of a thread that runs a node. The hub requests the start of the node. */
 import * as comlink from "comlink";
 import type { Link, NodeId } from "../../actors/runtime/link.ts";
 import type { FencedRef } from "../../actors/runtime/ref.ts";
@@ -18,7 +18,6 @@ import {
   type ThreadControl,
   valueOf,
 } from "../../transport/thread_control.ts";
-
 import { portLink } from "../../transport/web_worker.ts";
 import { DenoWorld, type DenoWorldOptions } from "../deno_world.ts";
 import { guardExits } from "./exit_guard.ts";
@@ -29,7 +28,7 @@ class NodeThread implements ThreadControl {
   #system: ActorSystem | undefined;
   #parts: NodeParts = {};
   #kinds: Readonly<Record<string, ActorKind>> = {};
-  /** Referenced as long as the thread runs: comlink abandons calls of a collected proxy. */
+  /** Kept as long as the thread runs: comlink abandons the calls of a proxy that is garbage-collected. */
   #introducer: comlink.Remote<Introducer> | undefined;
   #lastThread = 0;
 
@@ -49,10 +48,10 @@ class NodeThread implements ThreadControl {
   spawn(kind: string, name: string, config: unknown): Promise<Outcome<FencedRef>> {
     return outcomeOf(() => {
       if (!Object.hasOwn(this.#kinds, kind)) {
-        const known = Object.keys(this.#kinds).join(", ") || "none";
+        const kinds = Object.keys(this.#kinds).join(", ") || "none";
         throw new LeatError(
           "not_found",
-          `This node starts no actors of kind "${kind}" (it starts: ${known})`,
+          `This node starts no actors of kind "${kind}" (it starts: ${kinds})`,
         );
       }
       return this.#running().spawn({ kind, ...this.#kinds[kind]!(config), name });
@@ -121,8 +120,8 @@ class NodeThread implements ThreadControl {
 
 // With "inline" runners, user functions run on this thread and could end it.
 guardExits((call) =>
-  `Code on a node's thread called ${call}, which would end the node: have it throw an error instead`
+  `Code on a node's thread called ${call}, which would end the node: throw an error instead`
 );
 
-// Before the first `await`: messages that arrive earlier would be lost.
+// This comes before any `await`: messages that arrive before it would be lost.
 comlink.expose(new NodeThread());

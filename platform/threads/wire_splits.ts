@@ -1,11 +1,11 @@
-/** The splits of a runner, as its thread can request them. */
+/** The calls that a runner's thread makes to its creator: for splits, elements and Python functions. */
 import * as comlink from "comlink";
 import { LeatError, type WireError } from "../../core/error.ts";
 import type { Split } from "../../data/sharding/splits.ts";
 import type { PythonBatch, PythonPool } from "../python/python_pool.ts";
 import { givenBy, type RunnerSplits } from "../../actors/worker/runner/runner.ts";
 
-/** Splits as a thread can request them. */
+/** The methods that a runner's thread calls. */
 export interface WireSplits {
   next(source: number, repetition: number): Promise<WireSplit>;
   total(source: number): Promise<number>;
@@ -14,19 +14,19 @@ export interface WireSplits {
   python(batch: PythonBatch): Promise<WireOutcomes>;
 }
 
-/** A split, or why there is none: errors keep their code when they are sent as data. */
+/** A split, or the error. An error keeps its code only if it is sent as data. */
 interface WireSplit {
   readonly split: Split | null;
   readonly error?: WireError;
 }
 
-/** Encoded elements, or why there are none. */
+/** Encoded elements, or the error. */
 interface WireGiven {
   readonly frame: Uint8Array;
   readonly error?: WireError;
 }
 
-/** Encoded outcomes, or why there are none. */
+/** Encoded outcomes, or the error. */
 interface WireOutcomes {
   readonly outcomes: Uint8Array;
   readonly error?: WireError;
@@ -51,7 +51,7 @@ export function wireSplits(splits: RunnerSplits, python: PythonPool): WireSplits
     },
     async python(batch) {
       try {
-        // Copied, because its buffer may hold more, and is transferred as a whole.
+        // Copied: a buffer is transferred as a whole, and this one may contain other bytes.
         const outcomes = (await python.run(batch)).slice();
         return comlink.transfer({ outcomes }, [outcomes.buffer]);
       } catch (error) {
