@@ -34,7 +34,8 @@ export function openSqliteMetrics(path: string): MetricStore {
     if (removesOtherFiles(path)) {
       throw new LeatError(
         "failed_precondition",
-        `${path}-journal does not belong to a metric store, and could make SQLite remove another file; remove it`,
+        `${path}-journal does not belong to a metric store, and could make SQLite remove another ` +
+          "file; remove it",
       );
     }
     database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });

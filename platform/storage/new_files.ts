@@ -159,8 +159,8 @@ async function lockedFile(path: string, partial: string): Promise<Deno.FsFile | 
     if (!file.tryLockSync(true)) {
       throw new LeatError(
         "already_exists",
-        `Cannot write ${path}: another writer holds its lock ${partial}. Wait until it is done, or give each ` +
-          `writer a path of its own. The system releases the lock when that process ends.`,
+        `Cannot write ${path}: another writer holds its lock ${partial}. Wait until it is done, or give ` +
+          `each writer a path of its own. The system releases the lock when that process ends.`,
       );
     }
     if (await isSameFile(file, partial)) {

@@ -147,7 +147,8 @@ export class S3Client {
     if (this.#settings.credentials !== undefined) {
       return "Check the keys, their permissions, and the region.";
     }
-    return "No credentials were given: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY and run with --allow-env, or give them in the storage options.";
+    return "No credentials were given: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY and run with " +
+      "--allow-env, or give them in the storage options.";
   }
 }
 
@@ -176,7 +177,8 @@ function keysOf(name: string, bytes: Uint8Array | undefined, token: string | und
   if (!isRecord(result)) {
     throw new LeatError(
       "failed_precondition",
-      `Cannot read ${name}: the answer is no ListBucketResult. Is the endpoint that of an S3-compatible store?`,
+      `Cannot read ${name}: the answer is no ListBucketResult. Is the endpoint that of an ` +
+        "S3-compatible store?",
     );
   }
   const contents = Array.isArray(result.Contents) ? result.Contents : [];
@@ -189,8 +191,8 @@ function keysOf(name: string, bytes: Uint8Array | undefined, token: string | und
   if (typeof next === "string" && next !== "" && next !== token) return { keys, next };
   throw new LeatError(
     "failed_precondition",
-    `Cannot read ${name}: the answer says that there are more objects (IsTruncated), without a new continuation token ` +
-      "(NextContinuationToken). Does the store know ListObjectsV2 (list-type=2)?",
+    `Cannot read ${name}: the answer says that there are more objects (IsTruncated), but has no new ` +
+      "continuation token (NextContinuationToken). Does the store support ListObjectsV2 (list-type=2)?",
   );
 }
 

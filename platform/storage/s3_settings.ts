@@ -4,7 +4,10 @@ import { LeatError } from "../../core/error.ts";
 
 /** An S3-compatible store. Omitted fields come from the environment, if the program may read it. */
 export interface S3Options {
-  /** Its URL, such as `"http://127.0.0.1:9000"`. Default: `AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL`, or Amazon's for the region. */
+  /**
+   * The store's URL, such as `"http://127.0.0.1:9000"`. Default: `AWS_ENDPOINT_URL_S3`,
+   * `AWS_ENDPOINT_URL`, or Amazon's endpoint for the region.
+   */
   readonly endpoint?: string;
   /**
    * Default: `AWS_REGION`, `AWS_DEFAULT_REGION`, or `"us-east-1"`. If a bucket reports another region,
