@@ -1,8 +1,8 @@
 /** Environment variables that select native libraries. Machines with a GPU often set them. */
 
 /**
- * Empties the dynamic loader's variables for a child process. With them Deno starts no program, unless
- * this program may run all programs.
+ * Empties the dynamic loader's variables for a child process. If they are set, Deno refuses to start a
+ * program, unless this program may run all programs.
  */
 export function loaderVariables(): Readonly<Record<string, string>> {
   const { state } = Deno.permissions.querySync({ name: "run" });

@@ -5,8 +5,8 @@ let storing: Promise<void> | undefined;
 
 /**
  * Runs the runners' program once, so that Deno stores its compiled code. On Linux a confined process
- * may not write Deno's cache, and compiling takes longer than anything else before its first element.
- * The program ends at once, because it has no parent.
+ * may not write Deno's cache, and compiling is the longest step before its first element. The program
+ * ends at once, because it has no parent.
  */
 export function storeCompiledRunner(): Promise<void> {
   if (Deno.build.os !== "linux") return Promise.resolve();

@@ -1,4 +1,4 @@
-/** The worker's handle of a process that runs one confined pipeline. */
+/** The parent's handle of a confined process, which runs one pipeline of a worker or a trainer. */
 import { fieldsOf } from "../../core/tree.ts";
 import { AbortRace } from "../../core/abort_race.ts";
 import { LeatError, type LeatErrorCode } from "../../core/error.ts";
@@ -16,8 +16,8 @@ import {
   CONFINED_ASK_BYTES_MAX,
   Edge,
   type EdgeMethods,
+  hostRequestTooLarge,
   plainError,
-  tooMuchAsked,
 } from "./edge.ts";
 import { permissionFlags, type SandboxGrants } from "./grants.ts";
 import type { HostProcesses, TaskHost } from "./host/host_processes.ts";
@@ -35,20 +35,20 @@ export interface ProcessOptions {
   readonly python: GrantedPython;
   readonly storageLatencyMs: number;
   readonly loadTimeoutMs?: number;
-  /** Called with the kernel guards of the process, before a function runs in it. */
+  /** Called with the kernel guards of the process, before user functions run in it. */
   readonly onGuarded: (guards: KernelGuards) => void;
   readonly onEnded: (process: ConfinedProcess) => void;
-  /** Provides the memory of its elements. Default: new memory. */
+  /** Provides the memory for elements of the process. Default: new memory. */
   readonly pool?: FramePool;
-  /** The remedies for limits in error messages. Default: options of a worker. */
+  /** What error messages suggest when a limit is exceeded. Default: options of a worker. */
   readonly remedies?: LimitRemedies;
-  /** Methods that the process may call besides those of every runner. Default: none. */
+  /** Methods that the process may call in addition to those of every runner. Default: none. */
   readonly methods?: EdgeMethods;
-  /** Whether the idle process keeps this program alive. Default `true`; else only open requests do. */
+  /** Whether an idle process keeps this program alive. Default `true`; otherwise only open requests do. */
   readonly keepsProgram?: boolean;
 }
 
-/** The remedies for limits of a process, each the end of a sentence. */
+/** What error messages suggest when a limit is exceeded; each is the end of a sentence. */
 interface LimitRemedies {
   readonly memory: string;
   readonly stall: string;
@@ -61,16 +61,16 @@ const WORKER_REMEDIES: LimitRemedies = {
 
 /** Time limit for loading a process, in ms. */
 const LOAD_TIMEOUT_MS = 120_000;
-/** How often within the stall timeout a runner is pinged, to see whether it still yields. */
+/** How often within the stall timeout a runner is pinged, to check that it still yields. */
 const STALL_CHECKS = 8;
-/** Most open files of a runner, of which its channel and program take about 20. */
+/** Limit of a runner's open files. Its link and its program need about 20. */
 const OPEN_FILES_MAX = 1_024;
 const MIB = 2 ** 20;
-/** Small, because large answers are delayed while a link is full: until the runner reads. */
+/** Low limits, because `#enqueueLarge` delays large answers while the link is full. */
 const LINK_LIMITS = { highWaterBytes: MIB, lowWaterBytes: MIB / 4 };
-/** Most requests of a runner per second: many times what a pipeline needs. */
+/** Limit of a runner's requests per second: many times what a pipeline needs. */
 const ASKS_PER_SECOND_MAX = 50_000;
-/** Concurrent requests with large answers: each core decodes an image while another is sent. */
+/** Number of concurrent large answers: each core can decode an image while another is sent. */
 const LARGE_LANES = navigator.hardwareConcurrency + 1;
 const LARGE_ANSWERS: ReadonlySet<unknown> = new Set(["decode", "serviceNext"]);
 
@@ -85,11 +85,12 @@ export class ConfinedProcess implements SuppliedProcess {
   #python: PythonPool | undefined;
   #splits: RunnerSplits | undefined;
   readonly #lanes: Promise<unknown>[] = [];
-  #largeAsks = 0;
-  #hostAskBytes = 0;
-  #asks = 0;
+  #largeRequests = 0;
+  #hostRequestBytes = 0;
+  #openRequests = 0;
   #stallCheck: ReturnType<typeof setInterval> | undefined;
-  #heardAtMs = 0;
+  /** When the process last responded, for the stall timeout. */
+  #respondedMs = 0;
 
   constructor(options: ProcessOptions) {
     this.#options = options;
@@ -126,7 +127,7 @@ export class ConfinedProcess implements SuppliedProcess {
       asksPerSecondMax: ASKS_PER_SECOND_MAX,
       askBytesMax: CONFINED_ASK_BYTES_MAX,
     });
-    // A broken edge ends the process: its exit explains more than the end of its pipes.
+    // A closed edge ends the process. The exit then gives a better reason than the end of the pipes.
     this.#edge.closed.then((why) => this.#closed(why));
     this.#child.ended.then((end) => {
       this.#die(this.#errorOf(end));
@@ -151,32 +152,32 @@ export class ConfinedProcess implements SuppliedProcess {
     return this.#usage.usage;
   }
 
-  /** Takes a report of its resource usage. */
+  /** Records the resource usage that the process has reported. */
   uses(usage: RunnerUsage): void {
     this.#usage.report(usage, performance.now());
   }
 
-  /** Sets the source of the pipeline's splits; before that there are none. */
+  /** Sets the source of the pipeline's splits. Before this call the process gets no splits. */
   serve(splits: RunnerSplits): void {
     this.#splits = splits;
   }
 
   /**
-   * Sends a request to the process, which has loaded.
-   * @throws {LeatError} the error of its answer. With `details.reason` of `"runner_died"`:
-   * `unavailable` when the process ends first, `resource_exhausted` when it ran out of memory,
-   * `deadline_exceeded` when it was killed because a function did not yield.
+   * Sends a request to the process. Call this after the process has loaded.
+   * @throws {LeatError} the error that the process answers. If the process dies, `details.reason` is
+   * `"runner_died"`, with `deadline_exceeded` if it was killed because a function did not yield,
+   * `resource_exhausted` if it ran out of memory, and `unavailable` otherwise.
    */
   async ask(method: string, args?: unknown): Promise<unknown> {
-    if (this.#asks++ === 0) this.#beginAsking();
+    if (this.#openRequests++ === 0) this.#beginAsking();
     try {
       return await this.#edge.askUntil(this.#death, method, args);
     } finally {
-      if (--this.#asks === 0) this.#endAsking();
+      if (--this.#openRequests === 0) this.#stopAsking();
     }
   }
 
-  /** Ends the process, whatever it is doing. Resolves when it has ended. Idempotent. */
+  /** Kills the process, whatever it is doing. Resolves when it has ended. Idempotent. */
   async terminate(): Promise<void> {
     this.#die(runnerGone("unavailable", "it was ended"));
     this.#child.ref();
@@ -188,7 +189,7 @@ export class ConfinedProcess implements SuppliedProcess {
     this.#watch();
   }
 
-  #endAsking(): void {
+  #stopAsking(): void {
     clearInterval(this.#stallCheck);
     this.#release();
   }
@@ -196,28 +197,28 @@ export class ConfinedProcess implements SuppliedProcess {
   /** Lets this program end, unless requests are open or `keepsProgram` is set. */
   #release(): void {
     const { keepsProgram = true } = this.#options;
-    if (!keepsProgram && this.#asks === 0 && this.isAlive) this.#child.unref();
+    if (!keepsProgram && this.#openRequests === 0 && this.isAlive) this.#child.unref();
   }
 
   async #load(start: ConfinedStart): Promise<void> {
     const { loadTimeoutMs = LOAD_TIMEOUT_MS } = this.#options;
-    const late = setTimeout(() => {
+    const timer = setTimeout(() => {
       this.#die(
         new LeatError(
           "unavailable",
           `A process for a pipeline has not loaded its program within ${loadTimeoutMs / 1_000} ` +
-            "s, and no function has run in it; the machine may have too much to do",
+            "s, and no function has run in it; the machine may be overloaded",
         ),
       );
     }, loadTimeoutMs);
     try {
-      // No function has run there yet.
+      // The answer can be trusted, because no user function has run in the process yet.
       this.#options.onGuarded(
         await this.#edge.askUntil(this.#death, "start", start) as KernelGuards,
       );
       this.#release();
     } finally {
-      clearTimeout(late);
+      clearTimeout(timer);
     }
   }
 
@@ -225,42 +226,44 @@ export class ConfinedProcess implements SuppliedProcess {
     return {
       split: async (request) => {
         const { source, repetition } = fieldsOf(request);
-        if (!isCount(source) || !isCount(repetition)) throw unexpected("an ask for a split");
+        if (!isCount(source) || !isCount(repetition)) throw unexpected("a request for a split");
         return await this.#splits?.next(source, repetition) ?? null;
       },
       total: async (source) => {
-        if (!isCount(source)) throw unexpected("an ask for a number of splits");
+        if (!isCount(source)) throw unexpected("a request for a number of splits");
         return await this.#splits?.total(source) ?? 0;
       },
       read: async (request) => {
         const { split, from } = fieldsOf(request);
-        if (!isCount(split) || !isCount(from)) throw unexpected("an ask for elements");
-        const given = async () => new Payload(await givenBy(this.#splits, split, from));
-        return await this.#inTurn(given);
+        if (!isCount(split) || !isCount(from)) throw unexpected("a request for elements");
+        const read = async () => new Payload(await givenBy(this.#splits, split, from));
+        return await this.#enqueueLarge(read);
       },
       module: async (url) => {
-        if (typeof url !== "string" || !URL.canParse(url)) throw unexpected("an ask for a module");
-        return await this.#inTurn(() => this.#options.modules.get(url));
+        if (typeof url !== "string" || !URL.canParse(url)) {
+          throw unexpected("a request for a module");
+        }
+        return await this.#enqueueLarge(() => this.#options.modules.get(url));
       },
       python: async (request) => {
         const { file, name, calls } = fieldsOf(request);
         const isCall = typeof file === "string" && typeof name === "string";
-        if (!isCall || !(calls instanceof Payload)) throw unexpected("a call of Python functions");
+        if (!isCall || !(calls instanceof Payload)) throw unexpected("a call of a Python function");
         const python = this.#python ??= this.#options.python.open();
-        return await this.#inTurn(() => python.run({ file, name, calls: calls.bytes }));
+        return await this.#enqueueLarge(() => python.run({ file, name, calls: calls.bytes }));
       },
       host: async (request) => {
         const { method, args } = fieldsOf(request);
-        if (typeof method !== "string") throw unexpected("an ask for its host");
+        if (typeof method !== "string") throw unexpected("a request to its host");
         const byteLength = bodyBytes(args);
-        if (this.#hostAskBytes + byteLength > CONFINED_ASK_BYTES_MAX) {
-          throw tooMuchAsked("with all that is under way");
+        if (this.#hostRequestBytes + byteLength > CONFINED_ASK_BYTES_MAX) {
+          throw hostRequestTooLarge(`this one of ${byteLength} bytes`);
         }
-        this.#hostAskBytes += byteLength;
+        this.#hostRequestBytes += byteLength;
         try {
           return await this.#askHost(method, args);
         } finally {
-          this.#hostAskBytes -= byteLength;
+          this.#hostRequestBytes -= byteLength;
         }
       },
     };
@@ -268,41 +271,41 @@ export class ConfinedProcess implements SuppliedProcess {
 
   #askHost(method: string, args: unknown): Promise<unknown> {
     const host = this.#host ??= this.#options.hosts.open();
-    const ask = () => host.ask(method, args);
-    return LARGE_ANSWERS.has(method) ? this.#inTurn(ask) : ask();
+    const send = () => host.ask(method, args);
+    return LARGE_ANSWERS.has(method) ? this.#enqueueLarge(send) : send();
   }
 
-  /** Computes large answers one by one, each once the previous is sent: the runner may be slow. */
-  #inTurn<T>(make: () => Promise<T>): Promise<T> {
-    const lane = this.#largeAsks++ % LARGE_LANES;
-    const made = (this.#lanes[lane] ?? Promise.resolve()).then(async () => {
+  /** Computes the large answers of a lane one by one, and only while the link has space for more. */
+  #enqueueLarge<T>(compute: () => Promise<T>): Promise<T> {
+    const lane = this.#largeRequests++ % LARGE_LANES;
+    const answer = (this.#lanes[lane] ?? Promise.resolve()).then(async () => {
       await this.#edge.ready();
-      return await make();
+      return await compute();
     });
-    this.#lanes[lane] = made.catch(() => {});
-    return made;
+    this.#lanes[lane] = answer.catch(() => {});
+    return answer;
   }
 
-  /** While an answer is due, checks whether the process still yields to its messages. */
+  /** Checks, while an answer is due, that the process still yields to its event loop. */
   #watch(): void {
     const { stallTimeoutMs } = this.#options.grants;
     const everyMs = stallTimeoutMs / STALL_CHECKS;
-    this.#heardAtMs = performance.now();
-    let dueMs = this.#heardAtMs + everyMs;
-    let asking = false;
+    this.#respondedMs = performance.now();
+    let dueMs = this.#respondedMs + everyMs;
+    let isPinging = false;
     this.#stallCheck = setInterval(() => {
       // Time in which this thread was blocked does not count against the process.
       const nowMs = performance.now();
-      this.#heardAtMs = Math.min(nowMs, this.#heardAtMs + Math.max(0, nowMs - dueMs));
+      this.#respondedMs = Math.min(nowMs, this.#respondedMs + Math.max(0, nowMs - dueMs));
       dueMs = nowMs + everyMs;
-      if (nowMs - this.#heardAtMs > stallTimeoutMs) {
+      if (nowMs - this.#respondedMs > stallTimeoutMs) {
         return this.#die(stalled(stallTimeoutMs, this.#remedies.stall));
       }
-      if (asking) return;
-      asking = true;
+      if (isPinging) return;
+      isPinging = true;
       this.#edge.ask("ping").then(() => {
-        asking = false;
-        this.#heardAtMs = performance.now();
+        isPinging = false;
+        this.#respondedMs = performance.now();
       }, () => {});
     }, everyMs);
   }
@@ -326,11 +329,11 @@ export class ConfinedProcess implements SuppliedProcess {
     return this.#options.remedies ?? WORKER_REMEDIES;
   }
 
-  /** Only a protocol error decides why the process ended. Else its exit does, which follows soon. */
+  /** A protocol error is the reason for the end. Otherwise the exit, which soon follows, gives one. */
   #closed(why: LeatError): void {
     if (why.code === "internal" || why.code === "invalid_argument" || why.code === "data_loss") {
-      const told = LeatError.fromWire(plainError(why.toWire()));
-      this.#die(runnerGone("internal", told.message, told));
+      const plain = LeatError.fromWire(plainError(why.toWire()));
+      this.#die(runnerGone("internal", plain.message, plain));
     }
     this.#child.kill();
   }
@@ -355,7 +358,7 @@ function stalled(stallTimeoutMs: number, remedy: string): LeatError {
   );
 }
 
-/** The error of a runner whose process has ended, or had to be ended. */
+/** The error of a runner whose process has ended or was killed. */
 function runnerGone(code: LeatErrorCode, why: string, cause?: LeatError): LeatError {
   return new LeatError(code, `The runner is gone: ${why}`, {
     details: { reason: "runner_died" },
@@ -363,7 +366,7 @@ function runnerGone(code: LeatErrorCode, why: string, cause?: LeatError): LeatEr
   });
 }
 
-/** A process's output without error stacks, which name files of this machine. */
+/** The output of a process without error stacks and file URLs, which reveal paths of this machine. */
 function withoutStack(output: string): string {
   return output.replace(/\n\s+at [^]*$/, "").replace(/\bfile:\/\/\S+/g, "…").trim();
 }

@@ -1,4 +1,4 @@
-/** Runners in confined processes: for pipelines with untrusted functions. */
+/** Runs pipelines with untrusted functions, each in a confined process. */
 import type { SplitBounds } from "../../data/sharding/split_table.ts";
 import type {
   CompressionWish,
@@ -22,20 +22,20 @@ import { HostProcesses } from "./host/host_processes.ts";
 import { ProcessSupply } from "./process_supply.ts";
 import { splitBoundsOf, steppedOf } from "./untrusted_answers.ts";
 
-/** How long a process that has listed a graph's splits is kept for the graph's task, in ms. */
+/** How long a process that has listed a graph's splits waits for the graph's task, in ms. */
 const LISTED_MS_MAX = 2_000;
 
-/** Most processes that load at the same time: more than there are cores would delay each other. */
+/** Limit of processes that load at the same time: more processes than cores would delay each other. */
 const LOADING_MAX = Math.min(8, navigator.hardwareConcurrency);
 
 export interface ConfinedRunnersOptions {
-  /** Most processes that load at the same time. Default: the number of cores, at most 8. */
+  /** Limit of processes that load at the same time. Default: the number of cores, at most 8. */
   readonly loadingMax?: number;
   /** Time limit for loading a process, in ms. Default two minutes. */
   readonly loadTimeoutMs?: number;
-  /** How long a process that has listed a graph's splits waits for its task, in ms. Default 2 s. */
+  /** How long a process that has listed a graph's splits waits for the graph's task, in ms. Default 2 s. */
   readonly listedMsMax?: number;
-  /** Called once if the kernel lacks one of its guards. */
+  /** Called once if the kernel lacks Landlock or the filter of system calls. */
   readonly onGuardMissing?: (guards: KernelGuards) => void;
 }
 
@@ -44,11 +44,11 @@ export class ConfinedRunners implements RunnerFactory {
   readonly #modules: FetchedModules;
   readonly #processes = new Set<ConfinedProcess>();
   readonly #supply: ProcessSupply<ConfinedProcess>;
-  /** Memory for the elements of all processes. A buffer is overwritten as a whole before it is used. */
+  /** Memory for the elements of all processes. Each use overwrites a whole buffer, so no data leaks. */
   readonly #pool = new FramePool();
   readonly #listedMsMax: number;
   #storing: Promise<void> | undefined;
-  /** A process that has listed a graph's splits: the graph's task need not wait for another process. */
+  /** A process that has listed a graph's splits, and so has loaded when the graph's task starts. */
   #listed:
     | {
       readonly graph: Uint8Array;
@@ -70,7 +70,7 @@ export class ConfinedRunners implements RunnerFactory {
     }: ConfinedRunnersOptions = {},
   ) {
     this.#listedMsMax = listedMsMax;
-    let isTold = false;
+    let isReported = false;
     const { storageLatencyMs = 0 } = storage;
     this.#hosts = new HostProcesses(grants, storage);
     this.#modules = new FetchedModules(grants.imports);
@@ -80,8 +80,8 @@ export class ConfinedRunners implements RunnerFactory {
       python: new GrantedPython(grants.python, grants.stallTimeoutMs),
       ...(loadTimeoutMs === undefined ? {} : { loadTimeoutMs }),
       onGuarded: (guards) => {
-        if (isTold || guards.landlock > 0 && guards.callFilter) return;
-        isTold = true;
+        if (isReported || guards.landlock > 0 && guards.callFilter) return;
+        isReported = true;
         onGuardMissing(guards);
       },
       onEnded: (process) => {
@@ -91,7 +91,7 @@ export class ConfinedRunners implements RunnerFactory {
     };
     this.#supply = new ProcessSupply(() => {
       const process = new ConfinedProcess(options);
-      // Not before the first process has loaded: it would delay that.
+      // Storing starts after the first process has loaded, because it would delay the load.
       this.#storing ??= process.loaded.then(storeCompiledRunner, () => {});
       this.#processes.add(process);
       return process;
@@ -134,7 +134,7 @@ export class ConfinedRunners implements RunnerFactory {
     }
   }
 
-  /** Keeps a process for the graph's task. That is safe, because listing calls no user function. */
+  /** Keeps a process for the graph's task. This is safe, because listing splits calls no user function. */
   #keepListed(graph: Uint8Array, process: ConfinedProcess): void {
     this.#dropListed();
     const timer = setTimeout(() => this.#dropListed(), this.#listedMsMax);
@@ -155,7 +155,7 @@ export class ConfinedRunners implements RunnerFactory {
     this.#listed = undefined;
   }
 
-  /** Resolves when no process is left. */
+  /** Resolves when all processes have ended. */
   async close(): Promise<void> {
     this.#supply.close();
     this.#dropListed();
@@ -219,7 +219,7 @@ class ConfinedRunner implements Runner {
     return this.#disposing.signal.aborted;
   }
 
-  /** Copies the frame to memory that threads share. */
+  /** Copies a frame to memory that threads share. */
   #shared(frame: Uint8Array): Uint8Array {
     const copy = new Uint8Array(new SharedArrayBuffer(frame.byteLength));
     copy.set(frame);

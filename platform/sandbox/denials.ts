@@ -1,15 +1,15 @@
-/** Explains a denied permission to the author of a function, and to the operator who may grant it. */
+/** Explains a denied permission to the author of a function, and to the operator who can grant it. */
 import { dirname } from "node:path/posix";
 import { LeatError, type WireError } from "../../core/error.ts";
 
-/** Deno's own sentence, which names flags of Deno. */
+/** Deno's sentence for a denied permission, which names a flag of Deno. */
 const DENO_SENTENCE =
   /Requires (\w+) access(?: to "([^"]*)")?(?:, run again with the --allow-[\w-]+ flag)?/;
 
-/** The system's sentence when the kernel denies what Deno would have allowed. */
+/** The system's sentence when the kernel denies what Deno allows. */
 const SYSTEM_SENTENCE = /Permission denied \(os error 13\)(?:: \w+ '([^']*)')?/;
 
-/** Deno's sentence when a module names a package: a confined process fetches nothing. */
+/** Deno's sentence when a module imports a package, which a confined process cannot fetch. */
 const PACKAGE_SENTENCE = new RegExp(
   [
     /Failed loading \S+ for package "([^"]*)"[^]*--cached-only is specified\.?/,
@@ -19,7 +19,7 @@ const PACKAGE_SENTENCE = new RegExp(
 
 const SENTENCES = [DENO_SENTENCE, SYSTEM_SENTENCE, PACKAGE_SENTENCE];
 
-/** Whether an error is a denial, possibly wrapped. */
+/** Whether an error is a denied permission, possibly wrapped in another error's message. */
 export function isDenial(error: unknown): boolean {
   const { code, message } = LeatError.from(error);
   return code === "permission_denied" || SENTENCES.some((sentence) => sentence.test(message));
@@ -29,36 +29,38 @@ export function isDenial(error: unknown): boolean {
 interface Denier {
   /** `"this worker"` */
   readonly program: string;
-  /** How to grant it, as a sentence in brackets. */
+  /** How to get the permission, to be put in parentheses. */
   remedy(kind: string, what: string): string;
 }
 
-/** Functions of a pipeline that the trainer did not build get no permissions there. */
+/** A trainer gives no permissions to functions of a pipeline that it did not build. */
 export const IN_A_TRAINER: Denier = {
   program: "a training process that did not build this pipeline",
   remedy: () =>
-    "read it on workers, whose operators grant such things, or trust its author with trustPipeline: true",
+    "read the pipeline on workers, whose operators can grant permissions, or trust its author with " +
+    "trustPipeline: true",
 };
 
 const ON_A_WORKER: Denier = { program: "this worker", remedy };
 
 /**
- * The error without its causes, and with the worker's flag instead of Deno's. The causes would
- * repeat Deno's flags at each level, and name the worker's program instead of the function.
+ * Returns the error of a denied permission without its causes, and with the worker's flag instead of
+ * Deno's. Other errors stay the same. The causes would repeat Deno's flags at each level, and name the
+ * worker's program instead of the function.
  */
 export function explainDenial(error: WireError, denier: Denier = ON_A_WORKER): WireError {
   if (!isDenial(LeatError.fromWire(error))) return error;
-  const { cause: _levels, ...told } = error;
+  const { cause: _cause, ...outermost } = error;
   const message = explained(error, denier);
-  return { ...told, code: "permission_denied", message };
+  return { ...outermost, code: "permission_denied", message };
 }
 
 /** Replaces Deno's sentence in the message, or appends one if only a cause contains it. */
 function explained(error: WireError, denier: Denier): string {
-  const noPackage = (_: string, name: string | undefined, again: string) =>
-    `it needs the package "${name ?? again}", which no worker fetches for a function: put what ` +
-    "is needed of it into the module, with a bundler for instance";
-  // Deno's message ends with the place of the import.
+  const noPackage = (_: string, failed: string | undefined, unlisted: string) =>
+    `it needs the package "${failed ?? unlisted}", which a worker does not fetch for a function: ` +
+    "bundle it into the function's module";
+  // Deno's message ends with the position of the import.
   const message = error.message.replaceAll("LeatError: ", "").replace(PACKAGE_SENTENCE, noPackage)
     .replace(/\n\s+at [^]*$/, "");
   const own = DENO_SENTENCE.exec(message);
@@ -73,14 +75,14 @@ function explained(error: WireError, denier: Denier): string {
 }
 
 function deniedBySystem([, path]: RegExpExecArray): string {
-  const where = path === undefined ? "what it asked for" : `"${path}"`;
-  return `the system denies it ${where}: a link there leads out of what this worker grants ` +
-    "(its operator can grant the target, with --data-root), or the worker's user may not use it";
+  const what = path === undefined ? "access" : `access to "${path}"`;
+  return `the system denies it ${what}: either a link there leads out of the folders that this worker ` +
+    "grants (its operator can grant the target, with --data-root), or the worker's user has no access";
 }
 
 function denied([, kind = "", what = ""]: RegExpExecArray, denier: Denier): string {
-  const asked = what === "" ? `${kind} access` : `${kind} access to "${what}"`;
-  return `${asked}, which ${denier.program} does not grant (${denier.remedy(kind, what)})`;
+  const permission = what === "" ? `${kind} access` : `${kind} access to "${what}"`;
+  return `${permission}, which ${denier.program} does not grant (${denier.remedy(kind, what)})`;
 }
 
 function remedy(kind: string, what: string): string {
@@ -94,6 +96,6 @@ function remedy(kind: string, what: string): string {
     case "import":
       return `its operator can, with --allow-udf-import=${what}`;
     default:
-      return "no worker does that runs functions in a sandbox, which --no-sandbox turns off";
+      return "no worker with a sandbox can; --no-sandbox turns the sandbox off";
   }
 }

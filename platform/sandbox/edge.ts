@@ -1,7 +1,7 @@
 /**
- * Requests between two processes, of which one may be hostile. An envelope is a request for one of a
- * few methods, or an answer; anything else ends the edge. Each end has only one actor, so the other
- * side reaches nothing else of this process.
+ * Exchanges requests between two processes, one of which may be hostile. An envelope is a request for
+ * one of a few methods, or an answer; any other envelope closes the edge. Each end has only one actor,
+ * so the other side cannot reach any other part of this process.
  */
 import type { AbortRace } from "../../core/abort_race.ts";
 import { LeatError, type WireError } from "../../core/error.ts";
@@ -10,21 +10,21 @@ import type { Envelope } from "../../actors/runtime/envelope.ts";
 import type { Link, NodeId } from "../../actors/runtime/link.ts";
 import type { FencedRef, Ref } from "../../actors/runtime/ref.ts";
 
-/** Most open requests in one direction; further ones wait at the sender. */
+/** Limit of open requests in one direction; further ones wait at the sender. */
 export const EDGE_ASKS_MAX = 64;
 
 /**
- * Most requests of the other side with unwritten answers; more end the edge. It is above the
- * sender's limit, because the sender may see an answer before this side counts it as written.
+ * Limit of the other side's requests with unwritten answers; more close the edge. The limit is above
+ * the sender's, because the sender may receive an answer before this side counts it as written.
  */
 export const ANSWERING_MAX = 2 * EDGE_ASKS_MAX;
-/** Most bytes of the other side's open requests together, as a multiple of `askBytesMax`. */
-const ASKED_TIMES = 4;
+/** Limit of the bytes of the other side's open requests together, as a multiple of `askBytesMax`. */
+const OPEN_BYTES_FACTOR = 4;
 
-/** Longest request of a confined process to its host, in bytes. Honest processes check it, too. */
+/** Limit of a confined process's request to its host, in bytes. Honest processes check it, too. */
 export const CONFINED_ASK_BYTES_MAX = 128 * 2 ** 20;
 
-/** Longest message of an error that crosses an edge, in characters. */
+/** Limit of the message of an error that crosses an edge, in characters. */
 const ERROR_CHARS_MAX = 12 * 1024;
 const ERROR_CAUSES_MAX = 8;
 
@@ -36,9 +36,9 @@ type EdgeMethod = (args: unknown) => unknown;
 export type EdgeMethods = Readonly<Record<string, EdgeMethod>>;
 
 export interface EdgeOptions {
-  /** Most requests of the other side per second; more end the edge. Default: any number. */
+  /** Limit of the other side's requests per second; more close the edge. Default: none. */
   readonly asksPerSecondMax?: number;
-  /** Longest request of the other side, in bytes; a longer one ends the edge. Default: any. */
+  /** Limit of a request of the other side, in bytes; a longer one closes the edge. Default: none. */
   readonly askBytesMax?: number;
 }
 
@@ -53,7 +53,7 @@ interface Waiting {
   readonly pending: Pending;
 }
 
-/** What is known once the link is open. */
+/** The open link, and the addresses of the actors at its two ends. */
 interface Opened {
   readonly link: Link;
   readonly source: FencedRef;
@@ -61,27 +61,29 @@ interface Opened {
 }
 
 export class Edge {
-  /** Settles once, when the edge is closed or its link has ended. */
+  /** Resolves to the reason when the edge is closed or its link has ended. */
   readonly closed: Promise<LeatError>;
-  readonly #settle: (why: LeatError) => void;
+  readonly #resolveClosed: (why: LeatError) => void;
   readonly #methods: ReadonlyMap<string, EdgeMethod>;
   readonly #asksPerSecondMax: number;
   readonly #askBytesMax: number;
   /** Bytes of the other side's open requests. */
-  #askedBytes = 0;
+  #openBytes = 0;
   #opened: Opened | undefined;
-  /** Numbers envelopes, as for every pair of actors. */
+  /** The number of the last envelope, as each pair of actors counts them. */
   #number = 0;
-  /** The second of the last request, and the number of requests in it. */
+  /** The second of the other side's last request, and the number of requests in that second. */
   #second = 0;
-  #inSecond = 0;
+  #requestsInSecond = 0;
   readonly #pending = new Map<number, Pending>();
   readonly #waiting: Waiting[] = [];
-  #asked = 0;
-  #answering = 0;
+  /** The id of the last request. */
+  #lastId = 0;
+  /** Requests of the other side with unwritten answers. */
+  #unwritten = 0;
   #closed: LeatError | undefined;
 
-  /** Requests wait until `link` is open, or fail if it fails. `local` is this process's id on it. */
+  /** Requests wait until `link` is open, or fail if it fails. `local` is this process's id on the link. */
   constructor(
     link: Promise<Link>,
     local: NodeId,
@@ -93,13 +95,13 @@ export class Edge {
     this.#methods = new Map(Object.entries(methods));
     const { promise, resolve } = Promise.withResolvers<LeatError>();
     this.closed = promise;
-    this.#settle = resolve;
+    this.#resolveClosed = resolve;
     link.then((opened) => this.#open(opened, local), (error) => this.close(LeatError.from(error)));
   }
 
   /**
    * Sends a request.
-   * @throws {LeatError} the error of the answer, or why the edge was closed first.
+   * @throws {LeatError} the error of the answer, or the reason if the edge is closed first.
    */
   ask(method: string, args?: unknown): Promise<unknown> {
     return new Promise((resolve, reject) => {
@@ -111,7 +113,7 @@ export class Edge {
     });
   }
 
-  /** As `ask`, but if the edge closes, it rejects with `death`, which says why the process ended. */
+  /** Like `ask`, but if the edge closes, it rejects with `death`, which says why the process ended. */
   askUntil(death: AbortRace, method: string, args: unknown): Promise<unknown> {
     const answer = this.ask(method, args).catch((error) => {
       if (this.#closed !== undefined) return new Promise(() => {});
@@ -134,7 +136,7 @@ export class Edge {
     for (const { pending } of this.#waiting) pending.reject(error);
     this.#pending.clear();
     this.#waiting.length = 0;
-    this.#settle(error);
+    this.#resolveClosed(error);
   }
 
   #open(link: Link, local: NodeId): void {
@@ -147,7 +149,7 @@ export class Edge {
     this.#sendWaiting(opened);
   }
 
-  /** Sends as many waiting requests as may be open. One that cannot be sent takes no place. */
+  /** Sends waiting requests up to the limit of open ones. A request that fails to be sent is not open. */
   #sendWaiting(opened: Opened): void {
     while (this.#waiting.length > 0 && this.#pending.size < EDGE_ASKS_MAX) {
       const { method, args, pending } = this.#waiting.shift()!;
@@ -157,7 +159,7 @@ export class Edge {
 
   /** Sends a request without a deadline: the other process may take any time. */
   #send(opened: Opened, method: string, args: unknown, pending: Pending): void {
-    const id = ++this.#asked;
+    const id = ++this.#lastId;
     const { link, source, target } = opened;
     const number = ++this.#number;
     try {
@@ -174,53 +176,55 @@ export class Edge {
     if (this.#closed !== undefined) return;
     switch (envelope.kind) {
       case "ask":
-        return this.#asks(envelope.id, envelope.method, envelope.body);
+        return this.#receiveRequest(envelope.id, envelope.method, envelope.body);
       case "reply":
-        return this.#settledBy(envelope.id).resolve(envelope.body);
+        return this.#takePending(envelope.id).resolve(envelope.body);
       case "failure":
-        return this.#settledBy(envelope.id).reject(LeatError.fromWire(plainError(envelope.error)));
+        return this.#takePending(envelope.id).reject(
+          LeatError.fromWire(plainError(envelope.error)),
+        );
       default:
         throw broken(`a message of kind ${envelope.kind}`);
     }
   }
 
-  #asks(id: number, method: string, args: unknown): void {
+  #receiveRequest(id: number, method: string, args: unknown): void {
     const answer = this.#methods.get(method);
-    if (answer === undefined) throw broken(`an ask for ${method.slice(0, 80)}`);
+    if (answer === undefined) throw broken(`a request for ${method.slice(0, 80)}`);
     const byteLength = this.#askBytesMax === Infinity ? 0 : bodyBytes(args);
-    if (byteLength > this.#askBytesMax) throw broken(`an ask of ${byteLength} bytes`);
-    if (this.#answering >= ANSWERING_MAX) throw broken("more asks at a time than allowed");
-    this.#countAsk();
-    this.#answering++;
-    this.#askedBytes += byteLength;
-    const bytesMax = ASKED_TIMES * this.#askBytesMax;
-    const call = this.#askedBytes > bytesMax ? () => tooManyAsked(bytesMax) : () => answer(args);
-    this.#answer(id, call).finally(() => this.#askedBytes -= byteLength);
+    if (byteLength > this.#askBytesMax) throw broken(`a request of ${byteLength} bytes`);
+    if (this.#unwritten >= ANSWERING_MAX) throw broken("more open requests than allowed");
+    this.#countRequest();
+    this.#unwritten++;
+    this.#openBytes += byteLength;
+    const bytesMax = OPEN_BYTES_FACTOR * this.#askBytesMax;
+    const call = this.#openBytes > bytesMax ? () => refuse(bytesMax) : () => answer(args);
+    this.#answer(id, call).finally(() => this.#openBytes -= byteLength);
   }
 
-  #countAsk(): void {
+  #countRequest(): void {
     const second = Math.floor(performance.now() / 1_000);
-    if (second !== this.#second) this.#inSecond = 0;
+    if (second !== this.#second) this.#requestsInSecond = 0;
     this.#second = second;
-    if (++this.#inSecond > this.#asksPerSecondMax) {
-      throw broken("more asks in a second than allowed");
+    if (++this.#requestsInSecond > this.#asksPerSecondMax) {
+      throw broken("more requests in a second than allowed");
     }
   }
 
-  /** Answers a request, which counts as open until the link has space: a peer must read answers. */
+  /** Answers a request, which stays open until the link has space: the other side must read answers. */
   async #answer(id: number, method: () => unknown): Promise<void> {
     try {
-      await this.#say(id, method);
+      await this.#sendAnswer(id, method);
       await this.ready();
     } catch (error) {
-      // Not even an error could be sent.
+      // Not even the error could be sent.
       this.close(LeatError.from(error));
     } finally {
-      this.#answering--;
+      this.#unwritten--;
     }
   }
 
-  async #say(id: number, method: () => unknown): Promise<void> {
+  async #sendAnswer(id: number, method: () => unknown): Promise<void> {
     const { link, source, target } = this.#opened!;
     try {
       const body = await method() ?? null;
@@ -231,7 +235,8 @@ export class Edge {
     }
   }
 
-  #settledBy(id: number): Pending {
+  /** Removes the request that an answer settles, and sends a waiting one. */
+  #takePending(id: number): Pending {
     const pending = this.#pending.get(id);
     if (pending === undefined) throw broken("an answer without a request");
     this.#pending.delete(id);
@@ -240,7 +245,7 @@ export class Edge {
   }
 }
 
-/** The other side's error, in a form and size that can be forwarded. */
+/** Returns an error of the other side in a form and size that can be forwarded. */
 export function plainError(error: unknown): WireError {
   return bounded(LeatError.fromWire(error as WireError).toWire());
 }
@@ -263,21 +268,23 @@ function isSmall(details: Record<string, unknown>): boolean {
   return text.length <= ERROR_CHARS_MAX;
 }
 
-/** @throws {LeatError} always: the open requests are too large together. */
-function tooManyAsked(bytesMax: number): never {
+/** @throws {LeatError} always, because the open requests together are too large. */
+function refuse(bytesMax: number): never {
   throw new LeatError(
     "resource_exhausted",
     `The open requests of a process have more than ${bytesMax / 2 ** 20} MiB together ` +
-      "(ASKED_TIMES): make fewer or smaller calls at once",
+      "(OPEN_BYTES_FACTOR): make fewer or smaller calls at once",
   );
 }
 
-/** The error for a request of a confined process that is too large for its host. */
-export function tooMuchAsked(what: string): LeatError {
+/** The error for a request of a confined process that exceeds the limit of requests to its host. */
+export function hostRequestTooLarge(request: string): LeatError {
   return new LeatError(
     "resource_exhausted",
-    `A task may ask its host with at most ${CONFINED_ASK_BYTES_MAX / 2 ** 20} MiB at a time ` +
-      `(CONFINED_ASK_BYTES_MAX), and this is more ${what}: decode fewer or smaller images at once`,
+    `A task's open requests to its host have at most ${
+      CONFINED_ASK_BYTES_MAX / 2 ** 20
+    } MiB together ` +
+      `(CONFINED_ASK_BYTES_MAX), and ${request} would exceed this: decode fewer or smaller images at once`,
   );
 }
 

@@ -4,47 +4,47 @@ import { fileURLToPath } from "node:url";
 import { LeatError } from "../../core/error.ts";
 import { PYTHON } from "../python/python_pool.ts";
 
-/** The permissions of user functions; everything else is denied. */
+/** The permissions and limits of user functions. All other permissions are denied. */
 export interface SandboxOptions {
   /**
-   * Where data and modules of functions may be read: folders, and URL prefixes
-   * (`s3://bucket/prefix`). Default: the current folder.
+   * Folders and URL prefixes (`s3://bucket/prefix`) from which functions may read data and modules.
+   * Default: the current folder.
    */
   readonly dataRoots?: readonly string[];
   /** Folders in which pipelines may create and read files, as `cache(path)` does. Default: none. */
   readonly writeRoots?: readonly string[];
   /**
-   * Hosts (`example.com`, `10.0.0.7:80`) that functions may connect to. Pipelines may read a service
-   * if its dispatcher's host and its workers' hosts are listed. Default: none.
+   * Hosts (`example.com`, `10.0.0.7:80`) that functions may connect to. Pipelines may read another
+   * service if the hosts of its dispatcher and its workers are listed. Default: none.
    */
   readonly net?: readonly string[];
-  /** Hosts that modules of functions may be imported from over HTTP. Default: none. */
+  /** Hosts from which functions may import modules over HTTP. Default: none. */
   readonly imports?: readonly string[];
   /**
    * Folders of Python files whose functions pipelines may call. Nothing confines these functions,
    * and every pipeline may call each of them with any arguments. Default: none.
    */
   readonly pythonRoots?: readonly string[];
-  /** Most memory for JavaScript values of one task, in bytes, without tensors. Default 2 GiB. */
+  /** Limit of one task's JavaScript values, in bytes, not counting tensors. Default 2 GiB. */
   readonly heapBytesMax?: number;
   /**
-   * Most memory of the process of one task, in bytes: its program (about 100 MB), its JavaScript
-   * values, tensors and buffers. Enforced on Linux. Default 4 GiB.
+   * Limit of the memory of one task's process, in bytes: the program (about 100 MB), JavaScript values,
+   * tensors and buffers. Only Linux enforces it. Default 4 GiB.
    */
   readonly memoryBytesMax?: number;
-  /** How long a function may run without yielding, in ms. Default two minutes. */
+  /** How long a function may run without yielding to the event loop, in ms. Default two minutes. */
   readonly stallTimeoutMs?: number;
 }
 
-/** A folder by its given and its real path: permissions use the given one. */
+/** A folder with the path that was given and its real path. */
 export interface Folder {
   readonly path: string;
   readonly realPath: string;
 }
 
-/** {@linkcode SandboxOptions}, checked and complete; plain data. */
+/** The checked and complete {@linkcode SandboxOptions}, as plain data. */
 export interface SandboxGrants {
-  /** Folders that may be read, those that may be written included. */
+  /** Folders that may be read, including all that may be written. */
   readonly readable: readonly Folder[];
   readonly writable: readonly Folder[];
   /** URL prefixes of far files. */
@@ -58,30 +58,30 @@ export interface SandboxGrants {
   readonly stallTimeoutMs: number;
 }
 
-/** What a runner reaches through its host: far files, and services. */
+/** The grants that a runner uses through its host: far files and services. */
 export type ReachedByHost = Pick<SandboxGrants, "far" | "net">;
 
 const HEAP_BYTES_MAX = 2 * 2 ** 30;
-/** Less would not suffice for the program itself. */
+/** The program itself needs this much. */
 const HEAP_BYTES_MIN = 64 * 2 ** 20;
 const MEMORY_BYTES_MAX = 4 * 2 ** 30;
-/** V8 reserves half of it for generated code. */
+/** V8 reserves half of this for generated code. */
 const MEMORY_BYTES_MIN = 2 ** 30;
 const STALL_TIMEOUT_MS = 120_000;
 
-/** A scheme other than `file:`. */
+/** A URL with another scheme than `file:`. */
 const FAR_URL = /^(?!file:)[a-z][a-z0-9+.-]+:\/\//i;
 
-/** Whether a path is in storage that a confined runner reaches only through its host. */
+/** Whether a path is in storage that a confined runner can read only through its host. */
 export function isFar(path: string): boolean {
   return FAR_URL.test(path);
 }
 
 /**
- * The grants for some options.
- * @throws {LeatError} `not_found` for a missing folder; `invalid_argument` for another kind of
- * file, and for invalid numbers; `permission_denied` for a permission that this program does not
- * have itself and so cannot grant.
+ * Checks options, and returns the grants for them.
+ * @throws {LeatError} `not_found` for a missing folder; `invalid_argument` for a path that is no
+ * folder, and for invalid numbers and hosts; `permission_denied` for a permission that this program
+ * cannot grant because it does not have it.
  */
 export function sandboxGrants(options: SandboxOptions = {}): SandboxGrants {
   const { dataRoots = [Deno.cwd()], writeRoots = [], net = [], imports = [] } = options;
@@ -109,7 +109,7 @@ export function sandboxGrants(options: SandboxOptions = {}): SandboxGrants {
   return { readable, writable, far, net, imports: hosts, python, ...limits };
 }
 
-/** The grants of an option that is off, on with its defaults, or an object. */
+/** The grants for an option: the defaults for `true`; `undefined` for `false`, which confines nothing. */
 export function grantsOf(confine: boolean | SandboxOptions = false): SandboxGrants | undefined {
   return confine === false ? undefined : sandboxGrants(confine === true ? {} : confine);
 }
@@ -120,7 +120,7 @@ export function permissionFlags({ readable, writable, net }: SandboxGrants): str
     ...flagsOf("read", pathsOf(readable)),
     ...flagsOf("write", pathsOf(writable)),
     ...flagsOf("net", net),
-    // The worker fetches remote modules, and checks each host on the way.
+    // The worker fetches remote modules, and checks the host of each redirect.
     "--deny-import",
   ];
 }
@@ -145,17 +145,17 @@ function folderOf(root: string): Folder {
   throw new LeatError("invalid_argument", `${path} cannot be granted, since it is no folder`);
 }
 
-/** Refuses commas in paths: in the flags of the process, Deno separates paths by commas. */
+/** Refuses a path with a comma, because Deno's flags separate paths by commas. */
 function withoutComma(folder: Folder): Folder {
   if (!folder.path.includes(",") && !folder.realPath.includes(",")) return folder;
   throw new LeatError(
     "invalid_argument",
-    `The folder ${folder.path} cannot be granted: there is a comma in its path, at which Deno ` +
-      "divides a list of folders. Rename it, or grant a folder above it",
+    `The folder ${folder.path} cannot be granted: its path has a comma, with which Deno separates ` +
+      "folders. Rename the folder, or grant a folder above it",
   );
 }
 
-/** Refuses Python folders that pipelines may write: Python functions are not confined. */
+/** Refuses Python folders that pipelines may write, because Python functions are not confined. */
 function requireUnwritten(root: string, writable: readonly Folder[]): void {
   const folder = writable.find(({ realPath }) =>
     `${root}/`.startsWith(`${realPath}/`) || `${realPath}/`.startsWith(`${root}/`)
@@ -167,14 +167,14 @@ function requireUnwritten(root: string, writable: readonly Folder[]): void {
   );
 }
 
-/** The host of a URL with its port; other text is a host already. */
+/** The host and port of a URL. Any other text is already a host, and stays the same. */
 export function hostOf(source: string): string {
   if (!source.includes("://")) return source;
   const { host, protocol, port } = new URL(source);
   return port === "" ? `${host}:${protocol === "http:" ? 80 : 443}` : host;
 }
 
-/** A name or an address, with or without a port; also a range of addresses. */
+/** Accepts a name or an address with or without a port, and a range of addresses. */
 function requireHost(host: string): void {
   if (/^[^\s/]+(\/\d+)?$/.test(host)) return;
   throw new LeatError(
@@ -198,5 +198,8 @@ function requireOwn(
 
 function requireAtLeast(name: string, value: number, least: number): void {
   if (Number.isFinite(value) && value >= least) return;
-  throw new LeatError("invalid_argument", `sandbox.${name} is at least ${least}, not ${value}`);
+  throw new LeatError(
+    "invalid_argument",
+    `sandbox.${name} must be at least ${least}, not ${value}`,
+  );
 }

@@ -1,9 +1,9 @@
-/** Starts processes, one per caller, few at a time: more would only delay each other. */
+/** Starts one process per caller. Few load at a time, because more would only delay each other. */
 import { LeatError } from "../../core/error.ts";
 
 /** A process that takes a while to load. */
 export interface SuppliedProcess {
-  /** Resolves when it accepts requests; rejects if it never will. */
+  /** Resolves when the process accepts requests; rejects if it never will. */
   readonly loaded: Promise<unknown>;
   readonly isAlive: boolean;
   terminate(): Promise<void>;
@@ -15,20 +15,20 @@ interface Waiting<T> {
 }
 
 /**
- * Assigns processes in the order of requests, and keeps a spare one. A process is assigned when it
- * has loaded: if the caller has cancelled by then, the next caller gets it.
+ * Assigns processes to callers in the order of their calls, and keeps a spare process. A process is
+ * assigned once it has loaded. If the caller has cancelled by then, the next caller gets the process.
  */
 export class ProcessSupply<T extends SuppliedProcess> {
   readonly #start: () => T;
   readonly #loadingMax: number;
-  /** Callers that wait, in the order of arrival. */
+  /** Waiting callers, in the order of their calls. */
   readonly #waiting = new Set<Waiting<T>>();
   #loading = 0;
-  /** A process that was loaded before it is needed. */
+  /** A loaded process for the next caller. */
   #spare: T | undefined;
-  #closed = false;
+  #isClosed = false;
 
-  /** Begins to load the first process. At most `loadingMax` load at the same time. */
+  /** Starts to load the spare process. At most `loadingMax` processes load at the same time. */
   constructor(start: () => T, loadingMax: number) {
     this.#start = start;
     this.#loadingMax = loadingMax;
@@ -36,17 +36,16 @@ export class ProcessSupply<T extends SuppliedProcess> {
   }
 
   /**
-   * A process for the caller alone.
-   * @param signal Ends the waiting.
-   * @throws {LeatError} `cancelled` when it is aborted or the supply is closed; or why the process
-   * did not load.
+   * Resolves to a process for the caller alone.
+   * @param signal Cancels the call.
+   * @throws {LeatError} `cancelled` if `signal` is aborted or the supply is closed, or the reason why
+   * the process did not load.
    */
   take(signal?: AbortSignal): Promise<T> {
     return new Promise((resolve, reject) => {
-      if (this.#closed) return reject(closed());
-      const givenUp = () =>
-        reject(new LeatError("cancelled", "The process is not needed any more"));
-      if (signal?.aborted) return givenUp();
+      if (this.#isClosed) return reject(closed());
+      const cancel = () => reject(new LeatError("cancelled", "The process is not needed any more"));
+      if (signal?.aborted) return cancel();
       const spare = this.#spare;
       this.#spare = undefined;
       const waiting = { resolve, reject };
@@ -54,28 +53,28 @@ export class ProcessSupply<T extends SuppliedProcess> {
       else this.#waiting.add(waiting);
       signal?.addEventListener("abort", () => {
         this.#waiting.delete(waiting);
-        givenUp();
+        cancel();
       }, { once: true });
       this.#fill();
     });
   }
 
-  /** Starts nothing more, and rejects waiting callers. Assigned processes stay. */
+  /** Starts no more processes, and rejects waiting callers. Started processes keep running. */
   close(): void {
-    this.#closed = true;
+    this.#isClosed = true;
     this.#spare = undefined;
     for (const waiting of this.#waiting) waiting.reject(closed());
     this.#waiting.clear();
   }
 
-  /** Loads as many as are missing, up to the limit. The loop ends even if each load fails at once. */
+  /** Loads the missing processes, up to the limit. The loop ends even if each load fails at once. */
   #fill(): void {
     const isWanted = () =>
-      !this.#closed && this.#loading < Math.min(this.#loadingMax, this.#missing);
-    for (let tries = this.#missing; tries > 0 && isWanted(); tries--) this.#load();
+      !this.#isClosed && this.#loading < Math.min(this.#loadingMax, this.#missing);
+    for (let attempts = this.#missing; attempts > 0 && isWanted(); attempts--) this.#load();
   }
 
-  /** How many processes to load: a spare one only if no caller waits: it would delay the caller. */
+  /** How many processes to load. A spare one is loaded only if no caller waits, whom it would delay. */
   get #missing(): number {
     if (this.#waiting.size > 0) return this.#waiting.size;
     return this.#spare === undefined ? 1 : 0;
@@ -91,7 +90,7 @@ export class ProcessSupply<T extends SuppliedProcess> {
     } catch (error) {
       this.#loading--;
       this.#next()?.reject(error);
-      // Without waiting callers no attempt follows until the next call of `take`.
+      // If no caller waits, the next call of `take` tries again.
       if (this.#waiting.size === 0) return;
     }
     this.#fill();
@@ -100,7 +99,7 @@ export class ProcessSupply<T extends SuppliedProcess> {
   #handOver(process: T): void {
     const waiting = this.#next();
     if (waiting !== undefined) waiting.resolve(process);
-    else if (this.#spare === undefined && !this.#closed) this.#spare = process;
+    else if (this.#spare === undefined && !this.#isClosed) this.#spare = process;
     else process.terminate();
   }
 

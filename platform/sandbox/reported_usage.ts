@@ -1,11 +1,11 @@
 /**
- * The resource usage that a process reports. Untrusted functions may make it report anything, but a
- * worker's total is charged to other jobs, too. So reports are bounded.
+ * Limits the resource usage that a process reports. Untrusted functions may make it report anything,
+ * and the dispatcher divides a worker's total usage among all of its jobs.
  */
 import type { RunnerUsage } from "../../actors/worker/runner/runner.ts";
 
 export interface UsageLimits {
-  /** When the process began, in ms. */
+  /** When the process started, in ms. */
   readonly startMs: number;
   readonly cores: number;
   readonly memoryBytesMax: number;
@@ -13,7 +13,7 @@ export interface UsageLimits {
 
 const MS_PER_SECOND = 1_000;
 
-/** The last plausible usage of a process. */
+/** The latest report of a process, limited to plausible values. */
 export class ReportedUsage {
   readonly #limits: UsageLimits;
   #usage: RunnerUsage = { cpuSeconds: 0, memoryBytes: 0 };
@@ -26,7 +26,7 @@ export class ReportedUsage {
     return this.#usage;
   }
 
-  /** Takes a report, cut to what the process can have used. Its CPU time never falls. */
+  /** Records a report, limited to what the process can have used. The CPU time never decreases. */
   report({ cpuSeconds, memoryBytes }: RunnerUsage, nowMs: number): void {
     const { startMs, cores, memoryBytesMax } = this.#limits;
     const cpuSecondsMax = cores * (nowMs - startMs) / MS_PER_SECOND;

@@ -1,7 +1,7 @@
 /**
- * The program of a confined process: one pipeline, with untrusted user functions. They may change
- * everything in this process. The confinement is outside of it: Deno's permissions, the kernel's
- * limits, and the worker, which treats all bytes from here as untrusted and may kill the process.
+ * The program of a confined process, which runs one pipeline with untrusted user functions. These may
+ * change everything in this process. What confines them is outside of the process: Deno's permissions,
+ * the kernel's limits, and the worker, which trusts no byte from here and may kill the process.
  */
 import { Console } from "node:console";
 import process from "node:process";
@@ -35,7 +35,7 @@ import { RemoteModules } from "./modules/remote_modules.ts";
 export interface ConfinedStart {
   /** Real paths of folders that may be read. */
   readonly readable: readonly string[];
-  /** Hosts that modules may be imported from, through the worker. */
+  /** Hosts from which modules may be imported, through the worker. */
   readonly imports: readonly string[];
   /** Delay added to every open and read of a file, in ms. */
   readonly storageLatencyMs: number;
@@ -75,7 +75,7 @@ edge.closed.then(() => Deno.exit());
 
 function prepare({ readable, imports, storageLatencyMs }: ConfinedStart): KernelGuards {
   const modules = new RemoteModules(async (url) => await edge.ask("module", url) as FetchedModule);
-  // Deno resolves everything that a module names before it calls hooks.
+  // Without granted hosts Deno itself refuses all remote imports (`--deny-import`).
   if (imports.length > 0) importByHooks(modules);
   const askPython = (request: unknown) => edge.ask("python", request);
   host = new ConfinedHost(askHost, askPython, modules, readable, storageLatencyMs);
@@ -93,18 +93,18 @@ function run(settings: RunnerSettings): null {
 async function next({ only, wish }: Step): Promise<unknown> {
   if (runner === undefined) return { outcome: { kind: "end" }, bytesRead: 0 };
   const running = runner;
-  const outcome = told(await running.next(only, wish));
-  const sent = "frame" in outcome
+  const outcome = withExplainedDenial(await running.next(only, wish));
+  const message = "frame" in outcome
     ? { ...outcome, frame: new Payload(outcome.frame, { isAlone: true }) }
     : outcome;
-  return { outcome: sent, bytesRead: running.bytesRead, ...usage() };
+  return { outcome: message, bytesRead: running.bytesRead, ...usageIfDue() };
 }
 
 /** How often the process reports its resource usage to the worker, in ms. */
 const USAGE_EVERY_MS = 500;
 let usageDueMs = 0;
 
-function usage(): { readonly usage?: RunnerUsage } {
+function usageIfDue(): { readonly usage?: RunnerUsage } {
   const nowMs = performance.now();
   if (nowMs < usageDueMs) return {};
   usageDueMs = nowMs + USAGE_EVERY_MS;
@@ -112,7 +112,7 @@ function usage(): { readonly usage?: RunnerUsage } {
   return { usage: { cpuSeconds, memoryBytes } };
 }
 
-function told(outcome: RunnerOutcome): RunnerOutcome {
+function withExplainedDenial(outcome: RunnerOutcome): RunnerOutcome {
   return outcome.kind === "error" ? { ...outcome, error: explainDenial(outcome.error) } : outcome;
 }
 

@@ -1,4 +1,4 @@
-/** Validates answers of a confined process: plain data that a hostile process may have written. */
+/** Validates the answers of a confined process, which are plain data and may be hostile. */
 import { ownBytes } from "../../core/bytes.ts";
 import { LeatError } from "../../core/error.ts";
 import { fieldsOf, isPlainObject } from "../../core/tree.ts";
@@ -12,14 +12,14 @@ import { Payload } from "../../transport/payload.ts";
 import { plainError } from "./edge.ts";
 import { isCount } from "../../core/count.ts";
 
-/** One step of a pipeline, and its reads so far. */
+/** One step of a pipeline, and the bytes that the pipeline has read so far. */
 interface Stepped {
   readonly outcome: RunnerOutcome;
   readonly bytesRead: number;
   readonly usage?: RunnerUsage;
 }
 
-/** @throws {LeatError} `internal` for anything that no pipeline answers. */
+/** @throws {LeatError} `internal` if the answer is not a step. */
 export function steppedOf(answer: unknown): Stepped {
   const { outcome, bytesRead, usage } = fieldsOf(answer);
   if (!isPlainObject(outcome) || !isCount(bytesRead)) throw unexpected("a step");
@@ -31,7 +31,7 @@ function usageOf(usage: unknown): { readonly usage?: RunnerUsage } {
   const { cpuSeconds, memoryBytes } = fieldsOf(usage);
   const isTime = typeof cpuSeconds === "number" && Number.isFinite(cpuSeconds) && cpuSeconds >= 0;
   if (isTime && isCount(memoryBytes)) return { usage: { cpuSeconds, memoryBytes } };
-  throw unexpected("what a process uses");
+  throw unexpected("a report of resource usage");
 }
 
 function outcomeOf(
@@ -44,7 +44,7 @@ function outcomeOf(
       return { kind, error: plainError(error), ...(isFinal === true ? { isFinal } : {}) };
     case "element":
     case "remainder":
-      // The frame may be kept for long. Other bytes of the same message must not be kept with it.
+      // The frame may be kept for long, so it must not retain the other bytes of its message.
       if (frame instanceof Payload) {
         return { kind, frame: ownBytes(frame.bytes), ...trialOf(trial) };
       }
@@ -58,10 +58,10 @@ function trialOf(trial: unknown): { readonly trial?: CompressionTrial } {
   if (isCount(bytes) && isCount(compressedBytes) && typeof ms === "number" && ms >= 0) {
     return { trial: { bytes, compressedBytes, ms } };
   }
-  throw unexpected("what compressing has brought");
+  throw unexpected("the result of a compression trial");
 }
 
-/** @throws {LeatError} `internal` for anything else. */
+/** @throws {LeatError} `internal` if the answer is not a table of splits. */
 export function splitBoundsOf(answer: unknown): SplitBounds {
   const isTable = Array.isArray(answer) && answer.every(areBounds) &&
     answer.reduce((sum, bounds) => sum + bounds.length / 2, 0) <= SPLITS_MAX;
@@ -70,5 +70,5 @@ export function splitBoundsOf(answer: unknown): SplitBounds {
 }
 
 export function unexpected(what: string): LeatError {
-  return new LeatError("internal", `What a confined process answered is not ${what}`);
+  return new LeatError("internal", `What a confined process sent is not ${what}`);
 }

@@ -1,4 +1,4 @@
-/** The elements of an iterator at the other end of an edge. The process there may be hostile. */
+/** Reads an iterator at the other end of an edge. The process there may be hostile. */
 import { fieldsOf } from "../../../core/tree.ts";
 import { ownBytes } from "../../../core/bytes.ts";
 import { LeatError } from "../../../core/error.ts";
@@ -12,7 +12,7 @@ import { unexpected } from "../untrusted_answers.ts";
 /** Sends a request to the other side. */
 export type AskOther = (method: string, args: unknown) => Promise<unknown>;
 
-/** The elements of a remote iterator. Answers that are not plain data are refused. */
+/** Returns the elements of a remote iterator. Malformed answers are refused. */
 export function askedElements(
   ask: AskOther,
   iterator: number,
@@ -29,7 +29,7 @@ export function askedElements(
     },
     restore: async (state) => void await call("iteratorRestore", state),
     close: () => {
-      call("iteratorClose").catch(() => {}); // the other side may be gone
+      call("iteratorClose").catch(() => {}); // the other process may have ended
       onClose();
     },
   };

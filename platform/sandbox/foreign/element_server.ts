@@ -1,4 +1,4 @@
-/** Serves iterators over an edge, in a trainer and in its confined process, which distrust each other. */
+/** Serves iterators over an edge. A trainer and its confined process use it, and do not trust each other. */
 import { LeatError, type WireError } from "../../../core/error.ts";
 import { fieldsOf } from "../../../core/tree.ts";
 import type { ServedElements } from "../../../data/foreign/foreign_runners.ts";
@@ -8,10 +8,10 @@ import { encodeMessage } from "../../../transport/codec.ts";
 import { Payload } from "../../../transport/payload.ts";
 import type { EdgeMethods } from "../edge.ts";
 
-/** Most open iterators of one side. A pipeline needs few: one for each input of an operator. */
+/** Limit of one side's open iterators. A pipeline needs few: one for each input of an operator. */
 const ITERATORS_MAX = 256;
 
-/** Most elements in one answer. Only elements that are available at once are sent together. */
+/** Limit of the elements in one answer. Only elements that are available at once are sent together. */
 const TOGETHER_MAX = 256;
 /** If an answer has more bytes than this, the next one has fewer elements. */
 const TOGETHER_BYTES_MAX = 64 * 2 ** 10;
@@ -22,11 +22,11 @@ interface Served {
   readonly served: ServedElements;
   /** Elements per answer: halved after an answer beyond the limits, otherwise doubled. */
   together: number;
-  /** The last call: calls run in the order of the requests. */
+  /** Settles with the last call. The next call waits for it, so that calls run in order. */
   last: Promise<unknown>;
 }
 
-/** Serves iterators by number over an edge. */
+/** The open iterators of one side, by number. */
 export class ElementServer {
   readonly #iterators = new Map<number, Served>();
   readonly #explain: (error: LeatError) => LeatError;
@@ -42,7 +42,7 @@ export class ElementServer {
     if (this.#iterators.size >= ITERATORS_MAX) {
       throw new LeatError(
         "resource_exhausted",
-        `A pipeline that runs apart holds at most ${ITERATORS_MAX} iterators (ITERATORS_MAX)`,
+        `A pipeline in a confined process has at most ${ITERATORS_MAX} open iterators (ITERATORS_MAX)`,
       );
     }
     const served = make();
@@ -124,7 +124,7 @@ export class ElementServer {
         : Math.min(TOGETHER_MAX, open.together * 2);
       return { kind: "elements", frame, ...news };
     } catch {
-      // One element cannot be sent. Encoded one by one, only that one fails.
+      // An element cannot be encoded. Encoded one by one, only this element fails.
       return { kind: "answers", answers: block.map((element) => this.#answerOf(element)), ...news };
     }
   }
@@ -142,11 +142,11 @@ export class ElementServer {
   }
 }
 
-/** An element in a frame of its own, whose limits are wider than those of an envelope. */
+/** Encodes an element in a frame of its own, because an envelope has lower limits than a frame. */
 function frameOf(element: unknown): Payload {
   return new Payload(encodeMessage(element, { roomForEnvelope: true }));
 }
 
 function malformed(): LeatError {
-  return new LeatError("invalid_argument", "This is no request to an iterator");
+  return new LeatError("invalid_argument", "The request to an iterator is malformed");
 }

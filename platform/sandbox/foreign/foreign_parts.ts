@@ -1,4 +1,4 @@
-/** In a confined process: runs parts of an untrusted pipeline for a trainer, which serves their inputs. */
+/** Runs parts of an untrusted pipeline in a confined process. The trainer serves their inputs. */
 import { LeatError } from "../../../core/error.ts";
 import type { ForeignPart } from "../../../data/foreign/foreign_runners.ts";
 import type { Host } from "../../../data/host.ts";
@@ -9,7 +9,7 @@ import type { EdgeMethods } from "../edge.ts";
 import { ElementServer } from "./element_server.ts";
 
 export interface PartRequest {
-  /** The number by which the process requests inputs of the part. */
+  /** The number with which the process requests inputs of the part. */
   readonly number: number;
   readonly part: ForeignPart;
 }

@@ -1,34 +1,33 @@
-/** Starts confined processes for foreign functions, where possible; loads the code when needed. */
+/** Starts confined processes for functions from outside this program's build, if the host can. */
 import type { ForeignRunner, ForeignRunners } from "../../../data/foreign/foreign_runners.ts";
 import type { SandboxOptions } from "../grants.ts";
 
-/** The limits of such a process. The defaults are a worker's. */
+/** Limits of a confined process. The defaults are those of a worker. */
 export type ForeignLimits = Pick<
   SandboxOptions,
   "heapBytesMax" | "memoryBytesMax" | "stallTimeoutMs"
 >;
 
-/** Starts confined runners for functions from outside this program's build. */
+/** Returns what starts the confined processes, or why this program cannot start them. */
 export function foreignProcesses(limits: ForeignLimits = {}): ForeignRunners {
   return {
     get obstacle() {
       if (Deno.build.os !== "linux") {
-        return `only the kernel of Linux keeps the limits of one, and this is ${Deno.build.os}`;
+        return `only Linux enforces the limits of a confined process, and this is ${Deno.build.os}`;
       }
       const mayRun = [Deno.execPath(), "deno"].some((command) =>
         Deno.permissions.querySync({ name: "run", command }).state === "granted"
       );
       return mayRun
         ? undefined
-        : "this program lacks the permission to: run it with --allow-run=deno " +
-          '(leat.load: allow=["run=deno"])';
+        : 'this program may not run deno: grant it with --allow-run=deno (leat.load: allow=["run=deno"])';
     },
-    start: () => lateRunner(limits),
+    start: () => lazyRunner(limits),
   };
 }
 
-/** Loads the runner with its first part. */
-function lateRunner(limits: ForeignLimits): ForeignRunner {
+/** A runner whose code is loaded with the first part, because most programs have no such functions. */
+function lazyRunner(limits: ForeignLimits): ForeignRunner {
   let loading: Promise<ForeignRunner> | undefined;
   let isClosed = false;
   const load = async () => {

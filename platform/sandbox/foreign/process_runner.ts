@@ -1,4 +1,4 @@
-/** Runs functions of pipelines that the trainer did not build: one process per iteration, no permissions. */
+/** Runs functions that the trainer did not build, in one process per iteration and without permissions. */
 import { fieldsOf } from "../../../core/tree.ts";
 import { LeatError } from "../../../core/error.ts";
 import type {
@@ -20,13 +20,13 @@ import { ElementServer } from "./element_server.ts";
 import { isCount } from "../../../core/count.ts";
 import { unexpected } from "../untrusted_answers.ts";
 
-/** The remedies for limits, for the author of the training program. */
+/** What error messages suggest to the author of the training program when a limit is exceeded. */
 const REMEDIES = {
   memory: "installHost(new DenoHost({ foreign: { heapBytesMax, memoryBytesMax } })) allows more",
   stall: "installHost(new DenoHost({ foreign: { stallTimeoutMs } })) allows more",
 };
 
-/** The process of one iteration. It starts with the first part. */
+/** The process of one iteration. It starts when the first part is opened. */
 export class ProcessRunner implements ForeignRunner {
   readonly #limits: ForeignLimits;
   readonly #inputs = new ElementServer();
@@ -47,7 +47,7 @@ export class ProcessRunner implements ForeignRunner {
     this.#openers.set(number, openInput);
     const request: PartRequest = { number, part };
     const opened = await process.ask("partOpen", request);
-    if (!isCount(opened)) throw unexpected("the name of a part");
+    if (!isCount(opened)) throw unexpected("the number of a part");
     return askedElements(
       (method, args) => process.ask(method, args),
       opened,
@@ -86,7 +86,7 @@ export class ProcessRunner implements ForeignRunner {
     const { part, input, epoch } = fieldsOf(request);
     const openInput = this.#openers.get(part as number);
     if (openInput === undefined || !isCount(input) || !isCount(epoch)) {
-      throw new LeatError("invalid_argument", "This is no request for an input");
+      throw new LeatError("invalid_argument", "The request for an input is malformed");
     }
     return this.#inputs.open(() => openInput(input, epoch));
   }

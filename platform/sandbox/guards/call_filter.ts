@@ -1,23 +1,23 @@
-/** The seccomp(2) filter of a confined process. A denied call fails with EPERM. */
+/** The seccomp(2) filter of a confined process. A denied call fails with EPERM, a newer one with ENOSYS. */
 import { type Architecture, callsOf, NEWEST_CALL } from "./denied_calls.ts";
 
 export interface CallFilterOptions {
   readonly architecture: Architecture;
-  /** The process id: it may send signals only to itself. */
+  /** The id of the process, which may send signals only to itself. */
   readonly pid: number;
-  /** Whether it may open sockets to other hosts. */
+  /** Whether the process may open sockets to other hosts. */
   readonly allowsNetwork: boolean;
-  /** The secret with which the launcher calls exec. After exec no program knows it. */
+  /** The secret with which the launcher calls exec. The program that replaces it does not know it. */
   readonly password: ExecPassword;
 }
 
 /**
- * Random upper halves of `execveat`'s first and last argument. The kernel ignores them, but a filter
- * reads them: so it can allow the launcher's own call and no other.
+ * Random upper halves of the first and last argument of `execveat`. The kernel ignores them, but the
+ * filter compares them, so it allows only the launcher's own call.
  */
 export type ExecPassword = readonly [first: number, last: number];
 
-/** An instruction of the kernel's packet filter: operation, jumps if true and if false, value. */
+/** A BPF instruction: its operation, its jumps if true and if false, and its value. */
 export type Instruction = readonly [code: number, ifTrue: number, ifFalse: number, value: number];
 
 // Instructions: linux/bpf_common.h.
@@ -34,7 +34,7 @@ const ENOSYS = 38;
 const DENY: Instruction = [RETURN, 0, 0, FAIL_WITH | EPERM];
 const UNKNOWN: Instruction = [RETURN, 0, 0, FAIL_WITH | ENOSYS];
 
-/** `AUDIT_ARCH_…`. Checked, because a process can make calls by another architecture's numbers. */
+/** `AUDIT_ARCH_…`: the filter checks it, as a process can use another architecture's call numbers. */
 const AUDIT_ARCHITECTURES: Readonly<Record<Architecture, number>> = {
   x86_64: 0xc000_003e,
   aarch64: 0xc000_00b7,
@@ -49,7 +49,7 @@ const AF_INET = 2;
 const AF_INET6 = 10;
 const AF_NETLINK = 16;
 const NETLINK_ROUTE = 0;
-/** ioctl(2): typing into a terminal, and attributes of files. */
+/** ioctl(2): requests that type into a terminal or change attributes of files. */
 const DENIED_IOCTLS = {
   TIOCSTI: 0x5412,
   TIOCLINUX: 0x541c,
@@ -71,7 +71,7 @@ const DENIED_PRCTLS = {
   PR_SET_PTRACER: 0x5961_6d61,
 };
 
-/** The program, as an array of `sock_filter`. */
+/** Returns the filter as an array of `sock_filter`. */
 export function callFilter(options: CallFilterOptions): Uint8Array<ArrayBuffer> {
   const { architecture, pid, allowsNetwork, password: [first, last] } = options;
   const { denied, byArguments: calls } = callsOf(architecture);
@@ -81,13 +81,13 @@ export function callFilter(options: CallFilterOptions): Uint8Array<ArrayBuffer> 
     [JUMP_IF_EQUAL, 1, 0, AUDIT_ARCHITECTURES[architecture]],
     DENY,
     load(NUMBER_AT),
-    // Programs have fallbacks for unknown calls. Numbers of the x32 interface are large.
+    // ENOSYS makes programs use their fallbacks for newer calls. It also denies x32, whose numbers are large.
     [JUMP_IF_GREATER, 0, 1, NEWEST_CALL],
     UNKNOWN,
     ...denied.flatMap((number) => when(number, [DENY])),
-    // clone3 has its flags in memory, which a filter cannot read. The C library falls back to clone.
+    // clone3 passes its flags in memory, which a filter cannot read. The C library falls back to clone.
     ...when(calls.clone3, [UNKNOWN]),
-    // Threads, but no processes.
+    // The process may start threads, but no processes.
     ...when(calls.clone, [
       load(lowerHalf(0)),
       [JUMP_IF_ANY_BIT, 1, 0, CLONE_NEW_ANYTHING],
@@ -132,22 +132,22 @@ function load(at: number): Instruction {
   return [LOAD, 0, 0, at];
 }
 
-/** Runs instructions, which end the program, for a call with this number. */
-function when(number: number, then: readonly Instruction[]): Instruction[] {
-  return [[JUMP_IF_EQUAL, 0, then.length, number], ...then];
+/** Runs instructions if the loaded value equals `value`. The last of them must be a return. */
+function when(value: number, then: readonly Instruction[]): Instruction[] {
+  return [[JUMP_IF_EQUAL, 0, then.length, value], ...then];
 }
 
-/** Allows a call if a field has one of some values. */
+/** Allows a call only if a field has one of the values. */
 function onlyIf(at: number, values: readonly number[]): Instruction[] {
   return [load(at), ...values.flatMap((value) => when(value, [ALLOW])), DENY];
 }
 
-/** Denies a call if a field has one of some values. */
+/** Allows a call unless a field has one of the values. */
 function unless(at: number, values: readonly number[]): Instruction[] {
   return [load(at), ...values.flatMap((value) => when(value, [DENY])), ALLOW];
 }
 
-/** Name resolution uses netlink to find the addresses of this host. */
+/** Allows sockets for IP, and for netlink, with which name resolution finds this host's addresses. */
 function internetSockets(): Instruction[] {
   return [
     load(lowerHalf(0)),

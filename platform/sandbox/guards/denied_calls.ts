@@ -1,6 +1,6 @@
 /**
- * The system calls that a confined process never needs, with their numbers. Landlock does not cover
- * several of them: they change the mode, the owner or the times of a file, also through links.
+ * The numbers of the system calls that a confined process never needs, or only with some arguments.
+ * Landlock does not cover calls that change a file's mode, owner or times, even through links.
  */
 
 export type Architecture = typeof Deno.build.arch;
@@ -8,17 +8,17 @@ export type Architecture = typeof Deno.build.arch;
 /** The number of a call on x86_64 and on aarch64; `undefined` if the architecture lacks it. */
 type Numbers = readonly [x86_64: number | undefined, aarch64: number | undefined];
 
-/** Calls from 424 on have one number on all architectures. */
+/** Calls from 424 on have the same number on all architectures. */
 function everywhere(number: number): Numbers {
   return [number, number];
 }
 
-/** The newest call that was reviewed, `file_setattr`; later ones are denied. */
+/** The number of the newest reviewed call, `file_setattr`. Later calls fail with ENOSYS. */
 export const NEWEST_CALL = 469;
 
 /** Calls that are denied with any arguments. */
 const DENIED: Readonly<Record<string, Numbers>> = {
-  // Attributes of files, which Landlock does not mediate.
+  // Attributes of files, which Landlock does not check.
   chmod: [90, undefined],
   fchmod: [91, 52],
   fchmodat: [268, 53],
@@ -40,7 +40,7 @@ const DENIED: Readonly<Record<string, Numbers>> = {
   fremovexattr: [199, 16],
   removexattrat: everywhere(466),
   file_setattr: everywhere(469),
-  // Landlock mediates it only from Linux 6.2 on. ftruncate, for open files, stays allowed.
+  // Landlock checks it only from Linux 6.2 on. ftruncate, for open files, stays allowed.
   truncate: [76, 45],
   // Links and special files.
   symlink: [88, undefined],
@@ -73,7 +73,7 @@ const DENIED: Readonly<Record<string, Numbers>> = {
   sched_setscheduler: [144, 119],
   sched_setaffinity: [203, 122],
   sched_setattr: [314, 274],
-  // Memory and queues that processes share by a name.
+  // Memory and queues that processes can share by name or key.
   shmget: [29, 194],
   shmctl: [31, 195],
   shmat: [30, 196],
@@ -116,7 +116,7 @@ const DENIED: Readonly<Record<string, Numbers>> = {
   statmount: everywhere(457),
   listmount: everywhere(458),
   open_tree_attr: everywhere(467),
-  // Large parts of the kernel with frequent vulnerabilities.
+  // Large kernel interfaces with frequent vulnerabilities.
   bpf: [321, 280],
   perf_event_open: [298, 241],
   userfaultfd: [323, 282],

@@ -1,9 +1,9 @@
-/** The Linux system calls by which a process restricts itself, through FFI to the C library. */
+/** The Linux system calls with which a process restricts itself, by FFI to the C library. */
 import { LeatError } from "../../../core/error.ts";
 import type { ExecPassword } from "./call_filter.ts";
 import { callsOf } from "./denied_calls.ts";
 
-/** Names of the C library, glibc's and musl's. */
+/** File names of the C library: glibc's and musl's. */
 const LIBRARIES = ["libc.so.6", "libc.so"];
 
 const SYMBOLS = {
@@ -41,7 +41,7 @@ const SIGKILL = 9n;
 // capabilities(7)
 const LINUX_CAPABILITY_VERSION_3 = 0x2008_0522;
 const CAPABILITIES_MAX = 64n;
-/** The user id 0 gives no privileges. Each setting has a second bit, which locks it. */
+/** User id 0 gives no privileges. Each setting has a second bit that locks it. */
 const SECUREBITS = 0b1110_1111n;
 // setrlimit(2)
 const RLIMIT_FSIZE = 1;
@@ -86,12 +86,12 @@ export class KernelCalls {
     this.#limit(RLIMIT_FSIZE, bytesMax);
   }
 
-  /** Prevents core files, which would reveal the memory of functions. */
-  writeNoCoreFiles(): void {
+  /** Disables core files, which would reveal the memory of functions. */
+  disableCoreFiles(): void {
     this.#limit(RLIMIT_CORE, 0);
   }
 
-  /** The kernel's version of Landlock; 0 if there is none. */
+  /** The version of the kernel's Landlock, or 0 without Landlock. */
   landlockVersion(): number {
     const version = this.#calls.createRuleset(
       SYS_LANDLOCK_CREATE_RULESET,
@@ -108,7 +108,7 @@ export class KernelCalls {
     return Number(this.#calls.createRuleset(SYS_LANDLOCK_CREATE_RULESET, attributes, size, 0));
   }
 
-  /** Allows accesses to a file, or below a folder. False if it is missing, or the kernel refuses. */
+  /** Allows accesses to a file or below a folder. False if the path is missing or the kernel refuses. */
   allowBeneath(ruleset: number, path: string, accesses: bigint): boolean {
     const fd = this.#calls.open(cString(path), O_PATH | O_CLOEXEC);
     if (fd < 0) return false;
@@ -128,14 +128,14 @@ export class KernelCalls {
     return Number(added) === 0;
   }
 
-  /** Restricts this process, and every program that it becomes, to the rules. */
+  /** Restricts this process, and every program that it executes, to the rules. */
   restrictSelf(ruleset: number): void {
     const restricted = this.#calls.restrictSelf(SYS_LANDLOCK_RESTRICT_SELF, ruleset, 0);
     if (Number(restricted) !== 0) throw failed("landlock_restrict_self");
   }
 
-  /** From now on, executed programs gain no privileges, not even set-user-ID ones. */
-  gainNoPrivileges(): void {
+  /** Prevents that executing a program, even a set-user-ID one, gives privileges. */
+  setNoNewPrivileges(): void {
     this.#calls.prctl(PR_SET_NO_NEW_PRIVS, 1n, 0n, 0n, 0n);
   }
 
@@ -147,11 +147,11 @@ export class KernelCalls {
     }
     this.#calls.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0n, 0n, 0n);
     const header = new Uint8Array(new Uint32Array([LINUX_CAPABILITY_VERSION_3, 0]).buffer);
-    // Effective, permitted and inheritable ones, in two halves.
+    // The effective, permitted and inheritable sets, in two halves of 12 bytes.
     if (this.#calls.capset(header, new Uint8Array(24)) !== 0) throw failed("capset");
   }
 
-  /** Filters system calls from now on. False if the kernel does not support it. */
+  /** Installs a filter of system calls. False if the kernel does not support filters. */
   filterCalls(filter: Uint8Array<ArrayBuffer>): boolean {
     // sock_fprog: u16, and a pointer.
     const program = new BigUint64Array([BigInt(filter.byteLength / 8), addressOf(filter)]);
@@ -159,17 +159,17 @@ export class KernelCalls {
     return this.#calls.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, address, 0n, 0n) === 0;
   }
 
-  /** The files mapped into this process: Deno and its libraries, wherever they are installed. */
+  /** The files mapped into this process, which are Deno and its libraries. */
   mappedFiles(): string[] {
     const text = new TextDecoder().decode(this.#contents("/proc/self/maps"));
     return [...new Set([...text.matchAll(/ (\/\S.*)$/gm)].map(([, path]) => path!))];
   }
 
   /**
-   * Replaces this program by another, which inherits only the standard file descriptors.
+   * Replaces this program with another, which inherits only the standard file descriptors.
    * @param password The secret that the filter of system calls requires.
    */
-  become(command: readonly string[], [first, last]: ExecPassword): never {
+  exec(command: readonly string[], [first, last]: ExecPassword): never {
     this.#calls.closeRange(SYS_CLOSE_RANGE, STANDARD_FILES, 0xffff_ffff, CLOSE_RANGE_CLOEXEC);
     const strings = command.map(cString);
     const environment = stringsIn(this.#contents("/proc/self/environ"));
@@ -184,7 +184,7 @@ export class KernelCalls {
     throw failed(`execveat of ${command[0]}`);
   }
 
-  /** The content of a kernel file, empty if it is missing. */
+  /** The content of a file under `/proc`; empty if the file is missing. */
   #contents(path: string): Uint8Array {
     const fd = this.#calls.open(cString(path), O_CLOEXEC);
     const chunks: number[] = [];
@@ -198,7 +198,7 @@ export class KernelCalls {
     return Uint8Array.from(chunks);
   }
 
-  /** Ignores failures: setting a limit fails only if a lower one is set, which suffices. */
+  /** Ignores failures, because setting a limit fails only if a lower limit is already set. */
   #limit(resource: number, max: number): void {
     const limits = new BigUint64Array([BigInt(max), BigInt(max)]);
     this.#calls.setrlimit(resource, new Uint8Array(limits.buffer));
@@ -220,7 +220,7 @@ function cString(text: string): Uint8Array<ArrayBuffer> {
   return new TextEncoder().encode(`${text}\0`);
 }
 
-/** The strings of a block, each with its terminating 0. */
+/** Splits a block into its strings, each with its terminating 0. */
 function stringsIn(block: Uint8Array): Uint8Array<ArrayBuffer>[] {
   const strings: Uint8Array<ArrayBuffer>[] = [];
   for (let start = 0; start < block.length;) {

@@ -1,8 +1,9 @@
-/** The launcher's message to the program that replaces it (`exec`): which guards the kernel set. */
+/** Which guards protect a process. The launcher passes this to the program that it executes. */
 
 export interface KernelGuards {
-  /** The version of Landlock; 0 if the system has none. */
+  /** The version of Landlock, or 0 without Landlock. */
   readonly landlock: number;
+  /** Whether the filter of system calls is active. */
   readonly callFilter: boolean;
 }
 

@@ -1,9 +1,9 @@
-/** Landlock (landlock(7)): the kernel denies a process all files but the named ones, also through links. */
+/** Restricts a process with Landlock (landlock(7)) to named files. The kernel also checks links. */
 import { dirname } from "node:path";
 import type { KernelCalls } from "./kernel_calls.ts";
 
-/** What a process may access. */
-interface Reach {
+/** The files and the network that a process may access. */
+interface Access {
   readonly readable: readonly string[];
   readonly writable: readonly string[];
   readonly allowsNetwork: boolean;
@@ -15,7 +15,7 @@ const READ_FILE = 1n << 2n;
 const READ_DIR = 1n << 3n;
 const TRUNCATE = 1n << 14n;
 const IOCTL_DEV = 1n << 15n;
-/** The accesses that apply to files; the others apply to folders only. */
+/** The accesses that apply to files. All others apply only to folders. */
 const OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV;
 const READ = READ_FILE | READ_DIR;
 
@@ -24,13 +24,13 @@ const CONNECT_TCP = 1n << 1n;
 const SCOPE_ABSTRACT_SOCKETS = 1n << 0n;
 const SCOPE_SIGNALS = 1n << 1n;
 
-/** The accesses that a version of Landlock knows, and so can deny. */
+/** The accesses that a version of Landlock can deny. */
 function knownAccesses(version: number): bigint {
   const bits = version >= 5 ? 16 : version >= 3 ? 15 : version >= 2 ? 14 : 13;
   return (1n << BigInt(bits)) - 1n;
 }
 
-/** Making special files and links: a link could lead to what Landlock does not cover. */
+/** The creation of special files and links: a link could lead to what Landlock does not cover. */
 const MAKE_SPECIAL = 1n << 6n | 1n << 9n | 1n << 10n | 1n << 11n | 1n << 12n;
 
 /** Files that Deno and the C library read to reach other hosts. */
@@ -41,28 +41,28 @@ const NETWORK_FILES = [
 /** Files that Deno and the C library read while they run. */
 const SYSTEM_FILES = [
   ...["/etc/ld.so.cache", "/etc/localtime", "/usr/share/zoneinfo"],
-  // Deno reads these before it checks its permission.
+  // Deno reads these before it checks a permission.
   ...["/etc/resolv.conf", "/etc/hosts", "/etc/host.conf", "/etc/nsswitch.conf", "/etc/gai.conf"],
   ...["/proc/self", "/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/sys"],
   ...["/sys/fs/cgroup", "/sys/devices/system/cpu", "/sys/kernel/mm"],
   ...["/dev/zero", "/dev/urandom", "/dev/random"],
 ];
 
-/** Restricts this process for good, if the kernel has Landlock. Returns its version, or 0. */
-export function restrictFiles(kernel: KernelCalls, reach: Reach): number {
+/** Restricts this process permanently. Returns the version of Landlock, or 0 if the kernel has none. */
+export function restrictFiles(kernel: KernelCalls, granted: Access): number {
   const version = kernel.landlockVersion();
   if (version === 0) return 0;
   const known = knownAccesses(version);
-  const ruleset = kernel.createRuleset(attributesOf(version, known, reach.allowsNetwork));
+  const ruleset = kernel.createRuleset(attributesOf(version, known, granted.allowsNetwork));
   const allow = (path: string, accesses: bigint) => {
     // A rule for a file must not contain accesses of folders.
     if (!kernel.allowBeneath(ruleset, path, accesses & known)) {
       kernel.allowBeneath(ruleset, path, accesses & known & OF_FILES);
     }
   };
-  for (const path of [...SYSTEM_FILES, ...reach.readable]) allow(path, READ);
-  if (reach.allowsNetwork) { for (const path of NETWORK_FILES) allow(path, READ); }
-  for (const path of reach.writable) allow(path, known & ~EXECUTE & ~MAKE_SPECIAL);
+  for (const path of [...SYSTEM_FILES, ...granted.readable]) allow(path, READ);
+  if (granted.allowsNetwork) { for (const path of NETWORK_FILES) allow(path, READ); }
+  for (const path of granted.writable) allow(path, known & ~EXECUTE & ~MAKE_SPECIAL);
   allow("/dev/null", READ_FILE | WRITE_FILE);
   for (const file of kernel.mappedFiles()) {
     allow(file, READ | EXECUTE);

@@ -1,32 +1,32 @@
 /**
- * The program that becomes a confined runner on Linux, by exec. It sets the kernel's limits, which
- * the runner inherits, and runs no user code. Deno checks a path as written and then follows its
- * links; Landlock checks where the path leads. A filter of system calls denies what Landlock does not
- * cover, such as signals and changes of files' modes.
+ * Starts a confined process on Linux: sets the kernel's limits for itself, and then executes (`exec`)
+ * the program, which inherits the limits. The launcher runs no user code. Deno checks a path as
+ * written and then follows its links, but Landlock checks the target. A filter of system calls denies
+ * what Landlock does not cover, such as signals and changes of files' modes.
  */
 import { callFilter, type ExecPassword } from "./call_filter.ts";
 import { KernelCalls } from "./kernel_calls.ts";
 import type { KernelGuards } from "./kernel_guards.ts";
 import { restrictFiles } from "./landlock.ts";
 
-/** The launcher's input, as JSON in its only argument. */
+/** The launcher's only argument, as JSON. */
 export interface Launch {
-  /** The program to execute, and its arguments. {@linkcode KernelGuards} are appended as JSON. */
+  /** The program to execute, and its arguments. The launcher appends {@linkcode KernelGuards} as JSON. */
   readonly command: readonly string[];
   /** Files and folders that the program may read. */
   readonly readable: readonly string[];
   /** Files and folders that the program may read and change. */
   readonly writable: readonly string[];
-  /** Whether it may open sockets to other hosts at all; Deno's permissions say to which. */
+  /** Whether the program may open sockets to any other host. Deno's permissions limit the hosts. */
   readonly allowsNetwork: boolean;
-  /** Most private memory of the process, in bytes. */
+  /** Limit of the private memory of the process, in bytes. */
   readonly memoryBytesMax: number;
-  /** The largest file that it may write, in bytes. Default: any. */
+  /** Limit of a file that the program writes, in bytes. Default: none. */
   readonly fileBytesMax?: number;
   readonly openFilesMax: number;
 }
 
-/** The paths of Deno's downloads and compiled code, without other programs' stored data beside them. */
+/** The paths of Deno's downloads and compiled code, but not of data that other programs store there. */
 function cachedByDeno(): string[] {
   const folder = denoDir();
   const parts = ["deps", "gen", "npm", "registries", "remote"];
@@ -35,7 +35,7 @@ function cachedByDeno(): string[] {
   return folder === undefined ? [] : [...parts, ...databases].map((name) => `${folder}/${name}`);
 }
 
-/** Deno's cache folder, searched in Deno's order. */
+/** Deno's cache folder, found as Deno finds it. */
 function denoDir(): string | undefined {
   const explicit = Deno.env.get("DENO_DIR");
   if (explicit !== undefined) return explicit;
@@ -51,8 +51,8 @@ if (import.meta.main) {
   kernel.limitMemory(launch.memoryBytesMax);
   kernel.limitOpenFiles(launch.openFilesMax);
   if (launch.fileBytesMax !== undefined) kernel.limitFileSize(launch.fileBytesMax);
-  kernel.writeNoCoreFiles();
-  kernel.gainNoPrivileges();
+  kernel.disableCoreFiles();
+  kernel.setNoNewPrivileges();
   const readable = [...launch.readable, ...cachedByDeno()];
   const landlock = restrictFiles(kernel, { ...launch, readable });
   kernel.dropCapabilities();
@@ -63,5 +63,5 @@ if (import.meta.main) {
   const { allowsNetwork } = launch;
   const filter = callFilter({ architecture, pid, allowsNetwork, password });
   const guards: KernelGuards = { landlock, callFilter: kernel.filterCalls(filter) };
-  kernel.become([...launch.command, JSON.stringify(guards)], password);
+  kernel.exec([...launch.command, JSON.stringify(guards)], password);
 }

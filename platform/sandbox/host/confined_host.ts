@@ -1,6 +1,6 @@
 /**
- * The host of a confined pipeline. What the process may not do itself, it requests from the worker
- * or, through the worker, from its host process (`host_program.ts`).
+ * The host of a confined pipeline. For actions that the confined process may not perform, it sends
+ * requests to the worker or, through the worker, to its host process (`host_program.ts`).
  */
 import { fileURLToPath } from "node:url";
 import { type FixedDType, TYPED_ARRAYS } from "../../../core/dtype.ts";
@@ -14,15 +14,15 @@ import type { PythonPool } from "../../python/python_pool.ts";
 import { Images } from "../../media/images.ts";
 import { workerFiles } from "../../storage/storage.ts";
 import { isDenial } from "../denials.ts";
-import { CONFINED_ASK_BYTES_MAX, tooMuchAsked } from "../edge.ts";
+import { CONFINED_ASK_BYTES_MAX, hostRequestTooLarge } from "../edge.ts";
 import { isFar } from "../grants.ts";
 import { isNotFound } from "../modules/module_source.ts";
 import type { RemoteModules } from "../modules/remote_modules.ts";
 
-/** Reserves space for the rest of a decode request, which is small. */
-const IMAGE_BYTES_ASKED_MAX = CONFINED_ASK_BYTES_MAX - UNTRUSTED_ENVELOPE_BYTES_MAX;
+/** Limit of the bytes of an encoded image. The rest of a decode request needs some space, too. */
+const IMAGE_BYTES_MAX = CONFINED_ASK_BYTES_MAX - UNTRUSTED_ENVELOPE_BYTES_MAX;
 
-/** Sends a request to the host's process. */
+/** Sends a request to the host process. */
 export type AskHost = (method: string, args: unknown) => Promise<unknown>;
 
 export class ConfinedHost extends DenoHost {
@@ -40,7 +40,7 @@ export class ConfinedHost extends DenoHost {
     super({
       files: confinedFiles(ask, local, readable),
       images: confinedImages(ask),
-      pythonPool: askedPython(askPython),
+      pythonPool: confinedPython(askPython),
     });
     this.#modules = modules;
   }
@@ -49,7 +49,7 @@ export class ConfinedHost extends DenoHost {
     try {
       return await this.#modules.import(() => super.importModule(url));
     } catch (error) {
-      // Deno wraps its denials, and errors of a hook, in a TypeError.
+      // Deno wraps denied permissions and errors of a hook in a TypeError.
       const { message } = LeatError.from(error);
       if (isDenial(error)) throw new LeatError("permission_denied", message, { cause: error });
       if (isNotFound(error)) throw new LeatError("not_found", message, { cause: error });
@@ -59,20 +59,20 @@ export class ConfinedHost extends DenoHost {
 }
 
 /**
- * Reads local files in this process, with its own permission. Deno follows links, so the target of a
- * path is checked first; on Linux the kernel checks it, too. The host process reads far files.
+ * Reads local files in this process, with its own permissions, and far files through the host process.
+ * Deno follows links, so the target of a local path is checked first. On Linux the kernel checks it, too.
  */
 function confinedFiles(ask: AskHost, local: Files, readable: readonly string[]): Files {
   const requireWithin = async (path: string) => {
     const name = path.startsWith("file:") ? fileURLToPath(path) : path;
-    // Opening reports missing or forbidden files with a better error.
+    // For missing or forbidden files the open that follows gives a better error.
     const real = await Deno.realPath(name).catch(() => undefined);
     const isWithin = real === undefined ||
       readable.some((root) => root === "/" || `${real}/`.startsWith(`${root}/`));
     if (isWithin) return;
     throw new LeatError(
       "permission_denied",
-      `Requires read access to "${real}", where "${path}" leads by a link`,
+      `Requires read access to "${real}": a link in "${path}" leads there`,
     );
   };
   return {
@@ -94,7 +94,7 @@ function confinedFiles(ask: AskHost, local: Files, readable: readonly string[]):
   };
 }
 
-/** Resolves as `work` does, unless aborted. A result after the abort goes to `discard`. */
+/** Settles as `work` does, or rejects on an abort. `discard` gets a result that comes after the abort. */
 function unlessAborted<T>(
   work: Promise<T>,
   signal: AbortSignal | undefined,
@@ -136,8 +136,8 @@ function hostFile(ask: AskHost, file: number, sizeBytes: number): OpenFile {
   };
 }
 
-/** Python functions are not confined: the worker calls those that its operator has granted. */
-function askedPython(ask: (request: unknown) => Promise<unknown>): PythonPool {
+/** Asks the worker to call Python functions. It calls only those that its operator has granted. */
+function confinedPython(ask: (request: unknown) => Promise<unknown>): PythonPool {
   return {
     bytesMax: CONFINED_ASK_BYTES_MAX - UNTRUSTED_ENVELOPE_BYTES_MAX,
     run: async ({ calls, ...callee }) =>
@@ -146,7 +146,7 @@ function askedPython(ask: (request: unknown) => Promise<unknown>): PythonPool {
   };
 }
 
-/** The host process decodes images, because decoders are native code. */
+/** Decodes images in the host process, because decoders are native code. */
 function confinedImages(ask: AskHost): ImageCodec {
   const local = new Images();
   return {
@@ -154,8 +154,8 @@ function confinedImages(ask: AskHost): ImageCodec {
       if (!(bytes instanceof Uint8Array)) {
         throw new LeatError("invalid_argument", `An image is a Uint8Array, not ${typeof bytes}`);
       }
-      if (bytes.byteLength > IMAGE_BYTES_ASKED_MAX) {
-        throw tooMuchAsked(`by an image of ${bytes.byteLength} bytes`);
+      if (bytes.byteLength > IMAGE_BYTES_MAX) {
+        throw hostRequestTooLarge(`an image of ${bytes.byteLength} bytes`);
       }
       const { dtype, shape, data } = await ask("decode", { bytes, options }) as DecodedTensor;
       const { buffer, byteOffset } = data.byteOffset % 8 === 0 ? data : data.slice();

@@ -7,7 +7,7 @@ import type { KnownReader } from "../../../data/service/last_readers.ts";
 import type { DistributeOptions } from "../../../data/operators/distribute.ts";
 import type { AskHost } from "./confined_host.ts";
 
-/** Elements requested ahead from the host: the next one arrives while one is processed. */
+/** Elements requested ahead from the host, so that the next one arrives while one is processed. */
 const AHEAD = 4;
 
 interface ReadRequest {
@@ -15,12 +15,12 @@ interface ReadRequest {
   readonly options: unknown;
 }
 
-/** One step of a client in the host process. */
+/** The next item of a client in the host process. */
 export interface HostFed {
   readonly fed: Record<string, unknown>;
-  /** DETERMINISTIC: the digest of the table of splits, in the first step after it is known. */
+  /** DETERMINISTIC: the digest of the table of splits, with the first item after it is known. */
   readonly digest?: string;
-  /** DETERMINISTIC: the id of the reader, in the first step after it is known. */
+  /** DETERMINISTIC: the id of the reader, with the first item after it is known. */
   readonly reader?: KnownReader;
 }
 
@@ -34,31 +34,31 @@ export function confinedAccess(ask: AskHost): ServiceAccess {
   };
 }
 
-/** Forwards the host's feed to a feed of this process. */
+/** Forwards the items of a client in the host process to a feed of this process. */
 function readFromHost(
   ask: AskHost,
   service: DistributeOptions["service"],
   { ordered, ...options }: ReadingOptions,
   feed: Feed,
 ): () => void {
-  const { onTable, onJoined, ...place } = ordered ?? {};
+  const { onTable, onJoined, ...plain } = ordered ?? {};
   const request: ReadRequest = {
     service: addressOf(service),
-    options: { ...options, ...(ordered === undefined ? {} : { ordered: place }) },
+    options: { ...options, ...(ordered === undefined ? {} : { ordered: plain }) },
   };
   const opened = ask("serviceRead", request);
   opened.catch((error) => feed.fail(LeatError.from(error)));
-  let asking = 0;
+  let openRequests = 0;
   const pump = () => {
-    while (!feed.closed && asking + feed.length < AHEAD) {
-      asking++;
+    while (!feed.closed && openRequests + feed.length < AHEAD) {
+      openRequests++;
       next();
     }
   };
   const next = async () => {
     try {
       const { fed, digest, reader } = await ask("serviceNext", await opened) as HostFed;
-      asking--;
+      openRequests--;
       if (reader !== undefined) onJoined?.(reader);
       if (digest !== undefined) onTable?.(digest);
       if (fed["kind"] === "end") return feed.end();
@@ -72,7 +72,7 @@ function readFromHost(
   pump();
   return () => {
     feed.fail(new LeatError("cancelled", "The iterator was disposed"));
-    // It fails if the edge is closed, which has ended the reading, too.
+    // The request fails if the edge is closed. The reading then ends with the host process.
     opened.then((reading) => ask("serviceStop", reading)).catch(() => {});
   };
 }

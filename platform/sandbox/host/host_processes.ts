@@ -1,7 +1,7 @@
 /**
- * Processes that load native image decoders and read object stores and services for confined
- * runners, one per runner. They run no user functions. A fault in a library ends one process, and
- * fails only its runner's open requests.
+ * Starts the host processes of confined runners, one per runner. A host process decodes images with
+ * native libraries, and reads object stores and services. It runs no user functions. A fault in a
+ * library ends one host process, and fails only the open requests of its runner.
  */
 import { AbortRace } from "../../../core/abort_race.ts";
 import { LeatError } from "../../../core/error.ts";
@@ -15,7 +15,7 @@ import type { HostStart } from "./host_program.ts";
 import { ProcessSupply, type SuppliedProcess } from "../process_supply.ts";
 
 const LOADING_MAX = 2;
-/** Most open files of a host process: those that it reads for its runner, and connections. */
+/** Limit of a host process's open files, which are its connections and the files that it reads. */
 const OPEN_FILES_MAX = 4_096;
 
 /** Starts host processes, one per runner. */
@@ -23,7 +23,7 @@ export class HostProcesses {
   readonly #grants: SandboxGrants;
   readonly #storage: WorkerStorage;
   readonly #alive = new Set<HostProcess>();
-  /** Created on first use: most pipelines need no host. */
+  /** Created on first use, because most pipelines need no host. */
   #supply: ProcessSupply<HostProcess> | undefined;
   #isClosed = false;
 
@@ -36,7 +36,7 @@ export class HostProcesses {
     return new TaskHost(() => this.#take());
   }
 
-  /** Resolves when no process is left. */
+  /** Resolves when all processes have ended. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#supply?.close();
@@ -54,7 +54,7 @@ export class HostProcesses {
   }
 }
 
-/** The host of one runner. A process that dies is replaced. */
+/** The host of one runner. If its process dies, the next request starts another. */
 export class TaskHost {
   readonly #take: () => Promise<HostProcess>;
   #process: Promise<HostProcess> | undefined;
@@ -64,16 +64,16 @@ export class TaskHost {
     this.#take = take;
   }
 
-  /** @throws {LeatError} the host's error; `unavailable` if its process dies meanwhile. */
+  /** @throws {LeatError} the error of the host's answer, or `unavailable` if its process dies first. */
   async ask(method: string, args: unknown): Promise<unknown> {
-    const taken = this.#process ??= this.#take();
+    const started = this.#process ??= this.#take();
     try {
-      const process = await taken;
+      const process = await started;
       if (this.#isClosed) process.terminate();
       return await process.ask(method, args);
     } finally {
-      const isGone = await taken.then(({ isAlive }) => !isAlive, () => true);
-      if (isGone && this.#process === taken) this.#process = undefined;
+      const hasEnded = await started.then(({ isAlive }) => !isAlive, () => true);
+      if (hasEnded && this.#process === started) this.#process = undefined;
     }
   }
 
@@ -92,8 +92,8 @@ class HostProcess implements SuppliedProcess {
   constructor(grants: SandboxGrants, storage: WorkerStorage, onEnded: () => void) {
     const { far, net, memoryBytesMax } = grants;
     const hosts = hostsOfHost(grants, storage.storage);
-    const reachesOut = hosts.length > 0;
-    // The process gets only environment variables that this program may read itself.
+    const allowsNetwork = hosts.length > 0;
+    // The process may read only environment variables that this program may read itself.
     const variables = S3_VARIABLES.filter((variable) => readEnv(variable) !== undefined);
     this.#child = new ChildProcess({
       name: "host",
@@ -106,11 +106,11 @@ class HostProcess implements SuppliedProcess {
       limits: {
         readable: ["/etc/alpine-release"],
         writable: [],
-        allowsNetwork: reachesOut,
+        allowsNetwork,
         memoryBytesMax,
         openFilesMax: OPEN_FILES_MAX,
       },
-      hasEnvironment: reachesOut,
+      hasEnvironment: allowsNetwork,
     });
     this.#edge = new Edge(this.#child.link, this.#child.local, {});
     this.#edge.closed.then(() => this.#child.kill());
@@ -139,7 +139,7 @@ class HostProcess implements SuppliedProcess {
   }
 }
 
-/** Grants FFI: only of libjpeg-turbo, where that is a file of its own. */
+/** The flag that allows FFI, only for the file of libjpeg-turbo if that is a separate file. */
 function jpegLibraryFlag(): string {
   const path = turboLibraryPath();
   return path === undefined || path.includes(",") ? "--allow-ffi" : `--allow-ffi=${path}`;
@@ -149,17 +149,17 @@ function gone({ code, signal, stderrTail }: ChildEnd): LeatError {
   const how = signal === null ? `with exit code ${code}` : `by ${signal}`;
   return new LeatError(
     "unavailable",
-    "The process that decodes and reads for a runner has ended " +
+    "The process that decodes images and reads far files for a runner has ended " +
       `${how}${stderrTail.trim() === "" ? "" : `: ${stderrTail.trim()}`}`,
   );
 }
 
-/** Amazon's host names hold a bucket and a region, and a bucket may redirect to another region. */
+/** Amazon's host names contain a bucket and a region, and a bucket may redirect to another region. */
 const AMAZON_HOSTS = ["*.amazonaws.com:443", "*.amazonaws.com.cn:443"];
 
 /**
  * The hosts of a runner's roots and granted services, as values of Deno's `--allow-net`. Deno denies
- * all others to the host process, whatever a fault in it or in a native library requests.
+ * the host process all other hosts, even after a fault in it or in a native library.
  */
 export function hostsOfHost(
   { far, net }: ReachedByHost,
@@ -183,7 +183,7 @@ function hostsOf(root: string, { s3, gs }: StorageOptions): string[] {
   }
 }
 
-/** The hosts of an object store: requests name the bucket in their path or in their host. */
+/** The hosts of an object store. A request names the bucket in its path or in its host. */
 function storeHosts(endpoint: URL | undefined, bucket: string): string[] {
   if (endpoint === undefined) return AMAZON_HOSTS;
   const host = hostOf(endpoint.href);
@@ -194,7 +194,7 @@ function s3Endpoint(options: S3Options = {}): URL | undefined {
   try {
     return s3Settings(options, readEnv).endpoint;
   } catch (error) {
-    // Opening the storage reports invalid settings.
+    // The open that follows reports invalid settings.
     if (error instanceof LeatError) return undefined;
     throw error;
   }

@@ -1,4 +1,4 @@
-/** The program of a process that serves one confined runner. It runs no user code. */
+/** The program of a host process, which serves one confined runner and runs no user code. */
 import { LeatError } from "../../../core/error.ts";
 import { decodingThreads } from "../../media/jpeg/decoding_threads.ts";
 import type { WorkerStorage } from "../../storage/storage.ts";
@@ -12,7 +12,7 @@ import { HOST_METHODS, type HostMethod, HostService } from "./host_service.ts";
 
 export interface HostStart extends ReachedByHost {
   readonly storage: WorkerStorage;
-  /** Most memory of this process, in bytes. */
+  /** Limit of the memory of this process, in bytes. */
   readonly memoryBytesMax: number;
 }
 
@@ -22,7 +22,7 @@ const served = (method: HostMethod) => (args: unknown) => {
   if (service !== undefined) return service.methods()[method](args);
   throw new LeatError(
     "failed_precondition",
-    `This host was asked to ${method} before it was started`,
+    `The host got the request ${method} before it was started`,
   );
 };
 

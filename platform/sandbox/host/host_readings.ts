@@ -1,4 +1,4 @@
-/** Reads services for a confined runner: from granted dispatchers and granted workers only. */
+/** Reads services for a confined runner, and connects only to granted dispatchers and workers. */
 import { accessFrom, type ReadingOptions } from "../../../actors/client/access.ts";
 import { Feed } from "../../../actors/client/feed.ts";
 import { LeatError } from "../../../core/error.ts";
@@ -7,19 +7,20 @@ import type { KnownReader } from "../../../data/service/last_readers.ts";
 import { Homes, type ServiceCredentials } from "../../nodes/client_homes.ts";
 import type { HostFed } from "./confined_services.ts";
 
-/** Most services that one runner may read at a time. */
+/** Limit of the services that one runner may read at a time. */
 const READINGS_MAX = 8;
-/** Most elements that the host holds for a runner. */
+/** Limit of `maxOutstandingRequests`: requests and buffered elements of one reading. */
 const OUTSTANDING_MAX = 256;
+/** Limit of `bufferBytesMax`: bytes of buffered elements of one reading. */
 const BUFFER_BYTES_MAX = 256 * 2 ** 20;
 
 interface Reading {
   readonly feed: Feed;
   readonly stop: () => void;
-  /** The last step: steps run in the order of the requests. */
+  /** Settles with the last `next`. The following one waits for it, so that items stay in order. */
   last: Promise<unknown>;
-  /** News for the runner, sent with the next item. */
-  told: Omit<HostFed, "fed">;
+  /** Values that are sent to the runner with the next item. */
+  news: Omit<HostFed, "fed">;
 }
 
 export class HostReadings {
@@ -27,19 +28,19 @@ export class HostReadings {
   readonly #readings = new Map<number, Reading>();
   #opened = 0;
 
-  /** @param net Hosts that may be dialled, with or without a port. */
+  /** @param net Hosts to which it may connect, with or without a port. */
   constructor(net: readonly string[], services: ServiceCredentials | undefined) {
     const mayDial = (address: string) => {
       const error = denial(net, address);
       if (error === undefined) return;
-      // Fails all readings: a client would wait forever for a worker that it may never reach.
+      // A client would wait forever for a worker that it must not dial, so all readings fail.
       for (const { feed } of this.#readings.values()) feed.fail(error);
       throw error;
     };
     this.#homes = new Homes({ services, mayDial });
   }
 
-  /** Begins to read; returns the number of the reading. */
+  /** Starts a reading, and returns its number. */
   read(request: unknown): number {
     const { service, options } = fieldsOf(request);
     if (typeof service !== "string") throw malformed("read");
@@ -50,9 +51,9 @@ export class HostReadings {
       );
     }
     const feed = new Feed();
-    const tell = (news: Omit<HostFed, "fed">) => reading.told = { ...reading.told, ...news };
-    const stop = accessFrom(this.#homes.open).read(service, {}, readingOf(options, tell), feed);
-    const reading: Reading = { feed, stop, last: Promise.resolve(), told: {} };
+    const addNews = (news: Omit<HostFed, "fed">) => reading.news = { ...reading.news, ...news };
+    const stop = accessFrom(this.#homes.open).read(service, {}, readingOf(options, addNews), feed);
+    const reading: Reading = { feed, stop, last: Promise.resolve(), news: {} };
     this.#readings.set(++this.#opened, reading);
     return this.#opened;
   }
@@ -80,16 +81,16 @@ export class HostReadings {
 
   async #take(reading: Reading): Promise<HostFed> {
     const fed = await reading.feed.take();
-    const { told } = reading;
-    reading.told = {};
-    return { fed: { ...fed }, ...told };
+    const { news } = reading;
+    reading.news = {};
+    return { fed: { ...fed }, ...news };
   }
 }
 
-/** Checks an untrusted request to read. The dispatcher checks the fields that are sent to it. */
+/** Checks the options of an untrusted request. The dispatcher checks the fields that it receives. */
 function readingOf(
   options: unknown,
-  tell: (news: Omit<HostFed, "fed">) => void,
+  addNews: (news: Omit<HostFed, "fed">) => void,
 ): ReadingOptions {
   if (!isPlainObject(options) || !isPlainObject(options.parameters)) throw malformed("options");
   const { dataset, repetition, maxOutstandingRequests, bufferBytesMax, ordered } = options;
@@ -109,8 +110,8 @@ function readingOf(
     ...(ordered === undefined ? {} : {
       ordered: {
         ...ordered,
-        onTable: (digest: string) => tell({ digest }),
-        onJoined: (reader: KnownReader) => tell({ reader }),
+        onTable: (digest: string) => addNews({ digest }),
+        onJoined: (reader: KnownReader) => addNews({ reader }),
       },
     }),
   } as unknown as ReadingOptions;
@@ -120,7 +121,7 @@ function isUpTo(max: number, value: unknown): boolean {
   return value === undefined || Number.isSafeInteger(value) && (value as number) <= max;
 }
 
-/** The error for a node that must not be dialled, in Deno's words, which `explainDenial` knows. */
+/** The error for a node that must not be dialled, in Deno's words, so that `explainDenial` matches. */
 function denial(net: readonly string[], address: string): LeatError | undefined {
   const { hostname, protocol, port } = new URL(address);
   const host = `${hostname}:${port || (protocol === "wss:" ? 443 : 80)}`;
@@ -129,5 +130,5 @@ function denial(net: readonly string[], address: string): LeatError | undefined 
 }
 
 function malformed(what: string): LeatError {
-  return new LeatError("invalid_argument", `This is no request to a host's services: ${what}`);
+  return new LeatError("invalid_argument", `The request to read a service is malformed: ${what}`);
 }

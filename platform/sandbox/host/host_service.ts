@@ -1,4 +1,4 @@
-/** Decodes images, and reads object stores and services, for a confined, untrusted runner. */
+/** Decodes images and reads object stores and services for a confined runner, which is untrusted. */
 import type { FixedDType, TypedArray } from "../../../core/dtype.ts";
 import { LeatError } from "../../../core/error.ts";
 import { shownPath } from "../../../core/shown_text.ts";
@@ -10,7 +10,7 @@ import type { HostReadings } from "./host_readings.ts";
 import { isCount } from "../../../core/count.ts";
 
 const OPEN_FILES_MAX = 1_024;
-/** Most bytes of one read; a reader that wants more sends another request. */
+/** Limit of the bytes of one read; a reader that needs more sends another request. */
 const READ_BYTES_MAX = 16 * 2 ** 20;
 
 export const HOST_METHODS = [
@@ -28,7 +28,7 @@ export class HostService {
   #opened = 0;
   #opening = 0;
 
-  /** `host` follows only redirects below the `roots`, where far files may be read. */
+  /** Far files may be read only below `roots`. `host` must refuse redirects that lead elsewhere. */
   constructor(host: Host, roots: FarRoots, readings: HostReadings) {
     this.#host = host;
     this.#readings = readings;
@@ -65,7 +65,7 @@ export class HostService {
     if (this.#files.size + this.#opening >= OPEN_FILES_MAX) {
       throw new LeatError(
         "resource_exhausted",
-        `A task holds at most ${OPEN_FILES_MAX} files of object stores open (OPEN_FILES_MAX)`,
+        `A task can keep at most ${OPEN_FILES_MAX} files of object stores open (OPEN_FILES_MAX)`,
       );
     }
     this.#opening++;
@@ -81,9 +81,9 @@ export class HostService {
 
   async #list(pattern: unknown): Promise<string[]> {
     this.#requireGranted(pattern);
-    const found = await this.#host.files.list(pattern);
-    for (const path of found) this.#requireGranted(path);
-    return found;
+    const paths = await this.#host.files.list(pattern);
+    for (const path of paths) this.#requireGranted(path);
+    return paths;
   }
 
   async #read(request: unknown): Promise<Uint8Array> {

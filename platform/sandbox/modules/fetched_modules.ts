@@ -1,58 +1,58 @@
 /**
- * Fetches modules for confined processes, from hosts that the operator of a worker has granted. If
- * Deno imported them, redirects could not be checked. A process may request any URL: each hop is
- * checked before its host is contacted, and the memory for modules is bounded.
+ * Fetches modules for confined processes from hosts that the operator of a worker has granted. If
+ * Deno imported them, redirects could not be checked. A process may request any URL, so the host of
+ * each redirect is checked before it is contacted, and the memory for modules is bounded.
  */
 import { LeatError } from "../../../core/error.ts";
 import { shownPath, withShownUrls } from "../../../core/shown_text.ts";
 import { hostOf } from "../grants.ts";
 
 const REDIRECTS_MAX = 10;
-/** Most bytes of a module's text. */
+/** Limit of the bytes of a module's text. */
 const MODULE_BYTES_MAX = 16 * 2 ** 20;
 const URL_CHARS_MAX = 8 * 1024;
-/** How many characters of a longer URL a message quotes. */
+/** How many characters of a URL that is too long an error message quotes. */
 const URL_CHARS_SHOWN = 200;
-/** Most characters kept for later tasks: URLs, media types and texts. */
+/** Limit of the characters of cached URLs, media types and texts. */
 const KEPT_CHARS_MAX = 64 * 2 ** 20;
-/** Most modules kept for later tasks. */
+/** Limit of cached modules. */
 const KEPT_MODULES_MAX = 10_000;
-/** Most bytes in transit, for all processes of the worker together. */
+/** Limit of the bytes in transit for all processes of the worker together. */
 const COMING_BYTES_MAX = 256 * 2 ** 20;
 /** Time limit for a module, in ms. */
 const FETCH_TIMEOUT_MS = 60_000;
 
 export interface FetchedModule {
-  /** Its URL after all redirects, without a fragment. */
+  /** The URL after all redirects, without a fragment. */
   readonly url: string;
-  /** The media type from its host, in lower case and without parameters; empty if none. */
+  /** The media type that the host sent, in lower case and without parameters; empty if none. */
   readonly mediaType: string;
   readonly text: string;
 }
 
 interface ModuleLimits {
-  /** Most characters kept: URLs, media types and texts. Default 64 Mi. */
+  /** Limit of the characters of cached URLs, media types and texts. Default 64 Mi. */
   readonly charsMax?: number;
-  /** Most modules kept. Default 10,000. */
+  /** Limit of cached modules. Default 10,000. */
   readonly modulesMax?: number;
-  /** Most bytes of texts in transit; beyond it a module is refused. Default 256 MiB. */
+  /** Limit of the bytes in transit; a module that exceeds it is refused. Default 256 MiB. */
   readonly comingBytesMax?: number;
 }
 
-/** Fetches and keeps modules, so that tasks get the same text; the oldest are dropped first. */
+/** Fetches modules, and caches them so that tasks get the same text. The oldest are dropped first. */
 export class FetchedModules {
   readonly #granted: readonly string[];
   readonly #charsMax: number;
   readonly #modulesMax: number;
   readonly #comingBytesMax: number;
-  /** The kept modules by requested URL without its fragment, the oldest first. */
+  /** The cached modules by requested URL without its fragment, the oldest first. */
   readonly #kept = new Map<string, FetchedModule>();
   readonly #coming = new Map<string, Promise<FetchedModule>>();
   readonly #closing = new AbortController();
   #keptChars = 0;
   #comingBytes = 0;
 
-  /** @param granted Hosts: with a port, or for all ports; a leading `*.` means all subdomains. */
+  /** @param granted Hosts; without a port all ports are granted, and `*.` grants all subdomains. */
   constructor(
     granted: readonly string[],
     {
@@ -68,13 +68,14 @@ export class FetchedModules {
   }
 
   /**
-   * The module at a URL; its fragment is ignored.
-   * @throws {LeatError} `permission_denied` if it, or a redirect, is not on a granted host;
-   * `not_found` if there is none; `unavailable` if its host does not send it; `invalid_argument` if
-   * a URL is too long; `resource_exhausted` if it is too large, or too much is in transit.
+   * Resolves to the module at a URL, whose fragment is ignored.
+   * @throws {LeatError} `permission_denied` if the URL or a redirect is not on a granted host;
+   * `not_found` if there is no such module; `unavailable` if the host does not send it;
+   * `invalid_argument` if a URL is too long; `resource_exhausted` if the module is too large, or if
+   * too many bytes are in transit.
    */
-  async get(asked: string): Promise<FetchedModule> {
-    const url = urlOf(asked);
+  async get(requested: string): Promise<FetchedModule> {
+    const url = urlOf(requested);
     const kept = this.#kept.get(url);
     if (kept !== undefined) return kept;
     return await this.#coming.getOrInsertComputed(
@@ -87,22 +88,22 @@ export class FetchedModules {
     this.#closing.abort(new LeatError("cancelled", "The runners have been closed"));
   }
 
-  async #fetch(asked: string): Promise<FetchedModule> {
+  async #fetch(requested: string): Promise<FetchedModule> {
     const signal = AbortSignal.any([this.#closing.signal, AbortSignal.timeout(FETCH_TIMEOUT_MS)]);
-    let url = asked;
+    let url = requested;
     for (let i = 0; i <= REDIRECTS_MAX; i++) {
       this.#requireGranted(url);
       const response = await answerOf(url, signal);
       const next = response.status >= 300 && response.status < 400
         ? response.headers.get("location")
         : null;
-      if (next === null) return this.#keep(asked, await this.#moduleOf(url, response));
+      if (next === null) return this.#keep(requested, await this.#moduleOf(url, response));
       await response.body?.cancel();
       url = urlOf(next, url);
     }
     throw new LeatError(
       "unavailable",
-      `Cannot import ${shownPath(asked)}: it leads on through more than ${REDIRECTS_MAX} redirects`,
+      `Cannot import ${shownPath(requested)}: it has more than ${REDIRECTS_MAX} redirects`,
     );
   }
 
@@ -128,9 +129,9 @@ export class FetchedModules {
       for await (const chunk of response.body ?? []) {
         bytes += chunk.byteLength;
         this.#comingBytes += chunk.byteLength;
-        if (bytes > MODULE_BYTES_MAX) throw tooLarge(url, "it has", MODULE_BYTES_MAX);
+        if (bytes > MODULE_BYTES_MAX) throw tooLarge(url, "the module has", MODULE_BYTES_MAX);
         if (this.#comingBytes > this.#comingBytesMax) {
-          throw tooLarge(url, "at this time this worker fetches", this.#comingBytesMax);
+          throw tooLarge(url, "at this time the worker fetches", this.#comingBytesMax);
         }
         text += decoder.decode(chunk, { stream: true });
       }
@@ -147,9 +148,9 @@ export class FetchedModules {
     throw new LeatError("permission_denied", `Requires import access to "${host}"`);
   }
 
-  #keep(asked: string, module: FetchedModule): FetchedModule {
-    this.#kept.set(asked, module);
-    this.#keptChars += charsOf(asked, module);
+  #keep(requested: string, module: FetchedModule): FetchedModule {
+    this.#kept.set(requested, module);
+    this.#keptChars += charsOf(requested, module);
     for (const [url, oldest] of this.#kept) {
       if (this.#keptChars <= this.#charsMax && this.#kept.size <= this.#modulesMax) break;
       this.#kept.delete(url);
@@ -159,7 +160,7 @@ export class FetchedModules {
   }
 }
 
-/** A URL in the form that is sent to its host. */
+/** Normalizes a URL as for a request, and removes its fragment. */
 function urlOf(text: string, base?: string): string {
   const url = text.length > URL_CHARS_MAX ? undefined : new URL(text, base);
   if (url !== undefined) url.hash = "";
@@ -173,8 +174,8 @@ function urlOf(text: string, base?: string): string {
   );
 }
 
-function charsOf(asked: string, { url, mediaType, text }: FetchedModule): number {
-  return asked.length + url.length + mediaType.length + text.length;
+function charsOf(requested: string, { url, mediaType, text }: FetchedModule): number {
+  return requested.length + url.length + mediaType.length + text.length;
 }
 
 function isOf(host: string, granted: string): boolean {

@@ -1,7 +1,7 @@
 /**
- * Imports of a confined process from granted hosts. The worker fetches modules, and hooks give Deno
- * their texts. Deno itself fetches nothing, so no import contacts a package registry. Before Deno
- * calls hooks, it resolves imports by schemes that it knows; so users' modules get one of their own.
+ * Imports modules from granted hosts in a confined process. The worker fetches modules, and hooks
+ * give Deno their texts. Deno itself fetches nothing, so no import contacts a package registry. Deno
+ * resolves imports with known schemes before it calls hooks, so users' modules get an unknown scheme.
  */
 import { isBuiltin, registerHooks } from "node:module";
 import { LeatError } from "../../../core/error.ts";
@@ -10,7 +10,7 @@ import type { RemoteModules } from "./remote_modules.ts";
 
 /** The prefix of URLs of users' modules. */
 const GIVEN = "leat-";
-/** The prefix of URLs of this program's own modules, whose classes must not be loaded twice. */
+/** The prefix of URLs of Leat's own modules, whose classes must not be loaded twice. */
 const PROGRAM = new URL("../../../", import.meta.url).href;
 
 interface Resolved {
@@ -18,7 +18,7 @@ interface Resolved {
   readonly shortCircuit?: boolean;
 }
 
-/** The part of the hooks' signature that is used; Deno's types lack it. */
+/** The used part of the signature of `registerHooks`, which Deno's types lack. */
 type RegisterHooks = (hooks: {
   resolve(
     specifier: string,
@@ -32,7 +32,7 @@ type RegisterHooks = (hooks: {
   ): unknown;
 }) => unknown;
 
-/** Makes later imports of users' modules use hooks. */
+/** Makes later imports of users' modules go through hooks. */
 export function importByHooks(modules: RemoteModules): void {
   (registerHooks as unknown as RegisterHooks)({
     resolve(specifier, context, next) {
@@ -46,15 +46,15 @@ export function importByHooks(modules: RemoteModules): void {
       const type = context.importAttributes?.type;
       if (real.startsWith("data:")) return sourceOf(real, type, dataText(real));
       if (real.startsWith("file:")) return sourceOf(real, type, fileText(real));
-      const { url: place, mediaType, text } = modules.moduleAt(real);
-      return sourceOf(place, type, text, mediaType);
+      const { url: finalUrl, mediaType, text } = modules.moduleAt(real);
+      return sourceOf(finalUrl, type, text, mediaType);
     },
   });
 }
 
 /**
- * The target of a user's import. `undefined` for built-in modules, and for imports that this program
- * and its packages make of their own files, which may happen while users' functions run.
+ * The URL of a user's import. `undefined` for built-in modules, and for files that Leat and its
+ * packages import themselves, which may happen while users' functions run.
  */
 function urlOf(
   specifier: string,

@@ -1,6 +1,6 @@
 /**
- * Makes the JavaScript that a load hook returns for a module in a confined process. Deno itself must
- * not load the module: it would first resolve all imports, and contact package registries.
+ * Makes the JavaScript that a load hook returns for a module in a confined process. Deno must not load
+ * the module itself, because it would first resolve all imports, and contact package registries.
  */
 import { Buffer } from "node:buffer";
 import { stripTypeScriptTypes } from "node:module";
@@ -8,10 +8,10 @@ import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { LeatError } from "../../../core/error.ts";
 
-/** Marks a missing module in an error's message: Deno keeps nothing else of a hook's error. */
+/** Marks a missing module in an error's message, because Deno keeps only the message of a hook's error. */
 const NOT_FOUND = "Module not found";
 
-/** Media types of TypeScript; the last two are video types, which hosts derive from `.ts`. */
+/** Media types of TypeScript. The last two are video types, which some hosts send for `.ts`. */
 const TYPESCRIPT_TYPES: ReadonlySet<string> = new Set([
   ...["application/typescript", "text/typescript", "application/x-typescript"],
   ...["video/mp2t", "video/vnd.dlna.mpeg-tts"],
@@ -30,9 +30,9 @@ interface ModuleSource {
 
 /**
  * Converts a text to a module.
- * @param url The source of the text, whose name tells the language.
- * @param type The import attribute, if any: `text` and `json` are known.
- * @param mediaType The media type from a host; if it says nothing, the name decides.
+ * @param url The URL of the text. Its ending shows the language if the media type does not.
+ * @param type The import attribute `type`, if any: `text` or `json`.
+ * @param mediaType The media type that the host sent.
  */
 export function sourceOf(url: string, type: unknown, text: string, mediaType = ""): ModuleSource {
   if (type === "json") return { format: "json", source: text, shortCircuit: true };
@@ -49,7 +49,7 @@ export function sourceOf(url: string, type: unknown, text: string, mediaType = "
   );
 }
 
-/** Sets `import.meta`, on the module's first line, so that line numbers stay. */
+/** Code that sets `import.meta`, for the start of the first line, so that line numbers stay the same. */
 function metaOf(url: string): string {
   const own = JSON.stringify(url);
   const meta = `import.meta.url=${own};import.meta.resolve=(to)=>new URL(to,${own}).href;`;
@@ -60,7 +60,7 @@ function metaOf(url: string): string {
   };`;
 }
 
-/** The text of a file, under the process's own permission. @throws {LeatError} `not_found` */
+/** Reads the text of a file with the process's own permission. @throws {LeatError} `not_found` */
 export function fileText(url: string): string {
   try {
     return Deno.readTextFileSync(fileURLToPath(new URL(url)));
@@ -95,14 +95,14 @@ function javaScript(url: string, text: string, mediaType: string): string {
   for (const ending of [".tsx", ".jsx", ".wasm", ".cjs", ".cts", ".json"]) {
     if (pathname.endsWith(ending)) throw refused(url, ending);
   }
-  // Only if it is certainly TypeScript: some valid JavaScript means something else in TypeScript.
+  // Other texts keep their form, because some valid JavaScript has another meaning in TypeScript.
   const isTypeScript = TYPESCRIPT_TYPES.has(mediaType) ||
     !JAVASCRIPT_TYPES.has(mediaType) &&
       (pathname.endsWith(".ts") || pathname.endsWith(".mts"));
   return isTypeScript ? withoutTypes(text) : text;
 }
 
-/** Makes a hashbang a comment: it is valid only at the start, where `metaOf` goes. */
+/** Makes a hashbang a comment, because it is valid only at the start, where `metaOf` adds code. */
 function withoutHashbang(text: string): string {
   return text.startsWith("#!") ? `//${text.slice(2)}` : text;
 }

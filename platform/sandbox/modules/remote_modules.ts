@@ -1,18 +1,19 @@
 /**
- * Modules from granted hosts, which the worker fetches. A hook cannot wait for a fetch: it fails for
- * a missing module. The missing ones are then fetched and the import is repeated until it succeeds.
+ * The modules that the worker has fetched from granted hosts. A hook cannot wait for a fetch, so it
+ * fails for a missing module. The missing modules are then fetched, and the import is repeated until
+ * it succeeds.
  */
 import { LeatError } from "../../../core/error.ts";
 import { shownPath } from "../../../core/shown_text.ts";
 import type { FetchedModule } from "./fetched_modules.ts";
 
-/** Most remote modules of one process. */
+/** Limit of the remote modules of one process. */
 const MODULES_MAX = 1_000;
 
 export class RemoteModules {
-  /** By requested URLs, and by the URLs that these redirect to. */
+  /** The modules by requested URL, and by the URL to which that redirects. */
   readonly #modules = new Map<string, FetchedModule>();
-  /** For each import in progress its missing modules: concurrent calls of a function may import. */
+  /** The missing modules of each import in progress: concurrent calls of a function may import. */
   readonly #loads = new Set<Set<string>>();
   readonly #fetchModule: (url: string) => Promise<FetchedModule>;
 
@@ -20,12 +21,12 @@ export class RemoteModules {
     this.#fetchModule = fetchModule;
   }
 
-  /** The final URL of a module, as far as known: other URLs stay the same. */
+  /** The URL of a fetched module after all redirects. Other URLs stay the same. */
   positionOf(url: string): string {
     return this.#modules.get(url)?.url ?? url;
   }
 
-  /** A fetched module. @throws {LeatError} `failed_precondition` for another one. */
+  /** Returns a fetched module. @throws {LeatError} `failed_precondition` if it is not fetched. */
   moduleAt(url: string): FetchedModule {
     const module = this.#modules.get(url);
     if (module !== undefined) return module;
@@ -36,7 +37,7 @@ export class RemoteModules {
     );
   }
 
-  /** Loads a module with `load`, which calls `moduleAt`, after fetching everything it imports. */
+  /** Repeats `load`, which calls `moduleAt`, and fetches missing modules until it succeeds. */
   async import<T>(load: () => Promise<T>): Promise<T> {
     for (;;) {
       const missing = new Set<string>();
@@ -52,11 +53,11 @@ export class RemoteModules {
     }
   }
 
-  /** Fails if nothing could be fetched; otherwise the next load may succeed. */
+  /** Fails only if no module could be fetched, because otherwise the next load may succeed. */
   async #fetchSome(urls: readonly string[]): Promise<void> {
-    const came = await Promise.allSettled(urls.map((url) => this.#fetch(url)));
-    const failed = came.find(({ status }) => status === "rejected");
-    if (failed === undefined || came.some(({ status }) => status === "fulfilled")) return;
+    const results = await Promise.allSettled(urls.map((url) => this.#fetch(url)));
+    const failed = results.find(({ status }) => status === "rejected");
+    if (failed === undefined || results.some(({ status }) => status === "fulfilled")) return;
     throw (failed as PromiseRejectedResult).reason;
   }
 
@@ -64,15 +65,15 @@ export class RemoteModules {
     if (this.#modules.size >= MODULES_MAX) {
       throw new LeatError(
         "resource_exhausted",
-        `A user function has more than ${MODULES_MAX} remote modules, the last of them ${
+        `A user function imports more than ${MODULES_MAX} remote modules, the last one ${
           shownPath(url)
         }: bundle them`,
       );
     }
-    const came = await this.#fetchModule(url);
-    // All its URLs lead to the same module.
-    const known = this.#modules.get(came.url) ?? came;
-    this.#modules.set(came.url, known);
-    this.#modules.set(url, known);
+    const fetched = await this.#fetchModule(url);
+    // All URLs that redirect to the same URL share one module.
+    const module = this.#modules.get(fetched.url) ?? fetched;
+    this.#modules.set(fetched.url, module);
+    this.#modules.set(url, module);
   }
 }

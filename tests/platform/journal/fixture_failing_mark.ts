@@ -26,7 +26,7 @@ const program = filterProgram([
 
 const log = await openSqliteLog(Deno.args[0]!);
 const kernel = new KernelCalls();
-kernel.gainNoPrivileges();
+kernel.setNoNewPrivileges();
 if (!kernel.filterCalls(program)) throw new Error("This kernel takes no filter");
 log.append(new Uint8Array([7]));
 for (let i = 0; i < 2; i++) {

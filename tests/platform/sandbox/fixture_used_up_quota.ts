@@ -36,7 +36,7 @@ function quota(): Uint8Array<ArrayBuffer> {
 
 const log = await openSqliteLog(Deno.args[0]!);
 const kernel = new KernelCalls();
-kernel.gainNoPrivileges();
+kernel.setNoNewPrivileges();
 if (!kernel.filterCalls(quota())) throw new Error("This kernel takes no filter");
 for (const byteLength of [1_000, 200_000, 10]) {
   log.append(new Uint8Array(byteLength));

@@ -22,7 +22,7 @@ const program: Instruction[] = [
   [0x06, 0, 0, 0x7fff_0000],
 ];
 const kernel = new KernelCalls();
-kernel.gainNoPrivileges();
+kernel.setNoNewPrivileges();
 if (!kernel.filterCalls(filterProgram(program))) throw new Error("This kernel takes no filter");
 
 await using cluster = await LocalCluster.start({ workers: 1, confine: true, logLevel: "warn" });

@@ -202,7 +202,7 @@ Deno.test("Edge ends at anything that is neither request nor answer, and calls n
 Deno.test("Edge accepts no more concurrent requests than its limit", async () => {
   using peer = await openEdge({ wait: () => new Promise(() => {}) });
   for (let id = 0; id <= ANSWERING_MAX; id++) peer.link.deliver(askOf(id, "wait"));
-  assertMatch((await peer.link.closed).message, /more asks at a time/);
+  assertMatch((await peer.link.closed).message, /more open requests/);
 });
 
 Deno.test("Edge ends at a request over its size limit, and answers others", async () => {
@@ -214,7 +214,7 @@ Deno.test("Edge ends at a request over its size limit, and answers others", asyn
   peer.link.deliver({ ...HEAD, kind: "reply", id: 1, body: new Uint8Array(1_001) });
   assertEquals((await asked as Uint8Array).length, 1_001);
   peer.link.deliver(askOf(2, "m", new Uint8Array(1_001)));
-  assertMatch((await peer.link.closed).message, /an ask of 1001 bytes/);
+  assertMatch((await peer.link.closed).message, /a request of 1001 bytes/);
   assertEquals(calls, 1);
 });
 
@@ -246,7 +246,7 @@ Deno.test("Edge counts a request as open until the link has space after its answ
   for (let id = 0; id < ANSWERING_MAX; id++) await peer.link.next();
   assertEquals(answered, ANSWERING_MAX);
   peer.link.deliver(askOf(ANSWERING_MAX, "known"));
-  assertMatch((await peer.link.closed).message, /more asks at a time/);
+  assertMatch((await peer.link.closed).message, /more open requests/);
   written.resolve();
 });
 
@@ -266,7 +266,7 @@ Deno.test("Edge ends at more requests in a second than its limit", async () => {
     peer.link.deliver(askOf(id, "known"));
     await Promise.resolve();
   }
-  assertMatch((await peer.link.closed).message, /more asks in a second/);
+  assertMatch((await peer.link.closed).message, /more requests in a second/);
 });
 
 Deno.test("Edge bounds the errors that it receives", async () => {

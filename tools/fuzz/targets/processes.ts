@@ -16,8 +16,7 @@ import type { Target } from "../target.ts";
 /** Bytes of one read of the pipe. */
 const READ_BYTES = 300;
 /** Messages of protocol errors of the link, and of invalid answers. */
-const REFUSALS =
-  /^(The other process violated its protocol|What a confined process answered is not)/;
+const REFUSALS = /^(The other process violated its protocol|What a confined process sent is not)/;
 
 /** A shared file that reads as zeros everywhere, like a sparse one. */
 const slots = {
