@@ -1,4 +1,4 @@
-/** Workers on this host, as many as a dispatcher wants: `deno task autoscale --help`. */
+/** Keeps as many workers on this host as a dispatcher wants: `deno task autoscale --help`. */
 import { shownText } from "../core/shown_text.ts";
 import { autoscale, type ScalingStep } from "../server/cluster/scaler.ts";
 import { ProcessFleet } from "./cluster/process_fleet.ts";
@@ -10,7 +10,7 @@ import type { Program } from "./lib/help.ts";
 import { integer, milliseconds, text, type Values } from "./lib/options.ts";
 import { StopRequests } from "./lib/stop_requests.ts";
 
-/** Limit of the workers: no host can run as many processes. */
+/** Limit of the workers: no host can run that many processes. */
 const WORKERS_MAX = 10_000;
 
 const OPTIONS = {
@@ -18,8 +18,8 @@ const OPTIONS = {
     help: "The dispatcher: ws://host:port, or wss://host:port with TLS.",
     required: true,
   }),
-  min: integer({ help: "Never have fewer workers here.", default: 0, min: 0, max: WORKERS_MAX }),
-  max: integer({ help: "Never have more workers here.", default: 4, min: 1, max: WORKERS_MAX }),
+  min: integer({ help: "The least number of workers here.", default: 0, min: 0, max: WORKERS_MAX }),
+  max: integer({ help: "Limit of the workers here.", default: 4, min: 1, max: WORKERS_MAX }),
   name: text({
     help:
       "The prefix of the workers' names, unique to each autoscaler; by default this host's name.",
@@ -30,15 +30,19 @@ const OPTIONS = {
     default: 600_000,
     min: 0,
   }),
-  intervalMs: milliseconds({ help: "How often the dispatcher is asked.", default: 5_000, min: 10 }),
+  intervalMs: milliseconds({
+    help: "Time between requests to the dispatcher.",
+    default: 5_000,
+    min: 10,
+  }),
   ...CREDENTIAL_OPTIONS,
 };
 
 export const PROGRAM: Program<typeof OPTIONS> = {
   usage: "deno task autoscale --dispatcher ws://HOST:PORT",
   summary:
-    "Starts and stops workers on this host, each a process of its own, as many as the dispatcher " +
-    "wants. Workers that others have started count, if they may serve the job and can be reached. " +
+    "Keeps as many workers on this host as the dispatcher wants, each in a process of its own. " +
+    "Workers that others have started count, if they may serve the job and can be reached. " +
     "Arguments after -- are given to each worker.",
   options: OPTIONS,
   check({ min, max }) {
@@ -48,35 +52,35 @@ export const PROGRAM: Program<typeof OPTIONS> = {
   deno task autoscale --dispatcher ws://127.0.0.1:5050 --min 1 --max 8
   deno task autoscale --dispatcher ws://10.0.0.5:5050 --token-file token --max 16 -- --data-root /data
 
-It prints a reason for each step. A worker that is no longer wanted finishes the splits that it holds; one
-that ends by itself is replaced. Run one autoscaler per dispatcher: two would both start the missing
-workers, and then stop the surplus. Ctrl-C stops it and its workers, a second Ctrl-C at once.`,
+It prints a reason for each step. A worker that is no longer wanted finishes the splits that it holds.
+A worker that ends by itself is replaced. Run one autoscaler per dispatcher: two would both start the
+missing workers, and then stop the surplus. Ctrl-C stops it and its workers, a second Ctrl-C at once.`,
 };
 
 /** Runs the program. Arguments after `--` are for its workers. */
 export function run(args: readonly string[] = Deno.args): Promise<void> {
   const separator = args.indexOf("--");
   if (separator < 0) return runProgram(PROGRAM, (values) => main(values, []), args);
-  const forWorkers = args.slice(separator + 1);
-  return runProgram(PROGRAM, (values) => main(values, forWorkers), args.slice(0, separator));
+  const workerArgs = args.slice(separator + 1);
+  return runProgram(PROGRAM, (values) => main(values, workerArgs), args.slice(0, separator));
 }
 
 if (import.meta.main) await run();
 
 async function main(
   values: Values<typeof OPTIONS>,
-  forWorkers: readonly string[],
+  workerArgs: readonly string[],
 ): Promise<void> {
   const { min, max, name = Deno.hostname(), drainMs, intervalMs } = values;
   const { dispatcher, token, tokenFile, ca } = values;
   const credentials = await readCredentials(values);
   const args = [
     ...["--dispatcher", dispatcher],
-    // With an equals sign: a secret may begin with a dash.
+    // With an equals sign, because a secret may begin with a dash.
     ...(token === undefined ? [] : [`--token=${token}`]),
     ...(tokenFile === undefined ? [] : ["--token-file", await Deno.realPath(tokenFile)]),
     ...(ca === undefined ? [] : ["--ca", await Deno.realPath(ca)]),
-    ...forWorkers,
+    ...workerArgs,
   ];
   const tags = await readWorkerTags(args);
   using requests = new StopRequests();
@@ -99,7 +103,7 @@ async function main(
   console.log(`Scaling from ${min} to ${max} workers for ${dispatcher}`);
   const serving = {
     failed: scaler.failed,
-    // At the same time: the scaler waits for draining workers, and ending the fleet cuts that short.
+    // Both at once, because the scaler waits for draining workers, and ending the fleet shortens that.
     close: async () => {
       await Promise.all([scaler.close(), fleet[Symbol.asyncDispose]()]);
     },
@@ -109,7 +113,7 @@ async function main(
 
 /**
  * Checks the workers' arguments before the first start, and returns the tags. With wrong arguments,
- * every worker would end at once, again and again.
+ * each worker would end at once, and the scaler would start it again.
  */
 async function readWorkerTags(args: readonly string[]): Promise<readonly string[]> {
   const { PROGRAM: worker } = await import("./worker.ts");

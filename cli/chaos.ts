@@ -7,7 +7,7 @@ import { jobOptions } from "./chaos/job_options.ts";
 import { MODES } from "./chaos/modes/drill.ts";
 import { FAULTS } from "./chaos/nemesis.ts";
 import { SCALED_DRAIN_MS } from "./chaos/scaling.ts";
-import { Stage } from "./chaos/stage.ts";
+import { TestBed } from "./chaos/test_bed.ts";
 import { EXIT_FAILURE, runProgram, UsageError } from "./lib/args.ts";
 import type { Program } from "./lib/help.ts";
 import { integer, milliseconds, number, subset, type Values } from "./lib/options.ts";
@@ -19,7 +19,7 @@ const DEFAULT_MINUTES = 3;
 const OPTIONS = {
   minutes: number({
     help:
-      `Begins no run after this many minutes, except the first of each mode; by default ${DEFAULT_MINUTES}, or as many as ` +
+      `Starts no run after this many minutes, except the first of each mode; by default ${DEFAULT_MINUTES}, or as many as ` +
       "--kills takes.",
     min: 0.01,
     max: 10_000,
@@ -102,13 +102,13 @@ export const PROGRAM: Program<typeof OPTIONS> = {
 What is checked, by mode:
   DETERMINISTIC  each batch is the one of an undisturbed read; the reader stays within its window
   DYNAMIC        no element twice; each once if no worker is killed or given up (every other run)
-  OFF            the same of each worker's stream, if no worker is drained either
+  OFF            the same for each worker's stream; each once only if no worker is drained either
   sharing        each trainer gets a worker's elements in order, and none twice
   coordinated    in a step all consumers get their parts of one round of one task
   save           a save that is ended and called again leaves each element once, and nothing else
 
 Readers wait for the faults of their run, so that each fault hits a running job. The seed decides times
-and victims, but not what is in progress then. A relay before each process cuts connections, which
+and victims, but not what runs at those times. A relay in front of each process cuts connections, which
 needs no permissions.`,
 };
 
@@ -120,25 +120,26 @@ if (import.meta.main) await run();
 async function main(values: Values<typeof OPTIONS>): Promise<void> {
   const { kills, maxWorkers, minutes = kills === undefined ? DEFAULT_MINUTES : Infinity } = values;
   using requests = new StopRequests();
-  await using stage = new Stage(maxWorkers === undefined ? {} : { drainMs: SCALED_DRAIN_MS });
+  await using testBed = new TestBed(maxWorkers === undefined ? {} : { drainMs: SCALED_DRAIN_MS });
   using status = new StatusLine();
-  const campaign = new Campaign({ ...values, minutes }, stage, status);
-  const end = await requests.interrupting(campaign.toTheEnd(), async () => {
-    const said = campaign.interrupt();
-    await stage[Symbol.asyncDispose]();
+  const campaign = new Campaign({ ...values, minutes }, testBed, status);
+  const end = await requests.interrupting(campaign.run(), async () => {
+    const summary = campaign.interrupt();
+    await testBed[Symbol.asyncDispose]();
     status[Symbol.dispose]();
-    return said;
+    return summary;
   });
   // A paused process would not notice the request to end.
-  campaign.letGo();
+  campaign.prepareToEnd();
   if (end === "kept") return;
-  stage.keepsLogs = true;
-  // A hanging run fails when its processes end. Its rejection must not end this program before its last line.
+  testBed.keepsLogs = true;
+  // A run that hangs fails when its processes end. Its rejection must not end this program before the
+  // last line is printed.
   globalThis.addEventListener("unhandledrejection", (event) => event.preventDefault());
-  await stage[Symbol.asyncDispose]();
+  await testBed[Symbol.asyncDispose]();
   console.error(
-    `Promises were broken with --seed ${values.seed}; logs of the processes: ${stage.logs.folder}`,
+    `Promises were broken with --seed ${values.seed}; logs of the processes: ${testBed.logs.folder}`,
   );
-  // The loops of a hanging run would keep this process alive.
+  // The loops of a run that hangs would keep this process alive.
   Deno.exit(EXIT_FAILURE);
 }

@@ -3,7 +3,7 @@
  * --help`.
  */
 import { type DatasetIterator, LeatError, type ShardingPolicy } from "../mod.ts";
-import { Deployment, WORKER_PATIENCE_MS, WORKER_TIMEOUT_MS } from "./cluster/deployment.ts";
+import { Deployment, WORKER_TIMEOUT_LONG_MS, WORKER_TIMEOUT_MS } from "./cluster/deployment.ts";
 import { type Batch, jobOf, Ledger } from "./cluster/ledger.ts";
 import { Observer } from "./cluster/observer.ts";
 import { type Outcome, summaryOf, verdictOf } from "./cluster/summary.ts";
@@ -29,7 +29,8 @@ const OPTIONS = {
     max: 10_000_000_000,
   }),
   mode: choice(["DYNAMIC", "OFF"], {
-    help: "How workers share the job: splits first come first served, or everything on each.",
+    help:
+      "How workers divide the job: DYNAMIC assigns splits on request; OFF runs everything on each.",
     default: "DYNAMIC",
   }),
   killAfter: integer({
@@ -49,7 +50,7 @@ export const PROGRAM: Program<typeof OPTIONS> = {
   check({ workers, killAfter }) {
     if (killAfter === undefined || workers > 1) return;
     throw new UsageError(
-      "--kill-after kills the last worker, and with --workers 1 none would be left to continue: " +
+      "--kill-after kills the last worker, so with --workers 1 none would be left to continue: " +
         "give at least --workers 2",
     );
   },
@@ -72,7 +73,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   using requests = new StopRequests();
   using status = new StatusLine({ plainEveryMs: 0 });
   await using deployment = new Deployment((line) => status.note(line), {
-    workerTimeoutMs: killAfter === undefined ? WORKER_PATIENCE_MS : WORKER_TIMEOUT_MS,
+    workerTimeoutMs: killAfter === undefined ? WORKER_TIMEOUT_LONG_MS : WORKER_TIMEOUT_MS,
   });
   const stopped = requests.first.then((by) => {
     status.note(`Stopping (${by})`);
@@ -113,11 +114,11 @@ async function runJob(
     // The dispatcher keeps a named job after its client leaves, with the workers' statistics.
     jobName: "cluster",
   }).iterator();
-  const lost = dispatcher.ended.then((end) => {
+  const dispatcherLost = dispatcher.ended.then((end) => {
     throw new LeatError("unavailable", `The dispatcher's process has ended (${end})`);
   });
-  // Nothing restarts workers here: the job would wait forever.
-  const alone = Promise.all(
+  // Nothing restarts workers here, so without any worker the job would wait forever.
+  const workersLost = Promise.all(
     deployment.workers.map(({ name, ended }) => ended.then((end) => `${name}: ${end}`)),
   ).then((ends) => {
     throw new LeatError("unavailable", `No worker is left for the job (${ends.join(", ")})`);
@@ -132,7 +133,7 @@ async function runJob(
     status.note(`Killing ${victim.name} (SIGKILL to process ${victim.pid})`);
     victim.kill();
   });
-  const end = await Promise.race([reading, stopped, lost, alone]);
+  const end = await Promise.race([reading, stopped, dispatcherLost, workersLost]);
   const seconds = (performance.now() - startedMs) / 1_000;
   await observer.refresh();
   const times = mode === "OFF" ? workers : 1;

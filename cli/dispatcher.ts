@@ -14,8 +14,8 @@ import { definedFields } from "../core/tree.ts";
 /** How often the program checks whether its status has changed, in ms. */
 const STATUS_MS = 1_000;
 
-/** An option of at least 1. */
-const limit = (initial: number, help: string) => integer({ help, default: initial, min: 1 });
+/** A limit of at least 1, and its default. */
+const limit = (value: number, help: string) => integer({ help, default: value, min: 1 });
 
 const OPTIONS = {
   host: text({
@@ -25,15 +25,14 @@ const OPTIONS = {
   }),
   port: integer({ help: "The port; 0 takes a free one.", default: 5_050, min: 0, max: 65_535 }),
   journal: text({
-    help:
-      "The folder of the journal, from which a restarted dispatcher continues. Without it all is " +
-      "forgotten when the dispatcher stops.",
+    help: "The folder of the journal, from which a restarted dispatcher continues. Without it, a " +
+      "dispatcher that stops loses its state.",
     placeholder: "DIR",
   }),
   workers: names({
     help:
       "The names of the workers that share jobs of static policies (FILE, DATA, FILE_OR_DATA, " +
-      "HINT and those of users), in the order of their shards. Without it such jobs are refused.",
+      "HINT and those of users), in the order of their shards. Without them such jobs are refused.",
   }),
   minWorkers: integer({
     help:
@@ -43,12 +42,12 @@ const OPTIONS = {
   }),
   maxWorkers: limit(1_000, "The highest number of workers that it asks for."),
   workerTimeoutMs: milliseconds({
-    help: "A worker without heartbeats for longer is lost, and its tasks end.",
+    help: "A worker without heartbeats for this time is lost, and its tasks end.",
     default: 60_000,
     min: 100,
   }),
   clientTimeoutMs: milliseconds({
-    help: "A client without heartbeats for longer is released.",
+    help: "A client without heartbeats for this time is released.",
     default: 120_000,
     min: 100,
   }),
@@ -159,8 +158,8 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
     })
   );
   console.log(`Dispatcher listening on ${server.address}`);
-  const asksForToken = values.token ?? values.tokenFile ?? values.tokensFile;
-  console.log(`Live page at ${server.page}${asksForToken === undefined ? "" : "?token=…"}`);
+  const token = values.token ?? values.tokenFile ?? values.tokensFile;
+  console.log(`Live page at ${server.page}${token === undefined ? "" : "?token=…"}`);
   console.log(journal === undefined ? "Journal in memory" : `Journal in ${journal}`);
   using _status = showStatus(server);
   await serveUntilStopped(server, requests, (by) => console.log(`Stopping (${by})`));
@@ -168,7 +167,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   Deno.exit();
 }
 
-/** Prints the dispatcher's state each time that it has changed. */
+/** Prints the dispatcher's state whenever it has changed. */
 function showStatus(server: DispatcherServer): Disposable {
   let shown = "";
   const show = (description: DispatcherDescription) => {

@@ -47,13 +47,14 @@ const OPTIONS = {
   modelled: flag("Measure only the costs of a batch, and run the rest in the model."),
   measured: flag(
     "Run only the sweep with real processes: 24 environments, each with brute force over " +
-      "candidates and ratios. It takes about --minutes, and wants 2 cores or more, and no other load.",
+      "candidates and ratios. It takes about --minutes, and needs 2 cores or more without other load.",
   ),
   minutes: integer({
-    help: "How long that sweep takes, about. With more cores it measures more in this time.",
+    help:
+      "About how long the sweep of --measured takes. With more cores it measures more in this time.",
     ...{ default: 20, min: 1, max: 1_000 },
   }),
-  out: text({ placeholder: "FILE", help: "Also writes what was found as JSON." }),
+  out: text({ placeholder: "FILE", help: "Also writes the results as JSON." }),
   report: text({
     ...{ placeholder: "FILE", default: "./fastflow.html" },
     help: "Where to write the page of plots.",
@@ -66,11 +67,12 @@ export const PROGRAM: Program<typeof OPTIONS> = {
     "Runs the experiments of the FastFlow paper: local only, all remote, half remote and Leat's decision (Fig. 6), " +
     "each candidate (Fig. 8), each ratio (Fig. 9 and 10), and what profiling costs (Table 4).",
   options: OPTIONS,
-  notes: "The costs of each pipeline are measured in the same run. Environments with several " +
-    "workers, slow networks and slow disks are modelled in virtual time. One with a worker in " +
-    "processes of its own is measured. So are a slow network and a slow disk, with a worker in a " +
-    "network namespace behind a cable that tc slows down, where ip and tc may do that. Tables and plots say which is which. Progress goes to " +
-    "standard error.",
+  notes:
+    "The costs of each pipeline are measured in the same run. Environments with several workers, " +
+    "slow networks and slow disks are modelled in virtual time. An environment with a worker in " +
+    "processes of its own is measured. If ip and tc have the permissions, a slow network and a slow disk " +
+    "are measured, too: the worker is in a network namespace behind a cable that tc slows down. " +
+    "Tables and plots say what is measured and what is modelled. Progress goes to standard error.",
 };
 
 if (import.meta.main) await runProgram(PROGRAM, main);
@@ -86,19 +88,19 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   const folder = await Deno.makeTempDir({ prefix: "leat-fastflow-" });
   using requests = new StopRequests();
   using progress = new Progress({ experiments: 3 + Object.keys(HOSTS).length });
-  /** What a sweep has found so far. */
-  let found: Results | undefined;
+  /** The results of the sweep so far. */
+  let partial: Results | undefined;
   try {
     const started = measured
-      ? runSweep(values, folder, progress, (results) => found = results)
+      ? runSweep(values, folder, progress, (results) => partial = results)
       : run(workloads, values, folder, progress);
     const results = await requests.interrupting(started, () => {
       progress.close();
       Deno.removeSync(folder, { recursive: true });
-      if (found === undefined) return "Interrupted: nothing is kept";
-      printTables(found);
-      if (out !== undefined) Deno.writeTextFileSync(out, jsonOf(found));
-      return "Interrupted: the table has the environments that were done";
+      if (partial === undefined) return "Interrupted: nothing is kept";
+      printTables(partial);
+      if (out !== undefined) Deno.writeTextFileSync(out, jsonOf(partial));
+      return "Interrupted: the table has the environments that were measured";
     });
     progress.close();
     printTables(results);

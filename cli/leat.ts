@@ -15,12 +15,12 @@ import { nearestOf } from "./lib/nearest_name.ts";
 /** What `leat plan --json` prints. */
 export type { Plan } from "./plan/report.ts";
 
-/** The commands, each with its line in `leat --help`. */
+/** The commands, and the line of each in `leat --help`. */
 const COMMANDS: Readonly<Record<string, string>> = {
   dispatcher: "The dispatcher of a cluster",
   worker: "A worker of a cluster",
   status: "The state of a dispatcher's cluster",
-  autoscale: "Workers on this host, as many as a dispatcher wants",
+  autoscale: "Keeps as many workers on this host as a dispatcher wants",
   plan: "How many workers a pipeline needs, and what they cost",
   cluster: "Starts several processes on this host and runs a job on them",
 };

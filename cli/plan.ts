@@ -31,18 +31,23 @@ const OPTIONS = {
     max: 3_600_000,
   }),
   export: text({
-    help: "Which export. Default: 'default', or the only one that fits.",
+    help: "The name of the export. Default: 'default', or the only export that fits.",
     placeholder: "NAME",
   }),
   trainers: integer({ help: "Trainers that read the job.", default: 1, min: 1, max: 256 }),
   seconds: number({
     help:
-      `How long the pipeline is run here. Loading it, or one batch, may take ${TIME_LIMIT_TEXT}.`,
+      `How long the pipeline runs here. Loading it, or one batch, may take ${TIME_LIMIT_TEXT}.`,
     default: 5,
     min: 0.1,
     max: 3600,
   }),
-  workersMax: integer({ help: "The most workers to simulate.", default: 64, min: 1, max: 1024 }),
+  workersMax: integer({
+    help: "Limit of the workers to simulate.",
+    default: 64,
+    min: 1,
+    max: 1024,
+  }),
   stallMax: percent({ help: "The share of their time that accelerators may wait.", default: 2 }),
   coresPerWorker: integer({
     help: "Cores of a worker's machine, which several workers may share.",
@@ -99,7 +104,7 @@ export const PROGRAM: Program<typeof OPTIONS> = {
   deno task plan cli/plan/demo_pipeline.ts --step-ms 20
   deno task plan pipeline.ts --step-ms 120 --export train --trainers 4 --out plan.html
 
-The module may read files and decode images. What else it needs is granted with Deno's own flags:
+The module may read files and decode images. Grant what else it needs with Deno's own flags:
   deno run --no-prompt -P=plan --allow-net=data.example.org cli/plan.ts pipeline.ts \\
     --step-ms 120`,
 };
@@ -126,7 +131,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   status.note(`Plots: ${out}`);
 }
 
-/** @param onDone Called with what has been done so far, after each part. */
+/** @param onDone Called after each part, with what has been done so far. */
 async function makePlan(
   values: Values<typeof OPTIONS>,
   status: StatusLine,
@@ -141,7 +146,7 @@ async function makePlan(
   const sweep = await sweepClusters(profile, machines, (workers) => {
     stages.begin(`simulating ${counted(workers, "worker")}`);
   });
-  stages.begin("simulating what would hold the cluster up");
+  stages.begin("simulating the next bottleneck");
   const limits = await limitsOf(profile, machines, Math.max(1, sweep.recommended.workers));
   onDone("the pipeline was measured, and clusters simulated");
   const verified: Verification[] = [];

@@ -63,8 +63,8 @@ export const PROGRAM: Program<typeof OPTIONS> = {
   deno task scale --workers 5000 --clients 1000 --sweep none
 
 Times of the cluster are virtual; CPU time and memory are this machine's. Progress goes to standard error.
-The page is written after each size. Where a size fails the others are measured and shown, and the exit
-status is 1.`,
+The page is written after each size. If a size fails, the others are still measured and shown, and the
+exit status is 1.`,
 };
 
 export const run = (args: readonly string[] = Deno.args): Promise<void> =>
@@ -109,7 +109,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   requireAll(results);
 }
 
-/** Measures everything, with progress. */
+/** Measures all wanted sizes, and shows the progress. */
 async function measureWanted(
   wanted: Wanted,
   clients: number | undefined,
@@ -163,7 +163,7 @@ async function measureOne(workers: number, clients: number, progress: Progress):
   return run;
 }
 
-/** The option, which also reads `none` as an empty list. */
+/** Makes an option also read `none`, as an empty list. */
 function orNone<T>(option: Option<readonly T[] | undefined>): Option<readonly T[] | undefined> {
   return { ...option, read: (texts) => texts.join() === "none" ? [] : option.read(texts) };
 }

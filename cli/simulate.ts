@@ -39,7 +39,7 @@ const EXPERIMENTS: Record<
   d: workerFailure,
 };
 
-/** Limit of the number of workers or trainers: each is a thread. */
+/** Limit of the number of workers or trainers, each of which is a thread. */
 const COUNT_MAX = 64;
 const LINE_COLUMNS = 100;
 
@@ -98,7 +98,7 @@ export const PROGRAM: Program<typeof OPTIONS> = {
   usage: "deno task simulate",
   summary:
     "Runs the service on threads of this host, on real files, and shows what preprocessing on workers, sharing and " +
-    "coordinated reads buy. Only the accelerators' step time is simulated.",
+    "coordinated reads gain. Only the accelerators' step time is simulated.",
   options: OPTIONS,
   check({ trainers }) {
     if (trainers === undefined || trainers.includes(1)) return;
@@ -107,7 +107,7 @@ export const PROGRAM: Program<typeof OPTIONS> = {
     );
   },
   notes:
-    "Progress goes to standard error, the tables to standard output. Ctrl-C stops and reports what there is.",
+    "Progress goes to standard error, the tables to standard output. Ctrl-C stops, and reports the finished experiments.",
 };
 
 export const run = (args: readonly string[] = Deno.args): Promise<void> =>

@@ -6,8 +6,8 @@ import { Violations } from "../sim/checkers/checker.ts";
 import { jobOptions } from "./chaos/job_options.ts";
 import { MODES } from "./chaos/modes/drill.ts";
 import { FAULTS, Nemesis } from "./chaos/nemesis.ts";
-import { Play } from "./chaos/play.ts";
-import { Stage } from "./chaos/stage.ts";
+import { DrillRunner } from "./chaos/drill_runner.ts";
+import { TestBed } from "./chaos/test_bed.ts";
 import { EXIT_FAILURE, runProgram, UsageError } from "./lib/args.ts";
 import type { Program } from "./lib/help.ts";
 import { choice, integer, milliseconds, number, subset, text, type Values } from "./lib/options.ts";
@@ -31,7 +31,7 @@ const GENTLE_MS = 500;
 
 const OPTIONS = {
   minutes: number({
-    help: "Begins no job after this many minutes.",
+    help: "Starts no job after this many minutes.",
     default: 8,
     min: 0.05,
     max: 10_000,
@@ -81,8 +81,8 @@ export const PROGRAM: Program<typeof OPTIONS> = {
 
 The first ${
     100 * WARM_UP_SHARE
-  } % of the time are warm-up. Of the rest the last third is compared with the first, by the lower
-quartile of each: what stays when jobs end. It may be more by
+  } % of the time are warm-up. Of the rest, the lower quartile of the last third is compared with that
+of the first: the quartile is what remains when jobs end. It may grow by
 ${
     Object.entries(MARGINS)
       .map(([name, { more, percent, unit }]) =>
@@ -90,7 +90,7 @@ ${
       )
       .join("\n")
   }
-What rises all the way, and no slower at the end, may be ${100 * CREEP_SHARE} % of that.
+What rises all the way, and no slower at the end, may grow by only ${100 * CREEP_SHARE} % of that.
 Threads and file handles are read from /proc, and left out where there is none.`,
 };
 
@@ -105,44 +105,44 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   using requests = new StopRequests();
   const samples = new Samples();
   const violations = new Violations();
-  await using stage = new Stage({
+  await using testBed = new TestBed({
     flags: PROBE_FLAGS,
-    onOutput: (name, line) => samples.heard(name, line),
+    onOutput: (name, line) => samples.received(name, line),
     dispatcherArgs: ["--job-gc-timeout-ms", `${JOB_GC_TIMEOUT_MS}`],
   });
   using status = new StatusLine();
-  const nemesis = chaos === "none" ? undefined : new Nemesis(stage.deployment, {
-    ...{ seed, faults: [chaos], relays: stage.relays, dispatcherEvery: 0, spared },
+  const nemesis = chaos === "none" ? undefined : new Nemesis(testBed.deployment, {
+    ...{ seed, faults: [chaos], relays: testBed.relays, dispatcherEvery: 0, spared },
     ...{ betweenMaxMs: BETWEEN_FAULTS_MS, downMaxMs: FAULT_LASTS_MS, pauseMaxMs: FAULT_LASTS_MS },
-    ...{ gentleMaxMs: GENTLE_MS, onFault: (what) => stage.logs.write("faults", what) },
+    ...{ gentleMaxMs: GENTLE_MS, onFault: (what) => testBed.logs.write("faults", what) },
     findings: violations.by("processes"),
   });
-  const soaked = soak(values, stage, { nemesis, samples, violations, status });
+  const soaked = soak(values, testBed, { nemesis, samples, violations, status });
   const report = await requests.interrupting(soaked, async () => {
-    const summary = `Interrupted after ${samples.seconds.toFixed(0)} s: no promise was broken by ` +
-      "then; what grows was not judged, and no report was written";
+    const summary = `Interrupted after ${samples.seconds.toFixed(0)} s: no promise was broken so ` +
+      "far; growth was not judged, and no report was written";
     nemesis?.resumeAll();
-    await stage[Symbol.asyncDispose]();
+    await testBed[Symbol.asyncDispose]();
     status[Symbol.dispose]();
     return summary;
   });
   nemesis?.resumeAll();
-  // Loaded after the samples: the drawing library's memory would count as the readers'.
+  // Loaded after the samples, because the drawing library's memory would count as the readers'.
   const { findingOf, trendTable, writeSoakReport } = await import("./soak/report.ts");
   writeSoakReport(report, path);
   if (report.trends.length > 0) console.log(renderTable(trendTable(report.trends)));
   console.log(`${findingOf(report)}. Plots: ${path}`);
   const isKept = report.violations.length === 0 && report.trends.every(({ grows }) => !grows);
   if (isKept) return;
-  stage.keepsLogs = true;
-  await stage[Symbol.asyncDispose]();
-  console.error(`--seed ${seed}; logs of the processes: ${stage.logs.folder}`);
+  testBed.keepsLogs = true;
+  await testBed[Symbol.asyncDispose]();
+  console.error(`--seed ${seed}; logs of the processes: ${testBed.logs.folder}`);
   Deno.exit(EXIT_FAILURE);
 }
 
 async function soak(
   values: Values<typeof OPTIONS>,
-  stage: Stage,
+  testBed: TestBed,
   { nemesis, samples, violations, status }: {
     readonly nemesis: Nemesis | undefined;
     readonly samples: Samples;
@@ -152,9 +152,9 @@ async function soak(
 ): Promise<SoakReport> {
   const { minutes, modes, lanes, workers, seed, sampleMs, elements, work, patienceS } = values;
   const startedAt = new Date().toISOString();
-  await stage.deployment.start(workers);
+  await testBed.deployment.start(workers);
   let runs = 0;
-  const play = new Play(stage, nemesis, {
+  const runner = new DrillRunner(testBed, nemesis, {
     ...{ seed, workers, size: { elements, work }, patienceMs: patienceS * 1_000 },
     violations,
     onStep: () =>
@@ -165,13 +165,13 @@ async function soak(
           counted(nemesis?.total() ?? 0, "fault"),
       ),
   });
-  if (modes.includes("DETERMINISTIC")) await play.readUndisturbed();
+  if (modes.includes("DETERMINISTIC")) await runner.readUndisturbed();
   samples.start();
   using _sampling = every(sampleMs, () => {
-    const { dispatcher, workers } = stage.deployment;
+    const { dispatcher, workers } = testBed.deployment;
     return samples.take([dispatcher, ...workers].filter(({ end }) => end === undefined));
   });
-  const counts = await runLoad(play, nemesis, {
+  const counts = await runLoad(runner, nemesis, {
     ...{ modes, lanes, faultsPerRound: FAULTS_PER_ROUND },
     goesOn: () => violations.count === 0 && samples.seconds < minutes * SECONDS_PER_MINUTE,
     onRun: (mode, count) => {
@@ -192,7 +192,7 @@ async function soak(
   };
 }
 
-/** Repeats an action until disposed, never two at the same time. */
+/** Repeats an action until disposed. Skips a repetition while the last one still runs. */
 function every(periodMs: number, act: () => Promise<void>): Disposable {
   let acting: Promise<void> | undefined;
   const timer = setInterval(() => {

@@ -17,8 +17,12 @@ const OPTIONS = {
     placeholder: "ADDRESS",
   }),
   ...CREDENTIAL_OPTIONS,
-  watch: flag("Shows it repeatedly, until Ctrl-C."),
-  intervalMs: milliseconds({ help: "How often, with --watch.", default: 1_000, min: 100 }),
+  watch: flag("Shows the state repeatedly, until Ctrl-C."),
+  intervalMs: milliseconds({
+    help: "Time between updates with --watch.",
+    default: 1_000,
+    min: 100,
+  }),
   json: flag("Prints the whole state as JSON; with --watch, a line each time."),
 };
 

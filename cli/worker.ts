@@ -36,8 +36,8 @@ const OPTIONS = {
   }),
   tag: texts({
     help:
-      "A tag by which jobs choose workers (targetTags). COLOCATED reserves this one for clients " +
-      "that ask for any worker.",
+      "A tag by which jobs choose workers (targetTags). COLOCATED reserves this worker for clients " +
+      "that request any worker (targetWorkers).",
     placeholder: "WORD",
   }),
   serviceTokenFile: texts({
@@ -65,8 +65,8 @@ const OPTIONS = {
   }),
   runawayThreadsMax: integer({
     help:
-      "Exits with a failure, so that a supervisor restarts it, once this many threads ignore the request to " +
-      "end; by default the number of cores. Only with --no-sandbox.",
+      "Exits with a failure once this many threads ignore the request to end, so that a supervisor " +
+      "restarts it; by default the number of cores. Only with --no-sandbox.",
     min: 1,
   }),
   runawayAfterMs: milliseconds({
@@ -80,14 +80,14 @@ const OPTIONS = {
       "through a file that both processes have open.",
   ),
   storageLatencyMs: milliseconds({
-    help: "Added to every open and read of a file: storage that is far away.",
+    help: "Added to every open and read of a file, to simulate remote storage.",
     default: 0,
     min: 0,
   }),
   imageMib: integer({
     help:
-      "Limit of the memory for decoding one image, in MiB, by its header; a larger image fails. By " +
-      "default 1,024.",
+      "Limit of the memory for decoding one image, in MiB, computed from its header; a larger image " +
+      "fails. By default 1,024.",
     min: 1,
     max: MIB_MAX,
   }),
@@ -105,11 +105,11 @@ export const PROGRAM: Program<typeof OPTIONS> = {
   deno task worker --dispatcher ws://10.0.0.5:5050 --token-file /etc/leat/token --port 5051
   deno task worker --dispatcher ws://10.0.0.5:5050 --data-root /data --data-root s3://bucket/shards
 
-Functions of submitted pipelines run in a sandbox: they read below the data roots, and do nothing
-else to this host but what --allow-… grants (docs/cluster/sandbox.md).
+Functions of submitted pipelines run in a sandbox: they may read below the data roots, and beyond that
+may do only what --allow-… grants (docs/cluster/sandbox.md).
 
-It waits for its dispatcher as long as it takes. Ctrl-C lets clients fetch what is left for a while
-(--drain-ms), a second one stops at once.`,
+It waits for its dispatcher without a limit. After Ctrl-C, clients have --drain-ms to fetch what is
+left; a second Ctrl-C stops at once.`,
 };
 
 export const run = (args: readonly string[] = Deno.args): Promise<void> =>
@@ -154,6 +154,6 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   await serveUntilStopped(serving, requests, (by) => {
     console.log(`Stopping (${by}): clients have ${values.drainMs / 1_000} s to fetch what is left`);
   });
-  // A pending read of standard input cannot be cancelled, and would keep the process alive.
+  // A pending read of standard input cannot be cancelled, and would keep this process alive.
   Deno.exit();
 }

@@ -10,9 +10,9 @@ const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const START_TIMEOUT_MS = 60_000;
 /** Time limit for a child to stop before it is killed, in ms. */
 const STOP_TIMEOUT_MS = 3_000;
-/** How the end of a program with an invalid command line is described. */
+/** The description of the end of a program whose command line is invalid. */
 const USAGE_END = "exit code 2";
-/** How many characters of a child's log are kept, to explain its end. */
+/** Limit of the characters of a child's log that are kept, to explain its end. */
 const LOG_CHARS_MAX = 4_096;
 
 interface ChildOptions {
@@ -20,7 +20,7 @@ interface ChildOptions {
   readonly flags?: readonly string[];
   /** The Linux network namespace (`ip netns`). Default: this process's. */
   readonly namespace?: string;
-  /** The CPUs that it may use, as `taskset -c` takes them. Default: this process's. */
+  /** The CPUs that the program may use, as `taskset -c` takes them. Default: this process's. */
   readonly cpus?: string | undefined;
   /** Receives the lines of its log, which is its standard error. */
   readonly onLog: (line: string) => void;
@@ -88,7 +88,7 @@ export class ChildProcess {
 
   /** Asks the program to stop, and kills it after `timeoutMs`. */
   async stop(timeoutMs: number = STOP_TIMEOUT_MS): Promise<void> {
-    // The end of its standard input asks the program to stop. It also comes if this process is killed.
+    // The program stops when its standard input ends. That also happens if this process is killed.
     await this.#process.stdin.close().catch(() => {});
     const timer = setTimeout(() => this.kill(), timeoutMs);
     await this.ended;
@@ -99,20 +99,20 @@ export class ChildProcess {
     const logged = this.#readLog();
     const { code, signal } = await this.#process.status;
     this.end = signal ?? `exit code ${code}`;
-    // After a crash, this process's end of the pipe would leak.
+    // Otherwise this process's end of the pipe would leak after a crash.
     await this.#process.stdin.close().catch(() => {});
     await logged;
     return this.end;
   }
 
   async #listening(): Promise<string> {
-    const { promise: late, reject } = Promise.withResolvers<never>();
+    const { promise: timeout, reject } = Promise.withResolvers<never>();
     const timer = setTimeout(
       () => reject(this.#failed("did not listen in time")),
       START_TIMEOUT_MS,
     );
     try {
-      return await Promise.race([this.#readAddress(), late]);
+      return await Promise.race([this.#readAddress(), timeout]);
     } finally {
       clearTimeout(timer);
     }
@@ -120,13 +120,13 @@ export class ChildProcess {
 
   /** Reads standard output to its end. Resolves with the address as soon as it is printed. */
   async #readAddress(): Promise<string> {
-    const found = Promise.withResolvers<string>();
+    const listening = Promise.withResolvers<string>();
     forEachLine(this.#process.stdout, (line) => {
       const [, address] = /listening on (\S+)/.exec(line) ?? [];
-      if (address !== undefined) found.resolve(address);
+      if (address !== undefined) listening.resolve(address);
       this.#options.onOutput?.(line);
-    }).then(async () => found.reject(this.#failed(`ended with ${await this.ended}`)));
-    return await found.promise;
+    }).then(async () => listening.reject(this.#failed(`ended with ${await this.ended}`)));
+    return await listening.promise;
   }
 
   #readLog(): Promise<void> {
@@ -185,7 +185,7 @@ function spawn(
 
 async function forEachLine(
   stream: ReadableStream<Uint8Array<ArrayBuffer>>,
-  take: (line: string) => void,
+  onLine: (line: string) => void,
 ): Promise<void> {
-  for await (const line of stream.pipeThrough(new LineStream({ givesRest: true }))) take(line);
+  for await (const line of stream.pipeThrough(new LineStream({ givesRest: true }))) onLine(line);
 }

@@ -1,4 +1,4 @@
-/** The started programs that have not ended, and must be stopped at the end. */
+/** Keeps the started programs that have not ended, so that they can be stopped at the end. */
 
 /** A program whose end can be awaited. */
 interface Child {

@@ -3,27 +3,27 @@ import { LeatError } from "../../core/error.ts";
 import { ChildProcess } from "./child_process.ts";
 import { Children } from "./children.ts";
 
-/** Short, so that the dispatcher soon notices a killed worker, in ms. */
+/** The worker timeout of clusters with kills, in ms. Short, so that the dispatcher soon notices them. */
 export const WORKER_TIMEOUT_MS = 2_000;
-/** For clusters without kills, in ms. Long, so that no slow worker times out and loses its splits. */
-export const WORKER_PATIENCE_MS = 60_000;
+/** The worker timeout without kills, in ms. Long, so that no slow worker loses its splits. */
+export const WORKER_TIMEOUT_LONG_MS = 60_000;
 const HEARTBEAT_MS = 500;
 /** Drain time when the cluster stops, in ms. It is short: usually no client wants the rest of a job. */
 const DRAIN_MS = 500;
 
 /** A proxy in front of a program. */
-interface Front {
+interface ProxyAddress {
   readonly port: number;
   /** The address that the program advertises: the proxy's, `host:port`. */
   readonly advertise: string;
 }
 
 export interface DeploymentOptions {
-  /** The folder of the dispatcher's journal; default: in memory. */
+  /** The folder of the dispatcher's journal. Default: the journal is in memory. */
   readonly journal?: string;
   /** How many splits of a DETERMINISTIC job are assigned ahead. */
   readonly windowSplits?: number;
-  /** The lowest log level. Default "warn". */
+  /** The lowest log level to print. Default "warn". */
   readonly logLevel?: "info" | "warn";
   /** Time without heartbeats after which a worker is lost, in ms. Default 2,000. */
   readonly workerTimeoutMs?: number;
@@ -38,7 +38,7 @@ export interface DeploymentOptions {
   /** Receives the lines of the programs' standard output, with the program's name. */
   readonly onOutput?: (name: string, line: string) => void;
   /** The proxy in front of the program with this name. Default: none, and the program takes a free port. */
-  readonly frontOf?: (name: string) => Front;
+  readonly frontOf?: (name: string) => ProxyAddress;
 }
 
 /** A dispatcher and workers, each in a process of its own. */
@@ -111,8 +111,8 @@ export class Deployment implements AsyncDisposable {
       if (child === this.#dispatcher) {
         this.#dispatcher = await this.#startDispatcher(tokenFile, new URL(child.address).port);
       } else {
-        const again = await this.#startWorker(child.name, tokenFile);
-        this.#workers = this.#workers.map((worker) => worker === child ? again : worker);
+        const restarted = await this.#startWorker(child.name, tokenFile);
+        this.#workers = this.#workers.map((worker) => worker === child ? restarted : worker);
       }
     });
   }
@@ -151,7 +151,7 @@ export class Deployment implements AsyncDisposable {
 
   #requireOpen(): void {
     if (this.#stopped === undefined) return;
-    throw new LeatError("cancelled", "Nothing more is started: the cluster is being stopped");
+    throw new LeatError("cancelled", "Cannot start a program: the cluster is being stopped");
   }
 
   #startDispatcher(tokenFile: string, port = "0"): Promise<ChildProcess> {
@@ -185,13 +185,13 @@ export class Deployment implements AsyncDisposable {
     this.#requireOpen();
     const { logLevel = "warn", frontOf, flags = [], onOutput } = this.#options;
     const front = frontOf?.(name);
-    const place = front === undefined
+    const listening = front === undefined
       ? ["--port", ownPort]
       : ["--port", `${front.port}`, "--advertise", front.advertise];
     const child = ChildProcess.start(
       name,
       program,
-      [...place, "--log-level", logLevel, ...args],
+      [...listening, "--log-level", logLevel, ...args],
       {
         flags,
         onLog: (line) => this.#onLog(`${name}: ${line}`),
@@ -202,7 +202,7 @@ export class Deployment implements AsyncDisposable {
     return child;
   }
 
-  /** Stops the workers before the dispatcher, at which they deregister. */
+  /** Stops the workers first, because they deregister at the dispatcher. */
   async #stop(): Promise<void> {
     const children = await this.#children.running();
     const isWorker = (child: ChildProcess) => child !== this.#dispatcher;

@@ -1,5 +1,5 @@
 /**
- * The job of `deno task cluster`, and a ledger that shows what the service delivered.
+ * The job of `deno task cluster`, and a ledger that counts what the service delivered.
  *
  * A worker computes some steps of a linear congruential generator for each number of a range. The
  * trainer computes all steps in one jump, so it checks every value cheaply.
@@ -35,7 +35,7 @@ export function jobOf(
 export class Ledger {
   /** How many elements arrived. */
   received = 0;
-  /** How many of them had a wrong value for their number. */
+  /** How many of them had a wrong value for their number, or a number that the job does not have. */
   wrong = 0;
   readonly #times: Uint8Array;
   readonly #multiplier: number;

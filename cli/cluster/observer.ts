@@ -7,7 +7,7 @@ import type { ElementSourceProtocol } from "../../actors/worker/protocol.ts";
 import { openHome } from "../../platform/nodes/client_homes.ts";
 
 /** Time limit for one request, in ms. It is short: a dead worker must not block the view. */
-const ASK_TIMEOUT_MS = 1_000;
+const REQUEST_TIMEOUT_MS = 1_000;
 
 /** What one worker has done, according to its last answer. */
 export interface WorkerFigures {
@@ -16,7 +16,7 @@ export interface WorkerFigures {
   served: number;
 }
 
-/** Asks the dispatcher and the workers. */
+/** Requests figures from the dispatcher and the workers. */
 export class Observer implements Disposable {
   readonly #home: ClientHome;
   /** The figures of each worker, by name. */
@@ -27,12 +27,12 @@ export class Observer implements Disposable {
     this.#home = openHome(service, { token });
   }
 
-  /** Asks all nodes again. A node that does not answer keeps its last figures. */
+  /** Requests all figures again. A node that does not answer keeps its last figures. */
   async refresh(): Promise<void> {
     const { system, dispatcher } = this.#home;
     try {
       this.description = await system.ask(dispatcher, "describe", null, {
-        timeoutMs: ASK_TIMEOUT_MS,
+        timeoutMs: REQUEST_TIMEOUT_MS,
       });
     } catch {
       return;
@@ -61,7 +61,7 @@ export class Observer implements Disposable {
 
   async #served(node: string): Promise<number> {
     const { system } = this.#home;
-    const limits = { timeoutMs: ASK_TIMEOUT_MS };
+    const limits = { timeoutMs: REQUEST_TIMEOUT_MS };
     const actors = await system.ask(nodeActorOf(node), "list", null, limits);
     const stats = await Promise.all(
       actors.filter(({ kind }) => kind === "task").map(({ ref }) =>

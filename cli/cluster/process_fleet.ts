@@ -23,7 +23,7 @@ export class ProcessFleet implements WorkerFleet, AsyncDisposable {
   readonly #options: ProcessFleetOptions;
   readonly #running = new Map<string, ChildProcess>();
   /** Names of starting, running and stopping workers. */
-  readonly #taken = new Set<string>();
+  readonly #usedNames = new Set<string>();
   readonly #ending = new Set<Promise<void>>();
   #stopped = false;
 
@@ -42,7 +42,7 @@ export class ProcessFleet implements WorkerFleet, AsyncDisposable {
   async start(): Promise<void> {
     const { args, drainMs, onLog } = this.#options;
     const name = this.#freeName();
-    this.#taken.add(name);
+    this.#usedNames.add(name);
     try {
       const child = await ChildProcess.start(name, "cli/worker.ts", [
         ...args,
@@ -54,7 +54,7 @@ export class ProcessFleet implements WorkerFleet, AsyncDisposable {
         .finally(() => this.#ending.delete(ending));
       this.#ending.add(ending);
     } catch (error) {
-      this.#taken.delete(name);
+      this.#usedNames.delete(name);
       throw error;
     }
   }
@@ -73,16 +73,19 @@ export class ProcessFleet implements WorkerFleet, AsyncDisposable {
     await Promise.all(this.#ending);
   }
 
-  /** A free name. Names are reused, so that metrics and the dispatcher's list of workers do not grow. */
+  /**
+   * Finds a free name. Names are reused, so that metrics and the dispatcher's list of workers do not
+   * grow.
+   */
   #freeName(): string {
     for (let number = 1;; number++) {
       const name = `${this.#options.prefix}-${number}`;
-      if (!this.#taken.has(name)) return name;
+      if (!this.#usedNames.has(name)) return name;
     }
   }
 
   #ended(name: string, end: string): void {
-    this.#taken.delete(name);
+    this.#usedNames.delete(name);
     if (this.#running.delete(name)) this.#options.onLog(`${name}: ended by itself (${end})`);
   }
 }

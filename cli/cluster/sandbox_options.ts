@@ -64,15 +64,15 @@ interface SecretFiles {
   readonly serviceTokenFile: readonly string[];
 }
 
-/** The sandbox according to {@linkcode SANDBOX_OPTIONS}. */
+/** Reads the sandbox from the values of {@linkcode SANDBOX_OPTIONS}. */
 export async function readSandbox(
   values: Values<typeof SANDBOX_OPTIONS> & SecretFiles,
 ): Promise<SandboxOptions | false> {
   const { dataRoot, allowNet, allowWrite, allowUdfImport, allowPython, noSandbox } = values;
   if (noSandbox) {
     const lists = [dataRoot, allowNet, allowWrite, allowUdfImport, allowPython];
-    const granting = lists.some((list) => list.length > 0);
-    if (!granting) return false;
+    const isGranting = lists.some((list) => list.length > 0);
+    if (!isGranting) return false;
     throw new UsageError(
       "--no-sandbox grants everything, and another option grants a part: give only one of them",
     );

@@ -10,16 +10,17 @@ export function nodeAddress(
   o: { readonly help: string; readonly required: true },
 ): Option<string> {
   const option: Option<string | undefined> = text({ placeholder: "ADDRESS", ...o });
-  // Checked here: a worker would retry an invalid address forever, like that of a dispatcher that has
-  // not started yet.
+  // Checked here, because a worker retries an address forever: its dispatcher may not have started yet.
   return { ...option, read: (texts) => serviceAddress(option.read(texts)!, "--dispatcher") };
 }
 
-/** Options for a program's own credentials, and for those it trusts. */
+/** Options for a program's own credentials, and for the authorities that it trusts. */
 export const CREDENTIAL_OPTIONS = {
-  token: text({ help: "This program's secret. Visible in the list of processes: better a file." }),
+  token: text({
+    help: "This program's secret. The list of processes shows it: prefer --token-file.",
+  }),
   tokenFile: text({
-    help: "A file that holds this program's secret: the cluster's one, or its own.",
+    help: "A file with this program's secret: the token of the cluster, or its own.",
     placeholder: "FILE",
   }),
   ca: text({
@@ -32,8 +33,8 @@ export const CREDENTIAL_OPTIONS = {
 export const SERVER_OPTIONS = {
   advertise: text({
     help:
-      "The host, or host:port, at which others reach this program; by default what it listens " +
-      "on, and for all interfaces an address of this machine that is not its loopback.",
+      "The host, or host:port, at which others reach this program; by default the interface it " +
+      "listens on. If that is all interfaces, an address of this machine that is no loopback.",
     placeholder: "HOST[:PORT]",
   }),
   ...CREDENTIAL_OPTIONS,
@@ -54,7 +55,7 @@ export const SERVER_OPTIONS = {
   ),
 } satisfies Options;
 
-/** The credentials of {@linkcode CREDENTIAL_OPTIONS}, with the contents of files. */
+/** Reads the credentials from the values of {@linkcode CREDENTIAL_OPTIONS} and the files they name. */
 export async function readCredentials(
   values: Values<typeof CREDENTIAL_OPTIONS>,
 ): Promise<Pick<ServiceNodeConfig, "token" | "ca">> {
@@ -75,28 +76,28 @@ export async function readCredentials(
 export async function readServiceTokens(
   values: readonly string[],
 ): Promise<Record<string, { readonly token: string }>> {
-  const places = values.map((value) => value.indexOf("="));
-  const without = places.findIndex((at) => at <= 0);
-  if (without >= 0) {
+  const separators = values.map((value) => value.indexOf("="));
+  const malformed = separators.findIndex((index) => index <= 0);
+  if (malformed >= 0) {
     throw new UsageError(
       "--service-token-file is ADDRESS=FILE (ws://host:port=/etc/leat/token); " +
-        `number ${without + 1} of ${values.length} is not, and not shown, as it may be a secret`,
+        `number ${
+          malformed + 1
+        } of ${values.length} is not (it may be a secret, so it is not shown)`,
     );
   }
-  const spellings = values.map((value, index) => value.slice(0, places[index]));
-  const addresses = await UsageError.where(() =>
-    secretiveServices(spellings, "--service-token-file")
-  );
+  const texts = values.map((value, index) => value.slice(0, separators[index]));
+  const addresses = await UsageError.where(() => secretiveServices(texts, "--service-token-file"));
   const services: Record<string, { readonly token: string }> = {};
   for (const [index, address] of addresses.entries()) {
-    const path = values[index]!.slice(places[index]! + 1);
+    const path = values[index]!.slice(separators[index]! + 1);
     const token = await readOptionFile("--service-token-file", path);
     services[address] = { token: token.trim() };
   }
   return services;
 }
 
-/** The configuration of {@linkcode SERVER_OPTIONS}, with the contents of files. */
+/** Reads the configuration from the values of {@linkcode SERVER_OPTIONS} and the files they name. */
 export async function readServerOptions(
   values: Values<typeof SERVER_OPTIONS>,
 ): Promise<ServiceNodeConfig> {

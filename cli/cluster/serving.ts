@@ -3,8 +3,8 @@ import { LeatError, type LeatErrorCode } from "../../core/error.ts";
 import { UsageError } from "../lib/args.ts";
 import type { StopRequests } from "../lib/stop_requests.ts";
 
-/** Error codes at the start that are caused by settings, not by the machine or other nodes. */
-const OF_SETTINGS: ReadonlySet<LeatErrorCode> = new Set([
+/** Error codes of a start that settings cause, not the machine or other nodes. */
+const SETTINGS_ERRORS: ReadonlySet<LeatErrorCode> = new Set([
   "invalid_argument",
   "not_found",
   "permission_denied",
@@ -24,13 +24,13 @@ export async function startServing<S>(start: () => Promise<S>): Promise<S> {
   try {
     return await start();
   } catch (error) {
-    if (!(error instanceof LeatError && OF_SETTINGS.has(error.code))) throw error;
+    if (!(error instanceof LeatError && SETTINGS_ERRORS.has(error.code))) throw error;
     throw new UsageError(error.message, { cause: error });
   }
 }
 
 /**
- * Keeps a server up until the program is asked to stop, and closes it.
+ * Waits until the program is asked to stop or the server fails, then closes the server.
  * @throws The error with which the server fails.
  */
 export async function serveUntilStopped(

@@ -7,7 +7,7 @@ import { tlsRemedy } from "../../transport/web_socket/remedies.ts";
 /** Time limit for the answer, in ms. */
 const TIMEOUT_MS = 10_000;
 
-/** The token of the request, and the authorities to trust. */
+/** The credentials of the request. */
 interface Credentials {
   readonly token?: string;
   /** Certificates of authorities in PEM, in addition to the usual ones. */
@@ -15,7 +15,7 @@ interface Credentials {
 }
 
 /**
- * The state of the dispatcher at a `ws:`, `wss:`, `http:` or `https:` address.
+ * Fetches the state of the dispatcher at a `ws:`, `wss:`, `http:` or `https:` address.
  * @throws {LeatError} `invalid_argument` for an invalid address; `unavailable` when nothing answers
  * there; `unauthenticated` when the dispatcher requires another token, or cannot prove that it knows
  * this one; `permission_denied` when the token's role may not see the state; `resource_exhausted` when
@@ -34,14 +34,14 @@ export async function askForState(
   let isProved = side === undefined;
   try {
     const signal = AbortSignal.timeout(TIMEOUT_MS);
-    const ask = (headers: Readonly<Record<string, string>>) =>
+    const request = (headers: Readonly<Record<string, string>>) =>
       fetch(url, { client, headers, signal, redirect: "error" });
-    response = await ask({});
+    response = await request({});
     const challenge = response.status === 401 ? response.headers.get("www-authenticate") : null;
     const authorization = side?.answer(challenge ?? "");
     if (authorization !== undefined) {
       await response.body?.cancel();
-      response = await ask({ authorization });
+      response = await request({ authorization });
       isProved ||= side!.isProved(response.headers.get("authentication-info"));
     }
     if (response.ok && isProved) return await response.json();
@@ -113,7 +113,7 @@ function refusal(address: string, status: number, token: string | undefined): Le
   }
 }
 
-/** The innermost cause: the system's message. */
+/** The message of the innermost cause, which is the system's. */
 function reasonOf(error: unknown): string {
   const inner = innermostCause(error);
   return inner instanceof Error ? inner.message : String(inner);

@@ -3,7 +3,7 @@ import type { DispatcherDescription } from "../../mod.ts";
 import { shownText } from "../../core/shown_text.ts";
 import { counted } from "../lib/counted.ts";
 
-/** The line: workers alive, unreachable nodes, running jobs. */
+/** Renders the line: workers alive, unreachable nodes, running jobs. */
 export function statusLine({ workers, jobs }: DispatcherDescription): string {
   const alive = workers.filter((worker) => worker.alive);
   const parts = [

@@ -12,8 +12,8 @@ type Job = DispatcherDescription["jobs"][number];
 type Iteration = Job["iterations"][number];
 
 /**
- * The tables: first a sentence for each wait and its cause, then jobs, clients, sharing windows and
- * workers.
+ * Renders the state: first a sentence for each wait and its cause, then tables of jobs, clients,
+ * sharing windows and workers.
  */
 export function statusText(description: DispatcherDescription): string {
   const state = withShownTexts(description);
@@ -60,7 +60,7 @@ function jobTable(jobs: readonly Job[]): string {
       { heading: "job" },
       { heading: "mode" },
       { heading: "repetition" },
-      { heading: "splits handed out" },
+      { heading: "splits assigned" },
       { heading: "workers it could use" },
       { heading: "CPU h" },
       { heading: "GB h" },
@@ -142,11 +142,11 @@ function workerTable({ workers }: DispatcherDescription): string {
       ...figureColumns("process"),
     ],
     rows: workers.map(({ name, ref, tags, isPrivate, activity, tasks, figures }): Cell[] => {
-      // The usage of a process that several workers share is no single worker's.
+      // If several workers share a process, its usage is no single worker's.
       const process = figures?.process?.shared === false ? figures.process : null;
       return [
         name,
-        isPrivate === true ? "(its own process alone)" : ref.node,
+        isPrivate === true ? "(only its own process)" : ref.node,
         tags.join(" "),
         activity.state,
         tasks,
@@ -160,7 +160,7 @@ function workerTable({ workers }: DispatcherDescription): string {
 function runawayLine({ name, figures }: DispatcherDescription["workers"][number]): string[] {
   const runawayThreads = figures?.process?.runawayThreads ?? 0;
   return runawayThreads === 0 ? [] : [
-    `${name}: ${runawayThreads} of its threads cannot be ended, and may keep a core each; restart it`,
+    `${name}: ${runawayThreads} of its threads cannot be ended, and may each keep a core busy; restart the worker`,
   ];
 }
 
@@ -170,7 +170,7 @@ function progressOf({ splits, finished }: Iteration): string {
   return splits.map(({ handedOut, total }) => `${handedOut} of ${total}`).join(", ");
 }
 
-/** How a column shows figures of a unit. Others are counts. */
+/** How columns show figures of a unit. Figures of other units are shown as counts. */
 const SHOWN: { readonly [U in MetricUnit]?: Omit<Column, "heading"> & { readonly of: Unit } } = {
   "share": { of: "1", unit: "%", digits: 0 },
   "bytes": { of: "bytes", unit: "MB" },

@@ -18,7 +18,7 @@ interface Processes {
   readonly workers: readonly ChildProcess[];
 }
 
-/** A row for each process. */
+/** Renders a table with a row for each process. */
 export function summaryOf(
   { seconds }: Outcome,
   { dispatcher, workers }: Processes,
@@ -47,17 +47,17 @@ export function summaryOf(
   });
 }
 
-/** Whether each element came as often as guaranteed, or at most that often if a worker was lost. */
+/** Says whether each element came as often as guaranteed, or at most that often if a worker was lost. */
 export function verdictOf(
   { elements, times, interrupted }: Outcome,
   { workers }: Processes,
   ledger: Ledger,
 ): { readonly text: string; readonly kept: boolean } {
   const { missing, surplus } = ledger.against(times);
-  const whole = !interrupted && workers.every((worker) => worker.end === undefined);
+  const isUndisturbed = !interrupted && workers.every((worker) => worker.end === undefined);
   const often = times === 1 ? "once" : `${times} times`;
-  const promise = whole ? `exactly ${often}` : `at most ${often}`;
-  const kept = surplus === 0 && ledger.wrong === 0 && (!whole || missing === 0);
+  const guarantee = isUndisturbed ? `exactly ${often}` : `at most ${often}`;
+  const kept = surplus === 0 && ledger.wrong === 0 && (!isUndisturbed || missing === 0);
   const counts = [
     `${(elements - missing - surplus).toLocaleString("en")} came ${often}`,
     `${missing.toLocaleString("en")} less often`,
@@ -65,7 +65,7 @@ export function verdictOf(
     `${ledger.wrong.toLocaleString("en")} with a wrong value`,
   ];
   return {
-    text: `Each element ${promise}: ${kept ? "kept" : "BROKEN"} (of ${
+    text: `Each element ${guarantee}: ${kept ? "kept" : "BROKEN"} (of ${
       elements.toLocaleString("en")
     }, ${counts.join(", ")})`,
     kept,

@@ -2,8 +2,8 @@
  * Parses the command line of every program: typed options with defaults, `--help`, and clear
  * errors.
  *
- * `@std/cli` reads arguments, or `node:util` if JSR cannot be reached. The package is imported by a
- * specifier that static analysis does not see, so that a program starts without it, too.
+ * `@std/cli` reads arguments, or `node:util` if JSR cannot be reached. The import of `@std/cli` is
+ * hidden from static analysis, so that programs also start without it.
  */
 
 import { LeatError } from "../../core/error.ts";
@@ -25,7 +25,7 @@ export class UsageError extends LeatError {
     super("invalid_argument", message, options);
   }
 
-  /** The result of `read`. If that throws a {@linkcode LeatError}, this throws it as a usage error. */
+  /** Returns the result of `read`. Converts a {@linkcode LeatError} that it throws to a usage error. */
   static async where<T>(read: () => T | Promise<T>): Promise<T> {
     try {
       return await read();
@@ -64,7 +64,7 @@ export async function runProgram<O extends Options>(
 }
 
 /**
- * The values of a program's options.
+ * Parses the values of a program's options.
  * @throws {UsageError} naming the option, the value and the remedy.
  */
 export async function parseCommandLine<O extends Options>(
@@ -136,8 +136,8 @@ function failureText(error: unknown): string {
   const lines = [`error: ${error.message} (${error.code})`];
   for (let cause = error.cause; cause instanceof Error; cause = cause.cause) {
     const { message } = cause;
-    const isTold = lines.at(-1)!.includes(message);
-    if (!isTold) lines.push(`  because: ${message}`);
+    const isRepeated = lines.at(-1)!.includes(message);
+    if (!isRepeated) lines.push(`  because: ${message}`);
   }
   return lines.join("\n");
 }

@@ -65,12 +65,12 @@ export function readByStd(parseArgs: StdParseArgs, args: readonly string[], shap
       return false;
     },
   });
-  const found = new Map<string, readonly string[]>();
+  const textsOf = new Map<string, readonly string[]>();
   // Words after a bare `--` are not options, and are not passed to `unknown`.
   positionals.push(...(parsed["_"] ?? []) as string[]);
-  for (const name of shape.flags) if (parsed[name] === true) found.set(name, ["true"]);
-  for (const name of shape.valued) found.set(name, (parsed[name] ?? []) as string[]);
-  return { texts: found, unknown, positionals };
+  for (const name of shape.flags) if (parsed[name] === true) textsOf.set(name, ["true"]);
+  for (const name of shape.valued) textsOf.set(name, (parsed[name] ?? []) as string[]);
+  return { texts: textsOf, unknown, positionals };
 }
 
 /** Reads with `node:util`'s `parseArgs`. */
@@ -84,7 +84,7 @@ export function readByNode(args: readonly string[], shape: Shape): Given {
       ...Object.fromEntries(shape.valued.map((name) => [name, { type: "string" as const }])),
     },
   });
-  const found = new Map<string, string[]>();
+  const textsOf = new Map<string, string[]>();
   const unknown: string[] = [];
   const positionals: string[] = [];
   for (const token of tokens) {
@@ -98,9 +98,9 @@ export function readByNode(args: readonly string[], shape: Shape): Given {
     // A following option is not a value, as in `@std/cli`.
     const missing = valued && !token.inlineValue && token.value?.startsWith("-");
     const text = missing ? "" : token.value ?? (valued ? "" : "true");
-    found.set(token.name, [...found.get(token.name) ?? [], text]);
+    textsOf.set(token.name, [...textsOf.get(token.name) ?? [], text]);
   }
-  return { texts: found, unknown, positionals };
+  return { texts: textsOf, unknown, positionals };
 }
 
 /** Joins options and negative numbers with `=`: both parsers would treat such a number as an option. */

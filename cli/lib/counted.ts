@@ -1,4 +1,4 @@
-/** Numbers with nouns. */
+/** Formats counts with their nouns. */
 
 import { formatNumber } from "./table.ts";
 
@@ -11,7 +11,7 @@ export function counted(count: number, noun: string, plural = `${noun}s`): strin
   return `${count} ${count === 1 ? noun : plural}`;
 }
 
-/** A count with its noun, in words. */
+/** Formats `1 seed` or `2,000 seeds`, with thousands separators. */
 export function countOf(count: number, noun: string): string {
   return `${formatNumber(count, 0)} ${noun}${count === 1 ? "" : "s"}`;
 }

@@ -4,7 +4,7 @@ import type { Options, Values } from "./options.ts";
 import { wrap } from "./text.ts";
 
 export interface Program<O extends Options> {
-  /** How to call it, without its options: `deno task worker`. */
+  /** The command that starts the program, without its options: `deno task worker`. */
   readonly usage: string;
   readonly summary: string;
   readonly options: O;
@@ -16,10 +16,10 @@ export interface Program<O extends Options> {
 
 /** The width of the page. */
 export const HELP_COLUMNS = 88;
-/** The longest option that has its help on the same line. */
+/** Limit of the length of an option that has its help on the same line. */
 const HEAD_COLUMNS_MAX = 30;
 
-/** The page that `--help` prints. */
+/** Renders the page that `--help` prints. */
 export function helpText<O extends Options>(program: Program<O>): string {
   const rows = Object.entries(program.options).map(([key, o]): [string, string] => {
     const head = o.isOperand

@@ -62,7 +62,7 @@ export interface LineChart {
   title: string;
   description: string;
   xLabel: string;
-  /** Logarithmic if the positions double, linear to show proportions. */
+  /** Use `log` if the positions double, and `linear` to show proportions. */
   xScale: "log" | "linear";
   yLabel: string;
   /** The suffix of y in a tooltip. */
@@ -139,8 +139,8 @@ export function drawLines(chart: LineChart): Figure {
 /** Adds space for the marks at either end. */
 function xDomainOf(scale: LineChart["xScale"], first: number, last: number): [number, number] {
   if (scale === "log") return [first / 1.12, last * 1.12];
-  const room = Math.max((last - first) * 0.05, 0.5);
-  return [first - room, last + room];
+  const margin = Math.max((last - first) * 0.05, 0.5);
+  return [first - margin, last + margin];
 }
 
 function pixelsOf(
@@ -148,12 +148,13 @@ function pixelsOf(
   [first, last]: [number, number],
   width: number,
 ): (x: number) => number {
-  const place = scale === "log" ? Math.log : Number;
-  return (x) => width * (place(x) - place(first)) / (place(last) - place(first));
+  const scaled = scale === "log" ? Math.log : Number;
+  return (x) => width * (scaled(x) - scaled(first)) / (scaled(last) - scaled(first));
 }
 
 /**
- * The label of each position, in ascending order: lower than its neighbours if they leave no space.
+ * The label of each position; positions ascend. A label goes on a lower row if its neighbours leave
+ * no space.
  */
 function stackLabels(xs: readonly number[], toPx: (x: number) => number): string[] {
   const endsPx: number[] = [];
@@ -239,7 +240,7 @@ function referenceMarks(
   ];
 }
 
-/** White space around letters that stand on lines. */
+/** White space around text that crosses lines. */
 export const HALO = { stroke: SURFACE_COLOR, strokeWidth: 5, fill: "currentColor" };
 
 function markerMarks({ x, text }: Marker, [xFirst, xLast]: [number, number]): Plot.Markish[] {
@@ -300,7 +301,7 @@ export function distinct<T>(values: Iterable<T>): T[] {
   return [...new Set(values)];
 }
 
-/** The part of a document that labelling a drawing needs; Deno has no browser types. */
+/** The part of a document that labels of a drawing need; Deno has no browser types. */
 interface SvgElement {
   textContent: string;
 }

@@ -1,11 +1,11 @@
 /** Lines of a process's output. */
 
 interface LineStreamOptions {
-  /** Whether an unterminated last line is given, too. Default: it is dropped; its writer died within it. */
+  /** Whether to emit an unterminated last line. Default: no, because its writer died while writing it. */
   readonly givesRest?: boolean;
 }
 
-/** UTF-8 bytes as lines. */
+/** Splits UTF-8 bytes into lines. */
 export class LineStream implements TransformStream<Uint8Array<ArrayBuffer>, string> {
   readonly readable: ReadableStream<string>;
   readonly writable: WritableStream<Uint8Array<ArrayBuffer>>;

@@ -1,6 +1,6 @@
 /** Finds the name that was probably meant. */
 
-/** The known name that was probably meant. Undefined if none is near. */
+/** Returns the known name that was probably meant; undefined if none is near. */
 export function nearestOf(name: string, known: readonly string[]): string | undefined {
   const [nearest] = known
     .map((candidate) => ({ candidate, distance: editDistance(name, candidate) }))

@@ -13,8 +13,8 @@ export interface Option<T> {
   /** Whether the value is positional, without the option's name before it. */
   readonly isOperand?: true;
   /**
-   * Parses the texts given for the option, in order; empty if it was not given. Throws a plain
-   * message.
+   * Parses the texts of the option, in order; there are none if it was not given. Throws
+   * {@linkcode Misread}.
    */
   read(texts: readonly string[]): T;
 }
@@ -32,15 +32,15 @@ interface Described {
   readonly placeholder?: string;
 }
 
-/** Deno's timers support up to 2^31 ms; some is reserved for callers that add to it. */
+/** Deno's timers support up to 2^31 ms. The limit is lower, because callers add to the value. */
 const WAIT_MS_MAX = 2_000_000_000;
 
-/** An option that is given or not. */
+/** An option without a value: true if it is given. */
 export function flag(help: string): Option<boolean> {
   return { help, remark: "", read: (texts) => texts.length > 0 && texts.at(-1) !== "false" };
 }
 
-/** A text; `undefined` if it is not given and has no default. */
+/** A text; `undefined` if the option is not given and has no default. */
 export function text(o: Described & { readonly default: string }): Option<string>;
 export function text(o: Described & { readonly required: true }): Option<string>;
 export function text(o: Described): Option<string | undefined>;
@@ -66,7 +66,7 @@ export function operand(
   return { ...text({ ...o, required: true }), isOperand: true };
 }
 
-/** A text that may be given several times; an empty list if it is not given. */
+/** Texts: the option may be repeated. An empty list if it is not given. */
 export function texts(o: Described): Option<readonly string[]> {
   return {
     help: o.help,
@@ -76,7 +76,7 @@ export function texts(o: Described): Option<readonly string[]> {
   };
 }
 
-/** One text of a few. */
+/** One of a few texts. */
 export function choice<const C extends string>(
   choices: readonly C[],
   o: Described & { readonly default: C },
@@ -96,7 +96,7 @@ export function choice<const C extends string>(
   };
 }
 
-/** Some of a few texts, with commas between them; all of them if it is not given. */
+/** Some of a few texts, separated by commas; all of them if the option is not given. */
 export function subset<const C extends string>(
   choices: readonly C[],
   o: Described,
@@ -117,7 +117,7 @@ export function subset<const C extends string>(
   };
 }
 
-/** Names with commas between, each once; `undefined` if it is not given. */
+/** Distinct names, separated by commas; `undefined` if the option is not given. */
 export function names(o: Described): Option<readonly string[] | undefined> {
   return {
     help: o.help,
@@ -142,7 +142,7 @@ interface Bounds {
   readonly max?: number;
 }
 
-/** A whole number; `undefined` if it is not given and has no default. */
+/** A whole number; `undefined` if the option is not given and has no default. */
 export function integer(o: Described & Bounds & { readonly default: number }): Option<number>;
 export function integer(o: Described & Bounds): Option<number | undefined>;
 export function integer(
@@ -151,7 +151,7 @@ export function integer(
   return numeric(o, "N", "a whole number", isInteger);
 }
 
-/** Whole numbers separated by commas, distinct and ascending; `undefined` if it is not given. */
+/** Whole numbers separated by commas, distinct and ascending; `undefined` if the option is not given. */
 export function integers(
   o: Described & Bounds & { readonly placeholder: string },
 ): Option<readonly number[] | undefined> {
@@ -180,12 +180,12 @@ export function integers(
   };
 }
 
-/** A length of time in ms, no longer than timers can wait. */
+/** A length of time in ms, within the limit of timers. */
 export function milliseconds(o: Described & Bounds & { readonly default: number }): Option<number> {
   return integer({ placeholder: "MS", max: WAIT_MS_MAX, ...o });
 }
 
-/** A number; `undefined` if it is not given and has no default. */
+/** A number; `undefined` if the option is not given and has no default. */
 export function number(
   o: Described & Bounds & ({ readonly default: number } | { readonly required: true }),
 ): Option<number>;
@@ -206,7 +206,7 @@ function isNumber(text: string): boolean {
   return text.trim() !== "";
 }
 
-/** Whether a text is a safe integer: beyond those, two texts would give the same number. */
+/** Whether a text is a safe integer. Beyond these, two texts could give the same number. */
 function isInteger(text: string): boolean {
   return /^[+-]?\d+$/.test(text) && Number.isSafeInteger(Number(text));
 }

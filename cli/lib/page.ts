@@ -16,9 +16,9 @@ import {
 
 interface Page {
   readonly title: string;
-  /** Its content as HTML. */
+  /** The content as HTML. */
   readonly main: string;
-  /** Its content as plain data, for programs. */
+  /** The content as plain data, for programs. */
   readonly results: unknown;
 }
 
@@ -33,7 +33,10 @@ export interface PageSection {
   readonly notes: string[];
 }
 
-/** Default: none. */
+/**
+ * Checks that a report can be written to `path`.
+ * @throws {UsageError} naming the path, the reason and the option.
+ */
 export function requireWritable(path: string, option: string): void {
   const probe = temporaryOf(path);
   try {
@@ -58,7 +61,7 @@ function isFolder(path: string): boolean {
 }
 
 /**
- * Writes a page to a file, or replaces it. It renames a temporary file, so that an interrupted program
+ * Writes a page to a file, or replaces the file. It renames a temporary file, so that an interrupted program
  * leaves no partial page.
  */
 export function writePage(html: string, path: string): void {
@@ -71,7 +74,7 @@ function temporaryOf(path: string): string {
   return `${path}.${Deno.pid}.tmp`;
 }
 
-/** A page as HTML: no script, no link, no picture from elsewhere. */
+/** Renders a page as HTML. It loads no script, style or picture from elsewhere. */
 export function renderPage({ title, main, results }: Page): string {
   return `<!doctype html>
 <html lang="en">
@@ -92,7 +95,7 @@ ${main}
 `;
 }
 
-/** A section as HTML. */
+/** Renders a section as HTML. */
 export function renderSection(section: PageSection): string {
   const { id, letter, title, finding, figures, table, notes } = section;
   return `<section id="${id}" aria-labelledby="${id}-title">
@@ -106,7 +109,7 @@ ${renderList("notes", notes)}
 </section>`;
 }
 
-/** Terms and descriptions as HTML; `command` gets a line of its own. */
+/** Renders terms and descriptions as HTML; `command` gets a line of its own. */
 export function renderFacts(
   facts: readonly (readonly [string, string])[],
   command: string,
@@ -173,7 +176,7 @@ ${rows.join("\n")}
 </details>`;
 }
 
-/** Lines as an HTML list; nothing without lines. */
+/** Renders lines as an HTML list; an empty text if there are none. */
 export function renderList(className: string, lines: string[]): string {
   if (lines.length === 0) return "";
   return `<ul class="${className}">${

@@ -8,7 +8,7 @@ import { LeatError } from "../../core/error.ts";
  */
 export type Provenance = "measured" | "modelled";
 
-/** The units that occur. `1` is a share or a ratio. */
+/** The units. `1` is that of a share or a ratio. */
 export type Unit =
   | "1"
   | "ms"
@@ -41,7 +41,7 @@ export function modelled(value: number, unit: Unit): Quantity {
   return { value, unit, provenance: "modelled" };
 }
 
-/** `quantity / base` as a ratio; modelled if either of the two is. */
+/** Returns `quantity / base`, which is modelled if either of the two is. */
 export function ratio(quantity: Quantity, base: Quantity): Quantity {
   if (quantity.unit !== base.unit) {
     throw new LeatError(

@@ -1,11 +1,11 @@
-/** Statistics of a list of numbers; `NaN` without numbers. */
+/** Statistics of a list of numbers; `NaN` if it is empty. */
 
 /** The arithmetic mean. */
 export function mean(values: readonly number[]): number {
   return values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
-/** The value that a share of the values does not exceed. @param share 0 to 1. */
+/** A value that at least this share of the values does not exceed. @param share 0 to 1. */
 export function percentile(values: readonly number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? NaN;

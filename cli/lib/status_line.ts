@@ -1,9 +1,9 @@
 /**
- * A line that is redrawn in a terminal. Outside a terminal it is written now and then, between the
+ * A line that is redrawn in a terminal. Outside a terminal it is written at intervals, between the
  * permanent lines.
  */
 
-/** Returns to the line's beginning, and erases the line. */
+/** Moves to the start of the line, and erases it. */
 const CLEAR_LINE = "\r\x1b[K";
 /** Least time between two redraws, in ms. */
 const DRAW_MS = 100;

@@ -6,23 +6,23 @@ const SIGNALS: readonly Deno.Signal[] = Deno.build.os === "windows"
   ? ["SIGINT"]
   : ["SIGINT", "SIGTERM"];
 /**
- * A second request within this time, in ms, is the same one. A terminal sends Ctrl-C to all processes
- * of a task, and `deno task` also forwards it: the program receives one Ctrl-C twice.
+ * A second signal within this time, in ms, belongs to the same request. A terminal sends Ctrl-C to
+ * all processes of a task, and `deno task` also forwards it: the program receives one Ctrl-C twice.
  */
 export const ECHO_MS = 500;
 
-/** Listens for requests to stop. A second request exits at once. */
+/** Listens for requests to stop. A signal that follows an earlier request exits at once. */
 export class StopRequests implements Disposable {
   /** Resolves at the first request, with its source. */
   readonly first: Promise<string>;
-  readonly #ask: (by: string) => void;
+  readonly #resolveFirst: (by: string) => void;
   readonly #listeners: [Deno.Signal, () => void][] = [];
-  #askedAtMs: number | undefined;
+  #requestedAtMs: number | undefined;
 
   constructor() {
     const first = Promise.withResolvers<string>();
     this.first = first.promise;
-    this.#ask = first.resolve;
+    this.#resolveFirst = first.resolve;
     for (const signal of SIGNALS) {
       const listener = () => this.#signalled(signal);
       Deno.addSignalListener(signal, listener);
@@ -30,7 +30,7 @@ export class StopRequests implements Disposable {
     }
   }
 
-  /** From now on, the end of standard input is a request, too. */
+  /** Treats the end of standard input as a request, too. */
   async watchStdin(): Promise<void> {
     const bytes = new Uint8Array(1_024);
     while (await Deno.stdin.read(bytes) !== null);
@@ -38,8 +38,8 @@ export class StopRequests implements Disposable {
   }
 
   /**
-   * The result of `work`. If a request to stop comes first, calls `onStop`, prints its line, and exits
-   * with {@linkcode EXIT_INTERRUPTED}.
+   * Returns the result of `work`. If a request to stop comes first, calls `onStop`, prints its line,
+   * and exits with {@linkcode EXIT_INTERRUPTED}.
    * @param onStop Releases what must not outlive the program. Returns the line to print.
    */
   async interrupting<T>(work: Promise<T>, onStop: () => string | Promise<string>): Promise<T> {
@@ -48,8 +48,8 @@ export class StopRequests implements Disposable {
       const end = await Promise.race([work.then((value) => ({ value })), stopped]);
       if (end !== undefined) return end.value;
     } catch (error) {
-      // Ctrl-C also reaches child processes, whose end may let `work` fail: then it is an interruption.
-      if (this.#askedAtMs === undefined) throw error;
+      // Ctrl-C also ends child processes, and `work` may fail because of that. It is an interruption, too.
+      if (this.#requestedAtMs === undefined) throw error;
     }
     work.catch(() => {});
     console.error(await onStop());
@@ -61,14 +61,14 @@ export class StopRequests implements Disposable {
   }
 
   #signalled(signal: Deno.Signal): void {
-    const isAgain = this.#askedAtMs !== undefined &&
-      performance.now() - this.#askedAtMs >= ECHO_MS;
+    const isAgain = this.#requestedAtMs !== undefined &&
+      performance.now() - this.#requestedAtMs >= ECHO_MS;
     if (isAgain) Deno.exit(EXIT_INTERRUPTED);
     this.#first(signal);
   }
 
   #first(by: string): void {
-    this.#askedAtMs ??= performance.now();
-    this.#ask(by);
+    this.#requestedAtMs ??= performance.now();
+    this.#resolveFirst(by);
   }
 }

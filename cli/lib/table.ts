@@ -57,8 +57,8 @@ export function headingOf(column: Column): string {
 }
 
 /**
- * A cell as text: a quantity in its column's unit with {@linkcode MODELLED_MARK} after a modelled
- * one, an absent one as a dash.
+ * Formats a cell: a quantity in its column's unit, with {@linkcode MODELLED_MARK} if it is modelled,
+ * and an absent value as a dash.
  * @throws {LeatError} `invalid_argument` when the cell's unit cannot be converted to the column's.
  */
 export function cellText(cell: Cell, column: Column): string {
@@ -69,7 +69,7 @@ export function cellText(cell: Cell, column: Column): string {
   return cell.provenance === "modelled" ? `${shown} ${MODELLED_MARK}` : shown;
 }
 
-/** The value of a quantity in a display unit. */
+/** Converts the value of a quantity to a display unit. */
 export function displayValue(quantity: Quantity, unit: DisplayUnit): number {
   if (quantity.unit === unit) return quantity.value;
   const conversion = CONVERSIONS[unit];
@@ -87,20 +87,20 @@ export function inUnit(quantity: Quantity, unit: Unit): Quantity {
 }
 
 /**
- * A number with `digits` digits after the point, or with three significant digits, and thousands
- * separators.
+ * Formats a number with thousands separators, and with `digits` digits after the point or else with
+ * three significant digits.
  */
 export function formatNumber(value: number, digits?: number): string {
   if (!Number.isFinite(value)) return "–";
   const magnitude = value === 0 ? 0 : Math.floor(Math.log10(Math.abs(value)));
-  const places = digits ?? Math.min(Math.max(2 - magnitude, 0), 6);
+  const decimals = digits ?? Math.min(Math.max(2 - magnitude, 0), 6);
   return value.toLocaleString("en", {
-    minimumFractionDigits: places,
-    maximumFractionDigits: places,
+    minimumFractionDigits: decimals,
+    maximumFractionDigits: decimals,
   });
 }
 
-/** A share with one digit after the point, as `12.5 %`. */
+/** Formats a share with one digit after the point: `12.5 %`. */
 export function percent(share: number): string {
   return `${formatNumber(100 * share, 1)} %`;
 }
@@ -111,7 +111,7 @@ export function isTextColumn(table: Table, index: number): boolean {
 }
 
 /**
- * A table as lines of text: headings with units, text left, numbers right with aligned points, and
+ * Renders a table as lines of text: headings with units, text left, numbers right with aligned points, and
  * the legend of the mark if a number is modelled.
  */
 export function renderTable(table: Table): string {

@@ -1,5 +1,5 @@
 /**
- * The lines of a paragraph, wrapped at `columns`. Only longer words exceed that. A non-breaking
+ * Wraps a paragraph at `columns`. Only longer words exceed that. A non-breaking
  * space is part of a word.
  */
 export function wrap(paragraph: string, columns: number): string[] {

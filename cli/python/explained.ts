@@ -1,10 +1,13 @@
-/** The text of `Loader.explain()` in Python: the figures of operators, and what was offloaded. */
+/** The text of `Loader.explain()` in Python: statistics of the operators, and what was offloaded. */
 import type { Dataset, OffloadProgress } from "../../mod.ts";
 import { offloadProgress } from "../../mod.ts";
 import type { Explanation } from "../../data/explanation.ts";
 import { offloadOf } from "../../data/operators/offload.ts";
 
-/** @param explanation Of the running iterator of `dataset`. */
+/**
+ * Renders the text.
+ * @param explanation That of the running iterator of `dataset`.
+ */
 export function explained(dataset: Dataset<unknown>, explanation: Explanation): string {
   const text = String(explanation);
   if (offloadOf(dataset.node) === undefined) return text;
@@ -12,7 +15,7 @@ export function explained(dataset: Dataset<unknown>, explanation: Explanation): 
   return [text, shares(progress), ...(plan === undefined ? [] : [plan.explain()])].join("\n\n");
 }
 
-/** `Workers prepared 30 of 120 batches; now they run p'3 for 25 % of the data.` */
+/** Renders `Workers prepared 30 of 120 elements; now they run p'3 for 25 % of the data.` */
 function shares({ local, remote, candidate, ratio, lastFailure }: OffloadProgress): string {
   const all = local.elements + remote.elements;
   const now = candidate == null || ratio === 0

@@ -8,35 +8,35 @@ import { reuseElement } from "../../data/elements/released.ts";
 import { TENSOR_RANK_MAX } from "../../transport/codec/format.ts";
 import { MessagePlan } from "../../transport/codec/plan.ts";
 import { type Snapshot, Snapshots } from "./snapshots.ts";
-import { withStack } from "./told.ts";
+import { withStack } from "./error_stack.ts";
 
 /**
- * An answer with this many bytes takes no more elements, and every small element has fewer. So an
- * answer of small elements fits the pipe (64 KiB) and needs no slot.
+ * An answer with this many bytes takes no more elements, and an element of this size gets its own
+ * answer. So an answer of several elements fits the pipe (64 KiB) and needs no slot.
  */
 const ANSWER_BYTES = 32 * 2 ** 10;
 /** Limit of an element's bytes. Its slot has 1 MiB more. */
 const ELEMENT_BYTES_MAX = 2 ** 30;
-/** How deep an element may nest: less than a message's 128, which wraps elements in a map and a list. */
+/** Limit of an element's nesting. A message may nest 128 deep, and wraps elements in a map and a list. */
 const DEPTH_MAX = 120;
-/** The longest axis that a tensor in a message can have. */
+/** Limit of the length of an axis of a tensor in a message. */
 const AXIS_MAX = 2 ** 32 - 1;
-/** Limit of the elements of a numpy array: numpy counts its bytes, up to 8 an element, in 63 bits. */
+/** Limit of the elements of a numpy array: numpy counts bytes, up to 8 per element, in 63 bits. */
 const ARRAY_ELEMENTS_MAX = 2 ** 60;
 /** Limit of the elements of an answer. */
 const ANSWER_ELEMENTS_MAX = 256;
-/** An answer takes another element only if all its elements are expected to take less, in ms. */
+/** An answer takes another element only if all its elements are expected to take less time, in ms. */
 const ANSWER_MS = 1;
 
 /**
- * The answer to `take`, with the position before its elements; after the end, with the last
+ * The answer to `take`. It has the position before its elements, or, after the end, the last
  * position.
  */
 interface Taken extends Snapshot {
   readonly elements: unknown[];
   /** The error of the element after these. */
   readonly error?: WireError;
-  /** Whether the error is a failure of reading, which is no part of the stream. */
+  /** Whether reading failed, and not an element: the failure is no part of the stream. */
   readonly hasReadingFailed?: true;
   /** Whether there is no element after these. */
   readonly end?: true;
@@ -50,9 +50,9 @@ export class Feed {
   readonly #iterator: DatasetIterator<unknown>;
   readonly #reuses: boolean;
   readonly #snapshots: Snapshots;
-  /** The result of `next()` for the next answer: it came too late for the last one, or was too large. */
+  /** The result of `next()` for the next answer: it was too late or too large for the last answer. */
   #pending: Promise<Result> | undefined;
-  /** Mean time of an element of the last answer, in ms. With this first value an answer has one element. */
+  /** Mean time of an element of the last answer, in ms. Initially so high that an answer has one element. */
   #tookMs = ANSWER_MS;
   /** The elements of answers that the program has not reported as received, oldest first. */
   readonly #sent: unknown[][] = [];
@@ -69,7 +69,7 @@ export class Feed {
   }
 
   /**
-   * Drops elements that the program has got before a restart. Failed elements count, too.
+   * Drops elements that the program received before a restart. Failed elements count, too.
    * @throws {LeatError} if reading fails.
    */
   async skip(count: number): Promise<void> {
@@ -81,12 +81,15 @@ export class Feed {
     }
   }
 
-  /** The position of the first element. */
+  /** Saves the position of the first element. */
   beginning(): Promise<Snapshot> {
     return this.#snapshots.take();
   }
 
-  /** @param received How many answers to this method the program has received. */
+  /**
+   * Takes the next elements.
+   * @param received How many answers to this method the program has received.
+   */
   take(received: number): Promise<Taken> {
     for (; this.#released < received; this.#released++) {
       const elements = this.#sent.shift() ?? [];
@@ -105,8 +108,8 @@ export class Feed {
   }
 
   /**
-   * The position after all answers (`after`). If `next()` is computing an element, waits for it and
-   * returns it, too.
+   * Saves the position after all answers (`after`). If `next()` is computing an element, this waits
+   * for it and also returns it.
    */
   save(): Promise<Taken & { readonly after: Uint8Array }> {
     return this.#inOrder(async () => {
@@ -136,7 +139,8 @@ export class Feed {
     const elements: unknown[] = [];
     let saved: Snapshot = {};
     if (this.#snapshots.isDue) {
-      // No position can be saved while `next()` is computing an element: the answer has only that element.
+      // While `next()` computes an element, no position can be saved. This answer takes only that element,
+      // so that the next answer can save.
       if (this.#pending === undefined) saved = await this.#snapshots.take();
       else elementsMax = 1;
     }
@@ -160,7 +164,7 @@ export class Feed {
         this.#tookMs = (performance.now() - startedAtMs) / elements.length;
       } while (
         byteLength < ANSWER_BYTES && elements.length < elementsMax &&
-        // An element that is computed now would delay those before it.
+        // Computing another element would delay those before it.
         (elements.length + 1) * Math.max(tookMs, this.#tookMs) < ANSWER_MS
       );
       return { elements, ...saved };
@@ -170,12 +174,12 @@ export class Feed {
     }
   }
 
-  /** The state after the end, which only an answer without elements carries. */
+  /** Saves the state after the end, which only an answer without elements carries. */
   async #lastState(elements: readonly unknown[]): Promise<Snapshot> {
     return elements.length > 0 ? {} : await this.#snapshots.take();
   }
 
-  /** The next element; `undefined` if it is not there yet and the answer need not wait for it. */
+  /** Returns the next result; `undefined` if it is not there yet, unless `waits`. */
   async #next(waits: boolean): Promise<Result | undefined> {
     const next = this.#pending ?? this.#iterator.next();
     this.#pending = undefined;
@@ -190,14 +194,14 @@ export class Feed {
 
 const LATER = Symbol("LATER");
 
-/** Settles after promises that are settled, or will be within a few microtasks. */
+/** Settles after promises that are settled now or within a few microtasks. */
 async function soon(): Promise<typeof LATER> {
   for (let i = 0; i < 8; i++) await undefined;
   return LATER;
 }
 
 /**
- * The approximate size of an element in a message, in bytes.
+ * Estimates the size of an element in a message, in bytes.
  * @throws {LeatError} if the element cannot be sent. Only this element then fails, not its answer.
  */
 function sendableSize(element: unknown): number {
@@ -210,7 +214,7 @@ function sendableSize(element: unknown): number {
   );
 }
 
-/** The approximate size of a value; NaN if a part of it cannot be sent. */
+/** Estimates the size of a value; NaN if a part of it cannot be sent. */
 function sizeOf(value: unknown, depth: number): number {
   if (depth > DEPTH_MAX) {
     throw new LeatError("invalid_argument", `An element nests more than ${DEPTH_MAX} deep`);
@@ -251,7 +255,7 @@ function sizeOfTensor({ shape, data }: Tensor, depth: number): number {
   if (count < ARRAY_ELEMENTS_MAX) return 64 + sizeOf(data, depth);
   throw new LeatError(
     "resource_exhausted",
-    `An element has a tensor of shape [${shape}], which is too large for an array of numpy`,
+    `An element has a tensor of shape [${shape}], which is too large for a numpy array`,
   );
 }
 

@@ -15,7 +15,7 @@ import { explained } from "./explained.ts";
 import { Feed } from "./feed.ts";
 import { openDataset, type OpenRequest } from "./opening.ts";
 import type { Snapshot } from "./snapshots.ts";
-import { withStack } from "./told.ts";
+import { withStack } from "./error_stack.ts";
 
 /** Time for this process to leave a service after the Python program has ended, in ms. */
 const LEAVING_MS = 1_000;
@@ -29,19 +29,19 @@ let dataset: Dataset<unknown> | undefined;
 let feed: Feed | undefined;
 let isClient = false;
 
-// The program requests a few batches at a time, so some are always in flight, but never many.
+// No limits are needed, because the program requests only a few batches at a time.
 const limits = { highWaterBytes: Infinity, lowWaterBytes: Infinity };
 const edge: Edge = new Edge(linkToParent({ lendsSlots: true, limits }), localNode(), {
-  open: (request) => withPlaces(() => open(request as OpenRequest)),
-  start: (request) => withPlaces(() => start(request as StartRequest)),
+  open: (request) => addingStack(() => open(request as OpenRequest)),
+  start: (request) => addingStack(() => start(request as StartRequest)),
   take: (request) => current(request).take((request as TakeRequest).received),
-  save: (request) => withPlaces(() => current(request).save()),
+  save: (request) => addingStack(() => current(request).save()),
   explain: (request) => explained(dataset!, current(request).explain()),
 });
 edge.closed.then(async () => {
   Deno.unrefTimer(setTimeout(() => Deno.exit(), LEAVING_MS));
   await feed?.close();
-  // A client still leaves its service. Until that is done, the request keeps this process running.
+  // A client still has to leave its service; its request keeps this process running until then.
   if (!isClient) Deno.exit();
 });
 
@@ -51,15 +51,15 @@ interface TakeRequest {
   readonly received: number;
 }
 
-/** The body of a request that begins an iteration. */
+/** The body of a request that starts an iteration. */
 interface StartRequest {
-  /** Numbers the iterations of this process. */
+  /** The number of the iteration in this process. */
   readonly iteration: number;
-  /** A saved position to continue from. Default: the next epoch from its beginning. */
+  /** A saved position to continue from. Default: the start of the next epoch. */
   readonly state?: Uint8Array;
-  /** How many elements after that position the program has got. */
+  /** How many elements after that position the program has received. */
   readonly skip?: number;
-  /** Whether the saved iteration had ended, so that the one after it begins. */
+  /** Whether the saved iteration had ended. Then the iteration after it starts. */
   readonly ended?: boolean;
 }
 
@@ -91,8 +91,8 @@ function current(request: unknown): Feed {
   throw new LeatError("failed_precondition", "Another iteration of this loader has begun");
 }
 
-/** Adds to an error of `method` where in the pipeline's files it was thrown. */
-async function withPlaces<T>(method: () => Promise<T>): Promise<T> {
+/** Adds to an error of `method` the calls in the pipeline's files that led to it. */
+async function addingStack<T>(method: () => Promise<T>): Promise<T> {
   try {
     return await method();
   } catch (error) {

@@ -1,4 +1,4 @@
-/** The dataset that a Python program reads. */
+/** Opens the dataset that a Python program reads. */
 import { Dataset, LeatError } from "../../mod.ts";
 import type { DistributeOptions } from "../../data/operators/distribute.ts";
 import { seedOf } from "../../data/operators/options.ts";
@@ -9,7 +9,7 @@ import { UsageError } from "../lib/args.ts";
 
 /** Which dataset to read, and from where. */
 export interface OpenRequest {
-  /** The path of a module that exports it. */
+  /** The path of a module that exports the dataset. */
   readonly pipeline?: string;
   /** Which export of the module. */
   readonly export?: string;
@@ -22,11 +22,11 @@ export interface OpenRequest {
   readonly python?: string;
   /** The service to read from. Default: the pipeline runs in this process. */
   readonly service?: DistributeOptions;
-  /** Which part of the elements of a pipeline that runs here: every `count`-th from `index` on. */
+  /** The share of a pipeline that runs here: every `count`-th element from `index` on. */
   readonly shard?: {
     readonly index: number;
     readonly count: number;
-    /** For a pipeline without a seed: all processes have to draw the same random numbers. Default 0. */
+    /** The seed if the pipeline has none: all processes must draw the same random numbers. Default 0. */
     readonly seed?: number | bigint;
   };
 }

@@ -1,31 +1,31 @@
 /**
  * Positions of an iteration, saved at intervals. A Python program has read fewer elements than were
- * sent to it. So a checkpoint is an earlier position and the number of elements to skip from there.
+ * sent to it. So a checkpoint is an earlier position, with the number of elements to skip from there.
  */
 import type { DatasetIterator } from "../../data/dataset_iterator.ts";
 
-/** Larger positions are saved only when the program asks for them. */
+/** Limit of a saved position, in bytes. Larger ones are saved only if the program requests them. */
 const SNAPSHOT_BYTES_MAX = 64 * 2 ** 10;
-/** Saving takes at most one part in this many of the time. */
-const TIME_SHARE = 100;
+/** The time between two snapshots is at least this many times as long as saving takes. */
+const PERIOD_FACTOR_MIN = 100;
 const UNSAVED: Snapshot = { isUnsaved: true };
 const UNSAVABLE: Snapshot = { isUnsaved: true, isUnsavable: true };
 /** The least time between two snapshots, in ms. */
 const EVERY_MS_MIN = 20;
 
-/** A position, or a note that it was not saved because that is costly. */
+/** A position, or a note that it was not saved because saving is expensive or failed. */
 export interface Snapshot {
   readonly state?: Uint8Array;
   readonly isUnsaved?: true;
-  /** Whether it was not saved because that failed. */
+  /** Whether the position was not saved because saving failed. */
   readonly isUnsavable?: true;
 }
 
-/** Saves an iterator's position while that is cheap. */
+/** Saves an iterator's position as long as that is cheap. */
 export class Snapshots {
   readonly #iterator: DatasetIterator<unknown>;
   #dueMs = 0;
-  /** The first save also loads code, so its time is not typical. */
+  /** Whether no position was saved yet. The first save also loads code, so its time is not typical. */
   #isFirst = true;
   #isCheap = true;
   #unsaved = UNSAVED;
@@ -39,7 +39,7 @@ export class Snapshots {
     return this.#isCheap && performance.now() >= this.#dueMs;
   }
 
-  /** The position now, unless it is large or cannot be saved. */
+  /** Saves the current position, unless it is large or cannot be saved. */
   async take(): Promise<Snapshot> {
     if (!this.#isCheap) return this.#unsaved;
     const startedAtMs = performance.now();
@@ -47,14 +47,14 @@ export class Snapshots {
     try {
       state = await this.#iterator.save();
     } catch {
-      // A request to `save` gets the error.
+      // The program gets the error when it requests `save`.
       this.#isCheap = false;
       return this.#unsaved = UNSAVABLE;
     }
     const endedAtMs = performance.now();
     const tookMs = this.#isFirst ? 0 : endedAtMs - startedAtMs;
     this.#isFirst = false;
-    this.#dueMs = endedAtMs + Math.max(EVERY_MS_MIN, TIME_SHARE * tookMs);
+    this.#dueMs = endedAtMs + Math.max(EVERY_MS_MIN, PERIOD_FACTOR_MIN * tookMs);
     this.#isCheap = state.length <= SNAPSHOT_BYTES_MAX;
     return this.#isCheap ? { state } : UNSAVED;
   }

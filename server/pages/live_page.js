@@ -244,7 +244,7 @@ function iterationView(iteration) {
           "span",
           { class: "muted" },
           `${splits.length === 1 ? "Splits" : `Splits of source ${source}`}: ` +
-            `${handedOut.toLocaleString("en")} of ${total.toLocaleString("en")} handed out`,
+            `${handedOut.toLocaleString("en")} of ${total.toLocaleString("en")} assigned`,
         ),
         bar(total === 0 ? 1 : handedOut / total),
       )

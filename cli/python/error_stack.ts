@@ -1,15 +1,15 @@
-/** Adds to an error, for a Python program, where in the pipeline's files it was thrown. */
+/** Adds to an error, for a Python program, the calls in the pipeline's files that led to it. */
 import { LeatError } from "../../core/error.ts";
 
-/** Limit of the places that an error names. */
+/** Limit of the places that an error names, and of the causes that are searched for them. */
 const PLACES_MAX = 8;
 /** Leat's own folders. */
 const OWN = ["actors", "cli", "core", "data", "offload", "platform", "server", "transport"]
   .map((layer) => new URL(`../../${layer}/`, import.meta.url).href);
 
 /**
- * The error, with `details.places`: `file:line:column` of the calls outside Leat that led to it or
- * to its first cause, the innermost first. Unchanged if there are none.
+ * Returns the error with `details.places`: `file:line:column` of the calls outside Leat that led to
+ * it or to its first cause, the innermost first. If there are none, the error is unchanged.
  */
 export function withStack(thrown: unknown): LeatError {
   const error = LeatError.from(thrown);
@@ -23,12 +23,12 @@ function placesOf(thrown: unknown): string[] {
   let places: string[] = [];
   let error = thrown;
   for (let depth = 0; error instanceof Error && depth < PLACES_MAX; depth++) {
-    const found = [
+    const placesOfError = [
       ...(error.stack ?? "").matchAll(/^\s+at .*?\(?((?:file|https?):\/\/\S+?:\d+:\d+)\)?$/gm),
     ]
       .map((match) => match[1]!)
       .filter((place) => !OWN.some((layer) => place.startsWith(layer)));
-    if (found.length > 0) places = found;
+    if (placesOfError.length > 0) places = placesOfError;
     error = error.cause;
   }
   return places.slice(0, PLACES_MAX);
