@@ -101,7 +101,7 @@ export const PROGRAM: Program<typeof OPTIONS> = {
 
 What is checked, by mode:
   DETERMINISTIC  each batch is the one of an undisturbed read; the reader stays within its window
-  DYNAMIC        no element twice; each once if no worker is killed or given up (every other run)
+  DYNAMIC        no element twice; each once if no worker is killed or times out (every other run)
   OFF            the same for each worker's stream; each once only if no worker is drained either
   sharing        each trainer gets a worker's elements in order, and none twice
   coordinated    in a step all consumers get their parts of one round of one task

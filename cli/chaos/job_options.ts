@@ -17,7 +17,7 @@ export function jobOptions(defaults: { readonly elements: number; readonly work:
       max: 10_000_000_000,
     }),
     patienceS: integer({
-      help: "A job fails if it receives nothing for so long, in seconds, without a fault.",
+      help: "A job fails if it receives nothing for this many seconds while there is no fault.",
       default: 180,
       min: 1,
       max: 1_000_000,

@@ -11,10 +11,10 @@ import { CUTS, type Relay } from "./relay.ts";
 export const FAULTS = ["kill", "pause", "cut"] as const;
 export type Fault = (typeof FAULTS)[number];
 
-/** What a victim is. */
+/** The kind of process that a fault hits. */
 export type Role = "worker" | "dispatcher";
 
-/** On average one in this many cuts affects a single connection. The others cut all of a process. */
+/** On average one in this many cuts affects one connection. The others affect all of a process. */
 const SINGLE_CUT_EVERY = 2;
 
 /** The kinds, victims and times of faults. */
@@ -31,7 +31,7 @@ interface NemesisOptions {
   readonly gentleMaxMs: number;
   /** On average one in this many faults hits the dispatcher. 0: none does. */
   readonly dispatcherEvery: number;
-  /** How many workers, the first ones, have no faults. Default 0. */
+  /** How many of the first workers have no faults. Default 0. */
   readonly spared?: number;
   readonly relays: ReadonlyMap<string, Relay>;
   readonly onFault: (what: string) => void;
@@ -39,7 +39,7 @@ interface NemesisOptions {
   readonly findings: Findings;
 }
 
-/** Makes the faults of consecutive runs. Times and victims are drawn from the seed. */
+/** Injects faults in consecutive runs. Times and victims are drawn from the seed. */
 export class Nemesis {
   readonly counts: Record<Fault, Record<Role, number>> = {
     kill: { worker: 0, dispatcher: 0 },
@@ -50,13 +50,14 @@ export class Nemesis {
   readonly #options: NemesisOptions;
   readonly #rng: RandomStream;
   /** Faults in progress, by the victim's name. */
-  readonly #troubles = new Map<string, Promise<void>>();
+  readonly #inProgress = new Map<string, Promise<void>>();
   readonly #paused = new Set<ChildProcess>();
-  /** The current run: how many faults it gets and has had, and whether no worker may be killed. */
-  #wanted = 0;
-  #done = 0;
+  /** How many faults the current run gets, and how many have begun. */
+  #planned = 0;
+  #begun = 0;
+  /** Whether no worker may be killed in the current run. */
   #isGentle = false;
-  #hasBegun = false;
+  #hasReaderStepped = false;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #waiting: { readonly faults: number; readonly resolve: () => void }[] = [];
 
@@ -66,7 +67,7 @@ export class Nemesis {
     this.#rng = new RandomStream(BigInt(options.seed), ["chaos"]);
   }
 
-  /** Faults so far, of one kind or all. */
+  /** Returns the number of faults so far, of these kinds. */
   total(kinds: readonly Fault[] = FAULTS): number {
     return kinds.reduce(
       (sum, kind) => sum + this.counts[kind].worker + this.counts[kind].dispatcher,
@@ -74,64 +75,65 @@ export class Nemesis {
     );
   }
 
-  /** How many processes have a fault now. */
-  get down(): number {
-    return this.#troubles.size;
+  /** How many faults are in progress. */
+  get active(): number {
+    return this.#inProgress.size;
   }
 
   /** Whether all faults of this run have begun. */
   get isOver(): boolean {
-    return this.#done >= this.#wanted;
+    return this.#begun >= this.#planned;
   }
 
   /**
-   * Plans `faults` faults, beginning with the first reader's step.
-   * @param isGentle Whether to make only faults by which no worker loses what it has.
+   * Plans the faults of a run. They begin with the first step of a reader.
+   * @param isGentle Whether to inject only faults that make no worker lose its splits.
    */
   start(faults: number, isGentle: boolean): void {
-    [this.#wanted, this.#done, this.#isGentle] = [faults, 0, isGentle];
-    this.#hasBegun = false;
+    [this.#planned, this.#begun, this.#isGentle] = [faults, 0, isGentle];
+    this.#hasReaderStepped = false;
   }
 
   /**
-   * Holds a reader back until the faults of this run have progressed as far as the reader, from 0 to
-   * 1. So all faults hit a running job. The first call begins the faults.
+   * Blocks a reader until the faults of this run have progressed as far as the reader, from 0 to 1, so
+   * that all faults hit a running job. The first call begins the faults.
    */
   keepUp(share: number): Promise<void> {
-    if (!this.#hasBegun) this.#plan();
-    this.#hasBegun = true;
-    const faults = Math.min(this.#wanted, Math.floor(share * (this.#wanted + 1)));
-    if (this.#done >= faults) return Promise.resolve();
+    if (!this.#hasReaderStepped) this.#scheduleNext();
+    this.#hasReaderStepped = true;
+    const faults = Math.min(this.#planned, Math.floor(share * (this.#planned + 1)));
+    if (this.#begun >= faults) return Promise.resolve();
     return new Promise((resolve) => this.#waiting.push({ faults, resolve }));
   }
 
   /** Begins no more faults in this run, and lets readers continue. */
   enough(): void {
     clearTimeout(this.#timer);
-    this.#wanted = this.#done;
+    this.#planned = this.#begun;
     for (const { resolve } of this.#waiting.splice(0)) resolve();
   }
 
-  /** Begins no more faults in this run; resolves when those in progress have ended. */
+  /** Begins no more faults in this run. Resolves when those in progress have ended. */
   async stop(): Promise<void> {
     this.enough();
-    await Promise.all(this.#troubles.values());
+    await Promise.all(this.#inProgress.values());
   }
 
-  /** Resumes paused processes, which would not notice the request to end. */
+  /** Resumes paused processes, which would not notice a request to end. */
   resumeAll(): void {
     for (const child of this.#paused) child.signal("SIGCONT");
   }
 
-  #plan(): void {
+  /** Schedules the next fault after a random time. */
+  #scheduleNext(): void {
     if (this.isOver) return;
     this.#timer = setTimeout(() => {
-      this.#strike();
-      this.#plan();
+      this.#injectFault();
+      this.#scheduleNext();
     }, this.#rng.next() * this.#options.betweenMaxMs);
   }
 
-  #strike(): void {
+  #injectFault(): void {
     const { dispatcherEvery, faults, spared = 0, onFault, findings } = this.#options;
     const { dispatcher } = this.#deployment;
     const workers = this.#deployment.workers.slice(spared);
@@ -140,23 +142,23 @@ export class Nemesis {
     const kind = faults[this.#rng.int(faults.length)]!;
     const share = this.#rng.next();
     if (this.#isGentle && kind === "kill" && !isDispatcher) return;
-    // An earlier fault of this victim is in progress. The next strike draws another victim.
-    if (victim.end !== undefined || this.#troubles.has(victim.name)) return;
-    const [what, trouble] = this.#begin(kind, victim, isDispatcher, share);
+    // Skips a victim that has ended or has a fault in progress. The next attempt draws another.
+    if (victim.end !== undefined || this.#inProgress.has(victim.name)) return;
+    const [what, end] = this.#begin(kind, victim, isDispatcher, share);
     this.counts[kind][isDispatcher ? "dispatcher" : "worker"]++;
-    this.#done++;
+    this.#begun++;
     onFault(what);
     const { name } = victim;
-    const over = trouble.catch((error) => {
+    const over = end.catch((error) => {
       findings.add(`${name} could not be started again: ${LeatError.from(error).message}`);
-    }).finally(() => this.#troubles.delete(name));
-    this.#troubles.set(name, over);
-    const isReached = ({ faults }: { faults: number }) => this.#done >= faults;
+    }).finally(() => this.#inProgress.delete(name));
+    this.#inProgress.set(name, over);
+    const isReached = ({ faults }: { faults: number }) => this.#begun >= faults;
     for (const { resolve } of this.#waiting.filter(isReached)) resolve();
     this.#waiting = this.#waiting.filter((one) => !isReached(one));
   }
 
-  /** Begins a fault. Returns its description, and a promise of its end. */
+  /** Begins a fault. Returns its description, and a promise that resolves when the fault has ended. */
   #begin(
     kind: Fault,
     victim: ChildProcess,
@@ -165,21 +167,23 @@ export class Nemesis {
   ): [what: string, end: Promise<void>] {
     const { downMaxMs, pauseMaxMs, gentleMaxMs } = this.#options;
     const { name } = victim;
-    const lastsMs = Math.ceil(share * (this.#isGentle ? gentleMaxMs : pauseMaxMs));
+    const durationMs = Math.ceil(share * (this.#isGentle ? gentleMaxMs : pauseMaxMs));
     if (kind === "kill") {
       const downMs = isDispatcher ? 0 : share * downMaxMs;
       victim.kill();
       return [`kill ${name}, down for ${downMs.toFixed(0)} ms`, this.#restart(victim, downMs)];
     }
-    if (kind === "pause") return [`pause ${name} for ${lastsMs} ms`, this.#pause(victim, lastsMs)];
-    const how = CUTS[this.#rng.int(CUTS.length)]!;
+    if (kind === "pause") {
+      return [`pause ${name} for ${durationMs} ms`, this.#pause(victim, durationMs)];
+    }
+    const cutKind = CUTS[this.#rng.int(CUTS.length)]!;
     const choose = this.#rng.int(SINGLE_CUT_EVERY) === 0
-      ? (count: number) => this.#rng.int(count)
+      ? (connections: number) => this.#rng.int(connections)
       : undefined;
-    const cut = this.#options.relays.get(name)!.cut(how, choose, lastsMs);
-    const what = `cut ${name}: ${how} ${cut} of its connections`;
-    return how === "freeze"
-      ? [`${what} for ${lastsMs} ms`, sleep(lastsMs)]
+    const count = this.#options.relays.get(name)!.cut(cutKind, choose, durationMs);
+    const what = `cut ${name}: ${cutKind} ${count} of its connections`;
+    return cutKind === "freeze"
+      ? [`${what} for ${durationMs} ms`, sleep(durationMs)]
       : [what, Promise.resolve()];
   }
 
@@ -189,10 +193,10 @@ export class Nemesis {
     await this.#deployment.restart(victim);
   }
 
-  async #pause(victim: ChildProcess, lastsMs: number): Promise<void> {
+  async #pause(victim: ChildProcess, durationMs: number): Promise<void> {
     victim.signal("SIGSTOP");
     this.#paused.add(victim);
-    await sleep(lastsMs);
+    await sleep(durationMs);
     victim.signal("SIGCONT");
     this.#paused.delete(victim);
   }

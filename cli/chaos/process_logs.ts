@@ -1,4 +1,4 @@
-/** The logs of processes and readers, in a folder that is kept if a guarantee was broken. */
+/** Writes the logs of processes and readers to a folder, which is kept if a guarantee was broken. */
 import { join } from "node:path";
 import type { LogLevel } from "../../actors/runtime/world.ts";
 
@@ -6,11 +6,11 @@ export class ProcessLogs {
   readonly folder: string;
   readonly #startedMs = performance.now();
   readonly #files = new Map<string, Deno.FsFile>();
-  /** Workers that are being stopped. The dispatcher may report each as lost once. */
-  readonly #leaving = new Set<string>();
+  /** Workers that are being stopped. The dispatcher may log once that each is gone. */
+  readonly #stopping = new Set<string>();
   #hasEnded = false;
   /** How often the dispatcher has timed out a worker. */
-  givenUp = 0;
+  timedOut = 0;
   /** How many warnings readers have logged. */
   warnings = 0;
 
@@ -18,31 +18,31 @@ export class ProcessLogs {
     this.folder = Deno.makeTempDirSync({ prefix: "leat-chaos-logs-" });
   }
 
-  /** Writes a line, with the seconds since the start, to the file of that process. */
+  /** Writes a line, with the seconds since the start, to the file of a process. */
   write(name: string, line: string): void {
     // A reader's node may still log after the end.
     if (this.#hasEnded) return;
     const file = this.#files.get(name) ?? this.#open(name);
     const seconds = ((performance.now() - this.#startedMs) / 1_000).toFixed(3).padStart(9);
     file.writeSync(new TextEncoder().encode(`${seconds} ${line}\n`));
-    const [, gone] = /Worker "([^"]*)" is gone/.exec(line) ?? [];
-    if (gone !== undefined && !this.#leaving.delete(gone)) this.givenUp++;
+    const [, worker] = /Worker "([^"]*)" is gone/.exec(line) ?? [];
+    if (worker !== undefined && !this.#stopping.delete(worker)) this.timedOut++;
   }
 
   /** Writes a log line of a reader's node. Errors are printed as well. */
-  readonly heardReader = (level: LogLevel, line: string): void => {
+  readonly logReader = (level: LogLevel, line: string): void => {
     this.write("readers", line);
     if (level === "warn") this.warnings++;
     else console.error(line);
   };
 
-  /** Notes that a worker is being stopped, or that one with its name is starting. */
-  leaves(name: string, isLeaving: boolean): void {
-    if (isLeaving) this.#leaving.add(name);
-    else this.#leaving.delete(name);
+  /** Records that a worker is being stopped, or that a worker with this name is starting. */
+  setStopping(name: string, isStopping: boolean): void {
+    if (isStopping) this.#stopping.add(name);
+    else this.#stopping.delete(name);
   }
 
-  /** Closes the files. @param keeps Whether to keep them. */
+  /** Closes the files, and removes them unless `keeps`. */
   async end(keeps: boolean): Promise<void> {
     this.#hasEnded = true;
     for (const file of this.#files.values()) file.close();

@@ -1,17 +1,17 @@
 /**
- * Gives each reader in this process a node of its own to dial the cluster from, so that a cut
+ * Gives each reader of this process its own node, from which it dials the cluster, so that a cut
  * connection belongs to one reader.
  */
 import type { ClientHome } from "../../actors/client/starting.ts";
 import { Homes, type HomesOptions, registerHome } from "../../platform/nodes/client_homes.ts";
 import type { Deployment } from "../cluster/deployment.ts";
 
-/** Longer than any fault lasts, also on a slow machine, in ms. */
+/** In ms: longer than any fault, also on a slow machine. */
 const FIRST_ANSWER_TIMEOUT_MS = 120_000;
-/** Short, so that a reader soon repeats the request for a lost answer, in ms. */
+/** In ms: short, so that a reader soon repeats a request whose answer was lost. */
 const REQUEST_TIMEOUT_MS = 5_000;
 
-/** Timings of a reader. */
+/** The timings of a reader. */
 export type ReaderOptions = NonNullable<ClientHome["timings"]>;
 
 /**
@@ -26,7 +26,7 @@ export function openReader(
 ): { readonly address: string } & Disposable {
   const address = `chaos ${new URL(dispatcher.address).port} ${name}`;
   const homes = new Homes({ print });
-  const forget = registerHome(address, () => ({
+  const unregister = registerHome(address, () => ({
     ...homes.open(dispatcher.address, { token }),
     timings: {
       firstAnswerTimeoutMs: FIRST_ANSWER_TIMEOUT_MS,
@@ -34,5 +34,5 @@ export function openReader(
       ...options,
     },
   }));
-  return { address, [Symbol.dispose]: forget };
+  return { address, [Symbol.dispose]: unregister };
 }

@@ -1,9 +1,9 @@
 /**
- * A TCP relay in front of each process of a cluster, which can cut connections.
+ * A TCP relay in front of each process of a cluster. It can cut the process's connections.
  *
- * Cutting a connection between two other processes from outside needs root. If a process advertises
- * the relay's address as its own, all others reach it through the relay. The relay closes or stalls
- * real sockets, with their buffers and backpressure.
+ * Cutting a connection between two other processes would need root. Instead each process advertises
+ * its relay's address, so that all others reach it through the relay. The relay closes or stalls real
+ * sockets, with their buffers and backpressure.
  */
 import { keptPort } from "../../platform/nodes/kept_port.ts";
 
@@ -21,7 +21,7 @@ export class Relay implements Disposable {
   readonly port: number;
   readonly #listener = Deno.listen({ hostname: HOST, port: 0 });
   readonly #connections = new Set<Connection>();
-  /** Freezes in progress, which also apply to new connections. */
+  /** How many freezes of all connections are in progress. New connections wait for their end. */
   #frozen = 0;
 
   constructor() {
@@ -34,24 +34,25 @@ export class Relay implements Disposable {
     return `${HOST}:${this.#listener.addr.port}`;
   }
 
-  /** Connections that are open now. */
+  /** How many connections are open. */
   get open(): number {
     return this.#connections.size;
   }
 
   /**
-   * Cuts connections; returns how many.
-   * @param choose Chooses one by index. Undefined: all, and with `freeze` also new ones meanwhile.
-   * @param lastsMs How long connections are frozen.
+   * Cuts connections. Returns how many.
+   * @param choose Chooses one connection by index. Undefined: all connections, and if they are frozen,
+   * also new ones.
+   * @param durationMs How long connections are frozen.
    */
-  cut(kind: CutKind, choose: ((count: number) => number) | undefined, lastsMs: number): number {
+  cut(kind: CutKind, choose: ((count: number) => number) | undefined, durationMs: number): number {
     const all = [...this.#connections];
     const chosen = choose === undefined
       ? all
       : all.slice(choose(Math.max(1, all.length))).slice(0, 1);
     if (kind === "freeze") {
-      if (choose === undefined) this.#freezeNew(lastsMs);
-      for (const connection of chosen) connection.freeze(lastsMs);
+      if (choose === undefined) this.#freezeNew(durationMs);
+      for (const connection of chosen) connection.freeze(durationMs);
     } else {
       for (const connection of chosen) connection[kind === "close" ? "close" : "closeHalf"]();
     }
@@ -63,9 +64,9 @@ export class Relay implements Disposable {
     for (const connection of this.#connections) connection.close();
   }
 
-  #freezeNew(lastsMs: number): void {
+  #freezeNew(durationMs: number): void {
     this.#frozen++;
-    setTimeout(() => this.#frozen--, lastsMs);
+    setTimeout(() => this.#frozen--, durationMs);
   }
 
   async #accept(): Promise<void> {
@@ -94,7 +95,7 @@ export class Relay implements Disposable {
   }
 }
 
-/** A caller's connection to the relay, and the relay's to the process. */
+/** A caller's connection to the relay, and the relay's connection to the process. */
 class Connection {
   /** Resolves when both are closed. */
   readonly ended: Promise<void>;
@@ -110,15 +111,15 @@ class Connection {
       .then(() => this.close());
   }
 
-  /** Lets nothing pass for a time. Neither side notices. */
-  freeze(lastsMs: number): void {
-    const thaw = Promise.all([this.#thaw, sleep(lastsMs)]).then(() => {
+  /** Forwards nothing for a time, without closing anything. */
+  freeze(durationMs: number): void {
+    const thaw = Promise.all([this.#thaw, sleep(durationMs)]).then(() => {
       if (this.#thaw === thaw) this.#thaw = undefined;
     });
     this.#thaw = thaw;
   }
 
-  /** Ends the input of the process. Its output still passes. */
+  /** Ends the input of the process. Its output is still forwarded. */
   closeHalf(): void {
     this.#ends[1].closeWrite().catch(() => this.close());
   }
@@ -137,7 +138,7 @@ class Connection {
         const count = await from.read(chunk);
         await this.#thaw;
         if (count === null) break;
-        for (let at = 0; at < count;) at += await to.write(chunk.subarray(at, count));
+        for (let sent = 0; sent < count;) sent += await to.write(chunk.subarray(sent, count));
       }
       await to.closeWrite();
     } catch {

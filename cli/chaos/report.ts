@@ -1,27 +1,29 @@
-/** The output of `deno task chaos`: a line of progress while it runs, and a table at the end. */
+/** The table that `deno task chaos` prints at the end. */
 import { type Fault, FAULTS, type Role } from "./nemesis.ts";
 import type { Mode } from "./modes/drill.ts";
 import type { ScalingCounts } from "./scaling.ts";
 import { counted } from "../lib/counted.ts";
 
-/** The results. */
+/** The results of a campaign. */
 interface ChaosOutcome {
   readonly faults: Readonly<Record<Fault, Readonly<Record<Role, number>>>>;
   /** The hash of the DETERMINISTIC stream without faults. */
   readonly hash: string | undefined;
-  /** How many DETERMINISTIC streams were read under faults, and how many had that hash. */
+  /** How many DETERMINISTIC streams were read under faults, and how many had this hash. */
   readonly streams: { readonly read: number; readonly same: number };
   /** Runs by mode. */
   readonly runs: ReadonlyMap<Mode, number>;
-  /** How often a dispatcher timed out a worker, killed or not. */
-  readonly givenUp: number;
+  /** How often the dispatcher timed out a worker, killed or not. */
+  readonly timedOut: number;
   /** The steps of a scaler, if there was one. */
   readonly scaled: ScalingCounts | undefined;
-  /** Warnings of readers. */
+  /** How many warnings readers logged. */
   readonly warnings: number;
-  /** Elements that each worker was seen to serve. */
+  /** How many elements each worker was observed to serve. */
   readonly served: ReadonlyMap<string, number>;
+  /** Bytes that a DETERMINISTIC reader buffered. */
   readonly held: Limited;
+  /** Splits that a DETERMINISTIC reader had open. */
   readonly open: Limited;
   readonly longestWaitMs: number;
   readonly seconds: number;
@@ -35,12 +37,12 @@ interface Limited {
   readonly limit: number;
 }
 
-/** Broken guarantees, in words; empty if all were kept. */
+/** Returns the broken guarantees in words; empty if all were kept. */
 export function brokenPromises(
   { violations, hash, streams, served, scaled, held, open }: ChaosOutcome,
 ): string[] {
-  // The undisturbed DETERMINISTIC job uses every worker. Without it (saves serve no batches), or with
-  // a scaler, which may stop workers before they get work, a worker may serve nothing.
+  // A worker that served nothing is an error, because the undisturbed DETERMINISTIC job uses every
+  // worker. Exceptions: that job did not run, or a scaler stopped workers before they got work.
   const idle = hash === undefined || scaled !== undefined
     ? []
     : [...served].filter(([, count]) => count === 0).map(([name]) => name);
@@ -49,23 +51,24 @@ export function brokenPromises(
     ...(streams.same < streams.read
       ? [`${streams.read - streams.same} of ${streams.read} streams had another hash`]
       : []),
-    ...(idle.length > 0 ? [`nothing came of ${idle.join(", ")}`] : []),
-    ...(held.most > held.limit ? [`the reader held ${held.most} bytes of ${held.limit}`] : []),
-    ...(open.most > open.limit ? [`${open.most} splits of ${open.limit} were open`] : []),
+    ...(idle.length > 0 ? [`no batch came from ${idle.join(", ")}`] : []),
+    ...(held.most > held.limit ? [`the reader held ${held.most} bytes (limit ${held.limit})`] : []),
+    ...(open.most > open.limit ? [`${open.most} splits were open (limit ${open.limit})`] : []),
   ];
 }
 
+/** Returns the results as lines of names and values. */
 export function outcomeTable(outcome: ChaosOutcome): string {
-  const { faults, hash, streams, runs, givenUp, scaled, warnings, served, held, open } = outcome;
+  const { faults, hash, streams, runs, timedOut, scaled, warnings, served, held, open } = outcome;
   const { longestWaitMs, seconds } = outcome;
-  const all = [...served.values()].reduce((sum, count) => sum + count, 0);
+  const total = [...served.values()].reduce((sum, count) => sum + count, 0);
   const shares = [...served].sort(([a], [b]) => a < b ? -1 : 1).map(([name, count]) =>
-    `${name} ${(100 * count / Math.max(1, all)).toFixed(0)} %`
+    `${name} ${(100 * count / Math.max(1, total)).toFixed(0)} %`
   );
   const broken = brokenPromises(outcome);
   const rows = [
     ...FAULTS.map((fault) => [`${fault}s`, countsText(faults[fault])]),
-    ["given up", `${counted(givenUp, "worker")} timed out at the dispatcher`],
+    ["timed out", `${counted(timedOut, "worker")}, at the dispatcher`],
     ...(scaled === undefined ? [] : [["scaled", scaledText(scaled)]]),
     ...(warnings === 0
       ? []
@@ -85,7 +88,7 @@ export function outcomeTable(outcome: ChaosOutcome): string {
 }
 
 function scaledText({ started, stopped, cutShort }: ScalingCounts): string {
-  return `${started} started, ${stopped} stopped in order, ${cutShort} of them cut short`;
+  return `${started} started, ${stopped} stopped gracefully, ${cutShort} of them cut short`;
 }
 
 function countsText({ worker, dispatcher }: Readonly<Record<Role, number>>): string {

@@ -1,6 +1,6 @@
 /**
- * Starts and drains workers under faults, with the production scaler. The wanted number is random: a
- * dispatcher's would take minutes to change.
+ * Starts and drains workers under faults, with the production scaler. The wanted number of workers is
+ * random, because the dispatcher's own would change only after minutes.
  */
 import { RandomStream } from "../../core/philox.ts";
 import { autoscale, type Scaler, type WorkerFleet } from "../../server/cluster/scaler.ts";
@@ -8,23 +8,24 @@ import type { Deployment } from "../cluster/deployment.ts";
 import { askForState } from "../cluster/state_request.ts";
 import type { ProcessLogs } from "./process_logs.ts";
 
-/** How long clients may fetch from a worker that is stopped, in ms. */
+/** How long clients may still fetch from a worker that is being stopped, in ms. */
 export const SCALED_DRAIN_MS = 20_000;
 /** Time for a worker to stop after its drain time, in ms. */
 const STOP_MARGIN_MS = 5_000;
-/** The time between two checks of the scaler, in ms. One check in this many changes the number. */
+/** The time between two checks of the scaler, in ms. */
 const INTERVAL_MS = 1_000;
-const LOOKS_PER_CHANGE = 3;
+/** On average one check in this many draws a new number of workers. */
+const CHECKS_PER_CHANGE = 3;
 
-/** How many steps there were so far. */
+/** How many workers were started and stopped so far. */
 export interface ScalingCounts {
   started: number;
   stopped: number;
-  /** How many of the stopped workers did not end in time. What they held is lost. */
+  /** How many of the stopped workers did not drain in time. Their splits are lost. */
   cutShort: number;
 }
 
-/** The range of workers, and the listener. */
+/** The range of the number of workers, and a callback. */
 interface ScalingOptions {
   readonly seed: number;
   readonly minWorkers: number;
@@ -36,7 +37,7 @@ interface ScalingOptions {
 /** A fleet whose wanted size is random. */
 export class ChaosScaling implements WorkerFleet {
   readonly counts: ScalingCounts = { started: 0, stopped: 0, cutShort: 0 };
-  /** Limit of the workers at one time, stopping ones included. */
+  /** The largest number of workers at one time so far, including those that were stopping. */
   most: number;
   readonly #deployment: Deployment;
   readonly #logs: ProcessLogs;
@@ -73,7 +74,7 @@ export class ChaosScaling implements WorkerFleet {
   async start(): Promise<void> {
     const name = this.#freeName();
     this.#starting.add(name);
-    this.#logs.leaves(name, false);
+    this.#logs.setStopping(name, false);
     try {
       await this.#deployment.add(name);
     } finally {
@@ -87,35 +88,35 @@ export class ChaosScaling implements WorkerFleet {
     const worker = this.#deployment.workers.find((worker) => worker.name === name);
     if (worker === undefined) return;
     this.#stopping.add(name);
-    this.#logs.leaves(name, true);
+    this.#logs.setStopping(name, true);
     this.counts.stopped++;
-    const beganMs = performance.now();
+    const startedMs = performance.now();
     await this.#deployment.remove(worker, SCALED_DRAIN_MS + STOP_MARGIN_MS);
     this.#stopping.delete(name);
-    if (performance.now() - beganMs >= SCALED_DRAIN_MS) this.counts.cutShort++;
+    if (performance.now() - startedMs >= SCALED_DRAIN_MS) this.counts.cutShort++;
   }
 
-  /** Starts and stops nothing more; resolves when steps in progress have ended. */
+  /** Starts and stops no more workers. Resolves when steps in progress have ended. */
   close(): Promise<void> {
     return this.#scaler.close();
   }
 
-  /** The dispatcher's state, with a random wanted number. */
+  /** Returns the dispatcher's state, with a random number of wanted workers. */
   async #describe() {
     const { dispatcher: { address }, token } = this.#deployment;
     const state = await askForState(address, { token });
     const { minWorkers, maxWorkers } = this.#options;
-    if (this.#rng.int(LOOKS_PER_CHANGE) === 0) {
+    if (this.#rng.int(CHECKS_PER_CHANGE) === 0) {
       this.#wanted = minWorkers + this.#rng.int(maxWorkers - minWorkers + 1);
     }
     return { ...state, scaling: { ...state.scaling, wanted: this.#wanted } };
   }
 
   #freeName(): string {
-    const taken = new Set(this.#deployment.workers.map(({ name }) => name));
+    const used = new Set(this.#deployment.workers.map(({ name }) => name));
     for (let number = 1;; number++) {
       const name = `worker-${number}`;
-      if (!taken.has(name) && !this.#starting.has(name)) return name;
+      if (!used.has(name) && !this.#starting.has(name)) return name;
     }
   }
 }

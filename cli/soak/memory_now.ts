@@ -1,12 +1,12 @@
 /**
- * The memory of this process. Garbage may stay for many minutes, and would hide whether V8's heap
- * grows, so it is collected first (`--v8-flags=--expose-gc`).
+ * Measures the memory of this process. Garbage may stay for many minutes and hide whether V8's heap
+ * grows, so it is collected first. This needs `--v8-flags=--expose-gc`.
  */
 
-/** In bytes. */
+/** Memory in bytes. */
 export interface MemoryUse {
   readonly rss: number;
-  /** Of the main thread. */
+  /** The used heap of the main thread. */
   readonly heapUsed: number;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Loaded before a program (`deno run --preload`): prints its memory usage now and then. The size of
- * V8's heap cannot be seen from outside a process.
+ * A module to load before a program (`deno run --preload`). It prints the program's memory usage
+ * periodically, because V8's heap cannot be measured from outside a process.
  */
 import { memoryNow } from "./memory_now.ts";
 

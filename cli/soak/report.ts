@@ -5,9 +5,9 @@ import { drawLines, seriesColor } from "../lib/line_chart.ts";
 import { renderFacts, renderPage, renderSection, writePage } from "../lib/page.ts";
 import type { Table } from "../lib/table.ts";
 import { type Measure, MEASURES, nameOf, type Sample } from "./samples.ts";
-import { CREEP_SHARE, LOOKS_MIN, MARGINS, type Trend, WARM_UP_SHARE } from "./trend.ts";
+import { CREEP_SHARE, MARGINS, SAMPLES_OF_RUN_MIN, type Trend, WARM_UP_SHARE } from "./trend.ts";
 
-/** A whole run. */
+/** The results of a run. */
 export interface SoakReport {
   readonly startedAt: string;
   readonly commandLine: string;
@@ -31,10 +31,10 @@ const TITLES: Readonly<Record<Measure, string>> = {
 /** Limit of the points of a line: more cannot be seen. */
 const POINTS_MAX = 120;
 
-/** The table of trends: each measure of each process, in the first and the last third. */
+/** Returns the table of trends: each measure of each process, in the first and the last third. */
 export function trendTable(trends: readonly Trend[]): Table {
   return {
-    title: "What stands after the warm-up: first third against last third, lower quartile of each",
+    title: "After the warm-up: lower quartile of the first third and of the last third",
     columns: [
       { heading: "process" },
       { heading: "measure" },
@@ -50,15 +50,15 @@ export function trendTable(trends: readonly Trend[]): Table {
   };
 }
 
-/** The finding in one sentence. */
+/** Returns the finding as one sentence. */
 export function findingOf(
   { trends, violations, runs, seconds, sampleMs }: SoakReport,
 ): string {
   const growing = trends.filter(({ grows }) => grows);
   const jobs = Object.values(runs).reduce((sum, count) => sum + count, 0);
   const flat = trends.length === 0
-    ? `too short a run to compare its end with its beginning: ${seconds.toFixed(0)} s, and at ` +
-      `--sample-ms ${sampleMs} that takes ${Math.ceil(LOOKS_MIN * sampleMs / 1_000)} s or more`
+    ? `the run of ${seconds.toFixed(0)} s was too short to find growth, which takes at least ` +
+      `${Math.ceil(SAMPLES_OF_RUN_MIN * sampleMs / 1_000)} s at --sample-ms ${sampleMs}`
     : growing.length === 0
     ? "nothing grew"
     : `what grew: ${growing.map(({ process, measure }) => `${measure} of ${process}`).join(", ")}`;
@@ -71,7 +71,7 @@ export function writeSoakReport(report: SoakReport, path: string): void {
   writePage(renderSoakReport(report), path);
 }
 
-/** The page as HTML. */
+/** Returns the page as HTML. */
 export function renderSoakReport(report: SoakReport): string {
   const { seconds, runs, faults, startedAt, commandLine } = report;
   const facts = renderFacts([
@@ -97,14 +97,14 @@ export function renderSoakReport(report: SoakReport): string {
           TITLES[measure]
         } may grow by ${percent} %, or by ${more} ${unit} if that is more.`;
       }),
-      `What rises all the way, and no slower at the end, may grow by ${
+      `A value that rises all the time, and as fast at the end, may grow by only ${
         100 * CREEP_SHARE
       } % of that.`,
     ],
   });
   const main = `<header>
 <p class="brand">Leat</p>
-<h1>What a cluster of processes takes while jobs run through it</h1>
+<h1>Resources of a cluster's processes while jobs run</h1>
 ${facts}
 </header>
 ${section}`;
@@ -133,8 +133,8 @@ function figureOf(measure: Measure, { series, trends }: SoakReport) {
 }
 
 /**
- * A line for each process that is compared, and one for all others of the same name: there may be
- * hundreds.
+ * Returns a line for each process that is compared. All others of the same name share a line, because
+ * there may be hundreds.
  */
 function linesOf(
   series: SoakReport["series"],
@@ -142,13 +142,13 @@ function linesOf(
 ): readonly { readonly name: string; readonly samples: readonly Sample[] }[] {
   const compared = new Set(trends.map(({ process }) => process));
   const lines = new Map<string, (readonly Sample[])[]>();
-  for (const [life, samples] of Object.entries(series)) {
-    const name = compared.has(life) ? life : nameOf(life);
+  for (const [incarnation, samples] of Object.entries(series)) {
+    const name = compared.has(incarnation) ? incarnation : nameOf(incarnation);
     lines.set(name, [...lines.get(name) ?? [], samples]);
   }
-  return [...lines].map(([name, lives]) => ({
-    name: lives.length === 1 ? name : `${name}, ${lives.length} lives`,
-    samples: lives.flat().toSorted((a, b) => a.seconds - b.seconds),
+  return [...lines].map(([name, parts]) => ({
+    name: parts.length === 1 ? name : `${name}, ${parts.length} incarnations`,
+    samples: parts.flat().toSorted((a, b) => a.seconds - b.seconds),
   }));
 }
 

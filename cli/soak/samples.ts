@@ -1,13 +1,13 @@
 /**
- * Samples of the resources of each process of a cluster.
+ * Samples the resources of each process of a cluster.
  *
- * RSS and V8's heap are reported by the process itself ({@linkcode PROBE_FLAGS}); threads and file
- * handles are read from `/proc`, if there is one. Deno lets a program read there only with every
- * permission, so `cat` and `ls` do it.
+ * Each process reports its RSS and V8's heap itself ({@linkcode PROBE_FLAGS}). Threads and file handles
+ * are read from `/proc`, if there is one. Deno lets a program read there only with all permissions, so
+ * `cat` and `ls` do it.
  */
 import { memoryNow, type MemoryUse } from "./memory_now.ts";
 
-/** The measures, with their units. */
+/** The names of the measures. */
 export const MEASURES = ["rss", "heap", "threads", "files"] as const;
 export type Measure = (typeof MEASURES)[number];
 
@@ -17,12 +17,12 @@ export const PROBE_FLAGS = [
   ...["--preload", "./cli/soak/memory_probe.ts"],
 ] as const;
 
-/** One sample of one process. Unknown measures are left out. */
+/** One sample of one process. Unknown measures are absent. */
 export interface Sample extends Partial<Readonly<Record<Measure, number>>> {
   readonly seconds: number;
 }
 
-/** A process, from one start to its end. */
+/** One incarnation of a process, from its start to its end. */
 interface Process {
   readonly name: string;
   readonly pid: number;
@@ -30,22 +30,22 @@ interface Process {
 
 const BYTES_PER_MIB = 2 ** 20;
 
-/** The unique name of a process between restarts. */
-function lifeOf({ name, pid }: Process): string {
+/** Returns the unique name of an incarnation. */
+function incarnationOf({ name, pid }: Process): string {
   return `${name} (${pid})`;
 }
 
-/** The process's name from such a unique name. */
-export function nameOf(life: string): string {
-  return life.replace(/ \(\d+\)$/, "");
+/** Returns the process's name from the unique name of an incarnation. */
+export function nameOf(incarnation: string): string {
+  return incarnation.replace(/ \(\d+\)$/, "");
 }
 
 /** Samples of processes over time. */
 export class Samples {
-  /** By unique name of a process. */
+  /** The samples, by the unique name of the incarnation. */
   readonly series = new Map<string, Sample[]>();
   #startedMs = performance.now();
-  /** The last report of each process. */
+  /** The last memory report of each process, by its name. */
   readonly #memory = new Map<string, MemoryUse>();
 
   get seconds(): number {
@@ -57,8 +57,8 @@ export class Samples {
     this.#startedMs = performance.now();
   }
 
-  /** A line that a process has printed. */
-  heard(name: string, line: string): void {
+  /** Receives a line that a process has printed, and records a memory report. */
+  received(name: string, line: string): void {
     const [, json] = /^memory (\{.*\})$/.exec(line) ?? [];
     if (json !== undefined) this.#memory.set(name, JSON.parse(json));
   }
@@ -72,7 +72,7 @@ export class Samples {
     const seconds = this.seconds;
     for (const { name, pid } of all) {
       const memory = this.#memory.get(name);
-      const key = lifeOf({ name, pid });
+      const key = incarnationOf({ name, pid });
       this.series.getOrInsert(key, []).push({
         seconds,
         ...(memory === undefined ? {} : {
@@ -85,7 +85,7 @@ export class Samples {
   }
 }
 
-/** The threads and file handles of processes, by process id, if the host has `/proc`. */
+/** Returns the threads and file handles of processes, by process id, if the host has `/proc`. */
 async function readHost(
   pids: readonly number[],
 ): Promise<Map<number, { readonly threads: number; readonly files: number }>> {
@@ -101,7 +101,7 @@ async function readHost(
       return [Number(/\/proc\/(\d+)\/fd/.exec(head)?.[1]), handles.length];
     }),
   );
-  // A process that has ended meanwhile is missing, or a zombie without measures.
+  // A process that has just ended is missing, or is a zombie without measures.
   for (const block of status.split(/^(?=Name:)/m)) {
     if (/^State:\s*Z/m.test(block)) continue;
     const pid = Number(/^Pid:\s*(\d+)/m.exec(block)?.[1]);

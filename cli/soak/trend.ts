@@ -2,7 +2,7 @@
 import { percentile } from "../lib/statistics.ts";
 import { type Measure, MEASURES, type Sample } from "./samples.ts";
 
-/** The unit of a measure, and the allowed growth, in it and in percent. */
+/** The unit of a measure, and the allowed growth in this unit and in percent. */
 export const MARGINS: Readonly<
   Record<Measure, { readonly unit: string; readonly more: number; readonly percent: number }>
 > = {
@@ -12,24 +12,24 @@ export const MARGINS: Readonly<
   files: { unit: "handles", more: 8, percent: 10 },
 };
 
-/** The beginning of a run is ignored: code is compiled, and pools are filled. */
+/** This share of a run is ignored, because code is compiled and pools are filled. */
 export const WARM_UP_SHARE = 0.25;
 /** A process that lives for a smaller share of the run is not compared. */
 const LIFE_SHARE_MIN = 0.6;
 const THIRDS = 3;
-/** With fewer samples in a third there is no verdict. */
+/** With fewer samples in a third, a process gets no verdict. */
 const SAMPLES_MIN = 3;
-/** The fewest samples of a process that allow a verdict. */
-export const LOOKS_MIN = Math.ceil(THIRDS * SAMPLES_MIN / (1 - WARM_UP_SHARE));
-/** The quantile that is compared: the level that remains when jobs end. */
+/** The fewest samples in a whole run that allow a verdict. */
+export const SAMPLES_OF_RUN_MIN = Math.ceil(THIRDS * SAMPLES_MIN / (1 - WARM_UP_SHARE));
+/** The quantile that is compared. It is the level that remains when jobs end. */
 const QUARTILE = 0.25;
-/** A value creeps if it rises over all of this many parts of the run, without slowing down. */
+/** A value creeps if it rises from each of this many parts of the run to the next, and does not slow down. */
 const PARTS = 8;
-/** The limit of a creeping value is this share of the margin, which finds a slow leak early. */
+/** A creeping value may grow by this share of the margin, so that a slow leak is found early. */
 export const CREEP_SHARE = 0.25;
 /**
- * A rise that slows down to this share of its pace ends by itself: a table fills up, like that of
- * known senders over a few thousand jobs. A leak keeps its pace, except for noise.
+ * A rise that slows down to less than this share of its pace will end by itself: for example, the table
+ * of known senders fills up over a few thousand jobs. A leak keeps its pace, except for noise.
  */
 const SLOWER = 0.7;
 
@@ -75,7 +75,7 @@ function trendOf(
   return { process, measure, first, last, limit, grows: last > limit };
 }
 
-/** Whether it rises all the way, without slowing down. */
+/** Whether the values rise all the time, without slowing down. */
 function creeps(values: readonly number[]): boolean {
   const length = Math.floor(values.length / PARTS);
   if (length < SAMPLES_MIN) return false;

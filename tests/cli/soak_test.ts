@@ -2,7 +2,7 @@
 
 import { findingOf, renderSoakReport, type SoakReport } from "../../cli/soak/report.ts";
 import { MEASURES, type Sample } from "../../cli/soak/samples.ts";
-import { LOOKS_MIN, MARGINS, trendsOf } from "../../cli/soak/trend.ts";
+import { MARGINS, SAMPLES_OF_RUN_MIN, trendsOf } from "../../cli/soak/trend.ts";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
 import { soon } from "../cluster/lib.ts";
 import { startChild } from "../lib/child.ts";
@@ -96,11 +96,11 @@ Deno.test("renderSoakReport draws each known measure, and names what grew", () =
 });
 
 Deno.test("renderSoakReport has a line for each compared process, and one for all short-lived ones of a name", () => {
-  const lives = Array.from(
+  const incarnations = Array.from(
     { length: 20 },
     (_, i) => [`worker-2 (${i})`, samples(() => 1, 5 * i, 5 * i + 5)] as const,
   );
-  const series = Object.fromEntries([["worker-1 (1)", samples(() => 1)], ...lives]);
+  const series = Object.fromEntries([["worker-1 (1)", samples(() => 1)], ...incarnations]);
   const page = renderSoakReport({
     ...{ startedAt: "2030-01-02T03:04:05Z", commandLine: "", seconds: SECONDS },
     sampleMs: 1_000,
@@ -109,15 +109,15 @@ Deno.test("renderSoakReport has a line for each compared process, and one for al
   });
   const [chart = ""] = /<figure.*?<\/figure>/s.exec(page) ?? [];
   assertStringIncludes(chart, "worker-1 (1)");
-  assertStringIncludes(chart, "worker-2, 20 lives");
-  assert(!chart.includes("worker-2 ("), "a line for each life");
+  assertStringIncludes(chart, "worker-2, 20 incarnations");
+  assert(!chart.includes("worker-2 ("), "a line for each incarnation");
   const ticks = chart.match(/<text/g)?.length ?? 0;
   assert(ticks < SECONDS / 2, `${ticks} words in a chart, as if each second had one`);
 });
 
 Deno.test("a soak that was too short says how long it must be, and shows no table without rows", () => {
-  const series = { "worker-1 (1)": samples(() => 1, 0, LOOKS_MIN - 1) };
-  const seconds = LOOKS_MIN - 1;
+  const series = { "worker-1 (1)": samples(() => 1, 0, SAMPLES_OF_RUN_MIN - 1) };
+  const seconds = SAMPLES_OF_RUN_MIN - 1;
   const report: SoakReport = {
     ...{ startedAt: "2030-01-02T03:04:05Z", commandLine: "", seconds, sampleMs: 1_000 },
     ...{ faults: 0, runs: { DYNAMIC: 3 }, violations: [], series },
@@ -126,12 +126,15 @@ Deno.test("a soak that was too short says how long it must be, and shows no tabl
   assertEquals(report.trends, []);
   assertEquals(
     findingOf(report),
-    "3 jobs, and too short a run to compare its end with its beginning: 11 s, and at " +
-      "--sample-ms 1000 that takes 12 s or more",
+    "3 jobs, and the run of 11 s was too short to find growth, which takes at least 12 s " +
+      "at --sample-ms 1000",
   );
   assertEquals(renderSoakReport(report).includes("<table"), false);
-  const enough = samples(() => 1, 0, LOOKS_MIN);
-  assertEquals(trendsOf(new Map([["worker-1 (1)", enough]]), LOOKS_MIN).length, MEASURES.length);
+  const enough = samples(() => 1, 0, SAMPLES_OF_RUN_MIN);
+  assertEquals(
+    trendsOf(new Map([["worker-1 (1)", enough]]), SAMPLES_OF_RUN_MIN).length,
+    MEASURES.length,
+  );
 });
 
 Deno.test("a short soak samples every process, and its status agrees with its table", async () => {

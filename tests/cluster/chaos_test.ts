@@ -41,14 +41,14 @@ Deno.test("jobs of three modes keep their guarantees under kills, pauses and cut
   );
   assert(numbers.every((number) => number > 0), said);
   // A worker that paused for too long times out and loses its splits.
-  const once = /^given up +[1-9]/m.test(child.stdout.text) ? "(?:exactly|at most)" : "exactly";
+  const once = /^timed out +[1-9]/m.test(child.stdout.text) ? "(?:exactly|at most)" : "exactly";
   const dynamic = new RegExp(`DYNAMIC run 1: .* ${once} once`);
   for (const remark of [dynamic, /sharing run 1: /, /save run 1: /]) {
     assertMatch(child.stdout.text, remark);
   }
   assertMatch(
     child.stdout.text,
-    /^scaled +\d+ started, \d+ stopped in order, \d+ of them cut short$/m,
+    /^scaled +\d+ started, \d+ stopped gracefully, \d+ of them cut short$/m,
   );
   assertMatch(child.stdout.text, /^promises +kept$/m);
 });
@@ -95,21 +95,21 @@ Deno.test("cli/chaos.ts explains its options, and refuses invalid ones", async (
 Deno.test("chaos counts workers that time out, not those that stop in order, and keeps readers' warnings", async () => {
   const logs = new ProcessLogs();
   const gone = (name: string) => logs.write("dispatcher", `INFO  Worker "${name}" is gone`);
-  logs.leaves("worker-1", true);
+  logs.setStopping("worker-1", true);
   gone("worker-1");
   gone("worker-2");
-  assertEquals(logs.givenUp, 1);
+  assertEquals(logs.timedOut, 1);
   // It timed out while it was draining, and deregisters afterwards.
   gone("worker-1");
-  logs.leaves("worker-3", true);
-  logs.leaves("worker-3", false);
+  logs.setStopping("worker-3", true);
+  logs.setStopping("worker-3", false);
   gone("worker-3");
-  assertEquals(logs.givenUp, 3);
-  logs.heardReader("warn", "WARN  Cannot read");
+  assertEquals(logs.timedOut, 3);
+  logs.logReader("warn", "WARN  Cannot read");
   assertEquals(logs.warnings, 1);
   assertStringIncludes(await Deno.readTextFile(`${logs.folder}/readers.log`), "Cannot read");
   await logs.end(false);
-  logs.heardReader("warn", "WARN  Too late");
+  logs.logReader("warn", "WARN  Too late");
 });
 
 Deno.test("a relay forwards bytes, stalls them while frozen, and closes cut connections", async () => {

@@ -1,6 +1,6 @@
 /**
- * A DETERMINISTIC job. It contains all operators whose output could change after the death of a
- * worker, and its stream must be the same each time.
+ * Checks a DETERMINISTIC job: its stream must be the same each time. It contains operators whose output
+ * could change if a worker dies: shuffle, a random map, a filter and batch.
  */
 import { createHash } from "node:crypto";
 import { Dataset, LeatError, type Tensor } from "../../../mod.ts";
@@ -9,22 +9,22 @@ import type { DrillContext, DrillFigures, JobSize } from "./drill.ts";
 
 const BATCH_SIZE = 32;
 const SHUFFLE_BUFFER = 64;
-/** Largest batch with its envelope, in bytes. */
+/** The size of the largest batch with its envelope, in bytes. */
 const BATCH_BYTES_MAX = 1_024;
-/** Limit of a reader's open requests to one worker: those to a task, times the worker's tasks. */
+/** Limit of a reader's open requests to one worker, for all its tasks together. */
 const OPEN_PER_WORKER = 4;
 
 /** The limits of the reader. They are so small that its buffer is full most of the time. */
 export const WINDOW = {
   splits: 32,
   bytes: 8 * 1_024,
-  /** Limit of the bytes in the buffer, including batches that were requested before it was full. */
+  /** Limit of the bytes in the buffer, with batches that were requested before the buffer was full. */
   bytesWith: (workers: number): number =>
     WINDOW.bytes + workers * OPEN_PER_WORKER * BATCH_BYTES_MAX,
 };
 
 /** An expected stream. */
-export interface KnownStream {
+export interface ExpectedStream {
   /** The digest of each batch. */
   readonly batches: readonly string[];
   /** The digest of all batches. */
@@ -32,12 +32,12 @@ export interface KnownStream {
 }
 
 /** Reads the job once without faults, for comparison. */
-export async function readUndisturbed(around: DrillContext): Promise<KnownStream> {
-  using reader = open(around);
+export async function readUndisturbed(context: DrillContext): Promise<ExpectedStream> {
+  using reader = open(context);
   const batches: string[] = [];
-  for await (const batch of jobOf(around.size, reader.address)) {
+  for await (const batch of jobOf(context.size, reader.address)) {
     batches.push(digestOf(batch));
-    await around.step(0);
+    await context.step(0);
   }
   if (batches.length === 0) throw new LeatError("data_loss", "The stream was empty");
   return { batches, hash: hashOf(batches) };
@@ -45,23 +45,23 @@ export async function readUndisturbed(around: DrillContext): Promise<KnownStream
 
 /** Reads the job, and compares it with the expected stream. */
 export async function drillDeterministic(
-  around: DrillContext,
-  wanted: KnownStream,
+  context: DrillContext,
+  expected: ExpectedStream,
 ): Promise<DrillFigures & { readonly hash: string }> {
-  using reader = open(around);
-  const stream = new StreamChecker(wanted.batches, around.findings("stream"));
-  const found: string[] = [];
-  for await (const batch of jobOf(around.size, reader.address)) {
+  using reader = open(context);
+  const stream = new StreamChecker(expected.batches, context.findings("stream"));
+  const received: string[] = [];
+  for await (const batch of jobOf(context.size, reader.address)) {
     const digest = digestOf(batch);
-    stream.took(found.length, digest, "the reader");
-    found.push(digest);
-    await around.step(found.length / wanted.batches.length);
+    stream.took(received.length, digest, "the reader");
+    received.push(digest);
+    await context.step(received.length / expected.batches.length);
   }
-  stream.ended(found.length, "the reader");
-  const hash = hashOf(found);
+  stream.ended(received.length, "the reader");
+  const hash = hashOf(received);
   return {
-    ...{ hash, delivered: found.length },
-    remark: `hash ${hash} (${hash === wanted.hash ? "same" : "DIFFERENT"})`,
+    ...{ hash, delivered: received.length },
+    remark: `hash ${hash} (${hash === expected.hash ? "same" : "DIFFERENT"})`,
   };
 }
 
@@ -69,7 +69,7 @@ function open({ openReader }: DrillContext) {
   return openReader("deterministic", { bufferBytesMax: WINDOW.bytes });
 }
 
-/** The job: a shuffle, random numbers for each element, a filter that varies splits' lengths, and batches. */
+/** The job: a shuffle, random numbers, a filter that makes splits differ in length, and batches. */
 function jobOf({ elements, work }: JobSize, service: string): Dataset<Tensor> {
   return Dataset.range(elements)
     .shuffle(SHUFFLE_BUFFER)
@@ -83,7 +83,7 @@ function jobOf({ elements, work }: JobSize, service: string): Dataset<Tensor> {
     .distribute({ service, processingMode: "DETERMINISTIC" });
 }
 
-/** Shape, dtype and values of a batch, as a prefix of their SHA-256. */
+/** Returns a prefix of the SHA-256 of a batch's shape, dtype and values. */
 function digestOf({ shape, dtype, data }: Tensor): string {
   const { buffer, byteOffset, byteLength } = data as Float64Array;
   const bytes = new Uint8Array(buffer, byteOffset, byteLength);

@@ -26,15 +26,18 @@ export interface DrillContext {
   findings(checker: string): Findings;
   /** An address at which one reader reaches the cluster, over connections of its own. */
   openReader(name: string, options?: ReaderOptions): { readonly address: string } & Disposable;
-  /** Notes a step of a reader, and its progress from 0 to 1. Resolves when the reader may continue. */
+  /** Reports a step of a reader, and its progress from 0 to 1. Resolves when the reader may continue. */
   step(share: number): Promise<void>;
-  /** Ends the faults of this run. Resolves when every process has recovered. */
-  calm(): Promise<void>;
+  /** Begins no more faults in this run. Resolves when those in progress have ended. */
+  endFaults(): Promise<void>;
   /** Whether all faults have begun. */
   readonly areFaultsOver: boolean;
-  /** Whether a worker was killed or timed out in this run. In some modes, its splits are then lost. */
+  /**
+   * Whether a worker was killed, timed out, or was stopped before it had drained. In some modes its
+   * splits are then lost.
+   */
   hasLostWorker(): Promise<boolean>;
-  /** Whether a worker was stopped gracefully in this run. Under OFF, its stream ended then. */
+  /** Whether the scaler stopped a worker in this run. Under OFF this ends the worker's stream. */
   readonly hasWorkerLeft: boolean;
 }
 

@@ -1,7 +1,7 @@
 /**
- * A job that trainers share (ephemeral data sharing). One trainer is fast, one slow, and one leaves
- * and comes back under its id. Each must get every worker's elements in order and at most once, and
- * make progress after the faults.
+ * Checks a job that trainers share (ephemeral data sharing). One trainer is fast, one slow, and one
+ * leaves and joins again under its id. Each must get every worker's elements in order and at most
+ * once, and make progress after the faults.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { Dataset } from "../../../mod.ts";
@@ -16,25 +16,25 @@ const TRAINERS = [
 ] as const;
 type Trainer = (typeof TRAINERS)[number];
 
-/** Elements for each trainer after the faults. */
+/** How many elements each trainer reads after the faults. */
 const ELEMENTS_AFTER = 25;
 const BALLAST_BYTES_MAX = 4_096;
 
 /** Reads the job until each trainer has made progress after the faults. */
-export async function drillSharing(around: DrillContext): Promise<DrillFigures> {
-  const order = new SharedOrderChecker(around.findings("sharing"));
+export async function drillSharing(context: DrillContext): Promise<DrillFigures> {
+  const order = new SharedOrderChecker(context.findings("sharing"));
   let delivered = 0;
   const train = async ({ id, stepMaxMs, leaveProbability }: Trainer) => {
-    using reader = around.openReader(id);
+    using reader = context.openReader(id);
     for (let after = 0; after < ELEMENTS_AFTER;) {
-      await using iterator = jobOf(around, reader.address, id).iterator();
+      await using iterator = jobOf(context, reader.address, id).iterator();
       for await (const element of iterator) {
         order.took(id, element);
         delivered++;
-        await around.step(0);
-        if (around.areFaultsOver && ++after >= ELEMENTS_AFTER) break;
-        await sleep(around.rng.next() * stepMaxMs);
-        if (around.rng.next() < leaveProbability) break;
+        await context.step(0);
+        if (context.areFaultsOver && ++after >= ELEMENTS_AFTER) break;
+        await sleep(context.rng.next() * stepMaxMs);
+        if (context.rng.next() < leaveProbability) break;
       }
     }
   };

@@ -1,70 +1,70 @@
-/** Runs drills under faults, and reports broken guarantees. */
+/** Runs drills under faults, and records broken guarantees. */
 import { RandomStream } from "../../core/philox.ts";
 import { LeatError } from "../../mod.ts";
 import type { Violations } from "../../sim/checkers/checker.ts";
 import { drillCoordinated } from "./modes/coordinated.ts";
-import { drillDeterministic, type KnownStream, readUndisturbed } from "./modes/deterministic.ts";
+import { drillDeterministic, type ExpectedStream, readUndisturbed } from "./modes/deterministic.ts";
 import type { DrillContext, DrillFigures, JobSize, Mode } from "./modes/drill.ts";
 import { drillUnordered } from "./modes/unordered.ts";
 import { drillSave } from "./modes/save.ts";
 import { drillSharing } from "./modes/sharing.ts";
 import type { Nemesis } from "./nemesis.ts";
 import { openReader } from "./readers.ts";
-import type { Stage } from "./stage.ts";
+import type { TestBed } from "./test_bed.ts";
 
-/** Time for a process's log line about a lost worker to arrive here, in ms. */
+/** Time for a log line about a lost worker to arrive here, in ms. */
 const LOG_DELAY_MS = 500;
 /** How often a run is checked for progress, in ms. */
 const STALL_CHECK_MS = 500;
 
-interface PlayOptions {
+interface RunnerOptions {
   readonly seed: number;
   readonly size: JobSize;
   readonly workers: number;
-  /** A run without a fault and without a step for this time, in ms, counts as hanging. */
+  /** If a run has neither a fault nor a step for this time, in ms, it counts as hanging. */
   readonly patienceMs: number;
   /** Records broken guarantees. */
   readonly violations: Violations;
-  /** Called at each step of a loop. */
+  /** Called at each step of a reader. */
   readonly onStep: () => void;
 }
 
-/** One run of one mode. */
+/** The result of one run of one mode. */
 export interface RunFigures extends DrillFigures {
   readonly mode: Mode;
   readonly seconds: number;
-  /** The longest time between two steps, without the time that readers were held back, in ms. */
+  /** The longest time between two steps, in ms, without the time in which readers were blocked. */
   readonly longestWaitMs: number;
 }
 
-export class Play {
+export class DrillRunner {
   /** The expected stream of the DETERMINISTIC job, once known. */
-  wanted: KnownStream | undefined;
-  /** DETERMINISTIC streams that were read completely under faults, and those with `wanted.hash`. */
+  expected: ExpectedStream | undefined;
+  /** How many DETERMINISTIC streams were read under faults, and how many had `expected.hash`. */
   readonly streams = { read: 0, same: 0 };
-  readonly #stage: Stage;
+  readonly #testBed: TestBed;
   readonly #nemesis: Nemesis | undefined;
-  readonly #options: PlayOptions;
+  readonly #options: RunnerOptions;
   #runs = 0;
 
   /** @param nemesis If omitted, there are no faults. */
-  constructor(stage: Stage, nemesis: Nemesis | undefined, options: PlayOptions) {
-    this.#stage = stage;
+  constructor(testBed: TestBed, nemesis: Nemesis | undefined, options: RunnerOptions) {
+    this.#testBed = testBed;
     this.#nemesis = nemesis;
     this.#options = options;
   }
 
   /** Reads the DETERMINISTIC job once without faults. */
-  async readUndisturbed(): Promise<KnownStream> {
-    const run = new Run(this.#stage, undefined, this.#options, "undisturbed");
-    this.wanted = await run.guarded(readUndisturbed(run));
-    return this.wanted;
+  async readUndisturbed(): Promise<ExpectedStream> {
+    const run = new Run(this.#testBed, undefined, this.#options, "undisturbed");
+    this.expected = await run.guarded(readUndisturbed(run));
+    return this.expected;
   }
 
-  /** Makes one run. It adds broken guarantees to the violations. */
+  /** Runs one drill. Adds broken guarantees to the violations. */
   async run(mode: Mode): Promise<RunFigures> {
     const name = `${mode.toLowerCase()}-${++this.#runs}`;
-    const run = new Run(this.#stage, this.#nemesis, this.#options, name);
+    const run = new Run(this.#testBed, this.#nemesis, this.#options, name);
     const startedMs = performance.now();
     let figures: DrillFigures = { delivered: 0, remark: "" };
     try {
@@ -79,7 +79,7 @@ export class Play {
   #drill(mode: Mode, run: Run): Promise<DrillFigures> {
     switch (mode) {
       case "DETERMINISTIC":
-        return this.#compare(drillDeterministic(run, this.wanted!));
+        return this.#compare(drillDeterministic(run, this.expected!));
       case "DYNAMIC":
       case "OFF":
         return drillUnordered(run, mode);
@@ -97,7 +97,7 @@ export class Play {
   ): Promise<DrillFigures> {
     const figures = await drill;
     this.streams.read++;
-    if (figures.hash === this.wanted?.hash) this.streams.same++;
+    if (figures.hash === this.expected?.hash) this.streams.same++;
     return figures;
   }
 }
@@ -110,31 +110,31 @@ class Run implements DrillContext {
   readonly folder: string;
   readonly rng: RandomStream;
   longestWaitMs = 0;
-  readonly #stage: Stage;
+  readonly #testBed: TestBed;
   readonly #nemesis: Nemesis | undefined;
-  readonly #options: PlayOptions;
+  readonly #options: RunnerOptions;
   readonly #lostBefore: number;
-  readonly #leftBefore: number;
-  #sinceMs = performance.now();
-  #held = 0;
+  readonly #stoppedBefore: number;
+  #lastProgressMs = performance.now();
+  #blockedReaders = 0;
   #faultsBefore = 0;
 
   constructor(
-    stage: Stage,
+    testBed: TestBed,
     nemesis: Nemesis | undefined,
-    options: PlayOptions,
+    options: RunnerOptions,
     name: string,
   ) {
-    this.#stage = stage;
+    this.#testBed = testBed;
     this.#nemesis = nemesis;
     this.#options = options;
     this.name = name;
     this.size = options.size;
     this.workers = options.workers;
-    this.folder = stage.folder;
+    this.folder = testBed.folder;
     this.rng = new RandomStream(BigInt(options.seed), ["drill", name]);
     this.#lostBefore = this.#lost;
-    this.#leftBefore = this.#left;
+    this.#stoppedBefore = this.#stopped;
   }
 
   get areFaultsOver(): boolean {
@@ -144,20 +144,20 @@ class Run implements DrillContext {
   readonly findings = (checker: string) => this.#options.violations.by(checker);
 
   readonly openReader: DrillContext["openReader"] = (name, options = {}) => {
-    const { deployment, logs } = this.#stage;
-    return openReader(deployment, `${this.name} ${name}`, options, logs.heardReader);
+    const { deployment, logs } = this.#testBed;
+    return openReader(deployment, `${this.name} ${name}`, options, logs.logReader);
   };
 
   async step(share: number): Promise<void> {
-    this.longestWaitMs = Math.max(this.longestWaitMs, performance.now() - this.#sinceMs);
+    this.longestWaitMs = Math.max(this.longestWaitMs, performance.now() - this.#lastProgressMs);
     this.#options.onStep();
-    this.#held++;
+    this.#blockedReaders++;
     await this.#nemesis?.keepUp(share);
-    this.#held--;
-    this.#sinceMs = performance.now();
+    this.#blockedReaders--;
+    this.#lastProgressMs = performance.now();
   }
 
-  async calm(): Promise<void> {
+  async endFaults(): Promise<void> {
     await this.#nemesis?.stop();
   }
 
@@ -167,20 +167,21 @@ class Run implements DrillContext {
   }
 
   get hasWorkerLeft(): boolean {
-    return this.#left > this.#leftBefore;
+    return this.#stopped > this.#stoppedBefore;
   }
 
-  /** The result of a drill, or an error if it makes no progress. */
+  /** Waits for a drill. Rejects if the drill makes no progress. */
   async guarded<T>(drill: Promise<T>): Promise<T> {
     const { patienceMs } = this.#options;
     const { promise: stalled, reject } = Promise.withResolvers<never>();
     const timer = setInterval(() => {
       const faults = this.#nemesis?.total() ?? 0;
-      if (this.#held > 0 || faults > this.#faultsBefore || (this.#nemesis?.down ?? 0) > 0) {
-        this.#sinceMs = performance.now();
+      const active = this.#nemesis?.active ?? 0;
+      if (this.#blockedReaders > 0 || faults > this.#faultsBefore || active > 0) {
+        this.#lastProgressMs = performance.now();
         this.#faultsBefore = faults;
       }
-      if (performance.now() - this.#sinceMs <= patienceMs) return;
+      if (performance.now() - this.#lastProgressMs <= patienceMs) return;
       reject(
         new LeatError(
           "deadline_exceeded",
@@ -197,12 +198,12 @@ class Run implements DrillContext {
   }
 
   get #lost(): number {
-    const { logs, scaling } = this.#stage;
+    const { logs, scaling } = this.#testBed;
     const killed = this.#nemesis?.counts.kill.worker ?? 0;
-    return logs.givenUp + killed + (scaling?.counts.cutShort ?? 0);
+    return logs.timedOut + killed + (scaling?.counts.cutShort ?? 0);
   }
 
-  get #left(): number {
-    return this.#stage.scaling?.counts.stopped ?? 0;
+  get #stopped(): number {
+    return this.#testBed.scaling?.counts.stopped ?? 0;
   }
 }

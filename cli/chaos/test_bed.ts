@@ -1,4 +1,4 @@
-/** A cluster of processes with a relay in front of each, a journal, a folder for saves, and logs. */
+/** The environment of drills: a cluster of processes, a relay in front of each, folders, and logs. */
 import { join } from "node:path";
 import { Deployment, type DeploymentOptions } from "../cluster/deployment.ts";
 import { WINDOW } from "./modes/deterministic.ts";
@@ -6,8 +6,8 @@ import { ProcessLogs } from "./process_logs.ts";
 import { Relay } from "./relay.ts";
 import type { ChaosScaling } from "./scaling.ts";
 
-/** The cluster of a campaign. */
-export class Stage implements AsyncDisposable {
+/** A cluster of processes with relays, a journal, a folder for saves, and logs. */
+export class TestBed implements AsyncDisposable {
   readonly logs = new ProcessLogs();
   readonly relays = new Map<string, Relay>();
   /** The folder that workers may write to. */
@@ -48,7 +48,7 @@ export class Stage implements AsyncDisposable {
   }
 
   #log(line: string): void {
-    const at = line.indexOf(": ");
-    this.logs.write(line.slice(0, at), line.slice(at + 2));
+    const separator = line.indexOf(": ");
+    this.logs.write(line.slice(0, separator), line.slice(separator + 2));
   }
 }
