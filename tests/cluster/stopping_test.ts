@@ -62,7 +62,7 @@ Deno.test("a worker with --runaway-threads-max threads that cannot be ended drai
     await never;
   }
   for (const count of [1, 2]) {
-    const said = new RegExp(`cannot end it: .*\\(${count} such threads now\\)`);
+    const said = new RegExp(`cannot end that thread: .*\\(${count} such threads now\\)`);
     await soon(`thread ${count}`, stderr.match(said));
   }
   await using _another = await startWorker(address, "--name", "w2");
