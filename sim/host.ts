@@ -1,6 +1,6 @@
 /**
- * The host of pipelines on a simulated node: its time and random numbers, and the files that all
- * nodes share, but nothing of this machine.
+ * The host of pipelines on a simulated node. It has the node's time and random numbers, and the files
+ * that all nodes share, but nothing of the real machine.
  */
 import { LeatError } from "../core/error.ts";
 import type { Tensor } from "../core/tensor.ts";
@@ -65,7 +65,7 @@ export class SimHost implements Host {
     return BigInt(`0x${this.#rng.hex64()}`);
   }
 
-  /** A simulated machine has no console. */
+  /** Ignores warnings, because a simulated machine has no console. */
   warn(): void {}
 
   importModule(url: string): Promise<Record<string, unknown>> {

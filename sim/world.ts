@@ -1,4 +1,4 @@
-/** The world of the actors on a simulated node, for one life. */
+/** The world (clocks, timers, storage) of the actors on a simulated node, for one life. */
 import type { DurableLog } from "../actors/runtime/durable_log.ts";
 import type { LogLevel, Timer, World } from "../actors/runtime/world.ts";
 import type { SimDisk } from "./engine/disk.ts";
@@ -7,7 +7,7 @@ import type { Life } from "./engine/life.ts";
 import type { SimRandom } from "./engine/random.ts";
 import type { ScheduledEvent, Scheduler } from "./engine/scheduler.ts";
 
-/** 2026-01-01, the start of every run. */
+/** The wall clock at the start of every run: 2026-01-01. */
 const WALL_ORIGIN_MS = 1_767_225_600_000;
 
 /** A line that an actor logged. */
@@ -28,12 +28,12 @@ export interface SimWorldOptions {
   readonly faultPoints: FaultPoints;
   /** Deviation of the node's clocks from true time, in parts per million. */
   readonly driftPpm: number;
-  /** Resolution of its monotonic clock, in ms. Default 0: the finest. */
+  /** Resolution of the node's monotonic clock, in ms. Default 0: the finest. */
   readonly grainMs?: number;
   readonly onLog: (line: SimLogLine) => void;
 }
 
-/** A plain class, because there are many and nearly all are cancelled. */
+/** A timer. It allocates little, because there are many timers and nearly all are cancelled. */
 class SimTimer implements Timer {
   readonly #world: SimWorld;
   readonly #dueMs: number;
@@ -56,7 +56,7 @@ class SimTimer implements Timer {
   }
 
   #fire(): void {
-    // It was scheduled before a sleep, which stopped the clock; so it waits for the rest.
+    // A sleep has stopped the clock since the timer was set, so it waits for the rest of its time.
     if (this.#world.nowMs() < this.#dueMs) this.#event = this.#set();
     else this.#fn();
   }
@@ -92,7 +92,7 @@ export class SimWorld implements World {
     this.#wallOffsetMs += Math.round(byMs);
   }
 
-  /** Adds a sleep, which takes effect at the machine's next event. */
+  /** Accounts for a sleep of the machine. The wall clock jumps, and the monotonic clock stands still. */
   slept(durationUs: number): void {
     this.#sleptUs += durationUs;
     this.#wallOffsetMs += Math.round(durationUs * this.#rate);
@@ -102,7 +102,7 @@ export class SimWorld implements World {
     return new SimTimer(this, this.nowMs() + delayMs, fn);
   }
 
-  /** Schedules an event at a time of this node's clock, if the machine does not sleep. */
+  /** Schedules an event at a time of this node's clock. A later sleep does not delay it. */
   at(localMs: number, run: () => void): ScheduledEvent {
     return this.#options.life.at(this.#trueUs(localMs), "timer", run);
   }
@@ -131,7 +131,7 @@ export class SimWorld implements World {
     return this.#options.life.alive && this.#options.faultPoints.fires(point);
   }
 
-  /** The first microsecond at which this node's clock has reached that time. */
+  /** Returns the first microsecond at which this node's clock has reached that time. */
   #trueUs(localMs: number): number {
     if (localMs === Infinity) return Infinity;
     const { grainMs = 0 } = this.#options;

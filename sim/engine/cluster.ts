@@ -14,7 +14,7 @@ import type { SimLogLine } from "../world.ts";
 
 /** Maximum number of log lines kept; the oldest are dropped. */
 const LOG_LINES_MAX = 1_000;
-/** See {@linkcode RunLimits}; for runs whose messages are copied. */
+/** Events per turn of the event loop in runs that copy messages. See {@linkcode RunLimits}. */
 const EVENTS_PER_TURN = 128;
 
 /** How to set up a {@linkcode SimCluster}. */
@@ -23,11 +23,11 @@ interface SimClusterOptions {
   /** Default: none. */
   readonly faults?: FaultOptions;
   /**
-   * Keep a readable timeline and error stacks, which then enter the trace's hash, too. Default
-   * false.
+   * Whether to keep a readable timeline and error stacks. The stacks then enter the trace's hash.
+   * Default false.
    */
   readonly readable?: boolean;
-  /** Actor kinds that nodes start at another node's request. */
+  /** Kinds of actors that nodes start when another node requests it. */
   readonly kinds?: Readonly<Record<string, ActorKind>>;
   /** See {@linkcode Wires}. Default: the faults' `bytesPerSecond` alone. */
   readonly wires?: Wires;
@@ -85,7 +85,7 @@ export class SimCluster {
     return this.#logs.slice(-LOG_LINES_MAX);
   }
 
-  /** Adds a node and starts it. @param boot Starts its actors, each time the node starts. */
+  /** Adds a node and starts it. @param boot Starts the node's actors, each time the node starts. */
   addNode(name: string, boot: Boot): SimNode {
     if (this.#nodes.has(name)) {
       throw new LeatError("already_exists", `There is already a node named "${name}"`);
@@ -96,7 +96,7 @@ export class SimCluster {
     return node;
   }
 
-  /** Replaces a node that is down by a new one, which is found under both names. */
+  /** Replaces a node that is down by a new node, which is found under both names. */
   moveNode(name: string, newName: string): void {
     const { boot, name: oldName } = this.node(name);
     this.counters.count("node_moved");
@@ -104,7 +104,7 @@ export class SimCluster {
     this.#moved.set(name, this.addNode(newName, boot));
   }
 
-  /** The node of that name, or its replacement. */
+  /** Returns the node of that name, or its replacement. */
   node(name: string): SimNode {
     const node = this.#moved.get(name) ?? this.#nodes.get(name);
     if (node === undefined) throw new LeatError("not_found", `There is no node named "${name}"`);
@@ -117,8 +117,8 @@ export class SimCluster {
   }
 
   /**
-   * Lets time pass until `until()` holds. See {@linkcode Scheduler.run}.
-   * @throws LeatError also for an unhandled rejection.
+   * Lets time pass until `until()` holds: see {@linkcode Scheduler.run}. Also throws an unhandled
+   * rejection, as a `LeatError`.
    */
   async run(limits: RunLimits): Promise<void> {
     let uncaught: unknown;
@@ -134,15 +134,13 @@ export class SimCluster {
       return limits.until();
     };
     globalThis.addEventListener("unhandledrejection", onUncaught);
-    // In the other runs a rejection handled late, by another event, is reported too; they are
-    // slower.
+    // Other runs are slower, and also report a rejection that only a later event handles.
     const eventsPerTurn = this.network.copiesMessages ? EVENTS_PER_TURN : 1;
-    // Error stacks name files of this machine, so they must not enter the trace. Not recording them
-    // also saves a third of the time of some runs.
+    // Error stacks name files of this machine, so they must not enter the trace. Some runs also take a
+    // third less time without them.
     const errors: { stackTraceLimit: number | undefined } = Error;
     const { stackTraceLimit } = errors;
-    // `undefined` gives errors no `stack`; a limit of 0 would give an empty one, to be made and
-    // sent.
+    // With `undefined`, errors have no `stack`. With 0, each error would make and send an empty stack.
     if (!this.#readable) errors.stackTraceLimit = undefined;
     try {
       await this.scheduler.run({ ...limits, until, eventsPerTurn });
@@ -152,7 +150,7 @@ export class SimCluster {
     }
   }
 
-  /** Ends all faults between nodes, and starts the nodes that are down but wanted. */
+  /** Ends the faults of the network, disks and fault points, and starts the wanted nodes that are down. */
   heal(): void {
     this.trace.mark(this.scheduler.nowUs, "healed");
     this.network.heal(NO_FAULTS);

@@ -1,4 +1,4 @@
-/** Counts how often each fault happened: a green run proves little if no fault did. */
+/** Counts how often each fault happened, because a green run proves little if no fault happened. */
 import { LeatError } from "../../core/error.ts";
 
 /** Every kind of fault that the simulator has. */
@@ -34,18 +34,18 @@ export const FAULTS = [
   "disk_error",
 ] as const;
 
-/** See {@linkcode FAULTS}. */
 type Fault = typeof FAULTS[number];
 
-/** Counts faults, of one run or of many, and other events by name (`crash of worker-1`). */
+/** Counts faults, and other events by name (`worker_left`), of one run or of many. */
 export class Counters {
   readonly #counts = new Map<string, number>();
 
+  /** Counts a fault. */
   count(name: Fault): void {
     this.tally(name);
   }
 
-  /** Counts an event that is no listed fault. */
+  /** Counts an event that is not in {@linkcode FAULTS}. */
   tally(name: string, times = 1): void {
     this.#counts.set(name, (this.#counts.get(name) ?? 0) + times);
   }
@@ -59,14 +59,14 @@ export class Counters {
     for (const [name, times] of other.#counts) this.tally(name, times);
   }
 
-  /** Names and counts, by name. */
+  /** Returns names and counts, sorted by name. */
   entries(): [name: string, count: number][] {
     return [...this.#counts].sort(([a], [b]) => a < b ? -1 : 1);
   }
 
   /**
    * Checks that each of these happened.
-   * @throws LeatError `failed_precondition` naming those that never did.
+   * @throws LeatError `failed_precondition` naming the events that never happened.
    */
   expectAll(names: Iterable<string>): void {
     const missing = [...names].filter((name) => this.get(name) === 0);
@@ -77,7 +77,7 @@ export class Counters {
     );
   }
 
-  /** One line for people. */
+  /** Returns one readable line. */
   toString(): string {
     return this.entries().map(([name, count]) => `${name}=${count}`).join(" ");
   }

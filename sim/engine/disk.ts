@@ -1,6 +1,6 @@
 /**
- * The simulated disk of a node. It survives crashes, takes time to make records durable, and at a
- * crash loses a suffix of those that are not.
+ * The simulated disk of a node. It survives crashes and takes time to make records durable. A crash
+ * loses a suffix of the records that are not durable.
  */
 import type { DurableLog, LogContents } from "../../actors/runtime/durable_log.ts";
 import { LeatError } from "../../core/error.ts";
@@ -27,7 +27,7 @@ interface DiskDependencies {
 interface Platter {
   snapshot: Uint8Array | undefined;
   records: Uint8Array[];
-  /** Size of both, updated with each change, because every write asks for it. */
+  /** Total size. Updated with each change, because every write needs it. */
   bytes: number;
 }
 
@@ -35,9 +35,12 @@ interface Platter {
 export class SimDisk {
   readonly #deps: DiskDependencies;
   readonly #platters = new Map<string, Platter>();
-  /** Logs open in the current life. */
+  /** The logs that the current life opened. */
   readonly #open = new Map<string, SimLog>();
-  /** Above it, syncs fail with `resource_exhausted`; may change while the disk is in use. */
+  /**
+   * A write beyond this capacity fails with `resource_exhausted`. It may change while the disk is in
+   * use.
+   */
   capacityBytes = Infinity;
 
   constructor(deps: DiskDependencies) {
@@ -59,14 +62,14 @@ export class SimDisk {
       const error = `The log "${name}" of ${life.node} is open already`;
       return Promise.reject(new LeatError("failed_precondition", error));
     }
-    const none: Platter = { snapshot: undefined, records: [], bytes: 0 };
-    const platter = this.#platters.getOrInsert(name, none);
+    const empty: Platter = { snapshot: undefined, records: [], bytes: 0 };
+    const platter = this.#platters.getOrInsert(name, empty);
     const log = new SimLog(this, platter, life, this.#deps);
     this.#open.set(name, log);
     return new Promise((resolve) => life.after(log.drawMs(), "log open", () => resolve(log)));
   }
 
-  /** Cuts the power: of the records that were not durable, a random prefix is on disk. */
+  /** Cuts the power. A random prefix of the records that were not durable survives. */
   crash(): void {
     for (const log of this.#open.values()) log.crash();
     this.#open.clear();
@@ -75,7 +78,7 @@ export class SimDisk {
 
 /** A write after which the log is durable up to a position. */
 interface Write {
-  /** Number of records appended before it since the log was opened. */
+  /** Number of records that were appended before this write since the log was opened. */
   readonly upTo: number;
   readonly snapshot: Uint8Array | undefined;
   readonly resolve: () => void;
@@ -146,7 +149,7 @@ class SimLog implements DurableLog {
     }
   }
 
-  /** A pending write may be on disk completely or in part; a closed log has nothing to lose. */
+  /** Cuts the power. A pending write survives completely, in part or not at all. */
   crash(): void {
     if (!this.#isOpen) return;
     this.#isOpen = false;
@@ -161,7 +164,7 @@ class SimLog implements DurableLog {
     }
   }
 
-  /** Stores a random part of the pending records; returns how many. */
+  /** Stores a random prefix of the pending records, and returns how many. */
   #storeSome(): number {
     const survivors = this.#deps.random.int(this.#pending.length + 1);
     this.#keep(survivors);
@@ -179,12 +182,12 @@ class SimLog implements DurableLog {
     });
   }
 
-  /** One write at a time; the next one completes all syncs that wait meanwhile. */
+  /** Starts the next write, unless one is in progress. It also completes the syncs that it covers. */
   #begin(): void {
     const write = this.#queue[0];
     if (this.#writing !== undefined || write === undefined) return;
     this.#writing = write;
-    // A sync that begins now covers every record appended so far.
+    // A sync that begins now covers all records appended so far.
     const upTo = write.snapshot === undefined ? this.#settled + this.#pending.length : write.upTo;
     this.#life.after(this.drawMs() + this.#slowMs(), "log write", () => {
       this.#writing = undefined;
@@ -193,7 +196,7 @@ class SimLog implements DurableLog {
     });
   }
 
-  /** Additional time of a write, which is rarely more than 0. */
+  /** Draws the additional time of a write, which is rarely more than 0. */
   #slowMs(): number {
     const { random, counters, faults } = this.#deps;
     const { diskSlowProbability, diskSlowMaxMs } = faults();
@@ -205,7 +208,7 @@ class SimLog implements DurableLog {
   #finish(write: Write): void {
     const failure = this.#failure ?? this.#failureOf(write);
     if (failure !== undefined) {
-      // A full disk accepts nothing, but later writes are tried again.
+      // After any other failure, the log accepts no more writes. A full disk may have space later.
       if (failure.code !== "resource_exhausted") this.#failure = failure;
       for (const { reject } of this.#queue.splice(0)) reject(failure);
       return;
@@ -220,7 +223,7 @@ class SimLog implements DurableLog {
     }
   }
 
-  /** Why a write fails, if it does: it is too large, or the disk is broken. */
+  /** Returns why a write fails: the disk is full or broken. `undefined` if the write succeeds. */
   #failureOf(write: Write): LeatError | undefined {
     const { random, counters, faults } = this.#deps;
     const wanted = (write.snapshot?.length ?? 0) +
@@ -234,7 +237,7 @@ class SimLog implements DurableLog {
     }
     if (!random.chance(faults().diskErrorProbability)) return undefined;
     counters.count("disk_error");
-    // How much of it was written before is unknown.
+    // The write may have stored some records before it failed.
     this.#storeSome();
     return new LeatError("data_loss", `The disk of ${this.#life.node} cannot be written`);
   }

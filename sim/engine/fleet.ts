@@ -1,23 +1,23 @@
 /**
- * The workers of a simulated cluster whose number changes: a fleet that starts workers or stops
- * them gracefully, as `server/cluster/scaler.ts` or an operator does.
+ * The workers of a simulated cluster, if their number changes. The fleet starts workers and stops them
+ * gracefully, as `server/cluster/scaler.ts` or an operator does.
  */
 import { workerAt } from "../../actors/worker/protocol.ts";
 import type { WorkerFleet } from "../../server/cluster/scaler.ts";
 import type { SimCluster } from "./cluster.ts";
 import type { Boot, SimNode } from "./node.ts";
 
-/** The node from which workers are stopped. */
+/** The node that requests workers to stop. */
 export const OPERATOR_NODE = "operator";
-/** Longest start of a new machine, in ms. */
+/** Maximum time to start a machine, in ms. */
 const START_MAX_MS = 300;
-/** Default time for clients to fetch what a stopping worker holds, in ms. */
+/** Default time for clients to fetch the elements that a stopping worker holds, in ms. */
 const DRAIN_MS = 8_000;
 /** Additional time for the answer, in ms. */
 const ANSWER_MS = 1_000;
 /** Time after which an unanswered request to a worker is repeated, in ms. */
 const ATTEMPT_MS = 300;
-/** Longest time between two changes of {@linkcode SimFleet.changeNowAndThen}, in ms. */
+/** Maximum time between two changes by {@linkcode SimFleet.changeNowAndThen}, in ms. */
 const BETWEEN_MAX_MS = 400;
 
 /** A fleet of simulated workers. */
@@ -28,12 +28,12 @@ export class SimFleet implements WorkerFleet {
   /** Workers that are being stopped. */
   readonly #stopping = new Set<string>();
   #count = 0;
-  /** Whether a worker was stopped before clients had fetched everything, or that is unknown. */
+  /** Whether a worker was stopped, and clients had perhaps not fetched all of its elements. */
   hasCutShort = false;
 
   /**
    * @param workers Initial number of workers.
-   * @param drainMs Time for clients to fetch what a stopping worker holds, in ms.
+   * @param drainMs Time for clients to fetch the elements that a stopping worker holds, in ms.
    */
   constructor(cluster: SimCluster, workers: number, boot: Boot, drainMs = DRAIN_MS) {
     this.#cluster = cluster;
@@ -83,7 +83,7 @@ export class SimFleet implements WorkerFleet {
     }
   }
 
-  /** Drains a worker and stops it; whether clients fetched everything that it held. */
+  /** Drains a worker and makes it leave. Returns whether clients fetched all elements that it held. */
   async drain(name: string): Promise<boolean> {
     const { system } = this.#cluster.node(OPERATOR_NODE);
     const worker = workerAt(name);
@@ -95,7 +95,7 @@ export class SimFleet implements WorkerFleet {
     return isDrained;
   }
 
-  /** Starts or stops a worker from time to time until `until()` holds, within `min` and `max`. */
+  /** Starts or stops a worker from time to time, until `until()` holds. Keeps `min` to `max` workers. */
   async changeNowAndThen(
     { min, max, until }: { min: number; max: number; until: () => boolean },
   ): Promise<void> {

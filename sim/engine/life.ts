@@ -1,13 +1,13 @@
 /**
- * One life of a simulated node, from its start to its crash. Everything that happens on a node is
- * an event of its life. So when the life ends, no timer fires, no disk completes, no message
- * arrives, and its promises never settle.
+ * One life (incarnation) of a simulated node, from its start to its crash or stop. Everything that
+ * happens on a node is an event of its life. So when the life has ended, no timer fires, no disk
+ * completes a write, no message arrives, and its promises never settle.
  */
 import type { ScheduledEvent, Scheduler } from "./scheduler.ts";
 
 export class Life {
   readonly node: string;
-  /** Numbers the lives of the node from 1. */
+  /** The number of this life among those of the node, from 1. */
   readonly number: number;
   readonly #scheduler: Scheduler;
   readonly #ended = Promise.withResolvers<void>();
@@ -30,7 +30,7 @@ export class Life {
     return this.#ended.promise;
   }
 
-  /** The node does nothing until then, as if its thread were busy; its events wait. */
+  /** Events of the node wait until this time, as if its thread were busy. */
   get pausedUntilUs(): number {
     return this.#pausedUntilUs;
   }
@@ -45,12 +45,12 @@ export class Life {
     this.#pausedUntilUs = Math.max(this.#pausedUntilUs, untilUs);
   }
 
-  /** From now on each event takes node time and delays the next one; `undefined` ends that. */
+  /** Makes each event take the time that `turnMs` draws, which delays the next. `undefined` ends that. */
   slow(turnMs: (() => number) | undefined): void {
     this.#turnMs = turnMs;
   }
 
-  /** Spends the time of an event that happens now. */
+  /** Makes the node busy for the time of an event that happens now. */
   spend(): void {
     if (this.#turnMs !== undefined) this.pause(this.#turnMs());
   }

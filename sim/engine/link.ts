@@ -1,6 +1,6 @@
 /**
- * One end of a simulated link. Every envelope is encoded to bytes here and decoded at the other
- * end, as on a socket. Runs with `copiesMessages` copy it instead: the result is the same.
+ * One end of a simulated link. Every envelope is encoded to bytes here and decoded at the other end, as
+ * on a socket. Runs with `copiesMessages` copy it instead, with the same result.
  */
 import type { Envelope } from "../../actors/runtime/envelope.ts";
 import { ANYONE } from "../../actors/runtime/identity.ts";
@@ -21,7 +21,7 @@ interface Transfer {
   readonly content: Content;
 }
 
-/** The envelope as it is carried: its bytes, or a copy. */
+/** An envelope in transit: its bytes, or a copy. */
 type Content = Uint8Array | MessageCopy;
 
 /** An end of a link between two nodes. */
@@ -43,14 +43,15 @@ export class LinkEnd implements Link {
   #isClosed = false;
   #isSevered = false;
   #expectsSign = false;
-  /** Arrival time of the newest in-order message: the next one arrives no earlier. */
+  /** Arrival time of the newest in-order message. The next one arrives no earlier. */
   #lastArrivalUs = 0;
-  /** When all sent messages have left, if sending takes time. */
+  /** When the last byte of all sent messages has left, if sending takes time. */
   #sentUs = 0;
   #cloggedUntilUs = 0;
-  /** The faults of this direction, and the network's faults from which they were computed. */
+  /** The faults of this direction. */
   #ownFaults: FaultOptions | undefined;
-  #faultsInForce: FaultOptions | undefined;
+  /** The network's faults from which `#ownFaults` was computed. */
+  #baseFaults: FaultOptions | undefined;
 
   constructor(network: SimNetwork, life: Life, remote: NodeId, random: SimRandom) {
     this.#network = network;
@@ -80,8 +81,8 @@ export class LinkEnd implements Link {
   /** The faults of messages from here to the other end. */
   get #faults(): FaultOptions {
     const { faults } = this.#network;
-    if (this.#faultsInForce !== faults) {
-      this.#faultsInForce = faults;
+    if (this.#baseFaults !== faults) {
+      this.#baseFaults = faults;
       this.#ownFaults = this.#network.faultsOf(this.life.node, this.remote.node);
     }
     return this.#ownFaults!;
@@ -122,7 +123,7 @@ export class LinkEnd implements Link {
     this.resetPeer(LeatError.fromWire(reason.toWire()));
   }
 
-  /** Closes the other end as soon as a message could arrive there. */
+  /** Closes the other end after the latency of a message. */
   resetPeer(reason: LeatError): void {
     const network = this.#network;
     const peer = this.#peer;
@@ -132,7 +133,7 @@ export class LinkEnd implements Link {
     });
   }
 
-  /** Closes the link if the other end gives no sign of life in time. */
+  /** Closes the link if the other end cannot be reached after the keepalive timeout. */
   expectSign(): void {
     if (this.#expectsSign || this.#isClosed || !this.life.alive) return;
     this.#expectsSign = true;
@@ -179,7 +180,7 @@ export class LinkEnd implements Link {
     if (rng.chance(faults.duplicateProbability)) {
       counters.count("message_duplicated");
       trace.envelope(scheduler.nowUs, this.name, "duplicated", envelope);
-      // The duplicate has its own content: a decoded message consists of views of its bytes.
+      // The duplicate has its own content, because a decoded message consists of views of its bytes.
       this.#carry({ envelope, content: this.#contentOf(envelope) }, this.#stragglerUs());
     }
   }
@@ -192,7 +193,7 @@ export class LinkEnd implements Link {
     this.sever();
   }
 
-  /** Closes the link as a proxy between the ends does: each end sees the other one close it. */
+  /** Closes the link as a proxy between the ends does. Each end sees the other end close it. */
   #closeBetween({ linkCloseProbability }: FaultOptions): void {
     if (linkCloseProbability === 0 || !this.#random.chance(linkCloseProbability)) return;
     const network = this.#network;
@@ -232,7 +233,7 @@ export class LinkEnd implements Link {
         peer.resetPeer(this.#network.resetBy(this.remote.node));
       }
     } else if (peer.life.pausedUntilUs > scheduler.nowUs) {
-      // It waits in the paused node's memory, and is lost with it.
+      // The message waits in the paused node's memory, and is lost if the node crashes.
       peer.life.at(scheduler.nowUs, "message", () => peer.#deliver(transfer));
     } else {
       peer.life.spend();
@@ -240,7 +241,7 @@ export class LinkEnd implements Link {
     }
   }
 
-  /** Delivers what the other end sent, or keeps it until there is a receiver. */
+  /** Delivers a message from the other end, or keeps it until there is a receiver. */
   #deliver(transfer: Transfer): void {
     if (this.#isClosed) return;
     const { scheduler, trace } = this.#network;
@@ -257,12 +258,12 @@ export class LinkEnd implements Link {
     this.#receive!(message as Envelope);
   }
 
-  /** A message that this end sent is no longer in transit: its bytes are no longer buffered. */
+  /** Stops counting the bytes of a message that this end sent, because it has left the transit. */
   #releaseBytes({ content }: Transfer): void {
     if (!this.#isClosed) this.#buffered.remove(content.byteLength);
   }
 
-  /** When the message, and those before it, have been sent. */
+  /** Returns when the last byte of a message leaves, after the messages before it. */
   #sendUs(envelope: Envelope, bytes: number): number {
     const { scheduler: { nowUs }, wires, faults: { bytesPerSecond } } = this.#network;
     if (wires !== undefined) {
@@ -273,7 +274,7 @@ export class LinkEnd implements Link {
     return this.#sentUs;
   }
 
-  /** When the next message arrives: after the one before it, unless it is reordered. */
+  /** Returns when the next message arrives: after the previous one, unless it is reordered. */
   #arrivalOfNextUs(sentUs: number): number {
     const { counters } = this.#network;
     if (!this.#random.chance(this.#faults.reorderProbability)) return this.#arrivalUs(sentUs);
@@ -281,6 +282,7 @@ export class LinkEnd implements Link {
     return this.#stragglerUs();
   }
 
+  /** Returns when a message arrives that keeps its order. */
   #arrivalUs(sentUs = this.#network.scheduler.nowUs): number {
     const freeUs = Math.max(this.#lastArrivalUs, this.#cloggedUntilUs);
     this.#lastArrivalUs = Math.max(
@@ -290,6 +292,7 @@ export class LinkEnd implements Link {
     return this.#lastArrivalUs;
   }
 
+  /** Returns when a message arrives that others may overtake. */
   #stragglerUs(): number {
     const { scheduler } = this.#network;
     const faults = this.#faults;

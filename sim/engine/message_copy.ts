@@ -1,6 +1,6 @@
 /**
- * What a receiver reads of a message, computed by copying instead of encoding: the copy and the
- * size that the bytes would have. Encoding and decoding would otherwise take most of a run's time.
+ * Copies a message, with the result of encoding and decoding it, and computes its encoded size. The
+ * codec would otherwise take most of a run's time.
  */
 import {
   ENVELOPE_DEPTH_MAX,
@@ -11,31 +11,31 @@ import {
 import type { MessageSlab } from "../../transport/codec.ts";
 import { Payload } from "../../transport/payload.ts";
 
-/** A message as its receiver gets it. */
+/** A message as its receiver decodes it. */
 export interface MessageCopy {
   readonly value: unknown;
-  /** Size according to the codec, if all text is ASCII. */
+  /** Encoded size, if all text is ASCII. */
   readonly byteLength: number;
-  /** The same without the texts of errors, so that other words for one give the same trace. */
+  /** The encoded size without the texts of errors, so that a reworded error keeps the trace. */
   readonly tracedLength: number;
   /** A digest of its numbers, which distinguishes most messages of one size. */
   readonly mark: number;
 }
 
-/** Above it the codec needs more bytes for the length of texts and maps. */
+/** Above these lengths, the codec needs more bytes for the length of a text or map. */
 const SHORT_TEXT_MAX = 31;
 const SHORT_MAP_MAX = 15;
 
-/** A reference as receivers get it, and its encoded size. */
+/** A reference as its receiver decodes it, and its encoded size. */
 interface RefCopy {
   readonly copy: object;
   readonly bytes: number;
 }
 
-/** An actor's reference is in all its messages, so it is copied only once. */
+/** Copies of references, because an actor's reference is in all its messages. */
 const refs = new WeakMap<object, RefCopy>();
 
-/** State of the current copy; global, because a message is copied synchronously. */
+/** State of the current copy. It can be global, because a message is copied synchronously. */
 let envelopeBytes = 0;
 let errorTextBytes = 0;
 let mark = 0;
@@ -43,8 +43,8 @@ let payloadBytes: number[] = [];
 let payloadSlab: MessageSlab;
 
 /**
- * Equals `decodeMessage(encodeMessage(value))` for a message of plain data and payloads.
- * @returns `undefined` for any other message, and for one that cannot be sent: the codec handles
+ * Copies a message of plain data and payloads, as `decodeMessage(encodeMessage(value))` does.
+ * @returns `undefined` for any other message, and for a message that cannot be sent. The codec handles
  * these.
  */
 export function copyMessage(value: object, slab: MessageSlab): MessageCopy | undefined {
@@ -85,20 +85,20 @@ function copyObject(value: object, depth: number): object | undefined {
   return copy;
 }
 
-/** Copies a reference, which is all text. Receivers do not modify it. */
+/** Copies a reference, which consists of text. Receivers do not modify the copy. */
 function copyRef(ref: unknown): unknown {
   if (typeof ref !== "object" || ref === null) return copyItem(ref, 0);
-  let known = refs.get(ref);
-  if (known === undefined) {
+  let cached = refs.get(ref);
+  if (cached === undefined) {
     const before = envelopeBytes;
     const copy = copyObject(ref, 1);
     if (copy === undefined) return undefined;
-    known = { copy, bytes: envelopeBytes - before };
-    refs.set(ref, known);
+    cached = { copy, bytes: envelopeBytes - before };
+    refs.set(ref, cached);
     envelopeBytes = before;
   }
-  envelopeBytes += known.bytes;
-  return known.copy;
+  envelopeBytes += cached.bytes;
+  return cached.copy;
 }
 
 function copyArray(array: readonly unknown[], depth: number): unknown[] | undefined {
@@ -113,7 +113,7 @@ function copyArray(array: readonly unknown[], depth: number): unknown[] | undefi
   return copy;
 }
 
-/** The item if it is plain data; otherwise `undefined`. */
+/** Copies an item if it is plain data; otherwise returns `undefined`. */
 function copyItem(item: unknown, depth: number): unknown {
   switch (typeof item) {
     case "string":
@@ -136,7 +136,7 @@ function copyItem(item: unknown, depth: number): unknown {
   }
 }
 
-/** The copy gets its own bytes within a larger buffer, as in a decoded message. */
+/** Copies a payload. Its bytes are part of a larger buffer, as in a decoded message. */
 function copyPayload({ bytes }: Payload): Payload {
   envelopeBytes += PAYLOAD_EXTENSION_BYTES;
   payloadBytes.push(bytes.length);
@@ -157,7 +157,7 @@ function addNumber(value: number): void {
   mark = Math.imul(mark, 31) + value * 1_024 | 0;
 }
 
-/** The encoded size according to msgpackr. */
+/** Returns the size of a number as msgpackr encodes it. */
 function numberBytes(value: number): number {
   if (value !== Math.trunc(value) || Object.is(value, -0)) return 9;
   if (value >= 0) {

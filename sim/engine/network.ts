@@ -1,6 +1,6 @@
 /**
- * The simulated network: finds nodes by name and opens links that lose, delay, duplicate, reorder
- * and cut messages. Faults act below the runtime's numbering of envelopes.
+ * The simulated network. It finds nodes by name, and opens links that lose, delay, duplicate, reorder
+ * and cut messages. The runtime numbers envelopes before these faults act.
  */
 import type { Envelope } from "../../actors/runtime/envelope.ts";
 import { closedThere, type Connector, type Link, type NodeId } from "../../actors/runtime/link.ts";
@@ -24,13 +24,13 @@ export interface OnWire {
   readonly bytes: number;
 }
 
-/** The time to send messages, if it depends on more than their link. */
+/** Computes the time to send messages, if it depends on more than their link. */
 export interface Wires {
-  /** When a message that is sent now has been sent completely, in µs of virtual time. */
+  /** Returns when the last byte of a message that is sent now leaves, in µs of virtual time. */
   sentUs(nowUs: number, message: OnWire): number;
 }
 
-/** What the parts of a run share. */
+/** What the network needs from its run. */
 interface NetworkDependencies {
   readonly scheduler: Scheduler;
   readonly random: SimRandom;
@@ -38,7 +38,7 @@ interface NetworkDependencies {
   readonly counters: Counters;
   readonly faults: FaultOptions;
   readonly limits?: Partial<LinkLimits>;
-  /** Default: the links only, with the faults' `bytesPerSecond` in each direction. */
+  /** Default: each direction of a link has the faults' `bytesPerSecond`. */
   readonly wires?: Wires;
 }
 
@@ -55,24 +55,24 @@ export class SimNetwork {
   readonly trace: Trace;
   readonly counters: Counters;
   readonly limits: LinkLimits;
-  /** Holds messages in one shared buffer, because none moves to another thread. */
+  /** The buffer of all messages. They can share it, because none moves to another thread. */
   readonly slab = new MessageSlab();
   /** See {@linkcode FaultOptions}; constant for a run. */
   readonly copiesMessages: boolean;
   readonly wires: Wires | undefined;
   readonly #random: SimRandom;
-  /** Every name ever listened at; undefined while its node is down. */
+  /** The listeners by name, of all nodes that ever listened; undefined while the node is down. */
   readonly #listeners = new Map<string, Listener | undefined>();
-  /** Nodes whose machine is gone: it does not even refuse links. */
+  /** Nodes whose machine is gone, so that it does not even refuse links. */
   readonly #vanished = new Set<string>();
   readonly #ends = new Set<LinkEnd>();
   /** Cut directions, as `from>to`. */
   #cut: ReadonlySet<string> = new Set();
   /** Clogged nodes and directions. */
   readonly #clogged = new Set<string>();
-  /** Messages held by clogs, in the order of arrival. */
+  /** Messages held by clogs, in order of arrival. */
   #held: { readonly from: string; readonly to: string; readonly pass: () => void }[] = [];
-  /** The faults of each direction, if they differ. */
+  /** The faults of each direction, if directions differ. */
   readonly #faultsOf = new Map<string, FaultOptions>();
   /** Errors of unreachable nodes and closed links, by message. */
   readonly #errors = new Map<string, LeatError>();
@@ -95,7 +95,7 @@ export class SimNetwork {
     return this.#faults;
   }
 
-  /** The faults of messages from one node to another. */
+  /** Returns the faults of messages from one node to another. */
   faultsOf(from: string, to: string): FaultOptions {
     const { directionShareMin } = this.#faults;
     if (directionShareMin === 1) return this.#faults;
@@ -109,18 +109,18 @@ export class SimNetwork {
     return faults;
   }
 
-  /** Lets other nodes dial this one. */
+  /** Lets other nodes dial this node. */
   listen(life: Life, id: NodeId, accept: (link: Link) => void): void {
     this.#vanished.delete(life.node);
     this.#listeners.set(life.node, { life, id, accept });
   }
 
-  /** The connector of one life of a node. */
+  /** Returns the connector of one life of a node. */
   connector(life: Life): Connector {
     return { connect: (node, local) => this.#connect(life, node, local) };
   }
 
-  /** Ends a life: its links are reset, or, if the whole machine is gone, become silent. */
+  /** Ends a life. Its links are reset, or become silent if the whole machine is gone. */
   crash(life: Life, silent: boolean): void {
     this.#listeners.set(life.node, undefined);
     if (silent) this.#vanished.add(life.node);
@@ -133,26 +133,26 @@ export class SimNetwork {
     }
   }
 
-  /** From now on exactly these directions (`from>to`) are cut. */
+  /** Cuts exactly these directions (`from>to`), and ends all other cuts. */
   partition(cut: ReadonlySet<string>): void {
     this.#cut = cut;
     for (const end of this.#ends) if (end.isCut || end.peer.isCut) end.expectSign();
   }
 
-  /** From now on all messages from or to a node, or in a direction (`from>to`), are held. */
-  clog(way: string): void {
-    this.trace.mark(this.scheduler.nowUs, `${way} clogged`);
-    this.#clogged.add(way);
+  /** Starts to hold all messages from or to a node, or in a direction (`from>to`). */
+  clog(scope: string): void {
+    this.trace.mark(this.scheduler.nowUs, `${scope} clogged`);
+    this.#clogged.add(scope);
   }
 
-  /** Frees messages that no other clog holds. */
-  free(way: string): void {
-    if (!this.#clogged.delete(way)) return;
-    this.trace.mark(this.scheduler.nowUs, `${way} free`);
+  /** Ends a clog, and passes the messages that no other clog holds. */
+  free(scope: string): void {
+    if (!this.#clogged.delete(scope)) return;
+    this.trace.mark(this.scheduler.nowUs, `${scope} free`);
     this.#passHeld();
   }
 
-  /** Holds a message; `pass` is called when its way is free again. */
+  /** Holds a message, and calls `pass` when no clog holds it. */
   hold(from: string, to: string, pass: () => void): void {
     this.counters.count("message_held");
     this.#held.push({ from, to, pass });
@@ -183,11 +183,11 @@ export class SimNetwork {
   }
 
   /** Whether that direction (`from>to`) is cut. */
-  isCut(way: string): boolean {
-    return this.#cut.size > 0 && this.#cut.has(way);
+  isCut(direction: string): boolean {
+    return this.#cut.size > 0 && this.#cut.has(direction);
   }
 
-  /** Whether the machine of that name exists and can answer for unknown links. */
+  /** Whether the machine of that name exists, and so resets links that it does not know. */
   answersFor(node: string): boolean {
     return !this.#vanished.has(node);
   }
@@ -204,7 +204,7 @@ export class SimNetwork {
     this.#ends.delete(end);
   }
 
-  /** The latency of one message without further faults. */
+  /** Draws the latency of a message without further faults. */
   delayUs(random: SimRandom, { delayMinMs, delayMaxMs } = this.#faults): number {
     return 1_000 * random.between(delayMinMs, delayMaxMs);
   }
@@ -217,7 +217,7 @@ export class SimNetwork {
       this.trace.mark(this.scheduler.nowUs, `${life.node}>${node} not opened: ${error.code}`);
       life.after(afterMs, "dialling fails", () => reject(error));
     };
-    const silence = () =>
+    const failSilently = () =>
       fail(this.#faults.connectTimeoutMs, this.#unreachable(node, "it does not answer"));
     const thereUs = this.scheduler.nowUs + this.delayUs(rng);
     const backMs = this.delayUs(rng) / 1_000;
@@ -231,7 +231,7 @@ export class SimNetwork {
       if (
         this.#isMute(life.node, node) || this.#isMute(node, life.node) || !this.answersFor(node)
       ) {
-        return silence();
+        return failSilently();
       }
       const listener = this.#listeners.get(node);
       if (listener === undefined) {
@@ -243,12 +243,12 @@ export class SimNetwork {
     return promise;
   }
 
-  /** Why a link is closed that a node, or its machine, does not know any more. */
+  /** Returns the error of a link that the node at its other end does not know any more. */
   resetBy(node: string): LeatError {
     return this.#unavailable(`${node} has reset the link`, closedThere);
   }
 
-  /** Why a link is closed whose other end gives no sign of life. */
+  /** Returns the error of a link whose other end is silent. */
   silenceOf(node: string): LeatError {
     return this.#unavailable(`${node} has fallen silent`);
   }
@@ -257,7 +257,7 @@ export class SimNetwork {
     return this.#unavailable(`Cannot reach ${node}: ${why}`);
   }
 
-  /** One error per message: making an error takes as long as a few messages. */
+  /** Returns one error per text, because making an error takes as long as a few messages. */
   #unavailable(message: string, marked = (error: LeatError) => error): LeatError {
     return this.#errors.getOrInsertComputed(
       message,
@@ -265,7 +265,7 @@ export class SimNetwork {
     );
   }
 
-  /** Whether no message arrives there now. */
+  /** Whether no message from one node arrives at the other now. */
   #isMute(from: string, to: string): boolean {
     return this.isCut(`${from}>${to}`) || this.isClogged(from, to);
   }
@@ -290,7 +290,7 @@ export class SimNetwork {
   }
 }
 
-/** A share of all message faults. */
+/** Returns the faults with a share of all message faults. */
 function shareOf(faults: FaultOptions, share: number): FaultOptions {
   return {
     ...faults,

@@ -1,5 +1,5 @@
 /**
- * A simulated node: the same actor system as in production, in a simulated world, that can crash
+ * A simulated node. It runs the same actor system as in production, in a simulated world. It can crash,
  * and restart with the same disk.
  */
 import { ActorSystem } from "../../actors/runtime/system.ts";
@@ -11,10 +11,10 @@ import type { SimCluster } from "./cluster.ts";
 import type { SimRandom } from "./random.ts";
 import { SimWorld } from "../world.ts";
 
-/** Starts a node's actors; runs at each start. */
+/** Starts a node's actors. It is called at each start of the node. */
 export type Boot = (node: SimNode) => void;
 
-/** Time until a node is restarted whose actors gave up, in ms. */
+/** Time until a node whose actors gave up is restarted, in ms. */
 const OPERATOR_MS = 1_000;
 
 interface Running {
@@ -30,9 +30,9 @@ export class SimNode {
   readonly disk: SimDisk;
   readonly #cluster: SimCluster;
   readonly #random: SimRandom;
-  /** Starts its actors. */
+  /** Starts the node's actors. */
   readonly boot: Boot;
-  /** Which nodes it dials, as its actors declare. */
+  /** Whether the node may dial another node, as its actors declare. */
   mayDial: (node: string) => boolean = () => true;
   /** Clock drift in parts per million. It belongs to the machine, so it survives a crash. */
   readonly #driftPpm: number;
@@ -60,7 +60,7 @@ export class SimNode {
     return this.#running !== undefined;
   }
 
-  /** Whether it should run: a stopped node is not restarted automatically. */
+  /** Whether the node should run. A stopped node is not restarted automatically. */
   get isWanted(): boolean {
     return this.#isWanted;
   }
@@ -70,13 +70,13 @@ export class SimNode {
     return this.#lives;
   }
 
-  /** A function that tells whether the node's current life still lasts. */
+  /** Returns a function that tells whether the node's current life still lasts. */
   lifetime(): () => boolean {
-    const life = this.#running;
-    return () => life !== undefined && this.#running === life;
+    const current = this.#running;
+    return () => current !== undefined && this.#running === current;
   }
 
-  /** @throws LeatError `unavailable` while the node is down; `world` and `host` do the same. */
+  /** @throws LeatError `unavailable` while the node is down, as `world` and `host` do. */
   get system(): ActorSystem {
     return this.#up().system;
   }
@@ -90,7 +90,7 @@ export class SimNode {
     return this.#up().host;
   }
 
-  /** Starts the node, for the first time, after a crash, or after a stop. */
+  /** Starts the node for the first time, after a crash, or after a stop. */
   start(): void {
     if (this.#running !== undefined) {
       throw new LeatError("failed_precondition", `${this.name} runs already`);
@@ -125,8 +125,9 @@ export class SimNode {
   }
 
   /**
-   * Crashes the node like a power cut: memory is lost, and everything on disk that was not durable.
-   * @param options `silent`: the machine vanishes and resets no link. Default false.
+   * Crashes the node like a power cut, which loses its memory and a part of the records that are not
+   * durable.
+   * @param options `silent`: whether the machine vanishes without resetting its links. Default false.
    */
   crash(options: { readonly silent?: boolean } = {}): void {
     const { life } = this.#up();
@@ -140,8 +141,8 @@ export class SimNode {
   }
 
   /**
-   * Stops the node gracefully, like a process that gets a signal; it stays down until it is
-   * started. Resolves when it has ended, even by a crash.
+   * Stops the node gracefully, like a process that gets a signal. The node stays down until it is
+   * started. Resolves when its life has ended, even by a crash.
    */
   async stop(): Promise<void> {
     this.#isWanted = false;
@@ -157,14 +158,15 @@ export class SimNode {
     network.crash(life, false);
   }
 
-  /** Pauses the node; its events wait. */
+  /** Pauses the node. Its events wait. */
   pause(durationMs: number): void {
     this.#cluster.counters.count("node_paused");
     this.#up().life.pause(durationMs);
   }
 
   /**
-   * For that time every event of this life takes up to `turnMaxMs` of the node's time; others wait.
+   * Makes every event of this life take up to `turnMaxMs` of the node's time, for `durationMs`. Other
+   * events wait meanwhile.
    */
   slowDown(durationMs: number, turnMaxMs: number): void {
     const { counters } = this.#cluster;
@@ -175,7 +177,7 @@ export class SimNode {
     this.#cluster.after(durationMs, "quick again", () => life.slow(undefined));
   }
 
-  /** The machine sleeps, and its monotonic clock stops: only the wall clock shows it. */
+  /** Suspends the machine. Its monotonic clock stops, so only the wall clock shows the sleep. */
   suspend(durationMs: number): void {
     this.#cluster.counters.count("node_suspended");
     const { life, world } = this.#up();
@@ -189,7 +191,7 @@ export class SimNode {
     this.#up().world.stepWallClock(byMs);
   }
 
-  /** Its actors died too often: in production the process exits and is restarted. */
+  /** Restarts a node whose actors died too often. In production the process exits and is restarted. */
   #gaveUp(life: Life): void {
     if (!life.alive || !this.#isWanted) return;
     this.#cluster.counters.tally("node_gave_up");

@@ -1,14 +1,15 @@
-/** Seeded random numbers for everything that is simulated. */
+/** Draws seeded random numbers for everything that is simulated. */
 import type { Random } from "../../actors/runtime/world.ts";
 import { RandomStream } from "../../core/philox.ts";
 
 /**
- * A stream of random numbers named by a seed and a path of labels; forks do not affect each other.
+ * A stream of random numbers, identified by a seed and a path of labels. Forks do not affect each
+ * other.
  */
 export class SimRandom implements Random {
   readonly #stream: RandomStream;
 
-  /** @param seed A stream is drawn from directly, so nothing else may draw from it. */
+  /** @param seed A seed, or a stream from which nothing else may draw. */
   constructor(seed: bigint | RandomStream) {
     this.#stream = typeof seed === "bigint" ? new RandomStream(seed) : seed;
   }
@@ -29,12 +30,12 @@ export class SimRandom implements Random {
     return new SimRandom(this.#stream.fork(label));
   }
 
-  /** True with that probability; always draws, so that later draws do not shift. */
+  /** Returns true with that probability. It always draws, so that later draws do not shift. */
   chance(probability: number): boolean {
     return this.#stream.next() < probability;
   }
 
-  /** Uniform in [min, max). */
+  /** Draws uniformly from [min, max). */
   between(min: number, max: number): number {
     return min + (max - min) * this.#stream.next();
   }

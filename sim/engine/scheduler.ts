@@ -1,12 +1,12 @@
 /**
- * Virtual time: an event heap that runs one event at a time, with `now` at that event's time, and
- * waits until everything that the event has started is at rest before the next one.
+ * Virtual time: a heap of events. The scheduler runs one event at a time, at that event's time. Before
+ * the next event, it waits until all microtasks that the event started have run.
  */
 import process from "node:process";
 import { LeatError } from "../../core/error.ts";
 import type { Life } from "./life.ts";
 
-/** With fewer events, cancelled ones are not swept from the heap. */
+/** Minimum size of the heap for sweeping cancelled events from it. */
 const SWEEP_EVENTS_MIN = 64;
 /** Maximum number of kinds of pending events listed when a run takes too long. */
 const PENDING_KINDS_MAX = 12;
@@ -15,16 +15,16 @@ export interface ScheduledEvent {
   sequence: number;
   readonly what: string;
   /**
-   * The life of a node that it belongs to: it is dropped when the life ends, and waits while it is
-   * paused.
+   * The life of a node to which the event belongs. The event is dropped when the life ends, and waits
+   * while the life is paused.
    */
   readonly life: Life | undefined;
   timeUs: number;
-  /** Undefined: cancelled, or past. */
+  /** Undefined if the event was cancelled or has run. */
   run: (() => void) | undefined;
 }
 
-/** When a run ends, and when it has taken too long. */
+/** When a run ends, and when it fails because it takes too long. */
 export interface RunLimits {
   /** Called before each event, and once more at the end. */
   readonly until: () => boolean;
@@ -33,8 +33,8 @@ export interface RunLimits {
   /** Maximum number of events. Default 10 million. */
   readonly stepsMax?: number;
   /**
-   * Number of events per turn of the event loop, because a turn takes longer than most events.
-   * Rejections unhandled at the end of a turn are reported. Default 1.
+   * Number of events per turn of the event loop. A turn takes longer than most events, but only the end
+   * of a turn reports unhandled rejections. Default 1.
    */
   readonly eventsPerTurn?: number;
 }
@@ -63,7 +63,7 @@ export class Scheduler {
     return this.#heap.length - this.#cancelled;
   }
 
-  /** Schedules an event; if its time is past, it runs now, after other events scheduled for now. */
+  /** Schedules an event. If its time is past, it runs now, after other events scheduled for now. */
   at(timeUs: number, what: string, run: () => void, life?: Life): ScheduledEvent {
     const event: ScheduledEvent = {
       sequence: ++this.#sequence,
@@ -88,16 +88,15 @@ export class Scheduler {
   /**
    * Runs events until `until()` holds.
    *
-   * Between two events all microtasks that the first one started run to completion, however many
-   * and however nested. (A fixed number of microtask turns would be a guess, and awaiting a handler
-   * that itself waits for virtual time would deadlock.) So nothing inside may wait for real I/O,
-   * threads or modules.
+   * Between two events, all microtasks that the first event started run to completion, however many and
+   * however nested. (A fixed number of microtask turns would be a guess. Awaiting a handler that waits
+   * for virtual time would deadlock.) So no event may wait for real I/O, threads or modules.
    *
-   * `process.nextTick`, called from a microtask, does that: a tick waits for all microtasks. It
-   * takes two thirds of the time of a turn of the event loop by `setImmediate`, but only such a
-   * turn, and the end, reports unhandled rejections.
-   * @throws LeatError `failed_precondition` if no event is left before that, `deadline_exceeded`
-   * beyond the limits (both list what is pending), and the error of an event.
+   * `process.nextTick`, called from a microtask, ensures this, because a tick waits for all microtasks.
+   * It takes two thirds of the time of a turn of the event loop by `setImmediate`. But only such a turn,
+   * and the end of the run, reports unhandled rejections.
+   * @throws LeatError `failed_precondition` if no event is left, `deadline_exceeded` beyond the limits
+   * (both list the pending events), and the error of an event.
    */
   async run(
     { until, timeMaxMs, stepsMax = 10_000_000, eventsPerTurn = 1 }: RunLimits,
@@ -108,7 +107,7 @@ export class Scheduler {
     const endSteps = this.#steps + stepsMax;
     try {
       await new Promise<void>((resolve, reject) => {
-        let left = eventsPerTurn;
+        let remaining = eventsPerTurn;
         const tick = () => process.nextTick(step);
         const step = () => {
           try {
@@ -117,11 +116,11 @@ export class Scheduler {
           } catch (error) {
             return setImmediate(reject, error);
           }
-          if (--left > 0) return queueMicrotask(tick);
-          left = eventsPerTurn;
+          if (--remaining > 0) return queueMicrotask(tick);
+          remaining = eventsPerTurn;
           setImmediate(step);
         };
-        // Checked once more: unhandled rejections have been reported by now.
+        // Calls `until()` once more, because unhandled rejections have been reported by now.
         const end = () => {
           try {
             until();
@@ -153,10 +152,9 @@ export class Scheduler {
         throw this.#stuck("deadline_exceeded", `The run is not done at ${timeMs} ms`);
       }
       if (event.life !== undefined) {
-        // Nothing runs on a node that is down, so nothing has to settle either.
         if (!event.life.alive) continue;
         if (event.life.pausedUntilUs > event.timeUs) {
-          // With a new number, so that delayed events keep their order.
+          // A new number keeps the order of delayed events.
           event.timeUs = event.life.pausedUntilUs;
           event.sequence = ++this.#sequence;
           this.#push(event);
@@ -179,8 +177,8 @@ export class Scheduler {
       const kind = life === undefined ? what : `${what} of ${life.node}`;
       kinds.set(kind, (kinds.get(kind) ?? 0) + 1);
     }
-    const most = [...kinds].sort(([, a], [, b]) => b - a).slice(0, PENDING_KINDS_MAX);
-    const pending = most.map(([kind, count]) => `${count} × ${kind}`).join(", ");
+    const frequent = [...kinds].sort(([, a], [, b]) => b - a).slice(0, PENDING_KINDS_MAX);
+    const pending = frequent.map(([kind, count]) => `${count} × ${kind}`).join(", ");
     return new LeatError(code, `${what}; pending: ${pending || "nothing"}`);
   }
 

@@ -1,5 +1,6 @@
 /**
- * The service's actors on simulated nodes: the same dispatcher, worker and client as in production.
+ * Starts the service's actors on simulated nodes: the same dispatcher, worker and client as in
+ * production.
  */
 import { type ClientOptions, createClient } from "../../actors/client/client.ts";
 import { Feed } from "../../actors/client/feed.ts";
@@ -24,10 +25,10 @@ import type { Boot, SimNode } from "./node.ts";
 /** The node of the dispatcher in a simulated cluster. */
 export const DISPATCHER_NODE = "dispatcher";
 
-/** Longer than any fault lasts, and short enough that finished jobs are forgotten within a run. */
+/** Longer than any fault, and short enough that finished jobs are garbage-collected within a run. */
 const FORGETTING = { clientTimeoutMs: 30_000, clientGraceMs: 30_000, jobGcTimeoutMs: 30_000 };
 
-// Virtual time does not wait for modules.
+// Loaded in advance, because virtual time does not wait for modules.
 await loadSaving();
 
 /** Wraps the dispatcher's handlers. */
@@ -35,14 +36,14 @@ export type WrapDispatcher = (actor: Actor<DispatcherProtocol>) => Actor<Dispatc
 
 const journals = new WeakMap<SimNode, JournalChecker>();
 
-/** The checked journal of the dispatcher on that node, if one has run there. */
+/** Returns the checker of the dispatcher's journal on that node, if a dispatcher has run there. */
 export function journalOf(node: SimNode): JournalChecker | undefined {
   return journals.get(node);
 }
 
 /**
- * A node with a dispatcher, whose journal is checked as it grows.
- * @param watcher Told of its records, in all lives of the node.
+ * Boots a node with a dispatcher, whose journal is checked as it grows.
+ * @param watcher Receives the journal's records, in all lives of the node.
  */
 export function bootDispatcher(config: DispatcherConfig = {}, watcher?: RecordWatcher): Boot {
   return (node) => {
@@ -58,12 +59,12 @@ export function bootDispatcher(config: DispatcherConfig = {}, watcher?: RecordWa
   };
 }
 
-/** The same without the check, which keeps the whole journal and encodes it again. */
+/** Boots a dispatcher without the check, which keeps the whole journal in memory. */
 export function bootUncheckedDispatcher(config?: DispatcherConfig, wrap?: WrapDispatcher): Boot {
   return (node) => spawnDispatcher(node, config, wrap);
 }
 
-/** Records as read back from disk, mostly without encoding them. */
+/** Returns records as they are read back from disk, mostly without encoding them. */
 function recordsAsRead(): (record: JournalRecord) => JournalRecord {
   const slab = new MessageSlab();
   return (record) => {
@@ -95,19 +96,19 @@ export type WorkerSettings =
     | "aheadBytesMax"
   >
   & {
-    /** Default: its node's. */
+    /** The worker's name. Default: its node's. */
     readonly name?: string;
   };
 
-/** A node with a worker, which runs pipelines in the node's own thread, the only one. */
+/** Boots a node with a worker, which runs pipelines in the node's only thread. */
 export function bootWorker(
   config: WorkerSettings = {},
   runnersOf: (host: SimHost) => RunnerFactory = (host) => new PipelineRunners(host),
 ): Boot {
   return (node) => {
     const { name, system, host } = node;
-    const dialled = new Set([DISPATCHER_NODE, ...Object.values(config.placement ?? {})]);
-    node.mayDial = (other) => dialled.has(other);
+    const mayDial = new Set([DISPATCHER_NODE, ...Object.values(config.placement ?? {})]);
+    node.mayDial = (other) => mayDial.has(other);
     system.spawn<WorkerProtocol>({
       name: "worker",
       create: (context) =>
@@ -122,7 +123,7 @@ export function bootWorker(
   };
 }
 
-/** Starts a client actor on a node. Its elements come out of the feed. */
+/** Starts a client actor on a node. Returns the feed with its elements. */
 export function startClient(
   { system }: SimNode,
   options: Omit<ClientOptions, "dispatcher">,

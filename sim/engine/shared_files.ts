@@ -1,6 +1,6 @@
 /**
- * Files that all nodes of a simulated cluster share, like network storage: they survive every node.
- * An unfinished file is unlocked when its writer's life ends.
+ * Files that all nodes of a simulated cluster share, like network storage. They survive crashes of
+ * nodes. An unfinished file is unlocked when its writer's life ends.
  */
 import { joined } from "../../core/bytes.ts";
 import { LeatError } from "../../core/error.ts";
@@ -24,21 +24,21 @@ export class SharedFiles {
   readonly #matchers = new Map<string, RegExp>();
   /** Errors of files that do not exist, by path. */
   readonly #missing = new Map<string, LeatError>();
-  /** Additional time of each operation on a file, in ms. */
+  /** Returns the additional time of an operation on a file, in ms. */
   delayMs: (path: string) => number = () => 0;
 
-  /** The names of all files; unfinished files have names with a suffix. */
+  /** The names of all files. Those of unfinished files have a suffix. */
   get names(): readonly string[] {
     const partial = [...this.#making.keys()].map((path) => path + PARTIAL_SUFFIX);
     return [...this.#files.keys(), ...partial].sort();
   }
 
-  /** Puts a file there without delay. */
+  /** Stores a file without delay. */
   put(path: string, bytes: Uint8Array): void {
     this.#files.set(path, bytes);
   }
 
-  /** The files for one life of a node; operations end with the life. */
+  /** Returns access to the files for one life of a node. Pending operations end with the life. */
   of(life: Life): { readonly files: Files; readonly newFiles: NewFiles } {
     const later = (path: string) =>
       new Promise<void>((resolve) => life.after(LATENCY_MS + this.delayMs(path), "file", resolve));
@@ -70,13 +70,13 @@ export class SharedFiles {
     };
   }
 
-  /** The content so far of an unfinished file, by its temporary name. */
+  /** Returns the content so far of an unfinished file, by its temporary name. */
   #partOf(path: string): Uint8Array | undefined {
     const making = this.#making.get(makingOf(path) ?? "");
     return making && joined(making.parts);
   }
 
-  /** One error per path, because readers poll for files. */
+  /** Throws `not_found`. There is one error per path, because readers poll for files. */
   #absent(path: string): never {
     throw this.#missing.getOrInsertComputed(
       path,
@@ -112,7 +112,7 @@ export class SharedFiles {
   }
 }
 
-/** The final name of a file with this temporary name. */
+/** Returns the final name of a file with this temporary name. */
 function makingOf(path: string): string | undefined {
   return path.endsWith(PARTIAL_SUFFIX) ? path.slice(0, -PARTIAL_SUFFIX.length) : undefined;
 }
@@ -129,7 +129,7 @@ function openFile(bytes: Uint8Array): OpenFile {
   };
 }
 
-/** Patterns may contain `*` and `?`. */
+/** Makes the matcher of a pattern, which may contain `*` and `?`. */
 function matcher(pattern: string): RegExp {
   const escaped = pattern.replace(/[.+^${}()|[\]\\]/g, "\\$&");
   return new RegExp(`^${escaped.replaceAll("*", "[^/]*").replaceAll("?", "[^/]")}$`);

@@ -1,7 +1,7 @@
 /**
- * Heartbeat intervals and timeouts of the service's actors in a run. Most runs have quick timings,
- * so that much happens, and so short ones that living nodes are declared lost. The other runs have
- * those of production, in which a lost notification delays the next step by half a minute.
+ * Heartbeat intervals and timeouts of the service's actors in a run. Most runs have quick timings, so
+ * that much happens. They are so short that living nodes are declared lost. The other runs have the
+ * timings of production, in which a lost notification delays the next step by half a minute.
  */
 import type { ClientOptions } from "../../actors/client/client.ts";
 import type { DispatcherConfig } from "../../actors/dispatcher/config.ts";
@@ -11,10 +11,10 @@ import type { WorkerSettings } from "./service.ts";
 
 const PRODUCTION_PROBABILITY = 1 / 4;
 
-/** Longer than any fault lasts: a client that rightly timed out would prove nothing. */
+/** Longer than any fault, because a client that rightly timed out would prove nothing. */
 export const FIRST_ANSWER_TIMEOUT_MS = 60_000;
 
-/** The settings of each kind of actor; others are as in production. */
+/** The timings of each kind of actor. Omitted timings are those of production. */
 export interface ServiceTimings {
   readonly dispatcher: Pick<
     DispatcherConfig,
@@ -24,7 +24,7 @@ export interface ServiceTimings {
   readonly client: Pick<ClientOptions, "refreshMs" | "requestTimeoutMs" | "firstAnswerTimeoutMs">;
 }
 
-/** The workload's quick timings, or those of production. */
+/** Draws either the workload's quick timings or those of production. */
 export function drawTimings(cluster: SimCluster, quick: Partial<ServiceTimings>): ServiceTimings {
   const isQuick = !cluster.random.fork("timings of production").chance(PRODUCTION_PROBABILITY);
   if (!isQuick) cluster.counters.tally("timings_of_production");
@@ -37,8 +37,8 @@ const WORKER_TIMEOUT_MS: [number, ...number[]] = [1_000, 10_000];
 const CLIENT_GRACE_MS: [number, ...number[]] = [300, 2_000];
 
 /**
- * Timings for DETERMINISTIC streams; the quick ones are so short that living workers are declared
- * lost.
+ * Draws timings for DETERMINISTIC streams. The quick timings are so short that living workers are
+ * declared lost.
  */
 export function drawStreamTimings(cluster: SimCluster, rng: SimRandom): ServiceTimings {
   return drawTimings(cluster, {

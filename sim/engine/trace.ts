@@ -1,19 +1,19 @@
 /**
- * Records what happened between the nodes of a run: as a hash that shows whether two runs were
- * equal, and as readable lines.
+ * Records what happened between the nodes of a run, as a hash that shows whether two runs were equal,
+ * and as readable lines.
  */
 import { createHash, type Hash } from "node:crypto";
 import type { Envelope } from "../../actors/runtime/envelope.ts";
 import type { MessageCopy } from "./message_copy.ts";
 
-/** Maximum number of lines kept; the oldest are dropped. */
+/** Maximum number of lines kept. The oldest are dropped. */
 const LINES_MAX = 20_000;
 /**
- * Bytes gathered before they are hashed: a call of the hash costs more than most envelopes. (A
- * larger buffer would have to be cleared for every run, and many runs are short.)
+ * Bytes buffered before they are hashed, because a call of the hash costs more than most envelopes. (A
+ * larger buffer would take longer to allocate for every run, and many runs are short.)
  */
 const CHUNK_BYTES = 1 << 13;
-/** Bytes before an envelope's: time, link, fate, number and length. */
+/** Bytes of an envelope's record before its content: time, link, fate, number and length. */
 const RECORD_BYTES = 19;
 
 /** What happened to an envelope. */
@@ -27,15 +27,14 @@ const FATES = [
   "dead",
 ] as const;
 
-/** See {@linkcode FATES}. */
 type Fate = typeof FATES[number];
 
 const FATE_NUMBERS = Object.fromEntries(FATES.map((fate, i) => [fate, i])) as Record<Fate, number>;
 
 /**
- * Records envelopes and marks. The hash covers times, links, fates and the bytes of every envelope
- * (for a copied one, its mark and its length without the texts of errors). It covers nothing of the
- * machine, so a seed has one hash everywhere.
+ * Records envelopes and marks. The hash covers times, links, fates and the bytes of every envelope. For
+ * a copied envelope, it covers its mark and its length without the texts of errors. It covers nothing of
+ * the machine, so a seed has one hash everywhere.
  */
 export class Trace {
   readonly #hash: Hash = createHash("sha256");
@@ -46,14 +45,14 @@ export class Trace {
   #used = 0;
   #digest: string | undefined;
 
-  /** @param options `readable`: also keep lines for {@linkcode Trace.lines}. Default false. */
+  /** @param options `readable`: whether to keep lines for {@linkcode Trace.lines}. Default false. */
   constructor(options: { readonly readable?: boolean } = {}) {
     this.#lines = options.readable === true ? [] : undefined;
   }
 
   /**
    * Records the fate of an envelope.
-   * @param content The whole message; omitted if the trace has recorded it before.
+   * @param content The whole message. Omitted if the trace has recorded it before.
    */
   envelope(
     timeUs: number,
@@ -86,7 +85,7 @@ export class Trace {
     if (this.#lines !== undefined) this.#line(timeUs, `*** ${what}`);
   }
 
-  /** The hash of everything so far, in hexadecimal; nothing can be recorded after it. */
+  /** The hash of everything so far, in hexadecimal. Nothing can be recorded after it was read. */
   get hash(): string {
     if (this.#digest === undefined) {
       this.#flush();
@@ -107,8 +106,8 @@ export class Trace {
   }
 
   #linkId(link: string): number {
-    const known = this.#links.get(link);
-    if (known !== undefined) return known;
+    const existing = this.#links.get(link);
+    if (existing !== undefined) return existing;
     const id = this.#links.size;
     this.#links.set(link, id);
     // Writes the name once, so that runs between other nodes have another hash.
@@ -116,7 +115,7 @@ export class Trace {
     return id;
   }
 
-  /** Unit by unit: for a few words that is faster than an encoder. */
+  /** Writes UTF-16 units one by one, which for a few words is faster than an encoder. */
   #writeText(text: string): void {
     for (let i = 0; i < text.length; i++) {
       this.#reserve(2);
@@ -164,7 +163,7 @@ function describe(envelope: Envelope): string {
     `(${envelope.number}) ${body}`;
 }
 
-/** The beginning of a body, without its bytes. */
+/** Returns the beginning of a body as text, with the sizes of its byte arrays. */
 function summary(body: unknown): string {
   const text = JSON.stringify(body, (_, value) => {
     if (ArrayBuffer.isView(value)) return `<${value.byteLength} bytes>`;

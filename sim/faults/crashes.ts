@@ -1,19 +1,19 @@
 /**
- * Planned crashes of a run: of nodes of some roles during the work, one by one or all together, or
- * of the nodes of one role at counted messages.
+ * Planned crashes of a run. Nodes of some roles crash during the work, one by one or all together. Or
+ * the first node of one role crashes at a counted message.
  */
 import type { InspectionEvent } from "../../actors/runtime/inspection.ts";
 import type { SimCluster } from "../engine/cluster.ts";
 import type { SimNode } from "../engine/node.ts";
 import type { SimRandom } from "../engine/random.ts";
 
-/** A crash comes after at most so many elements, so that it falls into the work… */
+/** Maximum number of elements before a crash, so that it happens during the work. */
 const AFTER_ELEMENTS_MAX = 12;
-/** …or, if elements come too slowly, after so long, in ms. */
+/** Maximum time before a crash if elements arrive too slowly, in ms. */
 export const CRASH_AFTER_MAX_MS = 8_000;
-/** Longest delay between that and the crash, in ms. */
+/** Maximum additional delay of a crash, in ms. */
 const STEP_MAX_MS = 20;
-/** Longest downtime of a crashed node, in ms. */
+/** Maximum downtime of a crashed node, in ms. */
 export const DOWN_MAX_MS = 1_000;
 
 /** The role of a node in the cluster. */
@@ -21,10 +21,10 @@ export type Role = "dispatcher" | "worker" | "client";
 
 export const ROLES: readonly Role[] = ["dispatcher", "worker", "client"];
 
-/** Number of crashes of a role, in a run in which it crashes. */
+/** Number of crashes of a role, if it crashes in a run. */
 const CRASHES_OF_ROLE: [number, ...number[]] = [1, 1, 2, 4];
 
-/** Draws the roles that crash: each in half of all runs, and then usually once. */
+/** Draws the roles that crash. Each role crashes in half of all runs, and then once, twice or four times. */
 export function drawCrashes(random: SimRandom): Role[] {
   return ROLES.filter(() => random.chance(0.5)).flatMap((role) =>
     Array<Role>(random.pick(CRASHES_OF_ROLE)).fill(role)
@@ -36,14 +36,14 @@ export interface CrashPoint {
   readonly role: Role;
   /** The number of the message in the node's life, from 1. */
   readonly message: number;
-  /** Number of lives that end this way. Default 1. */
+  /** Number of lives of the node that crash at this message. Default 1. */
   readonly lives?: number;
 }
 
 interface CrashesOptions {
   /** The names of the nodes of each role. */
   readonly nodes: Readonly<Record<Role, readonly string[]>>;
-  /** For each entry one node of the role crashes; roles may repeat. */
+  /** For each entry, one node of the role crashes. Roles may repeat. */
   readonly roles: readonly Role[];
   readonly point?: CrashPoint | undefined;
   readonly onCrash: (node: SimNode) => void;
@@ -52,7 +52,7 @@ interface CrashesOptions {
 interface PlannedCrash {
   readonly role: Role;
   readonly name: string;
-  /** It happens after so many delivered elements. */
+  /** Number of delivered elements before the crash. */
   readonly after: number;
 }
 
@@ -91,7 +91,7 @@ export class Crashes {
     return this.#planned.length + this.#restarts === 0;
   }
 
-  /** Reports the number of delivered elements; due crashes happen now. */
+  /** Reports the number of delivered elements, and starts the crashes that are due. */
   delivered(count: number): void {
     const dues = this.#planned.filter(({ after }) => after <= count);
     if (dues.length === 0) return;
@@ -110,7 +110,7 @@ export class Crashes {
     }
   }
 
-  /** Counts the messages of the life that has begun. */
+  /** Counts the messages of the node's current life, and crashes it at the planned message. */
   #watch(node: SimNode, point: CrashPoint): void {
     const { role, message, lives = 1 } = point;
     if (lives === 0) return;
@@ -132,8 +132,9 @@ export class Crashes {
           );
         }
       };
-      // Now, so that an outgoing message is not sent, or during the work that follows. A training
-      // loop is no actor: nothing would stop it within the event in which its node crashes.
+      // An immediate crash prevents an outgoing message. A delayed crash happens during the work that
+      // follows. A client crashes only after the event, because its training loop is no actor that the
+      // crash would stop within it.
       const delayMs = rng.pick([0, 0, 0.3, 1]);
       if (delayMs === 0 && role !== "client") crash();
       else this.#cluster.after(delayMs, "crash", crash);

@@ -1,4 +1,4 @@
-/** Runners that die of what they run, like processes that exceed a limit. */
+/** Runners that die because of their pipeline, like processes that exceed a limit. */
 import type { OwnStep, RunnerFactory, RunnerSettings } from "../../actors/worker/runner/runner.ts";
 import { LeatError, type LeatErrorCode } from "../../core/error.ts";
 import { RunnersAround } from "./runners_around.ts";
@@ -12,14 +12,14 @@ const CODES: [LeatErrorCode, ...LeatErrorCode[]] = [
 
 /** What kills runners. */
 interface Poison {
-  /** Whether a runner gets the poison. */
+  /** Whether a runner's pipeline contains the poison. */
   readonly isIn: (settings: RunnerSettings) => boolean;
-  /** Whether the runner dies at this step. @param steps Number of steps before it. */
+  /** Whether the runner dies at this step. @param steps Number of earlier steps. */
   readonly kills: (steps: number, only: OwnStep | undefined) => boolean;
   readonly onDeath: () => void;
 }
 
-/** Runners that die of the poison; a dead runner answers nothing else. */
+/** Wraps runners to die of the poison. A dead runner answers every step with the error of its death. */
 export function dyingRunners(
   runners: RunnerFactory,
   { isIn, kills, onDeath }: Poison,

@@ -1,4 +1,4 @@
-/** Fault points: production code asks the world there whether a rare event shall happen now. */
+/** Fault points, at which production code asks the world whether a rare event happens now. */
 import type { Counters } from "../engine/counters.ts";
 import type { SimRandom } from "../engine/random.ts";
 
@@ -22,7 +22,7 @@ export const FAULT_POINTS = [
   "worker.skip_heartbeat",
 ] as const;
 
-/** The counter of a point's firings. */
+/** Returns the name of the counter of a point's firings. */
 export function counterOf(point: string): string {
   return `point ${point}`;
 }
@@ -31,9 +31,9 @@ export function counterOf(point: string): string {
 const ENABLED_PROBABILITY = 0.5;
 
 /**
- * Decides at the first evaluation whether a point is enabled for the whole run. An enabled point
- * fires with a small probability each time. So a rare event is common in some runs and absent in
- * others.
+ * Decides when a point fires. Its first evaluation decides whether it is enabled for the whole run. An
+ * enabled point fires with a small probability each time. So a rare event is common in some runs and
+ * absent in others.
  */
 export class FaultPoints {
   readonly #random: SimRandom;
@@ -49,18 +49,18 @@ export class FaultPoints {
 
   fires(point: string): boolean {
     if (this.#probability === 0) return false;
-    let known = this.#points.get(point);
-    if (known === undefined) {
+    let state = this.#points.get(point);
+    if (state === undefined) {
       const rng = this.#random.fork(point);
-      known = { enabled: rng.chance(ENABLED_PROBABILITY), rng };
-      this.#points.set(point, known);
+      state = { enabled: rng.chance(ENABLED_PROBABILITY), rng };
+      this.#points.set(point, state);
     }
-    const fires = known.enabled && known.rng.chance(this.#probability);
+    const fires = state.enabled && state.rng.chance(this.#probability);
     if (fires) this.#counters.tally(counterOf(point));
     return fires;
   }
 
-  /** From now on no point fires. */
+  /** Disables all points. */
   heal(): void {
     this.#probability = 0;
   }

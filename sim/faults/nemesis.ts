@@ -1,15 +1,15 @@
 /**
- * Faults that happen at random times: partitions, links clogged one by one, nodes that pause, are
- * slow or sleep, wall clocks that jump, and disks that are full for a while.
+ * Causes faults at random times: partitions, links clogged one by one, nodes that pause, are slow or
+ * sleep, wall clocks that jump, and disks that are full for a while.
  */
 import type { SimCluster } from "../engine/cluster.ts";
 import type { SimNode } from "../engine/node.ts";
 import type { SimRandom } from "../engine/random.ts";
 
-/** Longest time between two faults of one kind, in ms. */
+/** Maximum time between two faults of one kind, in ms. */
 const BETWEEN_MAX_MS = 2_000;
 
-/** Causes faults from `start()` to `stop()`, by the cluster's fault options. */
+/** Causes faults from `start()` to `stop()`, as the cluster's fault options say. */
 export class Nemesis {
   readonly #cluster: SimCluster;
   readonly #random: SimRandom;
@@ -62,6 +62,7 @@ export class Nemesis {
     this.#active = false;
   }
 
+  /** Repeats a kind of fault until `stop()`. */
   #again(what: string, strike: (rng: SimRandom) => void): void {
     const rng = this.#random.fork(what);
     const next = () => {
@@ -107,13 +108,13 @@ export class Nemesis {
       names.filter((to) => to !== from).map((to) => `${from}>${to}`)
     );
     counters.count("swizzled");
-    for (const way of rng.chance(0.5) ? names : directions) {
+    for (const scope of rng.chance(0.5) ? names : directions) {
       if (rng.chance(0.5)) continue;
       this.#cluster.after(rng.between(0, durationMs / 2), "clog", () => {
-        if (this.#active) network.clog(way);
+        if (this.#active) network.clog(scope);
       });
       this.#cluster.after(rng.between(durationMs / 2, durationMs), "free", () => {
-        network.free(way);
+        network.free(scope);
       });
     }
   }

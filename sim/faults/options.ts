@@ -1,6 +1,6 @@
 /**
  * The faults of a run and their probabilities, drawn from its seed. So a batch of seeds covers many
- * kinds of faults ("swarm testing"), with some of them absent in each run.
+ * combinations of faults, and each run lacks some faults ("swarm testing").
  */
 import type { SimRandom } from "../engine/random.ts";
 
@@ -23,16 +23,17 @@ export interface FaultOptions {
   readonly linkBreakProbability: number;
   /** Probability that both ends of the link are closed, as when a proxy between them restarts. */
   readonly linkCloseProbability: number;
-  /** Maximum bytes in flight per direction of a link; more is lost. */
+  /** Maximum bytes in flight per direction of a link. Messages beyond it are lost. */
   readonly inFlightBytesMax: number;
-  /** Per attempt to open a link. */
+  /** Probability that an attempt to open a link fails. */
   readonly connectFailureProbability: number;
   /** How long a dialler waits for a silent node. */
   readonly connectTimeoutMs: number;
   /** Time after which a silent link is closed. */
   readonly silenceMs: number;
-  /** Per crash: the node vanishes without resetting its links. */
+  /** Probability per crash that the node vanishes without resetting its links. */
   readonly silentCrashProbability: number;
+  /** Which nodes a partition separates: one node, or a random subset. */
   readonly partition: "none" | "isolate_one" | "halves";
   /** Whether a partition cuts both directions. */
   readonly partitionSymmetric: boolean;
@@ -50,34 +51,34 @@ export interface FaultOptions {
   /** Probability that an enabled fault point fires. */
   readonly faultPointProbability: number;
   /**
-   * Each direction between two nodes has its own share of the message faults (loss, delay and all
-   * others), drawn between this and 1. 1: all are equal.
+   * Minimum share of the message faults (loss, delay and all others) that a direction between two nodes
+   * has. Each direction draws its share between this and 1. 1: all directions are equal.
    */
   readonly directionShareMin: number;
-  /** Time to clog some nodes or directions one by one and to free them again; 0: never. */
+  /** Maximum time to clog some nodes or directions one by one and to free them again; 0: never. */
   readonly swizzleMaxMs: number;
-  /** Longest time of an event on a slow node; 0: no node is slow. */
+  /** Maximum time of an event on a slow node; 0: no node is slow. */
   readonly slowTurnMaxMs: number;
-  /** Longest time for which a node is slow. */
+  /** Maximum time for which a node is slow. */
   readonly slowForMaxMs: number;
-  /** Longest sleep of a machine, with its monotonic clock; 0: never. */
+  /** Maximum sleep of a machine, which stops its monotonic clock; 0: never. */
   readonly suspendMaxMs: number;
   /** Resolution of the monotonic clocks of some nodes; 0: the finest. */
   readonly clockGrainMs: number;
-  /** Per write: it takes longer. */
+  /** Probability per write that it takes longer. */
   readonly diskSlowProbability: number;
   readonly diskSlowMaxMs: number;
-  /** Per write: it fails, in part or completely, and the log with it. */
+  /** Probability per write that it fails, in part or completely. The log then fails as well. */
   readonly diskErrorProbability: number;
   /** Probability that all crashes of a run happen together, as of nodes on one machine. */
   readonly crashTogetherProbability: number;
-  /** Per crash of a worker: it restarts under another name, as on another machine. */
+  /** Probability per crash of a worker that it restarts under another name, as on another machine. */
   readonly moveProbability: number;
   /** Latest end of all faults; default: the workload's. */
   readonly healAfterMaxMs?: number;
   /**
-   * Whether messages are copied instead of encoded and decoded. This is no fault, but is drawn with
-   * them: the run is the same, in less time.
+   * Whether messages are copied instead of encoded and decoded. This is no fault, but it is drawn with
+   * the faults. It makes the run shorter, and changes nothing else.
    */
   readonly copiesMessages: boolean;
 }
@@ -127,49 +128,49 @@ export const NO_FAULTS: FaultOptions = {
 const COPIED_SHARE = 31 / 32;
 
 export function drawFaults(random: SimRandom): FaultOptions {
-  const some = (...values: [number, ...number[]]) => random.pick(values);
+  const oneOf = (...values: [number, ...number[]]) => random.pick(values);
   return {
-    lossProbability: some(0, 0.01, 0.1, 0.2),
-    duplicateProbability: some(0, 0.01, 0.1),
-    reorderProbability: some(0, 0.02, 0.2),
-    delayMinMs: some(0.1, 1),
-    delayMaxMs: some(2, 10, 50),
-    reorderDelayMaxMs: some(5, 50, 500),
-    clogProbability: some(0, 0.001, 0.01),
-    clogMaxMs: some(50, 1_000),
-    linkBreakProbability: some(0, 0.001, 0.005),
-    inFlightBytesMax: some(1_500, 16_384, 2 ** 30),
-    connectFailureProbability: some(0, 0.1, 0.3),
-    connectTimeoutMs: some(200, 1_000),
-    silenceMs: some(500, 2_000),
-    silentCrashProbability: some(0, 0.5, 1),
+    lossProbability: oneOf(0, 0.01, 0.1, 0.2),
+    duplicateProbability: oneOf(0, 0.01, 0.1),
+    reorderProbability: oneOf(0, 0.02, 0.2),
+    delayMinMs: oneOf(0.1, 1),
+    delayMaxMs: oneOf(2, 10, 50),
+    reorderDelayMaxMs: oneOf(5, 50, 500),
+    clogProbability: oneOf(0, 0.001, 0.01),
+    clogMaxMs: oneOf(50, 1_000),
+    linkBreakProbability: oneOf(0, 0.001, 0.005),
+    inFlightBytesMax: oneOf(1_500, 16_384, 2 ** 30),
+    connectFailureProbability: oneOf(0, 0.1, 0.3),
+    connectTimeoutMs: oneOf(200, 1_000),
+    silenceMs: oneOf(500, 2_000),
+    silentCrashProbability: oneOf(0, 0.5, 1),
     partition: random.pick(["none", "none", "isolate_one", "halves"]),
     partitionSymmetric: random.chance(0.5),
-    partitionMaxMs: some(100, 1_500),
-    pauseMaxMs: some(0, 20, 500),
-    clockDriftPpmMax: some(0, 100, 10_000),
-    wallClockStepMaxMs: some(0, 1_000, 3_600_000),
-    diskFullMaxMs: some(0, 0, 100, 2_000),
-    diskSyncMinMs: some(0, 0.5),
-    diskSyncMaxMs: some(1, 5, 30),
-    faultPointProbability: some(0, 0.05, 0.25),
-    directionShareMin: some(1, 0.5, 0),
-    swizzleMaxMs: some(0, 0, 500, 3_000),
-    slowTurnMaxMs: some(0, 0, 0.5, 5),
-    slowForMaxMs: some(100, 2_000),
-    suspendMaxMs: some(0, 0, 200, 5_000),
-    clockGrainMs: some(0, 0, 1, 16),
-    diskSlowProbability: some(0, 0.01, 0.1),
-    diskSlowMaxMs: some(100, 1_000),
-    diskErrorProbability: some(0, 0, 0.002, 0.02),
-    crashTogetherProbability: some(0, 0.5),
-    moveProbability: some(0, 0, 0.5),
-    linkCloseProbability: some(0, 0.001, 0.005),
+    partitionMaxMs: oneOf(100, 1_500),
+    pauseMaxMs: oneOf(0, 20, 500),
+    clockDriftPpmMax: oneOf(0, 100, 10_000),
+    wallClockStepMaxMs: oneOf(0, 1_000, 3_600_000),
+    diskFullMaxMs: oneOf(0, 0, 100, 2_000),
+    diskSyncMinMs: oneOf(0, 0.5),
+    diskSyncMaxMs: oneOf(1, 5, 30),
+    faultPointProbability: oneOf(0, 0.05, 0.25),
+    directionShareMin: oneOf(1, 0.5, 0),
+    swizzleMaxMs: oneOf(0, 0, 500, 3_000),
+    slowTurnMaxMs: oneOf(0, 0, 0.5, 5),
+    slowForMaxMs: oneOf(100, 2_000),
+    suspendMaxMs: oneOf(0, 0, 200, 5_000),
+    clockGrainMs: oneOf(0, 0, 1, 16),
+    diskSlowProbability: oneOf(0, 0.01, 0.1),
+    diskSlowMaxMs: oneOf(100, 1_000),
+    diskErrorProbability: oneOf(0, 0, 0.002, 0.02),
+    crashTogetherProbability: oneOf(0, 0.5),
+    moveProbability: oneOf(0, 0, 0.5),
+    linkCloseProbability: oneOf(0, 0.001, 0.005),
     copiesMessages: random.chance(COPIED_SHARE),
   };
 }
 
-/** One line with a run's options, to print next to its seed. */
+/** Returns a line with a run's options, to print next to its seed. */
 export function formatOptions(options: FaultOptions): string {
   return Object.entries(options).map(([name, value]) => `${name}=${value}`).join(" ");
 }

@@ -1,6 +1,5 @@
 /**
- * Runners that take time: each element of a pipeline costs virtual time, one after the other, as on
- * one core.
+ * Runners whose elements take virtual time, one after the other, as on one core.
  */
 import type { RunnerFactory } from "../../actors/worker/runner/runner.ts";
 import { PipelineRunners } from "../../actors/worker/runner/pipeline_runner.ts";
@@ -8,7 +7,7 @@ import type { SimHost } from "../host.ts";
 import type { SimRandom } from "../engine/random.ts";
 import { RunnersAround } from "./runners_around.ts";
 
-/** The runners of a simulated host whose elements take up to `workMaxMs` each. */
+/** Returns the runners of a simulated host, whose elements take up to `workMaxMs` each. */
 export function pacedBy(workMaxMs: number, rng: SimRandom): (host: SimHost) => RunnerFactory {
   return (host) => {
     const runners = new PipelineRunners(host);
@@ -17,7 +16,7 @@ export function pacedBy(workMaxMs: number, rng: SimRandom): (host: SimHost) => R
   };
 }
 
-/** Adds work to each element. @param work Lets the time of an element pass. */
+/** Wraps runners to take time for each element. @param work Lets the time of an element pass. */
 export function pacedRunners(runners: RunnerFactory, work: () => Promise<void>): RunnerFactory {
   return new RunnersAround(runners, (next) => {
     let last: Promise<unknown> = Promise.resolve();

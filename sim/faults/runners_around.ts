@@ -1,4 +1,4 @@
-/** Runners with a wrapper around each of their steps. */
+/** Wraps each step of runners. */
 import type {
   Runner,
   RunnerFactory,
@@ -14,7 +14,7 @@ export class RunnersAround implements RunnerFactory {
   readonly #runners: RunnerFactory;
   readonly #around: (next: Step, settings: RunnerSettings) => Step;
 
-  /** @param around Called once for each runner. */
+  /** @param around Wraps the steps of a runner. It is called once for each runner. */
   constructor(runners: RunnerFactory, around: (next: Step, settings: RunnerSettings) => Step) {
     this.#runners = runners;
     this.#around = around;
@@ -40,7 +40,7 @@ export class RunnersAround implements RunnerFactory {
   }
 }
 
-/** Runners that report each element when it is made. */
+/** Wraps runners to report each element when it is made. */
 export function watchedRunners(
   runners: RunnerFactory,
   onMade: (frame: Uint8Array) => void,

@@ -1,6 +1,7 @@
 /**
- * The canonical stream of a pipeline by its definition (docs/reference/guarantees.md): every split run alone,
- * in order, in this process. Under DETERMINISTIC every cluster must give the same stream.
+ * Computes the canonical stream of a pipeline by its definition (docs/reference/guarantees.md). It runs
+ * every split alone, in order, in this process. Under DETERMINISTIC every cluster must give the same
+ * stream.
  */
 import { LeatError } from "../../core/error.ts";
 import type { Dataset } from "../../data/dataset.ts";
@@ -23,7 +24,7 @@ export interface CanonicalOptions {
 }
 
 /**
- * The canonical stream of a dataset that is one chain.
+ * Computes the canonical stream of a dataset that is one chain.
  * @throws LeatError `invalid_argument` for any other dataset.
  */
 export async function canonicalStream(
@@ -38,7 +39,7 @@ export async function canonicalStream(
   const order = splitOrder(table!.length, { seed, epoch, shuffled: chain.shuffled });
   for (const [sequence, index] of order.entries()) {
     let remainder: unknown;
-    const onRemainder = (left: unknown) => remainder = left;
+    const onRemainder = (found: unknown) => remainder = found;
     const split = table![index]!;
     await using run = openSplit(chain, { host, seed, epoch, index, split, onRemainder });
     given.push(...await allOf(run));

@@ -1,11 +1,11 @@
 /**
- * Pipelines with everything that could go wrong under DETERMINISTIC: random numbers, splits with
- * few or many elements, remainders, functions that fail. Their canonical streams are computed once.
+ * Pipelines for everything that could go wrong under DETERMINISTIC: random numbers, splits with few or
+ * many elements, remainders, functions that fail. Their canonical streams are computed once.
  */
 import { Dataset } from "../../data/dataset.ts";
 import { referenceStream } from "./reference_stream.ts";
 
-/** Such small sources are cut into splits of one element, or of one batch. */
+/** The pipelines. Their sources are so small that a split is one element, or one batch. */
 const PIPELINES = {
   "random values, a filter and remainders": () =>
     Dataset.range(16)
@@ -38,7 +38,7 @@ export function pipelineOf(name: PipelineName): Dataset<unknown> {
 
 const streams = new Map<string, Promise<string[]>>();
 
-/** The canonical stream of some epochs of a pipeline, as texts. */
+/** Returns the canonical stream of some epochs of a pipeline, as texts. */
 export function streamOf(name: PipelineName, epochs: number): Promise<string[]> {
   return streams.getOrInsertComputed(
     `${epochs} ${name}`,

@@ -1,6 +1,6 @@
 /**
- * Random pipelines of operators, each with its expected result by the plain definition of its
- * operators: how often each value comes, computed over arrays without the engine.
+ * Random pipelines of operators, each with its expected result: how often each value occurs. It is
+ * computed over arrays by the definitions of the operators, without the engine.
  */
 import { Dataset } from "../../data/dataset.ts";
 import { Tensor } from "../../core/tensor.ts";
@@ -8,12 +8,12 @@ import type { SimRandom } from "../engine/random.ts";
 
 /** Maximum number of operators in a pipeline, including its source. */
 const DEPTH_MAX = 6;
-/** Number of elements of a source: none, one, fewer than workers, more. */
+/** Numbers of elements of a source: none, one, fewer than workers, more. */
 const SIZES: [number, ...number[]] = [0, 1, 2, 7, 30];
-/** Above so many elements, no operator is added that makes more. */
+/** Maximum number of values. Operators that make more values are added only to short pipelines. */
 const VALUES_MAX = 150;
 
-/** How often each value comes. */
+/** How often each value occurs. */
 export type Bag = ReadonlyMap<number, number>;
 
 /** A pipeline with its expected values. */
@@ -23,16 +23,16 @@ export interface RandomPipeline {
   readonly make: () => Dataset<unknown>;
   /** The values of a complete run, with batches flattened. */
   readonly bag: Bag;
-  /** The same, if operators that count elements dropped nothing. */
+  /** The values if operators that count elements (`take`, `skip`, `zip`) dropped nothing. */
   readonly pool: Bag;
   /**
-   * Whether the values stay the same when several workers share the sources: not after an operator
+   * Whether the values stay the same when several workers share the sources. False after an operator
    * that counts elements.
    */
   readonly isDivisible: boolean;
   /**
-   * Whether a complete run gives exactly the bag: not if random numbers or order decide what is
-   * dropped.
+   * Whether a complete run gives exactly the bag. False if random numbers or the order of elements decide
+   * which elements are dropped.
    */
   readonly isExact: boolean;
 }
@@ -52,7 +52,7 @@ interface Draft {
 
 export function drawPipeline(rng: SimRandom): RandomPipeline {
   let draft = drawSource(rng);
-  for (let left = rng.int(DEPTH_MAX); left > 0; left--) {
+  for (let operators = rng.int(DEPTH_MAX); operators > 0; operators--) {
     const kinds = Object.values(OPERATORS).filter(({ fits }) => fits(draft));
     draft = kinds[rng.int(kinds.length)]!.after(draft, rng);
   }
@@ -67,7 +67,7 @@ export function bagOf(values: readonly number[]): Bag {
   return bag;
 }
 
-/** The values of an element: a number, or the rows of a batch. */
+/** Returns the values of an element: a number, or the rows of a batch. */
 export function valuesOf(element: unknown): number[] {
   if (typeof element === "number") return [element];
   if (element instanceof Tensor) return (element.toArray() as unknown[]).flatMap(valuesOf);
@@ -104,7 +104,7 @@ interface Operator {
   after(draft: Draft, rng: SimRandom): Draft;
 }
 
-/** A flat pipeline: its elements are numbers. */
+/** Makes a flat pipeline, whose elements are numbers. */
 function numbersOf({ make }: Draft): Dataset<number> {
   return make() as Dataset<number>;
 }

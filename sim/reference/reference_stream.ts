@@ -1,6 +1,6 @@
 /**
- * The stream of a DETERMINISTIC dataset by its definition: the canonical streams of its chains, and
- * the other operators over them in this process.
+ * Computes the stream of a DETERMINISTIC dataset by its definition: the canonical streams of its chains,
+ * and the other operators over them in this process.
  */
 import { LeatError } from "../../core/error.ts";
 import { RandomStream } from "../../core/philox.ts";
@@ -20,7 +20,7 @@ import { SimCluster } from "../engine/cluster.ts";
 /** Time limit of a reference run, in ms of virtual time. */
 const TIME_MAX_MS = 10_000;
 
-/** The stream of some epochs of a dataset as texts, computed on a node without faults. */
+/** Computes the stream of some epochs of a dataset as texts, on a node without faults. */
 export async function referenceStream(
   make: () => Dataset<unknown>,
   epochs: number,
@@ -30,7 +30,7 @@ export async function referenceStream(
   return texts;
 }
 
-/** Gives the whole stream. @throws LeatError if the dataset cannot be read. */
+/** Passes the whole stream to `onGiven`. @throws LeatError if the dataset cannot be read. */
 export async function referenceRun(
   make: () => Dataset<unknown>,
   epochs: number,
@@ -64,7 +64,7 @@ export async function referenceRun(
   if (failure !== undefined) throw failure;
 }
 
-/** A text that identifies a result. */
+/** Returns a text that identifies a result. */
 export function textOf(given: Given): string {
   if (!("error" in given)) return JSON.stringify(given.element, asPlain);
   const { code, message } = LeatError.from(given.error);
@@ -76,7 +76,7 @@ function asPlain(_key: string, value: unknown): unknown {
   return { dtype: value.dtype, shape: value.shape, data: value.toArray() };
 }
 
-/** Takes the place of `distribute()`. */
+/** Replaces `distribute()`: reads the canonical streams of its chains. */
 class ReferenceNode extends UnaryNode {
   override readonly division = "whole";
   override readonly attributes: Attributes = {};
@@ -105,7 +105,7 @@ class ReferenceNode extends UnaryNode {
   }
 }
 
-/** A chain: gives its canonical stream for the current epoch. */
+/** Replaces a chain: reads its canonical stream for the current epoch. */
 class CanonicalNode extends ReferenceNode {
   readonly #open: (epoch: number) => Promise<Given[]>;
 

@@ -46,7 +46,10 @@ export async function listFileParts(
   });
 }
 
-/** Counts the parts of a file. A file that cannot be opened or counted is one part: its reader reports the error. */
+/**
+ * Counts the parts of a file. A file that cannot be opened or counted is one part, because its reader
+ * reports the error.
+ */
 async function countParts(node: FileSourceNode, path: string, host: Host): Promise<number> {
   let source: SourceFile | undefined;
   let count: number;
