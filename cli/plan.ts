@@ -36,8 +36,7 @@ const OPTIONS = {
   }),
   trainers: integer({ help: "Trainers that read the job.", default: 1, min: 1, max: 256 }),
   seconds: number({
-    help:
-      `How long the pipeline runs here. Loading it, or one batch, may take ${TIME_LIMIT_TEXT}.`,
+    help: `How long the pipeline runs here. Loading it, or one batch, may take ${TIME_LIMIT_TEXT}.`,
     default: 5,
     min: 0.1,
     max: 3600,

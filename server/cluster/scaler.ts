@@ -17,7 +17,7 @@ const INTERVAL_MAX_MS = 2 ** 31 - 1;
 export interface WorkerFleet {
   /** Names of the running workers, oldest first, without those that are starting or stopping. */
   readonly names: readonly string[];
-  /** Tags of all its workers. If given, the scaler starts no worker for jobs that want other tags. */
+  /** Tags that each of its workers has. If given, the scaler starts no worker for jobs with other tags. */
   readonly tags?: readonly string[];
   /**
    * Starts one more worker; resolves when it runs. It rejects with `invalid_argument` if no worker can
@@ -30,7 +30,7 @@ export interface WorkerFleet {
 
 /** A step of a scaler, for logs. */
 export interface ScalingStep {
-  /** What the scaler did. After `fail`, a start, a stop or a request to the dispatcher failed. */
+  /** What the scaler did: `fail` if a start, a stop or a request to the dispatcher failed. */
   readonly action: "start" | "stop" | "fail";
   /** The worker that is stopped. */
   readonly worker?: string;
