@@ -1,5 +1,5 @@
 /**
- * Watches a simulated dispatcher: its messages, their CPU time on this machine, and its journal.
+ * Records a simulated dispatcher's messages, their CPU time on this machine, and its journal.
  */
 import type { Journal } from "../../actors/dispatcher/journal/journal.ts";
 import type { JournalRecord } from "../../actors/dispatcher/journal/records.ts";
@@ -9,16 +9,16 @@ import { DispatcherState } from "../../actors/dispatcher/state/state.ts";
 import type { Actor } from "../../actors/runtime/actor.ts";
 import type { MethodOf } from "../../actors/runtime/protocol.ts";
 
-/** Limit of the times that are kept for each method, for the median. */
+/** Limit of the times that are retained for each method, for the median. */
 const TIMES_MAX = 4_096;
 
 type Handler = (request: never, delivery: never) => unknown;
 
-/** Watches a simulated dispatcher. */
+/** Records what a simulated dispatcher does. */
 export class DispatcherWatch {
-  /** Messages handled so far. */
+  /** How many messages were handled so far. */
   handled = 0;
-  /** Tasks that workers have reported to the dispatcher since it started last. */
+  /** The tasks that workers have reported since the dispatcher last started. */
   readonly reportedTasks = new Set<number>();
   readonly #times = new Map<string, number[]>();
   readonly #records: JournalRecord[] = [];
@@ -41,15 +41,15 @@ export class DispatcherWatch {
   });
 
   /**
-   * Time that the dispatcher takes for a message of that kind on this machine, in µs. The median,
-   * because other programs run, too.
+   * Returns the median time that the dispatcher takes for a message of this kind on this machine, in
+   * µs. The median, because other programs run, too.
    */
   medianUs(method: MethodOf<DispatcherProtocol>): number {
     const times = (this.#times.get(method) ?? []).toSorted((a, b) => a - b);
     return 1_000 * (times[times.length >> 1] ?? NaN);
   }
 
-  /** Size of the dispatcher's state in a snapshot. */
+  /** Returns the size of the dispatcher's state in a snapshot. */
   stateBytes(): number {
     const state = new DispatcherState();
     for (const record of this.#records) state.apply(record);
@@ -59,7 +59,7 @@ export class DispatcherWatch {
   #timed(method: string, handler: Handler): Handler {
     const times = this.#times.getOrInsert(method, []);
     return (request, delivery) => {
-      this.#note(request);
+      this.#recordTasks(request);
       const startMs = performance.now();
       try {
         return handler(request, delivery);
@@ -70,8 +70,8 @@ export class DispatcherWatch {
     };
   }
 
-  /** Records a task that requests a split, or that its worker names. */
-  #note(request: unknown): void {
+  /** Records tasks that request a split, or that a worker's heartbeat names. */
+  #recordTasks(request: unknown): void {
     const { taskId, worker, tasks } = (request ?? {}) as {
       taskId?: number;
       worker?: unknown;

@@ -1,4 +1,4 @@
-/** The figures of a cluster of some size, and how each grows with the cluster. */
+/** The figures of cluster sizes, and how each grows with the cluster. */
 import { type Quantity, ratio, type Unit } from "../lib/quantity.ts";
 import { type Cell, formatNumber, headingOf, inUnit, type Table } from "../lib/table.ts";
 import type { SizeRun } from "./measurements.ts";
@@ -9,13 +9,13 @@ export interface SizeFigure {
   readonly unit: Unit;
   readonly quantityOf: (run: SizeRun) => Quantity;
   /**
-   * What linear growth means. `grows`: a figure of the whole cluster may grow with the workers.
-   * `stays`: a figure of a message, a node or a wait may not. Left out: the figure is no cost.
+   * What counts as linear growth. `grows`: a figure of the whole cluster may grow with the workers.
+   * `stays`: a figure of a message, a node or a wait may not grow. Absent: the figure is no cost.
    */
   readonly linear?: "grows" | "stays";
 }
 
-/** Figures of a size, as the table lists them. */
+/** All figures, in the order of the table. */
 export const SIZE_FIGURES = {
   load: figure("dispatcher load", "messages/s", (it) => it.dispatcherMessages, "grows"),
   workerHeartbeat: figure("worker heartbeat", "µs", (it) => it.workerHeartbeat, "stays"),
@@ -32,7 +32,7 @@ export const SIZE_FIGURES = {
   events: figure("events per ms of CPU", "1", (it) => it.eventsPerCpuMs),
 };
 
-/** A figure counts as worse if it grew by this factor more than linearly. Less may be noise. */
+/** A figure that grew by this factor more than linearly counts as worse. Less may be noise. */
 export const WORSE_FROM = 1.5;
 
 /** How a figure grew from the smallest cluster to the largest. */
@@ -40,13 +40,13 @@ interface Growth {
   readonly figure: SizeFigure;
   readonly factor: Quantity;
   /**
-   * The factor, divided by the growth of the workers if the figure may grow with them. 1 is linear.
+   * The factor. If the figure may grow with the workers, it is divided by their growth. 1 is linear.
    */
   readonly againstLinear?: Quantity;
   readonly isWorse: boolean;
 }
 
-/** The growth of a figure; undefined if there is one size only, or no number above 0. */
+/** Returns the growth of a figure; undefined if there is only one size, or no number above 0. */
 export function growthOf(figure: SizeFigure, sizes: readonly SizeRun[]): Growth | undefined {
   const [first, last] = [sizes[0], sizes.at(-1)];
   if (first === undefined || last === undefined || first === last) return undefined;
@@ -62,13 +62,13 @@ function workersFactor(sizes: readonly SizeRun[]): number {
   return sizes.at(-1)!.workers / sizes[0]!.workers;
 }
 
-/** How many times as many workers the largest cluster has. */
+/** Returns how many times as many workers the largest cluster has as the smallest. */
 export function timesText(sizes: readonly SizeRun[]): string {
   const factor = workersFactor(sizes);
   return formatNumber(factor, Number.isInteger(factor) ? 0 : undefined);
 }
 
-/** The figures that grew faster than the workers, worst first. */
+/** Returns the figures that grew faster than linearly, worst first. */
 export function worseThanLinear(sizes: readonly SizeRun[]): Growth[] {
   return Object.values(SIZE_FIGURES)
     .flatMap((figure) => growthOf(figure, sizes) ?? [])
@@ -76,7 +76,7 @@ export function worseThanLinear(sizes: readonly SizeRun[]): Growth[] {
     .sort((a, b) => b.againstLinear!.value - a.againstLinear!.value);
 }
 
-/** The table of figures. Each row is a figure and each column a size, so growth reads from left to right. */
+/** Returns a table with a row for each figure and a column for each size. */
 export function sizeTable(sizes: readonly SizeRun[]): Table {
   const hasGrowth = sizes.length > 1;
   const grown = (growth?: Growth): Cell[] =>

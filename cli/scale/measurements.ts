@@ -1,24 +1,24 @@
 /** The measurements of a cluster size, as plain data. */
 import type { Quantity } from "../lib/quantity.ts";
 
-/** One cluster. */
+/** The measurements of one cluster. */
 export interface SizeRun {
   readonly workers: number;
   readonly clients: number;
-  /** Pools of workers, each with a job of its own that some of the clients read. */
+  /** The number of pools of workers. Each pool has its own job, which some of the clients read. */
   readonly pools: number;
   /** Messages that the dispatcher handles, per second. */
   readonly dispatcherMessages: Quantity;
-  /** Median time of the dispatcher for a message of this kind on this machine, in µs. */
+  /** The dispatcher's median time for a message of this kind on this machine, in µs. */
   readonly workerHeartbeat: Quantity;
   readonly clientHeartbeat: Quantity;
   readonly split: Quantity;
-  /** From the start until the first client has a batch, and until all have. */
+  /** Time from the start until the first client has a batch, and until all clients have one. */
   readonly firstBatch: Quantity;
   readonly allBatches: Quantity;
-  /** From the dispatcher's crash until it has restarted and every worker has reported its task. */
+  /** Time from the dispatcher's crash until it has restarted and every worker has reported its task. */
   readonly recovery: Quantity;
-  /** CPU time of this machine to restart from the journal. */
+  /** CPU time on this machine to restart from the journal. */
   readonly replay: Quantity;
   /** Memory of this process per simulated node. */
   readonly heapPerNode: Quantity;
@@ -40,7 +40,7 @@ export interface SweepRun {
   readonly costSaving: Quantity;
   readonly workerBusy: Quantity;
   readonly stalled: Quantity;
-  /** The number in the paper's text, if any. */
+  /** The number in the paper's text, if it gives one. */
   readonly paperSpeedup?: Quantity;
   readonly paperCostSaving?: Quantity;
 }
@@ -52,7 +52,7 @@ export interface Gap {
   readonly reason: string;
 }
 
-/** The series of sizes. */
+/** The series of cluster sizes. */
 export type Series = "cluster sizes" | "worker sweep of the paper";
 
 export interface ScaleResults {

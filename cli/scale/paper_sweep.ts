@@ -1,6 +1,6 @@
 /**
- * The worker sweep of the tf.data service paper (Audibert et al., SoCC 2023, section 4.2, "Sweeping
- * Worker Count", Fig. 9), with the numbers that its text gives.
+ * Simulates the worker sweep of the tf.data service paper (Audibert et al., SoCC 2023, section 4.2, "Sweeping
+ * Worker Count", Fig. 9), and gives the numbers of its text.
  */
 import { costOf, type JobResources, PAPER_PRICES, PAPER_WORKER_MACHINE } from "../../mod.ts";
 import { simulateCluster } from "../../sim/model/modelled.ts";
@@ -18,7 +18,7 @@ const IDEAL_WORKERS = 512;
 const IDEAL_COST_SAVING = 11.4;
 /** "We use 32, 8, 16, and 1 accelerators to train the models": M1 has 32. */
 const ACCELERATORS = 32;
-/** Of a host with TPU v4 accelerators; the paper does not state it. */
+/** The number for a host with TPU v4 accelerators; the paper does not state it. */
 const ACCELERATORS_PER_TRAINER = 4;
 /** "Two 240 core AMD EPYC 7B12 processors", and "400 GB of DRAM". */
 const TRAINER_CORES = 480;
@@ -45,12 +45,13 @@ const TRAINERS = ACCELERATORS / ACCELERATORS_PER_TRAINER;
 const MS_PER_SECOND = 1_000;
 /** Size of a batch; the paper does not state it. A trainer buffers 256 MiB of batches. */
 const BATCH_BYTES = 4 * 2 ** 20;
-/** How long to warm up and to measure, in batches of a worker. Each takes half a minute. */
-const WARM_UP_TURNS = 12;
-const MEASURE_TURNS = 8;
+/** How long to warm up and to measure, in batches of a worker. A batch takes about half a minute. */
+const WARM_UP_BATCHES = 12;
+const MEASURE_BATCHES = 8;
 
 /**
- * Time of a worker per batch, in ms: from its share of the total rate at sizes limited by workers.
+ * Time that a worker takes for a batch, in ms. It follows from the worker's share of the total rate at
+ * sizes limited by workers.
  */
 const WORKER_BATCH_MS = (() => {
   const shares = Object.entries(PAPER_THROUGHPUT).map(([workers, rate]) => rate / Number(workers));
@@ -59,7 +60,7 @@ const WORKER_BATCH_MS = (() => {
 /** Step time at which all trainers together consume the ideal throughput. */
 const STEP_MS = MS_PER_SECOND * TRAINERS / (IDEAL_SPEEDUP * COLOCATED);
 
-/** The model's parameters of {@linkcode sweepSize}, in words. */
+/** Describes the parameters of {@linkcode sweepSize}. */
 export const SWEEP_NOTES: readonly string[] = [
   `A worker takes ${(WORKER_BATCH_MS / MS_PER_SECOND).toFixed(1)} s for a batch: the mean over ` +
   "8, 16, 64 and 128 workers, where the workers were the limit. It has the 8 cores of the machine " +
@@ -67,12 +68,12 @@ export const SWEEP_NOTES: readonly string[] = [
   `${TRAINERS} trainers with ${ACCELERATORS_PER_TRAINER} accelerators each (the paper says 32 accelerators, ` +
   `not how many a host has) take a step in ${
     (STEP_MS / MS_PER_SECOND).toFixed(2)
-  } s, so that all together ` +
+  } s, so that all of them ` +
   `take ${
     (IDEAL_SPEEDUP * COLOCATED).toFixed(2)
   } batches/s at best: 12.3 times the colocated 0.55.`,
-  `The network is no limit, as in the paper. A cluster runs for ${WARM_UP_TURNS} batches of a worker, and is ` +
-  `then measured for ${MEASURE_TURNS}.`,
+  `The network is no limit, as in the paper. A cluster runs for ${WARM_UP_BATCHES} batches of a worker, and is ` +
+  `then measured for ${MEASURE_BATCHES}.`,
   "Cost is equation 1 with the paper's price of a worker machine. The paper does not disclose the price of an " +
   "accelerator: here it is chosen so that 512 workers save the 11.4 times that the text gives. What the other " +
   "sizes save follows from it and from the simulated busy share of the workers.",
@@ -87,8 +88,8 @@ export async function sweepSize(workers: number): Promise<SweepRun> {
     batchMs: WORKER_BATCH_MS * PAPER_WORKER_MACHINE.cores,
     batchBytes: BATCH_BYTES,
     stepMs: STEP_MS,
-    warmUpMs: WARM_UP_TURNS * WORKER_BATCH_MS,
-    measureMs: MEASURE_TURNS * WORKER_BATCH_MS,
+    warmUpMs: WARM_UP_BATCHES * WORKER_BATCH_MS,
+    measureMs: MEASURE_BATCHES * WORKER_BATCH_MS,
   });
   const speedup = batchesPerSecond / COLOCATED;
   const paperSpeedup = PAPER_SPEEDUP[workers];
@@ -105,7 +106,7 @@ export async function sweepSize(workers: number): Promise<SweepRun> {
   };
 }
 
-/** The cost of a colocated job over the cost of a job with workers, by equation 1. */
+/** Returns the cost of a colocated job divided by the cost of a job with workers, by equation 1. */
 function savingOf(workers: number, busy: number, speedup: number): number {
   const prices = { ...PAPER_PRICES, acceleratorPerHour: acceleratorPerHour() };
   const colocated = costOf(jobOf(0, 0, 1), prices).total;
@@ -113,8 +114,8 @@ function savingOf(workers: number, busy: number, speedup: number): number {
 }
 
 /**
- * A job that takes an hour colocated. A worker's used memory is assumed proportional to its used
- * cores.
+ * The resources of a job that takes an hour colocated. A worker's used memory is assumed proportional
+ * to its used cores.
  */
 function jobOf(workers: number, busy: number, speedup: number): JobResources {
   return {

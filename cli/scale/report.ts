@@ -1,4 +1,4 @@
-/** The tables and the page of what `deno task scale` found. */
+/** Formats the results of `deno task scale` as tables and as a page. */
 import { drawLines, type Figure, NEUTRAL_COLOR, seriesColor, toPoint } from "../lib/line_chart.ts";
 import { renderFacts, renderList, renderPage, renderSection } from "../lib/page.ts";
 import type { Quantity } from "../lib/quantity.ts";

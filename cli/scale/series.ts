@@ -1,38 +1,38 @@
-/** Measures one size after the other. A failure affects only its own size. */
+/** Measures one size after the other. If a size fails, the others are still measured. */
 import { LeatError } from "../../core/error.ts";
 import type { Gap, ScaleResults, Series, SizeRun, SweepRun } from "./measurements.ts";
 
-/** What to measure, in this order. */
+/** The sizes to measure, in this order. */
 export interface Wanted {
   readonly sizes: readonly number[];
   readonly sweep: readonly number[];
 }
 
-/** How to measure a size of each series. */
+/** Measures a size of each series. */
 interface Measure {
   size(workers: number): Promise<SizeRun>;
   sweep(workers: number): Promise<SweepRun>;
 }
 
-/** The reason of a missing size before it was tried. */
-const TO_COME = "not measured yet when this was written";
+/** The reason of a gap whose size was not tried yet. */
+const NOT_TRIED = "not measured yet when this was written";
 
-/** Whether a size was not tried yet. */
+/** Whether a gap's size was not tried yet. */
 export function isToCome({ reason }: Gap): boolean {
-  return reason === TO_COME;
+  return reason === NOT_TRIED;
 }
 
 /**
- * Measures everything.
- * @param onDone Called after each size with the results so far, in which untried sizes are gaps. If
- * this process then dies, for example from lack of memory, no measured size is lost.
+ * Measures all sizes.
+ * @param onDone Called after each size with the results so far, in which untried sizes are gaps. So no
+ * measured size is lost if this process dies, for example because it runs out of memory.
  */
 export async function measureAll(
   wanted: Wanted,
   measure: Measure,
   onDone: (results: ScaleResults) => void,
 ): Promise<ScaleResults> {
-  const gap = (series: Series) => (workers: number) => ({ series, workers, reason: TO_COME });
+  const gap = (series: Series) => (workers: number) => ({ series, workers, reason: NOT_TRIED });
   const toCome: Gap[] = [
     ...wanted.sizes.map(gap("cluster sizes")),
     ...wanted.sweep.map(gap("worker sweep of the paper")),
@@ -54,8 +54,8 @@ export async function measureAll(
 }
 
 /**
- * `measure` with a warm-up before its first size. A failed warm-up fails the size that waited for
- * it; the next size tries again.
+ * Adds a warm-up before the first size that `measure` gets. If the warm-up fails, this size fails, and
+ * the next size warms up again.
  */
 export function afterWarmUp<R>(
   warmUp: () => Promise<unknown>,
@@ -79,7 +79,7 @@ export function requireAll({ sizes, sweep, gaps }: ScaleResults): void {
   );
 }
 
-/** A gap as a sentence. */
+/** Returns a gap as a sentence. */
 export function gapText({ series, workers, reason }: Gap): string {
   return `${series}, ${workers} workers: ${reason}`;
 }

@@ -12,20 +12,21 @@ import type { SizeRun } from "./measurements.ts";
 export const POOL_WORKERS = 100;
 /** Default number of workers for each client. */
 const WORKERS_PER_CLIENT = 5;
-/** A worker of eight cores produces a batch of 32 MiB per second, and each is a split. */
+/** A worker of eight cores produces a batch of 32 MiB per second. Each batch is a split. */
 const CORES = 8;
 const WORKER_BATCH_MS = 1_000;
 const BATCH_BYTES = 2 ** 25;
 /**
- * A client's step is shorter than the time its workers need for a batch: the workers are the limit.
+ * A client's step is shorter than the time its workers need for a batch, so the workers are the limit.
  */
 const STEP_MS = 50;
-/** Virtual time of the measured run, in ms, and of the dispatcher's downtime. */
+/** Virtual time of the measured run, in ms. */
 export const RUN_MS = 5_000;
+/** Virtual time of the dispatcher's downtime, in ms. */
 const DOWN_MS = 1_000;
 
 /** The phases in order, with their share of the work. */
-const PHASES = { "first batches": 0.3, running: 0.4, "dispatcher is away": 0.05, recovering: 0.25 };
+const PHASES = { "first batches": 0.3, running: 0.4, "dispatcher is down": 0.05, recovering: 0.25 };
 type Phase = keyof typeof PHASES;
 
 /** Called with the phase and the total progress, from 0 to 1. */
@@ -59,10 +60,10 @@ export async function measureSize(
     dispatcher: { wrapJournal: watch.wrapJournal },
     wrapDispatcher: watch.wrapActor,
   });
-  const until = (phase: Phase, holds: () => boolean, done: () => number) =>
-    cluster.runUntil(watched(holds, () => onPhase(phase, doneWith(phase, done()))));
+  const until = (phase: Phase, isOver: () => boolean, done: () => number) =>
+    cluster.runUntil(withProgress(isOver, () => onPhase(phase, totalProgress(phase, done()))));
   const reportedShare = () => watch.reportedTasks.size / workers;
-  const since = (beganMs: number, ms: number) => (cluster.nowMs - beganMs) / ms;
+  const since = (startedMs: number, ms: number) => (cluster.nowMs - startedMs) / ms;
   const waiting = [...cluster.trainers];
   await until("first batches", () => {
     while (waiting.at(-1)?.firstBatchMs !== undefined) waiting.pop();
@@ -80,8 +81,8 @@ export async function measureSize(
 
   const crashedMs = cluster.nowMs;
   cluster.dispatcherNode.crash();
-  const awayShare = () => since(crashedMs, DOWN_MS);
-  await until("dispatcher is away", () => awayShare() >= 1, awayShare);
+  const downShare = () => since(crashedMs, DOWN_MS);
+  await until("dispatcher is down", () => downShare() >= 1, downShare);
   const restartCpuMs = cpuMs();
   const handledBefore = watch.handled;
   cluster.dispatcherNode.start();
@@ -112,8 +113,8 @@ export async function measureSize(
   };
 }
 
-/** The total progress, given that of a phase. */
-function doneWith(phase: Phase, share: number): number {
+/** Returns the total progress, given the progress of a phase. */
+function totalProgress(phase: Phase, share: number): number {
   let before = 0;
   for (const [other, part] of Object.entries(PHASES)) {
     if (other === phase) return before + part * Math.min(1, share);
@@ -122,25 +123,25 @@ function doneWith(phase: Phase, share: number): number {
   return before;
 }
 
-/** Events between two progress calls. */
-const REPORT_EVENTS = 2_048;
+/** How many checks are between two progress calls. */
+const CHECKS_PER_REPORT = 2_048;
 
-/** The same condition, which reports progress now and then. */
-function watched(holds: () => boolean, report: () => void): () => boolean {
+/** Returns the same condition, which also reports progress periodically. */
+function withProgress(isOver: () => boolean, report: () => void): () => boolean {
   let checks = 0;
   return () => {
-    if (checks++ % REPORT_EVENTS === 0) report();
-    return holds();
+    if (checks++ % CHECKS_PER_REPORT === 0) report();
+    return isOver();
   };
 }
 
-/** CPU time of this process so far, the garbage collector's included. */
+/** Returns the CPU time of this process so far, including the garbage collector's, in ms. */
 function cpuMs(): number {
   const { user, system } = process.cpuUsage();
   return (user + system) / 1_000;
 }
 
-/** Memory in use: after a garbage collection if one can be triggered, otherwise with garbage. */
+/** Returns the used heap, after a garbage collection if one can be triggered. */
 function heapBytes(): number {
   (globalThis as { gc?: () => void }).gc?.();
   return Deno.memoryUsage().heapUsed;

@@ -1,6 +1,6 @@
 /**
- * The one simulated part of the main job: an accelerator that only takes the time of its steps. The
- * model functions are pure; `Accelerator` and `SynchronousTraining` let that time pass.
+ * The only simulated part of the main job: an accelerator, which only waits for the time of its steps.
+ * The model functions are pure; `Accelerator` and `SynchronousTraining` wait.
  */
 
 import { setTimeout } from "node:timers/promises";
@@ -33,9 +33,9 @@ export interface SynchronousStep {
 }
 
 /**
- * Tokens of a batch whose rows are padded to one length.
+ * Counts the tokens of a batch whose rows are padded to one length.
  * @param lengths Length of each row before padding, in tokens.
- * @param paddedLength Length after padding; default the longest row's.
+ * @param paddedLength Length after padding. Default: that of the longest row.
  */
 export function batchTokens(lengths: ArrayLike<number>, paddedLength?: number): BatchTokens {
   let real = 0;
@@ -48,14 +48,14 @@ export function batchTokens(lengths: ArrayLike<number>, paddedLength?: number): 
   return { real, padded: lengths.length * (paddedLength ?? longest) };
 }
 
-/** Time of one step on a batch of `paddedTokens`, padding included, in milliseconds. */
+/** Returns the time of a step on a batch of `paddedTokens`, padding included, in milliseconds. */
 export function stepTimeMs(model: StepModel, paddedTokens: number): number {
   return model.constantMs + model.perTokenMs * paddedTokens;
 }
 
 /**
- * One step of synchronous training: no trainer begins the next step before the slowest has finished
- * this one (section 3.6 of the tf.data service paper).
+ * Computes one step of synchronous training, in which no trainer begins the next step before the
+ * slowest has finished this one (section 3.6 of the tf.data service paper).
  * @param durationsMs The step time of each trainer alone, in milliseconds; at least one.
  */
 export function synchronousStep(durationsMs: readonly number[]): SynchronousStep {
@@ -90,13 +90,13 @@ const SYSTEM_TIMER: Timer = {
 };
 
 /**
- * An accelerator: `step` takes the given time. Timers fire late, so each step is shortened by the
- * lateness of the steps before. Over a run, the time spent in steps is then the sum of the steps.
+ * An accelerator, whose `step` takes the given time. Timers fire late, so each step is shortened by the
+ * lateness of the previous steps. Over a run, the time spent in steps is then the sum of the steps.
  */
 export class Accelerator {
   readonly #timer: Timer;
   #busyMs = 0;
-  /** By how much the steps so far were late, in milliseconds. */
+  /** The total lateness of the steps so far, in milliseconds. */
   #lateMs = 0;
 
   constructor(timer: Timer = SYSTEM_TIMER) {
@@ -108,7 +108,7 @@ export class Accelerator {
     return this.#busyMs;
   }
 
-  /** Lets one step pass. A step that the signal ends rejects with its reason and does not count. */
+  /** Waits for one step. If the signal ends it, rejects with the reason, and the step does not count. */
   async step(durationMs: number, signal?: AbortSignal): Promise<void> {
     if (!(durationMs >= 0 && Number.isFinite(durationMs))) {
       throw new LeatError(
@@ -152,7 +152,7 @@ export class SynchronousTraining {
     return this.#accelerator.busyMs;
   }
 
-  /** Brings one trainer to the barrier; resolves when the slowest has ended the step. */
+  /** Adds a trainer to the current step. Resolves when the slowest trainer has ended the step. */
   step(durationMs: number): Promise<SynchronousStep> {
     const round = this.#round;
     this.#durationsMs.push(durationMs);

@@ -1,6 +1,6 @@
 /**
- * The plots of the report, drawn to SVG text without a browser. Colours are variables of the page's
- * style sheet, so that one drawing serves light and dark.
+ * Draws the plots of the report as SVG text, without a browser. Colours are variables of the page's
+ * style sheet, so that a drawing fits light and dark pages.
  */
 
 import * as Plot from "@observablehq/plot";
@@ -37,12 +37,12 @@ import { mean } from "../lib/statistics.ts";
 
 const DANGER_COLOR = "var(--danger)";
 
-/** Colours that cannot be confused with the colour of danger. */
+/** Colours that cannot be confused with {@linkcode DANGER_COLOR}. */
 const SURVIVOR_COLORS = SERIES_COLORS.filter((_, index) => index !== 1);
 
 const HISTOGRAM_BINS = 40;
 
-/** The plots of an experiment, in reading order. */
+/** Returns the plots of an experiment, in reading order. */
 export function figuresOf(experiment: Experiment): Figure[] {
   switch (experiment.kind) {
     case "scale_out":
@@ -88,7 +88,7 @@ function sharingFigures(experiment: SharingExperiment): Figure[] {
   ];
 }
 
-/** Runs of experiment (c) with their names and colours. */
+/** Returns the runs of experiment (c) with their names. */
 function readsRuns(experiment: CoordinatedReadsExperiment): { name: string; run: ReadsRun }[] {
   return [
     { name: "uncoordinated", run: experiment.uncoordinated },
@@ -284,7 +284,7 @@ function timelineFigure(experiment: WorkerFailureExperiment): Figure {
 
 const MODELLED_FILL_OPACITY = 0.3;
 
-/** Bars of measured numbers are filled, those of modelled ones outlined over a faint fill. */
+/** Fills the bars of measured numbers; outlines those of modelled numbers over a faint fill. */
 function barStyle(provenance: Provenance, series: string): Plot.MarkOptions {
   return provenance === "measured" ? { fill: series, className: provenance } : {
     fill: series,

@@ -1,4 +1,4 @@
-/** The files that the main job reads: generated on the first run and cached, or the user's own. */
+/** Prepares the files that the main job reads: generated and cached ones, or the user's own. */
 
 import { join } from "node:path";
 import { LeatError } from "../../core/error.ts";
@@ -18,7 +18,7 @@ import { generateText, packText, readLines, type TextCorpus } from "./text_corpu
 /** The default folder of corpora: in the project, ignored by git. */
 export const CORPUS_DIRECTORY = join(import.meta.dirname ?? ".", "..", "..", ".cache/leat-corpus");
 
-/** Time to decode an ImageNet photograph on one core, in milliseconds, for comparison. */
+/** Time to decode an ImageNet photograph on one core, in milliseconds. The report compares with it. */
 const IMAGENET_DECODE_MS = 1.0;
 
 const IMAGES = { quick: 128, full: 480 };
@@ -32,7 +32,7 @@ interface PrepareCorpusOptions {
   quick?: boolean;
   /** A folder of the user's JPEGs instead of generated ones. */
   images?: string;
-  /** A file of the user's text, a sample on each line, instead of generated text. */
+  /** A file of the user's text, with a sample on each line, instead of generated text. */
   text?: string;
   progress: Progress;
 }
@@ -49,8 +49,8 @@ export interface Corpus {
 
 /**
  * Checks the user's folder and file, if given, and the cache folder, before anything is generated.
- * @throws {LeatError} `not_found` and others if one is missing, unreadable or empty, or the cache
- * folder cannot be created.
+ * @throws {LeatError} `not_found` and others if the folder or the file is missing, unreadable or empty,
+ * or if the cache folder cannot be created.
  */
 export async function checkFolders(
   { images, text, corpus }: Readonly<Record<"images" | "text" | "corpus", string | undefined>>,
@@ -69,7 +69,7 @@ export async function checkFolders(
 }
 
 /**
- * The corpora of the main job; missing ones are written to the cache, with progress.
+ * Returns the corpora of the main job. Missing ones are written to the cache, with progress.
  * @throws {LeatError} `not_found` if the user's folder or file is missing or has nothing usable.
  */
 export async function prepareCorpus(options: PrepareCorpusOptions): Promise<Corpus> {
@@ -103,7 +103,7 @@ export async function prepareCorpus(options: PrepareCorpusOptions): Promise<Corp
 export function describeImages({ statistics, skipped }: ImageCorpus, decodeMs: number): string {
   const { count, bytesMean, widthMean, heightMean } = statistics;
   const [first] = skipped;
-  const left = first === undefined
+  const skippedText = first === undefined
     ? ""
     : ` ${formatNumber(skipped.length, 0)} more could not be decoded, the first '${first.path}'.`;
   return `${countOf(count, "image")} of ${formatNumber(bytesMean / 1000, 0)} KB and ` +
@@ -112,7 +112,7 @@ export function describeImages({ statistics, skipped }: ImageCorpus, decodeMs: n
     } pixels on average; decoding one takes ` +
     `${formatNumber(decodeMs, 2)} ms (ImageNet's: ${
       formatNumber(IMAGENET_DECODE_MS, 1)
-    } ms).${left}`;
+    } ms).${skippedText}`;
 }
 
 /** Describes a corpus of text for the report. */

@@ -1,6 +1,6 @@
 /**
- * A cache of files that are expensive to generate: one folder per set of parameters, complete or
- * absent, reused only while every byte of it is unchanged.
+ * Caches files that are expensive to generate. Each set of parameters has its own folder, which is
+ * complete or absent, and is reused only while all its bytes are unchanged.
  */
 
 import { createHash } from "node:crypto";
@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { hashJson } from "../../core/hash.ts";
 
 const MANIFEST_NAME = "manifest.json";
-/** Age in ms at which an unfinished folder of another process is removed. */
+/** Age at which an unfinished folder of another process is removed, in ms. */
 const ABANDONED_MS = 3_600_000;
 const KEY_LENGTH = 12;
 
@@ -16,18 +16,18 @@ const KEY_LENGTH = 12;
 interface CorpusParameters {
   /** Names the folder, with a digest of all parameters. */
   kind: string;
-  /** Raised when the same parameters give other files. */
+  /** Increase it when the same parameters give other files. */
   release: number;
   [name: string]: unknown;
 }
 
 /** A corpus in the cache. */
 interface CachedCorpus<Found> {
-  /** Paths of its files, in the order in which they were created. */
+  /** Paths of the files, in the order in which they were created. */
   files: string[];
   /** The result of its writer. */
   found: Found;
-  /** Whether it came from the cache. */
+  /** Whether the corpus came from the cache. */
   reused: boolean;
 }
 
@@ -38,8 +38,8 @@ interface Manifest<Found> {
 }
 
 /**
- * The corpus with these parameters: from the cache if it is there and complete, otherwise written
- * again. The result of `write` is kept with the files and must be JSON.
+ * Returns the corpus with these parameters: from the cache if it is complete there, otherwise written
+ * anew. The result of `write` is stored with the files and must be JSON.
  */
 export async function openCorpus<Found>(
   directory: string,
@@ -47,11 +47,11 @@ export async function openCorpus<Found>(
   write: (folder: CorpusFolder) => Found | Promise<Found>,
 ): Promise<CachedCorpus<Found>> {
   const path = join(directory, `${parameters.kind}-${hashJson(parameters).slice(0, KEY_LENGTH)}`);
-  const kept = await readManifest<Found>(path, parameters);
-  if (kept !== undefined) return toCorpus(path, kept, true);
+  const cached = await readManifest<Found>(path, parameters);
+  if (cached !== undefined) return toCorpus(path, cached, true);
 
   await Deno.mkdir(directory, { recursive: true });
-  await sweep(directory);
+  await removeAbandoned(directory);
   const temporary = `${path}.${Deno.pid}.${crypto.randomUUID().slice(0, 8)}.tmp`;
   await Deno.mkdir(temporary);
   try {
@@ -59,14 +59,14 @@ export async function openCorpus<Found>(
     const found = await write(folder);
     const manifest: Manifest<Found> = { parameters, files: folder.describe(), found };
     await Deno.writeTextFile(join(temporary, MANIFEST_NAME), JSON.stringify(manifest, null, 2));
-    await moveIntoPlace(temporary, path, parameters);
+    await publish(temporary, path, parameters);
     return toCorpus(path, manifest, false);
   } finally {
     await remove(temporary);
   }
 }
 
-/** The folder of a corpus while it is written. */
+/** The folder of a corpus that is being written. */
 export class CorpusFolder {
   readonly #path: string;
   readonly #files: CorpusFile[] = [];
@@ -81,13 +81,13 @@ export class CorpusFolder {
     return file;
   }
 
-  /** The files, with their digests. */
+  /** Returns the files with their digests. */
   describe(): Manifest<unknown>["files"] {
     return this.#files.map((file) => file.describe());
   }
 }
 
-/** `count` files of a corpus, `KIND-00000-of-00016.EXT`, that take samples in turn. */
+/** Distributes samples round-robin over `count` files, `KIND-00000-of-00016.EXT`. */
 export class Shards {
   readonly #files: CorpusFile[];
   #samples = 0;
@@ -105,7 +105,7 @@ export class Shards {
   }
 }
 
-/** A file of a corpus while it is written. */
+/** A file of a corpus that is being written. */
 export class CorpusFile {
   readonly #name: string;
   readonly #path: string;
@@ -124,7 +124,7 @@ export class CorpusFile {
     this.#bytes += bytes.length;
   }
 
-  /** What the manifest says about it; nothing can be written afterwards. */
+  /** Returns the file's entry in the manifest. Nothing can be written afterwards. */
   describe(): { name: string; bytes: number; sha256: string } {
     return { name: this.#name, bytes: this.#bytes, sha256: this.#hash.digest("hex") };
   }
@@ -140,8 +140,8 @@ function toCorpus<Found>(
 }
 
 /**
- * The manifest of a complete corpus; undefined for one that is missing, damaged or of other
- * parameters.
+ * Returns the manifest of a complete corpus; undefined if the corpus is missing or damaged, or has
+ * other parameters.
  */
 async function readManifest<Found>(
   path: string,
@@ -165,10 +165,10 @@ async function readManifest<Found>(
 }
 
 /**
- * Moves a finished folder to its place, replacing a damaged one, unless another writer was faster:
- * somebody may read its files already.
+ * Moves a finished folder to its path. Replaces a damaged folder, but not one that another writer has
+ * completed, because another process may already be reading it.
  */
-async function moveIntoPlace(
+async function publish(
   temporary: string,
   path: string,
   parameters: CorpusParameters,
@@ -185,7 +185,7 @@ async function moveIntoPlace(
 }
 
 /** Removes unfinished folders of processes that were killed. */
-async function sweep(directory: string): Promise<void> {
+async function removeAbandoned(directory: string): Promise<void> {
   for await (const { name } of Deno.readDir(directory)) {
     if (!name.endsWith(".tmp")) continue;
     const path = join(directory, name);
@@ -194,7 +194,7 @@ async function sweep(directory: string): Promise<void> {
   }
 }
 
-/** When a folder was modified. Undefined if another writer has moved it since it was listed. */
+/** Returns when a folder was modified; undefined if its writer has moved it since it was listed. */
 async function modifiedMs(path: string): Promise<number | undefined> {
   try {
     return (await Deno.stat(path)).mtime?.getTime() ?? 0;

@@ -1,6 +1,6 @@
 /**
- * A service on threads of this host, with trainers on threads of their own, controlled from the
- * main thread.
+ * Runs a service on threads of this host, and each trainer on another thread. The main thread controls
+ * them.
  */
 
 import type { Ref } from "../../actors/runtime/ref.ts";
@@ -22,8 +22,8 @@ const OPEN_TIMEOUT_MS = 120_000;
 /** Time limit for training, in ms. */
 const TRAIN_TIMEOUT_MS = 900_000;
 /**
- * Time between a client's heartbeats, in ms: runs take seconds, so new workers must be found sooner
- * than by default.
+ * Time between a client's heartbeats, in ms. It is shorter than the default, because runs take only
+ * seconds, and clients must find new workers soon.
  */
 const CLIENT_REFRESH_MS = 200;
 
@@ -32,10 +32,10 @@ const CLIENT_REFRESH_MS = 200;
  * run during the next measurement.
  */
 const JOB_GC_TIMEOUT_MS = 1;
-/** Limit of the wait for the end of old jobs' tasks, and the time between checks, in ms. */
+/** Time limit for the tasks of old jobs to end, and the time between two checks, in ms. */
 const CLEARED_TIMEOUT_MS = 10_000;
 const CLEARED_POLL_MS = 20;
-/** Actors that prepare elements for a job, by kind. */
+/** Kinds of the actors that prepare elements for a job. */
 const PREPARING = new Set(["task", "cache", "reads"]);
 
 /** A trainer on another thread. */
@@ -60,8 +60,8 @@ export class Deployment implements AsyncDisposable {
   }
 
   /**
-   * Starts a cluster; `signal` ends it at any time.
-   * @throws the signal's reason once it is aborted.
+   * Starts a cluster, which `signal` ends at any time.
+   * @throws the signal's reason if it is aborted.
    */
   static async start(signal: AbortSignal, options: LocalClusterOptions): Promise<Deployment> {
     signal.throwIfAborted();
@@ -78,20 +78,20 @@ export class Deployment implements AsyncDisposable {
   }
 
   /**
-   * `count` trainers, each on a thread of its own: reused each time, because a thread loads slowly.
+   * Returns `count` trainers, each on its own thread. Trainers are reused, because a thread loads slowly.
    */
   async trainers(count: number): Promise<TrainerHandle[]> {
     while (this.#trainers.length < count) this.#trainers.push(this.#startTrainer());
     return await Promise.all(this.#trainers.slice(0, count));
   }
 
-  /** The first of its trainers. */
+  /** Returns the first trainer. */
   async trainer(): Promise<TrainerHandle> {
     const [trainer] = await this.trainers(1);
     return trainer!;
   }
 
-  /** Stops all trainers' reading. Resolves when no task runs any more, or after the limit. */
+  /** Stops all trainers' reading. Resolves when no task runs, or after the time limit. */
   async clear(): Promise<void> {
     for (const trainer of await Promise.all(this.#trainers)) await trainer.close();
     const untilMs = performance.now() + CLEARED_TIMEOUT_MS;
@@ -117,21 +117,21 @@ export class Deployment implements AsyncDisposable {
     );
     return {
       open: async (request) => {
-        const asked = fleet.home.ask(trainer, "open", request, { timeoutMs: OPEN_TIMEOUT_MS });
-        await this.#unlessAborted(asked);
+        const answer = fleet.home.ask(trainer, "open", request, { timeoutMs: OPEN_TIMEOUT_MS });
+        await this.#unlessAborted(answer);
       },
       train: (request) =>
         this.#unlessAborted(
           fleet.home.ask(trainer, "train", request, { timeoutMs: TRAIN_TIMEOUT_MS }),
         ),
       close: async () => {
-        const asked = fleet.home.ask(trainer, "close", null, { timeoutMs: CLEARED_TIMEOUT_MS });
-        await this.#unlessAborted(asked);
+        const answer = fleet.home.ask(trainer, "close", null, { timeoutMs: CLEARED_TIMEOUT_MS });
+        await this.#unlessAborted(answer);
       },
     };
   }
 
-  /** An actor on the main thread that receives progress. */
+  /** Starts an actor on the main thread that receives progress. */
   monitor(onProgress: (progress: TrainProgress) => void): Ref<MonitorProtocol> {
     return this.cluster.fleet.home.spawn<MonitorProtocol>({
       name: `monitor-${this.#actors++}`,
@@ -147,7 +147,7 @@ export class Deployment implements AsyncDisposable {
     });
   }
 
-  /** An actor on the main thread at which trainers wait for each other after each step. */
+  /** Starts an actor on the main thread at which trainers wait for each other after each step. */
   barrier(training: SynchronousTraining): Ref<BarrierProtocol> {
     return this.cluster.fleet.home.spawn<BarrierProtocol>({
       name: `barrier-${this.#actors++}`,
@@ -161,10 +161,10 @@ export class Deployment implements AsyncDisposable {
     await this.cluster.close();
   }
 
-  /** Rejects with the reason for stopping rather than with the errors that stopping causes. */
-  async #unlessAborted<T>(asked: Promise<T>): Promise<T> {
+  /** If the signal is aborted, rejects with its reason instead of the errors that stopping causes. */
+  async #unlessAborted<T>(answer: Promise<T>): Promise<T> {
     try {
-      return await asked;
+      return await answer;
     } catch (error) {
       this.#signal.throwIfAborted();
       throw error;

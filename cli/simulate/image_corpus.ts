@@ -1,6 +1,6 @@
 /**
- * Images in TFRecords, one JPEG per record: generated ones with the size of photographs, or the
- * user's own.
+ * Writes images to TFRecords, one JPEG per record: generated ones with the size of photographs, or
+ * the user's own.
  */
 
 import { join, relative } from "node:path";
@@ -12,7 +12,7 @@ import { Images } from "../../platform/media/images.ts";
 import { type CorpusFolder, openCorpus, Shards } from "./corpus_folder.ts";
 import { PhotographMaker } from "./photographs.ts";
 
-/** Limit of the user's images that are packed. They are taken in the order of their paths. */
+/** Limit of the user's images: the first ones in the order of their paths are packed. */
 const USER_IMAGES_MAX = 2_000;
 
 /** Limit of the TFRecord files of a corpus. */
@@ -46,13 +46,13 @@ interface SkippedFile {
   reason: string;
 }
 
-/** Receives the number of finished samples and the total; not called for a cached corpus. */
+/** Called with the number of finished samples and the total, but not for a cached corpus. */
 export type OnProgress = (done: number, total: number) => void;
 
 interface GenerateImagesOptions {
   /** The cache folder. */
   directory: string;
-  /** How many, at least 1. */
+  /** The number of images, at least 1. */
   count: number;
   /** The seed of every image; default 0. */
   seed?: number;
@@ -69,7 +69,7 @@ interface PackImagesOptions {
 }
 
 /**
- * Photograph-like JPEGs in TFRecords, of about 110 KB and most often 500×375 pixels like
+ * Generates photograph-like JPEGs in TFRecords, of about 110 KB and mostly 500×375 pixels, like
  * ImageNet's. The same seed and count give the same images.
  * @throws {LeatError} `invalid_argument` for an invalid count.
  */
@@ -95,8 +95,8 @@ export async function generateImages(options: GenerateImagesOptions): Promise<Im
 }
 
 /**
- * The user's own images in TFRecords: the first {@linkcode USER_IMAGES_MAX} below a folder, in the
- * order of their paths. Those that cannot be decoded are left out and named.
+ * Packs the user's own images into TFRecords: the first {@linkcode USER_IMAGES_MAX} below a folder, in
+ * the order of their paths. Images that cannot be decoded are skipped and listed.
  * @throws {LeatError} `not_found` if the folder is missing or holds no image that can be decoded.
  */
 export async function packImages(options: PackImagesOptions): Promise<ImageCorpus> {
@@ -130,7 +130,7 @@ export async function packImages(options: PackImagesOptions): Promise<ImageCorpu
 }
 
 /**
- * Paths of all `.jpg` and `.jpeg` files below a folder, sorted.
+ * Returns the paths of all `.jpg` and `.jpeg` files below a folder, sorted.
  * @throws {LeatError} `not_found` if the folder is missing or there are none.
  */
 export async function requireImages(source: string): Promise<string[]> {
@@ -140,7 +140,7 @@ export async function requireImages(source: string): Promise<string[]> {
 }
 
 /**
- * The first images of a corpus.
+ * Returns the first images of a corpus.
  * @param count How many at most.
  */
 export async function sampleImages(corpus: ImageCorpus, count: number): Promise<Uint8Array[]> {
@@ -149,19 +149,19 @@ export async function sampleImages(corpus: ImageCorpus, count: number): Promise<
     if (jpegs.length === count) break;
     const bytes = await Deno.readFile(file);
     const view = new DataView(bytes.buffer);
-    for (let at = 0; at < bytes.length && jpegs.length < count;) {
-      const start = at + RECORD_HEADER_BYTES;
-      const end = start + Number(view.getBigUint64(at, true));
+    for (let offset = 0; offset < bytes.length && jpegs.length < count;) {
+      const start = offset + RECORD_HEADER_BYTES;
+      const end = start + Number(view.getBigUint64(offset, true));
       jpegs.push(bytes.subarray(start, end));
-      at = end + RECORD_FOOTER_BYTES;
+      offset = end + RECORD_FOOTER_BYTES;
     }
   }
   return jpegs;
 }
 
 /**
- * Mean time to decode one of these JPEGs on this thread, in milliseconds: of the fastest of several
- * rounds, because other programs can only slow a round down.
+ * Measures the mean time to decode one of these JPEGs on this thread, in milliseconds. The fastest of
+ * several rounds counts, because other programs can only slow a round down.
  */
 export async function measureDecodeMs(jpegs: readonly Uint8Array[]): Promise<number> {
   const images = new Images();
@@ -238,7 +238,7 @@ async function listImages(source: string): Promise<string[]> {
   return paths.sort();
 }
 
-/** What identifies a file's content: it differs after the file has changed. */
+/** Returns values that identify a file's content, and change when the file changes. */
 async function describeFile(path: string): Promise<Record<string, unknown>> {
   const { size, mtime } = await Deno.stat(path);
   return { path: await Deno.realPath(path), size, modified: mtime?.toISOString() ?? null };

@@ -1,7 +1,7 @@
 /**
- * Pictures that cost as much to decode as photographs: regions with sharp edges, each shaded and
- * textured with noise whose strength falls with its frequency, as in natural scenes, and a little
- * grain. They show nothing, but have the sizes, the bytes and the decode time of ImageNet's.
+ * Generates pictures that cost as much to decode as photographs. They have the sizes, the bytes and
+ * the decode time of ImageNet's, but show nothing: regions with sharp edges, each shaded and textured
+ * with noise whose strength falls with its frequency, as in natural scenes, and a little grain.
  */
 
 import type { RandomStream } from "../../core/philox.ts";
@@ -16,18 +16,18 @@ interface Photograph {
   quality: number;
 }
 
-/** Side of a texture in pixels, a power of two so that coordinates wrap by a mask. */
+/** Side of a texture in pixels. It is a power of two, so that a mask wraps coordinates. */
 const TEXTURE_SIZE = 1024;
 const TEXTURE_MASK = TEXTURE_SIZE - 1;
 const TEXTURES = 3;
 /**
- * Cells across a texture at the coarsest octave; each further octave has twice as many and less
+ * Cells across a texture at the coarsest octave. Each further octave has twice as many cells and less
  * weight.
  */
 const COARSEST_CELLS = 4;
 const OCTAVE_GAIN = 0.86;
 
-/** ImageNet's common sizes with their shares; the rest is spread widely around them. */
+/** ImageNet's common sizes with their shares. The other sizes are spread widely around them. */
 const COMMON_SIZES = [
   { share: 0.55, width: 500, height: 375 },
   { share: 0.18, width: 375, height: 500 },
@@ -40,7 +40,7 @@ const PORTRAIT_SHARE = 0.3;
 
 const QUALITY = { min: 92, max: 97 };
 /**
- * Strength of textures, in grey levels: log-normal, because some scenes are smooth and some are
+ * Strength of textures, in grey levels. It is log-normal, because some scenes are smooth and some show
  * foliage.
  */
 const DETAIL = { median: 36, sigma: 0.5 };
@@ -60,12 +60,12 @@ interface Region {
   offsetY: number;
 }
 
-/** Generates photographs; their textures are generated once. */
+/** Generates photographs from textures, which it generates once. */
 export class PhotographMaker {
   readonly #textures: Float32Array[];
   readonly #grain: Int8Array;
 
-  /** @param random Draws the textures: pictures are equal only if these are. */
+  /** @param random Draws the textures. Pictures are equal only if their textures are. */
   constructor(random: RandomStream) {
     this.#textures = Array.from(
       { length: TEXTURES },
@@ -74,7 +74,7 @@ export class PhotographMaker {
     this.#grain = grain(random.fork("grain"));
   }
 
-  /** The picture drawn from `random`. */
+  /** Generates a picture from `random`. */
   make(random: RandomStream): Photograph {
     const { width, height } = drawSize(random.fork("size"));
     const content = random.fork("content");
@@ -132,10 +132,10 @@ export class PhotographMaker {
 }
 
 function drawSize(random: RandomStream): { width: number; height: number } {
-  let left = random.next();
+  let remaining = random.next();
   for (const { share, width, height } of COMMON_SIZES) {
-    if (left < share) return { width, height };
-    left -= share;
+    if (remaining < share) return { width, height };
+    remaining -= share;
   }
   const { median, sigma, min, max } = OTHER_LONG_SIDE;
   const long = Math.min(max, Math.max(min, median * Math.exp(sigma * random.normal())));
@@ -147,7 +147,7 @@ function drawSize(random: RandomStream): { width: number; height: number } {
   };
 }
 
-/** The region of each pixel: a horizon, and ellipses before it. */
+/** Returns the region of each pixel: above or below a horizon, or one of the ellipses in front of it. */
 function layOutRegions(
   random: RandomStream,
   width: number,
@@ -192,7 +192,7 @@ function fillEllipse(map: Uint8Array, width: number, height: number, ellipse: El
   }
 }
 
-/** Noise with mean 0 and standard deviation 1 that tiles: octaves of smoothed random values. */
+/** Returns tileable noise with mean 0 and standard deviation 1: octaves of smoothed random values. */
 function fractalNoise(random: RandomStream): Float32Array {
   const noise = new Float32Array(TEXTURE_SIZE * TEXTURE_SIZE);
   let amplitude = 1;
@@ -243,7 +243,7 @@ function smoothStep(share: number): number {
   return share * share * (3 - 2 * share);
 }
 
-/** A sensor's noise, in grey levels. */
+/** Returns the noise of a camera's sensor, in grey levels. */
 function grain(random: RandomStream): Int8Array {
   const levels = new Int8Array(TEXTURE_SIZE * TEXTURE_SIZE / 4);
   for (let at = 0; at < levels.length; at++) {

@@ -1,6 +1,6 @@
 /**
- * The input pipelines of the main job, built from plain data: a trainer's thread builds them
- * itself.
+ * Builds the input pipelines of the main job from plain data, so that a trainer's thread can build
+ * them itself.
  */
 
 import { Dataset } from "../../mod.ts";
@@ -8,7 +8,7 @@ import { Dataset } from "../../mod.ts";
 /** Width and height of an augmented image, in pixels. */
 export const IMAGE_SIDE_PX = 224;
 
-/** The pipeline and its files. */
+/** The kind of a pipeline, its files and its parameters. */
 export type PipelineConfig = ImagePipeline | TextPipeline;
 
 /** Images, cropped at random, resized and mirrored. */
@@ -17,7 +17,7 @@ export interface ImagePipeline {
   /** TFRecord files of JPEGs. */
   readonly files: readonly string[];
   readonly batchSize: number;
-  /** How often to read them all; default endlessly. */
+  /** How many times to read all files. Default: endlessly. */
   readonly epochs?: number;
 }
 
@@ -32,12 +32,12 @@ export interface TextPipeline {
    * batch holds texts of any length.
    */
   readonly boundaries?: readonly number[];
-  /** Consecutive batches of one bucket: one for each consumer of a round. */
+  /** How many consecutive batches are of one bucket: one for each consumer of a round. */
   readonly batchesPerRound?: number;
 }
 
 /**
- * The pipeline that `config` describes. A batch of images is `{ id, pixels }`: the names of the
+ * Builds the pipeline that `config` describes. A batch of images is `{ id, pixels }`: the names of the
  * records, and uint8 of shape [batch, 224, 224, 3]. A batch of text is `{ tokens, length }`: int32
  * of shape [batch, longest], and the lengths before padding.
  */
@@ -84,7 +84,7 @@ function textPipeline(config: TextPipeline): Dataset<unknown> {
   if (boundaries === undefined) return texts.paddedBatch(batchSize);
   const buckets = texts.bucketBySequenceLength({
     length: ({ length }) => length,
-    // A boundary of tf.data is the least length of the bucket above it.
+    // In tf.data a boundary is the least length of the bucket above it.
     boundaries: boundaries.map((length) => length + 1),
     batchSizes: Array.from({ length: boundaries.length + 1 }, () => batchSize),
   });

@@ -1,4 +1,4 @@
-/** Live progress of the main job: bars in a terminal, occasional plain lines elsewhere. */
+/** Shows the progress of the main job: bars in a terminal, occasional plain lines elsewhere. */
 
 // @ts-types="@types/cli-progress"
 import type cliProgress from "cli-progress";
@@ -51,15 +51,15 @@ const PLAIN_INTERVAL_MS = 5_000;
 const SLOW_RATE = 0.1;
 const SECONDS_PER_MINUTE = 60;
 const NAME_WIDTH = 34;
-/** Shows the cursor and wraps long lines: undoes what the bars switch off. */
+/** Shows the cursor and wraps long lines again, which the bars have switched off. */
 const RESTORE_TERMINAL = "\x1b[?25h\x1b[?7h";
 
 /**
- * Progress through experiments, each of several runs, each of some units of work.
+ * Shows the progress of experiments. An experiment has several runs, and a run several units of work.
  *
- * Bars are drawn if the stream is a terminal. Anywhere else one line is written when an experiment
- * begins, one when a run ends, and one every few seconds in between. A program that exits restores
- * the terminal.
+ * If the stream is a terminal, it draws bars. Otherwise it writes a line when an experiment begins,
+ * one when a run ends, and one every few seconds in between. The terminal is restored when the program
+ * exits.
  */
 export class Progress implements Disposable {
   readonly #view: View;
@@ -85,14 +85,14 @@ export class Progress implements Disposable {
     this.#view.beginRun(this.#run);
   }
 
-  /** Updates the current run; call as often as you like. */
+  /** Updates the current run. It may be called as often as you like. */
   update(progress: RunProgress): void {
     if (this.#run === undefined) return;
     this.#run.latest = progress;
     this.#view.update(this.#run);
   }
 
-  /** Ends the current run, with a line about its result for logs. */
+  /** Ends the current run. `summary` is a text about its result, for logs. */
   endRun(summary?: string): void {
     if (this.#run === undefined) return;
     this.#view.endRun(this.#run, summary);
@@ -119,7 +119,7 @@ export class Progress implements Disposable {
   readonly #closeOnUnload = () => this.close();
 }
 
-/** Three bars: experiments, runs of the current one, work of the current run. */
+/** Draws three bars: experiments, runs of the current experiment, and work of the current run. */
 class BarView implements View {
   readonly #stream: ProgressStream;
   readonly #bars: cliProgress.MultiBar;
@@ -163,7 +163,7 @@ class BarView implements View {
   }
 }
 
-/** Lines for a log. */
+/** Writes lines for a log. */
 class PlainView implements View {
   readonly #stream: ProgressStream;
   readonly #intervalMs: number;
@@ -222,7 +222,7 @@ function detail(run: Run): string {
   return `${run.unit}${rate}${stall}`;
 }
 
-/** A rate per second, or per minute if it is low. */
+/** Formats a rate per second, or per minute if it is low. */
 function rateText(perSecond: number, unit: string): string {
   return perSecond < SLOW_RATE
     ? `${(SECONDS_PER_MINUTE * perSecond).toFixed(1)} ${unit}/min`

@@ -1,4 +1,4 @@
-/** The report of the main job: one self-contained HTML page. */
+/** Renders the report of the main job as one self-contained HTML page. */
 
 import { PAPER_TRAINER_MACHINE, PAPER_WORKER_MACHINE } from "../../mod.ts";
 import { figuresOf } from "./charts.ts";
@@ -18,13 +18,13 @@ import { displayValue, formatNumber, MODELLED_MARK } from "../lib/table.ts";
 /**
  * Writes the report to a file, completely or not at all.
  * @param report The results of the experiments.
- * @param path The file to write; an existing one is replaced.
+ * @param path The file to write. An existing file is replaced.
  */
 export function writeReport(report: SimulationReport, path: string): void {
   writePage(renderReport(report), path);
 }
 
-/** The report as an HTML page: no script, no link, no picture from elsewhere. */
+/** Returns the report as an HTML page, without scripts, links or pictures from other files. */
 export function renderReport(report: SimulationReport): string {
   const sections = report.experiments.map((experiment) => ({
     ...summarize(experiment),
@@ -46,7 +46,7 @@ export function renderReport(report: SimulationReport): string {
   });
 }
 
-/** The short name of each experiment, whichever others ran. */
+/** The short name of each experiment. It does not depend on which experiments ran. */
 const LETTERS: Record<Experiment["kind"], string> = {
   scale_out: "a",
   sharing: "b",
@@ -64,7 +64,7 @@ function renderHeader(run: RunDescription): string {
   ];
   return `<header>
 <p class="brand">Leat</p>
-<h1>What preprocessing on workers, sharing and coordinated reads bought</h1>
+<h1>What preprocessing on workers, sharing and coordinated reads gain</h1>
 <p class="lead">Files were read, decoded, augmented and batched for real, by real actors; of the training, only the
 accelerator's step time is simulated.</p>
 ${renderFacts(facts, run.commandLine)}
@@ -95,7 +95,7 @@ function renderFooter(): string {
   const { cores, memoryGB, dollarsPerHour } = PAPER_WORKER_MACHINE;
   return `<footer>
 <h2>How to read this</h2>
-<p><strong>Measured</strong> numbers (filled marks, plain digits) were read off a run on the host named above.
+<p><strong>Measured</strong> numbers (filled marks, plain digits) come from a run on the host named above.
 <strong>Modelled</strong> ones (hollow marks, ${MODELLED_MARK}) were computed from a model: a price, or the simulated
 accelerator's step time.</p>
 <p>Cost is equation 1 of Audibert et al., “tf.data service: A Case for Disaggregating ML Input Data

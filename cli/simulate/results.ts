@@ -1,6 +1,6 @@
 /**
- * The results of the main job, as plain data: the experiments fill it, the tables, the findings and
- * the report read it. Every number has its unit and whether it was measured or modelled.
+ * The results of the main job as plain data. The experiments produce it; the tables, the findings and
+ * the report read it. Every number has a unit and says whether it was measured or modelled.
  */
 
 import type { Provenance, Quantity } from "../lib/quantity.ts";
@@ -76,7 +76,7 @@ export interface ScaleOutRun {
   costPerThousandBatches: Quantity;
 }
 
-/** How several trainers with one pipeline are served (Fig. 10). */
+/** How a service serves several trainers with the same pipeline (Fig. 10). */
 export type SharingMode = "A" | "B" | "C";
 
 /** The names of the modes, for headings and legends. */
@@ -106,7 +106,7 @@ export interface SharingRun {
   bytesRead: Quantity;
   /** CPU time of preprocessing, in `s`. */
   cpuTime: Quantity;
-  /** Batches that trainers missed because the window had moved on, in `batches`. */
+  /** Batches that trainers missed because the window had moved past them, in `batches`. */
   batchesSkipped: Quantity;
 }
 
@@ -148,11 +148,11 @@ export interface WorkerFailureExperiment extends ExperimentBase {
   /** What each worker delivered. */
   timeline: WorkerTimeline[];
   killedWorker: string;
-  /** When it was killed, in milliseconds since the run began. */
+  /** When the worker was killed, in milliseconds since the run began. */
   killedAtMs: number;
   /**
-   * When a replacement was registered, in milliseconds since the run began; absent if there was
-   * none.
+   * When a replacement was registered, in milliseconds since the run began. Absent without a
+   * replacement.
    */
   restartedAtMs?: number;
   /** Elements of one epoch, in `elements`. */

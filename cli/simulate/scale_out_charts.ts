@@ -1,4 +1,4 @@
-/** The plots of the scale-out experiment. */
+/** Draws the plots of the scale-out experiment. */
 import {
   drawLines,
   type Figure,
@@ -15,8 +15,8 @@ import type { ScaleOutCurve, ScaleOutExperiment } from "./results.ts";
 import { curveName } from "./summary.ts";
 
 /**
- * Two ideals closer than this are drawn as one line: an infinitely fast pipeline does not depend on
- * storage.
+ * Ideals that differ by no more than this share are drawn as one line, because an infinitely fast
+ * pipeline does not depend on storage.
  */
 const SAME_REFERENCE_SHARE = 0.02;
 
@@ -48,7 +48,7 @@ export function scaleOutFigures(experiment: ScaleOutExperiment): Figure[] {
     experiment.curves.map((curve, index) =>
       toReference(`colocated, ${curveName(curve)}`, seriesColor(index), y(curve))
     );
-  const one: Reference = {
+  const baseline: Reference = {
     name: "colocated",
     color: NEUTRAL_COLOR,
     y: 1,
@@ -65,7 +65,7 @@ export function scaleOutFigures(experiment: ScaleOutExperiment): Figure[] {
       },
       (_, run) => run.throughput,
       [
-        ...nameApart(
+        ...withCurveNames(
           mergeEqual(
             experiment.curves.map((curve) => toReference("ideal", NEUTRAL_COLOR, curve.ideal)),
           ),
@@ -83,7 +83,7 @@ export function scaleOutFigures(experiment: ScaleOutExperiment): Figure[] {
       },
       (curve, run) => ratio(run.throughput, curve.colocated.throughput),
       [
-        one,
+        baseline,
         ...experiment.curves.map((curve, index) =>
           toReference(
             `ideal, ${curveName(curve)}`,
@@ -101,12 +101,12 @@ export function scaleOutFigures(experiment: ScaleOutExperiment): Figure[] {
         ySuffix: "×",
       },
       (curve, run) => ratio(curve.colocated.costPerThousandBatches, run.costPerThousandBatches),
-      [{ ...one, provenance: "modelled" }],
+      [{ ...baseline, provenance: "modelled" }],
     ),
   ];
 }
 
-/** Drops equal references of the same name. */
+/** Removes references that nearly equal an earlier one of the same name. */
 function mergeEqual(references: Reference[]): Reference[] {
   return references.filter((reference, index) =>
     !references.slice(0, index).some((earlier) =>
@@ -116,8 +116,8 @@ function mergeEqual(references: Reference[]): Reference[] {
   );
 }
 
-/** Adds the names of their curves to different ideals. */
-function nameApart(ideals: Reference[], curves: ScaleOutCurve[]): Reference[] {
+/** If ideals differ, adds to each the name of its curve. */
+function withCurveNames(ideals: Reference[], curves: ScaleOutCurve[]): Reference[] {
   if (ideals.length === 1) return ideals;
   return ideals.map((ideal) => {
     const index = curves.findIndex((curve) => curve.ideal.value === ideal.y);

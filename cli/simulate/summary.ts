@@ -1,5 +1,5 @@
 /**
- * The summary of each experiment: its name, a sentence or three computed from its numbers, and its
+ * Summarizes each experiment: its name, one to three sentences computed from its numbers, and a
  * table. The terminal and the report show the same.
  */
 
@@ -21,7 +21,7 @@ import {
 } from "./results.ts";
 import { summarizeWorkerFailure } from "./worker_failure_summary.ts";
 
-/** An experiment in words and one table. */
+/** An experiment as sentences and a table. */
 export interface Summary {
   title: string;
   /** The finding, in plain words. */
@@ -52,7 +52,7 @@ export function summarize(experiment: Experiment): Summary {
   }
 }
 
-/** The run of a curve with the highest throughput; undefined if no worker ran. */
+/** Returns the run of a curve with the highest throughput; undefined if no worker ran. */
 function fastestRun(curve: ScaleOutCurve): ScaleOutRun | undefined {
   return curve.runs.reduce<ScaleOutRun | undefined>(
     (best, run) => best && best.throughput.value >= run.throughput.value ? best : run,
@@ -66,7 +66,7 @@ export function curveName(curve: ScaleOutCurve): string {
     : `storage latency ${formatNumber(curve.storageLatencyMs, 0)} ms`;
 }
 
-/** The run that others are compared with: one trainer with a deployment of its own (Fig. 10). */
+/** Returns the run that others are compared with: one trainer with its own deployment (Fig. 10). */
 export function sharingBaseline(experiment: SharingExperiment): SharingRun | undefined {
   const ofOneTrainer = experiment.runs.filter((run) => run.trainers === 1);
   return ofOneTrainer.find((run) => run.mode === "C") ?? ofOneTrainer[0];
@@ -141,9 +141,9 @@ function scaleOutHeadline(experiment: ScaleOutExperiment): { headline?: Headline
 
 function scaleOutFinding(experiment: ScaleOutExperiment, curve: ScaleOutCurve): string {
   const { colocated, ideal } = curve;
-  const place = curve.storageLatencyMs === 0 ? "With local files" : `With ${curveName(curve)}`;
+  const condition = curve.storageLatencyMs === 0 ? "With local files" : `With ${curveName(curve)}`;
   const share = ratio(colocated.throughput, ideal);
-  const start = `${place}, preprocessing within the trainer reaches ` +
+  const start = `${condition}, preprocessing within the trainer reaches ` +
     `${figure(colocated.throughput)} batches/s, ${percent(share)} of the ${figure(ideal)} that ` +
     `an infinitely fast pipeline allows`;
   const best = fastestRun(curve);
@@ -201,7 +201,7 @@ function summarizeSharing(experiment: SharingExperiment): Summary {
   };
 }
 
-/** The run of a mode with the most trainers, more than one. */
+/** Returns the run of a mode with the most trainers; undefined if no run had more than one. */
 function largestRun(experiment: SharingExperiment, mode: SharingMode): SharingRun | undefined {
   return experiment.runs.filter((run) => run.mode === mode && run.trainers > 1)
     .reduce<SharingRun | undefined>((a, b) => a && a.trainers > b.trainers ? a : b, undefined);

@@ -1,6 +1,6 @@
 /**
- * Text as JSON lines, `{ "tokens": [17, 4, …] }`: generated with the spread of lengths that real
- * text has, or the user's own.
+ * Writes text as JSON lines, `{ "tokens": [17, 4, …] }`: generated text, whose lengths vary like those
+ * of real text, or the user's own.
  */
 
 import { LeatError } from "../../core/error.ts";
@@ -12,7 +12,7 @@ import { mean, quantile } from "../lib/statistics.ts";
 /** Limit of the tokens in a text: longer texts are cut, as for models of 512 positions. */
 export const TOKENS_MAX = 512;
 
-/** The number of different tokens; words are hashed into them. */
+/** The number of different tokens. Words are hashed to tokens. */
 export const VOCABULARY_SIZE = 30_000;
 
 /** Limit of the lines of the user's text that are packed. */
@@ -48,7 +48,7 @@ interface TextStatistics {
 interface GenerateTextOptions {
   /** The cache folder. */
   directory: string;
-  /** How many, at least 1. */
+  /** The number of texts, at least 1. */
   count: number;
   /** The seed of every text; default 0. */
   seed?: number;
@@ -65,8 +65,8 @@ interface PackTextOptions {
 }
 
 /**
- * Generated text of 1 to {@linkcode TOKENS_MAX} tokens, log-normal with median 60. Token n is about
- * n times as rare as token 1. The same seed and count give the same texts.
+ * Generates texts of 1 to {@linkcode TOKENS_MAX} tokens. Lengths are log-normal with median 60. Token n
+ * is about n times as rare as token 1. The same seed and count give the same texts.
  * @throws {LeatError} `invalid_argument` for an invalid count.
  */
 export async function generateText(options: GenerateTextOptions): Promise<TextCorpus> {
@@ -87,9 +87,9 @@ export async function generateText(options: GenerateTextOptions): Promise<TextCo
 }
 
 /**
- * The user's own text: each line that is not blank is a sample, its tokens are its words, hashed.
- * Limits: the first {@linkcode USER_TEXTS_MAX} lines, and of each the first {@linkcode TOKENS_MAX}
- * words.
+ * Packs the user's own text. Each line that is not blank is a sample, whose tokens are its hashed words.
+ * Limits: the first {@linkcode USER_TEXTS_MAX} lines, and the first {@linkcode TOKENS_MAX} words of
+ * each.
  * @throws {LeatError} `not_found` if the file is missing or blank.
  */
 export async function packText(options: PackTextOptions): Promise<TextCorpus> {
@@ -110,7 +110,7 @@ export async function packText(options: PackTextOptions): Promise<TextCorpus> {
 }
 
 /**
- * The lines of a text that are not blank, the first {@linkcode USER_TEXTS_MAX}.
+ * Returns the first {@linkcode USER_TEXTS_MAX} lines of a text that are not blank.
  * @throws {LeatError} `not_found` if the file is missing or blank.
  */
 export async function readLines(source: string): Promise<string[]> {
@@ -121,9 +121,9 @@ export async function readLines(source: string): Promise<string[]> {
 }
 
 /**
- * The words of a line as numbers below {@linkcode VOCABULARY_SIZE}, at most {@linkcode TOKENS_MAX}.
- * Words are separated by white space; a word is always the same number, and two words rarely share
- * one.
+ * Returns the first {@linkcode TOKENS_MAX} words of a line as numbers below
+ * {@linkcode VOCABULARY_SIZE}. Words are separated by white space. Equal words have equal numbers, and
+ * different words rarely have the same.
  */
 export function tokenize(line: string): number[] {
   const words = line.split(/\s+/).filter((word) => word !== "");
@@ -145,7 +145,7 @@ async function open(
   return { files, statistics: found, reused };
 }
 
-/** The tokens of one generated text, none of them 0. */
+/** Returns the tokens of one generated text. None of them is 0. */
 export function drawTokens(random: RandomStream): number[] {
   const drawn = Math.round(LENGTH.median * Math.exp(LENGTH.sigma * random.normal()));
   const length = Math.min(Math.max(drawn, 1), TOKENS_MAX);
@@ -164,7 +164,7 @@ async function readText(source: string): Promise<string> {
   }
 }
 
-/** Distributes texts over JSON lines files, and notes their lengths. */
+/** Distributes texts over JSON lines files, and records their lengths. */
 class TextShards {
   readonly #shards: Shards;
   readonly #lengths: number[] = [];

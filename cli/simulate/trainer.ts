@@ -1,4 +1,4 @@
-/** The trainer actor: a training loop with a simulated accelerator, on a thread of its own. */
+/** The trainer actor: a training loop with a simulated accelerator, on a separate thread. */
 
 import os from "node:os";
 import process from "node:process";
@@ -20,7 +20,7 @@ import {
   type TrainResult,
 } from "./trainer_protocol.ts";
 
-/** Batches prepared ahead of the accelerator without a service. */
+/** How many batches a colocated pipeline prepares ahead of the accelerator. */
 const PREFETCH_BATCHES = 2;
 /** Shortest time between two progress messages, in ms. */
 const PROGRESS_INTERVAL_MS = 100;
@@ -36,7 +36,7 @@ export function createTrainer(
   service: string,
 ): Actor<TrainerProtocol> {
   const trainer = new Trainer(context, service);
-  const stopInspecting = system.inspect((event) => trainer.notice(event));
+  const stopInspecting = system.inspect((event) => trainer.inspect(event));
   return {
     handlers: {
       open: (request) => trainer.open(request).then(() => null),
@@ -94,8 +94,8 @@ class Trainer {
     await iterator?.return();
   }
 
-  /** Records from which node a batch arrives, because the batch itself does not name it. */
-  notice(event: InspectionEvent): void {
+  /** Records from which node a batch arrives, because the batch itself does not name its node. */
+  inspect(event: InspectionEvent): void {
     if (event.type !== "deliver" || event.envelope.kind !== "reply") return;
     const { body, source } = event.envelope;
     if ((body as { kind?: unknown } | null)?.kind !== "element") return;
@@ -119,7 +119,7 @@ class Trainer {
     isOver: (elapsedMs: number, batches: number) => boolean,
   ): Promise<TrainResult> {
     const { record = false } = request;
-    // A new one, because it must not make up for the lateness of uncounted steps.
+    // A new accelerator, because it must not compensate for the lateness of warm-up steps.
     this.#accelerator = new Accelerator();
     const run = new Run();
     while (!isOver(run.elapsedMs, run.batches)) {
@@ -163,13 +163,13 @@ class Trainer {
   }
 }
 
-/** The step time of this trainer alone, and of all synchronous trainers, in ms. */
+/** The step time of this trainer alone, and of the slowest synchronous trainer, in ms. */
 interface StepTimes {
   readonly ownMs: number;
   readonly stepMs: number;
 }
 
-/** The counted part of a run. */
+/** Records the measurements of a run. */
 class Run {
   batches = 0;
   waitedMs = 0;
@@ -205,7 +205,7 @@ class Run {
     this.#steppedMs = nowMs;
   }
 
-  /** The result. `elapsedMs` ends with the last step. */
+  /** Returns the result. Its `elapsedMs` ends with the last step. */
   result(arrivals: TrainResult["arrivals"]): TrainResult {
     const { user, system } = process.cpuUsage(this.#cpuAtStart);
     return {
@@ -224,20 +224,20 @@ class Run {
   }
 }
 
-/** Busy time of all cores of the host together, in ms. */
+/** Returns the busy time of all cores of the host together, in ms. */
 function hostBusyMs(): number {
   return os.cpus().map(({ times }) => times.user + times.nice + times.sys + times.irq)
     .reduce((sum, time) => sum + time, 0);
 }
 
-/** Tokens of a batch `{ tokens, length }`; none of any other. */
+/** Counts the tokens of a batch `{ tokens, length }`. Any other batch has none. */
 function tokensOf(batch: unknown): BatchTokens {
   const { tokens, length } = batch as { tokens?: unknown; length?: unknown };
   if (!(tokens instanceof Tensor) || !(length instanceof Tensor)) return { real: 0, padded: 0 };
   return batchTokens(length.data as Float64Array, tokens.shape[1]);
 }
 
-/** The names in a batch `{ id }`; none of any other. */
+/** Returns the names in a batch `{ id }`. Any other batch has none. */
 function idsOf(batch: unknown): readonly string[] {
   const { id } = batch as { id?: unknown };
   return id instanceof Tensor ? id.data as unknown as readonly string[] : [];

@@ -1,6 +1,6 @@
 /**
- * The protocol of a trainer. Batches stay with the trainer; only a few numbers are sent to the main
- * thread.
+ * The protocol of a trainer. Batches stay on the trainer's thread. Only a few numbers are sent to the
+ * main thread.
  */
 
 import type { Ref } from "../../actors/runtime/ref.ts";
@@ -8,11 +8,11 @@ import type { DistributeOptions } from "../../mod.ts";
 import type { StepModel, SynchronousStep } from "./accelerator.ts";
 import type { PipelineConfig } from "./pipelines.ts";
 
-/** A trainer: reads batches, and for each waits as long as the accelerator's step takes. */
+/** A trainer reads batches, and for each waits as long as the accelerator's step takes. */
 export interface TrainerProtocol {
-  /** Stops an earlier reading and begins a new one. Answers when the first batch has arrived. */
+  /** Stops reading, and begins to read a pipeline. Answers when the first batch has arrived. */
   open(request: OpenRequest): null;
-  /** Trains; answers at the end. */
+  /** Trains, and answers at the end. */
   train(request: TrainRequest): TrainResult;
   /** Stops reading. */
   close(request: null): null;
@@ -28,24 +28,25 @@ export interface OpenRequest {
   readonly place: "colocated" | "service" | "ideal";
   /** The options of reading from the service. */
   readonly distribute?: Omit<DistributeOptions, "service">;
-  /** Added to each open and read of a file of a colocated pipeline, in ms; default 0. */
+  /** Latency that is added to each open and read of a colocated pipeline's file, in ms; default 0. */
   readonly storageLatencyMs?: number;
 }
 
 /** How long to train, and how. */
 export interface TrainRequest {
   readonly step: StepModel;
-  /** Ends after this many batches; default: at the end of the time, or of the data. */
+  /** Ends after this many batches. Default: when the time is over, or the data ends. */
   readonly batches?: number;
-  /** Ends with the first step that ends after this many ms. */
+  /** Ends with the first step after this many ms. */
   readonly durationMs?: number;
   /** Warm-up before counting, in ms; default 0. */
   readonly warmupMs?: number;
   /**
-   * Warm-up also lasts until this many nodes have sent a batch, because loading threads take CPU.
+   * The warm-up also lasts until this many nodes have sent a batch, because threads that are still
+   * loading use CPU time.
    */
   readonly warmupNodes?: number;
-  /** The barrier of the trainers of a model; default: it trains alone. */
+  /** The barrier of the trainers of a model. Default: the trainer trains alone. */
   readonly barrier?: Ref<BarrierProtocol>;
   /** Records the names of elements and their nodes; default false. */
   readonly record?: boolean;
@@ -53,7 +54,7 @@ export interface TrainRequest {
   readonly monitor?: Ref<MonitorProtocol>;
 }
 
-/** The result of a training run. Times are of the counted part. */
+/** The result of a training run. Times do not include the warm-up. */
 export interface TrainResult {
   readonly batches: number;
   readonly elapsedMs: number;
@@ -69,7 +70,7 @@ export interface TrainResult {
   readonly stepTimesMs: readonly number[];
   /** Sum of the step times of this trainer alone, in ms. */
   readonly ownStepsMs: number;
-  /** Sum of the step times of all synchronous trainers, in ms. */
+  /** Sum of the times of the steps, each that of the slowest trainer, in ms. */
   readonly stepsMs: number;
   /** Names of the received elements, if recorded. */
   readonly ids: readonly string[];
@@ -77,7 +78,7 @@ export interface TrainResult {
   readonly arrivals: Readonly<Record<string, readonly number[]>>;
 }
 
-/** Where the trainers of one model meet after each step. */
+/** The trainers of one model wait here for each other after each step. */
 export interface BarrierProtocol {
   /** Answers when the step has ended for all. */
   step(request: { readonly durationMs: number }): SynchronousStep;
@@ -105,7 +106,8 @@ export interface TrainerThreadConfig {
 }
 
 /**
- * Milliseconds since 1970, with fractions: comparable between threads, unlike `performance.now()`.
+ * Returns the milliseconds since 1970, with fractions. Threads can compare them, unlike those of
+ * `performance.now()`.
  */
 export function epochMs(): number {
   return performance.timeOrigin + performance.now();

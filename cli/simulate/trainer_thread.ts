@@ -15,7 +15,7 @@ import type { TrainerProtocol, TrainerThreadConfig } from "./trainer_protocol.ts
 export function setup(context: NodeContext): NodeParts {
   const { service, dispatcher, clientRefreshMs } = context.config as TrainerThreadConfig;
   let node: ActorSystem | undefined;
-  let forget = () => {};
+  let unregister = () => {};
   return {
     kinds: {
       trainer: () => ({
@@ -26,14 +26,14 @@ export function setup(context: NodeContext): NodeParts {
     },
     started(system) {
       node = system;
-      // Clients of this thread run on its node: batches come straight from the workers' threads.
-      forget = registerHome(service, () => ({
+      // Clients of this thread run on its node, so batches come directly from the workers' threads.
+      unregister = registerHome(service, () => ({
         system,
         dispatcher: dispatcherAt(dispatcher),
         ...(clientRefreshMs === undefined ? {} : { timings: { refreshMs: clientRefreshMs } }),
         release() {},
       }));
     },
-    stopped: () => forget(),
+    stopped: () => unregister(),
   };
 }

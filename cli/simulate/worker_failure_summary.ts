@@ -1,4 +1,4 @@
-/** The summary of the experiment that kills a worker. */
+/** Summarizes the experiment that kills a worker. */
 import { type Quantity, ratio } from "../lib/quantity.ts";
 import { formatNumber } from "../lib/table.ts";
 import type { WorkerFailureExperiment } from "./results.ts";
@@ -65,7 +65,7 @@ function workerFailureFinding(
       formatNumber((experiment.restartedAtMs - experiment.killedAtMs) / 1000, 1)
     } s later.`;
   return `After ${seconds} s ${experiment.killedWorker} was killed, and the other ` +
-    `${countOf(survivors, "worker")} went on${rates}.${replacement} Of ${
+    `${countOf(survivors, "worker")} continued${rates}.${replacement} Of ${
       formatNumber(expected.value, 0)
     } elements the ` +
     `trainer got ${formatNumber(delivered.value, 0)}; ${
@@ -75,8 +75,8 @@ function workerFailureFinding(
 }
 
 /**
- * Mean rate over whole intervals before (`side` -1) or after (1) a time, in batches/s; the last,
- * partial interval is left out.
+ * Returns the mean rate over whole intervals before (`side` -1) or after (1) a time, in batches/s. The
+ * last interval, which is partial, does not count.
  */
 function rateAround(
   experiment: WorkerFailureExperiment,

@@ -27,8 +27,8 @@ const BOUNDARIES = Array.from(
 );
 const STEP: StepModel = { constantMs: 4, perTokenMs: 0.004 };
 /**
- * How late a round may be before all trainers skip it, in ms: long, because no trainer is ever far
- * behind.
+ * How late a round may be before all trainers skip it, in ms. It is long, because no trainer is ever
+ * far behind.
  */
 const SKIP_AFTER_MS = 5_000;
 
@@ -60,9 +60,9 @@ export async function coordinatedReads(
       `${
         formatNumber(STEP.perTokenMs * 1000, 0)
       } ms for a thousand tokens, padding included; every trainer waits for the ` +
-      "slowest. That time is simulated. The times shown are measured, and include waiting for data.",
+      "slowest. Step times are simulated. The times shown are measured, and include waiting for data.",
       `Buckets end at every multiple of ${BUCKET_TOKENS} tokens. “Bucketed” batches are of one bucket each, but every trainer ` +
-      "takes whichever comes; “uncoordinated” ones are of any lengths.",
+      "takes the next batch of any bucket; “uncoordinated” batches are of any lengths.",
     ],
   };
 }

@@ -1,5 +1,6 @@
 /**
- * (a) Scale-out: preprocessing within the trainer, on 1, 2, 4… workers, and infinitely fast (section 4.2, Fig. 8 and 9).
+ * (a) Scale-out: preprocessing within the trainer, on 1, 2, 4… workers, and infinitely fast (section
+ * 4.2, Fig. 8 and 9).
  */
 
 import { costOf, PAPER_TRAINER_MACHINE } from "../../../mod.ts";
@@ -24,26 +25,25 @@ const SCALES = {
 };
 
 /**
- * How many times faster than colocated preprocessing the accelerator is, per core of the host. With
- * local files it needs more than all cores can feed, so the cores limit the curve. With far files it
- * needs half of what they can feed, so workers, which mostly wait for storage, can reach it.
+ * The accelerator's speed as a multiple of colocated preprocessing, per core of the host. With local
+ * files it takes more than all cores can prepare, so the cores limit the curve. With far files it
+ * takes half of what they can prepare, so workers, which mostly wait for storage, can keep up.
  */
 const DEMAND_PER_CORE = { local: 1.5, far: 0.5 };
-/** Limit of that factor, for hosts with more cores than the workers can use. */
+/** Limit of the accelerator's speed, for hosts with more cores than the workers can use. */
 const DEMAND_MAX = { local: 6, far: 1.5 };
 /**
- * The host's cores count as exhausted when this share is busy, while the trainer waits this share
- * of its time…
+ * The host's cores count as exhausted if at least this share of them is busy, the trainer waits for
+ * more than `STALLED_SHARE` of its time, and this process uses `OWN_SHARE_MIN` of the busy cores.
  */
 const CORES_BUSY_SHARE = 0.85;
 const STALLED_SHARE = 0.05;
-/** …and this process makes up at least this share of the busy time. */
 const OWN_SHARE_MIN = 0.5;
-/** A curve is flat from a run on if no later one is faster by this factor. */
+/** A curve is flat after a run if no later run is faster by this factor. */
 const FLAT_FACTOR = 1.2;
-/** Fewer cores kept busy by other programs are not mentioned. */
+/** The notes mention other programs only if they keep this many cores busy. */
 const OTHERS_CORES_MIN = 0.2;
-/** Requests in flight to one worker: one is served while the next is on its way. */
+/** Requests in flight to one worker: one is being served while the next is on its way. */
 const OUTSTANDING_PER_WORKER = 2;
 const BYTES_PER_GB = 1e9;
 
@@ -92,7 +92,9 @@ function notesOf(curves: readonly MeasuredCurve[], alone: number): string[] {
   return [
     `Batches are ${IMAGE_BATCH_SIZE} images, read from TFRecords, decoded, cropped, resized to ${IMAGE_SIDE_PX}×${IMAGE_SIDE_PX} ` +
     "and mirrored. One decode is in flight per worker and in the colocated baseline, which prefetches while the " +
-    `accelerator is busy and, unhindered, prepares ${formatNumber(alone)} batches/s.`,
+    `accelerator is busy. Without waiting for the accelerator it prepares ${
+      formatNumber(alone)
+    } batches/s.`,
     ...curves.map(({ curve, stepMs }) =>
       `With ${curveName(curve)}, a step of the accelerator takes ${formatNumber(stepMs)} ms.`
     ),
@@ -108,7 +110,7 @@ function notesOf(curves: readonly MeasuredCurve[], alone: number): string[] {
 }
 
 /**
- * One deployment that grows, and one trainer on which pipelines are measured one after the other.
+ * Measures pipelines one after the other, with one deployment that grows and one trainer.
  */
 class Bench implements AsyncDisposable {
   /** Preprocessing within the trainer. */
@@ -147,8 +149,8 @@ class Bench implements AsyncDisposable {
       while (cluster.workers < count) await cluster.addWorker();
       runs.push(await this.measure(countOf(count, "worker"), this.#distributed(), stepMs));
     }
-    const end = runs.find((it, index) =>
-      this.#isAtEndOfCores(it) &&
+    const exhausted = runs.find((it, index) =>
+      this.#areCoresExhausted(it) &&
       runs.slice(index + 1).every(({ run }) =>
         run.throughput.value < FLAT_FACTOR * it.run.throughput.value
       )
@@ -159,7 +161,7 @@ class Bench implements AsyncDisposable {
         colocated: colocated.run,
         runs: runs.map(({ run }) => run),
         ideal: ideal.run.throughput,
-        ...(end === undefined ? {} : { coresEndAtWorkers: end.run.workers }),
+        ...(exhausted === undefined ? {} : { coresEndAtWorkers: exhausted.run.workers }),
       },
       stepMs,
       othersCores: Math.max(
@@ -196,7 +198,7 @@ class Bench implements AsyncDisposable {
     await this.#deployment[Symbol.asyncDispose]();
   }
 
-  #isAtEndOfCores({ run, hostBusyCores }: MeasuredRun): boolean {
+  #areCoresExhausted({ run, hostBusyCores }: MeasuredRun): boolean {
     return run.stallShare.value > STALLED_SHARE &&
       hostBusyCores >= CORES_BUSY_SHARE * this.#simulation.hostCores &&
       run.cpu.value >= OWN_SHARE_MIN * hostBusyCores;

@@ -24,16 +24,16 @@ const SCALES = {
   full: { trainers: [1, 2, 4, 8, 16], batches: 24, batchSize: IMAGE_BATCH_SIZE },
 };
 
-/** Workers of each deployment. With one, a deployment's rate does not depend on the host's cores. */
+/** Workers of each deployment. With one, the rate of a deployment does not depend on the host's cores. */
 const WORKERS = 1;
 /**
- * A step takes as long as a deployment needs for this many batches. A deployment then feeds this many
+ * A step takes as long as a deployment needs for this many batches, so a deployment feeds this many
  * trainers, as in the paper.
  */
 const TRAINERS_FED = 4;
-/** Batches that are timed to find the step time. */
+/** How many batches are timed to find the step time. */
 const CALIBRATION_BATCHES = 24;
-/** Small, so that batches fetched ahead at a job's end are few compared to those it read. */
+/** Small, so that at a job's end few batches are buffered, compared with those that the job read. */
 const OUTSTANDING_REQUESTS = 2;
 /** About 50 batches of 16 images. */
 const WINDOW_BYTES_MAX = 128 * 2 ** 20;
@@ -70,8 +70,8 @@ export async function sharing(simulation: Simulation): Promise<SharingExperiment
       `${TRAINERS_FED} batches during a step: without sharing it can feed ${TRAINERS_FED} trainers.`,
       "All deployments share this host's cores. A deployment each (C) therefore slows down once all cores are busy; " +
       "in a cluster it would not.",
-      "CPU time is that of the whole process from the first request on: trainers and dispatchers are in it. Batches " +
-      "produced include those that were ready or on their way when a job ended.",
+      "CPU time is that of the whole process from the first request on, including trainers and dispatchers. Batches " +
+      "produced include those that were buffered or in flight when a job ended.",
     ],
   };
 }
@@ -81,9 +81,9 @@ async function start({ signal }: Simulation, stack: AsyncDisposableStack): Promi
   return stack.use(await Deployment.start(signal, options));
 }
 
-/** The step time for which one deployment feeds {@linkcode TRAINERS_FED} trainers, in ms. */
+/** Measures the step time with which a deployment feeds {@linkcode TRAINERS_FED} trainers, in ms. */
 async function calibrate(simulation: Simulation, deployment: Deployment): Promise<number> {
-  simulation.progress.beginRun("one worker, unhindered", CALIBRATION_BATCHES);
+  simulation.progress.beginRun("one worker, no steps", CALIBRATION_BATCHES);
   const trainer = await deployment.trainer();
   await trainer.open(openRequest(simulation, "C", 0));
   const { batches, elapsedMs } = await trainer.train({
@@ -164,7 +164,7 @@ class Round {
     };
   }
 
-  /** All begin at once, each with its first batch ready. */
+  /** Starts all trainers at the same time, when each has its first batch. */
   async #trainAll(deployments: Deployment[], trainers: TrainerHandle[]): Promise<TrainResult[]> {
     await Promise.all(
       trainers.map((it, index) => it.open(openRequest(this.#simulation, this.#mode, index))),

@@ -18,11 +18,11 @@ export interface Simulation {
   readonly trainers?: readonly number[];
   /** Latency of the second curve of (a), in ms; 0 for none. */
   readonly storageLatencyMs: number;
-  /** Step time of the accelerators that train on images, in ms; default: from the measured rate of preprocessing. */
+  /** Step time of accelerators that train on images, in ms. Default: from the measured preprocessing. */
   readonly stepTimeMs?: number;
 }
 
-/** Images of one batch. */
+/** Images per batch. */
 export const IMAGE_BATCH_SIZE = 16;
 
 /** Shows the progress of several trainers as one run. */

@@ -1,5 +1,5 @@
 /**
- * (d) A worker killed mid-run under DYNAMIC sharding: what was lost, and what continued (section
+ * (d) A worker is killed mid-run under DYNAMIC sharding: what is lost, and what continues (section
  * 3.4).
  */
 
@@ -25,14 +25,14 @@ const INTERVAL_MS = 100;
  */
 const KILLED_AT_SHARE = 0.45;
 /** Downtime after the dispatcher has noticed the failure, in ms. */
-const AWAY_MS = 500;
+const DOWN_MS = 500;
 const HEARTBEAT_MS = 100;
 const WORKER_TIMEOUT_MS = 500;
 const POLL_MS = 20;
-/** Limit of the wait for the dispatcher to notice, in ms. */
+/** Time limit for the dispatcher to notice the failure, in ms. */
 const NOTICE_TIMEOUT_MS = 10_000;
 
-/** What happened, in ms since 1970. */
+/** The times of the events, in ms since 1970. */
 interface Failure {
   readonly killedMs: number;
   readonly noticedMs: number | undefined;
@@ -71,8 +71,8 @@ export async function workerFailure(simulation: Simulation): Promise<WorkerFailu
 }
 
 /**
- * The storage latency with which an epoch takes about `durationMs`: local files would be read too
- * fast.
+ * Returns the storage latency with which an epoch takes about `durationMs`, because local files would
+ * be read too fast.
  */
 async function latencyFor(files: readonly string[], durationMs: number): Promise<number> {
   const sizes = await Promise.all(files.map(async (file) => (await Deno.stat(file)).size));
@@ -92,7 +92,7 @@ async function killAndRestart({ cluster }: Deployment, signal: AbortSignal): Pro
     if (!alive) noticedMs = epochMs();
     else await sleep(POLL_MS);
   }
-  await sleep(AWAY_MS);
+  await sleep(DOWN_MS);
   await cluster.restartWorker(VICTIM);
   return { killedMs, noticedMs, restartedMs: epochMs() };
 }
@@ -128,8 +128,8 @@ function toExperiment(
           `after ${
             formatNumber(WORKER_TIMEOUT_MS / 1000, 1)
           } s without heartbeats here, 60 s by default.`,
-      `Batches are ${BATCH_SIZE} images, and a split is a file. Storage answers ${storageLatencyMs} ms late, so that an epoch takes ` +
-      "long enough to look at.",
+      `Batches are ${BATCH_SIZE} images, and a split is a file. Each read of storage takes ${storageLatencyMs} ms longer, so that an epoch takes ` +
+      "long enough to observe.",
     ],
   };
 }
