@@ -1,20 +1,20 @@
-/** Checks how often each value is delivered: within its bounds. */
+/** Checks that no value is delivered too often or too seldom. */
 import type { Findings } from "./checker.ts";
 
 /** Watches the deliveries to all training loops together. */
 export class BagChecker {
-  readonly #most: ReadonlyMap<number, number>;
+  readonly #bag: ReadonlyMap<number, number>;
   readonly #timesMax: () => number;
   readonly #findings: Findings;
   readonly #taken = new Map<number, number>();
   #delivered = 0;
 
   /**
-   * @param most How often each value occurs in one complete run, at most.
+   * @param bag Maximum number of occurrences of each value in one complete run.
    * @param timesMax Upper bound on the number of complete runs so far.
    */
-  constructor(most: ReadonlyMap<number, number>, timesMax: () => number, findings: Findings) {
-    this.#most = most;
+  constructor(bag: ReadonlyMap<number, number>, timesMax: () => number, findings: Findings) {
+    this.#bag = bag;
     this.#timesMax = timesMax;
     this.#findings = findings;
   }
@@ -23,16 +23,17 @@ export class BagChecker {
     return this.#delivered;
   }
 
+  /** Records that a training loop received a value. */
   took(value: number, consumer: string): void {
     this.#delivered++;
     const times = (this.#taken.get(value) ?? 0) + 1;
     this.#taken.set(value, times);
-    const most = (this.#most.get(value) ?? 0) * this.#timesMax();
-    if (times <= most) return;
-    this.#findings.add(`${consumer} took ${value} for the ${times}th time, of ${most}`);
+    const timesMax = (this.#bag.get(value) ?? 0) * this.#timesMax();
+    if (times <= timesMax) return;
+    this.#findings.add(`${consumer} took ${value} for the ${times}th time, of ${timesMax}`);
   }
 
-  /** At the end: every value must have come as often as in `times` complete runs. */
+  /** Checks at the end that every value was delivered as often as in `times` complete runs. */
   expectAll(bag: ReadonlyMap<number, number>, times: number): void {
     const wrong = [...bag].filter(([value, count]) =>
       (this.#taken.get(value) ?? 0) !== count * times

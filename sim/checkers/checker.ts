@@ -1,9 +1,8 @@
 /**
- * Checkers watch a run and report broken promises. They know nothing about how the code under test
- * works.
+ * Checkers watch a run and report broken promises. They do not depend on how the code under test works.
  */
 
-/** Maximum number of violations listed; the rest are counted. */
+/** Maximum number of violations listed. The others are only counted. */
 const VIOLATIONS_MAX = 10;
 
 /** Collects the findings of one checker. */
@@ -11,12 +10,13 @@ export interface Findings {
   add(what: string): void;
 }
 
-/** The broken promises of a run, of all checkers. */
+/** The broken promises that all checkers of a run found. */
 export class Violations {
   readonly #found: string[] = [];
   readonly #checkers = new Set<string>();
   #count = 0;
 
+  /** Returns the collection of a checker's findings. */
   by(checker: string): Findings {
     return { add: (what) => this.#add(checker, what) };
   }
@@ -30,7 +30,7 @@ export class Violations {
     return [...this.#checkers];
   }
 
-  /** The first violations, each with its checker's name, and the number of the others. */
+  /** Returns the first violations, each with its checker's name, and the number of the others. */
   list(): string[] {
     const more = this.#count - this.#found.length;
     return more === 0 ? [...this.#found] : [...this.#found, `… and ${more} more`];

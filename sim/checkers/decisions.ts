@@ -1,11 +1,11 @@
-/** Checks that a trainer comes to run the candidate that is fastest, and stays with it. */
+/** Checks that a trainer learns which candidate is the fastest, and mostly runs it. */
 import type { Findings } from "./checker.ts";
 
-/** Batches of one life in which the trainer may try others. */
+/** Number of batches in which the trainer may try all candidates. */
 const LEARNING = 18;
-/** So many batches are judged at least. */
+/** Minimum number of later batches. With fewer, nothing is checked. */
 const JUDGED_MIN = 16;
-/** The share of them that the best candidate has at least: others are tried again at times. */
+/** Minimum share of the best candidate in these batches. The trainer tries others again at times. */
 const SHARE_MIN = 0.4;
 
 /** Watches one trainer. */
@@ -19,12 +19,12 @@ export class DecisionsChecker {
     this.#findings = findings;
   }
 
-  /** A batch came while workers ran this candidate. */
+  /** Records that a batch was delivered while workers ran this candidate. */
   took(candidate: string | null): void {
     this.#taken.push(candidate);
   }
 
-  /** The service failed, or the trainer began again: what it has learnt may be lost. */
+  /** Records that the service failed or the trainer restarted, so that it may learn again. */
   forget(): void {
     this.#judge();
     this.#taken = [];
@@ -36,10 +36,10 @@ export class DecisionsChecker {
 
   #judge(): void {
     const judged = this.#taken.slice(LEARNING);
-    const right = judged.filter((candidate) => candidate === this.#best).length;
-    if (judged.length < JUDGED_MIN || right >= SHARE_MIN * judged.length) return;
+    const ofBest = judged.filter((candidate) => candidate === this.#best).length;
+    if (judged.length < JUDGED_MIN || ofBest >= SHARE_MIN * judged.length) return;
     this.#findings.add(
-      `${this.#best} is the fastest, but had only ${right} of the last ${judged.length} batches`,
+      `${this.#best} is the fastest, but had only ${ofBest} of the last ${judged.length} batches`,
     );
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Checks what training loops received: each element of a range at most a number of times, or
- * exactly that often.
+ * Checks that training loops receive each element of a range at most a number of times, and at the end
+ * at least a number of times.
  */
 import type { Findings } from "./checker.ts";
 
@@ -21,7 +21,7 @@ export class DeliveryChecker {
   readonly #taken = new Map<unknown, DeliveredElement[]>();
   readonly #findings: Findings;
 
-  /** @param timesMax How often each element may be delivered. */
+  /** @param timesMax Maximum number of deliveries of each element. */
   constructor(count: number, findings: Findings, timesMax = 1) {
     this.#count = count;
     this.#timesMax = timesMax;
@@ -47,13 +47,13 @@ export class DeliveryChecker {
     this.#findings.add(`${describe(delivery)}, and before that ${describe(before.at(-1)!)}`);
   }
 
-  /** Elements that were delivered less often. */
+  /** Returns the elements that were delivered less than `times` times. */
   missing(times = 1): number[] {
     const elements = Array.from({ length: this.#count }, (_, element) => element);
     return elements.filter((element) => (this.#taken.get(element)?.length ?? 0) < times);
   }
 
-  /** At the end: every element must have been delivered that often. */
+  /** Checks at the end that every element was delivered at least `times` times. */
   expectAll(times = 1): void {
     const missing = this.missing(times);
     if (missing.length === 0) return;

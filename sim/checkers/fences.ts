@@ -1,6 +1,6 @@
 /**
- * Checks that no actor receives a message meant for an earlier actor at its path: a reference with
- * an incarnation names one life of an actor.
+ * Checks that no actor receives a message meant for an earlier actor at its path. A reference with an
+ * incarnation addresses one life of an actor.
  */
 import type { InspectionEvent } from "../../actors/runtime/inspection.ts";
 import type { Envelope } from "../../actors/runtime/envelope.ts";
@@ -11,14 +11,13 @@ import type { Findings } from "./checker.ts";
 /** Compares the intended receiver of each message with the actual one, on all nodes of a run. */
 export class FenceChecker {
   readonly #findings: Findings;
-  /** The newest life at each path. */
+  /** The incarnation of the newest actor at each path. */
   readonly #lives = new Map<string, string>();
   /**
-   * The intended life of each message in flight: by the sender's life, the receiver's name, and the
-   * message's number between the two. (Joining the three into one key would cost a string per
-   * message.)
+   * The intended incarnation of each message in flight, by the sender's incarnation, the receiver's name,
+   * and the message's number between the two. (One joined key would cost a string per message.)
    */
-  readonly #meant = new Map<string, Map<string, Map<number, string>>>();
+  readonly #intended = new Map<string, Map<string, Map<number, string>>>();
 
   constructor(findings: Findings) {
     this.#findings = findings;
@@ -41,27 +40,27 @@ export class FenceChecker {
     }
   }
 
-  #sent({ source, target, number }: Envelope, meant: string): void {
-    let bySender = this.#meant.get(source.incarnation);
-    if (bySender === undefined) this.#meant.set(source.incarnation, bySender = new Map());
+  #sent({ source, target, number }: Envelope, intended: string): void {
+    let bySender = this.#intended.get(source.incarnation);
+    if (bySender === undefined) this.#intended.set(source.incarnation, bySender = new Map());
     const key = keyOf(target);
     const numbers = bySender.get(key);
-    if (numbers === undefined) bySender.set(key, new Map([[number, meant]]));
-    else numbers.set(number, meant);
+    if (numbers === undefined) bySender.set(key, new Map([[number, intended]]));
+    else numbers.set(number, intended);
   }
 
   #delivered({ source, target, number }: Envelope): void {
     const key = keyOf(target);
-    const numbers = this.#meant.get(source.incarnation)?.get(key);
-    const meant = numbers?.get(number);
-    if (meant === undefined) return;
+    const numbers = this.#intended.get(source.incarnation)?.get(key);
+    const intended = numbers?.get(number);
+    if (intended === undefined) return;
     numbers!.delete(number);
     const incarnation = this.#lives.get(key);
-    if (meant === incarnation) return;
+    if (intended === incarnation) return;
     this.#findings.add(
       `${target.node}${target.path}#${incarnation} took what ${
         formatRef(source)
-      } had sent to #${meant}`,
+      } had sent to #${intended}`,
     );
   }
 }

@@ -1,10 +1,10 @@
-/** Checks a stream that two sides produce together: each element once, in order if that is promised. */
+/** Checks that a stream that two sides produce has each element once, and in order if that is promised. */
 import type { Findings } from "./checker.ts";
 
-/** Most elements that the share of one side may be away from its ratio. */
-const AWAY_MAX = 1;
+/** Maximum deviation of one side's number of elements from its share. */
+const DEVIATION_MAX = 1;
 
-/** Watches what one training loop takes; its position is what it has taken since the beginning. */
+/** Watches one training loop. Its position is the list of elements that it has received. */
 export class HalvesChecker {
   readonly #wanted: readonly number[];
   readonly #inOrder: boolean;
@@ -17,16 +17,17 @@ export class HalvesChecker {
     this.#findings = findings;
   }
 
-  /** What was taken so far: the position to save. */
+  /** The elements received so far, which are the position to save. */
   get taken(): readonly number[] {
     return this.#taken;
   }
 
-  /** The loop continues from a position. */
+  /** Records that the loop continues from a position. */
   resume(taken: readonly number[]): void {
     this.#taken = taken;
   }
 
+  /** Records that the loop received an element. */
   took(value: number, who: string): void {
     const { length } = this.#taken;
     if (this.#inOrder && this.#wanted[length] !== value) {
@@ -38,9 +39,9 @@ export class HalvesChecker {
     this.#taken = [...this.#taken, value];
   }
 
-  /** So many elements of `count` came from the side that is to give a share of `ratio`. */
+  /** Checks that `remote` of `count` elements are about a share of `ratio`. */
   shared(remote: number, count: number, ratio: number, who: string): void {
-    if (Math.abs(remote - ratio * count) <= AWAY_MAX) return;
+    if (Math.abs(remote - ratio * count) <= DEVIATION_MAX) return;
     this.#findings.add(`${who} got ${remote} of ${count} elements from the service, not ${ratio}`);
   }
 

@@ -1,6 +1,6 @@
 /**
- * Checks that the elements that tasks make reach training loops: none that no task made, none more
- * often than it was made, and of those made by living workers all, except what dead clients had
+ * Checks that the elements that tasks make reach training loops. No element is delivered more often
+ * than it was made. All elements of living workers are delivered, except those that dead clients had
  * requested.
  */
 import type { InspectionEvent } from "../../actors/runtime/inspection.ts";
@@ -17,7 +17,7 @@ interface Worker {
   readonly made: Map<string, number>;
 }
 
-/** Watches one iteration. Elements are texts; several tasks may make the same one. */
+/** Watches one iteration. Elements are texts. Several tasks may make the same element. */
 export class HandoverChecker {
   readonly #findings: Findings;
   readonly #workers: Worker[] = [];
@@ -35,7 +35,7 @@ export class HandoverChecker {
     return this.#made.has(element);
   }
 
-  /** Registers a life of a worker; call the result with each element that its tasks make. */
+  /** Registers a life of a worker. Returns a function to call with each element that its tasks make. */
   worker(goesOn: GoesOn): (element: string) => void {
     const made = new Map<string, number>();
     this.#workers.push({ goesOn, made });
@@ -60,8 +60,8 @@ export class HandoverChecker {
   }
 
   /**
-   * At the end: each request of a client gets at most one element, so a dead client may have lost
-   * as many as it had requested and not received.
+   * Checks at the end that no element is missing without a reason. Each request of a client gets at most
+   * one element, so a dead client may have lost one element per request that it had not received.
    */
   expectAll(): void {
     const living = new Map<string, number>();
@@ -72,23 +72,23 @@ export class HandoverChecker {
       element,
       times: made - (this.#taken.get(element) ?? 0),
     })).filter(({ times }) => times > 0).toArray();
-    const missed = missing.reduce((sum, { times }) => sum + times, 0);
+    const missingCount = missing.reduce((sum, { times }) => sum + times, 0);
     const dead = this.#consumers.filter(({ goesOn }) => !goesOn());
-    const asked = dead.reduce((sum, { owed }) => sum + owed, 0);
-    if (missed <= asked) return;
+    const requested = dead.reduce((sum, { owed }) => sum + owed, 0);
+    if (missingCount <= requested) return;
     const texts = missing.slice(0, 10).map(({ element }) => element);
     this.#findings.add(
-      `${missed} elements that living workers have made never came, and dead clients had asked for ` +
-        `${asked}: ${texts.join(", ")}`,
+      `${missingCount} elements that living workers have made never came, and dead clients had asked ` +
+        `for ${requested}: ${texts.join(", ")}`,
     );
   }
 }
 
-/** What one life of a consumer requests and receives. */
+/** The requests and elements of one life of a consumer. */
 class HandedOver {
   readonly goesOn: GoesOn;
   readonly #onTaken: (element: string) => void;
-  /** The requests, by asker and ask. */
+  /** The requests, by the asker's incarnation and the ask's id. */
   readonly #requestOf = new Map<string, string>();
   /** Requests that may have received an element. */
   readonly #requests = new Set<string>();
@@ -99,7 +99,7 @@ class HandedOver {
     this.#onTaken = onTaken;
   }
 
-  /** How many elements it may have been sent but did not receive. */
+  /** Maximum number of elements that were sent to it but that it did not receive. */
   get owed(): number {
     return Math.max(0, this.#requests.size - this.#taken);
   }

@@ -1,7 +1,7 @@
 /**
- * Checks what a dispatcher has on disk. Its state must equal what its journal gives; each life must
- * start from a state that the previous life wrote and that contains everything acknowledged to
- * anybody; and no split may belong to two tasks.
+ * Checks what a dispatcher has on disk. Its state must equal the replay of its journal. Each life must
+ * start from a state that the previous life wrote and that contains everything that was acknowledged.
+ * No split may belong to two tasks.
  */
 import type { Journal } from "../../actors/dispatcher/journal/journal.ts";
 import type { JournalRecord } from "../../actors/dispatcher/journal/records.ts";
@@ -11,25 +11,27 @@ import { LeatError } from "../../core/error.ts";
 import { decodeMessage, encodeMessage } from "../../transport/codec.ts";
 import { SplitOwners } from "./splits/split_owners.ts";
 
-/** Watches what a dispatcher decides, and which of it a crash has undone. */
+/** Watches the decisions of a dispatcher, and which of them a crash has undone. */
 export interface RecordWatcher {
-  /** The record was appended. It need not be on disk yet. */
+  /** Called when a record was appended. It need not be on disk yet. */
   journaled(record: JournalRecord): void;
   /**
-   * The latest records, oldest first, were not on disk when the dispatcher ended. They are void: the
-   * next life does not know them, and nobody was told of them. Their ids may be given again.
+   * Called with the latest records, oldest first, if they were not on disk when the dispatcher ended.
+   * They are void. The next life does not know them, and they were never acknowledged. Their ids may be
+   * assigned again.
    */
   lost(records: readonly JournalRecord[]): void;
 }
 
 /** One life of a dispatcher. */
 interface Life {
-  /** The snapshot of its first state, and its current state. */
+  /** The snapshot of its first state. */
   readonly began: Uint8Array;
+  /** Its current state. */
   readonly state: DispatcherState;
-  /** The records that it appended, as a reader of the disk would get them. */
+  /** The records that it appended, as they would be read from disk. */
   readonly records: JournalRecord[];
-  /** How many of them were reported to be on disk. */
+  /** How many of these records were reported to be on disk. */
   durable: number;
 }
 
@@ -44,8 +46,8 @@ export class JournalChecker {
   readonly #watcher: RecordWatcher | undefined;
 
   /**
-   * @param asRead Returns a record as it is read back from disk; a faster equivalent of the codec.
-   * @param watcher Told of every record, in all lives.
+   * @param asRead Returns a record as it is read back from disk. Default: by the codec.
+   * @param watcher Receives every record, in all lives.
    */
   constructor(
     asRead: (record: JournalRecord) => JournalRecord = byCodec,
@@ -60,10 +62,10 @@ export class JournalChecker {
     return this.#life?.state;
   }
 
-  /** Starts a life with that state; returns the journal that it must use. */
+  /** Starts a life with that state. Returns the journal that it must use. */
   begin(journal: Journal, state: DispatcherState): Journal {
     const began = encodeSnapshot(state.snapshot());
-    if (this.#life !== undefined) this.#take(this.#life, began);
+    if (this.#life !== undefined) this.#endLife(this.#life, began);
     const life: Life = { began, state, records: [], durable: 0 };
     this.#life = life;
     return {
@@ -87,15 +89,15 @@ export class JournalChecker {
   }
 
   /**
-   * At the end: the dispatcher's state must equal what its journal gives. Returns the size of its
-   * snapshot in bytes.
+   * Checks at the end that the dispatcher's state equals the replay of its journal. Returns the size of
+   * the state's snapshot in bytes.
    */
   end(): number {
     return this.#life === undefined ? 0 : this.#replay(this.#life).bytes;
   }
 
-  /** Ends the life; the next one has started with this state. */
-  #take(life: Life, next: Uint8Array): void {
+  /** Ends a life. @param next The snapshot of the state with which the next life has started. */
+  #endLife(life: Life, next: Uint8Array): void {
     const { records, durable } = life;
     const { count } = this.#replay(life, next);
     if (count === undefined) {
@@ -107,17 +109,17 @@ export class JournalChecker {
     }
     for (const record of records.slice(0, count)) this.#kept.push(record);
     if (count === records.length) return;
-    // Records that were not written are void: splits belong to their owners on disk.
+    // Records that were not written are void, so splits belong to their owners on disk.
     this.#owners = new SplitOwners();
     for (const record of this.#kept) this.#owners.note(record);
     this.#watcher?.lost(records.slice(count));
   }
 
   /**
-   * Compares the state that a life's records give with its state at the end.
-   * @param next The state that the next life started with.
-   * @returns The number of records that give `next`, at least those reported to be on disk, and the
-   * size of a snapshot of its state in bytes.
+   * Compares the replay of a life's records with its state at the end.
+   * @param next The snapshot of the state with which the next life has started.
+   * @returns `count`, the number of records whose replay is `next`, which includes those reported to be
+   * on disk; and `bytes`, the size of a snapshot of the life's state.
    */
   #replay(life: Life, next?: Uint8Array): { readonly count?: number; readonly bytes: number } {
     const { began, records, durable } = life;
@@ -131,9 +133,9 @@ export class JournalChecker {
         const isWanted = next !== undefined && count === undefined && done >= durable;
         const isLast = done === records.length;
         if (!isWanted && !isLast) continue;
-        const gives = encodeSnapshot(state.snapshot());
-        if (isWanted && isSame(gives, next)) count = done;
-        if (isLast && !isSame(gives, snapshot)) {
+        const replayed = encodeSnapshot(state.snapshot());
+        if (isWanted && isSame(replayed, next)) count = done;
+        if (isLast && !isSame(replayed, snapshot)) {
           this.found.push(`after ${done} records the state is not what the journal gives`);
         }
       }

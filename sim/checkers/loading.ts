@@ -1,11 +1,11 @@
 /**
- * Checks what a reader of a growing folder receives: one of the streams saved there, in order, and
- * its end only after the save is complete.
+ * Checks that a reader of a growing folder receives one of the streams saved there, in order, and its
+ * end only after the save is complete.
  */
 import type { Findings } from "./checker.ts";
 
 /** The position of a reader, and the indices of the streams that it may be reading. */
-export interface LoadingPlace {
+export interface LoadingPosition {
   readonly position: number;
   readonly streams: readonly number[];
 }
@@ -18,7 +18,7 @@ export class LoadingChecker {
   #delivered = 0;
 
   /**
-   * @param streams The streams that may be saved there; each element is a text that identifies it.
+   * @param streams The streams that may be saved there. Each element is a text that identifies it.
    * @param isWhole Whether the saved dataset is complete now.
    */
   constructor(
@@ -36,23 +36,23 @@ export class LoadingChecker {
   }
 
   /** The initial position. */
-  get start(): LoadingPlace {
+  get start(): LoadingPosition {
     return { position: 0, streams: this.#streams.map((_, number) => number) };
   }
 
-  /** Records that a reader at a position received an element; returns its next position. */
-  took({ position, streams }: LoadingPlace, element: string, reader: string): LoadingPlace {
+  /** Records that a reader at a position received an element. Returns its next position. */
+  took({ position, streams }: LoadingPosition, element: string, reader: string): LoadingPosition {
     this.#delivered++;
-    const left = streams.filter((number) => this.#streams[number]![position] === element);
-    if (left.length === 0) {
+    const matching = streams.filter((number) => this.#streams[number]![position] === element);
+    if (matching.length === 0) {
       const wanted = streams.map((number) => this.#streams[number]![position] ?? "the end");
       this.#findings.add(`${reader} took ${element} at ${position}, where ${wanted} is`);
     }
-    return { position: position + 1, streams: left };
+    return { position: position + 1, streams: matching };
   }
 
   /** Records that a reader reached the end. */
-  ended({ position, streams }: LoadingPlace, reader: string): void {
+  ended({ position, streams }: LoadingPosition, reader: string): void {
     const what = `${reader} came to the end after ${position} elements`;
     if (!this.#isWhole()) this.#findings.add(`${what}, though the save is not finished`);
     const lengths = streams.map((number) => this.#streams[number]!.length);

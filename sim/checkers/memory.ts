@@ -1,8 +1,7 @@
 /**
- * Checks during a run that no node's memory grows without bound: messages in mailboxes, unanswered
- * asks in both directions, answers kept for repeated requests, and elements buffered at clients
- * must stay within the needs of a small cluster. At the end, checks the size of the dispatcher's
- * state.
+ * Checks during a run that no node's memory grows without bound. Messages in mailboxes, unanswered asks
+ * in both directions, answers kept for repeated requests, and elements buffered at clients must stay
+ * within the needs of a small cluster. At the end, checks the size of the dispatcher's state.
  */
 import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
 import type { InspectionEvent } from "../../actors/runtime/inspection.ts";
@@ -10,24 +9,28 @@ import type { RequestOf } from "../../actors/runtime/protocol.ts";
 import type { ActorSystem } from "../../actors/runtime/system.ts";
 import type { Findings } from "./checker.ts";
 
-/** Bounds per node: far more than its few peers have reason to send or ask together. */
+/** Maximum messages in mailboxes per node, far more than its few peers have reason to send. */
 export const WAITING_MAX = 500;
-/** An ordered client asks each task for up to 16 elements, and again while it waits for late answers. */
+/**
+ * Maximum open asks per node. An ordered client asks each task for up to 16 elements, and again while it
+ * waits for late answers.
+ */
 export const OPEN_ASKS_MAX = 2_000;
 export const KEPT_ANSWERS_MAX = 1_000;
 export const BEING_ANSWERED_MAX = 300;
 /**
- * More answers than this may be kept only as long as it takes to detect that their asker is gone.
+ * Maximum answers kept for longer than `KEPT_LONG_MS`. More may be kept only until their asker is known
+ * to be gone.
  */
 export const KEPT_ANSWERS_LASTING_MAX = 200;
 export const KEPT_LONG_MS = 10_000;
-/** A longer time without any event counts as this much: an idle node cannot forget anything. */
+/** A longer time without any event counts as this much, because an idle node cannot forget anything. */
 export const SILENCE_MS = 1_000;
-/** Per client: more than the few elements that it may have requested. */
+/** Maximum bytes buffered per client, more than the few elements that it may have requested. */
 export const FEED_BYTES_MAX = 65_536;
-/** Size of a snapshot of the dispatcher's state. */
+/** Maximum size of a snapshot of the dispatcher's state. */
 export const STATE_BYTES_MAX = 65_536;
-/** The checker looks once in so many calls. */
+/** The checker looks at the nodes once in this many calls. */
 export const EVERY = 64;
 
 interface Node {
@@ -41,7 +44,8 @@ export class MemoryChecker {
   readonly #findings: Findings;
   readonly #found = new Set<string>();
   /**
-   * Since when nodes have kept more answers than allowed for long, in virtual ms without idle time.
+   * Since when a node has kept more than `KEPT_ANSWERS_LASTING_MAX` answers, in virtual ms without idle
+   * time.
    */
   readonly #manyKeptMs = new Map<string, number>();
   #calls = 0;
@@ -64,7 +68,7 @@ export class MemoryChecker {
     });
   }
 
-  /** Call it at every event, with the virtual time in ms. */
+  /** Checks all nodes. The caller calls it at every event, with the virtual time in ms. */
   look(nodes: () => readonly Node[], nowMs: number): void {
     this.#silentMs += Math.max(0, nowMs - this.#calledMs - SILENCE_MS);
     this.#calledMs = nowMs;
@@ -85,7 +89,7 @@ export class MemoryChecker {
     }
   }
 
-  /** Restarting a job again and again leaves many answers, but not for long. */
+  /** Checks that many answers are not kept for long. Repeated restarts of a job leave many at first. */
   #expectFew(name: string, keptAnswers: number, busyMs: number): void {
     if (keptAnswers <= KEPT_ANSWERS_LASTING_MAX) {
       this.#manyKeptMs.delete(name);
@@ -97,15 +101,15 @@ export class MemoryChecker {
     this.#expect(name, what, keptAnswers, KEPT_ANSWERS_LASTING_MAX);
   }
 
-  /** At the end of the run: the size of a snapshot of that node's dispatcher. */
+  /** Checks at the end of the run the size of a snapshot of that node's dispatcher. */
   ended(name: string, stateBytes: number): void {
     this.#expect(name, "bytes are in the state", stateBytes, STATE_BYTES_MAX);
   }
 
-  #expect(name: string, what: string, count: number, most: number): void {
-    if (count <= most || this.#found.has(`${name} ${what}`)) return;
+  #expect(name: string, what: string, count: number, countMax: number): void {
+    if (count <= countMax || this.#found.has(`${name} ${what}`)) return;
     this.#found.add(`${name} ${what}`);
-    this.#findings.add(`${count} ${what} of ${name}, of ${most} at most`);
+    this.#findings.add(`${count} ${what} of ${name}, of ${countMax} at most`);
   }
 }
 

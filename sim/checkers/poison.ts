@@ -1,6 +1,6 @@
 /**
- * Checks that a task that kills its runners is stopped: it gets fewer new runners than it takes
- * deaths to fail the job, across all restarts, and no worker gets a task of a failed job.
+ * Checks that a task that kills its runners is stopped. Across all restarts, the number of new runners
+ * is below the number of deaths that fail the job, and no worker gets a task of a failed job.
  */
 import type { JournalRecord } from "../../actors/dispatcher/journal/records.ts";
 import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
@@ -17,7 +17,7 @@ type DeathAnswer = AnswerOf<DispatcherProtocol, "runnerDied">;
 export class PoisonChecker implements RecordWatcher {
   readonly #findings: Findings;
   readonly #deathsMax: number;
-  /** Reports of deaths, by asker and ask. */
+  /** Reports of deaths, by the asker and the ask's id. */
   readonly #asked = new Map<string, DeathRequest>();
   /** Deaths after which a task got another runner. */
   readonly #allowed = new Set<string>();
@@ -29,7 +29,7 @@ export class PoisonChecker implements RecordWatcher {
     this.#deathsMax = deathsMax;
   }
 
-  /** Watches what the dispatcher receives and answers. */
+  /** An observer for `ActorSystem.inspect` of the dispatcher's node. */
   readonly observe = (event: InspectionEvent): void => {
     if (event.type === "deliver" && event.envelope.kind === "ask") {
       const { source, id, method, body } = event.envelope;
@@ -50,7 +50,7 @@ export class PoisonChecker implements RecordWatcher {
     );
   }
 
-  /** A failure that is not on disk has not happened: the job's tasks may be given again. */
+  /** Forgets failures that are not on disk, because the job's tasks may be assigned again. */
   lost(records: readonly JournalRecord[]): void {
     for (const record of records) {
       if (record.type === "iteration_failed") this.#failed.delete(record.iterationId);

@@ -1,7 +1,6 @@
 /**
- * Checks what the training loops of a coordinated read received: in every step that they take
- * together, each gets its own part of one round of one task; and consumers that reach the end do so
- * after the same round.
+ * Checks what the training loops of a coordinated read receive. In every common step, each loop gets its
+ * own part of one round of one task. Consumers that reach the end reach it after the same round.
  */
 import type { Findings } from "./checker.ts";
 
@@ -17,9 +16,9 @@ export class RoundsChecker {
   readonly #findings: Findings;
   /** The rounds that each life received, in order. */
   readonly #steps = new Map<string, string[]>();
-  /** For two lives: how many more steps the first had taken at the same round. */
+  /** For each two lives, how many more steps the first had taken at the same round. */
   readonly #ahead = new Map<string, number>();
-  /** By task and round: which life received it at which step. */
+  /** For each round of a task, which life received it at which of its steps. */
   readonly #taken = new Map<string, Map<string, number>>();
   /** The lives that reached the end, with their last round. */
   readonly #last = new Map<string, string>();
@@ -38,6 +37,7 @@ export class RoundsChecker {
     return this.#steps.get(life)?.length ?? 0;
   }
 
+  /** Records that a life received an element. */
   took(life: string, consumerIndex: number, { index, task }: RoundElement): void {
     const n = this.#numConsumers;
     if (index % n !== consumerIndex) {
@@ -55,7 +55,7 @@ export class RoundsChecker {
   }
 
   /**
-   * Records that the life reached the end: all that trained with it must end after the same round.
+   * Records that the life reached the end. All lives that reach it must have the same last round.
    */
   ended(life: string): void {
     const last = this.#steps.get(life)?.at(-1);
@@ -67,7 +67,7 @@ export class RoundsChecker {
     this.#last.set(life, last);
   }
 
-  /** Whether every two of these lives shared a step. */
+  /** Whether each two of these lives shared a step. */
   haveMet(lives: readonly string[]): boolean {
     return lives.every((life, i) =>
       lives.slice(i + 1).every((other) => this.#ahead.has(`${life} ${other}`))

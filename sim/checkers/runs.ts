@@ -1,6 +1,6 @@
 /**
- * Checks that readers of two starts of a training program never read one iteration, and that no
- * reader of an earlier start joins after a later one.
+ * Checks that readers of different runs of a training program never read the same iteration, and that no
+ * reader of an earlier run joins after a reader of a later run.
  */
 import type { JournalRecord, RecordOf } from "../../actors/dispatcher/journal/records.ts";
 import type { Findings } from "./checker.ts";
@@ -11,7 +11,7 @@ type ClientOpened = RecordOf<"client_opened">;
 /** Watches one job. Either all readers name their runs, or none does. */
 export class RunsChecker implements RecordWatcher {
   readonly #findings: Findings;
-  /** The readers that name their runs, in the order in which they were let in. */
+  /** The readers that name their runs, in the order in which they joined. */
   #opened: ClientOpened[] = [];
 
   constructor(findings: Findings) {
@@ -32,7 +32,7 @@ export class RunsChecker implements RecordWatcher {
     }
   }
 
-  /** A reader without a record on disk was not admitted: a reader of another run may replace it. */
+  /** Forgets readers without a record on disk. They did not join, so another run may come first. */
   lost(records: readonly JournalRecord[]): void {
     const lost = new Set<number>();
     for (const record of records) if (record.type === "client_opened") lost.add(record.clientId);

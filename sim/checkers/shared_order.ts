@@ -1,12 +1,12 @@
 /**
- * Checks for ephemeral data sharing what a trainer can see itself: it receives a subsequence of
- * what each worker produces, in order and without duplicates, whatever happens.
+ * Checks for ephemeral data sharing that each trainer receives a subsequence of each worker's stream, in
+ * order and without duplicates. This holds in every run, with any faults.
  */
 import type { Findings } from "./checker.ts";
 
 /** The content of an element of the shared job. */
 export interface SharedElement {
-  /** Identifies the stream: a number that each task draws. */
+  /** A number that each task draws, which identifies its stream. */
   readonly stream: number;
   /** Its position in the stream. */
   readonly place: number;
@@ -23,8 +23,8 @@ export class SharedOrderChecker {
   }
 
   /**
-   * Records that a training loop received an element; returns its previous position in that stream,
-   * or -1.
+   * Records that a training loop received an element. Returns its previous position in that stream, or
+   * -1.
    */
   took(trainer: string, { stream, place }: SharedElement): number {
     const key = `${trainer} ${stream}`;

@@ -1,5 +1,5 @@
 /**
- * Checks deliveries under a static policy: each worker gives its own share, in order, and starts it
+ * Checks deliveries under a static policy. Each worker produces its own share, in order, and starts it
  * again only in a new life.
  */
 import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
@@ -10,15 +10,15 @@ import type { Findings } from "./checker.ts";
 /** Watches one iteration. Elements are different numbers. */
 export class SharesChecker {
   readonly #shares: readonly (readonly number[])[];
-  /** For each share and each life of its worker: whether it reported the share as complete. */
+  /** For each share and each life of its worker, whether it reported the share as complete. */
   readonly #isMade: boolean[][];
   readonly #findings: Findings;
   readonly #places = new Map<number, { readonly share: number; readonly place: number }>();
   readonly #times = new Map<number, number>();
-  /** By consumer and share: the last position delivered. */
+  /** The last position delivered, by consumer and share. */
   readonly #last = new Map<string, number>();
-  /** By consumer and share: how often it started again. */
-  readonly #anew = new Map<string, number>();
+  /** How often the share started again, by consumer and share. */
+  readonly #restarts = new Map<string, number>();
 
   constructor(shares: readonly (readonly number[])[], findings: Findings) {
     this.#shares = shares;
@@ -67,8 +67,8 @@ export class SharesChecker {
   }
 
   /**
-   * At the end, if no consumer lost anything. A share that a worker completed is not made again,
-   * even if the worker died before clients fetched all of it.
+   * Checks at the end that every element was delivered, if no consumer lost any. A share that a worker
+   * completed is not made again, even if the worker died before clients fetched all of it.
    */
   expectAll(): void {
     for (const [share, elements] of this.#shares.entries()) {
@@ -79,7 +79,7 @@ export class SharesChecker {
     }
   }
 
-  /** Within one life of its worker a share is in order. */
+  /** Checks that a share is in order within one life of its worker. */
   #follows(
     { share, place }: { readonly share: number; readonly place: number },
     consumer: string,
@@ -89,9 +89,9 @@ export class SharesChecker {
     const last = this.#last.get(key) ?? -1;
     this.#last.set(key, place);
     if (place > last) return;
-    const anew = (this.#anew.get(key) ?? 0) + 1;
-    this.#anew.set(key, anew);
-    if (anew < lives) return;
+    const restarts = (this.#restarts.get(key) ?? 0) + 1;
+    this.#restarts.set(key, restarts);
+    if (restarts < lives) return;
     this.#findings.add(
       `${consumer} took place ${place} of share ${share} after ${last}, though its worker is in ` +
         `its ${lives}th life`,

@@ -1,7 +1,7 @@
 /**
- * Checks ephemeral data sharing. Each trainer receives a subsequence of what each worker produces,
- * in order and without duplicates; it misses nothing that was still in the window; it starts at the
- * back of the window, and after an absence at its old position; and windows keep to their bounds.
+ * Checks ephemeral data sharing. Each trainer receives a subsequence of each worker's stream, in order
+ * and without duplicates. It misses nothing that was still in the window. It starts at the back of the
+ * window, or after an absence at its old position. Windows stay within their bounds.
  */
 import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
 import type { InspectionEvent } from "../../actors/runtime/inspection.ts";
@@ -25,7 +25,7 @@ interface Stream {
   readonly lives: () => boolean;
 }
 
-/** What a trainer was sent of a stream: which of its clients got which position. */
+/** The positions of a stream that were sent to a trainer, with the client that got each. */
 interface Sent {
   readonly clients: Map<number, string>;
 }
@@ -39,7 +39,7 @@ export class SharingChecker {
   readonly #order: SharedOrderChecker;
   /** Streams that a trainer has read since it joined, by trainer. */
   readonly #reading = new Map<string, Set<number>>();
-  /** What trainers were sent, by trainer and stream. */
+  /** The elements sent to trainers, by trainer and stream. */
   readonly #sent = new Map<string, Sent>();
   #delivered = 0;
   #skipped = 0;
@@ -52,12 +52,12 @@ export class SharingChecker {
     this.#order = new SharedOrderChecker(findings);
   }
 
-  /** Elements that training loops received. */
+  /** Number of elements that training loops received. */
   get delivered(): number {
     return this.#delivered;
   }
 
-  /** Elements that they missed while they were reading. */
+  /** Number of elements that training loops missed while they were reading. */
   get skipped(): number {
     return this.#skipped;
   }
@@ -82,16 +82,15 @@ export class SharingChecker {
   }
 
   /**
-   * Records that a trainer joins, possibly again: elements fetched by its previous client may be
-   * lost.
+   * Records that a trainer joins, possibly again. Elements that its previous client fetched may be lost.
    */
-  came(trainer: string): void {
+  joined(trainer: string): void {
     this.#reading.set(trainer, new Set());
   }
 
   /**
-   * Records that a training loop received an element; `skipped` missed elements were reported
-   * before it.
+   * Records that a training loop received an element.
+   * @param skipped Number of missed elements that were reported before it.
    */
   took(trainer: string, { stream, place }: SharedElement, skipped: number): void {
     this.#delivered++;
@@ -100,28 +99,28 @@ export class SharingChecker {
     const isFirst = !reading.has(stream);
     reading.add(stream);
     const before = isFirst ? this.#sentBefore(trainer, { stream, place }) : last;
-    // A client that was sent nothing yet starts at the back of the window, which was checked then.
+    // A trainer's first client starts at the back of the window. `#sends` has checked that.
     if (before === undefined) return;
     const missed = place - before - 1;
     const what = `${trainer} took ${place} of stream ${stream} after ${before}`;
     // Elements in flight from a dead worker are lost.
-    const unsaid = missed - skipped - this.#sentToOthers(trainer, stream, before, place);
-    if (unsaid !== 0 && !this.#streams.get(stream)!.lives()) return;
-    // Requests of its previous client may have reserved these positions without a reply being sent.
-    if (unsaid < 0 || unsaid > (isFirst ? this.#underWayMax : 0)) {
+    const unreported = missed - skipped - this.#sentToOthers(trainer, stream, before, place);
+    if (unreported !== 0 && !this.#streams.get(stream)!.lives()) return;
+    // Requests of the previous client may have reserved these positions, without a reply.
+    if (unreported < 0 || unreported > (isFirst ? this.#underWayMax : 0)) {
       this.#findings.add(`${what}, and ${skipped} missed ones were reported`);
     }
     if (missed <= 0 || skipped === 0) return;
     this.#skipped += missed;
-    const since = this.#bytesFrom(stream, place - 1);
-    if (since > this.#windowBytesMax) return;
+    const bytes = this.#bytesFrom(stream, place - 1);
+    if (bytes > this.#windowBytesMax) return;
     this.#findings.add(
-      `${what}, though the ${since} bytes from ${place - 1} on fit a window of ` +
+      `${what}, though the ${bytes} bytes from ${place - 1} on fit a window of ` +
         `${this.#windowBytesMax}`,
     );
   }
 
-  /** The last position sent to earlier clients of a trainer that continues at another one. */
+  /** Returns the last position before this one that was sent to earlier clients of the trainer. */
   #sentBefore(trainer: string, { stream, place }: SharedElement): number | undefined {
     const { clients } = this.#sent.get(`${trainer} ${stream}`)!;
     const client = clients.get(place)!;
@@ -130,7 +129,7 @@ export class SharingChecker {
   }
 
   /**
-   * How many items between two positions were sent to an earlier client, which had requested them.
+   * Returns how many items between two positions were sent to other clients of the trainer.
    */
   #sentToOthers(trainer: string, stream: number, before: number, place: number): number {
     const { clients } = this.#sent.get(`${trainer} ${stream}`)!;
@@ -142,9 +141,9 @@ export class SharingChecker {
     if (answer?.kind !== "element") return;
     const { stream, place } = decodeMessage(answer.element.bytes) as SharedElement;
     const key = `${node} ${stream}`;
-    const known = this.#sent.get(key);
-    if (known !== undefined) {
-      if (!known.clients.has(place)) known.clients.set(place, incarnation!);
+    const sent = this.#sent.get(key);
+    if (sent !== undefined) {
+      if (!sent.clients.has(place)) sent.clients.set(place, incarnation!);
       return;
     }
     this.#sent.set(key, { clients: new Map([[place, incarnation!]]) });
@@ -158,7 +157,7 @@ export class SharingChecker {
     );
   }
 
-  /** Bytes that entered a stream's window from a position on. */
+  /** Returns the bytes that entered a stream's window from a position on. */
   #bytesFrom(stream: number, place: number): number {
     const { sums } = this.#streams.get(stream)!;
     return sums.at(-1)! - (sums[place - 1] ?? 0);
@@ -170,7 +169,7 @@ export class SharingChecker {
     const { stream, place } = decodeMessage(bytes) as SharedElement;
     if (!this.#streams.has(stream)) this.#streams.set(stream, { sums: [], lives });
     const { sums } = this.#streams.get(stream)!;
-    // A repeated request got the same answer again, before the next request.
+    // A repeated request got the same answer.
     if (place >= 0 && place === sums.length - 1) return;
     if (place !== sums.length) {
       this.#findings.add(`stream ${stream} gave its window ${place} after ${sums.length - 1}`);

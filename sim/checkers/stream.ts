@@ -1,7 +1,7 @@
-/** Checks that training loops receive one given stream: each element once, in order. */
+/** Checks that training loops receive a given stream, each element once and in order. */
 import type { Findings } from "./checker.ts";
 
-/** Watches the deliveries of a known stream; each element is a text that identifies it. */
+/** Watches the deliveries of a known stream. Each element is a text that identifies it. */
 export class StreamChecker {
   readonly #wanted: readonly string[];
   readonly #findings: Findings;
@@ -25,7 +25,7 @@ export class StreamChecker {
     this.#findings.add(`${consumer} took ${element} at ${position}, where ${wanted} is`);
   }
 
-  /** Records that a consumer reached the end after so many elements. */
+  /** Records that a consumer reached the end after `position` elements. */
   ended(position: number, consumer: string): void {
     if (position === this.#wanted.length) return;
     this.#findings.add(

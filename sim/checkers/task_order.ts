@@ -10,9 +10,9 @@ import type { Findings } from "./checker.ts";
 /** Watches tasks that make increasing numbers. */
 export class TaskOrderChecker {
   readonly #findings: Findings;
-  /** The life of the task that sent each payload. */
+  /** The task, with its incarnation, that sent each payload. */
   readonly #senders = new WeakMap<Payload, string>();
-  /** The last number of each consumer, by the life of the task. */
+  /** The last number that each consumer received, by task and its incarnation. */
   readonly #last = new Map<string, Map<string, number>>();
 
   constructor(findings: Findings) {

@@ -10,7 +10,7 @@ const WARM_UP_TURNS = 20;
 const MEASURE_TURNS = 40;
 const MEASURE_MIN_MS = 1_000;
 
-/** How long to run. */
+/** How long to warm up and to measure. */
 interface ModelledSpan {
   /**
    * Virtual time between every trainer's first batch and the measurement. Default: 20 times the
@@ -24,24 +24,23 @@ interface ModelledSpan {
 /** What limits the cluster. */
 type ModelledBottleneck = "workers" | "network" | "trainers";
 
-/** The result. Shares are from 0 to 1, of the measured time. */
+/** The result of a measurement. Shares are from 0 to 1, of the measured time. */
 interface ModelledOutcome {
-  /** Of all trainers together. */
+  /** Throughput of all trainers together. */
   readonly batchesPerSecond: number;
   /** Share of the trainers' time spent waiting for batches. */
   readonly stallFraction: number;
   /** Share of the workers' core time in use. */
   readonly workerBusyFraction: number;
-  /**
-   * Share of the time in which workers' network cards sent batches, and trainers' cards received
-   * them.
-   */
+  /** Share of the time in which the workers' network cards sent batches. */
   readonly workerNetworkFraction: number;
+  /** Share of the time in which the trainers' network cards received batches. */
   readonly trainerNetworkFraction: number;
-  /** `trainers` if they do not wait; otherwise what is nearest to its limit. */
+  /** `trainers` if they do not wait; otherwise the part that is nearest to its limit. */
   readonly bottleneck: ModelledBottleneck;
-  /** Virtual time from the start until the first trainer had a batch, and until all had. */
+  /** Virtual time from the start until the first trainer had a batch. */
   readonly timeToFirstBatchMs: number;
+  /** Virtual time from the start until all trainers had a batch. */
   readonly timeToAllBatchesMs: number;
   /** Virtual time measured, in ms. */
   readonly measuredMs: number;
@@ -49,7 +48,7 @@ interface ModelledOutcome {
   readonly events: number;
 }
 
-/** Trainers that wait for a smaller share of their time are themselves the bottleneck. */
+/** If trainers wait for a smaller share of their time, they are the bottleneck. */
 const STALLED_FRACTION_MIN = 0.02;
 
 /**
@@ -91,11 +90,11 @@ export async function simulateCluster(
 
 /** Runs until every trainer has had a batch. */
 async function untilAllHaveBatches(cluster: ModelledCluster): Promise<void> {
-  // Trainers with a batch are not checked again: this runs before every event.
-  const left = [...cluster.trainers];
+  // Trainers with a batch are not checked again, because this check runs before every event.
+  const unchecked = [...cluster.trainers];
   await cluster.runUntil(() => {
-    while (left.at(-1)?.firstBatchMs !== undefined) left.pop();
-    return left.length === 0;
+    while (unchecked.at(-1)?.firstBatchMs !== undefined) unchecked.pop();
+    return unchecked.length === 0;
   });
 }
 
@@ -110,7 +109,7 @@ function usageOf(cluster: ModelledCluster): Usage {
   };
 }
 
-/** Many times the longest operation shows the steady state. */
+/** Returns times that are many times the longest operation, so that the steady state is measured. */
 function spanOf(
   { settings }: ModelledCluster,
   { warmUpMs, measureMs }: ModelledSpan,

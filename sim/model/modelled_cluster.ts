@@ -1,8 +1,8 @@
 /**
- * A modelled cluster: one dispatcher, workers and trainers on a network without faults. The actors
- * are those of production, with registration, heartbeats, splits, requests, buffers and
- * backpressure. Only pipelines and training steps are virtual time, and a few bytes stand for a
- * batch and count with the batch's size.
+ * A modelled cluster: one dispatcher, workers and trainers on a network without faults. The actors are
+ * those of production, with registration, heartbeats, splits, requests, buffers and backpressure. Only
+ * pipelines and training steps are modelled, as virtual time. A few bytes stand for a batch, and count
+ * with the batch's size.
  *
  * Every trainer of a job reads every worker that may serve it, as in production. A large cluster
  * therefore has pools of workers, each for the jobs with its tag.
@@ -31,13 +31,13 @@ import {
 } from "../engine/service.ts";
 
 /**
- * Minimum splits of a repetition per worker of a job: few enough to list, and more than workers.
+ * Minimum splits of a repetition per worker of a job, few enough to list.
  */
 const SPLITS_PER_WORKER = 16;
 const SPLITS_MIN = 256;
-/** Timeout of the first answer of a dispatcher that gets all requests together, in ms. */
+/** Timeout of a client's first answer, in ms. The dispatcher gets all clients' requests together. */
 const FIRST_ANSWER_TIMEOUT_MS = 600_000;
-/** Maximum number of events; more means a fault of the model. */
+/** Maximum number of events. More events mean a fault of the model. */
 const STEPS_MAX = 1e9;
 
 /** The size of a cluster, and the costs in it. */
@@ -48,7 +48,7 @@ export interface ModelledOptions {
   readonly coresPerWorker?: number;
   /** Core time of a batch, in ms. */
   readonly batchMs: number;
-  /** Maximum deviation of that time, as a share from 0 to 1. Default 0.2. */
+  /** Maximum deviation from `batchMs`, as a share from 0 to 1. Default 0.2. */
   readonly batchSpread?: number;
   /** Number of cores that make a batch in parallel. Default: all of a host. */
   readonly parallelCalls?: number;
@@ -80,9 +80,7 @@ type Settings =
   & Required<Omit<ModelledOptions, "maxOutstandingRequests" | "wrapDispatcher">>
   & Pick<ModelledOptions, "maxOutstandingRequests" | "wrapDispatcher">;
 
-/**
- * A cluster to run step by step. {@linkcode simulateCluster} measures one.
- */
+/** A modelled cluster to run step by step. {@linkcode simulateCluster} measures such a cluster. */
 export class ModelledCluster {
   readonly cluster: SimCluster;
   readonly settings: Settings;
@@ -147,7 +145,7 @@ export class ModelledCluster {
     return this.cluster.node(DISPATCHER_NODE);
   }
 
-  /** Runs for that virtual time. @throws LeatError the failure of a trainer. */
+  /** Runs for a virtual time. @throws LeatError the failure of a trainer. */
   async runFor(ms: number): Promise<void> {
     let isOver = false;
     this.cluster.after(ms, "end of a run", () => isOver = true);
@@ -202,7 +200,7 @@ export class ModelledCluster {
   }
 }
 
-/** Runners list its splits; nothing reads its elements. */
+/** The dataset of all jobs. Nothing reads its elements, because runners model them. */
 const DATASET = Dataset.range(SPLITS_MIN).repeat();
 const DEFINITION = {
   graph: serializeGraph(DATASET.node),
@@ -225,7 +223,7 @@ const DEFAULTS = {
   seed: 1n,
 };
 
-/** Must be integers of at least 1. */
+/** Options that must be integers of at least 1. */
 const COUNTS = [
   "workers",
   "trainers",
@@ -234,7 +232,7 @@ const COUNTS = [
   "pools",
   "batchesPerSplit",
 ] as const;
-/** Must be positive. */
+/** Options that must be positive. */
 const AMOUNTS = ["batchMs", "parallelCalls", "batchBytes", "networkBytesPerSecond"] as const;
 
 function check(options: ModelledOptions): Settings {

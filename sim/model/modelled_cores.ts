@@ -1,4 +1,4 @@
-/** The cores of a modelled host: work takes virtual time on them, first come first served. */
+/** The cores of a modelled host. Work takes virtual time on them, in the order of its arrival. */
 
 /** Total work of the cores of several lives of a host, or of several hosts. */
 export interface CoresMeter {
@@ -32,7 +32,7 @@ export class ModelledCores {
     await this.#sleep(coreMs / cores);
     this.#meter.busyMs += coreMs;
     this.#free += cores;
-    this.#settle();
+    this.#startWaiting();
   }
 
   #take(cores: number): Promise<void> | void {
@@ -42,14 +42,15 @@ export class ModelledCores {
     }
     return new Promise((begin) => {
       this.#waiting.push({ cores, begin });
-      this.#settle();
+      this.#startWaiting();
     });
   }
 
   /**
-   * In order: work that needs few cores does not overtake work that needs many, which could starve.
+   * Starts waiting work in order. Work that needs few cores does not overtake work that needs many,
+   * because that could starve.
    */
-  #settle(): void {
+  #startWaiting(): void {
     for (let first = this.#waiting[0]; first !== undefined; first = this.#waiting[0]) {
       if (first.cores > this.#free) return;
       this.#free -= first.cores;

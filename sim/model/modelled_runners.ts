@@ -1,6 +1,6 @@
 /**
- * Runners whose pipelines use the cores of a modelled host instead of this machine's: a batch takes
- * virtual time, and a few bytes stand for it.
+ * Runners whose pipelines use the cores of a modelled host instead of real cores. A batch takes virtual
+ * time, and a few bytes stand for it.
  */
 import { LeatError } from "../../core/error.ts";
 import type { SplitBounds } from "../../data/sharding/split_table.ts";
@@ -15,33 +15,33 @@ import { encodeMessage } from "../../transport/codec.ts";
 import type { ModelledCores } from "./modelled_cores.ts";
 import type { SimRandom } from "../engine/random.ts";
 
-/** The bytes that are sent for a batch. */
+/** Makes the bytes that stand for a batch. */
 function batchFrame(): Uint8Array {
   return encodeMessage(null, { roomForEnvelope: true });
 }
 
-/** Its size, in bytes. */
+/** Size of the bytes that stand for a batch. */
 export const BATCH_FRAME_BYTES = batchFrame().byteLength;
 
 /** The cost of batches. */
 interface ModelledPipeline {
   /** Average core time of a batch, in ms. */
   readonly batchMs: number;
-  /** Maximum deviation from it, as a share from 0 to 1; uniform. */
+  /** Maximum deviation from `batchMs`, as a share from 0 to 1. The deviation is uniform. */
   readonly batchSpread: number;
   /** Maximum number of cores that make a batch in parallel: the pipeline's parallel calls. */
   readonly parallelCalls: number;
-  /** DYNAMIC: batches per split. */
+  /** Batches per split, under DYNAMIC. */
   readonly batchesPerSplit: number;
 }
 
-/** What runners need of a host. */
+/** What runners need from their host. */
 interface ModelledHost {
   readonly cores: ModelledCores;
   readonly random: SimRandom;
 }
 
-/** Runners of an endless stream: after the last split of a repetition comes the next repetition. */
+/** Runners of an endless stream. After the last split of a repetition, they read the next repetition. */
 export class ModelledRunners implements RunnerFactory {
   readonly #host: ModelledHost;
   readonly #pipeline: ModelledPipeline;
@@ -62,7 +62,7 @@ export class ModelledRunners implements RunnerFactory {
     return Promise.resolve(this.#bounds);
   }
 
-  /** It holds nothing of this machine. */
+  /** Does nothing, because there are no real resources to release. */
   close(): Promise<void> {
     return Promise.resolve();
   }

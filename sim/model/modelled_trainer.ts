@@ -1,4 +1,4 @@
-/** A modelled trainer: takes a batch, takes a step of virtual time, takes the next. */
+/** A modelled trainer, which takes batches. A training step is virtual time. */
 import type { Feed } from "../../actors/client/feed.ts";
 import { LeatError } from "../../core/error.ts";
 import type { SimHost } from "../host.ts";
@@ -24,7 +24,7 @@ export class ModelledTrainer {
     this.#stepMs = stepMs;
   }
 
-  /** When it received its first batch, in ms of its host's time; undefined before that. */
+  /** When it received its first batch, in ms of its host's time; undefined before it. */
   get firstBatchMs(): number | undefined {
     return this.#firstBatchMs;
   }

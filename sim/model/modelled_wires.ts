@@ -1,6 +1,6 @@
 /**
- * The network cards of modelled hosts: each has a bandwidth for all its links together. The bytes
- * that stand for a batch count with the batch's size.
+ * The network cards of modelled hosts. Each has a bandwidth for all its links together. The bytes that
+ * stand for a batch count with the batch's size.
  */
 import type { Envelope } from "../../actors/runtime/envelope.ts";
 import { Payload } from "../../transport/payload.ts";
@@ -10,9 +10,9 @@ const US_PER_SECOND = 1e6;
 
 /** One direction of a card. */
 interface Lane {
-  /** When all that it was given has passed, in µs. */
+  /** When its last batch has passed, in µs. */
   freeUs: number;
-  /** How long it has carried batches so far, in µs. */
+  /** Total time that batches took, in µs. */
   busyUs: number;
 }
 
@@ -23,22 +23,22 @@ export class ModelledWires implements Wires {
   readonly #out = new Map<string, Lane>();
   readonly #in = new Map<string, Lane>();
 
-  /** @param bytesPerSecond Per direction; infinite: sending takes no time. */
+  /** @param bytesPerSecond Bandwidth per direction. If infinite, sending takes no time. */
   constructor(bytesPerSecond: number, batchBytes: number) {
     this.#bytesPerSecond = bytesPerSecond;
     this.#batchBytes = batchBytes;
   }
 
   /**
-   * Batches queue at either end. Other messages are short and pass between the packets of batches;
-   * the link keeps them in order with its own.
+   * Returns when a message has been sent. Batches queue at both ends. Other messages are short and pass
+   * between the packets of batches. The link keeps them in order with its own batches.
    */
   sentUs(nowUs: number, { from, to, envelope, bytes }: OnWire): number {
     const isBatch = carriesBatch(envelope);
     const takesUs = US_PER_SECOND * (isBatch ? this.#batchBytes : bytes) / this.#bytesPerSecond;
     if (!isBatch) return nowUs + takesUs;
     const outUs = pass(laneOf(this.#out, from), nowUs, takesUs);
-    // The first packet arrives when it is sent, not when the last is.
+    // The receiver's card starts with the first packet, before the last packet is sent.
     return pass(laneOf(this.#in, to), outUs - takesUs, takesUs);
   }
 
@@ -53,7 +53,7 @@ export class ModelledWires implements Wires {
   }
 }
 
-/** When a transfer of that length has passed, if it may not begin before `fromUs`. */
+/** Adds a transfer of `takesUs` that begins at `fromUs` or later. Returns when it has passed. */
 function pass(lane: Lane, fromUs: number, takesUs: number): number {
   lane.freeUs = Math.max(lane.freeUs, fromUs) + takesUs;
   lane.busyUs += takesUs;

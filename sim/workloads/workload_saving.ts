@@ -20,7 +20,7 @@ import { type DatasetIterator, openIterator } from "../../data/dataset_iterator.
 import { MANIFEST_NAME, within } from "../../data/saved/manifest.ts";
 import { saveGraph } from "../../data/saved/save.ts";
 import { Violations } from "../checkers/checker.ts";
-import { LoadingChecker, type LoadingPlace } from "../checkers/loading.ts";
+import { LoadingChecker, type LoadingPosition } from "../checkers/loading.ts";
 import { SimCluster } from "../engine/cluster.ts";
 import type { SimNode } from "../engine/node.ts";
 import type { SimRandom } from "../engine/random.ts";
@@ -130,7 +130,7 @@ class SavingRun {
   /** Called when committing an entry or the manifest takes long. */
   #onStall: () => void = () => {};
   /** The reader's checkpoint on its disk. */
-  #placed: { readonly token: Uint8Array; readonly place: LoadingPlace } | undefined;
+  #placed: { readonly token: Uint8Array; readonly place: LoadingPosition } | undefined;
 
   constructor(
     { seed, faults, readable = false, crashes = [], crashPoint }: RunOptions,

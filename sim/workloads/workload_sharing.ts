@@ -185,7 +185,7 @@ class SharingRun {
       maxOutstandingRequests: this.#maxOutstandingRequests,
       ...this.#timings.client,
     });
-    this.checker.came(node.name);
+    this.checker.joined(node.name);
     while (this.#wants(node)) {
       const fed = await feed.take();
       if (fed.kind === "error") throw LeatError.fromWire(fed.error);

@@ -1,6 +1,6 @@
 /**
- * Checks the dispatcher's answers across its lives: no split goes to two requests, a repeated
- * request gets the same split, and every element missing at the end was assigned to a lost task.
+ * Checks the dispatcher's answers across its lives. No split is assigned to two requests. A repeated
+ * request gets the same split. Every element that is missing at the end was assigned to a lost task.
  */
 import type { DispatcherProtocol } from "../../../actors/dispatcher/protocol.ts";
 import type { InspectionEvent } from "../../../actors/runtime/inspection.ts";
@@ -15,21 +15,21 @@ type SplitAnswer = AnswerOf<DispatcherProtocol, "getSplit">;
 /** Watches the answers by inspecting the dispatcher's node. */
 export class SplitLedger {
   readonly #findings: Findings;
-  /** Handled requests, by asker and id: an answer carries only these two. */
-  readonly #asked = new Map<string, Map<number, SplitRequest>>();
+  /** Received requests, by the asker and the ask's id, which are all that an answer carries. */
+  readonly #requests = new Map<string, Map<number, SplitRequest>>();
   readonly #requestOfSplit = new Map<string, string>();
   readonly #splitOfRequest = new Map<string, number | null>();
   /** The task of each request that reached the dispatcher. */
   readonly #taskOfRequest = new Map<string, number>();
-  /** The tasks that each assigned element went to. */
+  /** The tasks to which each element was assigned. */
   readonly #tasksOfElement = new Map<number, Set<number>>();
-  /** The repetition of its job that a task reads. */
+  /** The repetition of the job that each task reads. */
   readonly #epochOfTask = new Map<number, number>();
   readonly #elements: number;
 
   /**
-   * @param elements Number of elements of an epoch; with several epochs, their numbers are
-   * consecutive.
+   * @param elements Number of elements of an epoch. The elements of several epochs are numbered
+   * consecutively.
    */
   constructor(findings: Findings, elements = 0) {
     this.#findings = findings;
@@ -41,27 +41,27 @@ export class SplitLedger {
     if (event.type === "deliver" && event.envelope.kind === "ask") {
       const { source, id, method, body } = event.envelope;
       if (method !== "getSplit") return;
-      const requests = this.#asked.get(source.incarnation);
+      const requests = this.#requests.get(source.incarnation);
       const request = body as SplitRequest;
       for (let after = 0; after < (request.count ?? 1); after++) {
         const number = request.number + after;
         this.#taskOfRequest.set(describe({ ...request, number }), request.taskId);
       }
-      if (requests === undefined) this.#asked.set(source.incarnation, new Map([[id, request]]));
+      if (requests === undefined) this.#requests.set(source.incarnation, new Map([[id, request]]));
       else requests.set(id, request);
     } else if (event.type === "send" && event.envelope.kind === "reply") {
       const { target, id, body } = event.envelope;
       const { newTasks = [] } = body as Partial<WorkNews> | null ?? {};
       for (const { taskId, repetition } of newTasks) this.#epochOfTask.set(taskId, repetition);
-      const request = this.#asked.get(target.incarnation!)?.get(id);
+      const request = this.#requests.get(target.incarnation!)?.get(id);
       if (request !== undefined) this.#answered(request, body as SplitAnswer);
     }
   };
 
   /**
-   * At the end: an element may be missing if it was assigned to a task that was lost with its
-   * worker. If a request of such a task has no known answer, one more element may be missing. There
-   * is one source, which is not repeated within an epoch.
+   * Checks at the end the elements that are missing. An element may be missing if it was assigned to a
+   * task that was lost with its worker. For each request of such a task without a known answer, one more
+   * element may be missing. There is one source, which is not repeated within an epoch.
    */
   expectLost(missing: readonly number[], isLost: (taskId: number) => boolean): void {
     const unknown: number[] = [];
@@ -85,17 +85,17 @@ export class SplitLedger {
     );
   }
 
-  #answered(asked: SplitRequest, { split, more = [] }: SplitAnswer): void {
-    this.#assigned(asked, split);
-    const { number, count = 1 } = asked;
+  #answered(request: SplitRequest, { split, more = [] }: SplitAnswer): void {
+    this.#assigned(request, split);
+    const { number, count = 1 } = request;
     for (let after = 1; after < count; after++) {
-      this.#assigned({ ...asked, number: number + after }, more[after - 1] ?? null);
+      this.#assigned({ ...request, number: number + after }, more[after - 1] ?? null);
     }
   }
 
-  #assigned(asked: SplitRequest, split: SplitAnswer["split"]): void {
-    const { taskId, source, repetition } = asked;
-    const request = describe(asked);
+  #assigned(splitRequest: SplitRequest, split: SplitAnswer["split"]): void {
+    const { taskId, source, repetition } = splitRequest;
+    const request = describe(splitRequest);
     const before = this.#splitOfRequest.get(request);
     const index = split?.index ?? null;
     if (before === undefined) this.#splitOfRequest.set(request, index);

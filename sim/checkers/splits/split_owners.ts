@@ -1,6 +1,6 @@
 /**
- * Tracks by the dispatcher's journal which task owns each split: no split has two owners, and under
- * DYNAMIC none is assigned again.
+ * Tracks in the dispatcher's journal which task owns each split. No split may have two owners. Under
+ * DYNAMIC, no split may be assigned again.
  */
 import type { JournalRecord } from "../../../actors/dispatcher/journal/records.ts";
 
@@ -13,30 +13,32 @@ interface Run {
   readonly stop: number;
 }
 
-/** A consumer that reads or is expected, and the splits that it needs no more. */
+/** A consumer that reads or is expected, and the splits that it does not need any more. */
 interface Consumer {
-  /** It needs no split before this one, and none of `done`. */
+  /** It needs no split before this position, and none of `done`. */
   mark: number;
   readonly done: Set<number>;
 }
 
 /** Tracks the splits of all iterations. */
 export class SplitOwners {
+  /** The iteration of each task. */
   readonly #iterations = new Map<number, number>();
+  /** The tasks that have ended. */
   readonly #ended = new Set<number>();
-  /** By iteration, source, repetition and split. */
+  /** DYNAMIC: the task of each split, by iteration, source, repetition and split. */
   readonly #dynamic = new Map<string, number>();
-  /** DETERMINISTIC: by iteration and position. */
+  /** DETERMINISTIC: the task of each position, by iteration and position. */
   readonly #ordered = new Map<number, Map<number, number>>();
   readonly #numConsumers = new Map<number, number>();
-  /** DETERMINISTIC: by iteration and index, until they leave. */
+  /** DETERMINISTIC: the consumers that have not left, by iteration and index. */
   readonly #consumers = new Map<number, Map<number, Consumer>>();
   /** The consumer of each client. */
   readonly #clients = new Map<number, { readonly iterationId: number; readonly index: number }>();
   /** The runs of a save, by iteration. */
   readonly #runs = new Map<number, Run[]>();
 
-  /** Applies a journaled record; returns the violation, if there is one. */
+  /** Applies a journaled record. Returns the violation, if there is one. */
   note(record: JournalRecord): string | undefined {
     switch (record.type) {
       case "job_created":
@@ -48,13 +50,13 @@ export class SplitOwners {
       case "task_created":
         this.#iterations.set(record.taskId, record.iterationId);
         return undefined;
-      // A task that takes no more splits also returns those that it has.
+      // A task that gets no more splits also returns those that it has.
       case "task_completed":
       case "task_ended":
         this.#ended.add(record.taskId);
         return undefined;
       case "client_opened":
-        this.#come(record);
+        this.#join(record);
         return undefined;
       case "client_released":
         this.#leave(record);
@@ -64,19 +66,19 @@ export class SplitOwners {
         return undefined;
       case "split_assigned": {
         const { taskId, source, repetition, index } = record;
-        const split = `split ${repetition}/${source}/${index} of ${this.#of(taskId)}`;
+        const split = `split ${repetition}/${source}/${index} of ${this.#iterationOf(taskId)}`;
         const owner = this.#dynamic.get(split);
         this.#dynamic.set(split, taskId);
         return owner === undefined ? undefined : twice(split, taskId, owner);
       }
       case "sequence_assigned": {
         const { taskId, sequence } = record;
-        const split = `split ${sequence} of ${this.#of(taskId)}`;
-        const owner = this.#giveOrdered(taskId, sequence);
+        const split = `split ${sequence} of ${this.#iterationOf(taskId)}`;
+        const owner = this.#assignPosition(taskId, sequence);
         return owner === undefined ? undefined : twice(split, taskId, owner);
       }
       case "save_run_assigned":
-        return this.#giveRun(record.taskId, record.first, record.count);
+        return this.#assignRun(record.taskId, record.first, record.count);
       case "save_run_written": {
         const iterationId = this.#iterations.get(record.taskId)!;
         const others = this.#runsOf(iterationId).filter(({ taskId }) => taskId !== record.taskId);
@@ -89,8 +91,8 @@ export class SplitOwners {
   }
 
   /**
-   * All consumers are expected, and may need everything after the position where the first one
-   * starts.
+   * Expects all consumers of an iteration. They may need every split after the position where the first
+   * consumer starts.
    */
   #begin({ iterationId, jobId, startAt, behind = [] }: RecordOf<"iteration_created">): void {
     if (startAt === undefined) return;
@@ -102,25 +104,26 @@ export class SplitOwners {
   }
 
   /**
-   * A consumer that joins gets again what it needs, even if all, itself included, counted as done.
+   * Adds a consumer. It gets again the splits that it needs, even those that all consumers, itself
+   * included, had received.
    */
-  #come(record: RecordOf<"client_opened">): void {
+  #join(record: RecordOf<"client_opened">): void {
     const { clientId, iterationId, consumerIndex: index, startAt = 0, behind = [] } = record;
     const consumers = this.#consumers.get(iterationId);
     if (index === null || consumers === undefined) return;
     const [mark = startAt] = behind;
-    const comer: Consumer = { mark, done: new Set() };
-    for (let at = mark; at < startAt; at++) if (!behind.includes(at)) comer.done.add(at);
+    const joining: Consumer = { mark, done: new Set() };
+    for (let at = mark; at < startAt; at++) if (!behind.includes(at)) joining.done.add(at);
     const owners = this.#ordered.get(iterationId);
     for (const sequence of owners?.keys() ?? []) {
-      const isHad = consumers.values().every((consumer) => has(consumer, sequence));
-      if (isHad && !has(comer, sequence)) owners!.delete(sequence);
+      const isReceived = consumers.values().every((consumer) => has(consumer, sequence));
+      if (isReceived && !has(joining, sequence)) owners!.delete(sequence);
     }
-    consumers.set(index, comer);
+    consumers.set(index, joining);
     this.#clients.set(clientId, { iterationId, index });
   }
 
-  /** The consumer does not come back, so nothing is repeated for it. */
+  /** Removes a consumer. It does not return, so no split is repeated for it. */
   #leave({ clientId }: RecordOf<"client_released">): void {
     const { iterationId, index } = this.#clients.get(clientId) ?? {};
     if (iterationId !== undefined) this.#consumers.get(iterationId)?.delete(index!);
@@ -134,12 +137,12 @@ export class SplitOwners {
     for (const at of done) consumer.done.add(at);
   }
 
-  #of(taskId: number): string {
+  #iterationOf(taskId: number): string {
     return `iteration ${this.#iterations.get(taskId)}`;
   }
 
-  /** Returns the task that owns the position and may still produce it. */
-  #giveOrdered(taskId: number, sequence: number): number | undefined {
+  /** Assigns a position. Returns the previous owner if it may still produce the position. */
+  #assignPosition(taskId: number, sequence: number): number | undefined {
     const iterationId = this.#iterations.get(taskId)!;
     const owners = this.#ordered.get(iterationId) ?? new Map<number, number>();
     this.#ordered.set(iterationId, owners);
@@ -148,7 +151,8 @@ export class SplitOwners {
     return owner === undefined || this.#ended.has(owner) ? undefined : owner;
   }
 
-  #giveRun(taskId: number, first: number, count: number): string | undefined {
+  /** Assigns a range of splits. Returns the violation, if another task owns some of them. */
+  #assignRun(taskId: number, first: number, count: number): string | undefined {
     const iterationId = this.#iterations.get(taskId)!;
     const stop = first + count;
     const runs = this.#runsOf(iterationId);
@@ -156,7 +160,7 @@ export class SplitOwners {
     const other = runs.find((run) => run.first < stop && first < run.stop);
     if (other === undefined) return undefined;
     return `splits ${first} to ${stop} of ${
-      this.#of(taskId)
+      this.#iterationOf(taskId)
     } were given to task ${taskId}, though ` +
       `task ${other.taskId} has ${other.first} to ${other.stop}`;
   }

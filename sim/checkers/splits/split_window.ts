@@ -1,6 +1,6 @@
 /**
- * Checks that no split is produced beyond the window: a reader receives only splits within the
- * window after the mark that it last reported to the dispatcher.
+ * Checks that no split is produced beyond the window. A reader receives only splits within the window
+ * after the mark that it last reported to the dispatcher.
  */
 import type { DispatcherProtocol } from "../../../actors/dispatcher/protocol.ts";
 import type { InspectionEvent } from "../../../actors/runtime/inspection.ts";
@@ -24,20 +24,20 @@ export class SplitWindowChecker {
   readonly observe = (event: InspectionEvent): void => {
     if (event.type === "send" && event.envelope.kind === "ask") {
       const { source, method, body } = event.envelope;
-      if (method === "openIteration") this.#said(source.path, body as OpenRequest);
-      if (method === "clientHeartbeat") this.#said(source.path, body as HeartbeatRequest);
+      if (method === "openIteration") this.#reported(source.path, body as OpenRequest);
+      if (method === "clientHeartbeat") this.#reported(source.path, body as HeartbeatRequest);
     } else if (event.type === "deliver" && event.envelope.kind === "reply") {
-      this.#given(event.envelope.target.path, event.envelope.body);
+      this.#received(event.envelope.target.path, event.envelope.body);
     }
   };
 
-  #said(reader: string, { report, startAt }: Partial<OpenRequest & HeartbeatRequest>): void {
+  #reported(reader: string, { report, startAt }: Partial<OpenRequest & HeartbeatRequest>): void {
     const mark = report?.kind === "ordered" ? report.mark : 0;
-    const known = this.#marks.get(reader) ?? 0;
-    this.#marks.set(reader, Math.max(known, mark, startAt ?? 0));
+    const previous = this.#marks.get(reader) ?? 0;
+    this.#marks.set(reader, Math.max(previous, mark, startAt ?? 0));
   }
 
-  #given(reader: string, body: unknown): void {
+  #received(reader: string, body: unknown): void {
     const place = (body as Partial<Extract<ElementAnswer, { place?: unknown }>> | null)?.place;
     const mark = this.#marks.get(reader);
     if (place === undefined || mark === undefined) return;
