@@ -68,9 +68,10 @@ export class Asker implements Socket {
     this.#events = events;
   }
 
+  /** Acknowledgements of requests, which nobody acknowledges, and answers to pings. */
+  sendNewest(): void {}
+
   send(bytes: Uint8Array, head?: Uint8Array): void {
-    // The link acknowledges requests, too: nobody acknowledges that.
-    if (head === undefined && bytes[0] === FRAME.ACK) return;
     this.bytes += bytes.length + (head?.length ?? 0);
     if (head !== undefined) this.#read(this.#parts.add({ ...readFragmentHead(head), data: bytes }));
     else if (bytes[0] === FRAME.BATCH) readBatch(bytes, (message) => this.#read(message));

@@ -13,7 +13,6 @@ import type { Random, Timer, World } from "../../actors/runtime/world.ts";
 import { buffersBeingWritten } from "../payload.ts";
 import { closeConnection, type Conn, writeAll } from "./connection.ts";
 import { FRAME_BYTES_MAX, malformed } from "./frames.ts";
-import { WINDOW_BYTES } from "./outbox.ts";
 import { PLACED_HEAD_BYTES, type Socket, type SocketEvents } from "./socket.ts";
 import {
   broken,
@@ -53,6 +52,13 @@ interface Part {
   readonly length: number;
 }
 
+/** A frame that a newer one of the same kind replaces while it waits. */
+interface Newest {
+  readonly kind: string;
+  readonly opcode: number;
+  payload: Uint8Array;
+}
+
 /** Errors of a connection that the other side, or its operating system, has closed. */
 const PEER_ERRORS = [
   PeerClosed,
@@ -76,7 +82,9 @@ export class FramedSocket implements Socket {
   readonly #conn: Conn;
   readonly #masks: Random | undefined;
   readonly #peer: Sender;
-  readonly #writes = new Fifo<Part>();
+  readonly #writes = new Fifo<Part | Newest>();
+  /** Those in `#writes`, by kind. */
+  readonly #newest = new Map<string, Newest>();
   #events: SocketEvents | undefined;
   #bytesMax = FRAME_BYTES_MAX;
   #state: "open" | "closing" | "closed" = "open";
@@ -126,6 +134,10 @@ export class FramedSocket implements Socket {
     else this.#write(OPCODE.BINARY, bytes, head);
   }
 
+  sendNewest(bytes: Uint8Array): void {
+    if (this.#state === "open") this.#writeNewest(`message ${bytes[0]}`, OPCODE.BINARY, bytes);
+  }
+
   close(): void {
     if (this.#state !== "open") return;
     this.#write(OPCODE.CLOSE, new Uint8Array([0x03, 0xe8]));
@@ -138,20 +150,45 @@ export class FramedSocket implements Socket {
   }
 
   #write(opcode: number, payload: Uint8Array, head?: Uint8Array): void {
-    const parts = this.#masks === undefined
-      ? serverFrame(opcode, payload, head)
-      : [clientFrame(opcode, payload, this.#masks.int(2 ** 32), head)];
-    for (const part of parts) {
+    for (const part of this.#partsOf(opcode, payload, head)) {
       this.#bufferedAmount += part.length;
       this.#writes.push({ bytes: part, length: part.length });
     }
     if (!this.#writing) this.#writeAll();
   }
 
+  /**
+   * Bounds the memory for a peer that sends pings without reading: each waiting frame takes far more
+   * than its few bytes. An answer to the last ping is enough (RFC 6455, section 5.5.3).
+   */
+  #writeNewest(kind: string, opcode: number, payload: Uint8Array): void {
+    const queued = this.#newest.get(kind);
+    if (queued !== undefined) {
+      queued.payload = payload;
+      return;
+    }
+    if (!this.#writing) return this.#write(opcode, payload);
+    const newest = { kind, opcode, payload };
+    this.#newest.set(kind, newest);
+    this.#writes.push(newest);
+  }
+
+  #partsOf(opcode: number, payload: Uint8Array, head?: Uint8Array): readonly Uint8Array[] {
+    return this.#masks === undefined
+      ? serverFrame(opcode, payload, head)
+      : [clientFrame(opcode, payload, this.#masks.int(2 ** 32), head)];
+  }
+
   async #writeAll(): Promise<void> {
     this.#writing = true;
     try {
       for (let part = this.#writes.shift(); part !== undefined; part = this.#writes.shift()) {
+        if ("kind" in part) {
+          this.#newest.delete(part.kind);
+          const { opcode, payload } = part;
+          for (const bytes of this.#partsOf(opcode, payload)) await writeAll(this.#conn, bytes);
+          continue;
+        }
         const { bytes, length } = part;
         if (bytes.length !== length) throw RELEASED;
         buffersBeingWritten.add(bytes.buffer);
@@ -256,10 +293,7 @@ export class FramedSocket implements Socket {
         if (isLast) this.#messageOfParts();
         return;
       case OPCODE.PING:
-        // A peer that sends pings without reading gets no answers.
-        if (this.#state === "open" && this.#bufferedAmount < WINDOW_BYTES) {
-          this.#write(OPCODE.PONG, payload);
-        }
+        if (this.#state === "open") this.#writeNewest("pong", OPCODE.PONG, payload);
         return;
       case OPCODE.PONG:
         return;

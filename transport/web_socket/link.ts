@@ -259,9 +259,7 @@ export class WebSocketLink implements Link {
         this.#countUnread();
         return this.#openHeld();
       case FRAME.PING:
-        // A peer that sends pings without reading gets no answers.
-        if (this.#socket.bufferedAmount < WINDOW_BYTES) this.#socket.send(PONG);
-        return;
+        return this.#socket.sendNewest(PONG);
       case FRAME.PONG:
         return;
       default:
@@ -366,7 +364,7 @@ export class WebSocketLink implements Link {
     this.#ackTimer = undefined;
     if (this.#isClosed || this.#bytesAcknowledged === this.#bytesConsumed) return;
     this.#bytesAcknowledged = this.#bytesConsumed;
-    this.#socket.send(writeAck(this.#bytesConsumed));
+    this.#socket.sendNewest(writeAck(this.#bytesConsumed));
   }
 
   #end(reason: LeatError): void {

@@ -39,6 +39,11 @@ export interface Socket {
    * Does nothing when closed.
    */
   send(bytes: Uint8Array, head?: Uint8Array): void;
+  /**
+   * Sends a binary message that makes earlier ones with the same first byte useless, such as an
+   * acknowledgement: it replaces one that is not written yet. Does nothing when closed.
+   */
+  sendNewest(bytes: Uint8Array): void;
   /** Sends the close frame and closes. Nothing more is sent; only `closed` is still called. */
   close(): void;
   /** Closes without a close frame, and releases everything. */

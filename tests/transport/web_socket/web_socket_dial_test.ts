@@ -14,6 +14,7 @@ import { DenoWorld } from "../../../platform/deno_world.ts";
 import { rejection, SOON } from "../../actors/runtime/nodes.ts";
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "../../assert.ts";
 import { startChild } from "../../lib/child.ts";
+import { until } from "../../lib/until.ts";
 import type { Mirror } from "../fixture_listener.ts";
 import { asking } from "../tokens.ts";
 import { Listener } from "./strangers.ts";
@@ -222,13 +223,17 @@ Deno.test("messages in parts, cut anywhere, arrive whole; a ping is answered, a 
   await link.released;
 });
 
-Deno.test("a server that sends pings without reading gets no stored answers", async () => {
+Deno.test("a server that reads late gets the answer to its last ping, and the newest message of a kind", async () => {
   const sent = Promise.withResolvers<void>();
+  const pinged = Promise.withResolvers<void>();
+  const received = Promise.withResolvers<Uint8Array>();
   await using server = new RawServer(async (connection, request) => {
     await write(connection, consent(request));
     await sent.promise;
-    for (let i = 0; i < 100; i++) await write(connection, frame(0x9, new Uint8Array(125)));
+    for (let i = 0; i < 1_000; i++) await write(connection, frame(0x9, numbered(0, i)));
     await write(connection, frame(0x2, new Uint8Array([1])));
+    await pinged.promise;
+    received.resolve(new Uint8Array(await new Response(connection.readable).arrayBuffer()));
   });
   const socket = await dialSocket({
     world: new DenoWorld({ logLevel: "off" }),
@@ -237,17 +242,35 @@ Deno.test("a server that sends pings without reading gets no stored answers", as
     ca: undefined,
     signal: new AbortController().signal,
   });
-  const pinged = Promise.withResolvers<void>();
   socket.listen({ message: () => pinged.resolve(), closed: () => {} });
   // More than its window and the system's own buffers.
-  socket.send(new Uint8Array(4 * WINDOW_BYTES));
-  const before = socket.bufferedAmount;
+  const large = new Uint8Array(4 * WINDOW_BYTES);
+  socket.send(large);
   sent.resolve();
   await pinged.promise;
-  assertEquals(socket.bufferedAmount, before);
+  for (let i = 0; i < 2_000; i++) socket.sendNewest(numbered(5 + i % 2, i));
+  await until(() => socket.bufferedAmount === 0);
   socket.close();
+  const bytes = await received.promise;
+  const frames: [number, Uint8Array][] = [];
+  // The large frame has a head of 14 bytes, each of the others one of 6.
+  for (let at = 14 + large.length; at < bytes.length; at += 6 + (bytes[at + 1]! & 0x7f)) {
+    const key = bytes.subarray(at + 2, at + 6), length = bytes[at + 1]! & 0x7f;
+    const payload = bytes.slice(at + 6, at + 6 + length).map((byte, i) => byte ^ key[i % 4]!);
+    frames.push([bytes[at]! & 0x0f, payload]);
+  }
+  assertEquals(frames, [
+    [0xa, numbered(0, 999)],
+    [0x2, numbered(5, 1_998)],
+    [0x2, numbered(6, 1_999)],
+    [0x8, new Uint8Array([0x03, 0xe8])],
+  ]);
   await socket.released;
 });
+
+function numbered(kind: number, number: number): Uint8Array {
+  return new Uint8Array([kind, number >> 8, number & 0xff]);
+}
 
 /** A platform whose clock stands still. */
 class StillWorld extends DenoWorld {
