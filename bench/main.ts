@@ -1,5 +1,5 @@
 /**
- * `deno task bench`: runs every bench of the folders below and prints its ratio to the bare
+ * `deno task bench` runs every bench of the folders below, and prints Leat's ratio to the bare
  * primitive.
  */
 
@@ -12,7 +12,7 @@ import { runBenches } from "./lib/run.ts";
 
 const FOLDERS = ["engine/", "carriers/", "service/"];
 
-/** Its options and help. */
+/** The program's options and help. */
 export const PROGRAM = {
   usage: "deno task bench",
   summary:
@@ -48,7 +48,7 @@ async function main(values: Values<typeof PROGRAM.options>): Promise<void> {
   if (!results.every((result) => result.passed)) Deno.exitCode = EXIT_FAILURE;
 }
 
-/** The benches of every `*_bench.ts` in these folders, in the order of their names. */
+/** Returns the benches of every `*_bench.ts` in {@linkcode FOLDERS}, in the order of file names. */
 async function discover(): Promise<Bench[]> {
   const files: string[] = [];
   for (const folder of FOLDERS) {

@@ -1,11 +1,11 @@
-/** Small comlink calls to a Web Worker, eight in flight. */
+/** Measures small comlink calls to a Web Worker, eight in flight. */
 
 import { releaseProxy, wrap } from "comlink";
 import { type Load, pipelinedLoad, printMeasured } from "./load.ts";
 
 export const IN_FLIGHT = 8;
 
-/** The load; its unit is a call. */
+/** Opens the load, whose unit is a call. */
 export function open(): Load {
   const worker = new Worker(new URL("./comlink_calls_worker.ts", import.meta.url), {
     type: "module",

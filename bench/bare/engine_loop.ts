@@ -1,9 +1,9 @@
 /**
- * range → map → filter → batch(1024) by hand, with plain iterators on one core: the ceiling for the
- * data engine.
+ * Measures range → map → filter → batch(1024) by hand, with plain iterators on one core. This is the
+ * ceiling for the data engine.
  *
- * The iterators are the standard's: `next()` returns an object of `value` and `done`. Full batches
- * of numbers are `Float64Array`s, like a data pipeline's.
+ * The iterators follow the JavaScript standard: `next()` returns an object of `value` and `done`. Full
+ * batches of numbers are `Float64Array`s, like those of a data pipeline.
  */
 
 import { type Load, printMeasured, synchronousLoad } from "./load.ts";
@@ -17,7 +17,7 @@ export function transform(x: number): number {
   return x * 2 + 1;
 }
 
-/** The filter: keeps two of three. */
+/** The filter, which keeps two of three elements. */
 export function keeps(x: number): boolean {
   return x % 3 !== 0;
 }
@@ -85,7 +85,7 @@ class Batch implements Iterator<Float64Array> {
   }
 }
 
-/** The load: whole passes through the pipeline; its unit is an element of the range. */
+/** Opens the load: whole passes through the pipeline. Its unit is an element of the range. */
 export function open(): Load {
   return synchronousLoad(() => {
     const range = new Range(ELEMENTS);

@@ -1,17 +1,17 @@
 /**
- * Events in virtual time, taken from a binary heap by their times, each in a macrotask of its own
- * and each scheduling the next of its kind: the overhead of a simulator.
+ * Measures the overhead of a simulator: events in virtual time come from a binary heap in the order of
+ * their times. Each runs in its own macrotask and schedules another event.
  */
 
 import process from "node:process";
 import { type Load, printMeasured } from "./load.ts";
 
-/** Waiting events at any time. */
+/** How many events are in the heap. */
 const PENDING = 64;
-/** Macrotasks queued at a time. */
+/** How many macrotasks are queued at a time. */
 const QUEUED = 32;
 
-/** The load; its unit is an event, in CPU time. */
+/** Opens the load, whose unit is an event. Its rate is per second of CPU time. */
 export function open(): Load {
   const heap: number[] = [];
   for (let i = 0; i < PENDING; i++) push(heap, i);
@@ -43,30 +43,30 @@ export function open(): Load {
 }
 
 function push(heap: number[], time: number): void {
-  let at = heap.length;
+  let index = heap.length;
   heap.push(time);
-  while (at > 0) {
-    const parent = (at - 1) >> 1;
+  while (index > 0) {
+    const parent = (index - 1) >> 1;
     if (heap[parent]! <= time) break;
-    heap[at] = heap[parent]!;
-    at = parent;
+    heap[index] = heap[parent]!;
+    index = parent;
   }
-  heap[at] = time;
+  heap[index] = time;
 }
 
 function pop(heap: number[]): number {
   const first = heap[0]!;
   const last = heap.pop()!;
-  let at = 0;
+  let index = 0;
   for (;;) {
-    let child = 2 * at + 1;
+    let child = 2 * index + 1;
     if (child >= heap.length) break;
     if (child + 1 < heap.length && heap[child + 1]! < heap[child]!) child++;
     if (heap[child]! >= last) break;
-    heap[at] = heap[child]!;
-    at = child;
+    heap[index] = heap[child]!;
+    index = child;
   }
-  heap[at] = last;
+  heap[index] = last;
   return first;
 }
 

@@ -1,5 +1,5 @@
 /**
- * JPEGs decoded whole, one after another on one thread, by the addon of libjpeg-turbo.
+ * Decodes whole JPEGs one after another on one thread, with the addon of libjpeg-turbo.
  *
  *     deno run -P=bench bench/bare/jpeg_addon.ts
  */
@@ -7,26 +7,26 @@ import { Buffer } from "node:buffer";
 import turbo from "@julusian/jpeg-turbo";
 import { type Load, printMeasured, synchronousLoad } from "./load.ts";
 
-/** The size of a photograph of ImageNet, in pixels. */
+/** The usual size of an ImageNet photograph, in pixels. */
 const WIDTH = 500;
 const HEIGHT = 375;
 /** The number of different photographs. */
 export const COUNT = 32;
 
-let made: readonly Uint8Array[] | undefined;
+let cached: readonly Uint8Array[] | undefined;
 
-/** JPEGs of about 110 KB: gradients, edges and noise. */
+/** Returns JPEGs of about 110 KB, which show gradients, edges and noise. */
 export function photographs(): readonly Uint8Array[] {
-  return made ??= Array.from({ length: COUNT }, (_, seed) => {
+  return cached ??= Array.from({ length: COUNT }, (_, seed) => {
     const pixels = Buffer.alloc(WIDTH * HEIGHT * 3);
     let noise = seed + 1;
-    for (let y = 0, at = 0; y < HEIGHT; y++) {
+    for (let y = 0, offset = 0; y < HEIGHT; y++) {
       for (let x = 0; x < WIDTH; x++) {
         noise = (Math.imul(noise, 1_103_515_245) + 12_345) >>> 0;
         const edge = ((x + 5 * seed) >> 4 ^ y >> 4) & 1 ? 70 : 0;
-        pixels[at++] = 150 * x / WIDTH + edge + (noise >>> 27);
-        pixels[at++] = 150 * y / HEIGHT + edge + (noise >>> 27);
-        pixels[at++] = 100 + edge + (noise >>> 27);
+        pixels[offset++] = 150 * x / WIDTH + edge + (noise >>> 27);
+        pixels[offset++] = 150 * y / HEIGHT + edge + (noise >>> 27);
+        pixels[offset++] = 100 + edge + (noise >>> 27);
       }
     }
     const jpeg = turbo.compressSync(pixels, {
@@ -40,7 +40,7 @@ export function photographs(): readonly Uint8Array[] {
   });
 }
 
-/** Opens the load: images per second. */
+/** Opens the load, whose unit is an image. */
 export function open(): Load {
   const jpegs = photographs();
   let next = 0;

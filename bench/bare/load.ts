@@ -1,11 +1,11 @@
 /**
- * What every bare program measures and how it is printed: a load that is opened once and run for
- * windows of time; the rate is the median of several after a warm-up.
+ * Measures the rate of a load, and prints it. A load is opened once, warmed up, and run for several
+ * windows of time. Its rate is the median of the windows.
  *
- * Nothing in this folder imports Leat, so that a slow baseline cannot hide.
+ * Nothing in this folder imports Leat, so that Leat cannot slow a baseline down.
  */
 
-/** Something that can be run for a while at full speed. Disposing it frees what it holds. */
+/** Work that can run at full speed for a while. Disposing it frees its resources. */
 export interface Load extends AsyncDisposable {
   /** Runs for about `ms` milliseconds and returns the rate, in units per second. */
   window(ms: number): Promise<number>;
@@ -47,7 +47,7 @@ export async function measure(
   return { name, unit, value: median(windows), windows };
 }
 
-/** The middle value, or the mean of the two in the middle. */
+/** Returns the middle value, or the mean of the two in the middle. */
 export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b);
   const low = sorted[(sorted.length - 1) >> 1] ?? NaN;
@@ -55,16 +55,16 @@ export function median(values: readonly number[]): number {
   return (low + high) / 2;
 }
 
-/** A load that does `units` of work in each call of `step`, which does not wait. */
+/** Returns a load that calls `step` repeatedly. `step` does not wait, and returns the units it did. */
 export function synchronousLoad(step: () => number, close: () => void = () => {}): Load {
   return {
     window(ms) {
-      const began = performance.now();
+      const startedMs = performance.now();
       let units = 0;
       let elapsedMs = 0;
       do {
         units += step();
-        elapsedMs = performance.now() - began;
+        elapsedMs = performance.now() - startedMs;
       } while (elapsedMs < ms);
       return Promise.resolve(units / elapsedMs * 1000);
     },
@@ -75,7 +75,7 @@ export function synchronousLoad(step: () => number, close: () => void = () => {}
   };
 }
 
-/** A load that keeps `inFlight` calls of `step` open, each worth `units`. */
+/** Returns a load that keeps `inFlight` calls of `step` open. Each resolves to the units it did. */
 export function pipelinedLoad(
   inFlight: number,
   step: () => Promise<number>,
@@ -83,10 +83,10 @@ export function pipelinedLoad(
 ): Load {
   return {
     async window(ms) {
-      const began = performance.now();
-      const end = began + ms;
+      const startedMs = performance.now();
+      const end = startedMs + ms;
       const units = await drive(inFlight, step, () => performance.now() >= end);
-      return units / (performance.now() - began) * 1000;
+      return units / (performance.now() - startedMs) * 1000;
     },
     async [Symbol.asyncDispose]() {
       await close();
@@ -95,7 +95,8 @@ export function pipelinedLoad(
 }
 
 /**
- * A load that calls `step` repeatedly. `step` returns how much of its time counts, in milliseconds.
+ * Returns a load that calls `step` repeatedly. Each call is one unit, and resolves to how much of its
+ * time counts, in milliseconds.
  */
 export function sequentialLoad(
   step: () => Promise<number>,
@@ -126,7 +127,7 @@ export async function drive(
   let sum = 0;
   const lane = async () => {
     while (!isOver()) {
-      // Not `sum += await …`: that would add to the value before the wait.
+      // Not `sum += await …`, which would read `sum` before the wait.
       const units = await step();
       sum += units;
     }

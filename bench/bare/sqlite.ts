@@ -1,6 +1,6 @@
 /**
- * Rows appended to a `node:sqlite` file with a write-ahead log: at each level of durability, one and
- * sixty-four to a transaction.
+ * Measures how fast rows are appended to a `node:sqlite` file with a write-ahead log: with each level
+ * of durability, and one or 64 rows per transaction.
  */
 
 import { DatabaseSync } from "node:sqlite";
@@ -11,7 +11,7 @@ type Synchronous = "FULL" | "NORMAL";
 
 const ROW_BYTES = 100;
 
-/** The load, on a file in a new temporary folder; its unit is a row. */
+/** Opens the load, on a file in a new temporary folder. Its unit is a row. */
 export function open(synchronous: Synchronous, rowsPerTransaction: number): Load {
   const folder = Deno.makeTempDirSync({ prefix: "leat-bench-" });
   const database = new DatabaseSync(`${folder}/journal.sqlite`);

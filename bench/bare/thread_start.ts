@@ -1,16 +1,16 @@
-/** Starting a Web Worker that imports nothing, until its first message is here. */
+/** Measures the start of a Web Worker that imports nothing, until its first message arrives. */
 
 import { type Load, printMeasured, sequentialLoad } from "./load.ts";
 
-/** The load; its unit is a thread. */
+/** Opens the load, whose unit is a thread. */
 export function open(): Load {
   return sequentialLoad(async () => {
-    const began = performance.now();
+    const startedMs = performance.now();
     const worker = new Worker(new URL("./thread_start_worker.ts", import.meta.url), {
       type: "module",
     });
     await new Promise((resolve) => worker.onmessage = resolve);
-    const tookMs = performance.now() - began;
+    const tookMs = performance.now() - startedMs;
     worker.terminate();
     return tookMs;
   });

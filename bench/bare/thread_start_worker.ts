@@ -1,4 +1,4 @@
-/** The remote side of `thread_start.ts`: reports that it runs. */
+/** The remote side of `thread_start.ts`: sends a message as soon as it runs. */
 
 /// <reference lib="deno.worker" />
 

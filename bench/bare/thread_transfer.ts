@@ -1,6 +1,6 @@
 /**
- * 1 MB buffers from a Web Worker to the main thread, pulled with eight in flight: transferred, and
- * copied by structured clone.
+ * Measures 1 MB buffers that the main thread requests from a Web Worker, eight in flight. They are
+ * transferred, or copied by structured clone.
  */
 
 import { type Load, pipelinedLoad, printMeasured } from "./load.ts";
@@ -11,7 +11,7 @@ export const IN_FLIGHT = 8;
 /** How a buffer is sent from one thread to another. */
 export type Passage = "transfer" | "copy";
 
-/** The load; its unit is 10⁶ bytes. */
+/** Opens the load, whose unit is 10⁶ bytes. */
 export function open(passage: Passage): Load {
   const worker = new Worker(new URL("./thread_transfer_worker.ts", import.meta.url), {
     type: "module",

@@ -1,13 +1,13 @@
 /**
- * Messages pulled over a bare WebSocket on loopback from a server on a thread or in a process of its
- * own: 1 MB with eight in flight, and 1 KB with sixty-four.
+ * Measures messages that a client requests over a bare WebSocket on loopback, from a server on another
+ * thread or in another process: 1 MB with 8 in flight, and 1 KB with 64.
  */
 
 import { fileURLToPath } from "node:url";
 import { type Load, pipelinedLoad, printMeasured } from "./load.ts";
 
 /** Where the server runs. */
-type Place = "thread" | "process";
+type ServerLocation = "thread" | "process";
 
 /** A size of messages, and the number of concurrent requests. */
 export interface Traffic {
@@ -25,9 +25,9 @@ interface Server {
   close(): Promise<void>;
 }
 
-/** The load; its unit is a message. */
-export async function open(traffic: Traffic, place: Place): Promise<Load> {
-  const server = await (place === "thread" ? startThread() : startProcess());
+/** Opens the load, whose unit is a message. */
+export async function open(traffic: Traffic, location: ServerLocation): Promise<Load> {
+  const server = await (location === "thread" ? startThread() : startProcess());
   const socket = new WebSocket(`ws://127.0.0.1:${server.port}/`);
   socket.binaryType = "arraybuffer";
   await new Promise((resolve, reject) => {
@@ -84,9 +84,9 @@ async function startProcess(): Promise<Server> {
 if (import.meta.main) {
   for (const traffic of [LARGE, SMALL]) {
     const size = traffic === LARGE ? "1 MB" : "1 KB";
-    for (const place of ["thread", "process"] as const) {
-      const name = `bare WebSocket, ${size}, ${place}`;
-      await printMeasured(name, "messages/s", () => open(traffic, place));
+    for (const location of ["thread", "process"] as const) {
+      const name = `bare WebSocket, ${size}, ${location}`;
+      await printMeasured(name, "messages/s", () => open(traffic, location));
     }
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The server of `websocket.ts`, as a Web Worker or a program: a request is a big-endian uint32, the
- * answer is a message of that many bytes. Its first message is its port.
+ * The server of `websocket.ts`, as a Web Worker or a program. A request is a big-endian uint32, the
+ * answer a message of this many bytes. The server first sends or prints its port.
  */
 
 /// <reference lib="deno.worker" />

@@ -1,4 +1,4 @@
-/** The thread carrier against bare transfer and bare comlink. */
+/** Compares the thread carrier with bare transfer and bare comlink. */
 import type { Ref } from "../../actors/runtime/ref.ts";
 import { ActorSystem } from "../../actors/runtime/system.ts";
 import { ThreadHub } from "../../transport/thread_hub.ts";

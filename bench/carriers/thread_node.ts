@@ -1,6 +1,6 @@
 /**
- * The remote side of the benches of the thread and WebSocket carriers: an actor that adds one, and
- * one that produces blocks.
+ * The remote side of the benches of the thread carrier: an actor that increments numbers and produces
+ * blocks.
  */
 import type { ActorFactory } from "../../actors/runtime/actor.ts";
 import type { NodeParts } from "../../transport/thread_control.ts";
@@ -9,7 +9,7 @@ import { Payload } from "../../transport/payload.ts";
 /** The protocol of the actor. */
 export interface Source {
   increment(value: number): number;
-  /** A block of this many bytes, whose first byte counts the blocks. */
+  /** Returns a block of this many bytes, whose first byte counts the blocks. */
   block(bytes: number): Payload;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Batches pulled from an actor on another thread over a WebSocket, against bare messages that are
- * encoded, sent, received and decoded.
+ * Compares batches that are requested from an actor on another thread over a WebSocket with bare
+ * messages.
  */
 
 import { ActorSystem } from "../../actors/runtime/system.ts";
@@ -16,7 +16,7 @@ import type { SourceProtocol } from "./websocket_node.ts";
 
 const ASK = { timeoutMs: 30_000 };
 
-/** The load; its unit is a message. */
+/** Opens the load, whose unit is a message. */
 async function open({ messageBytes, inFlight }: Traffic): Promise<Load> {
   const worker = new Worker(new URL("./websocket_node.ts", import.meta.url), { type: "module" });
   const node = await new Promise<string>((resolve) => {

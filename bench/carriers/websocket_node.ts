@@ -14,7 +14,7 @@ import { DenoWorld } from "../../platform/deno_world.ts";
 
 /** The protocol of the node's `/source`. */
 export interface SourceProtocol {
-  /** A batch of this many bytes, encoded as a worker encodes an element. */
+  /** Returns a batch of this many bytes, encoded as a worker encodes an element. */
   batch(request: { readonly byteLength: number }): { readonly batch: Payload };
 }
 

@@ -1,5 +1,5 @@
 /**
- * The cost of encoding and decoding compared with bare msgpackr and with a bare copy, in one run:
+ * Compares the cost of encoding and decoding with bare msgpackr and with a bare copy:
  * `deno run bench/costs/codec.ts`.
  */
 
@@ -17,7 +17,7 @@ const CONTROL = {
 
 const MEGABYTE = { image: tensor(new Uint8Array(1 << 20), { shape: [16, 256, 256] }), label: 3 };
 
-/** Nanoseconds per call: the best of several rounds, because the machine has other work too. */
+/** Returns the ns per call in the fastest round, because other programs can only slow a round down. */
 function nsPerCall(rounds: number, calls: number, fn: () => unknown): number {
   let best = Infinity;
   for (let round = 0; round < rounds; round++) {

@@ -1,6 +1,6 @@
 /**
- * What a call of a function costs the process, and the thread of the pipeline, with other threads
- * and without: CPU time, so that load on the machine changes little.
+ * Measures what a call of a function costs the process and the pipeline's thread, with other threads
+ * and without. It measures CPU time, which other load on the machine hardly changes.
  *
  * ```sh
  * deno run -P=bench bench/costs/functions.ts
@@ -9,13 +9,13 @@
 import process from "node:process";
 import { Dataset } from "../../mod.ts";
 
-/** About 9 ns a round. */
+/** A round takes about 9 ns. */
 function work(x: number, { rounds }: { readonly rounds: number }): number {
   for (let i = 0; i < rounds; i++) x = Math.sqrt(x * x + i);
   return x;
 }
 
-/** CPU time of a call on all threads and on this one, in µs. */
+/** Returns the CPU time of a call on all threads and on the pipeline's thread, in µs. */
 async function costOf(rounds: number, threads: boolean): Promise<string> {
   const calls = Math.max(200, Math.round(30_000_000 / rounds));
   await using iterator = Dataset.counter()

@@ -1,7 +1,6 @@
 /**
- * What the bare operations cost that limit Leat in the comparison with its peers, in turns, with
- * Deno alone: records read and checked, an element compressed, copied and sent, a commit made
- * durable.
+ * Measures, alternately, the bare operations that limit Leat in the comparison with its peers: reading
+ * and checking records, compressing, copying and sending an element, and making a commit durable.
  *
  * ```sh
  * deno run -P=bench bench/costs/limits.ts
@@ -27,7 +26,7 @@ await Deno.writeFile(path, new Uint8Array(FILE_BYTES).fill(7));
 const file = Deno.openSync(path);
 const crc32c = loadCrc32cAddon() ?? (() => 0);
 
-/** The next record of the file, from its page cache. */
+/** Reads the next record of the file, which is in the page cache. */
 function read(into: Uint8Array): Uint8Array {
   if (file.readSync(into) !== into.length) {
     file.seekSync(0, Deno.SeekMode.Start);
@@ -37,7 +36,7 @@ function read(into: Uint8Array): Uint8Array {
 }
 
 const reused = new Uint8Array(RECORD_BYTES);
-const element = Uint8Array.from({ length: ELEMENT_BYTES }, (_, at) => (at * 7 + (at >> 8)) & 255);
+const element = Uint8Array.from({ length: ELEMENT_BYTES }, (_, i) => (i * 7 + (i >> 8)) & 255);
 const target = new Uint8Array(ELEMENT_BYTES);
 const { ZSTD_c_compressionLevel: level, ZSTD_c_checksumFlag: checksum } = zlib.constants;
 const options = { params: { [level]: 1, [checksum]: 1 }, chunkSize: 2 ** 17 };
@@ -68,9 +67,11 @@ const OPERATIONS: Readonly<Record<string, () => unknown>> = {
     zlib.zstdDecompressSync(compressed, { chunkSize: ELEMENT_BYTES }),
   "1 MB, over one TCP connection within this process": async () => {
     const writing = (async () => {
-      for (let at = 0; at < element.length;) at += await sender.write(element.subarray(at));
+      for (let sent = 0; sent < element.length;) sent += await sender.write(element.subarray(sent));
     })();
-    for (let at = 0; at < target.length;) at += (await receiver.read(target.subarray(at)))!;
+    for (let received = 0; received < target.length;) {
+      received += (await receiver.read(target.subarray(received)))!;
+    }
     await writing;
   },
   "a commit of one row, synced": () => append.run(1),

@@ -1,10 +1,11 @@
 /**
- * `deno task bench:memory`: how much memory a long stream of records takes, and whether it grows.
+ * `deno task bench:memory` measures how much memory a long stream of records takes, and whether it
+ * grows.
  *
  * TFRecords of 16 KB go through `shuffle(1000)` and `batch(64)` for several epochs. Resident memory
- * is sampled throughout, and its peak above the start is printed for every epoch. It ends with
- * status 1 if a peak is above the limit, or if that of the last epoch is more than a tenth of the
- * limit above that of the first.
+ * is sampled throughout, and its peak above the start is printed for every epoch. The program ends with
+ * status 1 if a peak is above the limit, or if the last epoch's peak exceeds the first epoch's by more
+ * than a tenth of the limit.
  */
 
 import { EXIT_FAILURE, runProgram } from "../../cli/lib/args.ts";
@@ -17,13 +18,13 @@ const RECORD_BYTES = 16 * 1024;
 const RECORDS_PER_FILE = 16 * 1024;
 const FOLDER = ".cache/bench-memory";
 
-/** Its options and help. */
+/** The program's options and help. */
 export const PROGRAM = {
   usage: "deno task bench:memory",
   summary: "Streams TFRecords of 16 KB through shuffle(1000) and batch(64) and prints the memory " +
     "it takes. Ends with status 1 above the limit, or if it grows from epoch to epoch.",
   options: {
-    epochs: integer({ help: "How often everything is read.", default: 4, min: 2 }),
+    epochs: integer({ help: "How many times everything is read.", default: 4, min: 2 }),
     megabytes: integer({
       help: "How much an epoch reads.",
       placeholder: "MB",
@@ -76,7 +77,7 @@ async function main(
   if (!passed) Deno.exitCode = EXIT_FAILURE;
 }
 
-/** Reads everything once, sampling resident memory after every batch. */
+/** Reads everything once. Samples resident memory after every batch. */
 async function readAll(
   records: Dataset<unknown>,
 ): Promise<{ peakBytes: number; readBytes: number }> {
@@ -89,12 +90,12 @@ async function readAll(
   return { peakBytes, readBytes };
 }
 
-/** Files of records, written once and kept. */
+/** Writes files of records, unless they exist. Returns their paths. */
 async function writeFiles(count: number): Promise<string[]> {
   await Deno.mkdir(FOLDER, { recursive: true });
   const record = encodeTfRecord(new Uint8Array(RECORD_BYTES).map((_, i) => i * 31));
   const chunk = new Uint8Array(record.length * 256);
-  for (let at = 0; at < chunk.length; at += record.length) chunk.set(record, at);
+  for (let offset = 0; offset < chunk.length; offset += record.length) chunk.set(record, offset);
   const paths = Array.from({ length: count }, (_, i) => `${FOLDER}/${i}.tfrecord`);
   for (const path of paths) {
     const size = await Deno.stat(path).then((stat) => stat.size, () => 0);

@@ -1,6 +1,6 @@
 /**
- * What an element of the service costs its client in CPU time, on the worker's host, and what one
- * copy into and out of a slot file costs: the rest is waking and messages.
+ * Measures the CPU time that an element of the service costs its client on the worker's host, and the
+ * time of a copy into a slot file and out of it. The rest of the client's time is waking and messages.
  *
  * ```sh
  * deno run -P=bench bench/costs/service.ts
@@ -15,7 +15,7 @@ const WINDOW_MS = 1_500;
 const WARM_UP_MS = 1_000;
 const COPIES = 200;
 
-/** Elements a second, and the client's CPU time for one in µs. */
+/** Returns the elements per second, and the client's CPU time for one in µs. */
 async function read(name: string): Promise<string> {
   await using running = await service[name]!({} as never);
   const untilMs = async (endMs: number) => {
@@ -24,27 +24,27 @@ async function read(name: string): Promise<string> {
     return count;
   };
   await untilMs(performance.now() + WARM_UP_MS);
-  const [beganMs, before] = [performance.now(), process.cpuUsage()];
-  const count = await untilMs(beganMs + WINDOW_MS);
+  const [startMs, before] = [performance.now(), process.cpuUsage()];
+  const count = await untilMs(startMs + WINDOW_MS);
   const { user, system } = process.cpuUsage(before);
-  const perSecond = 1_000 * count / (performance.now() - beganMs);
+  const perSecond = 1_000 * count / (performance.now() - startMs);
   return `${perSecond.toFixed(0).padStart(6)} a second, ${
     ((user + system) / count).toFixed(0).padStart(5)
   } µs of its client's CPU each`;
 }
 
-/** The median time of a copy into a slot, and of one out of it, in µs. */
+/** Returns the median time of a copy into a slot, and of a copy out of it, in µs. */
 async function copies(path: string, bytes: number): Promise<string> {
   const [out, into] = [writableSlots(path), readableSlots(path)];
   const source = new Uint8Array(bytes).fill(7);
   const target = new Uint8Array(bytes);
   const times: [number[], number[]] = [[], []];
   for (let copy = 0; copy < COPIES; copy++) {
-    const beganMs = performance.now();
+    const startMs = performance.now();
     await out.write(copy % 2, [source]);
     const writtenMs = performance.now();
     await into.read(copy % 2, target);
-    times[0].push(writtenMs - beganMs);
+    times[0].push(writtenMs - startMs);
     times[1].push(performance.now() - writtenMs);
   }
   out.close();

@@ -1,13 +1,13 @@
 /**
- * `AUTOTUNE` against settings that an expert has chosen for six pipelines. Functions wait, as for
- * storage, so that the ratio does not depend on the number of cores.
+ * Compares `AUTOTUNE` with settings that an expert has chosen for six pipelines. Functions wait, as if
+ * for storage, so that the ratio does not depend on the number of cores.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { AUTOTUNE, Dataset } from "../../mod.ts";
 import { type Load, sequentialLoad } from "../bare/load.ts";
 import type { Bench } from "../lib/bench.ts";
 
-/** What both sides set, in the order of the operators. */
+/** The values that both sides set, in the order of the operators. */
 type Settings = readonly number[];
 
 interface Compared {

@@ -1,4 +1,4 @@
-/** The data engine against a hand-written loop: range → map → filter → batch(1024) on one core. */
+/** Compares the data engine with a manual loop: range → map → filter → batch(1024) on one core. */
 
 import { Dataset } from "../../mod.ts";
 import { BATCH_SIZE, ELEMENTS, keeps, KEPT, open, transform } from "../bare/engine_loop.ts";
@@ -8,7 +8,7 @@ import type { Bench } from "../lib/bench.ts";
 const dataset = Dataset.range(ELEMENTS).map(transform).filter(keeps)
   .batch(BATCH_SIZE);
 
-/** One pass through the pipeline, as a training loop makes it. */
+/** Reads the whole pipeline once, as a training loop does. */
 async function pass(): Promise<number> {
   let kept = 0;
   for await (const batch of dataset) kept += batch.size;

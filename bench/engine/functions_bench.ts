@@ -1,18 +1,19 @@
 /**
- * Functions of `map` on other threads against the same pipeline without them. The first rows need
- * as many idle cores as there are threads; the last says what the default costs short functions.
+ * Compares functions of `map` on other threads with the same pipeline without threads. The first rows
+ * need as many idle cores as there are threads. The last row shows what the default costs short
+ * functions.
  */
 import { AUTOTUNE, Dataset, type DatasetOptions } from "../../mod.ts";
 import { type Load, pipelinedLoad } from "../bare/load.ts";
 import type { Bench } from "../lib/bench.ts";
 
-/** About 4 ns a round. */
+/** A round takes about 4 ns. */
 function work(x: number, { rounds }: { readonly rounds: number }): number {
   for (let i = 0; i < rounds; i++) x = Math.sqrt(x * x + i);
   return x;
 }
 
-/** The values of an image of 224 × 224 pixels, as a user's own kernel would normalise them. */
+/** Normalises an image of 224 × 224 pixels, as a user's own kernel would. */
 function normalise(pixels: Uint8Array, { rounds }: { readonly rounds: number }): Float32Array {
   const values = new Float32Array(pixels.length);
   for (let round = 0; round < rounds; round++) {

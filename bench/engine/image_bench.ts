@@ -1,6 +1,6 @@
 /**
- * JPEGs of 500 × 375 pixels: pipelines that decode on one core and on all, against the addon of
- * libjpeg-turbo, which decodes whole images one after another.
+ * Compares pipelines that decode JPEGs of 500 × 375 pixels on one core and on all cores with the addon
+ * of libjpeg-turbo, which decodes whole images one after another.
  */
 
 import { Dataset, type ImageDecodeOptions } from "../../mod.ts";

@@ -1,6 +1,6 @@
 /**
- * The rules of static optimisation one by one: a pipeline without any rule beside the same pipeline
- * with one.
+ * Compares a pipeline without any rule of static optimisation with the same pipeline with one rule, for
+ * each rule. One case has several rules.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { parquetWriteBuffer } from "hyparquet-writer";
@@ -19,7 +19,7 @@ interface Case {
   readonly elements: number;
   /** How long the consumer works on an element, in ms. Default 0. */
   readonly stepMs?: number;
-  /** The unit of the table is a thousand elements, not a million. */
+  /** The table counts thousands of elements, not millions. */
   readonly isSlow?: true;
   readonly floor: number;
 }
@@ -28,7 +28,7 @@ const ELEMENTS = 1 << 18;
 
 const numbers = () => Dataset.range(ELEMENTS);
 
-/** Elements that each take 2 ms of waiting. */
+/** Returns a dataset whose elements each wait for 2 ms. */
 function waiting(count: number): Dataset<number> {
   return Dataset.range(count).map(async (x) => {
     await sleep(2);
@@ -38,7 +38,7 @@ function waiting(count: number): Dataset<number> {
 
 const TABLE_ROWS = 4_000;
 
-/** A table of 20 columns of numbers. */
+/** Writes a Parquet file with 20 columns of numbers. */
 async function writeTable(): Promise<{ file: string; remove: () => Promise<void> }> {
   const folder = await Deno.makeTempDir();
   const columnData = Array.from({ length: 20 }, (_, column) => ({
@@ -172,7 +172,7 @@ async function open(
   return pipelinedLoad(1, pass, remove);
 }
 
-/** These rules and no others. */
+/** Enables these rules and no others. */
 function only(names: Case["rules"]): OptimizationRules {
   const none = Object.fromEntries(RULE_NAMES.map((name) => [name, false]));
   return { ...none, ...Object.fromEntries(names.map((name) => [name, true])) };

@@ -1,6 +1,7 @@
 /**
- * The cost of checking elements against a declared spec: one pipeline with and without it, on plain
- * numbers, the cheapest elements, and on rows of a few components, like parsed records.
+ * Measures the cost of checking elements against a declared spec: it compares a pipeline with a spec and
+ * without. Elements are plain numbers, which are the cheapest, or rows of a few components, like parsed
+ * records.
  */
 
 import { Dataset, type ElementSpec, tensor, TensorSpec } from "../../mod.ts";
@@ -24,7 +25,7 @@ function rowOf(label: number) {
   return { features, label, weight: 1 / (1 + label) };
 }
 
-/** Whole passes of `count` elements; its unit is an element. */
+/** Returns a load of whole passes of `count` elements. Its unit is an element. */
 function load(fn: (x: number) => unknown, count: number, spec?: ElementSpec) {
   const dataset = Dataset.range(count).map(fn, spec === undefined ? {} : { spec })
     .batch(BATCH_SIZE);

@@ -1,19 +1,19 @@
 /**
- * Leat against a bare primitive in one run: both are opened, warmed up, and measured in alternating
- * windows, so that other load on the machine affects both. The ratio is what counts.
+ * Compares Leat with a bare primitive in one run. Both are opened, warmed up, and measured in
+ * alternating windows, so that other load on the machine affects both. Only the ratio matters.
  */
 
 import { type Load, median } from "../bare/load.ts";
 
-/** A pair of loads and the ratio that Leat must reach. */
+/** A pair of loads, and the ratio that Leat must reach. */
 export interface Bench {
-  /** Short, unique, for `--filter` and the table. */
+  /** A short, unique name for `--filter` and the table. */
   readonly name: string;
   /** The unit of the table: what both loads count per second, times `scale`. */
   readonly unit: string;
   /**
-   * The table shows the duration of one unit instead, and `unit` is `"ms"`. Ratios are of rates
-   * either way.
+   * Shows the duration of one unit instead of the rate; `unit` must be `"ms"`. Ratios are always those
+   * of rates.
    */
   readonly isDuration?: boolean;
   /** The lowest accepted ratio of Leat to bare. */
@@ -43,7 +43,7 @@ export interface RatioResult {
   /** Medians of the rates, or durations of one unit. */
   readonly bare: number;
   readonly leat: number;
-  /** The median of the rounds' ratios, each of two adjacent windows. */
+  /** The median of the rounds' ratios. Each is the ratio of two adjacent windows. */
   readonly ratio: number;
   readonly floor: number;
   readonly passed: boolean;
@@ -81,7 +81,7 @@ export async function runRatio(bench: Bench, options: RatioOptions = {}): Promis
 
 const HEADER = ["bench", "unit", "bare", "Leat", "ratio", "floor", ""];
 
-/** Results as a table in plain text. */
+/** Formats results as a table in plain text. */
 export function resultTable(results: readonly RatioResult[]): string {
   const rows = results.map((result) => [
     result.name,
@@ -102,7 +102,7 @@ export function resultTable(results: readonly RatioResult[]): string {
   return [line(HEADER), rule, ...rows.map(line)].join("\n");
 }
 
-/** At least four significant digits, with thousands separators. */
+/** Formats a number with thousands separators: 3 decimals below 10, 1 below 1,000, else none. */
 function figureText(value: number): string {
   const digits = value >= 1000 ? 0 : value >= 10 ? 1 : 3;
   return value.toLocaleString("en-US", {

@@ -6,7 +6,7 @@
 import { StopRequests } from "../../cli/lib/stop_requests.ts";
 import { type Bench, type RatioOptions, type RatioResult, resultTable, runRatio } from "./bench.ts";
 
-/** How benches are run, and where their results are written. */
+/** How to run benches, and where to write the results. */
 interface RunOptions extends RatioOptions {
   /** A file for the results as JSON. Default: none. */
   readonly json?: string | undefined;

@@ -1,4 +1,4 @@
-/** What is compared: each case is one pipeline that Leat and its peers run on the same files. */
+/** The cases that are compared. In each, Leat and its peers run one pipeline on the same files. */
 
 /** The other libraries, in the order of tables and plots. */
 export const PEERS = ["tensorflow", "torch", "grain", "spdl"] as const;
@@ -22,20 +22,20 @@ export const PARTS = {
 /** One group of cases. */
 export type Part = keyof typeof PARTS;
 
-/** One pipeline. Each side knows it by `pipeline`. */
+/** One pipeline. `pipeline` is its name on each side. */
 export interface PeerCase {
-  /** Unique; for `--only` and `--list`. */
+  /** A unique name for `--only` and `--list`. */
   readonly name: string;
   readonly part: Part;
-  /** The function of a side that runs it. */
+  /** The name of the function that runs the pipeline on a side. */
   readonly pipeline: string;
-  /** What is counted, per second. */
+  /** What a rate counts, per second. */
   readonly unit: string;
   /** `"one"`: all processes of the case run on one core. */
   readonly cores: "one" | "all";
-  /** The peers that can run it. */
+  /** The peers that can run the pipeline. */
   readonly peers: readonly Peer[];
-  /** What Leat's rate ÷ a peer's should be at least. */
+  /** The goal for Leat's rate ÷ the peer's: at least this. */
   readonly goals?: Partial<Record<Peer, number>>;
   /** Whether Leat's side is a program in Python, too. */
   readonly isInPython?: boolean;

@@ -1,20 +1,20 @@
 /**
- * The Python environment of the peers, made below `.cache/peers/`. A package that cannot be
- * installed or imported leaves its peer out, with a reason.
+ * Creates the Python environment of the peers below `.cache/peers/`. If a package cannot be installed
+ * or imported, its peer is left out, and the reason is recorded.
  */
 import type { Peer } from "./cases.ts";
 
-/** A library, or what Leat's side in Python needs. */
+/** A peer, or Leat's side in Python. */
 export type Needed = Peer | "leat";
 
-/** What each side needs, pinned, and the modules that must import and the calls that must work. */
+/** The pinned packages of each side, and the imports and calls that must work. */
 const PACKAGES: Readonly<Record<Needed, { readonly install: readonly string[]; imports: string }>> =
   {
     leat: { install: ["deno==2.9.8", "msgpack==1.2.4"], imports: "deno, msgpack, torch" },
     tensorflow: { install: ["tensorflow-cpu==2.21.0"], imports: "tensorflow" },
     torch: { install: ["torch==2.15.0", "torchvision==0.29.2"], imports: "torch, torchvision" },
     grain: { install: ["grain==0.2.18"], imports: "grain" },
-    // It finds the libraries of FFmpeg when it is used first.
+    // The call is needed because SPDL loads FFmpeg's libraries only when it is first used.
     spdl: {
       install: ["spdl==0.8.0", "spdl-io==0.8.0"],
       imports: "torch, spdl.io; spdl.io.demux_config()",
@@ -29,7 +29,7 @@ export interface Environment {
   readonly missing: ReadonlyMap<Needed, string>;
 }
 
-/** Makes the environment if it is not there, and installs what `wanted` still lacks. */
+/** Creates the environment if it does not exist, and installs missing packages of `wanted`. */
 export async function openEnvironment(
   folder: string,
   wanted: ReadonlySet<Needed>,
@@ -38,12 +38,12 @@ export async function openEnvironment(
   const python = `${folder}/bin/python`;
   const available = new Set<Needed>();
   const missing = new Map<Needed, string>();
-  const made = await exists(python)
+  const created = await exists(python)
     ? { ok: true, text: "" }
     : await output("python3", ["-m", "venv", folder]);
   for (const peer of wanted) {
     const { install, imports } = PACKAGES[peer];
-    if (!made.ok) missing.set(peer, `no environment: ${made.text}`);
+    if (!created.ok) missing.set(peer, `no environment: ${created.text}`);
     else if ((await output(python, ["-c", `import ${imports}`])).ok) available.add(peer);
     else {
       onProgress(`installing ${install.join(" ")} …`);

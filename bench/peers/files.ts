@@ -1,5 +1,5 @@
 /**
- * The files that all sides read, generated once below `.cache/peers/`: images of ImageNet's size in
+ * Generates the files that all sides read, once, below `.cache/peers/`: images of ImageNet's size in
  * TFRecords, small records, texts, and sequences of tokens.
  */
 import { RandomStream } from "../../core/philox.ts";
@@ -17,7 +17,7 @@ const WORDS_MEAN = 55;
 const VOCABULARY = 20_000;
 const SEQUENCES = 20_000;
 
-/** Paths of the files, by what they hold. */
+/** Paths of the files, by content. */
 export interface PeerFiles {
   readonly images: readonly string[];
   readonly records: readonly string[];
@@ -25,7 +25,7 @@ export interface PeerFiles {
   readonly sequences: readonly string[];
 }
 
-/** Generates what is not there yet. */
+/** Generates the files that do not exist yet. */
 export async function openFiles(
   directory: string,
   onProgress: (what: string, done: number, total: number) => void,
@@ -56,7 +56,7 @@ async function writeRecords(folder: CorpusFolder): Promise<null> {
   return null;
 }
 
-/** Lines of words. Lengths are spread evenly from a few words to about twice the mean. */
+/** Writes lines of words. Lengths are uniform, from a few words to about twice the mean. */
 async function writeTexts(folder: CorpusFolder): Promise<null> {
   const random = new RandomStream(1, ["texts"]);
   const encoder = new TextEncoder();
@@ -71,7 +71,7 @@ async function writeTexts(folder: CorpusFolder): Promise<null> {
   return null;
 }
 
-/** Lines of tokens. Lengths are log-normal, at most 512, as for the models of the paper. */
+/** Writes lines of tokens. Lengths are log-normal, at most 512, as for the paper's models. */
 async function writeSequences(folder: CorpusFolder): Promise<null> {
   const random = new RandomStream(1, ["sequences"]);
   const encoder = new TextEncoder();

@@ -1,6 +1,6 @@
 /**
- * `deno task bench:peers`: Leat, tf.data, tf.data service, DataLoader, Grain and SPDL on the same
- * files, in alternating windows of one run. Prints a table; writes JSON and a page of plots.
+ * `deno task bench:peers` runs Leat, tf.data, tf.data service, DataLoader, Grain and SPDL on the same
+ * files, in alternating windows of one run. It prints a table, and writes JSON and a page of plots.
  */
 import { EXIT_FAILURE, runProgram, UsageError } from "../../cli/lib/args.ts";
 import { flag, integer, milliseconds, names, text, type Values } from "../../cli/lib/options.ts";
@@ -17,7 +17,7 @@ import type { SideCommand } from "./side.ts";
 
 const FOLDER = ".cache/peers";
 
-/** Its options and help. */
+/** The program's options and help. */
 export const PROGRAM = {
   usage: "deno task bench:peers",
   summary:
@@ -83,15 +83,15 @@ async function main(values: Values<typeof PROGRAM.options>): Promise<void> {
     console.log(`${values.page}, ${values.json}`);
   };
   using requests = new StopRequests();
-  const beganAtMs = performance.now();
-  const timeLeft = (done: number) => {
+  const startedAtMs = performance.now();
+  const timeLeftText = (done: number) => {
     if (done === 0) return "";
-    const leftMs = (performance.now() - beganAtMs) / done * (cases.length - done);
+    const leftMs = (performance.now() - startedAtMs) / done * (cases.length - done);
     return ` (about ${Math.ceil(leftMs / 60_000)} min left)`;
   };
   const runAll = async () => {
     for (const [index, one] of cases.entries()) {
-      console.error(`${index + 1} of ${cases.length}: ${one.name} …${timeLeft(index)}`);
+      console.error(`${index + 1} of ${cases.length}: ${one.name} …${timeLeftText(index)}`);
       const result = await measureCase(one, commandsOf(one, files, environment), values);
       for (const [side, why] of Object.entries(result.failed)) console.error(`  ${side}: ${why}`);
       results.push(result);
@@ -117,22 +117,22 @@ function chosenCases(only: readonly string[] | undefined): readonly PeerCase[] {
   );
 }
 
-/** The processes of a case, Leat's first. */
+/** Returns the commands of a case's sides, Leat's first. */
 function commandsOf(
   { pipeline, cores, peers, isInPython = false }: PeerCase,
   files: PeerFiles,
   { python, available }: Environment,
 ): ReadonlyMap<string, SideCommand> {
   const pinned = cores === "one";
-  const given = [pipeline, JSON.stringify(files)];
+  const sideArgs = [pipeline, JSON.stringify(files)];
   const program = import.meta.resolve("./leat/main.ts");
   const peer = (name: Needed): [string, SideCommand] => {
     const script = new URL(`./python/${name}_side.py`, import.meta.url).pathname;
-    return [name, { command: python, args: [script, ...given], pinned }];
+    return [name, { command: python, args: [script, ...sideArgs], pinned }];
   };
   const leat: [string, SideCommand] = [LEAT, {
     command: "deno",
-    args: ["run", "--no-prompt", "-P=bench", program, ...given],
+    args: ["run", "--no-prompt", "-P=bench", program, ...sideArgs],
     pinned,
   }];
   return new Map([

@@ -1,4 +1,4 @@
-/** The results of a comparison as a page of Markdown, with the goals that they miss. */
+/** Formats the results of a comparison as a page of Markdown, with the goals that were missed. */
 import { cellText, formatNumber, isTextColumn, type Table } from "../../cli/lib/table.ts";
 import { CASES, type Part, PARTS, type Peer, PEERS } from "./cases.ts";
 import { type CaseResult, LEAT } from "./measure.ts";
@@ -11,7 +11,7 @@ const NAMES: Readonly<Record<Peer, string>> = {
   spdl: "SPDL",
 };
 
-/** The page. Its tables are not aligned; `deno fmt` does that. */
+/** Returns the page. `deno fmt` aligns its tables afterwards. */
 export function renderMarkdown(report: PeerReport): string {
   const { results, startedAt, commandLine, machine, missing } = report;
   const parts = [...new Set(results.map(({ part }) => part))];
@@ -24,7 +24,7 @@ export function renderMarkdown(report: PeerReport): string {
   ].map(([name, value]) => `${name}: ${value}`);
   return `# Leat and its peers: results of a run
 
-This program has written the page; [README.md](README.md#peers-peers) says what limits Leat.
+This command has written the page. [README.md](README.md#peers-peers) says what limits Leat.
 
 \`\`\`sh
 ${commandLine}
@@ -33,7 +33,7 @@ ${commandLine}
 ${startedAt.slice(0, 16).replace("T", " ")} UTC. ${facts.join(". ")}.
 
 A number is the median of all windows, per second. A ratio is the median over the rounds, each of
-which compares neighbouring windows. A spread is (highest − lowest) ÷ median, of the sides in the
+which compares neighbouring windows. A spread is (highest − lowest) ÷ median; spreads are in the
 order of the columns. Only ratios carry over to another machine.
 
 ## Goals
@@ -62,7 +62,7 @@ ${
       columns: [
         { heading: "case" },
         { heading: "peer" },
-        { heading: "Leat ÷ it", digits: 2 },
+        { heading: "Leat ÷ peer", digits: 2 },
         { heading: "goal", digits: 2 },
       ],
       rows: missed.map(({ name, peer, leatRatio, goal }) => [name, peer, leatRatio, goal]),
@@ -91,15 +91,15 @@ ${
         ...(hasMore ? [{ heading: "also measured, in the same order" }] : []),
       ],
       rows: results.map(({ name, unit, sides }) => {
-        const of = (wanted: string) => sides.find(({ side }) => side === wanted);
-        const present = [LEAT, ...peers].flatMap((side) => of(side) ?? []);
+        const resultOf = (wanted: string) => sides.find(({ side }) => side === wanted);
+        const present = [LEAT, ...peers].flatMap((side) => resultOf(side) ?? []);
         const rate = (side: string) => {
-          const found = of(side);
+          const found = resultOf(side);
           return found && formatNumber(found.median);
         };
         return [
           ...[name, unit, rate(LEAT), ...peers.map(rate)],
-          ...peers.map((peer) => of(peer)?.leatRatio),
+          ...peers.map((peer) => resultOf(peer)?.leatRatio),
           present.map(({ spread }) => formatNumber(100 * spread, 0)).join(", "),
           ...(hasMore ? [present.map(({ also = {} }) => moreText(also)).join("; ")] : []),
         ];

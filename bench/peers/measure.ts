@@ -1,6 +1,6 @@
 /**
- * Measures one case: all sides are started and warmed up, then run one after the other in windows,
- * round after round, so that other load on the machine affects all of them.
+ * Measures one case. All sides are started and warmed up. In each round every side runs for one window,
+ * one after the other, so that other load on the machine affects all of them.
  */
 import { median } from "../bare/load.ts";
 import type { PeerCase } from "./cases.ts";
@@ -12,7 +12,7 @@ interface MeasureOptions {
   readonly windowMs: number;
 }
 
-/** What one side did. */
+/** The result of one side. */
 interface SideResult {
   readonly side: string;
   /** Units per second, of each window. */
@@ -21,9 +21,9 @@ interface SideResult {
   readonly median: number;
   /** (highest − lowest) / median. */
   readonly spread: number;
-  /** The median over the rounds of Leat's rate to this one's; 1 for Leat. */
+  /** The median over the rounds of Leat's rate ÷ this side's; 1 for Leat. */
   readonly leatRatio: number;
-  /** What else was measured, by what it is. */
+  /** Other measurements, by name. */
   readonly also?: Window["also"];
 }
 
@@ -40,7 +40,7 @@ export interface CaseResult {
 /** The name of Leat's own side. */
 export const LEAT = "leat";
 
-/** Runs the sides of a case, by name. */
+/** Runs the sides of a case. `commands` has the sides by name. */
 export async function measureCase(
   { name, part, unit }: PeerCase,
   commands: ReadonlyMap<string, SideCommand>,
@@ -54,13 +54,13 @@ export async function measureCase(
     sides.set(side, stack.use(new Side(command)));
     windows.set(side, { rates: [] });
   }
-  const runAll = async (ms: number, keep: boolean) => {
+  const runAll = async (ms: number, isCounted: boolean) => {
     for (const [side, process] of sides) {
       try {
         const { rate, also } = await process.window(ms);
-        const kept = windows.get(side)!;
-        if (keep) kept.rates.push(rate);
-        if (also !== undefined) kept.also = also;
+        const recorded = windows.get(side)!;
+        if (isCounted) recorded.rates.push(rate);
+        if (also !== undefined) recorded.also = also;
       } catch (error) {
         failed[side] = error instanceof Error ? error.message : String(error);
         sides.delete(side);
@@ -74,10 +74,10 @@ export async function measureCase(
   return {
     ...{ name, part, unit, failed },
     sides: [...windows].map(([side, { rates, also }]) => {
-      const middle = median(rates);
+      const medianRate = median(rates);
       return {
-        ...{ side, rates, median: middle },
-        spread: (Math.max(...rates) - Math.min(...rates)) / middle,
+        ...{ side, rates, median: medianRate },
+        spread: (Math.max(...rates) - Math.min(...rates)) / medianRate,
         leatRatio: median(rates.map((rate, round) => (leat[round] ?? NaN) / rate)),
         ...(also === undefined ? {} : { also }),
       };

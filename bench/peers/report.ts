@@ -1,6 +1,6 @@
 /**
- * The results of a comparison: a table for the terminal, and a page with a plot of ratios for each
- * part.
+ * Formats the results of a comparison: a table for the terminal, and a page with a plot of ratios for
+ * each part.
  */
 import * as Plot from "@observablehq/plot";
 import {
@@ -15,11 +15,11 @@ import { formatNumber, type Table } from "../../cli/lib/table.ts";
 import { type Part, PARTS, PEERS } from "./cases.ts";
 import { type CaseResult, LEAT } from "./measure.ts";
 
-/** A whole run. */
+/** The results of a run. */
 export interface PeerReport {
   readonly startedAt: string;
   readonly commandLine: string;
-  /** What it ran on: cores, system, versions. */
+  /** Facts about the machine: cores, system, versions. */
   readonly machine: Readonly<Record<string, string>>;
   /** Peers that were left out, and why. */
   readonly missing: Readonly<Record<string, string>>;
@@ -29,7 +29,7 @@ export interface PeerReport {
 const ROW_HEIGHT_PX = 16;
 const MARGIN_LEFT_PX = 190;
 
-/** One row for each side of each case. */
+/** Returns a table with a row for each side of each case. */
 export function resultTable(results: readonly CaseResult[], title: string): Table {
   return {
     title,
@@ -39,7 +39,7 @@ export function resultTable(results: readonly CaseResult[], title: string): Tabl
       { heading: "median" },
       { heading: "per second" },
       { heading: "spread in %", digits: 0 },
-      { heading: "Leat ÷ it", digits: 2 },
+      { heading: "Leat ÷ side", digits: 2 },
       { heading: "also measured" },
     ],
     rows: results.flatMap(({ name, unit, sides, failed }) => [
@@ -54,12 +54,12 @@ export function resultTable(results: readonly CaseResult[], title: string): Tabl
   };
 }
 
-/** What else was measured, as text. */
+/** Formats other measurements. */
 export function moreText(also: Readonly<Record<string, number>>): string {
   return Object.entries(also).map(([what, value]) => `${formatNumber(value)} ${what}`).join(", ");
 }
 
-/** The page as HTML. */
+/** Returns the page as HTML. */
 export function renderReport(report: PeerReport): string {
   const { results, startedAt, machine, missing, commandLine } = report;
   const facts = renderFacts([
@@ -102,15 +102,16 @@ function sectionOf(part: Part, results: readonly CaseResult[]): string {
   });
 }
 
-/** The same letter in every run, whatever parts it has. */
+/** Returns the letter of a part, which is the same in every run. */
 function letterOf(part: Part): string {
   return String.fromCharCode("a".charCodeAt(0) + Object.keys(PARTS).indexOf(part));
 }
 
-/** What coordinating gives each side, as in Fig. 11 of the paper. */
+/** Describes the speedup of each side by coordinated reads, as in Fig. 11 of the paper. */
 export function coordinationGains(results: readonly CaseResult[]): string {
-  const rate = (name: string, of: string) =>
-    results.find((result) => result.name === name)?.sides.find(({ side }) => side === of)?.median;
+  const rate = (name: string, wanted: string) =>
+    results.find((result) => result.name === name)?.sides
+      .find(({ side }) => side === wanted)?.median;
   const gains = [4, 16].flatMap((consumers) =>
     [LEAT, ...PEERS].flatMap((side) => {
       const padded = rate(`padded-${consumers}`, side);
@@ -128,8 +129,8 @@ function findingOf(results: readonly CaseResult[]): string {
   return results.flatMap(({ name, sides }) => {
     const others = sides.filter(({ side }) => side !== LEAT);
     if (others.length === 0) return [];
-    const best = others.reduce((low, side) => side.leatRatio < low.leatRatio ? side : low);
-    return [`${name}: ${formatNumber(best.leatRatio)} × ${best.side}`];
+    const fastest = others.reduce((low, side) => side.leatRatio < low.leatRatio ? side : low);
+    return [`${name}: ${formatNumber(fastest.leatRatio)} × ${fastest.side}`];
   }).join("; ");
 }
 

@@ -1,30 +1,30 @@
 /**
- * One side of a comparison: a process that runs a pipeline for a window of time whenever it is told
- * to, and waits otherwise. It reads the length of a window in ms from standard input, a line each,
- * and answers with a line of JSON, `{ "rate": … }`.
+ * One side of a comparison: a process that runs a pipeline for a window of time on request, and waits
+ * otherwise. A request is a line on its standard input with the length of the window in ms. The answer
+ * is a line of JSON on standard output, `{ "rate": … }`.
  */
 import { LineStream } from "../../cli/lib/line_stream.ts";
 
-/** A side that takes longer than its window and this has failed, in ms. It covers the start. */
+/** A side has failed if its answer is later than the window's end by this, in ms. It covers the start. */
 const ANSWER_MS = 120_000;
 /** How long a process may take to end, in ms. */
 const CLOSE_MS = 10_000;
-/** The end of its output that is kept to explain a failure, in characters. */
-const SAID_CHARS = 4_096;
+/** How much of the end of standard error is retained to explain a failure, in characters. */
+const ERROR_CHARS = 4_096;
 
 /** How to start a side. */
 export interface SideCommand {
   readonly command: string;
   readonly args: readonly string[];
-  /** Runs on one core. */
+  /** Whether the side runs on one core. */
   readonly pinned: boolean;
 }
 
-/** One window. */
+/** The result of one window. */
 export interface Window {
   /** Units per second. */
   readonly rate: number;
-  /** What else was measured, by what it is, such as the bytes of a checkpoint. */
+  /** Other measurements by name, such as the bytes of a checkpoint. */
   readonly also?: Readonly<Record<string, number>>;
 }
 
@@ -34,8 +34,8 @@ export class Side implements AsyncDisposable {
   readonly #input: WritableStreamDefaultWriter<Uint8Array>;
   readonly #lines: ReadableStreamDefaultReader<string>;
   readonly #errors: ReadableStreamDefaultReader<string>;
-  #said = "";
-  readonly #allSaid: Promise<void>;
+  #errorText = "";
+  readonly #errorsRead: Promise<void>;
 
   constructor({ command, args, pinned }: SideCommand) {
     const [program, ...rest] = pinned
@@ -50,33 +50,33 @@ export class Side implements AsyncDisposable {
     this.#input = this.#process.stdin.getWriter();
     this.#lines = this.#process.stdout.pipeThrough(new LineStream()).getReader();
     this.#errors = this.#process.stderr.pipeThrough(new TextDecoderStream()).getReader();
-    this.#allSaid = this.#listen();
+    this.#errorsRead = this.#readErrors();
   }
 
   /**
-   * Runs the pipeline for about `ms` milliseconds. Rejects with what the process wrote if it ends,
-   * or does not answer in time.
+   * Runs the pipeline for about `ms` milliseconds. If the process ends or does not answer in time,
+   * rejects with the end of its standard error.
    */
   async window(ms: number): Promise<Window> {
     using _deadline = this.#killAfter(ms + ANSWER_MS);
     await this.#input.write(new TextEncoder().encode(`${ms}\n`)).catch(() => {});
     const { value, done } = await this.#lines.read();
     if (!done) return JSON.parse(value) as Window;
-    await this.#allSaid;
-    const lines = this.#said.trim().split("\n");
+    await this.#errorsRead;
+    const lines = this.#errorText.trim().split("\n");
     throw new Error(`its process ended: ${lines.slice(-3).join(" | ")}`);
   }
 
-  async #listen(): Promise<void> {
+  async #readErrors(): Promise<void> {
     for (let read; !(read = await this.#errors.read()).done;) {
-      this.#said = (this.#said + read.value).slice(-SAID_CHARS);
+      this.#errorText = (this.#errorText + read.value).slice(-ERROR_CHARS);
     }
   }
 
   #killAfter(ms: number): Disposable {
     const timer = setTimeout(() => {
       this.#process.kill("SIGKILL");
-      // Processes that it started may still hold its output.
+      // Its child processes may still keep its output open.
       this.#lines.cancel();
       this.#errors.cancel();
     }, ms);
@@ -87,7 +87,7 @@ export class Side implements AsyncDisposable {
     using _deadline = this.#killAfter(CLOSE_MS);
     await this.#input.close().catch(() => {});
     await this.#lines.cancel();
-    await this.#allSaid;
+    await this.#errorsRead;
     await this.#process.status;
   }
 }

@@ -1,6 +1,6 @@
 /**
- * One client: eight workers over sockets against eight bare sockets, and the cost of compression
- * without a gain, as on loopback.
+ * Compares one client of eight workers over sockets with eight bare sockets, and measures what
+ * compression costs where it gains nothing, as on loopback.
  */
 import type { Tensor } from "../../core/tensor.ts";
 import { Dataset, type DistributeOptions, LocalCluster, tensor } from "../../mod.ts";
@@ -10,10 +10,10 @@ import type { Bench } from "../lib/bench.ts";
 
 const WORKERS = 8;
 const BYTES = LARGE.messageBytes;
-/** A client's initial open requests at each task. */
+/** How many open requests a client has at each task at first. */
 const IN_FLIGHT = 2;
 
-/** Eight bare sockets, each to a thread of its own; the unit is a message. */
+/** Opens eight bare sockets, each to another thread. The unit is a message. */
 async function openSockets(): Promise<Load> {
   const traffic = { messageBytes: BYTES, inFlight: IN_FLIGHT };
   const sockets = await Promise.all(
@@ -36,9 +36,9 @@ interface Reading {
   readonly compression: NonNullable<DistributeOptions["compression"]>;
 }
 
-/** A training loop that only reads; the unit is an element. */
+/** Opens a training loop that only reads. The unit is an element. */
 async function openReader({ workers, bytes, compression }: Reading): Promise<Load> {
-  // Inline runners: the bench measures the way from a worker to the loop.
+  // Inline runners, because the bench measures the path from a worker to the loop.
   const cluster = await LocalCluster.start({
     workers,
     carrier: "websocket",
@@ -59,17 +59,17 @@ async function openReader({ workers, bytes, compression }: Reading): Promise<Loa
   });
 }
 
-/** zstd compresses it to about a third. */
+/** Returns bytes that zstd compresses to about a third. */
 function smaller(): Uint8Array {
-  const randomState = noise();
-  return randomState.map((byte, i) => (byte & 3) + (i >> 10));
+  const random = noise();
+  return random.map((byte, i) => (byte & 3) + (i >> 10));
 }
 
-/** Incompressible. */
+/** Returns bytes that cannot be compressed. */
 function noise(): Uint8Array {
   const bytes = new Uint8Array(BYTES);
-  for (let at = 0; at < BYTES; at += 65_536) {
-    crypto.getRandomValues(bytes.subarray(at, at + 65_536));
+  for (let start = 0; start < BYTES; start += 65_536) {
+    crypto.getRandomValues(bytes.subarray(start, start + 65_536));
   }
   return bytes;
 }

@@ -1,5 +1,5 @@
 /**
- * The cost of running functions in a confined process: the same pipelines on unconfined threads.
+ * Measures the cost of running functions in a confined process: compares it with unconfined threads.
  */
 
 import type { RunnerFactory } from "../../actors/worker/runner/runner.ts";
@@ -12,7 +12,7 @@ import { Payload } from "../../transport/payload.ts";
 import { type Load, pipelinedLoad, sequentialLoad } from "../bare/load.ts";
 import type { Bench } from "../lib/bench.ts";
 
-/** A task's prefetched elements, and one that waits. */
+/** As many as a task has: its prefetched elements, and one that waits. */
 const IN_FLIGHT = 3;
 
 const numbers = Dataset.range(Number.MAX_SAFE_INTEGER);
@@ -42,12 +42,12 @@ export const benches: Bench[] = [
   },
 ];
 
-/** Time to the first element without any running thread or process, in ms. */
+/** Returns the time to the first element, in ms, including the start of a thread or process. */
 async function firstElement(runners: RunnerFactory): Promise<number> {
-  const began = performance.now();
+  const startedMs = performance.now();
   const runner = runners.start(settingsOf(numbers.map(tiny).serialize()), NO_SPLITS);
   await runner.next();
-  const tookMs = performance.now() - began;
+  const tookMs = performance.now() - startedMs;
   runner.dispose();
   await runners.close();
   return tookMs;
@@ -76,7 +76,7 @@ function open(runners: RunnerFactory, graph: Uint8Array): Load {
     const outcome = await runner.next();
     const { kind } = outcome;
     if (kind !== "element") throw new LeatError("internal", `an element was expected, not ${kind}`);
-    // As a task does once its client has the element.
+    // A task releases an element's frame when its client has the element.
     new Payload(outcome.frame, { isAlone: true }).release();
     return 1;
   }, async () => {

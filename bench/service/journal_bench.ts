@@ -1,8 +1,10 @@
 /**
- * The dispatcher and the cost of its journal: assigned splits, each durable before it is answered,
- * against rows appended to bare SQLite (`FULL`, 64 to a transaction, because 64 tasks ask at a
- * time) and against a dispatcher with its journal in memory; heartbeats against asks of an actor
- * that does nothing; and a start on a long journal against one on a short one.
+ * Measures the dispatcher and the cost of its journal. It compares:
+ * - assigned splits, each durable before it is answered, with rows appended to bare SQLite (`FULL`, 64
+ *   per transaction, because 64 tasks request at a time);
+ * - the same with a dispatcher whose journal is in memory;
+ * - heartbeats with asks of an actor that does nothing;
+ * - the start on a long journal with the start on a short one.
  */
 import { packSplits } from "../../data/sharding/split_table.ts";
 import { hashBytes } from "../../core/hash.ts";
@@ -58,12 +60,12 @@ export const benches: Bench[] = [{
 }];
 
 /** Where a dispatcher keeps its journal. */
-interface Place {
+interface JournalLocation {
   openLog(name: string): Promise<DurableLog>;
   remove(): Promise<void>;
 }
 
-function onDisk(): Place {
+function onDisk(): JournalLocation {
   const folder = Deno.makeTempDirSync({ prefix: "leat-bench-" });
   return {
     openLog: (name) => openSqliteLog(`${folder}/${name}.log`),
@@ -71,35 +73,35 @@ function onDisk(): Place {
   };
 }
 
-function inMemory(): Place {
+function inMemory(): JournalLocation {
   return {
     openLog: () => Promise.resolve(new MemoryLog()),
     remove: () => Promise.resolve(),
   };
 }
 
-/** One task per request in flight, each requesting splits of a dataset that repeats. */
-async function openSplits(place: Place): Promise<Load> {
-  const { system, dispatcher } = startDispatcher(place);
+/** Opens a load in which each request in flight is of another task, whose dataset repeats. */
+async function openSplits(location: JournalLocation): Promise<Load> {
+  const { system, dispatcher } = startDispatcher(location);
   await openJob(system, dispatcher);
-  const idle: Asker[] = [];
+  const idle: SplitRequester[] = [];
   while (idle.length < IN_FLIGHT) {
     const { taskId } = await startTask(system, dispatcher, `worker-${idle.length}`);
-    idle.push(new Asker(system, dispatcher, taskId));
+    idle.push(new SplitRequester(system, dispatcher, taskId));
   }
   const step = async () => {
-    const asker = idle.pop()!;
-    await asker.next();
-    idle.push(asker);
+    const requester = idle.pop()!;
+    await requester.next();
+    idle.push(requester);
     return 1;
   };
   return pipelinedLoad(IN_FLIGHT, step, async () => {
     await system.stop();
-    await place.remove();
+    await location.remove();
   });
 }
 
-function startDispatcher({ openLog }: Place) {
+function startDispatcher({ openLog }: JournalLocation) {
   const system = new ActorSystem({
     node: "bench",
     world: new DenoWorld({ openLog, logLevel: "warn" }),
@@ -112,10 +114,10 @@ function startDispatcher({ openLog }: Place) {
   return { system, dispatcher };
 }
 
-/** Heartbeats of one worker per request in flight, each with a task. */
+/** Opens a load in which each request in flight is the heartbeat of another worker with a task. */
 async function openHeartbeats(): Promise<Load> {
-  const place = onDisk();
-  const { system, dispatcher } = startDispatcher(place);
+  const location = onDisk();
+  const { system, dispatcher } = startDispatcher(location);
   await openJob(system, dispatcher);
   const idle: RequestOf<DispatcherProtocol, "workerHeartbeat">[] = [];
   while (idle.length < IN_FLIGHT) {
@@ -132,11 +134,11 @@ async function openHeartbeats(): Promise<Load> {
   };
   return pipelinedLoad(IN_FLIGHT, step, async () => {
     await system.stop();
-    await place.remove();
+    await location.remove();
   });
 }
 
-/** Asks of an actor that answers and does nothing. */
+/** Opens a load of asks of an actor that only answers. */
 function openAsks(): Load {
   type Idle = { leave(request: null): null };
   const system = new ActorSystem({ node: "bench", world: new DenoWorld({ logLevel: "warn" }) });
@@ -151,10 +153,10 @@ function openAsks(): Load {
   return pipelinedLoad(IN_FLIGHT, step, () => system.stop());
 }
 
-/** The start of a dispatcher: opening its journal, checking it, and replaying it. */
+/** Opens a load of starts of a dispatcher, which opens, checks and replays its journal. */
 async function openStarts(splits: number): Promise<Load> {
-  const place = onDisk();
-  const open = async () => await openJournal(await place.openLog("dispatcher"), JOURNAL_OPTIONS);
+  const location = onDisk();
+  const open = async () => await openJournal(await location.openLog("dispatcher"), JOURNAL_OPTIONS);
   const { state, journal } = await open();
   const commit = (record: JournalRecord) => {
     journal.append(record);
@@ -168,13 +170,13 @@ async function openStarts(splits: number): Promise<Load> {
   }
   await journal.close();
   const step = async () => {
-    const began = performance.now();
+    const startedMs = performance.now();
     const opened = await open();
-    const tookMs = performance.now() - began;
+    const tookMs = performance.now() - startedMs;
     await opened.journal.close();
     return tookMs;
   };
-  return sequentialLoad(step, () => place.remove());
+  return sequentialLoad(step, () => location.remove());
 }
 
 const JOURNAL_OPTIONS = {
@@ -232,7 +234,7 @@ async function openJob(system: ActorSystem, dispatcher: Ref<DispatcherProtocol>)
   }, limits);
 }
 
-/** Registers a worker that can only list splits; returns it and its task. */
+/** Registers a worker that can only list splits. Returns the worker and its task. */
 async function startTask(
   system: ActorSystem,
   dispatcher: Ref<DispatcherProtocol>,
@@ -256,15 +258,15 @@ async function startTask(
   });
   const request = { name, worker, tags: [], tasks: [] };
   const limits = { timeoutMs: TIMEOUT_MS };
-  const news = await system.ask(dispatcher, "workerHeartbeat", request, limits);
-  const newTasks = news.kind === "work" ? news.newTasks : [];
+  const answer = await system.ask(dispatcher, "workerHeartbeat", request, limits);
+  const newTasks = answer.kind === "work" ? answer.newTasks : [];
   const [task] = newTasks;
-  if (task === undefined) throw new LeatError("internal", `${name} was given no task`);
+  if (task === undefined) throw new LeatError("internal", `${name} got no task`);
   return { taskId: task.taskId, worker };
 }
 
 /** Requests splits as a task does. */
-class Asker {
+class SplitRequester {
   readonly #system: ActorSystem;
   readonly #dispatcher: Ref<DispatcherProtocol>;
   readonly #taskId: number;
@@ -278,7 +280,7 @@ class Asker {
     this.#taskId = taskId;
   }
 
-  /** One split; at the end of a repetition, one of the next. */
+  /** Requests a split. If the repetition has ended, requests one of the next repetition. */
   async next(): Promise<void> {
     for (;;) {
       const { split } = await this.#system.ask(this.#dispatcher, "getSplit", {

@@ -1,7 +1,7 @@
 /**
- * DETERMINISTIC against DYNAMIC: the cost of an order that is the same for any cluster. Both read
- * the same pipelines through clusters of threads; workers and trainer share this machine's cores.
- * It prints how much the reader had to hold, and how long it waited for one split while others were
+ * Compares DETERMINISTIC with DYNAMIC: what an order that is the same for any cluster costs. Both read
+ * the same pipelines through clusters of threads. Workers and trainer share this machine's cores. The
+ * bench prints how much the reader buffered, and how long it waited for one split while others were
  * available.
  */
 
@@ -12,9 +12,9 @@ import type { Bench } from "../lib/bench.ts";
 const WORKERS = 2;
 const ROWS_PER_BATCH = 32;
 /** How often the reader's statistics are sampled, in ms. */
-const LOOK_MS = 100;
+const SAMPLE_MS = 100;
 
-/** Some 20 µs of arithmetic for each element. */
+/** Returns a dataset whose elements each take about 20 µs of arithmetic. */
 function computed(elements: number): Dataset<number> {
   return Dataset.range(elements).map((x) => {
     let value = x;
@@ -23,18 +23,18 @@ function computed(elements: number): Dataset<number> {
   });
 }
 
-/** An epoch of each takes about a second, so that a job's start counts for little. */
+/** An epoch of each takes about a second, so that the start of a job matters little. */
 const PIPELINES: Readonly<Record<string, () => Dataset<unknown>>> = {
   "light maps, batches of 32": () => computed(64_000).batch(ROWS_PER_BATCH),
-  // Every split has rows left over, which the reader joins.
+  // Every split ends with an incomplete batch, whose rows the reader joins with others.
   "light maps and a filter, batches of 32": () =>
     computed(64_000).filter((x) => x % 7 !== 0).batch(ROWS_PER_BATCH),
-  // Produced at almost no cost: the transport of batches dominates.
+  // Batches cost almost nothing to produce, so their transport dominates.
   "batches of 512 KB": () =>
     Dataset.range(64_000).map((_, { row }) => row, {
       captures: { row: new Float64Array(2_048) },
     }).batch(ROWS_PER_BATCH),
-  // Like elements of far storage.
+  // Elements wait as if they came from far storage.
   "elements waited for, 8 at a time": () =>
     Dataset.range(8_000).map(async (x) => {
       await Atomics.waitAsync(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2).value;
@@ -43,8 +43,8 @@ const PIPELINES: Readonly<Record<string, () => Dataset<unknown>>> = {
 };
 
 /**
- * The load; its unit is an element, and its step a whole epoch: so nothing is prefetched between
- * measurements.
+ * Opens the load, whose unit is an element. A step is a whole epoch, so that nothing is prefetched
+ * between measurements.
  */
 async function open(
   name: string,
@@ -66,7 +66,7 @@ async function open(
   });
 }
 
-/** The reader's statistics at the dispatcher. */
+/** Samples the reader's statistics that the dispatcher has. */
 class ReaderFigures {
   readonly #timer: ReturnType<typeof setInterval>;
   readonly #waits = new Map<number, { waitingMs: number; headOfLineMs: number }>();
@@ -82,7 +82,7 @@ class ReaderFigures {
         this.#waits.set(clientId, { waitingMs, headOfLineMs });
         this.#bufferedBytesMax = Math.max(this.#bufferedBytesMax, bufferedBytes);
       }
-    }, LOOK_MS);
+    }, SAMPLE_MS);
   }
 
   stop(): void {
@@ -90,12 +90,12 @@ class ReaderFigures {
   }
 
   get text(): string {
-    const sum = (of: (waits: { waitingMs: number; headOfLineMs: number }) => number) =>
-      [...this.#waits.values()].reduce((total, waits) => total + of(waits), 0);
+    const sum = (valueOf: (waits: { waitingMs: number; headOfLineMs: number }) => number) =>
+      [...this.#waits.values()].reduce((total, waits) => total + valueOf(waits), 0);
     const [waitedMs, blockedMs] = [sum((at) => at.waitingMs), sum((at) => at.headOfLineMs)];
     return `its reader waited ${(waitedMs / 1_000).toFixed(1)} s, ` +
-      `${(blockedMs / 1_000).toFixed(1)} s of it for one split while others were there, and held ` +
-      `at most ${(this.#bufferedBytesMax / 2 ** 20).toFixed(1)} MiB`;
+      `${(blockedMs / 1_000).toFixed(1)} s of it for one split while others were available, and ` +
+      `buffered at most ${(this.#bufferedBytesMax / 2 ** 20).toFixed(1)} MiB`;
   }
 }
 

@@ -1,7 +1,7 @@
 /**
- * Ephemeral data sharing: the rate of each of many trainers when the pipeline is the bottleneck,
- * against that of one trainer alone. Worker and trainers run on threads of this machine: a pipeline
- * that computes competes with their reading for the same cores.
+ * Measures ephemeral data sharing when the pipeline is the bottleneck: compares the rate of each of many
+ * trainers with that of a single trainer. Worker and trainers run on threads of this machine, so a
+ * pipeline that computes competes with the trainers for the same cores.
  */
 
 import { Dataset, LocalCluster } from "../../mod.ts";
@@ -20,7 +20,7 @@ const PIPELINES = {
       }
       return new Uint8Array(bytes).fill(value);
     }, { captures: { bytes: BATCH_BYTES } }),
-  // Like elements of far storage.
+  // Elements wait as if they came from far storage.
   "waited for": () =>
     endless().map(async (x, { bytes }) => {
       await Atomics.waitAsync(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10).value;
@@ -32,7 +32,7 @@ function endless(): Dataset<number> {
   return Dataset.range(1_000_000).repeat();
 }
 
-/** `trainers` trainers read as fast as they can; the unit is a batch of one of them. */
+/** Opens a load of trainers that read as fast as they can. The unit is a batch of one trainer. */
 async function open(pipeline: keyof typeof PIPELINES, trainers: number): Promise<Load> {
   const cluster = await LocalCluster.start({ workers: 1, carrier: "thread" });
   const readers = Array.from({ length: trainers }, (_, index) =>
@@ -40,12 +40,12 @@ async function open(pipeline: keyof typeof PIPELINES, trainers: number): Promise
       service: cluster,
       jobName: "shared",
       sharing: { trainerId: `${index}` },
-      // Batches prefetched between measurements are soon used up.
+      // Few, so that batches that were prefetched between measurements are soon used up.
       maxOutstandingRequests: 2,
     }).iterator());
-  let turn = 0;
+  let next = 0;
   const step = async (): Promise<number> => {
-    await readers[turn++ % trainers]!.next();
+    await readers[next++ % trainers]!.next();
     return 1 / trainers;
   };
   return pipelinedLoad(trainers, step, async () => {

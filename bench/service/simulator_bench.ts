@@ -1,6 +1,6 @@
 /**
- * Simulated events per second of CPU time, with all the work of actors, codec, network and
- * checkers, against bare events that do nothing.
+ * Compares simulated events per second of CPU time, with all the work of actors, codec, network and
+ * checkers, with bare events that do nothing.
  */
 import process from "node:process";
 import { LeatError } from "../../core/error.ts";
@@ -10,9 +10,9 @@ import { open as openEvents } from "../bare/events.ts";
 import type { Load } from "../bare/load.ts";
 import type { Bench } from "../lib/bench.ts";
 
-/** The seeds that are run repeatedly: others would have other events. */
+/** How many seeds are run. They are repeated, because other seeds would have other events. */
 const SEEDS = 32;
-/** How often they are all run first: for most of that time code is being compiled. */
+/** How many times all seeds run before the measurement, while code is being compiled. */
 const WARM_UP_TIMES = 4;
 
 /** The benches of this file. */

@@ -1,5 +1,6 @@
 /**
- * Time to the first batch: of a new job, and of an added worker, against starting a bare thread.
+ * Compares the start of a node, the first batch of a new job, and the first batch of an added worker
+ * with the start of a bare thread.
  */
 
 import { Dataset, LocalCluster } from "../../mod.ts";
@@ -35,50 +36,50 @@ export const benches: Bench[] = [
   },
 ];
 
-/** One dispatcher after the other, each on a thread, until it answers; the unit is a node. */
+/** Starts dispatchers one after the other, each on a thread, until it answers. The unit is a node. */
 function openNodes(): Load {
   return sequentialLoad(async () => {
     const fleet = new LocalFleet("bench", "off");
-    const began = performance.now();
+    const startedMs = performance.now();
     await fleet.start("thread", "dispatcher", { role: "dispatcher" });
-    const tookMs = performance.now() - began;
+    const tookMs = performance.now() - startedMs;
     await fleet.close();
     return tookMs;
   });
 }
 
-/** A job of the cluster: batches of ten numbers. */
+/** Starts a job of the cluster, with batches of ten numbers. */
 function batchesOf(service: LocalCluster) {
   return Dataset.range(100).batch(10).distribute({ service, processingMode: "DYNAMIC" }).iterator();
 }
 
-/** One job after the other on a running cluster; the unit is a job. */
+/** Starts jobs one after the other on a running cluster. The unit is a job. */
 async function openNewJobs(): Promise<Load> {
   const cluster = await LocalCluster.start({ workers: 2, carrier: "thread" });
   const step = async () => {
-    const began = performance.now();
+    const startedMs = performance.now();
     await using batches = batchesOf(cluster);
     await batches.next();
-    return performance.now() - began;
+    return performance.now() - startedMs;
   };
   return sequentialLoad(step, () => cluster.close());
 }
 
-/** A job waits in a cluster without workers, and one is added; the unit is a worker. */
+/** Adds a worker to a cluster without workers in which a job waits. The unit is a worker. */
 function openAddedWorkers(): Load {
   return sequentialLoad(async () => {
     await using cluster = await LocalCluster.start({ workers: 0, carrier: "thread" });
     await using batches = batchesOf(cluster);
     const first = batches.next();
-    await clientOf(cluster);
-    const began = performance.now();
+    await clientJoined(cluster);
+    const startedMs = performance.now();
     await cluster.addWorker();
     await first;
-    return performance.now() - began;
+    return performance.now() - startedMs;
   });
 }
 
 /** Resolves when the job's client has joined it. */
-async function clientOf(cluster: LocalCluster): Promise<void> {
+async function clientJoined(cluster: LocalCluster): Promise<void> {
   while ((await cluster.describe()).jobs[0]?.iterations[0]?.clients !== 1);
 }

@@ -1,4 +1,4 @@
-/** Checkpoints of a pipeline with a full shuffle buffer. */
+/** Saves checkpoints of a pipeline with a full shuffle buffer. */
 import { Dataset } from "../../../mod.ts";
 import type { Pipelines } from "./step.ts";
 

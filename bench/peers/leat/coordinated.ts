@@ -1,6 +1,6 @@
 /**
- * Synchronous training on texts of uneven length, as in section 4.4 of the tf.data service paper:
- * several trainers step together on accelerators whose time is simulated.
+ * Trains synchronously on texts of uneven length, as in section 4.4 of the tf.data service paper:
+ * several trainers step together, on accelerators whose step time is simulated.
  */
 import { Dataset, releaseElement, type Tensor } from "../../../mod.ts";
 import type { PeerFiles } from "../files.ts";
@@ -22,7 +22,7 @@ interface StepTime {
 interface Coordination {
   readonly consumers: number;
   readonly workers: number;
-  /** Buckets end at every multiple of it, in tokens. */
+  /** Buckets end at every multiple of this number of tokens. */
   readonly bucket: number;
   readonly stepTime: StepTime;
 }
@@ -32,7 +32,7 @@ function sequences({ sequences }: PeerFiles): Dataset<Int32Array> {
     .map((line) => Int32Array.from(line.split(" "), Number));
 }
 
-/** Each trainer pads its own batches, without a service. */
+/** The baseline without a service: each trainer pads its own batches. */
 function padded(consumers: number) {
   return (files: PeerFiles) =>
     training(
@@ -44,7 +44,7 @@ function padded(consumers: number) {
 /** All trainers get batches of one bucket in a step. */
 function coordinatedBy({ consumers, workers, bucket, stepTime }: Coordination) {
   return async (files: PeerFiles): Promise<Running> => {
-    // Trainers wait between windows.
+    // Long, because trainers do not read between windows.
     const service = await startService({ workers, worker: { skipAfterMs: 5_000 } });
     const boundaries = Array.from(
       { length: TOKENS_MAX / bucket - 1 },
@@ -69,7 +69,7 @@ function coordinatedBy({ consumers, workers, bucket, stepTime }: Coordination) {
   };
 }
 
-/** What only coordinated trainers have. */
+/** The parameters that only coordinated trainers have. */
 interface Coordinated {
   readonly bucket: number;
   readonly service: AsyncDisposable;
@@ -81,13 +81,13 @@ function training(
   { bucket, service }: Partial<Coordinated> = {},
 ): Running {
   const iterators = readers.map((reader) => reader.iterator());
-  /** How late the steps so far were, in total. */
+  /** The total lateness of the steps so far. */
   let lateMs = 0;
   const total = { busyMs: 0, stepsMs: 0, real: 0, padded: 0 };
   return {
     async step() {
-      const taken = await Promise.all(iterators.map((iterator) => iterator.next()));
-      const batches = taken.map(({ value }) => value as Tensor);
+      const results = await Promise.all(iterators.map((iterator) => iterator.next()));
+      const batches = results.map(({ value }) => value as Tensor);
       const buckets = batches.map(({ shape }) => Math.floor((shape[1]! - 1) / (bucket ?? 1)));
       if (bucket !== undefined && new Set(buckets).size > 1) {
         throw new Error(`a step has batches of the buckets ${buckets}`);
@@ -122,9 +122,9 @@ function training(
 }
 
 function realTokens({ data }: Tensor): number {
-  let found = 0;
-  for (const token of data as Int32Array) if (token !== 0) found++;
-  return found;
+  let count = 0;
+  for (const token of data as Int32Array) if (token !== 0) count++;
+  return count;
 }
 
 function sum(values: readonly number[]): number {

@@ -1,4 +1,4 @@
-/** Images: decoding alone, and the two usual chains of a classifier. */
+/** Pipelines of images: decoding alone, and two usual preprocessings of a classifier. */
 import { AUTOTUNE, Dataset, releaseElement, type Tensor } from "../../../mod.ts";
 import type { PeerFiles } from "../files.ts";
 import { type Pipelines, taking } from "./step.ts";
@@ -12,10 +12,10 @@ function jpegs({ images }: PeerFiles): Dataset<Uint8Array> {
   return Dataset.tfRecords([...images], { numParallelReads: 4 }).repeat();
 }
 
-/** Batches of crops from the middle, float32, as a classifier is tested on. */
+/** Batches of normalised float32 crops from the middle, half of them mirrored. */
 export function resizeCrop(files: PeerFiles) {
   return jpegs(files).map((jpeg, { image, random, side, resized, normalize }) => {
-    // The part of the image that the crop of the resized image shows.
+    // Crops before resizing, to the part that a centre crop of the resized image would show.
     const { width, height } = image.size(jpeg);
     const length = Math.round(Math.min(width, height) * side / resized);
     return image.decode(jpeg, {
@@ -57,7 +57,7 @@ export const images: Pipelines = {
     ),
 };
 
-/** The end of a step: frees the batch, as Python's reference counting does. */
+/** Ends a step: frees the batch, as Python's reference counting does, and returns its size. */
 function trained(batch: Tensor): number {
   releaseElement(batch);
   return batch.shape[0]!;

@@ -1,12 +1,12 @@
 /**
- * Leat's side: `main.ts PIPELINE FILES` runs a pipeline in windows, as `bench/peers/side.ts` says.
- * `FILES` is the JSON of the generated files' paths.
+ * Leat's side: `main.ts PIPELINE FILES` runs a pipeline in windows, with the protocol that
+ * `bench/peers/side.ts` describes. `FILES` is JSON with the paths of the generated files.
  */
 import { LineStream } from "../../../cli/lib/line_stream.ts";
 import type { PeerFiles } from "../files.ts";
 import { PIPELINES } from "./pipelines.ts";
 
-/** A window begins with a part that does not count: buffers were filled while it waited. */
+/** This first share of a window does not count, because buffers were filled before it. */
 const LEAD_IN = 0.2;
 
 const [name = "", files = "{}"] = Deno.args;

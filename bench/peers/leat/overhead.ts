@@ -1,4 +1,4 @@
-/** Small pipelines, in which almost all the time is the framework's. */
+/** Small pipelines, in which the framework takes almost all the time. */
 import { Dataset } from "../../../mod.ts";
 import { type Pipelines, type Running, taking } from "./step.ts";
 

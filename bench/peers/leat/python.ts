@@ -9,17 +9,17 @@ const LENGTH = 64;
 
 export { resizeCrop as images };
 
-/** Words as numbers, cut or padded to a length. */
+/** Texts as numbers, one for each word, cut or padded to a length. */
 export const text = ({ texts }: PeerFiles) =>
   Dataset.textLines([...texts]).repeat()
     .map((line, { length }) => {
       const tokens = new Int32Array(length);
-      line.split(" ", length).forEach((word, place) => {
+      line.split(" ", length).forEach((word, position) => {
         let hash = 0;
-        for (let at = 0; at < word.length; at++) {
-          hash = Math.imul(hash, 31) + word.charCodeAt(at) | 0;
+        for (let i = 0; i < word.length; i++) {
+          hash = Math.imul(hash, 31) + word.charCodeAt(i) | 0;
         }
-        tokens[place] = (hash >>> 0) % 30_000;
+        tokens[position] = (hash >>> 0) % 30_000;
       });
       return tokens;
     }, { captures: { length: LENGTH } })
@@ -27,7 +27,7 @@ export const text = ({ texts }: PeerFiles) =>
 
 export const numbers = () => Dataset.range(100_000_000).repeat().map((x) => x * 2 + 1).batch(BATCH);
 
-/** Measures only the hand-over, because the batch is computed once. */
+/** A dataset that measures only the hand-over, because its batch is computed once. */
 const handedOver = (bytes: number) => () => Dataset.from([new Uint8Array(bytes).fill(1)]).repeat();
 
 export const large = handedOver(10_000_000);

@@ -1,4 +1,4 @@
-/** TFRecords: four files at a time, checksums verified. */
+/** Pipelines that read TFRecords, four files at a time, and verify checksums. */
 import { Dataset } from "../../../mod.ts";
 import { type Pipelines, taking } from "./step.ts";
 

@@ -1,4 +1,4 @@
-/** The service: a process with the dispatcher and one worker, and this process as its client. */
+/** Pipelines that read from a service: a process with the dispatcher and one worker. */
 import { Dataset, type DistributeOptions, releaseElement, tensor } from "../../../mod.ts";
 import { LineStream } from "../../../cli/lib/line_stream.ts";
 import type { ServiceOptions } from "./service_process.ts";
@@ -6,18 +6,18 @@ import { type Pipelines, type Running, taking } from "./step.ts";
 
 const SIZES = { "1kb": 1_000, "150kb": 150_000, "1mb": 1_000_000, "10mb": 10_000_000 };
 
-/** What a client reads in an endless repetition, and how. */
+/** The dataset that a client reads, endlessly repeated, and options. */
 interface Read {
   readonly dataset: Dataset<unknown>;
   readonly options?: Omit<DistributeOptions, "service">;
-  readonly started?: ServiceOptions;
+  readonly serviceOptions?: ServiceOptions;
 }
 
 /** Starts a service. Disposing it ends its process. */
-export async function startService(started: ServiceOptions) {
+export async function startService(options: ServiceOptions) {
   const program = import.meta.resolve("./service_process.ts");
   const process = new Deno.Command("deno", {
-    args: ["run", "--no-prompt", "-P=bench", program, JSON.stringify(started)],
+    args: ["run", "--no-prompt", "-P=bench", program, JSON.stringify(options)],
     stdin: "piped",
     stdout: "piped",
   }).spawn();
@@ -33,8 +33,8 @@ export async function startService(started: ServiceOptions) {
   };
 }
 
-async function reading({ dataset, options, started = {} }: Read): Promise<Running> {
-  const service = await startService(started);
+async function reading({ dataset, options, serviceOptions = {} }: Read): Promise<Running> {
+  const service = await startService(serviceOptions);
   const running = taking(
     dataset.repeat().distribute({
       compression: "none",
@@ -42,7 +42,7 @@ async function reading({ dataset, options, started = {} }: Read): Promise<Runnin
       service: service.address,
     }),
     (batch) => {
-      // As Python's reference counting does.
+      // Frees the batch, as Python's reference counting does.
       releaseElement(batch);
       return 1;
     },
@@ -57,17 +57,17 @@ async function reading({ dataset, options, started = {} }: Read): Promise<Runnin
 }
 
 function payload(bytes: number): Dataset<unknown> {
-  const data = Uint8Array.from({ length: bytes }, (_, at) => (at * 7 + (at >> 8)) & 255);
+  const data = Uint8Array.from({ length: bytes }, (_, i) => (i * 7 + (i >> 8)) & 255);
   return Dataset.fromTensors({ x: tensor(data) });
 }
 
-/** Durable: the dispatcher journals every split. Each of the 256 elements is a split of its own. */
+/** Reads 256 elements, each of which is a split. The dispatcher journals every split. */
 async function splits(): Promise<Running> {
   const journal = await Deno.makeTempDir();
   const running = await reading({
     dataset: Dataset.range(256),
     options: { processingMode: "DYNAMIC" },
-    started: { dispatcher: { journal } },
+    serviceOptions: { dispatcher: { journal } },
   });
   return {
     step: () => running.step(),
@@ -83,7 +83,7 @@ export const service: Pipelines = {
     Object.entries(SIZES).flatMap(([name, bytes]) =>
       ([["service", false], ["host", true]] as const).map(([part, sharesSlots]) => [
         `${part}-${name}`,
-        () => reading({ dataset: payload(bytes), started: { worker: { sharesSlots } } }),
+        () => reading({ dataset: payload(bytes), serviceOptions: { worker: { sharesSlots } } }),
       ])
     ),
   ),
@@ -91,7 +91,7 @@ export const service: Pipelines = {
     reading({
       dataset: payload(SIZES["1mb"]),
       options: { compression: "zstd" },
-      started: { worker: { sharesSlots: false } },
+      serviceOptions: { worker: { sharesSlots: false } },
     }),
   "service-splits": splits,
 };

@@ -1,6 +1,6 @@
 /**
- * A dispatcher and its workers in a process of their own. Its argument is JSON of further options
- * of both. Prints the address, and ends with its standard input.
+ * A process with a dispatcher and its workers. Its argument is JSON with further options of both. It
+ * prints the dispatcher's address, and ends when its standard input ends.
  */
 import {
   type DispatcherServerConfig,
@@ -9,18 +9,20 @@ import {
   type WorkerServerConfig,
 } from "../../../mod.ts";
 
-/** What the two are started with, in addition. */
+/** Further options of the dispatcher and of each worker. */
 export interface ServiceOptions {
   readonly dispatcher?: Partial<DispatcherServerConfig>;
   readonly worker?: Partial<WorkerServerConfig>;
-  /** Default: one. */
+  /** The number of workers. Default: one. */
   readonly workers?: number;
 }
 
-const { dispatcher: more, worker, workers = 1 } = JSON.parse(Deno.args[0]!) as ServiceOptions;
-await using dispatcher = await serveDispatcher({ logLevel: "error", ...more });
+const { dispatcher: dispatcherOptions, worker, workers = 1 } = JSON.parse(
+  Deno.args[0]!,
+) as ServiceOptions;
+await using dispatcher = await serveDispatcher({ logLevel: "error", ...dispatcherOptions });
 await using stack = new AsyncDisposableStack();
-for (let started = 0; started < workers; started++) {
+for (let i = 0; i < workers; i++) {
   stack.use(
     await serveWorker({ dispatcher: dispatcher.address, logLevel: "error", ...worker }),
   );

@@ -1,19 +1,19 @@
-/** A running pipeline as the sides' loop drives it. */
+/** The interface of a running pipeline, for the loop of Leat's side. */
 import type { Dataset } from "../../../mod.ts";
 import type { PeerFiles } from "../files.ts";
 
-/** A pipeline that runs. */
+/** A running pipeline. */
 export interface Running extends AsyncDisposable {
-  /** Does one step; resolves to the number of units it did. */
+  /** Does one step. Resolves to the number of units of the step. */
   step(): Promise<number>;
-  /** What else was measured, by what it is. */
+  /** Other measurements, by name. */
   readonly also?: Readonly<Record<string, number>>;
 }
 
-/** Ways to start pipelines, by name. */
+/** Functions that start pipelines, by name. */
 export type Pipelines = Readonly<Record<string, (files: PeerFiles) => Running | Promise<Running>>>;
 
-/** Takes the elements of an endless dataset; each has `unitsOf` it. */
+/** Runs an endless dataset, one element per step. `unitsOf` returns the units of an element. */
 export function taking<T>(dataset: Dataset<T>, unitsOf: (element: T) => number): Running {
   const iterator = dataset.iterator();
   return {

@@ -1,4 +1,4 @@
-/** Text: split into words, hashed, put into buckets by length and padded. */
+/** A pipeline of text, which is split into words, hashed, batched by length and padded. */
 import { Dataset } from "../../../mod.ts";
 import { type Pipelines, taking } from "./step.ts";
 
@@ -9,8 +9,8 @@ export const texts: Pipelines = {
         .map((line) =>
           Int32Array.from(line.split(" "), (word) => {
             let hash = 0;
-            for (let at = 0; at < word.length; at++) {
-              hash = Math.imul(hash, 31) + word.charCodeAt(at) | 0;
+            for (let i = 0; i < word.length; i++) {
+              hash = Math.imul(hash, 31) + word.charCodeAt(i) | 0;
             }
             return (hash >>> 0) % 30_000;
           })

@@ -1,4 +1,4 @@
-"""Grain's datasets: in this process, and for the cases in Python in a process for each core."""
+"""Grain's datasets, in this process; for the Python cases in one process per core."""
 
 import multiprocessing
 import os
@@ -32,13 +32,13 @@ def batched(dataset):
 
 
 def in_processes(dataset):
-    # By default each process holds 500 batches.
+    # By default each process buffers 500 batches.
     here = grain.ReadOptions(num_threads=1, prefetch_buffer_size=2)
     return dataset.to_iter_dataset(here).mp_prefetch(grain.MultiprocessingOptions(num_workers=CORES))
 
 
 def images(files):
-    # With torch's decoder: Grain has none.
+    # Uses torch's decoder, because Grain has none.
     from tfrecord_index import Records
     from torch_side import resize_crop
 
@@ -80,7 +80,7 @@ PIPELINES = {
 
 if __name__ == "__main__":
     serve(PIPELINES)
-    # One that waits for a free buffer does not end by itself.
+    # A process that waits for a free buffer does not end by itself.
     for process in multiprocessing.active_children():
         process.kill()
     os._exit(0)

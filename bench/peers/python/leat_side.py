@@ -1,4 +1,4 @@
-"""Leat through Python: tensors of `leat.torch`, from this clone's package."""
+"""Leat's side in Python: reads tensors with `leat.torch`, from this clone's package."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The loop of a Python side; see bench/peers/side.ts for its protocol."""
+"""The loop of a Python side. bench/peers/side.ts describes its protocol."""
 
 import json
 import sys
@@ -19,10 +19,14 @@ def run(step, ms):
 
 
 def serve(pipelines):
-    """`pipelines`: by name, a function of the files that returns `step`, or `(step, also)`: what else was measured, by what it is."""
+    """Runs a pipeline of `pipelines` in windows.
+
+    `pipelines` has, by name, functions of the files that return `step`, or `(step, also)`. `also()`
+    returns other measurements by name.
+    """
     name, files = sys.argv[1], json.loads(sys.argv[2])
-    made = pipelines[name](files)
-    step, also = made if isinstance(made, tuple) else (made, None)
+    opened = pipelines[name](files)
+    step, also = opened if isinstance(opened, tuple) else (opened, None)
     for line in sys.stdin:
         ms = float(line)
         run(step, LEAD_IN * ms)

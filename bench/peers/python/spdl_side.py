@@ -1,4 +1,4 @@
-"""SPDL: FFmpeg decodes in threads, one for each core; torch normalises batches."""
+"""SPDL. FFmpeg decodes on threads, one for each core; torch normalises batches."""
 
 import math
 import os
@@ -19,8 +19,8 @@ torch.set_num_threads(1)
 
 def decoded(jpeg, filters=lambda _codec: []):
     packets = spdl.io.demux_image(bytes(jpeg))
-    described = ",".join([*filters(packets.codec), "format=pix_fmts=rgb24"])
-    frames = spdl.io.decode_packets(packets, filter_desc=described)
+    filter_desc = ",".join([*filters(packets.codec), "format=pix_fmts=rgb24"])
+    frames = spdl.io.decode_packets(packets, filter_desc=filter_desc)
     return spdl.io.to_torch(spdl.io.convert_frames(frames))
 
 
@@ -34,7 +34,7 @@ def centre(_codec):
 
 
 def random_region(codec):
-    """The rectangle of torchvision's RandomResizedCrop."""
+    """Crops to a rectangle like that of torchvision's RandomResizedCrop."""
     width, height = codec.width, codec.height
     for _ in range(10):
         area = width * height * random.uniform(0.08, 1)
@@ -68,8 +68,8 @@ def taking(files, operation, batch):
     batches = pipeline.get_iterator()
 
     def step(_running=pipeline):
-        taken = next(batches)
-        return 1 if batch is None else taken.shape[0]
+        result = next(batches)
+        return 1 if batch is None else result.shape[0]
 
     return step
 

@@ -130,7 +130,7 @@ def serve_service(pipe, journal, workers):
 
 
 def start_service(journaled=False, workers=1):
-    """The service's address, and the end of a pipe: the service ends when it is closed."""
+    """Starts a service. Returns its address, and a pipe: closing it ends the service."""
     here, there = multiprocessing.get_context("spawn").Pipe()
     journal = tempfile.mkdtemp() if journaled else None
     process = multiprocessing.get_context("spawn").Process(
@@ -141,12 +141,12 @@ def start_service(journaled=False, workers=1):
 
 
 def payload(size):
-    def made():
-        at = np.arange(size, dtype=np.int64)
-        data = ((at * 7 + (at >> 8)) & 255).astype(np.uint8)
+    def dataset():
+        index = np.arange(size, dtype=np.int64)
+        data = ((index * 7 + (index >> 8)) & 255).astype(np.uint8)
         return tf.data.Dataset.from_tensors({"x": data})
 
-    return made
+    return dataset
 
 
 def service(dataset, compression=None, policy="OFF", journaled=False):
@@ -168,10 +168,10 @@ def service(dataset, compression=None, policy="OFF", journaled=False):
 
 
 class Training:
-    """Synchronous training on simulated accelerators, each of which takes a batch in a step."""
+    """Trains synchronously on simulated accelerators, each of which takes a batch per step."""
 
     def __init__(self, readers, bucket, constant_ms, token_ms):
-        # A round begins when all of its readers ask, so each needs a thread.
+        # A round begins when all readers request it, so each reader needs a thread.
         self.pool = ThreadPoolExecutor(len(readers))
         self.readers = list(self.pool.map(iter, readers))
         self.bucket = bucket
@@ -209,7 +209,7 @@ def sequences(files):
 
 
 def padded(consumers, constant_ms=10, token_ms=0.01):
-    """Each trainer pads its own batches, without a service."""
+    """The baseline without a service: each trainer pads its own batches."""
 
     def opened(files):
         readers = [sequences(files).padded_batch(16).prefetch(1) for _ in range(consumers)]
@@ -300,7 +300,7 @@ PIPELINES = {
     **{f"service-{name}": service(payload(size)) for name, size in SIZES.items()},
     **{f"host-{name}": service(payload(size)) for name, size in SIZES.items()},
     "service-1mb-compressed": service(payload(SIZES["1mb"]), "AUTO"),
-    # Every element is a split of its own.
+    # Every element is a split.
     "service-splits": service(
         lambda: tf.data.Dataset.range(256), policy="DYNAMIC", journaled=True
     ),

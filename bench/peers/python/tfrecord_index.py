@@ -1,4 +1,4 @@
-"""The records of TFRecord files by number, for libraries that read by index."""
+"""Reads records of TFRecord files by index, for libraries that need random access."""
 
 import struct
 
@@ -6,21 +6,21 @@ import struct
 class Records:
     def __init__(self, paths):
         self.paths = paths
-        self.places = []
+        self.positions = []
         for number, path in enumerate(paths):
             with open(path, "rb") as file:
-                at = 0
+                offset = 0
                 while head := file.read(12):
                     (length,) = struct.unpack("<Q", head[:8])
-                    self.places.append((number, at + 12, length))
-                    at += length + 16
-                    file.seek(at)
+                    self.positions.append((number, offset + 12, length))
+                    offset += length + 16
+                    file.seek(offset)
 
     def __len__(self):
-        return len(self.places)
+        return len(self.positions)
 
     def __getitem__(self, index):
-        number, at, length = self.places[index]
+        number, offset, length = self.positions[index]
         with open(self.paths[number], "rb") as file:
-            file.seek(at)
+            file.seek(offset)
             return file.read(length)

@@ -1,4 +1,4 @@
-"""torch's DataLoader, with a worker process for each core where there are several."""
+"""torch's DataLoader. If there are several cores, it has a worker process for each."""
 
 import os
 
@@ -78,7 +78,7 @@ def images(transform, batch):
 
 
 class Lines(Dataset):
-    """Lines of text, by number."""
+    """Lines of text, by index."""
 
     def __init__(self, paths):
         self.lines = [line for path in paths for line in open(path, encoding="utf-8")]
@@ -91,14 +91,14 @@ class Lines(Dataset):
 
 
 def tokens(line, length=64):
-    found = np.zeros(length, np.int32)
+    result = np.zeros(length, np.int32)
     words = line.split()[:length]
-    found[: len(words)] = [hash(word) % 30_000 for word in words]
-    return found
+    result[: len(words)] = [hash(word) % 30_000 for word in words]
+    return result
 
 
 class Same(IterableDataset):
-    """The same batch again and again."""
+    """Yields the same batch endlessly."""
 
     def __init__(self, size):
         self.batch = np.ones(size, np.uint8)
@@ -117,7 +117,7 @@ def handed_over(size):
 
 
 class Buckets(IterableDataset):
-    """Batches of texts of like length, padded."""
+    """Padded batches of texts of similar length."""
 
     def __init__(self, paths):
         self.paths = paths
