@@ -370,7 +370,7 @@ class Dispatcher {
       nowMs,
       wallOffsetMs: wallMs - nowMs,
       windowSplits: this.#settings.windowSplits,
-      heardMs: (worker) => liveness.workersHeardMs.get(worker) ?? nowMs,
+      heardMs: (worker) => liveness.workersHeardMs.get(worker),
       positionOf: (clientId) => consumers.positionOf(clientId),
       unreachable: (worker) => reachability.unreachable(worker),
     };

@@ -184,9 +184,10 @@ export interface DispatcherDescription {
     /** Why the dispatcher cannot reach its address. Clients probably cannot either. */
     readonly unreachable?: string;
     /**
-     * A live worker's last heartbeat, in wall-clock ms since 1970; not before a dispatcher's start.
+     * The last heartbeat in wall-clock ms since 1970, not before the dispatcher's start. A lost worker
+     * has none.
      */
-    readonly lastHeardMs: number;
+    readonly lastHeardMs?: number;
     readonly tasks: number;
     /** Why a job with a static policy gives it no shard. */
     readonly noShard?: string;

@@ -43,9 +43,9 @@ export class Liveness {
     this.#options = options;
   }
 
-  /** Starts the timeouts of all workers, clients and idle iterations in the journal. */
+  /** Starts the timeouts of all live workers, clients and idle iterations in the journal. */
   begin({ state }: Transaction): void {
-    for (const name of state.workers.keys()) this.workerHeard(name);
+    for (const { name, alive } of state.workers.values()) if (alive) this.workerHeard(name);
     for (const clientId of state.clients.keys()) this.clientHeard(clientId);
     for (const iterationId of state.iterations.keys()) {
       if (state.clientsOfIteration(iterationId).size === 0) this.idle(iterationId);

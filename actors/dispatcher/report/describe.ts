@@ -35,8 +35,8 @@ export interface SoftState {
   /** Monotonic time, and the offset from it to wall-clock time in ms since 1970. */
   readonly nowMs: number;
   readonly wallOffsetMs: number;
-  /** When a worker sent its last heartbeat, in monotonic time. */
-  heardMs(worker: string): number;
+  /** When a live worker sent its last heartbeat, in monotonic time. */
+  heardMs(worker: string): number | undefined;
   /** DETERMINISTIC: how many splits beyond the readers' common position may be assigned. */
   readonly windowSplits: number;
   /** Coordinated reads: the position of a consumer, if reported. */
@@ -92,6 +92,7 @@ function describeWorker(
 ): WorkerDescription {
   const tasks = [...state.tasksOfWorker(name)];
   const unreachable = soft.unreachable(name);
+  const heardMs = soft.heardMs(name);
   const signs: WorkerSigns = {
     alive,
     address: ref.node,
@@ -108,7 +109,7 @@ function describeWorker(
     tags,
     ...(isPrivate ? { isPrivate } : {}),
     alive,
-    lastHeardMs: soft.wallOffsetMs + soft.heardMs(name),
+    ...(heardMs === undefined ? {} : { lastHeardMs: soft.wallOffsetMs + heardMs }),
     ...(unreachable === undefined ? {} : { unreachable }),
     tasks: tasks.length,
     activity: activityOf(signs),

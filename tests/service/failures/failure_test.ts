@@ -204,7 +204,7 @@ testOnEach(
       assert(!isOver);
       const { workers } = await cluster.describe();
       assertEquals(workers[0]!.alive, true);
-      heard.add(workers[0]!.lastHeardMs);
+      heard.add(workers[0]!.lastHeardMs!);
     }
   },
 );

@@ -361,3 +361,21 @@ Deno.test("describe asks workers for figures when it is told to, and those that 
   await settle();
   assertEquals([fresh.wakes, stale.wakes], [0, 1]);
 });
+
+Deno.test("after a restart, describe asks a live worker for figures beside a hundred lost ones", async () => {
+  await using cluster = await TestCluster.start({ workerTimeoutMs: 10_000 });
+  for (let i = 0; i < 110; i++) await report(cluster, cluster.worker(`lost-${i}`), { atMs: 0 });
+  await cluster.world.advance(20_000);
+  const live = cluster.worker("live");
+  await report(cluster, live, { atMs: 20_000 });
+  await cluster.restart();
+  await cluster.world.advance(2_000);
+  const { workers } = await cluster.ask("describe", { refresh: true });
+  await settle();
+  assertEquals(live.wakes, 1);
+  const lost = workers.filter(({ alive }) => !alive);
+  assertEquals([lost.length, lost.filter(({ lastHeardMs }) => lastHeardMs !== undefined)], [
+    110,
+    [],
+  ]);
+});
