@@ -43,11 +43,9 @@ import { WORKLOADS } from "./workloads/workloads.ts";
 const COVERAGE_SEEDS_MIN = 2_000;
 /** Maximum number of seeds until a mutant must be noticed. */
 const MUTANT_SEEDS_MAX = 500;
-/**
- * Maximum number of failures to shrink, each of another checker or workload, and of runs to shrink
- * one.
- */
+/** Maximum number of failures to shrink, each of another checker or workload. */
 const SHRUNK_MAX = 3;
+/** Limits of the runs that shrink one failure. */
 const SHRINK_RUNS_MAX = 200;
 const SHRINK_TIME_MAX_MS = 60_000;
 
@@ -95,7 +93,7 @@ async function main(settings: Settings): Promise<void> {
   Deno.exitCode = await campaign(settings, runs);
 }
 
-/** The runs that the settings ask for. */
+/** Returns the runs that the settings request. */
 async function runsOf(settings: Settings): Promise<Runs> {
   const { seed, crash, mutant } = settings;
   const first = BigInt(seed);
@@ -114,7 +112,7 @@ async function runsOf(settings: Settings): Promise<Runs> {
 }
 
 /**
- * The runs in which the node crashes at each message, or at the given one.
+ * Returns the runs in which the node crashes at each message, or at the given message.
  * @throws {UsageError} if a run has no such message.
  */
 async function pointsOf(
@@ -168,7 +166,7 @@ function drawWorkload(seed: bigint): string {
   return new SimRandom(seed).fork("workload").pick([first!, ...others]);
 }
 
-/** Runs them all, prints the results, and returns the exit status. */
+/** Executes all runs, prints the results, and returns the exit status. */
 async function campaign(settings: Settings, { runs, noun, total }: Runs): Promise<number> {
   const { minutes = Infinity, hashes } = settings;
   const tally = new Tally(noun);
@@ -209,7 +207,7 @@ async function campaign(settings: Settings, { runs, noun, total }: Runs): Promis
 async function reportFailures(tally: Tally, pool: SeedPool): Promise<void> {
   const kinds = new Map<string, SeedOutcome>();
   for (const failed of tally.failed) {
-    // A run without its own outcome does not end sooner with fewer faults.
+    // A run that did not end would not end with fewer faults, either. A crash point has nothing to shrink.
     if (failed.hash === "" || failed.run.options.crashPoint !== undefined) continue;
     const kind = `${failed.run.workload} ${failed.checkers[0]}`;
     if (!kinds.has(kind) && kinds.size < SHRUNK_MAX) kinds.set(kind, failed);
@@ -240,14 +238,14 @@ async function huntMutants(settings: Settings): Promise<number> {
     `Running ${counted(mutants.length, "mutant")}, with up to ${counted(seeds, "seed")} each`,
   );
   const hunted: Hunted[] = [];
-  const isUnseen = ({ caughtAt }: Hunted) => caughtAt === undefined;
+  const isUnnoticed = ({ caughtAt }: Hunted) => caughtAt === undefined;
   {
     const limits = { runs: mutants.length, timeMs: Infinity };
     using progress = new CampaignProgress(limits, { noun: "mutant", failed: "not noticed" });
     const hunt = async () => {
       for (const mutant of mutants) {
         hunted.push(await huntMutant(pool, mutant, { first: BigInt(seed), seedsMax: seeds }));
-        const failed = hunted.filter(isUnseen).length;
+        const failed = hunted.filter(isUnnoticed).length;
         progress.update({ done: hunted.length, failed });
       }
     };
@@ -255,21 +253,21 @@ async function huntMutants(settings: Settings): Promise<number> {
       progress[Symbol.dispose]();
       if (hunted.length > 0) console.log(mutantTable(hunted));
       return `Interrupted: ${hunted.length} of ${counted(mutants.length, "mutant")} were run; ` +
-        `${hunted.filter(isUnseen).length} of them were not noticed`;
+        `${hunted.filter(isUnnoticed).length} of them were not noticed`;
     });
   }
   console.log(mutantTable(hunted));
-  const unseen = hunted.filter(isUnseen);
-  for (const { mutant } of unseen) {
+  const unnoticed = hunted.filter(isUnnoticed);
+  for (const { mutant } of unnoticed) {
     console.log(`Not noticed: ${mutant.name}: ${mutant.wrong}`);
   }
   console.log(
-    `${hunted.length - unseen.length} of ${counted(hunted.length, "mutant")} were noticed`,
+    `${hunted.length - unnoticed.length} of ${counted(hunted.length, "mutant")} were noticed`,
   );
-  return unseen.length === 0 ? 0 : EXIT_FAILURE;
+  return unnoticed.length === 0 ? 0 : EXIT_FAILURE;
 }
 
-/** All mutants, or those of the given workload. @throws {UsageError} if it has none. */
+/** Returns all mutants, or those of the given workload. @throws {UsageError} if it has none. */
 function mutantsOf({ workload }: Settings): readonly Mutant[] {
   const all = [...MUTANTS.values()];
   const mutants = all.filter((mutant) => workload === ALL || mutant.workload === workload);
@@ -286,7 +284,7 @@ function poolOf(settings: Settings): SeedPool {
   return new SeedPool({ jobs: jobsOf(settings), seedTimeoutMs: seedTimeoutS * 1_000 });
 }
 
-/** Without the permission to read what the threads import, seeds run in this thread. */
+/** Returns the number of threads; 0 if the threads may not read the modules that they import. */
 function jobsOf({ jobs = navigator.hardwareConcurrency }: Settings): number {
   const path = new URL("../", import.meta.url);
   if (jobs === 0 || Deno.permissions.querySync({ name: "read", path }).state === "granted") {
@@ -296,7 +294,7 @@ function jobsOf({ jobs = navigator.hardwareConcurrency }: Settings): number {
   return 0;
 }
 
-/** What must have happened in a long campaign: everything, if workload and faults are drawn. */
+/** Returns the counters that a long campaign must have reached: all, if workload and faults are drawn. */
 function dueIn({ workload, faults, crashes, crash, mutant }: Settings): readonly string[] {
   const isDrawn = workload === ALL && mutant === NO_MUTANT && faults === undefined &&
     crashes === undefined && crash === undefined;
@@ -326,7 +324,7 @@ function verdict(
   return isInterrupted ? EXIT_INTERRUPTED : 0;
 }
 
-/** Prints lines in their order, although they become known in any order. */
+/** Prints lines in the order of their indices, although they are added in any order. */
 class InOrder {
   readonly #print: (line: string) => void;
   readonly #waiting = new Map<number, string>();

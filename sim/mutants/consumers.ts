@@ -1,5 +1,5 @@
 /**
- * Wrong actors of one DETERMINISTIC stream with several consumers, simulated by changed messages.
+ * Wrong actors of a DETERMINISTIC stream with several consumers, simulated by changed messages.
  */
 import type { ElementSourceProtocol } from "../../actors/worker/protocol.ts";
 import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
@@ -11,7 +11,7 @@ import { asksChanged, changed, type Mutant, repliesChanged } from "./mutant.ts";
 type ElementRequest = RequestOf<ElementSourceProtocol, "getElement">;
 type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
 
-/** All of them. */
+/** The mutants of this module. */
 export const CONSUMER_MUTANTS: readonly Mutant[] = [
   {
     name: "consumer-for-another",

@@ -8,7 +8,7 @@ import type { WorkNews } from "../../actors/dispatcher/protocol_heartbeats.ts";
 import { SimWorld } from "../world.ts";
 import { changed, type Mutant, PerInstance, repliesChanged } from "./mutant.ts";
 
-/** All of them. */
+/** The mutants of this module. */
 export const DISPATCHER_MUTANTS: readonly Mutant[] = [
   {
     name: "forget-grants",
@@ -135,14 +135,14 @@ export const DISPATCHER_MUTANTS: readonly Mutant[] = [
   },
 ];
 
-/** Tells watchers that their target has ended although that is unknown. */
-function watchesEnded(taken: WatchEnd): Disposable {
+/** Reports to watchers that their target has ended, although that is unknown. */
+function watchesEnded(reported: WatchEnd): Disposable {
   return changed(Cell.prototype, ({ watch }) => ({
     watch(target, down) {
       return watch.call(
         this,
         target,
-        (error, end) => down(error, end === taken ? "ended" : end),
+        (error, end) => down(error, end === reported ? "ended" : end),
       );
     },
   }));

@@ -1,4 +1,4 @@
-/** Wrong askers and answerers: a request that must be handled once is handled twice, or never. */
+/** Wrong actors that handle a request twice or never, although it must be handled once. */
 import type { Envelope } from "../../actors/runtime/envelope.ts";
 import { Feed } from "../../actors/client/feed.ts";
 import { Answers } from "../../actors/runtime/asking/answers.ts";
@@ -11,7 +11,7 @@ import { RequestQueue } from "../../actors/worker/tasks/request_queue.ts";
 import { SimRandom } from "../engine/random.ts";
 import { asksChanged, changed, type Mutant, PerInstance, tampered } from "./mutant.ts";
 
-/** All of them. */
+/** The mutants of this module. */
 export const ELEMENT_MUTANTS: readonly Mutant[] = [
   {
     name: "forget-answers",
@@ -94,12 +94,12 @@ export const ELEMENT_MUTANTS: readonly Mutant[] = [
     crashes: ["dispatcher"],
     faults: { lossProbability: 0.2 },
     install: () => {
-      const last = new Map<string, number>();
+      const numbers = new Map<string, number>();
       return tampered((envelope) => {
         if (envelope.kind !== "ask" || envelope.method !== "getSplit") return envelope;
         const { incarnation } = envelope.source;
-        const number = (last.get(incarnation) ?? 0) + 1;
-        last.set(incarnation, number);
+        const number = (numbers.get(incarnation) ?? 0) + 1;
+        numbers.set(incarnation, number);
         return { ...envelope, body: { ...envelope.body as object, number } };
       });
     },
@@ -173,8 +173,10 @@ export const ELEMENT_MUTANTS: readonly Mutant[] = [
       const clients = new PerInstance<Repeats, Map<number, Given>>(() => new Map());
       return changed(Repeats.prototype, ({ answer }) => ({
         answer(request, produce, asker) {
-          const known = clients.of(this);
-          const given = known.getOrInsert(request.clientId, { newest: 0, repeated: false });
+          const given = clients.of(this).getOrInsert(request.clientId, {
+            newest: 0,
+            repeated: false,
+          });
           if (request.sequence <= given.newest) {
             given.repeated = true;
             return answer.call(this, request, produce, asker);

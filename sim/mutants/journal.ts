@@ -1,10 +1,10 @@
-/** Wrong journals. */
+/** Journals that lose or change records. */
 import { LoggedJournal } from "../../actors/dispatcher/journal/journal.ts";
 import type { JournalRecord } from "../../actors/dispatcher/journal/records.ts";
 import { DispatcherState } from "../../actors/dispatcher/state/state.ts";
 import { changed, type Mutant, PerInstance } from "./mutant.ts";
 
-/** All of them. */
+/** The mutants of this module. */
 export const JOURNAL_MUTANTS: readonly Mutant[] = [
   {
     name: "answer-before-append",

@@ -1,6 +1,6 @@
 /**
- * Mutants: deliberately wrong versions of parts of the service. A checker that never fails proves
- * little, so checkers must notice each mutant.
+ * Mutants are deliberately wrong versions of parts of the service. A checker that never fails proves
+ * little, so a checker must notice each mutant.
  *
  * A mutant is not in production code. It replaces a public method of a class, or changes messages,
  * during one run.
@@ -24,14 +24,14 @@ export interface Mutant {
   readonly crashes?: readonly Role[];
   /** Faults in addition to {@linkcode WORKLOAD_FAULTS}. */
   readonly faults?: Partial<FaultOptions>;
-  /** A seed that notices it, or one shortly before that. Default 1. */
+  /** A seed that notices it, or a seed shortly before. Default 1. */
   readonly seed?: number;
   /**
-   * Whether it shows only in runs that never finish. These take long, so tests leave it to `deno
-   * task vopr --mutants`. Default false.
+   * Whether only runs that never finish reveal it. These take long, so tests leave them to `deno task
+   * vopr --mutants`. Default false.
    */
   readonly isSlow?: boolean;
-  /** Installs the mutant for one run; disposing of the result removes it. */
+  /** Installs the mutant for one run. Disposing of the result removes it. */
   readonly install: () => Disposable;
 }
 
@@ -39,7 +39,7 @@ export function mutantOptions({ crashes = ROLES, faults }: Mutant, seed: bigint)
   return { seed, crashes, faults: { ...WORKLOAD_FAULTS, ...faults } };
 }
 
-/** Runs a workload with a mutant. One at a time per thread: it affects the whole thread. */
+/** Runs a workload with a mutant. Only one may run per thread, because it affects the whole thread. */
 export async function runMutant(
   { install }: Mutant,
   workload: string,
@@ -50,8 +50,8 @@ export async function runMutant(
 }
 
 /**
- * Replaces methods of a class everywhere; disposing of the result restores them. A function gets the
- * methods as they are.
+ * Replaces methods of a class everywhere. Disposing of the result restores them. If `change` is a
+ * function, it receives the original methods.
  */
 export function changed<T extends object>(
   prototype: T,
@@ -76,8 +76,8 @@ type Tamper = (envelope: Envelope) => Envelope | undefined;
 export function tampered(tamper: Tamper): Disposable {
   return changed(LinkEnd.prototype, ({ send }) => ({
     send(envelope) {
-      const said = tamper(envelope);
-      return said === undefined || send.call(this, said);
+      const altered = tamper(envelope);
+      return altered === undefined || send.call(this, altered);
     },
   }));
 }
@@ -91,15 +91,17 @@ export function asksChanged<B>(method: string, change: (body: B) => unknown): Di
   );
 }
 
-/** Changes the answers that `isMeant` selects. */
+/** Changes the answers that `isSelected` selects. */
 export function repliesChanged<B extends object>(
-  isMeant: (body: Partial<B>) => boolean,
+  isSelected: (body: Partial<B>) => boolean,
   change: (body: B, envelope: Envelope) => unknown,
 ): Disposable {
   return tampered((envelope) => {
     if (envelope.kind !== "reply") return envelope;
     const { body } = envelope;
-    if (typeof body !== "object" || body === null || !isMeant(body as Partial<B>)) return envelope;
+    if (typeof body !== "object" || body === null || !isSelected(body as Partial<B>)) {
+      return envelope;
+    }
     return { ...envelope, body: change(body as B, envelope) };
   });
 }

@@ -1,4 +1,4 @@
-/** Wrong parts of the conditional operator, which prepares elements here and remotely. */
+/** Wrong parts of the conditional operator, which prepares elements locally and remotely. */
 import { END } from "../../data/iterator.ts";
 import { Counters } from "../../offload/conditional/counters.ts";
 import { EpochSplits } from "../../offload/conditional/epoch_splits.ts";
@@ -9,7 +9,7 @@ import { UpperPart } from "../../offload/conditional/upper_part.ts";
 import { CandidateControl } from "../../offload/candidate_control.ts";
 import { changed, type Mutant, PerInstance } from "./mutant.ts";
 
-/** All of them. */
+/** The mutants of this module. */
 export const OFFLOAD_MUTANTS: readonly Mutant[] = [
   {
     name: "ratio-drifts",

@@ -9,10 +9,10 @@ import { asksChanged, type Mutant, tampered } from "./mutant.ts";
 type SplitAnswer = { readonly split?: { readonly sequence?: number; readonly index: number } };
 type Heartbeat = RequestOf<DispatcherProtocol, "clientHeartbeat">;
 
-/** How many splits too many a reader reports. */
+/** Number of splits that a reader reports without having received them. */
 const SPLITS_AHEAD = 4;
 
-/** All of them. */
+/** The mutants of this module. */
 export const ORDERED_MUTANTS: readonly Mutant[] = [
   {
     name: "forget-lost-splits",
@@ -61,9 +61,9 @@ export const ORDERED_MUTANTS: readonly Mutant[] = [
       return placed((place, task, reader) => {
         const key = `${reader} ${place.sequence}`;
         const tasks = counts.getOrInsertComputed(key, () => new Map());
-        const known = tasks.getOrInsertComputed(task, () => Math.max(0, ...tasks.values()));
-        if (tasks.size > 1) return { ...place, index: place.index + known };
-        tasks.set(task, Math.max(known, place.index + 1));
+        const count = tasks.getOrInsertComputed(task, () => Math.max(0, ...tasks.values()));
+        if (tasks.size > 1) return { ...place, index: place.index + count };
+        tasks.set(task, Math.max(count, place.index + 1));
         return place;
       });
     },

@@ -6,7 +6,7 @@ import { changed, type Mutant, PerInstance, repliesChanged } from "./mutant.ts";
 
 type SplitAnswer = AnswerOf<DispatcherProtocol, "getSplit">;
 
-/** All of them. */
+/** The mutants of this module. */
 export const PIPELINE_MUTANTS: readonly Mutant[] = [
   {
     name: "skipped-split",
@@ -30,10 +30,10 @@ export const PIPELINE_MUTANTS: readonly Mutant[] = [
     crashes: ["client"],
     seed: 7,
     install: () => {
-      const known = new PerInstance<Repeats, Set<number>>(() => new Set());
+      const seen = new PerInstance<Repeats, Set<number>>(() => new Set());
       return changed(Repeats.prototype, ({ answer }) => ({
         answer(request, produce, asker) {
-          const clients = known.of(this);
+          const clients = seen.of(this);
           const isNew = clients.size > 0 && !clients.has(request.clientId);
           clients.add(request.clientId);
           if (isNew) Promise.resolve(produce()).catch(() => {});

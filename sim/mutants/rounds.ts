@@ -14,7 +14,7 @@ const CONSUMERS = [0, 1, 2];
 /** Number of rounds that a consumer reports without holding them. */
 const ROUNDS_AHEAD = 3;
 
-/** All of them. */
+/** The mutants of this module. */
 export const ROUNDS_MUTANTS: readonly Mutant[] = [
   {
     name: "wait-for-nobody",
@@ -118,7 +118,7 @@ function reports(change: (report: RoundsReport) => RoundsReport): Disposable {
   }));
 }
 
-/** Changes the news for consumers. */
+/** Changes the news that the dispatcher sends to consumers. */
 function news(
   change: (news: RoundsNews, answer: Answer, envelope: Envelope) => RoundsNews,
 ): Disposable {

@@ -12,7 +12,7 @@ import type { FaultOptions } from "../faults/options.ts";
 import { SharedFiles } from "../engine/shared_files.ts";
 import { changed, type Mutant } from "./mutant.ts";
 
-/** Delay until a file exists that was already reported, in ms. */
+/** Delay until a file exists after it was reported, in ms. */
 const WRITING_MS = 300;
 
 /** A network without loss and congestion. */
@@ -22,7 +22,7 @@ const CALM: Partial<FaultOptions> = {
   connectFailureProbability: 0,
 };
 
-/** All of them. */
+/** The mutants of this module. */
 export const SAVING_MUTANTS: readonly Mutant[] = [
   {
     name: "commit-before-sync",

@@ -1,13 +1,13 @@
-/** Wrong ways to keep the wanted number of workers. */
+/** Scalers and dispatchers that keep a wrong number of workers. */
 import { Autoscaler } from "../../actors/dispatcher/scaling/autoscaler.ts";
 import { LeatError } from "../../core/error.ts";
 import { SimFleet } from "../engine/fleet.ts";
 import { changed, type Mutant, PerInstance } from "./mutant.ts";
 
-/** How often an undecided autoscaler repeats itself, in looks. */
+/** Number of looks between two changes of an undecided autoscaler. */
 const LOOKS_ALIKE = 5;
 
-/** All of them. */
+/** The mutants of this module. */
 export const SCALING_MUTANTS: readonly Mutant[] = [
   {
     name: "stop-undrained",
@@ -52,9 +52,9 @@ export const SCALING_MUTANTS: readonly Mutant[] = [
       const looks = new PerInstance<Autoscaler, { count: number }>(() => ({ count: 0 }));
       return changed(Autoscaler.prototype, ({ observe }) => ({
         observe(nowMs, signs) {
-          const said = observe.call(this, nowMs, signs);
-          const tx = Math.floor(looks.of(this).count++ / LOOKS_ALIKE) % 2;
-          return { ...said, wanted: 1 + tx };
+          const decision = observe.call(this, nowMs, signs);
+          const extra = Math.floor(looks.of(this).count++ / LOOKS_ALIKE) % 2;
+          return { ...decision, wanted: 1 + extra };
         },
       }));
     },

@@ -6,7 +6,7 @@ import { asksChanged, type Mutant, repliesChanged } from "./mutant.ts";
 
 type Heartbeat = RequestOf<DispatcherProtocol, "workerHeartbeat">;
 
-/** All of them. */
+/** The mutants of this module. */
 export const STATIC_MUTANTS: readonly Mutant[] = [
   {
     name: "neighbours-share",

@@ -2,7 +2,7 @@
 import { SlidingWindow } from "../../actors/cache/sliding_window.ts";
 import { changed, type Mutant, PerInstance } from "./mutant.ts";
 
-/** All of them. */
+/** The mutants of this module. */
 export const WINDOW_MUTANTS: readonly Mutant[] = [
   {
     name: "evict-without-pointers",
@@ -15,7 +15,7 @@ export const WINDOW_MUTANTS: readonly Mutant[] = [
           readers.of(this).add(reader);
           return read.call(this, reader);
         },
-        // As if readers' positions counted from the back of the window, and stayed when it moves.
+        // Behaves as if readers' positions counted from the back of the window, and stayed when it moves.
         push(value, bytes) {
           const before = this.length;
           const behind = [...readers.of(this)].filter((reader) => !this.atFront(reader));
@@ -48,9 +48,9 @@ export const WINDOW_MUTANTS: readonly Mutant[] = [
       const readers = new PerInstance<SlidingWindow<unknown>, Set<string>>(() => new Set());
       return changed(SlidingWindow.prototype as SlidingWindow<unknown>, ({ read }) => ({
         read(reader) {
-          const known = readers.of(this);
-          const isNew = !known.has(reader);
-          known.add(reader);
+          const seen = readers.of(this);
+          const isNew = !seen.has(reader);
+          seen.add(reader);
           let found = read.call(this, reader);
           if (!isNew) return found;
           while (!this.atFront(reader)) found = read.call(this, reader);

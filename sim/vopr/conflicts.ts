@@ -1,4 +1,4 @@
-/** Refuses options of which one would ignore the other. */
+/** Refuses combinations in which one option would ignore another. */
 import { UsageError } from "../../cli/lib/args.ts";
 
 /** The remedy for each conflicting option. */
@@ -7,7 +7,7 @@ type Remedies = Readonly<Record<string, string>>;
 const OWN_TROUBLE = "each mutant has faults and crashes of its own; --mutant NAME runs one of them";
 const ONE_RUN = "it is the run of one seed";
 
-/** By the winning option: the options that it would ignore, with the remedy. */
+/** For each option, the options that it would ignore, with the remedy. */
 const IGNORED: Readonly<Record<string, Remedies>> = {
   "--mutants": {
     "--mutant": "leave out --mutants to run that one, or --mutant to run all",
@@ -41,9 +41,8 @@ const IGNORED: Readonly<Record<string, Remedies>> = {
 };
 
 /**
- * Refuses two options of which one would be ignored.
- * @param given Named as on the command line; an option that conflicts by its value includes the
- * value.
+ * Refuses two options if one would ignore the other.
+ * @param given Options as on the command line. An option that conflicts by its value includes the value.
  * @throws {UsageError} naming both, and the remedy.
  */
 export function refuseIgnored(given: ReadonlySet<string>): void {

@@ -1,9 +1,9 @@
-/** Ends runs at the first broken promise, for runs of which only the verdict matters. */
+/** Ends runs at the first broken promise, if only the verdict of the run matters. */
 import { Violations } from "../checkers/checker.ts";
 import { SimCluster } from "../engine/cluster.ts";
 import { changed } from "../mutants/mutant.ts";
 
-/** Makes the one run of this thread end early, until the result is disposed of. */
+/** Makes the run in this thread end early. Dispose of the result to end this. */
 export function endingEarly(): Disposable {
   const { by } = Violations.prototype;
   const { run } = SimCluster.prototype;

@@ -9,16 +9,16 @@ import { formatCrashes, formatFaults, repeatCommand } from "./flags.ts";
 import { outcomeOf, type SeedOutcome, type SeedRun } from "./seed_run.ts";
 import type { Shrunk } from "./shrink.ts";
 
-/** Number of lines shown before the broken promise; the command shows the others. */
+/** Number of lines shown before the broken promise. The command shows all lines. */
 const TIMELINE_LINES = 40;
 
-/** One line about a failed seed. */
+/** Returns one line about a failed seed. */
 export function failureLine({ run, violations }: SeedOutcome): string {
   return `SEED=${run.options.seed} failed: ${violations[0]}\n  repeat it with: ` +
     repeatCommand(run);
 }
 
-/** The full report of a failed seed that was shrunk. */
+/** Returns the full report of a failed seed that was shrunk. */
 export async function failureReport(failed: SeedOutcome, shrunk: Shrunk): Promise<string> {
   const { run: { workload, options } } = failed;
   const { faults, crashes = [] } = shrunk.run.options;
@@ -38,14 +38,14 @@ export async function failureReport(failed: SeedOutcome, shrunk: Shrunk): Promis
   ].join("\n");
 }
 
-/** One line with the hash of a run's trace, and its run. */
+/** Returns one line with a run and the hash of its trace. */
 export function hashLine({ workload, options }: SeedRun, hash: string): string {
   const { seed, crashPoint } = options;
   const point = crashPoint === undefined ? "" : ` ${crashPoint.role}@${crashPoint.message}`;
   return `${workload} ${seed}${point} ${hash}`;
 }
 
-/** Prints the timeline of a run; returns true if a promise was broken. */
+/** Prints the timeline of a run. Returns whether a promise was broken. */
 export async function showTimeline(run: SeedRun): Promise<boolean> {
   const title = `${run.workload}: ${formatRun(run.options)}`;
   console.log(title);
@@ -62,7 +62,7 @@ export async function showTimeline(run: SeedRun): Promise<boolean> {
   return broken > 0;
 }
 
-/** Messages, marks and log lines, by time. */
+/** Returns messages, marks and log lines, sorted by time. */
 function timelineOf({ cluster }: RunOutcome): string[] {
   const logs = cluster.logs.map(({ timeMs, node, level, message }) => ({
     timeMs,

@@ -1,6 +1,6 @@
 /**
- * The faults that can be given on the command line, and the allowed values. Other values mean
- * nothing, or make runs break promises that do not hold for them.
+ * The faults that can be given on the command line, and their allowed values. Other values have no
+ * meaning, or break promises that do not hold for such faults.
  */
 import { LeatError } from "../../core/error.ts";
 import { drawFaults, type FaultOptions, NO_FAULTS } from "../faults/options.ts";
@@ -8,20 +8,20 @@ import { SimRandom } from "../engine/random.ts";
 
 /** Longer times could delay a healed cluster beyond its deadlines. */
 const TIME_MAX_MS = 10_000;
-/** Actors wait repeatedly for a clock with long steps. */
+/** With longer steps of the clock, actors would wait too long. */
 const CLOCK_GRAIN_MAX_MS = 1_000;
 /**
- * About thirty years, in which virtual time is exact; for the end of all faults and for wall
- * clocks.
+ * Maximum for the end of all faults and for jumps of wall clocks: about thirty years, in which virtual
+ * time is exact.
  */
 const SPAN_MAX_MS = 1e12;
 const SPANS: ReadonlySet<string> = new Set(["healAfterMaxMs", "wallClockStepMaxMs"]);
-/** With less bandwidth the dispatcher's answer comes after the client's timeout. */
+/** With less bandwidth, the dispatcher's answer would arrive after the client's timeout. */
 const BYTES_PER_SECOND_MIN = 1_000;
 /** Some retries continue until no fault point fires, so they must end. */
 const FAULT_POINT_MAX = 0.9;
 const BYTES_MAX = 2 ** 50;
-/** Beyond it a clock could stop, or run backwards. */
+/** With more drift, a clock could stop or run backwards. */
 const DRIFT_PPM_MAX = 500_000;
 
 export const PARTITIONS: readonly FaultOptions["partition"][] = ["none", "isolate_one", "halves"];
@@ -36,7 +36,7 @@ const KINDS: Readonly<Record<string, unknown>> = {
 
 export const FAULT_NAMES: readonly string[] = Object.keys(KINDS);
 
-/** Pairs of which the first must not exceed the second. */
+/** Pairs in which the first value must not exceed the second. */
 const PAIRS: readonly (readonly [min: keyof FaultOptions, max: keyof FaultOptions])[] = [
   ["delayMinMs", "delayMaxMs"],
   ["diskSyncMinMs", "diskSyncMaxMs"],
@@ -79,7 +79,7 @@ export function allowedText(name: string): string {
 
 /**
  * Reads a fault's value.
- * @throws LeatError `invalid_argument`, naming the fault, the value and what is allowed.
+ * @throws LeatError `invalid_argument`, naming the fault, its value and the allowed values.
  */
 export function readFault(name: string, text: string): unknown {
   if (!FAULT_NAMES.includes(name)) {

@@ -12,7 +12,7 @@ import type { SeedRun } from "./seed_run.ts";
 /** The word for an empty list. */
 const NONE = "none";
 
-/** The command that repeats one run. */
+/** Returns the command that repeats one run. */
 export function repeatCommand(run: SeedRun): string {
   const { workload, mutant, options } = run;
   const wrong = mutant === undefined ? "" : ` --mutant ${mutant}`;
@@ -20,7 +20,7 @@ export function repeatCommand(run: SeedRun): string {
     `${optionFlags(run)} --timeline`;
 }
 
-/** The flags for these options; none if the seed gives them. */
+/** Returns the flags for these options; none if the seed draws them. */
 function optionFlags({ mutant, options }: SeedRun): string {
   const { faults, crashes = [], crashPoint } = options;
   if (crashPoint !== undefined) return ` --crash ${crashPoint.role}@${crashPoint.message}`;
@@ -31,24 +31,24 @@ function optionFlags({ mutant, options }: SeedRun): string {
   return isGiven ? "" : flags;
 }
 
-/** The options that a seed gives by default. */
+/** Returns the options that a seed draws, or those of a mutant. */
 export function seedOptions(seed: bigint, mutant?: string): RunOptions {
   return mutant === undefined ? drawOptions(seed) : mutantOptions(MUTANTS.get(mutant)!, seed);
 }
 
-/** The crashing roles as a flag's value. */
+/** Formats the crashing roles as a flag's value. */
 export function formatCrashes(crashes: readonly Role[]): string {
   return crashes.join(",") || NONE;
 }
 
-/** The faults that differ from `NO_FAULTS`, as a flag's value. */
+/** Formats the faults that differ from `NO_FAULTS` as a flag's value. */
 export function formatFaults(faults: FaultOptions): string {
   const calm: Readonly<Record<string, unknown>> = { ...NO_FAULTS };
   const some = Object.entries(faults).filter(([name, value]) => value !== calm[name]);
   return some.map(([name, value]) => `${name}=${value}`).join(",") || NONE;
 }
 
-/** @throws LeatError `invalid_argument`, naming what is invalid, and what is allowed. */
+/** @throws LeatError `invalid_argument`, naming the invalid part and the allowed values. */
 export function parseFaults(text: string): FaultOptions {
   const given = new Map<string, unknown>();
   for (const pair of text === NONE ? [] : text.split(",")) {
@@ -61,17 +61,17 @@ export function parseFaults(text: string): FaultOptions {
   return faults;
 }
 
-/** @throws LeatError `invalid_argument`, naming what is invalid. */
+/** @throws LeatError `invalid_argument`, naming the invalid part. */
 export function parseCrashes(text: string): readonly Role[] {
   return text === NONE ? [] : text.split(",").map((name) => roleOf("--crashes", name));
 }
 
-/** Where a role crashes: at one message, or, without one, at each. */
+/** A role that crashes at one message, or at each message if `message` is omitted. */
 export interface CrashWish extends Pick<CrashPoint, "role"> {
   readonly message?: number;
 }
 
-/** @throws LeatError `invalid_argument`, naming what is invalid. */
+/** @throws LeatError `invalid_argument`, naming the invalid part. */
 export function parseCrash(text: string): CrashWish {
   const [, name = text, message] = /^(\w+)(?:@(\d+))?$/.exec(text) ?? [];
   const role = roleOf("--crash", name);

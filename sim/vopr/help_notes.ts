@@ -1,5 +1,5 @@
 /**
- * The notes of `deno task vopr --help` below the options: the names of workloads, faults and
+ * Writes the notes of `deno task vopr --help` below the options: the names of workloads, faults and
  * mutants.
  */
 import { HELP_COLUMNS } from "../../cli/lib/help.ts";
@@ -33,7 +33,7 @@ function listed(title: string, names: Iterable<string>): string {
   return `${title}:\n${indented("  ", [...names].join(", ")).join("\n")}`;
 }
 
-/** Wraps text behind a head, with a hanging indent. */
+/** Wraps text after a head, with a hanging indent. */
 function indented(head: string, text: string): string[] {
   const lines = wrap(text, HELP_COLUMNS - head.length);
   return lines.map((line, index) => (index === 0 ? head : " ".repeat(head.length)) + line);

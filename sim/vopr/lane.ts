@@ -1,13 +1,13 @@
 /**
- * A thread that runs seeds. It is replaced when it dies or a seed does not end; the failure is
- * reported with the seed, and the other seeds continue.
+ * A thread that runs seeds. It is replaced when it dies or a seed does not end. The failure is reported
+ * for that seed, and the other seeds continue.
  */
 import { LeatError } from "../../core/error.ts";
 import { brokenOff, READY, type SeedOutcome, type SeedRun } from "./seed_run.ts";
 
 /** How to set up a {@linkcode Lane}. */
 interface LaneOptions {
-  /** Time limit of a seed; then its thread is ended. */
+  /** Time limit of a seed, after which its thread is ended. */
   readonly seedTimeoutMs: number;
   /** The thread's module. Default: `seed_thread.ts`. */
   readonly module?: URL;
@@ -22,7 +22,7 @@ interface Pending {
 /** A thread and its queue of seeds. */
 export class Lane implements Disposable {
   readonly #options: LaneOptions;
-  /** In order; the thread runs the first one once it is ready. */
+  /** Queued seeds. The thread runs the first one as soon as it is ready. */
   readonly #pending: Pending[] = [];
   #thread: Worker | undefined;
   #isReady = false;
@@ -46,7 +46,7 @@ export class Lane implements Disposable {
     });
   }
 
-  /** Ends the thread; pending seeds get no answer. */
+  /** Ends the thread. Pending seeds get no answer. */
   [Symbol.dispose](): void {
     clearTimeout(this.#watchdog);
     this.#pending.length = 0;
@@ -56,7 +56,7 @@ export class Lane implements Disposable {
   }
 
   /**
-   * Starts a thread and sends nothing before it is ready: otherwise the error of a fatal seed could
+   * Starts a thread, and sends nothing before it is ready. Otherwise the error of a fatal seed could
    * arrive before the ready message, and look as if the thread did not start.
    */
   #start(): void {
@@ -88,12 +88,12 @@ export class Lane implements Disposable {
   #died(message: string): void {
     if (this.#isReady) return this.#replace(`its thread has died: ${message}`);
     const error = new LeatError("unavailable", `A thread for seeds does not start: ${message}`);
-    const lost = this.#pending.splice(0);
+    const unstarted = this.#pending.splice(0);
     this[Symbol.dispose]();
-    for (const { reject } of lost) reject(error);
+    for (const { reject } of unstarted) reject(error);
   }
 
-  /** Ends the thread because of its current seed; the following seeds get a new thread. */
+  /** Ends the thread because of its current seed. The following seeds get a new thread. */
   #replace(why: string): void {
     const [first, ...rest] = this.#pending.splice(0);
     this[Symbol.dispose]();
@@ -102,6 +102,7 @@ export class Lane implements Disposable {
     first?.resolve(brokenOff(first.run, why));
   }
 
+  /** Starts the time limit of the first pending seed. */
   #watch(): void {
     clearTimeout(this.#watchdog);
     if (this.#pending.length === 0) return;

@@ -7,9 +7,9 @@ import type { SeedOutcome, SeedRun } from "./seed_run.ts";
 /** The result for a mutant. */
 export interface Hunted {
   readonly mutant: Mutant;
-  /** The checkers that noticed it; empty if none did. */
+  /** The checkers that noticed it; empty if it was not noticed. */
   readonly checkers: readonly string[];
-  /** Number of seeds, in order, until it was noticed; all if it was not. */
+  /** Number of seeds, in order, until it was noticed; all seeds if it was not. */
   readonly seeds: number;
   /** The lowest seed that noticed it, and the violation. */
   readonly caughtAt?: bigint;
@@ -17,8 +17,8 @@ export interface Hunted {
 }
 
 /**
- * Runs seeds with the mutant until one breaks a promise. Returns the lowest such seed, however many
- * run in parallel: all lower ones were started before it.
+ * Runs seeds with the mutant until one breaks a promise. Returns the lowest such seed, even if many run
+ * in parallel, because all lower seeds were started before it.
  */
 export async function huntMutant(
   pool: Pick<SeedPool, "runAll">,

@@ -2,12 +2,12 @@
 import { Lane } from "./lane.ts";
 import { runSeed, type SeedOutcome, type SeedRun } from "./seed_run.ts";
 
-/** Runs queued per thread, so that it has the next one while a result is on its way. */
+/** Runs queued per thread, so that it has its next run while a result is in transit. */
 const RUNS_PER_THREAD = 2;
 
 /** How to set up a {@linkcode SeedPool}. */
 interface SeedPoolOptions {
-  /** Number of threads; 0 runs in this one, where no time limit applies. */
+  /** Number of threads. With 0, seeds run in the current thread, where no time limit applies. */
   readonly jobs: number;
   /** See {@linkcode Lane}. */
   readonly seedTimeoutMs: number;
@@ -29,18 +29,18 @@ export class SeedPool implements Disposable {
   }
 
   /**
-   * Runs all, and reports each result when it is known, in any order.
-   * @param onOutcome Returns true to start no more of these.
+   * Runs all seeds, and reports each result when it is known, in any order.
+   * @param onOutcome Receives a result. Returns true to start no more of these runs.
    */
   async runAll(
     runs: Iterable<SeedRun>,
     onOutcome: (outcome: SeedOutcome) => boolean | void,
   ): Promise<void> {
-    const next = runs[Symbol.iterator]();
+    const iterator = runs[Symbol.iterator]();
     let isEnough = false;
     const drain = async (run: (run: SeedRun) => Promise<SeedOutcome>) => {
       while (!this.#isStopped && !isEnough) {
-        const { done, value } = next.next();
+        const { done, value } = iterator.next();
         if (done) return;
         if (onOutcome(await run(value)) === true) isEnough = true;
       }
@@ -58,7 +58,7 @@ export class SeedPool implements Disposable {
     return Math.max(1, this.#lanes.length);
   }
 
-  /** Starts no more runs: `runAll` ends when the running ones have. */
+  /** Starts no more runs. `runAll` then resolves when the current runs have ended. */
   stop(): void {
     this.#isStopped = true;
   }

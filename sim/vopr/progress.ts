@@ -1,4 +1,4 @@
-/** The progress of a campaign: a bar in a terminal, otherwise a plain line from time to time. */
+/** Shows the progress of a campaign: a bar in a terminal, otherwise a plain line from time to time. */
 // @ts-types="@types/cli-progress"
 import type cliProgress from "cli-progress";
 import process from "node:process";
@@ -7,7 +7,7 @@ import { counted } from "../../cli/lib/counted.ts";
 
 /** Interval of the plain lines. */
 const PLAIN_INTERVAL_MS = 10_000;
-/** The bar shows a share, because a campaign may end by its seeds or by the clock. */
+/** Steps of the bar, which shows a share, because a campaign may end by its seeds or by the clock. */
 const SHARES = 1_000;
 
 /** The current progress. */
@@ -54,7 +54,7 @@ export class CampaignProgress implements Disposable {
     return performance.now() - this.#startMs;
   }
 
-  /** Shows the progress; may be called often. */
+  /** Shows the progress. It may be called often. */
   update(position: Position): void {
     const { elapsedMs } = this;
     const text = () => progressText(position, this.#limits, elapsedMs, this.#wording);
@@ -78,12 +78,12 @@ export class CampaignProgress implements Disposable {
   }
 }
 
-/** The finished share, 0 to 1. */
+/** Returns the finished share, from 0 to 1. */
 function shareOf({ done }: Position, { runs, timeMs }: Limits, elapsedMs: number): number {
   return Math.min(1, Math.max(done / runs, elapsedMs / timeMs));
 }
 
-/** One line with progress, rate and estimated remaining time. */
+/** Returns one line with progress, rate and estimated remaining time. */
 export function progressText(
   position: Position,
   limits: Limits,
@@ -93,17 +93,17 @@ export function progressText(
   const { done, failed, eventsPerMs } = position;
   const { runs } = limits;
   const share = shareOf(position, limits, elapsedMs);
-  const leftMs = share === 0 ? Infinity : elapsedMs * (1 - share) / share;
+  const remainingMs = share === 0 ? Infinity : elapsedMs * (1 - share) / share;
   return [
     Number.isFinite(runs) ? `${done}/${counted(runs, noun)}` : counted(done, noun),
     `${(1_000 * done / elapsedMs).toFixed(1)}/s`,
     ...(eventsPerMs === undefined ? [] : [`${eventsPerMs.toFixed(0)} events/ms of a core`]),
     `${failed} ${failedText}`,
-    `${durationText(leftMs)} left`,
+    `${durationText(remainingMs)} left`,
   ].join(", ");
 }
 
-/** A duration as `3:05` or `1:02:03`. */
+/** Formats a duration as `3:05` or `1:02:03`. */
 function durationText(durationMs: number): string {
   if (!Number.isFinite(durationMs)) return "?";
   const seconds = Math.round(durationMs / 1_000);

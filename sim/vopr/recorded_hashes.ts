@@ -1,16 +1,16 @@
-/** A file of trace hashes: it proves that a change leaves every message of every run unchanged. */
+/** A file of trace hashes, which proves that a change leaves every message of every run unchanged. */
 import { LeatError } from "../../core/error.ts";
 import { drawOptions } from "../workloads/swarm.ts";
 import type { SeedOutcome, SeedRun } from "./seed_run.ts";
 
-/** Number of hex digits kept of a hash: 64 bits distinguish some thousand runs. */
+/** Number of hex digits kept of a hash. 64 bits distinguish some thousand runs. */
 const DIGITS = 16;
 const LINE = new RegExp(`^([a-z]+) ([0-9]+) ([0-9a-f]{${DIGITS}})$`);
 
-/** Hashes by run; see {@linkcode runKey}. */
+/** Hashes by run. See {@linkcode runKey}. */
 type RecordedHashes = ReadonlyMap<string, string>;
 
-/** The first `seeds` seeds of each workload, with the faults that each seed draws. */
+/** Yields the first `seeds` seeds of each workload, with the faults that each seed draws. */
 export function* recordedRuns(workloads: readonly string[], seeds: number): Iterable<SeedRun> {
   let index = 0;
   for (const workload of workloads) {
@@ -20,17 +20,17 @@ export function* recordedRuns(workloads: readonly string[], seeds: number): Iter
   }
 }
 
-/** The workload and the seed, as the file names them. */
+/** Returns the workload and the seed, as the file names them. */
 export function runKey({ workload, options: { seed } }: SeedRun): string {
   return `${workload} ${seed}`;
 }
 
-/** The recorded part of a run's hash; empty if the run did not end. */
+/** Returns the recorded part of a run's hash; empty if the run did not end. */
 export function recordedHash({ hash }: SeedOutcome): string {
   return hash.slice(0, DIGITS);
 }
 
-/** The file's text: one line for each run. */
+/** Returns the file's text, one line for each run. */
 export function formatHashes(hashes: RecordedHashes): string {
   return [...hashes].map(([key, hash]) => `${key} ${hash}\n`).join("");
 }
@@ -57,7 +57,7 @@ interface HashDifference {
   readonly found: string;
 }
 
-/** The differences between recorded and actual hashes, in the order of the file. */
+/** Returns the differences between recorded and actual hashes, in the order of the file. */
 export function hashDifferences(
   recorded: RecordedHashes,
   found: RecordedHashes,

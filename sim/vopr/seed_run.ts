@@ -1,4 +1,4 @@
-/** One run of a campaign and its result, as they are sent to and from a thread. */
+/** Executes a run of a campaign. Runs are sent to a thread, and results from it. */
 import process from "node:process";
 import { LeatError } from "../../core/error.ts";
 import { runMutant } from "../mutants/mutant.ts";
@@ -17,14 +17,14 @@ export interface SeedRun {
   readonly options: RunOptions;
   /** The name of a mutant. Default: none. */
   readonly mutant?: string;
-  /** Ends at the first broken promise; see `early_end.ts`. Default false. */
+  /** Whether it ends at the first broken promise. See `early_end.ts`. Default false. */
   readonly endsEarly?: boolean;
 }
 
 /** The result of a run. */
 export interface SeedOutcome {
   readonly run: SeedRun;
-  /** Broken promises; see {@linkcode RunOutcome}. */
+  /** Broken promises. See {@linkcode RunOutcome}. */
   readonly violations: readonly string[];
   /** The checkers that found them. */
   readonly checkers: readonly string[];
@@ -37,7 +37,7 @@ export interface SeedOutcome {
   readonly counts: readonly (readonly [name: string, times: number])[];
 }
 
-/** Runs it in this thread. An error counts as a broken promise, so that a campaign continues. */
+/** Executes a run in this thread. An error counts as a broken promise, so that a campaign continues. */
 export async function runSeed(run: SeedRun): Promise<SeedOutcome> {
   const before = process.threadCpuUsage();
   try {
@@ -56,7 +56,7 @@ export async function runSeed(run: SeedRun): Promise<SeedOutcome> {
   }
 }
 
-/** Runs it; `readable` keeps the timeline of its messages. */
+/** Executes a run. `readable` keeps the timeline of its messages. */
 export async function outcomeOf(
   { workload, mutant, endsEarly = false, options }: SeedRun,
   { readable = false }: { readonly readable?: boolean } = {},
@@ -67,7 +67,7 @@ export async function outcomeOf(
   return await runMutant(MUTANTS.get(mutant)!, workload, all);
 }
 
-/** The result of a run that did not end. */
+/** Returns the result of a run that did not end. */
 export function brokenOff(run: SeedRun, why: string, cpuMs = 0): SeedOutcome {
   return {
     run,

@@ -1,5 +1,5 @@
 /**
- * The program of a campaign's thread: runs the seeds that it receives in order, and answers each.
+ * The program of a campaign's thread. It runs the seeds that it receives in order, and answers each.
  */
 import { READY, runSeed, type SeedOutcome, type SeedRun } from "./seed_run.ts";
 

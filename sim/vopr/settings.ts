@@ -12,9 +12,9 @@ import { MUTANTS } from "../mutants/mutants.ts";
 import { WORKLOADS } from "../workloads/workloads.ts";
 import { parseCrash, parseCrashes, parseFaults } from "./flags.ts";
 
-/** The value for all workloads. */
+/** The value that stands for all workloads. */
 export const ALL = "all";
-/** The value for unchanged production code. */
+/** The value that stands for unchanged production code. */
 export const NO_MUTANT = "none";
 /** Default number of seeds. */
 export const SEEDS = 1_000;
@@ -90,7 +90,7 @@ export const OPTIONS = {
 
 export type Settings = Values<typeof OPTIONS>;
 
-/** The given options that could be ignored, or make others be ignored. */
+/** Returns the given options that others may ignore, or that may ignore others. */
 export function given(settings: Settings): ReadonlySet<string> {
   const { seeds, minutes, jobs, faults, crashes, crash, mutant, seedTimeoutS } = settings;
   const all: readonly [name: string, isGiven: boolean][] = [

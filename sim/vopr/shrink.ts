@@ -1,18 +1,18 @@
-/** Shrinks a failing run: removes faults and crashes as long as it breaks the same promise. */
+/** Shrinks a failing run. Removes faults and crashes as long as the run breaks the same promise. */
 import { type FaultOptions, NO_FAULTS } from "../faults/options.ts";
 import type { RunOptions } from "../workloads/workload.ts";
 import type { SeedOutcome, SeedRun } from "./seed_run.ts";
 
-/** Times of the end of all faults that are tried, in ms. */
+/** Earlier ends of all faults to try, in ms. */
 const HEAL_AFTER_MS = [250, 1_000, 4_000];
 
 interface ShrinkOptions {
-  /** Runs one; several calls may be in progress. */
+  /** Executes a run. Several calls may be in progress. */
   readonly run: (run: SeedRun) => Promise<SeedOutcome>;
   /** Maximum number of parallel runs. */
   readonly width: number;
   readonly runsMax: number;
-  /** Checked before runs are started: true ends the search with the current result. */
+  /** Called before runs are started. If true, the search ends with the current result. */
   readonly isEnough?: () => boolean;
   /** Called after each run. */
   readonly onRun?: (runs: number) => void;
@@ -28,7 +28,7 @@ export interface Shrunk {
 /** Returns a smaller run, or `undefined` if there is nothing to remove. */
 type Step = (options: RunOptions) => RunOptions | undefined;
 
-/** Tries to remove one thing after the other, for as long as that helps. */
+/** Tries to remove one part after the other, until nothing more can be removed. */
 export async function shrink(failed: SeedOutcome, options: ShrinkOptions): Promise<Shrunk> {
   const { run: tryRun, width, runsMax, isEnough = () => false, onRun = () => {} } = options;
   const [checker] = failed.checkers;
@@ -39,7 +39,7 @@ export async function shrink(failed: SeedOutcome, options: ShrinkOptions): Promi
   let isSmaller = false;
   while (runs < runsMax && !isEnough()) {
     if (waiting.length === 0) {
-      // Something that was necessary before may not be any more.
+      // A part that was necessary before may now be removable.
       if (!isSmaller) break;
       isSmaller = false;
       waiting = stepsOf(best.options);
@@ -62,7 +62,7 @@ export async function shrink(failed: SeedOutcome, options: ShrinkOptions): Promi
   return { run: best, violations, runs };
 }
 
-/** Everything that can be removed, the largest parts first. */
+/** Returns everything that can be removed, the largest parts first. */
 function stepsOf({ faults, crashes = [] }: RunOptions): Step[] {
   const calm: Partial<FaultOptions> = NO_FAULTS;
   const names = (Object.keys(faults) as (keyof FaultOptions)[])
@@ -74,9 +74,9 @@ function stepsOf({ faults, crashes = [] }: RunOptions): Step[] {
     withFaults((faults) => calmed(faults, half)),
     withFaults((faults) => calmed(faults, names.filter((name) => !half.includes(name)))),
     ...crashes.map((role): Step => (options) => {
-      const left = options.crashes?.filter((each) => each !== role) ?? [];
-      return left.length < (options.crashes?.length ?? 0)
-        ? { ...options, crashes: left }
+      const others = options.crashes?.filter((each) => each !== role) ?? [];
+      return others.length < (options.crashes?.length ?? 0)
+        ? { ...options, crashes: others }
         : undefined;
     }),
     ...names.map((name) => withFaults((faults) => calmed(faults, [name]))),
@@ -100,12 +100,12 @@ function withFaults(change: (faults: FaultOptions) => FaultOptions): Step {
 /** Sets these faults to the values of `NO_FAULTS`. */
 function calmed(faults: FaultOptions, names: readonly (keyof FaultOptions)[]): FaultOptions {
   const calm: Partial<FaultOptions> = NO_FAULTS;
-  const left = Object.entries(faults).filter(([name]) =>
+  const others = Object.entries(faults).filter(([name]) =>
     !names.includes(name as keyof FaultOptions)
   );
   const changes = names.filter((name) => name in calm).map((name) => [name, calm[name]]);
-  // In the order of `NO_FAULTS`, so that two ways to the same faults give equal options.
-  const all = Object.fromEntries([...left, ...changes]);
+  // Faults are in the order of `NO_FAULTS`, so that equal faults are equal texts.
+  const all = Object.fromEntries([...others, ...changes]);
   return { ...NO_FAULTS, ...all };
 }
 

@@ -3,7 +3,7 @@ import { renderTable, type Table } from "../../cli/lib/table.ts";
 import { Counters } from "../engine/counters.ts";
 import type { SeedOutcome } from "./seed_run.ts";
 
-/** Maximum number of failed seeds kept; the others are only counted. */
+/** Maximum number of failed seeds kept. The others are only counted. */
 const FAILED_KEPT_MAX = 100;
 
 interface Row {
@@ -46,7 +46,7 @@ export class Tally {
     return rate(this.total);
   }
 
-  /** Tables of the workloads and of the counted events. */
+  /** Returns tables of the workloads and of the counted events. */
   toString(): string {
     return `${renderTable(this.#workloads())}\n\n${renderTable(this.#happened())}`;
   }

@@ -1,4 +1,4 @@
-/** The runs of a workload: each seed has its own faults. */
+/** Draws the runs of a workload. Each seed has its own faults. */
 import { drawCrashes, type Role } from "../faults/crashes.ts";
 import { drawFaults, formatOptions, NO_FAULTS } from "../faults/options.ts";
 import { SimRandom } from "../engine/random.ts";
@@ -12,8 +12,8 @@ export function drawOptions(seed: bigint): RunOptions {
 }
 
 /**
- * Repeats one run without faults, except that a node of a role crashes: at its first message, at
- * its second, and so on to its last.
+ * Returns the runs of one seed in which a node of a role crashes at its first message, its second, and so
+ * on to its last. They have no other faults.
  * @param stride Distance between tried messages.
  */
 export async function crashPoints(

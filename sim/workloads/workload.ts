@@ -1,5 +1,5 @@
 /**
- * Shared by all workloads: sets up a run, first applies all faults of its options, then heals the
+ * Executes a run of any workload. It first applies the faults of the run's options. Then it heals the
  * cluster, which must finish, and reports the result.
  */
 import { LeatError } from "../../core/error.ts";
@@ -29,7 +29,7 @@ const STEPS_MAX = 500_000;
 export interface RunOptions {
   readonly seed: bigint;
   readonly faults: FaultOptions;
-  /** For each entry a node of the role crashes; roles may repeat. Default: none. */
+  /** For each entry, a node of the role crashes. Roles may repeat. Default: none. */
   readonly crashes?: readonly Role[];
   /** A crash at a counted message. Default: none. */
   readonly crashPoint?: CrashPoint;
@@ -38,9 +38,9 @@ export interface RunOptions {
 }
 
 export interface RunOutcome {
-  /** Broken promises, each with its checker's name before it; empty if there are none. */
+  /** Broken promises, each after its checker's name; empty if there are none. */
   readonly violations: readonly string[];
-  /** The checkers that found one. */
+  /** The checkers that found broken promises. */
   readonly checkers: readonly string[];
   readonly hash: string;
   readonly delivered: number;
@@ -59,12 +59,12 @@ interface Run {
 
 /** Share of runs that check for leaks at the end, which takes a while. */
 const LEAK_CHECK_PROBABILITY = 1 / 2;
-/** Virtual time after which nothing may be left, in ms: by then clients and jobs have timed out. */
+/** Virtual time in ms after which nothing may be left, because clients and jobs have timed out. */
 const LEFT_MAX_MS = 600_000;
 /** Average number of events between two checks for leaks. */
 const LEFT_EVERY = 16;
 
-/** Runs it and returns the result; an error counts as a broken promise, too. */
+/** Executes a run and returns the result. An error also counts as a broken promise. */
 export async function outcomeOf<R extends Run>(
   run: R,
   delivered: (run: R) => number,
@@ -108,7 +108,7 @@ async function expectNothingLeft({ cluster, violations }: Run): Promise<void> {
     if (node.isUp) node.crash();
   }
   try {
-    // At irregular intervals: at regular ones, a heartbeat could be in transit every time.
+    // Checks at irregular intervals. At regular intervals, a heartbeat could be in transit every time.
     const rng = cluster.random.fork("looks");
     const until = () => rng.int(LEFT_EVERY) === 0 && !hasLeaks(cluster);
     await cluster.run({ until, timeMaxMs: LEFT_MAX_MS, stepsMax: STEPS_MAX });
@@ -119,7 +119,7 @@ async function expectNothingLeft({ cluster, violations }: Run): Promise<void> {
   }
 }
 
-/** The faults of a run that does not draw them: a tenth of all messages is lost. */
+/** The faults of a run that does not draw them. A tenth of all messages is lost. */
 export const WORKLOAD_FAULTS: FaultOptions = {
   ...NO_FAULTS,
   lossProbability: 0.1,

@@ -1,11 +1,13 @@
 /**
- * A cluster whose number of workers follows the dispatcher's wish: the scaler of production starts
- * and stops the workers of a simulated fleet, while trainers read at changing speed.
+ * A cluster whose number of workers follows the autoscaler. The scaler of production starts and stops the
+ * workers of a simulated fleet, while trainers read at changing speed.
  *
- * Promises: those of the mode (`DYNAMIC`: no element twice, and all of them if workers stop
- * gracefully and no node crashes; `DETERMINISTIC`: the canonical stream); the number of workers
- * stays within its limits; and in a healed cluster with a constant load the scaler looks regularly,
- * the number settles, and it stays when the dispatcher restarts.
+ * Promises:
+ * - Under `DYNAMIC`, no element is delivered twice, and all are delivered if workers stop gracefully and
+ *   no node crashes. Under `DETERMINISTIC`, the canonical stream is delivered.
+ * - The number of workers stays within its limits.
+ * - In a healed cluster with a constant load, the scaler looks regularly, and the number of workers
+ *   settles. It stays when the dispatcher restarts.
  */
 import { checkScaling, type ScalingOptions } from "../../actors/dispatcher/scaling/autoscaler.ts";
 import { dispatcherAt } from "../../actors/dispatcher/protocol.ts";
@@ -44,7 +46,7 @@ const SPLITS = 30;
 const WORKERS_MIN: [number, ...number[]] = [0, 1, 2];
 const WORKERS_MAX: [number, ...number[]] = [2, 3, 5];
 
-/** How often a trainer of a DETERMINISTIC stream saves its position. */
+/** Probability, per element, that a trainer of a DETERMINISTIC stream saves its position. */
 const SAVE_PROBABILITY = 0.3;
 /** Delay before a reader that the dispatcher does not know any more tries again, in ms. */
 const LOST_PAUSE_MS = 300;
@@ -78,9 +80,9 @@ interface Job {
   readonly delivered: number;
   /** A training program: reads to the end. */
   train(run: AutoscalingRun, node: SimNode, who: string, rng: SimRandom): Promise<void>;
-  /** Called when all have reached the end. @param isWhole Whether nothing may be lost. */
+  /** Called when all trainers have reached the end. @param isWhole Whether no element may be missing. */
   ended(isWhole: boolean): void;
-  /** Called before anything begins. */
+  /** Called before the run begins. */
   watch(violations: Violations): void;
 }
 
@@ -101,11 +103,11 @@ class AutoscalingRun implements Disposable {
   readonly #pace: AutoscalingPace;
   /** How much of the first phase has passed when the run begins, in ms. */
   readonly #aheadMs: number;
-  /** Looks of the scaler since it changed the number of workers, or got no answer. */
+  /** Number of looks of the scaler since it last changed the number of workers. */
   #looks = 0;
   /** Number of workers according to the dispatcher's last answer. */
   #counted = 0;
-  /** When the previous look got an answer, if it did, in a healed cluster. */
+  /** When the previous look got an answer in a healed cluster; undefined if it got none. */
   #answeredUs: number | undefined;
   #hasHealed = false;
   #stops = 0;
@@ -135,8 +137,8 @@ class AutoscalingRun implements Disposable {
     const config = { ...dispatcher, scaling: this.#scaling };
     this.cluster.addNode(DISPATCHER_NODE, bootDispatcher(config));
     const workers = Math.max(1, this.#limits.minWorkers);
-    const bootOne = (node: SimNode) => this.#bootWorker(node);
-    this.#fleet = new SimFleet(this.cluster, workers, bootOne, this.#pace.drainMs);
+    const boot = (node: SimNode) => this.#bootWorker(node);
+    this.#fleet = new SimFleet(this.cluster, workers, boot, this.#pace.drainMs);
     for (const name of job.trainers) {
       this.cluster.addNode(name, (node) => {
         this.#trainings.begin(node, (who, rng) => job.train(this, node, who, rng));
@@ -159,7 +161,7 @@ class AutoscalingRun implements Disposable {
     return this.#job.delivered;
   }
 
-  /** Trainers buffer so little that workers hold elements while trainers are slow. */
+  /** Timings of trainers. They buffer so little that workers hold elements while trainers are slow. */
   get reading(): Timings {
     return { ...this.#timings.client, bufferBytesMax: 1 };
   }
@@ -232,14 +234,14 @@ class AutoscalingRun implements Disposable {
     this.#looks = 0;
     if (action !== "stop") return;
     this.#stops++;
-    const left = this.#fleet.names.length - 1;
-    if (left >= this.#limits.minWorkers) return;
+    const remaining = this.#fleet.names.length - 1;
+    if (remaining >= this.#limits.minWorkers) return;
     this.violations.by("size").add(
-      `${left} workers are left of ${this.#limits.minWorkers} or more`,
+      `${remaining} workers are left of ${this.#limits.minWorkers} or more`,
     );
   }
 
-  /** Checks under a constant load, and then while the dispatcher restarts. */
+  /** Checks that the number of workers settles under a constant load, and stays after a restart. */
   async #expectSettled(): Promise<void> {
     const { scheduler } = this.cluster;
     const { settledMs, afterRestartMs, livenessMaxMs } = this.#pace;
@@ -251,7 +253,7 @@ class AutoscalingRun implements Disposable {
     this.#loadConstantly(node, () => isOver).catch((error) =>
       this.violations.by("training").add(LeatError.from(error).message)
     );
-    // A restarted dispatcher keeps the workers that it counts: none of them may be dead.
+    // A restarted dispatcher keeps the workers that it counts, so none of them may be dead.
     const hasSettled = () =>
       this.#looks > settledLooks && this.#counted === this.#fleet.names.length;
     const what = "the number of workers has settled";
@@ -264,13 +266,12 @@ class AutoscalingRun implements Disposable {
     const isLate = () => scheduler.nowUs >= untilUs;
     await runUntil(this.cluster, isLate, "the time is over", livenessMaxMs);
     isOver = true;
-    // A restart loses the dispatcher's knowledge that fewer workers were too few: it has to find
-    // the number again.
-    const { length: left } = this.#fleet.names;
-    const isEnough = left >= Math.min(size, STEADY_WORKERS);
-    if (isEnough && left <= size && this.#stops - stops === size - left) return;
+    // A restarted dispatcher has forgotten that fewer workers were too few, so it tries them again.
+    const { length: remaining } = this.#fleet.names;
+    const isEnough = remaining >= Math.min(size, STEADY_WORKERS);
+    if (isEnough && remaining <= size && this.#stops - stops === size - remaining) return;
     this.violations.by("settled").add(
-      `of ${size} workers ${left} are there after a restart of the dispatcher`,
+      `of ${size} workers ${remaining} are there after a restart of the dispatcher`,
     );
   }
 
@@ -325,8 +326,8 @@ class DynamicJob implements Job {
 class OrderedJob implements Job {
   readonly trainers = TRAINERS.slice(0, 1);
   /**
-   * A reader that timed out continues from its position, and is not refused for long because of its
-   * previous life.
+   * Short, because a reader that timed out continues from its position. So it is not refused for long
+   * because of its previous life.
    */
   readonly clientTimeoutMs = 10_000;
   #stream!: StreamChecker;
@@ -352,10 +353,10 @@ class OrderedJob implements Job {
     while (!await this.#readOn(run, node, who, rng)) await node.host.sleep(LOST_PAUSE_MS);
   }
 
-  /** A reader that has reached the end has received everything. */
+  /** Checks nothing, because a reader that has reached the end has received everything. */
   ended(): void {}
 
-  /** Reads from the last checkpoint; true at the end of the stream. */
+  /** Reads from the last checkpoint. Returns whether it has reached the end of the stream. */
   async #readOn(run: AutoscalingRun, node: SimNode, who: string, rng: SimRandom) {
     const dataset = (service: string) =>
       this.#make().distribute({

@@ -1,19 +1,18 @@
 /**
- * A cluster whose workers come and go, and one to three consumers of one DETERMINISTIC stream. Each
- * saves its position from time to time. When one crashes, it or another node continues from there,
- * and the others learn of that and continue from their positions.
+ * A cluster whose workers start and stop, and one to three consumers of one DETERMINISTIC stream. Each
+ * consumer saves its position from time to time. When a consumer crashes, it or another node continues
+ * from that position, and the others continue from theirs.
  *
- * In some runs, in which no client is declared lost, they read several epochs, each of a `repeat`
- * or of an iterator of one dataset, and each consumer moves to the next epoch separately. When one
- * crashes there, all restart from the last step that all have saved, as a launcher of training
- * programs does it. In half of all runs each such start has a `runId`. Then readers of the previous
- * start may live on for a while, and some starts follow a failed start of one consumer. Without a
- * `runId` the launcher also restarts all when they wait for each other in different epochs.
+ * In some runs no client is declared lost, and the consumers read several epochs, of a `repeat` or of
+ * iterators of one dataset. Each consumer moves to the next epoch separately. When a consumer crashes
+ * there, all restart from the last step that all have saved, as a launcher of training programs does. In
+ * half of all runs each such start has a `runId`. Then readers of the previous start may live on for a
+ * while, and some starts follow a failed start of one consumer. Without a `runId` the launcher also
+ * restarts all consumers when they wait for each other in different epochs.
  *
- * Promises: whatever happens, and however many workers there are, consumer i of n receives every
- * n-th element of the canonical stream of each epoch from the i-th on, in order. Once the cluster
- * has healed, all of them reach the end. Consumers that name their runs are refused only if a later
- * run replaced theirs.
+ * Promises: with any faults and any number of workers, consumer i of n receives every n-th element of the
+ * canonical stream of each epoch from the i-th on, in order. Once the cluster has healed, all consumers
+ * reach the end. Consumers that name their runs are refused only if a later run replaced theirs.
  */
 import { LeatError } from "../../core/error.ts";
 import type { Dataset } from "../../data/dataset.ts";
@@ -38,9 +37,9 @@ import { outcomeOf, type RunOptions, type RunOutcome, runThroughTrouble } from "
 const CONSUMERS_MAX = 3;
 const EPOCHS: [number, ...number[]] = [1, 1, 2, 3];
 const WORKERS_MAX = 5;
-/** How long workers come and go, in ms. */
+/** How long workers start and stop, in ms. */
 const CHANGES_MS = 5_000;
-/** A starting dispatcher reads a snapshot and some records. */
+/** A restarting dispatcher reads a snapshot and up to this many records. */
 const JOURNAL_RECORDS_MAX = 20;
 
 const STEP_MAX_MS = 20;
@@ -49,27 +48,26 @@ const SAVE_PROBABILITY = 0.3;
 const SAVE_EVERY_STEPS = 3;
 /** Probability that a consumer moves to another process without a crash, after saving. */
 const MOVE_PROBABILITY = 0.05;
-/**
- * Probability that a reader survives the end of its run; and the time of a start in vain, in ms.
- */
+/** Probability that a reader survives the end of its run. */
 const LINGER_PROBABILITY = 0.5;
+/** Time of a start in vain, in ms. */
 const STRAY_MS = 1_000;
 /** Number of epochs that a surviving reader tries to read. */
 const LINGER_EPOCHS = 3;
 /**
- * Time without an element for any consumer after which one that has ended restarts, or all do, in
- * ms.
+ * Time in ms without an element for any consumer, after which a consumer that has ended restarts, or all
+ * consumers do.
  */
 const STUCK_MS = 8_000;
 /** Delay before a consumer restarts, or checks again whether others have, in ms. */
 const PAUSE_MS = 300;
 
 /**
- * Timeouts of a dispatcher that must not declare clients lost: longer than any fault lasts, in ms.
+ * Timeouts of a dispatcher that must not declare clients lost: longer than any fault, in ms.
  */
 const CLIENT_TIMEOUTS = { clientTimeoutMs: 30_000, clientGraceMs: 30_000 };
 
-/** How far beyond the slowest consumer splits are assigned. */
+/** Number of splits that are assigned beyond the slowest consumer. */
 const WINDOW_SPLITS = 8;
 
 export async function runConsumers(options: RunOptions): Promise<RunOutcome> {
@@ -92,7 +90,7 @@ class ConsumersRun implements Disposable {
   readonly #epochs: number;
   readonly #areApart: boolean;
   readonly #areNamed: boolean;
-  /** Whether all restart when one crashes. */
+  /** Whether all consumers restart when one crashes. */
   readonly #areOneGroup: boolean;
   /** Readers of earlier starts, in processes that live on. */
   readonly #lingering: DatasetIterator<unknown>[] = [];
@@ -129,7 +127,7 @@ class ConsumersRun implements Disposable {
     this.#fleet = new SimFleet(this.cluster, workers, bootWorker(worker));
     this.#consumers = Array.from({ length: count }, (_, index) => {
       const nodes = [`trainer-${index}a`, `trainer-${index}b`];
-      const own = epochs.map((all) => all.filter((_, place) => place % count === index));
+      const own = epochs.map((all) => all.filter((_, position) => position % count === index));
       const stream = new StreamChecker(own.flat(), this.violations.by("stream"));
       const ends = own.map((_, epoch) => own.slice(0, epoch + 1).flat().length);
       const begin = { active: nodes[0]!, position: 0, hasEnded: false };
@@ -175,7 +173,7 @@ class ConsumersRun implements Disposable {
     this.#readings[Symbol.dispose]();
   }
 
-  /** The others may wait for one that has ended: after a restart it has to read the end again. */
+  /** Whether consumers may wait for one that has ended, which must restart and read its end again. */
   get #isStuck(): boolean {
     return !this.#isDone && this.cluster.scheduler.nowUs - this.#progressUs > 1_000 * STUCK_MS;
   }
@@ -184,7 +182,7 @@ class ConsumersRun implements Disposable {
     return this.#consumers.every(({ hasEnded }) => hasEnded);
   }
 
-  /** Another node replaces a crashed one, or the node itself continues when it is back. */
+  /** Handles a crash: the consumer moves to another node, or continues on its node after the restart. */
   #crashed(node: SimNode, rng: SimRandom): void {
     this.#trainings.crashed(node);
     const consumer = this.#consumers.find(({ active }) => active === node.name);
@@ -195,8 +193,9 @@ class ConsumersRun implements Disposable {
   }
 
   /**
-   * Without a `runId` a consumer that comes to an epoch after another has finished it waits there
-   * for that one, which waits for it in the next epoch.
+   * Restarts all consumers when they wait for each other in different epochs. Without a `runId`, a
+   * consumer that enters an epoch which another has finished waits there for the other, which waits in
+   * the next epoch.
    */
   #restartWhenApart(): void {
     const epochs = new Set(this.#consumers.map(finishedEpochs));
@@ -208,24 +207,24 @@ class ConsumersRun implements Disposable {
     this.cluster.after(PAUSE_MS, "launcher looks", () => this.#restartWhenApart());
   }
 
-  /** The launcher starts one consumer alone, whose reader may live on. */
+  /** Starts one consumer alone, in vain. Its reader may live on. */
   async #startInVain(rng: SimRandom): Promise<void> {
     const consumer = rng.pick(this.#consumers as [Consumer, ...Consumer[]]);
     const node = this.cluster.node(consumer.active);
     if (!node.isUp) return;
     const next = this.#dataset(consumer, node);
     const iterator = next();
-    const [, place] = [...consumer.saved].at(-1) ?? [0];
-    if (place !== undefined) await iterator.restore(place.token);
+    const [, checkpoint] = [...consumer.saved].at(-1) ?? [0];
+    if (checkpoint !== undefined) await iterator.restore(checkpoint.token);
     const given = await Promise.race([take(iterator).catch(() => undefined), this.#wait()]);
     this.cluster.counters.tally("started_in_vain");
-    // A reader that has received nothing by then ends: its process was killed.
+    // A reader that has received nothing by then ends, as if its process was killed.
     const lingers = given !== undefined && rng.chance(LINGER_PROBABILITY);
     if (lingers) this.#linger(iterator, next).catch(() => {});
     else await Promise.race([iterator.return(), this.#wait()]);
   }
 
-  /** Its process continues to read for a while, despite errors, and also other epochs. */
+  /** Lets a replaced reader read on for a while, despite errors, and also other epochs. */
   async #linger(iterator: DatasetIterator<unknown>, next: NextIterator<unknown>): Promise<void> {
     for (let epoch = 0; epoch < LINGER_EPOCHS; epoch++) {
       const reading = epoch === 0 ? iterator : next();
@@ -237,7 +236,7 @@ class ConsumersRun implements Disposable {
     }
   }
 
-  /** Independent of the state of the nodes. */
+  /** Waits for the time of a start in vain, whatever the state of the nodes. */
   #wait(): Promise<undefined> {
     return new Promise((resolve) =>
       this.cluster.after(STRAY_MS, "started in vain", () => resolve(undefined))
@@ -262,7 +261,7 @@ class ConsumersRun implements Disposable {
     );
   }
 
-  /** Reads to the end from its position; then it stays, because the others may restart. */
+  /** Reads from the consumer's position to the end, and then stays, because the others may restart. */
   async #train(consumer: Consumer, process: Process): Promise<void> {
     const { node, rng } = process;
     let next: NextIterator<unknown> | undefined;
@@ -288,7 +287,7 @@ class ConsumersRun implements Disposable {
         continue;
       }
       consumer.hasEnded = true;
-      // Even if all have ended: one that crashes then may need the others again.
+      // Waits even if all have ended, because a consumer that crashes now may need the others again.
       while ((this.#areOneGroup || !this.#isStuck) && this.#launcher.restart === restart) {
         await node.host.sleep(PAUSE_MS);
       }
@@ -304,14 +303,14 @@ class ConsumersRun implements Disposable {
   ): Promise<"end" | "lost" | "moves" | "restarted"> {
     const { saved, stream } = consumer;
     const { restart } = this.#launcher;
-    const [begin, place] = [...saved].at(-1) ?? [0];
+    const [begin, checkpoint] = [...saved].at(-1) ?? [0];
     let position = consumer.position = begin;
     let iterator = next();
-    let epoch = place?.epoch ?? 0;
-    if (place !== undefined) await iterator.restore(place.token);
+    let epoch = checkpoint?.epoch ?? 0;
+    if (checkpoint !== undefined) await iterator.restore(checkpoint.token);
     else saved.set(0, { token: await iterator.save(), epoch });
     for (;;) {
-      const taken = take(iterator, place !== undefined).catch((error) => {
+      const taken = take(iterator, checkpoint !== undefined).catch((error) => {
         // A reader of a replaced run is refused.
         if (!this.#areNamed || this.#launcher.restart === restart) throw error;
         return "restarted" as const;
@@ -320,8 +319,8 @@ class ConsumersRun implements Disposable {
       if (given === "restarted" && !isActive()) return given;
       if (given === "lost" || given === undefined || given === "restarted") {
         // The launcher has ended the processes that have received nothing.
-        const hasCome = this.#areNamed && position > begin;
-        const lingers = hasCome && given === "restarted" && rng.chance(LINGER_PROBABILITY);
+        const hasReceived = this.#areNamed && position > begin;
+        const lingers = hasReceived && given === "restarted" && rng.chance(LINGER_PROBABILITY);
         if (lingers) this.#linger(iterator, next).catch(() => {});
         else await iterator.return();
         if (given !== undefined) return given;
@@ -339,7 +338,7 @@ class ConsumersRun implements Disposable {
       this.#crashes.delivered(this.delivered);
       if (this.#isSaving(position, rng)) {
         const token = await iterator.save();
-        // A consumer that must restart keeps no later step.
+        // A consumer that must restart keeps no later checkpoint.
         if (this.#launcher.restart === restart) saved.set(position, { token, epoch });
         if (!this.#areOneGroup && rng.chance(MOVE_PROBABILITY)) {
           await iterator.return();
@@ -370,7 +369,7 @@ class ConsumersRun implements Disposable {
   }
 }
 
-/** The number of epochs of which the consumer has all its elements. */
+/** Returns the number of epochs whose elements the consumer has all received. */
 function finishedEpochs({ ends, position }: Consumer): number {
   return ends.filter((end) => end <= position).length;
 }

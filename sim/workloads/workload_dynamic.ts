@@ -3,12 +3,12 @@
  * workers and two clients of one job.
  *
  * Promises:
- * - No element is received twice (under `OFF`: more often than there were lives of workers).
+ * - No element is received twice. Under `OFF`, no element is received more often than workers started.
  * - A client receives a task's elements in the task's order.
- * - Of what living workers made, only what crashed clients had requested may be lost.
- * - If no client has crashed, every element is received once, except those that a crashed worker
- *   held (`OFF`: once from each worker that took part and did not crash). If one has crashed, every
- *   element is at least made under `DYNAMIC`.
+ * - An element of a living worker is lost only if a crashed client had requested it.
+ * - If no client has crashed, every element is received once, except those that a crashed worker held.
+ *   Under `OFF`, it is received once from each worker that took part and did not crash.
+ * - If a client has crashed, under `DYNAMIC` every element was at least made.
  * - Once the cluster has healed, every client reaches the end.
  */
 import type { Feed } from "../../actors/client/feed.ts";
@@ -43,14 +43,14 @@ const NODES = { dispatcher: [DISPATCHER_NODE], worker: WORKERS, client: CLIENTS 
 
 /** Longest training step, in ms. */
 const STEP_MAX_MS = 20;
-/** Longest time of a worker per element, in ms: in some runs clients wait for workers. */
+/** Maximum time of a worker per element, in ms. In some runs clients wait for workers. */
 const WORK_MAX_MS: [number, ...number[]] = [0, 0, 20];
 /**
- * Maximum requests of a client to all workers together: in some runs fewer than there are workers.
+ * Maximum requests of a client to all workers together. In some runs, it is below the number of workers.
  */
 const OUTSTANDING: [number, ...number[]] = [Infinity, Infinity, 1, 2];
 
-/** Timings that the actors allow to set. */
+/** Quick timings of the actors. */
 const WORKER_HEARTBEAT_MS = 5_000;
 const REQUEST_TIMEOUT_MS = 1_000;
 
@@ -159,14 +159,14 @@ class DynamicRun {
     );
     this.#handover.expectAll();
     if (this.#crashesOf("client") > 0) return this.#expectAllMade();
-    // A crashing dispatcher loses nothing: what it had not journaled, it had not answered.
+    // A crashing dispatcher loses nothing, because it answers only after it has journaled.
     const crashes = this.#crashesOf("worker");
     if (this.#isOff) this.deliveries.expectAll(Math.max(0, this.#tasked.count - crashes));
     else if (crashes === 0) this.deliveries.expectAll();
     else this.#expectLost(this.deliveries.missing());
   }
 
-  /** Missing elements may have gone to a crashed client; under DYNAMIC they must have been made. */
+  /** Checks under DYNAMIC that every element was made. A crashed client may have received it. */
   #expectAllMade(): void {
     if (this.#isOff) return;
     const elements = Array.from({ length: SPLITS }, (_, element) => element);
@@ -196,7 +196,7 @@ class DynamicRun {
     })(node);
   }
 
-  /** A training loop: takes an element, takes a step, takes the next. */
+  /** Starts a training loop, which takes an element and performs a step, until the end. */
   #bootClient(node: SimNode): void {
     const consumer = `${node.name} (life ${node.lives})`;
     const { world, host } = node;

@@ -19,16 +19,16 @@ import { TaskLives } from "./lib/task_lives.ts";
 import { type Trainer, Trainers } from "./lib/trainers.ts";
 import { outcomeOf, type RunOptions, type RunOutcome } from "./workload.ts";
 
-/** Of an epoch. */
+/** Number of elements of an epoch. */
 const ELEMENTS = 16;
 const EPOCHS_MIN = 2;
 const EPOCHS_MAX = 3;
 const WORKERS = ["worker-1", "worker-2", "worker-3"] as const;
 const CLIENTS = ["client-1", "client-2", "client-3"] as const;
 
-/** Longest training step, in ms: in some runs clients are epochs apart. */
+/** Maximum training step, in ms. In some runs clients are epochs apart. */
 const STEP_MAX_MS: [number, ...number[]] = [20, 20, 100];
-/** Longest time of a worker per element, in ms. */
+/** Maximum time of a worker per element, in ms. */
 const WORK_MAX_MS: [number, ...number[]] = [0, 0, 20];
 const OUTSTANDING: [number, ...number[]] = [1, 2, 16];
 /** Percentage of epochs that a client leaves early, and the latest element at which it does. */
@@ -36,8 +36,8 @@ const LEFT_EARLY_PERCENT: [number, ...number[]] = [0, 30];
 const LEFT_AFTER_MAX = 4;
 
 /**
- * Longer than a run: a crashed client starts with the first epoch again, which must not be given
- * twice.
+ * Longer than a run, because a crashed client starts with the first epoch again, whose elements must not
+ * be delivered twice.
  */
 const JOB_GC_TIMEOUT_MS = 120_000;
 
@@ -70,7 +70,7 @@ class EpochsRun implements Disposable {
       ELEMENTS * this.#epochs,
       this.violations.by("deliveries"),
     );
-    const bootOne = bootDispatcher({ jobGcTimeoutMs: JOB_GC_TIMEOUT_MS });
+    const boot = bootDispatcher({ jobGcTimeoutMs: JOB_GC_TIMEOUT_MS });
     const pace = pacedBy(rng.pick(WORK_MAX_MS), rng.fork("work"));
     this.#trainers = new Trainers({
       cluster: this.cluster,
@@ -78,7 +78,7 @@ class EpochsRun implements Disposable {
       run: options,
       dispatcher: (node) => {
         node.system.inspect(this.#ledger.observe);
-        bootOne(node);
+        boot(node);
       },
       workers: WORKERS,
       worker: (settings) => {
@@ -109,9 +109,9 @@ class EpochsRun implements Disposable {
     const next = trainer.dataset(() => Dataset.range(ELEMENTS));
     for (let epoch = 0; epoch < this.#epochs; epoch++) {
       const leaves = trainer.rng.int(100) < this.#leftEarlyPercent;
-      const most = leaves ? trainer.rng.int(LEFT_AFTER_MAX + 1) : Infinity;
+      const elementsMax = leaves ? trainer.rng.int(LEFT_AFTER_MAX + 1) : Infinity;
       await using iterator = next();
-      await this.#read(iterator, trainer, epoch, most);
+      await this.#read(iterator, trainer, epoch, elementsMax);
     }
   }
 
@@ -119,9 +119,9 @@ class EpochsRun implements Disposable {
     iterator: DatasetIterator<number>,
     { who, step }: Trainer,
     epoch: number,
-    most: number,
+    elementsMax: number,
   ): Promise<void> {
-    for (let taken = 0; taken < most; taken++) {
+    for (let taken = 0; taken < elementsMax; taken++) {
       const { done, value } = await iterator.next();
       if (done) return;
       const timeMs = this.cluster.scheduler.nowUs / 1_000;

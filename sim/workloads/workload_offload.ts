@@ -1,11 +1,11 @@
 /**
- * A trainer that prepares a part of its elements itself and has the rest prepared by a service: a
- * dispatcher, two workers and the trainer, which saves its iterator from time to time and continues
- * from there after a crash, or without a reason.
+ * A small cluster with a dispatcher, two workers and a trainer. The trainer prepares a part of its
+ * elements itself, and the service prepares the rest. The trainer saves its iterator from time to time,
+ * and continues from there after a crash, or without a reason.
  *
- * Promises: the training loop takes each element once; in order with `deterministic`. While the
- * service works, each side gives its share. The loop reaches the end, whatever fails. The same holds
- * where what workers run changes while the loop reads.
+ * Promises: the training loop receives each element once, and in order with `deterministic`. While the
+ * service works, each side provides its share. The loop reaches the end, whatever fails. The same holds
+ * if the workers' part of the pipeline changes while the loop reads.
  */
 import type { Dataset } from "../../data/dataset.ts";
 import type { DatasetIterator } from "../../data/dataset_iterator.ts";
@@ -40,16 +40,16 @@ const WORKERS = ["worker-1", "worker-2"] as const;
 const TRAINER = "trainer";
 const NODES = { dispatcher: [DISPATCHER_NODE], worker: WORKERS, client: [TRAINER] } as const;
 
-/** Longest training step, in ms: a run takes some retries of the service. */
+/** Maximum training step, in ms. It is long enough for some retries of the service in a run. */
 const STEP_MAX_MS: [number, ...number[]] = [20, 500];
-/** How long an element of the service is waited for, in ms. */
+/** Timeout of an element of the service, in ms. */
 const TIMEOUT_MS: [number, ...number[]] = [300, 3_000];
 const RATIOS: [number, ...number[]] = [0.2, 0.5, 0.9];
 /** Probabilities, per element, that the loop saves its iterator, and that it then restores one. */
 const SAVE_PROBABILITY = 0.2;
 const RESTORE_PROBABILITY = 0.2;
 
-/** The elements in the order of the pipeline, and in that of its DETERMINISTIC job. */
+/** Computes the elements in the order of the pipeline, and in the order of its DETERMINISTIC job. */
 async function wantedOf({ rowsOf }: Variant): Promise<Wanted> {
   const canonical: number[] = [];
   await referenceRun(rowsOf, 1, (given) => {
@@ -69,19 +69,19 @@ export async function runOffload(options: RunOptions): Promise<RunOutcome> {
   return await runVariant(options, OFFLOADED);
 }
 
-/** Runs one seed whose trainer has a profile that does not hold any more. */
+/** Runs one seed whose trainer has an outdated profile. */
 export async function runDecisions(options: RunOptions): Promise<RunOutcome> {
   return await runVariant(options, DECIDED);
 }
 
-/** Runs one seed in which what workers run changes. */
+/** Runs one seed in which the workers' part of the pipeline changes. */
 export async function runExchange(options: RunOptions): Promise<RunOutcome> {
   return await runVariant(options, EXCHANGED);
 }
 
 async function runVariant(options: RunOptions, variant: Variant): Promise<RunOutcome> {
-  const known = await wanted.getOrInsertComputed(variant, wantedOf);
-  using run = new OffloadRun(options, variant, known);
+  const elements = await wanted.getOrInsertComputed(variant, wantedOf);
+  using run = new OffloadRun(options, variant, elements);
   return await outcomeOf(run, ({ checker }) => checker.taken.length);
 }
 
@@ -99,7 +99,7 @@ class OffloadRun implements Disposable {
   readonly #candidate: string;
   readonly #deterministic: boolean;
   readonly #adapt: boolean;
-  /** How long a step takes, by candidate, if that depends on it. */
+  /** The time of a step by candidate, if steps depend on the candidate. */
   readonly #stepMs: Readonly<Record<string, number>> | undefined;
   readonly #decisions: DecisionsChecker;
   readonly #timeoutMs: number;
@@ -168,7 +168,7 @@ class OffloadRun implements Disposable {
     }
   }
 
-  /** Reads until the end, or until it is to be restored. */
+  /** Reads to the end, or until the iterator is to be restored. Returns whether it is at its end. */
   async #read(
     iterator: DatasetIterator<Rows>,
     dataset: Dataset<Rows>,
@@ -204,7 +204,7 @@ class OffloadRun implements Disposable {
     }
   }
 
-  /** Near the end one side may have nothing left. */
+  /** Checks the service's share in the first half. Near the end one side may have nothing left. */
   #checkShare({ local, remote, fallbacks }: OffloadProgress, who: string): void {
     const isEarly = 2 * this.checker.taken.length < this.#wanted.length;
     if (!isEarly || fallbacks > 0 || this.#adapt || this.#deterministic) return;

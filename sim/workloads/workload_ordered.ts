@@ -1,9 +1,9 @@
 /**
- * A small cluster that reads one dataset under `DETERMINISTIC` sharding: a dispatcher, three
- * workers and a trainer. The trainer saves its iterator from time to time and continues from there
- * after a crash, when another reader replaced it, or without a reason; sometimes from a much
- * earlier checkpoint, while its previous iterator is still open. Epochs are those of a `repeat`, or
- * of the iterators that a program opens of one dataset, one after the other.
+ * A small cluster that reads one dataset under `DETERMINISTIC` sharding: a dispatcher, three workers and
+ * a trainer. The trainer saves its iterator from time to time. It continues from a checkpoint after a
+ * crash, when another reader replaced it, or without a reason. Sometimes this is a much earlier
+ * checkpoint, while its previous iterator is still open. Epochs are those of a `repeat`, or of the
+ * iterators that a program opens of one dataset, one after the other.
  *
  * Promises: the training loop receives the canonical stream, each element once and in order. No
  * split is produced beyond the window. Once the cluster has healed, the loop reaches the end, and
@@ -37,7 +37,7 @@ const WORKERS = ["worker-1", "worker-2", "worker-3"] as const;
 const TRAINER = "trainer";
 const NODES = { dispatcher: [DISPATCHER_NODE], worker: WORKERS, client: [TRAINER] } as const;
 
-/** Longest training step, in ms. */
+/** Maximum training step, in ms. */
 const STEP_MAX_MS = 20;
 /**
  * Probabilities, per element, that the loop saves its iterator, and that it then restores a new
@@ -45,7 +45,7 @@ const STEP_MAX_MS = 20;
  */
 const SAVE_PROBABILITY = 0.3;
 const RESTORE_PROBABILITY = 0.1;
-/** Probability, per element, that the loop goes back to any checkpoint, and how often it may. */
+/** Probability, per element, that the loop goes back to any checkpoint, and how often it may go back. */
 const GO_BACK_PROBABILITY = 0.1;
 const GO_BACKS_MAX = 3;
 /** Delay before the loop tries again to be the reader, in ms. */
@@ -53,12 +53,12 @@ const LOST_PAUSE_MS = 500;
 /** Timeouts of requests for the dispatcher's state, in ms. */
 const DESCRIBE_TIMEOUT_MS = 60_000;
 const DESCRIBE_ATTEMPT_MS = 500;
-/** How far beyond its mark the reader's splits are assigned. */
+/** Number of splits that are assigned beyond the reader's mark. */
 const WINDOW_SPLITS = 8;
-/** Buffer of the reader for elements out of order: about one batch, a few, or all. */
+/** Sizes of the reader's buffer for elements out of order: about one batch, a few batches, or all. */
 const WINDOW_BYTES: [number, ...number[]] = [100, 1_000, 2 ** 20];
 
-/** What is read, and its expected stream. */
+/** The dataset that is read, and its expected stream. */
 interface OrderedStream {
   readonly make: () => Dataset<unknown>;
   readonly epochs: number;
@@ -92,7 +92,7 @@ interface Beginning {
   readonly position: number;
   /** The epoch, if each has its own iterator. */
   readonly epoch: number;
-  /** Whether it, or the one before it, was restored. */
+  /** Whether this iterator, or that of an earlier epoch, was restored. */
   readonly isRestored: boolean;
 }
 
@@ -119,7 +119,7 @@ class OrderedRun implements Disposable {
   readonly #readings = new Readings();
   readonly #saves: Saved[] = [];
   #goneBack = 0;
-  /** Where the trainer continues. */
+  /** The checkpoint from which the trainer continues. */
   #saved: Saved | undefined;
 
   constructor(
@@ -171,16 +171,17 @@ class OrderedRun implements Disposable {
 
   async #train(node: SimNode, who: string, rng: SimRandom): Promise<void> {
     const { counters } = this.cluster;
-    let left: DatasetIterator<unknown> | undefined;
+    /** An iterator that is still open while the next one reads. */
+    let leftOpen: DatasetIterator<unknown> | undefined;
     let hasRival = false;
     let next = this.#dataset(node);
     let begin = this.#saved ?? START;
     for (;;) {
       const iterator = next();
       const outcome = await this.#readOn(iterator, begin, { node, who, rng, hasRival });
-      await left?.return();
-      left = undefined;
-      if (outcome === "goes back") left = iterator;
+      await leftOpen?.return();
+      leftOpen = undefined;
+      if (outcome === "goes back") leftOpen = iterator;
       else await iterator.return();
       if (typeof outcome === "object") {
         if (begin.epoch + 1 === this.#iterators) return this.stream.ended(outcome.endedAt, who);
@@ -189,8 +190,8 @@ class OrderedRun implements Disposable {
         counters.tally("epoch_begun");
         continue;
       }
-      counters.tally(left === undefined ? "iterator_restored" : "iterator_left_open");
-      hasRival = left !== undefined && begin.isRestored;
+      counters.tally(leftOpen === undefined ? "iterator_restored" : "iterator_left_open");
+      hasRival = leftOpen !== undefined && begin.isRestored;
       begin = this.#saved ?? START;
       // An iterator that is not restored would be the next epoch's.
       const isSame = this.#iterators > 1 && "token" in begin && rng.chance(0.5);
@@ -199,9 +200,9 @@ class OrderedRun implements Disposable {
   }
 
   /**
-   * Reads until it is to be restored, or to its end.
+   * Reads an iterator to its end, or until another is to be restored.
    * @param at.hasRival Whether another restored iterator was left open when the last one was restored.
-   *   It takes the stream over if its first request comes later.
+   *   It takes the stream over if its first request arrives later.
    */
   async #readOn(
     iterator: DatasetIterator<unknown>,
@@ -256,11 +257,11 @@ class OrderedRun implements Disposable {
   }
 
   /**
-   * Nothing of finished jobs may be left: no task, reader or job, once vanished clients have timed
-   * out.
+   * Waits until no task, reader or job is left, because finished jobs must be removed once vanished
+   * clients have timed out.
    */
   async #expectNothingLeft(): Promise<void> {
-    // From a node that does not crash any more.
+    // This node does not crash any more.
     const { host, system } = this.cluster.node(WORKERS.at(-1)!);
     const isLeft = () =>
       this.cluster.nodes.filter(({ isUp }) => isUp).flatMap(({ system }) => system.actors())

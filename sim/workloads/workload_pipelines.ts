@@ -2,13 +2,13 @@
  * A small cluster that reads a random pipeline in a random mode (DYNAMIC, OFF or DETERMINISTIC)
  * with one to five workers and one or two clients.
  *
- * Promises under DETERMINISTIC: those of the ordered workload, including checkpoints, and the
- * stream has the values that the plain definitions of the operators give. In the other modes:
- * - No value comes more often than by these definitions (under OFF: per life of a worker), and no
- *   element more often than tasks have made it.
- * - Of what living workers made, only what crashed clients had requested may be lost.
- * - If no operator counts elements and no worker has crashed, each value is made as often as
- *   defined; if no client has crashed either, it is received as often.
+ * Promises under DETERMINISTIC: those of the ordered workload, including checkpoints, and the stream has
+ * the values that the definitions of the operators give. In the other modes:
+ * - No value is received more often than by these definitions (under OFF: per life of a worker), and no
+ *   element is received more often than tasks have made it.
+ * - An element of a living worker is lost only if a crashed client had requested it.
+ * - If no operator counts elements and no worker has crashed, each value is made as often as defined. If
+ *   no client has crashed either, it is received as often.
  * - Once the cluster has healed, every client reaches the end.
  */
 import { PipelineRunners } from "../../actors/worker/runner/pipeline_runner.ts";
@@ -35,7 +35,7 @@ import { type Trainer, Trainers } from "./lib/trainers.ts";
 import { outcomeOf, type RunOptions, type RunOutcome } from "./workload.ts";
 import { runOrderedOver } from "./workload_ordered.ts";
 
-/** Names may contain any characters. */
+/** Names of workers. They may contain any characters. */
 const WORKERS = ["worker-1", "wörker 2", "worker/3?x=#", "4", "worker|5"] as const;
 const CLIENTS = ["client-1", "client 2 ☂"] as const;
 
@@ -61,7 +61,7 @@ async function runWithoutOrder(
   return await outcomeOf(run, ({ bag }) => bag.delivered);
 }
 
-/** Also checks the reference itself against the plain definitions. */
+/** Runs under DETERMINISTIC. Also checks the reference stream against the definitions of the operators. */
 async function runInOrder(
   { make, bag, isExact }: RandomPipeline,
   epochs: number,
@@ -96,7 +96,7 @@ class PipelineRun implements Disposable {
   readonly cluster: SimCluster;
   readonly bag: BagChecker;
   readonly #handover = new HandoverChecker(this.violations.by("handover"));
-  /** The values of everything that tasks have made. */
+  /** The values of all elements that tasks have made. */
   readonly #made: number[] = [];
   readonly #pipeline: RandomPipeline;
   readonly #mode: ShardingPolicy;

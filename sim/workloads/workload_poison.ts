@@ -1,13 +1,13 @@
 /**
- * A job that kills its runners, next to a healthy one on the same workers: an OFF or DYNAMIC
- * pipeline that ends its runner after a few elements, or a DETERMINISTIC one with a fatal split. In
- * some runs it kills once or twice, in the others always.
+ * A job that kills its runners, next to a healthy job on the same workers. Its pipeline is OFF or DYNAMIC
+ * and ends its runner after a few elements, or DETERMINISTIC with a fatal split. In some runs it kills
+ * once or twice, in the others always.
  *
- * Promises, however often workers and dispatcher crash: a pipeline that always kills fails its job,
- * its trainer gets the error, no more new runners are allowed than the limit, and no worker gets a
- * task of it afterwards. A pipeline that kills once or twice does not fail its job, and a
- * DETERMINISTIC stream loses nothing. The healthy DYNAMIC job gives every element, as if it were
- * alone.
+ * Promises, however often workers and dispatcher crash:
+ * - A pipeline that always kills fails its job, and its trainer gets the error. No more new runners are
+ *   allowed than the limit, and afterwards no worker gets a task of the job.
+ * - A pipeline that kills once or twice does not fail its job, and a DETERMINISTIC stream loses nothing.
+ * - The healthy DYNAMIC job delivers every element, as if it were alone.
  */
 import { RUNNERS_DIED } from "../../actors/dispatcher/jobs/runner_deaths.ts";
 import { PipelineRunners } from "../../actors/worker/runner/pipeline_runner.ts";
@@ -34,13 +34,13 @@ const ELEMENTS = 40;
 const WORKERS = ["worker-1", "worker-2", "worker-3"] as const;
 const [VICTIM, BYSTANDER] = ["victim", "bystander"];
 const MODES: [ShardingPolicy, ...ShardingPolicy[]] = ["OFF", "DYNAMIC", "DETERMINISTIC"];
-/** How often the poison kills. */
+/** Maximum number of runners that the poison kills. */
 const KILLS: [number, ...number[]] = [Infinity, Infinity, 2, 1];
 /** Number of deaths that fail a job. */
 const DEATHS_MAX = 3;
 /** Maximum number of steps before a runner dies. */
 const STEPS_MAX = 4;
-/** A starting dispatcher reads a snapshot and some records. */
+/** A restarting dispatcher reads a snapshot and up to this many records. */
 const JOURNAL_RECORDS_MAX = 20;
 const STEP_MAX_MS = 20;
 const WORK_MAX_MS = 20;
@@ -55,7 +55,7 @@ export async function runPoison(options: RunOptions): Promise<RunOutcome> {
 }
 
 const HEALTHY = Dataset.range(ELEMENTS);
-/** A name in its graph distinguishes its tasks from the others'. */
+/** The poisoned dataset. A name in its graph distinguishes its tasks from the others. */
 const POISONED = Dataset.range(ELEMENTS).map((x, { poison }) => x + poison, {
   captures: { poison: 0 },
 });
@@ -80,7 +80,7 @@ class PoisonRun implements Disposable {
     const rng = this.cluster.random.fork("poison");
     this.#mode = rng.pick(MODES);
     this.#kills = rng.pick(KILLS);
-    const place = rng.int(ELEMENTS);
+    const split = rng.int(ELEMENTS);
     // A job restarts when its trainer opens it again, so trainers do not crash.
     const roles = crashes.filter((role) => role !== "client");
     this.#workersCrash = roles.includes("worker") || crashPoint?.role === "worker";
@@ -88,7 +88,7 @@ class PoisonRun implements Disposable {
     this.cluster.addNode(DISPATCHER_NODE, (node) => this.#bootDispatcher(node));
     const steps = rng.fork("steps");
     for (const name of WORKERS) {
-      const boot = bootWorker(this.#timings.worker, (host) => this.#runners(host, place, steps));
+      const boot = bootWorker(this.#timings.worker, (host) => this.#runners(host, split, steps));
       this.cluster.addNode(name, boot);
     }
     this.cluster.addNode(VICTIM!, (node) => this.#begin(node, () => this.#readPoisoned(node)));
@@ -108,7 +108,7 @@ class PoisonRun implements Disposable {
   async toTheEnd(): Promise<void> {
     const haveEnded = () => this.#trainings.haveEnded([VICTIM!, BYSTANDER!]);
     await runThroughTrouble(this.cluster, this.#crashes, haveEnded);
-    // What a crashed worker held of a DYNAMIC job is lost.
+    // A crashed worker loses the elements of a DYNAMIC job that it held.
     if (!this.#workersCrash) this.#bystander.expectAll();
   }
 
@@ -121,7 +121,8 @@ class PoisonRun implements Disposable {
     bootDispatcher({ journalRecordsMax: JOURNAL_RECORDS_MAX }, this.#poison)(node);
   }
 
-  #runners(host: SimHost, place: number, rng: SimRandom) {
+  /** @param split The poisoned split under DETERMINISTIC. */
+  #runners(host: SimHost, split: number, rng: SimRandom) {
     const runners = pacedRunners(
       new PipelineRunners(host),
       () => host.sleep(rng.between(0, WORK_MAX_MS)),
@@ -133,7 +134,7 @@ class PoisonRun implements Disposable {
         return new TextDecoder().decode(graph).includes(MARK);
       },
       kills: (steps, only) =>
-        this.#deaths < this.#kills && this.#isPoison(steps >= after, place, only),
+        this.#deaths < this.#kills && this.#isPoison(steps >= after, split, only),
       onDeath: () => {
         this.#deaths++;
         this.cluster.counters.tally("runner_died");
@@ -141,9 +142,9 @@ class PoisonRun implements Disposable {
     });
   }
 
-  #isPoison(isTime: boolean, place: number, only: OwnStep | undefined): boolean {
+  #isPoison(isTime: boolean, split: number, only: OwnStep | undefined): boolean {
     return this.#mode === "DETERMINISTIC"
-      ? only !== undefined && "index" in only && only.index === place
+      ? only !== undefined && "index" in only && only.index === split
       : isTime;
   }
 
@@ -183,7 +184,7 @@ class PoisonRun implements Disposable {
       }
       await this.#step(node);
     }
-    // Workers that crash may take all splits but a few with them: then too few runners die.
+    // If crashing workers lose most splits, too few runners die.
     const mustFail = this.#mode === "DETERMINISTIC" || this.#deaths >= DEATHS_MAX;
     if (this.#kills === Infinity && mustFail) {
       found.add("its trainer got the end, and no failure");

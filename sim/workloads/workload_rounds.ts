@@ -1,11 +1,11 @@
 /**
- * A small cluster that reads one dataset in rounds (coordinated reads): a dispatcher, two workers
- * and three consumers of one job, of which one or two may be slow. In some runs schedulers are on their
- * own node, which may crash as well; in some the dataset ends.
+ * A small cluster that reads one dataset in rounds (coordinated reads): a dispatcher, two workers and
+ * three consumers of one job, of which one or two may be slow. In some runs the schedulers have a node of
+ * their own, which may crash as well. In some runs the dataset ends.
  *
- * Promises: in every step that consumers take together, each receives its own part of one round of
- * one task. A consumer that restarts too soon is told who holds its index. Once the cluster has
- * healed, all of them continue together, or all active ones reach one end.
+ * Promises: in every common step, each consumer receives its own part of one round of one task. A
+ * consumer that restarts too soon gets an error that names the holder of its index. Once the cluster has
+ * healed, all consumers continue together, or all active consumers reach one end.
  */
 import { createClient } from "../../actors/client/client.ts";
 import { Feed } from "../../actors/client/feed.ts";
@@ -28,10 +28,10 @@ import { outcomeOf, type RunOptions, type RunOutcome, runThroughTrouble } from "
 
 const WORKERS = ["worker-1", "worker-2"] as const;
 const CONSUMERS = ["consumer-0", "consumer-1", "consumer-2"] as const;
-/** The node of the schedulers in some runs, so that their queues are lost, too. */
+/** The node of the schedulers in some runs. If it crashes, their queues are lost. */
 const FRONT = "front";
 
-/** Probability that it crashes, in runs in which workers do. */
+/** Probability that this node crashes, in runs in which workers crash. */
 const FRONT_CRASH_PROBABILITY = 0.5;
 
 /**
@@ -39,18 +39,18 @@ const FRONT_CRASH_PROBABILITY = 0.5;
  * start.
  */
 const STEPS = 10;
-/** Longest training step, in ms. */
+/** Maximum training step, in ms. */
 const STEP_MAX_MS: [number, ...number[]] = [10, 50, 200];
-/** How much longer the steps of slow consumers take, in runs that have any. */
+/** How many times longer the steps of slow consumers take, and the probability that a run has any. */
 const STRAGGLER_TIMES = 5;
 const STRAGGLER_PROBABILITY = 0.3;
 /** Delay before a refused consumer tries again, in ms. */
 const REFUSED_PAUSE_MS = 300;
-/** Bytes that a consumer reads ahead: one round, or any number. */
+/** Bytes that a consumer reads ahead: one round, or any number of rounds. */
 const BUFFER_BYTES: [number, ...number[]] = [1, 2 ** 20];
 const ROUNDS_AHEAD: [number, ...number[]] = [1, 4, 10];
 
-/** Timings that the actors allow to set: so short that some living nodes are declared lost. */
+/** Quick timings of the actors, so short that some living nodes are declared lost. */
 const WORKER_HEARTBEAT_MS = 300;
 const WORKER_TIMEOUT_MS: [number, ...number[]] = [1_000, 10_000];
 const CLIENT_TIMEOUT_MS: [number, ...number[]] = [2_000, 5_000];
@@ -59,12 +59,12 @@ const LOST_TASK_TIMEOUT_MS: [number, ...number[]] = [500, 5_000];
 const SKIP_AFTER_MS: [number, ...number[]] = [20, 1_000];
 const CLIENT_TIMINGS = { refreshMs: 200, requestTimeoutMs: 1_000 };
 
-/** Endless; every element names the task that made it. */
+/** An endless dataset. Every element names the task that made it. */
 const ENDLESS = Dataset.zip([
   Dataset.range(1_000_000).repeat(),
   Dataset.random().take(1).cache().repeat(),
 ]);
-/** Ends in the middle of a round of each task; the end is not known before. */
+/** A dataset that ends in the middle of a round of each task. The end is not known before. */
 const ENDING = ENDLESS.takeWhile(([number]) => number < 50);
 const ENDING_PROBABILITY = 0.3;
 /** The cardinality of a dataset of unknown size. */
@@ -159,7 +159,7 @@ class RoundsRun {
     await runThroughTrouble(this.cluster, this.#crashes, () => this.#isDone);
   }
 
-  /** What schedulers hold is lost with their node. */
+  /** Plans a crash of the schedulers' node in some runs. */
   #planCrash(front: SimNode): void {
     const rng = this.cluster.random.fork("front");
     if (!rng.chance(FRONT_CRASH_PROBABILITY)) return;
@@ -179,12 +179,12 @@ class RoundsRun {
       lives.every((life) => this.rounds.stepsOf(life) >= STEPS) && this.rounds.haveMet(lives);
   }
 
-  /** A consumer that restarts when others have ended also receives the end. */
+  /** Whether all consumers have ended. One that restarts after the others ended also reaches the end. */
   get #haveEnded(): boolean {
     return this.#ended.size === CONSUMERS.length;
   }
 
-  /** A training loop: restarts if it is refused, or was declared dead. */
+  /** Runs a training loop, which restarts if it is refused or was declared dead. */
   async #train(node: SimNode, index: number): Promise<void> {
     for (;;) {
       const life = `${node.name} (client ${++this.#clients})`;

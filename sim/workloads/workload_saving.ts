@@ -1,17 +1,16 @@
 /**
- * A small cluster that saves a dataset (`distributedSave`): a dispatcher, three workers, and a
- * program that asks for the save, and asks again after a crash. Another program wants the same
- * dataset or another one saved there, by the service or by itself; and a third reads the folder
- * while it is written (`Dataset.load({ wait })`). In some runs the save is cancelled, once or
- * repeatedly, or one of its elements fails. In some the disk is slow, so that much happens while a
- * file is committed; saves are cancelled just then.
+ * A small cluster that saves a dataset (`distributedSave`): a dispatcher, three workers, and a program
+ * that requests the save, and requests it again after a crash. Another program saves the same dataset or
+ * another dataset there, by the service or by itself. A third program reads the folder while it is
+ * written (`Dataset.load({ wait })`). In some runs the save is cancelled, once or repeatedly, or one of
+ * its elements fails. In some runs the disk is slow, so that much happens while a file is committed, and
+ * saves are cancelled just then.
  *
  * Promises: once the cluster has healed, the folder holds the canonical stream of the dataset, each
- * element once and in order. Of two datasets it holds one, complete, and the program that wanted
- * the other gets an error. The reader receives the stream in order, its end only when the save is
- * complete, and an error if the save is cancelled or fails.
+ * element once and in order. If two datasets were saved, it holds one of them, complete, and the program
+ * that saved the other gets an error. The reader receives the stream in order, its end only when the save
+ * is complete, and an error if the save is cancelled or fails.
  */
-
 import { saveByService } from "../../actors/client/save_client.ts";
 import { dispatcherAt } from "../../actors/dispatcher/protocol.ts";
 import { LeatError, type LeatErrorCode } from "../../core/error.ts";
@@ -45,11 +44,12 @@ const READER = "reader";
 
 const FOLDER = "/saved";
 
-/** Longest delay before programs begin, and before the save is cancelled, in ms. */
+/** Maximum delay before programs begin, in ms. */
 const LATE_MAX_MS: [number, ...number[]] = [0, 300, 3_000];
 
+/** Maximum time before a save is cancelled, in ms. */
 const GIVE_UP_MAX_MS = 1_500;
-
+/** Maximum time before each of several cancellations, in ms. */
 const GIVE_UP_IN_TURN_MAX_MS = 6_000;
 
 /** Maximum number of cancellations. */
@@ -61,7 +61,7 @@ const GIVE_UP_PROBABILITY = 0.7;
 /** Longest additional time of a disk operation, in ms. */
 const DISK_DELAY_MAX_MS: [number, ...number[]] = [0, 0, 20, 100];
 
-/** The same for repeated cancellations, which are of little interest on a quick disk. */
+/** The same for repeated cancellations, which test little on a quick disk. */
 const SLOW_DISK_DELAY_MAX_MS: [number, ...number[]] = [20, 100];
 
 /**
@@ -75,18 +75,18 @@ const STALL_MAX_MS = 2_000;
 /** How often a dataset that may be replaced is read. */
 const READINGS = 3;
 
-/** Delay before a refused program asks again, in ms. */
+/** Delay before a refused program requests the save again, in ms. */
 const AGAIN_MS = 300;
 
 /** Probability that a reader saves its position. */
 const SAVE_PROBABILITY = 0.2;
 
-/** Its polling interval, in ms. */
+/** Polling interval of the reader, in ms. */
 const POLL_MS: [number, ...number[]] = [100, 500];
 
 /**
- * Timeout of the reader: longer than any fault lasts, and than the dispatcher waits for a worker
- * that has something to write. In production that is a minute.
+ * Timeout of the reader, longer than any fault, and longer than the dispatcher waits for a worker that
+ * writes. With timings of production, the dispatcher waits a minute.
  */
 const SILENCE_MAX_MS = 40_000;
 
@@ -95,10 +95,10 @@ const SILENCE_IN_PRODUCTION_MAX_MS = 100_000;
 /** Error codes of a refused save. */
 const REFUSALS: readonly LeatErrorCode[] = ["already_exists", "failed_precondition"];
 
-/** Error codes of a program whose files another one removed to save by itself. */
+/** Error codes of a program whose files another program removed to save by itself. */
 const TAKEN: readonly LeatErrorCode[] = ["already_exists", "aborted", "not_found", "data_loss"];
 
-/** Timings that the actors allow to set. */
+/** Quick timings of the actors. */
 const WORKER_HEARTBEAT_MS = 500;
 
 const WORKER_TIMEOUT_MS: [number, ...number[]] = [3_000, 20_000];
@@ -122,7 +122,7 @@ class SavingRun {
   readonly #streams: readonly (readonly string[])[];
   readonly #crashes: Crashes;
   readonly #trainings = new Trainings(this.violations.by("training"));
-  /** Programs that were told that their dataset is saved. */
+  /** Programs whose save succeeded. */
   readonly #saved = new Set<string>();
   readonly #lateMaxMs: number;
   readonly #timings: ServiceTimings;
@@ -130,7 +130,7 @@ class SavingRun {
   /** Called when committing an entry or the manifest takes long. */
   #onStall: () => void = () => {};
   /** The reader's checkpoint on its disk. */
-  #placed: { readonly token: Uint8Array; readonly place: LoadingPosition } | undefined;
+  #checkpoint: { readonly token: Uint8Array; readonly position: LoadingPosition } | undefined;
 
   constructor(
     { seed, faults, readable = false, crashes = [], crashPoint }: RunOptions,
@@ -187,12 +187,12 @@ class SavingRun {
     return [...this.#savers.map(({ name }) => name), READER];
   }
 
-  /** Whether there is a saved dataset. */
+  /** Whether the folder holds a complete dataset. */
   get #isWhole(): boolean {
     return this.cluster.files.names.includes(within(FOLDER, MANIFEST_NAME));
   }
 
-  /** Draws the slowness of the disk in this run. */
+  /** Draws how slow the shared disk is in this run. */
   #drawDisk(): void {
     const { files, random, counters } = this.cluster;
     const rng = random.fork("disk of the folder");
@@ -212,13 +212,13 @@ class SavingRun {
     }
   }
 
-  /** A program that wants a dataset saved, and in some plots cancels that. */
+  /** A program that saves a dataset, and in some plots cancels the save. */
   async #save(node: SimNode, saver: Saver, rng: SimRandom): Promise<void> {
     const isGivenUp = this.#plot.endsWith("given_up") && saver.name === SAVER;
     if (isGivenUp && node.lives > 1) return;
     await node.host.sleep(rng.between(0, this.#lateMaxMs));
     const isInTurn = this.#plot === "in_turn" && node.lives === 1;
-    for (let left = isInTurn ? 1 + rng.int(TURNS_MAX) : 0; left > 0; left--) {
+    for (let turns = isInTurn ? 1 + rng.int(TURNS_MAX) : 0; turns > 0; turns--) {
       if (await this.#saveFor(node, saver, this.#givingUp(node, rng)) !== "given up") return;
     }
     const signal = isGivenUp ? this.#givingUp(node, rng) : undefined;
@@ -227,14 +227,14 @@ class SavingRun {
     }
   }
 
-  /** Saves a dataset until the save is cancelled. */
+  /** Saves a dataset, unless the save is cancelled or refused. */
   async #saveFor(
     node: SimNode,
     saver: Saver,
     signal?: AbortSignal,
   ): Promise<"saved" | "given up" | "refused"> {
     try {
-      await this.#ask(node, saver, signal);
+      await this.#request(node, saver, signal);
       this.#saved.add(saver.name);
       return "saved";
     } catch (error) {
@@ -246,7 +246,7 @@ class SavingRun {
     }
   }
 
-  /** Aborts after a while, or when a file is being committed. */
+  /** Returns a signal that aborts after a while, or while a file is committed. */
   #givingUp({ world }: SimNode, rng: SimRandom): AbortSignal {
     const giveUp = new AbortController();
     const end = () => giveUp.abort(new Error("given up"));
@@ -261,8 +261,8 @@ class SavingRun {
   }
 
   /**
-   * Whether a saver may get this error: the dataset exists, the save was ended, or another one is
-   * active.
+   * Whether a saver may get this error, because the dataset exists, the save was cancelled, or another
+   * save is active.
    */
   #mayRefuse(code: LeatErrorCode): boolean {
     if (this.#plot === "replaced_by_one" && TAKEN.includes(code)) return true;
@@ -272,7 +272,7 @@ class SavingRun {
       (this.#plot === "other" || this.#plot === "replaced");
   }
 
-  async #ask(
+  async #request(
     node: SimNode,
     { pipeline, overwrite, isByItself = false }: Saver,
     signal?: AbortSignal,
@@ -296,26 +296,28 @@ class SavingRun {
   async #read(node: SimNode, who: string, rng: SimRandom): Promise<void> {
     await node.host.sleep(rng.between(0, this.#lateMaxMs));
     const isReplaced = this.#plot.startsWith("replaced");
-    for (let left = isReplaced ? READINGS : 1; left > 0; left--) {
+    for (let readings = isReplaced ? READINGS : 1; readings > 0; readings--) {
       await this.#readOnce(node, who, rng);
-      this.#placed = undefined;
+      this.#checkpoint = undefined;
     }
   }
 
   async #readOnce(node: SimNode, who: string, rng: SimRandom): Promise<void> {
     const iterator = await this.#load(node);
-    let place = this.loading.start;
+    let position = this.loading.start;
     try {
-      if (this.#placed !== undefined) {
-        ({ place } = this.#placed);
-        await iterator.restore(this.#placed.token);
+      if (this.#checkpoint !== undefined) {
+        ({ position } = this.#checkpoint);
+        await iterator.restore(this.#checkpoint.token);
       }
       for (;;) {
         const { done, value } = await iterator.next();
-        if (done) return this.loading.ended(place, who);
-        place = this.loading.took(place, textOf({ element: value }), who);
+        if (done) return this.loading.ended(position, who);
+        position = this.loading.took(position, textOf({ element: value }), who);
         this.#crashes.delivered(this.loading.delivered);
-        if (rng.chance(SAVE_PROBABILITY)) this.#placed = { token: await iterator.save(), place };
+        if (rng.chance(SAVE_PROBABILITY)) {
+          this.#checkpoint = { token: await iterator.save(), position };
+        }
       }
     } catch (error) {
       if (!READING_MAY_FAIL.includes(this.#plot)) throw error;
@@ -333,7 +335,7 @@ class SavingRun {
   /** Continues a cancelled save. */
   async #saveAgain(): Promise<void> {
     let isOver = false;
-    this.#ask(this.cluster.node(SAVER), this.#savers[0]!).catch((error) => {
+    this.#request(this.cluster.node(SAVER), this.#savers[0]!).catch((error) => {
       const { code, message } = LeatError.from(error);
       if (code === "already_exists" && this.#isWhole) return;
       this.violations.by("training").add(`Saving again failed: ${message}`);
@@ -346,7 +348,7 @@ class SavingRun {
     this.violations.by("folder").add("there is a saved dataset, though an element of it failed");
   }
 
-  /** Reads the folder on a node that does not crash any more. */
+  /** Checks the folder's content, which is read on a node that does not crash any more. */
   async #expectStream(): Promise<void> {
     const findings = this.violations.by("folder");
     const found: string[] = [];

@@ -1,12 +1,12 @@
 /**
- * A small cluster whose trainers share one stream per worker, of an OFF or a DYNAMIC job: a
- * dispatcher, two workers, and trainers of which one is fast, one slow, one leaves and comes back
- * under its id, and one stops reading.
+ * A small cluster whose trainers share one stream per worker, of an OFF or a DYNAMIC job: a dispatcher,
+ * two workers, and four trainers. One trainer is fast, one is slow, one leaves and returns with its id,
+ * and one stops reading.
  *
- * Promises: each trainer receives a subsequence of what each worker produces, in order, and misses
- * nothing that is still in the window. It starts at the back of the window, and after an absence at
- * its old position. Windows keep to their bounds. Once the cluster has healed, every trainer that
- * reads makes progress, whatever the others do.
+ * Promises: each trainer receives a subsequence of each worker's stream, in order, and misses nothing
+ * that is still in the window. It starts at the back of the window, or after an absence at its old
+ * position. Windows stay within their bounds. Once the cluster has healed, every trainer that reads makes
+ * progress, whatever the others do.
  */
 import { decodeMessage } from "../../transport/codec.ts";
 import { LeatError } from "../../core/error.ts";
@@ -28,14 +28,14 @@ const WORKERS = ["worker-1", "worker-2"] as const;
 
 /** How a trainer reads. */
 interface Habits {
-  /** Number of elements after which the training loop is done, all its lives together. */
+  /** Number of elements that the training loop reads, in all its lives together. */
   readonly elements: number;
-  /** Longest training step, in ms. */
+  /** Maximum training step, in ms. */
   readonly stepMaxMs: number;
-  /** Probability that it leaves after a step, and its longest absence, in ms. */
+  /** Probability that it leaves after a step, and its maximum absence, in ms. */
   readonly leaveProbability: number;
   readonly awayMaxMs: number;
-  /** Longest delay before it joins, in ms. */
+  /** Maximum delay before it joins, in ms. */
   readonly lateMaxMs: number;
   /** Whether it stays after its elements without reading. */
   readonly stays: boolean;
@@ -63,14 +63,14 @@ const NODES = {
   client: Object.keys(TRAINERS),
 } as const;
 
-/** Timings that the actors allow to set. */
+/** Quick timings of the actors. */
 const WORKER_HEARTBEAT_MS = 500;
 const CLIENT_TIMINGS = { requestTimeoutMs: 1_000 };
-/** Size of a worker's windows in bytes: for a few elements, some, or all. */
+/** Sizes of a worker's windows in bytes: for a few elements, for some, or for all. */
 const WINDOW_BYTES: [number, ...number[]] = [4_000, 16_000, 2 ** 20];
 /** Requests in flight and buffered elements of one trainer. */
 const OUTSTANDING: [number, ...number[]] = [1, 2, 8];
-/** Longest time of a worker per element, in ms: in some runs trainers wait for workers. */
+/** Maximum time of a worker per element, in ms. In some runs trainers wait for workers. */
 const WORK_MAX_MS: [number, ...number[]] = [0, 0, 30];
 const MODES: [ShardingPolicy, ...ShardingPolicy[]] = [ShardingPolicy.OFF, ShardingPolicy.DYNAMIC];
 
@@ -81,7 +81,7 @@ export async function runSharing(options: RunOptions): Promise<RunOutcome> {
   return outcome;
 }
 
-/** Each task draws a number for its stream, and counts: elements of about 100 to 1,600 bytes. */
+/** Each task draws a number for its stream, and counts. Elements have about 100 to 1,600 bytes. */
 const DATASET = Dataset.range(1)
   .map((_, { random }) => random.int(2 ** 31))
   .flatMap((stream, { Dataset }) =>
@@ -148,7 +148,7 @@ class SharingRun {
   }
 
   async toTheEnd(): Promise<void> {
-    const isDone = () => [...this.#wanted.values()].every((left) => left === 0);
+    const isDone = () => [...this.#wanted.values()].every((wanted) => wanted === 0);
     await runThroughTrouble(this.cluster, this.#crashes, isDone);
   }
 
@@ -174,7 +174,7 @@ class SharingRun {
     return this.#wanted.get(name)! > 0;
   }
 
-  /** A training loop: until it has enough, or leaves. */
+  /** Runs a training loop until it has enough elements, or leaves. */
   async #read(node: SimNode, habits: Habits, rng: SimRandom): Promise<void> {
     const feed = startClient(node, {
       dataset: DEFINITION,

@@ -3,7 +3,7 @@
  * dispatcher with a list of workers, these workers, an unlisted one, and one or two clients of one
  * job.
  *
- * Promises: each listed worker gives only its own share, in order, at most once per life. If no
+ * Promises: each listed worker produces only its own share, in order, at most once per life. If no
  * client crashes, all shares arrive. Once the cluster has healed, every client reaches the end.
  */
 import { Dataset } from "../../data/dataset.ts";
@@ -17,20 +17,20 @@ import { bootDispatcher, bootWorker } from "../engine/service.ts";
 import { type Trainer, Trainers } from "./lib/trainers.ts";
 import { outcomeOf, type RunOptions, type RunOutcome } from "./workload.ts";
 
-/** Names may contain any characters that addresses do not use. */
+/** Names of listed workers. They may contain any characters that addresses do not use. */
 const LISTED = ["worker-1", "wörker 2", "worker,3"] as const;
 const UNLISTED = "worker-4";
 const CLIENTS = ["client-1", "client-2"] as const;
 
 const OUTSTANDING: [number, ...number[]] = [1, 4, 16];
 
-/** Lines per file: none, one, some. There are more files than workers, or as many. */
+/** Lines of each file: none, one, some. There are at least as many files as workers. */
 const FILES: [readonly number[], ...(readonly number[])[]] = [
   [5, 1, 0, 7, 3],
   [4, 4, 4],
   [0, 12, 1, 1],
 ];
-/** Number of elements of a source without files: none, one, fewer than workers, more. */
+/** Numbers of elements of a source without files: none, one, fewer than workers, more. */
 const ELEMENTS: [number, ...number[]] = [0, 1, 2, 25];
 const FOLDER = "/data";
 const LINES_MAX = 100;
@@ -40,7 +40,7 @@ export async function runStatic(options: RunOptions): Promise<RunOutcome> {
   return await outcomeOf(run, ({ shares }) => shares.delivered);
 }
 
-/** What is read, and each worker's share by the definition of the policy. */
+/** The dataset that is read, and each worker's share by the definition of the policy. */
 interface Plan {
   readonly mode: ShardingPolicy;
   readonly dataset: () => Dataset<number>;
@@ -132,7 +132,7 @@ function drawPlan(rng: SimRandom, count: number): Plan {
     (_, index) =>
       isByFile
         ? files.filter((_, file) => file % count === index).flat()
-        : all.filter((_, place) => place % count === index),
+        : all.filter((_, position) => position % count === index),
   );
   return { mode, dataset, files: readsFiles ? lines : [], shares };
 }

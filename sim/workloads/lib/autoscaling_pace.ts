@@ -1,39 +1,39 @@
 /**
- * The pace of an autoscaling run: its steps, phases and waits scale with the drawn times of
- * scaling, so that workers come and go while trainers read, however slowly the dispatcher decides.
+ * The pace of an autoscaling run. Its steps, phases and waits scale with the drawn times of scaling, so
+ * that workers start and stop while trainers read, however slowly the dispatcher decides.
  */
 import type { ScalingOptions } from "../../../actors/dispatcher/scaling/autoscaler.ts";
 
 /** Work per element while trainers change their speed, in ms. */
 const WORK_MS = 1_000;
 /**
- * Elements that a worker makes in one measure under the constant load; with fewer, rates would be
- * rough.
+ * Elements that a worker makes in one measure under the constant load. With fewer elements, rates would
+ * be rough.
  */
 const STEADY_ELEMENTS = 8;
 /**
- * A step of the constant load, as a share of the work per element, and so the workers that it
- * needs.
+ * A step of the constant load, as a share of the work per element. It determines how many workers the
+ * load needs.
  */
 const STEADY_STEP_WORK = 0.5;
 export const STEADY_WORKERS = 3;
 
 /**
- * Limits of a training step: at most this while all are fast, at least this while all are slow, in
- * ms.
+ * Maximum training step while all trainers are fast, and minimum of the longest step while all are slow,
+ * in ms.
  */
 const FAST_STEP_MAX_MS = 300;
 const SLOW_STEP_MAX_MS = 5_000;
-/** The longest slow step, as a share of the time after which fewer workers are wanted. */
+/** The longest slow step, as a share of the time until the scaler stops workers (`downAfterMs`). */
 const SLOW_STEP_SHARE = 1 / 3;
-/** Number of measures for which all are fast. */
+/** Number of measures for which all trainers are fast. */
 const FAST_MEASURES = 2;
-/** All are slow for the time after which fewer workers are wanted, and this much longer, in ms. */
+/** All trainers are slow for `downAfterMs` and this much longer, in ms. */
 const SLOW_EXTRA_MS = 10_000;
 
 /**
- * The number of workers has settled after so many looks in a row without a change, so many measures
- * (rates are rough while clients fill their buffers), and so many times `downAfterMs`.
+ * The number of workers has settled after this many looks in a row without a change, this many measures
+ * (rates are rough while clients fill their buffers), and this many times `downAfterMs`.
  */
 const SETTLED_LOOKS = 16;
 const SETTLED_MEASURES = 4;
@@ -43,12 +43,12 @@ const LOOK_INTERVALS = 1.5;
 /** After a restart the run checks for this many times the longest delay until a change. */
 const RESTART_TIMES = 2;
 /**
- * Time to drain a stopping worker: the default, and this many of the longest steps, in which
- * clients fetch.
+ * Time to drain a stopping worker: `DRAIN_MS`, and this many of the longest steps, in which clients
+ * fetch.
  */
 const DRAIN_MS = 10_000;
 const DRAIN_STEPS = 0.6;
-/** Steps that a healed cluster has to finish. */
+/** Number of the longest steps within which a healed cluster must finish. */
 const LIVENESS_STEPS = 60;
 
 /** The times of a run, in ms. */
@@ -59,7 +59,7 @@ export interface AutoscalingPace {
   readonly steadyStepMs: number;
   /** Longest other training step, while all are fast and while all are slow. */
   readonly stepMaxMs: { readonly fast: number; readonly slow: number };
-  /** Length of each phase; the phases alternate. */
+  /** Length of each phase. The phases alternate. */
   readonly fastMs: number;
   readonly slowMs: number;
   /** How long a settled scaler must change nothing. */

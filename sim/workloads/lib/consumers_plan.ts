@@ -22,16 +22,15 @@ export interface Consumer {
   active: string;
   readonly stream: StreamChecker;
   /** Its checkpoints by position, in order, on a disk that all its nodes share. */
-  readonly saved: Map<number, Place>;
-  /** How many of its elements end with each epoch, counted from the first epoch on. */
+  readonly saved: Map<number, Checkpoint>;
+  /** Its position at the end of each epoch. */
   readonly ends: readonly number[];
-  /** How many of its elements it has received, or had before it was restored. */
+  /** Number of elements that it has received, including those before the checkpoint it was restored from. */
   position: number;
   hasEnded: boolean;
 }
 
-/** A checkpoint. */
-interface Place {
+interface Checkpoint {
   readonly token: Uint8Array;
   /** The epoch, if the iterators of one dataset are epochs. */
   readonly epoch: number;
@@ -47,7 +46,7 @@ export interface Process {
   isActive(): boolean;
 }
 
-/** The canonical streams of the first `count` epochs. */
+/** Returns the canonical streams of the first `count` epochs. */
 export async function epochsOf(pipeline: PipelineName, count: number): Promise<string[][]> {
   const epochs: string[][] = [];
   for (let before = 0; epochs.length < count;) {

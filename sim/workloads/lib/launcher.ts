@@ -1,9 +1,9 @@
-/** The launcher of the training programs of a simulated DETERMINISTIC stream: it restarts them all. */
+/** The launcher of the training programs of a simulated DETERMINISTIC stream, which restarts them all. */
 import type { SimCluster } from "../../engine/cluster.ts";
 import type { SimRandom } from "../../engine/random.ts";
 import type { Consumer } from "./consumers_plan.ts";
 
-/** Probability that it first starts one consumer alone, in vain. */
+/** Probability that the launcher first starts one consumer alone, in vain. */
 const STRAY_PROBABILITY = 0.5;
 
 interface LauncherOptions {
@@ -18,7 +18,7 @@ export class Launcher {
   readonly #options: LauncherOptions;
   #starts = 1;
   #launch = Promise.resolve();
-  /** Resolves when all have to restart; then it is replaced. */
+  /** Resolves when all programs have to restart. Each start has a new promise. */
   #restart = Promise.withResolvers<"restarted">();
 
   constructor(cluster: SimCluster, consumers: readonly Consumer[], options: LauncherOptions) {
@@ -27,7 +27,7 @@ export class Launcher {
     this.#options = options;
   }
 
-  /** Resolves when the programs of the current start have to restart. Each start has another one. */
+  /** Resolves when the programs of the current start have to restart. Each start has a new promise. */
   get restart(): Promise<"restarted"> {
     return this.#restart.promise;
   }
@@ -37,14 +37,14 @@ export class Launcher {
     return `start ${this.#starts}`;
   }
 
-  /** A program that starts while the launcher starts all waits for them. */
+  /** Resolves when no start of all programs is in progress. */
   async launched(): Promise<void> {
     for (let launch; launch !== this.#launch;) await (launch = this.#launch);
   }
 
   /**
-   * Restarts from the last step that all have saved, or from the beginning; later checkpoints are
-   * dropped.
+   * Restarts all consumers from the last step that all have saved, or from the beginning. Later
+   * checkpoints are dropped.
    */
   restartAll(): void {
     const all = this.#consumers.map(({ saved }) => new Set(saved.keys()));
@@ -58,7 +58,7 @@ export class Launcher {
     this.#launch = this.#launch.then(() => this.#start());
   }
 
-  /** Starts all; in some runs one of them alone before, in vain. */
+  /** Starts all programs. In some runs, it first starts one of them alone, in vain. */
   async #start(): Promise<void> {
     const rng = this.#cluster.random.fork(`start ${++this.#starts}`);
     const { startsInVain } = this.#options;

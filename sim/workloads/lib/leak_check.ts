@@ -1,6 +1,6 @@
 /**
- * Checks for leaks: some time after all training processes vanished, no node may have an actor, a
- * message or an open ask left for them.
+ * Checks for leaks. Some time after all training processes vanished, no node may hold an actor, a message
+ * or an open ask for them.
  */
 import type { SimCluster } from "../../engine/cluster.ts";
 import { journalOf } from "../../engine/service.ts";
@@ -8,7 +8,7 @@ import { journalOf } from "../../engine/service.ts";
 /** The permanent actors of a node. */
 const OWN_ACTORS: readonly string[] = ["/node", "/dispatcher", "/worker"];
 
-/** Whether vanished training processes left anything in a cluster; see {@linkcode findLeaks}. */
+/** Whether vanished training processes left anything in a cluster. See {@linkcode findLeaks}. */
 export function hasLeaks(cluster: SimCluster): boolean {
   for (const _ of each(cluster)) return true;
   return false;

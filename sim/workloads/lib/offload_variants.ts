@@ -1,17 +1,17 @@
-/** The pipelines of the trainers of `workload_offload.ts`, and how what workers run changes. */
+/** The pipelines of the trainers of `workload_offload.ts`, and how their cuts change. */
 import { Dataset } from "../../../data/dataset.ts";
 import { CandidateControl } from "../../../offload/candidate_control.ts";
 import { decide } from "../../../offload/decide.ts";
 import { OffloadPlan } from "../../../offload/plan.ts";
 import type { SimRandom } from "../../engine/random.ts";
 
-/** Splits, and elements of each before some are filtered out. */
+/** Number of splits. */
 const SPLITS = 40;
 
 /** A batch of numbers. */
 export type Rows = { readonly data: Iterable<number> };
 
-/** Its splits have one to three elements, so that batches join rows of several. */
+/** A pipeline whose splits have one to three elements, so that batches join rows of several splits. */
 function rowsOf(): Dataset<Rows> {
   return Dataset.from(Array.from({ length: SPLITS }, (_, i) => i))
     .flatMap((x, { Dataset }) => Dataset.range(3 * x, 3 * x + 3))
@@ -19,7 +19,7 @@ function rowsOf(): Dataset<Rows> {
     .batch(2) as Dataset<Rows>;
 }
 
-/** Which elements there are depends on random numbers: with others some come twice, or never. */
+/** A pipeline whose elements depend on random numbers. Wrong numbers would repeat or lose elements. */
 function randomRowsOf(): Dataset<Rows> {
   return Dataset.from(Array.from({ length: SPLITS }, (_, i) => i))
     .flatMap((x, { Dataset }) => Dataset.range(4 * x, 4 * x + 4))
@@ -33,7 +33,7 @@ function randomRowsOf(): Dataset<Rows> {
 /** A trainer's pipeline. */
 export interface Variant {
   readonly rowsOf: () => Dataset<Rows>;
-  /** How what workers run changes: never, at random, or by what was measured. */
+  /** How the part that workers run changes: never, at random, or by measurements. */
   readonly changes: "never" | "random" | "measured";
 }
 
@@ -41,12 +41,12 @@ export const OFFLOADED: Variant = { rowsOf, changes: "never" };
 export const EXCHANGED: Variant = { rowsOf: randomRowsOf, changes: "random" };
 export const DECIDED: Variant = { rowsOf: randomRowsOf, changes: "measured" };
 
-/** The profile of the variant with measurements, which is wrong: a step with each candidate, in ms. */
+/** The profile of the variant with measurements: the step with each candidate, in ms. It is wrong. */
 const PROFILE = { "p'3": 700, "p'2": 1_400 };
 export const LOCAL_STEP_MS = 15_000;
 const BATCH_BYTES = 16;
 
-/** What such a profile decides. */
+/** Returns the plan that this profile decides. */
 export function profiledPlan(): OffloadPlan {
   const rate = (ms: number) => 1_000 * BATCH_BYTES / ms;
   const Lthp = rate(LOCAL_STEP_MS);
@@ -64,7 +64,7 @@ export function profiledPlan(): OffloadPlan {
 /** Batches between two changes. */
 export const PERIOD = { batches: 3, ms: 0 };
 
-/** Takes any candidate next, or none. */
+/** A control that chooses any candidate next, or none. */
 export class RandomCuts extends CandidateControl {
   readonly #rng: SimRandom;
   #candidate: string | null;

@@ -1,4 +1,4 @@
-/** Reads a distributed dataset on a simulated node like programs do: through `distribute()`. */
+/** Reads a distributed dataset on a simulated node as programs do, through `distribute()`. */
 import { accessFrom } from "../../../actors/client/access.ts";
 import { distributedIterator } from "../../../actors/client/distributed_iterator.ts";
 import type { ClientHome } from "../../../actors/client/starting.ts";
@@ -18,7 +18,7 @@ import type { SimNode } from "../../engine/node.ts";
 import type { SimRandom } from "../../engine/random.ts";
 import { DISPATCHER_NODE } from "../../engine/service.ts";
 
-// What mod.ts does for programs; a simulation needs nothing else of it.
+// `mod.ts` does this for programs. A simulation needs nothing else of it.
 registerServed((node, context) => {
   if (node instanceof OffloadNode) return offloadedIterator(node, context, accessFrom(openHome));
   const { inputs: [input], options } = node as DistributeNode;
@@ -35,6 +35,7 @@ export type NextIterator<T> = () => DatasetIterator<T>;
 
 /** Opens iterators on simulated nodes. */
 export class Readings implements Disposable {
+  /** Functions that unregister the homes. */
   readonly #homes: (() => void)[] = [];
 
   /** @param make Makes the dataset from the address of the service. */
@@ -65,15 +66,15 @@ export class Readings implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    for (const forget of this.#homes) forget();
+    for (const unregister of this.#homes) unregister();
   }
 }
 
 /**
- * The next element; `undefined` at the end, "lost" if the dispatcher does not know this reader any
+ * Takes the next element; `undefined` at the end, "lost" if the dispatcher does not know this reader any
  * more.
- * @param isRestored Whether it was restored, and no reader can be restored after it.
- * @throws if it was restored, and is refused because of another reader.
+ * @param isRestored Whether the reader was restored, and no other reader can be restored after it.
+ * @throws if the reader was restored, and is refused because of another reader.
  */
 export async function take(
   iterator: DatasetIterator<unknown>,
@@ -90,7 +91,7 @@ export async function take(
 }
 
 /**
- * A training loop that reads to the end.
+ * Reads to the end, as a training loop does.
  * @param step Takes an element and performs a step.
  * @throws the failure of reading.
  */
@@ -105,7 +106,7 @@ export async function takeAll(
   }
 }
 
-/** The training programs of a run: tracks which have ended, and that none fails. */
+/** The training programs of a run. Tracks which have ended, and reports those that fail. */
 export class Trainings {
   readonly #findings: Findings;
   readonly #ended = new Set<string>();
@@ -114,17 +115,17 @@ export class Trainings {
     this.#findings = findings;
   }
 
-  /** Whether these have ended in the current lives of their nodes. */
+  /** Whether the programs of these nodes have ended in the nodes' current lives. */
   haveEnded(names: readonly string[]): boolean {
     return names.every((name) => this.#ended.has(name));
   }
 
-  /** A crashed node has to start its program again. */
+  /** Records that a node crashed, so that it has to start its program again. */
   crashed({ name }: SimNode): void {
     this.#ended.delete(name);
   }
 
-  /** Starts a program on a node; call it at each start of the node. */
+  /** Starts a program on a node. It must be called at each start of the node. */
   begin(node: SimNode, program: (who: string, rng: SimRandom) => Promise<void>): void {
     const who = `${node.name} (life ${node.lives})`;
     program(who, node.world.random.fork("training")).catch((error) => {

@@ -1,9 +1,8 @@
-/** What happens to the save in a run of the saving workload: who saves what, and who cancels. */
-
+/** Draws what happens to the save in a run of the saving workload: who saves what, and who cancels. */
 import type { SimRandom } from "../../engine/random.ts";
 import type { PipelineName } from "../../reference/ordered_pipelines.ts";
 
-/** A failing function would end the save. */
+/** Pipelines without a failing function, which would end the save. */
 const PIPELINES: [PipelineName, ...PipelineName[]] = [
   "random values, a filter and remainders",
   "whole batches",
@@ -14,14 +13,16 @@ const PIPELINES: [PipelineName, ...PipelineName[]] = [
 const FAILING: PipelineName = "functions that fail";
 
 /**
- * A program that saves by itself has another seed than the service, so these use no random numbers.
+ * A pipeline without random numbers, because a program that saves by itself has another seed than the
+ * service.
  */
-const LUCKLESS: PipelineName = "mostly empty splits";
+const WITHOUT_RANDOM: PipelineName = "mostly empty splits";
 
 /**
- * Who saves: one program; one that cancels; one that cancels and asks again, a few times; one with
- * a failing function; or two programs: for the same dataset, with the first cancelling or not; for
- * another one; or for another one in place of the existing one, by the service or by itself.
+ * Who saves. One program that saves alone, that cancels (`given_up`), that cancels and requests the save
+ * again a few times (`in_turn`), or that has a failing function. Or two programs that save the same
+ * dataset (the first may cancel), another dataset, or another dataset in place of the existing one, by
+ * the service or by the program itself (`replaced_by_one`).
  */
 const PLOTS = [
   "alone",
@@ -37,7 +38,7 @@ const PLOTS = [
 
 export type Plot = typeof PLOTS[number];
 
-/** Reading may fail in these: nobody continues the save, or the existing dataset is replaced. */
+/** Plots in which reading may fail, because nobody continues the save or the dataset is replaced. */
 export const READING_MAY_FAIL: readonly Plot[] = [
   "given_up",
   "same_given_up",
@@ -46,12 +47,12 @@ export const READING_MAY_FAIL: readonly Plot[] = [
   "replaced_by_one",
 ];
 
-/** A program that wants something saved. */
+/** A program that requests a save. */
 export interface Saver {
   readonly name: string;
   readonly pipeline: PipelineName;
   readonly overwrite: boolean;
-  /** Whether it writes the files itself. Default: the service's workers do. */
+  /** Whether it writes the files itself. Default: false, the service's workers do. */
   readonly isByItself?: boolean;
 }
 
@@ -59,13 +60,13 @@ export const SAVER = "client";
 
 const RIVAL = "rival";
 
-/** Draws what happens, and the programs of it. */
+/** Draws a plot and its programs. */
 export function drawPlot(rng: SimRandom): { plot: Plot; savers: readonly Saver[] } {
   const plot = rng.fork("plot").pick(PLOTS as unknown as [Plot, ...Plot[]]);
   const first = plot === "failing" ? FAILING : rng.fork("pipeline").pick(PIPELINES);
   const others = PIPELINES.filter((name) => name !== first) as [PipelineName, ...PipelineName[]];
   const isByOne = plot === "replaced_by_one";
-  const second = isByOne ? LUCKLESS : rng.fork("second").pick(others);
+  const second = isByOne ? WITHOUT_RANDOM : rng.fork("second").pick(others);
   const savers = [
     { name: SAVER, pipeline: first, overwrite: false },
     ...(plot.startsWith("same") ? [{ name: RIVAL, pipeline: first, overwrite: false }] : []),

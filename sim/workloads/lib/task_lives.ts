@@ -1,6 +1,6 @@
 /**
- * Tracks in which life of a worker's node each task runs: the task's elements are lost with that
- * life.
+ * Tracks in which life of a worker's node each task runs, because the task's elements are lost when that
+ * life ends.
  */
 import type { DispatcherProtocol } from "../../../actors/dispatcher/protocol.ts";
 import type { RequestOf } from "../../../actors/runtime/protocol.ts";
@@ -23,7 +23,7 @@ export class TaskLives {
     });
   }
 
-  /** Whether the life has ended in which a task requested splits. */
+  /** Whether a task requested splits in a life that has ended. */
   isOver(taskId: number): boolean {
     return this.#lives.get(taskId)?.() === false;
   }

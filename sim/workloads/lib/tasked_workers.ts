@@ -1,6 +1,6 @@
 /**
- * Tracks which workers received tasks: a worker that the dispatcher did not hear from before a job
- * ended has no part in the job.
+ * Tracks which workers received tasks. A worker that did not reach the dispatcher before a job ended
+ * takes no part in the job.
  */
 import type { WorkNews } from "../../../actors/dispatcher/protocol_heartbeats.ts";
 import type { SimNode } from "../../engine/node.ts";

@@ -1,6 +1,6 @@
 /**
- * Shared by several workloads: a dispatcher, workers, and training programs that read one job
- * through `distribute()` and start again when their nodes crash.
+ * Sets up the cluster of several workloads: a dispatcher, workers, and training programs that read one
+ * job through `distribute()` and start again when their nodes crash.
  */
 import type { Dataset } from "../../../data/dataset.ts";
 import type { DatasetIterator } from "../../../data/dataset_iterator.ts";
@@ -28,7 +28,7 @@ export interface Trainer {
   /** The name of this life. */
   readonly who: string;
   readonly rng: SimRandom;
-  /** Reads the job: each iterator is an epoch. */
+  /** Opens the job. Each iterator is an epoch. */
   dataset<T>(make: () => Dataset<T>): NextIterator<T>;
   /** Opens its first epoch. */
   open<T>(make: () => Dataset<T>): DatasetIterator<T>;
@@ -44,10 +44,11 @@ interface TrainersOptions {
   readonly violations: Violations;
   readonly run: RunOptions;
   readonly dispatcher: Boot;
-  /** The names of nodes with workers, and of those that never crash. */
+  /** The names of nodes with workers that may crash. */
   readonly workers: readonly string[];
+  /** The names of nodes with workers that never crash. Default: none. */
   readonly spared?: readonly string[];
-  /** Called once for each of these names. */
+  /** Boots a worker. It is called once for each of these names. */
   readonly worker: (settings: WorkerSettings, name: string) => Boot;
   readonly clients: readonly string[];
   /** The program that runs on each client node, from each start on. */
@@ -84,7 +85,7 @@ export class Trainers implements Disposable {
     });
   }
 
-  /** Whether no client has crashed. */
+  /** Whether no client's node has restarted. */
   get haveLived(): boolean {
     const { cluster, clients } = this.#options;
     return clients.every((name) => cluster.node(name).lives === 1);
