@@ -1,11 +1,11 @@
 /**
- * Feeds Leat's readers invalid input, until one neither reads nor refuses it:
+ * Feeds invalid input to Leat's readers, and reports input that they neither read nor refuse:
  *
  *     deno task fuzz --minutes 10
  *
- * An input is a valid one, changed in a few places. A failure is an error that is no `LeatError` or
- * has the code `internal` or `unknown`, a reader that never ends, a process that dies, or too much
- * memory. A failing input is shrunk and written to a file.
+ * An input is a valid input with a few changes. A failure is an error that is no `LeatError` or has the
+ * code `internal` or `unknown`, a reader that never ends, a process that dies, or too much memory. A
+ * failing input is shrunk and written to a file.
  */
 import { EXIT_FAILURE, EXIT_INTERRUPTED, runProgram, UsageError } from "../cli/lib/args.ts";
 import type { Program } from "../cli/lib/help.ts";
@@ -19,10 +19,10 @@ import type { Failure } from "./fuzz/news.ts";
 import { TARGETS } from "./fuzz/targets.ts";
 
 const MODULE = import.meta.resolve("./fuzz/targets.ts");
-/** Where failing inputs are written. */
+/** The folder of failing inputs. */
 const FOLDER = ".cache/fuzz";
 const ALL = "all";
-/** Default for all targets together. */
+/** Default time for all targets together. */
 const MINUTES = 5;
 
 const OPTIONS = {
@@ -51,7 +51,7 @@ const OPTIONS = {
   }),
 };
 
-/** Its options and help. */
+/** The program's options and help. */
 export const PROGRAM: Program<typeof OPTIONS> = {
   usage: "deno task fuzz",
   summary:

@@ -29,12 +29,12 @@ import { WORKLOADS } from "../sim/workloads/workloads.ts";
 
 /** The recorded hashes. */
 const FILE = new URL("../tests/sim/trace_hashes.txt", import.meta.url);
-/** Seeds of each workload that are recorded. */
+/** Number of recorded seeds of each workload. */
 const SEEDS = 200;
-/** Slow runs are never abandoned: this is the longest delay of a timer. */
+/** The longest delay of a timer, so that slow runs are never abandoned. */
 const SEED_TIMEOUT_MS = 2_000_000_000;
 
-/** Replaces the hash of a run that was not started. */
+/** Stands for the hash of a run that was not started. */
 const NOT_RUN = "none";
 
 const OPTIONS = {
@@ -59,7 +59,7 @@ const OPTIONS = {
 
 type Settings = Values<typeof OPTIONS>;
 
-/** Its options and help. */
+/** The program's options and help. */
 export const PROGRAM: Program<typeof OPTIONS> = {
   usage: "deno task hashes",
   summary: `Compares the trace hashes of ${SEEDS} seeds of each workload with the recorded ones, ` +
@@ -78,7 +78,7 @@ async function main(settings: Settings): Promise<void> {
   const { write, seeds, workload, jobs = navigator.hardwareConcurrency } = settings;
   const workloads = workload === ALL ? Object.keys(WORKLOADS) : [workload];
   const runs = [...recordedRuns(workloads, seeds)];
-  // In the order of the file, whichever run ends first.
+  // Inserted in the order of the file, because runs end in any order.
   const found = new Map(runs.map((run) => [runKey(run), NOT_RUN]));
   using pool = new SeedPool({ jobs, seedTimeoutMs: SEED_TIMEOUT_MS });
   using requests = new StopRequests();

@@ -8,7 +8,7 @@ import wabt from "wabt";
 const SOURCE = new URL("../platform/media/resampling/row.wat", import.meta.url);
 const BUILT = new URL("../platform/media/resampling/row_wasm.ts", import.meta.url);
 
-/** The module. */
+/** Returns the text of the module. */
 export async function kernelModule(): Promise<string> {
   const { parseWat } = await wabt();
   const parsed = parseWat("row.wat", await Deno.readTextFile(SOURCE), { simd: true });

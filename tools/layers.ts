@@ -1,6 +1,6 @@
 /** The layers of the project: what each may import, and which names and packages are restricted. */
 
-/** Longest first: a file belongs to the first that contains it. */
+/** The layers. A file belongs to the first layer that contains it, so nested layers come first. */
 export const LAYERS = [
   "actors/runtime",
   "actors/exactly_once",
@@ -31,7 +31,7 @@ const SERVICE = ["actors/exactly_once", "actors/runtime", "transport", "data", "
 
 const PRODUCTION = [...LAYERS.filter((layer) => !isWorkshop(layer) && layer !== "mod.ts")];
 
-/** What each layer may import besides itself; a layer that is absent may import everything. */
+/** The layers that each layer may import besides itself. A layer that is absent may import everything. */
 export const ARROWS: Readonly<Record<string, readonly string[]>> = {
   core: [],
   data: ["core"],
@@ -58,10 +58,10 @@ export const ARROWS: Readonly<Record<string, readonly string[]>> = {
   "bench/bare": [],
 };
 
-/** Service actors may import each other's messages. */
+/** Files with messages of service actors, which other service actors may import. */
 export const PROTOCOL_FILE = /^actors\/[a-z]+\/protocol(_[a-z_]+)?\.ts$/;
 
-/** Packages that only some layers may import: each is meant to be replaceable in one place. */
+/** Packages that only some layers may import, so that each can be replaced in one place. */
 export const PACKAGES: readonly [name: string, allowed: RegExp, remedy: string][] = [
   ["msgpackr", /^(transport\/codec|tests\/|bench\/)/, "use transport/codec.ts"],
   [
@@ -82,7 +82,7 @@ export const PACKAGES: readonly [name: string, allowed: RegExp, remedy: string][
   ["node:assert", /^tests\/assert\.ts$/, "use tests/assert.ts"],
 ];
 
-/** Layers that take everything nondeterministic from the platform or the host. */
+/** Layers that get everything nondeterministic from the platform or the host. */
 export const PURE_LAYERS = /^(core|data|actors|offload|transport)\/|^mod\.ts$/;
 
 export const AMBIENT_GLOBALS: ReadonlySet<string> = new Set([
@@ -96,7 +96,7 @@ export const AMBIENT_GLOBALS: ReadonlySet<string> = new Set([
   "setTimeout",
 ]);
 
-/** Members of otherwise harmless globals. */
+/** Ambient members of globals whose other members are harmless. */
 export const AMBIENT_MEMBERS: Readonly<Record<string, readonly string[]>> = {
   crypto: ["getRandomValues", "randomUUID"],
   Date: ["now"],

@@ -1,11 +1,11 @@
 /**
- * The project's own lint rules, run by `deno lint`: which layer may import which, which files may
- * use a package, and where ambient time, randomness, timers and the console are forbidden.
+ * The project's own lint rules, run by `deno lint`. They say which layer may import which, which files
+ * may use a package, where ambient time, randomness, timers and the console are forbidden, how files are
+ * named and begin, and that no work is left unfinished.
  *
- * The first two keep the parts replaceable. The third keeps every actor fit for the deterministic
- * simulator: with one forgotten `Date.now()` the same seed no longer gives the same run.
+ * The rules about imports keep the parts replaceable. The rule about ambient globals keeps every actor
+ * deterministic in the simulator, where with one `Date.now()` the same seed would give different runs.
  */
-
 import {
   AMBIENT_GLOBALS,
   AMBIENT_MEMBERS,
@@ -19,15 +19,15 @@ import {
 import { dirname, relative, resolve } from "node:path/posix";
 import { fileURLToPath } from "node:url";
 
-/** The top of the tree; layers are named relative to it. */
+/** The root of the repository. Layers are named relative to it. */
 const ROOT = fileURLToPath(new URL("../", import.meta.url));
 
-/** A folder whose imports are restricted, or `undefined` for a file outside of all. */
+/** A layer, or `undefined` for a file outside of all layers. */
 type Layer = string | undefined;
 
 const AMBIENT_REMEDY = "Take it from the world (actors, transport) or the host (data).";
 
-/** A path from the top of the tree, with forward slashes; `undefined` outside of it. */
+/** Returns a path relative to the root; `undefined` outside of it. */
 function pathOf(file: string): string | undefined {
   const path = relative(ROOT, file);
   return path.startsWith("..") ? undefined : path;
@@ -41,8 +41,8 @@ function layerOf(path: string): Layer {
 // Imports
 
 /**
- * Calls `visit` for everything that names another module by a literal: imports, re-exports, `new
- * URL`, `resolve`.
+ * Calls `visit` for every literal that names another module: in imports, re-exports, `new URL` and
+ * `resolve`.
  */
 function importVisitor(
   visit: (specifier: string, node: Deno.lint.Node) => void,
@@ -143,7 +143,7 @@ const ambient: Deno.lint.Rule = {
     const path = pathOf(context.filename);
     if (path === undefined || !PURE_LAYERS.test(path)) return {};
     const declared = new Set<string>();
-    /** By offset: the linter reports both the key and the value of `{ setTimeout }`. */
+    /** Uses by offset, because the linter visits both the key and the value of `{ setTimeout }`. */
     const uses = new Map<number, { node: Deno.lint.Node; name: string; text: string }>();
     const declare = (pattern: Pattern | null) => {
       if (pattern !== null) { for (const name of boundNames(pattern)) declared.add(name); }
@@ -181,7 +181,7 @@ const ambient: Deno.lint.Rule = {
   },
 };
 
-/** The ambient use of a global, if any. */
+/** Returns the ambient use of a global, if the identifier is one. */
 function ambientUse(node: Deno.lint.Identifier): string | undefined {
   const { name, parent } = node;
   if (AMBIENT_GLOBALS.has(name)) return name;
@@ -217,7 +217,7 @@ function memberName(node: Deno.lint.MemberExpression): string | undefined {
     : undefined;
 }
 
-/** Types whose identifiers are expressions although their names begin with TS. */
+/** Types of nodes that are expressions, although their names begin with TS. */
 const TS_EXPRESSIONS = /^TS(As|NonNull|Satisfies|Instantiation)Expression$/;
 
 /** Whether an identifier is a value, and not the name of a member, a type or a label. */
@@ -248,10 +248,10 @@ function same(a: Deno.lint.Node, b: Deno.lint.Node): boolean {
   return a.range[0] === b.range[0] && a.range[1] === b.range[1];
 }
 
-/** Anything that binds names; Deno's list of nodes lacks parameter properties. */
+/** A node that binds names. Deno's list of nodes lacks parameter properties. */
 type Pattern = Deno.lint.Node | Deno.lint.TSParameterProperty;
 
-/** The names that a binding pattern introduces. */
+/** Returns the names that a binding pattern introduces. */
 function boundNames(pattern: Pattern): string[] {
   switch (pattern.type) {
     case "Identifier":

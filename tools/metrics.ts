@@ -39,7 +39,7 @@ const GROUPS: { readonly [G in MetricGroup]: string } = {
   job: "What a job has used: `jobs[].usage`",
 };
 
-/** The page. */
+/** Returns the text of the page. */
 export function metricsPage(): string {
   const groups = Object.keys(METRICS) as MetricGroup[];
   return [INTRODUCTION, ...groups.map(section)].join("\n");
@@ -73,7 +73,7 @@ function derivation({ origin }: Metric): string {
     : `\`${origin.quotient}\` by \`${origin.per}\`.`;
 }
 
-/** A table in Markdown, as `deno fmt` aligns it. */
+/** Formats a table in Markdown, as `deno fmt` aligns it. */
 function aligned(rows: readonly (readonly string[])[]): string {
   const widths = rows[0]!.map((_, i) => Math.max(...rows.map((row) => row[i]!.length)));
   const line = (row: readonly string[]) =>

@@ -1,43 +1,43 @@
-/** Fuzzes one target: children run inputs, and each failure is shrunk. */
+/** Fuzzes one target. Child processes run inputs, and each failure is shrunk. */
 import { runChild } from "./child_run.ts";
 import type { Failure, News, Reason, Task } from "./news.ts";
 import { shrink } from "./shrink.ts";
 
-/** A target with so many faults is abandoned. */
+/** Number of failures after which a target is abandoned. */
 const FAILURES_MAX = 10;
-/** Most processes that shrink an input which ends its process, … */
+/** Maximum number of processes that shrink an input which ends its process. */
 const SHRINK_CHILDREN_MAX = 30;
-/** … and most time for that, in ms. */
+/** Maximum time to shrink such an input, in ms. */
 const SHRINK_MS = 60_000;
 
-/** What is run, and for how long. */
+/** The inputs to run, and for how long. */
 interface CampaignOptions {
   /** The module of the targets. */
   readonly module: string;
   readonly target: string;
   readonly seed: bigint;
-  /** How many inputs. Default: as many as there is time for. */
+  /** Number of inputs. Default: no limit. */
   readonly inputs?: number;
-  /** How long, in ms. Default: until all inputs have run. */
+  /** Time limit of the campaign, in ms. Default: none. */
   readonly ms?: number;
   readonly memoryBytesMax: number;
-  /** How long one input may take, in ms. */
+  /** Time limit of one input, in ms. */
   readonly stepMs: number;
-  /** How long an input that ends its process is shrunk, in ms. Default: a minute. */
+  /** Time limit to shrink an input that ends its process, in ms. Default: a minute. */
   readonly shrinkMs?: number;
-  /** Called with the number of inputs so far, and the number of faults. */
+  /** Called with the number of inputs so far, and the number of failures. */
   readonly onProgress?: (runs: number, failed: number) => void;
   readonly signal?: AbortSignal;
 }
 
-/** The result. */
+/** The result of a campaign. */
 export interface CampaignResult {
   readonly runs: number;
   readonly valid: number;
   readonly failures: readonly Failure[];
 }
 
-/** Fuzzes one target. Ends at the last input, at the end of the time, or when stopped. */
+/** Fuzzes one target. Ends after the last input, at the time limit, or when `signal` is aborted. */
 export async function fuzz(options: CampaignOptions): Promise<CampaignResult> {
   const { seed, inputs = Number.MAX_SAFE_INTEGER, ms = Infinity, stepMs, signal } = options;
   const { module, target, memoryBytesMax, onProgress = () => {} } = options;
@@ -53,16 +53,16 @@ export async function fuzz(options: CampaignOptions): Promise<CampaignResult> {
   };
   const isStopped = () => signal?.aborted === true;
   while (first < inputs && !isStopped() && failures.size < FAILURES_MAX) {
-    const leftMs = endMs - performance.now();
-    if (leftMs <= 0) break;
+    const remainingMs = endMs - performance.now();
+    if (remainingMs <= 0) break;
     const task: Task = {
       ...{ module, target, seed: String(seed), first, end: inputs, isCareful, memoryBytesMax },
-      ...(Number.isFinite(leftMs) ? { ms: leftMs } : {}),
+      ...(Number.isFinite(remainingMs) ? { ms: remainingMs } : {}),
     };
-    let told = 0;
+    let reported = 0;
     const onNews = (news: News) => {
-      if (news.kind === "at") onProgress(news.index, failures.size + told);
-      else if (news.kind === "failure") told++;
+      if (news.kind === "at") onProgress(news.index, failures.size + reported);
+      else if (news.kind === "failure") reported++;
     };
     const end = await runChild(task, { stepMs, onNews, ...(signal ? { signal } : {}) });
     valid += end.done?.valid ?? end.at?.valid ?? 0;
@@ -84,7 +84,7 @@ export async function fuzz(options: CampaignOptions): Promise<CampaignResult> {
       first = end.failures.at(-1)!.index + 1;
       isCareful = false;
     } else if (!isCareful) {
-      // One of the inputs from here on: the next child finds out which.
+      // One of the inputs from here on ended the process. The next child finds out which.
       first = end.at.index;
       isCareful = true;
     } else {
@@ -93,7 +93,7 @@ export async function fuzz(options: CampaignOptions): Promise<CampaignResult> {
         ...{ kind: "failure", index, reason, message: said, input: input! },
         signature: `${reason}\n${said.replaceAll(/\d+/g, "#").slice(0, 200)}`,
       };
-      // On a busy machine a process may be silent for other reasons.
+      // On a busy machine, a process may be silent for other reasons.
       const isSure = reason !== "hang" ||
         await failsAlone(options, reason, Uint8Array.fromBase64(input!));
       if (isSure) await keep(failure);
@@ -104,7 +104,7 @@ export async function fuzz(options: CampaignOptions): Promise<CampaignResult> {
   return { runs: first, valid, failures: [...failures.values()] };
 }
 
-/** Shrinks an input that ended its process, in processes of their own. */
+/** Shrinks an input that ended its process. Each candidate runs in a process of its own. */
 async function smaller(options: CampaignOptions, failure: Failure): Promise<string> {
   if (failure.reason === "error") return failure.input;
   const { reason } = failure;
@@ -118,7 +118,7 @@ async function smaller(options: CampaignOptions, failure: Failure): Promise<stri
   return best.toBase64();
 }
 
-/** Whether an input ends a process of its own, for that reason. */
+/** Whether an input alone ends its process for that reason. */
 async function failsAlone(
   { module, target, seed, memoryBytesMax, stepMs }: CampaignOptions,
   reason: Reason,

@@ -1,15 +1,15 @@
-/** The inputs of a target, by number. The same seed and number give the same input anywhere. */
+/** Makes and runs the inputs of a target. The same seed and number give the same input anywhere. */
 import { LeatError } from "../../core/error.ts";
 import { SimRandom } from "../../sim/engine/random.ts";
 import { mutateBytes } from "./mutate_bytes.ts";
 import type { OpenTarget } from "./target.ts";
 
 /**
- * Codes of unexpected errors: the thrown error was not a `LeatError`, and became the cause of one.
+ * Codes of unexpected errors, which wrap a thrown error that was not a `LeatError`.
  */
 const UNEXPECTED_CODES: ReadonlySet<string> = new Set(["internal", "unknown"]);
 
-/** The inputs of a target: first its seeds, then mutants. */
+/** Returns the inputs of a target by number: first its seeds, then mutants. */
 export function inputsOf(target: OpenTarget, name: string, seed: bigint) {
   const root = new SimRandom(seed).fork(name);
   const { seeds } = target;
@@ -46,11 +46,11 @@ function messageOf(error: unknown): string {
   return cause === undefined ? own : `${own}\nCaused by: ${messageOf(cause)}`;
 }
 
-/** Groups failures of one fault: what was thrown, and where. */
+/** Returns what was thrown and where, which is equal for failures of one fault. */
 function signatureOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error).slice(0, 80);
   if (error.cause instanceof Error) return signatureOf(error.cause);
-  const places = error.stack?.match(/^ {4}at .*$/mg) ?? [];
-  return [error.name, error.message.replaceAll(/\d+/g, "#").slice(0, 60), ...places.slice(0, 2)]
+  const frames = error.stack?.match(/^ {4}at .*$/mg) ?? [];
+  return [error.name, error.message.replaceAll(/\d+/g, "#").slice(0, 60), ...frames.slice(0, 2)]
     .join("\n");
 }

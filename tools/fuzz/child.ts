@@ -1,6 +1,6 @@
 /**
- * The process in which inputs run. It reads its task from the command line and reports in lines of
- * JSON. The process that started it notices whatever an input does to it.
+ * The process in which inputs run. It reads its task from the command line, and reports in lines of JSON.
+ * The process that started it notices if an input crashes it, hangs it or exhausts its memory.
  */
 import process from "node:process";
 import { EXIT_MEMORY, type Failure, inProcessFailure, type News, type Task } from "./news.ts";
@@ -10,11 +10,12 @@ import type { OpenTarget, TargetModule } from "./target.ts";
 
 /** Time between two progress lines, in ms. */
 const ANNOUNCED_EVERY_MS = 100;
-/** Most runs while shrinking an input. */
+/** Maximum number of runs to shrink an input. */
 const SHRINK_RUNS_MAX = 2_000;
+/** Maximum size of an input that is shrunk. */
 const SHRINK_BYTES_MAX = 20_000;
 
-function tell(news: News): void {
+function send(news: News): void {
   const line = new TextEncoder().encode(`${JSON.stringify(news)}\n`);
   for (let at = 0; at < line.length;) at += Deno.stdout.writeSync(line.subarray(at));
 }
@@ -31,17 +32,17 @@ async function main(task: Task): Promise<void> {
 }
 
 async function runOne(task: Task, target: OpenTarget, input: Uint8Array): Promise<void> {
-  tell({ kind: "at", index: 0, valid: 0, input: task.input! });
+  send({ kind: "at", index: 0, valid: 0, input: task.input! });
   const verdict = await judge(target, input);
-  if (verdict.kind === "failed") tell(inProcessFailure(0, input, verdict));
+  if (verdict.kind === "failed") send(inProcessFailure(0, input, verdict));
   checkMemory(task, 0, input);
-  tell({ kind: "done", runs: 1, valid: verdict.kind === "valid" ? 1 : 0 });
+  send({ kind: "done", runs: 1, valid: verdict.kind === "valid" ? 1 : 0 });
 }
 
 async function runAll(task: Task, target: OpenTarget): Promise<void> {
   const inputAt = inputsOf(target, task.target, BigInt(task.seed));
   const endMs = performance.now() + (task.ms ?? Infinity);
-  const known = new Set<string>();
+  const signatures = new Set<string>();
   let announcedMs = -Infinity;
   let valid = 0;
   let index = task.first;
@@ -51,16 +52,16 @@ async function runAll(task: Task, target: OpenTarget): Promise<void> {
     const input = inputAt(index);
     if (task.isCareful || nowMs - announcedMs > ANNOUNCED_EVERY_MS) {
       announcedMs = nowMs;
-      tell({ kind: "at", index, valid, ...(task.isCareful ? { input: input.toBase64() } : {}) });
+      send({ kind: "at", index, valid, ...(task.isCareful ? { input: input.toBase64() } : {}) });
     }
     const verdict = await judge(target, input);
     if (verdict.kind === "valid") valid++;
     checkMemory(task, index, input);
-    if (verdict.kind !== "failed" || known.has(verdict.signature)) continue;
-    known.add(verdict.signature);
-    tell(inProcessFailure(index, await smaller(target, input, verdict.signature), verdict));
+    if (verdict.kind !== "failed" || signatures.has(verdict.signature)) continue;
+    signatures.add(verdict.signature);
+    send(inProcessFailure(index, await smaller(target, input, verdict.signature), verdict));
   }
-  tell({ kind: "done", runs: index - task.first, valid });
+  send({ kind: "done", runs: index - task.first, valid });
 }
 
 async function smaller(
@@ -75,7 +76,7 @@ async function smaller(
   }, { runsMax: SHRINK_RUNS_MAX });
 }
 
-/** The peak memory of the process. A new process inherits the peak of the one that started it. */
+/** Returns the process's peak memory. A new process inherits the peak of the process that started it. */
 const peakBytesOfProcess = () => process.resourceUsage().maxRSS * 1_024;
 const inheritedBytes = peakBytesOfProcess();
 
@@ -92,7 +93,7 @@ function checkMemory({ memoryBytesMax }: Task, index: number, input: Uint8Array)
     signature: "memory",
     input: input.toBase64(),
   };
-  tell(failure);
+  send(failure);
   Deno.exit(EXIT_MEMORY);
 }
 

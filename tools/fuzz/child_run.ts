@@ -1,6 +1,6 @@
 /**
- * Runs inputs in a process of their own: if it crashes, hangs or runs out of memory, nothing else
- * does.
+ * Runs inputs in a process of their own, so that a crash, a hang or exhausted memory affects nothing
+ * else.
  */
 import { fileURLToPath } from "node:url";
 import { LineStream } from "../../cli/lib/line_stream.ts";
@@ -8,26 +8,26 @@ import { EXIT_MEMORY, type Failure, type News, type Task } from "./news.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const CHILD = fileURLToPath(new URL("./child.ts", import.meta.url));
-/** Characters kept of a crashed child's output. */
+/** Number of characters kept from the beginning of a child's error output. */
 const SAID_CHARS_MAX = 2_000;
-/** A starting child loads its modules and creates its seeds. */
+/** Time limit of a starting child, which loads its modules and creates its seeds. */
 const START_MS = 120_000;
 
 /** How a child ended. */
 interface ChildEnd {
-  /** The last input that it announced; `undefined` if none. */
+  /** The last input that it announced; `undefined` if it announced none. */
   readonly at: Extract<News, { kind: "at" }> | undefined;
-  /** Its last message if it ended by itself. */
+  /** Its last message, if it ended by itself. */
   readonly done?: Extract<News, { kind: "done" }>;
   /** The failures that it reported. */
   readonly failures: readonly Failure[];
-  /** Why it ended early, and its output. */
+  /** Why it ended early, and its error output. */
   readonly died?: { readonly reason: "crash" | "hang" | "memory"; readonly said: string };
 }
 
 /** How a child is watched. */
 interface Watch {
-  /** Longest time without output. */
+  /** Maximum time without output, in ms. */
   readonly stepMs: number;
   /** Called for each line. */
   readonly onNews?: (news: News) => void;
@@ -35,7 +35,7 @@ interface Watch {
   readonly signal?: AbortSignal;
 }
 
-/** Runs a child to its end, whatever that is. */
+/** Runs a child until it ends, by itself or early. */
 export async function runChild(
   task: Task,
   { stepMs, onNews = () => {}, signal }: Watch,
@@ -69,7 +69,7 @@ export async function runChild(
   };
   signal?.addEventListener("abort", kill, { once: true });
   wait(START_MS);
-  const said = tailOf(child.stderr);
+  const said = beginningOf(child.stderr);
   const failures: Failure[] = [];
   let at: ChildEnd["at"];
   let done: ChildEnd["done"];
@@ -96,7 +96,7 @@ export async function runChild(
   }
 }
 
-async function tailOf(stream: ReadableStream<Uint8Array>): Promise<string> {
+async function beginningOf(stream: ReadableStream<Uint8Array>): Promise<string> {
   let text = "";
   for await (const part of stream.pipeThrough(new TextDecoderStream())) {
     text = (text + part).slice(0, SAID_CHARS_MAX);

@@ -1,10 +1,10 @@
-/** Mutants of bytes: some of the changes that find faults in readers of binary formats. */
+/** Mutates bytes, with changes that often find faults in readers of binary formats. */
 import { joined } from "../../core/bytes.ts";
 import type { SimRandom } from "../../sim/engine/random.ts";
 
-/** Most bytes of a mutant. */
+/** Maximum size of a mutant. */
 const BYTES_MAX = 64 * 1024;
-/** Most changes of one mutant. */
+/** Maximum number of changes in a mutant. */
 const CHANGES_MAX = 4;
 
 /** Numbers at which sizes, counts and signs often go wrong. */
@@ -13,10 +13,10 @@ const NUMBERS = [
   ...[0x80000000n, 0xfffffffen, 0xffffffffn, (1n << 53n) - 1n, 1n << 53n, (1n << 63n) - 1n],
   ...[1n << 63n, (1n << 64n) - 1n],
 ] as const;
-/** The same for numbers in text. */
+/** Texts that often go wrong in place of a number. */
 const TEXTS = ["-1", "0", "1e309", "NaN", "99999999999999999999", "2147483648", "\0", "\ufeff"];
 
-/** The input with one to `CHANGES_MAX` changes. */
+/** Returns the input with one to `CHANGES_MAX` changes. */
 export function mutateBytes(
   input: Uint8Array,
   random: SimRandom,
@@ -71,7 +71,7 @@ function change(
   }
 }
 
-/** Mostly short parts. */
+/** Draws the length of a part, which is mostly short. */
 function lengthOf(random: SimRandom, max: number): number {
   return random.int(Math.min(max, random.chance(0.8) ? 16 : 4_096) + 1);
 }
@@ -95,7 +95,7 @@ function spliced(bytes: Uint8Array, at: number, removed: number, part: Uint8Arra
   return joined([bytes.subarray(0, at), part, bytes.subarray(at + removed)]);
 }
 
-/** The first decimal number at or after `from`. */
+/** Finds the first decimal number at or after `from`. */
 function digitsFrom(
   bytes: Uint8Array,
   from: number,

@@ -1,16 +1,16 @@
 /**
- * Mutants of plain data: JSON, and the content of envelopes. The shape stays mostly valid, so that
- * a mutant passes the first check.
+ * Mutates plain data: JSON, and the content of envelopes. The shape stays mostly valid, so that a mutant
+ * passes the first check.
  */
 import { isPlainObject } from "../../core/tree.ts";
 import type { SimRandom } from "../../sim/engine/random.ts";
 import { mutateBytes } from "./mutate_bytes.ts";
 
-/** Represents arrays nested too deeply to be copied: see `writeJson`. */
+/** Stands for arrays that are nested too deeply to be copied. See `writeJson`. */
 const DEEP = "leat fuzz: deep";
 const DEEP_BRACKETS = 20_000;
 
-/** Replacements for values. All of it is JSON. */
+/** Replacements for values. All of them are JSON. */
 const OTHERS: readonly unknown[] = [
   ...[null, true, false, 0, -1, 0.5, 1e308, 2 ** 31, 2 ** 32, 2 ** 53, -(2 ** 53)],
   ...["", "x", "\u2028", "__proto__", "constructor", "9".repeat(40), [], {}, [null], [[]]],
@@ -20,10 +20,10 @@ const OTHERS: readonly unknown[] = [
   ...[{ $float64: "AAAA" }, { $spec: { dtype: "uint8", shape: [null] } }],
 ];
 
-/** Deeper values are not changed. */
+/** Maximum depth of values that are changed. */
 const VISITED_DEPTH_MAX = 100;
 
-/** A tree as JSON. */
+/** Serialises a tree as JSON. */
 export function writeJson(tree: unknown): Uint8Array {
   const deep = "[".repeat(DEEP_BRACKETS) + "]".repeat(DEEP_BRACKETS);
   return new TextEncoder().encode(
@@ -38,7 +38,7 @@ interface Spot {
 }
 
 /**
- * A copy with one to three changes.
+ * Returns a copy with one to three changes.
  *
  * @param others Further replacements for values.
  */
@@ -105,7 +105,7 @@ function change(
   }
 }
 
-/** Another value of the same type. */
+/** Returns another value of the same type. */
 function near(value: unknown, random: SimRandom): unknown {
   if (typeof value === "number") {
     return random.pick([value + 1, value - 1, -value, value * 2 ** 32, value + 0.5, value * 1e9]);
@@ -121,7 +121,7 @@ function near(value: unknown, random: SimRandom): unknown {
   return value;
 }
 
-/** The value in many arrays, or in one. */
+/** Nests the value in one array, or in many. */
 function nested(value: unknown, random: SimRandom): unknown {
   let outer = value;
   for (let depth = random.pick([1, 1, 1, 2, 300, 1_000]); depth > 0; depth--) outer = [outer];

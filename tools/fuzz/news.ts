@@ -1,4 +1,4 @@
-/** The messages between the fuzzing process and the one that watches it. */
+/** The messages between a process that runs inputs and the process that watches it. */
 import type { Verdict } from "./cases.ts";
 
 /** The task of a child. */
@@ -7,49 +7,50 @@ export interface Task {
   readonly module: string;
   readonly target: string;
   readonly seed: string;
-  /** The first input, … */
+  /** The number of the first input. */
   readonly first: number;
-  /** … and the one after the last. */
+  /** The number after the last input. */
   readonly end: number;
-  /** How long to run, in ms. Default: to the last input. */
+  /** Time limit, in ms. Default: none. */
   readonly ms?: number;
-  /** Announces each input before it runs. */
+  /** Whether each input is announced before it runs. */
   readonly isCareful: boolean;
   readonly memoryBytesMax: number;
-  /** This input alone, in base64. */
+  /** The only input to run, in base64. */
   readonly input?: string;
 }
 
 /**
- * A child's exit code after an input that exceeded the memory limit: the peak never falls again.
+ * A child's exit code after an input exceeded the memory limit. The child ends, because its peak never
+ * falls again.
  */
 export const EXIT_MEMORY = 3;
 
 /** Why an input is a failure. */
 export type Reason = "error" | "memory" | "hang" | "crash";
 
-/** An input that the code did not withstand. */
+/** An input that the code neither reads nor refuses. */
 export interface Failure {
   readonly kind: "failure";
   readonly index: number;
   readonly reason: Reason;
   readonly message: string;
-  /** The same for inputs that fail alike. */
+  /** Equal for inputs that fail alike. */
   readonly signature: string;
-  /** In base64. */
+  /** The input, in base64. */
   readonly input: string;
 }
 
-/** A line of a child. */
+/** A line that a child prints. */
 export type News =
   /**
-   * The input that is about to run; its bytes if the task is careful; how many were valid so far.
+   * The input that is about to run, its bytes if the task is careful, and how many inputs were valid.
    */
   | { readonly kind: "at"; readonly index: number; readonly valid: number; readonly input?: string }
   | Failure
   | { readonly kind: "done"; readonly runs: number; readonly valid: number };
 
-/** A failure with an error outside the allowed codes. */
+/** Makes the failure of an input that threw an unexpected error. */
 export function inProcessFailure(
   index: number,
   input: Uint8Array,

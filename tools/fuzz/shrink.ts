@@ -7,8 +7,8 @@ interface ShrinkLimits {
 }
 
 /**
- * A shorter input that fails too, or the input itself: parts are removed, from halves down to
- * single bytes, and the rest is set to zero.
+ * Returns a shorter input that also fails, or the input itself. Parts are removed, from halves down to
+ * single bytes. Then as many of the other bytes as possible are set to zero.
  */
 export async function shrink(
   input: Uint8Array,

@@ -1,4 +1,4 @@
-/** A fuzz target: one kind of input, and the code that must withstand it. */
+/** A fuzz target: one kind of input, and the code that must read or refuse it. */
 import type { SimRandom } from "../../sim/engine/random.ts";
 
 /** A target that is ready to run. */
@@ -8,9 +8,9 @@ export interface OpenTarget {
   /** Creates a mutant. Default: `mutateBytes`. */
   mutate?(input: Uint8Array, random: SimRandom, seeds: readonly Uint8Array[]): Uint8Array;
   /**
-   * Runs one input. A return means that it was valid, a `LeatError` that it was refused. Everything
-   * else is a failure: other errors, a promise that never settles, a process that ends, too much
-   * memory or time.
+   * Runs one input. If it returns, the input was valid. If it throws a `LeatError`, the input was
+   * refused. Everything else is a failure: other errors, a promise that never settles, a process that
+   * ends, too much memory or time.
    */
   run(input: Uint8Array): unknown;
   /** Releases what `open` allocated. */
@@ -22,7 +22,7 @@ export interface Target {
   /** One line for `--help`. */
   readonly help: string;
   /**
-   * The memory limit that its readers are given, if they accept one. Default: that of all targets.
+   * Memory limit of the process, if the target needs more than the limit of all targets.
    */
   readonly memoryBytesMax?: number;
   open(): OpenTarget | Promise<OpenTarget>;

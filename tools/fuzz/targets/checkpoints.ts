@@ -1,6 +1,5 @@
 /**
- * Results of `iterator.save()`: states of iterators. Their checksum is repaired, so that the state
- * itself is read.
+ * Checkpoints of `iterator.save()`. Their checksums are repaired, so that the readers reach the state.
  */
 import { nodeCrypto } from "../../../core/builtins.ts";
 import { openIterator } from "../../../data/dataset_iterator.ts";
@@ -34,7 +33,7 @@ const PIPELINES: readonly (() => Dataset<unknown>)[] = [
   () => Dataset.sampleFromDatasets([Dataset.range(9), Dataset.random()], { seed: 2n }).take(30),
 ].map((make) => make as () => Dataset<unknown>);
 
-/** States after some elements, each preceded by the number of its pipeline. */
+/** Saves states after some elements, each preceded by the number of its pipeline. */
 async function states(): Promise<[Uint8Array, ...Uint8Array[]]> {
   const found: Uint8Array[] = [];
   for (const [number, make] of PIPELINES.entries()) {
@@ -52,7 +51,7 @@ async function states(): Promise<[Uint8Array, ...Uint8Array[]]> {
   return [first!, ...others];
 }
 
-/** With a valid checksum. */
+/** Repairs the checksum. */
 function sealed(input: Uint8Array): Uint8Array {
   const bytes = input.slice();
   if (bytes.length < 1 + HEADER_BYTES) return bytes;
@@ -103,7 +102,7 @@ const numbers = () =>
     processingMode: "DETERMINISTIC",
   });
 
-/** A token of a partly read stream, and one of an unread stream with the same header. */
+/** Makes a token of an unread stream, and a token of a partly read stream with the same header. */
 async function tokens(): Promise<[Uint8Array, Uint8Array]> {
   await using iterator = openIterator(numbers().node, { seed: 1n });
   const begun = Uint8Array.of(0, ...await iterator.save());
@@ -122,7 +121,7 @@ async function restoreToken(input: Uint8Array): Promise<void> {
   await iterator.save();
 }
 
-/** A mutant of a state; mostly with a valid checksum, and always of the same pipeline. */
+/** Mutates a state. It mostly keeps a valid checksum, and always its pipeline. */
 function mutateState(
   input: Uint8Array,
   random: SimRandom,

@@ -1,4 +1,4 @@
-/** Files of every format, in memory: read to their end, errors of elements included. */
+/** Files of every format, in memory. They are read to their end, and errors of elements are skipped. */
 import { Float64, Int32, Table, tableToIPC, Utf8, vectorFromArray } from "apache-arrow";
 import { parquetWriteBuffer } from "hyparquet-writer";
 import { deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
@@ -20,17 +20,17 @@ import type { OpenTarget, Target } from "../target.ts";
 /** A file has no more elements than bytes. This catches a reader that never ends. */
 const ELEMENTS_MAX = 200_000;
 /**
- * Formats in which a row may take no bytes, like nulls in Arrow and empty texts in NumPy. They are
- * read up to that limit.
+ * Formats in which a row may take no bytes, as nulls in Arrow and empty texts in NumPy do. They are read
+ * up to `ELEMENTS_MAX`.
  */
 const HAS_EMPTY_ROWS: ReadonlySet<string> = new Set(["arrow", "npy", "npz"]);
-/** A reader with so many consecutive errors makes no progress. */
+/** Maximum number of consecutive errors. A reader with more makes no progress. */
 const ERRORS_MAX = 20_000;
 
 const PATH = "/fuzzed";
 const text = (value: string) => new TextEncoder().encode(value);
 
-/** Files with these bytes at every path. */
+/** Returns files that have these bytes at every path. */
 function filesOf(bytes: Uint8Array): Files {
   return {
     open: () => Promise.resolve(new BytesFile(bytes)),
@@ -66,7 +66,7 @@ async function readAll(dataset: Dataset<unknown>, input: Uint8Array): Promise<vo
   if (refused !== undefined && valid === 0) throw refused;
 }
 
-/** A target of files of one format. */
+/** Makes a target that reads files of one format. */
 function format(
   help: string,
   dataset: () => Dataset<unknown>,

@@ -8,7 +8,7 @@ import { mutateBytes } from "../mutate_bytes.ts";
 import { mutateTree, writeJson } from "../mutate_tree.ts";
 import type { Target } from "../target.ts";
 
-/** Most elements read of a graph. */
+/** Maximum number of elements read from a graph. */
 const STEPS_MAX = 20;
 /** Set by a function that ran although it was only parsed. */
 const MARK = "leatFuzzMark";
@@ -47,7 +47,7 @@ function datasets(): Dataset<unknown>[] {
   ] as Dataset<unknown>[];
 }
 
-/** Reads a graph, and does everything with it that needs no trust. */
+/** Deserialises a graph, and does everything with it that needs no trust. */
 async function runGraph(input: Uint8Array): Promise<void> {
   const dataset = Dataset.deserialize(input);
   void dataset.elementSpec;
@@ -68,7 +68,7 @@ async function runGraph(input: Uint8Array): Promise<void> {
 }
 
 /**
- * Checks a text, and evaluates it only if it passed: then it must be one function, and nothing may
+ * Checks a text, and evaluates it only if it passes. Then it must be one function, and its code may not
  * have run.
  */
 function runFunction(input: Uint8Array): void {

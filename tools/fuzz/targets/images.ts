@@ -1,4 +1,4 @@
-/** Images, under the native decoders. */
+/** Images, which native decoders read. */
 import { LeatError } from "../../../core/error.ts";
 import { Tensor } from "../../../core/tensor.ts";
 import {
@@ -14,7 +14,7 @@ import { crc32 } from "node:zlib";
 import { mutateBytes } from "../mutate_bytes.ts";
 import type { OpenTarget, Target } from "../target.ts";
 
-/** 24 × 16, written by libwebp: lossy, lossless, both with alpha, and two frames. */
+/** Images of 24 × 16, written by libwebp: lossy, lossless, both with alpha, and with two frames. */
 const WEBPS = [
   "UklGRogAAABXRUJQVlA4IHwAAACwBACdASoYABAAPjEWiUKiISEYBAAgAwS2AE6ZQjubwD8JeEAAqSguXnB7ZAWAAP7/P30/ZNubc6yYdnNsg7JiYs3/65M87HWZFnTpE2d+Wb8UpoKvhASUFXlt2kcr8RuGSw8BTtWck9KEmyzesQ+N84sDxu64xZH5l+QA",
   "UklGRi4AAABXRUJQVlA4TCIAAAAvF8ADALkyRPQ/dhHR/wCRtk0d3L/jwcNRGMCYAKoeqP8E",
@@ -90,7 +90,7 @@ function pngs(): Uint8Array[] {
   ];
 }
 
-/** Repairs the checksums of a PNG's chunks, as far as there are chunks. */
+/** Repairs the checksums of a PNG's chunks, up to the first invalid chunk. */
 function resealed(input: Uint8Array): Uint8Array {
   const bytes = input.slice();
   const view = new DataView(bytes.buffer);

@@ -6,7 +6,7 @@ import type { Target } from "../target.ts";
 
 const RECORDS = Array.from({ length: 12 }, (_, i) => new Uint8Array(20 + 40 * i).fill(i + 1));
 
-/** A closed log with a snapshot and later records: one file. */
+/** Makes the file of a closed log with records, and with a snapshot before them if `hasSnapshot`. */
 async function logFile(folder: string, hasSnapshot: boolean): Promise<Uint8Array> {
   const path = `${folder}/made-${hasSnapshot}`;
   const log = await openSqliteLog(path);
@@ -20,8 +20,7 @@ async function logFile(folder: string, hasSnapshot: boolean): Promise<Uint8Array
 }
 
 /**
- * A damaged log is refused, or returns the written records or a prefix of them. Never anything
- * else.
+ * Reads a log. A damaged log must be refused, or return the written records or a prefix of them.
  */
 async function readLog(path: string): Promise<void> {
   const log = await openSqliteLog(path);

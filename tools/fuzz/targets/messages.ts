@@ -25,7 +25,7 @@ import {
 import { Reassembly } from "../../../transport/web_socket/reassembly.ts";
 import type { Target } from "../target.ts";
 
-/** Largest message from an untrusted peer. */
+/** Maximum size of a message from an untrusted peer. */
 const MESSAGE_BYTES_MAX = 64 * 2 ** 20;
 
 const REF = { node: "ws://127.0.0.1:1", path: "/worker", incarnation: "1" };
@@ -47,7 +47,7 @@ function messages(): [Uint8Array, ...Uint8Array[]] {
   return [first!, ...others];
 }
 
-/** The frames of an input: each with its length before it. */
+/** Returns the frames of an input, in which each frame follows its length. */
 function framesIn(input: Uint8Array): Uint8Array[] {
   const frames: Uint8Array[] = [];
   for (let at = 0; at + 2 <= input.length;) {
@@ -105,7 +105,7 @@ function fragmented(message: Uint8Array): Uint8Array[] {
   return [fragment(0, half), fragment(half, message.length - half)];
 }
 
-/** A goodbye is thrown as the peer's error, whatever its code. */
+/** Reads a hello. A goodbye throws the peer's error with any code, which counts as refused. */
 function helloOf(input: Uint8Array): Hello {
   try {
     return readHello(input, "dialler");
@@ -125,7 +125,7 @@ export const MESSAGE_TARGETS: Readonly<Record<string, Target>> = {
       seeds: messages(),
       run(input) {
         const value = decodeMessage(input);
-        // What was read can be written, and reads the same again.
+        // A decoded message must be encodable, and decode to the same value again.
         const again = encodeMessage(value);
         if (Deno.inspect(decodeMessage(again)) !== Deno.inspect(value)) {
           throw new Error("a message that is written again is another one");

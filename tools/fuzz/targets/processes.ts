@@ -1,6 +1,5 @@
 /**
- * Answers of a confined process to its worker: messages through a pipe and a shared file, and their
- * contents.
+ * Answers of a confined process to its worker, which are messages through a pipe and a shared file.
  */
 import { LeatError } from "../../../core/error.ts";
 import { tensor } from "../../../core/tensor.ts";
@@ -18,7 +17,7 @@ const READ_BYTES = 300;
 /** Messages of protocol errors of the link, and of invalid answers. */
 const REFUSALS = /^(The other process violated its protocol|What a confined process sent is not)/;
 
-/** A shared file that reads as zeros everywhere, like a sparse one. */
+/** A shared file that reads as zeros everywhere, as a sparse file does. */
 const slots = {
   read: (_slot: number, into: Uint8Array) => void into.fill(0, 0, 64),
   write: () => {},
@@ -33,7 +32,7 @@ const HEAD = {
   number: 1,
 };
 
-/** A reply of the runner, through the pipe. */
+/** Makes the bytes of a runner's reply in the pipe. */
 function reply(body: unknown): Uint8Array {
   return pipedFrames([encodeMessage({ ...HEAD, kind: "reply", id: 1, body })]);
 }

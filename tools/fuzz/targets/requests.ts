@@ -22,7 +22,7 @@ type Method = MethodOf<DispatcherProtocol>;
 type Asked = readonly [method: string, request: unknown];
 type Check = (request: unknown) => unknown;
 
-/** Changes the content of an input; mutants that cannot be written are dropped. */
+/** Changes the content of an input. If the mutant cannot be encoded, changes the bytes instead. */
 function mutate(input: Uint8Array, random: SimRandom, seeds: readonly Uint8Array[]): Uint8Array {
   const others = decodeMessage(seeds[random.int(seeds.length)]!) as unknown[];
   try {
@@ -32,8 +32,8 @@ function mutate(input: Uint8Array, random: SimRandom, seeds: readonly Uint8Array
   }
 }
 
-/** The requests of an input; any other input is refused. */
-function asked(input: Uint8Array): Asked[] {
+/** Returns the requests of an input. Any other input is refused. */
+function requestsIn(input: Uint8Array): Asked[] {
   const list = decodeMessage(input);
   if (!Array.isArray(list)) throw new LeatError("invalid_argument", "no list of requests");
   return list.filter((item): item is [string, unknown] =>
@@ -46,7 +46,7 @@ function asked(input: Uint8Array): Asked[] {
  * journal must replay.
  */
 async function ask(input: Uint8Array): Promise<void> {
-  const requests = asked(input);
+  const requests = requestsIn(input);
   await using cluster = await TestCluster.start();
   await fill(cluster);
   for (const [method, request] of requests) {
@@ -110,7 +110,7 @@ export const REQUEST_TARGETS: Readonly<Record<string, Target>> = {
       seeds: [encodeMessage(Object.entries(ELEMENT_REQUESTS))],
       mutate,
       run(input) {
-        for (const [method, request] of asked(input)) {
+        for (const [method, request] of requestsIn(input)) {
           for (const checks of CHECKS) {
             if (Object.hasOwn(checks, method)) refusalOf(checks[method]!, request);
           }

@@ -6,14 +6,14 @@ import { LeatError } from "../../../core/error.ts";
 import { DenoWorld } from "../../../platform/deno_world.ts";
 import type { Target } from "../target.ts";
 
-/** Messages of a link closed because of its peer. Anything else is an unexpected error. */
+/** Errors of a link that is closed because of its peer. Any other error is unexpected. */
 const REFUSALS = /^(Malformed frame|Not the WebSocket protocol): |^closed$/;
 /** Bytes of one read of the connection. */
 const READ_BYTES = 700;
 
 const text = (value: string) => new TextEncoder().encode(value);
 
-/** A connection whose other side sends these bytes, reads nothing and closes. */
+/** Makes a connection whose other side sends these bytes, reads nothing and closes. */
 function connectionFrom(input: Uint8Array): Deno.Conn {
   let at = 0;
   const conn: Pick<Deno.Conn, "read" | "write" | "close"> = {
@@ -30,7 +30,7 @@ function connectionFrom(input: Uint8Array): Deno.Conn {
   return conn as Deno.Conn;
 }
 
-/** Reads all messages, to the end of the connection. */
+/** Reads all messages until the connection ends. */
 async function readSocket(input: Uint8Array): Promise<void> {
   const world = new DenoWorld({ logLevel: "off" });
   const closed = Promise.withResolvers<string | undefined>();
