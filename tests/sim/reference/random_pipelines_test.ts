@@ -1,4 +1,4 @@
-/** What random pipelines contain. Their runs are in `workloads_test.ts`. */
+/** What random pipelines contain. Their runs are in `workloads_long_test.ts`. */
 import { drawPipeline } from "../../../sim/reference/random_pipelines.ts";
 import { SimRandom } from "../../../sim/engine/random.ts";
 import { assert } from "../../assert.ts";

@@ -255,7 +255,7 @@ Deno.test("WebDatasetReader refuses a member's size beyond its limits, before al
   for (const claims of [2n ** 50n, 10_000_000n]) {
     const found = await read(claiming(claims));
     assertEquals(keysOf(found), ["a", "resource_exhausted"]);
-    errorIn(found, "resource_exhausted", `Sample "b"`, "beyond 10000000 (sampleBytesMax)");
+    errorIn(found, "resource_exhausted", `Sample "b"`, "more than 10000000 (sampleBytesMax)");
   }
   assertEquals(keysOf(await read(claiming(9_000_000n))), ["a", "data_loss"]);
   const pax = concat(

@@ -1,6 +1,6 @@
 /**
  * Every workload under faults: the promises hold, and the intended faults have happened. A few
- * seeds of each show that the workload works, and `tests/sim/mutants_test.ts` that its checkers do;
+ * seeds of each show that the workload works, and `tests/sim/mutants_long_test.ts` that its checkers do;
  * `deno task vopr` runs many seeds. A failure says how to repeat it; if all its faults are drawn,
  * use `deno task vopr --workload NAME --seed SEED`.
  */
