@@ -18,6 +18,11 @@ export function listNames(names: readonly string[]): string {
   return `${names.length === 0 ? "none" : listed}${more > 0 ? ` and ${more} more` : ""}`;
 }
 
+/** Refuses a field that elements must not have as a key. @throws {Error} */
+export function checkFieldName(name: string): void {
+  if (name === "__proto__") throw new Error("a field has the name __proto__");
+}
+
 interface ChosenOptions {
   /** The word for a column in messages: `"array"` for .npz files. */
   readonly what?: string;
@@ -29,7 +34,8 @@ interface ChosenOptions {
  * Returns the columns to read, in the chosen order; default: all.
  *
  * @throws {LeatError} `not_found` for a column that the file lacks, naming the file, the column,
- * and the existing ones; `resource_exhausted` for more than {@linkcode COLUMNS_MAX}.
+ * and the existing ones; `resource_exhausted` for more than {@linkcode COLUMNS_MAX};
+ * `unimplemented` for a column `__proto__`, which elements must not have as a key.
  */
 export function chosenColumns(
   bytes: ByteRanges,
@@ -50,6 +56,9 @@ export function chosenColumns(
   const needed = wanted === undefined ? selected : selected.filter((name) => wanted.includes(name));
   // Reads at least one column. Without rows, no operator could report that a column is missing.
   const columns = needed.length === 0 ? selected.slice(0, 1) : needed;
+  if (columns.includes("__proto__")) {
+    throw bytes.unsupported(`it has the ${what} __proto__; choose others with \`columns\``);
+  }
   if (columns.length <= COLUMNS_MAX) return columns;
   throw bytes.refused(
     "resource_exhausted",

@@ -1,6 +1,7 @@
 /** Converts Arrow's vectors to values that elements can hold. */
 import { type Data, DataType, Precision, Vector } from "apache-arrow";
 import { type DType, isTypedArray } from "../../../core/dtype.ts";
+import { checkFieldName } from "../column_rows.ts";
 import { decimal, packList, type ValueType } from "../parquet/lists.ts";
 
 /** A type that elements cannot hold. */
@@ -129,6 +130,7 @@ function structValues(vector: Vector): ValueAt {
   const parts = (type.children as { name: string }[]).map(({ name }, i) =>
     [name, vectorValues(vector.getChildAt(i)!)] as const
   );
+  for (const [name] of parts) checkFieldName(name);
   return (index) => {
     const record: Record<string, unknown> = {};
     for (const [name, valueAt] of parts) record[name] = valueAt(index);

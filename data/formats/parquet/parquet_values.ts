@@ -1,6 +1,7 @@
 /** Converts hyparquet's values to values that elements can hold. */
 import type { FileMetaData, SchemaElement, SchemaTree } from "hyparquet";
 import type { DType } from "../../../core/dtype.ts";
+import { checkFieldName } from "../column_rows.ts";
 import { decimal, packList, type ValueType } from "./lists.ts";
 
 /** The conversion of the values of a column, or of a part of a nested column. */
@@ -76,6 +77,7 @@ function listValues(items: ParquetValues): ParquetValues {
 }
 
 function structValues(children: readonly SchemaTree[]): ParquetValues {
+  for (const { element } of children) checkFieldName(element.name);
   const parts = children.map((child) => [child.element.name, valuesOf(child)] as const);
   return values(undefined, (struct) => {
     const record: Record<string, unknown> = {};

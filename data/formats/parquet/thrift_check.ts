@@ -14,6 +14,8 @@ const BINARY = 8;
 const LIST = 9;
 const STRUCT = 12;
 
+/** The bytes of an integer of 64 bits. */
+const VARINT_BYTES_MAX = 10;
 /** More than any structure of Parquet needs. */
 const DEPTH_MAX = 32;
 
@@ -83,11 +85,12 @@ class Walk {
 
   #varint(): number {
     let value = 0;
-    for (let factor = 1;; factor *= 128) {
+    for (let i = 0; i < VARINT_BYTES_MAX; i++) {
       const byte = this.#byte();
-      value += (byte & 0x7f) * factor;
+      value += (byte & 0x7f) * 128 ** i;
       if (byte < 128) return value;
     }
+    throw new Error(`an integer has more than ${VARINT_BYTES_MAX} bytes`);
   }
 
   #byte(): number {

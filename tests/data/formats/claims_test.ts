@@ -75,6 +75,12 @@ Deno.test("a Parquet footer with a list longer than the file is refused", async 
   assertStringIncludes(error.message, "a list claims 268435456 items");
 });
 
+Deno.test("thriftEnd refuses an integer of more bytes than 64 bits need, as of a list's length", () => {
+  const endless = [...new Array(150).fill(0x80), 0x01];
+  const list = new Uint8Array([0x29, 0xfc, ...endless, 0x00]);
+  assertThrows(() => thriftEnd(list), Error, "an integer has more than 10 bytes");
+});
+
 Deno.test("thriftEnd finds the end of whole structures, and refuses those nested too deeply", () => {
   const whole = [0x15, 0x02, 0x1c, 0x15, 0x04, 0x00, 0x28, 0x02, 0x61, 0x62, 0x11, 0x00];
   assertEquals(thriftEnd(new Uint8Array([...whole, 9, 9])), whole.length);

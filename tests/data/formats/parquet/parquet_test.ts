@@ -339,3 +339,15 @@ Deno.test("a parquet reader that is closed gives nothing more", async () => {
   assertEquals(await readAll(reader), []);
   assertEquals((source.file as BytesFile).closes, 1);
 });
+
+Deno.test("parquet refuses a column, and a field of a struct, with the name __proto__", async () => {
+  const column = write([{ name: "__proto__", data: [1, 2] }, { name: "x", data: [3, 4] }]);
+  const [error] = await rowsOf(node(), column) as [LeatError];
+  assertEquals(error.code, "unimplemented");
+  assertStringIncludes(error.message, "it has the column __proto__");
+  assertEquals(await rowsOf(node(["x"]), column), [{ x: 3 }, { x: 4 }]);
+  const schema = [{ num_children: 1 }, { type: "INT32" as const }];
+  const struct = writeColumn([JSON.parse('{"__proto__": 1}')], schema, ["x", "__proto__"]);
+  const [nested] = await rowsOf(node(), struct) as [LeatError];
+  assertStringIncludes(nested.message, "a field has the name __proto__");
+});
