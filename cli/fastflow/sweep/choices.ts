@@ -10,8 +10,6 @@ const FINE = [0.25, 0.75];
 const SLOW_FACTOR = 1.3;
 /** The fastest candidate is also tried with its ratio changed by this. */
 const RATIO_STEP = 0.125;
-/** How many of the fastest choices are measured again, alternately with the decision. */
-const FASTEST = 2;
 
 export const LOCAL: OffloadChoice = { candidate: null, ratio: 0 };
 export const ALL_REMOTE: OffloadChoice = { candidate: "p'3", ratio: 1 };
@@ -24,16 +22,22 @@ export interface Timed {
   readonly times: readonly number[];
 }
 
-/** The throughput that a training loses compared with better choices, as a share. */
+/** The throughput that a training loses, as a share. Negative: it is faster. */
+export interface Loss {
+  /** The mean of the rounds. */
+  readonly share: number;
+  /** The standard error of `share`, estimated from the rounds. */
+  readonly error: number;
+}
+
+/** The throughput that a training loses compared with better choices. */
 export interface Regret {
   /** The median step time over the rounds, in ms. */
   readonly ms: number;
-  /** Compared with the best of all choices. Negative: better than all choices that were tried. */
-  readonly ofAll: number;
+  /** Compared with the best of all choices. */
+  readonly ofAll: Loss;
   /** Compared with the best of local only, all remote and half. */
-  readonly ofThree: number;
-  /** The standard error of `ofAll`, estimated from the rounds. */
-  readonly error: number;
+  readonly ofThree: Loss;
 }
 
 /** The evaluation of a decision. */
@@ -66,16 +70,14 @@ export function fineChoices(coarse: readonly Timed[]): OffloadChoice[] {
   return withRatios([...new Set(near)], FINE);
 }
 
-/** The choices that are measured in many rounds. */
+/**
+ * The choices that are measured in many rounds: the decision, and all that it is compared with. A
+ * search measures each choice once, and with no other training open, so its times do not compare.
+ */
 export function finalistsOf(first: readonly Timed[], decision: OffloadChoice): OffloadChoice[] {
   const sorted = first.toSorted((a, b) => medianOf(a) - medianOf(b));
-  const fixed = sorted.find(({ choice }) => FIXED.some((one) => keyOf(one) === keyOf(choice)))!;
-  return distinct([
-    decision,
-    fixed.choice,
-    ...sorted.slice(0, FASTEST).map(({ choice }) => choice),
-    ...nearTo(sorted[0]!.choice, sorted),
-  ]);
+  const fastest = sorted[0]!.choice;
+  return distinct([decision, ...FIXED, fastest, ...nearTo(fastest, sorted)]);
 }
 
 /** A ratio one step from the fastest one, towards the second fastest ratio of the candidate. */
@@ -90,32 +92,26 @@ function nearTo({ candidate, ratio }: OffloadChoice, sorted: readonly Timed[]): 
 
 /**
  * Compares the decision with the best choices.
- * @param first The times of the search, for choices that the rounds do not include.
+ * @param rounds The choices of {@linkcode finalistsOf}, with a time for each round.
  * @param correctedTimes The times of the training whose ratio is corrected, in each round.
  */
 export function judge(
   decision: OffloadChoice,
   rounds: readonly Timed[],
-  first: readonly Timed[],
   correctedTimes: readonly number[],
 ): Verdict {
-  const timedOf = (choice: OffloadChoice) =>
-    [...rounds, ...first].find((timed) => keyOf(timed.choice) === keyOf(choice))!;
-  const fastest = (some: readonly Timed[]) =>
-    some.reduce((best, timed) => medianOf(timed) < medianOf(best) ? timed : best);
-  const best = fastest(rounds);
-  const bestOfThree = fastest(FIXED.map(timedOf));
-  const regretOf = (times: readonly number[]): Regret => {
-    const ms = medianOf({ times });
-    return {
-      ...{ ms, ofAll: 1 - medianOf(best) / ms, ofThree: 1 - medianOf(bestOfThree) / ms },
-      error: standardErrorOf(times.map((time, round) => 1 - best.times[round]! / time)),
-    };
-  };
+  const three = rounds.filter(({ choice }) => FIXED.some((one) => keyOf(one) === keyOf(choice)));
+  const [best, bestOfThree] = [fastestOf(rounds), fastestOf(three)];
+  const regretOf = (times: readonly number[]): Regret => ({
+    ms: medianOf({ times }),
+    ofAll: lossOf(times, rounds),
+    ofThree: lossOf(times, three),
+  });
+  const decided = rounds.find(({ choice }) => keyOf(choice) === keyOf(decision))!;
   return {
     ...{ best: best.choice, bestOfThree: bestOfThree.choice },
     ...{ bestMs: medianOf(best), bestOfThreeMs: medianOf(bestOfThree) },
-    decided: regretOf(timedOf(decision).times),
+    decided: regretOf(decided.times),
     corrected: regretOf(correctedTimes),
     spread: mean(
       rounds.map((timed) =>
@@ -123,6 +119,23 @@ export function judge(
       ),
     ),
   };
+}
+
+/**
+ * What a training loses compared with the best choice. The fastest of several inexact times is often
+ * fast by chance. So each round is compared with the choice that is the fastest in the other rounds.
+ */
+function lossOf(times: readonly number[], choices: readonly Timed[]): Loss {
+  const logs = times.map((time, round) => {
+    const others = choices.map((timed) => ({ timed, times: timed.times.toSpliced(round, 1) }));
+    return Math.log(fastestOf(others).timed.times[round]! / time);
+  });
+  const ratio = Math.exp(mean(logs));
+  return { share: 1 - ratio, error: ratio * standardErrorOf(logs) };
+}
+
+function fastestOf<T extends Pick<Timed, "times">>(choices: readonly T[]): T {
+  return choices.reduce((best, timed) => medianOf(timed) < medianOf(best) ? timed : best);
 }
 
 /** A key for comparing choices. */

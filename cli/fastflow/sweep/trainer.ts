@@ -24,7 +24,6 @@ import {
   finalistsOf,
   fineChoices,
   judge,
-  LOCAL,
   type Timed,
   type Verdict,
 } from "./choices.ts";
@@ -49,7 +48,7 @@ export interface TrainerResult {
   readonly rounds: number;
   /** Every choice of the search, measured once. */
   readonly first: readonly Timed[];
-  /** The fastest choices and the decision, measured in each round. */
+  /** The choices of `finalistsOf`, measured in each round. */
   readonly finals: readonly Timed[];
   /** The decision after its correction in training. Its candidate is `null` if nothing is offloaded. */
   readonly corrected: OffloadChoice;
@@ -65,6 +64,8 @@ const EPOCH_ROUNDS = 64;
 const STEPS_MAX = 600;
 /** In the search, each choice is measured once, in a new task. The warm-up compiles its code. */
 const SEARCH: Length = { steps: STEPS_MAX, warmUpSteps: 4, warmUpMs: 700, limitMs: 500 };
+/** Compiles the code of a training. */
+const WARM_UP: Length = { ...SEARCH, limitMs: 0 };
 /** How many batches workers buffer: few, because they also buffer for trainings that wait. */
 const BATCHES_BUFFERED = 12;
 /** Time for workers to refill the buffers of the last training, which would slow the next one. */
@@ -99,11 +100,10 @@ async function run({ environment, service, data, limitMs }: TrainerTask): Promis
   const plan = await planOffload(dataset, { service, trainStep });
   const { decision, metrics, planningMs } = plan;
   const batchBytes = Math.ceil(metrics.Gthp * stepMs / 1_000);
-  const batchesOf = (choice: OffloadChoice, adapt = false) =>
-    choice.candidate === null ? dataset : dataset.offload({
-      ...{ service, plan: choice, adapt },
-      bufferBytesMax: BATCHES_BUFFERED * batchBytes,
-    });
+  const offloaded = (plan: OffloadChoice, adapt: boolean) =>
+    dataset.offload({ service, plan, adapt, bufferBytesMax: BATCHES_BUFFERED * batchBytes });
+  const batchesOf = (choice: OffloadChoice) =>
+    choice.candidate === null ? dataset : offloaded(choice, false);
 
   const first: Timed[] = [];
   const search = async (choices: readonly OffloadChoice[]) => {
@@ -119,9 +119,9 @@ async function run({ environment, service, data, limitMs }: TrainerTask): Promis
   await using open = new AsyncDisposableStack();
   const opened = (batches: Dataset<unknown>) => open.use(new TimedTraining(batches, trainStep));
   const trainings = finalists.map((choice) => opened(batchesOf(choice)));
-  for (const training of trainings) await training.time(SEARCH);
+  for (const training of trainings) await training.time(WARM_UP);
   // The training that a user gets: it starts with the decision, and corrects the ratio.
-  const correcting = opened(batchesOf(plan, true));
+  const correcting = opened(offloaded(plan, true));
   await correcting.time(CORRECTION);
   trainings.push(correcting);
   const times = trainings.map((): number[] => []);
@@ -145,13 +145,12 @@ async function run({ environment, service, data, limitMs }: TrainerTask): Promis
   const corrected = choiceNow(correcting.batches);
   return {
     ...{ letter, stepMs, decision, metrics, planningMs, rounds, first, finals, fallbacks },
-    ...{ corrected, verdict: judge(chosen, finals, first, times.at(-1)!) },
+    ...{ corrected, verdict: judge(chosen, finals, times.at(-1)!) },
   };
 }
 
-/** The choice that a training follows now. */
+/** The choice that an offloaded training follows now. */
 function choiceNow(batches: Dataset<unknown>): OffloadChoice {
-  if (batches.node.kind !== "offload") return LOCAL;
   const { candidate = null, ratio } = offloadProgress(batches);
   return { candidate, ratio };
 }
