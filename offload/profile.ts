@@ -38,6 +38,8 @@ const SLOW_STEPS_MIN = 3;
 const READING_MS_MAX = 500;
 /** A core that is busy for this share of the time counts as fully busy. */
 const BUSY_SHARE = 0.8;
+/** A timer that is later than this, in ms, is late because this host is busy. */
+const TIMER_LATE_MS_MAX = 4;
 
 export interface ProfileOptions {
   readonly clocks: Clocks;
@@ -150,9 +152,8 @@ async function throughputOf(
   options: ProfileOptions,
   isDecided: IsDecided = () => false,
 ): Promise<Throughput | undefined> {
-  const { clocks, steps, sleep, stepMs = 0, localStepMs = Infinity, onStep } = options;
-  const { firstThroughputMin = 0 } = options;
-  const train = options.train ?? (() => stepMs > 0 ? sleep(stepMs) : undefined);
+  const { clocks, steps, localStepMs = Infinity, firstThroughputMin = 0, onStep } = options;
+  const train = options.train ?? sleepingSteps(options);
   const warmUpMin = Math.min(STEPS_MIN, Math.ceil(WARM_UP_SHARE * steps));
   using limit = new TimeLimit(options);
   await using run = new EndlessRun(open);
@@ -220,6 +221,22 @@ async function throughputOf(
     if (error === TIME_IS_UP) return undefined;
     throw error;
   }
+}
+
+/**
+ * Training steps that only take time. Timers are late, so each step is shorter by what the last one was
+ * late: otherwise a short step would count as waiting for data.
+ */
+function sleepingSteps(
+  { clocks, sleep, stepMs = 0 }: ProfileOptions,
+): () => undefined | Promise<void> {
+  let lateMs = 0;
+  const step = async (ms: number) => {
+    const fromMs = clocks.nowMs();
+    if (ms > 0) await sleep(ms);
+    lateMs = Math.min(TIMER_LATE_MS_MAX, clocks.nowMs() - fromMs - ms);
+  };
+  return () => stepMs > 0 ? step(stepMs - lateMs) : undefined;
 }
 
 /** Whether a warm-up is long enough. @param atMs When each step ended. */

@@ -1,6 +1,7 @@
 /** What is measured, on a clock that only the measured parts move. */
 import { Dataset } from "../../mod.ts";
 import { cutPointsOf } from "../../offload/cut_points.ts";
+import { staysLocal } from "../../offload/decide.ts";
 import { profileCandidate, profileLocal } from "../../offload/profile.ts";
 import { assert, assertAlmostEquals, assertEquals, assertRejects } from "../assert.ts";
 
@@ -78,6 +79,23 @@ Deno.test("profileLocal starts a short dataset again, and takes a step's time wh
   const { Gthp } = (await profileLocal(open, { ...untrained, stepMs: 4 }))!;
   assertAlmostEquals(Gthp, 8_000 / 0.004, 1);
   assertEquals((await profileLocal(open, untrained))!.Gthp, Infinity);
+});
+
+Deno.test("profileLocal finds no stall where only the timers of short steps are late", async () => {
+  for (const [stepMs, lateMs] of [[4, 1.2], [0.5, 1.2], [4, -0.5]] as const) {
+    const { open, untrained } = machine({ batchMs: 0, cpuMs: 1, trainMs: 0 });
+    const sleep = (ms: number) => untrained.sleep(ms + lateMs);
+    const measured = (await profileLocal(open, { ...untrained, sleep, stepMs }))!;
+    assert(staysLocal(measured), `${stepMs} ms: ${measured.Gthp / measured.Lthp}`);
+    assertAlmostEquals(measured.Gthp / measured.Lthp, 1, 0.1);
+  }
+});
+
+Deno.test("profileLocal finds the stall of a host so busy that timers are very late", async () => {
+  const { open, untrained } = machine({ batchMs: 0, cpuMs: 1, trainMs: 0 });
+  const sleep = (ms: number) => untrained.sleep(ms + 20);
+  const measured = (await profileLocal(open, { ...untrained, sleep, stepMs: 5 }))!;
+  assertAlmostEquals(measured.Gthp / measured.Lthp, 21 / 5, 1e-9);
 });
 
 Deno.test("profileLocal measures Gthp with a full batch, though the last step's batch is short", async () => {
