@@ -4,7 +4,7 @@
  */
 import { hashJson } from "../core/hash.ts";
 import { isPlainObject } from "../core/tree.ts";
-import { type DatasetNode, inPreOrder } from "../data/node.ts";
+import type { DatasetNode } from "../data/node.ts";
 import { fingerprintGraph } from "../data/wire.ts";
 import type { CandidateMetrics, OffloadMetrics } from "./decide.ts";
 
@@ -14,11 +14,12 @@ export interface MetricStore extends Disposable {
   set(key: string, value: unknown): void;
 }
 
-/** The keys of table 2. */
+/**
+ * The keys of table 2. The paper keeps Gthp by the model alone. Here it is in bytes per second, so it
+ * depends on the pipeline's batches.
+ */
 export interface MetricKeys {
-  /** (M): Gthp. */
-  readonly model: string;
-  /** (P, M): Lthp, Pcycle, Gcycle, idle. */
+  /** (P, M): Gthp, Lthp, Pcycle, Gcycle, idle. */
   readonly local: string;
   /** (P, M, RemoteNodeInfo): Rthp and Ocycle of each candidate. */
   readonly remote: string;
@@ -27,7 +28,7 @@ export interface MetricKeys {
 /** What the keys are made of. */
 export interface MetricSubject {
   readonly pipeline: DatasetNode;
-  /** Names the model: its architecture, not its parameters. */
+  /** Names the model (its architecture, not its parameters) and the accelerator. */
   readonly model: string;
   /** The CPUs of this host. */
   readonly localResources: string;
@@ -45,34 +46,22 @@ export function keysOf(subject: MetricSubject): MetricKeys | undefined {
     // Functions that use outside variables have no fingerprint.
     return undefined;
   }
-  // The batch size affects the throughput of the model.
-  const batches = inPreOrder(pipeline).filter(({ division }) => division === "rows")
-    .map(({ attributes }) => attributes["size"]);
-  const M = [model, batches];
-  return {
-    model: hashJson(["M", M]),
-    local: hashJson(["P, M", P, M, localResources]),
-    remote: hashJson(["P, M, RemoteNodeInfo", P, M, localResources, remoteResources]),
-  };
-}
-
-/** Gthp; undefined if the stored value is damaged or missing. */
-export function readGthp(value: unknown): number | undefined {
-  if (!isPlainObject(value)) return undefined;
-  // JSON has no Infinity, the throughput of training steps that take no time.
-  return value.Gthp === null ? Infinity : positive(value.Gthp);
+  const local = ["P, M", P, model, localResources];
+  return { local: hashJson(local), remote: hashJson([...local, remoteResources]) };
 }
 
 /** The local metrics; undefined if the stored value is damaged or missing. */
 export function readLocal(
   value: unknown,
-): Omit<OffloadMetrics, "Gthp" | "candidates"> | undefined {
+): Omit<OffloadMetrics, "candidates"> | undefined {
   if (!isPlainObject(value)) return undefined;
+  // JSON has no Infinity, the throughput of training steps that take no time.
+  const Gthp = value.Gthp === null ? Infinity : positive(value.Gthp);
   const Lthp = positive(value.Lthp);
   const [Pcycle, Gcycle, idle] = [value.Pcycle, value.Gcycle, value.idle].map(count);
-  if (Lthp === undefined || Pcycle === undefined) return undefined;
+  if (Gthp === undefined || Lthp === undefined || Pcycle === undefined) return undefined;
   return {
-    ...{ Lthp, Pcycle },
+    ...{ Gthp, Lthp, Pcycle },
     ...(Gcycle === undefined ? {} : { Gcycle }),
     ...(idle === undefined ? {} : { idle }),
   };

@@ -24,8 +24,8 @@ export interface PlanningOptions
    */
   readonly metricsStore?: string;
   /**
-   * Names the model in the metric store: its architecture, not its parameters. Default: the text of
-   * `trainStep`.
+   * Names the model and the accelerator in the metric store. Default: the text of `trainStep`. Set it
+   * if the same text trains several models, such as `(batch, model) => model.train(batch)`.
    */
   readonly model?: string;
   /**

@@ -14,7 +14,7 @@ import {
   staysLocal,
 } from "./decide.ts";
 import { bytesOfElement, figuresOf } from "./figures.ts";
-import { keysOf, type MetricStore, readCandidates, readGthp, readLocal } from "./metric_store.ts";
+import { keysOf, type MetricStore, readCandidates, readLocal } from "./metric_store.ts";
 import { OffloadPlan, PLANNING_TIMEOUT_MS, PROFILE_STEPS } from "./plan.ts";
 import { type IsDecided, profileCandidate, profileLocal, type ProfileOptions } from "./profile.ts";
 import { offloadDependencies } from "./dependencies.ts";
@@ -119,15 +119,13 @@ class Planning {
     };
     const { speedUpThreshold } = this.#request;
 
-    let base = known(stored(keys?.model, readGthp), stored(keys?.local, readLocal));
+    let base = stored(keys?.local, readLocal);
     if (base === undefined) {
       base = await this.#local();
       if (base === undefined) {
         return OffloadPlan.without("no time", { planningMs: host.nowMs() - fromMs });
       }
-      const { Gthp, ...local } = base;
-      keep(keys?.model, { Gthp });
-      keep(keys?.local, local);
+      keep(keys?.local, base);
     }
     let candidates: CandidateMetrics[] = [];
     if (!staysLocal(base, speedUpThreshold)) {
@@ -302,11 +300,4 @@ function isBatched({ chain: { batch } }: CutPoint): boolean {
 /** Whether batches contain padding, so that single elements are smaller. */
 function isPadded({ whole }: CutPoint): boolean {
   return chainOf(whole)?.batch?.kind === "paddedBatch";
-}
-
-function known(
-  Gthp: number | undefined,
-  local: Omit<LocalMetrics, "Gthp"> | undefined,
-): LocalMetrics | undefined {
-  return Gthp === undefined || local === undefined ? undefined : { Gthp, ...local };
 }

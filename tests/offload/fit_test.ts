@@ -2,6 +2,7 @@
 import { DatabaseSync } from "node:sqlite";
 import {
   Dataset,
+  DenoHost,
   fit,
   type FitOptions,
   LocalCluster,
@@ -13,6 +14,7 @@ import {
 import { decide } from "../../offload/decide.ts";
 import { keysOf } from "../../offload/metric_store.ts";
 import { offloadDependencies } from "../../offload/dependencies.ts";
+import { plan } from "../../offload/planner.ts";
 import { assert, assertEquals, assertMatch, assertRejects, assertThrows } from "../assert.ts";
 import { CLOSED_PORT } from "../lib/closed_port.ts";
 import { until } from "../lib/until.ts";
@@ -53,8 +55,7 @@ async function storeStall(path: string, service: string): Promise<void> {
     remoteResources: JSON.stringify([service, []]),
   })!;
   using store = await openStore(path);
-  store.set(keys.model, { Gthp: 1e9 });
-  store.set(keys.local, { Lthp: 1e6, Pcycle: 10 });
+  store.set(keys.local, { Gthp: 1e9, Lthp: 1e6, Pcycle: 10 });
 }
 
 const batches = Dataset.range(500).map((x) => x + 1).batch(10) as Dataset<Tensor>;
@@ -231,6 +232,28 @@ testInline(
     const stored = await withSteps();
     assertEquals([stored.source, stored.metrics], ["stored", measured.metrics]);
     assert(Number.isFinite(stored.metrics.Gthp));
+  },
+);
+
+testInline(
+  "planning reads Gthp of its own pipeline, not of another with the same model",
+  async (start) => {
+    await using service = await start({ workers: 1 });
+    await using folder = await TempFolder.make();
+    const metricsStore = `${folder.path}/metrics.sqlite`;
+    const wide = Dataset.range(500).map((x) => [x, x, x, x]).batch(10);
+    const planned = (dataset: Dataset<unknown>) =>
+      plan({
+        ...{ pipeline: dataset.node, service: { service }, host: new DenoHost() },
+        ...{ stepMs: 1, profileSteps: 3, metricsStore, model: "m" },
+      });
+    const [first, other, again] = [
+      await planned(batches),
+      await planned(wide),
+      await planned(batches),
+    ];
+    assert(other.metrics.Gthp > 3 * first.metrics.Gthp);
+    assertEquals([again.source, again.metrics.Gthp], ["stored", first.metrics.Gthp]);
   },
 );
 

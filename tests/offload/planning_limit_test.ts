@@ -45,8 +45,7 @@ testInline("planning decides without the candidates that it had no time for", as
   })!;
   {
     using store = await openStore(metricsStore);
-    store.set(keys.model, { Gthp: 1e9 });
-    store.set(keys.local, { Lthp: 1e3, Pcycle: 10 });
+    store.set(keys.local, { Gthp: 1e9, Lthp: 1e3, Pcycle: 10 });
   }
   const options = { service, metricsStore, model: "m", remoteResources: "r" };
   const plan = await planOffload(stuck, { ...options, planningTimeoutMs: 90 });
