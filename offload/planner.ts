@@ -3,8 +3,11 @@ import { LeatError } from "../core/error.ts";
 import { chainOf } from "../data/deterministic/chain.ts";
 import { openIterator } from "../data/dataset_iterator.ts";
 import type { Host } from "../data/host.ts";
-import type { DatasetNode } from "../data/node.ts";
+import { type DatasetNode, inPreOrder } from "../data/node.ts";
+import { CacheNode } from "../data/operators/caching/cache.ts";
+import { SnapshotNode } from "../data/operators/caching/snapshot.ts";
 import { OffloadNode, type OffloadOptions } from "../data/operators/offload.ts";
+import { readManifest } from "../data/saved/manifest.ts";
 import { type CutPoint, type CutPoints, cutPointsOf } from "./cut_points.ts";
 import {
   type CandidateMetrics,
@@ -92,6 +95,8 @@ class Planning {
   #isMeasured = false;
   /** Whether a candidate was not measured because time ran out. */
   #isLate = false;
+  /** Whether no measurement was cut short. */
+  #isComplete = true;
   /** Why the service failed. The remaining candidates are then not measured. */
   #failure: string | undefined;
   /** The size of a batch in bytes, if one was seen. */
@@ -125,7 +130,7 @@ class Planning {
       if (base === undefined) {
         return OffloadPlan.without("no time", { planningMs: host.nowMs() - fromMs });
       }
-      keep(keys?.local, base);
+      if (await this.#isTypical()) keep(keys?.local, base);
     }
     let candidates: CandidateMetrics[] = [];
     if (!staysLocal(base, speedUpThreshold)) {
@@ -134,7 +139,8 @@ class Planning {
       candidates = found ?? await this.#candidates(base);
       // If a candidate failed, nothing is stored: the candidate may work the next time.
       const isWhole = candidates.length > 0 && this.#failure === undefined && !this.#isLate;
-      if (found === undefined && isWhole) keep(keys?.remote, candidates);
+      const isKept = found === undefined && isWhole && await this.#isTypical();
+      if (isKept) keep(keys?.remote, candidates);
     }
     const metrics: OffloadMetrics = { ...base, candidates };
     const decision = decide(metrics, speedUpThreshold);
@@ -160,6 +166,15 @@ class Planning {
     };
   }
 
+  /**
+   * Whether another run would measure the same: nothing was cut short, and no cache was complete. The
+   * other run may have more time, and no cache yet.
+   */
+  async #isTypical(): Promise<boolean> {
+    const { pipeline, host, metricsStore } = this.#request;
+    return metricsStore !== undefined && this.#isComplete && !await isCached(pipeline, host);
+  }
+
   /** Measures the local pipeline. Undefined if there was no time for a step. */
   async #local(): Promise<LocalMetrics | undefined> {
     this.#isMeasured = true;
@@ -171,7 +186,8 @@ class Planning {
       onStep: this.#onStep(null, 0),
     });
     if (measured === undefined) return undefined;
-    const { batch, ...local } = measured;
+    const { batch, isComplete, ...local } = measured;
+    this.#isComplete &&= isComplete;
     this.#batchBytes = bytesOfElement(batch);
     return local;
   }
@@ -252,7 +268,8 @@ class Planning {
       return undefined;
     }
     if (measured !== undefined) {
-      const { firstThroughput, metrics } = measured;
+      const { firstThroughput, metrics, isComplete } = measured;
+      this.#isComplete &&= isComplete;
       if (firstThroughput > this.#firstThroughput && firstThroughput < Infinity) {
         this.#firstThroughput = firstThroughput;
       }
@@ -290,6 +307,22 @@ class Planning {
     const why = cause instanceof Error ? `${message}: ${cause.message}` : message;
     this.#request.host.warn(`offload: the metric store is not used now: ${why}`);
   }
+}
+
+/** Whether a pipeline reads elements from a complete cache or snapshot, instead of preparing them. */
+async function isCached(pipeline: DatasetNode, host: Host): Promise<boolean> {
+  for (const node of inPreOrder(pipeline)) {
+    if (node instanceof CacheNode && node.isFull) return true;
+    const folder = folderOf(node);
+    if (folder !== undefined && await readManifest(host, folder) !== undefined) return true;
+  }
+  return false;
+}
+
+/** Where an operator keeps elements; undefined if it keeps none in files. */
+function folderOf(node: DatasetNode): string | undefined {
+  if (node instanceof CacheNode) return node.path;
+  return node instanceof SnapshotNode ? node.folder : undefined;
 }
 
 /** Whether workers give whole batches. */

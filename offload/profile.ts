@@ -76,13 +76,24 @@ export type OpenRun = () => AsyncIterator<unknown> & AsyncDisposable;
 export type IsDecided = (bytesPerSecond: number) => boolean;
 
 /** A candidate's metrics, and its throughput in the first steps, in bytes per second. */
-export interface CandidateProfile {
+export interface CandidateProfile extends Exactness {
   readonly metrics: CandidateMetrics;
   readonly firstThroughput: number;
 }
 
+/** The local metrics. */
+export interface LocalProfile extends Omit<OffloadMetrics, "candidates">, Exactness {
+  /** A batch of the pipeline. */
+  readonly batch: unknown;
+}
+
+interface Exactness {
+  /** Whether no step is missing because time ran out. */
+  readonly isComplete: boolean;
+}
+
 /** The throughput of a loop over a pipeline. */
-interface Throughput {
+interface Throughput extends Exactness {
   /** In the first steps, in bytes per second. */
   readonly firstThroughput: number;
   readonly bytesPerSecond: number;
@@ -103,17 +114,19 @@ interface Throughput {
 export async function profileLocal(
   open: OpenRun,
   options: ProfileOptions,
-): Promise<Omit<OffloadMetrics, "candidates"> & { readonly batch: unknown } | undefined> {
+): Promise<LocalProfile | undefined> {
   const measured = await throughputOf(open, options);
   if (measured === undefined) return undefined;
   const { bytesPerSecond, cpuMs, trainingCpuMs, idle, batch } = measured;
+  const gradient = await gradientThroughput(batch, options);
   return {
-    Gthp: await gradientThroughput(batch, options),
+    Gthp: gradient.bytesPerSecond,
     Lthp: bytesPerSecond,
     Pcycle: cpuMs,
     Gcycle: Math.max(0, trainingCpuMs - cpuMs),
     idle,
     batch,
+    isComplete: measured.isComplete && gradient.isComplete,
   };
 }
 
@@ -129,21 +142,22 @@ export async function profileCandidate(
 ): Promise<CandidateProfile | undefined> {
   const measured = await throughputOf(open, options, isDecided);
   if (measured === undefined) return undefined;
-  const { bytesPerSecond: Rthp, cpuMs: Ocycle, firstThroughput } = measured;
-  return { metrics: { name, Rthp, Ocycle }, firstThroughput };
+  const { bytesPerSecond: Rthp, cpuMs: Ocycle, firstThroughput, isComplete } = measured;
+  return { metrics: { name, Rthp, Ocycle }, firstThroughput, isComplete };
 }
 
 /** thp(M): the throughput if no step waits for data. */
 async function gradientThroughput(
   batch: unknown,
   options: ProfileOptions,
-): Promise<number> {
+): Promise<Pick<Throughput, "bytesPerSecond" | "isComplete">> {
   const { train, stepMs = 0 } = options;
-  if (train === undefined) return 1_000 * bytesOfElement(batch) / stepMs;
+  const bytes = 1_000 * bytesOfElement(batch);
+  if (train === undefined) return { bytesPerSecond: bytes / stepMs, isComplete: true };
   await train(batch);
   using limit = new TimeLimit(options);
   const { steps, elapsedMs } = await measure(options, () => train(batch), { limit });
-  return 1_000 * steps * bytesOfElement(batch) / elapsedMs;
+  return { bytesPerSecond: steps * bytes / elapsedMs, isComplete: !limit.isUp };
 }
 
 /** thp(P + M), and then the CPU time of P alone. */
@@ -192,7 +206,7 @@ async function throughputOf(
     // With Infinity, only a candidate that has failed is decided.
     const hasFailed = isDecided(Infinity);
     if (hasFailed || firstThroughput < firstThroughputMin) {
-      const known = { firstThroughput, idle: 0, batch: first };
+      const known = { firstThroughput, idle: 0, batch: first, isComplete: !limit.isUp };
       const stepCpuMs = count === 0 ? 0 : cpuMs / count;
       return {
         ...{ ...known, bytesPerSecond: hasFailed ? 0 : firstThroughput },
@@ -211,12 +225,14 @@ async function throughputOf(
       ...{ cpuMs: trainingCpuMs, idle: idleOf(training), batch: first },
     };
     // Without time to measure reading alone, `cpuMs` includes the CPU time of training.
-    if (training.steps < Math.min(steps, STEPS_MIN) || limit.isUp) return found;
+    if (training.steps < Math.min(steps, STEPS_MIN) || limit.isUp) {
+      return { ...found, isComplete: !limit.isUp };
+    }
     const reading = await measure(options, next, {
       isEnough: ({ steps }) => steps >= STEPS_MIN,
       ...{ limit, limitMs: READING_MS_MAX },
     });
-    return { ...found, cpuMs: reading.cpuMs / reading.steps };
+    return { ...found, cpuMs: reading.cpuMs / reading.steps, isComplete: !limit.isUp };
   } catch (error) {
     if (error === TIME_IS_UP) return undefined;
     throw error;
@@ -312,6 +328,7 @@ class TimeLimit implements Disposable {
   readonly #clocks: Clocks;
   readonly #isOver = new AbortController();
   readonly #up: Promise<never> | undefined;
+  #wasUp = false;
 
   constructor({ clocks, sleep, untilMs = Infinity, signal }: ProfileOptions) {
     this.untilMs = untilMs;
@@ -321,13 +338,14 @@ class TimeLimit implements Disposable {
     const { signal: isOver } = this.#isOver;
     const ends = signal === undefined ? isOver : AbortSignal.any([signal, isOver]);
     this.#up = sleep(leftMs, ends).then(() => {
+      this.#wasUp = true;
       throw TIME_IS_UP;
     });
     this.#up.catch(() => {});
   }
 
   get isUp(): boolean {
-    return this.#clocks.nowMs() >= this.untilMs;
+    return this.#wasUp || this.#clocks.nowMs() >= this.untilMs;
   }
 
   /** Waits for `pending`. Rejects with `TIME_IS_UP` when the time is up. */

@@ -153,7 +153,7 @@ async function profile(
       [Symbol.asyncDispose]: () => Promise.resolve(),
     };
   };
-  const { batch: _, ...local } = (await profileLocal(open(LOCAL), options))!;
+  const { batch: _, isComplete: __, ...local } = (await profileLocal(open(LOCAL), options))!;
   const candidates: CandidateMetrics[] = [];
   // The planner, too, measures p'3 first.
   const names = staysLocal(local) ? [] : Object.keys(costs.receiveMs).sort().reverse();

@@ -83,6 +83,54 @@ testInline("the store keeps no candidates of which one had no time", async (star
   assertEquals([store.get(keys.remote), store.get(keys.local) !== undefined], [undefined, true]);
 });
 
+testInline("the store keeps no measurement that planningTimeoutMs cut short", async (start) => {
+  await using service = await start({ workers: 1 });
+  await using folder = await TempFolder.make();
+  const planningTimeoutMs = 1_000_000;
+  const { node: pipeline } = Dataset.range(400).map((x) => x + 1);
+  /** Plans, and has no more time from step 30 of the local pipeline on, or of a candidate. */
+  const planned = async (late: "local" | "remote" | "never") => {
+    let ms = 0;
+    let isUp = false;
+    const nowMs = () => isUp ? planningTimeoutMs : ms++;
+    const host = Object.assign(Object.create(new DenoHost()), { nowMs }) as Host;
+    const { source, metrics, refused } = await plan({
+      ...{ pipeline, service: { service }, host, planningTimeoutMs, stepMs: 1 },
+      ...{ metricsStore: `${folder.path}/metrics.sqlite`, model: "m" },
+      onProgress: ({ candidate, step }) => {
+        // Half of 50 steps warm up.
+        isUp ||= step > 30 && late === (candidate === null ? "local" : "remote");
+      },
+    });
+    return { source, metrics, refused };
+  };
+  const cut = await planned("local");
+  const { metrics: { Lthp }, refused } = await planned("remote");
+  assert(Lthp > 2 * cut.metrics.Lthp, "measured again");
+  assert(!refused.join().includes("planningTimeoutMs"), "it was measured, but not completely");
+  const whole = await planned("never");
+  assertEquals([whole.source, whole.metrics.Lthp], ["measured", Lthp]);
+  const { source, metrics } = await planned("never");
+  assertEquals([source, metrics], ["stored", whole.metrics]);
+});
+
+testInline("the store keeps no measurement that read from a complete cache", async (start) => {
+  await using service = await start({ workers: 1 });
+  await using folder = await TempFolder.make();
+  const metricsStore = `${folder.path}/metrics.sqlite`;
+  const options = { service, metricsStore, model: "m", profileSteps: 3 };
+  const batches = (elements: number) => Dataset.range(elements).map((x) => x + 1).batch(10);
+  const again = async (dataset: () => Dataset<unknown>) => {
+    await planOffload(dataset(), options);
+    return (await planOffload(dataset(), options)).source;
+  };
+  assertEquals(await again(() => batches(40).cache()), "measured");
+  assertEquals(await again(() => batches(40).cache(`${folder.path}/cache`)), "measured");
+  assertEquals(await again(() => batches(40).snapshot(`${folder.path}/snapshot`)), "measured");
+  assertEquals(await again(() => batches(10_000).cache()), "stored");
+  assertEquals(await again(() => batches(40)), "stored");
+});
+
 testInline("planOffload and fit tell what is measured", async (start) => {
   await using service = await start({ workers: 1 });
   const options = { service, profileSteps: 3 };

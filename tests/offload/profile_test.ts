@@ -145,11 +145,11 @@ Deno.test("a measurement ends when its time is up, with what it has", async () =
   // The first batch takes 901 ms. Of the next ones, 24 warm up, and there is time for 2 more.
   const never = () => new Promise<void>(() => {});
   const limited = { ...options, sleep: never, untilMs: 901 + 24 * 10 + 15 };
-  const { metrics: { Rthp, Ocycle } } = (await profileCandidate("p'2", open, limited))!;
+  const { metrics: { Rthp, Ocycle }, isComplete } = (await profileCandidate("p'2", open, limited))!;
   assertAlmostEquals(Rthp, 8_000 / 0.01, 1);
-  assertEquals([trained(), Ocycle], [25 + 2, 1_001]);
-  const { Gthp, Lthp } = (await profileLocal(open, { ...limited, untilMs: 5_000 }))!;
-  assertEquals([Gthp > 0, Lthp > 0], [true, true]);
+  assertEquals([trained(), Ocycle, isComplete], [25 + 2, 1_001, false]);
+  const local = (await profileLocal(open, { ...limited, untilMs: 5_000 }))!;
+  assertEquals([local.Gthp > 0, local.Lthp > 0, local.isComplete], [true, true, true]);
 });
 
 Deno.test("a measurement gives up on a batch that does not come in time", async () => {

@@ -70,6 +70,11 @@ export class CacheNode extends SameElementsNode {
     return new CacheIterator(context, store);
   }
 
+  /** Whether iterators give the elements of an earlier pass. A cache in files is never full. */
+  get isFull(): boolean {
+    return this.#store.elements !== undefined;
+  }
+
   override get shared(): Shared | undefined {
     return this.path === undefined ? this.#store : undefined;
   }
