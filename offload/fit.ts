@@ -42,8 +42,6 @@ export interface FitOptions<T, S> extends Omit<PlanningOptions, "service"> {
    * `planOffload()`: follows that plan.
    */
   readonly offload?: "auto" | "never" | OffloadPlan;
-  /** Whether batches come in the order of a DETERMINISTIC job. Default false: see `offload()`. */
-  readonly deterministic?: boolean;
   /**
    * Whether the plan is changed while training runs: the ratio continuously, by the side that training
    * waits for, and sometimes the part that workers run. Has no effect with `deterministic`. Default:
@@ -59,7 +57,7 @@ export interface FitOptions<T, S> extends Omit<PlanningOptions, "service"> {
 const fitOptions = optionsOf<FitOptions<unknown, unknown>>("fit", {
   ...{ dataset: true, trainStep: true, state: true, cloneState: true, epochs: true },
   ...PLANNING,
-  ...{ offload: true, deterministic: true, adapt: true, onPlan: true, onProgress: true },
+  ...{ offload: true, adapt: true, onPlan: true, onProgress: true },
 });
 
 /** How far the training is. */

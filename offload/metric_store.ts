@@ -34,11 +34,13 @@ export interface MetricSubject {
   readonly localResources: string;
   /** Describes the workers: how many, of what kind, how far away. */
   readonly remoteResources: string;
+  /** Whether training keeps the order of elements, so that one side may wait for the other. */
+  readonly deterministic: boolean;
 }
 
 /** The keys of a subject; undefined for a pipeline that has no fingerprint. */
 export function keysOf(subject: MetricSubject): MetricKeys | undefined {
-  const { pipeline, model, localResources, remoteResources } = subject;
+  const { pipeline, model, localResources, remoteResources, deterministic } = subject;
   let P: string;
   try {
     P = fingerprintGraph(pipeline);
@@ -47,7 +49,10 @@ export function keysOf(subject: MetricSubject): MetricKeys | undefined {
     return undefined;
   }
   const local = ["P, M", P, model, localResources];
-  return { local: hashJson(local), remote: hashJson([...local, remoteResources]) };
+  return {
+    local: hashJson(local),
+    remote: hashJson([...local, remoteResources, deterministic]),
+  };
 }
 
 /** The local metrics; undefined if the stored value is damaged or missing. */

@@ -183,7 +183,7 @@ class OffloadedIterator extends ElementIterator {
   /** Makes a plan, and shows it in the node's figures. */
   async #decide(how: Pick<PlanRequest, "stepMs" | "speedUpThreshold">): Promise<OffloadChoice> {
     const { inputs: [pipeline], options } = this.#node;
-    const { plan: _, stepMs: __, deterministic: ___, adapt: ____, ...others } = options;
+    const { plan: _, stepMs: __, adapt: ___, ...others } = options;
     const { profileSteps, planningTimeoutMs, ...service } = others;
     const { host } = this.#context;
     const figures = figuresOf(this.#node);

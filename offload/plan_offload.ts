@@ -16,8 +16,7 @@ import type { PlanningProgress } from "./planner.ts";
 export const PROGRESS_EVERY_MS = 1_000;
 
 /** Options of measuring, for `planOffload()` and `fit()`. */
-export interface PlanningOptions
-  extends Omit<OffloadOptions, "plan" | "stepMs" | "deterministic" | "adapt"> {
+export interface PlanningOptions extends Omit<OffloadOptions, "plan" | "stepMs" | "adapt"> {
   /**
    * The file of the metric store, made if it is missing. A later run with the same pipeline, model and
    * resources reads the metrics from it instead of measuring. Default: none.
@@ -48,6 +47,7 @@ export const PLANNING: { readonly [name in keyof Required<PlanningOptions>]: tru
   profileSteps: true,
   planningTimeoutMs: true,
   timeoutMs: true,
+  deterministic: true,
   metricsStore: true,
   model: true,
   remoteResources: true,

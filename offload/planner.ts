@@ -33,10 +33,10 @@ type LocalMetrics = Omit<OffloadMetrics, "candidates">;
 
 export interface PlanRequest {
   readonly pipeline: DatasetNode;
-  /** The service, and what its clients need. */
+  /** How training will read: the service, what its clients need, and the order. */
   readonly service: Pick<
     OffloadOptions,
-    "service" | "token" | "ca" | "compression" | "targetTags" | "timeoutMs"
+    "service" | "token" | "ca" | "compression" | "targetTags" | "timeoutMs" | "deterministic"
   >;
   readonly host: Host;
   /** One training step on a copy of the training state. */
@@ -156,13 +156,14 @@ class Planning {
   }
 
   #subject() {
-    const { pipeline, model = "", remoteResources, service: { service, targetTags = [] } } =
-      this.#request;
+    const { pipeline, model = "", remoteResources } = this.#request;
+    const { service, targetTags = [], deterministic = false } = this.#request.service;
     return {
       pipeline,
       model,
       localResources: offloadDependencies().localResources(),
       remoteResources: remoteResources ?? JSON.stringify([addressOf(service), targetTags]),
+      deterministic,
     };
   }
 
@@ -193,7 +194,8 @@ class Planning {
   }
 
   get #cuts(): CutPoints {
-    return this.#cutPoints ??= cutPointsOf(this.#request.pipeline);
+    const { pipeline, service: { deterministic = false } } = this.#request;
+    return this.#cutPoints ??= cutPointsOf(pipeline, !deterministic);
   }
 
   #onStep(candidate: string | null, measured: number): ProfileOptions["onStep"] {

@@ -11,6 +11,7 @@ import {
   type PlanOffloadOptions,
   type Tensor,
 } from "../../mod.ts";
+import { OffloadNode, type OffloadOptions } from "../../data/operators/offload.ts";
 import { decide } from "../../offload/decide.ts";
 import { keysOf } from "../../offload/metric_store.ts";
 import { offloadDependencies } from "../../offload/dependencies.ts";
@@ -52,7 +53,7 @@ async function storeStall(path: string, service: string): Promise<void> {
   const { localResources, openStore } = offloadDependencies();
   const keys = keysOf({
     ...{ pipeline: batches.node, model: "m", localResources: localResources() },
-    remoteResources: JSON.stringify([service, []]),
+    ...{ remoteResources: JSON.stringify([service, []]), deterministic: false },
   })!;
   using store = await openStore(path);
   store.set(keys.local, { Gthp: 1e9, Lthp: 1e6, Pcycle: 10 });
@@ -256,6 +257,60 @@ testInline(
     assertEquals([again.source, again.metrics.Gthp], ["stored", first.metrics.Gthp]);
   },
 );
+
+/** Collects the options of the `offload` nodes that are run. */
+class OffloadSpy implements Disposable {
+  readonly options: OffloadOptions[] = [];
+  readonly #makeIterator = OffloadNode.prototype.makeIterator;
+
+  constructor() {
+    const { options } = this;
+    const makeIterator = this.#makeIterator;
+    OffloadNode.prototype.makeIterator = function (context) {
+      options.push(this.options);
+      return makeIterator.call(this, context);
+    };
+  }
+
+  [Symbol.dispose](): void {
+    OffloadNode.prototype.makeIterator = this.#makeIterator;
+  }
+}
+
+testInline("planning measures candidates in the order that training wants", async (start) => {
+  await using service = await start({ workers: 1 });
+  const ordersOf = async (use: () => Promise<unknown>) => {
+    using spy = new OffloadSpy();
+    await use();
+    const candidates = spy.options.filter(({ plan }) => plan?.ratio === 1);
+    assert(candidates.length > 0);
+    return new Set(candidates.map(({ deterministic }) => deterministic));
+  };
+  for (const deterministic of [undefined, true]) {
+    const options = {
+      ...{ service, profileSteps: 3 },
+      ...(deterministic === undefined ? {} : { deterministic }),
+    };
+    assertEquals(await ordersOf(() => planOffload(batches, options)), new Set([deterministic]));
+    const fitted = () => fit({ ...options, dataset: batches, state: null, trainStep() {} });
+    assertEquals(await ordersOf(fitted), new Set([deterministic]));
+    const read = async () => {
+      for await (const _ of batches.offload(options));
+    };
+    assertEquals(await ordersOf(read), new Set([deterministic]));
+  }
+});
+
+Deno.test("the metric store keeps Rthp by the order of elements, and Lthp not", () => {
+  const [unordered, ordered] = [false, true].map((deterministic) =>
+    keysOf({
+      ...{ pipeline: batches.node, model: "m", localResources: "l", remoteResources: "r" },
+      deterministic,
+    })!
+  );
+  assert(unordered!.remote !== ordered!.remote);
+  assertEquals(unordered!.local, ordered!.local);
+});
 
 testInline("fit trains whatever state the metric store is in", async (start) => {
   await using service = await start({ workers: 1 });

@@ -41,7 +41,7 @@ testInline("planning decides without the candidates that it had no time for", as
   const { localResources, openStore } = offloadDependencies();
   const keys = keysOf({
     ...{ pipeline: stuck.node, model: "m", localResources: localResources() },
-    remoteResources: "r",
+    ...{ remoteResources: "r", deterministic: false },
   })!;
   {
     using store = await openStore(metricsStore);
@@ -78,7 +78,7 @@ testInline("the store keeps no candidates of which one had no time", async (star
   using store = await openStore(metricsStore);
   const keys = keysOf({
     ...{ pipeline: numbers.node, model: "m", localResources: localResources() },
-    remoteResources: "r",
+    ...{ remoteResources: "r", deterministic: false },
   })!;
   assertEquals([store.get(keys.remote), store.get(keys.local) !== undefined], [undefined, true]);
 });
