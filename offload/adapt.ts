@@ -8,6 +8,7 @@
  * training waits for, and makes a large step only if it was the same side for a while (stochastic
  * approximation). A regression over many windows shows whether a larger ratio makes training slower.
  */
+import { Level } from "./level.ts";
 import { Trend } from "./trend.ts";
 
 /** If training waits for at least this share of its time, the control searches for a better ratio. */
@@ -79,8 +80,10 @@ export class RatioControl {
   #idleTrend = new Trend();
   #probePatience = PROBE_WINDOWS;
   #move: Move | undefined;
-  /** The throughput at ratio 0 when training began to wait. */
-  #alone: number | undefined;
+  /** The logarithm of the throughput at ratio 0, while training waits. */
+  #alone = new Level();
+  /** The throughput before the control chose ratio 0, and how many of the last windows were slower. */
+  #beforeAlone: { readonly throughput: number; readonly slower: number } | undefined;
   #lessStep = LESS_FIRST;
   /** Whether the last smaller ratio was enough. */
   #isEnough = false;
@@ -172,13 +175,22 @@ export class RatioControl {
 
   /** This host prepares everything, and training waits: tries workers at times. */
   #offloadAgain(throughput: number): boolean {
-    const before = this.#alone ??= throughput;
-    const isSame = Math.abs(throughput / before - 1) <= CHANGE_MIN;
-    if (isSame && this.#windows < this.#tryPatience) return false;
-    this.#alone = undefined;
+    this.#alone.add(Math.log(throughput));
+    const hasChanged = this.#isSlowerAlone(throughput) || this.#alone.hasChanged(CHANGE_MIN);
+    if (!hasChanged && this.#windows < this.#tryPatience) return false;
+    this.#alone = new Level();
     this.#leaning = 0;
     this.#trend = new Trend();
     return this.#moveTo(RATIO_AGAIN, "again", throughput);
+  }
+
+  /** Whether training is slower than before ratio 0 was chosen. Only its first windows show that. */
+  #isSlowerAlone(throughput: number): boolean {
+    if (this.#beforeAlone === undefined || this.#windows > PATIENCE_WINDOWS) return false;
+    const { throughput: before, slower } = this.#beforeAlone;
+    const isSlower = throughput < before * (1 - CHANGE_MIN);
+    this.#beforeAlone = { throughput: before, slower: isSlower ? slower + 1 : 0 };
+    return this.#beforeAlone.slower === ENOUGH_WINDOWS;
   }
 
   #undo({ kind, fromRatio, throughput }: Move): true {
@@ -195,6 +207,7 @@ export class RatioControl {
     const wanted = bounded(ratio);
     if (wanted === fromRatio) return false;
     this.#move = { kind, fromRatio, throughput };
+    this.#beforeAlone = wanted === 0 ? { throughput, slower: 0 } : undefined;
     this.#change(wanted);
     return true;
   }

@@ -5,6 +5,7 @@
 import { RandomStream } from "../../core/philox.ts";
 import { RatioControl } from "../../offload/adapt.ts";
 import { decide, type OffloadMetrics } from "../../offload/decide.ts";
+import { Level } from "../../offload/level.ts";
 import { assert, assertAlmostEquals, assertEquals, assertLess } from "../assert.ts";
 import { algorithm1 } from "./lib/algorithm1.ts";
 
@@ -242,6 +243,63 @@ Deno.test("RatioControl undoes a return to the workers that made training slower
   assert(control.observe({ ...local, elapsedMs: 150 }));
   assertEquals(control.ratio, 0);
   assertEquals(windowsUntilChanged(), 16, "tried later than the first time");
+});
+
+Deno.test("RatioControl returns seldom where it does not pay, and soon after a change, with noise of 5 %", () => {
+  const random = new RandomStream(7);
+  const control = new RatioControl(0);
+  let speed = 1;
+  /** The number of tries. Each makes steps slower by half. */
+  const triesIn = (windows: number) => {
+    let tries = 0;
+    for (let window = 0; window < windows; window++) {
+      const slower = control.ratio > 0 ? 1.5 : 1;
+      const elapsedMs = 100 * slower / speed * (1 + 0.05 * random.normal());
+      const waitMs = { local: elapsedMs / 2, remote: 0, both: 0 };
+      const before = control.ratio;
+      control.observe({ elements: 25, elapsedMs, waitMs });
+      if (before === 0 && control.ratio > 0) tries++;
+    }
+    return tries;
+  };
+  assertLess(triesIn(1_000), 20);
+  for (const change of [0.5, 2]) {
+    // Between two tries.
+    while (triesIn(1) === 0);
+    assertEquals(triesIn(40), 0);
+    speed *= change;
+    assertEquals(triesIn(8), 1, "soon");
+  }
+});
+
+Deno.test("RatioControl returns soon if training became slower when the ratio became 0", () => {
+  const windowsAlone = (elapsedMs: readonly number[]) => {
+    const control = new RatioControl(0.05);
+    const remote = { local: 0, remote: 50, both: 0 };
+    while (control.ratio > 0) control.observe({ elements: 25, elapsedMs: 100, waitMs: remote });
+    const local = { local: 50, remote: 0, both: 0 };
+    const found = elapsedMs.findIndex((elapsedMs) =>
+      control.observe({ elements: 25, elapsedMs, waitMs: local })
+    );
+    return found < 0 ? undefined : found + 1;
+  };
+  // What workers prepared before hides it in the first window.
+  assertEquals(windowsAlone([100, 150, 150, 150]), 3);
+  assertEquals(windowsAlone([100, 150, 100, 150, 100]), undefined, "single windows");
+});
+
+Deno.test("Level changes with the mean of eight values, not with one of them", () => {
+  const level = new Level();
+  const add = (...values: number[]) => {
+    for (const value of values) level.add(value);
+    return level.hasChanged(0.08);
+  };
+  const same = Array.from({ length: 20 }, (_, i) => 1 + i / 1_000);
+  assert(!add(...same));
+  assert(!add(2), "one value");
+  assert(!add(...same));
+  assert(!add(...same.map((value) => value + 0.05)), "less than asked for");
+  assert(add(2, 2, 2, 2, 2, 2, 2));
 });
 
 Deno.test("RatioControl gives workers more where this host always works, until it is idle at times", () => {
