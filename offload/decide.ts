@@ -72,7 +72,7 @@ export interface OffloadDecision {
   readonly Lower?: number;
   /**
    * n_workers of section 9: the number of workers with which training would not wait. Left out if it
-   * is unknown.
+   * is unknown: if several workers kept up with training, fewer may, too.
    */
   readonly workers?: number;
 }
@@ -152,12 +152,13 @@ export function decide(
   if (best === undefined) return local("no candidate");
   const estimate = Math.min(Gthp, estimateOf(metrics, best));
   if (estimate < GAIN_MIN * Lthp) return local("no gain");
-  const { name: candidate, Rthp, workers = 0 } = best;
+  const { name: candidate } = best;
   const { Upper, Lower } = boundsOf(metrics, best);
+  const workers = workersFor(Lower, best, Gthp);
   return {
     ...{ candidate, ratio: ratioOf(metrics, best), rule: "offload" },
     ...{ speedUpMax, speedUpThreshold, estimate, Upper, Lower },
-    ...(workers > 0 && Lower < Infinity ? { workers: workersFor(Lower, Rthp / workers) } : {}),
+    ...(workers === undefined ? {} : { workers }),
   };
 }
 
@@ -167,7 +168,7 @@ function ratioOf({ Gthp, ...local }: OffloadMetrics, candidate: CandidateMetrics
   const { Rthp, Ocycle } = candidate;
   const together = togetherOf(local, candidate);
   // Line 11: workers kept up with training, and may have more to give. This host prepares the rest.
-  if (Rthp >= FULL_SHARE * Gthp) {
+  if (keepsUp(Rthp, Gthp)) {
     return Math.min(1, Rthp / Math.min(Gthp, Math.max(Rthp, together)));
   }
   if (Ocycle < Pcycle) return Math.min(1, Rthp / Math.max(Rthp, together));
@@ -185,9 +186,23 @@ export function boundsOf(
   return { Upper: Rthp, Lower: (Gthp - Lthp) * (1 + relativeCost(Ocycle, Pcycle)) };
 }
 
-/** n_workers of section 9. @param Rthp The throughput of one worker. */
-function workersFor(Lower: number, Rthp: number): number {
-  return Math.max(1, Math.ceil(Lower / Rthp));
+/**
+ * n_workers of section 9; undefined if it is unknown. If workers kept up with training, `Rthp` does not
+ * show what each of them can give: fewer may suffice.
+ */
+function workersFor(
+  Lower: number,
+  { Rthp, workers = 0 }: CandidateMetrics,
+  Gthp: number,
+): number | undefined {
+  if (workers === 0 || Lower === Infinity) return undefined;
+  if (keepsUp(Rthp, Gthp)) return workers === 1 ? 1 : undefined;
+  return Math.max(1, Math.ceil(Lower * workers / Rthp));
+}
+
+/** Whether training hardly waits if workers prepare everything. */
+function keepsUp(Rthp: number, Gthp: number): boolean {
+  return Rthp >= FULL_SHARE * Gthp;
 }
 
 /** Ocycle / Pcycle; 0 for a pipeline that needs no measurable CPU time. */

@@ -190,6 +190,18 @@ Deno.test("decide's ratio reaches the best of all with idle CPUs and training on
   }));
 });
 
+Deno.test("decide does not say how many workers suffice if more than one kept up with training", () => {
+  const workersOf = (Rthp: number, workers: number) =>
+    decide({
+      ...{ Gthp: 100, Lthp: 40, Pcycle: 10 },
+      candidates: [{ name: "p'2", Rthp, Ocycle: 9, workers }],
+    }).workers;
+  // Eight that give 98 together might each give 50.
+  assertEquals(workersOf(98, 8), undefined);
+  assertEquals(workersOf(98, 1), 1);
+  assertEquals(workersOf(90, 8), Math.ceil(60 * 1.9 * 8 / 90));
+});
+
 Deno.test("decide counts the workers of section 9, and explain tells of them", () => {
   const metrics = {
     ...{ Gthp: 100, Lthp: 40, Pcycle: 10 },
