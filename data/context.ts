@@ -50,8 +50,8 @@ interface Iteration {
   readonly lastReaders: LastReaders;
   /** See `IteratorContext.replace()`. */
   readonly replaced: Map<DatasetNode, (context: IteratorContext) => ElementIterator>;
-  /** Whether this iteration got a share of a stream, and other consumers got the rest. */
-  isShare: boolean;
+  /** Whether other consumers got elements of a stream that this iteration reads. */
+  hasOtherConsumers: boolean;
   /** An operator that a rule has added after the last one. */
   added?: OperatorInstance;
 }
@@ -111,7 +111,7 @@ export class IteratorContext {
       overwritten: [],
       lastReaders: new LastReaders(lastReaders),
       replaced: new Map(),
-      isShare: false,
+      hasOtherConsumers: false,
     };
     const progress = splits === undefined ? undefined : new SplitProgress(splits);
     return new IteratorContext(iteration, randomState, instance, progress);
@@ -254,7 +254,10 @@ export class IteratorContext {
     return new RandomStream(seed, [String(salt), epoch, split]);
   }
 
-  /** The same operator without splits, and with the random state that all splits have in common. */
+  /**
+   * A context of this operator without splits, and with the random state that all splits have in
+   * common.
+   */
   unsplit(): IteratorContext {
     return new IteratorContext(
       this.#iteration,
@@ -264,7 +267,7 @@ export class IteratorContext {
     );
   }
 
-  /** The same operator, with `splits` for the sources below it instead of the task's. */
+  /** A context of this operator in which the sources below it read `splits`, not the task's. */
   withSplits(splits: SplitSource): IteratorContext {
     return new IteratorContext(
       this.#iteration,
@@ -367,9 +370,9 @@ export class IteratorContext {
     return closing;
   }
 
-  /** Whether this iteration got a share of a stream, and other consumers got the rest. */
-  get isShare(): boolean {
-    return this.#iteration.isShare;
+  /** Whether other consumers got elements of a stream that this iteration reads. */
+  get hasOtherConsumers(): boolean {
+    return this.#iteration.hasOtherConsumers;
   }
 
   /** State that all iterators of this operator share during this iteration. The first call makes it. */
@@ -377,17 +380,20 @@ export class IteratorContext {
     return (this.#instance.shared ??= make()) as T;
   }
 
-  /** Notes that other consumers got elements of a stream: it is not empty, even if this share is. */
-  noteShare(): void {
-    this.#iteration.isShare = true;
+  /**
+   * Notes that other consumers got elements of a stream. So the stream is not empty, even if this
+   * iteration got nothing.
+   */
+  noteOtherConsumers(): void {
+    this.#iteration.hasOtherConsumers = true;
   }
 
   /**
    * Whether the last repetition saw the whole input: false if other tasks were assigned splits of a
-   * source below, or other consumers got a share.
+   * source below, or other consumers got elements.
    */
   async sawWholeInput(): Promise<boolean> {
-    if (this.#iteration.isShare) return false;
+    if (this.#iteration.hasOtherConsumers) return false;
     if (this.#splits === undefined) return true;
     for (const index of sourceIndexesOf(this.#instance)) {
       const reader = this.#splits.readers[index];

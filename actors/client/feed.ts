@@ -1,7 +1,7 @@
 /** The bounded buffer between a client actor and its training loop. */
 import { LeatError } from "../../core/error.ts";
 import { noteMemory } from "../../data/elements/released.ts";
-import { ROOM_FROM_BYTES } from "../../transport/codec.ts";
+import { LARGE_FROM_BYTES } from "../../transport/codec.ts";
 import { decodeElement } from "../../transport/element.ts";
 import type { ServiceStats } from "../../data/iterators/stats.ts";
 import type { Payload } from "../../transport/payload.ts";
@@ -14,9 +14,9 @@ export type FeedItem =
   & Extract<ElementAnswer, { kind: "element" | "error" | "remainder" | "split_end" | "end" }>
   & {
     /**
-     * A number in the stream, for DETERMINISTIC with `numConsumers`. An element has its own number.
-     * A remainder has the number of the batch that it may complete. The end of a split has the
-     * number of the next element.
+     * DETERMINISTIC with `numConsumers`: the position in the stream of this element. For a
+     * remainder (rows that a split leaves over): that of the batch that it may complete. For the
+     * end of a split: that of the next element.
      */
     readonly number?: number;
   };
@@ -71,7 +71,7 @@ export class Feed {
     const startMs = this.#nowMs();
     const element = decodeElement(bytes, shared);
     this.#meter?.decoded(this.#nowMs() - startMs);
-    if (!shared && bytes.length >= ROOM_FROM_BYTES) noteMemory(element, payload);
+    if (!shared && bytes.length >= LARGE_FROM_BYTES) noteMemory(element, payload);
     return element;
   }
 

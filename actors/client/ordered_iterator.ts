@@ -1,6 +1,6 @@
 /**
- * Reads a stream in order, and joins the rows that splits leave over into batches. A saved position
- * is a few numbers.
+ * Reads a stream in order. Rows that are left over at the ends of splits are joined to batches. A
+ * saved position is a few numbers.
  */
 import { LeatError } from "../../core/error.ts";
 import { isPlainObject } from "../../core/tree.ts";
@@ -21,7 +21,7 @@ import { isCount } from "../../core/count.ts";
 interface Position {
   /** The position of the next split in the order of splits. */
   readonly sequence: number;
-  /** How many items of that split the training loop has got. */
+  /** How many items of that split the training loop has taken. */
   readonly given: number;
   /** Rows of earlier splits that wait to fill a batch. */
   readonly carried: readonly CarriedRows[];
@@ -59,7 +59,7 @@ interface OrderedIteratorOptions {
    * Whether this is one of several consumers. If `consumer` is left out, a later operator drops the
    * elements of the others.
    */
-  readonly isShared: boolean;
+  readonly isOneOfSeveral: boolean;
   /** The job's name, under which others may read it. Left out: no other reader is possible. */
   readonly jobName?: string;
   readonly start: (ordered: NonNullable<ClientOptions["ordered"]>, feed: Feed) => () => void;
@@ -105,7 +105,8 @@ export class OrderedIterator extends ElementIterator {
     const { sequence, given, carried, digest, ended, ...more } = state as Position;
     const position = { sequence, given, carried, digest, ended, ...more };
     checkPosition(position);
-    // A shared stream is opened again even if ended, because other consumers wait for this one.
+    // The stream of a named job is opened again even if it has ended: other consumers may wait for
+    // this one.
     const opensAgain = ended && this.#options.jobName !== undefined;
     this.#restored = this.#position = opensAgain
       ? { ...position, carried: [], ended: false }
@@ -120,10 +121,11 @@ export class OrderedIterator extends ElementIterator {
 
   #begin(): () => void {
     const { context, jobName } = this.#options;
-    // After a restore, resume from the position, even if it is the start or the end of an epoch:
-    // otherwise a reader that still runs and is further ahead would decide where to read.
-    const takesOver = jobName !== undefined && context.lastReaders.opensRestored(jobName);
-    const restored = this.#restored ?? (takesOver ? this.#position : undefined);
+    // The first stream opened after a restore names its position, even if that is the start or the
+    // end of an epoch. Otherwise a process that still reads, further ahead, would decide where to
+    // read.
+    const opensRestored = jobName !== undefined && context.lastReaders.opensRestored(jobName);
+    const restored = this.#restored ?? (opensRestored ? this.#position : undefined);
     const onTable = (digest: string) => this.#position = { ...this.#position, digest };
     const numbering = this.#numbering();
     if (restored === undefined) return this.#options.start({ onTable, ...numbering }, this.#feed);
@@ -168,22 +170,22 @@ export class OrderedIterator extends ElementIterator {
       }
       if (this.disposed) return END;
       if ("element" in item) this.#options.context.stats.received(item.element.bytes.byteLength);
-      let given: Joined | typeof END | undefined;
+      let outcome: Joined | typeof END | undefined;
       try {
-        given = item.kind === "end" ? await this.#end() : await this.#take(item);
+        outcome = item.kind === "end" ? await this.#end() : await this.#take(item);
       } catch (error) {
         // Operators after the batch may run in a confined process. If that has ended, joining fails
         // in the same way as reading.
         throw error instanceof ReadingFailure ? this.#fail(error) : error;
       }
-      if (given === undefined) continue;
-      if (given === END) return END;
-      if (this.#options.isShared && this.#position.hasElements === undefined) {
+      if (outcome === undefined) continue;
+      if (outcome === END) return END;
+      if (this.#options.isOneOfSeveral && this.#position.hasElements === undefined) {
         this.#position = { ...this.#position, hasElements: true };
       }
       const { stats } = this.#options.context;
-      if ("error" in given) throw stats.failed(given.error);
-      return stats.gave(given.element);
+      if ("error" in outcome) throw stats.failed(outcome.error);
+      return stats.gave(outcome.element);
     }
   }
 
@@ -243,7 +245,7 @@ export class OrderedIterator extends ElementIterator {
       return undefined;
     }
     const joined = await this.#join.add(sequence, split, this.#feed.decode(rows));
-    // Rows that complete a batch are the last of their split.
+    // Left-over rows are the last of their split. With the batch that they complete, it is done.
     if (joined === undefined) return undefined;
     this.#moveTo(sequence + 1, number + 1);
     return this.#isOwn(number) ? joined : undefined;
@@ -266,7 +268,7 @@ export class OrderedIterator extends ElementIterator {
     const { number = 0, hasElements = false } = this.#position;
     const isOwn = this.#isOwn(number);
     const hadElements = hasElements || number > 0 || last !== undefined;
-    if (this.#options.isShared && hadElements) this.#options.context.noteShare();
+    if (this.#options.isOneOfSeveral && hadElements) this.#options.context.noteOtherConsumers();
     this.#position = { ...this.#position, carried: [], ended: true };
     this.release();
     return last !== undefined && isOwn ? last : END;

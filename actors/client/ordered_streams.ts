@@ -160,7 +160,7 @@ function streamIterator(node: DatasetNode, stream: StreamOptions): ElementIterat
     context,
     chain,
     seed,
-    isShared: numConsumers !== undefined,
+    isOneOfSeveral: numConsumers !== undefined,
     ...(jobName === undefined ? {} : { jobName }),
     ...(ownOnly && numConsumers !== undefined
       ? { consumer: { index: consumerIndex!, count: numConsumers } }

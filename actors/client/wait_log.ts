@@ -1,6 +1,6 @@
 /** Decides when to log what a client waits for: after some seconds, then once a minute. */
 
-/** The first log line comes after this time, in ms. A worker may start as late as this. */
+/** The first log line comes after this time, in ms, as a worker may take so long to start. */
 const FIRST_AFTER_MS = 5_000;
 const AGAIN_AFTER_MS = 60_000;
 
@@ -10,16 +10,16 @@ export class WaitLog {
 
   /**
    * What to log now, if anything.
-   * @param starvation What the client waits for; undefined if it waits for nothing.
+   * @param waitingFor What the client waits for; undefined if it waits for nothing.
    */
-  due(starvation: string | undefined, nowMs: number): string | undefined {
-    if (starvation === undefined) {
+  due(waitingFor: string | undefined, nowMs: number): string | undefined {
+    if (waitingFor === undefined) {
       this.#dueMs = undefined;
       return undefined;
     }
     this.#dueMs ??= nowMs + FIRST_AFTER_MS;
     if (nowMs < this.#dueMs) return undefined;
     this.#dueMs = nowMs + AGAIN_AFTER_MS;
-    return starvation;
+    return waitingFor;
   }
 }

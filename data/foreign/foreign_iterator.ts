@@ -94,6 +94,6 @@ function servedInput(context: IteratorContext): ServedElements {
     save: async () => encodeValue(await elements.save()),
     // The state comes from another process: datasets in it are foreign.
     restore: (state) => elements.restore(new EncodedValue(state).read()),
-    news: (isEnd) => isEnd && context.isShare ? { isShare: true } : {},
+    news: (isEnd) => isEnd && context.hasOtherConsumers ? { isShare: true } : {},
   };
 }

@@ -14,7 +14,7 @@ import { ReadingFailure } from "../iterators/reading_failure.ts";
 interface State {
   /** The other process's state. This process never decodes it. */
   readonly remote: Uint8Array;
-  /** Answers that have arrived and were not given to the consumer. */
+  /** Elements and errors that have arrived, but were not yet taken from this iterator. */
   readonly ahead: readonly SavedOutcome[];
 }
 
@@ -22,22 +22,22 @@ interface State {
 export class RemoteIterator extends ElementIterator {
   readonly #context: IteratorContext;
   readonly #open: () => Promise<RemoteElements>;
-  readonly #onShared: (shared: Uint8Array) => void;
+  readonly #onNodeState: (nodeState: Uint8Array) => void;
   #opening: Promise<RemoteElements> | undefined;
   #ahead: Outcome[] = [];
   #ended = false;
   #failure: ReadingFailure | undefined;
 
-  /** @param onShared Called with the remote nodes' shared state whenever it changes. */
+  /** @param onNodeState Called when a step brings the state that the remote dataset nodes share. */
   constructor(
     context: IteratorContext,
     open: () => Promise<RemoteElements>,
-    onShared: (shared: Uint8Array) => void = () => {},
+    onNodeState: (nodeState: Uint8Array) => void = () => {},
   ) {
     super();
     this.#context = context;
     this.#open = open;
-    this.#onShared = onShared;
+    this.#onNodeState = onNodeState;
   }
 
   override next(): Pulled<unknown> {
@@ -61,8 +61,8 @@ export class RemoteIterator extends ElementIterator {
     if (!("remote" in (state as object))) {
       throw new LeatError(
         "failed_precondition",
-        "restore: this iterator was saved where the author of the pipeline was trusted. Restore it with " +
-          "trustPipeline: true, or restart the epoch",
+        "restore: the program that saved this iterator trusted the author of the pipeline, and " +
+          "this program does not. Restore it with trustPipeline: true, or restart the epoch",
       );
     }
     const { remote, ahead } = state as State;
@@ -83,13 +83,13 @@ export class RemoteIterator extends ElementIterator {
       throw this.#failure = ReadingFailure.of(error);
     }
     if (this.disposed) return END;
-    if (step.shared !== undefined) this.#onShared(step.shared);
+    if (step.shared !== undefined) this.#onNodeState(step.shared);
     if (step.kind === "answers") {
       this.#ahead = [...step.answers];
       return this.#give();
     }
     if (step.kind === "failure") throw this.#failure = ReadingFailure.of(step.error);
-    if (step.isShare === true) this.#context.noteShare();
+    if (step.isShare === true) this.#context.noteOtherConsumers();
     this.#ended = true;
     return END;
   }

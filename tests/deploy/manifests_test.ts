@@ -173,7 +173,7 @@ Deno.test("the image has one version of Deno, and its user is that of the manife
   }
 });
 
-Deno.test("the tasks, started as in the manifests, are a cluster, and SIGTERM ends them in order", async () => {
+Deno.test("the tasks, started as in the manifests, are a cluster, and SIGTERM ends them gracefully", async () => {
   await using temporary = await TempFolder.make();
   const folder = temporary.path;
   await Deno.writeTextFile(`${folder}/token`, "sesame\n");

@@ -19,9 +19,9 @@ export class AbsentConsumers {
   }
 
   /**
-   * Whether the job may still end before `round`, because of a consumer that joined later and takes
-   * part from `beforeRound` on. The job may end there until this client's training loop has received
-   * all earlier rounds.
+   * Whether the job may still end before `round`. A consumer that joined later takes part from its
+   * `beforeRound` on. The job may end at that round, until this client's training loop has received
+   * all rounds before it.
    * @param nextRound The first round that the training loop has not received.
    */
   mayEndBefore(round: number, nextRound: number): boolean {

@@ -12,17 +12,17 @@ type Passed = Extract<Placed, { readonly kind: "passed" }>;
 /**
  * Sorts the items of a split, because answers to concurrent requests arrive in any order. A task
  * that produces a split again may repeat items. One `passed` item stands for a run of elements of
- * other consumers; when they are produced again, the run may be longer.
+ * other consumers. When they are produced again, it may stand for a longer run.
  */
 export class ArrivedSplit {
   /** Items in order, not given yet. */
   readonly items: Placed[] = [];
-  /** All items of the split have arrived. */
+  /** Whether all items of the split have arrived. */
   whole = false;
-  /** Items that arrived before an earlier one, by index. */
+  /** Items that wait for an earlier one, by index. */
   readonly #early = new Map<number, Placed>();
   #earlyBytes = 0;
-  /** How many items have arrived, given ones included. */
+  /** All items before this index have arrived. */
   #arrived = 0;
   /** Whether the last added item is the next in order: early items may then follow it. */
   #isNext = false;
@@ -45,7 +45,10 @@ export class ArrivedSplit {
     return known === undefined ? [] : [known];
   }
 
-  /** Puts items in order. Returns early items that are no longer needed: a longer run covers them. */
+  /**
+   * Moves the items that are next in order to `items`. Returns early items that are not needed,
+   * because a longer run covers them.
+   */
   settle(): Placed[] {
     if (!this.#isNext) return [];
     for (let next = this.#takeNext(); next !== undefined; next = this.#takeNext()) {

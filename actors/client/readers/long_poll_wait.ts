@@ -29,7 +29,7 @@ export class LongPollWait {
     this.#sinceMs = nowMs;
   }
 
-  /** How long a request may wait, in ms, while `requests` may be open. */
+  /** How long a request may wait, in ms, if up to `requests` of them may be open. */
   waitMs(nowMs: number, requests: number): number {
     const perElementMs = Math.max(this.#meanMs, nowMs - this.#sinceMs);
     const waitMs = requests * perElementMs / REQUESTS_PER_ELEMENT;

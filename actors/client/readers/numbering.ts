@@ -7,9 +7,9 @@ import type { ElementAnswer, Own, StreamPosition } from "../../worker/protocol.t
 export interface Numbering {
   /** The number of the first element of the split at which the stream resumes. */
   readonly first: number;
-  /** Rows in a batch; null where splits leave no rows over. */
+  /** Rows in a batch; null if splits leave no rows over. */
   readonly batchSize: number | null;
-  /** Rows left over by earlier splits that wait to fill a batch. */
+  /** Rows that earlier splits left over, and that wait to fill a batch. */
   readonly carriedRows: number;
 }
 
@@ -34,7 +34,10 @@ export class StreamNumbers {
     return { sequence, number: this.#first };
   }
 
-  /** The next item's number, and whether it yields an element. `split_end` ends the split. */
+  /**
+   * Returns an item's number, and whether the item gives an element. Call this for all items, in
+   * the order of the stream.
+   */
   count(item: Counted): { readonly number: number; readonly isElement: boolean } {
     const { place: { index } } = item;
     switch (item.kind) {

@@ -6,7 +6,7 @@ import type { TaskFetcher } from "./task_fetcher.ts";
 
 /**
  * The pause before a task is asked again for a split that it did not have, in ms; doubles up to the
- * maximum. The task gets such a split only if another task lost it.
+ * maximum. The task gets such a split only if another task loses it.
  */
 const LATER_MIN_MS = 20;
 const LATER_MAX_MS = 320;
@@ -15,7 +15,7 @@ export class OpenTask {
   readonly task: TaskSource;
   readonly fetcher: TaskFetcher;
   inFlight = 0;
-  /** The task has no more elements for any reader, or does not exist any more. */
+  /** Whether the task has no more elements for any reader, or does not exist any more. */
   ended = false;
   /** The last answer said that the task has no split up to this one. -1: it may have any. */
   lackedUpTo = -1;
@@ -33,7 +33,10 @@ export class OpenTask {
     this.#pauseMs = LATER_MIN_MS;
   }
 
-  /** Begins a pause, unless one runs. @param onEnd is called when the task may be asked again. */
+  /**
+   * Begins a pause, unless one runs.
+   * @param onEnd Called when the task may be asked again.
+   */
   pause(context: Pick<ActorContext, "timer">, onEnd: () => void): void {
     if (this.#pause !== undefined) return;
     this.#pause = context.timer(this.#pauseMs, () => {

@@ -1,6 +1,6 @@
 /**
  * Reads a DETERMINISTIC job: puts elements into the order of the stream, and drops elements that
- * arrive again. Early elements wait in a bounded window; while it is full, only the next split is
+ * arrive again. Elements that are early wait in a buffer. While it is full, only the next split is
  * requested.
  */
 import { LeatError } from "../../../core/error.ts";
@@ -19,7 +19,7 @@ import type { HeartbeatNews, Reader, ReaderDependencies, TaskChanges } from "./r
 import { OpenTask } from "./open_task.ts";
 import { TaskFetcher } from "./task_fetcher.ts";
 
-/** Default number of elements that wait for the training loop in order. */
+/** Default limit of the elements in the feed, which wait for the training loop. */
 const READY_MAX = 16;
 /**
  * Requests in flight to one task: at least two, because one is served while the next is on its way.
@@ -30,20 +30,23 @@ export const IN_FLIGHT_MAX = 16;
 export const IN_FLIGHT_BYTES = 2 ** 20;
 /** The factor by which `#largestBytes` shrinks with each element. */
 const LARGEST_DECAY = 7 / 8;
-/** While early elements take more bytes than this, only the next split is requested. */
-const WINDOW_BYTES_MAX = 256 * 2 ** 20;
-/** The same bound in elements: small ones take more memory than their bytes. */
-const WINDOW_ELEMENTS_MAX = 2 ** 16;
+/** While early items, with those in the feed, take this many bytes, the buffer is full. */
+const EARLY_BUFFER_BYTES_MAX = 256 * 2 ** 20;
+/** With this many early items the buffer is full, too: small ones take more memory than bytes. */
+const EARLY_BUFFER_ITEMS_MAX = 2 ** 16;
 /**
  * Limit of the items of one split that wait for an earlier item. One task sends at most
  * {@linkcode UNACKNOWLEDGED_MAX}; this is enough for four tasks that lose the split one after another.
  */
 export const EARLY_ITEMS_MAX = 4 * UNACKNOWLEDGED_MAX;
-/** The same limit in bytes. */
+/** Limit of the bytes of these items. */
 const EARLY_BYTES_MAX = 2 ** 30;
 /** When `#mark` has moved by this many splits, an early heartbeat reports it. */
 const MARK_STEP_MAX = 64;
-/** The same as a share of the splits that may be assigned beyond the mark. The lower one holds. */
+/**
+ * The same step as a share of the splits that may be assigned beyond `#mark`. The smaller of the
+ * two steps applies.
+ */
 const MARK_STEP_SHARE = 1 / 4;
 
 /** What a request asks for. */
@@ -56,15 +59,16 @@ export class OrderedReader implements Reader {
   readonly #deps: ReaderDependencies;
   readonly #tasks = new Map<number, OpenTask>();
   readonly #splits = new Map<number, ArrivedSplit>();
-  /** Where the stream resumes, and the earlier splits of which rows are needed again. */
+  /** The split at which the stream resumes. */
   readonly #startAt: number;
-  readonly #behind: readonly number[];
-  /** Identifies a consumer's own elements, where only those are read. */
+  /** Earlier splits that are read again for the rows that they left over. */
+  readonly #rereadSplits: readonly number[];
+  /** Finds this consumer's own elements. Undefined if the reader gives all elements. */
   readonly #numbers: StreamNumbers | undefined;
-  /** For each item in the feed, in order: whether it yields an element of this consumer. */
+  /** For each item in the feed, oldest first: whether it gives this consumer an element. */
   readonly #ownFed: boolean[] = [];
   #clientId = -1;
-  /** Tasks that may be asked, round-robin. Those that no longer qualify are dropped in passing. */
+  /** Tasks that may be asked, in turn. A task that may not when its turn comes is dropped. */
   readonly #ring = new Fifo<OpenTask>();
   /** The split that is given next. */
   #head: number;
@@ -79,11 +83,11 @@ export class OrderedReader implements Reader {
    */
   #isTableKnown = false;
   #isTableAsked = false;
-  #bytes = 0;
-  #elements = 0;
-  /** The size of the largest recent element. One small element says little about the next. */
+  #earlyBytes = 0;
+  #earlyItems = 0;
+  /** The size of the largest recent element: after a small one, a large one may follow. */
   #largestBytes = 0;
-  /** Runs while the training loop waits for the next element and later ones have arrived. */
+  /** Measures how long the training loop waits for the next element while later ones are here. */
   readonly #headOfLine: BlockedMeter;
   #bytesMax = 0;
   #openSplitsMax = 0;
@@ -94,7 +98,7 @@ export class OrderedReader implements Reader {
     const { startAt = 0, behind = [], numbering } = deps.options.ordered ?? {};
     this.#numbers = numbering === undefined ? undefined : new StreamNumbers(numbering);
     this.#startAt = startAt;
-    this.#behind = behind;
+    this.#rereadSplits = behind;
     this.#head = this.#mark = this.#markReported = behind[0] ?? startAt;
   }
 
@@ -103,7 +107,7 @@ export class OrderedReader implements Reader {
   }
 
   get earlyBytes(): number {
-    return this.#bytes;
+    return this.#earlyBytes;
   }
 
   get orderFigures(): Reported<"order"> {
@@ -136,13 +140,13 @@ export class OrderedReader implements Reader {
     { removed, added }: TaskChanges,
   ): void {
     if (news?.kind !== "ordered") return;
-    const { windowSplits, table, left } = news;
+    const { windowSplits, table, left: departed } = news;
     this.#markStep = Math.max(1, Math.min(MARK_STEP_MAX, MARK_STEP_SHARE * windowSplits));
     for (const taskId of removed) {
       this.#tasks.get(taskId)?.fetcher.leave();
       this.#tasks.delete(taskId);
     }
-    // Any other task may be assigned the splits of the lost ones.
+    // Any task may be assigned the splits of those that are gone, so none pauses.
     if (removed.length > 0) { for (const open of this.#tasks.values()) open.endPause(); }
     for (const task of added) {
       const fetcher = new TaskFetcher(this.#deps, this.#clientId, task, { onUnreachable() {} });
@@ -150,7 +154,7 @@ export class OrderedReader implements Reader {
       this.#tasks.set(task.taskId, open);
       this.#offer(open);
     }
-    if (left.length > 0) this.#sendLeft(left);
+    if (departed.length > 0) this.#sendDeparted(departed);
     if (table !== undefined && !this.#isTableKnown) {
       this.#isTableKnown = true;
       this.#checkTable(table.digest);
@@ -162,11 +166,13 @@ export class OrderedReader implements Reader {
   pump(): void {
     this.#giveReady();
     const { feed } = this.#deps;
-    this.#headOfLine.note(feed.isWaitedFor && this.#elements > 0);
+    this.#headOfLine.note(feed.isWaitedFor && this.#earlyItems > 0);
     const isFull = this.#isFull;
-    // A full window is emptied by the training loop, unless the next split is missing.
+    // If the buffer is full, the training loop first takes what is in the feed. If the feed is
+    // empty, the next split is missing, and is requested.
     if (feed.closed || (isFull && feed.length > 0)) return;
-    // A consumer's own elements are known for the next split only.
+    // Which elements are a consumer's own is known only for the next split. So only that one is
+    // requested.
     const isBounded = isFull || this.#numbers !== undefined;
     if (this.#numbers !== undefined && !this.#hasRoom) return;
     const wanted = this.#wanted(isBounded);
@@ -194,7 +200,7 @@ export class OrderedReader implements Reader {
       this.#tasks.get(open.task.taskId) === open;
   }
 
-  /** Limit of requests to one task. Consumers have the minimum. */
+  /** Limit of open requests to one task. With several consumers it is the minimum. */
   get #inFlightMax(): number {
     const { numConsumers } = this.#deps.options.parameters;
     const isConsumer = this.#numbers !== undefined || numConsumers !== undefined;
@@ -207,27 +213,29 @@ export class OrderedReader implements Reader {
     for (const { fetcher } of this.#tasks.values()) fetcher.leave();
     this.#tasks.clear();
     this.#splits.clear();
-    this.#bytes = this.#elements = 0;
+    this.#earlyBytes = this.#earlyItems = 0;
   }
 
   get #lacksTasks(): boolean {
     return !this.#isTableKnown || [...this.#tasks.values()].every((task) => task.ended);
   }
 
-  /** Whether no task has the next split. */
+  /** Whether no task has the next split, as far as this reader knows. */
   get #isHeadNowhere(): boolean {
     return this.#tasks.values().every((task) => task.ended || task.lackedUpTo >= this.#head);
   }
 
   get #isFull(): boolean {
-    const { feed, options: { bufferBytesMax = WINDOW_BYTES_MAX } } = this.#deps;
-    return this.#bytes + feed.bytes >= bufferBytesMax || this.#elements >= WINDOW_ELEMENTS_MAX;
+    const { feed, options: { bufferBytesMax = EARLY_BUFFER_BYTES_MAX } } = this.#deps;
+    return this.#earlyBytes + feed.bytes >= bufferBytesMax ||
+      this.#earlyItems >= EARLY_BUFFER_ITEMS_MAX;
   }
 
   /**
-   * Whether more may wait for the training loop. With several consumers only the consumer's own
-   * elements count; where these are unknown, only the window counts. A task keeps an element until
-   * all consumers have passed it, so a consumer must also receive the elements of the others.
+   * Whether the feed may get more items. A lone reader's feed has a limit of items. A consumer's
+   * has a limit of its own elements, or none if it cannot tell which those are. It must also
+   * receive the elements of the others, because a task keeps an element until all consumers have
+   * passed it.
    */
   get #hasRoom(): boolean {
     const { feed, options } = this.#deps;
@@ -239,8 +247,10 @@ export class OrderedReader implements Reader {
     return options.parameters.numConsumers !== undefined || feed.length < limit;
   }
 
-  /** Whether items read now count. Items of earlier splits, read again, were counted before. */
-  get #isCounted(): boolean {
+  /**
+   * Whether the next items get numbers. Splits before `#startAt`, read again, had theirs before.
+   */
+  get #isNumbered(): boolean {
     return this.#numbers !== undefined && this.#head >= this.#startAt;
   }
 
@@ -252,11 +262,11 @@ export class OrderedReader implements Reader {
   #wanted(isBounded: boolean): WantedSplit {
     return {
       ...(isBounded ? { upTo: this.#head } : {}),
-      ...(this.#isCounted ? { own: this.#numbers!.ownOf(this.#head) } : {}),
+      ...(this.#isNumbered ? { own: this.#numbers!.ownOf(this.#head) } : {}),
     };
   }
 
-  /** Gives the next items that have arrived, while there is space. */
+  /** Moves the next items to the feed, as far as they have arrived and the feed has space. */
   #giveReady(): void {
     const { feed } = this.#deps;
     if (!this.#isTableKnown) return this.#askForTable();
@@ -266,7 +276,7 @@ export class OrderedReader implements Reader {
       const item = split?.items.shift();
       if (item === undefined) return;
       this.#letGo(item);
-      const counted = this.#isCounted ? this.#numbers!.count(item) : undefined;
+      const counted = this.#isNumbered ? this.#numbers!.count(item) : undefined;
       if (item.kind === "split_end") {
         this.#splits.delete(this.#head);
         this.#head = this.#after(this.#head);
@@ -279,17 +289,19 @@ export class OrderedReader implements Reader {
     }
   }
 
-  /** Asks for the table in one early heartbeat; the regular heartbeats also bring it. */
+  /** Requests an early heartbeat, once, for the table. The regular heartbeats also bring it. */
   #askForTable(): void {
-    if (this.#isTableAsked || this.#elements === 0) return;
+    if (this.#isTableAsked || this.#earlyItems === 0) return;
     this.#isTableAsked = true;
     this.#deps.refresh();
   }
 
-  /** Tells all tasks which consumers have left, again each time, as messages may be lost. */
-  #sendLeft(left: readonly number[]): void {
+  /**
+   * Tells all tasks which consumers have left. Each heartbeat repeats it, as messages may be lost.
+   */
+  #sendDeparted(departed: readonly number[]): void {
     for (const { task: { source } } of this.#tasks.values()) {
-      for (const consumerIndex of left) {
+      for (const consumerIndex of departed) {
         this.#deps.context.tell(source, "leave", { clientId: SOME_CLIENT, consumerIndex });
       }
     }
@@ -321,15 +333,21 @@ export class OrderedReader implements Reader {
     this.pump();
   }
 
-  /** The task lacks the next split, and gets it only if another task lost it. */
+  /**
+   * Pauses the requests to a task that lacks the next split. It gets that split only if another
+   * task loses it.
+   */
   #pause(open: OpenTask, lackedUpTo: number): void {
     open.lackedUpTo = lackedUpTo;
-    // A lost split is assigned only once the dispatcher knows that this reader has all before it.
+    // The dispatcher assigns a lost split only when it knows that this reader has all before it.
     if (this.#mark > this.#markReported && this.#isHeadNowhere) this.#reportMark();
     open.pause(this.#deps.context, () => this.pump());
   }
 
-  /** Why an answer breaks the protocol; undefined if it does not. It could fill the memory. */
+  /**
+   * How an answer breaks the protocol; undefined if it does not. Without this check, a worker could
+   * fill the memory.
+   */
   #faultOf({ place: { sequence } }: Placed, { upTo = Infinity }: WantedSplit): string | undefined {
     if (sequence > upTo) return `split ${sequence}, but only splits up to ${upTo} were requested`;
     const { items = 0, bytes = 0 } = this.#splits.get(sequence)?.early ?? {};
@@ -348,22 +366,22 @@ export class OrderedReader implements Reader {
     const dropped = split.add(answer);
     if (dropped === undefined) return;
     for (const item of dropped) this.#letGo(item);
-    this.#elements++;
-    this.#bytes += bytesOfAnswer(answer);
+    this.#earlyItems++;
+    this.#earlyBytes += bytesOfAnswer(answer);
     if ("element" in answer) {
       const { byteLength } = answer.element;
       this.#largestBytes = Math.max(byteLength, LARGEST_DECAY * this.#largestBytes);
     }
-    this.#bytesMax = Math.max(this.#bytesMax, this.#bytes + this.#deps.feed.bytes);
+    this.#bytesMax = Math.max(this.#bytesMax, this.#earlyBytes + this.#deps.feed.bytes);
     this.#openSplitsMax = Math.max(this.#openSplitsMax, sequence - this.#mark + 1);
     for (const item of split.settle()) this.#letGo(item);
     if (split.whole) this.#moveMark();
   }
 
-  /** The item no longer waits in this reader. */
+  /** Stops counting an item: it no longer waits in this reader. */
   #letGo(item: Placed): void {
-    this.#elements--;
-    this.#bytes -= bytesOfAnswer(item);
+    this.#earlyItems--;
+    this.#earlyBytes -= bytesOfAnswer(item);
   }
 
   #moveMark(): void {
@@ -378,11 +396,11 @@ export class OrderedReader implements Reader {
     this.#deps.refresh();
   }
 
-  /** The next split to read. Before the resume position, only splits with needed rows are read. */
+  /** The split to read after this one. Before `#startAt`, only `#rereadSplits` are read. */
   #after(sequence: number): number {
     const next = sequence + 1;
     if (next >= this.#startAt) return next;
-    return this.#behind.find((at) => at >= next) ?? this.#startAt;
+    return this.#rereadSplits.find((at) => at >= next) ?? this.#startAt;
   }
 
   #checkTable(digest: string): void {
@@ -407,7 +425,9 @@ function faulty({ task: { worker } }: OpenTask, fault: string): LeatError {
   );
 }
 
-/** The dispatcher replaces a lost task: another task produces its missing elements. */
+/**
+ * The answer for a failed request. A lost task only ends: another task produces what is missing.
+ */
 function failedAnswer(cause: unknown): ElementAnswer {
   const error = LeatError.from(cause);
   const isOver = isSourceGone(error) || error.code === "cancelled";

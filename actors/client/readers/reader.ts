@@ -9,14 +9,16 @@ import type { FencedRef } from "../../runtime/ref.ts";
 import type { ClientOptions } from "../client.ts";
 import type { Feed } from "../feed.ts";
 
-/** Default limit: no more is requested while more bytes than this wait for the training loop. */
+/**
+ * Default limit of the bytes that wait for the training loop. Above it nothing more is requested.
+ */
 export const BUFFER_BYTES_MAX = 256 * 2 ** 20;
 
 export type HeartbeatNews = AnswerOf<DispatcherProtocol, "clientHeartbeat">;
 
 /** How the list of readable tasks has changed. */
 export interface TaskChanges {
-  /** Tasks no longer read, or read from another source. */
+  /** Tasks that are no longer read, or that are read from another source from now on. */
   readonly removed: readonly number[];
   readonly added: readonly TaskSource[];
 }
@@ -25,7 +27,7 @@ export interface TaskChanges {
 export interface Reader {
   /** Requests open now. */
   readonly inFlight: number;
-  /** Bytes that have arrived and cannot be given before earlier elements. */
+  /** Bytes that have arrived but wait for earlier elements. */
   readonly earlyBytes: number;
   /** DETERMINISTIC: what keeping the order costs. */
   readonly orderFigures?: Reported<"order">;
@@ -36,8 +38,8 @@ export interface Reader {
   report(): ReaderReport | undefined;
   update(answer: Pick<HeartbeatNews, "news" | "finished">, changes: TaskChanges): void;
   /**
-   * Repeats the open requests to a draining source. Returns the request up to which all answers
-   * have arrived; undefined if the source is no longer read.
+   * Repeats the open requests to a draining source. Returns the number of the last request up to
+   * which all answers have arrived; undefined if the source is no longer read.
    */
   askAgain?(source: FencedRef): number | undefined;
   /** Requests as much as there is space for. */

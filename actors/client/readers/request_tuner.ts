@@ -1,8 +1,9 @@
 /**
  * Decides how many requests to keep open at one task. With a short round trip two are enough: one
- * is served while the next is on its way. With a long round trip more are useful: as many as
- * elements arrive per round trip. Even more would only queue. So the number moves towards twice the
- * elements per round trip. It grows only if the training loop waits, and at most doubles at a time.
+ * is served while the next is on its way. With a long round trip more are useful: as many as the
+ * elements that arrive during one round trip. Further requests would only queue. The number moves
+ * towards twice the useful one, because only more requests can show that more elements would come.
+ * It grows only if the training loop waits, and at most doubles at a time.
  */
 
 export const REQUESTS_START = 2;
@@ -13,11 +14,11 @@ export const REQUESTS_MAX = 64;
  * process costs more than to send a small element, so each wake-up should serve several.
  */
 const TRAVEL_MIN_MS = 1;
-/** Because of `TRAVEL_MIN_MS`, at most this many bytes are requested, to fit the CPU's cache. */
+/** `TRAVEL_MIN_MS` causes requests for at most this many bytes, which fit the CPU's cache. */
 const TRAVEL_MIN_BYTES = 2 ** 20;
-/** The number changes after at least this many answers. */
+/** The number of requests changes after at least this many answers. */
 const PERIOD = 8;
-/** The number aims at this many requests per element of a round trip: would more elements come? */
+/** The number of requests moves towards this many per element of a round trip. */
 const HEADROOM = 2;
 
 export class RequestTuner {
@@ -34,8 +35,9 @@ export class RequestTuner {
   }
 
   /**
-   * Notes an answer. It came `answerMs` after its request, which waited `heldMs` for the element of
-   * `bytes`.
+   * Notes an answer of `bytes`, which came `answerMs` after its request. For `heldMs` of that time
+   * the request waited at the task.
+   * @param isWaitedFor Whether the training loop waits for an element.
    */
   noteArrival(
     nowMs: number,

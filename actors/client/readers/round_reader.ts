@@ -12,7 +12,7 @@
  * The schedule that excludes the task lists the kept rounds; a consumer that accepts it takes
  * nothing more from the task.
  *
- * A consumer reports the round that ends the job to the dispatcher before its loop sees the end. A
+ * Before its loop sees the end, a consumer reports to the dispatcher at which round the job ends. A
  * new consumer must not take a round after an end that others have reached. So the others confirm
  * its first rounds only when their own loops have received all earlier rounds.
  */
@@ -58,7 +58,7 @@ export class RoundReader implements Reader {
   readonly #deps: ReaderDependencies;
   readonly #tasks = new Map<number, OpenTask>();
   readonly #schedules = new RoundSchedules();
-  /** Rounds requested and not yet given to the training loop, in order. */
+  /** Rounds that were requested and not yet given to the training loop, in ascending order. */
   #rounds: ReadRound[] = [];
   readonly #absent = new AbsentConsumers();
   /** The next round to request; unknown until the first schedule. */
@@ -125,7 +125,8 @@ export class RoundReader implements Reader {
     if (news?.kind !== "rounds") return;
     const { schedules: inForce, proposed: toAccept, absent, endRound } = news;
     this.#updateTasks(changes);
-    // Set before `#absent` changes: if the consumer that ended is absent, no other goes on alone.
+    // Set before `#absent` changes: if the consumer that reached the end is absent now, no other
+    // may continue alone.
     if (endRound !== undefined) this.#end = endRound;
     const { schedules, proposed } = this.#schedules.complete(inForce, toAccept);
     for (const fresh of this.#schedules.add(schedules)) this.#settle(fresh);
@@ -162,7 +163,7 @@ export class RoundReader implements Reader {
     this.#tasks.clear();
   }
 
-  /** The first round that the training loop was not given. */
+  /** The first round that the training loop was not given yet. */
   get #delivered(): number {
     return this.#rounds[0]?.number ?? this.#next;
   }
@@ -193,14 +194,17 @@ export class RoundReader implements Reader {
     }
   }
 
-  /** This consumer accepted a schedule. It ignores late answers of tasks outside the schedule. */
+  /** After this consumer has accepted a schedule: ignores late answers of tasks outside it. */
   #withdraw(proposed: RoundSchedule): void {
     for (const round of this.#rounds) {
       if (round.answer === undefined && !isServedIn(proposed, round)) round.askedFrom = undefined;
     }
   }
 
-  /** Held rounds of tasks that the proposed schedule excludes: the consumer may keep them. */
+  /**
+   * Held rounds of tasks that the proposed schedule excludes. If all consumers hold one, it is
+   * kept.
+   */
   #heldWithout(proposed: RoundSchedule): number[] {
     return this.#rounds.filter((round) =>
       round.answer !== undefined && !isServedIn(proposed, round) &&
@@ -209,8 +213,8 @@ export class RoundReader implements Reader {
   }
 
   /**
-   * A schedule is in force. Rounds of excluded tasks that all consumers hold go to the training
-   * loops; rounds that one of them lacks are dropped by all.
+   * Applies a schedule that is in force. Of the rounds of excluded tasks, those that all consumers
+   * hold go to the training loops. Those that one of them lacks are dropped by all.
    */
   #settle({ taskIds, kept = [] }: RoundSchedule): void {
     for (const round of this.#rounds) {
@@ -243,7 +247,7 @@ export class RoundReader implements Reader {
     });
   }
 
-  /** Confirms the held rounds that are unconfirmed and may be confirmed. */
+  /** Confirms each held round that is not confirmed yet and may be. */
   #confirmHeld(): void {
     // Iterates over a copy, because agreed rounds leave the list.
     for (const round of [...this.#rounds]) {
@@ -295,7 +299,10 @@ export class RoundReader implements Reader {
     });
   }
 
-  /** One attempt to confirm. The training loop gets a refusal in place of the round. */
+  /**
+   * Tries once to confirm a round. If the source refuses, the training loop gets the error in place
+   * of the round.
+   */
   async #tryConfirm(
     round: number,
     open: OpenTask,
@@ -350,20 +357,29 @@ export class RoundReader implements Reader {
     if (this.#end < Infinity && isOver) feed.end();
   }
 
-  /** The loop has all rounds before the end. It sees the end after the dispatcher has been told. */
+  /**
+   * Whether the loop has all rounds before the end. It sees the end only after the dispatcher was
+   * told.
+   */
   get #isAtEnd(): boolean {
     const [round] = this.#rounds;
     return round?.agreed === true && round.answer?.kind === "end";
   }
 
-  /** A consumer at the end was given all rounds before it, so all consumers hold those. */
+  /**
+   * Marks the held rounds before the end as agreed. The consumer that reached the end was given all
+   * of them, so all consumers hold them.
+   */
   #agreeUntil(endRound: number): void {
     for (const round of this.#rounds) {
       if (round.number < endRound && round.answer !== undefined) round.agreed = true;
     }
   }
 
-  /** All consumers agree that no task will ever serve another round. */
+  /**
+   * Ends the feed if the schedule in force has no tasks: then all consumers have agreed that no
+   * task will ever serve another round.
+   */
   #endIfNobodyServes(): void {
     const { newestInForce } = this.#schedules;
     if (newestInForce?.taskIds.length === 0 && this.#rounds[0]?.answer === undefined) {

@@ -29,7 +29,7 @@ export class RoundSchedules {
     return (this.#proposed ?? this.newestInForce)?.version;
   }
 
-  /** Rounds from this one on are not requested. */
+  /** The first round that may not be requested yet. */
   get limit(): number {
     return this.#proposed?.fromRound ?? Infinity;
   }
@@ -39,7 +39,7 @@ export class RoundSchedules {
     return this.#proposed;
   }
 
-  /** What the dispatcher need not send again. */
+  /** The schedules that the dispatcher need not send again. */
   get known(): { scheduleInForce?: number; knownSchedule?: number } {
     return {
       ...(this.newestInForce === undefined ? {} : { scheduleInForce: this.newestInForce.version }),
@@ -84,8 +84,8 @@ export class RoundSchedules {
   }
 
   /**
-   * Accepts a proposal, unless one of its rounds was already requested: then the dispatcher
-   * makes another one.
+   * Accepts a proposal, unless one of its rounds was already requested. Then the dispatcher makes
+   * another proposal.
    * @param nextRound The next round to request.
    * @returns Whether a proposal was accepted now.
    */
@@ -118,11 +118,11 @@ export interface ReadRound {
   answer: ElementAnswer | undefined;
   /** The confirmation in flight. If undefined, it must be sent, perhaps again. */
   confirming: symbol | undefined;
-  /** All consumers hold their part of it. */
+  /** Whether all consumers hold their part of it. */
   agreed: boolean;
 }
 
-/** A round that this consumer has not confirmed. */
+/** The fields of a round that this consumer has not confirmed. */
 export const UNCONFIRMED = { confirming: undefined, agreed: false };
 
 /** Whether the schedule contains the task that the round was requested from. */

@@ -1,6 +1,6 @@
 /**
- * Fetches one task's elements: `ElementFetcher` with figures and decompression. Elements are
- * decompressed when they arrive, while the training loop may be busy.
+ * Fetches one task's elements with an `ElementFetcher`, keeps figures, and decompresses. An element
+ * is decompressed when it arrives, because the training loop may be busy then.
  */
 import { LeatError } from "../../../core/error.ts";
 import { decompressFrame, isCompressed } from "../../../transport/compression.ts";
@@ -19,7 +19,7 @@ const BANDWIDTH_NEWS_MS = 500;
 /** How often the round-trip time is measured, with an empty message, in ms. */
 const ROUND_TRIP_EVERY_MS = 5_000;
 const ROUND_TRIP_TIMEOUT_MS = 5_000;
-/** Time limit for an unreachable task to answer a probe, in ms. */
+/** Time limit of one probe of an unreachable task, in ms. */
 const PROBE_TIMEOUT_MS = 2_000;
 /** Pause between two probes; doubles each time up to the maximum. */
 const PROBE_MIN_MS = 20;
@@ -103,7 +103,7 @@ export class TaskFetcher {
     };
   }
 
-  /** See {@linkcode ElementFetcher.fetch}. A failed decompression is an error, usually `data_loss`. */
+  /** See {@linkcode ElementFetcher.fetch}. A failed decompression gives an `error` answer. */
   async fetch(wanted: Wanted = {}): Promise<ElementAnswer> {
     const { world } = this.#deps.context;
     const askedMs = world.nowMs();
@@ -181,7 +181,7 @@ export class TaskFetcher {
     return { kind: "error", error: error.toWire(), ...(place === undefined ? {} : { place }) };
   }
 
-  /** Figures from which the task decides whether compression pays; undefined if not due. */
+  /** Figures by which the task decides whether compression pays; undefined if none are due. */
   #bandwidthNews(nowMs: number): BandwidthFigures | undefined {
     if (!this.#isFar) return undefined;
     this.#measureRoundTrip(nowMs);
@@ -247,9 +247,9 @@ export class TaskFetcher {
   }
 }
 
-/** Half-life of older measurements, in ms. */
+/** The weight of a measurement halves in this time, in ms. */
 const HALF_LIFE_MS = 2_000;
-/** With each longer measurement, the assumed shortest round trip may grow by this factor. */
+/** A longer measurement raises the assumed shortest round trip by at most this factor. */
 const ROUND_TRIP_GROWTH = 1.02;
 
 /**
@@ -262,7 +262,7 @@ export class BandwidthMeter {
   #ms = 0;
   #lastMs = 0;
 
-  /** An empty message came back after this many ms. */
+  /** Notes that an empty message came back after this many ms. */
   roundTrip(ms: number): void {
     this.#roundTripMs = Math.min(ms, ROUND_TRIP_GROWTH * (this.#roundTripMs ?? ms));
   }
@@ -272,7 +272,7 @@ export class BandwidthMeter {
     return this.#roundTripMs;
   }
 
-  /** An answer has come. `onTheWayMs`: since its request, less the wait at its source. */
+  /** Notes an answer. @param onTheWayMs The time since its request, less the wait at its source. */
   noteArrival(nowMs: number, bytes: number, onTheWayMs: number): void {
     const kept = 0.5 ** ((nowMs - this.#lastMs) / HALF_LIFE_MS);
     const sendingMs = Math.max(0, onTheWayMs - (this.roundTripMs ?? 0));

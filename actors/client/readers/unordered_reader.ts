@@ -32,40 +32,45 @@ interface Request {
 interface OpenTask {
   readonly task: TaskSource;
   readonly fetcher: TaskFetcher;
-  /** How many requests were worth keeping open when last computed. */
+  /** How many requests were worth keeping open when this was last computed. */
   wanted: number;
-  /** Open requests that gave up their slots. */
+  /** How many open requests have given up their slots. */
   withoutSlot: number;
-  /** The task has no more elements for this client: it has ended, or it is gone for good. */
+  /** Whether the task has no more elements for this client: it has ended, or is gone for good. */
   ended: boolean;
-  /** The dispatcher no longer lists the task. */
+  /** Whether the dispatcher no longer lists the task. */
   gone: boolean;
   inRing: boolean;
   /** The task is skipped before this turn (`#turn`) while other tasks can be asked. */
   fromTurn: number;
   /** For how many turns the task was skipped last. */
   passed: number;
-  /** Requests in flight or not taken in yet, oldest first. */
+  /** Requests in flight, and those whose answers wait for an earlier answer; oldest first. */
   readonly requests: Request[];
-  /** Resumes requests that gave up their slots and want one again. */
+  /** Each resumes a request that gave up its slot and wants one again. */
   readonly returning: (() => void)[];
 }
 
+/**
+ * Open requests have a limit. Each takes one place within it, its slot. (The slots of files that
+ * two processes share are something else.) A request to an unreachable task gives up its slot.
+ */
 export class UnorderedReader implements Reader {
   /** Always 0: elements go to the feed as they arrive. */
   readonly earlyBytes = 0;
   readonly #deps: ReaderDependencies;
   readonly #tasks = new Map<number, OpenTask>();
-  /** Tasks that may be asked, round-robin. Those that no longer qualify are dropped in passing. */
+  /** Tasks that may be asked, in turn. A task that may not when its turn comes is dropped. */
   readonly #ring = new Fifo<OpenTask>();
-  /** Tasks with requests that gave up their slots while unreachable, and want one again. */
+  /** Tasks that can be reached again, and whose requests want slots again. */
   readonly #returning = new Fifo<OpenTask>();
   #clientId = -1;
   #inFlight = 0;
-  /** Requests in flight that hold no slot. */
+  /** How many requests in flight hold no slot. */
   #withoutSlot = 0;
-  /** Tasks that have not ended, and the number of requests worth keeping open at them. */
+  /** How many tasks have not ended. */
   #live = 0;
+  /** How many requests are worth keeping open at these tasks together. */
   #wanted = 0;
   #turn = 0;
   /** The mean size of the elements so far. */
@@ -118,14 +123,16 @@ export class UnorderedReader implements Reader {
     }
   }
 
-  /** Shuffles: in one common order, all clients would ask the same few tasks first. */
+  /** Shuffles. If all clients had one order, they would ask the same few tasks first. */
   #shuffled<T>(items: readonly T[]): T[] {
     const { random } = this.#deps.context;
     const drawn = items.map((item) => ({ item, key: random.next() }));
     return drawn.sort((a, b) => a.key - b.key).map(({ item }) => item);
   }
 
-  /** Also repeats requests that wait for a slot: when the worker leaves, its elements are lost. */
+  /**
+   * Also repeats requests that wait for a slot: once the worker has left, their elements are lost.
+   */
   askAgain(source: FencedRef): number | undefined {
     const open = this.#tasks.values().find(({ task }) => sameActor(task.source, source));
     if (open === undefined) return undefined;
@@ -217,14 +224,14 @@ export class UnorderedReader implements Reader {
     return Math.min(maxOutstandingRequests, begun, Math.max(OUTSTANDING_MIN, this.#live));
   }
 
-  /** The same limit, but at most as many elements of the mean size as the buffer holds. */
+  /** `#limit`, but no more than the elements of the mean size that fit the buffer. */
   get #limitThatFits(): number {
     const { bufferBytesMax = BUFFER_BYTES_MAX } = this.#deps.options;
     const fit = this.#meanBytes === 0 ? Infinity : Math.ceil(bufferBytesMax / this.#meanBytes);
     return Math.max(1, Math.min(this.#limit, fit));
   }
 
-  /** How many requests may be open at a task; one if there are too few for all tasks. */
+  /** How many requests may be open at a task: one if the limit is too low for all tasks. */
   #limitAt({ wanted }: OpenTask): number {
     return this.#limitThatFits < REQUESTS_START * this.#live ? 1 : wanted;
   }
@@ -267,7 +274,7 @@ export class UnorderedReader implements Reader {
     return feed.bytes + requests * this.#meanBytes < bufferBytesMax;
   }
 
-  /** Limit of requests plus buffered elements: as many as are worth keeping open at all tasks. */
+  /** Limit of requests plus buffered elements: the requests worth keeping open at all tasks. */
   get #outstandingMax(): number {
     return Math.max(OUTSTANDING_MIN, this.#wanted);
   }
@@ -292,7 +299,7 @@ export class UnorderedReader implements Reader {
     );
   }
 
-  /** Takes a task's answers in the order of its requests: a repeated request is answered late. */
+  /** Takes a task's answers in the order of its requests; that to a repeated one may come late. */
   #answered(open: OpenTask, request: Request, answer: ElementAnswer): void {
     request.answer = answer;
     for (let next = open.requests[0]?.answer; next !== undefined; next = open.requests[0]?.answer) {
@@ -337,13 +344,16 @@ export class UnorderedReader implements Reader {
     this.#wanted -= open.wanted;
   }
 
-  /** After a task ends, a request whose answer was lost may still be in flight. */
+  /**
+   * Ends the feed if no task is left. Waits for requests in flight: after a task has ended, one
+   * whose answer was lost is repeated.
+   */
   #endIfDone(): void {
     if (this.#finished && this.#live === 0 && this.#inFlight === 0) this.#deps.feed.end();
   }
 }
 
-/** A lost task is no error of the data: the dispatcher replaces its worker. */
+/** The answer for a failed request. A lost task only ends: the dispatcher replaces its worker. */
 function failed(error: LeatError): ElementAnswer {
   if (error.code === "cancelled") return { kind: "skip" };
   return isSourceGone(error) ? { kind: "end" } : refusedAnswer(error);
