@@ -199,8 +199,8 @@ export interface ElementReaderProtocol {
 /** What a task asks of a reader whose elements it prepares. */
 export interface ElementGiverProtocol {
   /**
-   * Encoded `GivenElements` of a split, from element `from` on. The same request has the same
-   * answer.
+   * Encoded `GivenElements` of a split, from element `from` on. A repeated request gets the
+   * same answer.
    * @throws `failed_precondition` by a reader that sends none, or why it cannot read them.
    */
   readSource(request: { readonly split: number; readonly from: number }): {

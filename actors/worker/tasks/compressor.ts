@@ -1,8 +1,9 @@
 /**
- * Decides whether a task's elements are compressed: as the dataset says, or (`"auto"`) if it pays.
- * Compression makes sending faster, but producing and decoding slower. So it pays if sending is by far
- * the slowest step and the data shrinks. Clients report the cost of sending and decompressing; trials
- * on parts of elements measure the rest. Each trial without gain doubles the distance to the next.
+ * Decides whether a task's elements are compressed: as the dataset says, or with `"auto"` if it
+ * pays. Compression makes sending faster, but producing and decoding slower. So it pays if sending
+ * is by far the slowest step and the data shrinks. Clients report the cost of sending and
+ * decompressing. Trials on parts of elements measure the cost of compressing, and how far the data
+ * shrinks. Each trial without gain doubles the distance to the next.
  */
 import type { ElementCompression } from "../../../data/service/reading_choices.ts";
 import type { FrameCodec } from "../../../transport/compression.ts";
@@ -18,9 +19,9 @@ const GAIN_TO_BEGIN = 1.2;
 const GAIN_TO_GO_ON = 1.05;
 /** Consecutive reports that must agree before anything changes. */
 const REPORTS_TO_CHANGE = 2;
-/** Training loops that wait for a smaller share of their time gain nothing. */
+/** Training loops that wait for a smaller share of their time than this gain nothing. */
 const WAITING_SHARE_MIN = 0.1;
-/** Elements between two trials; doubles after each that did not start compression. */
+/** Elements between two trials; doubles after each trial that did not start compression. */
 const TRIAL_EVERY_MIN = 16;
 const TRIAL_EVERY_MAX = 4_096;
 /** Weight of a new trial in the mean. */
@@ -131,7 +132,7 @@ export class Compressor {
   #judge(way: BandwidthFigures): Verdict {
     const isActive = this.#active !== undefined;
     if (way.waitingShare < WAITING_SHARE_MIN) {
-      // Perhaps they hardly wait because elements are compressed. So nothing changes.
+      // They may hardly wait because elements are compressed, so the decision stays as it is.
       return { pays: isActive, needsTrial: false, reason: "training loops hardly wait" };
     }
     const sendingMs = 1_000 / way.bytesPerSecond;

@@ -1,13 +1,13 @@
 /**
- * The end of a draining task, which waits until its readers have acknowledged all answers. An answer
- * may be lost, so the task sends `askAgain` to readers that have not. They repeat their requests.
+ * The end of a draining task: it waits until its readers have acknowledged all answers. An answer
+ * may be lost, so it sends `askAgain` to readers that have not done so. They repeat their requests.
  */
 import { LeatError } from "../../../core/error.ts";
 import type { Awaited, Repeats } from "../../exactly_once/repeats.ts";
 import type { ActorContext } from "../../runtime/actor.ts";
 import { sleep } from "../../runtime/timers.ts";
 
-/** Pause before each round of `askAgain`, in ms; doubles each time up to the maximum. */
+/** Pause before `askAgain` is sent to all of them, in ms; doubles each time up to the maximum. */
 const PAUSE_MIN_MS = 100;
 const PAUSE_MAX_MS = 2_000;
 const CALL_TIMEOUT_MS = 2_000;
@@ -45,7 +45,10 @@ export class Drain {
     return this.#options.repeats.awaited(this.#options.acknowledgedWithinMs);
   }
 
-  /** Usually only answers in transit are waited for, and one pause is enough. */
+  /**
+   * Pauses, then sends `askAgain` to all readers that are waited for, until there are none. Usually
+   * only answers are in transit, and the first pause is enough.
+   */
   async #callAll(): Promise<void> {
     for (let pauseMs = PAUSE_MIN_MS;; pauseMs = Math.min(PAUSE_MAX_MS, 2 * pauseMs)) {
       const awaited = this.#awaited;
@@ -72,7 +75,7 @@ export class Drain {
     } catch (error) {
       const { code, details } = LeatError.from(error);
       if (code === "cancelled") throw error;
-      // An unreachable reader may come back, and then repeats its requests.
+      // An unreachable reader may come back. Then it repeats its requests.
       if (!GONE.includes(details?.["reason"])) return;
       repeats.leave(awaited.reader);
     }

@@ -7,11 +7,13 @@ import type { OnlySplit, Runner, RunnerOutcome } from "../runner/runner.ts";
 import { type SplitItem, SplitItems } from "./split_items.ts";
 import type { TaskPipeline } from "./task_pipeline.ts";
 
-/** Limit of the elements produced ahead of requests. */
+/** Limit of the elements produced ahead of requests, for a single reader. */
 const AHEAD_ELEMENTS_MAX = 2;
-/** The same with several consumers: each passes over the elements of the others. */
+/**
+ * This limit for several consumers: higher, because each passes over the elements of the others.
+ */
 const AHEAD_FOR_CONSUMERS_MAX = 256;
-/** Steps open at the runner: it runs the next while the previous result is in transit. */
+/** Limit of the steps open at the runner: it runs one while the result of another is in transit. */
 const PULLING_MAX = 2;
 
 export type AssignedSplit = Omit<OnlySplit, "grant"> & { readonly sequence: number };
@@ -24,9 +26,9 @@ interface HeldSplitOptions {
   /** With this many bytes produced ahead of requests, the runner gets no more steps. */
   readonly aheadBytesMax: number;
   readonly pipeline: TaskPipeline;
-  /** An element is ready, or the split has been produced whole. */
+  /** Called when an element is ready, or the whole split has been produced. */
   readonly onProgress: () => void;
-  /** The pipeline's runner died while it ran the split. */
+  /** Called when the pipeline's runner has died while it ran the split. */
   readonly onRunnerDied: (error: LeatError) => void;
 }
 
@@ -39,7 +41,7 @@ export class HeldSplit {
   #produced = 0;
   /** How many items a new runner still has to repeat. They are dropped. */
   #toSkip = 0;
-  /** All items have been produced; some may wait to be fetched. */
+  /** Whether all items have been produced; some may wait to be fetched. */
   ended = false;
 
   constructor(split: AssignedSplit, options: HeldSplitOptions) {
@@ -113,7 +115,7 @@ export class HeldSplit {
     return this.#ready.take(reader, own);
   }
 
-  /** The reader wants nothing more of the split. */
+  /** Notes that the reader wants nothing more of the split. */
   pass(reader: number): void {
     this.#ready.pass(reader);
   }

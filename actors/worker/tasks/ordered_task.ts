@@ -23,7 +23,7 @@ import { RunnerDeaths } from "../runner/runner_deaths.ts";
 import { TaskPipeline } from "./task_pipeline.ts";
 import { TASK_FENCED, TaskSplits } from "./task_splits.ts";
 
-/** Splits held besides the spare one: one is produced, the next is ready when it ends. */
+/** Splits held besides the spare one: while one is produced, the next is already there. */
 const HELD_MAX = 2;
 
 export function createOrderedTask(
@@ -55,21 +55,21 @@ class OrderedTask implements RunningTask {
   readonly #splits: TaskSplits;
   readonly #pipeline: TaskPipeline;
   readonly #deaths: RunnerDeaths;
-  /** The runner died, and the dispatcher has not answered yet whether another may start. */
+  /** Whether the runner died, and the dispatcher has not yet said if another may start. */
   #isHeldBack = false;
-  /** Nothing is produced until readers acknowledge what they were given. */
+  /** Whether nothing is produced until readers acknowledge what they were given. */
   #isAtLimit = false;
-  /** How many readers the task has; each reads all of it or its own elements. */
+  /** How many readers the task has. Each reads all elements, or only its own. */
   readonly #readers: number;
-  /** Per reader, the first split from which it still wants elements. */
+  /** Per reader, the first split of which it still wants elements. */
   readonly #wantedFrom: number[];
-  /** In the order of the stream. */
+  /** The splits that the task holds, in the order of the stream. */
   #held: HeldSplit[] = [];
   #waiting: Waiting[] = [];
   #grants = 0;
   #asking = false;
   #askingSpare = false;
-  /** The task gets no more splits. */
+  /** Whether the task gets no more splits. */
   #noMore = false;
   #ended = false;
   #drained: PromiseWithResolvers<void> | undefined;
@@ -133,7 +133,7 @@ class OrderedTask implements RunningTask {
     }
   }
 
-  /** Drops the elements that only the departed consumer has not taken. */
+  /** Drops the elements that all other consumers have taken. */
   leave(
     { clientId, consumerIndex }: RequestOf<ElementSourceProtocol, "leave">,
     asker: Ref,
@@ -179,7 +179,7 @@ class OrderedTask implements RunningTask {
     );
   }
 
-  /** The reader wants nothing of splits before this one. */
+  /** Notes that the reader wants nothing of the splits before `sequence`. */
   #pass(reader: number, sequence: number): void {
     if (!(sequence > (this.#wantedFrom[reader] ?? Infinity))) return;
     this.#wantedFrom[reader] = sequence;
@@ -216,7 +216,9 @@ class OrderedTask implements RunningTask {
     return answer;
   }
 
-  /** Serves waiting requests, keeps the first unfinished split running, and asks for more. */
+  /**
+   * Serves waiting requests, keeps the first unfinished split running, and requests more splits.
+   */
   #progress(): void {
     if (this.#ended) return;
     // All readers may have passed a split by the time it is produced.
@@ -256,7 +258,7 @@ class OrderedTask implements RunningTask {
   async #ask(spare: boolean): Promise<void> {
     try {
       const split = await this.#splits.nextOrdered(spare);
-      // If the task has ended, the dispatcher assigns the split to another when it learns so.
+      // If this task has ended, the dispatcher will assign the split to another one.
       if (this.#ended) return;
       if (split === null) {
         this.#noMore = true;
@@ -292,7 +294,10 @@ class OrderedTask implements RunningTask {
     });
   }
 
-  /** The task has ended, or listing its splits failed. The dispatcher tells the reader. */
+  /**
+   * Handles a refused request for a split: the task has ended, or its splits could not be listed.
+   * The dispatcher tells the reader.
+   */
   #refused(error: LeatError): void {
     if (error.code === "cancelled") throw error;
     this.#noMore = true;

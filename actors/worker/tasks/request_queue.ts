@@ -16,12 +16,13 @@ const PASSED_MAX = 16;
 /** A client's place in the order, and its requests. */
 interface ClientRequests {
   readonly requests: Set<Waiting>;
+  /** How many elements others got while the client had its turn and no request. */
   passed: number;
 }
 
 /** The requests of a client are served in the order in which they came. */
 export class RequestQueue {
-  /** By client, the next to be served first. */
+  /** Clients in the order in which they are served next. */
   readonly #byClient = new Map<ReaderId, ClientRequests>();
   #length = 0;
 
@@ -56,7 +57,7 @@ export class RequestQueue {
     return undefined;
   }
 
-  /** The request no longer waits; its client keeps its place. Returns whether it did wait. */
+  /** Removes a request; its client keeps its place in the order. Returns whether it was waiting. */
   delete(waiting: Waiting): boolean {
     if (this.#byClient.get(waiting.reader)?.requests.delete(waiting) !== true) return false;
     this.#length--;

@@ -20,14 +20,14 @@ const isStart = guardOf(object({
   runs: list(object({ first: count, count, attempt: name })),
 }));
 
-/** What a run or an entry has written. @throws {LeatError} `internal` for anything else. */
+/** What a run or an entry has written. @throws {LeatError} `internal` for an invalid report. */
 export function reportOf(frame: Uint8Array): Written & Partial<RunReport> {
   const report = decoded(frame, REPORT_STRUCTURE_BYTES_MAX);
   if (isReport(report)) return report as RunReport;
   throw unexpected();
 }
 
-/** How far a save is. @throws {LeatError} `internal` for anything else. */
+/** How far a save is when it begins. @throws {LeatError} `internal` for an invalid report. */
 export function startOf(frame: Uint8Array): SaveStart {
   const start = decoded(frame, START_STRUCTURE_BYTES_MAX);
   if (isStart(start)) return start as SaveStart;

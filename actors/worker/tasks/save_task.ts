@@ -41,7 +41,7 @@ class SaveTask {
   readonly #deaths: RunnerDeaths;
   #written: Written = { elements: 0, sizeBytes: 0 };
   #isDraining = false;
-  /** The task has nothing to do or report, and waits for work. */
+  /** Whether the task has nothing to do or to report, and waits for work. */
   #isIdle = true;
   #ended = false;
   readonly #over = Promise.withResolvers<void>();
@@ -74,7 +74,10 @@ class SaveTask {
     this.#end();
   }
 
-  /** Finishes the current work. Also does work that it has already requested: no other task gets that. */
+  /**
+   * Finishes the current work, and the work that the task has already requested: no other task gets
+   * that.
+   */
   drain(): Promise<void> {
     this.#isDraining = true;
     return this.#isIdle ? Promise.resolve() : this.#over.promise;
@@ -107,8 +110,9 @@ class SaveTask {
   }
 
   /**
-   * Writes why the save failed into its folder. Call this after the dispatcher has accepted the
-   * failure: a task that was given up as dead must not write. If writing fails, readers time out.
+   * Writes into the folder of the save why it failed. Call this after the dispatcher has accepted
+   * the failure: a task that was given up as dead must not write. If writing fails, the readers of
+   * the folder time out.
    */
   async #noteFailure({ owner, ...work }: SaveWork, { failed }: SaveReport): Promise<void> {
     if (failed === undefined || !("id" in work)) return;
@@ -155,7 +159,10 @@ class SaveTask {
     throw new LeatError("internal", `A task is not asked to ${work.work} a save`);
   }
 
-  /** Runs the work on a runner; again if the runner dies and the dispatcher permits another. */
+  /**
+   * Runs the work on a runner. If that dies, runs it again if the dispatcher permits another
+   * runner.
+   */
   async #run(work: SaveWork): Promise<RunnerOutcome> {
     for (;;) {
       const runner = this.#pipeline.runner ?? this.#pipeline.start();

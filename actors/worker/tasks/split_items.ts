@@ -21,7 +21,7 @@ export class SplitItems {
     this.#findLowest();
   }
 
-  /** Items that some reader has not taken. */
+  /** How many items some reader has not taken. */
   get length(): number {
     return this.#items.length;
   }
@@ -40,7 +40,7 @@ export class SplitItems {
     return this.#cursors[reader]! < this.#first + this.#items.length;
   }
 
-  /** The next item of a reader. A run of other readers' items becomes one item, `passed`. */
+  /** Takes the next item of a reader. A run of other readers' items becomes one item, `passed`. */
   take(reader: number, own: Own | undefined): SplitItem {
     const from = this.#cursors[reader]!;
     const item = this.#items[from - this.#first]!;
@@ -50,7 +50,7 @@ export class SplitItems {
     return to === from ? item : { kind: "passed", place: item.place, count: to - from };
   }
 
-  /** The reader wants nothing more of the split. */
+  /** Notes that the reader wants nothing more of the split. */
   pass(reader: number): void {
     this.#move(reader, Infinity);
   }

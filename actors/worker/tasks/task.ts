@@ -28,13 +28,13 @@ import { RequestQueue, type Waiting } from "./request_queue.ts";
 
 /** Elements produced ahead of requests, per task. */
 const AHEAD_ELEMENTS_MAX = 2;
-/** Limit of requests open at the runner for waiting clients. With several the runner does not idle. */
+/** Limit of requests open at the runner for waiting clients. With several, it does not idle. */
 const ASKED_ELEMENTS_MAX = 32;
-/** Limit of the bytes that these requests will produce: they are wasted if the clients leave. */
+/** Limit of the bytes that these requests may produce, which are wasted if the clients leave. */
 const ASKED_BYTES_MAX = 2 ** 20;
-/** Characters of a failure that are reported. */
+/** How many characters of a failure are reported. */
 const FAILURE_LENGTH_MAX = 1_024;
-/** Default number of bytes produced ahead of requests, beyond which no more are produced. */
+/** Default limit of the bytes produced ahead of requests. Above it no more are produced. */
 export const AHEAD_BYTES_MAX = 64 * 2 ** 20;
 /** How long a draining task waits for an acknowledgement, in ms. Clients repeat requests sooner. */
 export const ACKNOWLEDGED_WITHIN_MS = REQUEST_TIMEOUT_MS + 5_000;
@@ -45,7 +45,7 @@ export interface TaskOptions {
   readonly runners: RunnerFactory;
   /** How long a task waits for a split while the dispatcher is away, in ms. */
   readonly dispatcherTimeoutMs: number;
-  /** Bytes produced ahead of requests beyond which nothing more is asked of the runner. */
+  /** With this many bytes produced ahead of requests, the runner gets no more requests. */
   readonly aheadBytesMax: number;
   /** Draining: how long a client may take to acknowledge what it was given, in ms. */
   readonly acknowledgedWithinMs: number;
@@ -71,7 +71,7 @@ export function createTask(
   return taskActor(new Task(context, options));
 }
 
-/** Runs one pipeline for its readers, however its job is sharded. */
+/** A task that runs one pipeline for its readers, in any mode. */
 export interface RunningTask {
   start(): void;
   stop(): void;
@@ -116,7 +116,7 @@ class Task implements RunningTask {
   readonly #context: ActorContext;
   readonly #options: TaskOptions;
   readonly #repeats: Repeats;
-  /** Kept when a runner dies: the next runner's requests for splits continue its numbering. */
+  /** Kept when a runner dies: the next runner continues the numbers of requests for splits. */
   readonly #splits: TaskSplits;
   readonly #pipeline: TaskPipeline;
   readonly #deaths: RunnerDeaths;
@@ -127,12 +127,12 @@ class Task implements RunningTask {
   #newestBytes = 0;
   /** Requests open at the current runner. */
   #openRequests = 0;
-  /** Nothing more is produced until clients acknowledge what they were given. */
+  /** Whether nothing more is produced until clients acknowledge what they were given. */
   #isHeldBack = false;
   #ended = false;
   /**
-   * Coordinated reads: the task ended because it drains. Consumers would take its end for the end of
-   * the job, so their requests wait until the worker has left.
+   * Coordinated reads: whether the task ended because it drains. Consumers would take its end for
+   * the end of the job, so their requests wait until the worker has left.
    */
   #hidesEnd = false;
   /** Why the pipeline cannot continue. Every later request gets this answer. */
@@ -144,7 +144,7 @@ class Task implements RunningTask {
   constructor(context: ActorContext, options: TaskOptions) {
     this.#context = context;
     this.#options = options;
-    // An element is given to one client, once: when it has arrived, its memory is free.
+    // An element is given to one client, once. When it has arrived, its memory can be reused.
     this.#repeats = new Repeats(context.world, {
       onArrived: (answer) => void ("element" in answer && answer.element.release()),
       onEnded: (reader, why) => {
@@ -193,7 +193,10 @@ class Task implements RunningTask {
     return this.#draining.promise;
   }
 
-  /** Answers may be lost on their way, so an element counts as fetched once it is acknowledged. */
+  /**
+   * Ends the drain if all elements have been fetched. An answer may be lost on its way, so an
+   * element counts as fetched once it is acknowledged.
+   */
   #noteDrained(): void {
     const isOver = this.#ended || this.#failure !== undefined;
     if (this.#draining === undefined || !isOver || this.#ahead.length > 0) return;
@@ -217,7 +220,7 @@ class Task implements RunningTask {
     this.#noteDrained();
   }
 
-  /** The elements that the client waits for then go to other clients. */
+  /** Forgets a client. The elements that it waits for go to other clients. */
   leave({ clientId }: RequestOf<ElementSourceProtocol, "leave">, asker: Ref): void {
     this.#repeats.leave(readerId(asker, clientId));
     this.#noteAcknowledged();
@@ -268,8 +271,8 @@ class Task implements RunningTask {
   }
 
   /**
-   * Keeps one request open at the runner for each waiting client, up to a limit, and a few more for
-   * elements ahead.
+   * Keeps one request open at the runner for each waiting client, up to a limit, and a few more,
+   * for elements produced ahead.
    */
   #pull(): void {
     const { runner } = this.#pipeline;
@@ -332,8 +335,8 @@ class Task implements RunningTask {
   }
 
   /**
-   * Handles an answer which says that the dispatcher has ended the task: the task ends, and clients are
-   * not told. Returns whether it was such an answer.
+   * Ends the task, without telling clients, if the answer says that the dispatcher has ended it.
+   * Returns whether it said that.
    */
   #endedIfFenced(answer: ElementAnswer): boolean {
     if (answer.kind !== "error" || answer.error.details?.["reason"] !== TASK_FENCED) return false;
@@ -356,7 +359,10 @@ class Task implements RunningTask {
     if (this.#draining === undefined) this.#options.onCompleted();
   }
 
-  /** Does not report completion, which the dispatcher would treat as the end of the data. */
+  /**
+   * Ends the pipeline with an error. Does not report completion: the dispatcher would treat that as
+   * the end of the data.
+   */
   #fail(failure: Failure): void {
     this.#failure = failure;
     const { definition: { taskId }, onUnreadable } = this.#options;
@@ -379,7 +385,7 @@ class Task implements RunningTask {
     this.#context.run(async () => {
       const mayStart = await this.#deaths.mayStartAfter(error);
       if (this.#ended) return;
-      // Where the job has failed, the dispatcher tells clients why.
+      // If the job has failed, the dispatcher tells clients why.
       if (!mayStart) return this.#options.onFenced();
       this.#pipeline.start();
       this.#openRequests = 0;

@@ -28,7 +28,7 @@ export class TaskPipeline {
   readonly #meter: TaskMeter;
   readonly #compressor: Compressor;
   #runner: Runner | undefined;
-  /** Bytes of elements before compression. */
+  /** Bytes of the elements produced, before compression. */
   #producedBytes = 0;
 
   constructor(options: TaskPipelineOptions) {
@@ -39,7 +39,7 @@ export class TaskPipeline {
     this.#compressor = new Compressor(parameters.save === undefined ? dataset.compression : "none");
   }
 
-  /** The current runner of the task; results of any other no longer count. */
+  /** The current runner of the task. Results of an earlier one are ignored. */
   get runner(): Runner | undefined {
     return this.#runner;
   }
@@ -71,7 +71,7 @@ export class TaskPipeline {
     return true;
   }
 
-  /** The runner is no longer needed. */
+  /** Disposes the runner, which is no longer needed. */
   retire(): void {
     this.#runner?.dispose();
     this.#runner = undefined;

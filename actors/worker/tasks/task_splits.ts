@@ -21,7 +21,7 @@ type SplitAnswer = AnswerOf<DispatcherProtocol, "getSplit">;
 /** How long one request for a split may go unanswered before it is asked again, in ms. */
 const SPLIT_ATTEMPT_MS = 2_000;
 
-/** How long a reader may take to read elements that it sends, in ms. */
+/** How long a reader may take to read and send elements of a source, in ms. */
 const GIVEN_TIMEOUT_MS = 60_000;
 
 /** The `details.reason` of failed elements once the dispatcher has ended their task. */
@@ -54,7 +54,7 @@ export class TaskSplits implements RunnerSplits {
     this.#timeoutMs = options.dispatcherTimeoutMs;
   }
 
-  /** Requests no more unordered splits: only those already assigned are supplied. */
+  /** Requests no more splits: only those that are already assigned are supplied. */
   close(): void {
     this.#closed = true;
   }
@@ -77,8 +77,8 @@ export class TaskSplits implements RunnerSplits {
   }
 
   /**
-   * DETERMINISTIC: the next split, or null if the task gets no more; waits without limit. `spare`:
-   * only a lost split that comes before all splits that this task holds.
+   * DETERMINISTIC: the next split, or null if the task gets no more. Waits without limit.
+   * @param spare Requests only a lost split that comes before all splits that this task holds.
    */
   async nextOrdered(spare: boolean): Promise<AssignedSplit | null> {
     if (this.#closed) return null;
@@ -118,7 +118,10 @@ export class TaskSplits implements RunnerSplits {
     }
   }
 
-  /** No more splits: the pipeline ends. An infinite one would ask for ever, so it gets an error. */
+  /**
+   * There are no more splits, so the pipeline ends. An infinite pipeline would ask for ever, so it
+   * gets an error.
+   */
   #none(): null {
     if (this.#definition.dataset.cardinality !== -1) return null;
     throw new LeatError("failed_precondition", "The worker is draining", {
@@ -144,7 +147,7 @@ export class TaskSplits implements RunnerSplits {
   }
 }
 
-/** A request should take at most this share of the time to process the splits that it returns. */
+/** A request for splits should take at most this share of the time that the work on them takes. */
 const REQUEST_SHARE_MAX = 1 / 4;
 
 /** The weight of the newest duration in a mean of durations. */
@@ -165,7 +168,7 @@ export class SplitSupply {
   #repetition = 0;
   #assigned: Split[] = [];
   #gaveAtMs: number | undefined;
-  /** Mean times of the work on a split and of a request. */
+  /** Mean times, in ms: of the work on a split, and of a request. */
   #workMs: number | undefined;
   #requestMs: number | undefined;
 
