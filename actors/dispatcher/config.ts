@@ -50,8 +50,8 @@ export interface DispatcherConfig extends DispatcherOptions {
   /** The journal is compacted after this many records, which limits the replay. Default 20,000. */
   readonly journalRecordsMax?: number;
   /**
-   * The journal is also compacted after this many bytes, or after as many as the last snapshot has
-   * if those are more. Default 16 MiB.
+   * The journal is also compacted after this many bytes. If the last snapshot is larger, its size
+   * is the limit. Default 16 MiB.
    */
   readonly journalBytesMax?: number;
   /**

@@ -172,7 +172,7 @@ class Dispatcher {
 
   /** Refuses open requests, so that their senders repeat them to the next dispatcher. */
   stop(): void {
-    this.#parts.taskRequests.refuse(new LeatError("unavailable", "The dispatcher is stopping"));
+    this.#parts.taskRequests.rejectAll(new LeatError("unavailable", "The dispatcher is stopping"));
   }
 
   /**

@@ -36,9 +36,9 @@ const UNKNOWN_MAX = 128;
 /** A client idle for this long is forgotten, in ms. */
 const CLIENT_IDLE_MS = 600_000;
 /**
- * The same while too much is kept, so that dead clients do not block others. A live client that
- * lacks an answer repeats its request within 30 s, so a silent client has all its answers or is
- * dead.
+ * While too much is kept, a client idle for this long is forgotten, in ms: a dead one must not
+ * block others. A live client that lacks an answer repeats its request within 30 s. So a client
+ * that is silent for longer has all its answers, or is dead.
  */
 export const PRESSED_IDLE_MS = 120_000;
 /** Interval of the search for idle clients while too much is kept, in ms. */

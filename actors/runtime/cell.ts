@@ -34,8 +34,8 @@ export class Cell implements ActorContext<unknown> {
   #random: Random | undefined;
   readonly parent: Cell | undefined;
   readonly children: Supervisor<Cell>;
-  readonly numbers = new SendNumbers();
-  readonly marks = new ReceiveMarks();
+  readonly sendNumbers = new SendNumbers();
+  readonly receiveMarks = new ReceiveMarks();
   /** Ids of this incarnation's open repeatable asks, by target, in ascending order. */
   readonly repeatable = new Map<string, number[]>();
   readonly answers: Answers;
@@ -249,7 +249,7 @@ export class Cell implements ActorContext<unknown> {
   /** An asker has ended: forgets its answers, and drops whatever still arrives from it. */
   askerEnded(senderKey: string): void {
     this.answers.forget(senderKey);
-    this.marks.close(senderKey);
+    this.receiveMarks.close(senderKey);
   }
 
   /** Why this incarnation can make no more asks. */

@@ -146,7 +146,10 @@ export function datasetOf(state: DispatcherState, datasetId: string): Dataset {
   );
 }
 
-/** The same for a sender. @throws LeatError `permission_denied` for others' transient datasets. */
+/**
+ * The dataset with that id, if the sender may read it.
+ * @throws LeatError `not_found`; `permission_denied` for others' transient datasets.
+ */
 export function datasetFor(state: DispatcherState, datasetId: string, sender: Identity): Dataset {
   const dataset = datasetOf(state, datasetId);
   if (!state.transientDatasets.has(datasetId) || isOwn(state, datasetId, sender)) return dataset;

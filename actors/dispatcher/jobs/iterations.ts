@@ -1,6 +1,6 @@
 /**
  * The life cycle of an iteration. In most modes it finishes when no unfinished task is left and at
- * least one task was completed. So if all workers die before, the iteration waits for a worker. A
+ * least one task was completed. If all workers die before that, the iteration waits for a worker. A
  * completed task counts even if its worker dies later.
  */
 import { LeatError, type WireError } from "../../../core/error.ts";
@@ -59,18 +59,18 @@ export function forgetIteration(tx: Transaction, { iterationId }: Iteration): vo
 
 /**
  * The task of a request, and its iteration.
- * @param refused The end of the error's message, for a task that has ended.
+ * @param consequence The end of the error's message, for a task that has ended.
  * @throws {LeatError} `failed_precondition` if the task has ended or is unknown.
  */
 export function existingTask(
   { tasks, iterations }: DispatcherState,
   taskId: number,
-  refused: string,
+  consequence: string,
 ): [Task, Iteration] {
   const task = tasks.get(taskId);
   const iteration = iterations.get(task?.iterationId ?? -1);
   if (task !== undefined && iteration !== undefined) return [task, iteration];
-  throw new LeatError("failed_precondition", `Task ${taskId} has ended: ${refused}`, {
+  throw new LeatError("failed_precondition", `Task ${taskId} has ended: ${consequence}`, {
     details: { reason: TASK_ENDED },
   });
 }

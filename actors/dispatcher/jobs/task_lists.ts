@@ -1,9 +1,9 @@
 /**
- * Names versions of the task lists that clients receive. A client that names its version gets only
- * the changes. Not journaled: a restarted dispatcher does not know the names and sends full lists.
+ * Gives each version of a task list a name. A client that sends the name of the version it has gets
+ * only the changes. Not journaled: a restarted dispatcher knows no names, and sends full lists.
  */
 
-/** Changes remembered for each list, or as many as the list has tasks if that is more. */
+/** How many changes of a list are remembered; for a list with more tasks, as many as its tasks. */
 const CHANGES_MIN = 64;
 
 interface Changes {

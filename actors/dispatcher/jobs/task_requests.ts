@@ -97,8 +97,9 @@ export class TaskRequests {
     this.#waiting.expire();
   }
 
-  refuse(error: LeatError): void {
-    this.#waiting.refuse(error);
+  /** Rejects all waiting requests. */
+  rejectAll(error: LeatError): void {
+    this.#waiting.rejectAll(error);
   }
 
   /** Answers a request if that is possible; otherwise it waits, and the splits get listed. */

@@ -34,7 +34,7 @@ export class WaitingRequests {
   /**
    * Waits for the answer.
    * @throws {LeatError} `resource_exhausted` if too many wait, `deadline_exceeded` at the deadline,
-   *   and the decision's own error.
+   *   and what `answer` throws.
    */
   wait<A>(iterationId: number, request: WaitingRequest<A>): Promise<A> {
     const waiting = this.#ofIteration.get(iterationId) ?? new Fifo<Waiter>();
@@ -60,7 +60,8 @@ export class WaitingRequests {
     for (const iterationId of this.#ofIteration.keys()) this.#look(iterationId, () => false);
   }
 
-  refuse(error: LeatError): void {
+  /** Rejects all waiting requests of all iterations. */
+  rejectAll(error: LeatError): void {
     for (const waiting of this.#ofIteration.values()) {
       for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
         next.reject(error);
@@ -75,7 +76,7 @@ export class WaitingRequests {
     const nowMs = this.#nowMs();
     for (let left = waiting.length; left > 0; left--) {
       const waiter = waiting.shift();
-      // The effects of an answer may have taken the other waiters already.
+      // An answer may have called `settle`, which has then handled the other waiters.
       if (waiter === undefined) break;
       if (waiter.deadlineMs <= nowMs) waiter.reject(expired());
       else if (isAnswerable(waiter)) answer(waiter);

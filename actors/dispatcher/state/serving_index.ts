@@ -14,7 +14,7 @@ const ANY_TAG = "";
 export class ServingIndex {
   /** Ids of running iterations that workers of any process may serve, by a tag of their job. */
   readonly #openToAll = new KeyedSets<string, number>();
-  /** The same, but workers with `LOCAL_ONLY_TAG` are excluded. */
+  /** Ids of those that only workers without `LOCAL_ONLY_TAG` may serve, by a tag of their job. */
   readonly #openToMost = new KeyedSets<string, number>();
   /** Clients without a known process have no entry. */
   readonly #clientsOfProcess = new KeyedSets<string | null, Client>();

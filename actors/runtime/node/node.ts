@@ -156,7 +156,7 @@ export class ActorNode implements CellSystem, ReceptionOwner {
   }
 
   tell(source: Cell, target: Ref, method: string, body: unknown): void {
-    const number = source.numbers.next(keyOf(target));
+    const number = source.sendNumbers.next(keyOf(target));
     // The link may refuse the message for the peer's limits. That must not end the sender.
     this.#postOrDrop({ kind: "tell", source: source.self, target, number, method, body });
   }
@@ -219,13 +219,13 @@ export class ActorNode implements CellSystem, ReceptionOwner {
     return {
       source: source.self,
       target,
-      number: source.numbers.next(keyOf(target)),
+      number: source.sendNumbers.next(keyOf(target)),
     };
   }
 
   #sendAsk(ask: OpenAsk): void {
     const { asker, target, targetKey, id, method, body, deadlineMs, attemptMs } = ask;
-    const number = asker.numbers.next(targetKey);
+    const number = asker.sendNumbers.next(targetKey);
     const timeoutMs = Math.max(0, deadlineMs - this.world.nowMs());
     // One object literal: spreading would cost more than everything else here.
     const source = asker.self;

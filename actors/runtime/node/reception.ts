@@ -183,7 +183,7 @@ export class Reception {
 
   #accept(cell: Cell, envelope: Envelope, sender: Identity): boolean {
     const key = senderKeyOf(envelope.source.incarnation, sender);
-    const missing = cell.marks.accept(key, envelope.number);
+    const missing = cell.receiveMarks.accept(key, envelope.number);
     if (missing < 0) this.#owner.drop(envelope, "not_newer");
     else if (missing > 0) this.#owner.emit({ type: "gap", envelope, missing });
     return missing >= 0;

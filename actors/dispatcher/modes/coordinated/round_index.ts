@@ -8,7 +8,7 @@ interface Change {
   readonly removed: readonly number[];
 }
 
-/** At least this many changed tasks are remembered, and at least as many as serve now. */
+/** How many changed tasks are remembered; if more tasks serve now, as many as these. */
 const CHANGED_MIN = 64;
 
 /** The index of an iteration's rounds. `Tables` keeps it up to date. */

@@ -74,10 +74,10 @@ Deno.test("WaitingRequests says what a decision throws, and goes on with the oth
   assertEquals(await other, "answered");
 });
 
-Deno.test("WaitingRequests.refuse ends all", async () => {
+Deno.test("WaitingRequests.rejectAll ends all", async () => {
   const { requests, wait } = setup();
   const asked = wait("a");
-  requests.refuse(new LeatError("unavailable", "it stops"));
+  requests.rejectAll(new LeatError("unavailable", "it stops"));
   assertEquals((await assertRejects(() => asked, LeatError)).code, "unavailable");
 });
 
