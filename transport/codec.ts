@@ -30,7 +30,7 @@ export interface EncodeOptions {
   /** Places small messages one after another in larger buffers. Default: a buffer for each. */
   readonly slab?: MessageSlab;
   /**
-   * Leaves space before a message of {@linkcode ROOM_FROM_BYTES} or more. If another message
+   * Leaves space before a message of {@linkcode LARGE_FROM_BYTES} or more. If another message
    * carries it as a {@linkcode Payload}, the envelope of that message fits there. Default `false`.
    */
   readonly roomForEnvelope?: boolean;
@@ -47,8 +47,8 @@ export interface DecodeOptions {
   /** A larger message is refused before it is read. Default {@linkcode MESSAGE_BYTES_MAX}. */
   readonly bytesMax?: number;
   /**
-   * A message with more structure is refused before it takes memory: `codec/structure.ts` says what
-   * counts. Default: any.
+   * Limit of a message's structure (texts, lists, maps), counted as `codec/structure.ts` says. A
+   * message with more is refused before it takes memory. Default: no limit.
    */
   readonly structureBytesMax?: number;
   /** Copies payloads, so that the result outlives the frame. Default `false`: views of it. */
@@ -63,8 +63,9 @@ export interface DecodeOptions {
  * Encodes a tree of plain objects, arrays, numbers, bigints (64 bits), booleans, strings, null,
  * typed arrays, tensors, ragged tensors and {@linkcode Payload}s. Each payload is copied once, or
  * not at all (`inPlaceBytesMax`). Keys whose value is `undefined` are left out.
- * @returns The message, at the end of a buffer of its own, to keep or to transfer (but see `slab`);
- * or around a payload that was not copied, at its original address.
+ * @returns The message, at the end of a buffer of its own, which may be kept or transferred (but
+ * see `slab`). If a payload was not copied, the message is in the buffer of that payload, around
+ * it.
  * @throws {LeatError} `invalid_argument` naming the path of a value that cannot be sent:
  * `undefined` in an array, functions, symbols, Map, Set, Date and other class instances, bigints
  * beyond 64 bits, text with half a surrogate pair, the key `__proto__`, structure deeper than
@@ -117,8 +118,8 @@ export function prepareMessage(
 
 /**
  * Decodes one whole message. Tensors and typed arrays are views of `frame`, which therefore must
- * not change any more; they are copied only if the frame is not aligned to the item size in its
- * buffer. Bytes in the envelope become `Uint8Array`s of their own.
+ * not change any more. Data is copied only if its position in the frame's buffer is not a multiple
+ * of its item size. Bytes in the envelope become `Uint8Array`s of their own.
  * @throws {LeatError} `data_loss` for a message that is shorter than it announces;
  * `resource_exhausted` for one of more than `bytesMax` bytes, or with more structure than
  * `structureBytesMax`; `invalid_argument` for anything that no writer of this format writes:
@@ -135,7 +136,7 @@ export function decodeMessage(frame: Uint8Array, options: DecodeOptions = NO_OPT
 
 /**
  * Encodes like {@linkcode encodeMessage}, into blocks to be written one after another. A payload of
- * at least {@linkcode ROOM_FROM_BYTES} is a block of its own, and not copied: it must not change
+ * at least {@linkcode LARGE_FROM_BYTES} is a block of its own, and not copied: it must not change
  * before it is written.
  */
 export function encodeBlocks(
@@ -145,7 +146,7 @@ export function encodeBlocks(
   const { bytes, parts } = writeEnvelope(value);
   lengthOf({ bytes, parts }, bytesMax);
   const blocks: Uint8Array[] = [];
-  // The message from `start` to `position`, without the large payloads before it.
+  // `block` begins at byte `start` of the message. What comes before is in `blocks`.
   let start = 0;
   let position = bytes.length;
   let block = new Uint8Array(blockEnd(parts, 0, position));
@@ -179,13 +180,16 @@ function blockEnd(parts: readonly PayloadPart[], index: number, position: number
 function isOwnBlock(
   part: PayloadPart,
 ): part is PayloadPart & { readonly source: Uint8Array } {
-  return part.byteLength >= ROOM_FROM_BYTES && part.source instanceof Uint8Array;
+  return part.byteLength >= LARGE_FROM_BYTES && part.source instanceof Uint8Array;
 }
 
 const NO_OPTIONS = {};
 
-/** Smaller messages are copied: that costs less than the space before each of them. */
-export const ROOM_FROM_BYTES = 64 * 2 ** 10;
+/**
+ * From this size on, a message gets space for an envelope, and a payload may be sent uncopied. For
+ * smaller ones a copy costs less.
+ */
+export const LARGE_FROM_BYTES = 64 * 2 ** 10;
 /** More than the envelope of an element needs. A multiple of 64 keeps payloads aligned. */
 const ENVELOPE_ROOM_BYTES = 1_024;
 
@@ -203,7 +207,7 @@ function aroundPayload(
 }
 
 function allocate(byteLength: number, options: EncodeOptions): Uint8Array {
-  const hasRoom = options.roomForEnvelope === true && byteLength >= ROOM_FROM_BYTES;
+  const hasRoom = options.roomForEnvelope === true && byteLength >= LARGE_FROM_BYTES;
   const headroomBytes = hasRoom ? ENVELOPE_ROOM_BYTES : 0;
   const size = headroomBytes + byteLength;
   if (options.into === "shared") {
@@ -323,7 +327,7 @@ const POOL_BYTES_MAX = 2 ** 20;
 const POOL_BYTES = 8192;
 
 // Extensions of msgpackr are global to the process, and the user's code may use msgpackr, too. So
-// Leat registers a private class. The required type number is 256, which no message can contain.
+// Leat registers a private class. msgpackr requires a type number: no message can contain 256.
 addExtension(
   {
     Class: RawMsgpack,

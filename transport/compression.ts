@@ -33,7 +33,7 @@ const GZIP_LEVEL = 1;
 /** The library allocates at most this many bytes at once, so memory grows only with real data. */
 const CHUNK_BYTES_MAX = 2 ** 20;
 const CHUNK_BYTES_MIN = 1_024;
-/** The same for compressing, whose result is usually much smaller than the message. */
+/** Limit of these bytes in compressing: the result is usually much smaller than the message. */
 const COMPRESSED_CHUNK_BYTES = 128 * 2 ** 10;
 
 const SAMPLE_PIECES = 3;

@@ -10,7 +10,7 @@ import { type Introducer, type ThreadControl, valueOf } from "./thread_control.t
 /** Time limit for a thread to load its module and set up its node, in ms. */
 const START_TIMEOUT_MS = 120_000;
 
-/** Time limit for a node to stop in order before its thread is terminated, in ms. */
+/** Time limit for a node to stop gracefully before its thread is terminated, in ms. */
 const STOP_TIMEOUT_MS = 15_000;
 
 export interface ThreadNodeOptions {
@@ -102,7 +102,7 @@ export class ThreadNode implements HubMember {
     return valueOf(outcome) as Ref as FencedRef<P>;
   }
 
-  /** Stops the actors in order, then ends the thread. Resolves when it has ended. */
+  /** Stops the actors gracefully, then ends the thread. Resolves when it has ended. */
   async stop(): Promise<void> {
     let reason = new LeatError("unavailable", `"${this.name}" has stopped`);
     try {
@@ -112,7 +112,9 @@ export class ThreadNode implements HubMember {
     } catch (error) {
       if (!this.#ended) {
         reason = LeatError.from(error);
-        this.#world.log("warn", `"${this.name}" did not stop in order`, { error: reason.message });
+        this.#world.log("warn", `"${this.name}" did not stop gracefully`, {
+          error: reason.message,
+        });
       }
     }
     this.terminate(reason);

@@ -112,7 +112,7 @@ export class Images implements ImageCodec {
     options?: BytesDecodeOptions,
     placeOf?: PlaceOf,
   ): Tensor<"uint8"> | Promise<Tensor<"uint8">>;
-  /** The same with values of any dtype. */
+  /** Decodes an image as above, to values of any dtype. */
   decode(
     bytes: Uint8Array,
     options?: ImageDecodeOptions,

@@ -66,7 +66,7 @@ const STALL_CHECKS = 8;
 /** Limit of a runner's open files. Its link and its program need about 20. */
 const OPEN_FILES_MAX = 1_024;
 const MIB = 2 ** 20;
-/** Low limits, because `#enqueueLarge` delays large answers while the link is full. */
+/** The limits can be low: while the link is full, `#enqueueLarge` delays large answers. */
 const LINK_LIMITS = { highWaterBytes: MIB, lowWaterBytes: MIB / 4 };
 /** Limit of a runner's requests per second: many times what a pipeline needs. */
 const ASKS_PER_SECOND_MAX = 50_000;
@@ -112,7 +112,7 @@ export class ConfinedProcess implements SuppliedProcess {
         writable: grants.writable.map(({ realPath }) => realPath),
         allowsNetwork: grants.net.length > 0,
         memoryBytesMax: grants.memoryBytesMax,
-        // No limit if the operator grants folders to write: those files may be larger.
+        // No limit if pipelines may write to folders (`--allow-write`): those files may be larger.
         ...(grants.writable.length === 0 ? { fileBytesMax: SLOTS * SLOT_BYTES_MAX } : {}),
         openFilesMax: OPEN_FILES_MAX,
       },
@@ -127,7 +127,8 @@ export class ConfinedProcess implements SuppliedProcess {
       asksPerSecondMax: ASKS_PER_SECOND_MAX,
       askBytesMax: CONFINED_ASK_BYTES_MAX,
     });
-    // A closed edge ends the process. The exit then gives a better reason than the end of the pipes.
+    // If the edge closes, the process is killed: how it exits says more about the cause than the
+    // end of its pipes.
     this.#edge.closed.then((why) => this.#closed(why));
     this.#child.ended.then((end) => {
       this.#die(this.#errorOf(end));
@@ -153,7 +154,7 @@ export class ConfinedProcess implements SuppliedProcess {
   }
 
   /** Records the resource usage that the process has reported. */
-  uses(usage: RunnerUsage): void {
+  recordUsage(usage: RunnerUsage): void {
     this.#usage.report(usage, performance.now());
   }
 
@@ -329,7 +330,10 @@ export class ConfinedProcess implements SuppliedProcess {
     return this.#options.remedies ?? WORKER_REMEDIES;
   }
 
-  /** A protocol error is the reason for the end. Otherwise the exit, which soon follows, gives one. */
+  /**
+   * Kills the process. If a protocol error has closed the edge, that is the reason. Otherwise the
+   * exit, which soon follows, tells the reason.
+   */
   #closed(why: LeatError): void {
     if (why.code === "internal" || why.code === "invalid_argument" || why.code === "data_loss") {
       const plain = LeatError.fromWire(plainError(why.toWire()));

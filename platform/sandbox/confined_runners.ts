@@ -200,7 +200,7 @@ class ConfinedRunner implements Runner {
     if (this.#isDisposed) return { kind: "end" };
     const { outcome, bytesRead, usage } = steppedOf(await process.ask("next", { only, wish }));
     this.bytesRead = bytesRead;
-    if (usage !== undefined) process.uses(usage);
+    if (usage !== undefined) process.recordUsage(usage);
     return this.#isShared && "frame" in outcome
       ? { ...outcome, frame: this.#shared(outcome.frame) }
       : outcome;

@@ -99,8 +99,8 @@ export class FarFile implements OpenFile {
     this.#isSequential = this.#windows.at(-1)?.stop === offset;
     if (this.#isSequential) return this.#readAhead(offset)!;
     this.#rangeBytes = Math.min(Math.max(JUMP_RANGE_BYTES, count), RANGE_BYTES_MAX);
-    // Near the end the range starts earlier, because the next read is often of bytes before this one:
-    // the footer, whose length stands at the very end.
+    // Near the end the range starts earlier. Often the last bytes are read first, because they hold
+    // the length of a footer. The next read is that of the footer, which is before them.
     const start = Math.max(0, Math.min(offset, this.sizeBytes - this.#rangeBytes));
     return this.#startRange(start);
   }

@@ -1,6 +1,6 @@
 /**
  * The sending half of a link between two processes: messages leave in the order in which they were
- * added, small ones through the pipe, as many as fit in one system call, large ones through slots.
+ * added. Small ones go through the pipe, several in one system call. Large ones go through slots.
  */
 import { Fifo } from "../../actors/runtime/fifo.ts";
 import type { LinkLimits } from "../limits.ts";

@@ -6,7 +6,7 @@ import type { Identity } from "../../actors/runtime/identity.ts";
  * fit. Decoded values may take a hundred times the bytes of an envelope. Payloads do not count.
  */
 const CLIENT_ENVELOPE_BYTES_MAX = 4 * 2 ** 20;
-/** The same from a worker: the figures of ten thousand tasks fit. */
+/** Limit of an envelope's bytes from a worker: the figures of ten thousand tasks fit. */
 const WORKER_ENVELOPE_BYTES_MAX = 16 * 2 ** 20;
 /** By role. An admin has no limit: it may end the process anyway. */
 export const ENVELOPE_BYTES_MAX: Readonly<Record<Identity["role"], number>> = {

@@ -39,7 +39,7 @@ const PARTS_MAX = 4_096;
 /** Time limit for the other side to answer a close, in ms. */
 const CLOSE_TIMEOUT_MS = 500;
 
-/** The other side has closed the connection in order. */
+/** The other side has closed the connection regularly. */
 class PeerClosed extends Error {}
 
 /** A payload is released early if its receiver has got it, for example over another connection. */

@@ -8,7 +8,7 @@ import { hasBound } from "./unread.ts";
 
 /** Limit of the bytes that a link holds. A sender that respects the window sends no more. */
 const HELD_BYTES_MAX = WINDOW_BYTES + FRAME_BYTES_MAX;
-/** The same for all links of a client or viewer to one node together. */
+/** Limit of the bytes that all links of a client or viewer to one node hold together. */
 const IDENTITY_HELD_BYTES_MAX = 256 * 2 ** 20;
 /** The memory of a frame besides its bytes: a sender may send many tiny frames. */
 const FRAME_MEMORY_BYTES = 256;

@@ -7,9 +7,9 @@ import type { Identity } from "../../actors/runtime/identity.ts";
 
 /** Above this many unread bytes, a link opens no more messages of a client or viewer. */
 const UNREAD_BYTES_MAX = 64 * 2 ** 20;
-/** The same for an admin, and for a worker, which is sent the pipelines of all its tasks. */
+/** The limit of an admin, and of a worker, which is sent the pipelines of all its tasks. */
 const NODE_UNREAD_BYTES_MAX = 512 * 2 ** 20;
-/** The same for all links of a client or viewer to one node together. */
+/** The limit of all links of a client or viewer to one node together. */
 const IDENTITY_UNREAD_BYTES_MAX = 256 * 2 ** 20;
 /** A link with at most this many unread bytes opens messages beyond its identity's bound, too. */
 const UNREAD_BYTES_FREE = 2 ** 18;

@@ -11,7 +11,7 @@ import {
   decodeMessage,
   encodeBlocks,
   encodeMessage,
-  ROOM_FROM_BYTES,
+  LARGE_FROM_BYTES,
 } from "../../../transport/codec.ts";
 import { Payload } from "../../../transport/payload.ts";
 import { assert, assertEquals, assertThrows } from "../../assert.ts";
@@ -135,7 +135,7 @@ Deno.test("encodeBlocks gives the bytes of encodeMessage, with large payloads wh
       const blocks = encodeBlocks(values);
       assertEquals(Buffer.compare(Buffer.concat(blocks), encodeMessage(values)), 0);
       for (const value of values) {
-        if (value instanceof Uint8Array && value.length >= ROOM_FROM_BYTES) {
+        if (value instanceof Uint8Array && value.length >= LARGE_FROM_BYTES) {
           assert(blocks.some(({ buffer }) => buffer === value.buffer));
         }
       }
