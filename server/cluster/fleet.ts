@@ -10,7 +10,7 @@ export interface FleetNode {
   readonly carrier: Carrier;
   /** Resolves with the reason if the node ends without being asked to. */
   readonly died: Promise<LeatError>;
-  /** Stops its actors in order, then the node. */
+  /** Stops its actors gracefully, then the node. */
   stop(): Promise<void>;
   /** Ends the node like a crash, without notifying others. */
   kill(): Promise<void>;

@@ -91,7 +91,7 @@ export class LocalFleet {
   async close(): Promise<void> {
     for (const node of [...this.#nodes].reverse()) {
       await node.stop().catch((error) => {
-        this.home.world.log("warn", `${node.id.node} did not stop in order`, {
+        this.home.world.log("warn", `${node.id.node} did not stop gracefully`, {
           error: LeatError.from(error).message,
         });
       });

@@ -4,6 +4,7 @@ import type { ScalingDescription } from "../../actors/dispatcher/protocol_scalin
 import { mayRead } from "../../actors/dispatcher/jobs/targets.ts";
 import { isOfPool } from "../../actors/dispatcher/jobs/worker_pools.ts";
 import { Sleep } from "../../actors/runtime/timers.ts";
+import { isCount } from "../../core/count.ts";
 import { LeatError } from "../../core/error.ts";
 
 /** Time between requests to the dispatcher, in ms. */
@@ -17,7 +18,10 @@ const INTERVAL_MAX_MS = 2 ** 31 - 1;
 export interface WorkerFleet {
   /** Names of the running workers, oldest first, without those that are starting or stopping. */
   readonly names: readonly string[];
-  /** Tags that each of its workers has. If given, the scaler starts no worker for jobs with other tags. */
+  /**
+   * Tags that each of its workers has. If given, the scaler starts no worker for jobs that require
+   * other tags.
+   */
   readonly tags?: readonly string[];
   /**
    * Starts one more worker; resolves when it runs. It rejects with `invalid_argument` if no worker can
@@ -34,11 +38,14 @@ export interface ScalingStep {
   readonly action: "start" | "stop" | "fail";
   /** The worker that is stopped. */
   readonly worker?: string;
-  /** The number of workers of the fleet after the step. */
+  /**
+   * How many workers the fleet then has: after this start, or after all stops of one check. For
+   * `fail`: how many run now.
+   */
   readonly workers: number;
   /**
-   * Why: the dispatcher's sentence, or the error. If a limit of the scaler decided, the limit comes
-   * before the sentence.
+   * Why: the text of the dispatcher (`scaling.text`), or of the error. If `minWorkers` or
+   * `maxWorkers` set the number, that limit comes before the dispatcher's text.
    */
   readonly reason: string;
 }
@@ -75,7 +82,7 @@ export interface Scaler extends AsyncDisposable {
 
 /**
  * Keeps a fleet at the number of workers that its dispatcher wants, within limits. Workers outside
- * the fleet count if they can be reached and may serve the job that needs most: if four are wanted
+ * the fleet count if they can be reached, but only for jobs that they may serve: if four are wanted
  * and two were started by hand, the fleet gets two. A worker that dies is replaced. The scaler stops
  * the least useful first: unreachable ones, those without work under a static policy, then the slowest.
  *
@@ -174,8 +181,8 @@ class FleetScaler implements Scaler {
   }
 
   /**
-   * Counts consecutive checks with failed calls. A check without one resets the count, if a call
-   * succeeded or none is open.
+   * Counts consecutive checks in which a call failed. A check in which none failed resets the
+   * count, if a call succeeded or no call is open.
    */
   #countFailures(): void {
     const isIdle = this.#starting.size + this.#stopping.size === 0;
@@ -196,22 +203,22 @@ class FleetScaler implements Scaler {
     const { minWorkers, maxWorkers } = this.#limits;
     const names = fleet.names.filter((name) => !this.#stopping.has(name));
     const alive = state.workers.filter(({ alive }) => alive);
-    const known = alive.map(({ name }) => name).filter((name) => this.#fleetNames.has(name));
-    this.#fleetNames = new Set([...names, ...this.#stopping.keys(), ...known]);
+    const stillListed = alive.map(({ name }) => name).filter((name) => this.#fleetNames.has(name));
+    this.#fleetNames = new Set([...names, ...this.#stopping.keys(), ...stillListed]);
     const others = alive.filter((worker) =>
       countsForFleet(worker) && !this.#fleetNames.has(worker.name)
     );
-    const missing = missingBeside(others, state.scaling, fleet.tags);
-    const target = Math.min(maxWorkers, Math.max(minWorkers, missing));
+    const wantedOfFleet = wantedBeside(others, state.scaling, fleet.tags);
+    const target = Math.min(maxWorkers, Math.max(minWorkers, wantedOfFleet));
     const running = names.length + this.#starting.size;
     const runningMax = maxWorkers - this.#stopping.size;
     for (let count = running; count < Math.min(target, runningMax); count++) {
-      this.#start(count + 1, startReason(count + 1, missing, minWorkers, state.scaling.text));
+      this.#start(count + 1, startReason(count + 1, wantedOfFleet, minWorkers, state.scaling.text));
     }
     // While workers are starting, the scaler cannot know which worker is the least useful.
     if (this.#starting.size > 0) return;
     for (const name of leastUseful(state, names).slice(0, Math.max(0, running - target))) {
-      this.#stop(name, target, stopReason(missing, maxWorkers, state.scaling.text));
+      this.#stop(name, target, stopReason(wantedOfFleet, maxWorkers, state.scaling.text));
     }
   }
 
@@ -229,7 +236,7 @@ class FleetScaler implements Scaler {
     this.#report({ action: "stop", worker: name, workers, reason });
     const stopping = this.#callFleet(
       () => this.#options.fleet.stop(name),
-      `The fleet could not stop worker "${name}" in order`,
+      `The fleet could not stop worker "${name}" gracefully`,
     ).finally(() => this.#stopping.delete(name));
     this.#stopping.set(name, stopping);
   }
@@ -282,8 +289,11 @@ function countsForFleet(
   return isPrivate !== true && unreachable === undefined && figures?.draining !== true;
 }
 
-/** How many workers the fleet should have beside `others`: enough in total, and for each job it can serve. */
-function missingBeside(
+/**
+ * How many workers the fleet should have beside `others`: enough in all, and enough for each job
+ * that it can serve.
+ */
+function wantedBeside(
   others: DispatcherDescription["workers"],
   { wanted, minWorkers, pools = [] }: ScalingDescription,
   tags: readonly string[] | undefined,
@@ -293,21 +303,26 @@ function missingBeside(
   );
   const most = Math.max(minWorkers, ...served.map((pool) => pool.wanted));
   const total = served.length === pools.length ? wanted : Math.min(wanted, most);
-  const missing = served.map((pool) =>
+  const ofPools = served.map((pool) =>
     Math.min(wanted, pool.wanted) - others.filter((worker) => isOfPool(pool, worker)).length
   );
-  return Math.max(total - others.length, ...missing);
+  return Math.max(total - others.length, ...ofPools);
 }
 
-/** Why the fleet starts its worker number `number`, if the dispatcher wants `missing` workers of it. */
-function startReason(number: number, missing: number, min: number, dispatcher: string): string {
-  if (number <= missing) return dispatcher;
+/** Why the fleet grows to `number` workers, if the dispatcher wants it to have `wantedOfFleet`. */
+function startReason(
+  number: number,
+  wantedOfFleet: number,
+  min: number,
+  dispatcher: string,
+): string {
+  if (number <= wantedOfFleet) return dispatcher;
   return `never fewer than ${min} here (--min, minWorkers), whatever is wanted: ${dispatcher}`;
 }
 
 /** Why a worker of the fleet is stopped. */
-function stopReason(missing: number, max: number, dispatcher: string): string {
-  if (missing <= max) return dispatcher;
+function stopReason(wantedOfFleet: number, max: number, dispatcher: string): string {
+  if (wantedOfFleet <= max) return dispatcher;
   return `never more than ${max} here (--max, maxWorkers), whatever is wanted: ${dispatcher}`;
 }
 
@@ -335,7 +350,6 @@ function checkLimits({ minWorkers = 0, maxWorkers, intervalMs = INTERVAL_MS }: S
       `autoscale: intervalMs is ${intervalMs}; it must be above 0, and at most ${INTERVAL_MAX_MS}`,
     );
   }
-  const isCount = (value: number) => Number.isInteger(value) && value >= 0;
   if (isCount(minWorkers) && isCount(maxWorkers) && maxWorkers >= Math.max(1, minWorkers)) {
     return { minWorkers, maxWorkers };
   }

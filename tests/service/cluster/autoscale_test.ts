@@ -246,7 +246,7 @@ Deno.test("autoscale names the fleet, not the dispatcher, if start or stop throw
   await until(() => fleet.names.length === 0);
   assertEquals(reasons, [
     "The fleet could not start a worker: No quota",
-    'The fleet could not stop worker "w1" in order: no such machine',
+    'The fleet could not stop worker "w1" gracefully: no such machine',
   ]);
   const stateless = { describe: () => Promise.resolve({} as DispatcherDescription) };
   const told = Promise.withResolvers<string>();
