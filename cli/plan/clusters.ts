@@ -14,7 +14,10 @@ const BYTES_PER_GB = 1e9;
 const GAIN_MIN = 0.02;
 /** Costs that differ by less than this share count as equal: the model is no more accurate. */
 export const SAME_PRICE = 0.01;
-/** The search ends when enough and too few workers differ by no more than this share. */
+/**
+ * The search ends when a number of workers that suffices, and one that does not, differ by no more
+ * than this share.
+ */
 const SEARCH_GAP = 0.05;
 /** The least and the largest share of a round trip that one direction takes. */
 const ONE_WAY_SHARE_MIN = 1 / 6;
@@ -43,7 +46,10 @@ export interface Machines {
   readonly stallMax: number;
 }
 
-/** A number for the pipeline's mean speed, and for its fast and slow stretches. */
+/**
+ * A figure at the pipeline's mean speed (`expected`), and in its slow and fast stretches. `low` is
+ * the lower one of these, whichever stretch it belongs to.
+ */
 export interface Range {
   readonly expected: number;
   readonly low: number;
@@ -72,11 +78,12 @@ export interface ClusterRun {
 /** All simulations, and the best of them. */
 export interface Sweep {
   readonly colocated: ClusterRun;
-  /** By number of workers. */
+  /** In ascending order of workers. */
   readonly runs: readonly ClusterRun[];
   /**
-   * The fewest workers with which accelerators wait no longer than allowed, or if that is
-   * impossible, the fewest that are about as fast as possible. Colocated if that waits no longer.
+   * The fewest workers with which accelerators wait no longer than allowed. If that is impossible:
+   * the fewest that are about as fast as possible. Colocated if accelerators then wait no longer
+   * than with these workers, or than allowed.
    */
   readonly recommended: ClusterRun;
   /** Whether accelerators wait no longer than allowed with the recommended run. */
@@ -182,7 +189,7 @@ export function workerBatchMs(
   >,
   { coresPerWorker, roundTripMs }: Pick<Machines, "coresPerWorker" | "roundTripMs">,
 ): number {
-  // The model requests one split before a batch, and adds the network itself.
+  // The model itself adds the round trip of one split per batch. This adds those of further splits.
   const moreSplits = Math.max(0, splitsPerBatch - 1);
   const splitWaitMs = splitsPerBatch * splitMs + moreSplits * roundTripMs;
   return Math.max(batchMs, cpuMs / coresPerWorker) + splitWaitMs;

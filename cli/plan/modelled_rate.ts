@@ -10,9 +10,9 @@ const MS_PER_SECOND = 1_000;
 /** Rounding to this many digits restores a user's number after unit conversions. */
 const GIVEN_DIGITS = 9;
 /**
- * The limit of the simulated step time is the larger of two: this multiple of everything else, and
- * this time. A longer step is simulated with the limit, and the rate is scaled: trainers do not wait
- * either way.
+ * A simulated step takes at most `STEP_RATIO` times as long as all else together, or `STEP_LONG_MS`
+ * if that is more. For a longer step the rate is computed from the simulated one: trainers wait for
+ * no batch in either case.
  */
 const STEP_RATIO = 100;
 const STEP_LONG_MS = 60_000;

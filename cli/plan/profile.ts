@@ -29,7 +29,7 @@ const PROGRESS_EVERY_MS = 100;
 /** The profile is divided into this many parts. Their means show how speed changes over time. */
 const PARTS = 10;
 
-/** With less contention the host counts as free, because the measurement is no more accurate. */
+/** With less contention than this the host counts as free: less cannot be measured reliably. */
 const CONTENTION_MIN = 1.1;
 
 const SPREAD_LOW = 0.1;
@@ -39,7 +39,7 @@ const SPREAD_HIGH = 0.9;
 const MICROSECONDS_PER_MS = 1_000;
 
 /** The cost of one operator per batch. */
-interface OperatorShare {
+interface OperatorCost {
   readonly operator: string;
   readonly number: number;
   /** Work on the thread, and waiting for its inputs, per batch, in ms. */
@@ -89,7 +89,7 @@ export interface Profile {
   readonly splitMs: number;
   /** Whether the last operator prefetches, so that pipeline and consumer work at the same time. */
   readonly readsAhead: boolean;
-  readonly operators: readonly OperatorShare[];
+  readonly operators: readonly OperatorCost[];
   /** The advice of `explain()`: what is slow, and what to do about it. */
   readonly advice: string;
 }

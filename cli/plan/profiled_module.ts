@@ -1,6 +1,6 @@
 /**
- * Profiles the pipeline of a user's module on a separate thread, as a worker does. A function that
- * never yields blocks only that thread, so the program still handles Ctrl-C.
+ * Profiles the pipeline of a user's module on a separate thread, where a worker would run it. A
+ * function that never yields blocks only that thread, so the program still handles Ctrl-C.
  */
 import { Dataset, LeatError } from "../../mod.ts";
 import { UsageError } from "../lib/args.ts";

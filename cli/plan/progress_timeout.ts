@@ -77,7 +77,9 @@ export class ProgressTimeout implements Disposable {
 
   #error(): LeatError {
     const seconds = `${this.#limitMs / MS_PER_SECOND} s`;
-    const slow = `If it is only slow, give more --seconds: a batch may take ${TIME_LIMIT_TEXT}`;
+    const leastSeconds = LIMIT_MIN_MS / MS_PER_SECOND;
+    const slow = "If it is only slow, raise --seconds: a batch may take " +
+      `${LIMIT_FACTOR} times that, or ${leastSeconds} s if that is more`;
     if (!this.#isLoaded) {
       return new LeatError(
         "deadline_exceeded",

@@ -358,7 +358,7 @@ Deno.test("profileModule abandons a pipeline without a batch for too long, with 
       const profiled = () => profileModule(path, { ...QUICKLY, timeLimits });
       const error = await assertRejects(profiled, LeatError);
       assertEquals(error.code, "deadline_exceeded", error.message);
-      for (const part of [...parts, path, "within 0.5 s", "give more --seconds"]) {
+      for (const part of [...parts, path, "within 0.5 s", "raise --seconds"]) {
         assertStringIncludes(error.message, part);
       }
     });
