@@ -95,8 +95,8 @@ export class LeatError extends Error {
   }
 
   /**
-   * Reads what {@linkcode LeatError.toWire} wrote. Never throws: missing or unknown parts become
-   * `unknown`.
+   * Reads what {@linkcode LeatError.toWire} wrote. Never throws: a missing or unknown code
+   * becomes `unknown`.
    */
   static fromWire(wire: WireError): LeatError {
     return errorOf(wire, 0);
@@ -137,7 +137,7 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : describe(error);
 }
 
-/** `String(value)` for values where that throws (no prototype, a hostile `toString`). */
+/** `String(value)`, or a substitute if that throws (no prototype, a hostile `toString`). */
 function describe(value: unknown): string {
   try {
     return String(value);

@@ -108,7 +108,7 @@ export class Tensor<D extends DType = DType> {
     return new Tensor(this.dtype, shape, part as DTypeArrays[D]);
   }
 
-  /** The same data under another shape of the same size. */
+  /** Returns a tensor with this data and another shape of the same size. */
   reshape(shape: readonly number[]): Tensor<D> {
     return new Tensor(this.dtype, shape, this.data);
   }
@@ -145,12 +145,12 @@ export function tensor<D extends DType>(
   value: TensorLike,
   options: TensorOptions<D> & { readonly dtype: D },
 ): Tensor<D>;
-/** The same for a typed array, which is kept, not copied. */
+/** Makes a tensor of a typed array, which is kept, not copied. */
 export function tensor<A extends TypedArray>(
   value: A,
   options?: Omit<TensorOptions, "dtype">,
 ): Tensor<DTypeOf<A>>;
-/** The same for other values: the dtype follows from them. */
+/** Makes a tensor of other values, whose dtype follows from them. */
 export function tensor(value: TensorLike, options?: TensorOptions): Tensor;
 export function tensor(
   value: TensorLike,

@@ -443,7 +443,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
     root: string,
     options: ImageFolderOptions & { readonly decode: false },
   ): Dataset<LabelledImage<Uint8Array>>;
-  /** The same with decoded images. */
+  /** Reads a folder of images, as above, and decodes them. */
   static imageFolder(root: string, options?: ImageFolderOptions): Dataset<LabelledImage>;
   static imageFolder(root: string, options?: ImageFolderOptions): Dataset<LabelledImage<unknown>> {
     return new Dataset(new ImageFolderNode(root, ImageFolderNode.options(options)));

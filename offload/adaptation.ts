@@ -9,7 +9,7 @@ import type { PlanRequest } from "./planner.ts";
 
 /** An epoch with fewer batches is too short to judge its candidate. */
 const BATCHES_MIN = 25;
-/** Within an epoch, a new candidate's ratio settles in one such period. Later periods judge it. */
+/** Within an epoch, a new candidate's ratio settles in its first period. Later periods judge it. */
 const PERIOD: Period = { batches: 500, ms: 5_000 };
 /** The first ratio of a candidate other than the plan's. */
 const RATIO_FIRST = 0.5;

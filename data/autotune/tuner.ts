@@ -178,7 +178,7 @@ function measuredMs(
   return into;
 }
 
-/** The same operators with what they have done since the figures in `last`. */
+/** The operators, with figures of only what they have done since the figures in `last`. */
 function since(last: ReadonlyMap<number, OperatorFigures>, operator: Measured): Measured {
   const { figures } = operator;
   const before = last.get(figures.number);

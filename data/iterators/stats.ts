@@ -154,12 +154,14 @@ export class OperatorMeter {
   #waitMs = 0;
   #callMs = 0;
   #bufferedBytes = 0;
-  /** Elements missed in a shared window; `undefined` where that cannot happen. */
+  /** Elements missed in a shared window; `undefined` if it reads no window. */
   #skipped: number | undefined;
   #service: (() => ServiceStats | undefined) | undefined;
-  /** Bytes from outside the pipeline; `undefined` for operators that only take elements. */
+  /**
+   * Bytes that came from outside the pipeline; `undefined` for operators that only take elements.
+   */
   #received: number | undefined;
-  /** The same, for datasets that its functions made. */
+  /** Bytes that came from outside to datasets that its functions made. */
   #receivedWithin = 0;
   /** The number, from 1, of the element that is measured next. */
   #sampleAt = 1;

@@ -78,9 +78,9 @@ export interface DistributeOptions {
   readonly sharing?: { readonly trainerId: string };
   /**
    * Requests in flight plus buffered elements, from the first element on. Default: at least 16, and
-   * as many as keep the workers' answers coming, within 256 MiB. In a coordinated job: rounds ahead
-   * of the training loop, at most 32, by default 4, within 256 MiB; a consumer can be that far
-   * ahead of another.
+   * more if workers then answer faster, within 256 MiB. In a coordinated job it is the number of
+   * rounds ahead of the training loop: at most 32, by default 4, within 256 MiB. A consumer can be
+   * that far ahead of another.
    */
   readonly maxOutstandingRequests?: number;
   /**

@@ -12,7 +12,7 @@ export class ModuleFunction<F extends AnyFunction = AnyFunction> {
   readonly name: string;
 
   /**
-   * The same as {@linkcode udf}.
+   * Does what {@linkcode udf} does.
    *
    * @throws {LeatError} `invalid_argument` if `module` is no absolute URL that others could import,
    * or `name` is empty.
@@ -53,7 +53,7 @@ export class ModuleFunction<F extends AnyFunction = AnyFunction> {
  */
 // deno-lint-ignore no-explicit-any -- what it takes and returns is known to the module alone
 export function udf(module: string, name: string): ModuleFunction<any>;
-/** The same, with a signature that the caller asserts; nothing checks it. */
+/** Refers to a function, as above, whose signature the caller asserts. Nothing checks it. */
 export function udf<F extends AnyFunction>(module: string, name: string): ModuleFunction<F>;
 export function udf(module: string, name: string): ModuleFunction {
   return new ModuleFunction(module, name);

@@ -17,7 +17,7 @@ export class PythonFunction<F extends AnyFunction = AnyFunction> {
   readonly name: string;
 
   /**
-   * The same as {@linkcode python}.
+   * Does what {@linkcode python} does.
    *
    * @throws {LeatError} `invalid_argument` if `file` or `name` is empty or no text.
    */
@@ -56,7 +56,7 @@ export class PythonFunction<F extends AnyFunction = AnyFunction> {
  */
 // deno-lint-ignore no-explicit-any -- what it takes and returns is known to Python alone
 export function python(file: string, name: string): PythonFunction<any>;
-/** The same, with a signature that the caller asserts; nothing checks it. */
+/** Refers to a function, as above, whose signature the caller asserts. Nothing checks it. */
 export function python<F extends AnyFunction>(file: string, name: string): PythonFunction<F>;
 export function python(file: string, name: string): PythonFunction {
   return new PythonFunction(file, name);

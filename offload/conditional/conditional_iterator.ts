@@ -208,7 +208,10 @@ export class ConditionalIterator extends ElementIterator {
     return this.#local!.isEmpty ? "remote" : this.#counters.next;
   }
 
-  /** The side of the next element. If the ratio may change, it is the other one where that saves a wait. */
+  /**
+   * The side of the next element: `wanted`, or the other one if the ratio may change and that saves
+   * a wait.
+   */
   #readySide(wanted: SideName): SideName {
     const { control, savesCpu = false } = this.#part;
     const [local, remote] = [this.#local!, this.#remote];

@@ -103,7 +103,7 @@ class GatheringIterator extends UnaryIterator implements Stepping {
   #ended = false;
   /** Rule `mapAndBatchFusion`: the input, if its functions write numbers to the column. */
   readonly #calling: CallingIterator | undefined;
-  /** The same rule: the memory to which functions of the input decode images. */
+  /** Rule `mapAndBatchFusion`: the memory to which functions of the input decode images. */
   readonly #rows: BatchRows | undefined;
   /** Rule `mapVectorization`: the input, whose function may take batches. */
   readonly #batchable: MapIterator | undefined;
