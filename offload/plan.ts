@@ -94,7 +94,7 @@ export class OffloadPlan implements OffloadChoice, OffloadPlanParts {
     ].join("\n");
   }
 
-  /** The same as `explain()`. */
+  /** Returns what `explain()` returns. */
   toString(): string {
     return this.explain();
   }

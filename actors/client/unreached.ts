@@ -22,9 +22,9 @@ interface UnreachedNews {
 }
 
 /**
- * Logs that a worker cannot be reached: the first failure at once, and a minute later how many other
- * iterators had the same. The first iterator's timer logs this count. If that iterator is closed by
- * then, the next call of this function logs it.
+ * Logs that a worker cannot be reached: the first failure at once, and a minute later how many
+ * other iterators failed to reach it, too. A timer of the first iterator logs this count. If that
+ * iterator is closed by then, the next call of this function logs it.
  */
 export function warnUnreached(
   world: World,

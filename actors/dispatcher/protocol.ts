@@ -1,6 +1,7 @@
 /**
  * The requests that clients and workers send to the dispatcher (paper section 3.1): small,
- * idempotent control messages, journaled where they change state. Batches never pass through here.
+ * idempotent control messages. Those that change state are journaled. Batches never pass through
+ * here.
  *
  * A request that changes state is idempotent by nature or carries a `requestId` chosen by the
  * sender. A repeated `requestId` gets the same answer, even from a restarted dispatcher.

@@ -19,7 +19,7 @@ export type ActorKind = (config: any) => Omit<ChildSpec<any>, "name">;
  * `mayDial` limits the addresses that untrusted nodes make it dial.
  */
 export interface SystemOptions extends Dialling {
-  /** The node's name: unique among its peers; its URL where it listens on a socket. */
+  /** The node's name, unique among its peers. If it listens on a socket: its URL. */
   readonly node: string;
   readonly world: World;
   /** What other nodes may start here through `/node`; default nothing. */

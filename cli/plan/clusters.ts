@@ -12,7 +12,7 @@ const MS_PER_SECOND = 1_000;
 const BYTES_PER_GB = 1e9;
 /** If doubling the workers gains less than this share, something else limits the cluster. */
 const GAIN_MIN = 0.02;
-/** Costs that differ by less than this share count as equal: the model is no more accurate. */
+/** Costs that differ by less than this share count as equal: the model is not more accurate. */
 export const SAME_PRICE = 0.01;
 /**
  * The search ends when a number of workers that suffices, and one that does not, differ by no more

@@ -188,7 +188,7 @@ export class ScalarColumn implements Column {
     return this.#type === "boolean" ? value !== 0 : value;
   }
 
-  /** The array to which numbers may be written directly; `undefined` where they must be checked. */
+  /** The array to which numbers may be written directly; `undefined` if they must be checked. */
   get plainNumbers(): Float64Array | undefined {
     const { data } = this.#store;
     return data instanceof Float64Array && data.length === this.#capacity ? data : undefined;

@@ -164,7 +164,7 @@ export class ParallelCaller implements CallingOperator {
   }
 }
 
-/** Successive calls in a series. Its median counts, because a busy machine delays some calls. */
+/** Successive calls in a series. Their median is used, because a busy machine delays some calls. */
 const SAMPLES = 9;
 /**
  * This many successive series must be long, because the engine compiles a function only after some

@@ -22,7 +22,9 @@ export class Extra implements FunctionExtra {
   declare readonly tensors: TensorOperations;
   readonly audio: AudioCodec;
   readonly #call: Call;
-  /** The number of the call, if calls overlap; otherwise undefined: the current call's number counts. */
+  /**
+   * The number of the call if calls overlap. Undefined otherwise: `#call` has the current number.
+   */
   readonly #index: number | undefined;
   #random: RandomStream | undefined;
   #randomIndex = -1;

@@ -24,8 +24,9 @@ export type Item =
 /** Local CPUs, or the workers of a service. */
 export interface Side {
   /**
-   * Since when the side could give more than was requested: workers have sent such items, or local
-   * CPUs have prepared as many ahead as they may. Undefined if it could not.
+   * Since when the side could give more items than were requested. Workers could if they have sent
+   * such items; local CPUs, if they have prepared ahead as many as they may. Undefined if the side
+   * could not.
    */
   readonly aheadSinceMs: number | undefined;
   /** Whether `next()` would answer at once. */

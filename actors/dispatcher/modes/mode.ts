@@ -1,7 +1,7 @@
 /**
- * The decisions of a job's mode; the rest of the dispatcher never asks which mode it is. A mode object
- * is stateless: its data is in the dispatcher's state, and changes only when a record is applied.
- * docs/adding-a-mode.md lists what a new mode needs.
+ * The decisions of a job's mode. Other code of the dispatcher never asks which mode it is. A mode
+ * object is stateless: its data is in the dispatcher's state, and changes only when a record is
+ * applied. docs/adding-a-mode.md lists what a new mode needs.
  */
 import { LeatError, type WireError } from "../../../core/error.ts";
 import type { Shard } from "../../../data/sharding/sharding_policy.ts";
@@ -222,7 +222,10 @@ export abstract class Mode {
     return this.shardOf(subject, worker)?.index ?? null;
   }
 
-  /** Names the piece in an error, which goes on `"name of the job" was ended`: for example `Split 3 of job`. */
+  /**
+   * The beginning of an error that names the piece, for example `Split 3 of job`. The error
+   * continues with the name of the job.
+   */
   namePiece(_piece: number | null): string {
     return "Job";
   }

@@ -41,8 +41,8 @@ export interface IterationFigures {
 /**
  * What the clients would take if they never waited, and what one worker would produce if it always
  * worked, in elements per second. With sharing, the fastest client's rate is the demand; in rounds,
- * all clients are as fast as the slowest. Unreachable workers do not count. Null until both are
- * known.
+ * all clients are as fast as the slowest. Unreachable workers do not count. Null until both rates
+ * are known.
  */
 export function ratesOf(
   { tasks, readers, sharing, rounds, unreachable }: IterationFigures,

@@ -145,13 +145,13 @@ export class Figures {
     this.#clients.delete(clientId);
   }
 
-  /** Time since a worker's last report, in ms; very large without one. */
+  /** Time since a worker's last report, in ms; very large if there was none. */
   ageMs(worker: string, nowMs: number): number {
     const entry = this.#workers.get(worker);
     return entry === undefined ? Number.MAX_VALUE : nowMs - entry.heardMs;
   }
 
-  /** Time since a client's last report, in ms; very large without one. */
+  /** Time since a client's last report, in ms; very large if there was none. */
   clientAgeMs(clientId: number, nowMs: number): number {
     const entry = this.#clients.get(clientId);
     return entry === undefined ? Number.MAX_VALUE : nowMs - entry.heardMs;

@@ -109,7 +109,7 @@ export class Autoscaler {
 
   /**
    * Counts the workers at the start, which report within the first rate window. Later workers do
-   * not count: the replacement of a dead worker would count while the dead one still does.
+   * not count: otherwise a dead worker and its replacement would both count for a while.
    */
   #countInitial(nowMs: number, workers: number, heard: number): void {
     if (this.#beganMs === undefined) {

@@ -1,13 +1,18 @@
-/** Numbers of envelopes: the sender counts per target, the receiver drops what is not newer. */
+/** Numbers of envelopes: the sender counts per target, and the receiver drops what is not newer. */
 
-/** A sender counts this many targets separately, the last used ones. The others share one count. */
+/**
+ * A sender has a count for each of this many targets, the last used ones. Others share one count.
+ */
 const TARGETS_KEPT = 2_048;
 /** A receiver remembers this many senders, the most recent ones. */
 const SENDERS_KEPT = 16_384;
 
 /** Counts what one actor sends to each target, from 1. */
 export class SendNumbers {
-  /** The highest dropped count. New targets start above it: numbers never decrease, and gaps are harmless. */
+  /**
+   * The highest count that was forgotten. New targets start above it, so that numbers never
+   * decrease. Gaps are harmless.
+   */
   #floor = 0;
   readonly #last = new Recent<number>(TARGETS_KEPT, (counts) => {
     for (const count of counts) this.#floor = Math.max(this.#floor, count);

@@ -86,7 +86,9 @@ export abstract class CallingIterator extends UnaryIterator implements LoopStage
 
   abstract deferResult(element: unknown, result: unknown): boolean;
 
-  /** The output, which it counts, for an element and the call's result; `AGAIN` for none. */
+  /**
+   * Returns, and counts, the output for an element and the call's result; `AGAIN` if there is none.
+   */
   protected abstract conclude(element: unknown, result: unknown): unknown;
 
   /** Makes an iterator of the same operator and input that makes several calls at once. */

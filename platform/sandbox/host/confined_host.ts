@@ -65,7 +65,7 @@ export class ConfinedHost extends DenoHost {
 function confinedFiles(ask: AskHost, local: Files, readable: readonly string[]): Files {
   const requireWithin = async (path: string) => {
     const name = path.startsWith("file:") ? fileURLToPath(path) : path;
-    // For missing or forbidden files the open that follows gives a better error.
+    // If the file is missing or forbidden, opening it later fails with a clearer error.
     const real = await Deno.realPath(name).catch(() => undefined);
     const isWithin = real === undefined ||
       readable.some((root) => root === "/" || `${real}/`.startsWith(`${root}/`));

@@ -134,7 +134,10 @@ export class DeterministicMode extends Mode {
     return run === null ? [] : state.iterationsOfJob(jobId);
   }
 
-  /** The next client starts a new iteration where it wants. A failed one stays, to show why. */
+  /**
+   * An iteration without readers ends: the next client starts a new one at the position that it
+   * wants. A failed iteration stays, to show why it failed.
+   */
   override whenUnread({ error }: Iteration): "waits" | "ends" {
     return error === null ? "ends" : "waits";
   }

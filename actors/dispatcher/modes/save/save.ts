@@ -169,7 +169,7 @@ export class SaveMode extends Mode {
   ): number | null {
     if (place === undefined) return null;
     const piece = checkPiece(taskId, iteration, place);
-    // A task can name any split: those where it writes no run count as one piece.
+    // A task can name any split. Those at which it writes no run count together as one piece.
     const isAt = (run: Saving["assigned"][number]) => run.first === piece && run.taskId === taskId;
     return iteration.saving?.assigned.some(isAt) ? piece : null;
   }

@@ -1,5 +1,6 @@
 /**
- * The job of a save has the name of the target folder, normalised: each spelling gives one name.
+ * The job of a save is named after the target folder. The path is normalised, so all spellings of
+ * it give the same name.
  */
 import { LeatError } from "../../../../core/error.ts";
 import type { RequestOf } from "../../../runtime/protocol.ts";
