@@ -1,12 +1,15 @@
 /** The tokens of a service node: which ones it accepts, and which one it proves to each peer. */
 import { ANYONE, type Identity, TOKEN_HOLDER } from "../../actors/runtime/identity.ts";
+import type { Link } from "../../actors/runtime/link.ts";
 import type { World } from "../../actors/runtime/world.ts";
 import { LeatError } from "../../core/error.ts";
 import {
   type AcceptedTokens,
   type Admission,
   type Credential,
+  isStillAccepted,
   TokenSet,
+  withdrawn,
 } from "../../transport/web_socket.ts";
 import { acceptedTokens, type TokenEntry, TokensFile } from "./tokens_file.ts";
 
@@ -40,6 +43,8 @@ export class NodeTokens {
   readonly #file: TokensFile | undefined;
   /** The token that each node has proved, by the node's name. */
   readonly #proved = new Map<string, string>();
+  /** The links that this node opened with a token that can be withdrawn. */
+  readonly #dialled = new Map<Link, Credential>();
 
   /**
    * Without `dialling`, it proves no token.
@@ -57,6 +62,7 @@ export class NodeTokens {
     const others = isFile(tokens) ? new TokensFile(world, tokens.file) : acceptedTokens(tokens);
     if (others instanceof TokensFile) this.#file = others;
     this.accepted = combined(ownSet, others);
+    this.#file?.whenChanged(() => this.#closeWithdrawn());
   }
 
   /** Keeps the token that a node has proved when it connected to this node. */
@@ -82,10 +88,16 @@ export class NodeTokens {
       return { ...proof, target: "service", identity: DISPATCHER };
     }
     if (node === self) return { ...proof, target: "node", identity: TOKEN_HOLDER };
-    throw new LeatError(
-      "unavailable",
-      `${node} is not dialled: a worker dials only its dispatcher`,
-    );
+    throw notDialled(node, "a worker dials only its dispatcher");
+  }
+
+  /** Closes a link that this node has opened when the token that it proved is withdrawn. */
+  dialled(link: Link, credential: Credential): void {
+    if (credential.tokenId === undefined) return;
+    this.#dialled.set(link, credential);
+    link.closed.then(() => this.#dialled.delete(link));
+    // Tokens may have changed since the proof.
+    this.#closeWithdrawn();
   }
 
   /** Stops watching the file. */
@@ -93,24 +105,41 @@ export class NodeTokens {
     this.#file?.close();
   }
 
+  #closeWithdrawn(): void {
+    for (const [link, credential] of [...this.#dialled]) {
+      if (!isStillAccepted(this.accepted, credential)) link.close(withdrawn(credential));
+    }
+  }
+
   /** A dispatcher proves to a worker the worker's own token, so workers need no other token. */
   #credentialOfWorker(node: string): Credential {
     if (this.accepted === undefined) return { target: "node", identity: ANYONE };
-    const id = this.#proved.get(node);
-    const own = this.#own === undefined ? undefined : { token: this.#own, identity: TOKEN_HOLDER };
-    const credential = id === undefined ? own : this.accepted.find(id);
-    if (credential === undefined) {
-      const why = id === undefined
-        ? "it has not dialled in since this dispatcher was started"
-        : "its token was withdrawn";
-      throw new LeatError("unavailable", `${node} is not dialled: ${why}`);
+    const tokenId = this.#proved.get(node);
+    if (tokenId === undefined) return this.#ownCredential(node);
+    const named = this.accepted.find(tokenId);
+    if (named === undefined) throw notDialled(node, "its token was withdrawn");
+    const { role } = named.identity;
+    if (role !== "worker" && role !== "admin") {
+      throw notDialled(node, `its token has the role ${role} now`);
     }
-    return { ...credential, target: "node" };
+    return { ...named, tokenId, target: "node" };
+  }
+
+  /** The credential for a worker that has proved no token to this dispatcher. */
+  #ownCredential(node: string): Credential {
+    if (this.#own === undefined) {
+      throw notDialled(node, "it has not dialled in since this dispatcher was started");
+    }
+    return { token: this.#own, identity: TOKEN_HOLDER, target: "node" };
   }
 }
 
 /** The identity of a dispatcher: the node at the service's address, if it knows the token. */
 export const DISPATCHER: Identity = { name: "the dispatcher", role: "admin" };
+
+function notDialled(node: string, why: string): LeatError {
+  return new LeatError("unavailable", `${node} is not dialled: ${why}`);
+}
 
 /** Combines two sets of tokens; the first takes precedence. Only the second may change. */
 function combined(first: AcceptedTokens, second: AcceptedTokens): AcceptedTokens {

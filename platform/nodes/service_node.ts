@@ -95,6 +95,7 @@ export class ServiceNode {
     const socket = webSocketConnector({
       world,
       credentials: (node) => tokens.credentialFor(node, this.address),
+      onLink: (link, credential) => tokens.dialled(link, credential),
       ...(ca === undefined ? {} : { ca }),
     });
     this.#connector = connectorByScheme({ ws: socket, wss: socket }, near);

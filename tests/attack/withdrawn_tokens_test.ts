@@ -3,12 +3,16 @@
  * another role, that connection must not become a link.
  */
 import type { AccessRole } from "../../actors/runtime/identity.ts";
+import { nodeActorOf } from "../../actors/runtime/node/node_actor.ts";
 import { serveDispatcher } from "../../mod.ts";
 import { askForState } from "../../cli/cluster/state_request.ts";
+import { ServiceNode } from "../../platform/nodes/service_node.ts";
 import { type NamedToken, TokenSet } from "../../transport/web_socket.ts";
-import { assertEquals } from "../assert.ts";
+import { rejection } from "../actors/runtime/nodes.ts";
+import { assertEquals, assertStringIncludes } from "../assert.ts";
 import { TempFolder } from "../lib/temp_folder.ts";
 import { until } from "../lib/until.ts";
+import { TcpProxy } from "../transport/tcp_proxy.ts";
 import { Listener } from "../transport/web_socket/strangers.ts";
 import { RawNode } from "./raw_node.ts";
 
@@ -67,3 +71,44 @@ Deno.test("a server that is told of no change checks the token at the hello, too
   await until(() => listener.links.length === 1);
   assertEquals(listener.links.map(({ identity }) => identity.name), ["stays"]);
 });
+
+for (
+  const [name, line, why] of [
+    [
+      "a withdrawn token keeps no link that the dispatcher dialled with it",
+      "",
+      "its token was withdrawn",
+    ],
+    [
+      "a worker's token that becomes a client's keeps no link that the dispatcher dialled with it",
+      `one client ${tokenOf("one")}\n`,
+      "its token has the role client now",
+    ],
+  ] as const
+) {
+  Deno.test(name, async () => {
+    const boss = `boss admin ${tokenOf("boss")}\n`;
+    await using folder = await TempFolder.make({ tokens: `${boss}one worker ${tokenOf("one")}\n` });
+    const file = `${folder.path}/tokens`;
+    const quiet = { logLevel: "off" } as const;
+    const dispatcher = new ServiceNode({ ...quiet, tokens: { file } }, { dialling: "workers" });
+    await using proxy = new TcpProxy(dispatcher.port);
+    const service = `ws://127.0.0.1:${proxy.port}`;
+    const worker = new ServiceNode({ ...quiet, token: tokenOf("one") }, { dialling: { service } });
+    const list = (from: ServiceNode, node: string) =>
+      from.system.ask(nodeActorOf(node), "list", null, { timeoutMs: 60_000 });
+    // The link that the worker dials breaks. The next one is the dispatcher's.
+    await list(worker, service).catch(() => {});
+    await until(() => dispatcher.system.linkedNodes.length === 1);
+    proxy.cut();
+    await until(() => dispatcher.system.linkedNodes.length === 0);
+    await list(dispatcher, worker.address);
+    assertEquals(dispatcher.system.linkedNodes, [worker.address]);
+    await Deno.writeTextFile(file, boss + line);
+    await until(() => dispatcher.system.linkedNodes.length === 0);
+    const refusal = await rejection(list(dispatcher, worker.address), "unavailable");
+    assertStringIncludes(refusal.message, why);
+    await worker.stop();
+    await dispatcher.stop();
+  });
+}

@@ -1,7 +1,7 @@
 /** The dialling side: connects to nodes whose names are URLs. */
 import { LeatError } from "../../core/error.ts";
 import { ANYONE, type Identity } from "../../actors/runtime/identity.ts";
-import { type Connector, type NodeId, unknownNode } from "../../actors/runtime/link.ts";
+import { type Connector, type Link, type NodeId, unknownNode } from "../../actors/runtime/link.ts";
 import type { World } from "../../actors/runtime/world.ts";
 import { LINK_LIMITS } from "../limits.ts";
 import { readHello, writeHello } from "../hello.ts";
@@ -9,6 +9,7 @@ import { WebSocketLink, type WebSocketLinkOptions } from "./link.ts";
 import type { Peer } from "./peer.ts";
 import { DiallerSide, type Target } from "./tokens/proof.ts";
 import { tlsRemedy } from "./remedies.ts";
+import type { ProvedToken } from "./tokens/token.ts";
 import type { NearDialler } from "./slots.ts";
 import type { Socket } from "./socket.ts";
 import { NotProved, upgrade, UpgradeRefused } from "./http/upgrade.ts";
@@ -33,6 +34,8 @@ export interface WebSocketConnectorOptions extends WebSocketLinkOptions {
    * Throws a `LeatError` for a node that must not be dialled. Default: no proof.
    */
   readonly credentials?: (node: string) => Credential | undefined;
+  /** Receives each opened link with the credential for its node; may close it. Default: nothing. */
+  readonly onLink?: (link: Link, credential: Credential) => void;
   /** Certificates in PEM that are trusted in addition to the usual ones, for `wss:`. */
   readonly ca?: string;
   /** Shares slots with listeners of this host. Default: the connection carries all messages. */
@@ -41,13 +44,11 @@ export interface WebSocketConnectorOptions extends WebSocketLinkOptions {
   readonly connectTimeoutMs?: number;
 }
 
-/** The proof for a node that is dialled. */
-export interface Credential {
+/** The proof for a node that is dialled. `identity` is the node's after the proof. */
+export interface Credential extends ProvedToken {
   /** If omitted, neither side proves anything. */
   readonly token?: string;
   readonly target: Target;
-  /** The node's identity after the proof. */
-  readonly identity: Identity;
 }
 
 interface Failure {
@@ -88,6 +89,7 @@ export function webSocketConnector(options: WebSocketConnectorOptions): Connecto
       try {
         const link = await dial(node, url, local, credential, options);
         failures.delete(node);
+        options.onLink?.(link, credential);
         return link;
       } catch (error) {
         throw failed(node, LeatError.from(error, "unavailable"), failure?.count ?? 0);

@@ -18,7 +18,7 @@ import type { Peer } from "./peer.ts";
 import { IncarnationOwners } from "./tokens/incarnation_owners.ts";
 import type { NearListener } from "./slots.ts";
 import type { Socket } from "./socket.ts";
-import type { AcceptedTokens } from "./tokens/token.ts";
+import { type AcceptedTokens, withdrawn } from "./tokens/token.ts";
 import { Unread } from "./unread.ts";
 
 /** Time limit for the hello of a connection, in ms. */
@@ -310,10 +310,6 @@ class Server implements WebSocketServer {
       if (!this.#authenticator.isStillKnown(admission)) end(withdrawn(admission));
     }
   }
-}
-
-function withdrawn({ identity: { name } }: Admission): LeatError {
-  return new LeatError("unauthenticated", `The token of "${name}" was withdrawn`);
 }
 
 function checkOptions(options: WebSocketServerOptions): void {

@@ -1,5 +1,5 @@
 /** Decides which connections a listener admits, and with which identity. Others get HTTP 401. */
-import { ANYONE, type Identity } from "../../../actors/runtime/identity.ts";
+import { ANYONE } from "../../../actors/runtime/identity.ts";
 import type { World } from "../../../actors/runtime/world.ts";
 import {
   challengeHeader,
@@ -11,15 +11,19 @@ import {
   readAnswer,
   receiptHeader,
 } from "./proof.ts";
-import { type AcceptedTokens, bearerOf, holderOf, type NamedToken } from "./token.ts";
+import {
+  type AcceptedTokens,
+  bearerOf,
+  holderOf,
+  isStillAccepted,
+  type NamedToken,
+  type ProvedToken,
+} from "./token.ts";
 
 /** How often refused connections are logged, in ms. */
 const LOG_EVERY_MS = 10_000;
 
-export interface Admission {
-  readonly identity: Identity;
-  /** The id of the proved token; undefined if none is required. */
-  readonly tokenId?: string;
+export interface Admission extends ProvedToken {
   /** Whether the client has proved or shown a token. */
   readonly isProved: boolean;
   readonly headers: Readonly<Record<string, string>>;
@@ -77,10 +81,8 @@ export class Authenticator {
   }
 
   /** Whether an admitted connection would be admitted again. */
-  isStillKnown({ identity: { name, role }, tokenId }: Admission): boolean {
-    if (tokenId === undefined) return true;
-    const now = this.#options.tokens?.find(tokenId)?.identity;
-    return now?.name === name && now.role === role;
+  isStillKnown(admission: Admission): boolean {
+    return isStillAccepted(this.#options.tokens, admission);
   }
 
   /** The fault of a proof, if any. */

@@ -32,6 +32,28 @@ export interface AcceptedTokens {
   whenChanged?(changed: () => void): () => void;
 }
 
+/** A token by its id, and the identity that it had when it was proved. */
+export interface ProvedToken {
+  /** Undefined if no token was proved, or one that is never withdrawn. */
+  readonly tokenId?: string;
+  readonly identity: Identity;
+}
+
+/** Whether a proved token is still accepted, with the same name and role. */
+export function isStillAccepted(
+  tokens: AcceptedTokens | undefined,
+  { tokenId, identity: { name, role } }: ProvedToken,
+): boolean {
+  if (tokenId === undefined) return true;
+  const now = tokens?.find(tokenId)?.identity;
+  return now?.name === name && now.role === role;
+}
+
+/** The error of a link whose token is no longer accepted. */
+export function withdrawn({ identity: { name } }: ProvedToken): LeatError {
+  return new LeatError("unauthenticated", `The token of "${name}" was withdrawn`);
+}
+
 export class TokenSet implements AcceptedTokens {
   readonly #byId: ReadonlyMap<string, NamedToken>;
 

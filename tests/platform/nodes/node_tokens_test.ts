@@ -1,0 +1,28 @@
+/** The tokens of a service node: which one it proves to whom. */
+import type { Link } from "../../../actors/runtime/link.ts";
+import type { LeatError } from "../../../core/error.ts";
+import { DenoWorld } from "../../../platform/deno_world.ts";
+import { NodeTokens } from "../../../platform/nodes/node_tokens.ts";
+import { idOf } from "../../../transport/web_socket/tokens/proof.ts";
+import { assertEquals } from "../../assert.ts";
+
+const WORKER = { name: "one", role: "worker", token: "token-of-one-0123" } as const;
+
+/** A link that only closes. */
+function linkOnly(): Link {
+  const closed = Promise.withResolvers<LeatError>();
+  const close = (error: LeatError) => closed.resolve(error);
+  return { closed: closed.promise, close } as unknown as Link;
+}
+
+Deno.test("NodeTokens.dialled closes a link whose token was withdrawn while it was dialled", async () => {
+  const tokens = new NodeTokens(new DenoWorld(), { tokens: [WORKER] }, "workers");
+  const kept = linkOnly();
+  const { token, ...identity } = WORKER;
+  tokens.dialled(kept, { target: "node", tokenId: idOf(token), identity });
+  const link = linkOnly();
+  tokens.dialled(link, { target: "node", tokenId: idOf("token-of-gone-0123"), identity });
+  assertEquals((await link.closed).code, "unauthenticated");
+  const first = await Promise.race([kept.closed, Promise.resolve("open")]);
+  assertEquals(first, "open");
+});
