@@ -22,12 +22,16 @@ export interface TokenEntry {
 }
 
 /**
- * Parses a token file. Each line has a name, a role and a token, separated by spaces. Empty lines and
- * lines that begin with `#` are ignored.
+ * Parses a token file. Each line has a name, a role and a token, separated by spaces, and ends with a
+ * line break. Empty lines and lines that begin with `#` are ignored.
  * @param path Named in errors, with the line. No error shows a token.
  * @throws LeatError `invalid_argument`.
  */
 export function parseTokens(text: string, path: string): TokenEntry[] {
+  // The last token of a file that is being written may be cut off.
+  if (text !== "" && !text.endsWith("\n")) {
+    throw wrong(path, "the last line has no line break, so the file may be incomplete");
+  }
   const check = new EntryCheck();
   for (const [index, line] of text.split(/\r?\n/).entries()) {
     const words = line.trim().split(/\s+/);
@@ -98,23 +102,26 @@ function wrong(where: string, why: string): LeatError {
 export class TokensFile implements AcceptedTokens {
   readonly #world: World;
   readonly #path: string;
-  readonly #pollMs: number;
+  readonly #readText: typeof Deno.readTextFileSync;
   readonly #changed = new Set<() => void>();
   #tokens: TokenSet;
-  /** See {@linkcode fingerprintOf}. */
-  #fingerprint: string | undefined;
+  /** That of the text that was parsed last, see {@linkcode fingerprintOf}. */
+  #fingerprint: string;
+  /** The problem that the last check has found. */
+  #problem: string | undefined;
   #timer: Timer | undefined;
 
   /**
    * Reads the file now, and checks it every second.
-   * @throws LeatError `invalid_argument` when it is malformed, and errors of reading it.
+   * @throws LeatError `invalid_argument` when it is malformed or no regular file, and errors of
+   * reading it.
    */
-  constructor(world: World, path: string, pollMs = POLL_MS) {
+  constructor(world: World, path: string, readText = Deno.readTextFileSync) {
     this.#world = world;
     this.#path = path;
-    this.#pollMs = pollMs;
+    this.#readText = readText;
     this.#fingerprint = fingerprintOf(path);
-    this.#tokens = tokenSet(parseTokens(readFile(path), path));
+    this.#tokens = tokenSet(parseTokens(this.#read(), path));
     this.#scheduleCheck();
   }
 
@@ -135,45 +142,74 @@ export class TokensFile implements AcceptedTokens {
   }
 
   #scheduleCheck(): void {
-    this.#timer = this.#world.timer(this.#pollMs, () => {
+    this.#timer = this.#world.timer(POLL_MS, () => {
       this.#check();
       this.#scheduleCheck();
     });
   }
 
-  /** Reads the file if it has changed. Each problem with it is logged once. */
+  /** Reads the file if it has changed. A problem that lasts is logged once. */
   #check(): void {
-    const fingerprint = fingerprintOf(this.#path);
-    if (fingerprint === this.#fingerprint) return;
-    this.#fingerprint = fingerprint;
     try {
-      this.#tokens = tokenSet(parseTokens(readFile(this.#path), this.#path));
+      const isChanged = this.#update();
+      this.#problem = undefined;
+      if (!isChanged) return;
     } catch (error) {
       const { message } = LeatError.from(error);
+      if (message === this.#problem) return;
+      this.#problem = message;
       this.#world.log("error", `The tokens stay as they were: ${message}`);
       return;
     }
     this.#world.log("info", `The tokens were read again from ${this.#path}`);
     for (const changed of [...this.#changed]) changed();
   }
-}
 
-function readFile(path: string): string {
-  try {
-    return Deno.readTextFileSync(path);
-  } catch (cause) {
-    const { code, message } = LeatError.from(cause);
-    throw new LeatError(code, `The file of tokens ${path} cannot be read: ${message}`, { cause });
+  /**
+   * Takes the file's tokens if it has changed, and returns whether it did. The next check reads it
+   * again if this read fails, or if the file is written meanwhile.
+   * @throws LeatError `invalid_argument` when it is malformed, and errors of reading it.
+   */
+  #update(): boolean {
+    const fingerprint = fingerprintOf(this.#path);
+    if (fingerprint === this.#fingerprint) return false;
+    const text = this.#read();
+    if (fingerprintOf(this.#path) !== fingerprint) return false;
+    this.#fingerprint = fingerprint;
+    this.#tokens = tokenSet(parseTokens(text, this.#path));
+    return true;
+  }
+
+  #read(): string {
+    try {
+      return this.#readText(this.#path);
+    } catch (cause) {
+      throw unreadable(this.#path, cause);
+    }
   }
 }
 
-/** Returns a value that changes with the content; undefined if the file cannot be inspected. */
-function fingerprintOf(path: string): string | undefined {
+function unreadable(path: string, cause: unknown): LeatError {
+  const { code, message } = LeatError.from(cause);
+  return new LeatError(code, `The file of tokens ${path} cannot be read: ${message}`, { cause });
+}
+
+/**
+ * Returns a value that changes with the content.
+ * @throws LeatError `invalid_argument` if there is something other than a regular file: opening a
+ * pipe would block this thread. Otherwise errors of the file system.
+ */
+function fingerprintOf(path: string): string {
+  const { isFile, mtime, ctime, size, ino, dev } = inspect(path);
+  if (!isFile) throw wrong(path, "the tokens must be in a regular file");
+  // More than `mtime`, because a copy may keep that.
+  return [mtime?.getTime(), ctime?.getTime(), size, ino, dev].join(" ");
+}
+
+function inspect(path: string): Deno.FileInfo {
   try {
-    const { mtime, ctime, size, ino, dev } = Deno.statSync(path);
-    // More than `mtime`, because a copy may keep that.
-    return [mtime?.getTime(), ctime?.getTime(), size, ino, dev].join(" ");
-  } catch {
-    return undefined;
+    return Deno.statSync(path);
+  } catch (cause) {
+    throw unreadable(path, cause);
   }
 }
