@@ -167,7 +167,7 @@ class Server implements WebSocketServer {
       arrival.isChallenged = true;
       return { response: admission, isOpen: true };
     }
-    if (admission.isProved) arrival.proved();
+    if (admission.isProved) arrival.proved(admission.identity);
     this.#admissions.set(arrival, admission);
     return { upgrade: admission.headers };
   }

@@ -47,6 +47,18 @@ Deno.test("Newcomers counts an IPv6 network as one address, and IPv4 addresses o
   assertEquals(mapped.dropped, []);
 });
 
+Deno.test("Newcomers drops none that proved a token, except for those of an identity with many", () => {
+  const arrivals = new Arrivals();
+  for (let i = 0; i < 20; i++) {
+    arrivals.newcomers.proved(arrivals.add(`many ${i}`, "10.0.0.1", true), "many");
+  }
+  const proved = arrivals.add("few", "10.0.0.1", true);
+  arrivals.newcomers.proved(proved, "few");
+  arrivals.newcomers.shrink(100);
+  for (let i = 0; i < 5; i++) arrivals.add(`late ${i}`, "10.0.0.1", true);
+  assertEquals(arrivals.dropped, ["many 16", "many 17", "many 18", "many 19", "late 0"]);
+});
+
 Deno.test("Newcomers no longer counts introduced and closed connections", () => {
   const arrivals = new Arrivals();
   for (let i = 0; i < 1_000; i++) {
@@ -86,7 +98,7 @@ Deno.test("Arrival that has proved its token is not dropped for newcomers", () =
   const newcomers = new Newcomers();
   let isDropped = false;
   const proved = new Arrival("10.0.0.1", () => isDropped = true, newcomers);
-  proved.proved();
+  proved.proved({ name: "one", role: "worker" });
   for (let i = 0; i < 1_000; i++) new Arrival("10.0.0.1", () => {}, newcomers);
   newcomers.shrink(1_000);
   assertEquals(isDropped, false);

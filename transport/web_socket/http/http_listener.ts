@@ -5,6 +5,7 @@
  * dropped after seconds, and the number of such connections is bounded (`newcomers.ts`). Some
  * handles are kept free for files. A process without free handles pauses accepting.
  */
+import type { Identity } from "../../../actors/runtime/identity.ts";
 import type { Timer, World } from "../../../actors/runtime/world.ts";
 import { Sleep } from "../../../actors/runtime/timers.ts";
 import { LeatError } from "../../../core/error.ts";
@@ -98,9 +99,10 @@ export class Arrival implements Newcomer {
     return this.#isSettled && this.socket !== undefined;
   }
 
-  /** Notes that the other side has proved its token. From then on only a timeout drops it. */
-  proved(): void {
-    this.#newcomers.delete(this);
+  /** Notes that the other side has proved its token. From then on it is hardly ever dropped. */
+  proved({ name, role }: Identity): void {
+    if (role === "admin") this.#newcomers.delete(this);
+    else this.#newcomers.proved(this, name);
   }
 
   /** Ends the timeout: the hello has come, or the connection is closed. */

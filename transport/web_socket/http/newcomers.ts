@@ -4,13 +4,16 @@
  * If the newest was refused, an attacker who holds all connections could lock everybody out. So the
  * oldest connection of the address with the most is dropped: honest clients send their hello at
  * once. Challenged connections are dropped last: a program on a busy machine needs time to answer,
- * and idle connections get no challenge.
+ * and idle connections get no challenge. Connections that have proved a token are not dropped, except
+ * for those of an identity that has many: it could hold connections like anybody without a token.
  */
 
 const PER_ADDRESS_MAX = 128;
 const NEWCOMERS_MAX = 256;
 /** So many newcomers are allowed even if file handles are short. */
 const NEWCOMERS_MIN = 4;
+/** So many connections of an identity that have proved its token are not dropped. */
+const KEPT_PER_IDENTITY_MAX = 16;
 
 /** A connection without a hello. */
 export interface Newcomer {
@@ -23,6 +26,8 @@ export interface Newcomer {
 export class Newcomers {
   /** By address; each in the order of arrival. */
   readonly #byAddress = new Map<string, Set<Newcomer>>();
+  /** Connections that are not dropped, with the identities whose tokens they have proved. */
+  readonly #kept = new Map<Newcomer, string>();
   #size = 0;
   #max = NEWCOMERS_MAX;
 
@@ -40,8 +45,18 @@ export class Newcomers {
     this.#size++;
   }
 
-  /** Removes a newcomer that has sent its hello, proved its token, or is closed. */
+  /** A newcomer has proved a token: it is not dropped, unless its identity has many such. */
+  proved(newcomer: Newcomer, identity: string): void {
+    let count = 0;
+    for (const other of this.#kept.values()) if (other === identity) count++;
+    if (count >= KEPT_PER_IDENTITY_MAX) return;
+    this.delete(newcomer);
+    this.#kept.set(newcomer, identity);
+  }
+
+  /** Removes a newcomer that has sent its hello, or is closed. */
   delete(newcomer: Newcomer): void {
+    this.#kept.delete(newcomer);
     const key = addressKey(newcomer.address);
     const own = this.#byAddress.get(key);
     if (own === undefined || !own.delete(newcomer)) return;
