@@ -34,6 +34,8 @@ export class LocalFleet {
   readonly #logLevel: LogLevel | "off";
   readonly #inline = new InlineHub();
   readonly #nodes = new Set<FleetNode>();
+  readonly #starting = new Set<Promise<FleetNode>>();
+  #isClosed = false;
   /** Connects to the nodes of this process that listen on no socket. */
   readonly #near: Connector = {
     connect: (name, local) =>
@@ -62,8 +64,22 @@ export class LocalFleet {
     this.#admit(this.home);
   }
 
-  /** Starts a node with a role. The node's id is `name`; with `websocket`, its URL. */
+  /**
+   * Starts a node with a role. The node's id is `name`; with `websocket`, its URL.
+   * @throws LeatError `cancelled` after `close()`, and errors of starting it.
+   */
   async start(carrier: Carrier, name: string, role: Role): Promise<FleetNode> {
+    if (this.#isClosed) throw new LeatError("cancelled", "The local cluster has been closed");
+    const started = this.#start(carrier, name, role);
+    this.#starting.add(started);
+    try {
+      return await started;
+    } finally {
+      this.#starting.delete(started);
+    }
+  }
+
+  async #start(carrier: Carrier, name: string, role: Role): Promise<FleetNode> {
     if (carrier === "thread") return await this.#startOnThread(name, role);
     const startRole = await loadRole(role, PROGRAMS);
     return carrier === "inline"
@@ -87,8 +103,10 @@ export class LocalFleet {
     return await this.threads.startNode({ name, module, config, world: this.#worldOptions() });
   }
 
-  /** Stops every running node. */
+  /** Stops every node, also those that are starting. */
   async close(): Promise<void> {
+    this.#isClosed = true;
+    await Promise.allSettled(this.#starting);
     for (const node of [...this.#nodes].reverse()) {
       await node.stop().catch((error) => {
         this.home.world.log("warn", `${node.id.node} did not stop gracefully`, {
