@@ -83,7 +83,7 @@ async function main(
     ...workerArgs,
   ];
   const tags = await readWorkerTags(args);
-  using requests = new StopRequests();
+  using requests = new StopRequests(() => fleet.kill());
   await using fleet = new ProcessFleet({
     prefix: name,
     drainMs,
@@ -103,7 +103,7 @@ async function main(
   console.log(`Scaling from ${min} to ${max} workers for ${dispatcher}`);
   const serving = {
     failed: scaler.failed,
-    // Both at once, because the scaler waits for draining workers, and ending the fleet shortens that.
+    // Both at once: the scaler waits for draining workers, and the others can drain meanwhile.
     close: async () => {
       await Promise.all([scaler.close(), fleet[Symbol.asyncDispose]()]);
     },

@@ -22,6 +22,8 @@ interface ProcessFleetOptions {
 export class ProcessFleet implements WorkerFleet, AsyncDisposable {
   readonly #options: ProcessFleetOptions;
   readonly #running = new Map<string, ChildProcess>();
+  /** The processes of running and stopping workers. */
+  readonly #children = new Set<ChildProcess>();
   /** Names of starting, running and stopping workers. */
   readonly #usedNames = new Set<string>();
   readonly #ending = new Set<Promise<void>>();
@@ -48,11 +50,12 @@ export class ProcessFleet implements WorkerFleet, AsyncDisposable {
         ...args,
         ...["--name", name, "--drain-ms", `${drainMs}`],
       ], { onLog: (line) => onLog(`${name}: ${line}`) });
-      if (this.#stopped) return await child.stop();
-      this.#running.set(name, child);
-      const ending = child.ended.then((end) => this.#ended(name, end))
+      this.#children.add(child);
+      const ending = child.ended.then((end) => this.#ended(child, end))
         .finally(() => this.#ending.delete(ending));
       this.#ending.add(ending);
+      if (this.#stopped) return await child.stop();
+      this.#running.set(name, child);
     } catch (error) {
       this.#usedNames.delete(name);
       throw error;
@@ -64,6 +67,11 @@ export class ProcessFleet implements WorkerFleet, AsyncDisposable {
     if (child === undefined) return;
     this.#running.delete(name);
     await child.stop(this.#options.drainMs + STOP_MARGIN_MS);
+  }
+
+  /** Kills all workers. One that is already stopping would drain on after this program's end. */
+  kill(): void {
+    for (const child of this.#children) child.kill();
   }
 
   /** Stops all workers at the same time. */
@@ -84,7 +92,9 @@ export class ProcessFleet implements WorkerFleet, AsyncDisposable {
     }
   }
 
-  #ended(name: string, end: string): void {
+  #ended(child: ChildProcess, end: string): void {
+    const { name } = child;
+    this.#children.delete(child);
     this.#usedNames.delete(name);
     if (this.#running.delete(name)) this.#options.onLog(`${name}: ended by itself (${end})`);
   }

@@ -17,9 +17,12 @@ export class StopRequests implements Disposable {
   readonly first: Promise<string>;
   readonly #resolveFirst: (by: string) => void;
   readonly #listeners: [Deno.Signal, () => void][] = [];
+  readonly #onExit: () => void;
   #requestedAtMs: number | undefined;
 
-  constructor() {
+  /** @param onExit Called before a signal exits at once: ends what would outlive the program. */
+  constructor(onExit = () => {}) {
+    this.#onExit = onExit;
     const first = Promise.withResolvers<string>();
     this.first = first.promise;
     this.#resolveFirst = first.resolve;
@@ -63,7 +66,10 @@ export class StopRequests implements Disposable {
   #signalled(signal: Deno.Signal): void {
     const isAgain = this.#requestedAtMs !== undefined &&
       performance.now() - this.#requestedAtMs >= ECHO_MS;
-    if (isAgain) Deno.exit(EXIT_INTERRUPTED);
+    if (isAgain) {
+      this.#onExit();
+      Deno.exit(EXIT_INTERRUPTED);
+    }
     this.#first(signal);
   }
 

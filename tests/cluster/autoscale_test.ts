@@ -46,6 +46,42 @@ Deno.test("deno task autoscale runs as many worker processes as are wanted and s
   await untilAlive(dispatcher, []);
 });
 
+Deno.test("deno task autoscale leaves no worker when it is stopped twice while one drains", async () => {
+  const scaling = { minWorkers: 1 };
+  await using dispatcher = await serveDispatcher({ token: TOKEN, logLevel: "off", scaling });
+  const service = dispatcher.address;
+  await using child = startChild("cli/autoscale.ts", {
+    flags: ["-P=autoscale"],
+    args: ["--dispatcher", service, "--token", TOKEN, "--name", "here", "--interval-ms", "100"],
+  });
+  await untilAlive(dispatcher, ["here-1"]);
+  const [worker] = (await dispatcher.describe()).workers;
+  // It drains until its split is read: for longer than the test lasts.
+  const job = { service, token: TOKEN, processingMode: "DYNAMIC" } as const;
+  await using iterator = Dataset.range(1_000_000_000).distribute(job).iterator();
+  await iterator.next();
+  child.kill("SIGTERM");
+  await child.line(/Stopping \(SIGTERM\)/);
+  await until(async () => {
+    const { workers } = await dispatcher.describe();
+    return workers[0]?.figures?.draining === true;
+  }, 20);
+  let code: number | undefined;
+  child.status.then((status) => code = status.code);
+  // Two signals within a short time count as one request.
+  await until(() => {
+    if (code === undefined) child.kill("SIGTERM");
+    return code !== undefined;
+  }, 100);
+  assertEquals(code, 130);
+  const { hostname, port } = new URL(worker!.ref.node);
+  await until(async () => {
+    const conn = await Deno.connect({ hostname, port: Number(port) }).catch(() => undefined);
+    conn?.close();
+    return conn === undefined;
+  }, 50);
+});
+
 Deno.test("deno task autoscale names the option for a required token, and refuses invalid arguments of workers", async () => {
   await using dispatcher = await serveDispatcher({ token: TOKEN, logLevel: "off" });
   const run = async (...args: string[]) => {
