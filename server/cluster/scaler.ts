@@ -11,6 +11,8 @@ import { LeatError } from "../../core/error.ts";
 const INTERVAL_MS = 5_000;
 /** Limit of the wait after failures, in ms. The wait doubles with each failure. */
 const RETRY_MAX_MS = 60_000;
+/** Limit of the time of a start, in ms. A cloud may take minutes for a machine. */
+export const START_TIMEOUT_MS = 600_000;
 /** Limit of the delay of `setTimeout`, in ms: a timer with a longer delay fires at once. */
 const INTERVAL_MAX_MS = 2 ** 31 - 1;
 
@@ -25,7 +27,7 @@ export interface WorkerFleet {
   readonly tags?: readonly string[];
   /**
    * Starts one more worker; resolves when it runs. It rejects with `invalid_argument` if no worker can
-   * be started with these settings; the scaler then fails.
+   * be started with these settings; the scaler then fails. A start counts as failed after ten minutes.
    */
   start(): Promise<void>;
   /** Stops a worker after clients have fetched what it holds; resolves when it has ended. */
@@ -225,11 +227,27 @@ class FleetScaler implements Scaler {
   #start(workers: number, reason: string): void {
     this.#report({ action: "start", workers, reason });
     const starting = this.#callFleet(
-      () => this.#options.fleet.start(),
+      () => this.#startWorker(),
       "The fleet could not start a worker",
       (error) => error.code === "invalid_argument",
     ).finally(() => this.#starting.delete(starting));
     this.#starting.add(starting);
+  }
+
+  /** Calls the fleet, with a time limit: while a worker starts, the scaler stops none. */
+  async #startWorker(): Promise<void> {
+    const { fleet, timer = systemTimer } = this.#options;
+    const started = fleet.start();
+    const late = Promise.withResolvers<never>();
+    const limit = timer(START_TIMEOUT_MS, () => {
+      const minutes = START_TIMEOUT_MS / 60_000;
+      late.reject(new LeatError("deadline_exceeded", `It took longer than ${minutes} minutes`));
+    });
+    try {
+      await Promise.race([started, late.promise]);
+    } finally {
+      limit.cancel();
+    }
   }
 
   #stop(name: string, workers: number, reason: string): void {

@@ -5,7 +5,7 @@ import {
   LeatError,
   type ScalingStep,
 } from "../../../mod.ts";
-import { leastUseful } from "../../../server/cluster/scaler.ts";
+import { leastUseful, START_TIMEOUT_MS } from "../../../server/cluster/scaler.ts";
 import { assertEquals, assertRejects } from "../../assert.ts";
 import { noFigures } from "../../lib/no_figures.ts";
 import { until } from "../../lib/until.ts";
@@ -314,6 +314,32 @@ Deno.test("autoscale checks as often as before once a worker could be started, t
   await until(() => delays.at(-1)! > 1_000);
   fleet.failing = false;
   await until(() => delays.at(-1) === 100);
+});
+
+Deno.test("autoscale counts a start that never settles as failed, and scales down again", async () => {
+  const { clock, timer } = virtual();
+  const fleet = new Names();
+  for (let i = 0; i < 3; i++) await fleet.start();
+  fleet.start = () => new Promise(() => {});
+  let wanted = 4;
+  const reasons: string[] = [];
+  const scaler = autoscale({
+    ...{ dispatcher: { describe: () => Promise.resolve(stateOf(wanted)) }, timer },
+    ...{ fleet, maxWorkers: 4, intervalMs: 1_000 },
+    onStep: ({ action, reason }) => void (action === "fail" && reasons.push(reason)),
+  });
+  await clock.pass(10_000);
+  wanted = 1;
+  await clock.pass(START_TIMEOUT_MS - 20_000);
+  assertEquals([fleet.names.length, reasons], [3, []]);
+  await clock.pass(20_000);
+  const late = "The fleet could not start a worker: It took longer than 10 minutes";
+  assertEquals([fleet.names.length, reasons], [1, [late]]);
+  wanted = 2;
+  await clock.pass(10_000);
+  const closed = scaler.close();
+  await clock.pass(START_TIMEOUT_MS);
+  await closed;
 });
 
 Deno.test("autoscale counts stopping workers within its maximum", async () => {

@@ -1,6 +1,7 @@
 /** Fleets and states of a dispatcher for tests of scaling. */
 import type { PoolScaling } from "../../../actors/dispatcher/protocol_scaling.ts";
 import { autoscale, type DispatcherDescription, LeatError } from "../../../mod.ts";
+import { START_TIMEOUT_MS } from "../../../server/cluster/scaler.ts";
 import { until } from "../../lib/until.ts";
 
 // ---------------------------------------------------------------------------------------------
@@ -97,10 +98,11 @@ export function virtual() {
   return { clock, timer };
 }
 
-/** Timers that fire at once, and a list of their delays, in ms. */
+/** Timers that fire at once, and a list of their delays, in ms. The limit of a start never fires. */
 export function hurried() {
   const delays: number[] = [];
   const timer = (delayMs: number, fn: () => void) => {
+    if (delayMs === START_TIMEOUT_MS) return { cancel: () => {} };
     delays.push(delayMs);
     const id = setTimeout(fn, 0);
     return { cancel: () => clearTimeout(id) };
