@@ -1,5 +1,10 @@
-/** Connectors composed of others. */
+/** Connectors composed of others, and the names that they dial. */
 import { type Connector, unknownNode } from "../actors/runtime/link.ts";
+
+/** Whether a node's name is an address, as of a node that listens. */
+export function isAddress(node: string): boolean {
+  return /^[a-z][a-z0-9+.-]*:\/\//i.test(node);
+}
 
 /** Chooses a connector by the scheme of the node's name; other names go to `otherwise`. */
 export function connectorByScheme(

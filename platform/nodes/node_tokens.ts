@@ -3,6 +3,7 @@ import { ANYONE, type Identity, TOKEN_HOLDER } from "../../actors/runtime/identi
 import type { Link } from "../../actors/runtime/link.ts";
 import type { World } from "../../actors/runtime/world.ts";
 import { LeatError } from "../../core/error.ts";
+import { isAddress } from "../../transport/connectors.ts";
 import {
   type AcceptedTokens,
   type Admission,
@@ -65,9 +66,12 @@ export class NodeTokens {
     this.#file?.whenChanged(() => this.#closeWithdrawn());
   }
 
-  /** Keeps the token that a node has proved when it connected to this node. */
+  /**
+   * Keeps the token that a node has proved when it connected to this node. Other names than addresses
+   * are never dialled; clients, which choose such names, must not displace workers here.
+   */
   admitted(node: string, { tokenId }: Admission): void {
-    if (tokenId === undefined) return;
+    if (tokenId === undefined || !isAddress(node)) return;
     this.#proved.delete(node);
     this.#proved.set(node, tokenId);
     if (this.#proved.size > PROVED_MAX) this.#proved.delete(this.#proved.keys().next().value!);

@@ -4,6 +4,7 @@ import { RefusalLog } from "../../actors/runtime/access.ts";
 import type { Identity } from "../../actors/runtime/identity.ts";
 import type { Link, NodeId } from "../../actors/runtime/link.ts";
 import type { World } from "../../actors/runtime/world.ts";
+import { isAddress } from "../connectors.ts";
 import { LINK_LIMITS } from "../limits.ts";
 import { type Admission, Authenticator } from "./tokens/authenticator.ts";
 import { isLoopbackHost } from "../loopback.ts";
@@ -335,9 +336,8 @@ function checkOptions(options: WebSocketServerOptions): void {
  * listens: a client that took a worker's name would receive the worker's messages.
  */
 function checkName(node: string, { name, role }: Identity, own: string): void {
-  const isAddress = /^[a-z][a-z0-9+.-]*:\/\//i.test(node);
   const mayListen = role === "admin" || role === "worker";
-  if (node !== own && (mayListen || !isAddress)) return;
+  if (node !== own && (mayListen || !isAddress(node))) return;
   throw new LeatError(
     "permission_denied",
     `"${name}" has the role ${role} and calls its node "${node.slice(0, 80)}", which is ` +

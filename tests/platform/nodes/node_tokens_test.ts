@@ -26,3 +26,16 @@ Deno.test("NodeTokens.dialled closes a link whose token was withdrawn while it w
   const first = await Promise.race([kept.closed, Promise.resolve("open")]);
   assertEquals(first, "open");
 });
+
+Deno.test("NodeTokens forgets no worker's token, however many clients connect under names of their own", () => {
+  const client = { name: "team", role: "client", token: "token-of-team-0123" } as const;
+  const tokens = new NodeTokens(new DenoWorld(), { tokens: [WORKER, client] }, "workers");
+  const admit = (node: string, { name, role, token }: typeof WORKER | typeof client) =>
+    tokens.admitted(node, {
+      ...{ identity: { name, role }, tokenId: idOf(token), isProved: true, headers: {} },
+    });
+  const address = "ws://10.0.0.7:5051";
+  admit(address, WORKER);
+  for (let i = 0; i <= 10_000; i++) admit(`client-${i}`, client);
+  assertEquals(tokens.credentialFor(address, "ws://10.0.0.5:5050")?.token, WORKER.token);
+});
