@@ -1,10 +1,9 @@
 /** Assigns splits. Without an order, each split goes once, to whichever task asks first. */
 import { LeatError } from "../../../core/error.ts";
 import type { AnswerOf, RequestOf } from "../../runtime/protocol.ts";
-import type { Iteration, Splits, Task } from "../state/entities.ts";
+import type { Iteration, Splits } from "../state/entities.ts";
 import { existingTask } from "../jobs/iterations.ts";
 import type { DispatcherProtocol } from "../protocol.ts";
-import { knownAnswer } from "./split_requests.ts";
 import { splitAt, splitCount } from "../../../data/sharding/split_table.ts";
 import type { Transaction } from "../transaction.ts";
 
@@ -44,15 +43,17 @@ export function splitsFor(
   );
 }
 
-/** Assigns the next split of a source, first come first served. */
+/**
+ * Assigns the next split of a source, first come first served.
+ * @param known The split that was granted to this request before, if any.
+ */
 export function assignNextSplit(
   tx: Transaction,
-  task: Task,
   splits: Splits,
   { taskId, number, source, repetition }: SplitRequest,
+  known: number | undefined,
 ): SplitAnswer {
   const total = splitCount(splits.bounds, source);
-  const known = knownAnswer(task, number, source);
   if (known !== undefined) return answerOf(splits, source, known, total);
   const cursor = splits.cursors[source]!;
   // The first request of a later repetition starts it for all tasks, and ends the current one.

@@ -6,7 +6,7 @@ import {
   noteRequest,
 } from "../../../../actors/dispatcher/modes/split_requests.ts";
 import { SPLITS_AT_ONCE_MAX, TASK_ENDED } from "../../../../actors/dispatcher/protocol.ts";
-import type { Task } from "../../../../actors/dispatcher/state/entities.ts";
+import { SPLIT_REQUESTS_KEPT, type Task } from "../../../../actors/dispatcher/state/entities.ts";
 import { LeatError } from "../../../../core/error.ts";
 import { decodeMessage, encodeMessage } from "../../../../transport/codec.ts";
 import { assert, assertEquals, assertStringIncludes } from "../../../assert.ts";
@@ -220,6 +220,16 @@ Deno.test("getSplit is refused for a job that is not sharded by splits", async (
   const error = await cluster.refused("getSplit", { taskId, number: 1, source: 0, repetition: 0 });
   assertEquals(error.code, "invalid_argument");
   assertEquals(worker.listings, 0);
+});
+
+Deno.test("getSplit assigns nothing if a later number of a request is too old", async () => {
+  const { cluster, tasks: [taskId = 0], take } = await dynamicCluster(8);
+  await using _ = cluster;
+  assertEquals(await take(taskId, 3 + SPLIT_REQUESTS_KEPT), 0);
+  const request = { taskId, number: 1, count: 4, source: 0, repetition: 0 };
+  const error = await cluster.refused("getSplit", request);
+  assertEquals(error.code, "failed_precondition");
+  assertEquals(await take(taskId, 4 + SPLIT_REQUESTS_KEPT), 1);
 });
 
 Deno.test("a dead worker's splits are lost, the rest is handed to its next life", async () => {
