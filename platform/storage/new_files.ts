@@ -20,7 +20,13 @@ const TRIES_MAX = 100;
  * can start a crashed writer's file from the beginning.
  */
 export class DenoNewFiles implements NewFiles {
-  readonly #folders = new CreatedFolders();
+  readonly #syncFolder: SyncFolder;
+  readonly #folders: CreatedFolders;
+
+  constructor(syncFolder: SyncFolder = syncDenoFolder) {
+    this.#syncFolder = syncFolder;
+    this.#folders = new CreatedFolders(syncFolder);
+  }
 
   /**
    * @throws {LeatError} `already_exists` while another writer creates this file; `unimplemented`
@@ -38,7 +44,9 @@ export class DenoNewFiles implements NewFiles {
           this.#folders.abandoned(folder);
           throw error;
         });
-        if (file !== undefined) return partialFile(local, partial, file, this.#folders);
+        if (file !== undefined) {
+          return partialFile(local, partial, file, this.#folders, this.#syncFolder);
+        }
         this.#folders.abandoned(folder);
       }
     } catch (error) {
@@ -57,11 +65,28 @@ export class DenoNewFiles implements NewFiles {
   }
 }
 
+/** Makes new names in a folder durable, if the system can. */
+type SyncFolder = (folder: string) => Promise<void>;
+
+async function syncDenoFolder(folder: string): Promise<void> {
+  try {
+    using opened = await Deno.open(folder);
+    await opened.sync();
+  } catch {
+    // Windows opens no folder: its file system journals names itself.
+  }
+}
+
 /** The folders created for unfinished files. A folder is removed again if no file in it is completed. */
 class CreatedFolders {
+  readonly #syncFolder: SyncFolder;
   readonly #created = new Set<string>();
   /** The number of unfinished files, by folder. */
   readonly #unfinished = new Map<string, number>();
+
+  constructor(syncFolder: SyncFolder) {
+    this.#syncFolder = syncFolder;
+  }
 
   /** Begins a file in a folder; creates the folder and its parents if needed. */
   async begin(path: string): Promise<void> {
@@ -73,6 +98,7 @@ class CreatedFolders {
     if (count === 0) this.#keep(folder); // if it was created here, other files are in it by now
     for (const made of missing) this.#created.add(made);
     this.#unfinished.set(folder, count + 1);
+    for (const made of missing) await this.#syncFolder(dirname(made));
   }
 
   /** Ends a completed file. Its folder stays for good when it has no other unfinished files. */
@@ -225,6 +251,7 @@ function partialFile(
   partial: string,
   created: Deno.FsFile,
   folders: CreatedFolders,
+  syncFolder: SyncFolder,
 ): NewFile {
   let file: Deno.FsFile | undefined = created;
   const openFile = () => {
@@ -252,6 +279,8 @@ function partialFile(
         file = undefined;
         folders.completed(dirname(path));
         written.close();
+        // Before this, a power cut can undo the renaming.
+        await syncFolder(dirname(path));
       } catch (error) {
         throw writeError(path, error);
       }

@@ -29,6 +29,20 @@ Deno.test("DenoNewFiles.create creates a file that exists once it is committed",
   });
 });
 
+Deno.test("DenoNewFiles syncs the folder of each name that it creates, before commit resolves", async () => {
+  await inFolder(async (folder) => {
+    const path = `${folder}/a/b/file`;
+    const synced: [folder: string, names: string[]][] = [];
+    const files = new DenoNewFiles(async (folder) => {
+      synced.push([folder, await namesIn(folder)]);
+    });
+    const file = await files.create(path);
+    assertEquals(synced.splice(0), [[`${folder}/a`, ["b"]], [folder, ["a"]]]);
+    await file.commit();
+    assertEquals(synced, [[`${folder}/a/b`, ["file"]]]);
+  });
+});
+
 Deno.test("DenoNewFiles removes the folders of abandoned files, and no others", async () => {
   await inFolder(async (folder) => {
     await Deno.mkdir(`${folder}/mine`);
