@@ -1,6 +1,6 @@
 /** Creates files under a temporary name, with a lock, and renames them when they are complete. */
 
-import { dirname, resolve } from "node:path";
+import { dirname, resolve, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import { LeatError } from "../../core/error.ts";
 import { shownPath } from "../../core/shown_text.ts";
@@ -95,7 +95,8 @@ class CreatedFolders {
     for (let at = folder; !(await isThere(at)); at = dirname(at)) missing.push(at);
     if (missing.length > 0) await makeFolder(path);
     const count = this.#unfinished.get(folder) ?? 0;
-    if (count === 0) this.#keep(folder); // if it was created here, other files are in it by now
+    // If it was created here and not for a file below it, other files are in it by now.
+    if (count === 0 && !this.#hasUnfinishedBelow(folder)) this.#keep(folder);
     for (const made of missing) this.#created.add(made);
     this.#unfinished.set(folder, count + 1);
     for (const made of missing) await this.#syncFolder(dirname(made));
@@ -123,6 +124,10 @@ class CreatedFolders {
       }
       this.#created.delete(at);
     }
+  }
+
+  #hasUnfinishedBelow(folder: string): boolean {
+    return [...this.#unfinished.keys()].some((other) => other.startsWith(`${folder}${sep}`));
   }
 
   /** Returns how many files of the folder remain unfinished. */

@@ -65,6 +65,20 @@ Deno.test("DenoNewFiles removes the folders of abandoned files, and no others", 
   });
 });
 
+Deno.test("DenoNewFiles removes a folder that was created for a file below it, once none is left", async () => {
+  await inFolder(async (folder) => {
+    const below = await files.create(`${folder}/new/sub/file`);
+    const above = await files.create(`${folder}/new/file`);
+    above.abandon();
+    below.abandon();
+    assertEquals(await namesIn(folder), []);
+    const again = await files.create(`${folder}/new/sub/file`);
+    await (await files.create(`${folder}/new/file`)).commit();
+    again.abandon();
+    assertEquals(await namesIn(`${folder}/new`), ["file"]);
+  });
+});
+
 Deno.test("DenoNewFiles.create restores its folder after another writer removed it", async () => {
   await inFolder(async (folder) => {
     const others = new DenoNewFiles();
