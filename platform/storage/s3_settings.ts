@@ -21,7 +21,7 @@ export interface S3Options {
   readonly accessKeyId?: string;
   /** Default: `AWS_SECRET_ACCESS_KEY`. */
   readonly secretAccessKey?: string;
-  /** The session token of temporary credentials. Default: `AWS_SESSION_TOKEN`. */
+  /** The session token of temporary credentials, with both keys. Default: `AWS_SESSION_TOKEN`. */
   readonly sessionToken?: string;
   /** Sends unsigned requests, whatever the environment says. Default false. */
   readonly anonymous?: boolean;
@@ -62,7 +62,7 @@ export function readEnv(variable: string): string | undefined {
   return state === "granted" ? Deno.env.get(variable) || undefined : undefined;
 }
 
-/** Fills in defaults. @throws {LeatError} `invalid_argument` for a bad URL, or half a key pair. */
+/** Fills in defaults. @throws {LeatError} `invalid_argument` for a bad URL, or credentials without both keys. */
 export function s3Settings(options: S3Options, env: ReadEnv): S3Settings {
   const endpoint = options.endpoint ?? env("AWS_ENDPOINT_URL_S3") ?? env("AWS_ENDPOINT_URL");
   const region = options.region ?? env("AWS_REGION") ?? env("AWS_DEFAULT_REGION") ?? "us-east-1";
@@ -83,20 +83,21 @@ function endpointUrl(text: string): URL {
   );
 }
 
-/** Both keys come from one source: never an id from the options with the environment's secret. */
+/** All of them come from one source: never an id from the options with the environment's secret. */
 function credentialsOf(options: S3Options, env: ReadEnv): S3Credentials | undefined {
-  const given = options.accessKeyId !== undefined || options.secretAccessKey !== undefined;
+  const given = [options.accessKeyId, options.secretAccessKey, options.sessionToken]
+    .some((part) => part !== undefined);
   const accessKeyId = given ? options.accessKeyId : env("AWS_ACCESS_KEY_ID");
   const secretAccessKey = given ? options.secretAccessKey : env("AWS_SECRET_ACCESS_KEY");
   const sessionToken = given ? options.sessionToken : env("AWS_SESSION_TOKEN");
-  if (accessKeyId === undefined && secretAccessKey === undefined) return undefined;
+  if (!given && accessKeyId === undefined && secretAccessKey === undefined) return undefined;
   if (accessKeyId === undefined || secretAccessKey === undefined) {
     const missing = accessKeyId === undefined
       ? "accessKeyId (AWS_ACCESS_KEY_ID)"
       : "secretAccessKey (AWS_SECRET_ACCESS_KEY)";
     throw new LeatError(
       "invalid_argument",
-      `The credentials of an S3 store lack ${missing}. Give both keys, or neither for public buckets.`,
+      `The credentials of an S3 store lack ${missing}. Give both keys, or no credentials for public buckets.`,
     );
   }
   return {

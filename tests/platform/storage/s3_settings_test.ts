@@ -50,11 +50,13 @@ Deno.test("s3Settings without an environment reads Amazon's public buckets", () 
   });
 });
 
-Deno.test("s3Settings refuses half of a pair of keys, and invalid endpoints", () => {
+Deno.test("s3Settings refuses half of a pair of keys, a session token without keys, and invalid endpoints", () => {
   const wrong: [S3Options, Record<string, string>?][] = [
     [{ accessKeyId: "id" }],
     [{ secretAccessKey: "secret" }],
     [{ accessKeyId: "id" }, ENV],
+    [{ sessionToken: "token" }],
+    [{ sessionToken: "token" }, ENV],
     [{}, { AWS_ACCESS_KEY_ID: "id" }],
     [{ endpoint: "127.0.0.1:9000" }],
     [{ endpoint: "ftp://127.0.0.1" }],
