@@ -108,13 +108,10 @@ export class RunnerThreads implements RunnerFactory {
     this.#busy.delete(thread);
     this.#idle.push(thread);
     thread.listings++;
-    // No pipeline may start on a thread that runs an abandoned listing, so this ends the thread. A
-    // thread that runs a pipeline or another listing is kept. One that is still loading is kept, too:
-    // nothing runs there yet, and a new thread would have to load from the beginning.
     const giveUp = () => {
       thread.listings--;
-      const isAbandoned = thread.listings === 0 && thread.isLoaded;
-      if (isAbandoned && this.#idle.includes(thread)) this.#end(thread, "a listing");
+      thread.abandoned++;
+      this.#endIfAbandoned(thread);
     };
     signal?.addEventListener("abort", giveUp, { once: true });
     const listed = await thread.call((control) => {
@@ -122,7 +119,9 @@ export class RunnerThreads implements RunnerFactory {
       return control.listSplits(graph);
     }).finally(() => {
       signal?.removeEventListener("abort", giveUp);
-      if (signal?.aborted !== true) thread.listings--;
+      if (signal?.aborted === true) thread.abandoned--;
+      else thread.listings--;
+      this.#endIfAbandoned(thread);
     });
     if (listed.error !== undefined) throw LeatError.fromWire(listed.error);
     return listed.bounds;
@@ -140,7 +139,8 @@ export class RunnerThreads implements RunnerFactory {
 
   #acquire(): RunnerThread {
     if (this.#closed) throw new LeatError("cancelled", "The runners have been closed");
-    const thread = this.#idle.pop() ?? this.#startThread();
+    const index = this.#idle.findLastIndex((thread) => !thread.runsAbandoned);
+    const thread = index < 0 ? this.#startThread() : this.#idle.splice(index, 1)[0]!;
     this.#busy.add(thread);
     return thread;
   }
@@ -180,7 +180,19 @@ export class RunnerThreads implements RunnerFactory {
     if (!thread.isAlive) return; // its port is closed, so it cannot be watched
     if (!isRetired) this.#end(thread, name);
     else if (this.#closed || this.#idle.length >= IDLE_THREADS_MAX) thread.terminate();
-    else this.#idle.push(thread);
+    else {
+      this.#idle.push(thread);
+      this.#endIfAbandoned(thread);
+    }
+  }
+
+  /**
+   * Ends a thread that runs an abandoned listing, because no pipeline may start there. One that also
+   * runs a pipeline or another listing is kept until that is over.
+   */
+  #endIfAbandoned(thread: RunnerThread): void {
+    if (!thread.runsAbandoned || thread.listings > 0 || this.#busy.has(thread)) return;
+    if (thread.isAlive) this.#end(thread, "a listing");
   }
 
   /** Ends a thread that may stay busy, and watches it until it has ended. */
@@ -278,6 +290,8 @@ class ThreadRunner implements Runner {
 class RunnerThread {
   /** The number of listings of splits that run on it and are awaited. */
   listings = 0;
+  /** The number of listings that are no longer awaited, but may still run. */
+  abandoned = 0;
   /** Whether it has loaded. Until then no user function runs on it. */
   isLoaded = false;
   readonly port: MessagePort;
@@ -302,6 +316,14 @@ class RunnerThread {
 
   get isAlive(): boolean {
     return !this.#death.isAborted;
+  }
+
+  /**
+   * Whether an abandoned listing runs on it. None does while the thread is loading: such a thread is
+   * used, because a new one would have to load from the beginning.
+   */
+  get runsAbandoned(): boolean {
+    return this.isLoaded && this.abandoned > 0;
   }
 
   /** Resolves when the thread has loaded. Rejects if it dies first. */

@@ -225,6 +225,37 @@ Deno.test("RunnerThreads ends a cancelled listing, with its thread unless that i
   await others.close();
 });
 
+Deno.test("RunnerThreads ends a thread with a cancelled listing once its pipeline is over", async () => {
+  let [starts, ends] = [0, 0];
+  // The listing waits for its storage, and other work of its thread continues.
+  const runners = new RunnerThreads({ storageLatencyMs: 600_000 }, {
+    start: (...args) => {
+      starts++;
+      const end = startThread(...args);
+      return () => {
+        ends++;
+        end();
+      };
+    },
+  });
+  const givingUp = new AbortController();
+  const lines = Dataset.textLines(import.meta.filename!);
+  const listing = runners.listSplits(lines.serialize(), givingUp.signal);
+  const runner = runners.start(settings(Dataset.range(3)), NO_SPLITS);
+  assertEquals(await drain(runner), [0, 1, 2]);
+  givingUp.abort();
+  assertEquals([starts, ends], [1, 0]);
+  const refused = assertRejects(() => listing, LeatError);
+  runner.dispose();
+  await until(() => ends === 1);
+  await refused;
+  const another = runners.start(settings(Dataset.range(3)), NO_SPLITS);
+  assertEquals(await drain(another), [0, 1, 2]);
+  assertEquals([starts, ends], [2, 1]);
+  another.dispose();
+  await runners.close();
+});
+
 Deno.test("RunnerThreads warns once of a thread that loads slowly, with advice", async () => {
   const said: string[] = [];
   const runners = new RunnerThreads({}, {
