@@ -55,8 +55,9 @@ export interface OpenFunction {
   /** Resolves once a thread has loaded it; rejects with the reason why none can. */
   readonly ready: Promise<void>;
   /**
-   * Calls it on the first thread that is free. Rejects with `internal` if the thread ended while it ran
-   * the block, and with `unavailable` if it ended before. In both cases the calls may be repeated.
+   * Calls it on the first thread that is free. If the thread ends, its first unanswered block rejects
+   * with `internal`, because it probably ended the thread. Later blocks reject with `unavailable`; those
+   * may have begun, too, because calls that wait overlap. In both cases the calls may be repeated.
    *
    * @param depth How many blocks of this function one thread may hold, running ones included.
    */

@@ -21,13 +21,13 @@ const NEWEST = 0.3;
 interface PendingCall {
   readonly index: number;
   readonly element: unknown;
-  /** How many threads ended while they made this call, perhaps because of it. */
+  /** How many threads ended while this call was in their first unanswered block. */
   ends: number;
   resolve(result: unknown): void;
   reject(error: unknown): void;
 }
 
-/** A call fails once this many threads have ended while they made it. */
+/** A call fails once this many threads have probably ended because of it. */
 const ENDS_MAX = 2;
 /** The error codes of a block whose thread ended. Its calls may be repeated. */
 const REPEATED: ReadonlySet<string> = new Set(["internal", "unavailable"]);
@@ -152,7 +152,10 @@ export class ThreadedCalls {
       : BLOCKS_PER_THREAD;
   }
 
-  /** Repeats calls whose thread ended, each in a block of its own. A call that ended two threads fails. */
+  /**
+   * Repeats calls whose thread ended, each in a block of its own. A call that has probably ended two
+   * threads fails.
+   */
   #failed(calls: readonly PendingCall[], error: LeatError): void {
     for (const call of calls) {
       if (error.code === "internal") call.ends++;

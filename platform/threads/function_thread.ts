@@ -94,7 +94,11 @@ export class FunctionThread {
     return this.#thread.terminate();
   }
 
-  /** The first block may have ended the thread: it fails with `internal`, the others with `unavailable`. */
+  /**
+   * The first block fails with `internal`, because it probably ended the thread; the others fail with
+   * `unavailable`. If calls wait and blocks overlap, another one may have ended it: the system does not
+   * say which.
+   */
   #ended({ message }: LeatError): void {
     this.#events.onEnded();
     const [, ...behind] = this.#blocks;
