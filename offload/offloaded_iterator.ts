@@ -227,7 +227,7 @@ class OffloadedIterator extends ElementIterator {
     const exchange = from == null ? undefined : this.#exchangeFrom(from);
     const cut = exchange ??
       (candidate !== null && (choice.ratio > 0 || control !== undefined)
-        ? findCut(this.#node, candidate)
+        ? findCut(cutsOf(this.#node), candidate)
         : undefined);
     if (cut !== undefined) {
       this.#context.replace(cut.original(cut.root), (context) => {
@@ -242,7 +242,8 @@ class OffloadedIterator extends ElementIterator {
   }
 
   #exchangeFrom(from: string): Exchange | undefined {
-    const exchange = exchangeOf(findCut(this.#node, from), cutsOf(this.#node));
+    const cuts = cutsOf(this.#node);
+    const exchange = exchangeOf(findCut(cuts, from), cuts);
     this.#exchange = exchange && { ...exchange, from };
     return exchange;
   }
@@ -252,7 +253,7 @@ class OffloadedIterator extends ElementIterator {
     const { candidate } = choice;
     if (candidate === null) return NOTHING_REMOTE;
     const control = this.#adaptation?.controlOf(candidate);
-    const cut = this.#exchange?.candidates.get(candidate) ?? findCut(this.#node, candidate);
+    const cut = this.#exchange?.candidates.get(candidate) ?? findCut(cutsOf(this.#node), candidate);
     const { root, chain } = this.#exchange ?? cut;
     const part = { ...cut, root: withStandIns(root, cut.root), isShuffled: chain.shuffled };
     return {
@@ -291,8 +292,7 @@ function cutsOf({ inputs: [input], options: { deterministic = false } }: Offload
 }
 
 /** @throws {ReadingFailure} `failed_precondition` for a plan of another pipeline. */
-function findCut(node: OffloadNode, candidate: string): CutPoint {
-  const { candidates, refused } = cutsOf(node);
+function findCut({ candidates, refused }: CutPoints, candidate: string): CutPoint {
   const found = candidates.find(({ name }) => name === candidate);
   if (found !== undefined) return found;
   const names = candidates.map(({ name }) => name).join(", ");
