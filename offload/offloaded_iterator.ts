@@ -49,7 +49,9 @@ class OffloadedIterator extends ElementIterator {
   #fallbacks = 0;
   /** The candidates that can replace each other within this epoch, and the one that it began with. */
   #exchange: (Exchange & { readonly from: string }) | undefined;
-  /** The conditional operator of this epoch, and its context. */
+  /** Whether the conditional operator replaces operators of this epoch. */
+  #hasConditional = false;
+  /** The conditional operator and its context. Undefined if nothing reads it: a cache is complete. */
   #running:
     | { readonly iterator: ConditionalIterator; readonly context: IteratorContext }
     | undefined;
@@ -121,21 +123,30 @@ class OffloadedIterator extends ElementIterator {
   }
 
   #counted(given: unknown): unknown {
-    if (given !== END) {
-      this.#meter!.count(given);
-      if (this.#exchange !== undefined) this.#considerChange(this.#exchange);
-      else if (this.#choice!.candidate === null) figuresOf(this.#node).count("local", given);
-    } else {
-      // Right after a change the ratio is not settled: the figures do not judge the candidate.
-      const isUnsettled = this.#isSettling && this.#hasChanged;
-      if (!this.#hasFailed() && !isUnsettled) this.#adaptation!.ended(this.#meter!.read());
-      this.#meter = undefined;
+    if (given === END) {
+      this.#endMeasuring();
+      return given;
     }
+    this.#meter!.count(given);
+    if (!this.#hasConditional) figuresOf(this.#node).count("local", given);
+    else if (this.#exchange !== undefined) this.#considerChange(this.#exchange);
     return given;
+  }
+
+  /** Judges the candidate by the figures of the epoch, or of its last period. */
+  #endMeasuring(): void {
+    const figures = this.#meter!.read();
+    this.#meter = undefined;
+    const isCached = this.#hasConditional && this.#running === undefined;
+    // Right after a change the ratio is not settled.
+    const isUnsettled = this.#isSettling && this.#hasChanged;
+    if (!this.#hasFailed() && !isUnsettled && !isCached) this.#adaptation!.ended(figures);
   }
 
   /** After a period, changes to another candidate if that one promises more. */
   #considerChange({ candidates }: Exchange): void {
+    const running = this.#running;
+    if (running === undefined) return;
     const adaptation = this.#adaptation!;
     const { period } = adaptation;
     const figures = this.#meter!.read();
@@ -148,8 +159,7 @@ class OffloadedIterator extends ElementIterator {
     }
     this.#isSettling = this.#hasChanged = true;
     const choice = this.#choice = adaptation.choice;
-    const { iterator, context } = this.#running!;
-    iterator.change(this.#partOf(choice, context));
+    running.iterator.change(this.#partOf(choice, running.context));
   }
 
   /** Whether the service failed since the last call, or is away: no time to judge the candidate. */
@@ -229,6 +239,7 @@ class OffloadedIterator extends ElementIterator {
       (candidate !== null && (choice.ratio > 0 || control !== undefined)
         ? findCut(cutsOf(this.#node), candidate)
         : undefined);
+    this.#hasConditional = cut !== undefined;
     if (cut !== undefined) {
       this.#context.replace(cut.original(cut.root), (context) => {
         // A repetition begins with the candidate that the repetition before it ended with.
