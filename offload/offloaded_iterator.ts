@@ -36,6 +36,14 @@ export function offloadedIterator(
   return new OffloadedIterator(node, context, access);
 }
 
+/** How a saved epoch runs: its position has the form of the operators that run it. */
+interface SavedEpoch {
+  /** The epoch's first candidate, if others can replace it. */
+  readonly from: string | null;
+  /** Whether the conditional operator replaces operators. It also runs with a ratio of 0. */
+  readonly hasConditional: boolean;
+}
+
 class OffloadedIterator extends ElementIterator {
   readonly #node: OffloadNode;
   readonly #context: IteratorContext;
@@ -82,23 +90,24 @@ class OffloadedIterator extends ElementIterator {
   protected override async saveState(): Promise<unknown> {
     const choice = this.#choice;
     const from = this.#exchange?.from ?? null;
+    const hasConditional = this.#hasConditional;
     if (this.#input === undefined || choice === undefined) {
-      return { choice: null, from, input: null };
+      return { choice: null, from, hasConditional, input: null };
     }
     const { candidate } = choice;
     const ratio = candidate === null
       ? 0
       : this.#adaptation?.controlOf(candidate).ratio ?? choice.ratio;
-    return { choice: { candidate, ratio }, from, input: await this.#input.save() };
+    const input = await this.#input.save();
+    return { choice: { candidate, ratio }, from, hasConditional, input };
   }
 
   protected override async restoreState(state: unknown): Promise<void> {
-    const { choice, from, input } = state as {
+    const { choice, input, ...saved } = state as SavedEpoch & {
       readonly choice: OffloadChoice | null;
-      readonly from: string | null;
       readonly input: unknown;
     };
-    if (choice !== null) await this.#begin(choice, { from }).restore(input);
+    if (choice !== null) await this.#begin(choice, saved).restore(input);
   }
 
   protected override release(): void {
@@ -211,11 +220,8 @@ class OffloadedIterator extends ElementIterator {
     }
   }
 
-  /**
-   * Opens the input with the conditional operator in it, or the whole input if nothing is offloaded.
-   * @param saved From a saved position: the epoch's first candidate, if others can replace it.
-   */
-  #begin(choice: OffloadChoice, saved?: { readonly from: string | null }): ElementIterator {
+  /** Opens the input with the conditional operator in it, or the whole input if nothing is offloaded. */
+  #begin(choice: OffloadChoice, saved?: SavedEpoch): ElementIterator {
     const { plan, adapt = plan === undefined, deterministic = false } = this.#node.options;
     const figures = figuresOf(this.#node);
     if (adapt && !deterministic) {
@@ -235,10 +241,9 @@ class OffloadedIterator extends ElementIterator {
       ? candidate
       : saved?.from;
     const exchange = from == null ? undefined : this.#exchangeFrom(from);
+    const isOffloaded = saved?.hasConditional ?? (choice.ratio > 0 || control !== undefined);
     const cut = exchange ??
-      (candidate !== null && (choice.ratio > 0 || control !== undefined)
-        ? findCut(cutsOf(this.#node), candidate)
-        : undefined);
+      (candidate !== null && isOffloaded ? findCut(cutsOf(this.#node), candidate) : undefined);
     this.#hasConditional = cut !== undefined;
     if (cut !== undefined) {
       this.#context.replace(cut.original(cut.root), (context) => {

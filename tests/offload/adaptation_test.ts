@@ -7,7 +7,7 @@ import { decide } from "../../offload/decide.ts";
 import { OffloadPlan } from "../../offload/plan.ts";
 import { assert, assertEquals } from "../assert.ts";
 import { outcomesOf, readOutcomes } from "../data/lib/outcomes.ts";
-import { testInline } from "../service/lib/carriers.ts";
+import { sorted, testInline, upTo } from "../service/lib/carriers.ts";
 
 const ESTIMATES = new Map<string | null, number>([[null, 10], ["p'2", 30], ["p'3", 40]]);
 
@@ -108,9 +108,9 @@ testInline("offload leaves the service when training does not wait, and returns"
   await using service = await start({ workers: 1 });
   const host = new SteppedHost();
   const elements = 10_000;
-  const offloaded = () =>
+  const offloaded = (adapt = true) =>
     Dataset.range(elements).map((x) => x).offload({
-      ...{ service, plan: { candidate: "p'2", ratio: 0.5 }, adapt: true },
+      ...{ service, plan: { candidate: "p'2", ratio: 0.5 }, adapt },
     });
   const dataset = offloaded();
   await using iterator = openIterator(dataset.node, { host });
@@ -128,20 +128,41 @@ testInline("offload leaves the service when training does not wait, and returns"
   const before = progress().remote.elements;
   assert(before > 0 && given.length < elements / 2);
 
-  // A restored iterator begins with the ratio of then.
-  const other = offloaded();
-  await using restored = openIterator(other.node, { host });
-  await restored.restore(saved);
-  await readOutcomes(restored, 10);
-  assertEquals(offloadProgress(other).ratio, 0);
-  assertEquals(offloadProgress(other).remote.elements, 0);
+  // A restored iterator begins with the ratio of then, and continues if it keeps that ratio, too.
+  for (const adapt of [true, false]) {
+    const other = offloaded(adapt);
+    await using restored = openIterator(other.node, { host });
+    await restored.restore(saved);
+    const rest = await readOutcomes(restored, adapt ? 10 : elements);
+    assertEquals(offloadProgress(other).ratio, 0);
+    assertEquals(offloadProgress(other).remote.elements, 0);
+    if (!adapt) assertEquals(sorted(numbersIn([...given, ...rest])), upTo(elements));
+  }
 
   host.isSlow = true;
   await read(() => progress().remote.elements > before);
   assertEquals(progress().state, "local and remote");
   given.push(...await outcomesOf(iterator));
-  const numbers = given.map((at) => (at as { element: number }).element).sort((a, b) => a - b);
-  assertEquals(numbers, Array.from({ length: elements }, (_, i) => i));
+  assertEquals(sorted(numbersIn(given)), upTo(elements));
+});
+
+function numbersIn(outcomes: readonly unknown[]): number[] {
+  return outcomes.map((at) => (at as { element: number }).element);
+}
+
+testInline("offload with adapt continues an epoch that began without it", async (start) => {
+  await using service = await start({ workers: 1 });
+  const offloaded = (adapt: boolean) =>
+    Dataset.range(200).map((x) => x)
+      .offload({ service, plan: { candidate: "p'2", ratio: 0 }, adapt });
+  await using first = offloaded(false).iterator();
+  const before = await readOutcomes(first, 70);
+  const saved = await first.save();
+  const dataset = offloaded(true);
+  await using second = dataset.iterator();
+  await second.restore(saved);
+  assertEquals(numbersIn([...before, ...await outcomesOf(second)]), upTo(200));
+  assertEquals(offloadProgress(dataset).local.elements, 130);
 });
 
 testInline(
