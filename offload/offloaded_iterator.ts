@@ -188,9 +188,10 @@ class OffloadedIterator extends ElementIterator {
     const how = known?.planAgain;
     const { inputs: [pipeline] } = this.#node;
     if (how === undefined || cutPointsOf(pipeline!).candidates.length === 0) return undefined;
-    setAdaptation(this.#node, undefined);
     try {
-      return await this.#context.waitFor(this.#decide(how));
+      const planned = await this.#context.waitFor(this.#decide(how));
+      setAdaptation(this.#node, undefined);
+      return planned;
     } catch (error) {
       if (this.disposed) return undefined;
       const { message } = LeatError.from(error);
@@ -225,10 +226,7 @@ class OffloadedIterator extends ElementIterator {
     const { plan, adapt = plan === undefined, deterministic = false } = this.#node.options;
     const figures = figuresOf(this.#node);
     if (adapt && !deterministic) {
-      this.#adaptation = adaptationOf(
-        this.#node,
-        choice instanceof OffloadPlan ? choice : plan ?? choice,
-      );
+      this.#adaptation = this.#adaptationFor(choice);
       this.#meter = this.#newMeter();
       this.#fallbacks = figures.read().fallbacks;
     }
@@ -255,6 +253,19 @@ class OffloadedIterator extends ElementIterator {
       });
     }
     return this.#input = this.#context.passInput();
+  }
+
+  /**
+   * The adaptation that all iterators of the node share. If a restored epoch has no plan, it has its
+   * own: the next epoch makes a plan.
+   */
+  #adaptationFor(choice: OffloadChoice): Adaptation {
+    const known = knownAdaptation(this.#node);
+    if (known !== undefined) return known;
+    const plan = choice instanceof OffloadPlan ? choice : this.#node.options.plan;
+    const adaptation = new Adaptation(plan ?? choice);
+    if (plan !== undefined) setAdaptation(this.#node, adaptation);
+    return adaptation;
   }
 
   #exchangeFrom(from: string): Exchange | undefined {
@@ -293,15 +304,6 @@ const NOTHING_REMOTE: RemotePart = {
     throw new LeatError("internal", "Nothing is offloaded now");
   },
 };
-
-/** The adaptation that all iterators of a node share. */
-function adaptationOf(node: OffloadNode, choice: OffloadChoice): Adaptation {
-  const known = knownAdaptation(node);
-  if (known !== undefined) return known;
-  const adaptation = new Adaptation(choice);
-  setAdaptation(node, adaptation);
-  return adaptation;
-}
 
 function cutsOf({ inputs: [input], options: { deterministic = false } }: OffloadNode): CutPoints {
   return cutPointsOf(input!, !deterministic);

@@ -1,7 +1,8 @@
 /** What training learns changes what is offloaded: the candidate between epochs, the ratio at once. */
 import { openIterator } from "../../data/dataset_iterator.ts";
+import type { OffloadNode } from "../../data/operators/offload.ts";
 import { Dataset, DenoHost, offloadProgress } from "../../mod.ts";
-import { Adaptation } from "../../offload/adaptation.ts";
+import { Adaptation, setAdaptation } from "../../offload/adaptation.ts";
 import { CandidateControl } from "../../offload/candidate_control.ts";
 import { decide } from "../../offload/decide.ts";
 import { OffloadPlan } from "../../offload/plan.ts";
@@ -98,9 +99,15 @@ class SteppedHost extends DenoHost {
   /** Whether everything takes time, so that training waits for data. */
   isSlow = false;
 
+  onWarn: (message: string) => void = (message) => super.warn(message);
+
   override nowMs(): number {
     if (this.isSlow) this.time += 3;
     return this.time;
+  }
+
+  override warn(message: string): void {
+    this.onWarn(message);
   }
 }
 
@@ -165,14 +172,37 @@ testInline("offload with adapt continues an epoch that began without it", async 
   assertEquals(offloadProgress(dataset).local.elements, 130);
 });
 
+testInline("offload makes a plan in the epoch after a restored one without", async (start) => {
+  await using service = await start({ workers: 1 });
+  const host = new SteppedHost();
+  host.isSlow = true;
+  const numbers = Dataset.range(60).map((x) => x + 1);
+  const plan = { candidate: null, ratio: 0 };
+  await using first = openIterator(numbers.offload({ service, plan }).node, { host });
+  const before = await readOutcomes(first, 20);
+  const saved = await first.save();
+  const dataset = numbers.offload({ service, profileSteps: 3 });
+  await using second = openIterator(dataset.node, { host });
+  await second.restore(saved);
+  assertEquals(numbersIn([...before, ...await outcomesOf(second)]), upTo(61).slice(1));
+  const progress = offloadProgress(dataset);
+  assertEquals([progress.plan, progress.candidate], [undefined, null]);
+  await using third = openIterator(dataset.node, { host });
+  await readOutcomes(third, 1);
+  assert(offloadProgress(dataset).plan !== undefined);
+});
+
 testInline(
   "offload plans again when training that did not wait has come to wait",
   async (start) => {
     await using service = await start({ workers: 1 });
     const host = new SteppedHost();
-    const dataset = Dataset.range(100).map((x) => x + 1).offload({
-      ...{ service, plan: planOf(NO_STALL), adapt: true, profileSteps: 3 },
-    });
+    const failing = new Float64Array(1);
+    const dataset = Dataset.range(100).map((x, { failing }) => {
+      if (failing[0] === 1) throw new Error("no data");
+      return x + 1;
+    }, { captures: { failing } }).offload({ service, profileSteps: 3 });
+    setAdaptation(dataset.node as OffloadNode, new Adaptation(planOf(NO_STALL)));
     const epoch = async () => {
       await using iterator = openIterator(dataset.node, { host });
       const given: unknown[] = [];
@@ -190,6 +220,11 @@ testInline(
     assertEquals([plan, candidate, local.elements], [undefined, null, 200]);
     host.isSlow = true;
     await epoch();
+    // An attempt that fails does not end adaptation.
+    failing[0] = 1;
+    host.onWarn = () => failing[0] = 0;
+    assertEquals((await epoch()).plan, undefined);
+    assertEquals(failing[0], 0);
     assert((await epoch()).plan !== undefined);
   },
 );
