@@ -155,10 +155,11 @@ export class ConditionalIterator extends ElementIterator {
 
   /** Lists the splits and divides those that are missing. */
   async #begin(): Promise<void> {
-    const { root, seed, context: { host, randomState: { epoch } } } = this.#options;
+    const { root, seed, context: { host, settings, randomState: { epoch } } } = this.#options;
     const { chain, figures } = this.#options;
     const { ratio } = this.#part;
-    const splits = this.#splits = await EpochSplits.list({ root, chain, seed, epoch, host });
+    const listed = EpochSplits.list({ root, chain, seed, epoch, host, settings });
+    const splits = this.#splits = await listed;
     splits.checkDigest(this.#digest);
     this.#digest = splits.digest;
     this.#ledger ??= new DeliveredSplits(splits.total);
