@@ -172,7 +172,7 @@ export class ConditionalIterator extends ElementIterator {
     figures.begin(ratio);
     if (remote.length === 0) return;
     try {
-      this.#remote = this.#openRemote(remote);
+      this.#use(this.#openRemote(remote));
     } catch (error) {
       this.#local.add(remote);
       this.#fellBack(LeatError.from(error));
@@ -194,6 +194,11 @@ export class ConditionalIterator extends ElementIterator {
     const openUpper: OpenUpper | undefined = below &&
       ((split, read, onRemainder) => splits.openUpper(below, split, read, onRemainder));
     return new RemoteSide(sequences, { host, open, timeoutMs, report, source, openUpper });
+  }
+
+  #use(remote: RemoteSide): void {
+    this.#remote = remote;
+    remote.prepare();
   }
 
   /** The side of the next element; undefined at the end. */
@@ -263,7 +268,7 @@ export class ConditionalIterator extends ElementIterator {
     if (ratio === 0 || queue.length < 2 * MOVED_FROM) return;
     const { remote: share } = divide(queue, Math.max(ratio, MOVED_FROM / queue.length));
     try {
-      this.#remote = this.#openRemote(share);
+      this.#use(this.#openRemote(share));
       this.#local!.remove(share);
     } catch (error) {
       this.#fellBack(LeatError.from(error));
@@ -321,7 +326,7 @@ export class ConditionalIterator extends ElementIterator {
     this.#probed = undefined;
     remote.keep(this.#local!.remove([...remote.owned]));
     if (remote.owned.size === 0) return remote.dispose();
-    this.#remote = remote;
+    this.#use(remote);
     // New counters: otherwise the service would have to make up for the time in which it was away.
     this.#counters = new Counters(this.#counters.ratio);
     this.#options.figures.wentBack();
