@@ -143,9 +143,9 @@ export class ConditionalIterator extends ElementIterator {
     this.#probed?.dispose();
     this.#probed = undefined;
     if (this.#remote !== undefined) this.#returnToLocal(this.#remote);
-    const { context: { host }, figures } = this.#options;
+    else this.#use(undefined);
+    const { figures } = this.#options;
     this.#counters = new Counters(part.ratio);
-    this.#waits = new WaitMeter(() => host.nowMs());
     figures.runs(part.candidate);
     // If the service has failed, `#retry` opens it when the time comes.
     const isAvailable = this.#retryAtMs === Infinity;
@@ -196,9 +196,12 @@ export class ConditionalIterator extends ElementIterator {
     return new RemoteSide(sequences, { host, open, timeoutMs, report, source, openUpper });
   }
 
-  #use(remote: RemoteSide): void {
+  /** Reads from another reader, or from none. A window of measurements never spans two of them. */
+  #use(remote: RemoteSide | undefined): void {
+    const { host } = this.#options.context;
     this.#remote = remote;
-    remote.prepare();
+    this.#waits = new WaitMeter(() => host.nowMs());
+    remote?.prepare();
   }
 
   /** The side of the next element; undefined at the end. */
@@ -281,7 +284,7 @@ export class ConditionalIterator extends ElementIterator {
     const unfinished = [...remote.owned].filter((at) => !ledger.isDone(at));
     this.#options.figures.readFrom(remote.tasks);
     remote.dispose();
-    this.#remote = undefined;
+    this.#use(undefined);
     if (unfinished.length === 0) return;
     // With `keepsOrder`, the returned splits come before the elements that were produced ahead.
     if (this.#options.keepsOrder) this.#local!.restart(ledger.missing);
