@@ -32,7 +32,9 @@ class LongCallsHost extends DenoHost implements AsyncDisposable {
   }
 }
 
-const COUNT = 1 << 20;
+const SPLITS = 256;
+/** Enough that a test never reaches the end of one. */
+const LONG_SPLIT = 1 << 20;
 
 /**
  * Whether a function is moved to threads, at the latest for the `batchesMax`th batch. All is prepared
@@ -40,10 +42,10 @@ const COUNT = 1 << 20;
  */
 async function moves(
   options: DatasetOptions,
-  { perSplit = COUNT, isAfter = false, batchesMax = 100 } = {},
+  { perSplit = LONG_SPLIT, isAfter = false, batchesMax = 100 } = {},
 ): Promise<boolean> {
   await using host = new LongCallsHost();
-  const batches = Dataset.range(COUNT / perSplit)
+  const batches = Dataset.range(SPLITS)
     .flatMap((x, { Dataset, perSplit }) => Dataset.range(perSplit * x, perSplit * (x + 1)), {
       captures: { perSplit },
     })
@@ -67,11 +69,17 @@ async function moves(
 }
 
 Deno.test("offload moves functions to threads here as the pipeline's options say", async () => {
-  assert(await moves({}, { batchesMax: COUNT / 8 }));
+  assert(await moves({}, { batchesMax: LONG_SPLIT / 8 }));
   for (const isAfter of [false, true]) {
     assertEquals(await moves({ threads: false }, { isAfter }), false);
     assertEquals(await moves({ autotune: { cpuBudget: 1 } }, { isAfter }), false);
     // Without measuring calls: none of these splits has enough.
     assert(await moves({ threads: true }, { isAfter, perSplit: 4 }));
   }
+});
+
+Deno.test("offload moves functions to threads here where each split has few calls", async () => {
+  // A measurement takes 28 calls.
+  const perSplit = 16;
+  assert(await moves({}, { perSplit, batchesMax: SPLITS * perSplit / 8 }));
 });
