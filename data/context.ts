@@ -10,7 +10,7 @@ import type { BatchMemory } from "./elements/batch_rows.ts";
 import { ForeignHost, hasForeignFunction, isForeign } from "./foreign/foreign.ts";
 import type { ForeignRunner } from "./foreign/foreign_runners.ts";
 import type { Host } from "./host.ts";
-import type { Delegation, RandomState, RootOptions } from "./iteration_options.ts";
+import type { Delegation, RandomState, RootOptions, Settings } from "./iteration_options.ts";
 import type { ElementIterator } from "./iterator.ts";
 import { LastReaders } from "./service/last_readers.ts";
 import { lazyFactory } from "./iterators/lazy_iterator.ts";
@@ -137,6 +137,12 @@ export class IteratorContext {
   /** The memory for batches that several iterations share, if they share any. */
   get batchMemory(): BatchMemory | undefined {
     return this.#iteration.options.batchMemory;
+  }
+
+  /** Settings for a part of this iteration that runs as an iteration of its own. */
+  get settings(): Settings {
+    const { tuning, rules, threads, cores } = this.#iteration.options;
+    return { tuning, rules, threads, cores };
   }
 
   /** The threads that may call functions. Foreign functions run in a process instead. */

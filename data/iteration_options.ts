@@ -28,6 +28,8 @@ export interface IterationOptions {
   readonly epoch?: number;
   /** The number of the split that runs as a dataset of its own. Default 0. */
   readonly split?: number;
+  /** Settings of the iteration that this one is a part of. Default: those of the graph. */
+  readonly settings?: Settings | undefined;
   /** Where the splits to read come from; without it sources are read whole. */
   readonly splits?: SplitSource;
   /**
@@ -74,9 +76,9 @@ export interface RootOptions extends ThreadOptions {
   /** Whether operators keep the order unless they say otherwise. */
   readonly deterministic: boolean;
   /** How `AUTOTUNE` chooses. Default: it keeps its first values. */
-  readonly tuning?: TunerOptions;
+  readonly tuning?: TunerOptions | undefined;
   /** The rules of static optimisation. Default: all. */
-  readonly rules?: Rules;
+  readonly rules?: Rules | undefined;
   readonly splits?: SplitSource | undefined;
   readonly batchMemory?: BatchMemory | undefined;
   /** The dataset's last readers. Default: those of this iteration alone. */
@@ -86,6 +88,9 @@ export interface RootOptions extends ThreadOptions {
   /** The numbers of the last operator, if the graph is a lower part of another graph. Default 0. */
   readonly first?: FirstNumbers | undefined;
 }
+
+/** The settings of an iteration that do not change its elements. */
+export type Settings = Pick<RootOptions, "tuning" | "rules" | "threads" | "cores">;
 
 /** See `IteratorContext.delegation`. */
 export interface Delegation {

@@ -1,10 +1,9 @@
 /** Makes the context of a graph's last operator from the options of its iteration. */
 import { RandomStream } from "../core/philox.ts";
 import { budgetsOf, coresOf } from "./autotune/options.ts";
-import type { TunerOptions } from "./autotune/tuner.ts";
 import { IteratorContext } from "./context.ts";
 import { type Host, installedHost } from "./host.ts";
-import type { Coordinates, IterationOptions } from "./iteration_options.ts";
+import type { Coordinates, IterationOptions, Settings } from "./iteration_options.ts";
 import type { DatasetNode } from "./node.ts";
 import {
   autotuneOf,
@@ -38,13 +37,11 @@ export function rootContext(
   const randomState = { root: () => stream, seeded, salt, epoch, split, task };
   const deterministic = deterministicOf(node);
   const { splits, batchMemory, lastReaders, within } = options;
+  const { settings = settingsOf(node, options) } = options;
   return IteratorContext.root(node, host, {
     randomState,
     deterministic,
-    tuning: tuningOf(node, options),
-    rules: optimizationRulesOf(node),
-    threads: threadsOf(node),
-    cores: coresOf(autotuneOf(node)),
+    ...settings,
     splits,
     batchMemory,
     lastReaders,
@@ -52,7 +49,12 @@ export function rootContext(
   });
 }
 
-function tuningOf(node: DatasetNode, { tuningPolicy: policy }: IterationOptions): TunerOptions {
+function settingsOf(node: DatasetNode, { tuningPolicy: policy }: IterationOptions): Settings {
   const autotune = autotuneOf(node);
-  return { budgets: budgetsOf(autotune), isOff: autotune === false, policy };
+  return {
+    tuning: { budgets: budgetsOf(autotune), isOff: autotune === false, policy },
+    rules: optimizationRulesOf(node),
+    threads: threadsOf(node),
+    cores: coresOf(autotune),
+  };
 }

@@ -2,7 +2,7 @@
  * Where a pipeline can be cut for offloading: the candidates of section 4.2 of the FastFlow paper,
  * and the user's own cut points.
  */
-import { chainOf, type OrderedChain, withInputs } from "../data/deterministic/chain.ts";
+import { chainOf, inOrder, type OrderedChain, withInputs } from "../data/deterministic/chain.ts";
 import { checkReproducible } from "../data/deterministic/reproducible.ts";
 import { LeatError } from "../core/error.ts";
 import { isForeign } from "../data/foreign/foreign.ts";
@@ -55,8 +55,10 @@ export function cutPointsOf(pipeline: DatasetNode, groupsFiles = true): CutPoint
   }
   for (const [number, { root, keepsOrder }] of parts.entries()) {
     const given = withoutSettings(root);
+    // An element is known by its number within its split, so each run of a split must keep the order.
+    const ordered = inOrder(given);
     // With other splits, elements come in another order.
-    const whole = groupsFiles && !keepsOrder ? withFileGroups(given) : given;
+    const whole = groupsFiles && !keepsOrder ? withFileGroups(ordered) : ordered;
     const original = (node: DatasetNode) => counterpart(whole, given, node)!;
     const fullNameOf = (name: string) => parts.length === 1 ? name : `${name}/${number}`;
     for (const [name, at] of cutsOf(whole)) {
@@ -79,7 +81,10 @@ export function cutPointsOf(pipeline: DatasetNode, groupsFiles = true): CutPoint
   return { candidates, refused };
 }
 
-/** The node of `others` at the position of `wanted` in `nodes`. The graphs differ only in file groups. */
+/**
+ * The node of `others` at the position of `wanted` in `nodes`. The graphs differ only in file groups,
+ * and in whether operators keep the order.
+ */
 function counterpart(
   nodes: DatasetNode,
   others: DatasetNode,

@@ -36,6 +36,14 @@ export function offloadedIterator(
   return new OffloadedIterator(node, context, access);
 }
 
+/** How a saved epoch runs: its position has the form of the operators that run it. */
+interface SavedEpoch {
+  /** The epoch's first candidate, if others can replace it. */
+  readonly from: string | null;
+  /** Whether the conditional operator replaces operators. It also runs with a ratio of 0. */
+  readonly hasConditional: boolean;
+}
+
 class OffloadedIterator extends ElementIterator {
   readonly #node: OffloadNode;
   readonly #context: IteratorContext;
@@ -49,7 +57,9 @@ class OffloadedIterator extends ElementIterator {
   #fallbacks = 0;
   /** The candidates that can replace each other within this epoch, and the one that it began with. */
   #exchange: (Exchange & { readonly from: string }) | undefined;
-  /** The conditional operator of this epoch, and its context. */
+  /** Whether the conditional operator replaces operators of this epoch. */
+  #hasConditional = false;
+  /** The conditional operator and its context. Undefined if nothing reads it: a cache is complete. */
   #running:
     | { readonly iterator: ConditionalIterator; readonly context: IteratorContext }
     | undefined;
@@ -80,23 +90,24 @@ class OffloadedIterator extends ElementIterator {
   protected override async saveState(): Promise<unknown> {
     const choice = this.#choice;
     const from = this.#exchange?.from ?? null;
+    const hasConditional = this.#hasConditional;
     if (this.#input === undefined || choice === undefined) {
-      return { choice: null, from, input: null };
+      return { choice: null, from, hasConditional, input: null };
     }
     const { candidate } = choice;
     const ratio = candidate === null
       ? 0
       : this.#adaptation?.controlOf(candidate).ratio ?? choice.ratio;
-    return { choice: { candidate, ratio }, from, input: await this.#input.save() };
+    const input = await this.#input.save();
+    return { choice: { candidate, ratio }, from, hasConditional, input };
   }
 
   protected override async restoreState(state: unknown): Promise<void> {
-    const { choice, from, input } = state as {
+    const { choice, input, ...saved } = state as SavedEpoch & {
       readonly choice: OffloadChoice | null;
-      readonly from: string | null;
       readonly input: unknown;
     };
-    if (choice !== null) await this.#begin(choice, { from }).restore(input);
+    if (choice !== null) await this.#begin(choice, saved).restore(input);
   }
 
   protected override release(): void {
@@ -121,21 +132,30 @@ class OffloadedIterator extends ElementIterator {
   }
 
   #counted(given: unknown): unknown {
-    if (given !== END) {
-      this.#meter!.count(given);
-      if (this.#exchange !== undefined) this.#considerChange(this.#exchange);
-      else if (this.#choice!.candidate === null) figuresOf(this.#node).count("local", given);
-    } else {
-      // Right after a change the ratio is not settled: the figures do not judge the candidate.
-      const isUnsettled = this.#isSettling && this.#hasChanged;
-      if (!this.#hasFailed() && !isUnsettled) this.#adaptation!.ended(this.#meter!.read());
-      this.#meter = undefined;
+    if (given === END) {
+      this.#endMeasuring();
+      return given;
     }
+    this.#meter!.count(given);
+    if (!this.#hasConditional) figuresOf(this.#node).count("local", given);
+    else if (this.#exchange !== undefined) this.#considerChange(this.#exchange);
     return given;
+  }
+
+  /** Judges the candidate by the figures of the epoch, or of its last period. */
+  #endMeasuring(): void {
+    const figures = this.#meter!.read();
+    this.#meter = undefined;
+    const isCached = this.#hasConditional && this.#running === undefined;
+    // Right after a change the ratio is not settled.
+    const isUnsettled = this.#isSettling && this.#hasChanged;
+    if (!this.#hasFailed() && !isUnsettled && !isCached) this.#adaptation!.ended(figures);
   }
 
   /** After a period, changes to another candidate if that one promises more. */
   #considerChange({ candidates }: Exchange): void {
+    const running = this.#running;
+    if (running === undefined) return;
     const adaptation = this.#adaptation!;
     const { period } = adaptation;
     const figures = this.#meter!.read();
@@ -148,8 +168,7 @@ class OffloadedIterator extends ElementIterator {
     }
     this.#isSettling = this.#hasChanged = true;
     const choice = this.#choice = adaptation.choice;
-    const { iterator, context } = this.#running!;
-    iterator.change(this.#partOf(choice, context));
+    running.iterator.change(this.#partOf(choice, running.context));
   }
 
   /** Whether the service failed since the last call, or is away: no time to judge the candidate. */
@@ -169,9 +188,10 @@ class OffloadedIterator extends ElementIterator {
     const how = known?.planAgain;
     const { inputs: [pipeline] } = this.#node;
     if (how === undefined || cutPointsOf(pipeline!).candidates.length === 0) return undefined;
-    setAdaptation(this.#node, undefined);
     try {
-      return await this.#context.waitFor(this.#decide(how));
+      const planned = await this.#context.waitFor(this.#decide(how));
+      setAdaptation(this.#node, undefined);
+      return planned;
     } catch (error) {
       if (this.disposed) return undefined;
       const { message } = LeatError.from(error);
@@ -201,18 +221,12 @@ class OffloadedIterator extends ElementIterator {
     }
   }
 
-  /**
-   * Opens the input with the conditional operator in it, or the whole input if nothing is offloaded.
-   * @param saved From a saved position: the epoch's first candidate, if others can replace it.
-   */
-  #begin(choice: OffloadChoice, saved?: { readonly from: string | null }): ElementIterator {
+  /** Opens the input with the conditional operator in it, or the whole input if nothing is offloaded. */
+  #begin(choice: OffloadChoice, saved?: SavedEpoch): ElementIterator {
     const { plan, adapt = plan === undefined, deterministic = false } = this.#node.options;
     const figures = figuresOf(this.#node);
     if (adapt && !deterministic) {
-      this.#adaptation = adaptationOf(
-        this.#node,
-        choice instanceof OffloadPlan ? choice : plan ?? choice,
-      );
+      this.#adaptation = this.#adaptationFor(choice);
       this.#meter = this.#newMeter();
       this.#fallbacks = figures.read().fallbacks;
     }
@@ -225,10 +239,10 @@ class OffloadedIterator extends ElementIterator {
       ? candidate
       : saved?.from;
     const exchange = from == null ? undefined : this.#exchangeFrom(from);
+    const isOffloaded = saved?.hasConditional ?? (choice.ratio > 0 || control !== undefined);
     const cut = exchange ??
-      (candidate !== null && (choice.ratio > 0 || control !== undefined)
-        ? findCut(this.#node, candidate)
-        : undefined);
+      (candidate !== null && isOffloaded ? findCut(cutsOf(this.#node), candidate) : undefined);
+    this.#hasConditional = cut !== undefined;
     if (cut !== undefined) {
       this.#context.replace(cut.original(cut.root), (context) => {
         // A repetition begins with the candidate that the repetition before it ended with.
@@ -241,8 +255,22 @@ class OffloadedIterator extends ElementIterator {
     return this.#input = this.#context.passInput();
   }
 
+  /**
+   * The adaptation that all iterators of the node share. If a restored epoch has no plan, it has its
+   * own: the next epoch makes a plan.
+   */
+  #adaptationFor(choice: OffloadChoice): Adaptation {
+    const known = knownAdaptation(this.#node);
+    if (known !== undefined) return known;
+    const plan = choice instanceof OffloadPlan ? choice : this.#node.options.plan;
+    const adaptation = new Adaptation(plan ?? choice);
+    if (plan !== undefined) setAdaptation(this.#node, adaptation);
+    return adaptation;
+  }
+
   #exchangeFrom(from: string): Exchange | undefined {
-    const exchange = exchangeOf(findCut(this.#node, from), cutsOf(this.#node));
+    const cuts = cutsOf(this.#node);
+    const exchange = exchangeOf(findCut(cuts, from), cuts);
     this.#exchange = exchange && { ...exchange, from };
     return exchange;
   }
@@ -252,7 +280,7 @@ class OffloadedIterator extends ElementIterator {
     const { candidate } = choice;
     if (candidate === null) return NOTHING_REMOTE;
     const control = this.#adaptation?.controlOf(candidate);
-    const cut = this.#exchange?.candidates.get(candidate) ?? findCut(this.#node, candidate);
+    const cut = this.#exchange?.candidates.get(candidate) ?? findCut(cutsOf(this.#node), candidate);
     const { root, chain } = this.#exchange ?? cut;
     const part = { ...cut, root: withStandIns(root, cut.root), isShuffled: chain.shuffled };
     return {
@@ -277,22 +305,12 @@ const NOTHING_REMOTE: RemotePart = {
   },
 };
 
-/** The adaptation that all iterators of a node share. */
-function adaptationOf(node: OffloadNode, choice: OffloadChoice): Adaptation {
-  const known = knownAdaptation(node);
-  if (known !== undefined) return known;
-  const adaptation = new Adaptation(choice);
-  setAdaptation(node, adaptation);
-  return adaptation;
-}
-
 function cutsOf({ inputs: [input], options: { deterministic = false } }: OffloadNode): CutPoints {
   return cutPointsOf(input!, !deterministic);
 }
 
 /** @throws {ReadingFailure} `failed_precondition` for a plan of another pipeline. */
-function findCut(node: OffloadNode, candidate: string): CutPoint {
-  const { candidates, refused } = cutsOf(node);
+function findCut({ candidates, refused }: CutPoints, candidate: string): CutPoint {
   const found = candidates.find(({ name }) => name === candidate);
   if (found !== undefined) return found;
   const names = candidates.map(({ name }) => name).join(", ");

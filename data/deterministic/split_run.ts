@@ -11,7 +11,7 @@ import { type OrderedChain, withInputs } from "./chain.ts";
 import { type Remainder, rowsIn } from "./remainder.ts";
 
 export interface SplitRunOptions
-  extends Pick<IterationOptions, "host" | "batchMemory" | "keepsReadingFailures"> {
+  extends Pick<IterationOptions, "host" | "batchMemory" | "keepsReadingFailures" | "settings"> {
   readonly seed: bigint;
   readonly epoch: number;
   /** The split's index in its table. */
@@ -34,7 +34,7 @@ export interface SplitRunOptions
  */
 export function openSplit(chain: OrderedChain, options: SplitRunOptions): DatasetIterator<unknown> {
   const { seed, epoch, index, split, onRemainder, onRead, read, host } = options;
-  const { batchMemory, keepsReadingFailures = false } = options;
+  const { batchMemory, keepsReadingFailures = false, settings } = options;
   let handedOut = false;
   return openIterator(graphOf(chain, onRemainder), {
     ...(host === undefined ? {} : { host }),
@@ -42,6 +42,7 @@ export function openSplit(chain: OrderedChain, options: SplitRunOptions): Datase
     epoch,
     batchMemory,
     keepsReadingFailures,
+    settings,
     // 0 means that the iteration does not run a split.
     split: index + 1,
     splits: {

@@ -42,8 +42,10 @@ export class ParallelCaller implements CallingOperator {
     const { pool, isForced } = context.cores;
     // Not in datasets that functions make, because there may be any number of these.
     if (pool === undefined || context.stats.isNested || !fn.isSendable) return;
+    const cost = costs.getOrInsertComputed(fn, () => new CallCost());
     if (isForced) this.#open();
-    else this.#cost = new CallCost();
+    else if (cost.pays(pool.isWarm)) this.#open(cost.callMs);
+    else this.#cost = cost;
   }
 
   get stats() {
@@ -113,6 +115,12 @@ export class ParallelCaller implements CallingOperator {
   onObstacle(message: string): void {
     this.#isThreaded = false;
     this.#context.cores.returns(this.stats.number);
+    this.#noteObstacle(message);
+  }
+
+  /** The next iterator measures again before it tries other threads. */
+  #noteObstacle(message: string): void {
+    costs.delete(this.#fn);
     this.stats.noteObstacle(message);
   }
 
@@ -137,11 +145,10 @@ export class ParallelCaller implements CallingOperator {
 
   /** Lets threads load the function. Until then it is called here, unless `threads` is true. */
   #open(msPerCall?: number): void {
-    const { cores, stats } = this.#context;
     const opening = this.#load(msPerCall).catch((error) => {
-      if (!this.#stopped) stats.noteObstacle(LeatError.from(error).message);
+      if (!this.#stopped) this.#noteObstacle(LeatError.from(error).message);
     });
-    if (cores.isForced) this.#loading = opening.then(() => this.#loading = undefined);
+    if (this.#context.cores.isForced) this.#loading = opening.then(() => this.#loading = undefined);
   }
 
   async #load(msPerCall?: number): Promise<void> {
@@ -180,6 +187,9 @@ const CALL_MS_MIN = 0.02;
 const MS_PER_MEGABYTE = 1;
 /** Threads are started only for an operator that has worked so long, in ms. */
 const COLD_WORK_MS = 200;
+
+/** By function, what all its iterators have measured: one that reads a short split makes few calls. */
+const costs = new WeakMap<NodeFunction, CallCost>();
 
 /** Times series of calls made here, to decide whether they are long enough for other threads. */
 class CallCost {

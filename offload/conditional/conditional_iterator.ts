@@ -143,9 +143,9 @@ export class ConditionalIterator extends ElementIterator {
     this.#probed?.dispose();
     this.#probed = undefined;
     if (this.#remote !== undefined) this.#returnToLocal(this.#remote);
-    const { context: { host }, figures } = this.#options;
+    else this.#use(undefined);
+    const { figures } = this.#options;
     this.#counters = new Counters(part.ratio);
-    this.#waits = new WaitMeter(() => host.nowMs());
     figures.runs(part.candidate);
     // If the service has failed, `#retry` opens it when the time comes.
     const isAvailable = this.#retryAtMs === Infinity;
@@ -155,10 +155,11 @@ export class ConditionalIterator extends ElementIterator {
 
   /** Lists the splits and divides those that are missing. */
   async #begin(): Promise<void> {
-    const { root, seed, context: { host, randomState: { epoch } } } = this.#options;
+    const { root, seed, context: { host, settings, randomState: { epoch } } } = this.#options;
     const { chain, figures } = this.#options;
     const { ratio } = this.#part;
-    const splits = this.#splits = await EpochSplits.list({ root, chain, seed, epoch, host });
+    const listed = EpochSplits.list({ root, chain, seed, epoch, host, settings });
+    const splits = this.#splits = await listed;
     splits.checkDigest(this.#digest);
     this.#digest = splits.digest;
     this.#ledger ??= new DeliveredSplits(splits.total);
@@ -171,7 +172,7 @@ export class ConditionalIterator extends ElementIterator {
     figures.begin(ratio);
     if (remote.length === 0) return;
     try {
-      this.#remote = this.#openRemote(remote);
+      this.#use(this.#openRemote(remote));
     } catch (error) {
       this.#local.add(remote);
       this.#fellBack(LeatError.from(error));
@@ -193,6 +194,14 @@ export class ConditionalIterator extends ElementIterator {
     const openUpper: OpenUpper | undefined = below &&
       ((split, read, onRemainder) => splits.openUpper(below, split, read, onRemainder));
     return new RemoteSide(sequences, { host, open, timeoutMs, report, source, openUpper });
+  }
+
+  /** Reads from another reader, or from none. A window of measurements never spans two of them. */
+  #use(remote: RemoteSide | undefined): void {
+    const { host } = this.#options.context;
+    this.#remote = remote;
+    this.#waits = new WaitMeter(() => host.nowMs());
+    remote?.prepare();
   }
 
   /** The side of the next element; undefined at the end. */
@@ -265,7 +274,7 @@ export class ConditionalIterator extends ElementIterator {
     if (ratio === 0 || queue.length < 2 * MOVED_FROM) return;
     const { remote: share } = divide(queue, Math.max(ratio, MOVED_FROM / queue.length));
     try {
-      this.#remote = this.#openRemote(share);
+      this.#use(this.#openRemote(share));
       this.#local!.remove(share);
     } catch (error) {
       this.#fellBack(LeatError.from(error));
@@ -278,7 +287,7 @@ export class ConditionalIterator extends ElementIterator {
     const unfinished = [...remote.owned].filter((at) => !ledger.isDone(at));
     this.#options.figures.readFrom(remote.tasks);
     remote.dispose();
-    this.#remote = undefined;
+    this.#use(undefined);
     if (unfinished.length === 0) return;
     // With `keepsOrder`, the returned splits come before the elements that were produced ahead.
     if (this.#options.keepsOrder) this.#local!.restart(ledger.missing);
@@ -323,7 +332,7 @@ export class ConditionalIterator extends ElementIterator {
     this.#probed = undefined;
     remote.keep(this.#local!.remove([...remote.owned]));
     if (remote.owned.size === 0) return remote.dispose();
-    this.#remote = remote;
+    this.#use(remote);
     // New counters: otherwise the service would have to make up for the time in which it was away.
     this.#counters = new Counters(this.#counters.ratio);
     this.#options.figures.wentBack();

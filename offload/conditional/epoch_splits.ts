@@ -7,6 +7,7 @@ import { openSplit } from "../../data/deterministic/split_run.ts";
 import { ListedHost } from "../../data/deterministic/listed_host.ts";
 import type { Host } from "../../data/host.ts";
 import { BatchMemory } from "../../data/elements/batch_rows.ts";
+import type { Settings } from "../../data/iteration_options.ts";
 import { ReadingFailure } from "../../data/iterators/reading_failure.ts";
 import type { DatasetNode } from "../../data/node.ts";
 import { digestOfSplits, packSplits } from "../../data/sharding/split_table.ts";
@@ -19,6 +20,8 @@ export interface SplitsOptions {
   readonly seed: bigint;
   readonly epoch: number;
   readonly host: Host;
+  /** What `withOptions` says of the whole pipeline. */
+  readonly settings: Settings;
 }
 
 export interface SplitEvents {
@@ -100,11 +103,11 @@ export class EpochSplits {
     onRemainder: (rows: unknown) => void = () => {},
     onRead?: () => void,
   ): DatasetIterator<unknown> {
-    const { seed, epoch, host } = this.#options;
+    const { seed, epoch, host, settings } = this.#options;
     const split = this.#splits[index]!;
     return openSplit(chain, {
       ...{ seed, epoch, host, index, split, onRemainder, onRead, keepsReadingFailures: true },
-      batchMemory: this.#batchMemory,
+      ...{ batchMemory: this.#batchMemory, settings },
     });
   }
 }

@@ -39,25 +39,37 @@ export class RemoteSide implements Side {
   #failure: ReadingFailure | undefined;
   #aheadSinceMs: number | undefined;
   readonly #upper: UpperPart | undefined;
+  /** Whether items are taken for `#upper` before training asks for one. */
+  #isAhead = false;
+  /** Resolves when something has arrived, or training asks. */
+  #wakened: PromiseWithResolvers<void> | undefined;
 
   /** @throws LeatError when the service's address or the pipeline is invalid. */
   constructor(sequences: readonly number[], options: RemoteSideOptions) {
     this.#options = options;
     this.#owned = new Set(sequences);
     this.#feed.offload = options.report;
-    this.#feed.onKept = () => this.#aheadSinceMs ??= options.host.nowMs();
-    const { openUpper } = options;
-    this.#upper = openUpper && new UpperPart(openUpper, () => this.#nextOfWorkers());
+    this.#feed.onKept = () => {
+      this.#aheadSinceMs ??= options.host.nowMs();
+      this.#wake();
+    };
+    const { openUpper, host } = options;
+    this.#upper = openUpper &&
+      new UpperPart(openUpper, () => this.#nextOfWorkers(), () => host.nowMs());
     if (options.source !== undefined) this.#feed.readSource = options.source.read;
     this.#stop = options.open(sequences, this.#feed);
   }
 
   get aheadSinceMs(): number | undefined {
+    if (this.#upper !== undefined) return this.#upper.readySinceMs;
     return this.#feed.length > 0 ? this.#aheadSinceMs : undefined;
   }
 
+  /** Where this host makes batches, a whole one must be there. */
   get isReady(): boolean {
-    return this.#feed.length > 0;
+    return this.#upper === undefined
+      ? this.#feed.length > 0
+      : this.#upper.readySinceMs !== undefined;
   }
 
   get supply(): Supply {
@@ -99,8 +111,23 @@ export class RemoteSide implements Side {
     this.#first.catch(() => {});
   }
 
+  /** Lets this host assemble one item ahead, if it has to. All splits that are left must be owned. */
+  prepare(): void {
+    if (this.#upper === undefined) return;
+    this.#isAhead = true;
+    this.#upper.prepare();
+  }
+
   next(): Promise<Item | typeof END> {
-    return this.#upper === undefined ? this.#nextOfWorkers() : this.#upper.next();
+    return this.#upper === undefined ? this.#nextOfWorkers() : this.#nextAssembled(this.#upper);
+  }
+
+  async #nextAssembled(upper: UpperPart): Promise<Item | typeof END> {
+    this.#isAhead = false;
+    this.#wake();
+    const item = await upper.next();
+    this.prepare();
+    return item;
   }
 
   /** The next item of the part that workers run. */
@@ -108,6 +135,7 @@ export class RemoteSide implements Side {
     for (;;) {
       const first = this.#first;
       this.#first = undefined;
+      if (first === undefined && this.#isAhead) await this.#untilNeeded();
       const fed = await (first ?? this.#take());
       if (fed.kind === "end") return END;
       const { place } = fed;
@@ -125,10 +153,23 @@ export class RemoteSide implements Side {
     }
   }
 
+  /** The limit of a wait begins only when training asks: until then workers may be slow. */
+  async #untilNeeded(): Promise<void> {
+    while (this.#isAhead && this.#feed.length === 0 && !this.#feed.closed) {
+      await (this.#wakened ??= Promise.withResolvers()).promise;
+    }
+  }
+
+  #wake(): void {
+    this.#wakened?.resolve();
+    this.#wakened = undefined;
+  }
+
   dispose(): void {
     this.#upper?.dispose();
     this.#stop();
     this.#feed.end();
+    this.#wake();
     this.#options.source?.dispose();
   }
 

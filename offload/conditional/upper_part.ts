@@ -31,18 +31,45 @@ interface Run extends SplitRun {
 export class UpperPart {
   readonly #open: OpenUpper;
   readonly #take: () => Promise<Item | typeof END>;
+  readonly #nowMs: () => number;
   #run: Run | undefined;
   /** The item that was requested last, if it was not used yet. */
   #taking: Promise<Item | typeof END> | undefined;
+  /** The next item, once it is being assembled. */
+  #assembling: Promise<Item | typeof END> | undefined;
+  #readySinceMs: number | undefined;
+  #isDisposed = false;
 
-  constructor(open: OpenUpper, take: () => Promise<Item | typeof END>) {
+  constructor(open: OpenUpper, take: () => Promise<Item | typeof END>, nowMs: () => number) {
     this.#open = open;
     this.#take = take;
+    this.#nowMs = nowMs;
+  }
+
+  /** Since when the next item is assembled. Undefined if it is not yet. */
+  get readySinceMs(): number | undefined {
+    return this.#readySinceMs;
+  }
+
+  /** Assembles the next item before it is requested. */
+  prepare(): void {
+    if (this.#assembling !== undefined) return;
+    const assembling = this.#assembling = this.#assemble();
+    const noteReady = () => {
+      if (this.#assembling === assembling) this.#readySinceMs = this.#nowMs();
+    };
+    assembling.then(noteReady, noteReady);
   }
 
   /** The next item; `END` after the last split. */
   async next(): Promise<Item | typeof END> {
-    const run = this.#run ??= await this.#begin();
+    const item = await (this.#assembling ?? this.#assemble());
+    this.#assembling = this.#readySinceMs = undefined;
+    return item;
+  }
+
+  async #assemble(): Promise<Item | typeof END> {
+    const run = this.#run ?? await this.#begin();
     if (run === undefined) return END;
     const element = await nextElement(run);
     if (element !== undefined) return element;
@@ -54,13 +81,14 @@ export class UpperPart {
   }
 
   dispose(): void {
+    this.#isDisposed = true;
     this.#run?.iterator.return();
     this.#run = undefined;
   }
 
   async #begin(): Promise<Run | undefined> {
     const item = await (this.#taking ??= this.#take());
-    if (item === END) return undefined;
+    if (item === END || this.#isDisposed) return undefined;
     const { sequence, split, index } = item.place;
     if (index !== 0) throw brokenOff(split);
     const read = () => this.#read(run);
@@ -69,7 +97,7 @@ export class UpperPart {
       ...{ sequence, split, iterator },
       ...{ index: 0, taken: 0, remainder: undefined, hasEnded: false },
     };
-    return run;
+    return this.#run = run;
   }
 
   /** The next element of the lower part of a split. */

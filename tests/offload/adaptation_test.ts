@@ -1,13 +1,14 @@
 /** What training learns changes what is offloaded: the candidate between epochs, the ratio at once. */
 import { openIterator } from "../../data/dataset_iterator.ts";
+import type { OffloadNode } from "../../data/operators/offload.ts";
 import { Dataset, DenoHost, offloadProgress } from "../../mod.ts";
-import { Adaptation } from "../../offload/adaptation.ts";
+import { Adaptation, setAdaptation } from "../../offload/adaptation.ts";
 import { CandidateControl } from "../../offload/candidate_control.ts";
 import { decide } from "../../offload/decide.ts";
 import { OffloadPlan } from "../../offload/plan.ts";
 import { assert, assertEquals } from "../assert.ts";
 import { outcomesOf, readOutcomes } from "../data/lib/outcomes.ts";
-import { testInline } from "../service/lib/carriers.ts";
+import { sorted, testInline, upTo } from "../service/lib/carriers.ts";
 
 const ESTIMATES = new Map<string | null, number>([[null, 10], ["p'2", 30], ["p'3", 40]]);
 
@@ -98,9 +99,15 @@ class SteppedHost extends DenoHost {
   /** Whether everything takes time, so that training waits for data. */
   isSlow = false;
 
+  onWarn: (message: string) => void = (message) => super.warn(message);
+
   override nowMs(): number {
     if (this.isSlow) this.time += 3;
     return this.time;
+  }
+
+  override warn(message: string): void {
+    this.onWarn(message);
   }
 }
 
@@ -108,9 +115,9 @@ testInline("offload leaves the service when training does not wait, and returns"
   await using service = await start({ workers: 1 });
   const host = new SteppedHost();
   const elements = 10_000;
-  const offloaded = () =>
+  const offloaded = (adapt = true) =>
     Dataset.range(elements).map((x) => x).offload({
-      ...{ service, plan: { candidate: "p'2", ratio: 0.5 }, adapt: true },
+      ...{ service, plan: { candidate: "p'2", ratio: 0.5 }, adapt },
     });
   const dataset = offloaded();
   await using iterator = openIterator(dataset.node, { host });
@@ -128,20 +135,61 @@ testInline("offload leaves the service when training does not wait, and returns"
   const before = progress().remote.elements;
   assert(before > 0 && given.length < elements / 2);
 
-  // A restored iterator begins with the ratio of then.
-  const other = offloaded();
-  await using restored = openIterator(other.node, { host });
-  await restored.restore(saved);
-  await readOutcomes(restored, 10);
-  assertEquals(offloadProgress(other).ratio, 0);
-  assertEquals(offloadProgress(other).remote.elements, 0);
+  // A restored iterator begins with the ratio of then, and continues if it keeps that ratio, too.
+  for (const adapt of [true, false]) {
+    const other = offloaded(adapt);
+    await using restored = openIterator(other.node, { host });
+    await restored.restore(saved);
+    const rest = await readOutcomes(restored, adapt ? 10 : elements);
+    assertEquals(offloadProgress(other).ratio, 0);
+    assertEquals(offloadProgress(other).remote.elements, 0);
+    if (!adapt) assertEquals(sorted(numbersIn([...given, ...rest])), upTo(elements));
+  }
 
   host.isSlow = true;
   await read(() => progress().remote.elements > before);
   assertEquals(progress().state, "local and remote");
   given.push(...await outcomesOf(iterator));
-  const numbers = given.map((at) => (at as { element: number }).element).sort((a, b) => a - b);
-  assertEquals(numbers, Array.from({ length: elements }, (_, i) => i));
+  assertEquals(sorted(numbersIn(given)), upTo(elements));
+});
+
+function numbersIn(outcomes: readonly unknown[]): number[] {
+  return outcomes.map((at) => (at as { element: number }).element);
+}
+
+testInline("offload with adapt continues an epoch that began without it", async (start) => {
+  await using service = await start({ workers: 1 });
+  const offloaded = (adapt: boolean) =>
+    Dataset.range(200).map((x) => x)
+      .offload({ service, plan: { candidate: "p'2", ratio: 0 }, adapt });
+  await using first = offloaded(false).iterator();
+  const before = await readOutcomes(first, 70);
+  const saved = await first.save();
+  const dataset = offloaded(true);
+  await using second = dataset.iterator();
+  await second.restore(saved);
+  assertEquals(numbersIn([...before, ...await outcomesOf(second)]), upTo(200));
+  assertEquals(offloadProgress(dataset).local.elements, 130);
+});
+
+testInline("offload makes a plan in the epoch after a restored one without", async (start) => {
+  await using service = await start({ workers: 1 });
+  const host = new SteppedHost();
+  host.isSlow = true;
+  const numbers = Dataset.range(60).map((x) => x + 1);
+  const plan = { candidate: null, ratio: 0 };
+  await using first = openIterator(numbers.offload({ service, plan }).node, { host });
+  const before = await readOutcomes(first, 20);
+  const saved = await first.save();
+  const dataset = numbers.offload({ service, profileSteps: 3 });
+  await using second = openIterator(dataset.node, { host });
+  await second.restore(saved);
+  assertEquals(numbersIn([...before, ...await outcomesOf(second)]), upTo(61).slice(1));
+  const progress = offloadProgress(dataset);
+  assertEquals([progress.plan, progress.candidate], [undefined, null]);
+  await using third = openIterator(dataset.node, { host });
+  await readOutcomes(third, 1);
+  assert(offloadProgress(dataset).plan !== undefined);
 });
 
 testInline(
@@ -149,9 +197,12 @@ testInline(
   async (start) => {
     await using service = await start({ workers: 1 });
     const host = new SteppedHost();
-    const dataset = Dataset.range(100).map((x) => x + 1).offload({
-      ...{ service, plan: planOf(NO_STALL), adapt: true, profileSteps: 3 },
-    });
+    const failing = new Float64Array(1);
+    const dataset = Dataset.range(100).map((x, { failing }) => {
+      if (failing[0] === 1) throw new Error("no data");
+      return x + 1;
+    }, { captures: { failing } }).offload({ service, profileSteps: 3 });
+    setAdaptation(dataset.node as OffloadNode, new Adaptation(planOf(NO_STALL)));
     const epoch = async () => {
       await using iterator = openIterator(dataset.node, { host });
       const given: unknown[] = [];
@@ -169,6 +220,11 @@ testInline(
     assertEquals([plan, candidate, local.elements], [undefined, null, 200]);
     host.isSlow = true;
     await epoch();
+    // An attempt that fails does not end adaptation.
+    failing[0] = 1;
+    host.onWarn = () => failing[0] = 0;
+    assertEquals((await epoch()).plan, undefined);
+    assertEquals(failing[0], 0);
     assert((await epoch()).plan !== undefined);
   },
 );

@@ -5,7 +5,7 @@ import { CandidateControl } from "../../offload/candidate_control.ts";
 import { cutPointsOf, exchangeOf, withStandIns } from "../../offload/cut_points.ts";
 import { assert, assertEquals } from "../assert.ts";
 import { type Outcome, outcomesOf, readOutcomes } from "../data/lib/outcomes.ts";
-import { testInline, testOnEach } from "../service/lib/carriers.ts";
+import { sorted, testInline, testOnEach, upTo } from "../service/lib/carriers.ts";
 import type { OffloadNode } from "../../data/operators/offload.ts";
 
 /** Takes one candidate after the other. */
@@ -60,6 +60,13 @@ function elementsIn(outcomes: readonly Outcome[]): number[] {
   return outcomes.flatMap((at) =>
     "element" in at ? [...(at.element as { batch: { data: Iterable<number> } }).batch.data] : []
   ).sort((a, b) => a - b);
+}
+
+/** The numbers in batches of numbers. */
+function numbersIn(outcomes: readonly Outcome[]): number[] {
+  return outcomes.flatMap((at) =>
+    "element" in at ? [...(at.element as { data: Iterable<number> }).data] : []
+  );
 }
 
 /** The same elements without a change. */
@@ -117,6 +124,29 @@ testInline(
   },
 );
 
+testInline(
+  "offload measures no candidate in an epoch that reads a complete cache",
+  async (start) => {
+    await using service = await start({ workers: 1 });
+    const plan = { candidate: "p'3", ratio: 0.5 };
+    const dataset = Dataset.range(200).map((x) => x).batch(2).cache()
+      .offload({ service, plan, adapt: true });
+    const rotation = new Rotation(["p'3", "p'2"]);
+    setAdaptation(
+      dataset.node as OffloadNode,
+      new Adaptation(plan, rotation, { batches: 3, ms: 0 }),
+    );
+    let observed = 0;
+    for (const epoch of [0, 1]) {
+      const outcomes = await outcomesOf(dataset.iterator());
+      assertEquals(sorted(numbersIn(outcomes)), upTo(200), `epoch ${epoch}`);
+      if (epoch === 0) observed = rotation.observed;
+    }
+    assert(observed > 0);
+    assertEquals(rotation.observed, observed);
+  },
+);
+
 testInline("offload resumes an epoch in which the candidate has changed", async (start) => {
   await using service = await start({ workers: 1 });
   const wanted = await wantedFrom(service);
@@ -169,11 +199,7 @@ testInline(
     );
     const outcomes = await outcomesOf(dataset.iterator());
     assertEquals(outcomes.filter((at) => "error" in at).length, 4);
-    const numbers = outcomes.flatMap((at) =>
-      "element" in at ? [...(at.element as { data: Iterable<number> }).data] : []
-    );
-    const wanted = Array.from({ length: 200 }, (_, i) => i).filter((x) => x % 50 !== 17);
-    assertEquals(numbers.sort((a, b) => a - b), wanted);
+    assertEquals(sorted(numbersIn(outcomes)), upTo(200).filter((x) => x % 50 !== 17));
   },
 );
 

@@ -19,11 +19,17 @@ function rowsOf(): Dataset<Rows> {
     .batch(2) as Dataset<Rows>;
 }
 
-/** A pipeline whose elements depend on random numbers. Wrong numbers would repeat or lose elements. */
+/**
+ * A pipeline whose elements depend on random numbers. Wrong numbers would repeat or lose elements. It
+ * is not deterministic, so elements may overtake others.
+ */
 function randomRowsOf(): Dataset<Rows> {
   return Dataset.from(Array.from({ length: SPLITS }, (_, i) => i))
     .flatMap((x, { Dataset }) => Dataset.range(4 * x, 4 * x + 4))
-    .map((x, { random }) => 100 * x + random.int(100))
+    .map(async (x, { random }) => {
+      for (let turns = 5 * x % 7; turns > 0; turns--) await Promise.resolve();
+      return 100 * x + random.int(100);
+    }, { numParallelCalls: 4, deterministic: false })
     .filter((x) => x % 7 > 1)
     .shuffle(3)
     .batch(2)
