@@ -1293,8 +1293,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * Drops elements that fail. `stats()` counts them as `errors`; `logWarning` also logs them. If
    * more fail than `maxErrors`, or a larger share than `maxFraction`, it ends with
    * `resource_exhausted`, which says how many failed and has the last error as its cause. An error that
-   * ends the reading of a distributed dataset, such as a lost service, belongs to no element and is not
-   * ignored.
+   * ends the reading, because a service or the storage cannot be reached, belongs to no element and is
+   * not ignored.
    *
    * @example
    * ```ts

@@ -144,9 +144,9 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
    *
    * The error of an element is part of the stream: if it was found and not reported yet, it is
    * saved and reported at its position. Errors that end the reading are not saved. They occur if
-   * the service of a distributed dataset is unreachable or no longer knows this reader, or if the
-   * save that `load` waits for stops. Such an error rejects one `next()`, and later ones give the
-   * end. `save()` still gives the position before the error, from which `restore()` continues.
+   * the service of a distributed dataset is unreachable or no longer knows this reader, if the
+   * storage of files cannot answer although requests were repeated, or if the save that `load`
+   * waits for stops. Such an error rejects one `next()`, and later ones give the end. `save()` still gives the position before the error, from which `restore()` continues.
    *
    * Errors: `failed_precondition` if an operator cannot be saved (a distributed dataset under another
    * mode than DETERMINISTIC), or elements are not plain data.

@@ -2,6 +2,7 @@
 import { LeatError, type LeatErrorCode } from "../../core/error.ts";
 import { shownPath } from "../../core/shown_text.ts";
 import type { OpenFile } from "../host.ts";
+import { ReadingFailure } from "../iterators/reading_failure.ts";
 import type { SourceFile } from "./format_reader.ts";
 
 /** A file, or a part of a file. A read returns the whole range, or fails. */
@@ -68,11 +69,12 @@ export class ByteRanges {
 
   /**
    * Wraps an error that a library or a codec threw about these bytes as `data_loss`. A `LeatError` is
-   * returned as it is, except that `resource_exhausted` gets the file's name.
+   * returned as it is, except that a format's `resource_exhausted` gets the file's name.
    *
    * @param location The damaged part of the file, in messages.
    */
   failed(location: string, error: unknown): LeatError {
+    if (error instanceof ReadingFailure) return error;
     if (error instanceof LeatError) {
       if (error.details?.path !== undefined || error.code !== "resource_exhausted") return error;
       const message =

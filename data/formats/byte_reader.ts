@@ -1,6 +1,7 @@
 /** Reads a file sequentially in chunks, and decompresses it if necessary. */
 import { shownPath } from "../../core/shown_text.ts";
 import type { OpenFile } from "../host.ts";
+import { ReadingFailure } from "../iterators/reading_failure.ts";
 import { type ByteSource, byteSource } from "./byte_source.ts";
 import type { Compression } from "./compression/compression.ts";
 import type { SourceFile } from "./format_reader.ts";
@@ -40,6 +41,7 @@ export class ByteReader {
   /** Whether the last read returned synchronously. Small reads then cost little. */
   #isSynchronous = false;
   #ended = false;
+  #hasFailed = false;
   #closed = false;
 
   /**
@@ -82,6 +84,14 @@ export class ByteReader {
   /** Bytes left of the size that the file had when it was opened; `Infinity` if it is compressed. */
   get remaining(): number {
     return this.#sizeBytes - this.#position;
+  }
+
+  /**
+   * Whether a read failed with a `ReadingFailure`. Formats save a position from which another reader
+   * reads again what this one could not.
+   */
+  get hasFailed(): boolean {
+    return this.#hasFailed;
   }
 
   /** Whether `close()` was called; then there are no more bytes. */
@@ -208,8 +218,7 @@ export class ByteReader {
       if (read === 0) this.#ended = true;
       return read;
     } catch (error) {
-      this.#end();
-      throw error;
+      return this.#fail(error);
     }
   }
 
@@ -221,9 +230,14 @@ export class ByteReader {
     } catch (error) {
       // Closing the file cancels its reads.
       if (this.#closed) return 0;
-      this.#end();
-      throw error;
+      return this.#fail(error);
     }
+  }
+
+  #fail(error: unknown): never {
+    this.#hasFailed = error instanceof ReadingFailure;
+    this.#end();
+    throw error;
   }
 
   #end(): void {

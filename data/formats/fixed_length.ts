@@ -81,7 +81,11 @@ function fixedLengthReader(
         ? filled.then((available) => record(header, trailing, available))
         : record(header, trailing, filled);
     },
-    save: () => ({ offset: bytes.position, ended }) satisfies FixedLengthPosition,
+    save: () =>
+      ({
+        offset: bytes.position,
+        ended: ended && !bytes.hasFailed,
+      }) satisfies FixedLengthPosition,
     close: () => bytes.close(),
   };
 }

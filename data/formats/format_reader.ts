@@ -5,8 +5,9 @@ import type { Compression } from "./compression/compression.ts";
 
 /**
  * Reads the elements of one open file, in order. A step that throws or rejects loses one element. The
- * next step continues after it, or returns `END` if the format cannot continue. After `close()`, steps
- * return `END`.
+ * next step continues after it, or returns `END` if the format cannot continue. After a
+ * `ReadingFailure` no step follows, and `save()` returns the position before it. After `close()`,
+ * steps return `END`.
  */
 export interface FormatReader extends Stepping {
   /**

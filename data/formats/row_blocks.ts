@@ -2,6 +2,7 @@
 import { LeatError } from "../../core/error.ts";
 import type { OpenFile } from "../host.ts";
 import { END } from "../iterator.ts";
+import { ReadingFailure } from "../iterators/reading_failure.ts";
 import { AGAIN } from "../iterators/stepping.ts";
 import type { FormatReader, ReadFrom } from "./format_reader.ts";
 
@@ -17,7 +18,7 @@ export interface RowBlocks {
   readonly blocksPerPart: number;
   /**
    * Reads a block; `undefined` after the last one. Yields where other work may run. If it throws, the
-   * block is lost, and reading continues with the next one.
+   * block is lost, and reading continues with the next one. After a `ReadingFailure` nothing is read.
    */
   read(block: number): AsyncGenerator<void, Rows | undefined>;
 }
@@ -81,7 +82,7 @@ export function blockReader(
     } catch (error) {
       // Closing the file cancels its reads.
       if (isClosed) return END;
-      advance();
+      if (!(error instanceof ReadingFailure)) advance();
       throw error;
     }
   };

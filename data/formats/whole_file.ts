@@ -37,7 +37,7 @@ export function wholeFileReader(
       ended = true;
       return read();
     },
-    save: () => ({ ended }) satisfies WholeFilePosition,
+    save: () => ({ ended: ended && !bytes.hasFailed }) satisfies WholeFilePosition,
     close: () => bytes.close(),
   };
 }

@@ -3,10 +3,10 @@
  *
  * - The error of an element is part of the stream: it has a position there, the next element
  *   follows, and a restored iterator reports it again at that position.
- * - A failure of reading has no position. It concerns this reader: its service is unreachable or no
- *   longer knows it, or the data it waits for does not come. Neither elements nor the end follow:
- *   each `next()` fails with it. The user gets it once, and it is not saved, so that another reader
- *   can resume from the position before it.
+ * - A failure of reading has no position. It concerns this reader: its service or the storage is
+ *   unreachable, the service no longer knows it, or the data it waits for does not come. Neither
+ *   elements nor the end follow: each `next()` fails with it. The user gets it once, and it is not
+ *   saved, so that another reader can resume from the position before it.
  */
 import { LeatError } from "../../core/error.ts";
 import type { Outcome } from "../elements/answer.ts";

@@ -4,6 +4,7 @@ import { ByteReader } from "../formats/byte_reader.ts";
 import type { FormatReader, ReadFrom, SourceFile } from "../formats/format_reader.ts";
 import { type RecordPosition, RecordReader } from "../formats/tfrecord/tfrecord.ts";
 import { END } from "../iterator.ts";
+import { ReadingFailure } from "../iterators/reading_failure.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
 import { FileSourceNode, type FileSourceOptions } from "../sources/file_source.ts";
 import { FilesNode } from "../sources/files.ts";
@@ -66,7 +67,7 @@ function elementReader(path: string, records: RecordReader, count: number): Form
   let left = count;
   /** Missing elements are not reported after damage. */
   const fail = (error: unknown) => {
-    left = 0;
+    if (!(error instanceof ReadingFailure)) left = 0;
     return error;
   };
   const decode = (record: unknown) => {

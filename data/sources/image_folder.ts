@@ -18,6 +18,7 @@ import { type Attributes, registerNode } from "../node.ts";
 import { type ElementSpec, TensorSpec } from "../elements/spec.ts";
 import { FileSourceNode } from "./file_source.ts";
 import { ListFilesNode, type ListFilesOptions } from "./list_files.ts";
+import { storageError } from "./reading/storage_errors.ts";
 
 /** Extensions of the files that are read, in lower or upper case. */
 const EXTENSIONS = ["jpg", "jpeg", "png", "webp"];
@@ -157,7 +158,9 @@ export class ImageFolderNode extends FileSourceNode {
   }
 
   async #listLabels(host: Host): Promise<ReadonlyMap<string, number>> {
-    const names = this.classNames ?? await imageClasses(this.root, host);
+    const names = this.classNames ?? await imageClasses(this.root, host).catch((error) => {
+      throw storageError(error);
+    });
     return new Map(names.map((name, label) => [name, label]));
   }
 }

@@ -135,7 +135,7 @@ export class QuotedCsvReader implements FormatReader {
       line: this.#line,
       errors: Math.max(this.#errors, this.#errorsBefore),
       // A restored reader parses again the outcomes that were not returned yet.
-      ended: this.#ended && this.#at === this.#outcomes.length,
+      ended: this.#ended && this.#at === this.#outcomes.length && !this.#bytes.hasFailed,
     };
   }
 

@@ -5,6 +5,7 @@
 import { LeatError } from "../../../core/error.ts";
 import { then } from "../../../core/then.ts";
 import { END } from "../../iterator.ts";
+import { ReadingFailure } from "../../iterators/reading_failure.ts";
 import { AGAIN } from "../../iterators/stepping.ts";
 import type { ByteReader } from "../byte_reader.ts";
 import type { FormatReader } from "../format_reader.ts";
@@ -174,9 +175,13 @@ export class WebDatasetReader implements FormatReader {
       : contents;
   }
 
-  /** Throws the error. Reading continues after an error of a sample; any other error ends the archive. */
+  /**
+   * Throws the error. Reading continues after an error of a sample. Nothing is read after a
+   * `ReadingFailure`, but the sample is not lost. Any other error ends the archive.
+   */
   #broken(error: unknown): typeof END {
     if (this.disposed) return END;
+    if (error instanceof ReadingFailure) throw error;
     // Only `#finish()` throws in these states.
     if (this.#held !== undefined || this.#ended) throw error;
     this.#ended = true;

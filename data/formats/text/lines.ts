@@ -95,7 +95,7 @@ export class LineReader implements FormatReader {
       offset: this.#bytes.position,
       number: this.#number,
       skipping: this.#skipping,
-      ended: this.#ended,
+      ended: this.#ended && !this.#bytes.hasFailed,
     };
   }
 

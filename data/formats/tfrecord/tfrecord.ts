@@ -62,6 +62,8 @@ export class RecordReader implements FormatReader {
   readonly #bytes: ByteReader;
   /** A view of the reader's buffer. */
   #view: DataView | undefined;
+  /** Offset of the record of the last step. */
+  #start = 0;
   #ended: boolean;
 
   /** @param ended Whether the saved reader had already ended. */
@@ -76,13 +78,17 @@ export class RecordReader implements FormatReader {
 
   step(): unknown {
     if (this.#ended) return END;
+    this.#start = this.#bytes.position;
     this.#ended = true; // unless another record follows
     const filled = this.#bytes.fill(HEADER_BYTES);
     return filled instanceof Promise ? this.#headerLater(filled) : this.#readHeader(filled);
   }
 
   save(): RecordPosition {
-    return { offset: this.#bytes.position, ended: this.#ended };
+    const { position, hasFailed } = this.#bytes;
+    return hasFailed
+      ? { offset: this.#start, ended: false }
+      : { offset: position, ended: this.#ended };
   }
 
   close(): void {

@@ -19,12 +19,15 @@ interface Lane {
   reading: OpenReading | undefined;
   /** The next element; `undefined` if the lane has no file. */
   pulled: Pulled<unknown> | undefined;
+  /** The file to open, if opening it failed because of the storage. */
+  unopened: unknown;
 }
 
 /** The saved state of a lane. Its file's position is after the prefetched element. */
 interface SavedLane {
   readonly reading: SavedReading | undefined;
   readonly pulled: { element: unknown } | { error: WireError } | "end" | undefined;
+  readonly unopened: unknown;
 }
 
 interface ParallelState {
@@ -49,7 +52,7 @@ export class ParallelFiles extends FileSourceIterator {
     super(context, node);
     this.#lanes = Array.from(
       { length: node.numParallelReads },
-      () => ({ reading: undefined, pulled: undefined }),
+      () => ({ reading: undefined, pulled: undefined, unopened: undefined }),
     );
   }
 
@@ -69,17 +72,20 @@ export class ParallelFiles extends FileSourceIterator {
     const lanes: SavedLane[] = [];
     for (const lane of this.#lanes) {
       const pulled = await savePulled(lane.pulled);
-      lanes.push({ pulled, reading: lane.reading && saveReading(lane.reading) });
+      const { reading, unopened } = lane;
+      lanes.push({ pulled, reading: reading && saveReading(reading), unopened });
     }
     return { lanes, turn: this.#turn, started: this.#started, inputEnded: this.#inputEnded };
   }
 
   protected override async restoreOwn(state: unknown): Promise<void> {
     const { lanes, turn, started, inputEnded } = state as ParallelState;
-    for (const [i, { reading, pulled }] of lanes.map(wholeState).entries()) {
+    for (const [i, { reading, pulled, unopened }] of lanes.map(wholeState).entries()) {
       const lane = this.#lanes[i]!;
-      lane.pulled = restorePulled(pulled);
       if (reading !== undefined) lane.reading = await this.reopen(reading);
+      if (pulled !== undefined) lane.pulled = restorePulled(pulled);
+      else if (unopened !== undefined) lane.pulled = observed(this.#openAndPull(lane, unopened));
+      else this.#fetch(lane); // the saved iterator could not read the element
     }
     this.#turn = turn;
     this.#started = started;
@@ -138,17 +144,27 @@ export class ParallelFiles extends FileSourceIterator {
   }
 
   async #openAndPull(lane: Lane, item: unknown): Promise<unknown> {
-    lane.reading = await this.openReading(item);
+    try {
+      lane.reading = await this.openReading(item);
+    } catch (error) {
+      if (error instanceof ReadingFailure) lane.unopened = item;
+      throw error;
+    }
     return lane.reading === undefined ? END : await this.#pull(lane.reading);
   }
 
-  /** Waits for a lane's element. After an error, the next lane has its turn. */
+  /**
+   * Waits for a lane's element. After the error of an element, the next lane has its turn. After a
+   * `ReadingFailure` nothing is read: the lane keeps it, and every later call fails with it.
+   */
   async #elementOf(lane: Lane): Promise<unknown> {
     try {
       return await lane.pulled;
     } catch (error) {
-      this.#fetch(lane);
-      this.#advance();
+      if (!(error instanceof ReadingFailure)) {
+        this.#fetch(lane);
+        this.#advance();
+      }
       throw error;
     }
   }
@@ -190,18 +206,19 @@ export class ParallelFiles extends FileSourceIterator {
   }
 }
 
+/** A `ReadingFailure` is not saved, because the restored iterator reads the element again. */
 async function savePulled(pulled: Pulled<unknown> | undefined): Promise<SavedLane["pulled"]> {
   try {
     const element = await pulled;
     if (element === END) return "end";
     return element === undefined ? undefined : { element };
   } catch (error) {
+    if (error instanceof ReadingFailure) return undefined;
     return { error: LeatError.from(error).toWire() };
   }
 }
 
-function restorePulled(saved: SavedLane["pulled"]): Pulled<unknown> | undefined {
-  if (saved === undefined) return undefined;
+function restorePulled(saved: NonNullable<SavedLane["pulled"]>): Pulled<unknown> {
   if (saved === "end") return END;
   if ("error" in saved) return observed(Promise.reject(restoreError(saved.error)));
   return wholeState(saved).element;

@@ -1,5 +1,6 @@
 /** Reads files one after the other. */
 import { END, type Pulled } from "../../iterator.ts";
+import { ReadingFailure } from "../../iterators/reading_failure.ts";
 import { AGAIN, stepOn, type Stepping } from "../../iterators/stepping.ts";
 import {
   FileSourceIterator,
@@ -11,10 +12,15 @@ import {
 interface SequentialState {
   /** The file that is being read, if any. */
   readonly reading: SavedReading | undefined;
+  /** The file to open next, if opening it failed because of the storage. */
+  readonly unopened: unknown;
 }
 
 export class SequentialFiles extends FileSourceIterator implements Stepping {
   #reading: OpenReading | undefined;
+  #unopened: unknown;
+  /** The failure of the storage. Nothing is read after it, so the state stays the position before it. */
+  #failure: ReadingFailure | undefined;
 
   override next(): Pulled<unknown> {
     return stepOn(this, this.context.pacer);
@@ -22,29 +28,35 @@ export class SequentialFiles extends FileSourceIterator implements Stepping {
 
   step(): unknown {
     if (this.disposed) return END;
-    const reading = this.#reading;
-    if (reading !== undefined) {
-      const element = reading.reader.step();
-      return element instanceof Promise
-        ? element.then((element) => this.#element(element))
-        : this.#element(element);
+    if (this.#failure !== undefined) throw this.#failure;
+    try {
+      const result = this.#reading === undefined ? this.#openNext() : this.#step(this.#reading);
+      return result instanceof Promise ? result.catch((error) => this.#fail(error)) : result;
+    } catch (error) {
+      return this.#fail(error);
     }
-    const item = this.input.next();
-    return item === END ? END : this.#openLater(item);
   }
 
   protected override ownState(): SequentialState {
-    return { reading: this.#reading && saveReading(this.#reading) };
+    return { reading: this.#reading && saveReading(this.#reading), unopened: this.#unopened };
   }
 
   protected override async restoreOwn(state: unknown): Promise<void> {
-    const { reading } = state as SequentialState;
+    const { reading, unopened } = state as SequentialState;
+    this.#unopened = unopened;
     if (reading !== undefined) this.#reading = await this.reopen(reading);
   }
 
   protected override release(): void {
     this.#reading = undefined;
     super.release();
+  }
+
+  #step({ reader }: OpenReading): unknown {
+    const element = reader.step();
+    return element instanceof Promise
+      ? element.then((element) => this.#element(element))
+      : this.#element(element);
   }
 
   #element(element: unknown): unknown {
@@ -56,10 +68,26 @@ export class SequentialFiles extends FileSourceIterator implements Stepping {
     return AGAIN;
   }
 
+  #openNext(): unknown {
+    const item = this.#unopened ?? this.input.next();
+    return item === END ? END : this.#openLater(item);
+  }
+
   async #openLater(pulled: Pulled<unknown>): Promise<unknown> {
     const item = pulled instanceof Promise ? await this.arrival(pulled) : pulled;
     if (item === END || this.disposed) return END;
-    this.#reading = await this.openReading(item);
-    return AGAIN;
+    this.#unopened = undefined;
+    try {
+      this.#reading = await this.openReading(item);
+      return AGAIN;
+    } catch (error) {
+      if (error instanceof ReadingFailure) this.#unopened = item;
+      throw error;
+    }
+  }
+
+  #fail(error: unknown): never {
+    if (error instanceof ReadingFailure) this.#failure = error;
+    throw error;
   }
 }

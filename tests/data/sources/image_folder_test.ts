@@ -132,7 +132,7 @@ imageTest("imageFolder lists its classes again after a failure", async () => {
     };
     const host = new DenoHost({ files: { open: (path) => files.open(path), list } });
     const node = new ImageFolderNode(root, { shuffle: false });
-    assertEquals(outline(await collect(node, { host })), ["unavailable", [1, 2], [1, 3]]);
+    assertEquals(outline(await collect(node, { host })), ["unavailable"]);
     assertEquals(outline(await collect(node, { host })), [[0, 1], [1, 2], [1, 3]]);
     assertEquals(lists, 4); // the images once more, and nothing else
   });
