@@ -23,7 +23,9 @@ import {
   type Splittable,
 } from "../sharding/splits.ts";
 import { wholeState } from "../checkpoint/whole_state.ts";
+import { ReadingFailure } from "../iterators/reading_failure.ts";
 import { checkPaths, type FileListing, fileNumber, fileOfNumber } from "./files.ts";
+import { listingError } from "./reading/storage_errors.ts";
 
 /** Number of patterns listed concurrently, because remote storage is slow. */
 const CONCURRENT_LISTINGS = 16;
@@ -130,6 +132,8 @@ class ListFilesIterator extends ElementIterator {
   #stop = 0;
   /** The last name returned. A name is its own token, which stays valid if the listing changes. */
   #last: string | undefined;
+  /** Why the files cannot be listed. Later calls fail with it, and the state stays the beginning. */
+  #failure: ReadingFailure | undefined;
 
   constructor(context: IteratorContext, node: ListFilesNode) {
     super();
@@ -140,6 +144,7 @@ class ListFilesIterator extends ElementIterator {
 
   override next(): Pulled<unknown> {
     if (this.disposed) return END;
+    if (this.#failure !== undefined) throw this.#failure;
     if (this.#paths === undefined) return this.#start();
     if (this.#position < this.#stop) return this.#give(this.#paths[this.#position++]!);
     return this.#splits === undefined ? END : this.#nextSplit(this.#splits, this.#paths);
@@ -180,12 +185,16 @@ class ListFilesIterator extends ElementIterator {
       await this.#list();
     } catch (error) {
       if (this.disposed) return END;
-      this.#context.stats.failed(error);
-      // Without a listing this iterator can read no split, so it must take no split from other tasks.
-      this.dispose();
-      throw error;
+      return this.#fail(this.#context.stats.failed(listingError(error)));
     }
     return this.next();
+  }
+
+  /** Without a listing this iterator can read no split, so it must take no split from other tasks. */
+  #fail(error: unknown): never {
+    if (error instanceof ReadingFailure) this.#failure = error;
+    else this.dispose();
+    throw error;
   }
 
   #fingerprint(): ListingFingerprint | undefined {

@@ -10,9 +10,11 @@ import type { IteratorContext } from "../../context.ts";
 import type { SourceFile } from "../../formats/format_reader.ts";
 import type { Host } from "../../host.ts";
 import { ElementIterator, END, type Pulled } from "../../iterator.ts";
+import { ReadingFailure } from "../../iterators/reading_failure.ts";
 import { readsSplitsError, type Split, type SplitReader } from "../../sharding/splits.ts";
 import type { FileSourceNode } from "../file_source.ts";
 import { type FileListing, fileNumber, fileOfNumber, PARTS_PER_FILE_MAX } from "../files.ts";
+import { listingError } from "./storage_errors.ts";
 
 /** Number of files opened concurrently to count their parts, because remote storage is slow. */
 const CONCURRENT_COUNTS = 16;
@@ -79,6 +81,8 @@ export class FileParts extends ElementIterator<FilePart> {
   #paths: readonly string[] | undefined;
   #position = 0;
   #stop = 0;
+  /** Why the files cannot be listed. Later calls fail with it. */
+  #failure: ReadingFailure | undefined;
 
   constructor(context: IteratorContext, listing: FileListing, splits: SplitReader) {
     super();
@@ -89,6 +93,7 @@ export class FileParts extends ElementIterator<FilePart> {
 
   override next(): Pulled<FilePart> {
     if (this.disposed) return END;
+    if (this.#failure !== undefined) throw this.#failure;
     if (this.#paths === undefined) return this.#start();
     return this.#position < this.#stop ? this.#give(this.#paths) : this.#nextSplit();
   }
@@ -111,11 +116,16 @@ export class FileParts extends ElementIterator<FilePart> {
       this.#paths = await this.#listing.list(this.#context.host, this.#closing.signal);
     } catch (error) {
       if (this.disposed) return END;
-      // Without a listing this iterator can read no split, so it must take no split from other tasks.
-      this.dispose();
-      throw error;
+      return this.#fail(listingError(error));
     }
     return this.next();
+  }
+
+  /** Without a listing this iterator can read no split, so it must take no split from other tasks. */
+  #fail(error: unknown): never {
+    if (error instanceof ReadingFailure) this.#failure = error;
+    else this.dispose();
+    throw error;
   }
 
   async #nextSplit(): Promise<FilePart | typeof END> {

@@ -18,6 +18,17 @@ export function storageError(error: unknown): unknown {
   return FAILURE_CODES.has(LeatError.from(error).code) ? ReadingFailure.of(error) : error;
 }
 
+/** What a listing rejects with if the pattern is at fault. */
+const PATTERN_CODES: ReadonlySet<LeatErrorCode> = new Set(["not_found", "invalid_argument"]);
+
+/**
+ * Returns the error of a listing, as a `ReadingFailure` unless the pattern is at fault. Without the
+ * listing nothing is known about the data, so its end must not follow.
+ */
+export function listingError(error: unknown): unknown {
+  return PATTERN_CODES.has(LeatError.from(error).code) ? error : ReadingFailure.of(error);
+}
+
 /**
  * Wraps a file so that its reads fail with a `ReadingFailure` if the storage cannot answer now. It must
  * wrap the file and not the format's reader, because formats refuse what is too large with

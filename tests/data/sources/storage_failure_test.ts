@@ -12,6 +12,7 @@ import { type DatasetIterator, openIterator } from "../../../data/dataset_iterat
 import { encodeTfRecord } from "../../../data/formats/tfrecord/tfrecord.ts";
 import type { Files, OpenFile } from "../../../data/host.ts";
 import { Dataset } from "../../../data/mod.ts";
+import type { SplitSource } from "../../../data/sharding/splits.ts";
 import { DenoHost } from "../../../platform/deno_host.ts";
 import { FIRST_RANGE_BYTES } from "../../../platform/storage/far_file.ts";
 import { StorageFiles } from "../../../platform/storage/storage.ts";
@@ -282,3 +283,44 @@ Deno.test("a web server that is away longer than all attempts costs no record", 
     }
   }
 });
+
+/** Real files, of which no listing can be made. */
+function unlistable(): DenoHost {
+  const { files } = new DenoHost();
+  const list = () => Promise.reject(new LeatError("unavailable", "the storage is away"));
+  return new DenoHost({ files: { open: (path) => files.open(path), list } });
+}
+
+Deno.test("listFiles: a checkpoint loses no file if the storage cannot list them", async () => {
+  await withFiles({ a: "1", b: "2", c: "3" }, async (folder) => {
+    for (const shuffle of [true, false]) {
+      const names = Dataset.listFiles(`${folder}/*`, { shuffle });
+      for (const { node } of [names, names.ignoreErrors()]) {
+        const wanted = await outcomesOf(openIterator(node, { seed: 1n }));
+        assertEquals(wanted.length, 3);
+        await using iterator = openIterator(node, { host: unlistable(), seed: 1n });
+        assertEquals(await outcomesOf(iterator), [{ error: "unavailable: the storage is away" }]);
+        assert(iterator.hasReadingFailed);
+        await using restored = openIterator(node);
+        await restored.restore(await iterator.save());
+        assertEquals(await outcomesOf(restored), wanted);
+      }
+    }
+  });
+});
+
+Deno.test("a task whose storage cannot list the files fails, and takes no split", async () => {
+  await withFiles({ a: "1", b: "2" }, async (folder) => {
+    const names = Dataset.listFiles(`${folder}/*`);
+    for (const { node } of [names, Dataset.textLines(names).ignoreErrors()]) {
+      const splits: SplitSource = { next: unreachable, total: unreachable };
+      await using iterator = openIterator(node, { host: unlistable(), splits });
+      assertEquals(await outcomesOf(iterator), [{ error: "unavailable: the storage is away" }]);
+      assert(iterator.hasReadingFailed);
+    }
+  });
+});
+
+function unreachable(): never {
+  throw new Error("called, although nothing is known about the files");
+}
