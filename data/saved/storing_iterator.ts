@@ -6,6 +6,7 @@ import { LeatError } from "../../core/error.ts";
 import type { Call } from "../udf/call.ts";
 import type { IteratorContext } from "../context.ts";
 import { ElementIterator, END, type Pulled } from "../iterator.ts";
+import { ReadingFailure } from "../iterators/reading_failure.ts";
 import type { Nested } from "../operators/combining/opened.ts";
 import { ElementsWriter, type WritingOptions, type WritingState } from "./elements_writer.ts";
 import { type Manifest, readManifest } from "./manifest.ts";
@@ -50,6 +51,8 @@ export class StoringIterator extends ElementIterator {
   #reading: { readonly id: string; readonly nested: Nested } | undefined;
   #input: ElementIterator | undefined;
   #writer: ElementsWriter | undefined;
+  /** Why the dataset cannot be opened. Later calls fail with it, and the state stays "unopened". */
+  #failure: ReadingFailure | undefined;
 
   constructor(context: IteratorContext, storing: Storing) {
     super();
@@ -59,6 +62,7 @@ export class StoringIterator extends ElementIterator {
 
   override next(): Pulled<unknown> {
     if (this.#ended || this.disposed) return END;
+    if (this.#failure !== undefined) throw this.#failure;
     if (this.#reading !== undefined) {
       return this.#then(this.#reading.nested.iterator.next(), (element) => this.#give(element));
     }
@@ -74,11 +78,12 @@ export class StoringIterator extends ElementIterator {
     return this.#context.stats.gave(element);
   }
 
-  /** If the first `next()` cannot open the dataset, it throws, and the iterator ends. */
   async #openAndPull(): Promise<unknown> {
-    this.#ended = true;
-    await this.#open();
-    this.#ended = this.disposed;
+    try {
+      await this.#open();
+    } catch (error) {
+      throw this.#failure = ReadingFailure.of(error);
+    }
     return await this.next();
   }
 

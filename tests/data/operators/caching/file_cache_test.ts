@@ -126,6 +126,21 @@ Deno.test("cache in files refuses a second writer while there is one", async () 
   });
 });
 
+Deno.test("a checkpoint of a cache that refused a second writer begins again", async () => {
+  await inFolder(async (path) => {
+    const dataset = Dataset.range(3).cache(path);
+    await using first = dataset.iterator();
+    await first.next();
+    await using second = dataset.ignoreErrors().iterator();
+    const { code } = await assertRejects(() => second.next(), LeatError);
+    assertEquals(code, "already_exists");
+    const state = await second.save();
+    await Array.fromAsync(first);
+    await second.restore(state);
+    assertEquals(await Array.fromAsync(second), [0, 1, 2]);
+  });
+});
+
 Deno.test("cache in files refuses elements that another pipeline made, or that were saved there", async () => {
   await inFolder(async (path) => {
     await Array.fromAsync(Dataset.range(3).cache(path));
@@ -222,8 +237,8 @@ Deno.test("a checkpoint of a cache in files continues reading at its position", 
   await inFolder(async (path) => {
     await assertCheckpointLaw(() => Dataset.range(5).shuffle(3).cache(path).repeat(2));
     await assertCheckpointLaw(() =>
-      Dataset.range(3).flatMap((_, { Dataset }) => Dataset.range(9).cache(path).skip(3), {
-        captures: { path: `${path}/inner` },
+      Dataset.range(3).flatMap((_, { Dataset, inner }) => Dataset.range(9).cache(inner).skip(3), {
+        captures: { inner: `${path}/inner` },
       })
     );
     const other = `${path}/other`;
