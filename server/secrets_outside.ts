@@ -5,7 +5,7 @@
 import { dirname, join, resolve } from "node:path";
 import { LeatError } from "../core/error.ts";
 import { JOURNAL_NAME } from "./roles.ts";
-import type { SandboxOptions } from "../platform/sandbox/grants.ts";
+import { isWithin, type SandboxOptions } from "../platform/sandbox/grants.ts";
 
 /** A file or folder that functions must not read. */
 export interface Secret {
@@ -41,7 +41,7 @@ export async function requireSecretsOutside(
     // A URL has no secrets of this host. Other code refuses a path that is no folder.
     if (!isFolder) continue;
     for (const { what, path, paths } of located) {
-      if (paths.some((at) => isBelow(at, folder) || isBelow(at, resolve(root)))) {
+      if (paths.some((at) => isWithin(at, folder) || isWithin(at, resolve(root)))) {
         throw readable(`${what} ${path} is in the data root ${root}`);
       }
     }
@@ -49,7 +49,7 @@ export async function requireSecretsOutside(
       // A hard link looks like any other file, so files are compared by their ids.
       const id = await fileIdOf(path);
       const secret = located.find(({ paths, files }) =>
-        target !== undefined && paths.some((at) => isBelow(at, target)) ||
+        target !== undefined && paths.some((at) => isWithin(at, target)) ||
         id !== undefined && files.has(id)
       );
       if (secret === undefined) continue;
@@ -58,11 +58,6 @@ export async function requireSecretsOutside(
       );
     }
   }
-}
-
-/** Whether a path is the folder, or below it. */
-function isBelow(path: string, folder: string): boolean {
-  return path === folder || path.startsWith(folder.endsWith("/") ? folder : `${folder}/`);
 }
 
 /** Resolves the links of a path, as far as the path exists. */

@@ -2,7 +2,7 @@
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { LeatError } from "../../core/error.ts";
-import type { Folder } from "../sandbox/grants.ts";
+import { type Folder, isWithin } from "../sandbox/grants.ts";
 import { PYTHON, type PythonBatch, type PythonPool } from "./python_pool.ts";
 import { PythonProcesses } from "./python_processes.ts";
 
@@ -41,7 +41,7 @@ export class GrantedPython {
     const requested = file.startsWith("file:") ? fileURLToPath(file) : resolve(file);
     const path = await Deno.realPath(requested).catch(() => undefined);
     // A pipeline must not learn whether a file outside of the granted folders exists.
-    if (this.#roots.some(({ realPath }) => (path ?? requested).startsWith(`${realPath}/`))) {
+    if (this.#roots.some(({ realPath }) => isWithin(path ?? requested, realPath))) {
       if (path !== undefined) return path;
       throw new LeatError("not_found", `There is no file ${file} of Python functions`);
     }

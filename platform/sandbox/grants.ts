@@ -77,6 +77,11 @@ export function isFar(path: string): boolean {
   return FAR_URL.test(path);
 }
 
+/** Whether an absolute path is the folder, or below it. The folder may be `/`. */
+export function isWithin(path: string, folder: string): boolean {
+  return path === folder || path.startsWith(folder.endsWith("/") ? folder : `${folder}/`);
+}
+
 /**
  * Checks options, and returns the grants for them.
  * @throws {LeatError} `not_found` for a missing folder; `invalid_argument` for a path that is no
@@ -95,6 +100,7 @@ export function sandboxGrants(options: SandboxOptions = {}): SandboxGrants {
   const readable = [...dataRoots.filter((root) => !isFar(root)).map(folderOf), ...writable];
   const hosts = imports.map(hostOf);
   for (const host of [...net, ...hosts]) requireHost(host);
+  for (const { realPath } of python) requireUnwritten(realPath, writable);
   for (const { path } of readable) requireOwn({ name: "read", path }, "--allow-read", path);
   for (const { path } of writable) requireOwn({ name: "write", path }, "--allow-write", path);
   for (const host of net) requireOwn({ name: "net", host }, "--allow-net", host);
@@ -103,7 +109,6 @@ export function sandboxGrants(options: SandboxOptions = {}): SandboxGrants {
     requireOwn({ name: "net", host }, "--allow-net", host); // this program fetches the modules
   }
   if (python.length > 0) requireOwn({ name: "run", command: PYTHON }, "--allow-run", PYTHON);
-  for (const { realPath } of python) requireUnwritten(realPath, writable);
   const far = dataRoots.filter(isFar);
   const limits = { heapBytesMax, memoryBytesMax, stallTimeoutMs };
   return { readable, writable, far, net, imports: hosts, python, ...limits };
@@ -158,7 +163,7 @@ function withoutComma(folder: Folder): Folder {
 /** Refuses Python folders that pipelines may write, because Python functions are not confined. */
 function requireUnwritten(root: string, writable: readonly Folder[]): void {
   const folder = writable.find(({ realPath }) =>
-    `${root}/`.startsWith(`${realPath}/`) || `${realPath}/`.startsWith(`${root}/`)
+    isWithin(root, realPath) || isWithin(realPath, root)
   );
   if (folder === undefined) return;
   throw new LeatError(

@@ -15,7 +15,7 @@ import { Images } from "../../media/images.ts";
 import { workerFiles } from "../../storage/storage.ts";
 import { isDenial } from "../denials.ts";
 import { CONFINED_ASK_BYTES_MAX, hostRequestTooLarge } from "../edge.ts";
-import { isFar } from "../grants.ts";
+import { isFar, isWithin } from "../grants.ts";
 import { isNotFound } from "../modules/module_source.ts";
 import type { RemoteModules } from "../modules/remote_modules.ts";
 
@@ -67,9 +67,7 @@ function confinedFiles(ask: AskHost, local: Files, readable: readonly string[]):
     const name = path.startsWith("file:") ? fileURLToPath(path) : path;
     // If the file is missing or forbidden, opening it later fails with a clearer error.
     const real = await Deno.realPath(name).catch(() => undefined);
-    const isWithin = real === undefined ||
-      readable.some((root) => root === "/" || `${real}/`.startsWith(`${root}/`));
-    if (isWithin) return;
+    if (real === undefined || readable.some((root) => isWithin(real, root))) return;
     throw new LeatError(
       "permission_denied",
       `Requires read access to "${real}": a link in "${path}" leads there`,

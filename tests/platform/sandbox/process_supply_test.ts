@@ -2,6 +2,7 @@
  * The supply of processes: how many load at the same time, which caller is served, cancelled
  * callers, and processes that never load.
  */
+import { resolve } from "node:path";
 import { LeatError } from "../../../core/error.ts";
 import { Dataset } from "../../../mod.ts";
 import { sandboxGrants } from "../../../platform/sandbox/grants.ts";
@@ -216,11 +217,19 @@ Deno.test("sandboxGrants refuses Python files that pipelines may write", async (
   await Deno.mkdir(`${folder.path}/code/deep`, { recursive: true });
   const grant = (root: string, written: string) =>
     sandboxGrants({
-      pythonRoots: [`${folder.path}/${root}`],
-      writeRoots: [`${folder.path}/${written}`],
+      pythonRoots: [resolve(folder.path, root)],
+      writeRoots: [resolve(folder.path, written)],
     });
-  for (const [root, written] of [["code", "code"], ["code", "code/deep"], ["code/deep", "code"]]) {
-    assertThrows(() => grant(root!, written!), LeatError, "since pipelines may write to");
+  const overlapping = [
+    ["code", "code"],
+    ["code", "code/deep"],
+    ["code/deep", "code"],
+    ["code", "/"],
+    ["/", "code"],
+    ["/", "/"],
+  ] as const;
+  for (const [root, written] of overlapping) {
+    assertThrows(() => grant(root, written), LeatError, "since pipelines may write to");
   }
   await Deno.mkdir(`${folder.path}/code-cache`);
   assertEquals(grant("code", "code-cache").python[0]?.path, `${folder.path}/code`);
