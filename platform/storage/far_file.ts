@@ -89,6 +89,11 @@ export class FarFile implements OpenFile {
   }
 
   #windowAt(offset: number, count: number): RangeWindow {
+    // A range read ahead may have failed long ago. The storage may have the bytes now.
+    const failed = this.#windows.findIndex((window) =>
+      window.covers(offset) && window.hasFailedAt(offset)
+    );
+    if (failed >= 0) this.#windows.splice(failed, 1);
     const window = this.#windows.find((window) => window.covers(offset)) ??
       this.#moveTo(offset, count);
     if (this.#isSequential && window === this.#windows.at(-1)) this.#readAhead(window.stop);

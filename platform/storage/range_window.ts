@@ -42,6 +42,11 @@ export class RangeWindow {
     return this.#filled >= Math.min(offset + count, this.#stop) - this.start;
   }
 
+  /** Whether the request has failed before the byte at `offset` arrived. */
+  hasFailedAt(offset: number): boolean {
+    return this.#error !== undefined && this.#filled <= offset - this.start;
+  }
+
   /** Copies the bytes from `offset` on that have arrived, and returns their number. */
   copy(into: Uint8Array, offset: number): number {
     const first = offset - this.start;

@@ -4,10 +4,16 @@ import { assert, assertEquals, assertRejects, assertStringIncludes } from "../..
 import { LeatError, type LeatErrorCode } from "../../../core/error.ts";
 import { ByteReader } from "../../../data/formats/byte_reader.ts";
 import type { OpenFile } from "../../../data/host.ts";
-import { FIRST_RANGE_BYTES, JUMP_RANGE_BYTES } from "../../../platform/storage/far_file.ts";
-import { WHOLE_OBJECT_BYTES_MAX } from "../../../platform/storage/far_object.ts";
+import {
+  FarFile,
+  FIRST_RANGE_BYTES,
+  JUMP_RANGE_BYTES,
+} from "../../../platform/storage/far_file.ts";
+import { FarObject, WHOLE_OBJECT_BYTES_MAX } from "../../../platform/storage/far_object.ts";
+import { HttpClient, refusalOf } from "../../../platform/storage/http_client.ts";
 import type { RetryTiming } from "../../../platform/storage/retries.ts";
 import { StorageFiles, type StorageOptions } from "../../../platform/storage/storage.ts";
+import { turn } from "../../data/lib/collect.ts";
 import { noise, RangeServer, silence } from "./range_server.ts";
 
 const MIB = 1024 * 1024;
@@ -328,6 +334,30 @@ Deno.test("a read after a failure sends another request", async () => {
   await failure(() => readAt(file, 3 * MIB, 8), "unavailable");
   server.fault = () => undefined;
   assertEquals(await readAt(file, 3 * MIB, 8), server.contents.slice(3 * MIB, 3 * MIB + 8));
+  file.close();
+});
+
+Deno.test("a read of a range that failed when it was read ahead sends another request", async () => {
+  await using server = new RangeServer(noise(4 * MIB));
+  server.fault = (_, number) => number === 2 ? new Response("busy", { status: 503 }) : undefined;
+  const refused = Promise.withResolvers<void>();
+  const name = `${server.origin}/file`;
+  const object = new FarObject(new HttpClient({ attemptsMax: 1 }), {
+    name,
+    request: (range) => ({ name, url: name, headers: { range } }),
+    refusal: async (request, answer) => {
+      const error = refusalOf(request, answer, await answer.reason());
+      refused.resolve();
+      return error;
+    },
+  });
+  const file = await FarFile.open(object);
+  await readAt(file, 0, 8); // and the next range is requested
+  await refused.promise;
+  await turn(); // its window has the error
+  const wanted = server.contents.slice(FIRST_RANGE_BYTES, FIRST_RANGE_BYTES + 8);
+  assertEquals(await readAt(file, FIRST_RANGE_BYTES, 8), wanted);
+  assertEquals(server.ranges.length, 3);
   file.close();
 });
 
