@@ -45,6 +45,8 @@ export class S3Client {
   readonly #signingKeys = new Map<string, ArrayBuffer>();
   /** The regions of buckets that are not in the configured region. */
   readonly #regions = new Map<string, string>();
+  /** The region that each request was made for. */
+  readonly #requested = new WeakMap<HttpRequest, string>();
 
   constructor(scheme: string, settings: S3Settings, client: HttpClient) {
     this.#scheme = scheme;
@@ -86,8 +88,20 @@ export class S3Client {
     rest: string,
     headers: Record<string, string>,
   ): Promise<HttpRequest> {
+    const region = this.#regions.get(bucket) ?? this.#settings.region;
+    const request = await this.#signed(name, bucket, region, rest, headers);
+    this.#requested.set(request, region);
+    return request;
+  }
+
+  async #signed(
+    name: string,
+    bucket: string,
+    region: string,
+    rest: string,
+    headers: Record<string, string>,
+  ): Promise<HttpRequest> {
     const { credentials } = this.#settings;
-    const region = this.#regionOf(bucket);
     const url = `${this.#base(bucket, region)}${rest}`;
     // Without `redirected`: a signature is valid for one host only, and the bucket's host is known.
     if (credentials === undefined) return { name, url, headers };
@@ -117,15 +131,12 @@ export class S3Client {
       : `${protocol}//${host}${path}/${bucket}`;
   }
 
-  #regionOf(bucket: string): string {
-    return this.#regions.get(bucket) ?? this.#settings.region;
-  }
-
   async #refusal(bucket: string, request: HttpRequest, answer: HttpAnswer): Promise<LeatError> {
     const page = await answer.reason();
     const { Code, Message } = errorOf(page);
     const region = answer.headers.get("x-amz-bucket-region") ?? "";
-    const isOtherRegion = REGION.test(region) && region !== this.#regionOf(bucket);
+    // Compared with the region of this request: another request may have found the region meanwhile.
+    const isOtherRegion = REGION.test(region) && region !== this.#requested.get(request);
     if ([301, 307, 400].includes(answer.status) && isOtherRegion) {
       this.#regions.set(bucket, region);
       // `unavailable`, so that the request is repeated, now in the right region.

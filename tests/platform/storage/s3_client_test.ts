@@ -41,6 +41,22 @@ Deno.test("a bucket that reports another region is read there", async () => {
   assertEquals(regions, ["us-east-1", "eu-west-1", "eu-west-1"]);
 });
 
+Deno.test("concurrent first requests to a bucket of another region are all read there", async () => {
+  const both = Promise.withResolvers<void>();
+  let refused = 0;
+  const fault: Fault = (request) => {
+    if (request.headers.get("authorization")!.includes("/eu-west-1/")) return undefined;
+    if (++refused === 2) both.resolve();
+    const headers = { "x-amz-bucket-region": "eu-west-1" };
+    return both.promise.then(() => new Response("", { status: 301, headers }));
+  };
+  await withStore(fault, async (files, server) => {
+    const keys = ["s3://bucket/key", "s3://bucket/other"];
+    for (const file of await Promise.all(keys.map((key) => files.open(key)))) file.close();
+    assertEquals(server.ranges.length, 4);
+  });
+});
+
 Deno.test("a region in an answer cannot name another host", async () => {
   await using server = new RangeServer(noise(0));
   const client = new HttpClient();
