@@ -119,11 +119,8 @@ export class ElementsWriter {
     const manifest = await host.newFiles.create(within(folder, MANIFEST_NAME));
     let writer: ElementsWriter | undefined;
     try {
-      const { chunks, count, spec } = wholeState(state);
-      const written = chunks.map(wholeChunk);
-      if (await isFree(host, folder) && await allExist(host, folder, written)) {
-        const restored = { chunks: written, count, spec };
-        writer = new ElementsWriter(host, folder, manifest, options, restored);
+      if (await isFree(host, folder) && await allExist(host, folder, state.chunks)) {
+        writer = new ElementsWriter(host, folder, manifest, options, state);
       }
       return writer;
     } finally {
@@ -299,6 +296,12 @@ export class ElementsWriter {
 }
 
 /** A chunk of a checkpoint. Throws if one of the fields that the manifest will list is missing. */
+/** Returns a copy of a saved state. Throws if a field is missing. */
+export function wholeWriting(saved: WritingState): WritingState {
+  const { id, chunks, count, spec } = wholeState(saved);
+  return { id, chunks: chunks.map(wholeChunk), count, spec };
+}
+
 function wholeChunk(saved: Chunk): Chunk {
   const { name, shard, count, sizeBytes } = wholeState(saved);
   return { name, shard, count, sizeBytes };

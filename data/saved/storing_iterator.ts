@@ -8,7 +8,12 @@ import type { IteratorContext } from "../context.ts";
 import { ElementIterator, END, type Pulled } from "../iterator.ts";
 import { ReadingFailure } from "../iterators/reading_failure.ts";
 import type { Nested } from "../operators/combining/opened.ts";
-import { ElementsWriter, type WritingOptions, type WritingState } from "./elements_writer.ts";
+import {
+  ElementsWriter,
+  wholeWriting,
+  type WritingOptions,
+  type WritingState,
+} from "./elements_writer.ts";
 import { type Manifest, readManifest } from "./manifest.ts";
 
 export interface Storing {
@@ -51,7 +56,12 @@ export class StoringIterator extends ElementIterator {
   #reading: { readonly id: string; readonly nested: Nested } | undefined;
   #input: ElementIterator | undefined;
   #writer: ElementsWriter | undefined;
-  /** Why the dataset cannot be opened. Later calls fail with it, and the state stays "unopened". */
+  /**
+   * The state of the writer to resume at the first `next()`. Not earlier, because the iterator that
+   * is restored in place holds the writer's lock until the restored one has replaced it.
+   */
+  #unresumed: WritingState | undefined;
+  /** Why the dataset cannot be opened. Later calls fail with it, and the state stays that before. */
   #failure: ReadingFailure | undefined;
 
   constructor(context: IteratorContext, storing: Storing) {
@@ -66,7 +76,9 @@ export class StoringIterator extends ElementIterator {
     if (this.#reading !== undefined) {
       return this.#then(this.#reading.nested.iterator.next(), (element) => this.#give(element));
     }
-    return this.#input === undefined ? this.#openAndPull() : this.#pass(this.#input);
+    if (this.#input === undefined) return this.#pullAfter(this.#open());
+    if (this.#unresumed !== undefined) return this.#pullAfter(this.#resume(this.#unresumed));
+    return this.#pass(this.#input);
   }
 
   #then(pulled: Pulled<unknown>, accept: (element: unknown) => unknown): Pulled<unknown> {
@@ -78,9 +90,9 @@ export class StoringIterator extends ElementIterator {
     return this.#context.stats.gave(element);
   }
 
-  async #openAndPull(): Promise<unknown> {
+  async #pullAfter(opening: Promise<void>): Promise<unknown> {
     try {
-      await this.#open();
+      await opening;
     } catch (error) {
       throw this.#failure = ReadingFailure.of(error);
     }
@@ -209,7 +221,7 @@ export class StoringIterator extends ElementIterator {
     return {
       phase: "passing",
       calls: this.#storing.calls.map((call) => call.index),
-      writing: await this.#writer?.save() ?? null,
+      writing: await this.#writer?.save() ?? this.#unresumed ?? null,
       input: await this.#input.save(),
     };
   }
@@ -222,7 +234,7 @@ export class StoringIterator extends ElementIterator {
     this.#storing.calls.forEach((call, i) => call.resume(saved.calls[i]!));
     this.#input = this.#context.makeInput();
     await this.#input.restore(saved.input);
-    if (saved.writing !== null) await this.#resume(saved.writing);
+    if (saved.writing !== null) this.#unresumed = wholeWriting(saved.writing);
   }
 
   async #restoreReading(id: string, state: unknown): Promise<void> {
@@ -244,12 +256,15 @@ export class StoringIterator extends ElementIterator {
   async #resume(writing: WritingState): Promise<void> {
     const { folder, options } = this.#storing;
     const { host } = this.#context;
-    if (await readManifest(host, folder) !== undefined) return;
     try {
-      this.#writer = await ElementsWriter.resume(host, folder, options, writing);
+      if (await readManifest(host, folder) === undefined) {
+        this.#writer = await ElementsWriter.resume(host, folder, options, writing);
+      }
     } catch (error) {
       if (LeatError.from(error).code !== "already_exists") throw error;
     }
+    this.#unresumed = undefined;
+    if (this.disposed) this.#abandon();
   }
 
   protected override release(): void {

@@ -278,6 +278,25 @@ Deno.test("a checkpoint of a cache that is being filled continues to fill it", a
   });
 });
 
+Deno.test("an iterator restored in place continues to fill its cache", async () => {
+  await inFolder(async (folder) => {
+    for (const operator of ["cache", "snapshot"] as const) {
+      const path = `${folder}/${operator}`;
+      const { dataset, made } = counted(4);
+      await using iterator = dataset[operator](path).iterator();
+      await readOutcomes(iterator, 1);
+      const state = await iterator.save();
+      await readOutcomes(iterator, 2);
+      await iterator.restore(state);
+      await iterator.restore(await iterator.save()); // before the first `next()`
+      assertEquals(await Array.fromAsync(iterator), [1, 2, 3]);
+      const count = made();
+      assertEquals(await Array.fromAsync(dataset[operator](path)), [0, 1, 2, 3]);
+      assertEquals(made(), count, "read back");
+    }
+  });
+});
+
 Deno.test("a checkpoint of a cache that is being filled continues unstored next to another writer", async () => {
   await inFolder(async (path) => {
     const dataset = counted(4).dataset.cache(path);
