@@ -187,11 +187,20 @@ function targetOf({ name, url }: HttpRequest, response: Response): URL | undefin
   const location = response.headers.get("location");
   if (!REDIRECT_STATUSES.has(response.status) || location === null) return undefined;
   const target = URL.parse(location, url);
-  if (target !== null && /^https?:$/.test(target.protocol)) return target;
+  if (target !== null && /^https?:$/.test(target.protocol)) return withUser(target, new URL(url));
   throw new LeatError(
     "failed_precondition",
     `Cannot read ${name}: its server redirects to a URL that is neither http: nor https:.`,
   );
+}
+
+/** A target of the same origin gets the user and password of the URL that redirects, as in browsers. */
+function withUser(target: URL, { origin, username, password }: URL): URL {
+  if (target.origin === origin && target.username === "" && target.password === "") {
+    target.username = username;
+    target.password = password;
+  }
+  return target;
 }
 
 function tooManyRedirects({ name }: HttpRequest): LeatError {

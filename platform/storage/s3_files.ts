@@ -120,5 +120,6 @@ function literalPrefix(globs: readonly Glob[]): string {
   const first = prefixes[0]!, last = prefixes.at(-1)!;
   let length = 0;
   while (length < first.length && first[length] === last[length]) length++;
-  return first.slice(0, length);
+  // Two characters may begin with the same half of a surrogate pair, which cannot be sent alone.
+  return first.slice(0, length).replace(/\p{Surrogate}.*/su, "");
 }

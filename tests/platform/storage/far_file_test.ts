@@ -426,6 +426,37 @@ Deno.test("headers go only to their origin, and redirects are followed", async (
   assertEquals(seen, [["/file", ...own], ["/moved", ...own], ["/file", null, null]]);
 });
 
+Deno.test("a redirect keeps the user and password of a URL, within its origin", async () => {
+  await using far = new RangeServer(noise(10));
+  await using near = new RangeServer(noise(10));
+  const seen: (string | null)[] = [];
+  let target = "";
+  near.fault = ({ url, headers }) => {
+    seen.push(headers.get("authorization"));
+    if (!url.endsWith("/file")) return undefined;
+    return new Response("moved", { status: 302, headers: { location: target } });
+  };
+  far.fault = ({ headers }) => {
+    seen.push(headers.get("authorization"));
+    return undefined;
+  };
+  const basic = (user: string) => `Basic ${btoa(user)}`;
+  const user = basic("user:pass word");
+  const other = near.origin.replace("//", "//other:word@");
+  const cases = [
+    ["/moved", user],
+    [`${near.origin}/moved`, user],
+    [`${other}/moved`, basic("other:word")],
+    [`${far.origin}/moved`, null],
+  ] as const;
+  for (const [location, expected] of cases) {
+    target = location;
+    const url = `${near.origin}/file`.replace("//", "//user:pass%20word@");
+    (await filesOf({ attemptsMax: 1 }).open(url)).close();
+    assertEquals(seen.splice(0), [user, expected], location);
+  }
+});
+
 Deno.test("redirects that lead nowhere are errors without a retry", async () => {
   await using server = new RangeServer(noise(10));
   const to = (location?: string) => {

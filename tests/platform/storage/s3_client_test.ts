@@ -115,10 +115,11 @@ Deno.test("a listing requests the prefix that all matches share", async () => {
     return new Response("<ListBucketResult><Contents/></ListBucketResult>");
   };
   const patterns = ["*", "a/b/c-*.txt", "a b%/{c,d}/e", "a\\*b*", "a/b[cd]"];
+  patterns.push("a/{😀,😁}*", "a/😀*", "a\ud83db*");
   await withStore(fault, async (files) => {
     for (const pattern of patterns) assertEquals(await files.list(`s3://bucket/${pattern}`), []);
   });
-  assertEquals(prefixes, ["", "a/b/c-", "a b%/", "a*b", "a/b"]);
+  assertEquals(prefixes, ["", "a/b/c-", "a b%/", "a*b", "a/b", "a/", "a/😀", "a"]);
 });
 
 Deno.test("a listing without a new continuation token is refused, and never taken for complete", async () => {
