@@ -41,22 +41,31 @@ export class ProcessSupply<T extends SuppliedProcess> {
    * @throws {LeatError} `cancelled` if `signal` is aborted or the supply is closed, or the reason why
    * the process did not load.
    */
-  take(signal?: AbortSignal): Promise<T> {
-    return new Promise((resolve, reject) => {
-      if (this.#isClosed) return reject(closed());
-      const cancel = () => reject(new LeatError("cancelled", "The process is not needed any more"));
-      if (signal?.aborted) return cancel();
-      const spare = this.#spare;
-      this.#spare = undefined;
-      const waiting = { resolve, reject };
-      if (spare?.isAlive) resolve(spare);
-      else this.#waiting.add(waiting);
-      signal?.addEventListener("abort", () => {
-        this.#waiting.delete(waiting);
-        cancel();
-      }, { once: true });
-      this.#fill();
-    });
+  async take(signal?: AbortSignal): Promise<T> {
+    if (this.#isClosed) throw closed();
+    if (signal?.aborted) throw cancelled();
+    const spare = this.#spare;
+    this.#spare = undefined;
+    if (!spare?.isAlive) return await this.#wait(signal);
+    this.#fill();
+    return spare;
+  }
+
+  async #wait(signal: AbortSignal | undefined): Promise<T> {
+    const { promise, resolve, reject } = Promise.withResolvers<T>();
+    const waiting = { resolve, reject };
+    const cancel = () => {
+      this.#waiting.delete(waiting);
+      reject(cancelled());
+    };
+    this.#waiting.add(waiting);
+    signal?.addEventListener("abort", cancel, { once: true });
+    this.#fill();
+    try {
+      return await promise;
+    } finally {
+      signal?.removeEventListener("abort", cancel);
+    }
   }
 
   /** Starts no more processes, and rejects waiting callers. Started processes keep running. */
@@ -108,6 +117,10 @@ export class ProcessSupply<T extends SuppliedProcess> {
     if (first !== undefined) this.#waiting.delete(first);
     return first;
   }
+}
+
+function cancelled(): LeatError {
+  return new LeatError("cancelled", "The process is not needed any more");
 }
 
 function closed(): LeatError {

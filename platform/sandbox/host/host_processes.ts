@@ -64,8 +64,12 @@ export class TaskHost {
     this.#take = take;
   }
 
-  /** @throws {LeatError} the error of the host's answer, or `unavailable` if its process dies first. */
+  /**
+   * @throws {LeatError} the error of the host's answer, `unavailable` if its process dies first, or
+   * `cancelled` after `close()`.
+   */
   async ask(method: string, args: unknown): Promise<unknown> {
+    if (this.#isClosed) throw new LeatError("cancelled", "The runner has ended");
     const started = this.#process ??= this.#take();
     try {
       const process = await started;

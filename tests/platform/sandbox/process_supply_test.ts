@@ -6,6 +6,7 @@ import { resolve } from "node:path";
 import { LeatError } from "../../../core/error.ts";
 import { Dataset } from "../../../mod.ts";
 import { sandboxGrants } from "../../../platform/sandbox/grants.ts";
+import { TaskHost } from "../../../platform/sandbox/host/host_processes.ts";
 import { ProcessSupply, type SuppliedProcess } from "../../../platform/sandbox/process_supply.ts";
 import {
   assert,
@@ -110,6 +111,30 @@ Deno.test("ProcessSupply starts no process for a caller that cancelled in its qu
   before.abort();
   await assertRejects(() => supplied.supply.take(before.signal), LeatError);
   assertEquals(await supplied.supply.take(), supplied.started[2]); // it is still there
+});
+
+Deno.test("ProcessSupply stops listening to a caller's signal once the caller has its process", async () => {
+  const supplied = new Supplied(1);
+  const { signal } = new AbortController();
+  const listening = new Set<unknown>();
+  signal.addEventListener = (_: string, listener: unknown) => void listening.add(listener);
+  signal.removeEventListener = (_: string, listener: unknown) => void listening.delete(listener);
+  const taken = supplied.supply.take(signal);
+  assertEquals(listening.size, 1);
+  await supplied.step();
+  await taken;
+  await supplied.step();
+  await supplied.supply.take(signal); // the spare process
+  assertEquals(listening.size, 0);
+});
+
+Deno.test("TaskHost starts no process for a request after it was closed", async () => {
+  const host = new TaskHost(() => {
+    throw new Error("a process was taken");
+  });
+  host.close();
+  const { code } = await assertRejects(() => host.ask("decode", {}), LeatError);
+  assertEquals(code, "cancelled");
 });
 
 Deno.test("ProcessSupply loads a spare process only when no caller waits", async () => {
