@@ -52,13 +52,14 @@ export class DecoderPool {
    */
   discard(decoder: TurboDecoder): void {
     decoder.free();
-    const next = this.#waiting.shift();
-    if (next === undefined) return this.#released();
-    try {
-      next.granted.resolve(next.create());
-    } catch (error) {
-      this.#released();
-      next.granted.reject(error);
+    for (;;) {
+      const next = this.#waiting.shift();
+      if (next === undefined) return this.#released();
+      try {
+        return next.granted.resolve(next.create());
+      } catch (error) {
+        next.granted.reject(error); // the next image must not wait for the decompressor of this one
+      }
     }
   }
 

@@ -229,6 +229,27 @@ imageTest(
   { ignore },
 );
 
+imageTest(
+  "DecoderPool serves the next waiting image if no decoder can be made for the first",
+  async () => {
+    const library = openTurboLibrary()!;
+    const create = () => new TurboDecoder(library);
+    const pool = new DecoderPool(1);
+    const failed = await pool.take(create);
+    const refused = assertRejects(async () => {
+      await pool.take(() => {
+        throw new LeatError("resource_exhausted", "no memory for a decoder");
+      });
+    }, LeatError);
+    const next = pool.take(create);
+    pool.discard(failed);
+    await refused;
+    pool.give(await next);
+    await pool.empty();
+  },
+  { ignore },
+);
+
 imageTest("a thread that is ended while it decodes harms no other", async () => {
   const images = new Images();
   const jpeg = await images.encode(noise(700, 500, new RandomStream(6n, [])));
