@@ -106,7 +106,8 @@ export function drawLines(chart: LineChart): Figure {
   const xDomain = xDomainOf(chart.xScale, xs[0] ?? 1, xs.at(-1) ?? 1);
   const ys = [...chart.series.flatMap((it) => it.points), ...chart.references].map(({ y }) => y);
   const width = chart.wide ? WIDE_WIDTH : WIDTH;
-  const toPx = pixelsOf(chart.xScale, xDomain, width - MARGIN_LEFT - MARGIN_RIGHT);
+  const plotWidth = width - MARGIN_LEFT - MARGIN_RIGHT;
+  const toPx = pixelsOf(chart.xScale, xDomain, plotWidth);
   const labels = xs.length > TICKS_MAX ? [] : stackLabels(xs, toPx);
   const svg = draw(chart.title, chart.description, {
     width,
@@ -125,7 +126,7 @@ export function drawLines(chart: LineChart): Figure {
         : Plot.axisX(xs, { text: labels, label: chart.xLabel }),
       ...chart.references.flatMap((reference) => referenceMarks(reference, xDomain, chart.ySuffix)),
       ...chart.markers.filter(({ x }) => x >= xDomain[0] && x <= xDomain[1])
-        .flatMap((marker) => markerMarks(marker, xDomain)),
+        .flatMap((marker) => markerMarks(marker, toPx(marker.x) > plotWidth / 2)),
       ...chart.series.flatMap((series) =>
         seriesMarks(series, chart, xs.length > TICKS_MAX ? SMALL_DOT_RADIUS : DOT_RADIUS)
       ),
@@ -243,8 +244,7 @@ function referenceMarks(
 /** White space around text that crosses lines. */
 export const HALO = { stroke: SURFACE_COLOR, strokeWidth: 5, fill: "currentColor" };
 
-function markerMarks({ x, text }: Marker, [xFirst, xLast]: [number, number]): Plot.Markish[] {
-  const inRightHalf = Math.log(x / xFirst) > Math.log(xLast / xFirst) / 2;
+function markerMarks({ x, text }: Marker, inRightHalf: boolean): Plot.Markish[] {
   return [
     Plot.ruleX([x], { stroke: "currentColor", strokeOpacity: 0.45 }),
     Plot.text([text], {
