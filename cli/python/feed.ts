@@ -1,7 +1,7 @@
 /** One pass over a dataset, sent to a Python program in the answers to its `take` requests. */
 import { dtypeOf } from "../../core/dtype.ts";
 import { LeatError, type WireError } from "../../core/error.ts";
-import { RaggedTensor, Tensor } from "../../core/tensor.ts";
+import { RaggedTensor, Tensor, utf8Length } from "../../core/tensor.ts";
 import type { DatasetIterator } from "../../data/dataset_iterator.ts";
 import type { Explanation } from "../../data/explanation.ts";
 import { reuseElement } from "../../data/elements/released.ts";
@@ -221,7 +221,7 @@ function sizeOf(value: unknown, depth: number): number {
   }
   switch (typeof value) {
     case "string":
-      return value.isWellFormed() ? value.length : NaN;
+      return value.isWellFormed() ? utf8Length(value) : NaN;
     case "number":
     case "boolean":
       return 9;

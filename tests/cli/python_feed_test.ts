@@ -86,6 +86,16 @@ Deno.test("Feed keeps the element that next() is computing when the position can
   assert(lengths.length >= given - 1, `${lengths.length} of ${given} came`);
 });
 
+Deno.test("Feed counts the bytes of texts, so that an answer of several elements fits the pipe", async () => {
+  for (const text of ["a".repeat(3000), "é".repeat(1500), "日".repeat(1000), "🙂".repeat(750)]) {
+    const feed = new Feed(1, Dataset.from(Array(40).fill(text)).iterator(), false);
+    await feed.take(0); // its time is unknown
+    const { elements } = await feed.take(0);
+    assert(encodeMessage(elements).byteLength < 48 * 2 ** 10);
+    await feed.close();
+  }
+});
+
 Deno.test("an element that no Python program can have costs itself, and none that is sent with it", async () => {
   let nested: unknown = 1;
   for (let i = 0; i < 126; i++) nested = [nested];
