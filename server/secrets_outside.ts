@@ -1,6 +1,6 @@
 /**
- * Refuses data roots that contain secrets: with the token of an admin, the author of a pipeline
- * function could impersonate the admin.
+ * Refuses data roots and write roots that contain secrets: with the token of an admin, the author of a
+ * pipeline function could impersonate the admin.
  */
 import { dirname, join, resolve } from "node:path";
 import { LeatError } from "../core/error.ts";
@@ -14,7 +14,19 @@ export interface Secret {
   readonly path: string;
 }
 
-/** Limits of the search of a data root for journals and for links to secrets: levels and entries. */
+/** A folder that functions may read. */
+interface Root {
+  readonly path: string;
+  readonly what: "data root" | "write root";
+}
+
+/** The options that name the roots. */
+const OPTIONS: Readonly<Record<Root["what"], string>> = {
+  "data root": "--data-root, dataRoots",
+  "write root": "--allow-write, writeRoots",
+};
+
+/** Limits of the search of a root for journals and for links to secrets: levels and entries. */
 const DEPTH_MAX = 2;
 const ENTRIES_MAX = 10_000;
 
@@ -35,14 +47,18 @@ export async function requireSecretsOutside(
     paths: [resolve(secret.path), await realPathOf(secret.path)],
     files: await fileIdsOf(secret.path),
   })));
-  for (const root of [...dataRoots, ...writeRoots]) {
-    const folder = await realPathOf(root);
+  const roots: Root[] = [
+    ...dataRoots.map((path) => ({ path, what: "data root" as const })),
+    ...writeRoots.map((path) => ({ path, what: "write root" as const })),
+  ];
+  for (const root of roots) {
+    const folder = await realPathOf(root.path);
     const isFolder = await Deno.stat(folder).then(({ isDirectory }) => isDirectory, () => false);
     // A URL has no secrets of this host. Other code refuses a path that is no folder.
     if (!isFolder) continue;
     for (const { what, path, paths } of located) {
-      if (paths.some((at) => isWithin(at, folder) || isWithin(at, resolve(root)))) {
-        throw readable(`${what} ${path} is in the data root ${root}`);
+      if (paths.some((at) => isWithin(at, folder) || isWithin(at, resolve(root.path)))) {
+        throw readable(`${what} ${path} is`, root);
       }
     }
     for await (const { path, target } of entriesIn(folder, root)) {
@@ -53,9 +69,7 @@ export async function requireSecretsOutside(
         id !== undefined && files.has(id)
       );
       if (secret === undefined) continue;
-      throw readable(
-        `${secret.what} ${secret.path} is reached by the link ${path} in the data root ${root}`,
-      );
+      throw readable(`${secret.what} ${secret.path} is reached by the link ${path}`, root);
     }
   }
 }
@@ -92,7 +106,7 @@ async function fileIdsOf(path: string): Promise<Set<string>> {
  */
 async function* entriesIn(
   folder: string,
-  root: string,
+  root: Root,
 ): AsyncGenerator<{ readonly path: string; readonly target?: string }> {
   let entries = 0;
   let level = [folder];
@@ -103,7 +117,7 @@ async function* entriesIn(
         entries++;
         const path = join(parent, entry.name);
         if (entry.name === JOURNAL_FILE) {
-          throw readable(`The journal of a dispatcher, ${path}, is in the data root ${root}`);
+          throw readable(`The journal of a dispatcher, ${path}, is`, root);
         }
         if (entry.isSymlink) {
           const target = await Deno.realPath(path).catch(() => undefined);
@@ -129,10 +143,10 @@ async function entriesOf(folder: string, countMax: number): Promise<Deno.DirEntr
   return entries;
 }
 
-function readable(what: string): LeatError {
+function readable(secret: string, { what, path }: Root): LeatError {
   return new LeatError(
     "invalid_argument",
-    `${what}, where every function may read it: keep it elsewhere, or name only the folders of the ` +
-      "data (--data-root, dataRoots)",
+    `${secret} in the ${what} ${path}, where every function may read it: keep it elsewhere, or name ` +
+      `only the folders of the data (${OPTIONS[what]})`,
   );
 }

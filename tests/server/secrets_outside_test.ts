@@ -44,6 +44,16 @@ Deno.test("requireSecretsOutside refuses a secret in a root that is named by a l
   assertStringIncludes(said, `data root ${path}/root`);
 });
 
+Deno.test("requireSecretsOutside names a write root as such, with its options", async () => {
+  await using folder = await TempFolder.make(FILES);
+  const { path } = folder;
+  const secret = { what: "token", path: `${path}/secrets/token` };
+  const roots = { dataRoots: [`${path}/data`], writeRoots: [`${path}/secrets`] };
+  const said = await refusalOf(() => requireSecretsOutside(roots, [secret]));
+  assertStringIncludes(said, `is in the write root ${path}/secrets`);
+  assertStringIncludes(said, "(--allow-write, writeRoots)");
+});
+
 Deno.test("a LocalCluster that confines functions keeps no journal where they read", async () => {
   await using folder = await TempFolder.make(FILES);
   const journal = `${folder.path}/data/journal`;
