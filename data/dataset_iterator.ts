@@ -135,8 +135,10 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
    * share, such as the order of `shuffle(n, { reshuffleEachIteration: false })` without a seed, are
    * saved, too.
    *
-   * Afterwards, reading ahead and calls in flight continue unchanged. `save()` waits for a call in
-   * flight if its element cannot be recomputed. Otherwise `restore()` repeats the call, with the same
+   * Afterwards, reading ahead and calls in flight continue unchanged. `save()` waits for a read in
+   * flight, also if a `prefetch` waits for a dataset that is still being written (`load` with `wait`):
+   * until its next elements are there, or `timeoutMs` is over. It waits for a call in flight if its
+   * element cannot be recomputed. Otherwise `restore()` repeats the call, with the same
    * `index` and `random`, as it does for elements saved as indices. So a function's result must depend
    * only on these, its captures and its element. That also holds for functions that return datasets,
    * whose own functions get a `random` of their own. A generator is rerun up to its position. A cache
