@@ -26,8 +26,12 @@ interface Lane {
 /** The saved state of a lane. Its file's position is after the prefetched element. */
 interface SavedLane {
   readonly reading: SavedReading | undefined;
-  readonly pulled: { element: unknown } | { error: WireError } | "end" | undefined;
-  readonly unopened: unknown;
+  readonly pulled:
+    | { element: unknown }
+    | { error: WireError }
+    | { unopened: unknown }
+    | "end"
+    | undefined;
 }
 
 interface ParallelState {
@@ -71,25 +75,31 @@ export class ParallelFiles extends FileSourceIterator {
   protected override async ownState(): Promise<ParallelState> {
     const lanes: SavedLane[] = [];
     for (const lane of this.#lanes) {
-      const pulled = await savePulled(lane.pulled);
-      const { reading, unopened } = lane;
-      lanes.push({ pulled, reading: reading && saveReading(reading), unopened });
+      const pulled = await savePulled(lane);
+      lanes.push({ pulled, reading: lane.reading && saveReading(lane.reading) });
     }
     return { lanes, turn: this.#turn, started: this.#started, inputEnded: this.#inputEnded };
   }
 
   protected override async restoreOwn(state: unknown): Promise<void> {
     const { lanes, turn, started, inputEnded } = state as ParallelState;
-    for (const [i, { reading, pulled, unopened }] of lanes.map(wholeState).entries()) {
+    for (const [i, { reading, pulled }] of lanes.map(wholeState).entries()) {
       const lane = this.#lanes[i]!;
       if (reading !== undefined) lane.reading = await this.reopen(reading);
-      if (pulled !== undefined) lane.pulled = restorePulled(pulled);
-      else if (unopened !== undefined) lane.pulled = observed(this.#openAndPull(lane, unopened));
-      else this.#fetch(lane); // the saved iterator could not read the element
+      this.#restorePulled(lane, pulled);
     }
     this.#turn = turn;
     this.#started = started;
     this.#inputEnded = inputEnded;
+  }
+
+  /** Reads what the saved iterator could not read because of the storage. */
+  #restorePulled(lane: Lane, saved: SavedLane["pulled"]): void {
+    if (saved === undefined) this.#fetch(lane);
+    else if (saved === "end") lane.pulled = END;
+    else if ("unopened" in saved) lane.pulled = observed(this.#openAndPull(lane, saved.unopened));
+    else if ("error" in saved) lane.pulled = observed(Promise.reject(restoreError(saved.error)));
+    else lane.pulled = wholeState(saved).element;
   }
 
   async #nextLater(): Promise<unknown> {
@@ -207,21 +217,17 @@ export class ParallelFiles extends FileSourceIterator {
 }
 
 /** A `ReadingFailure` is not saved, because the restored iterator reads the element again. */
-async function savePulled(pulled: Pulled<unknown> | undefined): Promise<SavedLane["pulled"]> {
+async function savePulled(lane: Lane): Promise<SavedLane["pulled"]> {
   try {
-    const element = await pulled;
+    const element = await lane.pulled;
     if (element === END) return "end";
     return element === undefined ? undefined : { element };
   } catch (error) {
-    if (error instanceof ReadingFailure) return undefined;
+    if (error instanceof ReadingFailure) {
+      return lane.unopened === undefined ? undefined : { unopened: lane.unopened };
+    }
     return { error: LeatError.from(error).toWire() };
   }
-}
-
-function restorePulled(saved: NonNullable<SavedLane["pulled"]>): Pulled<unknown> {
-  if (saved === "end") return END;
-  if ("error" in saved) return observed(Promise.reject(restoreError(saved.error)));
-  return wholeState(saved).element;
 }
 
 /** Prevents an unhandled rejection: the promise may be awaited later, or never. */

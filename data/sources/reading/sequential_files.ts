@@ -10,10 +10,8 @@ import {
 } from "./file_iterator.ts";
 
 interface SequentialState {
-  /** The file that is being read, if any. */
-  readonly reading: SavedReading | undefined;
-  /** The file to open next, if opening it failed because of the storage. */
-  readonly unopened: unknown;
+  /** The file that is being read, or the file that could not be opened because of the storage, if any. */
+  readonly reading: SavedReading | { readonly unopened: unknown } | undefined;
 }
 
 export class SequentialFiles extends FileSourceIterator implements Stepping {
@@ -38,13 +36,15 @@ export class SequentialFiles extends FileSourceIterator implements Stepping {
   }
 
   protected override ownState(): SequentialState {
-    return { reading: this.#reading && saveReading(this.#reading), unopened: this.#unopened };
+    if (this.#unopened !== undefined) return { reading: { unopened: this.#unopened } };
+    return { reading: this.#reading && saveReading(this.#reading) };
   }
 
   protected override async restoreOwn(state: unknown): Promise<void> {
-    const { reading, unopened } = state as SequentialState;
-    this.#unopened = unopened;
-    if (reading !== undefined) this.#reading = await this.reopen(reading);
+    const { reading } = state as SequentialState;
+    if (reading === undefined) return;
+    if ("unopened" in reading) this.#unopened = reading.unopened;
+    else this.#reading = await this.reopen(reading);
   }
 
   protected override release(): void {
