@@ -17,7 +17,9 @@ const HOLDS = ["40", "60"];
 
 const why = await whyNoNetwork();
 if (why !== undefined) {
-  console.log(`tests/cluster/network_long_test.ts is skipped, since there are no namespaces: ${why}`);
+  console.log(
+    `tests/cluster/network_long_test.ts is skipped, since there are no namespaces: ${why}`,
+  );
 }
 
 interface Site extends AsyncDisposable {
