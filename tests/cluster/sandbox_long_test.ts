@@ -270,7 +270,7 @@ Deno.test("a worker does not start with grants that it cannot give, or that give
     ],
     [
       ["--data-root", linked, "--allow-write", data, "--token-file", token],
-      /--token-file .* is in the data root .*\/data,/,
+      /--token-file .* is in the write root .*\/data,/,
     ],
     [["--data-root", `${path}/near`], /The journal of a dispatcher, .*\/near\/journal\/disp/],
   ];

@@ -318,7 +318,7 @@ testInline(
     await cluster.close();
     await cluster.close();
     const late = numbers(cluster, 10).iterator();
-    const error = await assertRejects(() => late.next(), LeatError, "not closed");
+    const error = await assertRejects(() => late.next(), LeatError, "an open LocalCluster");
     assertEquals(error.code, "invalid_argument");
     assertEquals((await late.next()).done, true);
   },
