@@ -97,7 +97,7 @@ export class OffloadFigures {
     this.#lastFailure = `${code}: ${message}`;
   }
 
-  wentBack(): void {
+  resumed(): void {
     this.#isRemote = true;
   }
 

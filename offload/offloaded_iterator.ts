@@ -285,7 +285,7 @@ class OffloadedIterator extends ElementIterator {
     const part = { ...cut, root: withStandIns(root, cut.root), isShuffled: chain.shuffled };
     return {
       ...{ candidate, ratio: control?.ratio ?? choice.ratio, control, readHere: cut.readHere },
-      below: cut.root === root ? undefined : cut.root,
+      lastRemote: cut.root === root ? undefined : cut.root,
       savesCpu: this.#adaptation?.savesCpu(candidate) ?? false,
       openRemote: (table) =>
         remoteReader(

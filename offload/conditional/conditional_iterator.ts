@@ -28,8 +28,11 @@ const BATCHES_AHEAD = 2;
 const ELEMENTS_AHEAD = 32;
 /** Time until a service that failed is tried again, in ms. */
 const RETRY_AFTER_MS = 10_000;
-/** Local CPUs take splits from a service that has this many left. It gets a share of twice as many. */
-const MOVED_FROM = 4;
+/**
+ * Local CPUs take splits over only if the service has at least this many left. It gets new ones only
+ * if they have at least twice as many.
+ */
+const MOVED_SPLITS_MIN = 4;
 
 export class ConditionalIterator extends ElementIterator {
   readonly #options: ConditionalOptions;
@@ -153,7 +156,7 @@ export class ConditionalIterator extends ElementIterator {
     if (isAvailable) this.#openShare();
   }
 
-  /** Lists the splits and divides those that are missing. */
+  /** Lists the splits, and divides those not yet delivered between the two sides. */
   async #begin(): Promise<void> {
     const { root, seed, context: { host, settings, randomState: { epoch } } } = this.#options;
     const { chain, figures } = this.#options;
@@ -175,13 +178,13 @@ export class ConditionalIterator extends ElementIterator {
       this.#use(this.#openRemote(remote));
     } catch (error) {
       this.#local.add(remote);
-      this.#fellBack(LeatError.from(error));
+      this.#useLocalOnly(LeatError.from(error));
     }
   }
 
   #openRemote(sequences: readonly number[]): RemoteSide {
     const { timeoutMs, context: { host } } = this.#options;
-    const { openRemote, readHere, below } = this.#part;
+    const { openRemote, readHere, lastRemote } = this.#part;
     const splits = this.#splits!;
     const { total, digest } = splits;
     const open = openRemote({ total, digest });
@@ -191,12 +194,12 @@ export class ConditionalIterator extends ElementIterator {
       ...(workers === undefined ? {} : { offloadWorkers: workers }),
     });
     const source = readHere && new SourceReader((split) => splits.read(readHere, split));
-    const openUpper: OpenUpper | undefined = below &&
-      ((split, read, onRemainder) => splits.openUpper(below, split, read, onRemainder));
+    const openUpper: OpenUpper | undefined = lastRemote &&
+      ((split, read, onRemainder) => splits.openUpper(lastRemote, split, read, onRemainder));
     return new RemoteSide(sequences, { host, open, timeoutMs, report, source, openUpper });
   }
 
-  /** Reads from another reader, or from none. A window of measurements never spans two of them. */
+  /** Sets the remote side, or that there is none. No window of measurements spans this change. */
   #use(remote: RemoteSide | undefined): void {
     const { host } = this.#options.context;
     this.#remote = remote;
@@ -218,8 +221,8 @@ export class ConditionalIterator extends ElementIterator {
   }
 
   /**
-   * The side of the next element: `wanted`, or the other one if the ratio may change and that saves
-   * a wait.
+   * The side that gives the next element: `wanted`; or, if the ratio may change, the other one where
+   * it saves training a wait.
    */
   #readySide(wanted: SideName): SideName {
     const { control, savesCpu = false } = this.#part;
@@ -232,11 +235,11 @@ export class ConditionalIterator extends ElementIterator {
     return side;
   }
 
-  /** Local CPUs have nothing left: they take splits that the service has not begun. */
+  /** Local CPUs have nothing left: they take the last of the splits that the service has not finished. */
   #takeOver(remote: RemoteSide): void {
     const unfinished = [...remote.owned].sort((a, b) => a - b);
     const count = Math.floor(unfinished.length * (1 - this.#counters.ratio));
-    if (unfinished.length < MOVED_FROM || count === 0) return;
+    if (unfinished.length < MOVED_SPLITS_MIN || count === 0) return;
     remote.keep(unfinished.slice(0, -count));
     this.#local!.add(unfinished.slice(-count));
   }
@@ -251,7 +254,7 @@ export class ConditionalIterator extends ElementIterator {
     } catch (error) {
       if (this.disposed) return undefined;
       this.#returnToLocal(remote);
-      this.#fellBack(LeatError.from(error));
+      this.#useLocalOnly(LeatError.from(error));
       return undefined;
     }
   }
@@ -271,13 +274,13 @@ export class ConditionalIterator extends ElementIterator {
   #openShare(): void {
     const { queue } = this.#local!;
     const { ratio } = this.#counters;
-    if (ratio === 0 || queue.length < 2 * MOVED_FROM) return;
-    const { remote: share } = divide(queue, Math.max(ratio, MOVED_FROM / queue.length));
+    if (ratio === 0 || queue.length < 2 * MOVED_SPLITS_MIN) return;
+    const { remote: share } = divide(queue, Math.max(ratio, MOVED_SPLITS_MIN / queue.length));
     try {
       this.#use(this.#openRemote(share));
       this.#local!.remove(share);
     } catch (error) {
-      this.#fellBack(LeatError.from(error));
+      this.#useLocalOnly(LeatError.from(error));
     }
   }
 
@@ -294,7 +297,7 @@ export class ConditionalIterator extends ElementIterator {
     else this.#local!.add(unfinished);
   }
 
-  #fellBack(reason: LeatError): void {
+  #useLocalOnly(reason: LeatError): void {
     const { context: { host }, figures, address } = this.#options;
     this.#retryAtMs = host.nowMs() + RETRY_AFTER_MS;
     figures.fellBack(reason);
@@ -312,7 +315,7 @@ export class ConditionalIterator extends ElementIterator {
         probed.dispose();
         this.#probed = undefined;
         this.#retryAtMs = this.#options.context.host.nowMs() + RETRY_AFTER_MS;
-      } else if (probed.hasReceived) this.#goBack(probed);
+      } else if (probed.hasReceived) this.#resumeService(probed);
       return;
     }
     const { context: { host } } = this.#options;
@@ -328,14 +331,14 @@ export class ConditionalIterator extends ElementIterator {
     }
   }
 
-  #goBack(remote: RemoteSide): void {
+  #resumeService(remote: RemoteSide): void {
     this.#probed = undefined;
     remote.keep(this.#local!.remove([...remote.owned]));
     if (remote.owned.size === 0) return remote.dispose();
     this.#use(remote);
     // New counters: otherwise the service would have to make up for the time in which it was away.
     this.#counters = new Counters(this.#counters.ratio);
-    this.#options.figures.wentBack();
+    this.#options.figures.resumed();
   }
 
   /** Notes an item. Returns what the training loop gets for it, if anything. */
@@ -352,7 +355,7 @@ export class ConditionalIterator extends ElementIterator {
       if (item.kind === "remainder") given = await this.#carried.add(sequence, split, item.rows);
     }
     if (given === undefined) return undefined;
-    // Elements of the side that was not wanted do not count: the other side need not catch up later.
+    // If the side that was not wanted gave it, it does not count: the wanted side need not catch up.
     if (this.#avoided === undefined) this.#counters.count(side);
     else this.#waits.avoided(this.#avoided);
     this.#correct();
@@ -365,7 +368,7 @@ export class ConditionalIterator extends ElementIterator {
     if (remote.owned.size === 0) this.#remoteEnded(remote);
   }
 
-  /** Corrects the ratio by the side that training waits for. */
+  /** Corrects the ratio, depending on which side training waits for. */
   #correct(): void {
     const { keepsOrder, figures } = this.#options;
     const { control } = this.#part;

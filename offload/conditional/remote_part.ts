@@ -16,7 +16,7 @@ export interface RemotePart {
   /** p'1: the source that this host reads for workers. */
   readonly readHere?: DatasetNode | undefined;
   /** The last operator that workers run; those above it run here. Left out if none are above. */
-  readonly below?: DatasetNode | undefined;
+  readonly lastRemote?: DatasetNode | undefined;
   /** Returns a function that opens a reader of splits, for a table with this size and digest. */
   readonly openRemote: (table: { readonly total: number; readonly digest: string }) => OpenRemote;
 }
