@@ -1,5 +1,6 @@
 /**
- * The placeholder for an operator that stays in this process, in a graph that another process runs.
+ * Another process may run a part of a graph. This is the placeholder, in that part, for an operator
+ * that stays here.
  */
 import { LeatError } from "../../core/error.ts";
 import type { IteratorContext } from "../context.ts";
@@ -10,10 +11,11 @@ import { checkSpec, type ElementSpec } from "../elements/spec.ts";
 export const PART_INPUT = "partInput";
 
 interface PartInputAttributes {
-  /** Its number among the part's inputs; absent if the placeholder only keeps the numbering. */
+  /** The operator's number among the part's inputs. Absent below an input: nothing reads those. */
   readonly input?: number | undefined;
   readonly spec?: ElementSpec;
   readonly cardinality: number;
+  /** Whether the operator only configures others. */
   readonly isSetting: boolean;
 }
 

@@ -20,7 +20,7 @@ export function packSplits(table: SplitTable): SplitBounds {
     throw new LeatError(
       "resource_exhausted",
       `The dataset has ${count} splits, and at most ${SPLITS_MAX} can be assigned; put more data ` +
-        `into each file, or shard by whole datasets (OFF)`,
+        `into each file, or use processingMode "OFF", where each worker gives all elements`,
     );
   }
   return table.map((splits, source) => {

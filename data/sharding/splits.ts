@@ -25,15 +25,21 @@ export interface SplitSource {
   next(sourceIndex: number, repetition: number): Promise<Split | typeof END>;
   /** Number of splits in the source's table, for all tasks together, per repetition. */
   total(sourceIndex: number): Promise<number>;
-  /** Elements of a split from element `from` on. Left out if there is no `given` source. */
+  /**
+   * Elements, from `from` on, of a split that the client reads for this task (a `given` source). Left
+   * out if there is no such source.
+   */
   readonly read?: ReadGiven | undefined;
 }
 
-export type ReadGiven = (split: number, from: number) => Promise<GivenElements>;
+export type ReadGiven = (splitIndex: number, from: number) => Promise<GivenElements>;
 
-/** A source node whose reading can be divided. */
+/**
+ * A node whose reading can be divided: a source, or an operator that itself divides the sources below
+ * it, such as `zip`.
+ */
 export interface Splittable {
-  /** False if the sources below it are divided instead. Default true. */
+  /** Whether the node itself is divided; if not, the sources below it are. Default true. */
   readonly isDivided?: boolean;
   /** Whether all sources below it share one table, and read the same splits. */
   readonly isAligned?: boolean;
@@ -107,7 +113,7 @@ export async function listSplitTable(root: DatasetNode, host: Host): Promise<Spl
   return await Promise.all(divided.map(([source, multiple]) => source.listSplits(host, multiple)));
 }
 
-/** Throws if `listSplitTable` would refuse the graph, whatever its files contain. */
+/** Throws if `listSplitTable` would refuse the graph's operators. Reads no files. */
 export function checkSplittable(root: DatasetNode): void {
   dividedSources(root);
 }
@@ -154,8 +160,8 @@ function unsplittable({ kind, division }: DatasetNode): LeatError {
   }
   return new LeatError(
     "unimplemented",
-    `Splitting is not implemented for ${kind} datasets; shard by whole datasets (OFF) or read from an ` +
-      `indexed or file source.`,
+    `Splitting is not implemented for ${kind} datasets; use processingMode "OFF", where each worker ` +
+      `gives all elements, or read from an indexed or file source.`,
   );
 }
 
@@ -189,11 +195,11 @@ export class SplitReader {
     return this.#source.total(this.#index);
   }
 
-  /** Elements of a split, which the task's reader sends to the task. */
-  async read(split: number, from: number): Promise<GivenElements> {
+  /** Elements of a split, which the client that reads the task sends to it. */
+  async read(splitIndex: number, from: number): Promise<GivenElements> {
     const { read } = this.#source;
-    if (read !== undefined) return await read(split, from);
-    throw new LeatError("failed_precondition", "The reader of this task sends no elements");
+    if (read !== undefined) return await read(splitIndex, from);
+    throw new LeatError("failed_precondition", "The client of this task sends it no elements");
   }
 
   /** Whether this task got every split, and so has read the whole dataset. */
