@@ -27,7 +27,7 @@ export class RunningWorker implements WorkerServer {
   readonly name: string;
   readonly failed: Promise<LeatError>;
   readonly #node: ServiceNode | PrivateNode;
-  readonly #leaveProcess: () => void;
+  readonly #undoAdmission: () => void;
   readonly #runningRole: RunningRole;
   #draining: Promise<void> | undefined;
   #selfCheck: Timer | undefined;
@@ -49,14 +49,14 @@ export class RunningWorker implements WorkerServer {
       sharesSlots: config.sharesSlots ?? true,
     });
     const { system, address } = this.#node;
-    this.#leaveProcess = admitWorker(system, dispatcher);
+    this.#undoAdmission = admitWorker(system, dispatcher);
     this.name = config.name ?? address;
-    const refused = Promise.withResolvers<LeatError>();
-    this.failed = Promise.race([refused.promise, system.failed]);
+    const gaveUp = Promise.withResolvers<LeatError>();
+    this.failed = Promise.race([gaveUp.promise, system.failed]);
     this.#runningRole = startWorkerRole(system, workerRole(config, dispatcher, this.name, grants), {
-      onRefused: refused.resolve,
+      onRefused: gaveUp.resolve,
       onRunaways: (count) => {
-        if (count >= runawayThreadsMax) refused.resolve(runawayError(this.name, count));
+        if (count >= runawayThreadsMax) gaveUp.resolve(runawayError(this.name, count));
       },
     });
     this.#checkOwnAddress(this.#runningRole.actor as FencedRef<WorkerProtocol>);
@@ -94,7 +94,7 @@ export class RunningWorker implements WorkerServer {
     await system.ask(workerAt(this.address), "leave", null, { timeoutMs: LEAVE_TIMEOUT_MS })
       .catch(() => null);
     await this.#node.stop();
-    this.#leaveProcess();
+    this.#undoAdmission();
     await this.#runningRole.close();
   }
 
@@ -143,7 +143,9 @@ function privateNode(config: WorkerServerConfig, dispatcher: string): PrivateNod
   if (given.length === 0) return new PrivateNode(config, dispatcher);
   throw new LeatError(
     "invalid_argument",
-    `A worker with local: true does not listen: leave out ${given.join(", ")}, or local`,
+    `A worker with local: true does not listen: leave out local, or all of these: ${
+      given.join(", ")
+    }`,
   );
 }
 

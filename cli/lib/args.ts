@@ -52,14 +52,14 @@ export async function runProgram<O extends Options>(
   try {
     await main(await parseCommandLine(program, args));
   } catch (error) {
-    const isUsage = error instanceof UsageError;
+    const isUsageError = error instanceof UsageError;
     console.error(
-      isUsage
+      isUsageError
         ? `error: ${error.message}\nUsage: ${usageOf(program)}; --help lists them.`
         : failureText(error),
     );
     // With `exitCode`, sockets and threads of a failed start would keep the process alive.
-    Deno.exit(isUsage ? EXIT_USAGE : EXIT_FAILURE);
+    Deno.exit(isUsageError ? EXIT_USAGE : EXIT_FAILURE);
   }
 }
 

@@ -31,7 +31,7 @@ export type ProfileMessage =
     /** Whether another program built a part of it. */
     readonly isForeign: boolean;
   }
-  | { readonly kind: "failed"; readonly error: WireError; readonly isUsage: boolean };
+  | { readonly kind: "failed"; readonly error: WireError; readonly isUsageError: boolean };
 
 /** The global scope of a thread. */
 interface ThreadScope {
@@ -46,7 +46,7 @@ scope.onmessage = async ({ data: request }) => {
   guardExits(
     (call) =>
       `'${request.module}' called ${call}, and a module that ends its thread cannot be a pipeline. Throw ` +
-      "an error instead, or leave ending to the program that imports the module",
+      "an error instead, or make this call in the program that imports the module",
     fail,
   );
   try {
@@ -67,6 +67,6 @@ scope.onmessage = async ({ data: request }) => {
 };
 
 function fail(error: unknown): void {
-  const isUsage = error instanceof UsageError;
-  scope.postMessage({ kind: "failed", error: LeatError.from(error).toWire(), isUsage });
+  const isUsageError = error instanceof UsageError;
+  scope.postMessage({ kind: "failed", error: LeatError.from(error).toWire(), isUsageError });
 }

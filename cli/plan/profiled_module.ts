@@ -86,7 +86,7 @@ async function profileOnThread(
   }
 }
 
-function errorOf({ error, isUsage }: Extract<ProfileMessage, { kind: "failed" }>): LeatError {
+function errorOf({ error, isUsageError }: Extract<ProfileMessage, { kind: "failed" }>): LeatError {
   const received = LeatError.fromWire(error);
-  return isUsage ? new UsageError(received.message, { cause: received.cause }) : received;
+  return isUsageError ? new UsageError(received.message, { cause: received.cause }) : received;
 }

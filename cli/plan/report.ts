@@ -28,7 +28,7 @@ const UNDIVIDED =
   "CAUTION: the pipeline's sources cannot be divided among workers. DYNAMIC jobs are refused, and under OFF each " +
   "worker gives all elements.";
 /** A pipeline with this share of computing or more mostly computes. */
-const COMPUTING = 0.5;
+const COMPUTING_SHARE_MIN = 0.5;
 
 const LIMIT_TEXTS: Readonly<Record<Part, string>> = {
   workers: "the workers",
@@ -62,7 +62,7 @@ function profileLines({ measured: profile, host }: Plan): string[] {
   const { splitsPerBatch } = profile;
   const ms = (value: number) => `${formatNumber(value)} ms`;
   const { p10, p50, p90, p99 } = percentilesMs;
-  const kind = profile.computingShare >= COMPUTING
+  const kind = profile.computingShare >= COMPUTING_SHARE_MIN
     ? `${percent(profile.computingShare)} of it computing`
     : `${percent(1 - profile.computingShare)} of it waiting`;
   const runs = profile.runs > 1 ? ` The dataset is short: it was read ${profile.runs} times.` : "";
@@ -71,7 +71,9 @@ function profileLines({ measured: profile, host }: Plan): string[] {
       formatNumber(profile.measuredMs / 1_000, 1)
     } s, after ${ms(profile.firstBatchMs)} for the first.${runs}`,
     `A batch takes ${ms(batchMs)} of a worker (${kind}), ${ms(cpuMs)} of processor time; ` +
-    `percentiles: 10 % ${ms(p10)}, 50 % ${ms(p50)}, 90 % ${ms(p90)}, 99 % ${ms(p99)}.`,
+    `percentiles of a batch, without encoding: 10 % ${ms(p10)}, 50 % ${ms(p50)}, 90 % ${
+      ms(p90)
+    }, 99 % ${ms(p99)}.`,
     `It has ${megabytes(batchBytes)} MB: ${ms(encodeMs)} to encode, ${
       ms(decodeMs)
     } to decode. This process took ${megabytes(profile.memoryBytes)} MB of memory.`,
@@ -97,17 +99,17 @@ function profileLines({ measured: profile, host }: Plan): string[] {
 
 /** The recommendation, in sentences. */
 function recommendation({ measured: profile, assumed, modelled: sweep }: Plan): string[] {
-  const { recommended, colocated, cheapest, isMet, limits } = sweep;
+  const { recommended, colocated, cheapest, isMet: isStallAllowed, limits } = sweep;
   const next = nextLimit(limits);
   const others = limits.filter(({ part }) => part !== "workers" && part !== next.part);
   const { stall, batchesPerSecond } = recommended;
   const lines = [
-    `${isMet ? "Best" : "As good as it gets"}: ${sizeText(recommended)}. ${
+    `${isStallAllowed ? "Best" : "As good as it gets"}: ${sizeText(recommended)}. ${
       rate(batchesPerSecond.expected)
     }; accelerators wait ${percent(stall.expected)} of their time (${percent(stall.low)} to ${
       percent(stall.high)
     }, at the pace of the fast and the slow parts of the profile).`,
-    ...(isMet ? safeText(sweep, assumed) : [missed(sweep, assumed)]),
+    ...(isStallAllowed ? safeText(sweep, assumed) : [missedText(sweep, assumed)]),
     `Cost of ${STEPS} steps: ${dollars(recommended)} in ${
       formatNumber(recommended.jobSeconds)
     } s. ${
@@ -116,7 +118,9 @@ function recommendation({ measured: profile, assumed, modelled: sweep }: Plan): 
         : `Colocated: ${dollars(colocated)} in ${
           formatNumber(colocated.jobSeconds)
         } s, with accelerators waiting ${percent(colocated.stall.expected)}. `
-    }Cheapest, within ${percent(SAME_PRICE)}: ${sizeText(cheapest)}, ${dollars(cheapest)}.`,
+    }Cheapest (prices within ${percent(SAME_PRICE)} count as equal): ${sizeText(cheapest)}, ${
+      dollars(cheapest)
+    }.`,
     ...(recommended.workers === 0 ? [] : [machinesText(recommended, assumed)]),
     `Next bottleneck, if workers are added: ${LIMIT_TEXTS[next.part]}, at ${
       rate(next.batchesPerSecond)
@@ -128,7 +132,7 @@ function recommendation({ measured: profile, assumed, modelled: sweep }: Plan): 
   return lines;
 }
 
-/** Names the workers that suffice even in slow stretches of the pipeline. */
+/** States how many workers suffice even in slow stretches of the pipeline, if that is more. */
 function safeText({ recommended, runs }: Sweep, { stallMax }: Machines): string[] {
   if (recommended.stall.high <= stallMax) return [];
   const safe = runs.find(({ workers, stall }) =>
@@ -139,7 +143,7 @@ function safeText({ recommended, runs }: Sweep, { stallMax }: Machines): string[
     : [`Sufficient in slow stretches as well: ${sizeText(safe)}, ${dollars(safe)}.`];
 }
 
-function missed({ runs }: Sweep, { stallMax, workersMax }: Machines): string {
+function missedText({ runs }: Sweep, { stallMax, workersMax }: Machines): string {
   const tried = runs.at(-1)!.workers;
   const isLimited = tried >= workersMax;
   const option = isLimited ? ` (--workers-max ${workersMax})` : "";
@@ -152,9 +156,9 @@ function machinesText({ workers, workerCores }: ClusterRun, machines: Machines):
   const { coresPerWorker, workerMemoryGB } = machines;
   const perMachine = Math.max(1, Math.floor(coresPerWorker / workerCores));
   const count = Math.ceil(workers / perMachine);
-  return `A worker uses ${formatNumber(workerCores, 2)} cores and ${
+  return `A worker uses ${formatNumber(workerCores, 2)} cores (a pipeline runs on one thread) and ${
     formatNumber(workerMemoryGB, 2)
-  } GB, because a pipeline runs on one thread. ${perMachine} of them fill a machine of ${coresPerWorker} cores, ` +
+  } GB. ${perMachine} of them fill a machine of ${coresPerWorker} cores, ` +
     `so ${count} ${count === 1 ? "machine is" : "machines are"} enough.`;
 }
 
@@ -162,8 +166,8 @@ function machinesText({ workers, workerCores }: ClusterRun, machines: Machines):
 function clusterTable({ colocated, runs, recommended, cheapest }: Sweep): Table {
   return {
     title:
-      `Simulated clusters. Time and cost are those of ${STEPS} steps of each trainer; “busy” is the workers' ` +
-      "share of time in use, “net” is what a trainer receives",
+      `Simulated clusters. Time and cost are those of ${STEPS} steps of each trainer; “busy” is the share of ` +
+      "time in which workers produce batches, “net” is what a trainer receives",
     columns: [
       { heading: "workers" },
       { heading: "batches/s", digits: 1 },
