@@ -75,13 +75,13 @@ class InlineLink implements Link {
     this.#wake();
   }
 
-  send(envelope: Envelope, kept = false): boolean {
+  send(envelope: Envelope, senderKeepsBody = false): boolean {
     if (this.#isClosed) return false;
     const bytes = envelopeBytes(envelope);
     const { messageBytesMax } = this.#limits;
     if (bytes > messageBytesMax) throw messageTooLarge(envelope, bytes, messageBytesMax);
     const copy = "body" in envelope
-      ? { ...envelope, body: copyBody(envelope.body, kept) }
+      ? { ...envelope, body: copyBody(envelope.body, senderKeepsBody) }
       : envelope;
     this.#buffered.add(bytes);
     this.#peer.#arrivals.push({ envelope: copy, bytes });

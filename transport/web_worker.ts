@@ -121,9 +121,9 @@ class PortLink implements Link {
     }
   }
 
-  send(envelope: Envelope, kept = false): boolean {
+  send(envelope: Envelope, senderKeepsBody = false): boolean {
     if (this.#isClosed) return false;
-    const body = "body" in envelope ? new ThreadBody(envelope.body, kept) : undefined;
+    const body = "body" in envelope ? new ThreadBody(envelope.body, senderKeepsBody) : undefined;
     const bytes = ENVELOPE_BYTES + (body?.bytes ?? 0);
     const { messageBytesMax } = this.#limits;
     if (bytes > messageBytesMax) throw messageTooLarge(envelope, bytes, messageBytesMax);

@@ -190,12 +190,12 @@ class Cache {
     const one = { reader, answer };
     waiting.push(one);
     this.#fetch();
-    if (waitMs !== undefined) this.#waitFor(trainerId, one, waitMs);
+    if (waitMs !== undefined) this.#answerLaterAfter(trainerId, one, waitMs);
     return answer.promise;
   }
 
   /** Answers `later` after `waitMs`, so that the client can ask other sources. */
-  #waitFor(trainerId: string, one: Waiting, waitMs: number): void {
+  #answerLaterAfter(trainerId: string, one: Waiting, waitMs: number): void {
     const endsAtOnce = this.#context.world.fault("cache.later_at_once");
     const timer = this.#context.timer(endsAtOnce ? 0 : waitMs, () => {
       this.#stopWaiting(trainerId, (other) => other === one, ({ answer }) => {

@@ -29,12 +29,12 @@ export interface Link {
   /** Registers the receiver and begins delivery; called once. Envelopes that arrive before wait. */
   start(receive: (envelope: Envelope) => void): void;
   /**
-   * Accepts an envelope. Returns false if the link is closed. `kept`: the sender keeps the body, so
-   * it is copied instead of transferred.
+   * Accepts an envelope. Returns false if the link is closed.
+   * @param senderKeepsBody The body is then copied instead of transferred. Default: transferred.
    * @throws LeatError `resource_exhausted` when the envelope is larger than the link carries,
    * `invalid_argument` when its body is not plain data.
    */
-  send(envelope: Envelope, kept?: boolean): boolean;
+  send(envelope: Envelope, senderKeepsBody?: boolean): boolean;
   /** Resolves when the link can accept more, or is closed. */
   ready(): Promise<void>;
   /** Closes the link at once; envelopes not yet sent are lost. */

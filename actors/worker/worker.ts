@@ -298,7 +298,7 @@ class Worker {
           aheadBytesMax,
           acknowledgedWithinMs,
           onCompleted: () => this.#completed(held),
-          onUnreadable: () => this.wake(),
+          onFailed: () => this.wake(),
           onFenced: () => this.#context.run(() => this.#endTask(taskId)),
         }),
     });

@@ -91,7 +91,7 @@ export class ConfinedRunners implements RunnerFactory {
     };
     this.#supply = new ProcessSupply(() => {
       const process = new ConfinedProcess(options);
-      // Storing starts after the first process has loaded, because it would delay the load.
+      // Compiled code is stored only after the first process has loaded: storing would delay that.
       this.#storing ??= process.loaded.then(storeCompiledRunner, () => {});
       this.#processes.add(process);
       return process;
@@ -194,11 +194,13 @@ class ConfinedRunner implements Runner {
     this.#started.catch(() => {});
   }
 
-  async next(only?: OwnStep, wish?: CompressionWish): Promise<RunnerOutcome> {
+  async next(ownStep?: OwnStep, wish?: CompressionWish): Promise<RunnerOutcome> {
     if (this.#isDisposed) return { kind: "end" };
     const process = await this.#started;
     if (this.#isDisposed) return { kind: "end" };
-    const { outcome, bytesRead, usage } = steppedOf(await process.ask("next", { only, wish }));
+    const { outcome, bytesRead, usage } = steppedOf(
+      await process.ask("next", { only: ownStep, wish }),
+    );
     this.bytesRead = bytesRead;
     if (usage !== undefined) process.recordUsage(usage);
     return this.#isShared && "frame" in outcome

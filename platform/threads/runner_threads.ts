@@ -248,7 +248,7 @@ class ThreadRunner implements Runner {
     this.#started.catch(() => {});
   }
 
-  async next(only?: OwnStep, wish?: CompressionWish): Promise<RunnerOutcome> {
+  async next(ownStep?: OwnStep, wish?: CompressionWish): Promise<RunnerOutcome> {
     if (this.#disposed) return { kind: "end" };
     await this.#started;
     if (this.#disposed) return { kind: "end" };
@@ -256,7 +256,7 @@ class ThreadRunner implements Runner {
     this.#spent = [];
     const answered = Promise.withResolvers<StepAnswer>();
     this.#pending.push(answered);
-    this.#stepsPort.postMessage({ only, wish, spent } satisfies StepRequest, spent);
+    this.#stepsPort.postMessage({ only: ownStep, wish, spent } satisfies StepRequest, spent);
     const answer = await this.#thread.orDeath(answered.promise);
     if ("error" in answer) throw LeatError.fromWire(answer.error);
     this.bytesRead = answer.bytesRead;

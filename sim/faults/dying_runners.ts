@@ -15,7 +15,7 @@ interface Poison {
   /** Whether a runner's pipeline contains the poison. */
   readonly isIn: (settings: RunnerSettings) => boolean;
   /** Whether the runner dies at this step. @param steps Number of earlier steps. */
-  readonly kills: (steps: number, only: OwnStep | undefined) => boolean;
+  readonly kills: (steps: number, ownStep: OwnStep | undefined) => boolean;
   readonly onDeath: () => void;
 }
 
@@ -29,15 +29,15 @@ export function dyingRunners(
     if (!isIn(settings)) return next;
     let steps = 0;
     let death: LeatError | undefined;
-    return (only, wish) => {
-      if (death === undefined && kills(steps++, only)) {
+    return (ownStep, wish) => {
+      if (death === undefined && kills(steps++, ownStep)) {
         const code = CODES[deaths++ % CODES.length]!;
         death = new LeatError(code, `The runner was ended (${code})`, {
           details: { reason: "runner_died" },
         });
         onDeath();
       }
-      return death === undefined ? next(only, wish) : Promise.reject(death);
+      return death === undefined ? next(ownStep, wish) : Promise.reject(death);
     };
   });
 }

@@ -20,9 +20,9 @@ export function pacedBy(workMaxMs: number, rng: SimRandom): (host: SimHost) => R
 export function pacedRunners(runners: RunnerFactory, work: () => Promise<void>): RunnerFactory {
   return new RunnersAround(runners, (next) => {
     let last: Promise<unknown> = Promise.resolve();
-    return (only, wish) => {
+    return (ownStep, wish) => {
       const before = last;
-      const made = next(only, wish);
+      const made = next(ownStep, wish);
       const paced = before.then(() => made).then(async (outcome) => {
         if (outcome.kind === "element") await work();
         return outcome;

@@ -26,7 +26,7 @@ export class RunnersAround implements RunnerFactory {
       get bytesRead() {
         return runner.bytesRead;
       },
-      next: this.#around((only, wish) => runner.next(only, wish), settings),
+      next: this.#around((ownStep, wish) => runner.next(ownStep, wish), settings),
       dispose: () => runner.dispose(),
     };
   }
@@ -45,8 +45,8 @@ export function watchedRunners(
   runners: RunnerFactory,
   onMade: (frame: Uint8Array) => void,
 ): RunnerFactory {
-  return new RunnersAround(runners, (next) => (only, wish) => {
-    const step = next(only, wish);
+  return new RunnersAround(runners, (next) => (ownStep, wish) => {
+    const step = next(ownStep, wish);
     step.then((outcome) => {
       if (outcome.kind === "element") onMade(outcome.frame);
     }, () => {});

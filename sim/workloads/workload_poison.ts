@@ -133,8 +133,8 @@ class PoisonRun implements Disposable {
         after = rng.int(STEPS_MAX);
         return new TextDecoder().decode(graph).includes(MARK);
       },
-      kills: (steps, only) =>
-        this.#deaths < this.#kills && this.#isPoison(steps >= after, split, only),
+      kills: (steps, ownStep) =>
+        this.#deaths < this.#kills && this.#isPoison(steps >= after, split, ownStep),
       onDeath: () => {
         this.#deaths++;
         this.cluster.counters.tally("runner_died");
@@ -142,9 +142,9 @@ class PoisonRun implements Disposable {
     });
   }
 
-  #isPoison(isTime: boolean, split: number, only: OwnStep | undefined): boolean {
+  #isPoison(isTime: boolean, split: number, ownStep: OwnStep | undefined): boolean {
     return this.#mode === "DETERMINISTIC"
-      ? only !== undefined && "index" in only && only.index === split
+      ? ownStep !== undefined && "index" in ownStep && ownStep.index === split
       : isTime;
   }
 

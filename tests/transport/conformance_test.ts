@@ -149,8 +149,8 @@ class NamedLink implements Link {
     const { node } = this.remote;
     this.#link.start((envelope) => receive({ ...envelope, source: { ...envelope.source, node } }));
   }
-  send(envelope: Envelope, kept?: boolean): boolean {
-    return this.#link.send(envelope, kept);
+  send(envelope: Envelope, senderKeepsBody?: boolean): boolean {
+    return this.#link.send(envelope, senderKeepsBody);
   }
   ready(): Promise<void> {
     return this.#link.ready();

@@ -41,14 +41,14 @@ export interface ProcessLinkOptions {
   readonly identity?: Identity;
   /** Limit of a decoded envelope, in bytes. Default: the limit of a message. */
   readonly envelopeBytesMax?: number;
-  /** Gets the memory of a large message after it is written, if its sender gave it away. Default: none. */
+  /** Receives the buffer of a large message once it is written, if the sender gave it away. Default: none. */
   readonly recycle?: (buffer: ArrayBuffer) => void;
   /** Provides the memory for messages from slots, and gets it back once they are released. */
   readonly pool?: FramePool;
   /**
    * Lets the other process keep as many slots as its hello says, and use the messages in place.
-   * Large payloads are then written to a slot without a copy before, so senders must neither change
-   * nor reuse what they have sent. Default `false`.
+   * Large payloads are then written to a slot straight from the sender's memory, so senders must
+   * neither change nor reuse what they have sent. Default `false`.
    */
   readonly lendsSlots?: boolean;
 }
@@ -106,9 +106,9 @@ class ProcessLink implements Link {
   readonly #outbox: ProcessOutbox;
   /** The prefix of the incarnations of the other end's actors. */
   readonly #incarnationPrefix: string;
-  /** The largest message that this end sends, which is what the other end accepts. */
+  /** The largest message that this end sends: at most what the other end accepts. */
   readonly #sentBytesMax: number;
-  readonly #takenBytesMax: number;
+  readonly #receivedBytesMax: number;
   readonly #envelopeBytesMax: number;
   readonly #lendsSlots: boolean;
   readonly #pool: FramePool | undefined;
@@ -130,7 +130,7 @@ class ProcessLink implements Link {
     this.remote = { node, incarnation };
     this.#incarnationPrefix = `${incarnation}-`;
     this.#sentBytesMax = Math.min(messageBytesMax, limits.messageBytesMax);
-    this.#takenBytesMax = limits.messageBytesMax;
+    this.#receivedBytesMax = limits.messageBytesMax;
     this.#envelopeBytesMax = envelopeBytesMax;
     const failed = (error: unknown) => this.#end(LeatError.from(error));
     const lent = this.#lendsSlots ? Math.min(slots, LENT_SLOTS_MAX) : SLOTS;
@@ -149,9 +149,9 @@ class ProcessLink implements Link {
     this.#readAll(receive);
   }
 
-  send(envelope: Envelope, kept = false): boolean {
+  send(envelope: Envelope, senderKeepsBody = false): boolean {
     if (this.#isClosed) return false;
-    this.#outbox.add(this.#encode(envelope), !kept && !this.#lendsSlots);
+    this.#outbox.add(this.#encode(envelope), !senderKeepsBody && !this.#lendsSlots);
     return true;
   }
 
@@ -191,13 +191,13 @@ class ProcessLink implements Link {
 
   async #message(header: Header): Promise<Uint8Array> {
     const { kind, length, slot } = header;
-    if (length > this.#takenBytesMax) {
-      throw broken(`a message of ${length} bytes, over ${this.#takenBytesMax}`);
+    if (length > this.#receivedBytesMax) {
+      throw broken(`a message of ${length} bytes, over ${this.#receivedBytesMax}`);
     }
     if (kind === "piped") {
       const bytes = await this.#input.take(length);
       if (bytes === undefined) throw broken("the pipe ends within a message");
-      // A copy alone in its buffer, because payloads must be aligned.
+      // Copied to a buffer of its own, because payloads must be aligned.
       return bytes.slice();
     }
     const byteLength = ROOM_BYTES + length;
@@ -218,7 +218,7 @@ class ProcessLink implements Link {
       throw broken(`an envelope of ${envelopeBytes} bytes, over ${this.#envelopeBytesMax}`);
     }
     const message = decodeMessage(bytes, {
-      bytesMax: this.#takenBytesMax,
+      bytesMax: this.#receivedBytesMax,
       ...(this.#pool === undefined ? {} : { pool: this.#pool }),
     });
     const reason = byeReason(message);

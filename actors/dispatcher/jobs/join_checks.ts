@@ -12,7 +12,7 @@ const ENDLESS = -1;
 /** Limit of a job's consumers: each takes memory for each round in every scheduler. */
 const CONSUMERS_MAX = 65_536;
 /** The prefix of the text that pages show in place of a missing job name. */
-export const UNNAMED_JOB = "(job ";
+export const UNNAMED_JOB_PREFIX = "(job ";
 
 type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
 
@@ -28,9 +28,9 @@ export function checkRequest(
   if (jobName === "") {
     throw invalid("jobName must not be empty; leave it out for a private job");
   }
-  if (jobName?.startsWith(UNNAMED_JOB) === true) {
+  if (jobName?.startsWith(UNNAMED_JOB_PREFIX) === true) {
     throw invalid(
-      `jobName must not begin with "${UNNAMED_JOB}", as pages show jobs without a name like that`,
+      `jobName must not begin with "${UNNAMED_JOB_PREFIX}": pages use that for jobs without a name`,
     );
   }
   if ((numConsumers === undefined) !== (consumerIndex === undefined)) {

@@ -22,20 +22,20 @@ type DeathAnswer = AnswerOf<DispatcherProtocol, "runnerDied">;
 /** Handles `DispatcherProtocol.runnerDied`. `deathsMax` deaths at one piece fail the iteration. */
 export function runnerDied(tx: Transaction, request: DeathRequest, deathsMax: number): DeathAnswer {
   const { state } = tx;
-  const { taskId, number, error: { code, message } } = request;
+  const { taskId, number: deathNumber, error: { code, message } } = request;
   const [task, iteration] = existingTask(state, taskId, "it needs no runner");
-  // The tasks of a failed save go on, and must not fill the journal.
+  // A failed `distributedSave` keeps its tasks. Their runners' deaths must not fill the journal.
   if (iteration.error !== null) return { mayStart: false };
   const mode = state.modeOf(iteration);
-  const place = mode.pieceOf({ state, iteration }, task, request.place);
-  if (number > task.runnerDeaths) {
+  const piece = mode.pieceOf({ state, iteration }, task, request.place);
+  if (deathNumber > task.runnerDeaths) {
     tx.commit({
       type: "runner_died",
-      ...{ taskId, number, place, code },
+      ...{ taskId, number: deathNumber, place: piece, code },
       message: message.slice(0, MESSAGE_LENGTH_MAX),
     });
   }
-  const deaths = deathsAt(iteration, place);
+  const deaths = deathsAt(iteration, piece);
   if (deaths.runners.length < deathsMax) return { mayStart: true };
   failIteration(tx, iteration, causeOf(state, task, iteration, deaths));
   return { mayStart: false };
@@ -45,15 +45,17 @@ function causeOf(
   state: DispatcherState,
   { worker }: Task,
   iteration: Iteration,
-  { place, runners }: Deaths,
+  { place: piece, runners }: Deaths,
 ): WireError {
   const { name } = state.jobs.get(iteration.jobId)!;
   const mode = state.modeOf(iteration);
   const ends = runners.map((death) => `on worker "${death.worker}": ${death.message}`);
   const error: WireError = {
     code: "aborted",
-    message: `${mode.namePiece(place)} "${name ?? iteration.jobId}" was ended, because ` +
-      `${runners.length} runners died at it (${ends.join("; ")}). Correct the function that ends ` +
+    message: `${mode.namePiece(piece)} "${name ?? iteration.jobId}" killed ` +
+      `${runners.length} runners, so the job failed (${
+        ends.join("; ")
+      }). Correct the function that ends ` +
       "its process, or raise the limit that ended the process",
     details: { reason: RUNNERS_DIED },
   };

@@ -1,6 +1,6 @@
 /**
- * Groups jobs by which workers may serve them (a pool), so that an autoscaler can start the right
- * kind of workers.
+ * Groups jobs by the workers that may serve them, so that an autoscaler can start the right kind of
+ * workers. A pool is a description of such workers.
  */
 import { SlidingMax } from "../scaling/sliding_max.ts";
 import type { PoolScaling, WorkerPool } from "../protocol_scaling.ts";
@@ -21,7 +21,7 @@ export class WorkerPools {
     this.#downAfterMs = downAfterMs;
   }
 
-  /** Takes what jobs want now, and returns what each pool wants. Times never decrease. */
+  /** Takes what jobs want now, and returns what each pool wants. `nowMs` must not decrease. */
   observe(nowMs: number, jobs: readonly JobWants[]): PoolScaling[] {
     const wanted = new Map<string, number>();
     for (const job of jobs) {
@@ -40,16 +40,16 @@ export class WorkerPools {
   }
 }
 
-/** Whether a worker may serve the jobs of a pool, for any client. */
+/** Whether a worker may serve the jobs of a pool, for clients of every process. */
 export function isOfPool(
-  { names, ...target }: WorkerPool,
+  { names: workerNames, ...target }: WorkerPool,
   { name, tags, isPrivate = false }: {
     readonly name: string;
     readonly tags: readonly string[];
     readonly isPrivate?: boolean;
   },
 ): boolean {
-  if (names !== undefined && !names.includes(name)) return false;
+  if (workerNames !== undefined && !workerNames.includes(name)) return false;
   return mayRead(target, null, { tags, process: null, isPrivate });
 }
 

@@ -1,5 +1,5 @@
 /** The dispatcher's state for people. */
-import { UNNAMED_JOB } from "../jobs/join_checks.ts";
+import { UNNAMED_JOB_PREFIX } from "../jobs/join_checks.ts";
 import {
   activityOf,
   bottleneckOf,
@@ -66,7 +66,7 @@ export function describeState(
     })),
     jobs: [...state.jobs.values()].map(({ jobId, name, parameters }) => ({
       jobId,
-      name: name ?? `${UNNAMED_JOB}${jobId} of one client)`,
+      name: name ?? `${UNNAMED_JOB_PREFIX}${jobId} of one client)`,
       parameters: shownParameters(parameters),
       usage: soft.figures.ofJob(jobId),
       iterations: state.iterationsOfJob(jobId).map((iteration) =>

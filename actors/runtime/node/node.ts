@@ -172,13 +172,13 @@ export class ActorNode implements CellSystem, ReceptionOwner {
   }
 
   answer(source: Cell, ask: AskEnvelope, answer: Answer): void {
-    const kept = ask.settledBelow !== undefined;
+    const senderKeepsBody = ask.settledBelow !== undefined;
     const header = { ...this.#header(source, ask.source), id: ask.id };
     const envelope: Envelope = answer.kind === "reply"
       ? { ...header, kind: "reply", body: answer.body }
       : { ...header, kind: "failure", error: answer.error };
     try {
-      this.#post(envelope, kept);
+      this.#post(envelope, senderKeepsBody);
     } catch (error) {
       this.drop(envelope, "too_large");
       const failure = LeatError.from(error, "internal").toWire();
@@ -249,14 +249,16 @@ export class ActorNode implements CellSystem, ReceptionOwner {
   }
 
   /** @throws LeatError when the envelope cannot be sent. */
-  #post(envelope: Envelope, kept = false): void {
+  #post(envelope: Envelope, senderKeepsBody = false): void {
     this.emit({ type: "send", envelope });
     if (envelope.target.node !== this.id.node) {
-      this.router.send(envelope, kept);
+      this.router.send(envelope, senderKeepsBody);
       return;
     }
     this.#queue.push(
-      "body" in envelope ? { ...envelope, body: copyBody(envelope.body, kept) } : envelope,
+      "body" in envelope
+        ? { ...envelope, body: copyBody(envelope.body, senderKeepsBody) }
+        : envelope,
     );
   }
 

@@ -103,14 +103,14 @@ export class Router {
   }
 
   /**
-   * Sends an envelope, or calls `unreachable` for it. `kept`: the sender keeps the body.
+   * Sends an envelope, or calls `unreachable` for it. `senderKeepsBody`: the sender keeps the body.
    * @throws LeatError when the link cannot carry the envelope.
    */
-  send(envelope: Envelope, kept: boolean): void {
+  send(envelope: Envelope, senderKeepsBody: boolean): void {
     const node = envelope.target.node;
     const link = this.#links.get(node)?.[0];
-    if (link !== undefined) this.#sendOver(link, envelope, kept);
-    else this.#sendLater(node, envelope, kept);
+    if (link !== undefined) this.#sendOver(link, envelope, senderKeepsBody);
+    else this.#sendLater(node, envelope, senderKeepsBody);
   }
 
   /** Closes all links and waits until they are released. */
@@ -124,17 +124,17 @@ export class Router {
     await Promise.all(links.map((link) => link.released));
   }
 
-  #sendOver(link: Link, envelope: Envelope, kept: boolean): void {
+  #sendOver(link: Link, envelope: Envelope, senderKeepsBody: boolean): void {
     const { node } = link.remote;
     if (link.bufferedBytes > BUFFERED_BYTES_MAX) {
       const why = `${link.bufferedBytes} bytes already wait for it`;
       this.#owner.unreachable([envelope], unavailable(node, why));
-    } else if (!link.send(envelope, kept)) {
+    } else if (!link.send(envelope, senderKeepsBody)) {
       this.#owner.unreachable([envelope], unavailable(node, "the link has closed"));
     }
   }
 
-  #sendLater(node: string, envelope: Envelope, kept: boolean): void {
+  #sendLater(node: string, envelope: Envelope, senderKeepsBody: boolean): void {
     const waiting = this.#waiting.get(node);
     if (waiting === undefined && (this.#stopped || !this.#mayDial(envelope))) {
       this.#owner.unreachable([envelope], this.#whyNotDialled(node));
@@ -147,7 +147,7 @@ export class Router {
     }
     // A copy: the sender may change the body before the link is open.
     const snapshot = "body" in envelope
-      ? { ...envelope, body: copyBody(envelope.body, kept) }
+      ? { ...envelope, body: copyBody(envelope.body, senderKeepsBody) }
       : envelope;
     if (waiting !== undefined) waiting.push(snapshot);
     else this.#dial(node, snapshot);

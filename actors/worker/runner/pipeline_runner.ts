@@ -107,8 +107,8 @@ export class PipelineRunner implements Runner {
     return this.#host.bytesRead;
   }
 
-  next(only?: OwnStep, wish?: CompressionWish): Promise<RunnerOutcome> {
-    const outcome = this.#last.then(() => this.#step(only, wish));
+  next(ownStep?: OwnStep, wish?: CompressionWish): Promise<RunnerOutcome> {
+    const outcome = this.#last.then(() => this.#step(ownStep, wish));
     const { betweenSteps = () => {} } = this.#options;
     this.#last = outcome.then(betweenSteps, betweenSteps);
     return outcome;
@@ -130,19 +130,19 @@ export class PipelineRunner implements Runner {
   }
 
   async #step(
-    only: OwnStep | undefined,
+    ownStep: OwnStep | undefined,
     wish: CompressionWish | undefined,
   ): Promise<RunnerOutcome> {
     if (this.#disposed) return { kind: "end" };
     try {
-      if (only === undefined) return this.#failure ?? await this.#nextElement(wish);
-      if ("work" in only) return await this.#save(only);
-      return this.#endedSplits.get(only.grant) ?? await this.#splitStep(only, wish);
+      if (ownStep === undefined) return this.#failure ?? await this.#nextElement(wish);
+      if ("work" in ownStep) return await this.#save(ownStep);
+      return this.#endedSplits.get(ownStep.grant) ?? await this.#splitStep(ownStep, wish);
     } catch (error) {
       const failure = failureOf(error);
       if (!failure.isFinal) return failure;
-      if (only === undefined) this.#failure = failure;
-      else if (!("work" in only)) this.#end(only.grant, failure);
+      if (ownStep === undefined) this.#failure = failure;
+      else if (!("work" in ownStep)) this.#end(ownStep.grant, failure);
       return failure;
     }
   }

@@ -107,12 +107,12 @@ export interface Runner {
   /**
    * The next element, encoded. An element that fails is an outcome, not a rejection. Calls may
    * overlap and are answered in order.
-   * @param only A step of this split alone, or a piece of a save. Several splits may be under way;
+   * @param ownStep A step of this split alone, or a piece of a save. Several splits may be under way;
    *   each runs once.
    * @param wish Whether to compress the element. Default: no.
    * @throws LeatError `unavailable` when the runner itself died: its position in the data is lost.
    */
-  next(only?: OwnStep, wish?: CompressionWish): Promise<RunnerOutcome>;
+  next(ownStep?: OwnStep, wish?: CompressionWish): Promise<RunnerOutcome>;
   /** Gives back the memory of an element that was delivered, for later elements. */
   recycle?(buffer: ArrayBuffer): void;
   /** Bytes its pipeline has read from files so far. */

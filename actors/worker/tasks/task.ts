@@ -19,7 +19,7 @@ import { elementSourceAccess } from "../protocol_access.ts";
 import { taskChecks } from "../protocol_check.ts";
 import { REQUEST_TIMEOUT_MS } from "../../exactly_once/fetcher.ts";
 import { readerId, Repeats } from "../../exactly_once/repeats.ts";
-import { Drain } from "./drain.ts";
+import { FinalAcknowledgements } from "./final_acknowledgements.ts";
 import type { Runner, RunnerFactory, RunnerOutcome } from "../runner/runner.ts";
 import { RunnerDeaths } from "../runner/runner_deaths.ts";
 import { TaskPipeline, type TaskPipelineOptions } from "./task_pipeline.ts";
@@ -45,14 +45,14 @@ export interface TaskOptions {
   readonly runners: RunnerFactory;
   /** How long a task waits for a split while the dispatcher is away, in ms. */
   readonly dispatcherTimeoutMs: number;
-  /** With this many bytes produced ahead of requests, the runner gets no more requests. */
+  /** Once this many bytes are produced ahead of clients' requests, the runner is asked for no more. */
   readonly aheadBytesMax: number;
   /** Draining: how long a client may take to acknowledge what it was given, in ms. */
   readonly acknowledgedWithinMs: number;
   /** Called once, when the pipeline has produced everything. */
   readonly onCompleted: () => void;
   /** Called once, when the pipeline cannot start or continue. */
-  readonly onUnreadable: () => void;
+  readonly onFailed: () => void;
   /** Called when the dispatcher has ended the task, or allows it no more runners. */
   readonly onFenced: () => void;
 }
@@ -86,7 +86,7 @@ export interface RunningTask {
   stats(): TaskStats;
 }
 
-/** A task's figures, as those of any source. */
+/** A task's figures, in the form in which caches and schedulers report theirs. */
 export function sourceStats(stats: TaskStats): TaskSourceStats {
   return { role: "task", skipped: 0, ...stats };
 }
@@ -116,7 +116,7 @@ class Task implements RunningTask {
   readonly #context: ActorContext;
   readonly #options: TaskOptions;
   readonly #repeats: Repeats;
-  /** Kept when a runner dies: the next runner continues the numbers of requests for splits. */
+  /** Kept when a runner dies, so that the numbers of its split requests go on with the next runner. */
   readonly #splits: TaskSplits;
   readonly #pipeline: TaskPipeline;
   readonly #deaths: RunnerDeaths;
@@ -138,7 +138,7 @@ class Task implements RunningTask {
   /** Why the pipeline cannot continue. Every later request gets this answer. */
   #failure: Failure | undefined;
   #draining: PromiseWithResolvers<void> | undefined;
-  readonly #drain: Drain;
+  readonly #acknowledging: FinalAcknowledgements;
   #produced = 0;
 
   constructor(context: ActorContext, options: TaskOptions) {
@@ -151,7 +151,7 @@ class Task implements RunningTask {
         for (const { answer } of this.#waiting.leave(reader)) answer.reject(why);
       },
     });
-    this.#drain = new Drain({
+    this.#acknowledging = new FinalAcknowledgements({
       context,
       repeats: this.#repeats,
       acknowledgedWithinMs: options.acknowledgedWithinMs,
@@ -200,7 +200,7 @@ class Task implements RunningTask {
   #noteDrained(): void {
     const isOver = this.#ended || this.#failure !== undefined;
     if (this.#draining === undefined || !isOver || this.#ahead.length > 0) return;
-    if (this.#drain.settle()) this.#draining.resolve();
+    if (this.#acknowledging.settle()) this.#draining.resolve();
   }
 
   getElement(
@@ -257,12 +257,12 @@ class Task implements RunningTask {
     const waiting = { reader: readerId(asker as Ref, clientId), answer };
     this.#waiting.push(waiting);
     this.#pull();
-    if (waitMs !== undefined) this.#waitFor(waiting, waitMs);
+    if (waitMs !== undefined) this.#answerLaterAfter(waiting, waitMs);
     return answer.promise;
   }
 
   /** Answers `later` after `waitMs`: the client has other sources to ask. */
-  #waitFor(waiting: Waiting, waitMs: number): void {
+  #answerLaterAfter(waiting: Waiting, waitMs: number): void {
     const isOver = this.#context.world.fault("task.later_at_once");
     const timer = this.#context.timer(isOver ? 0 : waitMs, () => {
       if (this.#waiting.delete(waiting)) waiting.answer.resolve({ kind: "later" });
@@ -322,7 +322,7 @@ class Task implements RunningTask {
         element: new Payload(outcome.frame, { isAlone: true, recycle: this.#recycle }),
       }
       : { kind: "error", error: outcome.error };
-    if (this.#endedIfFenced(answer)) return;
+    if (this.#endIfFenced(answer)) return;
     const waiting = this.#waiting.shift();
     if (waiting === undefined) {
       this.#ahead.push(answer);
@@ -335,10 +335,10 @@ class Task implements RunningTask {
   }
 
   /**
-   * Ends the task, without telling clients, if the answer says that the dispatcher has ended it.
-   * Returns whether it said that.
+   * If the answer says that the dispatcher has ended the task, ends it and returns true. A draining
+   * task ends as usual; any other tells its clients nothing.
    */
-  #endedIfFenced(answer: ElementAnswer): boolean {
+  #endIfFenced(answer: ElementAnswer): boolean {
     if (answer.kind !== "error" || answer.error.details?.["reason"] !== TASK_FENCED) return false;
     if (this.#draining === undefined) {
       this.#pipeline.retire();
@@ -365,10 +365,10 @@ class Task implements RunningTask {
    */
   #fail(failure: Failure): void {
     this.#failure = failure;
-    const { definition: { taskId }, onUnreadable } = this.#options;
+    const { definition: { taskId }, onFailed } = this.#options;
     const { code, message } = failure.error;
     this.#context.world.log("error", `Task ${taskId} cannot continue: ${message}`, { code });
-    onUnreadable();
+    onFailed();
     this.#pipeline.retire();
     this.#answerAll(failure);
     this.#noteDrained();

@@ -67,10 +67,10 @@ export class TaskMeter {
       get bytesRead() {
         return runner.bytesRead;
       },
-      async next(only?: OwnStep, wish?: CompressionWish): Promise<RunnerOutcome> {
+      async next(ownStep?: OwnStep, wish?: CompressionWish): Promise<RunnerOutcome> {
         begin();
         try {
-          return await runner.next(only, wish);
+          return await runner.next(ownStep, wish);
         } finally {
           end(1);
         }

@@ -54,8 +54,8 @@ export class TaskPipeline {
   }
 
   /** @throws LeatError see {@linkcode Runner.next}. */
-  async step(runner: Runner, only?: OwnStep): Promise<RunnerOutcome> {
-    const outcome = await runner.next(only, this.#compressor.wish);
+  async step(runner: Runner, ownStep?: OwnStep): Promise<RunnerOutcome> {
+    const outcome = await runner.next(ownStep, this.#compressor.wish);
     if ("frame" in outcome && runner === this.#runner) {
       this.#producedBytes += this.#compressor.noteArrival(outcome.frame, outcome.trial);
     }

@@ -95,7 +95,7 @@ export class TaskBench implements AsyncDisposable {
           aheadBytesMax,
           acknowledgedWithinMs: ACKNOWLEDGED_WITHIN_MS,
           onCompleted: () => this.completed = true,
-          onUnreadable: () => this.unreadable = true,
+          onFailed: () => this.unreadable = true,
           onFenced: () => this.fenced = true,
         }),
     });

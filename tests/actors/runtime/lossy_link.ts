@@ -27,8 +27,8 @@ export class LossyLink implements Link {
   start(receive: (envelope: Envelope) => void): void {
     this.#inner.start((envelope) => this.#loses(envelope) || receive(envelope));
   }
-  send(envelope: Envelope, kept?: boolean): boolean {
-    return this.#inner.send(envelope, kept);
+  send(envelope: Envelope, senderKeepsBody?: boolean): boolean {
+    return this.#inner.send(envelope, senderKeepsBody);
   }
   ready(): Promise<void> {
     return this.#inner.ready();

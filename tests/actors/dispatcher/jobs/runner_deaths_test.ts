@@ -71,7 +71,7 @@ Deno.test("a job whose runners died is shown with its failed tasks and their cau
   }
   await cluster.ask("releaseClient", { clientId });
   const { failure, bottleneck, tasks } = await iterationOf(cluster, "poison");
-  assert(failure!.startsWith('Split 0 of job "poison" was ended, because 3 runners'), failure!);
+  assert(failure!.startsWith('Split 0 of job "poison" killed 3 runners, so'), failure!);
   assertEquals(bottleneck, { kind: "stuck", text: `It has failed: ${failure}` });
   const causes = Array<string>(3).fill(DIED.message);
   assertEquals(tasks, [

@@ -97,7 +97,7 @@ class OrderedBench implements AsyncDisposable {
           aheadBytesMax: AHEAD_BYTES_MAX,
           acknowledgedWithinMs: ACKNOWLEDGED_WITHIN_MS,
           onCompleted: () => this.completed = true,
-          onUnreadable: () => {},
+          onFailed: () => {},
           onFenced: () => this.fenced = true,
         }),
     });

@@ -14,7 +14,7 @@ const CALL_TIMEOUT_MS = 2_000;
 /** Reasons for which a reader's node refuses requests to an actor that has ended. */
 const GONE: readonly unknown[] = ["no_such_actor", "stale_incarnation"];
 
-interface DrainOptions {
+interface FinalAcknowledgementsOptions {
   readonly context: ActorContext;
   readonly repeats: Repeats;
   /** How long to wait for a reader that does not answer, in ms. */
@@ -23,11 +23,11 @@ interface DrainOptions {
   readonly onChange: () => void;
 }
 
-export class Drain {
-  readonly #options: DrainOptions;
+export class FinalAcknowledgements {
+  readonly #options: FinalAcknowledgementsOptions;
   #isCalling = false;
 
-  constructor(options: DrainOptions) {
+  constructor(options: FinalAcknowledgementsOptions) {
     this.#options = options;
   }
 
