@@ -123,7 +123,7 @@ Deno.test("deaths at splits that a task does not have count as one piece of work
     assertEquals(await die(place), mayStart, `${place}`);
   }
   const { error } = await cluster.ask("clientHeartbeat", { clientId });
-  assert(error!.message.startsWith('Job "job" was ended'), error!.message);
+  assert(error!.message.startsWith('Job "job" killed 3 runners, so'), error!.message);
 });
 
 Deno.test("no deaths are kept of the tasks of a save that has failed", async () => {
