@@ -51,10 +51,14 @@ export class FunctionPool implements FunctionThreads {
     return new PooledFunction(this, ++this.#functions, fn, limits);
   }
 
-  /** Ends all threads. Blocks that run or wait fail; later blocks start new threads. */
+  /**
+   * Ends all threads, also one that is being started. Blocks that run or wait fail; later blocks start
+   * new threads.
+   */
   async close(): Promise<void> {
     const error = new LeatError("cancelled", "The threads were closed");
     for (const { reject } of this.#queue.splice(0)) reject(error);
+    await this.#starting?.catch(() => {});
     const threads = [...this.#threads, ...this.#segmentThreads];
     await Promise.all(threads.map((thread) => thread.terminate()));
   }

@@ -1,0 +1,14 @@
+/** `FunctionPool`: its threads when it is closed. */
+import type { ThreadFunction } from "../../../data/threads/function_threads.ts";
+import { FunctionPool } from "../../../platform/threads/function_pool.ts";
+import { LeatError } from "../../../core/error.ts";
+import { assertEquals, assertRejects } from "../../assert.ts";
+
+Deno.test("FunctionPool.close ends a thread that is being started", async () => {
+  const pool = new FunctionPool(1);
+  const fn = { fn: null, operator: "map", number: 0 } as unknown as ThreadFunction;
+  const opened = pool.open(fn, { pipeline: { threads: 1 }, operator: { value: 1 } });
+  await pool.close();
+  await assertRejects(() => opened.ready, LeatError, "closed");
+  assertEquals(pool.usage.threads, 0);
+});
