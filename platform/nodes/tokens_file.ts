@@ -30,7 +30,10 @@ export interface TokenEntry {
 export function parseTokens(text: string, path: string): TokenEntry[] {
   // The last token of a file that is being written may be cut off.
   if (text !== "" && !text.endsWith("\n")) {
-    throw wrong(path, "the last line has no line break, so the file may be incomplete");
+    throw wrong(
+      path,
+      "the last line has no line break, so the file may be incomplete; end it with one",
+    );
   }
   const check = new EntryCheck();
   for (const [index, line] of text.split(/\r?\n/).entries()) {
