@@ -236,9 +236,9 @@ Deno.test("process link is not opened by an invalid hello", async () => {
   ];
   for (const [bytes, code, said] of cases) {
     await using ends = new Ends();
-    const opening = ends.near();
+    const refused = assertRejects(() => ends.near(), LeatError, said);
     await ends.tell(bytes, true);
-    const error = await assertRejects(() => opening, LeatError, said) as LeatError;
+    const error = await refused;
     assertEquals(error.code, code, said);
   }
 });

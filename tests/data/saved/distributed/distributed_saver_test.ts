@@ -346,9 +346,9 @@ Deno.test("readers get the failure of a save until the save is resumed", async (
     await writer.do({ work: "failure", owner: "cluster/0", id, error });
     const growing = await Dataset.load<number>(folder, { wait: { pollMs: 1 } });
     const iterator = growing.iterator();
-    const first = iterator.next();
+    const failed = assertRejects(() => iterator.next(), LeatError, "disk full");
     await writer.do({ work: "failure", owner: OWNER, id, error });
-    await assertRejects(() => first, LeatError, "disk full");
+    await failed;
     const begun = await writer.do({ work: "begin", owner: OWNER }) as Begun;
     const whole = { first: 0, count: 4, ...await writer.do(run(begun, 0, 4)) as RunReport };
     await writer.do(entry(begun, 0, [whole]));
