@@ -41,7 +41,7 @@ function actorOf(system: ActorSystem): ActorContext<WorkerProtocol> {
   return actor!;
 }
 
-Deno.test("another worker's token speaks for no task of an absent worker, and keeps it from no return", async () => {
+Deno.test("a worker with another token can neither act for an absent worker's task nor prevent the worker's return", async () => {
   await using dispatcher = await serveDispatcher({ ...QUIET, tokens: [ONE, TWO, TEAM] });
   const service = dispatcher.address;
   const at = dispatcherAt(service);
@@ -77,7 +77,7 @@ Deno.test("another worker's token speaks for no task of an absent worker, and ke
   assertEquals((await heartbeat(actorOf(again))).kind, "takeover", "it may come back");
 });
 
-Deno.test("only the worker that has a task speaks for it: its owner, at its node, in its life", () => {
+Deno.test("only the worker of a task can act for it: same identity, node and incarnation", () => {
   const ref = { node: "ws://one", path: "/worker", incarnation: "aa-1" };
   const state = {
     tasks: new Map([[7, { worker: "w" }]]),

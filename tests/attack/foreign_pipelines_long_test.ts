@@ -73,7 +73,7 @@ const HARMFUL = [
   `async function* (x) { yield Array.${MARK} = 1; }`,
 ];
 
-Deno.test("reading a pipeline back evaluates no text, whichever grammar it is written for", async () => {
+Deno.test("deserialising a pipeline evaluates no text, be it written as a script or as a module", async () => {
   for (const source of TWO_FACED) {
     const isRun = await ran(() => {
       assertThrows(() => deserializeFunction({ source }), LeatError);
@@ -163,7 +163,7 @@ Deno.test("foreign functions read no file and no environment, dial nobody and st
   assertEquals(dialled, 0);
 });
 
-Deno.test("what foreign functions change of the language changes nothing here", async () => {
+Deno.test("foreign functions that change built-in objects change nothing in this process", async () => {
   const names = ["next", "then", "get", "set", "toJSON", "length", "push"];
   const source = `(x) => {
     for (const name of ${JSON.stringify(names)}) {

@@ -61,7 +61,7 @@ Deno.test("a frame that is opened to its middle counts as waiting", () => {
   for (const { answered } of waiting) assertEquals(answered.length, 100);
 });
 
-Deno.test("frames of one byte count with the memory that they take", () => {
+Deno.test("a frame of one byte counts as much as the memory that it takes", () => {
   const [asker] = cloggedLinks(1);
   const frame = Uint8Array.of(0xce);
   let sent = 0;

@@ -33,7 +33,7 @@ class LaterWorld extends DenoWorld {
   }
 }
 
-Deno.test("no client ends a node that asks it which of its actors have ended", async () => {
+Deno.test("a node withstands every answer to its question which of a client's actors have ended", async () => {
   for (const answer of [...NONSENSE, [7, {}, null]]) {
     const world = new LaterWorld({ logLevel: "off" });
     await using node = new TestNode("node", { world });
@@ -204,7 +204,7 @@ Deno.test("runs of a save that are none of its splits fail that save, and not th
   await cluster.ask("clientHeartbeat", { clientId });
 });
 
-Deno.test("a worker that prepares a job adds no other record to the dispatcher's journal", async () => {
+Deno.test("a worker that prepares a save cannot add another record to the dispatcher's journal", async () => {
   await using cluster = await TestCluster.start();
   const worker = cluster.worker("w", tableOf(3));
   await worker.heartbeat();

@@ -38,7 +38,7 @@ Deno.test("wrong figures of one client hide no figure of another from the metric
   }
 });
 
-Deno.test("no job has a name like those that the metrics give to jobs without one", async () => {
+Deno.test("a job name that looks like the metrics' name for an unnamed job is refused", async () => {
   await using cluster = await TestCluster.start();
   const dataset = await cluster.dataset();
   const jobName = "(job 1 of one client)";
@@ -49,7 +49,7 @@ Deno.test("no job has a name like those that the metrics give to jobs without on
   );
 });
 
-Deno.test("wrong figures of a worker spoil no sum that outlives them", async () => {
+Deno.test("wrong figures of a worker do not change later sums", async () => {
   for (const wrong of WRONG) {
     await using cluster = await TestCluster.start();
     const { workers: [worker], taskIds: [taskId = 0] } = await running(cluster, ["w"]);

@@ -55,7 +55,7 @@ const ATTACKS: Readonly<Record<string, string>> = {
   "closes the channel": "Deno.stdout.close(); return new Promise(() => {})",
 };
 
-Deno.test("no foreign function that takes its process over costs the trainer anything but its iteration", async () => {
+Deno.test("a foreign function that takes over its process can end only its iteration", async () => {
   const host = new DenoHost({ foreign: { stallTimeoutMs: 20_000 } });
   const before = Object.getOwnPropertyNames(Object.prototype);
   const codec = import.meta.resolve("../../transport/codec.ts");

@@ -72,7 +72,7 @@ const STALLING: ReadonlySet<string> = new Set([
   "gives shared arrays 30 wide and 7 deep",
 ]);
 
-Deno.test("no function that takes its runner's place costs its worker, or the job beside it, anything", async () => {
+Deno.test("a function that takes over its runner's process harms neither the worker nor another job", async () => {
   await using cluster = await LocalCluster.start({
     workers: 1,
     carrier: "thread",

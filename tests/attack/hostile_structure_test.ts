@@ -52,7 +52,7 @@ function replacing(lists: number, isAnswer: (value: object) => boolean): Dataset
   }, { captures: { code, lists } });
 }
 
-Deno.test("no function ends a worker with the report of a save", async () => {
+Deno.test("a forged report of a save does not end the worker", async () => {
   await inFolder(async (folder) => {
     await using cluster = await LocalCluster.start({
       ...{ workers: 1, carrier: "thread", logLevel: "off" },

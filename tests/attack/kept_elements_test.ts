@@ -61,7 +61,7 @@ function fill(repeats: Repeats): number {
   return kept;
 }
 
-Deno.test("invented clients make a task keep no more bytes than one limit for all", () => {
+Deno.test("one limit bounds what a task keeps for all invented clients together", () => {
   const world = { nowMs: () => 0 } as World;
   const repeats = new Repeats(world);
   assert(fill(repeats) <= SOURCE_BYTES_MAX);
@@ -166,7 +166,7 @@ Deno.test("a failed element counts with its texts, unacknowledged and in a round
   assertEquals(rounds.bytes, 0);
 });
 
-Deno.test("confirmations that name ever other absent consumers take no more bytes than one limit", () => {
+Deno.test("confirmations that each name other absent consumers are refused at a limit of bytes", () => {
   const CONSUMERS = 65_536;
   const rounds = new Rounds(CONSUMERS);
   const round = rounds.add(0, Promise.resolve());
@@ -292,7 +292,7 @@ for (const source of SOURCES) {
 
 const TEAM: Identity = { name: "team", role: "client" };
 
-Deno.test("answers whose asker never settles them are kept up to a limit, and then refused", async () => {
+Deno.test("answers that their asker never settles are kept up to a limit; then its requests are refused", async () => {
   await using node = new TestNode("node");
   const { world } = node.system;
   let calls = 0;

@@ -89,7 +89,7 @@ class Target implements AsyncDisposable {
   }
 }
 
-Deno.test("an envelope has nothing that a peer has added to it", () => {
+Deno.test("fields that a peer adds to an envelope are dropped", () => {
   const more = { junk: [1] };
   const source = { node: "a", path: "/a", incarnation: "1-1" };
   const target = { node: "b", path: "/b" };

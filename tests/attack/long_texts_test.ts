@@ -70,7 +70,7 @@ const REQUESTS = [
   }],
 ] as const;
 
-Deno.test("a dispatcher refuses texts and lists that are too long, and what it would keep unknown", () => {
+Deno.test("a dispatcher refuses texts and lists that are too long, and unknown parameters", () => {
   for (const [method, request, more] of REQUESTS) {
     const where = `${method} ${Object.keys(more)} ${JSON.stringify(more).slice(0, 80)}`;
     assertEquals(refusalOf(dispatcherChecks[method], request)?.message, undefined, where);

@@ -19,7 +19,7 @@ function small(text: string) {
   };
 }
 
-Deno.test("an identity registers so many small pipelines, also after a restart of the dispatcher", async () => {
+Deno.test("the number of an identity's pipelines is limited even if they are small, also after a restart", async () => {
   const DATASETS = 4;
   const bytes = DATASET_BYTES + ID_LENGTH + 1 + hashBytes("a").length;
   const quotas = { datasetsBytesMax: DATASETS * bytes };
@@ -43,7 +43,7 @@ Deno.test("a dispatcher keeps no empty pipeline", async () => {
   assertEquals([code, message.includes("empty")], ["invalid_argument", true]);
 });
 
-Deno.test("to check one pipeline more a dispatcher looks at none of those it has", () => {
+Deno.test("checking a new pipeline reads none of the registered ones", () => {
   const state = new DispatcherState();
   const register = (datasetId: string, owner: string) =>
     state.apply({

@@ -36,7 +36,7 @@ function come(
   return stream;
 }
 
-Deno.test("a neighbour's streams make the dispatcher forget its own oldest, and no trainer's run or readers", () => {
+Deno.test("a neighbour's many streams make the dispatcher forget only the neighbour's oldest", () => {
   const tables = new Tables();
   tables.addJob({
     ...{ jobId: 1, name: "j", owner: "trainer", workers: null },

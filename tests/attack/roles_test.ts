@@ -75,7 +75,7 @@ async function sumOf(service: string, token: string): Promise<number> {
   return sum;
 }
 
-Deno.test("a client reads; a viewer and a stranger do not", async () => {
+Deno.test("a client can read elements; a viewer and a stranger cannot", async () => {
   await using cluster = await startCluster();
   const { service } = cluster;
   assertEquals(await sumOf(service, TEAM.token), 4_950);

@@ -25,7 +25,7 @@ Deno.test("who joins a job takes, acknowledges and ends nothing of its other cli
   await attack(Dataset.range(COUNT), "DYNAMIC");
 });
 
-Deno.test("who joins a shared job moves no other client of its window", async () => {
+Deno.test("a client that joins a shared job cannot move another client in its window", async () => {
   await attack(Dataset.range(COUNT).repeat(), "OFF", { trainerId: "victim" });
 });
 

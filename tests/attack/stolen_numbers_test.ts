@@ -48,7 +48,7 @@ async function useUpNumbers(link: Link, incarnation: string, target: Ref): Promi
   await soon("an answer to the thief", answer);
 }
 
-Deno.test("who has a dispatcher's incarnation silences it at no worker", async () => {
+Deno.test("a program that uses a dispatcher's incarnation cannot make a worker ignore the dispatcher", async () => {
   await using dispatcher = await serveDispatcher({ ...QUIET, tokens: [ONE, TEAM] });
   const service = dispatcher.address;
   await using worker = await serveWorker({
@@ -71,7 +71,7 @@ Deno.test("who has a dispatcher's incarnation silences it at no worker", async (
   link.close();
 });
 
-Deno.test("who had a worker's incarnation before it came silences it at no dispatcher", async () => {
+Deno.test("a program that used a worker's incarnation before the worker came cannot make the dispatcher ignore it", async () => {
   await using dispatcher = await serveDispatcher({ ...QUIET, tokens: [ONE, TEAM] });
   const service = dispatcher.address;
   const incarnation = "ab".repeat(8);

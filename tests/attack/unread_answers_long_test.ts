@@ -61,7 +61,7 @@ Deno.test("large answers to requests that were all handled take no memory until 
   assertEquals([unread.bytes, asker.link.bufferedBytes], [0, 0]);
 });
 
-Deno.test("links of an identity get large answers in turn, when others have read or are closed", () => {
+Deno.test("large answers on an identity's links wait, and are sent in turn as other links read theirs or close", () => {
   const unread = new Unread(CLIENT);
   const graph = new Uint8Array(20 * 2 ** 20);
   const askers = Array.from({ length: 40 }, () => new Asker(CLIENT, { unread, answer: null }));

@@ -19,7 +19,7 @@ const named = (name: string) => ({
 });
 const bearer = (name: string) => ({ authorization: `Bearer ${named(name).token}` });
 
-Deno.test("a viewer that reads no page gets a few, and neither others nor itself later are kept out", async () => {
+Deno.test("a viewer that does not read its pages gets a few; others, and itself later, are served", async () => {
   let shown = 0;
   await using listener = new Listener({
     tokens: new TokenSet([named("eyes"), named("others")]),

@@ -24,7 +24,7 @@ async function firstWord(raw: RawNode): Promise<unknown> {
   return kind === "bye" ? (error as { code: string }).code : kind;
 }
 
-Deno.test("a withdrawn token, or one of another role, opens no link with a proof from before", async () => {
+Deno.test("a proof from before its token was withdrawn, or got another role, opens no link", async () => {
   await using folder = await TempFolder.make();
   const file = `${folder.path}/tokens`;
   const write = (...lines: [name: string, role: AccessRole][]) =>

@@ -33,7 +33,7 @@ async function read(service: string, dataset: Dataset<unknown>): Promise<unknown
 /** A file that a worker may read, and its functions only with a grant. */
 const OUTSIDE = fileURLToPath(import.meta.resolve("../../LICENSE"));
 
-Deno.test("a worker denies what was not granted, by element, and goes on", async () => {
+Deno.test("an access that was not granted fails only its element", async () => {
   await using dispatcher = await startDispatcher();
   await using _workers = all(await startWorkers(dispatcher, 1, "--data-root", "tests/data"));
   const { address } = dispatcher;

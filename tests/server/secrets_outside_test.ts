@@ -72,7 +72,7 @@ Deno.test("serveWorker refuses a file of tokens in a data root", async () => {
   assertStringIncludes(said, tokens.file);
 });
 
-Deno.test("requireSecretsOutside refuses another name of a secret's file, and no other file", async () => {
+Deno.test("requireSecretsOutside refuses hard links to a secret, and no other files", async () => {
   for (const name of ["data/hard", "data/a/hard"]) {
     await using folder = await TempFolder.make({ ...FILES, "data/a/other": "sesame" });
     const { path } = folder;

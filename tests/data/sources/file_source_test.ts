@@ -176,7 +176,7 @@ Deno.test("a source given a pattern hints at listFiles, and gives no hint for ot
   assert(!(plain as LeatError).message.includes("listFiles"));
 });
 
-Deno.test("errors of a source name a URL without its password and query, and hint at no listing", async () => {
+Deno.test("errors of a source name a URL without its password and query, and do not advise listFiles", async () => {
   const url = (origin: string, path: string) =>
     `${origin}/${path}?signature=secret`.replace("//", "//user:secret@");
   await using server = Deno.serve(

@@ -10,7 +10,7 @@ import { type Came, NO_SPLITS, Sandbox, settingsOf } from "./sandbox_lib.ts";
 const HEAP_BYTES_MAX = 64 * 2 ** 20;
 const MEMORY_BYTES_MAX = 2 ** 30;
 
-Deno.test("what ends a process costs its task, which says why, and nothing else", async () => {
+Deno.test("a function that ends its process fails only its own task, whose error says why", async () => {
   await using sandbox = await Sandbox.open({}, () => ({
     heapBytesMax: HEAP_BYTES_MAX,
     memoryBytesMax: MEMORY_BYTES_MAX,

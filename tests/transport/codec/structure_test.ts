@@ -49,7 +49,7 @@ Deno.test("decodeMessage counts no bytes of payloads as structure", () => {
   assertEquals(captions, value.captions);
 });
 
-Deno.test("decodeMessage keeps keys that are numbers in their order, in memory for those that are there", () => {
+Deno.test("decodeMessage sorts keys that are numbers, and takes memory only for keys that exist", () => {
   const frame = encodeMessage({ b: 1, "999": 2, "7": copies({ "999": 0 }, 20_000) });
   const before = Deno.memoryUsage().heapUsed;
   const decoded = decodeMessage(frame) as Record<string, unknown>;

@@ -29,7 +29,7 @@ Deno.test("IncarnationOwners.claim returns an incarnation from a client to a wor
   assertEquals([owners.isOf("a", team), owners.isOf("a", WORKER)], [false, true]);
 });
 
-Deno.test("IncarnationOwners forgets no open link's owner, and none for the claims of another identity", () => {
+Deno.test("IncarnationOwners keeps the owners of open links, and forgets none because of another identity's claims", () => {
   const owners = new IncarnationOwners();
   const team = as("team", "client");
   owners.claim("linked", team);

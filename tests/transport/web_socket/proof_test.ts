@@ -159,7 +159,7 @@ Deno.test("the token, or a part of it, is in nothing that a dialled server is se
   for (const word of TOKEN.split("-")) assert(!heard.includes(word), `${word} was sent`);
 });
 
-Deno.test("a server that asks for no proof is not trusted by who has a token", async () => {
+Deno.test("a program with a token does not trust a server that asks for no proof", async () => {
   await withFake((request) => consentTo(request, ""), async (address) => {
     const connector = webSocketConnector({ world, ...knowing(TOKEN), connectTimeoutMs: 60_000 });
     await rejection(connector.connect(address, DIALLER), "unauthenticated");
@@ -239,7 +239,7 @@ Deno.test("a node is dialled by its own name, and a service by any", async () =>
   (await other.connect(`ws://localhost:${service.server.port}`, DIALLER)).close();
 });
 
-Deno.test("a recorded exchange lets nobody in again, nor does one with a nonce of one's own", async () => {
+Deno.test("neither a recorded proof nor one with the server's fresh nonce in it is accepted", async () => {
   await using node = new Asking();
   const { server } = node;
   let recorded = "";

@@ -161,7 +161,7 @@ Deno.test("a link carries everything once a slot cannot be written", () => {
   assertEquals(slots.put(new Uint8Array(100_000)), undefined);
 });
 
-Deno.test("a listener closes the link of a dialler that names another file, or frees what it does not have", async () => {
+Deno.test("a listener closes the link of a dialler that names a file elsewhere, or frees a slot that it does not hold", async () => {
   const frames = [
     writeSlotFile("../../etc/passwd"),
     writeSlotFile("0123456789abcde/"),
@@ -203,7 +203,7 @@ Deno.test("a listener closes the link of a dialler that names another file, or f
   }
 });
 
-Deno.test("a dialler refuses a slot that is not there, and a message that its file has not", () => {
+Deno.test("a dialler refuses a slot that does not exist, and a message beyond the end of the file", () => {
   const path = Deno.makeTempFileSync();
   const slots = new IncomingSlots(writableSlots(path), 2 ** 30, new FramePool());
   const refused = [

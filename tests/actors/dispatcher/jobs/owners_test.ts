@@ -279,7 +279,7 @@ Deno.test("a dataset registered for jobs alone is read by the identity that did 
   assertEquals(await a.register("secret pipeline"), datasetId);
 });
 
-Deno.test("registerDataset takes no pipeline under the fingerprint of another, and no id that it might give", async () => {
+Deno.test("registerDataset refuses the fingerprint of another pipeline, and an id that the dispatcher may give later", async () => {
   await using teams = new Teams();
   const b = teams.join(B);
   const { fingerprint } = definitionOf(Uint8Array.of(1));
@@ -291,7 +291,7 @@ Deno.test("registerDataset takes no pipeline under the fingerprint of another, a
   assertEquals((await b.refused("registerDataset", last)).code, "invalid_argument");
 });
 
-Deno.test("an identity has so many jobs, clients and bytes of pipelines; others have as many", async () => {
+Deno.test("jobs, clients and bytes of pipelines are limited for each identity by itself", async () => {
   const datasetsBytesMax = 150 + 2 * DATASET_EXTRA;
   const quotas = { jobsMax: 2, clientsMax: 3, datasetBytesMax: 100, datasetsBytesMax };
   await using teams = new Teams({ quotas });
@@ -317,7 +317,7 @@ Deno.test("an identity has so many jobs, clients and bytes of pipelines; others 
   await b.ask("openIteration", b.openRequest(datasetId, "job 4"));
 });
 
-Deno.test("an identity has so many tasks on each worker; ended ones and others' do not count", async () => {
+Deno.test("an identity's tasks on a worker are limited; ended ones and those of others do not count", async () => {
   await using teams = new Teams({ quotas: { tasksMax: 2 } });
   const [a, b, admin] = [teams.join(A), teams.join(B), teams.join(ADMIN)];
   const datasetId = await a.register("x", false);
@@ -344,7 +344,7 @@ Deno.test("an identity has so many tasks on each worker; ended ones and others' 
   await a.ask("openIteration", third);
 });
 
-Deno.test("a job that its clients have left counts as a task while it has one on a worker", async () => {
+Deno.test("a job without clients counts against the limit of tasks while it has a task", async () => {
   await using teams = new Teams({ quotas: { tasksMax: 1 } });
   const worker = teams.join({ name: "workers", role: "worker" }, "worker");
   await worker.ask("workerHeartbeat", {

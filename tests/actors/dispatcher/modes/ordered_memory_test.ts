@@ -34,7 +34,7 @@ Deno.test("what all of several consumers have is common to them also where they 
   assertEquals([ordered.mark, ordered.done], [0, [[1, FAR]]]);
 });
 
-Deno.test("consumers that have not come take no memory, and those that left in a row take one entry", () => {
+Deno.test("consumers that have not joined take no memory, and consecutive ones that have left take one entry", () => {
   const ordered = orderedFrom({ startAt: 0 }, MANY);
   assert(JSON.stringify(ordered).length < KEPT_MAX, "it lists the consumers");
   for (let index = 0; index < 100; index++) leave(ordered, [index]);

@@ -120,7 +120,7 @@ Deno.test("Listings tells datasets with the same id apart", async () => {
   assertEquals(await ofOther, [Float64Array.of(0, 3)]);
 });
 
-Deno.test("Listings begins one of another identity at once, however many an identity waits for", async () => {
+Deno.test("Listings begins a listing of another identity at once, however many one identity has waiting", async () => {
   const bench = new Bench();
   for (let name = 1; name <= 50; name++) bench.list(name);
   assertEquals(bench.names, [1, 2]);
