@@ -125,7 +125,7 @@ function cutsOf(whole: DatasetNode): [name: string, root: DatasetNode][] {
 }
 
 const NOTHING_TO_SEND =
-  "no operators follow a source that this host could read for workers (files, or elements in memory)";
+  "it needs a source of files, or of elements in memory, with operators after it";
 
 /** The source whose elements this host can send to workers: one of files, or of elements in memory. */
 function sourceToReadHere(root: DatasetNode): DatasetNode | undefined {

@@ -1,4 +1,7 @@
-/** The hub's handle of a node that has a thread of its own. */
+/**
+ * A node on a thread of its own, as the thread hub (`thread_hub.ts`), which starts and connects such
+ * nodes, controls it.
+ */
 import * as comlink from "comlink";
 import type { NodeId } from "../actors/runtime/link.ts";
 import type { FencedRef, Ref } from "../actors/runtime/ref.ts";
@@ -42,6 +45,7 @@ export class ThreadNode implements HubMember {
   readonly #world: World;
   readonly #worker: Worker;
   readonly #control: comlink.Remote<ThreadControl>;
+  /** Through its second port the node asks the hub for connections to other nodes. */
   readonly #introductions = new MessageChannel();
   /** Rejects at the end of the thread: a comlink call to a dead thread would never settle. */
   readonly #death = new AbortRace();
@@ -137,7 +141,8 @@ export class ThreadNode implements HubMember {
 
   #call<T>(use: (control: ThreadControl) => T | Promise<T>): Promise<T> {
     if (this.#ended) return this.#death.race(new Promise<T>(() => {}));
-    // The remote has the same methods, all asynchronous; comlink's type of it loses unions.
+    // `#control` has the methods of `ThreadControl`, made asynchronous. Comlink's type for it does
+    // not keep union types.
     const control = this.#control as unknown as ThreadControl;
     return this.#death.race(Promise.resolve(use(control)));
   }

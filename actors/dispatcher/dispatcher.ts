@@ -159,10 +159,10 @@ class Dispatcher {
     await this.#transactions.run((tx) => {
       const { state, random, wallMs } = tx;
       if (state.clusterId === "") {
-        tx.commit({ type: "cluster_created", clusterId: random.hex64() });
+        tx.append({ type: "cluster_created", clusterId: random.hex64() });
       }
       const { incarnation } = this.#context.self;
-      tx.commit({ type: "dispatcher_started", incarnation, wallMs });
+      tx.append({ type: "dispatcher_started", incarnation, wallMs });
       liveness.begin(tx);
       for (const iterationId of state.iterations.keys()) taskRequests.list(iterationId);
     });

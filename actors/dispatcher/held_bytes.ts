@@ -1,6 +1,6 @@
 /**
- * Counts, per identity, the memory of datasets, tables of splits, and parameters of jobs and
- * clients.
+ * Counts, per identity, the memory of datasets, of the parameters of jobs and clients, and of
+ * iterations: their tables of splits and what their readers have read.
  */
 import type { RequestOf } from "../runtime/protocol.ts";
 import type { DispatcherProtocol } from "./protocol.ts";
@@ -10,9 +10,9 @@ import type { Client, Dataset, Iteration, Job } from "./state/entities.ts";
 
 type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
 
-/** Bytes counted per split position. */
+/** Bytes counted per single number in a set of splits or consumers (`Places`). */
 const PLACE_BYTES = 8;
-/** Bytes counted per range of split positions. */
+/** Bytes counted per range of consecutive numbers in such a set. */
 const RANGE_BYTES = 64;
 /** Bytes counted per consumer of a DETERMINISTIC iteration. */
 const CONSUMER_BYTES = 128;
@@ -72,7 +72,7 @@ export function bytesOfJob({ name, parameters }: Pick<Job, "name" | "parameters"
   return bytesOfText(name ?? "") + bytesOfText(JSON.stringify(parameters));
 }
 
-/** Bytes of the split positions, consumers and run that an iteration holds. */
+/** Bytes of the sets of splits, the consumers and the run's names that an iteration holds. */
 export function bytesOfIteration({ ordered, run }: Pick<Iteration, "ordered" | "run">): number {
   const { lost = [], done = [], consumers = null } = ordered ?? {};
   const reading = Object.values(consumers?.reading ?? {});
@@ -83,7 +83,7 @@ export function bytesOfIteration({ ordered, run }: Pick<Iteration, "ordered" | "
 
 /** Bytes of an iteration's table of splits, which a short pipeline can make large. */
 export function bytesOfSplits(bounds: SplitBounds): number {
-  return bounds.reduce((sum, runs) => sum + SOURCE_BYTES + runs.byteLength, 0);
+  return bounds.reduce((sum, ofSource) => sum + SOURCE_BYTES + ofSource.byteLength, 0);
 }
 
 function bytesOfPlaces(places: Places): number {
@@ -100,7 +100,7 @@ export function bytesOfClient(
 }
 
 /** An upper bound of the bytes that a request to open an iteration would add. */
-export function bytesOfRequest(
+export function bytesOfOpening(
   { requestId, process, jobName, stream, runId, parameters, behind = [] }: OpenRequest,
 ): number {
   const texts = [requestId, process, jobName, stream, runId, JSON.stringify(parameters)];

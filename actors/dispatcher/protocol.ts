@@ -191,7 +191,10 @@ export interface DispatcherProtocol {
      * reader that was replaced between two repetitions is detected, and refused, by this id.
      */
     readonly lastReader?: KnownReader;
-    /** DETERMINISTIC: splits before `startAt` whose rows the reader needs again, ascending. */
+    /**
+     * DETERMINISTIC: splits before `startAt`, ascending, of which the reader needs the last rows
+     * again: they wait for the rest of their batch.
+     */
     readonly behind?: readonly number[];
   }): {
     readonly jobId: number;

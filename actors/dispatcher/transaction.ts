@@ -1,5 +1,5 @@
 /**
- * Decisions are plain functions of a transaction and a request. `commit` journals a change and
+ * Decisions are plain functions of a transaction and a request. `append` journals a change and
  * applies it at once, so the next line sees it.
  */
 import type { Random } from "../runtime/world.ts";
@@ -17,5 +17,5 @@ export interface Transaction {
   /** The names of the workers that share new jobs of static policies. */
   readonly listedWorkers: readonly string[];
   /** Journals a record and applies it. */
-  commit(record: JournalRecord): void;
+  append(record: JournalRecord): void;
 }

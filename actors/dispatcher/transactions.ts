@@ -41,7 +41,7 @@ export class Transactions {
         return world.wallMs();
       },
       listedWorkers: settings.workers,
-      commit: (record) => this.#commit(record),
+      append: (record) => this.#append(record),
     };
   }
 
@@ -159,7 +159,7 @@ export class Transactions {
   }
 
   /** Appends, then applies. If an appended record cannot be applied, that is a bug. */
-  #commit(record: JournalRecord): void {
+  #append(record: JournalRecord): void {
     this.#journal.append(record);
     this.#commits++;
     this.#effects.before(record);

@@ -13,9 +13,9 @@ export type AnswerOf<P, M extends keyof P> = P[M] extends (...args: never[]) => 
 
 /** What a handler receives in addition to the request. */
 export interface Delivery {
-  /** The actor that sent it. Its node is the one at the other end of the link. */
+  /** From which actor it comes. Its node is the one at the other end of the link. */
   readonly source: FencedRef;
-  /** The proved identity at the other end of that link. A sender cannot forge it. */
+  /** The identity that was proved at the other end of that link, which no actor there can forge. */
   readonly sender: Identity;
   /** When the asker stops waiting, on this node's monotonic clock in ms; Infinity for a tell. */
   readonly deadlineMs: number;

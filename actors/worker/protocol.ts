@@ -168,7 +168,7 @@ export interface GetElementRequest {
    * support this let the request wait.
    */
   readonly waitMs?: number;
-  /** For compression `auto`: how the client reads. */
+  /** For compression `auto`: the bandwidth that the client measured, and how it reads. */
   readonly way?: BandwidthFigures;
 }
 

@@ -4,7 +4,7 @@ import { LeatError } from "../../core/error.ts";
 import type { RandomStream } from "../../core/philox.ts";
 import { Tensor } from "../../core/tensor.ts";
 
-/** A batch of images with their labels. */
+/** Images with their labels: a batch to mix, or a mixed one. */
 export interface MixedBatch {
   /** float32 or float16 of shape [n, height, width, channels]. */
   readonly images: Tensor<"float16" | "float32">;
@@ -14,16 +14,19 @@ export interface MixedBatch {
 
 /** Options of {@linkcode mixup} and {@linkcode cutmix}. */
 export interface MixOptions {
-  /** The parameter of the Beta distribution of the shares; default 1, which is uniform. */
+  /**
+   * `λ` is drawn from Beta(alpha, alpha). Default 1: all values of `λ` from 0 to 1 are equally likely.
+   */
   readonly alpha?: number;
 }
 
 /**
- * Mixes each image with the one before it, and the first with the last: `λ` of its own values and
- * labels, and `1 - λ` of the other's. `λ` is drawn once for the batch. Zhang et al., "mixup: Beyond
- * Empirical Risk Minimization" (2018).
+ * Mixes each image with the one before it in the batch, and the first with the last. The result is
+ * `λ` times the image plus `1 - λ` times the other one; labels are mixed in the same way. `λ` is drawn
+ * once for the batch. Zhang et al., "mixup: Beyond Empirical Risk Minimization" (2018).
  *
- * @throws {LeatError} `invalid_argument` for other shapes or dtypes.
+ * @throws {LeatError} `invalid_argument` for other shapes or dtypes, an empty batch or an invalid
+ *   `alpha`.
  */
 export function mixup(
   batch: MixedBatch,
@@ -31,15 +34,17 @@ export function mixup(
   { alpha = 1 }: MixOptions = {},
 ): MixedBatch {
   requireBatch("mixup", batch, alpha);
-  const share = beta(alpha, random);
-  return { images: mixed(batch.images, share), labels: mixed(batch.labels, share) };
+  const lambda = beta(alpha, random);
+  return { images: mixed(batch.images, lambda), labels: mixed(batch.labels, lambda) };
 }
 
 /**
- * Replaces a rectangle of each image by the same rectangle of the image before it; before the first is
- * the last. Labels are mixed by area. Yun et al., "CutMix" (2019).
+ * Replaces a rectangle of each image by the same rectangle of the image before it, and in the first
+ * image by that of the last one. Labels are mixed in proportion to the areas. Yun et al., "CutMix"
+ * (2019).
  *
- * @throws {LeatError} `invalid_argument` for other shapes or dtypes.
+ * @throws {LeatError} `invalid_argument` for other shapes or dtypes, an empty batch or an invalid
+ *   `alpha`.
  */
 export function cutmix(
   batch: MixedBatch,
@@ -48,10 +53,10 @@ export function cutmix(
 ): MixedBatch {
   requireBatch("cutmix", batch, alpha);
   const [count, height, width, channels] = batch.images.shape as [number, number, number, number];
-  const share = beta(alpha, random);
+  const lambda = beta(alpha, random);
   const x = random.int(width), y = random.int(height);
-  const halfWidth = Math.floor(width * Math.sqrt(1 - share) / 2);
-  const halfHeight = Math.floor(height * Math.sqrt(1 - share) / 2);
+  const halfWidth = Math.floor(width * Math.sqrt(1 - lambda) / 2);
+  const halfHeight = Math.floor(height * Math.sqrt(1 - lambda) / 2);
   const left = Math.max(0, x - halfWidth), right = Math.min(width, x + halfWidth);
   const top = Math.max(0, y - halfHeight), bottom = Math.min(height, y + halfHeight);
   const images = Tensor.zeros(batch.images.dtype, batch.images.shape);
@@ -71,13 +76,13 @@ export function cutmix(
   return { images, labels: mixed(batch.labels, kept) };
 }
 
-/** Each row times `share`, plus the row before it times `1 - share`. */
-function mixed<D extends "float16" | "float32">(tensor: Tensor<D>, share: number): Tensor<D> {
+/** Each row times `lambda`, plus the row before it times `1 - lambda`. */
+function mixed<D extends "float16" | "float32">(tensor: Tensor<D>, lambda: number): Tensor<D> {
   const { data } = tensor;
   const out = Tensor.zeros(tensor.dtype, tensor.shape);
   const size = data.length / tensor.shape[0]!;
   for (let i = 0; i < data.length; i++) {
-    out.data[i] = share * data[i]! + (1 - share) * data[(i + data.length - size) % data.length]!;
+    out.data[i] = lambda * data[i]! + (1 - lambda) * data[(i + data.length - size) % data.length]!;
   }
   return out;
 }
@@ -90,9 +95,9 @@ function requireBatch(operation: string, { images, labels }: MixedBatch, alpha: 
   if (isBatch && areLabels && alpha > 0 && alpha < Infinity) return;
   throw new LeatError(
     "invalid_argument",
-    `${operation}: images are floats of shape [n, height, width, channels], labels float32 of ` +
-      `[n, classes] and alpha is above 0, not ${images.dtype} [${images.shape}], ${labels.dtype} ` +
-      `[${labels.shape}] and ${alpha}`,
+    `${operation} needs float16 or float32 images of shape [n, height, width, channels], float32 ` +
+      `labels of shape [n, classes] and an alpha above 0. It got images ${images.dtype} ` +
+      `[${images.shape}], labels ${labels.dtype} [${labels.shape}] and alpha ${alpha}`,
   );
 }
 

@@ -33,9 +33,9 @@ export type ShardingMode = ShardingPolicy | "CUSTOM";
  */
 export const SHARD_HINT: number = -1;
 
-/** A worker's index among those that share a dataset. */
+/** Which share of a dataset a worker produces. */
 export interface Shard {
-  /** From 0. */
+  /** The worker's index among those that share the dataset, from 0. */
   readonly index: number;
   /** The number of workers that share the dataset. */
   readonly count: number;

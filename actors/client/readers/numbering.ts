@@ -19,38 +19,43 @@ type Counted = ElementAnswer & { readonly place: StreamPosition };
 export class StreamNumbers {
   readonly #batchSize: number;
   #first: number;
-  #rows: number;
+  #carriedRows: number;
   /** How many whole elements the current split has; undefined until its left-over rows arrive. */
   #elements: number | undefined;
 
   constructor({ first, batchSize, carriedRows }: Numbering) {
     this.#first = first;
     this.#batchSize = batchSize ?? Infinity;
-    this.#rows = carriedRows;
+    this.#carriedRows = carriedRows;
   }
 
-  /** The current split's first number, from which a worker finds the elements of a consumer. */
-  ownOf(sequence: number): Own {
+  /**
+   * Tells a worker the number of the current split's first element, so that it sends only elements
+   * of this consumer.
+   * @param sequence The current split's position in the order.
+   */
+  ownFrom(sequence: number): Own {
     return { sequence, number: this.#first };
   }
 
   /**
-   * Returns an item's number, and whether the item gives an element. Call this for all items, in
-   * the order of the stream.
+   * Returns an item's number, and whether it is or completes an element; the end of a split does
+   * not, nor do elements that belong to other consumers. Call this for all items, in the order of
+   * the stream.
    */
   count(item: Counted): { readonly number: number; readonly isElement: boolean } {
     const { place: { index } } = item;
     switch (item.kind) {
       case "remainder":
         this.#elements = index;
-        this.#rows += rowsIn(decodeElement(item.element.bytes));
-        return { number: this.#first + index, isElement: this.#isBatch };
+        this.#carriedRows += rowsIn(decodeElement(item.element.bytes));
+        return { number: this.#first + index, isElement: this.#fillsBatch };
       case "split_end":
         this.#first += this.#elements ?? index;
         this.#elements = undefined;
         // A remainder has fewer rows than a batch, so it completes at most one batch.
-        if (this.#isBatch) {
-          this.#rows -= this.#batchSize;
+        if (this.#fillsBatch) {
+          this.#carriedRows -= this.#batchSize;
           this.#first++;
         }
         return { number: this.#first, isElement: false };
@@ -60,7 +65,7 @@ export class StreamNumbers {
   }
 
   /** Whether the rows left over by splits fill a batch. */
-  get #isBatch(): boolean {
-    return this.#rows >= this.#batchSize;
+  get #fillsBatch(): boolean {
+    return this.#carriedRows >= this.#batchSize;
   }
 }

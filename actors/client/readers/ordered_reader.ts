@@ -262,7 +262,7 @@ export class OrderedReader implements Reader {
   #wanted(isBounded: boolean): WantedSplit {
     return {
       ...(isBounded ? { upTo: this.#head } : {}),
-      ...(this.#isNumbered ? { own: this.#numbers!.ownOf(this.#head) } : {}),
+      ...(this.#isNumbered ? { own: this.#numbers!.ownFrom(this.#head) } : {}),
     };
   }
 

@@ -1,6 +1,7 @@
 /**
- * Fetches one task's elements with an `ElementFetcher`, keeps figures, and decompresses. An element
- * is decompressed when it arrives, because the training loop may be busy then.
+ * Fetches one task's elements with an `ElementFetcher`, decompresses them, and measures what
+ * heartbeats report. An element is decompressed when it arrives, not when the training loop takes
+ * it: so the loop need not wait for that.
  */
 import { LeatError } from "../../../core/error.ts";
 import { decompressFrame, isCompressed } from "../../../transport/compression.ts";
@@ -14,7 +15,7 @@ import type { ReaderDependencies } from "./reader.ts";
 import { RequestTuner } from "./request_tuner.ts";
 import { warnUnreached } from "../unreached.ts";
 
-/** Least time between two reports of the measured bandwidth to a remote task, in ms. */
+/** A remote task is told the measured bandwidth at most once in this time, in ms. */
 const BANDWIDTH_NEWS_MS = 500;
 /** How often the round-trip time is measured, with an empty message, in ms. */
 const ROUND_TRIP_EVERY_MS = 5_000;
@@ -29,7 +30,9 @@ type WithElement = Extract<ElementAnswer, { readonly element: Payload }>;
 
 interface TaskFetcherOptions {
   readonly onUnreachable: () => void;
-  /** Resolves when the client has space for elements of a task that can be reached again. */
+  /**
+   * Called when the task can be reached again. Resolves when the client has space for its elements.
+   */
   readonly whenRoom?: () => Promise<void>;
 }
 
@@ -42,7 +45,8 @@ export class TaskFetcher {
   readonly #bandwidth = new BandwidthMeter();
   readonly #tuner = new RequestTuner();
   #bandwidthSentMs: number;
-  #roundTripMs = -Infinity;
+  /** When the round-trip time was last measured. */
+  #roundTripAtMs = -Infinity;
   #probing: Promise<void> | undefined;
   #left = false;
   #warned = false;
@@ -83,7 +87,7 @@ export class TaskFetcher {
   }
 
   /** How many requests are worth keeping open. */
-  get wanted(): number {
+  get requestsWanted(): number {
     return this.#tuner.wanted;
   }
 
@@ -109,8 +113,9 @@ export class TaskFetcher {
     const askedMs = world.nowMs();
     this.#outstanding++;
     try {
-      const way = this.#bandwidthNews(askedMs);
-      const answer = await this.#fetcher.fetch(way === undefined ? wanted : { ...wanted, way });
+      const bandwidth = this.#bandwidthNews(askedMs);
+      const request = bandwidth === undefined ? wanted : { ...wanted, way: bandwidth };
+      const answer = await this.#fetcher.fetch(request);
       return "element" in answer ? this.#unpacked(this.#noted(answer, askedMs)) : answer;
     } finally {
       this.#outstanding--;
@@ -200,8 +205,8 @@ export class TaskFetcher {
   }
 
   #measureRoundTrip(nowMs: number): void {
-    if (nowMs - this.#roundTripMs < ROUND_TRIP_EVERY_MS) return;
-    this.#roundTripMs = nowMs;
+    if (nowMs - this.#roundTripAtMs < ROUND_TRIP_EVERY_MS) return;
+    this.#roundTripAtMs = nowMs;
     const { context } = this.#deps;
     context.run(async () => {
       if (await this.#answersWithin(ROUND_TRIP_TIMEOUT_MS)) {

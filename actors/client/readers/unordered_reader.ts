@@ -319,8 +319,8 @@ export class UnorderedReader implements Reader {
   #came(open: OpenTask, answer: ElementAnswer): void {
     const { feed, refresh } = this.#deps;
     if (!open.ended) {
-      this.#wanted += open.fetcher.wanted - open.wanted;
-      open.wanted = open.fetcher.wanted;
+      this.#wanted += open.fetcher.requestsWanted - open.wanted;
+      open.wanted = open.fetcher.requestsWanted;
     }
     if (answer.kind === "later") {
       open.passed = Math.min(TURNS_PASSED_MAX, 2 * open.passed + 1);

@@ -58,7 +58,7 @@ export function registerDataset(
   const datasetId = request.datasetId ?? `${tx.state.nextId("dataset")}`;
   const bytes = bytesOfDataset({ datasetId, graph, fingerprint });
   checkDatasetBytes(tx.state, sender.name, bytes, quotas);
-  tx.commit({
+  tx.append({
     type: "dataset_registered",
     owner: sender.name,
     datasetId,
@@ -84,12 +84,12 @@ function ownDatasetLike(
 
 /** Makes a transient dataset permanent, if this request does not call it transient. */
 function answerKnown(
-  { state, commit }: Transaction,
+  { state, append }: Transaction,
   { datasetId }: Dataset,
   { transient }: RegisterRequest,
 ): { readonly datasetId: string } {
   if (transient !== true && state.transientDatasets.has(datasetId)) {
-    commit({ type: "dataset_kept", datasetId });
+    append({ type: "dataset_kept", datasetId });
   }
   return { datasetId };
 }

@@ -1,6 +1,6 @@
 /**
- * The life cycle of an iteration. In most modes it finishes when no unfinished task is left and at
- * least one task was completed. If all workers die before that, the iteration waits for a worker. A
+ * The life cycle of an iteration. In most modes it finishes when at least one task was completed and
+ * no task is still to produce anything. If all workers die before that, it waits for a worker. A
  * completed task counts even if its worker dies later.
  */
 import { LeatError, type WireError } from "../../../core/error.ts";
@@ -23,11 +23,11 @@ export function createTask(tx: Transaction, iteration: Iteration, worker: string
   if (iteration.finished || !mode.hasWorkFor({ state, iteration }, worker)) return;
   if (state.taskAt(iterationId, worker) !== undefined) return;
   const seed = mode.seedForTask(iteration, tx.random);
-  tx.commit({ type: "task_created", taskId: state.nextId("task"), iterationId, worker, seed });
+  tx.append({ type: "task_created", taskId: state.nextId("task"), iterationId, worker, seed });
 }
 
 export function endTask(tx: Transaction, { taskId }: Task, why: TaskEnd): void {
-  tx.commit({ type: "task_ended", taskId, why });
+  tx.append({ type: "task_ended", taskId, why });
 }
 
 /** Finishes the iteration if it will produce nothing more. */
@@ -36,15 +36,15 @@ export function finishIfDone(tx: Transaction, iterationId: number): void {
   const iteration = state.iterations.get(iterationId);
   if (iteration === undefined || iteration.finished) return;
   if (!state.modeOf(iteration).isDone({ state, iteration })) return;
-  tx.commit({ type: "iteration_finished", iterationId });
+  tx.append({ type: "iteration_finished", iterationId });
 }
 
 /** Fails the iteration: its clients get the error, and in most modes its tasks end. */
 export function failIteration(tx: Transaction, iteration: Iteration, error: WireError): void {
   const { iterationId } = iteration;
-  tx.commit({ type: "iteration_failed", iterationId, error });
+  tx.append({ type: "iteration_failed", iterationId, error });
   if (!tx.state.modeOf(iteration).endsFailedTasks) return;
-  if (!iteration.finished) tx.commit({ type: "iteration_finished", iterationId });
+  if (!iteration.finished) tx.append({ type: "iteration_finished", iterationId });
   for (const task of [...tx.state.tasksOfIteration(iterationId)]) {
     endTask(tx, task, "iteration_failed");
   }
@@ -52,9 +52,9 @@ export function failIteration(tx: Transaction, iteration: Iteration, error: Wire
 
 export function forgetIteration(tx: Transaction, { iterationId }: Iteration): void {
   for (const { clientId } of [...tx.state.clientsOfIteration(iterationId)]) {
-    tx.commit({ type: "client_released", clientId, why: "released", nextRound: null });
+    tx.append({ type: "client_released", clientId, why: "released", nextRound: null });
   }
-  tx.commit({ type: "iteration_collected", iterationId });
+  tx.append({ type: "iteration_collected", iterationId });
 }
 
 /**

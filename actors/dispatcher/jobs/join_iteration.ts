@@ -70,7 +70,7 @@ export function openIteration(
   const iterationId = running?.iterationId ?? createIteration(tx, jobId, request, client);
   const clientId = state.nextId("client");
   const { requestId, process } = request;
-  tx.commit({
+  tx.append({
     type: "client_opened",
     clientId,
     iterationId,
@@ -110,7 +110,7 @@ function createJob(
 ): number {
   const jobId = tx.state.nextId("job");
   const workers = modeFor(parameters).hasFixedWorkers ? { workers: tx.listedWorkers } : {};
-  tx.commit({ type: "job_created", jobId, name, owner, parameters, ...workers });
+  tx.append({ type: "job_created", jobId, name, owner, parameters, ...workers });
   return jobId;
 }
 
@@ -124,7 +124,7 @@ function createIteration(
   const { parameters, repetition } = request;
   const iterationId = state.nextId("iteration");
   const initial = modeFor(parameters).initialFields(request, client, random);
-  tx.commit({ type: "iteration_created", iterationId, jobId, repetition, ...initial });
+  tx.append({ type: "iteration_created", iterationId, jobId, repetition, ...initial });
   const iteration = state.iterations.get(iterationId)!;
   for (const worker of state.workersFor(parameters)) {
     if (worker.alive && mayRead(parameters, null, worker)) createTask(tx, iteration, worker.name);

@@ -2,7 +2,7 @@
 import { LeatError } from "../../../core/error.ts";
 import type { Identity } from "../../runtime/identity.ts";
 import type { RequestOf } from "../../runtime/protocol.ts";
-import { bytesOfRequest } from "../held_bytes.ts";
+import { bytesOfOpening } from "../held_bytes.ts";
 import type { DispatcherProtocol } from "../protocol.ts";
 import type { Client, Iteration, Job } from "../state/entities.ts";
 import type { DispatcherState } from "../state/state.ts";
@@ -126,7 +126,7 @@ export function checkQuotas(
   if (hasReached(clientsMax, state.clients, isOwnClient)) {
     throw exhausted(`"${owner}" has ${clientsMax} clients (clientsMax)`, "end some iterators");
   }
-  checkBytes(state.parameterBytesOf(owner), bytesOfRequest(request), quotas, {
+  checkBytes(state.parameterBytesOf(owner), bytesOfOpening(request), quotas, {
     own: [
       "parametersBytesMax",
       `The parameters of the jobs and clients of "${owner}"`,

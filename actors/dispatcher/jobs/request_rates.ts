@@ -3,12 +3,13 @@ import { LeatError } from "../../../core/error.ts";
 import type { Delivery } from "../../runtime/protocol.ts";
 
 /**
- * A bucket's capacity, as time at the full rate, in ms: many clients of one process start at once.
+ * A full bucket allows the requests of this many ms at once, because many clients of one process
+ * start together.
  */
 const BURST_MS = 5_000;
 /** This many bytes of an answer count as one more request. */
 const BYTES_PER_REQUEST = 16 * 2 ** 10;
-/** With this many buckets, full ones are dropped. */
+/** At this many buckets, those that are full again are forgotten: a new bucket is full, too. */
 const BUCKETS_MAX = 4_096;
 
 interface Bucket {
@@ -34,8 +35,8 @@ export class RequestRates {
     if (bucket.tokens < 1) {
       throw new LeatError(
         "resource_exhausted",
-        `More than ${this.#perSecondMax} requests a second (requestsPerSecondMax) come from "${key}"; ask ` +
-          "less often, or raise the dispatcher's quotas",
+        `"${key}" has used up its ${this.#perSecondMax} requests a second (requestsPerSecondMax), of ` +
+          "which large answers count as several; send fewer, or raise the dispatcher's quotas",
       );
     }
     bucket.tokens--;
@@ -76,7 +77,8 @@ export class RequestRates {
 }
 
 /**
- * If a cluster has a single token, all its users are admins. So each node of admins has a bucket.
+ * Admins have a bucket for each node, not one for their identity: with a single token all programs of
+ * a cluster are the same admin.
  */
 function keyOf({ sender, source }: Pick<Delivery, "sender" | "source">): string {
   return sender.role === "admin" ? source.node : sender.name;

@@ -29,7 +29,7 @@ export function runnerDied(tx: Transaction, request: DeathRequest, deathsMax: nu
   const mode = state.modeOf(iteration);
   const piece = mode.pieceOf({ state, iteration }, task, request.place);
   if (deathNumber > task.runnerDeaths) {
-    tx.commit({
+    tx.append({
       type: "runner_died",
       ...{ taskId, number: deathNumber, place: piece, code },
       message: message.slice(0, MESSAGE_LENGTH_MAX),

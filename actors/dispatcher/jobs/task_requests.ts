@@ -135,16 +135,16 @@ export class TaskRequests {
   }
 
   #listed(iterationId: number, listing: Listing): void {
-    this.#transactions.runUnrequested(({ commit }) => {
+    this.#transactions.runUnrequested(({ append }) => {
       const error = "error" in listing
         ? listing.error
         : this.#refusalOf(iterationId, listing.bounds);
       if (error !== undefined) {
-        commit({ type: "iteration_failed", iterationId, error: error.toWire() });
+        append({ type: "iteration_failed", iterationId, error: error.toWire() });
       } else if ("bounds" in listing) {
         const { bounds, begun } = listing;
-        commit({ type: "splits_listed", iterationId, bounds, digest: digestOfSplits(bounds) });
-        if (begun !== undefined) commit(begun);
+        append({ type: "splits_listed", iterationId, bounds, digest: digestOfSplits(bounds) });
+        if (begun !== undefined) append(begun);
       }
     });
   }

@@ -1,6 +1,6 @@
 /**
  * The records of the journal: all changes of the dispatcher's state. A record contains every id,
- * time and seed that the decision has drawn, so a replay gives the same state.
+ * time and seed that the dispatcher chose for the change, so a replay gives the same state.
  */
 import { LeatError, type LeatErrorCode, type WireError } from "../../../core/error.ts";
 import { decodeMessage, encodeMessage, type MessageSlab } from "../../../transport/codec.ts";
@@ -45,9 +45,12 @@ export type JournalRecord =
     readonly seed: string;
     /** DETERMINISTIC: the split that the reader starts at. */
     readonly startAt?: number;
-    /** Splits before `startAt` whose rows the reader needs again, ascending. */
+    /**
+     * Splits before `startAt`, ascending, of which the reader needs the last rows again: they wait
+     * for the rest of their batch.
+     */
     readonly behind?: readonly number[];
-    /** Only readers of this run may read the iteration. */
+    /** One launch of the training program: only readers that it started may read the iteration. */
     readonly run?: { readonly stream: string; readonly runId: string };
   }
   /** No task will produce anything more. */
@@ -88,7 +91,7 @@ export type JournalRecord =
     readonly taskId: number;
     /** Counts the task's dead runners, from 1. */
     readonly number: number;
-    /** The piece of work that it ran; see `Deaths`. */
+    /** The piece of work that it ran, or null; see `Deaths`. */
     readonly place: number | null;
     readonly code: LeatErrorCode;
     readonly message: string;
@@ -123,8 +126,8 @@ export type JournalRecord =
     /** Coordinated reads: its next round, as last reported. */
     readonly nextRound: number | null;
     /**
-     * Coordinated reads: since its last report, it may have requested up to this many rounds more
-     * than any other consumer. Default 0.
+     * Coordinated reads: how many rounds it may be ahead of all other consumers with requests since
+     * its last report. Default 0.
      */
     readonly unreported?: number;
   }
@@ -154,17 +157,24 @@ export type JournalRecord =
     /** Counts the task's requests for splits of this source. */
     readonly number: number;
   }
-  /** DETERMINISTIC: a split is assigned to this task. */
+  /** DETERMINISTIC: one split is assigned to this task. */
   | {
     readonly type: "sequence_assigned";
     readonly taskId: number;
+    /** The split's position in the order of splits. */
     readonly sequence: number;
-    /** Counts the task's requests in this series. */
+    /** The request's number within its series. */
     readonly number: number;
-    /** 0: ordinary requests; 1: requests for a spare split. */
+    /**
+     * 0: requests for any split; 1: requests for a lost split that comes before all splits at the
+     * task (`spare`).
+     */
     readonly series: number;
   }
-  /** DETERMINISTIC: the reader has all splits before `mark`, and the later splits in `done`. */
+  /**
+   * DETERMINISTIC: the reader has all splits at positions before `mark`, and the later ones in
+   * `done`.
+   */
   | {
     readonly type: "sequences_received";
     readonly iterationId: number;
@@ -200,9 +210,9 @@ export type JournalRecord =
     readonly sizeBytes: number;
   }
   /**
-   * A schedule is proposed. The record has only the difference from the newest schedule, proposed
-   * or in force: whole schedules would fill the journal, as each worker that joins or leaves
-   * changes them.
+   * A schedule is proposed; it is in force once it is committed. Each worker that joins or leaves
+   * changes the schedule, and whole ones would fill the journal. So the record has only the
+   * difference from the newest one, be that proposed or in force.
    */
   | {
     readonly type: "schedule_changed";
@@ -234,8 +244,8 @@ export type JournalRecord =
     readonly kept?: readonly number[];
   }
   /**
-   * Written at intervals, so that a restarted dispatcher knows about which round the consumers
-   * read.
+   * Written at intervals, so that a restarted dispatcher knows roughly which round the consumers
+   * have reached.
    */
   | { readonly type: "rounds_reached"; readonly iterationId: number; readonly round: number }
   /** All consumers end at this round, also those that join later. */

@@ -2,10 +2,10 @@
  * Detects that a client's process is gone, sooner than by the heartbeat timeout.
  *
  * - The client's node reports that the actor has ended: the client is released.
- * - The client's end closed the connection: its process has ended, or a proxy or firewall has
- *   closed the connection. A live client reconnects within seconds, so the client is released only
- *   after a grace time. If its node reconnects, the grace time ends, even without a new request:
- *   the runtime may answer a repeated request without the dispatcher.
+ * - The connection was closed from the client's side, by the end of its process, or by a proxy or
+ *   firewall. A live client reconnects within seconds, so the client is released only after a grace
+ *   time. The grace time ends as soon as its node reconnects. The dispatcher must not wait for a
+ *   request: if the client repeats an old one, the runtime may answer it alone.
  * - The connection timed out, or has no route. That says nothing about the client, so only the
  *   heartbeat timeout counts.
  *
@@ -42,8 +42,11 @@ export class ClientLinks {
     known?.stop();
     const watch: Watch = { incarnation, stop: () => {} };
     this.#watches.set(clientId, watch);
-    // Without a connection, `#ended` runs before this call returns.
-    watch.stop = this.#context.watch(client, (_error, end) => this.#ended(clientId, client, end));
+    // Without a connection, `#watchEnded` runs before this call returns.
+    watch.stop = this.#context.watch(
+      client,
+      (_error, end) => this.#watchEnded(clientId, client, end),
+    );
   }
 
   forget(clientId: number): void {
@@ -52,7 +55,7 @@ export class ClientLinks {
     this.#watches.delete(clientId);
   }
 
-  #ended(clientId: number, client: FencedRef, end: WatchEnd): void {
+  #watchEnded(clientId: number, client: FencedRef, end: WatchEnd): void {
     // The client's next heartbeat starts a new watch.
     this.#watches.delete(clientId);
     if (end === "ended") this.#onEnded(clientId);

@@ -145,20 +145,20 @@ export class Liveness {
       if (state.modeOf(iteration).whenUnread(iteration) === "continues") {
         this.#idleSinceMs.set(iterationId, nowMs);
       } else if (nowMs - sinceMs >= jobGcTimeoutMs) {
-        tx.commit({ type: "iteration_collected", iterationId });
+        tx.append({ type: "iteration_collected", iterationId });
       }
     }
     this.#forgetDatasets(tx, Math.max(jobGcTimeoutMs, DATASET_UNUSED_MIN_MS));
   }
 
-  #forgetDatasets({ state, nowMs, commit }: Transaction, afterMs: number): void {
+  #forgetDatasets({ state, nowMs, append }: Transaction, afterMs: number): void {
     const unused = new Set(unusedDatasets(state));
     for (const datasetId of this.#unusedSinceMs.keys()) {
       if (!unused.has(datasetId)) this.#unusedSinceMs.delete(datasetId);
     }
     for (const datasetId of unused) {
       const sinceMs = this.#unusedSinceMs.getOrInsert(datasetId, nowMs);
-      if (nowMs - sinceMs >= afterMs) commit({ type: "dataset_forgotten", datasetId });
+      if (nowMs - sinceMs >= afterMs) append({ type: "dataset_forgotten", datasetId });
     }
   }
 }

@@ -159,7 +159,7 @@ export function endClient(
   const nextRound = consumers.nextRound(clientId) ?? null;
   const readsRounds = state.roundIndexOf(client.iterationId) !== undefined;
   const unreported = readsRounds ? consumers.unreported(clientId) : 0;
-  tx.commit({
+  tx.append({
     ...{ type: "client_released", clientId, why, nextRound },
     ...(unreported === 0 ? {} : { unreported }),
   });
@@ -168,6 +168,6 @@ export function endClient(
   const endsUnread = state.clientsOfIteration(iterationId).size === 0 &&
     state.modeOf(iteration).whenUnread(iteration) === "ends";
   if (endsUnread || state.jobs.get(jobId)?.name === null) {
-    tx.commit({ type: "iteration_collected", iterationId });
+    tx.append({ type: "iteration_collected", iterationId });
   } else endUnread(tx, iteration, client);
 }

@@ -70,7 +70,7 @@ function leave(tx: Transaction, { name, worker, tasks }: HeartbeatRequest): Hear
 /** Ends the tasks of a worker that leaves or timed out. */
 export function loseWorker(tx: Transaction, name: string): void {
   endTasksOf(tx, name, "worker_lost");
-  tx.commit({ type: "worker_lost", name, wallMs: tx.wallMs });
+  tx.append({ type: "worker_lost", name, wallMs: tx.wallMs });
 }
 
 /**
@@ -82,7 +82,7 @@ function register(tx: Transaction, request: HeartbeatRequest, { sender }: Speake
   const { state } = tx;
   const affected = [...state.tasksOfWorker(name)].map(({ iterationId }) => iterationId);
   for (const task of [...state.tasksOfWorker(name)]) endTask(tx, task, "worker_restarted");
-  tx.commit({
+  tx.append({
     type: "worker_registered",
     name,
     worker,
@@ -116,10 +116,10 @@ function report(tx: Transaction, name: string, status: TaskStatus): boolean {
     return false;
   }
   if (source !== undefined && !(task.source !== null && sameActor(task.source, source))) {
-    tx.commit({ type: "task_ready", taskId, source });
+    tx.append({ type: "task_ready", taskId, source });
   }
   if (completed && !task.completed) {
-    tx.commit({ type: "task_completed", taskId });
+    tx.append({ type: "task_completed", taskId });
     finishIfDone(tx, task.iterationId);
   }
   return true;

@@ -59,7 +59,7 @@ export function assignNextSplit(
   // The first request of a later repetition starts it for all tasks, and ends the current one.
   const index = repetition > cursor.repetition ? 0 : cursor.next;
   if (repetition < cursor.repetition || index >= total) return { split: null, total };
-  tx.commit({ type: "split_assigned", taskId, source, repetition, index, number });
+  tx.append({ type: "split_assigned", taskId, source, repetition, index, number });
   return answerOf(splits, source, index, total);
 }
 

@@ -1,4 +1,4 @@
-/** Represents lists and decimals of columnar files in elements. */
+/** How elements represent the lists and decimals of columnar files. */
 import {
   type DType,
   type DTypeArrays,
@@ -10,7 +10,7 @@ import {
 import { Tensor } from "../../../core/tensor.ts";
 import { copyInto, sameShape, shapeOf } from "../../elements/leaf_columns.ts";
 
-/** What is known about a column's values before they are read. */
+/** What is known about values of a column, or of items of its lists, before they are read. */
 export interface ValueType {
   /** The dtype of the scalars at the bottom of lists; `undefined` if they have no single dtype. */
   readonly dtype: DType | undefined;
@@ -23,9 +23,11 @@ export interface ValueType {
  * strings become a tensor of shape [n]. Lists of equal shapes become a tensor with one more axis.
  * Returns `items` itself if its lists differ in shape, a value is null, or the items have no dtype.
  *
- * @param items Converted values; null if absent.
+ * @param items Converted values, null for each absent one.
+ * @param type What is known about one item.
  */
-export function packList(items: readonly unknown[], { dtype, depth }: ValueType): unknown {
+export function packList(items: readonly unknown[], type: ValueType): unknown {
+  const { dtype, depth } = type;
   if (dtype === undefined || items.includes(null)) return items;
   if (depth === 0) return packScalars(dtype, items);
   if (items.length === 0) return Tensor.zeros(dtype, new Array<number>(depth + 1).fill(0));

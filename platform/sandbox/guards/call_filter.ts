@@ -1,4 +1,7 @@
-/** The seccomp(2) filter of a confined process. A denied call fails with EPERM, a newer one with ENOSYS. */
+/**
+ * The seccomp(2) filter of a confined process. A denied call fails with EPERM, a call that is newer
+ * than this filter with ENOSYS.
+ */
 import { type Architecture, callsOf, NEWEST_CALL } from "./denied_calls.ts";
 
 export interface CallFilterOptions {
@@ -7,7 +10,10 @@ export interface CallFilterOptions {
   readonly pid: number;
   /** Whether the process may open sockets to other hosts. */
   readonly allowsNetwork: boolean;
-  /** The secret with which the launcher calls exec. The program that replaces it does not know it. */
+  /**
+   * The password with which the launcher calls `execveat`. The program that it starts does not know
+   * the password.
+   */
   readonly password: ExecPassword;
 }
 

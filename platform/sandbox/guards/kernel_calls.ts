@@ -167,7 +167,7 @@ export class KernelCalls {
 
   /**
    * Replaces this program with another, which inherits only the standard file descriptors.
-   * @param password The secret that the filter of system calls requires.
+   * @param password The password that the filter of system calls requires.
    */
   exec(command: readonly string[], [first, last]: ExecPassword): never {
     this.#calls.closeRange(SYS_CLOSE_RANGE, STANDARD_FILES, 0xffff_ffff, CLOSE_RANGE_CLOEXEC);

@@ -69,17 +69,17 @@ export function handleRoundsReport(
   consumers.noteReport(clientId, { ...report, lostTasks }, nowMs);
   // The end round is the first one that the training loop has not received.
   if (position?.kind === "ended" && rounds.ended === null) {
-    tx.commit({ type: "rounds_ended", iterationId, round: deliveredRound });
+    tx.append({ type: "rounds_ended", iterationId, round: deliveredRound });
   }
   if (nextRound >= rounds.reached + REACHED_STEP_ROUNDS) {
-    tx.commit({ type: "rounds_reached", iterationId, round: nextRound });
+    tx.append({ type: "rounds_reached", iterationId, round: nextRound });
   }
   const { proposal } = rounds;
   const isAwaited = state.roundIndexOf(iterationId)!.awaited.has(clientId);
   if (proposal !== null && isAwaited && isPast(rounds, proposal, nextRound)) {
     consumers.notePassed(iterationId);
   } else if (proposal !== null && isAwaited && proposal.schedule.version === acceptedSchedule) {
-    tx.commit({
+    tx.append({
       type: "schedule_accepted",
       iterationId,
       version: proposal.schedule.version,
@@ -150,7 +150,7 @@ export function reviewRounds(tx: Transaction, iteration: Iteration, consumers: C
   const clients = state.clientsOfIteration(iterationId);
   if (clients.size === 0 || (index.serving === 0 && !iteration.finished)) return;
   if (index.started === 0 && index.serving === 0) {
-    return tx.commit({ type: "rounds_ended", iterationId, round: iteration.rounds.reached });
+    return tx.append({ type: "rounds_ended", iterationId, round: iteration.rounds.reached });
   }
   if (index.started === 0) return startTogether(tx, iteration, clients.size);
   if (!isDue(iteration, index) && !consumers.hasPassed(iterationId)) return;
@@ -169,9 +169,9 @@ export function reviewRounds(tx: Transaction, iteration: Iteration, consumers: C
   const { version } = proposal.schedule;
   const oldestVersion = oldestWanted(iteration, Math.min(...nextRounds));
   const kept = keptRounds(proposal, started);
-  tx.commit({ type: "schedule_committed", iterationId, version, oldestVersion, kept });
+  tx.append({ type: "schedule_committed", iterationId, version, oldestVersion, kept });
   const { taskIds, fromRound } = proposal.schedule;
-  if (taskIds.length === 0) tx.commit({ type: "rounds_ended", iterationId, round: fromRound });
+  if (taskIds.length === 0) tx.append({ type: "rounds_ended", iterationId, round: fromRound });
 }
 
 /** Whether there is a schedule to propose, or all consumers have accepted the proposal. */
@@ -205,7 +205,7 @@ function startTogether(tx: Transaction, iteration: Iteration, clients: number): 
   );
   const isFirst = schedules.length === 0 && newest === 0;
   const version = propose(tx, iteration, newest, isFirst ? 0 : LEAP_ROUNDS);
-  tx.commit({ type: "schedule_committed", iterationId, version, oldestVersion: version });
+  tx.append({ type: "schedule_committed", iterationId, version, oldestVersion: version });
 }
 
 interface Situation {
@@ -247,7 +247,7 @@ function propose(
 ): number {
   const version = rounds.lastVersion + 1;
   const index = tx.state.roundIndexOf(iterationId)!;
-  tx.commit({
+  tx.append({
     type: "schedule_changed",
     iterationId,
     version,

@@ -58,7 +58,7 @@ export function assignSequence(
     ? undefined
     : nextSequence(orderedOf(iteration), splits, request, windowSplits);
   if (sequence === undefined) return { split: null, total };
-  tx.commit({ type: "sequence_assigned", taskId, sequence, number, series });
+  tx.append({ type: "sequence_assigned", taskId, sequence, number, series });
   return answerWith(tx.state, iteration, sequence);
 }
 
@@ -92,7 +92,7 @@ export function noteReceived(
   if (!isNews) return;
   checkReceived(iteration, ordered, mark, done);
   const { iterationId } = iteration;
-  tx.commit({
+  tx.append({
     type: "sequences_received",
     iterationId,
     mark,

@@ -138,8 +138,8 @@ export class SaveMode extends Mode {
         `distributedSave: saving to ${parametersOf(state, iteration).save?.folder} was ended by ` +
         `another client. Call it again to continue.`,
     };
-    tx.commit({ type: "iteration_failed", iterationId, error });
-    tx.commit({ type: "iteration_finished", iterationId });
+    tx.append({ type: "iteration_failed", iterationId, error });
+    tx.append({ type: "iteration_finished", iterationId });
     for (const task of [...state.tasksOfIteration(iterationId)]) endTask(tx, task, "cancelled");
   }
 

@@ -66,8 +66,8 @@ export function assignSaveWork(
     if (request.isLast === true) return { work: "later" };
     const next = nextWork(state, iteration);
     if (next === undefined) return { work: "later" };
-    if ("upTo" in next) tx.commit({ type: "save_entry_assigned", taskId, upTo: next.upTo });
-    else tx.commit({ type: "save_run_assigned", taskId, ...next });
+    if ("upTo" in next) tx.append({ type: "save_entry_assigned", taskId, upTo: next.upTo });
+    else tx.append({ type: "save_run_assigned", taskId, ...next });
   }
   return { work: describeWork(state, iteration, workOf(saving, taskId)!) };
 }
@@ -83,18 +83,18 @@ function recordResult(
   const work = saving === null ? undefined : workOf(saving, taskId);
   if (saving === null || work === undefined || isSaveOver(iteration)) return;
   if (failed !== undefined) {
-    tx.commit({
+    tx.append({
       type: "iteration_failed",
       iterationId,
       error: state.modeOf(iteration).failure({ state, iteration }, worker, failed),
     });
   } else if (done?.work === "run" && "first" in work && done.place === work.first) {
     const { attempt = "", elements, sizeBytes } = done;
-    tx.commit({ type: "save_run_written", taskId, attempt, elements, sizeBytes });
+    tx.append({ type: "save_run_written", taskId, attempt, elements, sizeBytes });
   } else if (done?.work === "entry" && "upTo" in work && done.place === saving.entries) {
     const { elements, sizeBytes } = done;
-    tx.commit({ type: "save_entry_written", taskId, elements, sizeBytes });
-    if (saving.isWhole) tx.commit({ type: "iteration_finished", iterationId });
+    tx.append({ type: "save_entry_written", taskId, elements, sizeBytes });
+    if (saving.isWhole) tx.append({ type: "iteration_finished", iterationId });
   }
 }
 

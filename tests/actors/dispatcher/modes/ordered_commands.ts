@@ -33,7 +33,7 @@ export class Decider implements Transaction {
   readonly #owners = new SplitOwners();
 
   constructor() {
-    this.commit({
+    this.append({
       type: "dataset_registered",
       owner: "anyone",
       datasetId: "1",
@@ -43,7 +43,7 @@ export class Decider implements Transaction {
     });
   }
 
-  commit(record: JournalRecord): void {
+  append(record: JournalRecord): void {
     const batch = new RecordBatch();
     batch.add(record);
     this.journal.push(batch.encode());
@@ -140,7 +140,7 @@ export class Decider implements Transaction {
         if (iteration === undefined || iteration.splits !== null) return;
         const bounds = packSplits(tableOf(12));
         const { iterationId } = iteration;
-        this.commit({ type: "splits_listed", iterationId, bounds, digest: digestOfSplits(bounds) });
+        this.append({ type: "splits_listed", iterationId, bounds, digest: digestOfSplits(bounds) });
         return;
       }
       case "split": {

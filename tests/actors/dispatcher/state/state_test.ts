@@ -80,7 +80,7 @@ class Decider implements Transaction {
     return this.nowMs;
   }
 
-  commit(record: JournalRecord): void {
+  append(record: JournalRecord): void {
     const batch = new RecordBatch();
     batch.add(record);
     this.journal.push(batch.encode());
@@ -161,7 +161,7 @@ class Decider implements Transaction {
         if (iteration === undefined) return;
         const { iterationId } = iteration;
         if (this.state.clientsOfIteration(iterationId).size > 0) return;
-        this.commit({ type: "iteration_collected", iterationId });
+        this.append({ type: "iteration_collected", iterationId });
       }
     }
   }
@@ -234,10 +234,10 @@ class Decider implements Transaction {
     const { iterationId } = iteration;
     if (b % 10 === 0) {
       const error = new LeatError("not_found", "no files", { details: { pattern: "*" } }).toWire();
-      return this.commit({ type: "iteration_failed", iterationId, error });
+      return this.append({ type: "iteration_failed", iterationId, error });
     }
     const bounds = packSplits(tableOf(b % 7, b % 3));
-    this.commit({ type: "splits_listed", iterationId, bounds, digest: digestOfSplits(bounds) });
+    this.append({ type: "splits_listed", iterationId, bounds, digest: digestOfSplits(bounds) });
   }
 }
 
