@@ -77,9 +77,10 @@ function guardWarning({ landlock, callFilter }: KernelGuards): string {
       "Deno's own permissions keep them from other files. Linux 5.13 or later has Landlock.",
     ]),
     ...(callFilter ? [] : [
-      "This system takes no filter of system calls (seccomp): functions can change the mode and the " +
-      "times of the targets of links below --allow-write, and only Deno's own permissions keep them " +
-      "from signals, sockets and programs. Linux has seccomp, unless the container denies it.",
+      "This system takes no filter of system calls (seccomp): if a folder of --allow-write contains a " +
+      "link, functions can change the mode and the times of its target. Only Deno's own permissions " +
+      "keep them from sending signals, opening sockets and starting programs. Linux has seccomp, " +
+      "unless the container denies it.",
     ]),
   ];
   return missing.join(" ");

@@ -10,8 +10,8 @@ import { UsageError } from "../lib/args.ts";
  * @param name Which export. Default: `default`, else the only dataset or function.
  * @param args The argument of an exported function. Default: it is called without one.
  * @throws {UsageError} for a missing file or export, or several candidates without `name`.
- * @throws {LeatError} `invalid_argument` if it is no dataset, or takes no arguments;
- * `failed_precondition` if the module throws.
+ * @throws {LeatError} `invalid_argument` if the export is no dataset, or `args` are given and it is no
+ * function; `failed_precondition` if the module throws.
  */
 export async function exportedDataset(
   path: string,
@@ -29,7 +29,8 @@ export async function exportedDataset(
   if (args !== undefined && typeof value !== "function") {
     throw new LeatError(
       "invalid_argument",
-      `'${chosen}' of '${path}' takes no arguments: export a function of them`,
+      `'${chosen}' of '${path}' is no function, so it takes no arguments: export a function that ` +
+        "takes them",
     );
   }
   try {
@@ -41,7 +42,7 @@ export async function exportedDataset(
   if (value instanceof Dataset) return value;
   throw new LeatError(
     "invalid_argument",
-    `'${chosen}' of '${path}' is no Dataset of this Leat, but ${
+    `'${chosen}' of '${path}' is no Dataset of this copy of Leat, but ${
       kindOf(value)
     }: export a Dataset, ` +
       "or a function that returns one",

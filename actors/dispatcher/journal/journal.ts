@@ -11,8 +11,8 @@ import { type JournalRecord, RecordBatch } from "./records.ts";
 /** Where the dispatcher's changes are written. */
 export interface Journal {
   /**
-   * @throws {LeatError} `invalid_argument` for a record that cannot be encoded, which changes
-   *   nothing; `unavailable` after {@linkcode LoggedJournal.abandon}.
+   * @throws {LeatError} `invalid_argument` if the record cannot be encoded: nothing is appended;
+   * `unavailable` after {@linkcode LoggedJournal.abandon}.
    */
   append(record: JournalRecord): void;
   /**
@@ -24,7 +24,7 @@ export interface Journal {
   close(): Promise<void>;
 }
 
-/** The journal waits for disk space, and so do the answers of all decisions. */
+/** Exists while the disk is full. Until it has space, no decision is answered. */
 export interface JournalStall {
   /** The log's error, with its location and the remedy. */
   readonly message: string;
@@ -146,7 +146,8 @@ export class LoggedJournal implements Journal {
     try {
       await this.#options.log.close();
     } catch (error) {
-      // No answer that depends on these records has left, so clients may repeat the requests.
+      // The disk is full, so these records are lost. No answer that depends on them has left: clients
+      // may repeat the requests.
       if (LeatError.from(error).code !== "resource_exhausted") throw error;
     }
   }
@@ -185,7 +186,7 @@ export class LoggedJournal implements Journal {
         await log.sync();
         break;
       } catch (error) {
-        // The waiting `#write` calls retry, and handle the failure.
+        // Any other failure: the waiting `#write` calls retry, get it too, and throw it.
         if (LeatError.from(error).code !== "resource_exhausted") break;
       }
     }
@@ -219,8 +220,8 @@ export class LoggedJournal implements Journal {
 
   #compact(): Promise<void> {
     const { log } = this.#options;
-    // After a full disk, records may have come since the commit. Appended after the snapshot, which has
-    // them, they would be applied twice.
+    // While the disk was full, more records may have been added. The snapshot includes their changes,
+    // so log them before it: behind it, a replay would apply them again.
     this.#logBatch();
     // Reset the counts now, so that a failed attempt is not repeated at once.
     this.#records = 0;

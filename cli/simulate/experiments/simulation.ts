@@ -12,11 +12,11 @@ export interface Simulation {
   readonly signal: AbortSignal;
   readonly quick: boolean;
   readonly hostCores: number;
-  /** Numbers of workers of (a), ascending; default: the experiment's own. */
+  /** The worker counts that experiment (a), scale-out, tries, ascending; default: its own. */
   readonly workers?: readonly number[];
-  /** Numbers of trainers of (b), ascending, including 1; default: the experiment's own. */
+  /** The trainer counts that experiment (b), sharing, tries, ascending, with 1; default: its own. */
   readonly trainers?: readonly number[];
-  /** Latency of the second curve of (a), in ms; 0 for none. */
+  /** Storage latency for the second curve of (a), in ms; 0: no second curve. */
   readonly storageLatencyMs: number;
   /** Step time of accelerators that train on images, in ms. Default: from the measured preprocessing. */
   readonly stepTimeMs?: number;

@@ -37,13 +37,13 @@ export function meteredFile(file: OpenFile, { host, stats }: IteratorContext): M
   };
 }
 
-/** Wraps a reader of `file`, and adds its steps to the figures of its source. */
+/** Wraps a reader of `file`, and adds the times and errors of its steps to the operator's figures. */
 export type MeterReader = (reader: FormatReader, file: MeteredFile) => FormatReader;
 
 export function readerMeter({ host, stats }: IteratorContext): MeterReader {
   const watch = new Stopwatch(host, stats);
   let inFlight = 0;
-  /** The time of a step beyond its reads is decoding. Concurrent steps share the time equally. */
+  /** A step decodes when it does not wait for a read. Concurrent steps share the time equally. */
   const later = async (pending: Promise<unknown>, file: MeteredFile) => {
     const startedAtMs = host.nowMs();
     const waitedBefore = file.waitedMs;

@@ -20,7 +20,7 @@ export class DecoderPool {
   /** Set while a caller of `empty` waits. */
   #emptied: PromiseWithResolvers<void> | undefined;
 
-  /** @param max Limit of the decompressors, and so of the images that are decoded or wait to be read. */
+  /** @param max Limit of the decompressors in use. One holds an image until its pixels are copied out. */
   constructor(max: number) {
     this.#max = max;
   }
@@ -58,7 +58,8 @@ export class DecoderPool {
       try {
         return next.granted.resolve(next.create());
       } catch (error) {
-        next.granted.reject(error); // the next image must not wait for the decompressor of this one
+        // This image fails. Try to create one for the next, which would wait forever.
+        next.granted.reject(error);
       }
     }
   }
