@@ -4,6 +4,7 @@
  * Layout: the length of the JSON as uint32 (little-endian), the JSON, and the bytes of tensors and
  * typed arrays, to which the JSON refers by offset and length.
  */
+import { isCount } from "../../core/count.ts";
 import { LeatError } from "../../core/error.ts";
 import { show } from "../check.ts";
 import { facade, nodeOf } from "../node.ts";
@@ -97,14 +98,25 @@ class BinaryWriter extends ValueWriter {
 
 class BinaryReader extends ValueReader {
   readonly #bytes: Uint8Array;
+  /** How many bytes may still be copied: a damaged JSON may name the same ones again and again. */
+  #remaining: number;
 
   constructor(bytes: Uint8Array, options: DecodingOptions) {
     super(options);
     this.#bytes = bytes;
+    this.#remaining = bytes.length;
   }
 
   protected override bytes(wire: unknown): Uint8Array<ArrayBuffer> {
     const [offset, length] = wire as [number, number];
+    if (!isCount(offset) || !isCount(length) || length > this.#remaining) {
+      throw new LeatError(
+        "data_loss",
+        `The encoded value names the range ${show([offset, length])} of its ` +
+          `${this.#bytes.length} bytes, of which it may use ${this.#remaining} more.`,
+      );
+    }
+    this.#remaining -= length;
     return this.#bytes.slice(offset, offset + length) as Uint8Array<ArrayBuffer>;
   }
 

@@ -15,3 +15,17 @@ Deno.test("encodeValue keeps deep values, and refuses too deep ones with its own
   const error = assertThrows(() => encodeValue(nested(100_000)), LeatError) as LeatError;
   assertEquals(error.code, "failed_precondition");
 });
+
+Deno.test("EncodedValue.read refuses a value whose arrays name more bytes than there are", () => {
+  const encoded = encodeValue([new Uint8Array(100), new Uint8Array(50)]);
+  const jsonLength = new DataView(encoded.buffer).getUint32(0, true);
+  const json = new TextDecoder().decode(encoded.subarray(4, 4 + jsonLength));
+  const binary = encoded.subarray(4 + jsonLength);
+  for (const range of ["[0,100]", "[0,51]", "[-1,50]", "[0,1e300]", '["0",50]']) {
+    const changed = new TextEncoder().encode(json.replace("[100,50]", range));
+    const bytes = new Uint8Array([...encoded.subarray(0, 4), ...changed, ...binary]);
+    new DataView(bytes.buffer).setUint32(0, changed.length, true);
+    const error = assertThrows(() => new EncodedValue(bytes).read(), LeatError);
+    assertEquals(error.code, "data_loss", range);
+  }
+});
