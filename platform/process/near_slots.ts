@@ -7,15 +7,18 @@ import { hexOf64 } from "../../core/bytes.ts";
 import type { SlotFile } from "../../transport/process/slots.ts";
 import type { NearDialler, NearListener } from "../../transport/web_socket.ts";
 import { slotFile } from "./slot_files.ts";
-import { newFile, PREFIX, PrivateFolder, removeLeftFolders } from "./slot_folder.ts";
+import { newFile, openOwnFile, PREFIX, PrivateFolder, removeLeftFolders } from "./slot_folder.ts";
 
 /** The worker's side: its private folder while it listens. */
 export class NearFolder implements NearListener {
   readonly folder: string;
   readonly #folder = new PrivateFolder();
+  /** This process's user. */
+  readonly #uid: number | null;
 
   constructor() {
     const { path } = this.#folder;
+    this.#uid = Deno.lstatSync(path).uid;
     this.folder = path.slice(dirname(path).length + 1);
     removeLeftFolders(path);
   }
@@ -23,7 +26,7 @@ export class NearFolder implements NearListener {
   open(name: string): SlotFile | undefined {
     const path = `${this.#folder.path}/${name}`;
     try {
-      const file = Deno.openSync(path, { write: true });
+      const file = openOwnFile(path, this.#uid);
       Deno.removeSync(path);
       return slotFile(file, Infinity);
     } catch {

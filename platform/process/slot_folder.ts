@@ -126,6 +126,26 @@ export function newFile(path: string): Deno.FsFile {
   return Deno.openSync(path, { read: true, write: true, createNew: true, mode: 0o600 });
 }
 
+/**
+ * Opens a file that another process of this user has created.
+ * @throws LeatError `permission_denied` unless the path is the only name of a regular file of the user
+ *   `uid`: a link would lead to another file, and a pipe would block this thread.
+ */
+export function openOwnFile(path: string, uid: number | null): Deno.FsFile {
+  const expected = Deno.lstatSync(path);
+  if (!expected.isFile || expected.uid !== uid || expected.nlink !== 1) throw notOwn(path);
+  // Opening a pipe for reading and writing does not block, should one have taken the file's place.
+  const file = Deno.openSync(path, { read: true, write: true });
+  const { dev, ino } = file.statSync();
+  if (dev === expected.dev && ino === expected.ino) return file;
+  file.close();
+  throw notOwn(path);
+}
+
+function notOwn(path: string): LeatError {
+  return new LeatError("permission_denied", `${path} is not a slot file of this user`);
+}
+
 function removeFolder(path: string): void {
   try {
     Deno.removeSync(path, { recursive: true });

@@ -203,6 +203,32 @@ Deno.test("a listener closes the link of a dialler that names a file elsewhere, 
   }
 });
 
+Deno.test({
+  name: "a listener opens no link, hard link or pipe that a dialler names",
+  ignore: Deno.build.os === "windows",
+  fn: async () => {
+    const folder = new NearFolder();
+    const inFolder = (name: string) => `${TEMPORARY}/${folder.folder}/${name}`;
+    const target = Deno.makeTempFileSync();
+    // Deno would need permission to write everywhere for links.
+    const make = 'ln -s "$1" link; ln "$1" hard; ln -s none nowhere; mkfifo pipe';
+    const args = ["-c", `cd "$0" && { ${make}; }`, inFolder("."), target];
+    await new Deno.Command("sh", { args }).output();
+    for (const name of ["link", "hard", "nowhere", "pipe"]) {
+      Deno.lstatSync(inFolder(name)); // It was made.
+      // A pipe that was opened for writing would block this thread.
+      assertEquals(folder.open(name), undefined, name);
+    }
+    const { name, file } = nearDialler.create(folder.folder)!;
+    const opened = folder.open(name)!;
+    opened.close();
+    file.close();
+    folder.remove();
+    assertEquals(Deno.statSync(target).size, 0);
+    Deno.removeSync(target);
+  },
+});
+
 Deno.test("a dialler refuses a slot that does not exist, and a message beyond the end of the file", () => {
   const path = Deno.makeTempFileSync();
   const slots = new IncomingSlots(writableSlots(path), 2 ** 30, new FramePool());
