@@ -8,6 +8,8 @@ import { type AcceptedTokens, type NamedToken, TokenSet } from "../../transport/
 const POLL_MS = 1_000;
 /** Shorter tokens could be guessed from a recorded proof. */
 const TOKEN_LENGTH_MIN = 16;
+/** Limit of the file's size, in bytes: a server does nothing else while it parses the file. */
+const FILE_BYTES_MAX = 2 ** 20;
 const NAME = /^[\x21-\x7e]{1,128}$/;
 const TOKEN = /^[\x21-\x7e]{1,4096}$/;
 
@@ -116,8 +118,8 @@ export class TokensFile implements AcceptedTokens {
 
   /**
    * Reads the file now, and checks it every second.
-   * @throws LeatError `invalid_argument` when it is malformed or no regular file, and errors of
-   * reading it.
+   * @throws LeatError `invalid_argument` when it is malformed, too large or no regular file, and
+   * errors of reading it.
    */
   constructor(world: World, path: string, readText = Deno.readTextFileSync) {
     this.#world = world;
@@ -171,7 +173,7 @@ export class TokensFile implements AcceptedTokens {
   /**
    * Takes the file's tokens if it has changed, and returns whether it did. The next check reads it
    * again if this read fails, or if the file is written meanwhile.
-   * @throws LeatError `invalid_argument` when it is malformed, and errors of reading it.
+   * @throws LeatError `invalid_argument` when it is malformed or too large, and errors of reading it.
    */
   #update(): boolean {
     const fingerprint = fingerprintOf(this.#path);
@@ -200,11 +202,14 @@ function unreadable(path: string, cause: unknown): LeatError {
 /**
  * Returns a value that changes with the content.
  * @throws LeatError `invalid_argument` if there is something other than a regular file: opening a
- * pipe would block this thread. Otherwise errors of the file system.
+ * pipe would block this thread. Also if the file is too large. Otherwise errors of the file system.
  */
 function fingerprintOf(path: string): string {
   const { isFile, mtime, ctime, size, ino, dev } = inspect(path);
   if (!isFile) throw wrong(path, "the tokens must be in a regular file");
+  if (size > FILE_BYTES_MAX) {
+    throw wrong(path, `the file has ${size} bytes; a file of tokens has at most ${FILE_BYTES_MAX}`);
+  }
   // More than `mtime`, because a copy may keep that.
   return [mtime?.getTime(), ctime?.getTime(), size, ino, dev].join(" ");
 }

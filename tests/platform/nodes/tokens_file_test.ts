@@ -98,6 +98,25 @@ Deno.test("TokensFile keeps its tokens while the file is malformed or missing, a
   assertEquals([knows(file), changes], [[false, true], 1]);
 });
 
+Deno.test("TokensFile refuses a file above 1 MiB without reading it, and keeps its tokens", async () => {
+  await using folder = await TempFolder.make({ tokens: `team client ${A}\n` });
+  const path = `${folder.path}/tokens`;
+  const { world, lines, next } = new Checks();
+  let reads = 0;
+  const readText = (path: string | URL) => (reads++, Deno.readTextFileSync(path));
+  const file = new TokensFile(world, path, readText);
+  const entry = `team client ${B}\n`;
+  await Deno.writeTextFile(path, entry + "#".repeat(2 ** 20 - entry.length) + "\n");
+  next();
+  assertEquals([knows(file), reads], [[true, false], 1]);
+  assertStringIncludes(lines[0]!, "at most 1048576");
+  const error = assertThrows(() => new TokensFile(world, path, readText), LeatError);
+  assertEquals([error.code, reads], ["invalid_argument", 1]);
+  await Deno.writeTextFile(path, entry + "#".repeat(2 ** 20 - entry.length - 1) + "\n");
+  next();
+  assertEquals([knows(file), reads], [[false, true], 2]);
+});
+
 Deno.test("TokensFile reads the file again at the next check when a read fails", async () => {
   await using folder = await TempFolder.make({ tokens: `team client ${A}\n` });
   const path = `${folder.path}/tokens`;
