@@ -13,7 +13,7 @@ export const FIRST_ANSWER_TIMEOUT_MS = 10_000;
 /**
  * Sends a request to a dispatcher that has not answered before.
  * @throws LeatError `unavailable`, with the address and a hint, when there is no answer; otherwise
- * the dispatcher's refusal.
+ * the dispatcher's refusal: for a quota that stays used up, once the time is over.
  */
 export async function firstAnswer<A>(
   dispatcher: Ref<DispatcherProtocol>,
@@ -25,6 +25,9 @@ export async function firstAnswer<A>(
   } catch (error) {
     const failure = LeatError.from(error);
     if (failure.code !== "deadline_exceeded" && failure.code !== "unavailable") throw failure;
+    const { cause } = failure;
+    // The request was repeated, since it might have been accepted later. A dispatcher did answer.
+    if (cause instanceof LeatError && cause.code === "resource_exhausted") throw cause;
     throw new LeatError(
       "unavailable",
       `No dispatcher answered at ${dispatcher.node} within ${timeoutMs} ms (${failure.message}); ` +

@@ -1,0 +1,33 @@
+/** What a client reports if its first request to a dispatcher is not accepted in time. */
+import { FIRST_ANSWER_TIMEOUT_MS, firstAnswer } from "../../../actors/client/first_answer.ts";
+import { LeatError } from "../../../core/error.ts";
+import { assertEquals, assertRejects, assertStringIncludes } from "../../assert.ts";
+import { settle, TestCluster } from "../dispatcher/lib.ts";
+
+/** Opens a job as a client does, and returns its error once the time is over. */
+async function errorOf(cluster: TestCluster, target = cluster.dispatcher): Promise<LeatError> {
+  const request = cluster.openRequest("1", { jobName: "another" });
+  const rejected = assertRejects(
+    () =>
+      firstAnswer(
+        target,
+        FIRST_ANSWER_TIMEOUT_MS,
+        (options) => cluster.system.ask(target, "openIteration", request, options),
+      ),
+    LeatError,
+  );
+  await settle();
+  await cluster.world.advance(FIRST_ANSWER_TIMEOUT_MS + 100);
+  return await rejected;
+}
+
+Deno.test("a client whose job stays above a quota gets the dispatcher's refusal, not the report of an absent dispatcher", async () => {
+  await using cluster = await TestCluster.start({ quotas: { jobsMax: 1 } });
+  await cluster.open(await cluster.dataset(), { jobName: "one" });
+  const { code, message } = await errorOf(cluster);
+  assertEquals(code, "resource_exhausted");
+  assertStringIncludes(message, "jobsMax");
+  const absent = await errorOf(cluster, { node: "absent", path: "/dispatcher" });
+  assertEquals(absent.code, "unavailable");
+  assertStringIncludes(absent.message, "No dispatcher answered");
+});
