@@ -279,6 +279,10 @@ class OffloadSpy implements Disposable {
 
 testInline("planning measures candidates in the order that training wants", async (start) => {
   await using service = await start({ workers: 1 });
+  // Far slower than the training step, so that candidates are measured on a busy machine, too.
+  const slow = batches.map((batch) =>
+    new Promise<typeof batch>((resolve) => setTimeout(() => resolve(batch), 10))
+  );
   const ordersOf = async (use: () => Promise<unknown>) => {
     using spy = new OffloadSpy();
     await use();
@@ -291,11 +295,11 @@ testInline("planning measures candidates in the order that training wants", asyn
       ...{ service, profileSteps: 3 },
       ...(deterministic === undefined ? {} : { deterministic }),
     };
-    assertEquals(await ordersOf(() => planOffload(batches, options)), new Set([deterministic]));
-    const fitted = () => fit({ ...options, dataset: batches, state: null, trainStep() {} });
+    assertEquals(await ordersOf(() => planOffload(slow, options)), new Set([deterministic]));
+    const fitted = () => fit({ ...options, dataset: slow, state: null, trainStep() {} });
     assertEquals(await ordersOf(fitted), new Set([deterministic]));
     const read = async () => {
-      for await (const _ of batches.offload(options));
+      for await (const _ of slow.offload(options));
     };
     assertEquals(await ordersOf(read), new Set([deterministic]));
   }
