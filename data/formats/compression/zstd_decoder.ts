@@ -29,10 +29,9 @@ async function* decode(path: string, file: OpenFile): AsyncGenerator<Uint8Array>
     count = await source.read(bytes);
     for (let at = 0; at < count || count === 0; at += PUSH_BYTES) {
       const input = bytes.subarray(at, Math.min(at + PUSH_BYTES, count));
-      const error = attempt(() => {
-        frames.push(input);
-        stream.push(input, count === 0);
-      });
+      const refusal = attempt(() => frames.push(input));
+      const sound = refusal === undefined ? input : input.subarray(0, frames.soundBytes);
+      const error = attempt(() => stream.push(sound, count === 0)) ?? refusal;
       yield* decoded.splice(0);
       if (error !== undefined) throw damaged(path, offset, error);
       if (count === 0) break;

@@ -17,6 +17,7 @@ import { openParquet } from "../../../data/formats/parquet/parquet.ts";
 import { thriftEnd } from "../../../data/formats/parquet/thrift_check.ts";
 import {
   ZSTD_WINDOW_BYTES_MAX,
+  ZSTD_WINDOWS_BYTES_MAX,
   ZstdFrames,
 } from "../../../data/formats/compression/zstd_frames.ts";
 import { Dataset } from "../../../mod.ts";
@@ -124,5 +125,54 @@ Deno.test("a zstd frame with a larger window than the default of zstd is refused
     assertThrows(() => {
       for (let at = 0; at < bytes.length; at += step) frames.push(bytes.subarray(at, at + step));
     }, LeatError);
+  }
+});
+
+Deno.test("short zstd frames may not claim windows without end", async () => {
+  // Each has a window of 128 MiB and an empty last block.
+  const frame = new Uint8Array([0x28, 0xb5, 0x2f, 0xfd, 0x00, 17 << 3, 0x01, 0x00, 0x00]);
+  const line = new Uint8Array(zstdCompressSync(new TextEncoder().encode("one line\n")));
+  const bytes = concat(line, ...new Array(9).fill(frame));
+  const error = assertThrows(() => new ZstdFrames().push(bytes), LeatError) as LeatError;
+  assertEquals(error.code, "resource_exhausted");
+  assertStringIncludes(error.message, `${ZSTD_WINDOWS_BYTES_MAX} (ZSTD_WINDOWS_BYTES_MAX)`);
+  assertThrows(() => unzstd(bytes, 1_000, "LIMIT"), LeatError, "ZSTD_WINDOWS_BYTES_MAX");
+  new ZstdFrames().push(concat(...new Array(8).fill(frame)));
+
+  await withFiles({ "a.zst": bytes }, async (folder) => {
+    const lines = Dataset.textLines(`${folder}/a.zst`, { compression: "zstd" });
+    assertEquals(await Array.fromAsync(lines.ignoreErrors()), ["one line"]);
+    const refusal = await failure(lines.filter(() => false));
+    assertEquals(refusal.code, "resource_exhausted");
+    assertStringIncludes(refusal.message, "ZSTD_WINDOWS_BYTES_MAX");
+  });
+});
+
+Deno.test("a zstd block larger than its window or 128 KiB is damage, and nothing before it is lost", async () => {
+  const runOf = (size: number, isLast: boolean) => {
+    const header = size << 3 | 1 << 1 | (isLast ? 1 : 0);
+    return [header & 255, header >> 8 & 255, header >> 16, 0x0a];
+  };
+  /** Frames with runs of newlines and a window of 1 KiB or 2 MiB. */
+  const frame = (windowBits: number, ...sizes: number[]) => {
+    const runs = sizes.flatMap((size, i) => runOf(size, i === sizes.length - 1));
+    return new Uint8Array([0x28, 0xb5, 0x2f, 0xfd, 0x00, windowBits - 10 << 3, ...runs]);
+  };
+  assertEquals(unzstd(frame(21, 131_072, 131_072), 2 ** 20, "LIMIT").length, 262_144);
+  for (const content of [255, 256, 300, 70_000]) {
+    const text = new Uint8Array(content).fill(97);
+    assertEquals(unzstd(new Uint8Array(zstdCompressSync(text)), content, "LIMIT"), text);
+  }
+  for (const [windowBits, sizeMax] of [[21, 131_072], [10, 1024]] as const) {
+    const bytes = frame(windowBits, 3, 4, 5, sizeMax + 1);
+    const what = `a block has ${sizeMax + 1} bytes, more than ${sizeMax}`;
+    assertThrows(() => unzstd(bytes, 2 ** 30, "LIMIT"), Error, what);
+    await withFiles({ "a.zst": bytes }, async (folder) => {
+      const lines = Dataset.textLines(`${folder}/a.zst`, { compression: "zstd" });
+      assertEquals(await Array.fromAsync(lines.ignoreErrors()), new Array(12).fill(""));
+      const error = await failure(lines.filter(() => false));
+      assertEquals(error.code, "data_loss");
+      assertStringIncludes(error.message, what);
+    });
   }
 });
