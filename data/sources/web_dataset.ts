@@ -24,7 +24,10 @@ export interface WebDatasetOptions extends FileSourceOptions {
    * integer. Files with other extensions stay bytes. Default: none is decoded.
    */
   readonly decode?: readonly DecodedExtension[] | undefined;
-  /** Maximum bytes of the parts of a sample. A larger sample is an error. Default 1 GiB. */
+  /**
+   * Maximum bytes of the parts of a sample: their contents, their names, and 512 for each part. A larger
+   * sample is an error. Default 1 GiB.
+   */
   readonly sampleBytesMax?: number | undefined;
 }
 

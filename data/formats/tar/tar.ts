@@ -14,6 +14,9 @@ export const MEMBER_BYTES_MAX = Number.MAX_SAFE_INTEGER;
 /** Maximum bytes of an extended header, which holds a name or pax records. */
 export const EXTENDED_HEADER_BYTES_MAX = 1024 * 1024;
 
+/** Maximum length of a member's name, because readers keep names in memory. Systems allow 4096 bytes. */
+export const NAME_LENGTH_MAX = 64 * 1024;
+
 const BLOCK_BYTES = 512;
 /** The range of a header's checksum, which is the sum of the header's bytes with spaces in this range. */
 const CHECKSUM = { start: 148, stop: 156 };
@@ -194,8 +197,17 @@ export class TarReader {
         ...this.#extension,
         ...(isLongName ? { name: text.replace(/\0[^]*/, "") } : this.#paxExtension(text)),
       };
+      this.#requireName(this.#extension);
       return AGAIN;
     });
+  }
+
+  #requireName({ name = "" }: Extension): void {
+    if (name.length <= NAME_LENGTH_MAX) return;
+    throw this.#damage(
+      "resource_exhausted",
+      `a name has ${name.length} characters, more than ${NAME_LENGTH_MAX} (NAME_LENGTH_MAX)`,
+    );
   }
 
   #paxExtension(text: string): Extension {

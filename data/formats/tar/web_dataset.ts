@@ -16,7 +16,7 @@ export interface SampleOptions {
   /** The extensions of the parts that samples keep; `undefined` for all. */
   readonly extensions: ReadonlySet<string> | undefined;
   readonly decode: ReadonlySet<string>;
-  /** Maximum bytes of one sample's parts together. */
+  /** Maximum bytes of one sample's parts together: contents, names and {@linkcode PART_BYTES}. */
   readonly sampleBytesMax: number;
 }
 
@@ -25,6 +25,9 @@ export interface SamplePosition {
   readonly offset: number;
   readonly ended: boolean;
 }
+
+/** What a part takes in memory besides its contents and name, so that empty parts count too. */
+const PART_BYTES = 512;
 
 /** Names that WebDataset reserves: such files belong to no sample. */
 const META_NAME = /^__[^/]*__(\/|$)/;
@@ -121,10 +124,10 @@ export class WebDatasetReader implements FormatReader {
     return then(this.#tar.pass(member), () => AGAIN);
   }
 
-  #wants(sample: Sample, extension: string, { sizeBytes }: TarMember): boolean {
+  #wants(sample: Sample, extension: string, { name, sizeBytes }: TarMember): boolean {
     const { extensions, sampleBytesMax } = this.#options;
     if (sample.failure !== undefined || extensions?.has(extension) === false) return false;
-    sample.bytes += sizeBytes;
+    sample.bytes += sizeBytes + name.length + PART_BYTES;
     if (sample.bytes > sampleBytesMax) {
       const what =
         `has at least ${sample.bytes} bytes, more than ${sampleBytesMax} (sampleBytesMax)`;

@@ -3,7 +3,11 @@
 import type { LeatError } from "../../../../core/error.ts";
 import { ByteReader, READ_BYTES } from "../../../../data/formats/byte_reader.ts";
 import type { Compression } from "../../../../data/formats/compression/compression.ts";
-import { EXTENDED_HEADER_BYTES_MAX, MEMBER_BYTES_MAX } from "../../../../data/formats/tar/tar.ts";
+import {
+  EXTENDED_HEADER_BYTES_MAX,
+  MEMBER_BYTES_MAX,
+  NAME_LENGTH_MAX,
+} from "../../../../data/formats/tar/tar.ts";
 import { type SamplePosition, WebDatasetReader } from "../../../../data/formats/tar/web_dataset.ts";
 import { END } from "../../../../data/iterator.ts";
 import { AGAIN } from "../../../../data/iterators/stepping.ts";
@@ -283,9 +287,37 @@ Deno.test("a sample beyond its limit is lost, and the next one is read", async (
     { name: "d.jpg", contents: new Uint8Array(1000) },
   );
   for (const answer of ANSWERS) {
-    const found = await read(archive, { sampleBytesMax: 1000 }, answer);
+    const found = await read(archive, { sampleBytesMax: 2000 }, answer);
     assertEquals(keysOf(found), ["a", "resource_exhausted", "c", "d"]);
-    errorIn(found, "resource_exhausted", `Sample "b" of data, at byte 1024`, "at least 1200 bytes");
+    errorIn(found, "resource_exhausted", `Sample "b" of data, at byte 1024`, "at least 2234 bytes");
+  }
+});
+
+Deno.test("the names and the number of a sample's parts count towards its limit", async () => {
+  const empty = Array.from({ length: 100 }, (_, i) => ({ name: `b.${i}` }));
+  const long = ["x", "y"].flatMap((part) => [
+    longName(`c.${part.repeat(30_000)}`),
+    { name: "truncated" },
+  ]);
+  const archive = tar(...files("a.txt"), ...empty, ...long, ...files("d.txt"));
+  const found = await read(archive, { sampleBytesMax: 50_000 });
+  assertEquals(keysOf(found), ["a", "resource_exhausted", "resource_exhausted", "d"]);
+  for (const error of found.slice(1, 3)) {
+    assertStringIncludes(String(error), "more than 50000 (sampleBytesMax)");
+  }
+});
+
+Deno.test("WebDatasetReader refuses a name that is too long, of GNU or pax", async () => {
+  for (const [length, key] of [[NAME_LENGTH_MAX, "b"], [NAME_LENGTH_MAX + 1]] as const) {
+    const name = "b.".padEnd(length, "x");
+    for (const header of [longName(name), paxHeader({ path: name })]) {
+      const found = await read(tar(...files("a.txt", "lost.txt"), header, { name: "truncated" }));
+      assertEquals(
+        keysOf(found),
+        key === undefined ? ["a", "resource_exhausted"] : ["a", "lost", key],
+      );
+      if (key === undefined) errorIn(found, "resource_exhausted", "(NAME_LENGTH_MAX)");
+    }
   }
 });
 
