@@ -123,7 +123,10 @@ function parseDescr(
 }
 
 function checkSize(bytes: ByteRanges, array: NpyArray): void {
-  const { shape, dataOffset } = array;
+  const { shape, dataOffset, itemBytes } = array;
+  // NumPy saves empty texts as items of one character. Items of no bytes take memory too, but the size of
+  // the file would not limit how many there are.
+  if (itemBytes === 0) throw bytes.unsupported("its dtype has items of no bytes");
   const rowBytes = rowBytesOf(array);
   if (!(rowBytes <= NPY_ROW_BYTES_MAX)) {
     throw bytes.refused(
