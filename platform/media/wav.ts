@@ -10,6 +10,9 @@ import { LeatError } from "../../core/error.ts";
 import { Tensor } from "../../core/tensor.ts";
 import type { DecodedAudio } from "../../data/host.ts";
 
+/** Limit of the decoded samples, which are up to four times as large as those in the file. */
+const WAV_BYTES_MAX = 1024 * 1024 * 1024;
+
 interface WavFormat {
   readonly code: number;
   readonly channels: number;
@@ -54,18 +57,20 @@ const READERS: Readonly<Record<string, Reader>> = {
 /**
  * Decodes the samples of a WAV file to float32 of shape [frames, channels]: integers from -1 to below 1,
  * floats unchanged.
+ *
+ * @param bytesMax Maximum bytes of the decoded samples.
  * @throws {LeatError} `data_loss` for a damaged or truncated file, `invalid_argument` for other
  * files, `unimplemented` for compressed samples, integers of other than 8, 16, 24 or 32 bits, and
- * floats of other than 32 or 64 bits.
+ * floats of other than 32 or 64 bits; `resource_exhausted` beyond `bytesMax`.
  */
-export function decodeWav(bytes: Uint8Array): DecodedAudio {
+export function decodeWav(bytes: Uint8Array, bytesMax = WAV_BYTES_MAX): DecodedAudio {
   requireWav(bytes);
   let format: WavFormat | undefined;
   for (const { name, chunk } of chunksOf(bytes)) {
     if (name === "fmt ") format = readFormat(chunk, bytes);
     if (name !== "data") continue;
     if (format === undefined) throw damaged(bytes, "its data comes before its format");
-    return readSamples(chunk, format, bytes);
+    return readSamples(chunk, format, bytes, bytesMax);
   }
   throw damaged(bytes, "it has no data chunk");
 }
@@ -125,6 +130,7 @@ function readSamples(
   chunk: DataView,
   { code, channels, sampleRate, bits }: WavFormat,
   bytes: Uint8Array,
+  bytesMax: number,
 ): DecodedAudio {
   const read = READERS[`${code}/${bits}`];
   if (read === undefined) {
@@ -141,6 +147,14 @@ function readSamples(
       `its ${chunk.byteLength} bytes of data are no whole frames of ${
         sampleBytes * channels
       } bytes`,
+    );
+  }
+  const decodedBytes = chunk.byteLength / sampleBytes * Float32Array.BYTES_PER_ELEMENT;
+  if (decodedBytes > bytesMax) {
+    throw new LeatError(
+      "resource_exhausted",
+      `The samples of a WAV file take ${decodedBytes} bytes as float32, more than ${bytesMax} ` +
+        "(WAV_BYTES_MAX); divide it into shorter files.",
     );
   }
   const samples = new Float32Array(chunk.byteLength / sampleBytes);

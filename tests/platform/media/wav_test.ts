@@ -133,3 +133,13 @@ Deno.test("decodeWav ignores wrong counts in chunks that it does not need", () =
   const cues = chunk("cue ", 0xff, 0xff, 0xff, 0xff);
   assert(decodeWav(riff(FORMAT, cues, chunk("data", 0, 0x40))).samples.size === 1);
 });
+
+Deno.test("decodeWav refuses samples that are larger decoded than its limit", () => {
+  for (const bitDepth of ["8", "16", "64"]) {
+    const bytes = written(bitDepth);
+    assertEquals(decodeWav(bytes, 48).samples.data.length, 12);
+    const error = assertThrows(() => decodeWav(bytes, 47), LeatError) as LeatError;
+    assertEquals(error.code, "resource_exhausted");
+    assertStringIncludes(error.message, "take 48 bytes as float32, more than 47 (WAV_BYTES_MAX)");
+  }
+});
