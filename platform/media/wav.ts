@@ -11,7 +11,7 @@ import { Tensor } from "../../core/tensor.ts";
 import type { DecodedAudio } from "../../data/host.ts";
 
 /** Limit of the decoded samples, which are up to four times as large as those in the file. */
-const WAV_BYTES_MAX = 1024 * 1024 * 1024;
+const WAV_BYTES_MAX = 2 * 1024 * 1024 * 1024;
 
 interface WavFormat {
   readonly code: number;
