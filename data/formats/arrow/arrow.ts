@@ -7,7 +7,7 @@ import {
   type RecordBatch,
   RecordBatchReader,
 } from "apache-arrow";
-import { rowsHeld, UnsupportedType, vectorValues } from "./arrow_values.ts";
+import { checkOffsets, rowsHeld, UnsupportedType, vectorValues } from "./arrow_values.ts";
 import { unlz4, unzstd } from "../compression/bounded_codecs.ts";
 import { ByteRanges } from "../byte_ranges.ts";
 import { chosenColumns, columnRows, type LoadedColumn } from "../column_rows.ts";
@@ -179,6 +179,7 @@ function loadedColumns(
     // The library treats missing bytes as null.
     const held = rowsHeld(vector.data[0]!);
     if (held < numRows) throw new Error(`it has ${numRows} rows, and ${held} in column ${name}`);
+    checkOffsets(vector.data[0]!);
     try {
       return { name, valueAt: vectorValues(vector) };
     } catch (error) {

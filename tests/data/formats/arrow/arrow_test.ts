@@ -5,6 +5,7 @@ import {
   Bool,
   compressionRegistry,
   CompressionType,
+  type Data,
   type DataType,
   DateDay,
   DateMillisecond,
@@ -22,6 +23,7 @@ import {
   Int8,
   IntervalDayTime,
   List,
+  makeData,
   Map_,
   Null,
   RecordBatchReader,
@@ -35,6 +37,7 @@ import {
   Uint16,
   Uint64,
   Utf8,
+  Vector,
   vectorFromArray,
 } from "apache-arrow";
 import lz4 from "lz4js";
@@ -328,4 +331,41 @@ Deno.test("arrow continues with the next batch after a damaged one", async () =>
   assertInstanceOf(found[0], LeatError);
   assertEquals(found[0].code, "data_loss");
   assertEquals(found.slice(1), TEN.slice(5));
+});
+
+Deno.test("arrow refuses lists, maps, strings and bytes that share items, before it makes a value", async () => {
+  const int = new Int32();
+  const ints = makeData({ type: int, data: new Int32Array(2) });
+  const list = new List(new Field("item", int));
+  const entries = new Struct<{ key: Utf8; value: Int32 }>([
+    new Field("key", new Utf8()),
+    new Field("value", int),
+  ]);
+  const map = new Map_(new Field("entries", entries));
+  const keys = vectorFromArray(["a", "b"], new Utf8()).data[0]!;
+  const pairs = makeData({ type: entries, length: 2, nullCount: 0, children: [keys, ints] });
+  const text = new Uint8Array([97, 98]);
+  const shapes = (valueOffsets: Int32Array): Data[] => {
+    const common = { length: valueOffsets.length - 1, nullCount: 0, valueOffsets };
+    const lists = makeData({ type: list, ...common, child: ints });
+    const outer = new List(new Field("item", list));
+    const whole = Int32Array.of(0, common.length);
+    return [
+      lists,
+      makeData({ type: outer, length: 1, nullCount: 0, valueOffsets: whole, child: lists }),
+      makeData({ type: map, ...common, child: pairs }),
+      makeData({ type: new Utf8(), ...common, data: text }),
+      makeData({ type: new Binary(), ...common, data: text }),
+    ];
+  };
+  const writeData = (data: Data) => write(new Table({ x: new Vector([data]) }));
+  for (const data of shapes(Int32Array.of(0, 2, 2))) await assertLaws(node(), writeData(data));
+  for (const data of [...shapes(Int32Array.of(0, 2, 0, 2)), ...shapes(Int32Array.of(0, 2, 9))]) {
+    const found = await rowsOf(node(), writeData(data));
+    const [error] = found;
+    assertEquals(found.length, 1);
+    assertInstanceOf(error, LeatError);
+    assertEquals(error.code, "data_loss");
+    assertStringIncludes(error.message, "offset 2 of its");
+  }
 });
