@@ -16,6 +16,14 @@ import { unzstd } from "../compression/bounded_codecs.ts";
 import { ByteRanges } from "../byte_ranges.ts";
 import { chosenColumns, columnRows, type LoadedColumn } from "../column_rows.ts";
 import type { SourceFile } from "../format_reader.ts";
+import {
+  type ByteBudget,
+  checkLevels,
+  checkValues,
+  type Leaf,
+  leafOf,
+  valuesStart,
+} from "./page_data_check.ts";
 import { checkPages } from "./parquet_pages.ts";
 import { type ColumnPiece, piecesOf } from "./parquet_pieces.ts";
 import { thriftEnd } from "./thrift_check.ts";
@@ -169,13 +177,14 @@ class ParquetBlocks implements RowBlocks {
       throw this.#bytes.failed(`row group ${block}`, error);
     });
     const loaded: LoadedColumn[] = [];
+    const budget = { bytes: ROW_GROUP_BYTES_MAX };
     for (const column of this.#columns) {
       const { name, values } = column;
       const rows = new Runs();
       try {
         for (const part of this.#partsOf(group, chunks, column)) {
           yield;
-          rows.add(await this.#decode(part, name));
+          rows.add(await this.#decode(part, name, budget));
         }
       } catch (error) {
         throw this.#bytes.failed(`row group ${block}, column ${name}`, error);
@@ -245,7 +254,9 @@ class ParquetBlocks implements RowBlocks {
     ));
   }
 
-  async #decode({ pieces, rows }: Part, name: string): Promise<DecodedArray> {
+  async #decode({ pieces, rows }: Part, name: string, budget: ByteBudget): Promise<DecodedArray> {
+    const checks = new PageChecks(budget);
+    for (const piece of pieces) checks.add(piece, leafOf(this.#metadata.schema, piece.column));
     const bytesAt = new Map(pieces.map(({ bytes, column }) => [startOf(column), bytes]));
     const columns = pieces.map(({ column }) => ({ file_offset: 0n, meta_data: column }));
     const group = { columns, num_rows: rows, total_byte_size: 0n };
@@ -259,12 +270,47 @@ class ParquetBlocks implements RowBlocks {
       // A row group of only these pages, so that the library counts rows from the first of them.
       metadata: { ...this.#metadata, row_groups: [group] },
       columns: [name],
-      compressors,
+      compressors: checks.compressors,
       parsers: PARSERS,
       utf8: false,
       onChunk: ({ columnData }) => decoded.push(columnData),
     });
     return flatten(decoded);
+  }
+}
+
+/** Checks the data of pages: at once, or as soon as the library has decompressed them. */
+class PageChecks {
+  readonly compressors: Compressors;
+  readonly #budget: ByteBudget;
+  /** Checks of the compressed pages, by their ends in the bytes of a piece. */
+  readonly #checks = new Map<ArrayBufferLike, Map<number, (values: Uint8Array) => void>>();
+
+  constructor(budget: ByteBudget) {
+    this.#budget = budget;
+    this.compressors = Object.fromEntries(
+      Object.entries(compressors).map(([codec, decompress]) => [codec, (data, sizeBytes) => {
+        const values = decompress(data, sizeBytes);
+        this.#checks.get(data.buffer)!.get(data.byteOffset + data.byteLength)!(values);
+        return values;
+      }]),
+    );
+  }
+
+  add({ bytes, column, pages }: ColumnPiece, leaf: Leaf): void {
+    const checks = this.#checks.get(bytes) ?? new Map<number, (values: Uint8Array) => void>();
+    this.#checks.set(bytes, checks);
+    for (const { data, dataStart, stop } of pages) {
+      // A page of two columns would get the check of one of them.
+      if (checks.has(stop)) throw new Error("two of its columns share a page");
+      const check = (values: Uint8Array) => data && checkValues(values, data, leaf, this.#budget);
+      checks.set(stop, check);
+      if (data === undefined) continue;
+      const stored = new Uint8Array(bytes, dataStart, stop - dataStart);
+      if (data.levels !== undefined) checkLevels(stored, data, leaf);
+      if (column.codec !== "UNCOMPRESSED" && data.levels?.isCompressed !== false) continue;
+      check(stored.subarray(valuesStart(data, leaf)));
+    }
   }
 }
 

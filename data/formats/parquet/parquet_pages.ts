@@ -7,6 +7,7 @@ import type { ColumnMetaData } from "hyparquet";
 import { LeatError } from "../../../core/error.ts";
 import { deserializeTCompactProtocol } from "hyparquet/src/thrift.js";
 import { crc32 } from "node:zlib";
+import type { PageData } from "./page_data_check.ts";
 import { thriftEnd } from "./thrift_check.ts";
 import { isCount } from "../../../core/count.ts";
 
@@ -34,6 +35,10 @@ export interface Page {
   readonly values: number;
   /** Number of entries, if it is a dictionary. */
   readonly entries: number;
+  /** Where its data begins, after its header. */
+  readonly dataStart: number;
+  /** What its data are; `undefined` for a dictionary. */
+  readonly data: PageData | undefined;
 }
 
 /**
@@ -89,13 +94,18 @@ export function checkPages(
     if (!(values <= column.num_values)) throw new Error(`the header of page ${page} is damaged`);
     reader.offset += bytes;
     const entries = (header.field_7 as Fields | undefined)?.field_1 as number | undefined ?? 0;
-    pages.push({ start, stop: reader.offset, values: count, entries });
+    const data = dataOf(header);
+    pages.push({ start, stop: reader.offset, values: count, entries, dataStart: offset, data });
   }
   return pages;
 }
 
 /** Returns how many values a page adds to the column; `undefined` if its header is invalid. */
 function valuesOf(header: Fields, bytes: number, decompressedBytes: number): number | undefined {
+  // The library takes the one that the type says, and the others would be unchecked.
+  if ([header.field_5, header.field_7, header.field_8].filter(isPresent).length > 1) {
+    return undefined;
+  }
   const data = header.field_5 as Fields | undefined;
   if (data !== undefined) {
     const { field_1: count, field_2: encoding } = data;
@@ -113,6 +123,30 @@ function valuesOf(header: Fields, bytes: number, decompressedBytes: number): num
     isCount(encoding) && isCountUpTo(definitionBytes, bytes) &&
     isCountUpTo(repetitionBytes, bytes - definitionBytes);
   return isWhole ? count : undefined;
+}
+
+/** Returns what valid headers say about the data of a page. */
+function dataOf(header: Fields): PageData | undefined {
+  const data = header.field_5 as Fields | undefined;
+  if (data !== undefined) {
+    return { count: data.field_1 as number, encoding: data.field_2 as number };
+  }
+  const data2 = header.field_8 as Fields | undefined;
+  if (data2 === undefined) return undefined;
+  return {
+    count: data2.field_1 as number,
+    encoding: data2.field_4 as number,
+    levels: {
+      nulls: data2.field_2 as number,
+      definitionBytes: data2.field_5 as number,
+      repetitionBytes: data2.field_6 as number,
+      isCompressed: data2.field_7 !== false,
+    },
+  };
+}
+
+function isPresent(value: unknown): boolean {
+  return value !== undefined;
 }
 
 function isCountUpTo(value: unknown, max: number): value is number {

@@ -14,6 +14,8 @@ const VALUES_PER_ENTRY = 4;
 export interface ColumnPiece {
   readonly bytes: ArrayBuffer;
   readonly column: ColumnMetaData;
+  /** The pages in `bytes`. */
+  readonly pages: readonly Page[];
 }
 
 /**
@@ -41,7 +43,7 @@ export function piecesOf(
     runs.at(-1)!.push(page);
     values += page.values;
   }
-  if (runs.length === 1) return [{ bytes: chunk, column }];
+  if (runs.length === 1) return [{ bytes: chunk, column, pages }];
   return runs.map((run) => pieceOf(chunk, column, [...dictionaries, ...run]));
 }
 
@@ -50,7 +52,10 @@ function pieceOf(chunk: ArrayBuffer, column: ColumnMetaData, pages: readonly Pag
   const bytes = new Uint8Array(size);
   let at = 0;
   let values = 0;
-  for (const { start, stop, values: count } of pages) {
+  const moved: Page[] = [];
+  for (const page of pages) {
+    const { start, stop, dataStart, values: count } = page;
+    moved.push({ ...page, start: at, stop: at + stop - start, dataStart: at + dataStart - start });
     bytes.set(new Uint8Array(chunk, start, stop - start), at);
     at += stop - start;
     values += count;
@@ -58,5 +63,6 @@ function pieceOf(chunk: ArrayBuffer, column: ColumnMetaData, pages: readonly Pag
   return {
     bytes: bytes.buffer,
     column: { ...column, num_values: BigInt(values), total_compressed_size: BigInt(size) },
+    pages: moved,
   };
 }
