@@ -13,6 +13,7 @@ import {
   getSchemaPath,
 } from "hyparquet/src/schema.js";
 import { LeatError } from "../../../core/error.ts";
+import { ByteWalk } from "./byte_walk.ts";
 
 // The numbers of encodings in the header of a page.
 const PLAIN = 0;
@@ -23,8 +24,6 @@ const DELTA_LENGTH_BYTE_ARRAY = 6;
 const DELTA_BYTE_ARRAY = 7;
 const RLE_DICTIONARY = 8;
 
-/** The bytes of an integer of 64 bits. */
-const VARINT_BYTES_MAX = 10;
 const INT32_MAX = 2 ** 31 - 1;
 /** The library reads indices as integers of 32 bits. */
 const INDEX_BITS_MAX = 32;
@@ -120,13 +119,11 @@ export function checkValues(
   }
 }
 
-class Walk {
-  at = 0;
-  readonly #bytes: Uint8Array;
+class Walk extends ByteWalk {
   readonly #view: DataView;
 
   constructor(bytes: Uint8Array) {
-    this.#bytes = bytes;
+    super(bytes, "its values");
     this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   }
 
@@ -146,7 +143,7 @@ class Walk {
   indices(count: number, { encoding, levels }: PageData, { type }: Leaf): void {
     const isVersion1 = levels === undefined;
     if (isVersion1 ? type === "BOOLEAN" : encoding === RLE) return this.#prefixedHybrid(count, 1);
-    const bits = this.#byte();
+    const bits = this.byte();
     if (bits > INDEX_BITS_MAX) throw new Error(`its indices have ${bits} bits`);
     if (bits > 0 || !isVersion1) this.hybrid(count, bits);
   }
@@ -162,7 +159,7 @@ class Walk {
   /** Walks runs of equal values, and groups of 8 values. The last group may be filled up. */
   hybrid(count: number, bits: number): void {
     for (let seen = 0; seen < count;) {
-      const header = this.#varint();
+      const header = this.varint();
       const isGroups = header % 2 === 1;
       const run = Math.floor(header / 2) * (isGroups ? 8 : 1);
       if (run >= count - seen + (isGroups ? 8 : 1)) {
@@ -175,21 +172,21 @@ class Walk {
   }
 
   deltas(count: number): void {
-    const blockValues = this.#varint();
-    const parts = this.#varint();
-    this.#varint();
-    this.#varint();
+    const blockValues = this.varint();
+    const parts = this.varint();
+    this.varint();
+    this.varint();
     const partValues = blockValues / parts;
     if (!(partValues >= 8 && partValues % 8 === 0 && blockValues <= INT32_MAX)) {
       throw new Error(`its blocks have ${blockValues} values in ${parts} parts`);
     }
     for (let seen = 1; seen < count;) {
-      this.#varint();
+      this.varint();
       const widths = this.at;
       this.at += parts;
-      if (this.at > this.#bytes.length) throw new Error("it ends within a block");
+      if (this.at > this.bytes.length) throw this.endsWithin();
       for (let part = 0; part < parts && seen < count; part++) {
-        const bits = this.#bytes[widths + part]!;
+        const bits = this.bytes[widths + part]!;
         if (bits > DELTA_BITS_MAX) throw new Error(`its differences have ${bits} bits`);
         this.at += partValues * bits / 8;
         seen += partValues;
@@ -220,22 +217,5 @@ class Walk {
     deltaBinaryUnpack(reader, count, lengths);
     this.at = reader.offset;
     return lengths;
-  }
-
-  /** The library reads numbers of any length, in time that grows with its square. */
-  #varint(): number {
-    let value = 0;
-    for (let i = 0; i < VARINT_BYTES_MAX; i++) {
-      const byte = this.#byte();
-      value += (byte & 0x7f) * 128 ** i;
-      if (byte < 128) return value;
-    }
-    throw new Error(`an integer has more than ${VARINT_BYTES_MAX} bytes`);
-  }
-
-  #byte(): number {
-    const byte = this.#bytes[this.at++];
-    if (byte === undefined) throw new Error("it ends within its values");
-    return byte;
   }
 }

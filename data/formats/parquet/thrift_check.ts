@@ -3,6 +3,8 @@
  * lengths of lists, so a few bytes at the end of a file could make it create a billion empty structures.
  */
 
+import { ByteWalk } from "./byte_walk.ts";
+
 const TRUE = 1;
 const FALSE = 2;
 const BYTE = 3;
@@ -14,8 +16,6 @@ const BINARY = 8;
 const LIST = 9;
 const STRUCT = 12;
 
-/** The bytes of an integer of 64 bits. */
-const VARINT_BYTES_MAX = 10;
 /** More than any structure of Parquet needs. */
 const DEPTH_MAX = 32;
 
@@ -29,22 +29,18 @@ export function thriftEnd(bytes: Uint8Array, start = 0): number {
 }
 
 /** Skips the values of a structure. */
-class Walk {
-  readonly #bytes: Uint8Array;
-  #at: number;
-
+class Walk extends ByteWalk {
   constructor(bytes: Uint8Array, start: number) {
-    this.#bytes = bytes;
-    this.#at = start;
+    super(bytes, "a structure", start);
   }
 
   struct(depth: number): number {
     if (depth > DEPTH_MAX) throw new Error(`structures are nested more than ${DEPTH_MAX} deep`);
     for (;;) {
-      const field = this.#byte();
+      const field = this.byte();
       const type = field & 0x0f;
-      if (type === 0) return this.#at;
-      if (field >> 4 === 0) this.#varint();
+      if (type === 0) return this.at;
+      if (field >> 4 === 0) this.varint();
       // The type of a boolean field is also its value.
       if (type !== TRUE && type !== FALSE) this.#value(type, depth);
     }
@@ -59,11 +55,11 @@ class Walk {
       case I16:
       case I32:
       case I64:
-        return void this.#varint();
+        return void this.varint();
       case DOUBLE:
         return this.#skip(8);
       case BINARY:
-        return this.#skip(this.#varint());
+        return this.#skip(this.varint());
       case LIST:
         return this.#list(depth);
       case STRUCT:
@@ -74,33 +70,17 @@ class Walk {
   }
 
   #list(depth: number): void {
-    const header = this.#byte();
-    const length = header >> 4 === 15 ? this.#varint() : header >> 4;
-    const remaining = this.#bytes.length - this.#at;
+    const header = this.byte();
+    const length = header >> 4 === 15 ? this.varint() : header >> 4;
+    const remaining = this.bytes.length - this.at;
     if (length > remaining) {
       throw new Error(`a list claims ${length} items, and ${remaining} bytes are left`);
     }
     for (let i = 0; i < length; i++) this.#value(header & 0x0f, depth);
   }
 
-  #varint(): number {
-    let value = 0;
-    for (let i = 0; i < VARINT_BYTES_MAX; i++) {
-      const byte = this.#byte();
-      value += (byte & 0x7f) * 128 ** i;
-      if (byte < 128) return value;
-    }
-    throw new Error(`an integer has more than ${VARINT_BYTES_MAX} bytes`);
-  }
-
-  #byte(): number {
-    const byte = this.#bytes[this.#at++];
-    if (byte === undefined) throw new Error("it ends within a structure");
-    return byte;
-  }
-
   #skip(count: number): void {
-    this.#at += count;
-    if (this.#at > this.#bytes.length) throw new Error("it ends within a structure");
+    this.at += count;
+    if (this.at > this.bytes.length) throw this.endsWithin();
   }
 }
