@@ -83,7 +83,7 @@ export class ProcessSupply<T extends SuppliedProcess> {
     for (let attempts = this.#missing; attempts > 0 && isWanted(); attempts--) this.#load();
   }
 
-  /** How many processes to load. A spare one is loaded only if no caller waits, whom it would delay. */
+  /** How many processes to load. No spare one while a caller waits: loading it would delay the caller. */
   get #missing(): number {
     if (this.#waiting.size > 0) return this.#waiting.size;
     return this.#spare === undefined ? 1 : 0;

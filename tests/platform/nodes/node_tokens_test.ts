@@ -1,4 +1,4 @@
-/** The tokens of a service node: which one it proves to whom. */
+/** `NodeTokens`: which token a service node proves to which other node. */
 import type { Link } from "../../../actors/runtime/link.ts";
 import type { LeatError } from "../../../core/error.ts";
 import { DenoWorld } from "../../../platform/deno_world.ts";
