@@ -23,6 +23,7 @@ const DELTA_BINARY_PACKED = 5;
 const DELTA_LENGTH_BYTE_ARRAY = 6;
 const DELTA_BYTE_ARRAY = 7;
 const RLE_DICTIONARY = 8;
+const BYTE_STREAM_SPLIT = 9;
 
 const INT32_MAX = 2 ** 31 - 1;
 /** The library reads indices as integers of 32 bits. */
@@ -46,6 +47,8 @@ export interface PageData {
 /** What the schema says about a column. */
 export interface Leaf {
   readonly type: ColumnMetaData["type"];
+  /** Bytes of a value, where its type does not say: in `FIXED_LEN_BYTE_ARRAY`. */
+  readonly typeLength?: number | undefined;
   readonly repetitionBits: number;
   readonly definitionBits: number;
   readonly definitionMax: number;
@@ -61,6 +64,7 @@ export function leafOf(schema: FileMetaData["schema"], column: ColumnMetaData): 
   const definitionMax = getMaxDefinitionLevel(path);
   return {
     type: column.type,
+    typeLength: path.at(-1)!.element.type_length,
     repetitionBits: bitsOf(getMaxRepetitionLevel(path)),
     definitionBits: bitsOf(definitionMax),
     definitionMax,
@@ -116,6 +120,8 @@ export function checkValues(
       return walk.deltas(count);
     case DELTA_BYTE_ARRAY:
       return walk.prefixed(count, budget);
+    case BYTE_STREAM_SPLIT:
+      return walk.split(count, leaf);
   }
 }
 
@@ -192,6 +198,21 @@ class Walk extends ByteWalk {
         seen += partValues;
       }
     }
+  }
+
+  /** Walks values of which the first bytes come first: the library allocates them all at once. */
+  split(count: number, { type, typeLength = 0 }: Leaf): void {
+    const width = type === "FIXED_LEN_BYTE_ARRAY"
+      ? typeLength
+      : type === "INT64" || type === "DOUBLE"
+      ? 8
+      : 4;
+    const left = this.bytes.length - this.at;
+    // A negative length would pass a comparison with the product.
+    if (width >= 0 && count * width <= left) return;
+    throw new Error(
+      `${count} values of ${width} bytes are more than the ${left} bytes that are left`,
+    );
   }
 
   /** Walks values that begin with a part of the previous value: the library copies those. */

@@ -18,6 +18,7 @@ const DELTA_BINARY_PACKED = 5;
 const DELTA_LENGTH_BYTE_ARRAY = 6;
 const DELTA_BYTE_ARRAY = 7;
 const RLE_DICTIONARY = 8;
+const BYTE_STREAM_SPLIT = 9;
 
 const LEAF: Leaf = { type: "INT32", repetitionBits: 0, definitionBits: 0, definitionMax: 0 };
 const OPTIONAL: Leaf = { ...LEAF, definitionBits: 1, definitionMax: 1 };
@@ -89,6 +90,26 @@ Deno.test("checkValues refuses values that repeat more of others than its budget
   assertStringIncludes((error as LeatError).message, "ROW_GROUP_BYTES_MAX");
   const negative = [32, 1, 9, 61, ...page.slice(4)];
   assertThrows(() => checked(negative, data), Error, "negative");
+});
+
+Deno.test("checkValues refuses split values that have more bytes than their page", () => {
+  const types: [Leaf["type"], number][] = [
+    ["INT32", 4],
+    ["FLOAT", 4],
+    ["INT64", 8],
+    ["DOUBLE", 8],
+    ["FIXED_LEN_BYTE_ARRAY", 3],
+  ];
+  for (const [type, width] of types) {
+    const data = { count: 9, encoding: BYTE_STREAM_SPLIT };
+    const leaf = { ...LEAF, type, typeLength: width };
+    checked(new Array(9 * width).fill(0), data, leaf);
+    const message = `9 values of ${width} bytes`;
+    assertThrows(() => checked(new Array(9 * width - 1).fill(0), data, leaf), Error, message);
+  }
+  const fixed: Leaf = { ...LEAF, type: "FIXED_LEN_BYTE_ARRAY", typeLength: -1 };
+  const data = { count: 9, encoding: BYTE_STREAM_SPLIT };
+  assertThrows(() => checked([0], data, fixed), Error, "9 values of -1 bytes");
 });
 
 Deno.test("checkPages refuses a page with two headers, of which it would check only one", () => {
