@@ -7,7 +7,8 @@ import {
   type RecordBatch,
   RecordBatchReader,
 } from "apache-arrow";
-import { checkOffsets, rowsHeld, UnsupportedType, vectorValues } from "./arrow_values.ts";
+import { checkColumn, rowsHeld } from "./arrow_checks.ts";
+import { UnsupportedType, vectorValues } from "./arrow_values.ts";
 import { unlz4, unzstd } from "../compression/bounded_codecs.ts";
 import { ByteRanges } from "../byte_ranges.ts";
 import { chosenColumns, columnRows, type LoadedColumn } from "../column_rows.ts";
@@ -25,7 +26,10 @@ const SMALLEST_FILE_BYTES = 8 + FOOTER_END_BYTES;
 /** Bytes that the footer has for each record batch. */
 const BLOCK_BYTES = 24;
 
-/** Maximum decompressed bytes of the buffers of one record batch: all are held in memory. */
+/**
+ * Maximum decompressed bytes of the buffers of one record batch, which are all held in memory. Also
+ * the maximum bytes of the dictionary entries that the lists of a column repeat.
+ */
 const ARROW_BATCH_BYTES_MAX = 2 * 1024 * 1024 * 1024;
 
 /**
@@ -179,7 +183,7 @@ function loadedColumns(
     // The library treats missing bytes as null.
     const held = rowsHeld(vector.data[0]!);
     if (held < numRows) throw new Error(`it has ${numRows} rows, and ${held} in column ${name}`);
-    checkOffsets(vector.data[0]!);
+    checkColumn(vector.data[0]!, ARROW_BATCH_BYTES_MAX);
     try {
       return { name, valueAt: vectorValues(vector) };
     } catch (error) {

@@ -58,61 +58,6 @@ export function vectorValues(vector: Vector): ValueAt {
   return vector.nullCount === 0 ? plain : (index) => vector.isValid(index) ? plain(index) : null;
 }
 
-/** Returns how many rows the buffers of a column can hold. Its header may claim more. */
-export function rowsHeld({ type, values, valueOffsets, children, stride }: Data): number {
-  if (DataType.isNull(type)) return Infinity;
-  if (DataType.isFixedSizeList(type)) return Math.floor(children[0]!.length / stride);
-  if (children.length > 0 && DataType.isStruct(type)) return Math.min(...children.map(rowsHeld));
-  if (valueOffsets !== undefined) return Math.max(0, valueOffsets.length - 1);
-  if (values === undefined) return Infinity;
-  return DataType.isBool(type) ? 8 * values.length : Math.floor(values.length / stride);
-}
-
-/** Dictionaries whose offsets are checked: all batches of a file share them. */
-const checkedDictionaries = new WeakSet<Data>();
-
-/**
- * Checks the offsets of the lists, maps, strings and bytes of a column, at every level.
- *
- * The library trusts them. If several lists shared the same items, at each of a few levels, one row
- * of a small file would have billions of items.
- *
- * @throws {Error} if offsets descend, are missing, or exceed what they divide.
- */
-export function checkOffsets(data: Data): void {
-  const { type, children, dictionary } = data;
-  if (DataType.isList(type) || DataType.isMap(type)) {
-    checkAscending(data, Math.min(children[0]!.length, rowsHeld(children[0]!)));
-  } else if (hasByteOffsets(type)) {
-    checkAscending(data, (data.values as Uint8Array | undefined)?.length ?? 0);
-  }
-  for (const child of children) checkOffsets(child);
-  for (const entries of dictionary?.data ?? []) {
-    if (checkedDictionaries.has(entries)) continue;
-    checkOffsets(entries);
-    checkedDictionaries.add(entries);
-  }
-}
-
-function hasByteOffsets(type: DataType): boolean {
-  return DataType.isUtf8(type) || DataType.isLargeUtf8(type) || DataType.isBinary(type) ||
-    DataType.isLargeBinary(type);
-}
-
-function checkAscending({ type, length, valueOffsets }: Data, max: number): void {
-  if (length === 0) return;
-  // Large types have offsets of 64 bits.
-  const offsets: ArrayLike<number | bigint> = valueOffsets;
-  let previous: number | bigint = 0;
-  for (let i = 0; i <= length; i++) {
-    const offset = offsets[i];
-    if (offset === undefined || offset < previous || offset > max) {
-      throw new Error(`offset ${i} of its ${type} is ${offset}, not from ${previous} to ${max}`);
-    }
-    previous = offset;
-  }
-}
-
 function plainValuesOf(vector: Vector): ValueAt {
   const { type } = vector;
   if (DataType.isNull(type)) return () => null;

@@ -369,3 +369,53 @@ Deno.test("arrow refuses lists, maps, strings and bytes that share items, before
     assertStringIncludes(error.message, "offset 2 of its");
   }
 });
+
+Deno.test("arrow refuses lists of more items without bytes than it may hold in memory", async () => {
+  const list = (type: DataType) => new List(new Field("item", type));
+  const listOf = (child: Data) =>
+    makeData({
+      type: list(child.type),
+      length: 1,
+      nullCount: 0,
+      valueOffsets: Int32Array.of(0, child.length),
+      child,
+    });
+  const fixedOf = (child: Data) =>
+    makeData({
+      type: new FixedSizeList(child.length, new Field("item", child.type)),
+      length: 1,
+      nullCount: 0,
+      child,
+    });
+  const nulls = (length: number) => makeData({ type: new Null(), length, nullCount: length });
+  for (const wrap of [listOf, fixedOf]) {
+    const writeData = (data: Data) => write(new Table({ x: new Vector([data]) }));
+    const [row] = await assertLaws(node(), writeData(wrap(nulls(3))));
+    assertEquals(row, { x: [null, null, null] });
+    const [error] = await rowsOf(node(), writeData(wrap(nulls(2 ** 31 - 1))));
+    assertInstanceOf(error, LeatError);
+    assertEquals(error.code, "data_loss");
+  }
+});
+
+Deno.test("arrow refuses lists that repeat a large dictionary entry, and reads those that repeat a small one", async () => {
+  const keyed = (entry: string, count: number) => {
+    const keys = makeData({
+      type: new Dictionary(new Utf8(), new Int32(), 1),
+      length: count,
+      nullCount: 0,
+      data: new Int32Array(count),
+      dictionary: vectorFromArray([entry], new Utf8()),
+    });
+    const type = new List(new Field("item", keys.type));
+    const valueOffsets = Int32Array.of(0, count);
+    const data = makeData({ type, length: 1, nullCount: 0, valueOffsets, child: keys });
+    return write(new Table({ x: new Vector([data]) }));
+  };
+  const [row] = await rowsOf(node(), keyed("ab", 3));
+  assertEquals(row, { x: tensor(["ab", "ab", "ab"]) });
+  const [error] = await rowsOf(node(), keyed("x".repeat(1 << 20), 2049));
+  assertInstanceOf(error, LeatError);
+  assertEquals(error.code, "resource_exhausted");
+  assertStringIncludes(error.message, "ARROW_BATCH_BYTES_MAX");
+});
