@@ -34,9 +34,11 @@ function jsonOf(writer: ValueWriter, value: unknown): string {
     return JSON.stringify(writer.write(value));
   } catch (cause) {
     if (!(cause instanceof RangeError)) throw cause;
-    throw new LeatError("failed_precondition", "An element nests too deeply to be saved.", {
-      cause,
-    });
+    throw new LeatError(
+      "failed_precondition",
+      "An element nests too deeply, or has too much text and too many plain values, to be saved.",
+      { cause },
+    );
   }
 }
 
@@ -48,10 +50,15 @@ export class EncodedValue {
 
   /** `encoded`: what `encodeValue` wrote, without the reserved bytes. Throws for anything else. */
   constructor(encoded: Uint8Array) {
-    const view = new DataView(encoded.buffer, encoded.byteOffset, encoded.byteLength);
-    const jsonEnd = LENGTH_BYTES + view.getUint32(0, true);
+    const jsonEnd = LENGTH_BYTES + EncodedValue.jsonBytesOf(encoded);
     this.wire = JSON.parse(new TextDecoder().decode(encoded.subarray(LENGTH_BYTES, jsonEnd)));
     this.#bytes = encoded.subarray(jsonEnd);
+  }
+
+  /** How many bytes of `encoded` are JSON. Throws if it has less than its first four bytes. */
+  static jsonBytesOf(encoded: Uint8Array): number {
+    const { buffer, byteOffset, byteLength } = encoded;
+    return new DataView(buffer, byteOffset, byteLength).getUint32(0, true);
   }
 
   /**

@@ -2,8 +2,8 @@
 import { nodeZlib } from "../../core/builtins.ts";
 import { encodeTfRecord } from "../formats/tfrecord/tfrecord.ts";
 import type { Host, NewFile } from "../host.ts";
-import { encodeValue } from "../elements/value_codec.ts";
 import { type Chunk, within } from "./manifest.ts";
+import { encodeElement } from "./stored_element.ts";
 
 /** Elements are compressed and appended in blocks of at least this many bytes. */
 const BLOCK_BYTES = 1 << 20;
@@ -43,7 +43,7 @@ export class ChunkWriter {
 
   /** Adds an element. Returns a promise if a full block must be written. */
   write(element: unknown): void | Promise<void> {
-    const record = encodeTfRecord(encodeValue(element));
+    const record = encodeTfRecord(encodeElement(element));
     this.#count++;
     this.#block.push(record);
     this.#blockBytes += record.length;

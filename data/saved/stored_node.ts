@@ -9,8 +9,8 @@ import { type Attributes, type DatasetNode, registerNode } from "../node.ts";
 import { FileSourceNode, type FileSourceOptions } from "../sources/file_source.ts";
 import { FilesNode } from "../sources/files.ts";
 import { checkSpec, type ElementSpec } from "../elements/spec.ts";
-import { EncodedValue } from "../elements/value_codec.ts";
 import { type Chunk, type Manifest, within } from "./manifest.ts";
+import { decodeElement } from "./stored_element.ts";
 
 interface StoredOptions extends FileSourceOptions {
   readonly spec?: unknown;
@@ -77,11 +77,7 @@ function elementReader(path: string, records: RecordReader, count: number): Form
       throw fail(new LeatError("data_loss", missing));
     }
     if (left > 0) left--;
-    try {
-      return new EncodedValue(record as Uint8Array).read();
-    } catch (cause) {
-      throw new LeatError("data_loss", `${path} holds a record that is no element.`, { cause });
-    }
+    return decodeElement(record as Uint8Array, path);
   };
   return {
     get disposed() {

@@ -8,11 +8,11 @@ import { ByteReader } from "../../formats/byte_reader.ts";
 import { RecordReader } from "../../formats/tfrecord/tfrecord.ts";
 import { END } from "../../iterator.ts";
 import { type ElementSpec, mergeSpecs } from "../../elements/spec.ts";
-import { EncodedValue } from "../../elements/value_codec.ts";
 import { ChunkWriter } from "../chunk_writer.ts";
 import { readDocument, writeDocument } from "../document.ts";
 import { isRest, type Rest } from "../ledger.ts";
 import { checkChunks, type Chunk, readManifest, within } from "../manifest.ts";
+import { decodeElement } from "../stored_element.ts";
 import type { DistributedFolder } from "./folder.ts";
 import type { Written, WrittenRun } from "./work.ts";
 
@@ -185,7 +185,7 @@ export async function readRest(
     for (let at = 0;; at++) {
       const bytes = await records.step();
       if (bytes === END) throw new LeatError("data_loss", `${path} is cut short.`);
-      if (at === record) return new EncodedValue(bytes as Uint8Array).read();
+      if (at === record) return decodeElement(bytes as Uint8Array, path);
     }
   } finally {
     records.close();
