@@ -17,3 +17,10 @@ export function quantile(values: readonly number[], share: number): number {
   const rank = Math.min(Math.max(Math.ceil(share * sorted.length), 1), sorted.length);
   return sorted[rank - 1] ?? NaN;
 }
+
+/** The standard error of the mean; 0 for a single value. */
+export function standardErrorOf(values: readonly number[]): number {
+  const average = mean(values);
+  const variance = mean(values.map((value) => (value - average) ** 2));
+  return Math.sqrt(variance / Math.max(1, values.length - 1));
+}

@@ -1,6 +1,6 @@
 /** Decides which choices the sweep measures, and evaluates the measurements. Pure. */
 import type { OffloadChoice } from "../../../mod.ts";
-import { mean, quantile } from "../../lib/statistics.ts";
+import { mean, quantile, standardErrorOf } from "../../lib/statistics.ts";
 
 /** Every candidate is tried with these ratios. */
 const COARSE = [0.5, 1];
@@ -28,6 +28,8 @@ export interface Loss {
   readonly share: number;
   /** The standard error of `share`, estimated from the rounds. */
   readonly error: number;
+  /** The lower end of the 95 % confidence interval of `share`. */
+  readonly least: number;
 }
 
 /** The throughput that a training loses compared with better choices. */
@@ -131,7 +133,8 @@ function lossOf(times: readonly number[], choices: readonly Timed[]): Loss {
     return Math.log(fastestOf(others).timed.times[round]! / time);
   });
   const ratio = Math.exp(mean(logs));
-  return { share: 1 - ratio, error: ratio * standardErrorOf(logs) };
+  const [share, error] = [1 - ratio, ratio * standardErrorOf(logs)];
+  return { share, error, least: share - studentFactor(logs.length - 1) * error };
 }
 
 function fastestOf<T extends Pick<Timed, "times">>(choices: readonly T[]): T {
@@ -158,8 +161,10 @@ function distinct(choices: readonly OffloadChoice[]): OffloadChoice[] {
     .toReversed();
 }
 
-function standardErrorOf(values: readonly number[]): number {
-  const average = mean(values);
-  const variance = mean(values.map((value) => (value - average) ** 2));
-  return Math.sqrt(variance / Math.max(1, values.length - 1));
+/** Student's t for a 95 % interval, by degrees of freedom from 1. */
+const STUDENT_FACTORS = [12.71, 4.3, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23];
+
+/** A few rounds often agree by chance, so their interval is wider than two standard errors. */
+function studentFactor(degrees: number): number {
+  return degrees < 1 ? NaN : STUDENT_FACTORS[degrees - 1] ?? 2.2;
 }

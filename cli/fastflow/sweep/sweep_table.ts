@@ -2,11 +2,11 @@
 import type { OffloadChoice } from "../../../mod.ts";
 import { measured, type Quantity, type Unit } from "../../lib/quantity.ts";
 import { counted } from "../../lib/counted.ts";
-import { mean } from "../../lib/statistics.ts";
+import { mean, standardErrorOf } from "../../lib/statistics.ts";
 import { percent } from "../../lib/table.ts";
 import { TRAINING_STEPS } from "../goals.ts";
 import type { Found } from "../tables.ts";
-import type { Loss, Regret } from "./choices.ts";
+import { type Loss, medianOf, type Regret } from "./choices.ts";
 import { nameOf } from "./environments.ts";
 import type { SweepResults } from "./sweep.ts";
 
@@ -14,8 +14,6 @@ const MS_PER_SECOND = 1_000;
 /** The goals: throughput lost against brute force, and against local, all remote and half. */
 const REGRET_MAX = 0.05;
 const REGRET_OF_THREE_MAX = 0.02;
-/** A difference of fewer standard errors counts as chance. */
-const ERRORS = 2;
 
 /** Returns a table with a row for each environment, and sentences about all environments. */
 export function sweepTable(results: SweepResults): Found {
@@ -103,20 +101,22 @@ function findingOf({ swept, lanes, whyShared, whyNoCable, failed }: SweepResults
 /** Sentences that say in how many environments the goals are met. */
 function regretsOf(subject: string, regrets: readonly Regret[]): string[] {
   const [ofAll, ofThree] = [regrets.map(({ ofAll }) => ofAll), regrets.map((at) => at.ofThree)];
+  const shares = ofAll.map(({ share }) => share);
   const among = (losses: readonly Loss[], isCounted: (loss: Loss) => boolean) =>
     `${losses.filter(isCounted).length} of ${losses.length}`;
   const atMost = (max: number) => ({ share }: Loss) => share <= max;
-  const surelyAbove = (max: number) => ({ share, error }: Loss) => share - ERRORS * error > max;
+  const surelyAbove = (max: number) => ({ least }: Loss) => least > max;
   return [
     `${subject} is at most ${percent(REGRET_MAX)} below the best of brute force in ` +
     `${among(ofAll, atMost(REGRET_MAX))} environments, and at most ` +
     `${percent(REGRET_OF_THREE_MAX)} below the best of local only, all remote and half remote in ` +
     `${among(ofThree, atMost(REGRET_OF_THREE_MAX))}.`,
-    `By more than chance (${ERRORS} standard errors) it misses these in ` +
+    `By more than chance (with 95 % confidence) it misses these in ` +
     `${among(ofAll, surelyAbove(REGRET_MAX))} and ` +
     `${among(ofThree, surelyAbove(REGRET_OF_THREE_MAX))}.`,
-    `Its mean regret is ${percent(mean(ofAll.map(({ share }) => share)))}, with a standard ` +
-    `error of ${percent(mean(ofAll.map(({ error }) => error)))} in one environment.`,
+    `Its regret is ${percent(medianOf({ times: shares }))} in the median environment, and ` +
+    `${percent(mean(shares))} on average, with a standard error of ` +
+    `${percent(standardErrorOf(shares))}.`,
   ];
 }
 

@@ -118,3 +118,15 @@ Deno.test("judge finds no regret among equal choices with noise of 5 %", () => {
     assertAlmostEquals(mean(regrets.map((regret) => regret[index]!)), 0, 0.004);
   }
 });
+
+Deno.test("judge takes noise for a regret in 1 of 40 cases, however few rounds there are", () => {
+  const random = new RandomStream(2);
+  for (const rounds of [3, 4, 8, 12]) {
+    const noisy = () => Array.from({ length: rounds }, () => 10 * (1 + 0.05 * random.normal()));
+    const found = Array.from({ length: 4_000 }, () => {
+      const { corrected } = judge(LOCAL, [{ choice: LOCAL, times: noisy() }], noisy());
+      return corrected.ofThree.least > 0 ? 1 : 0;
+    });
+    assertAlmostEquals(mean(found), 0.025, 0.01);
+  }
+});
