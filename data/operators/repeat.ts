@@ -59,10 +59,10 @@ class RepeatIterator extends ElementIterator implements Stepping {
   /** The input of the next repetition, once it reads ahead. */
   #next: ShuffleIterator | undefined;
 
-  constructor(context: IteratorContext, { count, inputs }: RepeatNode) {
+  constructor(context: IteratorContext, { count, inputs, cardinality }: RepeatNode) {
     super();
     this.#context = context;
-    this.#count = count;
+    this.#count = cardinality === 0 ? 0 : count;
     this.#overlaps = context.uses("shuffleAndRepeatFusion") && !context.readsSplits &&
       mayOverlap(inputs[0]!);
   }
@@ -133,15 +133,15 @@ class RepeatIterator extends ElementIterator implements Stepping {
   #again(): unknown {
     this.#input?.dispose();
     this.#input = undefined;
-    if (!this.#gave) return this.#afterNothing();
+    if (!this.#gave && this.#count < 0) return this.#afterNothing();
     this.#gave = false;
     this.#repetition++;
     return AGAIN;
   }
 
   /**
-   * A repetition without any element ends the iteration, or an endless `repeat()` of an empty input
-   * would never return. The exception is a task that was assigned no part of the data.
+   * A repetition without any element ends an endless `repeat()`, or one of an empty input would never
+   * return. The exception is a task that was assigned no part of the data.
    */
   async #afterNothing(): Promise<unknown> {
     this.#ended = await this.#context.sawWholeInput();

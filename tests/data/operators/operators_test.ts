@@ -10,11 +10,11 @@ import {
 import { LeatError } from "../../../core/error.ts";
 import { Dataset, TensorSpec, UNKNOWN_CARDINALITY } from "../../../data/mod.ts";
 import { assertCheckpointLaw } from "../lib/checkpoint_law.ts";
-import { collect, collectWithErrors, failingOn, turn } from "../lib/collect.ts";
+import { collect, collectWithErrors, failingOn, rounds } from "../lib/collect.ts";
 
 const slow = <T>(dataset: Dataset<T>) =>
   dataset.map(async (x) => {
-    await turn();
+    await rounds(1);
     return x;
   });
 
@@ -127,6 +127,12 @@ Deno.test("repeat repeats, and ends at once over an empty input", async () => {
   assertEquals(await collect(Dataset.range(0).repeat()), []);
   assertEquals(await collect(Dataset.range(9).filter(() => false).repeat()), []);
   assertEquals(await collect(slow(Dataset.range(0)).repeat()), []);
+  let passes = 0;
+  const emptyAtFirst = Dataset.fromGenerator(function* () {
+    if (passes++ > 0) yield passes;
+  });
+  assertEquals(await collect(emptyAtFirst.repeat(3)), [2, 3]);
+  assertEquals(await collect(Dataset.range(0).repeat(2 ** 40)), []);
   assertEquals(Dataset.range(2).repeat().cardinality(), Infinity);
   assertEquals(Dataset.range(2).filter(() => true).repeat().cardinality(), Infinity);
   assertEquals(Dataset.range(0).repeat().cardinality(), 0);
@@ -218,7 +224,7 @@ Deno.test("prefetch reads n ahead and no further", async () => {
       pulled = 0;
       await using iterator = input.prefetch(n).iterator();
       assertEquals((await iterator.next()).value, 0);
-      await turn(30);
+      await rounds(30);
       assertEquals(pulled, n + 1);
     }
   }
