@@ -268,14 +268,14 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
       await context?.close();
       throw error instanceof LeatError ? userErrorOf(error) : unreadableState(error);
     }
-    const { seed, seeded, salt, epoch, split, state } = saved;
+    const { seed, seeded, salt, epoch, split, state, ahead } = saved;
     const coordinates = { seed, seeded, salt, epoch, split };
     context.endRestoring(true);
     const closing = this.#dispose();
     this.#coordinates = coordinates;
     this.#context = context;
     this.#last = last;
-    this.#ended = state === null;
+    this.#ended = state === null && ahead === undefined;
     this.#failed = false;
     this.#startedAtMs = NaN;
     this.#endedAtMs = undefined;

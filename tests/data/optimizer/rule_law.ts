@@ -49,6 +49,9 @@ export async function assertRuleLaw(
     assertEquals(figures(iterator), figures(plain));
     await using other = open(restoring);
     await other.restore(state);
+    await using again = open(restoring);
+    await again.restore(await other.save());
     assertEquals([...first, ...await outcomesOf(other)], expected);
+    assertEquals([...first, ...await outcomesOf(again)], expected);
   }
 }

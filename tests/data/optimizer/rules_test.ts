@@ -164,3 +164,24 @@ Deno.test("rule prefetchInjection makes elements while the consumer works, unles
   assertEquals(await made(undefined), 1);
   assert(await made({ prefetchInjection: true }) > 3);
 });
+
+Deno.test("rule prefetchInjection saves what it has read ahead again after a restore", async () => {
+  for (
+    const last of [
+      (numbers: Dataset<number>) => numbers.takeWhile((x) => x < 5),
+      (numbers: Dataset<number>) => Dataset.sampleFromDatasets([numbers.take(5)]),
+    ]
+  ) {
+    const dataset = last(Dataset.range(10))
+      .withOptions({ optimizations: { prefetchInjection: true } });
+    await using iterator = dataset.iterator();
+    await iterator.next();
+    // The rule reads to the end meanwhile.
+    for (let i = 0; i < 20; i++) await new Promise((resolve) => setTimeout(resolve));
+    await using restored = dataset.iterator();
+    await restored.restore(await iterator.save());
+    await using again = dataset.iterator();
+    await again.restore(await restored.save());
+    assertEquals(await Array.fromAsync(again), [1, 2, 3, 4]);
+  }
+});
