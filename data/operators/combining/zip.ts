@@ -119,6 +119,8 @@ class ZipIterator extends ElementIterator {
   readonly #keys: readonly string[] | null;
   /** Components that were read when reading another input failed: `next()` uses them first. */
   #held: readonly (Held | undefined)[] = NONE;
+  /** Components of the last element that had been held: their inputs may no longer know the tokens. */
+  #wereHeld: readonly (Held | undefined)[] = NONE;
   #ended = false;
 
   /** `below`: the context in which inputs are made. */
@@ -195,6 +197,7 @@ class ZipIterator extends ElementIterator {
   }
 
   #give(parts: unknown[]): unknown {
+    this.#wereHeld = this.#held;
     this.#held = NONE;
     return this.#context.stats.gave(assemble(this.#keys, parts));
   }
@@ -209,8 +212,9 @@ class ZipIterator extends ElementIterator {
 
   override token(): Token | undefined {
     const tokens: Token[] = [];
-    for (const input of this.#inputs) {
-      const token = input.token();
+    for (const [i, input] of this.#inputs.entries()) {
+      const held = this.#wereHeld[i];
+      const token = held === undefined ? input.token() : held.token;
       if (token === undefined) return undefined;
       tokens.push(token);
     }
@@ -252,6 +256,7 @@ class ZipIterator extends ElementIterator {
   protected override release(): void {
     this.#ended = true;
     this.#held = NONE;
+    this.#wereHeld = NONE;
     for (const input of this.#inputs) input.dispose();
   }
 }
