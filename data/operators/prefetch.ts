@@ -69,6 +69,7 @@ export class PrefetchNode extends SameElementsNode {
   override get dead(): NoOp | undefined {
     const below = sameBelow<PrefetchNode>(this);
     if (below === undefined || this.bufferSize === AUTOTUNE) return undefined;
+    if (this.thread === true && below.thread !== true) return undefined;
     return below.bufferSize >= this.bufferSize ? { fields: { buffer: [] } } : undefined;
   }
 

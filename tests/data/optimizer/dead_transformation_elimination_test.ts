@@ -41,6 +41,8 @@ Deno.test("rule deadTransformationElimination leaves out what was done below, an
   assertEquals(said(ten.unique().filter(() => true).unique()), []);
   assertEquals(said(ten.prefetch(4).prefetch(2)).length, 1);
   assertEquals(said(ten.prefetch(2).prefetch(4)), []);
+  assertEquals(said(ten.prefetch(8).prefetch(4, { thread: true })), []);
+  assertEquals(said(ten.prefetch(8, { thread: true }).prefetch(4, { thread: true })).length, 1);
   assertEquals(said(records.select(["x"]).select(["x"])).length, 1);
   assertEquals(said(records.select(["x", "y"]).select(["x"])), []);
   const off = { deadTransformationElimination: false };
