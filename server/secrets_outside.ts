@@ -5,7 +5,7 @@
 import { dirname, join, resolve } from "node:path";
 import { LeatError } from "../core/error.ts";
 import { JOURNAL_NAME } from "./roles.ts";
-import { isWithin, type SandboxOptions } from "../platform/sandbox/grants.ts";
+import { isFar, isWithin, rootPath, type SandboxOptions } from "../platform/sandbox/grants.ts";
 
 /** A file or folder that functions must not read. */
 export interface Secret {
@@ -48,16 +48,21 @@ export async function requireSecretsOutside(
     files: await fileIdsOf(secret.path),
   })));
   const roots: Root[] = [
-    ...dataRoots.map((path) => ({ path, what: "data root" as const })),
+    // Storage elsewhere has no secrets of this host.
+    ...dataRoots.filter((path) => !isFar(path)).map((path) => ({
+      path,
+      what: "data root" as const,
+    })),
     ...writeRoots.map((path) => ({ path, what: "write root" as const })),
   ];
   for (const root of roots) {
-    const folder = await realPathOf(root.path);
+    const named = rootPath(root.path);
+    const folder = await realPathOf(named);
     const isFolder = await Deno.stat(folder).then(({ isDirectory }) => isDirectory, () => false);
-    // A URL has no secrets of this host. Other code refuses a path that is no folder.
+    // Other code refuses a path that is no folder.
     if (!isFolder) continue;
     for (const { what, path, paths } of located) {
-      if (paths.some((at) => isWithin(at, folder) || isWithin(at, resolve(root.path)))) {
+      if (paths.some((at) => isWithin(at, folder) || isWithin(at, named))) {
         throw readable(`${what} ${path} is`, root);
       }
     }

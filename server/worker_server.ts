@@ -131,9 +131,10 @@ export interface WorkerServer extends AsyncDisposable {
  */
 export async function serveWorker(config: WorkerServerConfig): Promise<WorkerServer> {
   const { sandbox = false, tokens } = config;
-  if (sandbox !== false && tokens !== undefined && "file" in tokens) {
-    const options = sandbox === true ? {} : sandbox;
-    await requireSecretsOutside(options, [{ what: "tokens.file", path: tokens.file }]);
+  if (sandbox !== false) {
+    const hasFile = tokens !== undefined && "file" in tokens;
+    const secrets = hasFile ? [{ what: "tokens.file", path: tokens.file }] : [];
+    await requireSecretsOutside(sandbox === true ? {} : sandbox, secrets);
   }
   // Loaded lazily: most programs never serve.
   const { RunningWorker } = await import("./running_worker.ts");

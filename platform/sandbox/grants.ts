@@ -138,8 +138,13 @@ function pathsOf(folders: readonly Folder[]): string[] {
   return [...new Set(folders.flatMap(({ path, realPath }) => [path, realPath]))];
 }
 
+/** The absolute path of a root that is a path or a `file:` URL. */
+export function rootPath(root: string): string {
+  return root.startsWith("file:") ? fileURLToPath(root) : resolve(root);
+}
+
 function folderOf(root: string): Folder {
-  const path = root.startsWith("file:") ? fileURLToPath(root) : resolve(root);
+  const path = rootPath(root);
   try {
     const realPath = Deno.realPathSync(path);
     if (Deno.statSync(realPath).isDirectory) return withoutComma({ path, realPath });

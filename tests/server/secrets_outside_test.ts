@@ -20,6 +20,16 @@ Deno.test("requireSecretsOutside allows a secret next to a data root, even with 
   await requireSecretsOutside({ dataRoots: [`${folder.path}/data`, "s3://bucket/data"] }, [secret]);
 });
 
+Deno.test("requireSecretsOutside refuses a secret in a root that is named by a URL", async () => {
+  await using folder = await TempFolder.make(FILES);
+  const secret = { what: "token", path: `${folder.path}/secrets/token` };
+  for (const kind of ["dataRoots", "writeRoots"] as const) {
+    const root = new URL(`file://${folder.path}/secrets`).href;
+    const said = await refusalOf(() => requireSecretsOutside({ [kind]: [root] }, [secret]));
+    assertStringIncludes(said, root);
+  }
+});
+
 Deno.test("requireSecretsOutside refuses a link to a secret, to its folder, and to one above", async () => {
   for (const target of ["secrets/token", "secrets", "."]) {
     await using folder = await TempFolder.make(FILES);
@@ -70,6 +80,15 @@ Deno.test("serveWorker refuses a file of tokens in a data root", async () => {
     serveWorker({ dispatcher: "ws://127.0.0.1:9", tokens, sandbox, logLevel: "off" })
   );
   assertStringIncludes(said, tokens.file);
+});
+
+Deno.test("serveWorker refuses a data root with a dispatcher's journal, also without a file of tokens", async () => {
+  await using folder = await TempFolder.make({ "journal/dispatcher.sqlite": "" });
+  const sandbox = { dataRoots: [folder.path] };
+  const said = await refusalOf(() =>
+    serveWorker({ dispatcher: "ws://127.0.0.1:9", sandbox, logLevel: "off" })
+  );
+  assertStringIncludes(said, "The journal of a dispatcher");
 });
 
 Deno.test("requireSecretsOutside refuses hard links to a secret, and no other files", async () => {
