@@ -62,7 +62,7 @@ def load(
         allow: Further permissions of the helper process, as Deno names them: `"net=example.org"`,
             `"write=/data/cache"`; and `"python"`, for Python functions. Without them, the helper may
             read files, environment variables of AWS and facts about the machine, and load native
-            libraries; with a service it may use the network.
+            libraries; with a service it may connect to all hosts, unless an entry names hosts.
 
     Raises:
         LeatError: `not_found` where there is no such file or folder; `unavailable` where nothing answers
