@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
+import tempfile
 import time
 from os import getppid as getppid
 from typing import Any
@@ -55,6 +58,14 @@ def die_at_7(x: int) -> int:
     """Ends its process at 7."""
     if x == 7:
         print("seven", flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+    return x
+
+
+def orphan_at_7(x: int) -> int:
+    """Ends its process at 7, and leaves one behind that has its output open."""
+    if x == 7:
+        subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)", f"orphan of {tempfile.gettempdir()}"])
         os.kill(os.getpid(), signal.SIGKILL)
     return x
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 from pathlib import Path
 from typing import Any, Iterator
 
 import leat
 import numpy as np
 import pytest
-from conftest import children_of, is_alive, until
+from conftest import children_of, is_alive, named, until
 from test_elements import require_everything
 from test_service import start
 
@@ -84,6 +85,17 @@ def test_a_process_that_dies_costs_its_element_and_is_replaced() -> None:
     found = list(outcomes(called("die_at_7")))
     assert found[:7] + found[8:] == [x for x in range(20) if x != 7]
     assert found[7].code == "internal" and "has ended by SIGKILL: seven" in str(found[7])
+
+
+def test_a_process_that_dies_and_leaves_another_costs_its_element(tmp_path: Path) -> None:
+    found = list(outcomes(called("orphan_at_7")))
+    orphans = named(f"orphan of {tmp_path}")
+    for orphan in orphans:
+        os.kill(orphan, signal.SIGKILL)
+    assert found[:7] + found[8:] == [x for x in range(20) if x != 7]
+    assert found[7].code == "internal" and "has ended by SIGKILL" in str(found[7])
+    # No call waited for their end.
+    assert orphans != []
 
 
 def test_what_no_message_can_have_costs_its_element_and_no_process() -> None:
