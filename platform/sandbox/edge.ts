@@ -99,6 +99,10 @@ export class Edge {
     link.then((opened) => this.#open(opened, local), (error) => this.close(LeatError.from(error)));
   }
 
+  get isClosed(): boolean {
+    return this.#closed !== undefined;
+  }
+
   /**
    * Sends a request.
    * @throws {LeatError} the error of the answer, or the reason if the edge is closed first.
