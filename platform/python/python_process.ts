@@ -3,7 +3,7 @@ import { AbortRace } from "../../core/abort_race.ts";
 import { LeatError } from "../../core/error.ts";
 import { Payload } from "../../transport/payload.ts";
 import { type ChildEnd, ChildProcess } from "../process/child_process.ts";
-import { Edge } from "../sandbox/edge.ts";
+import { Edge, explainsEnd } from "../sandbox/edge.ts";
 import { PYTHON_DIED, type PythonBatch } from "./python_pool.ts";
 
 /** Limits for calls that untrusted pipelines make. */
@@ -40,7 +40,8 @@ export class PythonProcess {
     this.#limits = limits;
     this.#child = child;
     this.#edge = new Edge(child.link, child.local, {});
-    this.#edge.closed.then(() => child.kill());
+    // Without such a reason, how the process exits says more than the end of its pipes.
+    this.#edge.closed.then((why) => explainsEnd(why) ? this.#die(why) : child.kill());
     child.ended.then((end) => this.#die(this.#errorOf(end)));
     this.#ready = this.#edge.askUntil(this.#death, "ping", null).then(() => this.#isReady = true);
     this.#ready.catch(() => {});

@@ -11,22 +11,24 @@ const NEAR = { node: "worker", incarnation: "aa" };
 const FAR = { node: "python", incarnation: "bb" };
 const BATCH = { file: "a.py", name: "f", calls: new Uint8Array() };
 
-/** A process that answers with `call`, both ends of its link, and what makes its end known. */
+/** A process that answers with `call`, and what happens to it. `end` makes its end known. */
 function processOf(call: EdgeMethods[string]) {
   const world = new DenoWorld({ logLevel: "off" });
   const [link, far] = inlinePair(world, NEAR, world, FAR);
   new Edge(Promise.resolve(far), FAR, { ping: () => null, call });
+  const killed = Promise.withResolvers<void>();
   const ended = Promise.withResolvers<ChildEnd>();
   const child: PythonChild = {
     link: Promise.resolve(link),
     local: NEAR,
     ended: ended.promise,
-    kill: () => {},
+    kill: () => killed.resolve(),
     ref: () => {},
     unref: () => {},
   };
   const end = () => ended.resolve({ code: 137, signal: "SIGKILL", stderrTail: "" });
-  return { process: new PythonProcess("python3", {}, child), link, far, end };
+  const process = new PythonProcess("python3", {}, child);
+  return { process, link, far, killed: killed.promise, end };
 }
 
 Deno.test("PythonProcess is not alive once it was killed, and answers no call of before", async () => {
@@ -57,4 +59,15 @@ Deno.test("PythonProcess is not alive once its link has ended, and says how the 
   const { code, message } = await assertRejects(() => call, LeatError) as LeatError;
   assertEquals(code, "internal");
   assertEquals(message, "The Python process that called the function has ended by SIGKILL");
+});
+
+Deno.test("PythonProcess says that the disk of the slot files is full, not how its process ended", async () => {
+  const { process, link, killed, end } = processOf(() => new Promise(() => {}));
+  const call = process.call(BATCH);
+  // As a link does when it cannot write a slot.
+  link.close(new LeatError("resource_exhausted", "The disk of the slot files is full"));
+  await killed;
+  end();
+  const { code, message } = await assertRejects(() => call, LeatError) as LeatError;
+  assertEquals([code, message], ["resource_exhausted", "The disk of the slot files is full"]);
 });
