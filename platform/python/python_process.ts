@@ -4,7 +4,7 @@ import { LeatError } from "../../core/error.ts";
 import { Payload } from "../../transport/payload.ts";
 import { type ChildEnd, ChildProcess } from "../process/child_process.ts";
 import { Edge, explainsEnd } from "../sandbox/edge.ts";
-import { PYTHON_DIED, type PythonBatch } from "./python_pool.ts";
+import type { PythonBatch } from "./python_pool.ts";
 
 /** Limits for calls that untrusted pipelines make. */
 export interface PythonLimits {
@@ -90,7 +90,6 @@ export class PythonProcess {
         "deadline_exceeded",
         `The Python function "${name}" ran for more than ${afterMs / 1_000} s; a worker with a ` +
           "larger --function-timeout-ms allows more",
-        { details: { reason: PYTHON_DIED } },
       ),
     );
   }
@@ -104,7 +103,6 @@ export class PythonProcess {
       return new LeatError(
         "internal",
         `The Python process that called the function has ended ${how}${onlyOwn ? "" : why}`,
-        { details: { reason: PYTHON_DIED } },
       );
     }
     return new LeatError(

@@ -70,6 +70,16 @@ def orphan_at_7(x: int) -> int:
     return x
 
 
+def proto_at_7(x: int) -> Any:
+    """Returns at 7 a key that no message can have."""
+    return {"__proto__": 1} if x == 7 else x
+
+
+def ragged_at_7(x: int) -> Any:
+    """Returns at 7 rows that do not end where their values do."""
+    return leat.Ragged(np.zeros(2), np.array([0, 5])) if x == 7 else x
+
+
 def is_odd(x: int) -> bool:
     """For `filter`."""
     return x % 2 == 1

@@ -104,6 +104,19 @@ def test_what_no_message_can_have_costs_its_element_and_no_process() -> None:
     assert "surrogates not allowed" in str(found[0]) and "no ?" in str(found[1]) and "OverflowError" in str(found[2])
 
 
+@pytest.mark.parametrize("name", ["proto_at_7", "ragged_at_7"])
+def test_a_result_that_cannot_be_sent_costs_its_element(name: str) -> None:
+    found = list(outcomes(called(name)))
+    assert found[:7] + found[8:] == [x for x in range(20) if x != 7]
+    assert found[7].code == "invalid_argument"
+
+
+def test_an_argument_that_cannot_be_sent_costs_its_element() -> None:
+    found = list(outcomes(load("dated")))
+    assert found[:7] + found[8:] == [{"x": x} for x in range(20) if x != 7]
+    assert found[7].code == "invalid_argument" and "when" in str(found[7])
+
+
 def test_a_result_that_fits_no_message_is_an_error_of_its_call(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_functions, "VALUE_BYTES_MAX", 100_000)
     asked = _wire.encode({"captures": {}, "calls": [{"args": [size], "seed": 0} for size in (100_000, 7)]})
