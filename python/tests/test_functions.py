@@ -125,6 +125,34 @@ def test_a_result_that_fits_no_message_is_an_error_of_its_call(monkeypatch: pyte
     assert large["error"]["code"] == "resource_exhausted" and small["value"].tolist() == [0] * 7
 
 
+def test_calls_that_are_no_message_fail_and_end_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    def asked(number: int, calls: bytes) -> dict[str, Any]:
+        body = {"file": str(FUNCTIONS.with_suffix(".py")), "name": "same", "onlyOwn": True, "calls": _bytes(calls)}
+        return {"kind": "ask", "id": number, "method": "call", "body": body}
+
+    good = _wire.encode({"captures": {}, "calls": [{"args": [7], "seed": 0}]})
+    requests = [asked(0, b"\xce\0\0\0\1\xc1"), asked(1, _wire.encode([])), asked(2, good)]
+    received, sent = iter([{"node": "worker"}, *requests, {"kind": "bye"}]), []
+
+    class Link:
+        def __init__(self, *_: str) -> None:
+            pass
+
+        def receive(self) -> Any:
+            return next(received)
+
+        def send(self, message: bytes) -> None:
+            sent.append(_wire.decode(_bytes(message)))
+
+    monkeypatch.setattr(_functions, "Link", Link)
+    monkeypatch.setattr("sys.argv", ["", "read", "written", "python", "aa"])
+    _functions.main()
+    assert [(answer.get("id"), answer["kind"]) for answer in sent] == [(None, "hello"), (0, "failure"), (1, "failure"), (2, "reply")]
+    assert sent[1]["error"]["code"] == "unknown" and sent[3]["number"] == 3
+    (outcome,) = _wire.decode(sent[3]["body"])
+    assert outcome == {"value": 7}
+
+
 def _bytes(message: bytes) -> _wire.Bytes:
     return np.frombuffer(message, dtype=np.uint8)
 
