@@ -43,6 +43,8 @@ export interface ChildEnd {
 const LOGGED_CHARS_MAX = 2 ** 20;
 /** How many characters of standard error are kept to explain why the process ended. */
 const STDERR_TAIL_CHARS = 4_096;
+/** Limit of the wait for the end of standard error after a process has ended, in ms. */
+const OUTPUT_END_WAIT_MS = 2_000;
 const CACHE_VARIABLES = ["DENO_DIR", "XDG_CACHE_HOME", "HOME"];
 
 /** Whether this process has removed leftover folders. */
@@ -53,7 +55,10 @@ export class ChildProcess {
   readonly local = newNodeId("worker");
   /** Rejects if the process ends before its hello. */
   readonly link: Promise<Link>;
-  /** Resolves when the process has ended and its output has been read. */
+  /**
+   * Resolves when the process has ended and its output has been read. If a process that it started
+   * keeps the output open, resolves a short time after the end.
+   */
   readonly ended: Promise<ChildEnd>;
   readonly #child: Deno.ChildProcess;
   readonly #folder = new SlotFolder();
@@ -80,9 +85,12 @@ export class ChildProcess {
     this.link.then(() => this.#folder.remove(), () => {});
     if (!hasCleanedUp) removeLeftFolders(this.#folder.path);
     hasCleanedUp = true;
-    const logged = this.#log();
+    const stderr = this.#child.stderr.getReader();
+    const logged = this.#log(stderr);
     this.ended = this.#child.status.then(async ({ code, signal }) => {
+      const timer = setTimeout(() => stderr.cancel().catch(() => {}), OUTPUT_END_WAIT_MS);
       await logged;
+      clearTimeout(timer);
       return { code, signal, stderrTail: this.#stderrTail };
     });
     this.ended.then(() => this.#folder.remove());
@@ -108,13 +116,13 @@ export class ChildProcess {
   }
 
   /** Logs the process's output. User functions control its content. */
-  async #log(): Promise<void> {
+  async #log(stderr: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
     const decoder = new TextDecoder();
     const encoder = new TextEncoder();
     let remaining = LOGGED_CHARS_MAX;
     let line = "";
-    for await (const chunk of this.#child.stderr) {
-      const text = decoder.decode(chunk, { stream: true });
+    for (let read = await stderr.read(); !read.done; read = await stderr.read()) {
+      const text = decoder.decode(read.value, { stream: true });
       this.#stderrTail = (this.#stderrTail + text).slice(-STDERR_TAIL_CHARS);
       const lines = (line + text.slice(0, Math.max(0, remaining))).split("\n");
       remaining -= text.length;

@@ -3,7 +3,7 @@ import { Fifo } from "../../actors/runtime/fifo.ts";
 import { LeatError, type WireError } from "../../core/error.ts";
 import type { PythonCallee, PythonRunner } from "../../data/host.ts";
 import { decodeMessage, encodeMessage } from "../../transport/codec.ts";
-import { PYTHON_DIED, type PythonPool } from "./python_pool.ts";
+import type { PythonPool } from "./python_pool.ts";
 
 /** Limit of the calls in a request: enough to make the cost of a request negligible. */
 const CALLS_MAX = 16;
@@ -85,37 +85,30 @@ export class PythonCalls implements PythonRunner {
     this.#running++;
     try {
       const outcomes = await this.#outcomesOf(calls);
-      if (outcomes === undefined) this.#repeatAlone(calls);
-      else calls.forEach((call, i) => settle(call, outcomes[i]!));
+      calls.forEach((call, i) => settle(call, outcomes[i]!));
     } catch (error) {
-      for (const call of calls) call.reject(LeatError.from(error));
+      // One call may be the reason that no other has an outcome. Alone, only that call fails.
+      if (calls.length > 1) this.#repeatAlone(calls);
+      else calls[0]!.reject(LeatError.from(error));
     }
     this.#running--;
     this.#dispatch();
   }
 
-  /** Resolves to `undefined` if the calls have to be repeated one by one. */
-  async #outcomesOf(calls: readonly Call[]): Promise<readonly Outcome[] | undefined> {
+  /** @throws {LeatError} if the calls have no outcomes, because the request failed as a whole. */
+  async #outcomesOf(calls: readonly Call[]): Promise<readonly Outcome[]> {
     const { file, name, captures = null } = calls[0]!.callee;
     const request = { captures, calls: calls.map(({ args, seed }) => ({ args, seed })) };
     const { bytesMax = Infinity } = this.#pool;
     const encoded = encodeMessage(request);
     if (encoded.length > bytesMax) {
-      if (calls.length > 1) return undefined;
       throw new LeatError(
         "resource_exhausted",
         `A confined pipeline can pass at most ${bytesMax} bytes to a Python function, and a call of ` +
           `"${name}" takes ${encoded.length}: pass smaller elements`,
       );
     }
-    try {
-      return decodeMessage(await this.#pool.run({ file, name, calls: encoded })) as Outcome[];
-    } catch (error) {
-      // Repeated one by one, only the call that ends its process fails.
-      const mayRepeat = error instanceof LeatError && error.details?.["reason"] === PYTHON_DIED;
-      if (mayRepeat && calls.length > 1) return undefined;
-      throw error;
-    }
+    return decodeMessage(await this.#pool.run({ file, name, calls: encoded })) as Outcome[];
   }
 
   #repeatAlone(calls: readonly Call[]): void {

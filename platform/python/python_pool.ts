@@ -16,13 +16,9 @@ export interface PythonPool {
   readonly bytesMax?: number;
   /**
    * Resolves to an encoded message with the outcome of each call.
-   * @throws {LeatError} `permission_denied` and others. `details.reason` is {@linkcode PYTHON_DIED}
-   * if the process ended during the calls.
+   * @throws {LeatError} if no call has an outcome. Made one by one, the calls may have some.
    */
   run(batch: PythonBatch): Promise<Uint8Array>;
   /** Rejects open calls, and ends the processes that run them. */
   close(): void;
 }
-
-/** The reason of an error that failed all calls of a batch; the calls may succeed one by one. */
-export const PYTHON_DIED = "python_died";

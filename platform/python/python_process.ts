@@ -3,8 +3,8 @@ import { AbortRace } from "../../core/abort_race.ts";
 import { LeatError } from "../../core/error.ts";
 import { Payload } from "../../transport/payload.ts";
 import { type ChildEnd, ChildProcess } from "../process/child_process.ts";
-import { Edge } from "../sandbox/edge.ts";
-import { PYTHON_DIED, type PythonBatch } from "./python_pool.ts";
+import { Edge, explainsEnd } from "../sandbox/edge.ts";
+import type { PythonBatch } from "./python_pool.ts";
 
 /** Limits for calls that untrusted pipelines make. */
 export interface PythonLimits {
@@ -14,6 +14,12 @@ export interface PythonLimits {
   readonly callTimeoutMs?: number;
 }
 
+/** What a {@linkcode PythonProcess} uses of its process. */
+export type PythonChild = Pick<
+  ChildProcess,
+  "link" | "local" | "ended" | "kill" | "ref" | "unref"
+>;
+
 /** Imports no modules from the current folder, because user functions may write to it. */
 const PROGRAM = "import sys; sys.path = [path for path in sys.path if path]; " +
   "from leat._functions import main; main()";
@@ -21,7 +27,7 @@ const PROGRAM = "import sys; sys.path = [path for path in sys.path if path]; " +
 export class PythonProcess {
   readonly #interpreter: string;
   readonly #limits: PythonLimits;
-  readonly #child: ChildProcess;
+  readonly #child: PythonChild;
   readonly #edge: Edge;
   readonly #death = new AbortRace();
   /** Resolves when the process is ready for requests. */
@@ -29,28 +35,21 @@ export class PythonProcess {
   #isReady = false;
 
   /** @throws {LeatError} `permission_denied`, or `not_found` if the interpreter does not exist. */
-  constructor(interpreter: string, limits: PythonLimits) {
+  constructor(interpreter: string, limits: PythonLimits, child = startChild(interpreter)) {
     this.#interpreter = interpreter;
     this.#limits = limits;
-    requirePermission(interpreter);
-    this.#child = new ChildProcess({
-      name: "python",
-      program: { command: interpreter, args: ["-c", PROGRAM] },
-      prints: "python",
-      hasEnvironment: true,
-    });
-    this.#edge = new Edge(this.#child.link, this.#child.local, {});
-    this.#edge.closed.then(() => this.#child.kill());
-    this.#child.ended.then((end) => {
-      this.#death.abort(this.#errorOf(end));
-      this.#edge.close();
-    });
+    this.#child = child;
+    this.#edge = new Edge(child.link, child.local, {});
+    // Without such a reason, how the process exits says more than the end of its pipes.
+    this.#edge.closed.then((why) => explainsEnd(why) ? this.#die(why) : child.kill());
+    child.ended.then((end) => this.#die(this.#errorOf(end)));
     this.#ready = this.#edge.askUntil(this.#death, "ping", null).then(() => this.#isReady = true);
     this.#ready.catch(() => {});
   }
 
+  /** Whether the process accepts calls. */
   get isAlive(): boolean {
-    return !this.#death.isAborted;
+    return !this.#edge.isClosed;
   }
 
   /**
@@ -74,21 +73,25 @@ export class PythonProcess {
     }
   }
 
-  /** Ends the process, whatever it is doing. */
+  /** Ends the process, whatever it is doing, and rejects its calls at once. */
   kill(): void {
+    this.#die(new LeatError("cancelled", "The Python process was ended before it answered"));
+  }
+
+  #die(error: LeatError): void {
+    this.#death.abort(error);
     this.#child.kill();
+    this.#edge.close();
   }
 
   #timeOut(name: string, afterMs: number): void {
-    this.#death.abort(
+    this.#die(
       new LeatError(
         "deadline_exceeded",
         `The Python function "${name}" ran for more than ${afterMs / 1_000} s; a worker with a ` +
           "larger --function-timeout-ms allows more",
-        { details: { reason: PYTHON_DIED } },
       ),
     );
-    this.kill();
   }
 
   #errorOf({ code, signal, stderrTail }: ChildEnd): LeatError {
@@ -100,7 +103,6 @@ export class PythonProcess {
       return new LeatError(
         "internal",
         `The Python process that called the function has ended ${how}${onlyOwn ? "" : why}`,
-        { details: { reason: PYTHON_DIED } },
       );
     }
     return new LeatError(
@@ -109,6 +111,16 @@ export class PythonProcess {
         "It needs the package leat: pip install ./python in Leat's folder",
     );
   }
+}
+
+function startChild(interpreter: string): PythonChild {
+  requirePermission(interpreter);
+  return new ChildProcess({
+    name: "python",
+    program: { command: interpreter, args: ["-c", PROGRAM] },
+    prints: "python",
+    hasEnvironment: true,
+  });
 }
 
 function requirePermission(command: string): void {

@@ -16,6 +16,7 @@ import {
   CONFINED_ASK_BYTES_MAX,
   Edge,
   type EdgeMethods,
+  explainsEnd,
   hostRequestTooLarge,
   plainError,
 } from "./edge.ts";
@@ -331,11 +332,11 @@ export class ConfinedProcess implements SuppliedProcess {
   }
 
   /**
-   * Kills the process. If a protocol error has closed the edge, that is the reason. Otherwise the
+   * Kills the process. If an error on this side has closed the edge, that is the reason. Otherwise the
    * exit, which soon follows, tells the reason.
    */
   #closed(why: LeatError): void {
-    if (why.code === "internal" || why.code === "invalid_argument" || why.code === "data_loss") {
+    if (explainsEnd(why)) {
       const plain = LeatError.fromWire(plainError(why.toWire()));
       this.#die(runnerGone("internal", plain.message, plain));
     }

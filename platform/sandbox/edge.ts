@@ -4,7 +4,7 @@
  * so the other side cannot reach any other part of this process.
  */
 import type { AbortRace } from "../../core/abort_race.ts";
-import { LeatError, type WireError } from "../../core/error.ts";
+import { LeatError, type LeatErrorCode, type WireError } from "../../core/error.ts";
 import { bodyBytes } from "../../transport/limits.ts";
 import type { Envelope } from "../../actors/runtime/envelope.ts";
 import type { Link, NodeId } from "../../actors/runtime/link.ts";
@@ -97,6 +97,10 @@ export class Edge {
     this.closed = promise;
     this.#resolveClosed = resolve;
     link.then((opened) => this.#open(opened, local), (error) => this.close(LeatError.from(error)));
+  }
+
+  get isClosed(): boolean {
+    return this.#closed !== undefined;
   }
 
   /**
@@ -244,6 +248,22 @@ export class Edge {
     return pending;
   }
 }
+
+/**
+ * Whether the reason of a closed edge says more than the end of the other process: this side closed
+ * the edge because of an error, and did not see its pipes end.
+ */
+export function explainsEnd({ code }: LeatError): boolean {
+  return OWN_CODES.has(code);
+}
+
+/** Codes of errors of the protocol, and of a full disk of slot files. */
+const OWN_CODES: ReadonlySet<LeatErrorCode> = new Set<LeatErrorCode>([
+  "internal",
+  "invalid_argument",
+  "data_loss",
+  "resource_exhausted",
+]);
 
 /** Returns an error of the other side in a form and size that can be forwarded. */
 export function plainError(error: unknown): WireError {

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
+import tempfile
 import time
 from os import getppid as getppid
 from typing import Any
@@ -57,6 +60,24 @@ def die_at_7(x: int) -> int:
         print("seven", flush=True)
         os.kill(os.getpid(), signal.SIGKILL)
     return x
+
+
+def orphan_at_7(x: int) -> int:
+    """Ends its process at 7, and leaves one behind that has its output open."""
+    if x == 7:
+        subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)", f"orphan of {tempfile.gettempdir()}"])
+        os.kill(os.getpid(), signal.SIGKILL)
+    return x
+
+
+def proto_at_7(x: int) -> Any:
+    """Returns at 7 a key that no message can have."""
+    return {"__proto__": 1} if x == 7 else x
+
+
+def ragged_at_7(x: int) -> Any:
+    """Returns at 7 rows that do not end where their values do."""
+    return leat.Ragged(np.zeros(2), np.array([0, 5])) if x == 7 else x
 
 
 def is_odd(x: int) -> bool:

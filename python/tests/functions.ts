@@ -18,6 +18,11 @@ export const everything = async () => {
 
 export const text = Dataset.range(2).map(of("text"));
 
+/** At 7 an element that no message can have. */
+export const dated = Dataset.range(20)
+  .map((x) => x === 7 ? { x, when: new Date(0) } : { x })
+  .map(of("same"));
+
 interface Called {
   readonly name: string;
   readonly file?: string;

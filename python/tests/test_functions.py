@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 from pathlib import Path
 from typing import Any, Iterator
 
 import leat
 import numpy as np
 import pytest
-from conftest import children_of, is_alive, until
+from conftest import children_of, is_alive, named, until
 from test_elements import require_everything
 from test_service import start
 
@@ -86,10 +87,34 @@ def test_a_process_that_dies_costs_its_element_and_is_replaced() -> None:
     assert found[7].code == "internal" and "has ended by SIGKILL: seven" in str(found[7])
 
 
+def test_a_process_that_dies_and_leaves_another_costs_its_element(tmp_path: Path) -> None:
+    found = list(outcomes(called("orphan_at_7")))
+    orphans = named(f"orphan of {tmp_path}")
+    for orphan in orphans:
+        os.kill(orphan, signal.SIGKILL)
+    assert found[:7] + found[8:] == [x for x in range(20) if x != 7]
+    assert found[7].code == "internal" and "has ended by SIGKILL" in str(found[7])
+    # No call waited for their end.
+    assert orphans != []
+
+
 def test_what_no_message_can_have_costs_its_element_and_no_process() -> None:
     found = list(outcomes(called("unsendable", count=4)))
     assert [getattr(outcome, "code", outcome) for outcome in found] == ["unknown", "not_found", "unknown", 3]
     assert "surrogates not allowed" in str(found[0]) and "no ?" in str(found[1]) and "OverflowError" in str(found[2])
+
+
+@pytest.mark.parametrize("name", ["proto_at_7", "ragged_at_7"])
+def test_a_result_that_cannot_be_sent_costs_its_element(name: str) -> None:
+    found = list(outcomes(called(name)))
+    assert found[:7] + found[8:] == [x for x in range(20) if x != 7]
+    assert found[7].code == "invalid_argument"
+
+
+def test_an_argument_that_cannot_be_sent_costs_its_element() -> None:
+    found = list(outcomes(load("dated")))
+    assert found[:7] + found[8:] == [{"x": x} for x in range(20) if x != 7]
+    assert found[7].code == "invalid_argument" and "when" in str(found[7])
 
 
 def test_a_result_that_fits_no_message_is_an_error_of_its_call(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -98,6 +123,34 @@ def test_a_result_that_fits_no_message_is_an_error_of_its_call(monkeypatch: pyte
     request = {"file": str(FUNCTIONS.with_suffix(".py")), "name": "zeros", "onlyOwn": False, "calls": _bytes(asked)}
     large, small = _wire.decode(_bytes(_functions.call(request)))
     assert large["error"]["code"] == "resource_exhausted" and small["value"].tolist() == [0] * 7
+
+
+def test_calls_that_are_no_message_fail_and_end_no_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    def asked(number: int, calls: bytes) -> dict[str, Any]:
+        body = {"file": str(FUNCTIONS.with_suffix(".py")), "name": "same", "onlyOwn": True, "calls": _bytes(calls)}
+        return {"kind": "ask", "id": number, "method": "call", "body": body}
+
+    good = _wire.encode({"captures": {}, "calls": [{"args": [7], "seed": 0}]})
+    requests = [asked(0, b"\xce\0\0\0\1\xc1"), asked(1, _wire.encode([])), asked(2, good)]
+    received, sent = iter([{"node": "worker"}, *requests, {"kind": "bye"}]), []
+
+    class Link:
+        def __init__(self, *_: str) -> None:
+            pass
+
+        def receive(self) -> Any:
+            return next(received)
+
+        def send(self, message: bytes) -> None:
+            sent.append(_wire.decode(_bytes(message)))
+
+    monkeypatch.setattr(_functions, "Link", Link)
+    monkeypatch.setattr("sys.argv", ["", "read", "written", "python", "aa"])
+    _functions.main()
+    assert [(answer.get("id"), answer["kind"]) for answer in sent] == [(None, "hello"), (0, "failure"), (1, "failure"), (2, "reply")]
+    assert sent[1]["error"]["code"] == "unknown" and sent[3]["number"] == 3
+    (outcome,) = _wire.decode(sent[3]["body"])
+    assert outcome == {"value": 7}
 
 
 def _bytes(message: bytes) -> _wire.Bytes:

@@ -232,8 +232,12 @@ def main() -> None:
     number = 0
     while (asked := link.receive())["kind"] != "bye":
         number += 1
+        head = {"source": source, "target": {"node": remote, "path": "/edge"}, "number": number, "id": asked["id"]}
         payloads: list[bytes] = []
-        body = sendable(call(asked["body"]), payloads) if asked["method"] == "call" else None
-        reply = {"kind": "reply", "source": source, "target": {"node": remote, "path": "/edge"}, "number": number}
-        link.send(encode({**reply, "id": asked["id"]}, body, payloads))
-
+        try:
+            body = sendable(call(asked["body"]), payloads) if asked["method"] == "call" else None
+        except Exception as error:
+            # A confined pipeline may send calls that are no message. Others share this process.
+            link.send(encode({"kind": "failure", **head, "error": _error_fields(error)}))
+        else:
+            link.send(encode({"kind": "reply", **head}, body, payloads))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from typing import Any, Sequence
+from typing import Any, Callable, Sequence
 
 import msgpack  # type: ignore[import-untyped]
 import numpy as np
@@ -122,41 +122,59 @@ def _sendable(value: Any) -> Any:
 
 
 def decode(message: Bytes) -> Any:
-    """A message's value. Arrays are views of `message`."""
+    """A message's value. Arrays are views of `message`.
+
+    The message is untrusted: it may hold the arguments of a confined pipeline. It takes memory in proportion to its length.
+
+    Raises:
+        ValueError: It names a payload twice, or has another malformed extension; other errors if it is malformed otherwise.
+    """
     view = memoryview(message.data)
     (envelope_bytes,) = _length.unpack_from(view)
     position = HEADER_BYTES + envelope_bytes
     envelope = view[HEADER_BYTES:position]
-    payloads: list[Bytes] = []
+    unnamed: dict[int, Bytes] = {}
     while position < len(view):
         start = -(-(position + HEADER_BYTES) // ALIGNMENT) * ALIGNMENT
         (length,) = _length.unpack_from(view, start - HEADER_BYTES)
         position = start + length
-        payloads.append(message[start:position])
+        unnamed[len(unnamed)] = message[start:position]
+
+    def named(index: int) -> Bytes:
+        """A payload, which only one value may name."""
+        payload = unnamed.pop(index, None)
+        if payload is None:
+            raise ValueError(f"a message names payload {index} twice, or has none of that number")
+        return payload
 
     def extension(code: int, data: bytes) -> Any:
         if code == TENSOR:
-            return _tensor(data, 0, payloads)
+            return _tensor(data, 0, named)
         if code == TYPED_ARRAY:
-            return payloads[int.from_bytes(data[:4], "big")].view(DTYPES[data[4]])
+            return named(int.from_bytes(data[:4], "big")).view(DTYPES[data[4]])
         if code == RAGGED:
-            splits = payloads[int.from_bytes(data[:4], "big")].view(np.int64)
-            return Ragged(_tensor(data, 4, payloads), splits)
+            splits = named(int.from_bytes(data[:4], "big")).view(np.int64)
+            return Ragged(_tensor(data, 4, named), splits)
         if code == OPAQUE:
-            return payloads[int.from_bytes(data[:4], "big")]
+            return named(int.from_bytes(data[:4], "big"))
         raise ValueError(f"a message has the extension {code:#x}")
 
     return msgpack.unpackb(envelope, ext_hook=extension, strict_map_key=True)
 
 
-def _tensor(data: bytes, at: int, payloads: list[Bytes]) -> npt.NDArray[Any]:
+def _tensor(data: bytes, at: int, named: Callable[[int], Bytes]) -> npt.NDArray[Any]:
     index, code, rank = _tensor_head.unpack_from(data, at)
     shape = struct.unpack_from(f">{rank}I", data, at + _tensor_head.size)
     if code < STRING:
-        array: npt.NDArray[Any] = payloads[index].view(DTYPES[code]).reshape(shape)
+        array: npt.NDArray[Any] = named(index).view(DTYPES[code]).reshape(shape)
         return array
-    ends = payloads[index].view(np.uint32).tolist()
-    block = payloads[index + 1].tobytes()
+    if code > BYTES:
+        raise ValueError(f"a message has a tensor of the unknown dtype {code}")
+    offsets, block = named(index).view(np.uint32), named(index + 1).tobytes()
+    # Otherwise the items together could be much longer than their block.
+    if len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != len(block) or (offsets[1:] < offsets[:-1]).any():
+        raise ValueError(f"a message has offsets that do not ascend from 0 to the {len(block)} bytes of their block")
+    ends = offsets.tolist()
     items: list[Any] = [block[start:end] for start, end in zip(ends, ends[1:])]
     if code == STRING:
         items = [item.decode() for item in items]

@@ -1,0 +1,51 @@
+"""Malformed messages, as a confined pipeline may send them to a process that calls Python functions."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, Sequence
+
+import msgpack  # type: ignore[import-untyped]
+import numpy as np
+import pytest
+from leat._wire import BYTES, OPAQUE, STRING, TENSOR, decode, joined
+
+BLOCK = b"x" * 1_024
+
+
+def decoded(value: Any, *payloads: bytes) -> Any:
+    return decode(np.frombuffer(joined(msgpack.packb(value), payloads), dtype=np.uint8))
+
+
+def tensor(code: int, length: int, index: int = 0) -> Any:
+    return msgpack.ExtType(TENSOR, struct.pack(">IBBI", index, code, 1, length))
+
+
+def items(*offsets: int, code: int = BYTES) -> Any:
+    """The items that offsets cut from the block."""
+    return decoded(tensor(code, max(0, len(offsets) - 1)), np.array(offsets, dtype=np.uint32).tobytes(), BLOCK)
+
+
+def test_offsets_that_divide_their_block_are_read() -> None:
+    assert items(0, 24, 24, 1_024).tolist() == [BLOCK[:24], b"", BLOCK[24:]]
+    assert items(0, 1_024, code=STRING).tolist() == [BLOCK.decode()]
+
+
+@pytest.mark.parametrize("offsets", [[0, 1_024] * 1_000, [0, 1_024, 0, 1_024], [1, 1_024], [0, 1_023], [0, 1_025], []])
+def test_offsets_that_do_not_divide_their_block_are_refused(offsets: Sequence[int]) -> None:
+    with pytest.raises(ValueError, match="do not ascend from 0 to the 1024 bytes"):
+        items(*offsets)
+
+
+def test_a_payload_that_is_named_twice_is_refused() -> None:
+    opaque = msgpack.ExtType(OPAQUE, bytes(4))
+    assert decoded(opaque, BLOCK).tobytes() == BLOCK
+    with pytest.raises(ValueError, match="payload 0 twice"):
+        decoded([opaque, opaque], BLOCK)
+    with pytest.raises(ValueError, match="payload 1 twice"):
+        decoded([tensor(BYTES, 1), tensor(1, 1_024, 1)], np.array([0, 1_024], dtype=np.uint32).tobytes(), BLOCK)
+
+
+def test_an_unknown_dtype_is_refused() -> None:
+    with pytest.raises(ValueError, match="unknown dtype 14"):
+        decoded(tensor(BYTES + 1, 1), np.array([0, 1_024], dtype=np.uint32).tobytes(), BLOCK)
