@@ -33,6 +33,11 @@ const RETRY_AFTER_MS = 10_000;
  * if they have at least twice as many.
  */
 const MOVED_SPLITS_MIN = 4;
+/**
+ * A reader gets at most so many splits, and the next reader gets others: its request lists them, and
+ * dispatchers accept lists of at most 65,536 items.
+ */
+const SHARE_SPLITS_MAX = 32_768;
 
 export class ConditionalIterator extends ElementIterator {
   readonly #options: ConditionalOptions;
@@ -166,20 +171,14 @@ export class ConditionalIterator extends ElementIterator {
     splits.checkDigest(this.#digest);
     this.#digest = splits.digest;
     this.#ledger ??= new DeliveredSplits(splits.total);
-    const { local, remote } = divide(this.#ledger.missing, ratio);
-    this.#local = new LocalSide(local, {
+    const { missing } = this.#ledger;
+    this.#local = new LocalSide(missing, {
       host,
       aheadMax: chain.batch === undefined ? ELEMENTS_AHEAD : BATCHES_AHEAD,
       open: (sequence, events) => splits.open(sequence, events),
     });
     figures.begin(ratio);
-    if (remote.length === 0) return;
-    try {
-      this.#use(this.#openRemote(remote));
-    } catch (error) {
-      this.#local.add(remote);
-      this.#useLocalOnly(LeatError.from(error));
-    }
+    this.#open(shareOf(missing, ratio));
   }
 
   #openRemote(sequences: readonly number[]): RemoteSide {
@@ -267,7 +266,7 @@ export class ConditionalIterator extends ElementIterator {
   /** The service has given all its splits: it gets a share of those that are left. */
   #remoteEnded(remote: RemoteSide): void {
     this.#returnToLocal(remote);
-    if (!this.#options.keepsOrder) this.#openShare();
+    this.#openShare();
   }
 
   /** Gives the service a share of the splits that were not begun, if there are enough. */
@@ -275,7 +274,14 @@ export class ConditionalIterator extends ElementIterator {
     const { queue } = this.#local!;
     const { ratio } = this.#counters;
     if (ratio === 0 || queue.length < 2 * MOVED_SPLITS_MIN) return;
-    const { remote: share } = divide(queue, Math.max(ratio, MOVED_SPLITS_MIN / queue.length));
+    // With `keepsOrder`, splits keep their side: only what did not fit into the last share is left.
+    const least = this.#options.keepsOrder ? 0 : MOVED_SPLITS_MIN;
+    this.#open(shareOf(queue, Math.max(ratio, least / queue.length)));
+  }
+
+  /** Lets the service prepare splits that were not begun. */
+  #open(share: readonly number[]): void {
+    if (share.length === 0) return;
     try {
       this.#use(this.#openRemote(share));
       this.#local!.remove(share);
@@ -320,11 +326,11 @@ export class ConditionalIterator extends ElementIterator {
     }
     const { context: { host } } = this.#options;
     if (this.#remote !== undefined || host.nowMs() < this.#retryAtMs) return;
-    const { remote } = divide(this.#local!.queue, this.#counters.ratio);
+    const share = shareOf(this.#local!.queue, this.#counters.ratio);
     this.#retryAtMs = Infinity;
-    if (remote.length === 0) return;
+    if (share.length === 0) return;
     try {
-      this.#probed = this.#openRemote(remote);
+      this.#probed = this.#openRemote(share);
       this.#probed.probe();
     } catch {
       this.#retryAtMs = host.nowMs() + RETRY_AFTER_MS;
@@ -401,4 +407,9 @@ export class ConditionalIterator extends ElementIterator {
     this.release();
     return this.#failure = failure;
   }
+}
+
+/** The splits that the next reader gets. */
+function shareOf(queue: readonly number[], ratio: number): number[] {
+  return divide(queue, ratio).remote.slice(0, SHARE_SPLITS_MAX);
 }
