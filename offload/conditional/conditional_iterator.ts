@@ -178,7 +178,7 @@ export class ConditionalIterator extends ElementIterator {
       open: (sequence, events) => splits.open(sequence, events),
     });
     figures.begin(ratio);
-    this.#open(shareOf(missing, ratio));
+    this.#open(this.#firstShareOf(missing));
   }
 
   #openRemote(sequences: readonly number[]): RemoteSide {
@@ -279,6 +279,17 @@ export class ConditionalIterator extends ElementIterator {
     this.#open(shareOf(queue, Math.max(ratio, least / queue.length)));
   }
 
+  /**
+   * What the service gets of `queue` in an epoch, or after it was away. If the ratio is corrected, it
+   * gets at least one split, or there would be no measurements to correct a small ratio by.
+   */
+  #firstShareOf(queue: readonly number[]): number[] {
+    const { ratio } = this.#counters;
+    const isCorrected = this.#part.control !== undefined && !this.#options.keepsOrder;
+    const isRaised = isCorrected && ratio > 0 && queue.length > 1;
+    return shareOf(queue, isRaised ? Math.max(ratio, 1 / queue.length) : ratio);
+  }
+
   /** Lets the service prepare splits that were not begun. */
   #open(share: readonly number[]): void {
     if (share.length === 0) return;
@@ -326,14 +337,15 @@ export class ConditionalIterator extends ElementIterator {
     }
     const { context: { host } } = this.#options;
     if (this.#remote !== undefined || host.nowMs() < this.#retryAtMs) return;
-    const share = shareOf(this.#local!.queue, this.#counters.ratio);
-    this.#retryAtMs = Infinity;
+    this.#retryAtMs = host.nowMs() + RETRY_AFTER_MS;
+    const share = this.#firstShareOf(this.#local!.queue);
     if (share.length === 0) return;
     try {
       this.#probed = this.#openRemote(share);
       this.#probed.probe();
+      this.#retryAtMs = Infinity;
     } catch {
-      this.#retryAtMs = host.nowMs() + RETRY_AFTER_MS;
+      // Tried again after the same time.
     }
   }
 
