@@ -155,10 +155,8 @@ export class ConditionalIterator extends ElementIterator {
     const { figures } = this.#options;
     this.#counters = new Counters(part.ratio);
     figures.runs(part.candidate);
-    // If the service has failed, `#retry` opens it when the time comes.
-    const isAvailable = this.#retryAtMs === Infinity;
-    figures.begin(part.ratio, isAvailable && part.ratio > 0);
-    if (isAvailable) this.#openShare();
+    figures.begin(part.ratio);
+    this.#openShare();
   }
 
   /** Lists the splits, and divides those not yet delivered between the two sides. */
@@ -290,9 +288,14 @@ export class ConditionalIterator extends ElementIterator {
     return shareOf(queue, isRaised ? Math.max(ratio, 1 / queue.length) : ratio);
   }
 
-  /** Lets the service prepare splits that were not begun. */
+  /** Lets the service prepare splits that were not begun. If it is away, `#retry` tries that first. */
   #open(share: readonly number[]): void {
+    const { context: { host }, figures } = this.#options;
     if (share.length === 0) return;
+    if (figures.isAway) {
+      this.#retryAtMs = host.nowMs();
+      return;
+    }
     try {
       this.#use(this.#openRemote(share));
       this.#local!.remove(share);
@@ -351,12 +354,12 @@ export class ConditionalIterator extends ElementIterator {
 
   #resumeService(remote: RemoteSide): void {
     this.#probed = undefined;
+    this.#options.figures.resumed();
     remote.keep(this.#local!.remove([...remote.owned]));
     if (remote.owned.size === 0) return remote.dispose();
     this.#use(remote);
     // New counters: otherwise the service would have to make up for the time in which it was away.
     this.#counters = new Counters(this.#counters.ratio);
-    this.#options.figures.resumed();
   }
 
   /** Notes an item. Returns what the training loop gets for it, if anything. */

@@ -26,28 +26,38 @@ class Witness extends RatioControl {
   }
 }
 
-Deno.test("ConditionalIterator tells the controller nothing of an outage of the service", async () => {
-  const service = new VirtualService(PER_SPLIT, 40);
+/** Opens iterators of one pipeline, which share their figures. */
+function opener(service: VirtualService, control: RatioControl) {
   const host = new VirtualHost(service);
   const pipeline = Dataset.range(SPLITS * PER_SPLIT).map((x) => x);
   const { root, chain } = cutPointsOf(pipeline.node).candidates[0]!;
-  const control = new Witness(0.5);
   const figures = new OffloadFigures();
-  const iterator = new ConditionalIterator({
-    context: rootContext(pipeline.node, { host }),
-    ...{ root, chain, seed: 0n, keepsOrder: false, timeoutMs: TIMEOUT_MS, address: "", figures },
-    part: { candidate: "p'2", ratio: 0.5, control, openRemote: () => service.open },
-  });
-  const given: unknown[] = [];
-  const read = async (isDone: () => boolean) => {
-    while (!isDone()) {
-      const element = await iterator.next();
-      if (element === END) return;
-      given.push(element);
-      host.time += STEP_MS;
-    }
+  const open = () => {
+    const iterator = new ConditionalIterator({
+      context: rootContext(pipeline.node, { host }),
+      ...{ root, chain, seed: 0n, keepsOrder: false, timeoutMs: TIMEOUT_MS, address: "", figures },
+      part: { candidate: "p'2", ratio: 0.5, control, openRemote: () => service.open },
+    });
+    const given: unknown[] = [];
+    /** Reads until `isDone`, or to the end. */
+    const read = async (isDone: () => boolean) => {
+      while (!isDone()) {
+        const element = await iterator.next();
+        if (element === END) return;
+        given.push(element);
+        host.time += STEP_MS;
+      }
+    };
+    return { iterator, given, read };
   };
-  const isRemote = () => figures.read().state === "local and remote";
+  return { host, figures, open, isRemote: () => figures.read().state === "local and remote" };
+}
+
+Deno.test("ConditionalIterator tells the controller nothing of an outage of the service", async () => {
+  const service = new VirtualService(PER_SPLIT, 40);
+  const control = new Witness(0.5);
+  const { host, figures, open, isRemote } = opener(service, control);
+  const { iterator, given, read } = open();
 
   await read(() => figures.read().fallbacks > 0);
   assert(control.windows.length > 0);
@@ -65,5 +75,30 @@ Deno.test("ConditionalIterator tells the controller nothing of an outage of the 
   const longestMs = Math.max(...control.windows.map(({ elapsedMs }) => elapsedMs));
   assert(longestMs < 100 * STEP_MS, `a window of ${longestMs} ms`);
   assertEquals(sorted(given as number[]), upTo(SPLITS * PER_SPLIT));
+  iterator.dispose();
+});
+
+Deno.test("ConditionalIterator begins without a service that failed, and returns to it", async () => {
+  const service = new VirtualService(PER_SPLIT, 40);
+  const { host, figures, open, isRemote } = opener(service, new Witness(0.5));
+  const before = open();
+  await before.read(() => figures.read().fallbacks > 0);
+  before.iterator.dispose();
+
+  const { iterator, given, read } = open();
+  const fromMs = host.time;
+  await read(() => given.length === 100);
+  assertEquals(host.time - fromMs, 100 * STEP_MS);
+  assert(!isRemote());
+  service.isUp = true;
+  // The reader that tries the service was opened before.
+  host.time += TIMEOUT_MS;
+  await read(() => given.length === 200);
+  host.time += RETRY_AFTER_MS;
+  await read(isRemote);
+  assert(isRemote());
+  await read(() => false);
+  assertEquals(sorted(given as number[]), upTo(SPLITS * PER_SPLIT));
+  assertEquals(figures.read().fallbacks, 1);
   iterator.dispose();
 });

@@ -58,12 +58,13 @@ export class VirtualHost extends DenoHost {
 
   override async sleep(ms: number): Promise<void> {
     if (this.#service.isUp) return await new Promise(() => {});
+    const untilMs = this.time + ms;
     // Meanwhile the trainer prepares all that it may ahead, and yields before each element.
-    for (let yields = -1; yields !== this.#yields;) {
+    for (let yields = -1; yields !== this.#yields && this.time < untilMs;) {
       yields = this.#yields;
       for (let i = 0; i < 10; i++) await super.yield();
     }
-    this.time += ms;
+    this.time = Math.max(this.time, untilMs);
   }
 
   override async yield(): Promise<void> {
