@@ -80,15 +80,15 @@ export class RatioControl {
   #idleTrend = new Trend();
   #probePatience = PROBE_WINDOWS;
   #move: Move | undefined;
-  /** The logarithm of the throughput at ratio 0, while training waits. */
-  #alone = new Level();
+  /** The logarithm of the throughput since the last change of the ratio. */
+  #level = new Level();
   /** The throughput before the control chose ratio 0, and how many of the last windows were slower. */
   #beforeAlone: { readonly throughput: number; readonly slower: number } | undefined;
   #lessStep = LESS_FIRST;
   /** Whether the last smaller ratio was enough. */
   #isEnough = false;
-  /** The last ratio that was too small, and the throughput before it. Rarely tried again. */
-  #tooLittle = { ratio: 0, throughput: 0 };
+  /** The last ratio that was too small. Rarely tried again. */
+  #tooLittle = 0;
   #tryPatience = PATIENCE_WINDOWS;
   /** Windows since the last change of the ratio. */
   #windows = 0;
@@ -108,6 +108,7 @@ export class RatioControl {
     const waitedMs = local + remote + both;
     const last = this.#move;
     this.#windows++;
+    this.#level.add(Math.log(throughput));
     if (waitedMs < IDLE_SHARE_MAX * elapsedMs) return this.#offloadLess(last, throughput);
     this.#move = undefined;
     this.#idleTrend = new Trend();
@@ -148,25 +149,24 @@ export class RatioControl {
 
   /** Training does not wait: tries at times whether a smaller ratio is enough. */
   #offloadLess(move: Move | undefined, throughput: number): boolean {
-    const { ratio: tooLittle, throughput: before } = this.#tooLittle;
     this.#idleTrend.add(this.#ratio, Math.log(throughput));
     // A smaller ratio made training steps slower: they share this host's CPUs with preparing.
     if (this.#ratio < RATIO_MAX && this.#idleTrend.direction > 0) {
       const fromRatio = bounded(moved(Math.max(RATIO_AGAIN, this.#ratio), LESS_FIRST));
-      return this.#undo({ kind: "less", fromRatio, throughput });
+      return this.#undo({ kind: "less", fromRatio });
     }
     // Elements in buffers hide a shortage for a while.
     if (move?.kind === "less" && this.#windows === ENOUGH_WINDOWS) {
       this.#lessStep = Math.min(LESS_MAX, LESS_GROWTH * this.#lessStep);
       this.#isEnough = true;
     }
-    const hasChanged = tooLittle > 0 && Math.abs(throughput / before - 1) > CHANGE_MIN;
-    if (hasChanged || this.#ratio <= tooLittle) {
-      this.#tooLittle = { ratio: 0, throughput: 0 };
+    const isEnoughNow = this.#ratio <= this.#tooLittle && this.#windows >= ENOUGH_WINDOWS;
+    if (isEnoughNow || this.#level.hasChanged(CHANGE_MIN)) {
+      this.#tooLittle = 0;
       this.#tryPatience = PATIENCE_WINDOWS;
     }
     const next = moved(this.#ratio, -this.#lessStep);
-    const isNew = this.#isEnough && next > this.#tooLittle.ratio;
+    const isNew = this.#isEnough && next > this.#tooLittle;
     if (this.#ratio === 0 || this.#windows < (isNew ? ENOUGH_WINDOWS : this.#tryPatience)) {
       return false;
     }
@@ -175,10 +175,8 @@ export class RatioControl {
 
   /** This host prepares everything, and training waits: tries workers at times. */
   #offloadAgain(throughput: number): boolean {
-    this.#alone.add(Math.log(throughput));
-    const hasChanged = this.#isSlowerAlone(throughput) || this.#alone.hasChanged(CHANGE_MIN);
+    const hasChanged = this.#isSlowerAlone(throughput) || this.#level.hasChanged(CHANGE_MIN);
     if (!hasChanged && this.#windows < this.#tryPatience) return false;
-    this.#alone = new Level();
     this.#leaning = 0;
     this.#trend = new Trend();
     return this.#moveTo(RATIO_AGAIN, "again", throughput);
@@ -193,8 +191,8 @@ export class RatioControl {
     return this.#beforeAlone.slower === ENOUGH_WINDOWS;
   }
 
-  #undo({ kind, fromRatio, throughput }: Move): true {
-    if (kind === "less") this.#tooLittle = { ratio: this.#ratio, throughput };
+  #undo({ kind, fromRatio }: Pick<Move, "kind" | "fromRatio">): true {
+    if (kind === "less") this.#tooLittle = this.#ratio;
     this.#isEnough = false;
     this.#lessStep = LESS_FIRST;
     this.#tryPatience = longer(this.#tryPatience);
@@ -215,6 +213,7 @@ export class RatioControl {
   #change(ratio: number): void {
     this.#ratio = ratio;
     this.#windows = 0;
+    this.#level = new Level();
   }
 }
 

@@ -39,7 +39,7 @@ export interface OffloadProgress {
 /** Counts what an offloaded pipeline does. */
 export class OffloadFigures {
   #ratio = 0;
-  #isRemote = false;
+  #isAway = false;
   #fallbacks = 0;
   #corrections = 0;
   #lastFailure: string | undefined;
@@ -80,9 +80,8 @@ export class OffloadFigures {
   }
 
   /** Notes the ratio with which an epoch or a candidate begins. */
-  begin(ratio: number, isRemote = ratio > 0): void {
+  begin(ratio: number): void {
     this.#ratio = ratio;
-    this.#isRemote = isRemote;
   }
 
   count(side: "local" | "remote", element: unknown): void {
@@ -91,20 +90,24 @@ export class OffloadFigures {
     counted.bytes += bytesOfElement(element);
   }
 
+  /** Whether the service has failed, and has given nothing since. It may be back. */
+  get isAway(): boolean {
+    return this.#isAway;
+  }
+
   fellBack({ code, message }: LeatError): void {
-    this.#isRemote = false;
+    this.#isAway = true;
     this.#fallbacks++;
     this.#lastFailure = `${code}: ${message}`;
   }
 
   resumed(): void {
-    this.#isRemote = true;
+    this.#isAway = false;
   }
 
   /** Notes that the ratio was changed while training runs. */
   corrected(ratio: number): void {
     this.#ratio = ratio;
-    this.#isRemote = ratio > 0;
     this.#corrections++;
   }
 
@@ -112,7 +115,7 @@ export class OffloadFigures {
   read(): OffloadProgress {
     return {
       ratio: this.#ratio,
-      state: this.#isRemote ? "local and remote" : "local",
+      state: this.#ratio > 0 && !this.#isAway ? "local and remote" : "local",
       local: { ...this.#sides.local },
       remote: { ...this.#sides.remote },
       fallbacks: this.#fallbacks,

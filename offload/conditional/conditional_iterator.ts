@@ -33,6 +33,11 @@ const RETRY_AFTER_MS = 10_000;
  * if they have at least twice as many.
  */
 const MOVED_SPLITS_MIN = 4;
+/**
+ * A reader gets at most so many splits, and the next reader gets others: its request lists them, and
+ * dispatchers accept lists of at most 65,536 items.
+ */
+const SHARE_SPLITS_MAX = 32_768;
 
 export class ConditionalIterator extends ElementIterator {
   readonly #options: ConditionalOptions;
@@ -150,10 +155,8 @@ export class ConditionalIterator extends ElementIterator {
     const { figures } = this.#options;
     this.#counters = new Counters(part.ratio);
     figures.runs(part.candidate);
-    // If the service has failed, `#retry` opens it when the time comes.
-    const isAvailable = this.#retryAtMs === Infinity;
-    figures.begin(part.ratio, isAvailable && part.ratio > 0);
-    if (isAvailable) this.#openShare();
+    figures.begin(part.ratio);
+    this.#openShare();
   }
 
   /** Lists the splits, and divides those not yet delivered between the two sides. */
@@ -166,20 +169,14 @@ export class ConditionalIterator extends ElementIterator {
     splits.checkDigest(this.#digest);
     this.#digest = splits.digest;
     this.#ledger ??= new DeliveredSplits(splits.total);
-    const { local, remote } = divide(this.#ledger.missing, ratio);
-    this.#local = new LocalSide(local, {
+    const { missing } = this.#ledger;
+    this.#local = new LocalSide(missing, {
       host,
       aheadMax: chain.batch === undefined ? ELEMENTS_AHEAD : BATCHES_AHEAD,
       open: (sequence, events) => splits.open(sequence, events),
     });
     figures.begin(ratio);
-    if (remote.length === 0) return;
-    try {
-      this.#use(this.#openRemote(remote));
-    } catch (error) {
-      this.#local.add(remote);
-      this.#useLocalOnly(LeatError.from(error));
-    }
+    this.#open(this.#firstShareOf(missing));
   }
 
   #openRemote(sequences: readonly number[]): RemoteSide {
@@ -267,7 +264,7 @@ export class ConditionalIterator extends ElementIterator {
   /** The service has given all its splits: it gets a share of those that are left. */
   #remoteEnded(remote: RemoteSide): void {
     this.#returnToLocal(remote);
-    if (!this.#options.keepsOrder) this.#openShare();
+    this.#openShare();
   }
 
   /** Gives the service a share of the splits that were not begun, if there are enough. */
@@ -275,7 +272,30 @@ export class ConditionalIterator extends ElementIterator {
     const { queue } = this.#local!;
     const { ratio } = this.#counters;
     if (ratio === 0 || queue.length < 2 * MOVED_SPLITS_MIN) return;
-    const { remote: share } = divide(queue, Math.max(ratio, MOVED_SPLITS_MIN / queue.length));
+    // With `keepsOrder`, splits keep their side: only what did not fit into the last share is left.
+    const least = this.#options.keepsOrder ? 0 : MOVED_SPLITS_MIN;
+    this.#open(shareOf(queue, Math.max(ratio, least / queue.length)));
+  }
+
+  /**
+   * What the service gets of `queue` in an epoch, or after it was away. If the ratio is corrected, it
+   * gets at least one split, or there would be no measurements to correct a small ratio by.
+   */
+  #firstShareOf(queue: readonly number[]): number[] {
+    const { ratio } = this.#counters;
+    const isCorrected = this.#part.control !== undefined && !this.#options.keepsOrder;
+    const isRaised = isCorrected && ratio > 0 && queue.length > 1;
+    return shareOf(queue, isRaised ? Math.max(ratio, 1 / queue.length) : ratio);
+  }
+
+  /** Lets the service prepare splits that were not begun. If it is away, `#retry` tries that first. */
+  #open(share: readonly number[]): void {
+    const { context: { host }, figures } = this.#options;
+    if (share.length === 0) return;
+    if (figures.isAway) {
+      this.#retryAtMs = host.nowMs();
+      return;
+    }
     try {
       this.#use(this.#openRemote(share));
       this.#local!.remove(share);
@@ -320,25 +340,26 @@ export class ConditionalIterator extends ElementIterator {
     }
     const { context: { host } } = this.#options;
     if (this.#remote !== undefined || host.nowMs() < this.#retryAtMs) return;
-    const { remote } = divide(this.#local!.queue, this.#counters.ratio);
-    this.#retryAtMs = Infinity;
-    if (remote.length === 0) return;
+    this.#retryAtMs = host.nowMs() + RETRY_AFTER_MS;
+    const share = this.#firstShareOf(this.#local!.queue);
+    if (share.length === 0) return;
     try {
-      this.#probed = this.#openRemote(remote);
+      this.#probed = this.#openRemote(share);
       this.#probed.probe();
+      this.#retryAtMs = Infinity;
     } catch {
-      this.#retryAtMs = host.nowMs() + RETRY_AFTER_MS;
+      // Tried again after the same time.
     }
   }
 
   #resumeService(remote: RemoteSide): void {
     this.#probed = undefined;
+    this.#options.figures.resumed();
     remote.keep(this.#local!.remove([...remote.owned]));
     if (remote.owned.size === 0) return remote.dispose();
     this.#use(remote);
     // New counters: otherwise the service would have to make up for the time in which it was away.
     this.#counters = new Counters(this.#counters.ratio);
-    this.#options.figures.resumed();
   }
 
   /** Notes an item. Returns what the training loop gets for it, if anything. */
@@ -401,4 +422,9 @@ export class ConditionalIterator extends ElementIterator {
     this.release();
     return this.#failure = failure;
   }
+}
+
+/** The splits that the next reader gets. */
+function shareOf(queue: readonly number[], ratio: number): number[] {
+  return divide(queue, ratio).remote.slice(0, SHARE_SPLITS_MAX);
 }

@@ -215,6 +215,34 @@ Deno.test("RatioControl tries less more and more seldom where it was too little"
   assert(failed > 2 && failed < windows / 20, `${failed}`);
 });
 
+Deno.test("RatioControl tries less seldom, and soon after a change, with noise of 5 %", () => {
+  const random = new RandomStream(8);
+  const control = new RatioControl(0.75);
+  let speed = 1;
+  let isHidden = false;
+  /** The number of tries that were too little. */
+  const failedIn = (windows: number) => {
+    let failed = 0;
+    for (let window = 0; window < windows; window++) {
+      // What is ready hides for one window that this host cannot prepare more.
+      const waits = control.ratio < 0.7 && !isHidden;
+      if (waits) failed++;
+      const elapsedMs = 100 / speed * (waits ? 1.2 : 1) * (1 + 0.05 * random.normal());
+      const waitMs = { local: waits ? elapsedMs / 6 : 0, remote: 0, both: 0 };
+      isHidden = control.observe({ elements: 25, elapsedMs, waitMs });
+    }
+    return failed;
+  };
+  for (const change of [0.5, 2]) {
+    assertLess(failedIn(1_000), 20);
+    // Between two tries.
+    while (failedIn(1) === 0);
+    assertEquals(failedIn(40), 0);
+    speed *= change;
+    assert(failedIn(16) > 0, "soon");
+  }
+});
+
 Deno.test("RatioControl leaves work to workers where steps are slower while this host prepares", () => {
   const random = new RandomStream(6);
   const waitMs = { local: 0, remote: 0, both: 0 };

@@ -76,6 +76,17 @@ testInline("offload keeps the ratio from the first hundred elements on", async (
   }
 });
 
+testInline("offload gives workers all of more splits than fit into one request", async (start) => {
+  await using cluster = await start({ workers: 1 });
+  // 131,072 splits.
+  const dataset = Dataset.range(2 ** 29).map((x) => x + 1)
+    .offload({ service: cluster, plan: { candidate: "p'2", ratio: 1 } });
+  await using iterator = dataset.iterator();
+  await readOutcomes(iterator, 10);
+  const { local, remote, fallbacks } = offloadProgress(dataset);
+  assertEquals([local.elements, remote.elements, fallbacks], [0, 10, 0]);
+});
+
 testInline("offload resumes both sides from a checkpoint", async (start) => {
   await using cluster = await start({ workers: 2 });
   const dataset = offloaded(cluster, "p'3", 0.4);

@@ -232,6 +232,7 @@ export class FramedSocket implements Socket {
     }
     const count = await this.#conn.read(into);
     if (count === null) throw new PeerClosed("the other side closed the connection");
+    if (this.#state === "open") this.#events?.progress?.();
     return count;
   }
 

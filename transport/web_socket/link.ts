@@ -114,6 +114,7 @@ export class WebSocketLink implements Link {
     this.#settle = closed.resolve;
     this.released = socket.released;
     socket.listen({
+      progress: () => this.#liveness.noteBytes(),
       memory: (byteLength) => received.take(byteLength),
       message: (data) => this.#arrived(data),
       place: (head, byteLength) => this.#place(head, byteLength),
@@ -125,7 +126,7 @@ export class WebSocketLink implements Link {
       const error = `${this.remote.node} has said nothing for ${silentMs} ms`;
       this.close(new LeatError("unavailable", error));
     };
-    const ping = () => socket.send(PING);
+    const ping = () => socket.sendNewest(PING);
     this.#liveness = new Liveness(world, { ping, silent }, options.heartbeatMs);
     this.#near = peer.near;
     this.#unread = peer.unread;
@@ -231,7 +232,7 @@ export class WebSocketLink implements Link {
   /** Handles what has arrived. An error ends the link. */
   #handle<T>(handler: () => T): T | undefined {
     if (this.#isClosed) return undefined;
-    this.#liveness.noteArrival();
+    this.#liveness.noteFrame();
     try {
       return handler();
     } catch (error) {

@@ -1,7 +1,7 @@
 /** Detects that the other side of a connection is gone. */
 import type { Timer, World } from "../../actors/runtime/world.ts";
 
-/** Interval of the checks whether anything has arrived, in ms. If not, the other side is pinged. */
+/** Interval of the checks whether a frame has arrived, in ms. If not, the other side is pinged. */
 const HEARTBEAT_MS = 5_000;
 /**
  * Consecutive checks without a byte until the other side counts as dead. Checks are counted, and
@@ -21,7 +21,8 @@ export class Liveness {
   readonly #events: LivenessEvents;
   readonly #heartbeatMs: number;
   #timer: Timer;
-  #hasHeard = true;
+  #hasFrame = true;
+  #hasBytes = true;
   #silentBeats = 0;
 
   constructor(world: World, events: LivenessEvents, heartbeatMs = HEARTBEAT_MS) {
@@ -31,9 +32,14 @@ export class Liveness {
     this.#timer = this.#beatLater();
   }
 
-  /** Something has arrived. */
-  noteArrival(): void {
-    this.#hasHeard = true;
+  /** A frame has arrived, or the head of a large one. */
+  noteFrame(): void {
+    this.#hasFrame = true;
+  }
+
+  /** Bytes have arrived, perhaps only some of a frame: on a slow link, one may take many checks. */
+  noteBytes(): void {
+    this.#hasBytes = true;
   }
 
   cancel(): void {
@@ -45,13 +51,14 @@ export class Liveness {
   }
 
   #beat(): void {
-    this.#silentBeats = this.#hasHeard ? 0 : this.#silentBeats + 1;
+    this.#silentBeats = this.#hasBytes ? 0 : this.#silentBeats + 1;
     if (this.#silentBeats >= SILENT_BEATS_MAX) {
       this.#events.silent(this.#silentBeats * this.#heartbeatMs);
       return;
     }
-    if (!this.#hasHeard) this.#events.ping();
-    this.#hasHeard = false;
+    // Also while a frame arrives: until its end, the sender hears nothing else from this side.
+    if (!this.#hasFrame) this.#events.ping();
+    this.#hasFrame = this.#hasBytes = false;
     this.#timer = this.#beatLater();
   }
 }

@@ -7,6 +7,8 @@ export const PLACED_HEAD_BYTES = FRAGMENT_HEADER_BYTES;
 export interface SocketEvents {
   /** A message: binary as bytes that belong to the receiver, text as a string. */
   message(data: Uint8Array | string): void;
+  /** Bytes have arrived, perhaps only some of a message. */
+  progress?(): void;
   /**
    * Returns memory for a message of `byteLength` bytes; its content is overwritten. Default: new
    * memory.
