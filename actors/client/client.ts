@@ -20,6 +20,7 @@ import type { FencedRef, Ref } from "../runtime/ref.ts";
 import { Sleep } from "../runtime/timers.ts";
 import type { Feed } from "./feed.ts";
 import { ATTEMPT_MS, FIRST_ANSWER_TIMEOUT_MS, firstAnswer, joinIteration } from "./first_answer.ts";
+import { answerIfArrived } from "./heartbeats.ts";
 import { UnorderedReader } from "./readers/unordered_reader.ts";
 import type { Numbering } from "./readers/numbering.ts";
 import { OrderedReader } from "./readers/ordered_reader.ts";
@@ -278,21 +279,19 @@ class Client {
       ...definedFields({ report, taskList }),
       figures: this.#figures(),
     };
-    try {
-      const answer = await this.#context.ask(dispatcher, "clientHeartbeat", request, {
+    const answer = await answerIfArrived(
+      this.#context.ask(dispatcher, "clientHeartbeat", request, {
         timeoutMs: Math.max(refreshMs, 2 * ATTEMPT_MS),
         attemptMs: ATTEMPT_MS,
-      });
-      this.#timeoutMs = answer.timeoutMs;
-      if (answer.error !== undefined) throw LeatError.fromWire(answer.error);
-      this.#noteStarvation(answer.starvation);
-      // If the client was stopped in the meantime, it must not open tasks: nothing would close them.
-      if (!this.#feed.closed) this.#reader.update(answer, this.#changesBy(answer));
-    } catch (error) {
-      const failure = LeatError.from(error);
-      // A client that has tasks continues without the dispatcher.
-      if (failure.code !== "unavailable" && failure.code !== "deadline_exceeded") throw failure;
-    }
+      }),
+    );
+    // A client that has tasks continues without the dispatcher.
+    if (answer === undefined) return;
+    this.#timeoutMs = answer.timeoutMs;
+    if (answer.error !== undefined) throw LeatError.fromWire(answer.error);
+    this.#noteStarvation(answer.starvation);
+    // If the client was stopped in the meantime, it must not open tasks: nothing would close them.
+    if (!this.#feed.closed) this.#reader.update(answer, this.#changesBy(answer));
   }
 
   /** How the answer changes the list of tasks. The answer holds the whole list or a difference. */

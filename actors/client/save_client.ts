@@ -18,6 +18,7 @@ import {
 import type { SavingNews } from "../dispatcher/protocol_heartbeats.ts";
 import type { AnswerOf } from "../runtime/protocol.ts";
 import { Sleep } from "../runtime/timers.ts";
+import { answerIfArrived } from "./heartbeats.ts";
 import { ATTEMPT_MS, FIRST_ANSWER_TIMEOUT_MS, firstAnswer } from "./first_answer.ts";
 import { type ClientHome, type Credentials, datasetDefinition, type OpenHome } from "./starting.ts";
 import { definedFields } from "../../core/tree.ts";
@@ -160,18 +161,16 @@ class SaveClient {
   ): Promise<AnswerOf<DispatcherProtocol, "clientHeartbeat"> | "forgotten" | undefined> {
     const { system, dispatcher } = this.#home;
     try {
-      const answer = await system.ask(dispatcher, "clientHeartbeat", {
-        clientId,
-        secret: this.#secret,
-      }, {
-        timeoutMs: HEARTBEAT_TIMEOUT_MS,
-        attemptMs: ATTEMPT_MS,
-      });
-      this.#timeoutMs = answer.timeoutMs;
+      const answer = await answerIfArrived(
+        system.ask(dispatcher, "clientHeartbeat", { clientId, secret: this.#secret }, {
+          timeoutMs: HEARTBEAT_TIMEOUT_MS,
+          attemptMs: ATTEMPT_MS,
+        }),
+      );
+      if (answer !== undefined) this.#timeoutMs = answer.timeoutMs;
       return answer;
     } catch (error) {
       const failure = LeatError.from(error);
-      if (failure.code === "deadline_exceeded" || failure.code === "unavailable") return undefined;
       // The save may have ended, and another client may have restarted it, before this client knew.
       const isForgotten = failure.code === "not_found" || failure.code === "failed_precondition";
       if (isForgotten) return "forgotten";

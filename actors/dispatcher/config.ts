@@ -47,7 +47,10 @@ export interface DispatcherConfig extends DispatcherOptions {
    * at once when no consumer can. Default 10,000.
    */
   readonly lostTaskTimeoutMs?: number;
-  /** The journal is compacted after this many records, which limits the replay. Default 20,000. */
+  /**
+   * The journal is compacted after this many records, which limits the replay. If their bytes are at
+   * most an eighth of the last snapshot, 50 times as many are allowed. Default 20,000.
+   */
   readonly journalRecordsMax?: number;
   /**
    * The journal is also compacted after this many bytes. If the last snapshot is larger, its size

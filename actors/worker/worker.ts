@@ -200,6 +200,8 @@ class Worker {
       const failure = LeatError.from(error);
       if (failure.code === "cancelled") throw failure;
       this.#registered = false;
+      // The dispatcher refuses a heartbeat that it gets after the request to leave.
+      if (this.#left) return "unanswered";
       if (REFUSALS.includes(failure.code)) {
         await this.#refused(failure);
         return "refused";

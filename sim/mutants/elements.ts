@@ -78,11 +78,11 @@ export const ELEMENT_MUTANTS: readonly Mutant[] = [
     install: () => {
       const begun = new WeakSet<TaskSplits>();
       return changed(TaskSplits.prototype, ({ next }) => ({
-        async next(source, repetition) {
-          const split = await next.call(this, source, repetition);
+        async next(...request) {
+          const split = await next.call(this, ...request);
           if (begun.has(this)) return split;
           begun.add(this);
-          return await next.call(this, source, repetition);
+          return await next.call(this, ...request);
         },
       }));
     },

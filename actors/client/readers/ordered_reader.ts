@@ -357,7 +357,7 @@ export class OrderedReader implements Reader {
 
   #arrive(answer: Placed): void {
     const { sequence } = answer.place;
-    if (sequence < this.#head) return;
+    if (sequence < this.#head || !this.#isRead(sequence)) return;
     let split = this.#splits.get(sequence);
     if (split === undefined) {
       split = new ArrivedSplit();
@@ -394,6 +394,11 @@ export class OrderedReader implements Reader {
   #reportMark(): void {
     this.#markReported = this.#mark;
     this.#deps.refresh();
+  }
+
+  /** Whether this reader gives the split. A task may send others, which other consumers need. */
+  #isRead(sequence: number): boolean {
+    return sequence >= this.#startAt || this.#rereadSplits.includes(sequence);
   }
 
   /** The split to read after this one. Before `#startAt`, only `#rereadSplits` are read. */

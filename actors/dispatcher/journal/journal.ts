@@ -36,6 +36,14 @@ export interface JournalStall {
 const RETRY_MIN_MS = 100;
 const RETRY_MAX_MS = 2_000;
 
+/**
+ * Above `recordsMax` the journal is compacted once the bytes of records exceed this share of the last
+ * snapshot. All requests wait while a snapshot is written, so a large one must be rare.
+ */
+const SNAPSHOT_SHARE_MIN = 1 / 8;
+/** Above this many times `recordsMax` it is compacted in any case: a restart must not take long. */
+const RECORDS_FACTOR_MAX = 50;
+
 export interface LoggedJournalOptions {
   readonly log: DurableLog;
   /**
@@ -43,7 +51,10 @@ export interface LoggedJournalOptions {
    * @throws {LeatError} `resource_exhausted` if it is too large. The log then keeps its records.
    */
   readonly snapshot: () => Uint8Array;
-  /** The journal is compacted above this many records. */
+  /**
+   * The journal is compacted above this many records, once their bytes exceed a share of the last
+   * snapshot.
+   */
   readonly recordsMax: number;
   /** It is also compacted once the bytes of records exceed both this and the last snapshot. */
   readonly bytesMax: number;
@@ -214,7 +225,10 @@ export class LoggedJournal implements Journal {
 
   get #isLong(): boolean {
     const { recordsMax, bytesMax } = this.#options;
-    return this.#records > recordsMax || this.#bytes > Math.max(bytesMax, this.#snapshotBytes) ||
+    const allowed = this.#bytes > SNAPSHOT_SHARE_MIN * this.#snapshotBytes
+      ? recordsMax
+      : RECORDS_FACTOR_MAX * recordsMax;
+    return this.#records > allowed || this.#bytes > Math.max(bytesMax, this.#snapshotBytes) ||
       this.#options.isCompactedEarly?.() === true;
   }
 

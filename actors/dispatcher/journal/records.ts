@@ -68,7 +68,13 @@ export type JournalRecord =
     readonly owner?: string;
   }
   /** The worker is considered dead. The records before this one have ended its tasks. */
-  | { readonly type: "worker_lost"; readonly name: string; readonly wallMs: number }
+  | {
+    readonly type: "worker_lost";
+    readonly name: string;
+    readonly wallMs: number;
+    /** It said that it leaves, so this incarnation must not come back. Default: it timed out. */
+    readonly left?: true;
+  }
   | {
     readonly type: "task_created";
     readonly taskId: number;

@@ -3,7 +3,7 @@ import { LeatError } from "../../../core/error.ts";
 import type { AnswerOf, RequestOf } from "../../runtime/protocol.ts";
 import { type FencedRef, formatRef, sameActor } from "../../runtime/ref.ts";
 import type { WorkerProtocol } from "../../worker/protocol.ts";
-import type { Task } from "../state/entities.ts";
+import type { Task, Worker } from "../state/entities.ts";
 import { createTask, endTask, finishIfDone, taskDefinition } from "../jobs/iterations.ts";
 import type { DispatcherProtocol, TaskDefinition, TaskStatus } from "../protocol.ts";
 import type { TaskEnd } from "../journal/records.ts";
@@ -26,14 +26,13 @@ export function workerHeartbeat(
   const forgery = forgeryOf(state, request, speaker);
   if (forgery !== undefined) throw forgery;
   const worker = state.workers.get(name);
+  const isLeaving = request.leaving === true;
   if (worker?.pastLives.includes(ref.incarnation)) {
-    throw new LeatError(
-      "failed_precondition",
-      `The worker "${name}" at ${formatRef(ref)} was replaced by ${formatRef(worker.ref)}: only ` +
-        "one worker can have a name at a time. Give each worker a name of its own",
-    );
+    // The newest incarnation may repeat its request to leave.
+    const isRepeated = isLeaving && worker.ref.incarnation === ref.incarnation;
+    if (!isRepeated) throw pastLife(worker, ref);
   }
-  if (request.leaving === true) return leave(tx, request);
+  if (isLeaving) return leave(tx, request);
   const before = worker?.ref.incarnation ?? ref.incarnation;
   if (before !== ref.incarnation && before !== request.follows) {
     return { kind: "takeover", incarnation: before };
@@ -44,6 +43,18 @@ export function workerHeartbeat(
   const endedTasks = tasks.filter((status) => !report(tx, name, status))
     .map(({ taskId }) => taskId);
   return { kind: "work", newTasks: tasksToStart(tx, request), endedTasks };
+}
+
+/** Why an incarnation that was replaced, or has left, cannot register again. */
+function pastLife({ name, ref }: Worker, past: FencedRef): LeatError {
+  const why = ref.incarnation === past.incarnation
+    ? "has left. A heartbeat that it sent before was late"
+    : `was replaced by ${formatRef(ref)}: only one worker can have a name at a time. Give each ` +
+      "worker a name of its own";
+  return new LeatError(
+    "failed_precondition",
+    `The worker "${name}" at ${formatRef(past)} ${why}`,
+  );
 }
 
 /** The holder of the name that a worker claims in `follows`; undefined if it need not be asked. */
@@ -62,15 +73,19 @@ function leave(tx: Transaction, { name, worker, tasks }: HeartbeatRequest): Hear
   const known = tx.state.workers.get(name);
   if (known?.alive && known.ref.incarnation === worker.incarnation) {
     for (const status of tasks) report(tx, name, status);
-    loseWorker(tx, name);
+    loseWorker(tx, name, { left: true });
   }
   return { kind: "work", newTasks: [], endedTasks: [] };
 }
 
 /** Ends the tasks of a worker that leaves or timed out. */
-export function loseWorker(tx: Transaction, name: string): void {
+export function loseWorker(
+  tx: Transaction,
+  name: string,
+  how: { readonly left?: true } = {},
+): void {
   endTasksOf(tx, name, "worker_lost");
-  tx.append({ type: "worker_lost", name, wallMs: tx.wallMs });
+  tx.append({ type: "worker_lost", name, wallMs: tx.wallMs, ...how });
 }
 
 /**

@@ -107,7 +107,7 @@ export interface Worker {
   /** The identity that registered it; null: unknown. */
   owner: string | null;
   alive: boolean;
-  /** Replaced incarnations, newest last. */
+  /** Incarnations that were replaced or have left, newest last. */
   pastLives: string[];
 }
 

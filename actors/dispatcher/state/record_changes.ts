@@ -1,6 +1,6 @@
 /** How each record changes the state, without random numbers or a clock. */
 import { LeatError } from "../../../core/error.ts";
-import type { Iteration } from "./entities.ts";
+import type { Iteration, Worker } from "./entities.ts";
 import { trimOldest } from "./keyed_sets.ts";
 import { modeFor, modeOf } from "../modes/modes.ts";
 import { runnerDied } from "./runner_deaths_state.ts";
@@ -138,14 +138,21 @@ function registerWorker(tables: Tables, record: RecordOf<"worker_registered">): 
   const fields = { ref, tags, process, isPrivate, owner, alive: true };
   const worker = tables.workers.get(name);
   if (worker === undefined) return tables.addWorker({ name, ...fields, pastLives: [] });
-  if (worker.ref.incarnation !== ref.incarnation) {
-    worker.pastLives = [...worker.pastLives, worker.ref.incarnation].slice(-PAST_LIVES_KEPT);
-  }
+  if (worker.ref.incarnation !== ref.incarnation) endLife(worker);
   tables.changeWorker(worker, fields);
 }
 
+/** Remembers that the worker's incarnation must not come back. */
+function endLife(worker: Worker): void {
+  const { pastLives, ref: { incarnation } } = worker;
+  if (pastLives.includes(incarnation)) return;
+  worker.pastLives = [...pastLives, incarnation].slice(-PAST_LIVES_KEPT);
+}
+
 function loseWorker(tables: Tables, record: RecordOf<"worker_lost">): void {
-  tables.loseWorker(need(tables.workers.get(record.name), record));
+  const lost = need(tables.workers.get(record.name), record);
+  if (record.left === true) endLife(lost);
+  tables.loseWorker(lost);
   if (tables.lostWorkers <= LOST_WORKERS_KEPT) return;
   for (const worker of tables.workers.values()) {
     if (worker.alive) continue;

@@ -96,7 +96,7 @@ class OrderedTask implements RunningTask {
       runners,
       // An element shared by several readers must not be transferred to one of them.
       settings: { epoch: definition.repetition, splits: false, shared: this.#readers > 1 },
-      splits: this.#splits,
+      splits: (isCurrent) => this.#splits.forRunner(isCurrent),
     });
   }
 

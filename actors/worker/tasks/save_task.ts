@@ -56,7 +56,7 @@ class SaveTask {
       definition,
       runners,
       settings: { epoch: 0, splits: false, shared: false, save: definition.parameters.save! },
-      splits: NO_SPLITS,
+      splits: () => NO_SPLITS,
     });
   }
 

@@ -165,7 +165,7 @@ class Task implements RunningTask {
       definition,
       runners,
       settings: settingsOf(definition),
-      splits: this.#splits,
+      splits: (isCurrent) => this.#splits.forRunner(isCurrent),
     });
   }
 

@@ -20,7 +20,11 @@ export interface TaskPipelineOptions {
   readonly runners: RunnerFactory;
   /** The settings of its runners that depend on the kind of task. */
   readonly settings: Omit<RunnerSettings, "graph" | "name" | "seed">;
-  readonly splits: RunnerSplits;
+  /**
+   * Makes the splits for a runner.
+   * @param isCurrent Whether it is still the task's runner.
+   */
+  readonly splits: (isCurrent: () => boolean) => RunnerSplits;
 }
 
 export class TaskPipeline {
@@ -49,8 +53,13 @@ export class TaskPipeline {
     const { definition, runners, settings, splits } = this.#options;
     const { taskId, jobId, dataset, seed } = definition;
     const name = `task ${taskId} of job ${jobId} (dataset ${dataset.datasetId})`;
-    const runner = runners.start({ graph: dataset.graph, name, seed, ...settings }, splits);
-    return this.#runner = this.#meter.watch(runner);
+    const runner: Runner = this.#meter.watch(
+      runners.start(
+        { graph: dataset.graph, name, seed, ...settings },
+        splits(() => runner === this.#runner),
+      ),
+    );
+    return this.#runner = runner;
   }
 
   /** @throws LeatError see {@linkcode Runner.next}. */

@@ -28,7 +28,7 @@ const GIVEN_TIMEOUT_MS = 60_000;
 export const TASK_FENCED = "task_fenced";
 
 /** Asks the dispatcher for splits. Requests are numbered, so that a repeated one is handled once. */
-export class TaskSplits implements RunnerSplits {
+export class TaskSplits {
   readonly #context: ActorContext;
   readonly #definition: TaskDefinition;
   readonly #dispatcher: Ref<DispatcherProtocol>;
@@ -59,16 +59,33 @@ export class TaskSplits implements RunnerSplits {
     this.#closed = true;
   }
 
-  async next(source: number, repetition: number): Promise<Split | null> {
-    const supply = this.#supplyOf(source);
-    if (this.#closed) return supply.take(repetition) ?? this.#none();
-    return await supply.next(repetition) ?? null;
+  /**
+   * The splits for one runner.
+   * @param isCurrent Whether it is still the task's runner. If not, the next runner gets its splits.
+   */
+  forRunner(isCurrent: () => boolean): RunnerSplits {
+    return {
+      next: (source, repetition) => this.next(source, repetition, isCurrent),
+      total: (source) => this.#total(source),
+      read: (split, from) => this.#read(split, from),
+    };
+  }
+
+  /** @throws {LeatError} `cancelled` if the split is no longer wanted. */
+  async next(
+    source: number,
+    repetition: number,
+    isWanted: () => boolean,
+  ): Promise<Split | null> {
+    const split = await this.#supplyOf(source).next(repetition, isWanted);
+    return split ?? (this.#closed ? this.#none() : null);
   }
 
   #supplyOf(source: number): SplitSupply {
     return this.#supplies[source] ??= new SplitSupply(
       () => this.#context.world.nowMs(),
       async (repetition, count) => {
+        if (this.#closed) return [];
         const request = this.#numbered({ source, repetition, ...(count > 1 ? { count } : {}) });
         const { split, more = [] } = await this.#ask(request);
         return split === null ? [] : [split, ...more];
@@ -134,7 +151,7 @@ export class TaskSplits implements RunnerSplits {
     this.#reader.resolve(reader);
   }
 
-  async read(split: number, from: number): Promise<Uint8Array> {
+  async #read(split: number, from: number): Promise<Uint8Array> {
     const reader = await this.#reader.promise;
     const request = { split, from };
     const askOptions = { timeoutMs: GIVEN_TIMEOUT_MS, attemptMs: SPLIT_ATTEMPT_MS };
@@ -142,7 +159,7 @@ export class TaskSplits implements RunnerSplits {
   }
 
   /** The number of splits. A pipeline asks only after it has read some; until then 0. */
-  total(source: number): Promise<number> {
+  #total(source: number): Promise<number> {
     return Promise.resolve(this.#totals[source] ?? 0);
   }
 }
@@ -160,7 +177,8 @@ type Request = (repetition: number, count: number) => Promise<readonly Split[]>;
  * The assigned splits of one source that the task has not begun to read. Usually there are none, so
  * that another worker may get the next split. But if a request takes long compared with the work on a
  * split (small splits, or a slow disk of the dispatcher), the task requests several at once. Calls of
- * `next()` must not overlap.
+ * `next()` are answered one after the other: a runner that died may still wait for a split when the
+ * next runner begins.
  */
 export class SplitSupply {
   readonly #nowMs: () => number;
@@ -171,14 +189,26 @@ export class SplitSupply {
   /** Mean times, in ms: of the work on a split, and of a request. */
   #workMs: number | undefined;
   #requestMs: number | undefined;
+  #last: Promise<unknown> = Promise.resolve();
 
   constructor(nowMs: () => number, request: Request) {
     this.#nowMs = nowMs;
     this.#request = request;
   }
 
-  /** The next split of a repetition; undefined after the last. */
-  async next(repetition: number): Promise<Split | undefined> {
+  /**
+   * The next split of a repetition; undefined after the last.
+   * @param isWanted Whether the caller still exists. If not, the split stays for the next call.
+   * @throws {LeatError} `cancelled` if the split is no longer wanted.
+   */
+  next(repetition: number, isWanted: () => boolean): Promise<Split | undefined> {
+    const next = this.#last.then(() => this.#next(repetition, isWanted));
+    this.#last = next.catch(() => {});
+    return next;
+  }
+
+  async #next(repetition: number, isWanted: () => boolean): Promise<Split | undefined> {
+    checkWanted(isWanted);
     // A restarted runner first reads repetitions that are over.
     if (repetition < this.#repetition) return (await this.#request(repetition, 1))[0];
     if (repetition > this.#repetition) {
@@ -192,13 +222,9 @@ export class SplitSupply {
       this.#assigned = [...await this.#request(repetition, this.#count())];
       this.#requestMs = mean(this.#requestMs, this.#nowMs() - askedAtMs);
     }
+    checkWanted(isWanted);
     this.#gaveAtMs = this.#nowMs();
     return this.#assigned.shift();
-  }
-
-  /** The next split that is already assigned in this repetition. */
-  take(repetition: number): Split | undefined {
-    return repetition === this.#repetition ? this.#assigned.shift() : undefined;
   }
 
   #count(): number {
@@ -206,6 +232,10 @@ export class SplitSupply {
     const enough = Math.ceil(this.#requestMs / (REQUEST_SHARE_MAX * this.#workMs));
     return Math.max(1, Math.min(SPLITS_AT_ONCE_MAX, enough));
   }
+}
+
+function checkWanted(isWanted: () => boolean): void {
+  if (!isWanted()) throw new LeatError("cancelled", "The runner that requested a split has ended");
 }
 
 function mean(before: number | undefined, newest: number): number {

@@ -100,6 +100,28 @@ Deno.test("a worker that has left, or does not answer, does not keep its name", 
   assertEquals((await cluster.refused("workerHeartbeat", stale)).code, "failed_precondition");
 });
 
+Deno.test("a late heartbeat of a worker that has left is refused, also after a restart, and gets no task", async () => {
+  await using cluster = await TestCluster.start({ clientTimeoutMs: 1e9 });
+  const { clientId } = await cluster.open(await cluster.dataset(), OFF);
+  const gone = cluster.worker("w");
+  await gone.heartbeat();
+  await gone.leave();
+  const late = { name: "w", worker: gone.ref, tags: [], tasks: [] };
+  const isRefused = async () => {
+    const { code, message } = await cluster.refused("workerHeartbeat", late);
+    assertEquals([code, message.includes("has left")], ["failed_precondition", true]);
+    assertEquals((await cluster.ask("clientHeartbeat", { clientId })).tasks, []);
+  };
+  await isRefused();
+  // The request to leave is repeated as well.
+  await gone.leave();
+  await cluster.restart();
+  await isRefused();
+  const next = new TestWorker(cluster, "w", [[]], "the next");
+  assertEquals((await next.heartbeat()).length, 1);
+  assertEquals((await cluster.refused("workerHeartbeat", late)).code, "failed_precondition");
+});
+
 Deno.test("a worker without heartbeats for too long loses its tasks; when it comes back it gets others", async () => {
   await using cluster = await TestCluster.start({ clientTimeoutMs: 1e9 });
   const worker = cluster.worker("w");

@@ -1,4 +1,4 @@
-/** The worker: the configuration that it passes to its caches and schedulers. */
+/** The worker: the configuration of its caches and schedulers, and how it leaves. */
 import { dispatcherAt, type DispatcherProtocol } from "../../../actors/dispatcher/protocol.ts";
 import { ActorSystem } from "../../../actors/runtime/system.ts";
 import type { WorkerProtocol } from "../../../actors/worker/protocol.ts";
@@ -6,7 +6,10 @@ import type { RunnerFactory } from "../../../actors/worker/runner/runner.ts";
 import { createWorker } from "../../../actors/worker/worker.ts";
 import type { WorkerOptions } from "../../../actors/worker/worker_options.ts";
 import { DenoWorld } from "../../../platform/deno_world.ts";
+import { LeatError } from "../../../core/error.ts";
 import { assertEquals } from "../../assert.ts";
+import { until } from "../../lib/until.ts";
+import { settle } from "../dispatcher/lib.ts";
 
 /** Runners that never have an element. */
 const IDLE: RunnerFactory = {
@@ -14,6 +17,9 @@ const IDLE: RunnerFactory = {
   listSplits: () => Promise.resolve([]),
   close: () => Promise.resolve(),
 };
+
+/** The kind of the proxies of a worker that starts none. */
+const NO_PROXY = () => ({ create: () => ({ handlers: {} }) });
 
 const TASK = {
   taskId: 1,
@@ -68,4 +74,43 @@ Deno.test("a worker configures its schedulers by its options", async () => {
     await schedulerOf({ skipAfterMs: 7, roundsBytesMax: 1_000 }),
     { numConsumers: 3, skipAfterMs: 7, heldBytesMax: 1_000 },
   );
+});
+
+Deno.test("a worker that has left ignores the refusal of an earlier heartbeat", async () => {
+  const world = new DenoWorld({ logLevel: "off" });
+  const system = new ActorSystem({ node: "bench", world });
+  const late = Promise.withResolvers<never>();
+  let heartbeats = 0;
+  let hasLeft = false;
+  system.spawn<DispatcherProtocol>({
+    name: "dispatcher",
+    create: () => ({
+      handlers: {
+        workerHeartbeat: ({ leaving = false }: { leaving?: boolean }) => {
+          if (leaving) hasLeft = true;
+          else if (++heartbeats === 2) return late.promise;
+          return { kind: "work", newTasks: [], endedTasks: [] };
+        },
+      } as never,
+    }),
+  });
+  const refusals: unknown[] = [];
+  const worker = system.spawn<WorkerProtocol>({
+    name: "worker",
+    create: (context) =>
+      createWorker(context, {
+        name: "w",
+        dispatcher: dispatcherAt("bench"),
+        runners: IDLE,
+        proxies: { cache: NO_PROXY, reads: NO_PROXY },
+        heartbeatMs: 1,
+        onRefused: (error) => void refusals.push(error),
+      }),
+  });
+  await until(() => heartbeats === 2);
+  await system.ask(worker, "leave", null, { timeoutMs: 60_000 });
+  late.reject(new LeatError("failed_precondition", "The worker has left"));
+  await settle();
+  await system.stop();
+  assertEquals({ hasLeft, heartbeats, refusals }, { hasLeft: true, heartbeats: 2, refusals: [] });
 });

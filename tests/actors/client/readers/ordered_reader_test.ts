@@ -105,6 +105,21 @@ Deno.test("an ordered reader drops repeated elements and sorts those that overto
   ]);
 });
 
+Deno.test("a restored ordered reader keeps nothing of the splits that it does not read again", async () => {
+  const ordered = { behind: [3], startAt: 6 };
+  await using bench = new ReaderBench({ total: 7, bufferBytesMax: 10_000, ordered });
+  // Another consumer needs splits 4 and 5.
+  const answers = [...splits(4, 6), ...splits(3, 4), ...splits(6, 7)];
+  bench.addTask(() => answers.shift() ?? { kind: "end" });
+  assertEquals(await bench.rest(), [
+    "element 3.0",
+    "split_end 3.1",
+    "element 6.0",
+    "split_end 6.1",
+  ]);
+  assertEquals(bench.feed.stats()?.bufferedBytes, 0);
+});
+
 Deno.test("an ordered reader whose tasks have all ended asks the dispatcher for others", async () => {
   await using bench = new ReaderBench({ total: 2, bufferBytesMax: 10_000 });
   const [first, second] = [[...splits(0, 1)], [...splits(1, 2)]];

@@ -2,6 +2,7 @@
 
 import type { TaskDefinition } from "../../../../actors/dispatcher/protocol.ts";
 import type { ActorContext } from "../../../../actors/runtime/actor.ts";
+import { NO_SPLITS } from "../../../../actors/worker/runner/runner.ts";
 import { TaskPipeline } from "../../../../actors/worker/tasks/task_pipeline.ts";
 import { LeatError } from "../../../../core/error.ts";
 import { DenoWorld } from "../../../../platform/deno_world.ts";
@@ -27,6 +28,8 @@ const DEFINITION: TaskDefinition = {
 /** A pipeline, and the runners that it has started. */
 function pipelineOf() {
   const runners: HeldRunner[] = [];
+  /** Per runner: whether it is the current one. */
+  const isCurrent: (() => boolean)[] = [];
   const context: Partial<ActorContext> = { world: new DenoWorld({ logLevel: "off" }) };
   const pipeline = new TaskPipeline({
     context: context as ActorContext,
@@ -40,9 +43,12 @@ function pipelineOf() {
       close: () => Promise.resolve(),
     },
     settings: { epoch: 0, splits: false, shared: false },
-    splits: { next: () => Promise.resolve(null), total: () => Promise.resolve(0) },
+    splits: (isCurrentRunner) => {
+      isCurrent.push(isCurrentRunner);
+      return NO_SPLITS;
+    },
   });
-  return { pipeline, runners };
+  return { pipeline, runners, isCurrent };
 }
 
 Deno.test("TaskPipeline.died reports each death once, and only of the current runner", async () => {
@@ -57,6 +63,16 @@ Deno.test("TaskPipeline.died reports each death once, and only of the current ru
   const next = pipeline.start();
   assertEquals([pipeline.handleRunnerDeath(runner, error), pipeline.runner], [false, next]);
   assertEquals(pipeline.stats({ produced: 0, bufferedBytes: 0, waiting: 0 }).runnerRestarts, 1);
+});
+
+Deno.test("TaskPipeline tells the splits of a runner whether it is still the current one", () => {
+  const { pipeline, isCurrent } = pipelineOf();
+  const runner = pipeline.start();
+  assertEquals(isCurrent.map((is) => is()), [true]);
+  pipeline.handleRunnerDeath(runner, new LeatError("unavailable", "it is gone"));
+  assertEquals(isCurrent.map((is) => is()), [false]);
+  pipeline.start();
+  assertEquals(isCurrent.map((is) => is()), [false, true]);
 });
 
 Deno.test("TaskPipeline does not count compression by a retired runner", async () => {
