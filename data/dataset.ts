@@ -350,7 +350,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
 
   /**
    * The names of the files that match a glob pattern, or one of several. They are shuffled in every
-   * iteration, unless `shuffle` is false. Reading fails with `not_found` if no file matches.
+   * iteration, unless `shuffle` is false. If no file matches, the first element fails with `not_found`.
    *
    * @example
    * ```ts

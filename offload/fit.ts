@@ -76,7 +76,9 @@ export interface FitProgress {
 
 /** The result of a training. */
 export interface FitReport extends FitProgress {
-  /** The last plan. Left out if no service was given or `offload` was `"never"`. */
+  /**
+   * The last plan. Left out if `offload` was `"never"`, or if neither a service nor a plan was given.
+   */
   readonly plan?: OffloadPlan;
   /** How long planning before the first step took, in ms. */
   readonly planningMs: number;

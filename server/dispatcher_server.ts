@@ -38,7 +38,10 @@ export interface DispatcherServer extends AsyncDisposable {
   readonly failed: Promise<LeatError>;
   /** The dispatcher's whole state. */
   describe(): Promise<DispatcherDescription>;
-  /** Stops the dispatcher within two seconds. Its journal holds every acknowledged change. Idempotent. */
+  /**
+   * Stops the dispatcher, usually within two seconds, later under full load. Its journal holds every
+   * acknowledged change. Idempotent.
+   */
   close(): Promise<void>;
 }
 

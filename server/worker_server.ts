@@ -17,7 +17,7 @@ export interface WorkerServerConfig
    */
   readonly hostname?: string;
   /**
-   * Whether trainers of this worker's host and user get batches of 64 KiB and more through a file
+   * Whether trainers of this worker's host and user get batches from 64 KiB to 32 MiB through a file
    * that both processes have open, instead of the TCP connection. It needs `--allow-read` and
    * `--allow-write` of the folder for temporary files, on both sides; without them, in another
    * container or on Windows, the connection carries all batches. Default true.

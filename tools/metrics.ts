@@ -12,9 +12,9 @@ const FILE = new URL("../docs/reference/metrics.md", import.meta.url);
 const INTRODUCTION = `# Metrics
 
 A metric is declared once, in \`actors/dispatcher/protocol_metrics.ts\`. Heartbeats report it, and the
-dispatcher shows it: in \`/state\` and \`describe()\` under its field, in \`/metrics\` (Prometheus) under
-its name, and as a column of the live page and of \`deno task status\` if it has a heading.
-\`deno task metrics\` writes this page.
+dispatcher shows it: in \`/state\` and \`describe()\` under its field unless its row says otherwise, in
+\`/metrics\` (Prometheus) under its name, and as a column of the live page and of \`deno task status\`
+if it has a heading. \`deno task metrics\` writes this page.
 
 Names of counters end in \`_total\`. \`/metrics\` has times in seconds. Rates, shares and means cover
 about the last ten seconds. Labels: \`worker\` is the worker's name, \`job\` the job's, \`iteration\` the
@@ -39,6 +39,25 @@ const GROUPS: { readonly [G in MetricGroup]: string } = {
   job: "What a job has used: `jobs[].usage`",
 };
 
+/** What `/state` has instead of a field of this name. */
+const ELSEWHERE: { readonly [G in MetricGroup]?: Readonly<Record<string, string>> } = {
+  states: { workers: "the `workers[]` whose `activity.state` is the label" },
+  cluster: {
+    unreachableWorkers: "the `workers[]` that are `alive` and have `unreachable`",
+    jobs: "the length of `jobs[]`",
+    clients: "the sum of `jobs[].iterations[].clients`",
+    optimalWorkers: "the largest `jobs[].iterations[].optimalWorkers`",
+    journalWaits: "whether `journal` is there",
+    wantedWorkers: "`scaling.wanted`",
+  },
+  worker: {
+    up: "`workers[].alive`",
+    tasks: "`workers[].tasks`",
+    busyShare: "`workers[].figures.busyShare`",
+  },
+  compression: { compressing: 'whether `compression.active` differs from `"none"`' },
+};
+
 /** Returns the text of the page. */
 export function metricsPage(): string {
   const groups = Object.keys(METRICS) as MetricGroup[];
@@ -52,11 +71,18 @@ function section(group: MetricGroup): string {
     metric.name === null ? "" : `\`${metric.name}\``,
     metric.unit,
     metric.heading ?? "",
-    [metric.help, derivation(metric)].filter((text) => text !== "").join(" "),
+    [metric.help, derivation(metric), elsewhere(group, key)].filter((text) => text !== "").join(
+      " ",
+    ),
   ]);
   const table = aligned([["field", "in `/metrics`", "unit", "column", "what it is"], ...rows]);
   const labelled = labels.length === 0 ? "" : `Labels: ${labels.join(", ")}.\n\n`;
   return `## ${GROUPS[group]}\n\n${labelled}${table}\n`;
+}
+
+function elsewhere(group: MetricGroup, key: string): string {
+  const what = ELSEWHERE[group]?.[key];
+  return what === undefined ? "" : `In \`/state\`: ${what}.`;
 }
 
 function derivation({ origin }: Metric): string {

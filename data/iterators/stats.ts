@@ -98,9 +98,9 @@ export interface ServiceStats {
   readonly wireBytes: number;
   /** How long the loop has waited for elements, in ms. */
   readonly waitingMs: number;
-  /** How long decoding took, decompression included, in ms. */
+  /** How long decoding took, without decompression, in ms. It is part of neither waiting nor training. */
   readonly decodingMs: number;
-  /** How much of it decompression took, in ms. */
+  /** How long decompressing elements on arrival took, in ms. It overlaps waiting and training. */
   readonly unpackingMs: number;
   /** How long the loop was busy between getting an element and asking for the next, in ms. */
   readonly trainingMs: number;

@@ -96,9 +96,9 @@ export interface DistributeOptions {
   readonly compression?: ElementCompression;
   /**
    * Which workers are read. `"local"`: only those of this process, by direct call (no socket, no
-   * copy). `"any"`: all. `"auto"` (the default): all, except workers of other processes that serve only
-   * their own process (`serveWorker({ local: true })`, or the tag `COLOCATED`). All clients of a job
-   * must choose the same.
+   * copy). `"any"`: all. `"auto"` (the default): all, except workers of other processes with the tag
+   * `COLOCATED`. Private workers of other processes (`serveWorker({ local: true })`) are never read.
+   * All clients of a job must choose the same.
    */
   readonly targetWorkers?: TargetWorkers;
   /** Only workers that carry all of these tags are read. Default: all workers. */

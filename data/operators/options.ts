@@ -34,8 +34,8 @@ export interface DatasetOptions {
   readonly threads?: boolean | undefined;
   /**
    * The rules of static optimisation: false for none, true for all, or some by name, as in
-   * `{ mapFusion: false }`. They never change elements, order, errors or checkpoints. Default: each
-   * rule's own.
+   * `{ mapFusion: false }`. They never change elements, order or checkpoints. Errors stay the same,
+   * except that `projectionPushdown` may report fewer. Default: each rule's own.
    */
   readonly optimizations?: OptimizationOptions | undefined;
 }

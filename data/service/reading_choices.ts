@@ -11,8 +11,10 @@ export type ElementCompression = "auto" | "none" | "zstd" | "gzip";
 export const ELEMENT_COMPRESSIONS: readonly ElementCompression[] = ["auto", "none", "zstd", "gzip"];
 
 /**
+ * Private workers of other processes are never read (`serveWorker({ local: true })`). Of the others:
+ *
  * - `"auto"`: all workers, except those of other processes with the tag {@linkcode LOCAL_ONLY_TAG}.
- * - `"any"`: all workers that can be reached.
+ * - `"any"`: all workers.
  * - `"local"`: only the workers of the client's own process, by direct call.
  */
 export type TargetWorkers = "auto" | "any" | "local";

@@ -40,8 +40,8 @@ const OTHER_FORMATS: readonly (readonly [name: string, begin: readonly number[]]
 export interface ImageLimits {
   /**
    * Limit of the memory for decoding one image, in bytes: its pixels and the decoder's own memory,
-   * computed from its header. Default {@linkcode IMAGE_BYTES_MAX}: some 55 million pixels of a PNG of 8-bit
-   * RGB, 350 million of a JPEG with one scan.
+   * computed from its header. Default 1 GiB: some 55 million pixels of a PNG of 8-bit RGB, 350 million
+   * of a JPEG with one scan.
    */
   readonly imageBytesMax?: number | undefined;
 }

@@ -26,7 +26,7 @@ const FLUSH_POLL_MS = 5;
 
 /** Options of a server of the service: listening, addresses, TLS and tokens. */
 export interface ServiceNodeConfig extends TokenConfig {
-  /** The interface to listen on, such as `127.0.0.1`, or `0.0.0.0` for all. */
+  /** The interface to listen on; `0.0.0.0` for all. Default `127.0.0.1`. */
   readonly hostname?: string;
   /** The port to listen on. 0 (the default) takes a free one. */
   readonly port?: number;

@@ -25,7 +25,10 @@ export interface SandboxOptions {
    * and every pipeline may call each of them with any arguments. Default: none.
    */
   readonly pythonRoots?: readonly string[];
-  /** Limit of one task's JavaScript values, in bytes, not counting tensors. Default 2 GiB. */
+  /**
+   * Limit of one task's JavaScript values, in bytes, not counting tensors. Default 2 GiB, or
+   * `memoryBytesMax` if that is less.
+   */
   readonly heapBytesMax?: number;
   /**
    * Limit of the memory of one task's process, in bytes: the program (about 100 MB), JavaScript values,

@@ -57,7 +57,7 @@ def load(
         reuse: Whether the next batch may overwrite a batch, even if the program still has arrays of it.
             Default: a batch's memory is reused when the program has dropped its last array.
         memory: Limit of the bytes of large batches that the program keeps. Default: half of the
-            machine's available memory.
+            machine's available memory, or of the free space on the disk of `folder` if that is less.
         folder: Where the files of shared memory are made. Default: the folder for temporary files.
         allow: Further permissions of the helper process, as Deno names them: `"net=example.org"`,
             `"write=/data/cache"`; and `"python"`, for Python functions. Without them, the helper may
