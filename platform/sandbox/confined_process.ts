@@ -74,6 +74,11 @@ const ASKS_PER_SECOND_MAX = 50_000;
 const LARGE_LANES = navigator.hardwareConcurrency + 1;
 const LARGE_ANSWERS: ReadonlySet<unknown> = new Set(["decode", "serviceNext"]);
 
+/** The codes of a link that ends because its process has sent what it may not. */
+const PROTOCOL_ERRORS: ReadonlySet<LeatErrorCode> = new Set<LeatErrorCode>(
+  ["internal", "invalid_argument", "data_loss", "resource_exhausted"],
+);
+
 export class ConfinedProcess implements SuppliedProcess {
   readonly loaded: Promise<unknown>;
   readonly #usage: ReportedUsage;
@@ -335,7 +340,7 @@ export class ConfinedProcess implements SuppliedProcess {
    * exit, which soon follows, tells the reason.
    */
   #closed(why: LeatError): void {
-    if (why.code === "internal" || why.code === "invalid_argument" || why.code === "data_loss") {
+    if (PROTOCOL_ERRORS.has(why.code)) {
       const plain = LeatError.fromWire(plainError(why.toWire()));
       this.#die(runnerGone("internal", plain.message, plain));
     }
