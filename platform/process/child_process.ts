@@ -115,7 +115,7 @@ export class ChildProcess {
     let line = "";
     for await (const chunk of this.#child.stderr) {
       const text = decoder.decode(chunk, { stream: true });
-      this.#stderrTail = (this.#stderrTail + text).slice(-STDERR_TAIL_CHARS);
+      this.#stderrTail = (this.#stderrTail + text).slice(-STDERR_TAIL_CHARS).toWellFormed();
       const lines = (line + text.slice(0, Math.max(0, remaining))).split("\n");
       remaining -= text.length;
       line = lines.pop()!;

@@ -2,8 +2,9 @@
  * Functions that impersonate their runner towards the worker, or take what the worker needs. None
  * may end, block or fill the worker, nor cost another job an element.
  */
+import { RUNNERS_DIED } from "../../actors/dispatcher/jobs/runner_deaths.ts";
 import { Dataset, LeatError, LocalCluster } from "../../mod.ts";
-import { assert, assertEquals } from "../assert.ts";
+import { assert, assertEquals, assertRejects } from "../assert.ts";
 import { startChild } from "../lib/child.ts";
 import { until } from "../lib/until.ts";
 import { soon, startDispatcher } from "../cluster/lib.ts";
@@ -145,6 +146,26 @@ Deno.test("a function that takes over its runner's process harms neither the wor
   }
   await readBeside(50, [...STALLING].join(", "));
   await bystander.return();
+});
+
+Deno.test("a function whose last words cannot be sent as they are ends its runners no more often than others", async () => {
+  await using cluster = await LocalCluster.start({
+    ...{ workers: 1, carrier: "websocket", logLevel: "off", runnerDeathsMax: 3, confine: {} },
+  });
+  // The end of these words begins with half a character.
+  const dying = Dataset.range(3).map((x) => {
+    console.error("😀".repeat(3_000));
+    // deno-lint-ignore no-explicit-any -- functions have no types of Deno
+    (globalThis as any).Deno.exit(3);
+    return x;
+  });
+  const iterator = dying.distribute({ service: cluster, processingMode: "DYNAMIC" }).iterator();
+  for (let deaths = 1;; deaths++) {
+    const error = await soon("an end", assertRejects(() => iterator.next(), LeatError));
+    if (error.details?.reason === RUNNERS_DIED) break;
+    assert(deaths < 4, error.message);
+  }
+  await iterator.return();
 });
 
 /** Whether a process exists. */
