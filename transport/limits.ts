@@ -25,6 +25,12 @@ export const LINK_LIMITS: LinkLimits = {
 /** Approximate bytes of a small message besides its body: names, numbers and bookkeeping. */
 const ENVELOPE_BYTES = 256;
 
+/**
+ * Limit of a received message's structure, for each byte that its envelope may have. Payloads need a
+ * limit, too: each four bytes of a tensor's offsets become a text or an array of bytes.
+ */
+export const STRUCTURE_PER_ENVELOPE_BYTE = 16;
+
 export function messageTooLarge(envelope: Envelope, bytes: number, bytesMax: number): LeatError {
   const what = "method" in envelope ? `"${envelope.method}"` : envelope.kind;
   return new LeatError(

@@ -123,7 +123,7 @@ export class ChildProcess {
     let line = "";
     for (let read = await stderr.read(); !read.done; read = await stderr.read()) {
       const text = decoder.decode(read.value, { stream: true });
-      this.#stderrTail = (this.#stderrTail + text).slice(-STDERR_TAIL_CHARS);
+      this.#stderrTail = (this.#stderrTail + text).slice(-STDERR_TAIL_CHARS).toWellFormed();
       const lines = (line + text.slice(0, Math.max(0, remaining))).split("\n");
       remaining -= text.length;
       line = lines.pop()!;

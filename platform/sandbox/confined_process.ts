@@ -11,12 +11,14 @@ import { SLOT_BYTES_MAX, SLOTS } from "../../transport/process/slots.ts";
 import { type ChildEnd, ChildProcess } from "../process/child_process.ts";
 import type { GrantedPython } from "../python/granted_python.ts";
 import type { PythonPool } from "../python/python_pool.ts";
+import { ByteGate } from "./byte_gate.ts";
 import type { FetchedModules } from "./modules/fetched_modules.ts";
 import {
   CONFINED_ASK_BYTES_MAX,
   Edge,
   type EdgeMethods,
   explainsEnd,
+  HOST_READ_BYTES_MAX,
   hostRequestTooLarge,
   plainError,
 } from "./edge.ts";
@@ -74,6 +76,13 @@ const ASKS_PER_SECOND_MAX = 50_000;
 /** Number of concurrent large answers: each core can decode an image while another is sent. */
 const LARGE_LANES = navigator.hardwareConcurrency + 1;
 const LARGE_ANSWERS: ReadonlySet<unknown> = new Set(["decode", "serviceNext"]);
+/**
+ * Limit of the bytes of concurrent reads of far files, and of those that wait to be sent: as many as
+ * a runner's 64 requests for 1 MiB.
+ */
+const READS_BYTES_MAX = 64 * MIB;
+/** Answers of any length, which are rare, and of which only one is computed at a time. */
+const LONG_ANSWERS: ReadonlySet<unknown> = new Set(["list", "serviceDataset"]);
 
 export class ConfinedProcess implements SuppliedProcess {
   readonly loaded: Promise<unknown>;
@@ -86,6 +95,8 @@ export class ConfinedProcess implements SuppliedProcess {
   #python: PythonPool | undefined;
   #splits: RunnerSplits | undefined;
   readonly #lanes: Promise<unknown>[] = [];
+  readonly #reads = new ByteGate(READS_BYTES_MAX);
+  readonly #longAnswers = new ByteGate(1);
   #largeRequests = 0;
   #hostRequestBytes = 0;
   #openRequests = 0;
@@ -274,16 +285,27 @@ export class ConfinedProcess implements SuppliedProcess {
   #askHost(method: string, args: unknown): Promise<unknown> {
     const host = this.#host ??= this.#options.hosts.open();
     const send = () => host.ask(method, args);
-    return LARGE_ANSWERS.has(method) ? this.#enqueueLarge(send) : send();
+    if (LARGE_ANSWERS.has(method)) return this.#enqueueLarge(send);
+    if (LONG_ANSWERS.has(method)) return this.#longAnswers.run(1, () => this.#whenReady(send));
+    return method === "read" ? this.#reads.run(readBytesOf(args), () => this.#read(send)) : send();
   }
 
-  /** Computes the large answers of a lane one by one, and only while the link has space for more. */
+  /** Reads ahead of a runner, because far storage is slow; but not without end. */
+  async #read<T>(send: () => Promise<T>): Promise<T> {
+    if (this.#edge.bufferedBytes >= READS_BYTES_MAX) await this.#edge.ready();
+    return await send();
+  }
+
+  /** Computes an answer only when the link has space for more. */
+  async #whenReady<T>(compute: () => Promise<T>): Promise<T> {
+    await this.#edge.ready();
+    return await compute();
+  }
+
+  /** Computes the large answers of a lane one by one. */
   #enqueueLarge<T>(compute: () => Promise<T>): Promise<T> {
     const lane = this.#largeRequests++ % LARGE_LANES;
-    const answer = (this.#lanes[lane] ?? Promise.resolve()).then(async () => {
-      await this.#edge.ready();
-      return await compute();
-    });
+    const answer = (this.#lanes[lane] ?? Promise.resolve()).then(() => this.#whenReady(compute));
     this.#lanes[lane] = answer.catch(() => {});
     return answer;
   }
@@ -353,6 +375,12 @@ export class ConfinedProcess implements SuppliedProcess {
     this.#python?.close();
     this.#splits = undefined;
   }
+}
+
+/** The most bytes that a read of a far file may answer. */
+function readBytesOf(args: unknown): number {
+  const { bytesMax } = fieldsOf(args);
+  return isCount(bytesMax) ? Math.min(bytesMax, HOST_READ_BYTES_MAX) : HOST_READ_BYTES_MAX;
 }
 
 function stalled(stallTimeoutMs: number, remedy: string): LeatError {

@@ -24,6 +24,9 @@ const OPEN_BYTES_FACTOR = 4;
 /** Limit of a confined process's request to its host, in bytes. Honest processes check it, too. */
 export const CONFINED_ASK_BYTES_MAX = 128 * 2 ** 20;
 
+/** Limit of the bytes of one read of a far file; a reader that needs more sends another request. */
+export const HOST_READ_BYTES_MAX = 16 * 2 ** 20;
+
 /** Limit of the message of an error that crosses an edge, in characters. */
 const ERROR_CHARS_MAX = 12 * 1024;
 const ERROR_CAUSES_MAX = 8;
@@ -124,6 +127,11 @@ export class Edge {
       throw error;
     });
     return death.race(answer);
+  }
+
+  /** Bytes that wait to be sent. */
+  get bufferedBytes(): number {
+    return this.#opened?.link.bufferedBytes ?? 0;
   }
 
   /** Resolves when the link has space, or is closed. */

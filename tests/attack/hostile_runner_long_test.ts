@@ -2,27 +2,60 @@
  * Functions that impersonate their runner towards the worker, or take what the worker needs. None
  * may end, block or fill the worker, nor cost another job an element.
  */
+import { RUNNERS_DIED } from "../../actors/dispatcher/jobs/runner_deaths.ts";
 import { Dataset, LeatError, LocalCluster } from "../../mod.ts";
-import { assert, assertEquals } from "../assert.ts";
+import { assert, assertEquals, assertRejects } from "../assert.ts";
 import { startChild } from "../lib/child.ts";
 import { until } from "../lib/until.ts";
 import { soon, startDispatcher } from "../cluster/lib.ts";
 
 const CODEC = import.meta.resolve("../../transport/codec.ts");
+const TENSOR = import.meta.resolve("../../core/tensor.ts");
 
 /** Code that writes a request under the runner's own name. */
 const ASK = `const { encodeMessage } = await import(args.codec);
-const ask = (id, body, node = Deno.args[2]) => {
+const messageOf = (id, body, node = Deno.args[2]) => {
   const incarnation = Deno.args[3];
   const source = { node, path: "/edge", incarnation: incarnation + "-1" };
   const target = { node: "worker", path: "/edge" };
   const kind = "ask", method = "total", timeoutMs = 1e6;
-  const message = encodeMessage({ kind, source, target, number: id, id, method, body, timeoutMs });
+  return encodeMessage({ kind, source, target, number: id, id, method, body, timeoutMs });
+};
+const ask = (...args) => {
+  const message = messageOf(...args);
   const frame = new Uint8Array(8 + message.length);
   frame.set(new Uint8Array(new Uint32Array([message.length, 2 ** 32 - 1]).buffer));
   frame.set(message, 8);
   return frame;
 };`;
+
+/**
+ * Asks with a tensor of 50 million empty blocks. Its envelope is small, and the zeros that are the
+ * offsets of the blocks are holes in the slot file.
+ */
+const MANY_BLOCKS = `(async () => {
+  ${ASK}
+  const { Tensor } = await import(args.tensor);
+  const { writeSync } = Deno.FsFile.prototype;
+  const offsets = 5e7;
+  const few = messageOf(1, new Tensor("bytes", [15], Array(15).fill(new Uint8Array(0))));
+  const view = new DataView(few.buffer, few.byteOffset);
+  const fields = [0x54, 0, 0, 0, 0, 13, 1, 0, 0, 0, 15];
+  const shape = few.findIndex((_, i) => fields.every((byte, j) => few[i + j] === byte)) + 7;
+  view.setUint32(shape, offsets - 1);
+  const start = few.length - 128;
+  view.setUint32(start - 4, 4 * offsets);
+  const length = start + 4 * offsets + 64;
+  Deno.FsFile.prototype.writeSync = function (bytes) {
+    this.seekSync(0, 0);
+    writeSync.call(this, few.subarray(0, start));
+    this.seekSync(length - 64, 0);
+    writeSync.call(this, few.subarray(start + 64));
+    Deno.stdout.writeSync(new Uint8Array(new Uint32Array([length, 0]).buffer));
+    return bytes.length;
+  };
+  return new Uint8Array(2 ** 20);
+})()`;
 
 /** The code that a hostile function runs in its process; `to` is the pipe to the worker. */
 const ATTACKS: Readonly<Record<string, string>> = {
@@ -34,6 +67,7 @@ const ATTACKS: Readonly<Record<string, string>> = {
     "Deno.stdout.writeSync(new Uint8Array(new Uint32Array([2 ** 30, 1]).buffer))",
   "frees slots that it was not given":
     "(() => { for (let i = 0; i < 9; i++) Deno.stdout.writeSync(new Uint8Array(new Uint32Array([0, 2 ** 31]).buffer)) })()",
+  "asks with a small envelope for which millions of values would be made": MANY_BLOCKS,
   "begins a message and never ends it":
     "(Deno.stdout.writeSync(new Uint8Array(new Uint32Array([4096, 2 ** 32 - 1]).buffer)), " +
     "new Promise(() => {}))",
@@ -92,7 +126,7 @@ Deno.test("a function that takes over its runner's process harms neither the wor
   const begin = (name: string) => {
     const attacking = Dataset.from([ATTACKS[name]!]).map(
       (code, { args }) => new Function("args", `return (${code})`)(args),
-      { captures: { args: { codec: CODEC } } },
+      { captures: { args: { codec: CODEC, tensor: TENSOR } } },
     );
     const hostile = attacking.distribute({ service, processingMode: "DYNAMIC" }).iterator();
     // Whatever its result, it ends, or is abandoned.
@@ -112,6 +146,26 @@ Deno.test("a function that takes over its runner's process harms neither the wor
   }
   await readBeside(50, [...STALLING].join(", "));
   await bystander.return();
+});
+
+Deno.test("a function whose last words cannot be sent as they are ends its runners no more often than others", async () => {
+  await using cluster = await LocalCluster.start({
+    ...{ workers: 1, carrier: "websocket", logLevel: "off", runnerDeathsMax: 3, confine: {} },
+  });
+  // The end of these words begins with half a character.
+  const dying = Dataset.range(3).map((x) => {
+    console.error("😀".repeat(3_000));
+    // deno-lint-ignore no-explicit-any -- functions have no types of Deno
+    (globalThis as any).Deno.exit(3);
+    return x;
+  });
+  const iterator = dying.distribute({ service: cluster, processingMode: "DYNAMIC" }).iterator();
+  for (let deaths = 1;; deaths++) {
+    const error = await soon("an end", assertRejects(() => iterator.next(), LeatError));
+    if (error.details?.reason === RUNNERS_DIED) break;
+    assert(deaths < 4, error.message);
+  }
+  await iterator.return();
 });
 
 /** Whether a process exists. */

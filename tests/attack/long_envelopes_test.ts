@@ -1,6 +1,6 @@
 /**
- * A client, viewer or worker that sends a message with a long envelope. Decoded, such a message could take a
- * hundred times its size and end the process.
+ * A client, viewer or worker that sends a message with a long envelope, or with much structure in its
+ * payloads. Decoded, such a message could take many times its size and end the process.
  */
 import { dispatcherAt } from "../../actors/dispatcher/protocol.ts";
 import { ActorSystem } from "../../actors/runtime/system.ts";
@@ -9,7 +9,10 @@ import type { RunnerFactory } from "../../actors/worker/runner/runner.ts";
 import { SaveBeginnings } from "../../actors/worker/tasks/begin_save.ts";
 import { Dataset, serveDispatcher, serveWorker } from "../../mod.ts";
 import { DenoWorld } from "../../platform/deno_world.ts";
-import { encodeMessage } from "../../transport/codec.ts";
+import { Tensor } from "../../core/tensor.ts";
+import { decodeMessage, encodeMessage } from "../../transport/codec.ts";
+import { STRUCTURE_PER_ENVELOPE_BYTE } from "../../transport/limits.ts";
+import { ENVELOPE_BYTES_MAX } from "../../transport/web_socket/envelope_limits.ts";
 import { packSplits } from "../../data/sharding/split_table.ts";
 import { webSocketConnector } from "../../transport/web_socket.ts";
 import { rejection } from "../actors/runtime/nodes.ts";
@@ -57,6 +60,31 @@ Deno.test("an envelope of megabytes from a client, viewer or worker is refused b
   const elements = [new Uint8Array(5 * 2 ** 20)];
   const read = Dataset.from(elements).distribute({ service, token: TEAM.token });
   assertEquals(await Array.fromAsync(read, ({ length }) => length), [5 * 2 ** 20]);
+});
+
+Deno.test("a small envelope is refused if its payloads would become millions of values", async () => {
+  await using dispatcher = await serveDispatcher({ ...QUIET, tokens: [NODE, TEAM, EYES] });
+  const service = dispatcher.address;
+  const empty = { bytes: new Uint8Array(0), string: "" } as const;
+  for (const { token } of [NODE, TEAM, EYES]) {
+    for (const dtype of ["bytes", "string"] as const) {
+      const datasetId = new Tensor(dtype, [9e6], Array(9e6).fill(empty[dtype]));
+      await using system = nodeWith(token, "service");
+      const request = { datasetId: datasetId as never };
+      const asked = system.ask(dispatcherAt(service), "getDataset", request, PATIENCE);
+      assertStringIncludes((await rejection(asked, "unavailable")).message, "more structure");
+    }
+  }
+});
+
+Deno.test("a heartbeat with ten thousand tasks has less structure than a link allows", () => {
+  const figures = Object.fromEntries(Array.from({ length: 30 }, (_, i) => [`figure${i}`, i]));
+  const ref = { node: "ws://worker.example:1234", path: "/worker/task-1", incarnation: "0-1" };
+  const task = { taskId: 1, source: ref, completed: false, figures };
+  const frame = encodeMessage({ kind: "ask", body: { tasks: Array(10_000).fill(task) } });
+  assert(frame.length < ENVELOPE_BYTES_MAX.worker);
+  const structureBytesMax = STRUCTURE_PER_ENVELOPE_BYTE * ENVELOPE_BYTES_MAX.worker;
+  decodeMessage(frame, { structureBytesMax });
 });
 
 Deno.test("splits that a worker lists or begins to save are no long envelope, which would close its link", async () => {

@@ -5,6 +5,7 @@
 import type { Envelope } from "../../actors/runtime/envelope.ts";
 import type { Link } from "../../actors/runtime/link.ts";
 import { LeatError } from "../../core/error.ts";
+import { Tensor } from "../../core/tensor.ts";
 import { encodeMessage, FramePool } from "../../transport/codec.ts";
 import { writeBye, writeHello } from "../../transport/hello.ts";
 import { Payload } from "../../transport/payload.ts";
@@ -187,6 +188,9 @@ Deno.test("process link recycles the memory of written messages that are not kep
 Deno.test("process link is closed by an invalid message, with the reason, and delivers nothing of it", async () => {
   const message = encodeMessage(tell(1));
   const large = encodeMessage(tell("x".repeat(UNTRUSTED_ENVELOPE_BYTES_MAX)));
+  // Zeros are the offsets of empty items, and cost nothing in a sparse file.
+  const blocks = new Tensor("bytes", [100_000], Array(100_000).fill(new Uint8Array(0)));
+  const many = encodeMessage(tell(blocks));
   const stale = encodeMessage(tell(1, "00000000000000cc-1"));
   const piped = (bytes: Uint8Array) => pipedFrames([bytes]);
   const cases: [bytes: Uint8Array, file: Uint8Array, said: string][] = [
@@ -199,6 +203,7 @@ Deno.test("process link is closed by an invalid message, with the reason, and de
     [header(0, FREED), message, "slot 0 freed, which holds no message"],
     [header(message.length + 1, 0), message, "A slot is shorter"],
     [header(large.length, 0), large, "an envelope of"],
+    [header(many.length, 0), many, "more structure"],
     [piped(Uint8Array.of(1, 2, 3)), message, ""],
     [piped(Uint8Array.of()), message, ""],
     [piped(encodeMessage({ ask: 1 })), message, "kind undefined"],

@@ -19,7 +19,12 @@ import {
   writeBye,
   writeHello,
 } from "../hello.ts";
-import { encodingError, LINK_LIMITS, type LinkLimits } from "../limits.ts";
+import {
+  encodingError,
+  LINK_LIMITS,
+  type LinkLimits,
+  STRUCTURE_PER_ENVELOPE_BYTE,
+} from "../limits.ts";
 import { broken, type Header, HEADER_BYTES, pipedFrames, PipeInput, readHeader } from "./frames.ts";
 import { ProcessOutbox } from "./outbox.ts";
 import { LENT_SLOTS_MAX, SLOT_BYTES_MAX, SLOTS } from "./slots.ts";
@@ -39,7 +44,10 @@ export interface ProcessLinkOptions {
   readonly limits?: Partial<LinkLimits>;
   /** The permissions of the other process. Default: read-only. */
   readonly identity?: Identity;
-  /** Limit of a decoded envelope, in bytes. Default: the limit of a message. */
+  /**
+   * Limit of a decoded envelope, in bytes. It also limits a message's structure, by
+   * `STRUCTURE_PER_ENVELOPE_BYTE`. Default: the limit of a message, and no limit of its structure.
+   */
   readonly envelopeBytesMax?: number;
   /** Receives the buffer of a large message once it is written, if the sender gave it away. Default: none. */
   readonly recycle?: (buffer: ArrayBuffer) => void;
@@ -219,6 +227,7 @@ class ProcessLink implements Link {
     }
     const message = decodeMessage(bytes, {
       bytesMax: this.#receivedBytesMax,
+      structureBytesMax: STRUCTURE_PER_ENVELOPE_BYTE * this.#envelopeBytesMax,
       ...(this.#pool === undefined ? {} : { pool: this.#pool }),
     });
     const reason = byeReason(message);

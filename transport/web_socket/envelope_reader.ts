@@ -1,9 +1,10 @@
 /** Reads a peer's messages, and refuses those that are too long or in the name of another node. */
 import { LeatError } from "../../core/error.ts";
 import type { Envelope } from "../../actors/runtime/envelope.ts";
-import { decodeMessage, type FramePool } from "../codec.ts";
+import { decodeMessage, type DecodeOptions, type FramePool } from "../codec.ts";
 import { asEnvelope } from "../envelopes.ts";
 import { byeReason } from "../hello.ts";
+import { STRUCTURE_PER_ENVELOPE_BYTE } from "../limits.ts";
 import { ENVELOPE_BYTES_MAX } from "./envelope_limits.ts";
 import { FRAME, malformed } from "./frames.ts";
 import type { Peer } from "./peer.ts";
@@ -26,8 +27,7 @@ export class EnvelopeReader {
    * @throws LeatError for a message that violates the protocol.
    */
   read(bytes: Uint8Array, cameInSlot: boolean): Envelope | LeatError {
-    this.#check(bytes);
-    const message = decodeMessage(bytes, { pool: this.#pool, cameInSlot });
+    const message = this.#decode(bytes, { pool: this.#pool, cameInSlot });
     return byeReason(message) ?? this.#named(asEnvelope(message));
   }
 
@@ -35,24 +35,32 @@ export class EnvelopeReader {
   byeIn(frame: Uint8Array | undefined): LeatError | undefined {
     if (frame?.[0] !== FRAME.MESSAGE) return undefined;
     try {
-      this.#check(frame);
-      return byeReason(decodeMessage(frame));
+      return byeReason(this.#decode(frame));
     } catch {
       return undefined;
     }
   }
 
-  /** @throws LeatError `resource_exhausted` for a long envelope, before it is decoded. */
-  #check(bytes: Uint8Array): void {
+  /**
+   * @throws LeatError `resource_exhausted` for a long envelope, or for structure that is many times
+   * an envelope, before it takes memory.
+   */
+  #decode(bytes: Uint8Array, options: DecodeOptions = {}): unknown {
     const { role, name } = this.#peer.identity;
     const bytesMax = ENVELOPE_BYTES_MAX[role];
-    if (bytes.length <= bytesMax) return;
-    const length = new DataView(bytes.buffer, bytes.byteOffset).getUint32(1);
-    if (length <= bytesMax) return;
-    throw new LeatError(
-      "resource_exhausted",
-      `An envelope of ${length} bytes from "${name}", over the limit of ${bytesMax} for a ${role}`,
-    );
+    const length = bytes.length <= bytesMax
+      ? 0
+      : new DataView(bytes.buffer, bytes.byteOffset).getUint32(1);
+    if (length > bytesMax) {
+      throw new LeatError(
+        "resource_exhausted",
+        `An envelope of ${length} bytes from "${name}", over the limit of ${bytesMax} for a ${role}`,
+      );
+    }
+    return decodeMessage(bytes, {
+      ...options,
+      structureBytesMax: STRUCTURE_PER_ENVELOPE_BYTE * bytesMax,
+    });
   }
 
   /** Gives the source the name that this node uses for it, so that answers go over this link. */

@@ -32,7 +32,7 @@ export function runnerDied(tx: Transaction, request: DeathRequest, deathsMax: nu
     tx.append({
       type: "runner_died",
       ...{ taskId, number: deathNumber, place: piece, code },
-      message: message.slice(0, MESSAGE_LENGTH_MAX),
+      message: message.slice(0, MESSAGE_LENGTH_MAX).toWellFormed(),
     });
   }
   const deaths = deathsAt(iteration, piece);

@@ -38,7 +38,8 @@ export class RunnerDeaths {
    */
   async mayStartAfter(error: LeatError, place?: number): Promise<boolean> {
     const { context, definition: { taskId }, dispatcher, dispatcherTimeoutMs } = this.#options;
-    const { code, message } = error;
+    // The rest of an error, such as its cause, is not kept.
+    const { code, message } = error.toWire();
     const number = ++this.#count;
     const at = place === undefined ? {} : { place };
     const request = { taskId, number, ...at, error: { code, message } };

@@ -30,6 +30,17 @@ const INT32_MAX = 2 ** 31 - 1;
 const INDEX_BITS_MAX = 32;
 const DELTA_BITS_MAX = 64;
 
+// Bytes in memory of what the library makes of a page, in addition to a reference for each value.
+/** An array for a level of nesting, with the space that its first item gets. */
+const LIST_BYTES = 192;
+/** A `Uint8Array`. Its bytes are those of the page. */
+const BLOCK_BYTES = 128;
+/** The header of a text. */
+const TEXT_BYTES = 24;
+const BIGINT_BYTES = 24;
+/** A number that is not an integer, in an array that holds nulls, too. */
+const BOXED_NUMBER_BYTES = 16;
+
 /** What the header says about the data of a page. */
 export interface PageData {
   /** Number of values, with the absent ones. */
@@ -49,12 +60,15 @@ export interface Leaf {
   readonly type: ColumnMetaData["type"];
   /** Bytes of a value, where its type does not say: in `FIXED_LEN_BYTE_ARRAY`. */
   readonly typeLength?: number | undefined;
+  readonly isText: boolean;
   readonly repetitionBits: number;
   readonly definitionBits: number;
   readonly definitionMax: number;
+  /** How many arrays the library makes at most for a value, by its repetition level. */
+  readonly listsMax: readonly number[];
 }
 
-/** The rest of the bytes that may be made of values that repeat parts of others. */
+/** The rest of the bytes in memory that may be made of the values of a row group, besides references. */
 export interface ByteBudget {
   bytes: number;
 }
@@ -62,13 +76,27 @@ export interface ByteBudget {
 export function leafOf(schema: FileMetaData["schema"], column: ColumnMetaData): Leaf {
   const path = getSchemaPath(schema, column.path_in_schema);
   const definitionMax = getMaxDefinitionLevel(path);
+  const { converted_type: converted, logical_type: logical } = path.at(-1)!.element;
   return {
     type: column.type,
     typeLength: path.at(-1)!.element.type_length,
+    isText: converted === "UTF8" || logical?.type === "STRING",
     repetitionBits: bitsOf(getMaxRepetitionLevel(path)),
     definitionBits: bitsOf(definitionMax),
     definitionMax,
+    listsMax: listsMaxOf(path.map(({ element }) => element.repetition_type)),
   };
+}
+
+/** A value that repeats a level gets new arrays only for the optional and repeated levels below it. */
+function listsMaxOf([, ...levels]: readonly (string | undefined)[]): number[] {
+  let lists = [0];
+  for (const [i, level] of levels.entries()) {
+    if (level === "REQUIRED" || level !== "REPEATED" && i === levels.length - 1) continue;
+    lists = lists.map((count) => count + 1);
+    if (level === "REPEATED") lists.push(0);
+  }
+  return lists;
 }
 
 function bitsOf(max: number): number {
@@ -78,13 +106,21 @@ function bitsOf(max: number): number {
 /**
  * Checks the levels of a page of version 2.
  *
+ * @throws {LeatError} `resource_exhausted` if the page needs more than the rest of `budget`.
  * @throws {Error} if a run is longer than the page has values.
  */
-export function checkLevels(bytes: Uint8Array, data: PageData, leaf: Leaf): void {
-  const walk = new Walk(bytes);
-  if (leaf.repetitionBits > 0) walk.hybrid(data.count, leaf.repetitionBits);
-  walk.at = data.levels!.repetitionBytes;
-  if (leaf.definitionBits > 0) walk.hybrid(data.count, leaf.definitionBits);
+export function checkLevels(
+  bytes: Uint8Array,
+  data: PageData,
+  leaf: Leaf,
+  budget: ByteBudget,
+): void {
+  new Walk(bytes).levels(data, leaf, budget);
+}
+
+/** Checks the entries of a dictionary. @throws {LeatError} as `checkLevels` does. */
+export function checkEntries(entries: number, leaf: Leaf, budget: ByteBudget): void {
+  spend(budget, entries * objectBytes(leaf, PLAIN, 0));
 }
 
 /** Returns where the values of a page begin: after the levels in version 2. */
@@ -108,7 +144,7 @@ export function checkValues(
 ): void {
   const { encoding, levels } = data;
   const walk = new Walk(bytes);
-  const nulls = levels === undefined ? walk.levels(data, leaf) : levels.nulls;
+  const nulls = levels === undefined ? walk.levels(data, leaf, budget) : levels.nulls;
   const count = data.count - nulls;
   switch (encoding) {
     case RLE:
@@ -125,6 +161,37 @@ export function checkValues(
   }
 }
 
+function spend(budget: ByteBudget, bytes: number): void {
+  budget.bytes -= bytes;
+  if (budget.bytes >= 0) return;
+  throw new LeatError(
+    "resource_exhausted",
+    "its values take more memory than a row group may have (ROW_GROUP_BYTES_MAX); choose fewer " +
+      "columns, or write smaller row groups",
+  );
+}
+
+/** Bytes of one value in memory, besides a reference, in a page with this number of nulls. */
+function objectBytes({ type, isText, definitionBits }: Leaf, encoding: number, nulls: number) {
+  switch (type) {
+    case "BYTE_ARRAY":
+    case "FIXED_LEN_BYTE_ARRAY":
+      // Equal values share the entry of a dictionary.
+      if (encoding === PLAIN_DICTIONARY || encoding === RLE_DICTIONARY) return 0;
+      return isText ? TEXT_BYTES : BLOCK_BYTES;
+    case "INT96":
+      return BIGINT_BYTES;
+    case "INT64":
+      // Values of a column without levels stay in a typed array.
+      return definitionBits > 0 ? BIGINT_BYTES : 0;
+    case "FLOAT":
+    case "DOUBLE":
+      return nulls > 0 ? BOXED_NUMBER_BYTES : 0;
+    default:
+      return 0;
+  }
+}
+
 class Walk extends ByteWalk {
   readonly #view: DataView;
 
@@ -133,17 +200,34 @@ class Walk extends ByteWalk {
     this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   }
 
-  /** Walks the levels of a page of version 1. Returns the number of absent values, 0 if plain. */
-  levels({ count, encoding }: PageData, leaf: Leaf): number {
-    const { repetitionBits, definitionBits, definitionMax } = leaf;
-    if (repetitionBits > 0) this.#prefixedHybrid(count, repetitionBits);
-    if (definitionBits === 0) return 0;
+  /** Walks the levels of a page, and counts the memory of its values. Returns how many are absent. */
+  levels({ count, encoding, levels }: PageData, leaf: Leaf, budget: ByteBudget): number {
+    const { repetitionBits, definitionBits, definitionMax, listsMax } = leaf;
+    let lists = count * listsMax[0]!;
+    if (repetitionBits > 0) {
+      lists = 0;
+      const repetitions = this.#levels(count, repetitionBits, levels?.repetitionBytes);
+      for (const level of repetitions) lists += listsMax[level] ?? 0;
+    }
+    if (levels !== undefined) this.at = levels.repetitionBytes;
+    let nulls = 0;
+    if (definitionBits > 0) {
+      const definitions = this.#levels(count, definitionBits, levels?.definitionBytes);
+      for (const level of definitions) if (level !== definitionMax) nulls++;
+    }
+    const objects = (count - nulls) * objectBytes(leaf, encoding, nulls);
+    spend(budget, lists * LIST_BYTES + objects);
+    return nulls;
+  }
+
+  /** @param byteLength Of the levels; `undefined` in version 1, where it precedes them. */
+  #levels(count: number, bits: number, byteLength: number | undefined): Int32Array {
     const reader = { view: this.#view, offset: this.at };
-    this.#prefixedHybrid(count, definitionBits);
-    if (encoding === PLAIN) return 0;
-    const definitions = new Array<number>(count);
-    readRleBitPackedHybrid(reader, definitionBits, definitions);
-    return definitions.reduce((nulls, level) => level === definitionMax ? nulls : nulls + 1, 0);
+    if (byteLength === undefined) this.#prefixedHybrid(count, bits);
+    else this.hybrid(count, bits);
+    const levels = new Int32Array(count);
+    readRleBitPackedHybrid(reader, bits, levels, byteLength);
+    return levels;
   }
 
   indices(count: number, { encoding, levels }: PageData, { type }: Leaf): void {
@@ -219,16 +303,12 @@ class Walk extends ByteWalk {
   prefixed(count: number, budget: ByteBudget): void {
     const prefixes = this.#lengths(count);
     const suffixes = this.#lengths(count);
+    let repeated = 0;
     for (let i = 0; i < count; i++) {
       if (prefixes[i]! < 0 || suffixes[i]! < 0) throw new Error("a length in it is negative");
-      if (prefixes[i]! > 0) budget.bytes -= prefixes[i]! + suffixes[i]!;
+      if (prefixes[i]! > 0) repeated += prefixes[i]! + suffixes[i]!;
     }
-    if (budget.bytes >= 0) return;
-    throw new LeatError(
-      "resource_exhausted",
-      "its values repeat parts of others to more bytes than a row group may have " +
-        "(ROW_GROUP_BYTES_MAX)",
-    );
+    spend(budget, repeated);
   }
 
   #lengths(count: number): Int32Array {

@@ -18,6 +18,7 @@ import { chosenColumns, columnRows, type LoadedColumn } from "../column_rows.ts"
 import type { SourceFile } from "../format_reader.ts";
 import {
   type ByteBudget,
+  checkEntries,
   checkLevels,
   checkValues,
   type Leaf,
@@ -35,7 +36,8 @@ export const ROW_GROUP_BYTES_MAX = 2 * 1024 * 1024 * 1024;
 
 /**
  * Bytes in memory of one value of any type: a reference, or a number. They count too, because a
- * billion equal values may take only a few bytes in the file.
+ * billion equal values may take only a few bytes in the file. What a reference refers to counts when
+ * its page is checked.
  */
 const VALUE_BYTES = 8;
 
@@ -226,6 +228,13 @@ class ParquetBlocks implements RowBlocks {
           `column ${path.join(".")} is compressed with ${codec}; supported are ${supported}`,
         );
       }
+      if (bytes < 0n || values < 0n) {
+        throw this.#bytes.damaged(
+          `column ${
+            path.join(".")
+          } of row group ${block} claims ${bytes} bytes and ${values} values`,
+        );
+      }
       sizeBytes += bigMax(bytes, values * BigInt(VALUE_BYTES));
     }
     if (sizeBytes <= ROW_GROUP_BYTES_MAX) return;
@@ -300,14 +309,15 @@ class PageChecks {
   add({ bytes, column, pages }: ColumnPiece, leaf: Leaf): void {
     const checks = this.#checks.get(bytes) ?? new Map<number, (values: Uint8Array) => void>();
     this.#checks.set(bytes, checks);
-    for (const { data, dataStart, stop } of pages) {
+    for (const { data, dataStart, stop, entries } of pages) {
       // A page of two columns would get the check of one of them.
       if (checks.has(stop)) throw new Error("two of its columns share a page");
       const check = (values: Uint8Array) => data && checkValues(values, data, leaf, this.#budget);
       checks.set(stop, check);
+      checkEntries(entries, leaf, this.#budget);
       if (data === undefined) continue;
       const stored = new Uint8Array(bytes, dataStart, stop - dataStart);
-      if (data.levels !== undefined) checkLevels(stored, data, leaf);
+      if (data.levels !== undefined) checkLevels(stored, data, leaf, this.#budget);
       if (column.codec !== "UNCOMPRESSED" && data.levels?.isCompressed !== false) continue;
       check(stored.subarray(valuesStart(data, leaf)));
     }

@@ -27,6 +27,12 @@ const EXPANSION_MAX: Readonly<Partial<Record<ColumnMetaData["codec"], number>>> 
   LZ4_RAW: 255,
 };
 
+/**
+ * Maximum values of a page. While the library decodes one, each value takes about 40 bytes of
+ * memory, also if the page has only a few bytes.
+ */
+const PAGE_VALUES_MAX = 2 ** 25;
+
 /** A page of a column, from its header to the end of its data. */
 export interface Page {
   readonly start: number;
@@ -90,6 +96,13 @@ export function checkPages(
       if (computed !== checksum >>> 0) throw new Error(`the checksum of page ${page} is wrong`);
     }
     const count = valuesOf(header, bytes, decompressedBytes) ?? NaN;
+    if (count > PAGE_VALUES_MAX) {
+      throw new LeatError(
+        "resource_exhausted",
+        `page ${page} has ${count} values, more than ${PAGE_VALUES_MAX} (PAGE_VALUES_MAX); write ` +
+          "smaller pages",
+      );
+    }
     values += count;
     if (!(values <= column.num_values)) throw new Error(`the header of page ${page} is damaged`);
     reader.offset += bytes;

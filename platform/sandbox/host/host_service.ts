@@ -4,14 +4,13 @@ import { LeatError } from "../../../core/error.ts";
 import { shownPath } from "../../../core/shown_text.ts";
 import { fieldsOf } from "../../../core/tree.ts";
 import type { Host, ImageDecodeOptions, OpenFile } from "../../../data/host.ts";
+import { HOST_READ_BYTES_MAX } from "../edge.ts";
 import type { DecodedTensor, OpenedFile } from "./confined_host.ts";
 import type { FarRoots } from "./far_roots.ts";
 import type { HostReadings } from "./host_readings.ts";
 import { isCount } from "../../../core/count.ts";
 
 const OPEN_FILES_MAX = 1_024;
-/** Limit of the bytes of one read; a reader that needs more sends another request. */
-const READ_BYTES_MAX = 16 * 2 ** 20;
 
 export const HOST_METHODS = [
   ...["decode", "open", "list", "read", "close"] as const,
@@ -90,7 +89,7 @@ export class HostService {
     const { file, offset, bytesMax } = fieldsOf(request);
     const opened = typeof file === "number" ? this.#files.get(file) : undefined;
     if (opened === undefined || !isCount(offset) || !isCount(bytesMax)) throw malformed("read");
-    const into = new Uint8Array(Math.min(bytesMax, READ_BYTES_MAX, opened.sizeBytes));
+    const into = new Uint8Array(Math.min(bytesMax, HOST_READ_BYTES_MAX, opened.sizeBytes));
     const count = await opened.read(into, offset);
     return into.subarray(0, count);
   }

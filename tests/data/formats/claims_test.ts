@@ -6,6 +6,7 @@ import { zstdCompressSync } from "node:zlib";
 import {
   assert,
   assertEquals,
+  assertInstanceOf,
   assertMatch,
   assertRejects,
   assertStringIncludes,
@@ -20,9 +21,12 @@ import {
   ZSTD_WINDOWS_BYTES_MAX,
   ZstdFrames,
 } from "../../../data/formats/compression/zstd_frames.ts";
+import { ParquetNode } from "../../../data/sources/parquet.ts";
 import { Dataset } from "../../../mod.ts";
 import { withFiles } from "../../lib/temp_folder.ts";
+import { fileOfNulls } from "./parquet/footers.ts";
 import { BytesFile, concat } from "./reading.ts";
+import { rowsOf } from "./row_laws.ts";
 
 /** The error of the first element. */
 async function failure(dataset: Dataset<unknown>): Promise<LeatError> {
@@ -74,6 +78,30 @@ Deno.test("a Parquet footer with a list longer than the file is refused", async 
   const error = await assertRejects(() => openParquet(source, undefined), LeatError) as LeatError;
   assertEquals(error.code, "data_loss");
   assertStringIncludes(error.message, "a list claims 268435456 items");
+});
+
+Deno.test("a Parquet file of few bytes and 200 million nulls is refused", async () => {
+  const read = async (values: number) => {
+    const columns = [{ name: "a", pageValues: values, values }];
+    return await rowsOf(new ParquetNode("few.parquet"), fileOfNulls(columns, values));
+  };
+  assertEquals(await read(3), [{ a: null }, { a: null }, { a: null }]);
+  const [error] = await read(200_000_000);
+  assertInstanceOf(error, LeatError);
+  assertEquals(error.code, "resource_exhausted");
+  assertStringIncludes(error.message, "PAGE_VALUES_MAX");
+});
+
+Deno.test("a Parquet column with a negative size or count offsets no other column", async () => {
+  const values = 2 ** 29;
+  const large = { name: "a", pageValues: 3, values };
+  for (const claim of [{ uncompressedBytes: -(2 ** 40), values: -(2 ** 40) }, { values: -1 }]) {
+    const columns = [large, { name: "b", pageValues: 3, ...claim }];
+    const [error] = await rowsOf(new ParquetNode("few.parquet"), fileOfNulls(columns, 3));
+    assertInstanceOf(error, LeatError);
+    assertEquals(error.code, "data_loss");
+    assertStringIncludes(error.message, "column b of row group 0 claims");
+  }
 });
 
 Deno.test("thriftEnd refuses an integer of more bytes than 64 bits need, as of a list's length", () => {

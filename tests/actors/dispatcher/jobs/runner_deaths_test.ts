@@ -188,3 +188,14 @@ Deno.test("runnerDeathsMax says how many deaths fail a job", async () => {
   assertEquals(await cluster.ask("runnerDied", request), { mayStart: false });
   assertEquals((await cluster.ask("clientHeartbeat", { clientId })).error?.code, "aborted");
 });
+
+Deno.test("a runner's long error is cut between characters, so that its death is journaled", async () => {
+  await using cluster = await TestCluster.start({ runnerDeathsMax: 1 });
+  const { clientId } = await cluster.open(await cluster.dataset(), { jobName: "job" });
+  const [taskId] = await cluster.worker("a", tableOf(9)).heartbeat();
+  const text = "x".repeat(999);
+  const request = { taskId: taskId!, number: 1, error: { ...DIED, message: `${text}😀` } };
+  assertEquals(await cluster.ask("runnerDied", request), { mayStart: false });
+  const { error } = await cluster.ask("clientHeartbeat", { clientId });
+  assert(error!.message.includes(`${text}\ufffd)`), error!.message);
+});

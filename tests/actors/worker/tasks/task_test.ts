@@ -44,12 +44,13 @@ Deno.test("task reports a failed element and continues with the next", async () 
   assertEquals(String(got[1]).includes("element one is bad"), true);
 });
 
-Deno.test("task whose runner dies reports it and starts another while the dispatcher allows it, and never reports an end of the data", async () => {
-  const runnersOf = (runners: RunnerFactory): RunnerFactory => ({
+/** Runners that die of this at their first step. */
+function dyingOf(message: string): (runners: RunnerFactory) => RunnerFactory {
+  return (runners) => ({
     start: (settings, splits) => {
       const runner = runners.start(settings, splits);
       return {
-        next: () => Promise.reject(new LeatError("unavailable", "out of memory")),
+        next: () => Promise.reject(new LeatError("unavailable", message)),
         bytesRead: 0,
         dispose: () => runner.dispose(),
       };
@@ -57,7 +58,18 @@ Deno.test("task whose runner dies reports it and starts another while the dispat
     listSplits: (graph) => runners.listSplits(graph),
     close: () => runners.close(),
   });
-  await using bench = new TaskBench(Dataset.range(3), { runnersOf });
+}
+
+Deno.test("task reports the death of its runner also if the error could not be sent as it is", async () => {
+  const message = `\udc00${"x".repeat(2 ** 17)}`;
+  await using bench = new TaskBench(Dataset.range(3), { runnersOf: dyingOf(message) });
+  await bench.get(bench.task, 1);
+  const { error } = bench.deaths[0]!;
+  assertEquals(error, { code: "unavailable", message: `\ufffd${"x".repeat(16_383)}…` });
+});
+
+Deno.test("task whose runner dies reports it and starts another while the dispatcher allows it, and never reports an end of the data", async () => {
+  await using bench = new TaskBench(Dataset.range(3), { runnersOf: dyingOf("out of memory") });
   const answers: unknown[] = [];
   for (let i = 0; i < 2; i++) {
     const answer = await bench.get(bench.task, 1);

@@ -1,18 +1,21 @@
 /** Checks of the levels and values of Parquet's pages, before the library decodes them. */
 
-import type { ColumnMetaData } from "hyparquet";
+import type { ColumnMetaData, FileMetaData } from "hyparquet";
 import { gzipSync } from "node:zlib";
 import { assertEquals, assertStringIncludes, assertThrows } from "../../../assert.ts";
 import { LeatError } from "../../../../core/error.ts";
 import {
+  checkEntries,
   checkLevels,
   checkValues,
   type Leaf,
+  leafOf,
   type PageData,
 } from "../../../../data/formats/parquet/page_data_check.ts";
 import { checkPages } from "../../../../data/formats/parquet/parquet_pages.ts";
 import { refusal, values, write } from "./written.ts";
 
+const PLAIN = 0;
 const RLE = 3;
 const DELTA_BINARY_PACKED = 5;
 const DELTA_LENGTH_BYTE_ARRAY = 6;
@@ -20,7 +23,10 @@ const DELTA_BYTE_ARRAY = 7;
 const RLE_DICTIONARY = 8;
 const BYTE_STREAM_SPLIT = 9;
 
-const LEAF: Leaf = { type: "INT32", repetitionBits: 0, definitionBits: 0, definitionMax: 0 };
+const LEAF: Leaf = {
+  ...{ type: "INT32", isText: false, listsMax: [0] },
+  ...{ repetitionBits: 0, definitionBits: 0, definitionMax: 0 },
+};
 const OPTIONAL: Leaf = { ...LEAF, definitionBits: 1, definitionMax: 1 };
 
 const levels = { repetitionBytes: 0, definitionBytes: 0, nulls: 0, isCompressed: true };
@@ -59,9 +65,9 @@ Deno.test("checkValues and checkLevels refuse runs of levels that are too long, 
   assertThrows(() => checked([...defined, 8, 4, 1], data, OPTIONAL), Error, "a run of 2 values");
   assertThrows(() => checked([2, 0, 0, 0, 20, 0], data, OPTIONAL), Error, "a run of 10 values");
   const version2 = { ...data, levels: { ...levels, definitionBytes: 2 } };
-  checkLevels(new Uint8Array([18, 1]), version2, OPTIONAL);
+  checkLevels(new Uint8Array([18, 1]), version2, OPTIONAL, { bytes: 1_000 });
   assertThrows(
-    () => checkLevels(new Uint8Array([20, 1]), version2, OPTIONAL),
+    () => checkLevels(new Uint8Array([20, 1]), version2, OPTIONAL, { bytes: 1_000 }),
     Error,
     "a run of 10",
   );
@@ -103,13 +109,72 @@ Deno.test("checkValues refuses split values that have more bytes than their page
   for (const [type, width] of types) {
     const data = { count: 9, encoding: BYTE_STREAM_SPLIT };
     const leaf = { ...LEAF, type, typeLength: width };
-    checked(new Array(9 * width).fill(0), data, leaf);
+    const check = (bytes: number) =>
+      checked(new Array(bytes).fill(0), data, leaf, { bytes: 9 * 128 });
+    check(9 * width);
     const message = `9 values of ${width} bytes`;
-    assertThrows(() => checked(new Array(9 * width - 1).fill(0), data, leaf), Error, message);
+    assertThrows(() => check(9 * width - 1), Error, message);
   }
   const fixed: Leaf = { ...LEAF, type: "FIXED_LEN_BYTE_ARRAY", typeLength: -1 };
   const data = { count: 9, encoding: BYTE_STREAM_SPLIT };
-  assertThrows(() => checked([0], data, fixed), Error, "9 values of -1 bytes");
+  assertThrows(() => checked([0], data, fixed, { bytes: 9 * 128 }), Error, "9 values of -1 bytes");
+});
+
+Deno.test("what the library makes of values counts in memory, also of values without bytes", () => {
+  const spent = (leaf: Leaf, encoding: number) =>
+    1_000_000 - checked(
+      // Nine times the level 1, as far as there are levels; the values are not looked at.
+      leaf.definitionBits > 0 ? [2, 0, 0, 0, 18, 1] : [],
+      { count: 9, encoding },
+      leaf,
+      { bytes: 1_000_000 },
+    );
+  const of = (type: Leaf["type"], leaf = LEAF): Leaf => ({ ...leaf, type });
+  assertEquals(spent(of("BYTE_ARRAY"), PLAIN), 9 * 128);
+  assertEquals(spent({ ...of("BYTE_ARRAY"), isText: true }, PLAIN), 9 * 24);
+  assertEquals(spent(of("INT64"), PLAIN), 0);
+  assertEquals(spent(of("INT64", OPTIONAL), PLAIN), 9 * 24);
+  assertEquals(spent(of("DOUBLE", OPTIONAL), PLAIN), 0);
+  assertEquals(spent({ ...OPTIONAL, listsMax: [1] }, PLAIN), 9 * 192);
+  const bytes = of("BYTE_ARRAY");
+  for (
+    const check of [
+      () => checked([], { count: 9, encoding: PLAIN }, bytes, { bytes: 1_151 }),
+      () => checkEntries(9, bytes, { bytes: 1_151 }),
+    ]
+  ) {
+    const error = assertThrows(check, LeatError) as LeatError;
+    assertEquals(error.code, "resource_exhausted");
+  }
+});
+
+Deno.test("lists count where they begin, by their levels, in both versions of pages", () => {
+  const leaf: Leaf = { ...OPTIONAL, repetitionBits: 1, listsMax: [2, 1] };
+  // A list of one value, and one of eight; no value is absent.
+  const repetitions = [4, 0, 14, 1];
+  const definitions = [18, 1];
+  const budget = { bytes: 1_000_000 };
+  const version1 = [4, 0, 0, 0, ...repetitions, 2, 0, 0, 0, ...definitions];
+  checked(version1, { count: 9, encoding: PLAIN }, leaf, budget);
+  const inBoth = { repetitionBytes: 4, definitionBytes: 2, nulls: 0, isCompressed: false };
+  const data = { count: 9, encoding: PLAIN, levels: inBoth };
+  checkLevels(new Uint8Array([...repetitions, ...definitions]), data, leaf, budget);
+  assertEquals(budget.bytes, 1_000_000 - 2 * (2 * 2 + 7) * 192);
+});
+
+Deno.test("leafOf knows how many arrays each value may begin", () => {
+  const schema = [
+    { name: "root", num_children: 2 },
+    { name: "list", repetition_type: "OPTIONAL", num_children: 1 },
+    { name: "items", repetition_type: "REPEATED", num_children: 1 },
+    { name: "item", repetition_type: "OPTIONAL", num_children: 1 },
+    { name: "value", repetition_type: "OPTIONAL", type: "INT32" },
+    { name: "flat", repetition_type: "OPTIONAL", type: "INT32" },
+  ] as FileMetaData["schema"];
+  const of = (...path: string[]) =>
+    leafOf(schema, { type: "INT32", path_in_schema: path } as ColumnMetaData).listsMax;
+  assertEquals(of("list", "items", "item", "value"), [3, 1]);
+  assertEquals(of("flat"), [0]);
 });
 
 Deno.test("checkPages refuses a page with two headers, of which it would check only one", () => {

@@ -1,0 +1,83 @@
+/** Parquet files whose counts no writer would write. */
+import { concat } from "../reading.ts";
+
+/** A value of Thrift's compact protocol: its type, and its bytes. */
+interface Thrift {
+  readonly type: number;
+  readonly bytes: readonly number[];
+}
+
+function varint(value: bigint): number[] {
+  return value < 128n ? [Number(value)] : [Number(value & 127n) | 128, ...varint(value >> 7n)];
+}
+
+function integer(type: number, value: number): Thrift {
+  const wide = BigInt(value);
+  return { type, bytes: varint(wide < 0n ? -2n * wide - 1n : 2n * wide) };
+}
+
+const int32 = (value: number) => integer(5, value);
+const int64 = (value: number) => integer(6, value);
+
+function text(value: string): Thrift {
+  return { type: 8, bytes: [value.length, ...new TextEncoder().encode(value)] };
+}
+
+function list(...items: Thrift[]): Thrift {
+  const head = items.length << 4 | items[0]!.type;
+  return { type: 9, bytes: [head, ...items.flatMap(({ bytes }) => bytes)] };
+}
+
+/** @param fields By their ids, in ascending order. */
+function struct(fields: Record<number, Thrift>): Thrift {
+  let last = 0;
+  const bytes = Object.entries(fields).flatMap(([id, { type, bytes }]) => {
+    const head = Number(id) - last << 4 | type;
+    last = Number(id);
+    return [head, ...bytes];
+  });
+  return { type: 12, bytes: [...bytes, 0] };
+}
+
+/** An optional column of INT32s, all null, in one page; and what the footer says about it. */
+export interface NullColumn {
+  readonly name: string;
+  readonly pageValues: number;
+  readonly values: number;
+  readonly uncompressedBytes?: number;
+}
+
+/** A file of a row group with these columns. */
+export function fileOfNulls(columns: readonly NullColumn[], rows: number): Uint8Array {
+  const magic = new TextEncoder().encode("PAR1");
+  let at = magic.length;
+  const chunks: Uint8Array[] = [];
+  const described = columns.map(({ name, pageValues, values, uncompressedBytes }) => {
+    const run = [...varint(2n * BigInt(pageValues)), 0];
+    const levels = [run.length, 0, 0, 0, ...run];
+    const page = struct({
+      ...{ 1: int32(0), 2: int32(levels.length), 3: int32(levels.length) },
+      5: struct({ 1: int32(pageValues), 2: int32(0), 3: int32(3), 4: int32(3) }),
+    });
+    const chunk = new Uint8Array([...page.bytes, ...levels]);
+    chunks.push(chunk);
+    const start = at;
+    at += chunk.length;
+    const meta = struct({
+      ...{ 1: int32(1), 2: list(int32(0)), 3: list(text(name)), 4: int32(0), 5: int64(values) },
+      ...{ 6: int64(uncompressedBytes ?? chunk.length), 7: int64(chunk.length), 9: int64(start) },
+    });
+    return struct({ 2: int64(start), 3: meta });
+  });
+  const footer = struct({
+    1: int32(1),
+    2: list(
+      struct({ 4: text("root"), 5: int32(columns.length) }),
+      ...columns.map(({ name }) => struct({ 1: int32(1), 3: int32(1), 4: text(name) })),
+    ),
+    3: int64(rows),
+    4: list(struct({ 1: list(...described), 2: int64(0), 3: int64(rows) })),
+  });
+  const length = new Uint8Array(new Uint32Array([footer.bytes.length]).buffer);
+  return concat(magic, ...chunks, new Uint8Array(footer.bytes), length, magic);
+}
