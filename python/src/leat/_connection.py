@@ -27,8 +27,8 @@ class Connection:
         self._allow = allow
         self._helper: Helper | None = None
         self._last_number = 0
-        # The streams that asked for batches, by the numbers of the requests.
-        self._waiting: dict[int, Stream] = {}
+        # The streams that asked for batches, and the methods, by the numbers of the requests.
+        self._waiting: dict[int, tuple[Stream, str]] = {}
 
     def open(self) -> Helper:
         """The helper. Starts a new one if there is none, it has ended, or a call to it was interrupted."""
@@ -68,7 +68,7 @@ class Connection:
         if helper is not None:
             helper.close()
         waiting, self._waiting = self._waiting, {}
-        for stream in waiting.values():
+        for stream, _ in waiting.values():
             stream.is_replaced = True
 
     def number(self) -> int:
@@ -78,34 +78,38 @@ class Connection:
 
     def take(self, stream: Stream) -> None:
         """Requests the next batches of a stream."""
-        number = self.number()
-        self.helper.ask(number, "take", {"iteration": stream.number, "received": stream.received})
-        self._waiting[number] = stream
+        self._send("take", {"iteration": stream.number, "received": stream.received}, stream)
+
+    def save(self, stream: Stream) -> Any:
+        """The position after all batches on their way. The stream gets these before, and one may come with the position."""
+        return self._answer(self._send("save", {"iteration": stream.number}, stream))
 
     def ask(self, method: str, body: dict[str, Any]) -> Any:
         """Sends a request, and returns the body of its answer. Batches that come before the answer are kept."""
-        return self.request(method, body).value.get("body")
+        return self._answer(self._send(method, body))
 
-    def request(self, method: str, body: dict[str, Any]) -> Received:
-        """As `ask`, but returns the whole answer, which may carry batches."""
-        number = self.number()
-        self.helper.ask(number, method, body)
-        while True:
-            received = self.receive()
-            if received is None or received.value["id"] != number:
-                continue
-            if received.value["kind"] == "failure":
-                raise from_wire(received.value["error"])
-            return received
-
-    def receive(self) -> Received | None:
-        """Waits for the next message. Passes a stream's message to the stream, and returns None."""
+    def receive(self) -> Received:
+        """Waits for the next message. If a stream asked for it, the stream gets it, too."""
         received = self.helper.receive()
-        stream = self._waiting.pop(received.value["id"], None)
-        if stream is None:
-            return received
-        stream.add(received)
-        return None
+        if asked := self._waiting.pop(received.value["id"], None):
+            stream, method = asked
+            stream.add(method, received)
+        return received
+
+    def _send(self, method: str, body: dict[str, Any], stream: Stream | None = None) -> int:
+        number = self.number()
+        if stream is not None:
+            # Before the request is sent: the stream gets the answer even if Ctrl-C interrupts this call.
+            self._waiting[number] = stream, method
+        self.helper.ask(number, method, body)
+        return number
+
+    def _answer(self, number: int) -> Any:
+        while (received := self.receive()).value["id"] != number:
+            pass
+        if received.value["kind"] == "failure":
+            raise from_wire(received.value["error"])
+        return received.value.get("body")
 
 
 def _half_of_free_memory(folder: str) -> int:
