@@ -151,6 +151,32 @@ def test_an_interrupted_loop_can_go_on() -> None:
     assert list(batches) == [1, 2]
 
 
+def test_a_signal_handler_cannot_call_the_loader_while_another_call_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    loader = leat.load(PIPELINES, export="late")
+    batches = iter(loader)
+    helper = loader._connection.helper
+    fill, refused = helper._fill, []
+
+    def handler(*_: Any) -> None:
+        for call in (loader.state_dict, lambda: next(batches), lambda: iter(loader)):
+            with pytest.raises(leat.LeatError, match="Set a flag in the handler") as raised:
+                call()
+            refused.append(raised.value.code)
+
+    def waiting() -> None:
+        signal.raise_signal(signal.SIGALRM)
+        fill()
+
+    before = signal.signal(signal.SIGALRM, handler)
+    monkeypatch.setattr(helper, "_fill", waiting)
+    try:
+        assert list(batches) == [0, 1, 2]
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    assert set(refused) == {"failed_precondition"}
+    assert loader.state_dict()["ended"] is True
+
+
 def test_ctrl_c_while_the_next_batches_are_requested_loses_none(monkeypatch: pytest.MonkeyPatch) -> None:
     loader = leat.load(PIPELINES, export="endless")
     batches = iter(loader)

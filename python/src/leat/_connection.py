@@ -8,7 +8,7 @@ import tempfile
 import threading
 from typing import TYPE_CHECKING, Any, Sequence
 
-from ._errors import from_wire
+from ._errors import LeatError, from_wire
 from ._helper import Helper, Received
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ class Connection:
     """Starts a helper when it is needed, and gives batches to the stream that asked for them."""
 
     def __init__(self, request: dict[str, Any], memory: int | None, folder: str | None, allow: Sequence[str]) -> None:
-        self.lock = threading.RLock()
+        self._lock = threading.RLock()
         self.cardinality: float = -2
         self._request = request
         self._memory = memory
@@ -29,6 +29,17 @@ class Connection:
         self._last_number = 0
         # The streams that asked for batches, and the methods, by the numbers of the requests.
         self._waiting: dict[int, tuple[Stream, str]] = {}
+
+    @property
+    def lock(self) -> threading.RLock:
+        """The lock that each call of the loader holds. Raises in a signal handler that interrupts such a call."""
+        if self._lock._is_owned():  # type: ignore[attr-defined]
+            raise LeatError(
+                "failed_precondition",
+                "A signal handler has interrupted another call of this loader, which must first return. Set a flag in "
+                "the handler, and call the loader when the program sees the flag",
+            )
+        return self._lock
 
     def open(self) -> Helper:
         """The helper. Starts a new one if there is none, it has ended, or a call to it was interrupted."""
