@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
 import os
 import pickle
@@ -288,3 +289,28 @@ def test_a_full_disk_under_the_slots_is_an_error(tmp_path: Path, waits: bool) ->
         loader.close()
     finally:
         subprocess.run(["umount", "-l", str(small)], check=True)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts descriptors in /proc")
+def test_batches_that_are_kept_need_no_descriptors() -> None:
+    batches = iter(leat.load(PIPELINES, export="large", args={"count": 40}, memory=2**30))
+    kept = [next(batches)]
+    before = len(os.listdir("/proc/self/fd"))
+    kept.extend(batches)
+    assert [int(batch["x"][0]) for batch in kept] == list(range(40))
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_batch_that_cannot_be_mapped_is_an_error_and_comes_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    batches = iter(leat.load(PIPELINES, export="large", args={"count": 3}))
+
+    def failing(*_: Any) -> None:
+        raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+
+    with monkeypatch.context() as patched:
+        patched.setattr("leat._slots._Mapping", failing)
+        for _ in range(2):
+            with pytest.raises(leat.LeatError, match="cannot be mapped into memory") as raised:
+                next(batches)
+            assert raised.value.code == "resource_exhausted"
+    assert [batch["i"] for batch in batches] == [0, 1, 2]
