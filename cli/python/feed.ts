@@ -243,13 +243,16 @@ function sizeOfObject(value: object, depth: number): number {
   let sum = 9;
   if (Array.isArray(value)) { for (const item of value) sum += sizeOf(item, depth); }
   else if (isPlain(value) && !Object.hasOwn(value, "__proto__")) {
-    for (const key in value) sum += sizeOf((value as Record<string, unknown>)[key], depth);
+    for (const key in value) {
+      sum += key.isWellFormed() ? sizeOf((value as Record<string, unknown>)[key], depth) : NaN;
+    }
   } else return NaN;
   return sum;
 }
 
-function sizeOfTensor({ shape, data }: Tensor, depth: number): number {
+function sizeOfTensor({ dtype, shape, data }: Tensor, depth: number): number {
   if (shape.length > TENSOR_RANK_MAX || shape.some((length) => length > AXIS_MAX)) return NaN;
+  if (Array.isArray(data) && !data.every(dtype === "string" ? isString : isBytes)) return NaN;
   // numpy limits the product of the nonzero axes, even if the array is empty.
   const count = shape.reduce((product, length) => product * Math.max(1, length), 1);
   if (count < ARRAY_ELEMENTS_MAX) return 64 + sizeOf(data, depth);
@@ -257,6 +260,14 @@ function sizeOfTensor({ shape, data }: Tensor, depth: number): number {
     "resource_exhausted",
     `An element has a tensor of shape [${shape}], which is too large for a numpy array`,
   );
+}
+
+function isString(item: unknown): boolean {
+  return typeof item === "string";
+}
+
+function isBytes(item: unknown): boolean {
+  return item instanceof Uint8Array;
 }
 
 function isPlain(value: object): boolean {

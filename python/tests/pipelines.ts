@@ -72,10 +72,12 @@ export const failing = Dataset.range(5).map((x) => {
   return x;
 });
 
-/** Two elements cannot be sent, among small ones that are sent together. */
-export const unsendable = Dataset.range(100).map((x) =>
-  x === 57 ? { x, when: new Date(0) } : x === 60 ? new Uint8Array(1.2e9) : { x }
-);
+/** Three elements cannot be sent, among small ones that are sent together. */
+export const unsendable = Dataset.range(100).map((x) => {
+  if (x === 40) return { x, "\ud800": x };
+  if (x === 57) return { x, when: new Date(0) };
+  return x === 60 ? new Uint8Array(1.2e9) : { x };
+});
 
 export const remote = Dataset.textLines("http://127.0.0.1:6123/lines.txt");
 

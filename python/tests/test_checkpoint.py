@@ -97,6 +97,41 @@ def test_state_dict_loses_no_batch_that_comes_with_the_position() -> None:
         assert [batch["x"] for batch in loader] == had[last + 1 :]
 
 
+def test_an_interrupted_state_dict_loses_no_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    loader = leat.load(PIPELINES, export="mixed", seed=1)
+    list(loader)  # From now on the state is so large that only the helper knows the position.
+    helper = loader._connection.helper
+    ask, fill = helper.ask, helper._fill
+    will_interrupt = is_waiting = False
+
+    def asking(number: int, method: str, body: Any) -> None:
+        nonlocal is_waiting
+        ask(number, method, body)
+        is_waiting = method == "save"
+
+    def interrupted() -> None:
+        nonlocal will_interrupt
+        if will_interrupt and is_waiting:
+            will_interrupt = False
+            raise KeyboardInterrupt
+        fill()
+
+    monkeypatch.setattr(helper, "ask", asking)
+    monkeypatch.setattr(helper, "_fill", interrupted)
+    had, states = [], {}
+    for batch in loader:
+        had.append(batch["x"])
+        will_interrupt = True
+        with pytest.raises(KeyboardInterrupt):
+            loader.state_dict()
+        if len(had) % 20 == 10:
+            states[len(had)] = loader.state_dict()
+    assert had == list(range(60))
+    for count, state in states.items():
+        loader.load_state_dict(state)
+        assert [batch["x"] for batch in loader] == had[count:]
+
+
 def test_a_state_of_the_end_begins_the_next_epoch_however_large_the_pipelines_state_is() -> None:
     loader = leat.load(PIPELINES, export="cached", args={"count": 600}, seed=1)
     for _ in loader:
@@ -144,7 +179,7 @@ class FailingConnection:
 
     def receive(self) -> None:
         value = {"kind": "reply", "body": self.answers.pop(0)}
-        self.stream.add(SimpleNamespace(value=value, lease=None, bytes=b""))  # type: ignore[arg-type]
+        self.stream.add("take", SimpleNamespace(value=value, lease=None, bytes=b""))  # type: ignore[arg-type]
 
 
 def test_a_failure_of_reading_is_no_part_of_the_position_and_not_the_end_of_the_epoch() -> None:

@@ -67,6 +67,19 @@ def test_a_prefetched_error_comes_in_its_place() -> None:
         next(batches)
 
 
+@pytest.mark.parametrize("workers", [0, 1])
+def test_data_loader_goes_on_after_an_element_that_fails(workers: int) -> None:
+    dataset = leat.torch.IterableDataset(leat.load(PIPELINES, export="failing"))
+    context = "spawn" if workers else None
+    batches = iter(
+        torch.utils.data.DataLoader(dataset, batch_size=None, num_workers=workers, multiprocessing_context=context)
+    )
+    assert [next(batches), next(batches)] == [0, 1]
+    with pytest.raises(leat.LeatError, match="no 2 today"):
+        next(batches)
+    assert list(batches) == [3, 4]
+
+
 def test_data_loader_reads_it_here_and_refuses_to_fork() -> None:
     dataset = leat.torch.IterableDataset(large(3))
     assert [batch["i"] for batch in torch.utils.data.DataLoader(dataset, batch_size=None)] == [0, 1, 2]

@@ -110,6 +110,12 @@ Deno.test("an element that no Python program can have costs itself, and none tha
     "a longer axis than a message has": new Tensor("int8", [0, 2 ** 33], new Int8Array(0)),
     "126 lists in each other": nested,
     "a key that is none": JSON.parse('{"__proto__": 1}'),
+    "a key with half a surrogate pair": [{ "\ud83d": 1 }],
+    "a number in a tensor of strings": new Tensor("string", [1], [5] as unknown as string[]),
+    "a string in a tensor of bytes": new Tensor("bytes", [1], ["a"] as unknown as Uint8Array[]),
+    "floats in a tensor of bytes": new Tensor("bytes", [1], [
+      new Float32Array(1),
+    ] as unknown as Uint8Array[]),
   };
   for (const [what, element] of Object.entries(absurd)) {
     const elements = [1, 2, element, 4];

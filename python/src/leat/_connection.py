@@ -8,7 +8,7 @@ import tempfile
 import threading
 from typing import TYPE_CHECKING, Any, Sequence
 
-from ._errors import from_wire
+from ._errors import LeatError, from_wire
 from ._helper import Helper, Received
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ class Connection:
     """Starts a helper when it is needed, and gives batches to the stream that asked for them."""
 
     def __init__(self, request: dict[str, Any], memory: int | None, folder: str | None, allow: Sequence[str]) -> None:
-        self.lock = threading.RLock()
+        self._lock = threading.RLock()
         self.cardinality: float = -2
         self._request = request
         self._memory = memory
@@ -27,8 +27,19 @@ class Connection:
         self._allow = allow
         self._helper: Helper | None = None
         self._last_number = 0
-        # The streams that asked for batches, by the numbers of the requests.
-        self._waiting: dict[int, Stream] = {}
+        # The streams that asked for batches, and the methods, by the numbers of the requests.
+        self._waiting: dict[int, tuple[Stream, str]] = {}
+
+    @property
+    def lock(self) -> threading.RLock:
+        """The lock that each call of the loader holds. Raises in a signal handler that interrupts such a call."""
+        if self._lock._is_owned():  # type: ignore[attr-defined]
+            raise LeatError(
+                "failed_precondition",
+                "A signal handler has interrupted another call of this loader, which must first return. Set a flag in "
+                "the handler, and call the loader when the program sees the flag",
+            )
+        return self._lock
 
     def open(self) -> Helper:
         """The helper. Starts a new one if there is none, it has ended, or a call to it was interrupted."""
@@ -68,7 +79,7 @@ class Connection:
         if helper is not None:
             helper.close()
         waiting, self._waiting = self._waiting, {}
-        for stream in waiting.values():
+        for stream, _ in waiting.values():
             stream.is_replaced = True
 
     def number(self) -> int:
@@ -78,34 +89,38 @@ class Connection:
 
     def take(self, stream: Stream) -> None:
         """Requests the next batches of a stream."""
-        number = self.number()
-        self.helper.ask(number, "take", {"iteration": stream.number, "received": stream.received})
-        self._waiting[number] = stream
+        self._send("take", {"iteration": stream.number, "received": stream.received}, stream)
+
+    def save(self, stream: Stream) -> Any:
+        """The position after all batches on their way. The stream gets these before, and one may come with the position."""
+        return self._answer(self._send("save", {"iteration": stream.number}, stream))
 
     def ask(self, method: str, body: dict[str, Any]) -> Any:
         """Sends a request, and returns the body of its answer. Batches that come before the answer are kept."""
-        return self.request(method, body).value.get("body")
+        return self._answer(self._send(method, body))
 
-    def request(self, method: str, body: dict[str, Any]) -> Received:
-        """As `ask`, but returns the whole answer, which may carry batches."""
-        number = self.number()
-        self.helper.ask(number, method, body)
-        while True:
-            received = self.receive()
-            if received is None or received.value["id"] != number:
-                continue
-            if received.value["kind"] == "failure":
-                raise from_wire(received.value["error"])
-            return received
-
-    def receive(self) -> Received | None:
-        """Waits for the next message. Passes a stream's message to the stream, and returns None."""
+    def receive(self) -> Received:
+        """Waits for the next message. If a stream asked for it, the stream gets it, too."""
         received = self.helper.receive()
-        stream = self._waiting.pop(received.value["id"], None)
-        if stream is None:
-            return received
-        stream.add(received)
-        return None
+        if asked := self._waiting.pop(received.value["id"], None):
+            stream, method = asked
+            stream.add(method, received)
+        return received
+
+    def _send(self, method: str, body: dict[str, Any], stream: Stream | None = None) -> int:
+        number = self.number()
+        if stream is not None:
+            # Before the request is sent: the stream gets the answer even if Ctrl-C interrupts this call.
+            self._waiting[number] = stream, method
+        self.helper.ask(number, method, body)
+        return number
+
+    def _answer(self, number: int) -> Any:
+        while (received := self.receive()).value["id"] != number:
+            pass
+        if received.value["kind"] == "failure":
+            raise from_wire(received.value["error"])
+        return received.value.get("body")
 
 
 def _half_of_free_memory(folder: str) -> int:

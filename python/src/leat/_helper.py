@@ -137,7 +137,11 @@ class Helper:
         while True:
             self.check()
             self._is_mid_message = True
-            received = self._parse()
+            try:
+                received = self._parse()
+            except LeatError:
+                self._is_mid_message = False  # The message is still there: the next call takes it.
+                raise
             self._is_mid_message = False
             if received is None:
                 self._fill()
@@ -186,10 +190,10 @@ class Helper:
                     return None
                 self._at = start + length
                 return Received(np.frombuffer(self._input[start : self._at], dtype=np.uint8), None)
-            self._at = start
             # FREED means slot 0 of the other file: the helper has read a long request.
-            if place < FREED:
-                lease = self.slots.lease(place, length)
+            lease = self.slots.lease(place, length) if place < FREED else None
+            self._at = start
+            if lease is not None:
                 return Received(np.asarray(lease), lease)
         return None
 

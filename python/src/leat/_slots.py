@@ -2,16 +2,44 @@
 
 from __future__ import annotations
 
+import ctypes
 import mmap
+import os
 from collections import deque
 from typing import Any
 
 import numpy as np
 
+from ._errors import LeatError
 from ._wire import Bytes
 
 SLOTS = 1_024
 SLOT_BYTES_MAX = 2**30 + 2**20
+
+# `mmap.mmap` keeps a descriptor for each mapping, and programs may have few.
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.mmap.restype = ctypes.c_void_p
+_libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_int64)
+_libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
+_MAP_FAILED = ctypes.c_void_p(-1).value
+
+
+class _Mapping:
+    """A part of a file in memory: the base of an array."""
+
+    def __init__(self, descriptor: int, offset: int, length: int) -> None:
+        protection = mmap.PROT_READ | mmap.PROT_WRITE
+        address = _libc.mmap(None, length, protection, mmap.MAP_SHARED, descriptor, offset)
+        if address == _MAP_FAILED:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number))
+        self.__array_interface__ = {"version": 3, "shape": (length,), "typestr": "|u1", "data": (address, False)}
+        self._range = (address, length)
+
+    # The default is still there when the interpreter ends.
+    def __del__(self, munmap: Any = _libc.munmap) -> None:
+        if hasattr(self, "_range"):
+            munmap(*self._range)
 
 
 class Lease:
@@ -56,11 +84,16 @@ class SlotFile:
         return len(self._held)
 
     def lease(self, slot: int, length: int) -> Lease:
-        """Takes a message that the helper has written to a slot."""
+        """Takes a message that the helper has written to a slot. If it raises, it has no effect."""
         region = self._regions.get(slot)
         if region is None or len(region) < length:
-            mapped = mmap.mmap(self._descriptor, length, offset=slot * SLOT_BYTES_MAX)
-            region = self._regions[slot] = np.frombuffer(mapped, dtype=np.uint8)
+            try:
+                mapped = _Mapping(self._descriptor, slot * SLOT_BYTES_MAX, length)
+            except OSError as error:
+                raise LeatError(
+                    "resource_exhausted", f"A batch of {length} bytes cannot be mapped into memory: {error.strerror}"
+                ) from error
+            region = self._regions[slot] = np.asarray(mapped)
         self._held[slot] = length
         self.held_bytes += length
         return Lease(region, length, slot, self._freed)

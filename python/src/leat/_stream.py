@@ -131,12 +131,7 @@ class Stream:
             return Checkpoint(state, 0 if self._is_epoch_over else self._given - at, self._is_epoch_over)
         if self.is_replaced:
             raise LeatError("failed_precondition", "The position was not saved before the iteration was replaced")
-        # Batches that are on their way come before the answer, and one may come in it.
-        received = self._connection.request("save", {"iteration": self.number})
-        answer = _Answer(received)
-        if answer.left > 0 or answer.end:
-            self._answers.append(answer)
-        after = _bytes(received.value["body"]["after"])
+        after = _bytes(self._connection.save(self)["after"])
         if self._is_epoch_over:
             return Checkpoint(after, 0, True)
         pending = [bytes(queued.message.bytes) for queued in self._answers]
@@ -148,12 +143,17 @@ class Stream:
         has_batches = any(answer.left > 0 for answer in self._answers)
         return self._is_ended and not self._has_reading_failed and not has_batches
 
-    def add(self, received: Received) -> None:
-        """Adds an answer that has come."""
-        self.received += 1
-        self._in_flight -= 1
-        if not self.is_replaced:
-            self._answers.append(_Answer(received))
+    def add(self, method: str, received: Received) -> None:
+        """Adds what an answer to `take` or `save` has."""
+        if method == "take":
+            self.received += 1
+            self._in_flight -= 1
+        elif received.value["kind"] == "failure":
+            return  # The position could not be saved. That is no part of the stream.
+        answer = _Answer(received)
+        is_needed = method == "take" or answer.left > 0 or answer.end
+        if is_needed and not self.is_replaced:
+            self._answers.append(answer)
 
     def _take(self) -> Any:
         """The next element, or its error."""

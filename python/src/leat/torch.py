@@ -150,8 +150,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         self._part: NumpyLoader | None = None
 
     def __iter__(self) -> Iterator[Any]:
-        for batch in self._current():
-            yield to_tensors(batch)
+        return _Batches(self)
 
     def _current(self) -> NumpyLoader:
         worker = torch.utils.data.get_worker_info()
@@ -169,3 +168,17 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Lets the next iteration continue from a position."""
         self._current().load_state_dict(state_dict)
+
+
+class _Batches(Iterator[Any]):
+    """The batches of a dataset. An element that fails does not end them, as it would end a generator."""
+
+    def __init__(self, dataset: IterableDataset) -> None:
+        self._dataset = dataset
+        # Opened when the first batch is read: StatefulDataLoader makes iterators that it never reads.
+        self._batches: Iterator[Any] | None = None
+
+    def __next__(self) -> Any:
+        if self._batches is None:
+            self._batches = iter(self._dataset._current())
+        return to_tensors(next(self._batches))
