@@ -17,7 +17,10 @@ import type { DispatcherState } from "../state/state.ts";
 import { count, list, name, object, passing } from "../../runtime/checks.ts";
 import { guardOf } from "../../runtime/guard.ts";
 
-/** Time limit of one listing, in ms. It doubles, up to the maximum, each time all workers fail. */
+/**
+ * Time limit of one listing, in ms. It doubles, up to the maximum, each time a worker exceeds it. So
+ * the exceeded limits add up to at most twice the time that a listing takes.
+ */
 const TIMEOUT_MIN_MS = 10_000;
 const TIMEOUT_MAX_MS = 600_000;
 /** A request without an answer is repeated after this time, in ms; the worker handles it once. */
@@ -117,13 +120,17 @@ export class SplitListings {
       if (worker === undefined) {
         await sleep(this.#options.context, PAUSE_MS);
         tried.clear();
-        timeoutMs = Math.min(2 * timeoutMs, TIMEOUT_MAX_MS);
         continue;
       }
       tried.add(worker.ref.incarnation);
-      const listing = await this.#ask(worker, iterationId, timeoutMs);
-      if (listing === undefined) continue;
-      if (this.#isWanted(iterationId)) this.#options.onListed(iterationId, listing);
+      const outcome = await this.#ask(worker, iterationId, timeoutMs);
+      if (outcome instanceof LeatError) {
+        if (outcome.code === "deadline_exceeded") {
+          timeoutMs = Math.min(2 * timeoutMs, TIMEOUT_MAX_MS);
+        }
+        continue;
+      }
+      if (this.#isWanted(iterationId)) this.#options.onListed(iterationId, outcome);
       return;
     }
   }
@@ -142,8 +149,8 @@ export class SplitListings {
     return [...workers.slice(first), ...workers.slice(0, first)];
   }
 
-  /** Lists on one worker. Undefined if the worker failed, so that another must be tried. */
-  async #ask(worker: Worker, iterationId: number, timeoutMs: number): Promise<Listing | undefined> {
+  /** Lists on one worker. Resolves to the worker's failure if another worker must be tried. */
+  async #ask(worker: Worker, iterationId: number, timeoutMs: number): Promise<Listing | LeatError> {
     const { context, state } = this.#options;
     const limits = { timeoutMs, attemptMs: ATTEMPT_MS };
     const iteration = state.iterations.get(iterationId)!;
@@ -168,7 +175,7 @@ export class SplitListings {
         "warn",
         `Worker "${worker.name}" could not list splits: ${failure.message}`,
       );
-      return undefined;
+      return failure;
     }
   }
 

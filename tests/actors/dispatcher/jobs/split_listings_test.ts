@@ -97,3 +97,21 @@ Deno.test("a worker is told the identity whose job it lists splits for", async (
   await settle();
   assertEquals(worker.listedFor, [SAME_PROCESS.name]);
 });
+
+Deno.test("a listing that takes longer than the first time limit is not retried on every worker with that limit", async () => {
+  await using cluster = await TestCluster.start();
+  const { world } = cluster;
+  const workers = Array.from({ length: 10 }, (_, i) => cluster.worker(`w${i}`, tableOf(3)));
+  for (const worker of workers) {
+    worker.takesMs = 15_000;
+    await worker.heartbeat();
+  }
+  await cluster.open(await cluster.dataset());
+  const [taskId = 0] = await workers[0]!.heartbeat();
+  const openedMs = world.nowMs();
+  let tookMs = Infinity;
+  cluster.ask("getSplit", { taskId, number: 1, source: 0, repetition: 0 })
+    .then(() => tookMs = world.nowMs() - openedMs, () => {});
+  await world.advance(50_000);
+  assertEquals(tookMs < 3 * 15_000, true, `the first split came after ${tookMs} ms`);
+});
