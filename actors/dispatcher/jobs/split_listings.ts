@@ -25,6 +25,11 @@ const TIMEOUT_MIN_MS = 10_000;
 const TIMEOUT_MAX_MS = 600_000;
 /** A request without an answer is repeated after this time, in ms; the worker handles it once. */
 const ATTEMPT_MS = 2_000;
+/**
+ * A worker that was unavailable this many times is given up, and the next one is asked. More than one,
+ * because a listing survives the loss of a link: the repeated request gets its result.
+ */
+const UNAVAILABLE_MAX = 3;
 /** Pause after all workers have failed, in ms. */
 const PAUSE_MS = 1_000;
 
@@ -152,7 +157,7 @@ export class SplitListings {
   /** Lists on one worker. Resolves to the worker's failure if another worker must be tried. */
   async #ask(worker: Worker, iterationId: number, timeoutMs: number): Promise<Listing | LeatError> {
     const { context, state } = this.#options;
-    const limits = { timeoutMs, attemptMs: ATTEMPT_MS };
+    const limits = { timeoutMs, attemptMs: ATTEMPT_MS, unavailableMax: UNAVAILABLE_MAX };
     const iteration = state.iterations.get(iterationId)!;
     const mode = state.modeOf(iteration);
     const dataset = datasetOf(state, parametersOf(state, iteration).datasetId);
