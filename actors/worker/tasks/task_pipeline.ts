@@ -27,6 +27,8 @@ export class TaskPipeline {
   readonly #options: TaskPipelineOptions;
   readonly #meter: TaskMeter;
   readonly #compressor: Compressor;
+  /** Resolves when somebody waits for an element. A task starts before that. */
+  readonly #asked = Promise.withResolvers<void>();
   #runner: Runner | undefined;
   /** Bytes of the elements produced, before compression. */
   #producedBytes = 0;
@@ -49,8 +51,13 @@ export class TaskPipeline {
     const { definition, runners, settings, splits } = this.#options;
     const { taskId, jobId, dataset, seed } = definition;
     const name = `task ${taskId} of job ${jobId} (dataset ${dataset.datasetId})`;
-    const runner = runners.start({ graph: dataset.graph, name, seed, ...settings }, splits);
-    return this.#runner = this.#meter.watch(runner);
+    const all = { graph: dataset.graph, name, seed, ...settings };
+    return this.#runner = this.#meter.watch(runners.start(all, splits, this.#asked.promise));
+  }
+
+  /** Notes that somebody waits for an element: a runner that is not started yet starts earlier. */
+  noteAsked(): void {
+    this.#asked.resolve();
   }
 
   /** @throws LeatError see {@linkcode Runner.next}. */
