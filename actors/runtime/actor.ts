@@ -30,6 +30,11 @@ export interface AskOptions {
    * Left out: it is sent once.
    */
   readonly attemptMs?: number;
+  /**
+   * With `attemptMs`: how many times the receiver may be `unavailable` before the ask is rejected, so
+   * that the asker can turn to another receiver. Left out: the ask is repeated until its deadline.
+   */
+  readonly unavailableMax?: number;
 }
 
 /** How a supervisor treats its children. */

@@ -112,9 +112,9 @@ export class ConfinedRunners implements RunnerFactory {
     return { cpuSeconds, memoryBytes };
   }
 
-  start(settings: RunnerSettings, splits: RunnerSplits): Runner {
+  start(settings: RunnerSettings, splits: RunnerSplits, asked?: Promise<void>): Runner {
     const disposing = new AbortController();
-    const process = this.#takeListed(settings.graph) ?? this.#supply.take(disposing.signal);
+    const process = this.#takeListed(settings.graph) ?? this.#supply.take(disposing.signal, asked);
     return new ConfinedRunner(process, disposing, settings, splits, this.#pool);
   }
 

@@ -15,14 +15,17 @@ interface Waiting<T> {
 }
 
 /**
- * Assigns processes to callers in the order of their calls, and keeps a spare process. A process is
- * assigned once it has loaded. If the caller has cancelled by then, the next caller gets the process.
+ * Assigns processes to callers, and keeps a spare process. Callers that somebody waits for come first;
+ * otherwise the order of the calls counts. A process is assigned once it has loaded. If the caller has
+ * cancelled by then, the next caller gets the process.
  */
 export class ProcessSupply<T extends SuppliedProcess> {
   readonly #start: () => T;
   readonly #loadingMax: number;
-  /** Waiting callers, in the order of their calls. */
+  /** Waiting callers that somebody waits for, in the order in which that began. */
   readonly #waiting = new Set<Waiting<T>>();
+  /** Waiting callers that nobody waits for yet, in the order of their calls. */
+  readonly #early = new Set<Waiting<T>>();
   #loading = 0;
   /** A loaded process for the next caller. */
   #spare: T | undefined;
@@ -38,27 +41,32 @@ export class ProcessSupply<T extends SuppliedProcess> {
   /**
    * Resolves to a process for the caller alone.
    * @param signal Cancels the call.
+   * @param asked Resolves when somebody waits for the caller. Left out: somebody does already.
    * @throws {LeatError} `cancelled` if `signal` is aborted or the supply is closed, or the reason why
    * the process did not load.
    */
-  async take(signal?: AbortSignal): Promise<T> {
+  async take(signal?: AbortSignal, asked?: Promise<void>): Promise<T> {
     if (this.#isClosed) throw closed();
     if (signal?.aborted) throw cancelled();
     const spare = this.#spare;
     this.#spare = undefined;
-    if (!spare?.isAlive) return await this.#wait(signal);
+    if (!spare?.isAlive) return await this.#wait(signal, asked);
     this.#fill();
     return spare;
   }
 
-  async #wait(signal: AbortSignal | undefined): Promise<T> {
+  async #wait(signal: AbortSignal | undefined, asked: Promise<void> | undefined): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     const waiting = { resolve, reject };
     const cancel = () => {
-      this.#waiting.delete(waiting);
+      if (!this.#early.delete(waiting)) this.#waiting.delete(waiting);
       reject(cancelled());
     };
-    this.#waiting.add(waiting);
+    if (asked === undefined) this.#waiting.add(waiting);
+    else {
+      this.#early.add(waiting);
+      asked.then(() => void (this.#early.delete(waiting) && this.#waiting.add(waiting)));
+    }
     signal?.addEventListener("abort", cancel, { once: true });
     this.#fill();
     try {
@@ -72,8 +80,7 @@ export class ProcessSupply<T extends SuppliedProcess> {
   close(): void {
     this.#isClosed = true;
     this.#spare = undefined;
-    for (const waiting of this.#waiting) waiting.reject(closed());
-    this.#waiting.clear();
+    for (let next = this.#next(); next !== undefined; next = this.#next()) next.reject(closed());
   }
 
   /** Loads the missing processes, up to the limit. The loop ends even if each load fails at once. */
@@ -85,7 +92,8 @@ export class ProcessSupply<T extends SuppliedProcess> {
 
   /** How many processes to load. No spare one while a caller waits: loading it would delay the caller. */
   get #missing(): number {
-    if (this.#waiting.size > 0) return this.#waiting.size;
+    const callers = this.#waiting.size + this.#early.size;
+    if (callers > 0) return callers;
     return this.#spare === undefined ? 1 : 0;
   }
 
@@ -100,7 +108,7 @@ export class ProcessSupply<T extends SuppliedProcess> {
       this.#loading--;
       this.#next()?.reject(error);
       // If no caller waits, the next call of `take` tries again.
-      if (this.#waiting.size === 0) return;
+      if (this.#waiting.size + this.#early.size === 0) return;
     }
     this.#fill();
   }
@@ -113,8 +121,9 @@ export class ProcessSupply<T extends SuppliedProcess> {
   }
 
   #next(): Waiting<T> | undefined {
-    const [first] = this.#waiting;
-    if (first !== undefined) this.#waiting.delete(first);
+    const queue = this.#waiting.size > 0 ? this.#waiting : this.#early;
+    const [first] = queue;
+    if (first !== undefined) queue.delete(first);
     return first;
   }
 }

@@ -17,11 +17,19 @@ import type { DispatcherState } from "../state/state.ts";
 import { count, list, name, object, passing } from "../../runtime/checks.ts";
 import { guardOf } from "../../runtime/guard.ts";
 
-/** Time limit of one listing, in ms. It doubles, up to the maximum, each time all workers fail. */
+/**
+ * Time limit of one listing, in ms. It doubles, up to the maximum, each time a worker exceeds it. So
+ * the exceeded limits add up to at most twice the time that a listing takes.
+ */
 const TIMEOUT_MIN_MS = 10_000;
 const TIMEOUT_MAX_MS = 600_000;
 /** A request without an answer is repeated after this time, in ms; the worker handles it once. */
 const ATTEMPT_MS = 2_000;
+/**
+ * A worker that was unavailable this many times is given up, and the next one is asked. More than one,
+ * because a listing survives the loss of a link: the repeated request gets its result.
+ */
+const UNAVAILABLE_MAX = 3;
 /** Pause after all workers have failed, in ms. */
 const PAUSE_MS = 1_000;
 
@@ -117,13 +125,17 @@ export class SplitListings {
       if (worker === undefined) {
         await sleep(this.#options.context, PAUSE_MS);
         tried.clear();
-        timeoutMs = Math.min(2 * timeoutMs, TIMEOUT_MAX_MS);
         continue;
       }
       tried.add(worker.ref.incarnation);
-      const listing = await this.#ask(worker, iterationId, timeoutMs);
-      if (listing === undefined) continue;
-      if (this.#isWanted(iterationId)) this.#options.onListed(iterationId, listing);
+      const outcome = await this.#ask(worker, iterationId, timeoutMs);
+      if (outcome instanceof LeatError) {
+        if (outcome.code === "deadline_exceeded") {
+          timeoutMs = Math.min(2 * timeoutMs, TIMEOUT_MAX_MS);
+        }
+        continue;
+      }
+      if (this.#isWanted(iterationId)) this.#options.onListed(iterationId, outcome);
       return;
     }
   }
@@ -142,10 +154,10 @@ export class SplitListings {
     return [...workers.slice(first), ...workers.slice(0, first)];
   }
 
-  /** Lists on one worker. Undefined if the worker failed, so that another must be tried. */
-  async #ask(worker: Worker, iterationId: number, timeoutMs: number): Promise<Listing | undefined> {
+  /** Lists on one worker. Resolves to the worker's failure if another worker must be tried. */
+  async #ask(worker: Worker, iterationId: number, timeoutMs: number): Promise<Listing | LeatError> {
     const { context, state } = this.#options;
-    const limits = { timeoutMs, attemptMs: ATTEMPT_MS };
+    const limits = { timeoutMs, attemptMs: ATTEMPT_MS, unavailableMax: UNAVAILABLE_MAX };
     const iteration = state.iterations.get(iterationId)!;
     const mode = state.modeOf(iteration);
     const dataset = datasetOf(state, parametersOf(state, iteration).datasetId);
@@ -168,7 +180,7 @@ export class SplitListings {
         "warn",
         `Worker "${worker.name}" could not list splits: ${failure.message}`,
       );
-      return undefined;
+      return failure;
     }
   }
 

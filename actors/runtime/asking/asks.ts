@@ -31,6 +31,8 @@ export interface OpenAsk {
   readonly body: unknown;
   readonly deadlineMs: number;
   readonly attemptMs: number | undefined;
+  /** See {@linkcode AskOptions.unavailableMax}. */
+  readonly unavailableMax: number;
   readonly resolve: (body: unknown) => void;
   readonly reject: (error: LeatError) => void;
   refusals: number;
@@ -91,6 +93,7 @@ export class Asks {
         body: options.attemptMs === undefined ? body : copyBody(body),
         deadlineMs: this.#world.nowMs() + options.timeoutMs,
         attemptMs: options.attemptMs,
+        unavailableMax: options.unavailableMax ?? Infinity,
         resolve,
         reject,
         refusals: 0,
@@ -125,7 +128,8 @@ export class Asks {
     const ask = this.#open.get(id);
     if (ask === undefined || ask.asker.self.incarnation !== incarnation) return false;
     const isTemporary = ask.attemptMs !== undefined && mayBeTakenLater(refusal);
-    if (!isTemporary) {
+    const isOver = refusal.code === "unavailable" && ask.refusals + 1 >= ask.unavailableMax;
+    if (!isTemporary || isOver) {
       this.#take(id, incarnation)!.reject(refusal.error());
       return true;
     }

@@ -134,8 +134,12 @@ export interface RunnerFactory {
   readonly runaways?: number;
   /** Usage of processes of runners, ended ones included; left out: there are none. */
   readonly usage?: RunnerUsage;
-  /** Starts a pipeline; it begins to work at the first `next()`. */
-  start(settings: RunnerSettings, splits: RunnerSplits): Runner;
+  /**
+   * Starts a pipeline; it begins to work at the first `next()`.
+   * @param asked Resolves when somebody waits for an element. Until then, pipelines and listings that
+   *   somebody waits for may start first. Left out: somebody waits already.
+   */
+  start(settings: RunnerSettings, splits: RunnerSplits, asked?: Promise<void>): Runner;
   /** Lists a pipeline's splits; pending work stops with `signal`. @throws LeatError */
   listSplits(graph: Uint8Array, signal?: AbortSignal): Promise<SplitBounds>;
   /** Disposes all runners and releases their threads. */

@@ -124,6 +124,7 @@ class OrderedTask implements RunningTask {
     request: GetElementRequest,
     asker: Ref<ElementReaderProtocol>,
   ): ElementAnswer | Promise<ElementAnswer> {
+    this.#pipeline.noteAsked();
     this.#pipeline.noteBandwidth(request.way);
     this.#splits.readBy(asker as Ref as Ref<ElementGiverProtocol>);
     try {

@@ -58,6 +58,8 @@ class SaveTask {
       settings: { epoch: 0, splits: false, shared: false, save: definition.parameters.save! },
       splits: () => NO_SPLITS,
     });
+    // It has no readers: those who wait for the save wait for each piece of work.
+    this.#pipeline.noteAsked();
   }
 
   start(): void {

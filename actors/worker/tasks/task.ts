@@ -207,6 +207,7 @@ class Task implements RunningTask {
     request: GetElementRequest,
     asker: Ref<ElementReaderProtocol>,
   ): ElementAnswer | Promise<ElementAnswer> {
+    this.#pipeline.noteAsked();
     this.#pipeline.noteBandwidth(request.way);
     try {
       return this.#repeats.answer(request, () => this.#take(request, asker), asker);

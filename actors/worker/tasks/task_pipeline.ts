@@ -31,6 +31,8 @@ export class TaskPipeline {
   readonly #options: TaskPipelineOptions;
   readonly #meter: TaskMeter;
   readonly #compressor: Compressor;
+  /** Resolves when somebody waits for an element. A task starts before that. */
+  readonly #asked = Promise.withResolvers<void>();
   #runner: Runner | undefined;
   /** Bytes of the elements produced, before compression. */
   #producedBytes = 0;
@@ -57,9 +59,15 @@ export class TaskPipeline {
       runners.start(
         { graph: dataset.graph, name, seed, ...settings },
         splits(() => runner === this.#runner),
+        this.#asked.promise,
       ),
     );
     return this.#runner = runner;
+  }
+
+  /** Notes that somebody waits for an element: a runner that is not started yet starts earlier. */
+  noteAsked(): void {
+    this.#asked.resolve();
   }
 
   /** @throws LeatError see {@linkcode Runner.next}. */

@@ -3,6 +3,7 @@ import type { TaskStatus } from "../../../actors/dispatcher/protocol.ts";
 import type { AnswerOf } from "../../../actors/runtime/protocol.ts";
 import type { FencedRef } from "../../../actors/runtime/ref.ts";
 import type { ElementSourceProtocol, WorkerProtocol } from "../../../actors/worker/protocol.ts";
+import { sleep } from "../../../actors/runtime/timers.ts";
 import { LeatError } from "../../../core/error.ts";
 import { packSplits } from "../../../data/sharding/split_table.ts";
 import type { SplitTable } from "../../../data/sharding/splits.ts";
@@ -20,6 +21,8 @@ export class TestWorker {
   begun: AnswerOf<WorkerProtocol, "beginSave"> | undefined;
   /** What listing splits waits for. */
   listing: Promise<void> | undefined;
+  /** How long each listing takes, in ms. */
+  takesMs = 0;
   /** What it says of where it is. */
   place: { tags?: string[]; process?: string; isPrivate?: boolean } = {};
   listings = 0;
@@ -38,12 +41,13 @@ export class TestWorker {
     this.table = table;
     this.ref = cluster.system.spawn<WorkerProtocol>({
       name: actor,
-      create: () => ({
+      create: (context) => ({
         handlers: {
           listSplits: async ({ owner }) => {
             this.listings++;
             this.listedFor.push(owner);
             await this.listing;
+            if (this.takesMs > 0) await sleep(context, this.takesMs);
             if (this.table instanceof LeatError) throw this.table;
             return { bounds: isTable(this.table) ? packSplits(this.table) : this.table as never };
           },

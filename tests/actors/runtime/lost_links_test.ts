@@ -28,6 +28,18 @@ test("asks in flight are rejected when the link is lost; patient ones go over th
   assertEquals(await patient, "released");
 });
 
+test("an ask is repeated over a new link until the receiver was unavailable too many times", async () => {
+  await using pair = new TestPair();
+  const ref = spawnProbe(pair.b);
+  const limits = { ...SOON, attemptMs: 5_000, unavailableMax: 2 };
+  const asked = pair.a.system.ask(ref, "wait", null, limits);
+  await pair.b.happened("deliver");
+  pair.links[1].close(new LeatError("unavailable", "cut for the test"));
+  const error = await rejection(asked, "unavailable");
+  assertStringIncludes(error.message, "no link");
+  assertEquals(pair.a.of("send").length, 2);
+});
+
 test("asks are rejected when one of two links is lost, and watches live on", async () => {
   await using pair = new TestPair();
   const ref = spawnProbe(pair.b);

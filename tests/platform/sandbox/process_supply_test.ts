@@ -92,6 +92,54 @@ Deno.test("ProcessSupply loads no more processes at a time than its limit, howev
   assertEquals(supplied.started.length, 52);
 });
 
+Deno.test("ProcessSupply serves callers that somebody waits for before all others", async () => {
+  const supplied = new Supplied(1);
+  const got: string[] = [];
+  const take = async (name: string, asked?: Promise<void>) => {
+    await supplied.supply.take(undefined, asked);
+    got.push(name);
+  };
+  const asked = Array.from({ length: 30 }, () => Promise.withResolvers<void>());
+  const tasks = asked.map(({ promise }, i) => take(`task ${i}`, promise));
+  const listing = take("listing");
+  await supplied.step();
+  await listing;
+  asked[20]!.resolve();
+  asked[10]!.resolve();
+  await settle();
+  const later = take("later listing");
+  while (supplied.loading > 0) await supplied.step();
+  await Promise.all([...tasks, later]);
+  assertEquals(got.slice(0, 6), [
+    "listing",
+    "task 20",
+    "task 10",
+    "later listing",
+    "task 0",
+    "task 1",
+  ]);
+  assertEquals([got.length, supplied.started.length], [32, 33]);
+});
+
+Deno.test("ProcessSupply rejects callers that nobody waits for if they cancel or it is closed", async () => {
+  const supplied = new Supplied(1);
+  const giveUp = new AbortController();
+  const asked = Promise.withResolvers<void>();
+  const taken = Promise.allSettled([
+    supplied.supply.take(giveUp.signal, asked.promise),
+    supplied.supply.take(undefined, new Promise(() => {})),
+  ]);
+  giveUp.abort();
+  asked.resolve();
+  await settle();
+  supplied.supply.close();
+  for (const one of await taken) {
+    assertEquals(one.status === "rejected" && one.reason.code, "cancelled");
+  }
+  await supplied.step();
+  assertEquals([supplied.started.length, supplied.started[0]!.isAlive], [1, false]);
+});
+
 Deno.test("ProcessSupply starts no process for a caller that cancelled in its queue", async () => {
   const supplied = new Supplied(2);
   const giveUp = new AbortController();
@@ -205,6 +253,21 @@ Deno.test("a confined runner that is disposed in the queue ends, and starts no p
   }
   for (const runner of queued) assertEquals(await runner.next(), { kind: "end" });
   assertEquals(await sandbox.elements(Dataset.range(2)), [{ value: 0 }, { value: 1 }]);
+});
+
+Deno.test("ConfinedRunners lists splits before it starts pipelines that nobody waits for", async () => {
+  await using sandbox = await Sandbox.open({}, undefined, {}, { loadingMax: 1 });
+  const { runners } = sandbox;
+  const dataset = Dataset.range(3);
+  const nobody = new Promise<void>(() => {});
+  const splits = { next: () => Promise.resolve(null), total: () => Promise.resolve(0) };
+  const queued = Array.from(
+    { length: 20 },
+    () => runners.start(settingsOf(dataset), splits, nobody),
+  );
+  await runners.listSplits(dataset.serialize());
+  assert(runners.processes < 20, `${runners.processes} processes were started before`);
+  for (const runner of queued) runner.dispose();
 });
 
 Deno.test("a confined process that never loads ends its pipeline with an error that names it", async () => {

@@ -1,6 +1,7 @@
 /** Learning an iteration's splits from a worker: who is asked, and for how long. */
 import { SAME_PROCESS } from "../../../../actors/runtime/identity.ts";
 import { unknownNode } from "../../../../actors/runtime/link.ts";
+import { LeatError } from "../../../../core/error.ts";
 import { assertEquals } from "../../../assert.ts";
 import { settle, tableOf, TestCluster } from "../lib.ts";
 import type { TestWorker } from "../test_worker.ts";
@@ -96,4 +97,53 @@ Deno.test("a worker is told the identity whose job it lists splits for", async (
   await cluster.open(await cluster.dataset());
   await settle();
   assertEquals(worker.listedFor, [SAME_PROCESS.name]);
+});
+
+Deno.test("a listing that takes longer than the first time limit is not retried on every worker with that limit", async () => {
+  await using cluster = await TestCluster.start();
+  const { world } = cluster;
+  const workers = Array.from({ length: 10 }, (_, i) => cluster.worker(`w${i}`, tableOf(3)));
+  for (const worker of workers) {
+    worker.takesMs = 15_000;
+    await worker.heartbeat();
+  }
+  await cluster.open(await cluster.dataset());
+  const [taskId = 0] = await workers[0]!.heartbeat();
+  const openedMs = world.nowMs();
+  let tookMs = Infinity;
+  cluster.ask("getSplit", { taskId, number: 1, source: 0, repetition: 0 })
+    .then(() => tookMs = world.nowMs() - openedMs, () => {});
+  await world.advance(50_000);
+  assertEquals(tookMs < 3 * 15_000, true, `the first split came after ${tookMs} ms`);
+});
+
+Deno.test("a worker that cannot be reached is given up for the next one", async () => {
+  await using cluster = await TestCluster.start();
+  const unreachable = { node: "nowhere", path: "/a", incarnation: "1" };
+  await cluster.ask("workerHeartbeat", { name: "a", worker: unreachable, tags: [], tasks: [] });
+  const b = cluster.worker("b", tableOf(3));
+  await b.heartbeat();
+  const datasetId = await cluster.dataset();
+  // Of two successive iterations, one asks "a" first.
+  for (const jobName of ["one", "two"]) await cluster.open(datasetId, { jobName });
+  await cluster.world.advance(3_000);
+  assertEquals(b.listings, 2);
+  for (const taskId of await b.heartbeat()) {
+    const request = { taskId, number: 1, source: 0, repetition: 0 };
+    assertEquals((await cluster.ask("getSplit", request)).split?.index, 0);
+  }
+});
+
+Deno.test("workers that were all unavailable are asked again", async () => {
+  await using cluster = await TestCluster.start();
+  const worker = cluster.worker("a");
+  worker.table = new LeatError("unavailable", "its disk does not answer");
+  await worker.heartbeat();
+  await cluster.open(await cluster.dataset());
+  const [taskId = 0] = await worker.heartbeat();
+  await cluster.world.advance(5_000);
+  worker.table = tableOf(3);
+  await cluster.world.advance(2_000);
+  const { split } = await cluster.ask("getSplit", { taskId, number: 1, source: 0, repetition: 0 });
+  assertEquals(split?.index, 0);
 });

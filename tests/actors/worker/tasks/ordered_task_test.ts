@@ -47,6 +47,8 @@ class OrderedBench implements AsyncDisposable {
   readonly deaths: RequestOf<DispatcherProtocol, "runnerDied">[] = [];
   noteDeaths: { readonly promise: Promise<boolean> } = { promise: Promise.resolve(true) };
   runners = 0;
+  /** Whether its runner was told that somebody waits for an element. */
+  isAsked = false;
   completed = false;
   fenced = false;
   readonly #until: VirtualTime["until"];
@@ -92,7 +94,11 @@ class OrderedBench implements AsyncDisposable {
             parameters: { datasetId: "d", processingMode: "DETERMINISTIC", sharing: false },
           },
           dispatcher: dispatcherAt("bench"),
-          runners: { start: () => this.#startRunner(), listSplits: never, close: never },
+          runners: {
+            start: (_, __, asked) => this.#startRunner(asked),
+            listSplits: never,
+            close: never,
+          },
           dispatcherTimeoutMs,
           aheadBytesMax: AHEAD_BYTES_MAX,
           acknowledgedWithinMs: ACKNOWLEDGED_WITHIN_MS,
@@ -143,8 +149,9 @@ class OrderedBench implements AsyncDisposable {
     step.answer.reject(outcome);
   }
 
-  #startRunner(): Runner {
+  #startRunner(asked: Promise<void> | undefined): Runner {
     const runner = ++this.runners;
+    asked!.then(() => this.isAsked = true);
     return {
       bytesRead: 0,
       next: (only?: OnlySplit) => {
@@ -172,6 +179,16 @@ async function shortOf(answer: Promise<ElementAnswer>): Promise<string> {
     ? `${given.kind} ${given.place.sequence}.${given.place.index}`
     : given.kind;
 }
+
+Deno.test("an ordered task tells its runner when a reader waits", async () => {
+  await using bench = new OrderedBench();
+  await bench.handOut(5);
+  await bench.request();
+  assertEquals([bench.runners, bench.isAsked], [1, false]);
+  const got = bench.get();
+  await bench.step(5, ELEMENT);
+  assertEquals([(await got).kind, bench.isAsked], ["element", true]);
+});
 
 Deno.test("an ordered task gives a lower split that comes late before the higher ones it holds", async () => {
   await using bench = new OrderedBench();

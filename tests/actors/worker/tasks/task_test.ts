@@ -44,6 +44,25 @@ Deno.test("task reports a failed element and continues with the next", async () 
   assertEquals(String(got[1]).includes("element one is bad"), true);
 });
 
+Deno.test("task starts its runner ahead of requests, and tells it when a client waits", async () => {
+  let started = 0;
+  let isAsked = false;
+  const runnersOf = (runners: RunnerFactory): RunnerFactory => ({
+    start: (settings, splits, asked) => {
+      started++;
+      asked!.then(() => isAsked = true);
+      return runners.start(settings, splits);
+    },
+    listSplits: (graph) => runners.listSplits(graph),
+    close: () => runners.close(),
+  });
+  await using bench = new TaskBench(Dataset.range(3), { runnersOf });
+  await bench.system.ask(bench.task, "stats", null, { timeoutMs: 60_000 });
+  assertEquals([started, isAsked], [1, false]);
+  assertEquals(opened(await bench.get(bench.task, 1)), 0);
+  assertEquals(isAsked, true);
+});
+
 /** Runners that die of this at their first step. */
 function dyingOf(message: string): (runners: RunnerFactory) => RunnerFactory {
   return (runners) => ({
