@@ -8,6 +8,7 @@ import { hexOf64 } from "../core/bytes.ts";
 import { LeatError } from "../core/error.ts";
 import type { DTypeArrays, FixedDType } from "../core/dtype.ts";
 import type { Tensor } from "../core/tensor.ts";
+import type { ReadingTask } from "./service/reading_task.ts";
 import type { ForeignRunners } from "./foreign/foreign_runners.ts";
 import type { FunctionThreads } from "./threads/function_threads.ts";
 
@@ -65,6 +66,12 @@ export interface Host {
    * @ignore
    */
   readonly sharesBatches?: boolean | undefined;
+  /**
+   * The task whose pipeline runs here. Left out: it runs for no task of a worker.
+   *
+   * @ignore
+   */
+  readonly forTask?: ReadingTask | undefined;
   /** Logs a warning for the operator of the machine. */
   warn(message: string): void;
 }

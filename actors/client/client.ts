@@ -5,6 +5,7 @@
  */
 import { LeatError } from "../../core/error.ts";
 import type { KnownReader } from "../../data/service/last_readers.ts";
+import type { ReadingTask } from "../../data/service/reading_task.ts";
 import type { ServiceStats } from "../../data/iterators/stats.ts";
 import { ShardingPolicy } from "../../data/sharding/sharding_policy.ts";
 import {
@@ -57,6 +58,8 @@ export interface ClientOptions {
   readonly repetition: number;
   readonly consumerIndex?: number;
   readonly trainerId?: string;
+  /** The task of a worker whose pipeline reads through this client. Left out: a program reads. */
+  readonly forTask?: ReadingTask | undefined;
   /** The name of this client's process. Workers of the same process are local. */
   readonly process?: string;
   /** Whether a node is reached over a network. Default: no node is. */
@@ -229,7 +232,7 @@ class Client {
 
   async #join(): Promise<number> {
     const { dispatcher, dataset, parameters, jobName, repetition, consumerIndex } = this.#options;
-    const { process } = this.#options;
+    const { process, forTask } = this.#options;
     const { startAt, behind = [], onJoined } = this.#options.ordered ?? {};
     const { stream, restoration, runId, lastReader } = this.#options.ordered ?? {};
     const { firstAnswerTimeoutMs = FIRST_ANSWER_TIMEOUT_MS } = this.#options;
@@ -249,7 +252,7 @@ class Client {
       ...(jobName === undefined ? {} : { jobName }),
       parameters: { ...parameters, datasetId },
       repetition,
-      ...definedFields({ consumerIndex, process, startAt }),
+      ...definedFields({ consumerIndex, process, forTask, startAt }),
       ...(behind.length === 0 ? {} : { behind }),
       ...definedFields({ stream, restoration, runId, lastReader }),
     };

@@ -81,7 +81,10 @@ function unorderedIterator(
     access.read(
       options.service,
       options,
-      clientOptions(dataset(), options, context.randomState.epoch),
+      {
+        ...clientOptions(dataset(), options, context.randomState.epoch),
+        forTask: context.host.forTask,
+      },
       feed,
     );
   // With sharing, the number of missed elements is reported even if it is 0.

@@ -174,7 +174,13 @@ function streamIterator(node: DatasetNode, stream: StreamOptions): ElementIterat
         ...reading.parameters,
         ordered: { seed: hexOf64(seed), shuffled: chain.shuffled },
       };
-      return access.read(options.service, options, { ...reading, parameters, ordered }, feed);
+      const { forTask } = context.host;
+      return access.read(
+        options.service,
+        options,
+        { ...reading, parameters, ordered, forTask },
+        feed,
+      );
     },
   });
 }

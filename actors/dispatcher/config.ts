@@ -24,8 +24,8 @@ export interface DispatcherOptions {
    */
   readonly clientGraceMs?: number;
   /**
-   * After this time, in ms, an iteration without clients is garbage-collected, and so is a
-   * transient dataset without jobs. -1 means never. Default 300,000.
+   * After this time, in ms, an iteration is garbage-collected that has no clients, or only tasks of
+   * such iterations. So is a transient dataset without jobs. -1 means never. Default 300,000.
    */
   readonly jobGcTimeoutMs?: number;
   /** DETERMINISTIC: how many splits may be assigned ahead of the reader's position. Default 256. */

@@ -60,7 +60,7 @@ export class Effects {
     } else if (record.type === "iteration_collected") {
       const { iterationId } = record;
       for (const { worker } of this.#state.tasksOfIteration(iterationId)) this.#toWake.add(worker);
-      liveness.notIdle(iterationId);
+      liveness.iterationGone(iterationId);
       taskLists.forget(iterationId);
       consumers.clearPassed(iterationId);
       this.#toSettle.add(iterationId);
@@ -99,7 +99,7 @@ export class Effects {
       }
       case "client_opened":
         liveness.clientHeard(record.clientId);
-        liveness.notIdle(record.iterationId);
+        liveness.opened(this.#state, record);
         this.#toReview.add(record.iterationId);
         this.#toSettle.add(record.iterationId);
         this.#noteOthers(record.iterationId);

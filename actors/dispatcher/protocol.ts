@@ -8,6 +8,7 @@
  */
 import type { WirePolicy } from "../../data/sharding/custom_policy.ts";
 import type { KnownReader } from "../../data/service/last_readers.ts";
+import type { ReadingTask } from "../../data/service/reading_task.ts";
 import type { ElementCompression, TargetWorkers } from "../../data/service/reading_choices.ts";
 import type { Shard, ShardingMode } from "../../data/sharding/sharding_policy.ts";
 import type { Split } from "../../data/sharding/splits.ts";
@@ -77,6 +78,7 @@ export interface JobParameters {
 
 /** A task: the pipeline of an iteration on one worker. */
 export interface TaskDefinition {
+  readonly clusterId: string;
   readonly taskId: number;
   readonly iterationId: number;
   readonly jobId: number;
@@ -146,7 +148,8 @@ export interface DispatcherProtocol {
    *   client holds this consumer index or reads the only stream, when a client was restored in its
    *   place, when the others continue without this consumer, or when a newer run has replaced its
    *   run; with {@linkcode TO_FOLLOW} when `follows` must name the client in `details.follows`;
-   *   without a reason for a static policy when no list of workers is configured.
+   *   without a reason for a static policy when no list of workers is configured; with
+   *   {@linkcode TASK_ENDED} when the task in `forTask` has ended.
    */
   openIteration(request: {
     readonly requestId: string;
@@ -161,6 +164,11 @@ export interface DispatcherProtocol {
     readonly consumerIndex?: number;
     /** The client's process; workers of the same process are local to it. */
     readonly process?: string;
+    /**
+     * The task whose pipeline reads through this client, set by its worker. If it is a task of this
+     * cluster, the client keeps the iteration in use only while the task's own iteration is in use.
+     */
+    readonly forTask?: ReadingTask;
     /**
      * DETERMINISTIC: the position in the split order to start at. The client takes the job over:
      * all iterations of the job are dropped, of any repetition, and this one restarts. A consumer
@@ -354,7 +362,7 @@ export const SPARE_SERIES = 1;
 /** One request may ask for at most this many splits. */
 export const SPLITS_AT_ONCE_MAX = 32;
 
-/** The `details.reason` with which `getSplit` refuses a task that has ended. */
+/** The `details.reason` of a refusal because a task has ended. */
 export const TASK_ENDED = "task_ended";
 
 /** The `details.reason` with which `openIteration` asks for a client's id in `follows`. */

@@ -151,6 +151,7 @@ export const dispatcherChecks = checksOf<DispatcherProtocol>()({
     repetition: count,
     consumerIndex: optional(count),
     process: optional(name),
+    forTask: optional(object({ clusterId: name, taskId: count })),
     startAt: optional(count),
     follows: optional(count),
     behind: optional(list(count)),

@@ -1,7 +1,8 @@
 /** The base of hosts that change a part of another host. */
 import type { AudioCodec, Files, Host, ImageCodec, NewFiles } from "../host.ts";
+import type { ReadingTask } from "../service/reading_task.ts";
 
-/** Delegates to another host, except `files` and the optional members of `Host`. */
+/** Delegates to another host, except `files` and optional members of `Host`. */
 export abstract class DelegatingHost implements Host {
   readonly #host: Host;
   abstract readonly files: Files;
@@ -20,6 +21,10 @@ export abstract class DelegatingHost implements Host {
 
   get audio(): AudioCodec {
     return this.#host.audio;
+  }
+
+  get forTask(): ReadingTask | undefined {
+    return this.#host.forTask;
   }
 
   nowMs(): number {

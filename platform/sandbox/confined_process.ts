@@ -23,6 +23,7 @@ import {
   plainError,
 } from "./edge.ts";
 import { permissionFlags, type SandboxGrants } from "./grants.ts";
+import type { ReadingTask } from "../../data/service/reading_task.ts";
 import type { HostProcesses, TaskHost } from "./host/host_processes.ts";
 import type { KernelGuards } from "./guards/kernel_guards.ts";
 import type { ConfinedStart } from "./runner_program.ts";
@@ -92,6 +93,7 @@ export class ConfinedProcess implements SuppliedProcess {
   readonly #edge: Edge;
   readonly #death = new AbortRace();
   #host: TaskHost | undefined;
+  #forTask: ReadingTask | undefined;
   #python: PythonPool | undefined;
   #splits: RunnerSplits | undefined;
   readonly #lanes: Promise<unknown>[] = [];
@@ -170,9 +172,13 @@ export class ConfinedProcess implements SuppliedProcess {
     this.#usage.report(usage, performance.now());
   }
 
-  /** Sets the source of the pipeline's splits. Before this call the process gets no splits. */
-  serve(splits: RunnerSplits): void {
+  /**
+   * Sets the source of the pipeline's splits, and the task for which its host reads services. Before
+   * this call the process gets no splits.
+   */
+  serve(splits: RunnerSplits, forTask: ReadingTask | undefined): void {
     this.#splits = splits;
+    this.#forTask = forTask;
   }
 
   /**
@@ -283,7 +289,7 @@ export class ConfinedProcess implements SuppliedProcess {
   }
 
   #askHost(method: string, args: unknown): Promise<unknown> {
-    const host = this.#host ??= this.#options.hosts.open();
+    const host = this.#host ??= this.#options.hosts.open(this.#forTask);
     const send = () => host.ask(method, args);
     if (LARGE_ANSWERS.has(method)) return this.#enqueueLarge(send);
     if (LONG_ANSWERS.has(method)) return this.#longAnswers.run(1, () => this.#whenReady(send));

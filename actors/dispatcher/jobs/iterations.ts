@@ -84,6 +84,7 @@ export function taskDefinition(state: DispatcherState, task: Task): TaskDefiniti
   const parameters = parametersOf(state, iteration);
   const shard = state.modeOf(iteration).shardOf({ state, iteration }, task.worker);
   return {
+    clusterId: state.clusterId,
     taskId: task.taskId,
     iterationId: iteration.iterationId,
     jobId: iteration.jobId,

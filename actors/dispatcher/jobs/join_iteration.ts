@@ -3,7 +3,7 @@ import { LeatError } from "../../../core/error.ts";
 import type { Identity } from "../../runtime/identity.ts";
 import type { AnswerOf, RequestOf } from "../../runtime/protocol.ts";
 import type { Client, Iteration, Job } from "../state/entities.ts";
-import { createTask, forgetIteration } from "./iterations.ts";
+import { createTask, existingTask, forgetIteration } from "./iterations.ts";
 import { checkRequest } from "./join_checks.ts";
 import { hashJson } from "../../../core/hash.ts";
 import type { JoinDecision } from "../modes/mode.ts";
@@ -44,6 +44,7 @@ export function openIteration(
     return answerOf(tx, known);
   }
   checkRequest(tx, request, sender);
+  const readBy = readerOf(state, request);
   const { jobName, parameters, repetition, consumerIndex = null } = request;
   const named = jobName === undefined ? undefined : state.jobNamed(jobName);
   if (named !== undefined) checkJobOwner(named, sender);
@@ -78,10 +79,18 @@ export function openIteration(
     consumerIndex,
     ...(secret === undefined ? {} : { secret: digestOf(secret) }),
     ...(process === undefined ? {} : { process }),
+    ...(readBy === undefined ? {} : { readBy }),
     ...client,
   });
   serveNewClient(tx, state.clients.get(clientId)!);
   return { jobId, iterationId, clientId, clusterId: state.clusterId };
+}
+
+/** The iteration whose task reads, if it is one of this cluster. */
+function readerOf(state: DispatcherState, { forTask }: OpenRequest): number | undefined {
+  if (forTask?.clusterId !== state.clusterId) return undefined;
+  const [{ iterationId }] = existingTask(state, forTask.taskId, "its pipeline reads nothing more");
+  return iterationId;
 }
 
 /** Forgets iterations that are over, and failed ones without clients, as a retry may succeed. */

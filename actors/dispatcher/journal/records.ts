@@ -111,6 +111,8 @@ export type JournalRecord =
     /** A digest of the secret that its requests must present. */
     readonly secret?: string;
     readonly process?: string;
+    /** The iteration whose task reads through the client. Left out: a program reads. */
+    readonly readBy?: number;
     /** DETERMINISTIC: the stream it reads, which may consist of several jobs (chains). */
     readonly stream?: string;
     /**

@@ -4,11 +4,15 @@
  */
 import type { ActorContext } from "../../runtime/actor.ts";
 import type { ClientLinks } from "./client_links.ts";
+import { iterationsInUse } from "./iterations_in_use.ts";
 import { endClient } from "../members/clients.ts";
 import type { Settings } from "../config.ts";
 import type { Consumers } from "../modes/consumers.ts";
 import { unusedDatasets } from "../jobs/datasets.ts";
+import { forgetIteration } from "../jobs/iterations.ts";
 import type { TaskRequests } from "../jobs/task_requests.ts";
+import type { RecordOf } from "../journal/records.ts";
+import type { DispatcherState } from "../state/state.ts";
 import type { Transaction } from "../transaction.ts";
 import type { Transactions } from "../transactions.ts";
 import { loseWorker } from "../members/workers.ts";
@@ -34,7 +38,7 @@ export class Liveness {
   readonly #options: LivenessOptions;
   readonly #workersHeardMs = new Map<string, number>();
   readonly #clientsHeardMs = new Map<number, number>();
-  /** Since when iterations have had no client. */
+  /** Since when iterations have not been in use. */
   readonly #idleSinceMs = new Map<number, number>();
   /** When a check first saw a transient dataset without jobs. */
   readonly #unusedSinceMs = new Map<string, number>();
@@ -75,11 +79,22 @@ export class Liveness {
 
   /** An iteration has lost its last client. */
   idle(iterationId: number): void {
-    this.#idleSinceMs.set(iterationId, this.#nowMs);
+    this.#idleSinceMs.getOrInsert(iterationId, this.#nowMs);
   }
 
-  /** An iteration has clients again, or is forgotten. */
-  notIdle(iterationId: number): void {
+  /**
+   * An iteration has a new client. If a task of an idle iteration reads through it, the iteration is
+   * as idle as that one: otherwise jobs that create each other would last for ever.
+   */
+  opened(state: DispatcherState, { iterationId, readBy }: RecordOf<"client_opened">): void {
+    const sinceMs = readBy === undefined ? undefined : this.#idlenessOf(state, readBy);
+    if (sinceMs === undefined) this.#idleSinceMs.delete(iterationId);
+    else if (state.clientsOfIteration(iterationId).size === 1) {
+      this.#idleSinceMs.getOrInsert(iterationId, sinceMs);
+    }
+  }
+
+  iterationGone(iterationId: number): void {
     this.#idleSinceMs.delete(iterationId);
   }
 
@@ -111,6 +126,14 @@ export class Liveness {
     return this.#options.context.world.nowMs();
   }
 
+  /**
+   * Since when the iteration of a reading task is idle: for ever, if the task's client has just
+   * replaced it.
+   */
+  #idlenessOf(state: DispatcherState, iterationId: number): number | undefined {
+    return state.iterations.has(iterationId) ? this.#idleSinceMs.get(iterationId) : -Infinity;
+  }
+
   /** Extends all timeouts by a pause of this thread, in which it could receive no heartbeat. */
   #forgive(lateMs: number): void {
     if (lateMs <= 0) return;
@@ -140,15 +163,21 @@ export class Liveness {
       if (nowMs - sinceMs >= clientGraceMs) endClient(tx, clientId, "gone", consumers);
     }
     if (jobGcTimeoutMs < 0) return;
+    this.#noteIdle(tx);
     for (const [iterationId, sinceMs] of this.#idleSinceMs) {
-      const iteration = state.iterations.get(iterationId)!;
-      if (state.modeOf(iteration).whenUnread(iteration) === "continues") {
-        this.#idleSinceMs.set(iterationId, nowMs);
-      } else if (nowMs - sinceMs >= jobGcTimeoutMs) {
-        tx.append({ type: "iteration_collected", iterationId });
-      }
+      if (nowMs - sinceMs < jobGcTimeoutMs) continue;
+      forgetIteration(tx, state.iterations.get(iterationId)!);
     }
     this.#forgetDatasets(tx, Math.max(jobGcTimeoutMs, DATASET_UNUSED_MIN_MS));
+  }
+
+  /** Finds iterations that only tasks of idle iterations read, and those that are in use again. */
+  #noteIdle({ state, nowMs }: Transaction): void {
+    const inUse = iterationsInUse(state);
+    for (const iterationId of state.iterations.keys()) {
+      if (inUse.has(iterationId)) this.#idleSinceMs.delete(iterationId);
+      else this.#idleSinceMs.getOrInsert(iterationId, nowMs);
+    }
   }
 
   #forgetDatasets({ state, nowMs, append }: Transaction, afterMs: number): void {

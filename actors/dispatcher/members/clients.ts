@@ -39,8 +39,8 @@ export function clientOf(
     throw new LeatError(
       "failed_precondition",
       `Client ${clientId} timed out and its iteration was removed, or a restored reader has replaced ` +
-        `this client; make a new iterator. If the iteration was removed too soon, raise the ` +
-        `dispatcher's clientTimeoutMs and jobGcTimeoutMs`,
+        "this client, or it is a task of a job that no program reads; make a new iterator. If the " +
+        "iteration was removed too soon, raise the dispatcher's clientTimeoutMs and jobGcTimeoutMs",
     );
   }
   throw new LeatError(

@@ -120,6 +120,8 @@ export interface Client {
   readonly secret: string | null;
   /** Null: not reported. */
   readonly process: string | null;
+  /** The iteration whose task reads through it. Null: a program reads, or another cluster's task. */
+  readonly readBy: number | null;
   /** Coordinated reads: the version of the schedule that the client starts with; null before. */
   firstVersion: number | null;
 }

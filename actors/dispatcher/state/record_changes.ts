@@ -162,9 +162,10 @@ function loseWorker(tables: Tables, record: RecordOf<"worker_lost">): void {
 }
 
 function openClient(tables: Tables, record: RecordOf<"client_opened">): void {
-  const { clientId, iterationId, requestId, consumerIndex, secret = null, process = null } = record;
+  const { clientId, iterationId, requestId, consumerIndex } = record;
+  const { secret = null, process = null, readBy = null } = record;
   const iteration = need(tables.iterations.get(iterationId), record);
-  const client = { clientId, iterationId, requestId, consumerIndex, secret, process };
+  const client = { clientId, iterationId, requestId, consumerIndex, secret, process, readBy };
   tables.addClient({ ...client, firstVersion: null });
   modeOf(tables, iteration).clientOpened(tables, iteration, record);
 }

@@ -23,6 +23,7 @@ import {
   type SplitSource,
 } from "../../../data/sharding/splits.ts";
 import type { DistributedSaver } from "../../../data/saved/distributed/distributed_saver.ts";
+import type { ReadingTask } from "../../../data/service/reading_task.ts";
 import type { Begun, SaveWork } from "../../../data/saved/distributed/work.ts";
 import { packSplits, type SplitBounds } from "../../../data/sharding/split_table.ts";
 import { decodeMessage, encodeMessage, type FramePool } from "../../../transport/codec.ts";
@@ -98,7 +99,7 @@ export class PipelineRunner implements Runner {
     this.#options = options;
     this.#settings = settings;
     this.#splits = splits;
-    this.#host = new MeteredHost(host);
+    this.#host = new MeteredHost(host, settings.forTask);
     this.#listed = new ListedHost(this.#host);
     this.#batchMemory = new BatchMemory(host.sharesBatches);
   }
@@ -363,15 +364,21 @@ class MeteredHost extends DelegatingHost {
   readonly python: PythonRunner | undefined;
   readonly sharesBatches: boolean | undefined;
   bytesRead = 0;
+  readonly #forTask: ReadingTask | undefined;
 
-  constructor(host: Host) {
+  constructor(host: Host, forTask?: ReadingTask) {
     super(host);
+    this.#forTask = forTask;
     this.python = host.python;
     this.sharesBatches = host.sharesBatches;
     this.files = {
       open: async (path, signal) => this.#metered(await host.files.open(path, signal)),
       list: (pattern, signal) => host.files.list(pattern, signal),
     };
+  }
+
+  override get forTask(): ReadingTask | undefined {
+    return this.#forTask;
   }
 
   #metered(file: OpenFile): OpenFile {

@@ -7,6 +7,7 @@ import type { WirePolicy } from "../../../data/sharding/custom_policy.ts";
 import type { Shard, ShardingMode } from "../../../data/sharding/sharding_policy.ts";
 import type { Split } from "../../../data/sharding/splits.ts";
 import type { SplitBounds } from "../../../data/sharding/split_table.ts";
+import type { ReadingTask } from "../../../data/service/reading_task.ts";
 import type { DistributedSaveSettings, SaveWork } from "../../../data/saved/distributed/work.ts";
 import type { FrameCodec } from "../../../transport/compression.ts";
 
@@ -30,6 +31,8 @@ export interface RunnerSettings {
   readonly shared: boolean;
   /** What is saved and where, for a pipeline whose elements go to files. */
   readonly save?: DistributedSaveSettings;
+  /** The task whose pipeline it is. Left out: it belongs to no task. */
+  readonly forTask?: ReadingTask;
 }
 
 /** A worker's shard of a pipeline. */

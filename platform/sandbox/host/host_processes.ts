@@ -5,6 +5,7 @@
  */
 import { AbortRace } from "../../../core/abort_race.ts";
 import { LeatError } from "../../../core/error.ts";
+import type { ReadingTask } from "../../../data/service/reading_task.ts";
 import { GOOGLE_ENDPOINT, type StorageOptions, type WorkerStorage } from "../../storage/storage.ts";
 import { turboLibraryPath } from "../../media/jpeg/turbo_library.ts";
 import { readEnv, S3_VARIABLES, type S3Options, s3Settings } from "../../storage/s3_settings.ts";
@@ -32,8 +33,13 @@ export class HostProcesses {
     this.#storage = storage;
   }
 
-  open(): TaskHost {
-    return new TaskHost(() => this.#take());
+  /** @param forTask The runner's task, which reads services as a client. Left out: it has none. */
+  open(forTask?: ReadingTask): TaskHost {
+    return new TaskHost(async () => {
+      const host = await this.#take();
+      await host.ask("assign", forTask ?? null);
+      return host;
+    });
   }
 
   /** Resolves when all processes have ended. */
@@ -74,7 +80,7 @@ export class TaskHost {
     try {
       const process = await started;
       if (this.#isClosed) process.terminate();
-      return await process.ask(method, args);
+      return await process.ask("serve", { method, args });
     } finally {
       const hasEnded = await started.then(({ isAlive }) => !isAlive, () => true);
       if (hasEnded && this.#process === started) this.#process = undefined;

@@ -1,5 +1,5 @@
 /** The program of a host process, which serves one confined runner and runs no user code. */
-import { LeatError } from "../../../core/error.ts";
+import type { ReadingTask } from "../../../data/service/reading_task.ts";
 import { decodingThreads } from "../../media/jpeg/decoding_threads.ts";
 import type { WorkerStorage } from "../../storage/storage.ts";
 import { workerHost } from "../../deno_host.ts";
@@ -8,7 +8,7 @@ import { Edge } from "../edge.ts";
 import { FarRoots } from "./far_roots.ts";
 import type { ReachedByHost } from "../grants.ts";
 import { HostReadings } from "./host_readings.ts";
-import { HOST_METHODS, type HostMethod, HostService } from "./host_service.ts";
+import { HostService } from "./host_service.ts";
 
 export interface HostStart extends ReachedByHost {
   readonly storage: WorkerStorage;
@@ -17,14 +17,7 @@ export interface HostStart extends ReachedByHost {
 }
 
 let service: HostService | undefined;
-
-const served = (method: HostMethod) => (args: unknown) => {
-  if (service !== undefined) return service.methods()[method](args);
-  throw new LeatError(
-    "failed_precondition",
-    `The host got the request ${method} before it was started`,
-  );
-};
+let readings: HostReadings | undefined;
 
 const edge = new Edge(linkToParent(), localNode(), {
   start(start) {
@@ -33,10 +26,16 @@ const edge = new Edge(linkToParent(), localNode(), {
     const roots = new FarRoots(far);
     // A server below a root must not redirect this process out of the roots.
     const host = workerHost(storage, { mayFollow: (target) => roots.has(target) });
-    service = new HostService(host, roots, new HostReadings(net, storage.services));
+    readings = new HostReadings(net, storage.services);
+    service = new HostService(host, roots, readings);
     return null;
   },
-  ...Object.fromEntries(HOST_METHODS.map((method) => [method, served(method)])),
+  assign(task) {
+    readings!.forTask = task as ReadingTask | null ?? undefined;
+    return null;
+  },
+  // The runner, which is not trusted, chooses the method: it reaches only those of the service.
+  serve: (request) => service!.answer(request),
 });
 // The worker has closed the link, or has ended.
 await edge.closed;

@@ -4,6 +4,7 @@ import { Feed } from "../../../actors/client/feed.ts";
 import { LeatError } from "../../../core/error.ts";
 import { definedFields, fieldsOf, isPlainObject } from "../../../core/tree.ts";
 import type { KnownReader } from "../../../data/service/last_readers.ts";
+import type { ReadingTask } from "../../../data/service/reading_task.ts";
 import { Homes, type ServiceCredentials } from "../../nodes/client_homes.ts";
 import type { HostFed } from "./confined_services.ts";
 
@@ -26,6 +27,8 @@ interface Reading {
 export class HostReadings {
   readonly #homes: Homes;
   readonly #readings = new Map<number, Reading>();
+  /** The runner's task. The worker sets it, so that the runner cannot read as another one. */
+  forTask: ReadingTask | undefined;
   #opened = 0;
 
   /** @param net Hosts to which it may connect, with or without a port. */
@@ -52,7 +55,8 @@ export class HostReadings {
     }
     const feed = new Feed();
     const addNews = (news: Omit<HostFed, "fed">) => reading.news = { ...reading.news, ...news };
-    const stop = accessFrom(this.#homes.open).read(service, {}, readingOf(options, addNews), feed);
+    const reads = { ...readingOf(options, addNews), forTask: this.forTask };
+    const stop = accessFrom(this.#homes.open).read(service, {}, reads, feed);
     const reading: Reading = { feed, stop, last: Promise.resolve(), news: {} };
     this.#readings.set(++this.#opened, reading);
     return this.#opened;

@@ -12,11 +12,16 @@ import { isCount } from "../../../core/count.ts";
 
 const OPEN_FILES_MAX = 1_024;
 
-export const HOST_METHODS = [
-  ...["decode", "open", "list", "read", "close"] as const,
-  ...["serviceRead", "serviceNext", "serviceStop", "serviceDataset"] as const,
-];
-export type HostMethod = (typeof HOST_METHODS)[number];
+type HostMethod =
+  | "decode"
+  | "open"
+  | "list"
+  | "read"
+  | "close"
+  | "serviceRead"
+  | "serviceNext"
+  | "serviceStop"
+  | "serviceDataset";
 
 /** Answers the requests of one runner. */
 export class HostService {
@@ -32,6 +37,14 @@ export class HostService {
     this.#host = host;
     this.#readings = readings;
     this.#roots = roots;
+  }
+
+  /** Answers a request with the name of a method and its arguments. */
+  answer(request: unknown): unknown {
+    const { method, args } = fieldsOf(request);
+    const methods: Record<string, (args: unknown) => unknown> = this.methods();
+    if (typeof method !== "string" || !Object.hasOwn(methods, method)) throw malformed("method");
+    return methods[method]!(args);
   }
 
   methods(): Record<HostMethod, (args: unknown) => unknown> {

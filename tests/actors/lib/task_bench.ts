@@ -56,6 +56,7 @@ export class TaskBench implements AsyncDisposable {
   ) {
     this.#runners = runnersOf(new PipelineRunners(new DenoHost()));
     const definition: TaskDefinition = {
+      clusterId: "cluster",
       taskId: 1,
       iterationId: 1,
       jobId: 1,

@@ -10,7 +10,8 @@ import {
 } from "../../../mod.ts";
 import { assert, assertEquals, assertMatch, assertRejects, assertThrows } from "../../assert.ts";
 import { NO_SPLITS, Sandbox, settingsOf } from "../../platform/sandbox/sandbox_lib.ts";
-import { sorted, upTo } from "../lib/carriers.ts";
+import { until } from "../../lib/until.ts";
+import { sorted, untilForgotten, upTo } from "../lib/carriers.ts";
 
 const QUIET = { logLevel: "off" } as const;
 
@@ -122,6 +123,45 @@ Deno.test("a confined pipeline reads from a service whose hosts are granted", as
   const came = await sandbox.elements(raw(a, 30).map((x) => x + 1));
   const values = came.map((one) => "value" in one ? one.value as number : one.message);
   assertEquals(sorted(values as number[]), upTo(30).map((x) => x + 1));
+});
+
+Deno.test("workers that begin with one DYNAMIC job of their own service get every element once, together", async () => {
+  await using cluster = await second({ workers: 2, runners: "inline" });
+  const dataset = raw(cluster, 100).map((x) => x + 1).distribute({ service: cluster });
+  assertEquals(sorted(await Array.fromAsync(dataset)), upTo(100).map((x) => x + 1));
+});
+
+Deno.test("jobs that read themselves or each other are forgotten once no program reads them", async () => {
+  for (const runners of ["inline", "thread"] as const) {
+    await using a = await first({ runners, jobGcTimeoutMs: 200 });
+    for (const [id, read] of [["x", "x"], ["y", "z"], ["z", "y"]] as const) {
+      const endless = Dataset.fromId<number>(a.address, read, { jobName: `job of ${read}` });
+      await registerDataset(a, endless.filter(() => false), { datasetId: id });
+    }
+    for (const [id, name] of [["x", "job of x"], ["y", "job of z"]] as const) {
+      const iterator = Dataset.fromId<number>(a, id).iterator();
+      const reading = iterator.next().catch(() => {});
+      await until(async () => {
+        const job = (await a.describe()).jobs.find((job) => job.name === name);
+        return job?.iterations[0]?.clients === 2;
+      });
+      await iterator.return();
+      await reading;
+    }
+    await untilForgotten(a);
+  }
+});
+
+Deno.test("a confined pipeline reads services as its task, which it cannot choose", async () => {
+  await using a = await first();
+  const { clusterId } = await a.describe();
+  await using sandbox = await Sandbox.open({}, () => ({ net: ["127.0.0.1"] }));
+  const forTask = { clusterId, taskId: 99 };
+  const runner = sandbox.runners.start({ ...settingsOf(raw(a, 30)), forTask }, NO_SPLITS);
+  const outcome = await runner.next();
+  assert(outcome.kind === "error");
+  assertMatch(outcome.error.message, /Task 99 has ended: its pipeline reads nothing more/);
+  runner.dispose();
 });
 
 Deno.test("a confined pipeline between two repetitions of a DETERMINISTIC job is refused the next if another reader was restored", async () => {

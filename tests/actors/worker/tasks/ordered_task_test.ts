@@ -85,6 +85,7 @@ class OrderedBench implements AsyncDisposable {
       create: (context) =>
         createOrderedTask(context, {
           definition: {
+            clusterId: "cluster",
             taskId: 1,
             iterationId: 1,
             jobId: 1,

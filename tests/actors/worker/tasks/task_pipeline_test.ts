@@ -10,6 +10,7 @@ import { assertEquals, assertRejects } from "../../../assert.ts";
 import { HeldRunner } from "../../lib/held_runner.ts";
 
 const DEFINITION: TaskDefinition = {
+  clusterId: "cluster",
   taskId: 1,
   iterationId: 1,
   jobId: 1,
