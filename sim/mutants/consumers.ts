@@ -26,7 +26,7 @@ export const CONSUMER_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "runs-mixed",
-    seed: 18,
+    seed: 82,
     wrong: "consumers that do not send their run id",
     workload: "consumers",
     crashes: ["client", "client"],
@@ -34,7 +34,7 @@ export const CONSUMER_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "runs-forgotten",
-    seed: 18,
+    seed: 82,
     wrong: "a dispatcher that forgets which runs were replaced by later ones",
     workload: "consumers",
     crashes: ["client", "client"],
