@@ -50,15 +50,16 @@ export class EncodedValue {
 
   /** `encoded`: what `encodeValue` wrote, without the reserved bytes. Throws for anything else. */
   constructor(encoded: Uint8Array) {
-    const jsonEnd = LENGTH_BYTES + EncodedValue.jsonBytesOf(encoded);
-    this.wire = JSON.parse(new TextDecoder().decode(encoded.subarray(LENGTH_BYTES, jsonEnd)));
-    this.#bytes = encoded.subarray(jsonEnd);
+    const json = EncodedValue.jsonOf(encoded);
+    this.wire = JSON.parse(new TextDecoder().decode(json));
+    this.#bytes = encoded.subarray(LENGTH_BYTES + json.length);
   }
 
-  /** How many bytes of `encoded` are JSON. Throws if it has less than its first four bytes. */
-  static jsonBytesOf(encoded: Uint8Array): number {
+  /** The JSON of `encoded`. Throws if it has less than its first four bytes. */
+  static jsonOf(encoded: Uint8Array): Uint8Array {
     const { buffer, byteOffset, byteLength } = encoded;
-    return new DataView(buffer, byteOffset, byteLength).getUint32(0, true);
+    const length = new DataView(buffer, byteOffset, byteLength).getUint32(0, true);
+    return encoded.subarray(LENGTH_BYTES, LENGTH_BYTES + length);
   }
 
   /**

@@ -28,7 +28,7 @@ const BLOCK_BYTES = 24;
 
 /**
  * Maximum decompressed bytes of the buffers of one record batch, which are all held in memory. Also
- * the maximum bytes of the dictionary entries that the lists of a column repeat.
+ * the maximum bytes of the dictionary entries that a list repeats.
  */
 const ARROW_BATCH_BYTES_MAX = 2 * 1024 * 1024 * 1024;
 

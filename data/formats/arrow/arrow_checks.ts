@@ -33,11 +33,11 @@ const checkedDictionaries = new WeakSet<Data>();
 
 /**
  * Checks the offsets of the lists, maps, strings and bytes of a column, at every level, and how many
- * bytes the dictionary keys in its lists stand for.
+ * bytes the dictionary keys in each list stand for.
  *
- * @param bytesMax Maximum bytes of the dictionary entries that all items of a list column repeat.
+ * @param bytesMax Maximum bytes of the dictionary entries that a list repeats.
  * @throws {Error} if offsets descend, are missing, or exceed what they divide.
- * @throws {LeatError} `resource_exhausted` if items repeat more than `bytesMax` bytes.
+ * @throws {LeatError} `resource_exhausted` if a list repeats more than `bytesMax` bytes.
  */
 export function checkColumn(data: Data, bytesMax: number): void {
   checkOffsets(data);
@@ -78,43 +78,55 @@ function checkAscending({ type, length, valueOffsets }: Data, max: number): void
   }
 }
 
-/** Outside of lists, a row has one entry of each dictionary, and rows are made one by one. */
+/** Rows are made one by one, so only the entries that one list repeats are in memory together. */
 function checkRepeated(data: Data, bytesMax: number): void {
-  const { type, children, dictionary } = data;
-  const isList = DataType.isList(type) || DataType.isMap(type) || DataType.isFixedSizeList(type);
-  if (isList) {
-    const bytes = repeatedBytes(children[0]!);
-    if (bytes <= bytesMax) return;
+  const { type, length, children, dictionary } = data;
+  const parts = [...children, ...dictionary?.data ?? []];
+  if (!isList(type)) return parts.forEach((part) => checkRepeated(part, bytesMax));
+  if (!hasDictionary(data)) return;
+  for (let row = 0; row < length; row++) {
+    const bytes = repeatedBytes(data, row, row + 1);
+    if (bytes <= bytesMax) continue;
     throw new LeatError(
       "resource_exhausted",
-      `its lists repeat dictionary entries to ${bytes} bytes, more than ${bytesMax} ` +
-        "(ARROW_BATCH_BYTES_MAX); write smaller record batches",
+      `a list repeats dictionary entries to ${bytes} bytes, more than ${bytesMax} ` +
+        "(ARROW_BATCH_BYTES_MAX)",
     );
   }
-  for (const part of [...children, ...dictionary?.data ?? []]) checkRepeated(part, bytesMax);
 }
 
-/** Returns the bytes of the dictionary entries that all keys in `data` stand for. */
-function repeatedBytes({ values: keys, length, children, dictionary }: Data): number {
-  if (dictionary === undefined) {
-    return children.reduce((bytes, child) => bytes + repeatedBytes(child), 0);
+function isList(type: DataType): boolean {
+  return DataType.isList(type) || DataType.isMap(type) || DataType.isFixedSizeList(type);
+}
+
+function hasDictionary({ children, dictionary }: Data): boolean {
+  return dictionary !== undefined || children.some(hasDictionary);
+}
+
+/** Returns the bytes of the dictionary entries that the keys in some rows of `data` stand for. */
+function repeatedBytes(data: Data, from: number, to: number): number {
+  const { type, values: keys, valueOffsets, children, dictionary, stride } = data;
+  if (dictionary !== undefined) {
+    let bytes = 0;
+    for (let i = from; i < to; i++) bytes += entryBytes(dictionary.data, Number(keys[i]));
+    return bytes;
   }
-  const sizeAt = entrySizes(dictionary.data);
-  let bytes = 0;
-  for (let i = 0; i < length; i++) bytes += sizeAt(Number(keys[i]));
-  return bytes;
+  let [first, last] = [from, to];
+  if (DataType.isFixedSizeList(type)) [first, last] = [from * stride, to * stride];
+  else if (isList(type)) [first, last] = [Number(valueOffsets[from]), Number(valueOffsets[to])];
+  return children.reduce((bytes, child) => bytes + repeatedBytes(child, first, last), 0);
 }
 
 /** Returns the bytes of an entry. One with parts counts as large as all entries together. */
-function entrySizes(chunks: readonly Data[]): (entry: number) => number {
-  const sizes = chunks.flatMap((chunk) => {
+function entryBytes(chunks: readonly Data[], entry: number): number {
+  for (const chunk of chunks) {
     const { type, length, valueOffsets: offsets, children, dictionary, stride } = chunk;
-    if (hasByteOffsets(type)) {
-      return Array.from({ length }, (_, i) => Number(offsets[i + 1]) - Number(offsets[i]));
+    if (entry >= length) {
+      entry -= length;
+      continue;
     }
-    const hasParts = children.length > 0 || dictionary !== undefined;
-    const size = hasParts ? chunk.byteLength + repeatedBytes(chunk) : 8 * stride;
-    return new Array<number>(Math.min(length, rowsHeld(chunk))).fill(size);
-  });
-  return (entry) => sizes[entry] ?? 0;
+    if (hasByteOffsets(type)) return Number(offsets[entry + 1]) - Number(offsets[entry]);
+    return children.length > 0 || dictionary !== undefined ? chunk.byteLength : 8 * (stride ?? 1);
+  }
+  return 0;
 }

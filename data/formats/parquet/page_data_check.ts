@@ -66,16 +66,21 @@ export interface Leaf {
   readonly definitionMax: number;
   /** How many arrays the library makes at most for a value, by its repetition level. */
   readonly listsMax: readonly number[];
+  /** How many of them the library drops once the column is assembled: those of optional levels. */
+  readonly droppedMax: readonly number[];
 }
 
 /** The rest of the bytes in memory that may be made of the values of a row group, besides references. */
 export interface ByteBudget {
   bytes: number;
+  /** Bytes of these that are free again once the column is assembled. */
+  droppedBytes?: number;
 }
 
 export function leafOf(schema: FileMetaData["schema"], column: ColumnMetaData): Leaf {
   const path = getSchemaPath(schema, column.path_in_schema);
   const definitionMax = getMaxDefinitionLevel(path);
+  const levels = path.map(({ element }) => element.repetition_type);
   const { converted_type: converted, logical_type: logical } = path.at(-1)!.element;
   return {
     type: column.type,
@@ -84,16 +89,20 @@ export function leafOf(schema: FileMetaData["schema"], column: ColumnMetaData): 
     repetitionBits: bitsOf(getMaxRepetitionLevel(path)),
     definitionBits: bitsOf(definitionMax),
     definitionMax,
-    listsMax: listsMaxOf(path.map(({ element }) => element.repetition_type)),
+    listsMax: listsMaxOf(levels, (level) => level !== "REQUIRED"),
+    droppedMax: listsMaxOf(levels, (level) => level === "OPTIONAL"),
   };
 }
 
 /** A value that repeats a level gets new arrays only for the optional and repeated levels below it. */
-function listsMaxOf([, ...levels]: readonly (string | undefined)[]): number[] {
+function listsMaxOf(
+  [, ...levels]: readonly (string | undefined)[],
+  isCounted: (level: string | undefined) => boolean,
+): number[] {
   let lists = [0];
   for (const [i, level] of levels.entries()) {
-    if (level === "REQUIRED" || level !== "REPEATED" && i === levels.length - 1) continue;
-    lists = lists.map((count) => count + 1);
+    const hasArray = level === "REPEATED" || level !== "REQUIRED" && i < levels.length - 1;
+    if (hasArray && isCounted(level)) lists = lists.map((count) => count + 1);
     if (level === "REPEATED") lists.push(0);
   }
   return lists;
@@ -202,20 +211,26 @@ class Walk extends ByteWalk {
 
   /** Walks the levels of a page, and counts the memory of its values. Returns how many are absent. */
   levels({ count, encoding, levels }: PageData, leaf: Leaf, budget: ByteBudget): number {
-    const { repetitionBits, definitionBits, definitionMax, listsMax } = leaf;
-    let lists = count * listsMax[0]!;
+    const { repetitionBits, definitionBits, definitionMax, listsMax, droppedMax } = leaf;
+    let [lists, dropped] = [count * listsMax[0]!, count * droppedMax[0]!];
     if (repetitionBits > 0) {
-      lists = 0;
-      const repetitions = this.#levels(count, repetitionBits, levels?.repetitionBytes);
-      for (const level of repetitions) lists += listsMax[level] ?? 0;
+      [lists, dropped] = [0, 0];
+      for (const level of this.#levels(count, repetitionBits, levels?.repetitionBytes)) {
+        lists += listsMax[level] ?? 0;
+        dropped += droppedMax[level] ?? 0;
+      }
     }
     if (levels !== undefined) this.at = levels.repetitionBytes;
     let nulls = 0;
     if (definitionBits > 0) {
       const definitions = this.#levels(count, definitionBits, levels?.definitionBytes);
       for (const level of definitions) if (level !== definitionMax) nulls++;
+      if (levels !== undefined && nulls !== levels.nulls) {
+        throw new Error(`its header claims ${levels.nulls} absent values, and its levels ${nulls}`);
+      }
     }
     const objects = (count - nulls) * objectBytes(leaf, encoding, nulls);
+    budget.droppedBytes = (budget.droppedBytes ?? 0) + dropped * LIST_BYTES;
     spend(budget, lists * LIST_BYTES + objects);
     return nulls;
   }

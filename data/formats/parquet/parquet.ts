@@ -179,7 +179,7 @@ class ParquetBlocks implements RowBlocks {
       throw this.#bytes.failed(`row group ${block}`, error);
     });
     const loaded: LoadedColumn[] = [];
-    const budget = { bytes: ROW_GROUP_BYTES_MAX };
+    const budget = { bytes: ROW_GROUP_BYTES_MAX, droppedBytes: 0 };
     for (const column of this.#columns) {
       const { name, values } = column;
       const rows = new Runs();
@@ -191,6 +191,8 @@ class ParquetBlocks implements RowBlocks {
       } catch (error) {
         throw this.#bytes.failed(`row group ${block}, column ${name}`, error);
       }
+      budget.bytes += budget.droppedBytes;
+      budget.droppedBytes = 0;
       if (rows.length !== length) {
         throw this.#bytes.damaged(
           `row group ${block} has ${length} rows, and ${rows.length} in column ${name}`,

@@ -398,24 +398,36 @@ Deno.test("arrow refuses lists of more items without bytes than it may hold in m
   }
 });
 
-Deno.test("arrow refuses lists that repeat a large dictionary entry, and reads those that repeat a small one", async () => {
-  const keyed = (entry: string, count: number) => {
+Deno.test("arrow refuses a list that repeats a large dictionary entry, and reads others", async () => {
+  const keyed = (entries: Vector, ...lengths: number[]) => {
+    const valueOffsets = new Int32Array(lengths.length + 1);
+    lengths.forEach((length, i) => valueOffsets[i + 1] = valueOffsets[i]! + length);
+    const count = valueOffsets.at(-1)!;
     const keys = makeData({
-      type: new Dictionary(new Utf8(), new Int32(), 1),
+      type: new Dictionary(entries.type, new Int32(), 1),
       length: count,
       nullCount: 0,
       data: new Int32Array(count),
-      dictionary: vectorFromArray([entry], new Utf8()),
+      dictionary: entries,
     });
     const type = new List(new Field("item", keys.type));
-    const valueOffsets = Int32Array.of(0, count);
-    const data = makeData({ type, length: 1, nullCount: 0, valueOffsets, child: keys });
-    return write(new Table({ x: new Vector([data]) }));
+    const rows = { type, length: lengths.length, nullCount: 0, valueOffsets, child: keys };
+    return write(new Table({ x: new Vector([makeData(rows)]) }));
   };
-  const [row] = await rowsOf(node(), keyed("ab", 3));
-  assertEquals(row, { x: tensor(["ab", "ab", "ab"]) });
-  const [error] = await rowsOf(node(), keyed("x".repeat(1 << 20), 2049));
+  const texts = (text: string) => vectorFromArray([text], new Utf8()) as Vector;
+  assertEquals(await rowsOf(node(), keyed(texts("ab"), 3, 1)), [
+    { x: tensor(["ab", "ab", "ab"]) },
+    { x: tensor(["ab"]) },
+  ]);
+  const large = "x".repeat(1 << 20);
+  const [error] = await rowsOf(node(), keyed(texts(large), 2049));
   assertInstanceOf(error, LeatError);
   assertEquals(error.code, "resource_exhausted");
   assertStringIncludes(error.message, "ARROW_BATCH_BYTES_MAX");
+  // No row has all of them.
+  const several = await rowsOf(node(), keyed(texts(large), ...new Array(2049).fill(1)));
+  assertEquals(several.length, 2049);
+  // Entries without bytes take none here, either, however many the file claims.
+  const nulls = new Vector([makeData({ type: new Null(), length: 2 ** 31 - 1, nullCount: 0 })]);
+  assertEquals(await rowsOf(node(), keyed(nulls as Vector, 2)), [{ x: [null, null] }]);
 });

@@ -24,7 +24,7 @@ const RLE_DICTIONARY = 8;
 const BYTE_STREAM_SPLIT = 9;
 
 const LEAF: Leaf = {
-  ...{ type: "INT32", isText: false, listsMax: [0] },
+  ...{ type: "INT32", isText: false, listsMax: [0], droppedMax: [0] },
   ...{ repetitionBits: 0, definitionBits: 0, definitionMax: 0 },
 };
 const OPTIONAL: Leaf = { ...LEAF, definitionBits: 1, definitionMax: 1 };
@@ -160,6 +160,13 @@ Deno.test("lists count where they begin, by their levels, in both versions of pa
   const data = { count: 9, encoding: PLAIN, levels: inBoth };
   checkLevels(new Uint8Array([...repetitions, ...definitions]), data, leaf, budget);
   assertEquals(budget.bytes, 1_000_000 - 2 * (2 * 2 + 7) * 192);
+  // The library would decode as many values as the header says, whatever the levels count.
+  const lying = { ...data, levels: { ...inBoth, nulls: 1 } };
+  assertThrows(
+    () => checkLevels(new Uint8Array([...repetitions, ...definitions]), lying, leaf, budget),
+    Error,
+    "claims 1 absent values, and its levels 0",
+  );
 });
 
 Deno.test("leafOf knows how many arrays each value may begin", () => {
@@ -172,9 +179,12 @@ Deno.test("leafOf knows how many arrays each value may begin", () => {
     { name: "flat", repetition_type: "OPTIONAL", type: "INT32" },
   ] as FileMetaData["schema"];
   const of = (...path: string[]) =>
-    leafOf(schema, { type: "INT32", path_in_schema: path } as ColumnMetaData).listsMax;
-  assertEquals(of("list", "items", "item", "value"), [3, 1]);
-  assertEquals(of("flat"), [0]);
+    leafOf(schema, { type: "INT32", path_in_schema: path } as ColumnMetaData);
+  const nested = of("list", "items", "item", "value");
+  assertEquals(nested.listsMax, [3, 1]);
+  // Those of `list` and `item` are free once the column is assembled.
+  assertEquals(nested.droppedMax, [2, 1]);
+  assertEquals(of("flat").listsMax, [0]);
 });
 
 Deno.test("checkPages refuses a page with two headers, of which it would check only one", () => {
