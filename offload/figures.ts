@@ -36,10 +36,16 @@ export interface OffloadProgress {
   readonly plan?: OffloadPlan;
 }
 
+/** How long a service that failed counts as away, if it gives nothing. */
+const AWAY_MIN_MS = 30_000;
+const AWAY_MAX_MS = 15 * 60_000;
+
 /** Counts what an offloaded pipeline does. */
 export class OffloadFigures {
   #ratio = 0;
-  #isAway = false;
+  /** When the service failed, if it has given nothing since. */
+  #awaySinceMs: number | undefined;
+  #awayForMs = 0;
   #fallbacks = 0;
   #corrections = 0;
   #lastFailure: string | undefined;
@@ -90,19 +96,26 @@ export class OffloadFigures {
     counted.bytes += bytesOfElement(element);
   }
 
-  /** Whether the service has failed, and has given nothing since. It may be back. */
-  get isAway(): boolean {
-    return this.#isAway;
+  /**
+   * Whether the service has failed not long ago, and has given nothing since. It counts as back after
+   * a while, which doubles with each failure: in a short epoch, no element may arrive in time to show
+   * that it is back.
+   */
+  isAway(nowMs: number): boolean {
+    return this.#awaySinceMs !== undefined && nowMs - this.#awaySinceMs < this.#awayForMs;
   }
 
-  fellBack({ code, message }: LeatError): void {
-    this.#isAway = true;
+  fellBack({ code, message }: LeatError, nowMs: number): void {
+    this.#awayForMs = Math.min(AWAY_MAX_MS, Math.max(AWAY_MIN_MS, 2 * this.#awayForMs));
+    this.#awaySinceMs = nowMs;
     this.#fallbacks++;
     this.#lastFailure = `${code}: ${message}`;
   }
 
+  /** The service has given an element. */
   resumed(): void {
-    this.#isAway = false;
+    this.#awaySinceMs = undefined;
+    this.#awayForMs = 0;
   }
 
   /** Notes that the ratio was changed while training runs. */
@@ -115,7 +128,7 @@ export class OffloadFigures {
   read(): OffloadProgress {
     return {
       ratio: this.#ratio,
-      state: this.#ratio > 0 && !this.#isAway ? "local and remote" : "local",
+      state: this.#ratio > 0 && this.#awaySinceMs === undefined ? "local and remote" : "local",
       local: { ...this.#sides.local },
       remote: { ...this.#sides.remote },
       fallbacks: this.#fallbacks,

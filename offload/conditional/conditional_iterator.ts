@@ -292,8 +292,9 @@ export class ConditionalIterator extends ElementIterator {
   #open(share: readonly number[]): void {
     const { context: { host }, figures } = this.#options;
     if (share.length === 0) return;
-    if (figures.isAway) {
-      this.#retryAtMs = host.nowMs();
+    const nowMs = host.nowMs();
+    if (figures.isAway(nowMs)) {
+      this.#retryAtMs = nowMs;
       return;
     }
     try {
@@ -320,7 +321,7 @@ export class ConditionalIterator extends ElementIterator {
   #useLocalOnly(reason: LeatError): void {
     const { context: { host }, figures, address } = this.#options;
     this.#retryAtMs = host.nowMs() + RETRY_AFTER_MS;
-    figures.fellBack(reason);
+    figures.fellBack(reason, host.nowMs());
     host.warn(
       `offload: the service at ${address} cannot continue, so all elements are prepared here until ` +
         `it can: ${reason.message}`,
@@ -356,7 +357,10 @@ export class ConditionalIterator extends ElementIterator {
     this.#probed = undefined;
     this.#options.figures.resumed();
     remote.keep(this.#local!.remove([...remote.owned]));
-    if (remote.owned.size === 0) return remote.dispose();
+    if (remote.owned.size === 0) {
+      remote.dispose();
+      return this.#openShare();
+    }
     this.#use(remote);
     // New counters: otherwise the service would have to make up for the time in which it was away.
     this.#counters = new Counters(this.#counters.ratio);
@@ -380,6 +384,7 @@ export class ConditionalIterator extends ElementIterator {
     if (this.#avoided === undefined) this.#counters.count(side);
     else this.#waits.avoided(this.#avoided);
     this.#correct();
+    if (side === "remote") this.#options.figures.resumed();
     this.#options.figures.count(side, "element" in given ? given.element : undefined);
     return given;
   }

@@ -1,7 +1,7 @@
 /** An outage of the service, in virtual time: what the controller of the ratio is told. */
 import { END } from "../../data/iterator.ts";
 import { rootContext } from "../../data/root_context.ts";
-import { Dataset } from "../../mod.ts";
+import { Dataset, LeatError } from "../../mod.ts";
 import { RatioControl, type StepWindow } from "../../offload/adapt.ts";
 import { ConditionalIterator } from "../../offload/conditional/conditional_iterator.ts";
 import { cutPointsOf } from "../../offload/cut_points.ts";
@@ -101,4 +101,19 @@ Deno.test("ConditionalIterator begins without a service that failed, and returns
   assertEquals(sorted(given as number[]), upTo(SPLITS * PER_SPLIT));
   assertEquals(figures.read().fallbacks, 1);
   iterator.dispose();
+});
+
+Deno.test("a service that failed counts as back after a while, which doubles until it gives an element", () => {
+  const figures = new OffloadFigures();
+  const gone = new LeatError("unavailable", "gone");
+  const awayMs = (fromMs: number) => {
+    figures.fellBack(gone, fromMs);
+    let ms = fromMs;
+    while (figures.isAway(ms)) ms += 1_000;
+    return ms - fromMs;
+  };
+  assertEquals([awayMs(0), awayMs(100_000), awayMs(900_000)], [30_000, 60_000, 120_000]);
+  assertEquals(figures.read().fallbacks, 3);
+  figures.resumed();
+  assertEquals(awayMs(2_000_000), 30_000);
 });
