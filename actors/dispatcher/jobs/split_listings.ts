@@ -128,9 +128,13 @@ export class SplitListings {
         continue;
       }
       tried.add(worker.ref.incarnation);
+      const { world } = this.#options.context;
+      const startedMs = world.nowMs();
       const outcome = await this.#ask(worker, iterationId, timeoutMs);
       if (outcome instanceof LeatError) {
-        if (outcome.code === "deadline_exceeded") {
+        const tookMs = world.nowMs() - startedMs;
+        // A worker whose link was lost meanwhile fails as unavailable, but also after the limit.
+        if (outcome.code === "deadline_exceeded" || tookMs >= timeoutMs) {
           timeoutMs = Math.min(2 * timeoutMs, TIMEOUT_MAX_MS);
         }
         continue;

@@ -93,7 +93,10 @@ export function tablesOf(snapshot: StateSnapshot): Tables {
   }
   for (const worker of entities.workers) tables.addWorker(worker);
   for (const task of entities.tasks) tables.addTask(task);
-  for (const client of entities.clients) tables.addClient(client);
+  // Snapshots of earlier programs lack `readBy`.
+  for (const client of entities.clients) {
+    tables.addClient({ ...client, readBy: client.readBy ?? null });
+  }
   for (const { clientId, ...client } of entities.released) tables.released.set(clientId, client);
   for (const [key, each] of readers) tables.readers.set(key, each, bytesOfReaders(key, each));
   for (const [stream, run] of runs) tables.runs.set(stream, run, bytesOfRun(stream, run));

@@ -15,6 +15,7 @@ import { runnerDied } from "../../../../actors/dispatcher/jobs/runner_deaths.ts"
 import { digestOfSplits, packSplits } from "../../../../data/sharding/split_table.ts";
 import { assignSplit } from "../../../../actors/dispatcher/modes/splits.ts";
 import { decodeSnapshot, encodeSnapshot } from "../../../../actors/dispatcher/journal/snapshot.ts";
+import type { Client } from "../../../../actors/dispatcher/state/entities.ts";
 import { DispatcherState } from "../../../../actors/dispatcher/state/state.ts";
 import type { Transaction } from "../../../../actors/dispatcher/transaction.ts";
 import { loseWorker, workerHeartbeat } from "../../../../actors/dispatcher/members/workers.ts";
@@ -332,6 +333,17 @@ Deno.test("DispatcherState.restore shares nothing with its snapshot", () => {
   restored.apply({ type: "cluster_created", clusterId: "c" });
   (snapshot.datasets[0]!.graph as Uint8Array).fill(9);
   assertEquals(restored.datasets.get("1")!.graph[0], 1);
+});
+
+Deno.test("DispatcherState.restore takes the clients of a snapshot without readBy for those of programs", () => {
+  const decider = new Decider();
+  decider.run({ kind: "register", a: 0, b: 0, c: 1 });
+  decider.run({ kind: "open", a: 1, b: 0, c: 0 });
+  const snapshot = decider.state.snapshot();
+  assertEquals(snapshot.clients.length, 1);
+  const clients = snapshot.clients.map(({ readBy: _, ...client }) => client as Client);
+  const restored = DispatcherState.restore({ ...snapshot, clients });
+  assertEquals([...restored.clients.values()].map(({ readBy }) => readBy), [null]);
 });
 
 Deno.test("DispatcherState.datasetsLike has equal datasets in the order of their registering, until they are forgotten", () => {
