@@ -1,12 +1,20 @@
 /** Calls Python functions in a pool of processes. Calls made at the same time share requests. */
 import { Fifo } from "../../actors/runtime/fifo.ts";
-import { LeatError, type WireError } from "../../core/error.ts";
+import { LeatError, type LeatErrorCode, type WireError } from "../../core/error.ts";
 import type { PythonCallee, PythonRunner } from "../../data/host.ts";
 import { decodeMessage, encodeMessage } from "../../transport/codec.ts";
 import type { PythonPool } from "./python_pool.ts";
 
 /** Limit of the calls in a request: enough to make the cost of a request negligible. */
 const CALLS_MAX = 16;
+
+/** Codes of failures that each call would repeat, such as a missing file, or no interpreter. */
+const OF_ALL_CALLS: ReadonlySet<LeatErrorCode> = new Set<LeatErrorCode>([
+  "failed_precondition",
+  "permission_denied",
+  "not_found",
+  "cancelled",
+]);
 
 interface Call {
   readonly callee: PythonCallee;
@@ -87,9 +95,10 @@ export class PythonCalls implements PythonRunner {
       const outcomes = await this.#outcomesOf(calls);
       calls.forEach((call, i) => settle(call, outcomes[i]!));
     } catch (error) {
+      const reason = LeatError.from(error);
       // One call may be the reason that no other has an outcome. Alone, only that call fails.
-      if (calls.length > 1) this.#repeatAlone(calls);
-      else calls[0]!.reject(LeatError.from(error));
+      if (calls.length > 1 && !OF_ALL_CALLS.has(reason.code)) this.#repeatAlone(calls);
+      else for (const call of calls) call.reject(reason);
     }
     this.#running--;
     this.#dispatch();

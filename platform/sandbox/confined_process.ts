@@ -179,6 +179,7 @@ export class ConfinedProcess implements SuppliedProcess {
   serve(splits: RunnerSplits, forTask: ReadingTask | undefined): void {
     this.#splits = splits;
     this.#forTask = forTask;
+    this.#host?.assign(forTask);
   }
 
   /**

@@ -141,9 +141,17 @@ function pathsOf(folders: readonly Folder[]): string[] {
   return [...new Set(folders.flatMap(({ path, realPath }) => [path, realPath]))];
 }
 
-/** The absolute path of a root that is a path or a `file:` URL. */
+/**
+ * The absolute path of a root that is a path or a `file:` URL.
+ * @throws {LeatError} `invalid_argument` for a URL of another host.
+ */
 export function rootPath(root: string): string {
-  return root.startsWith("file:") ? fileURLToPath(root) : resolve(root);
+  if (!root.startsWith("file:")) return resolve(root);
+  try {
+    return fileURLToPath(root);
+  } catch (cause) {
+    throw new LeatError("invalid_argument", `${root} names no folder of this host`, { cause });
+  }
 }
 
 function folderOf(root: string): Folder {

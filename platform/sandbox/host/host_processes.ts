@@ -35,11 +35,7 @@ export class HostProcesses {
 
   /** @param forTask The runner's task, which reads services as a client. Left out: it has none. */
   open(forTask?: ReadingTask): TaskHost {
-    return new TaskHost(async () => {
-      const host = await this.#take();
-      await host.ask("assign", forTask ?? null);
-      return host;
-    });
+    return new TaskHost(() => this.#take(), forTask);
   }
 
   /** Resolves when all processes have ended. */
@@ -63,11 +59,28 @@ export class HostProcesses {
 /** The host of one runner. If its process dies, the next request starts another. */
 export class TaskHost {
   readonly #take: () => Promise<HostProcess>;
+  #forTask: ReadingTask | undefined;
   #process: Promise<HostProcess> | undefined;
   #isClosed = false;
 
-  constructor(take: () => Promise<HostProcess>) {
+  constructor(take: () => Promise<HostProcess>, forTask?: ReadingTask) {
     this.#take = take;
+    this.#forTask = forTask;
+  }
+
+  /** Sets the task for which services are read from now on: a process may list before it has one. */
+  assign(forTask: ReadingTask | undefined): void {
+    this.#forTask = forTask;
+    const started = this.#process;
+    if (started === undefined) return;
+    this.#process = started.then((process) => this.#assigned(process));
+    // The next request reports a failure.
+    this.#process.catch(() => {});
+  }
+
+  async #assigned(process: HostProcess): Promise<HostProcess> {
+    if (this.#forTask !== undefined) await process.ask("assign", this.#forTask);
+    return process;
   }
 
   /**
@@ -76,7 +89,7 @@ export class TaskHost {
    */
   async ask(method: string, args: unknown): Promise<unknown> {
     if (this.#isClosed) throw new LeatError("cancelled", "The runner has ended");
-    const started = this.#process ??= this.#take();
+    const started = this.#process ??= this.#take().then((process) => this.#assigned(process));
     try {
       const process = await started;
       if (this.#isClosed) process.terminate();

@@ -31,7 +31,7 @@ const edge = new Edge(linkToParent(), localNode(), {
     return null;
   },
   assign(task) {
-    readings!.forTask = task as ReadingTask | null ?? undefined;
+    readings!.forTask = task as ReadingTask;
     return null;
   },
   // The runner, which is not trusted, chooses the method: it reaches only those of the service.
