@@ -27,9 +27,11 @@ const TRIED = 2;
 const names = Object.keys(WORKLOADS);
 const recorded = parseHashes(await Deno.readTextFile(FILE));
 
-Deno.test("the recorded traces are those of 200 seeds of each workload, and all are different", () => {
+Deno.test("the recorded traces are those of 200 seeds of each workload, all different", () => {
   assertEquals([...recorded.keys()], [...recordedRuns(names, SEEDS)].map(runKey), RECORD);
-  assertEquals(new Set(recorded.values()).size, recorded.size);
+  // The workload "pipelines" may draw the pipeline of another one.
+  const traces = [...recorded].map(([run, hash]) => `${run.split(" ")[0]} ${hash}`);
+  assertEquals(new Set(traces).size, recorded.size);
 });
 
 for (const workload of names) {
