@@ -259,7 +259,7 @@ export class Edge {
 
 /**
  * Whether the reason of a closed edge says more than the end of the other process: this side closed
- * the edge because of an error, and did not see its pipes end.
+ * the edge because of an error, and did not see its pipes end between two messages.
  */
 export function explainsEnd({ code }: LeatError): boolean {
   return OWN_CODES.has(code);

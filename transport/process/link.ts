@@ -204,7 +204,7 @@ class ProcessLink implements Link {
     }
     if (kind === "piped") {
       const bytes = await this.#input.take(length);
-      if (bytes === undefined) throw ended();
+      if (bytes === undefined) throw broken("the pipe ends within a message");
       // Copied to a buffer of its own, because payloads must be aligned.
       return bytes.slice();
     }
