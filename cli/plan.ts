@@ -103,7 +103,8 @@ export const PROGRAM: Program<typeof OPTIONS> = {
   deno task plan cli/plan/demo_pipeline.ts --step-ms 20
   deno task plan pipeline.ts --step-ms 120 --export train --trainers 4 --out plan.html
 
-Under deno task plan the module may read files and decode images. Grant what else it needs with Deno's own flags:
+Under deno task plan the module may read files and decode images. Grant what else it needs
+with Deno's own flags:
   deno run --no-prompt -P=plan --allow-net=data.example.org cli/plan.ts pipeline.ts \\
     --step-ms 120`,
 };

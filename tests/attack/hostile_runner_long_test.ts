@@ -155,8 +155,8 @@ Deno.test("a function whose last words cannot be sent as they are ends its runne
   // The end of these words begins with half a character.
   const dying = Dataset.range(3).map((x) => {
     console.error("😀".repeat(3_000));
-    // deno-lint-ignore no-explicit-any -- functions have no types of Deno
-    (globalThis as any).Deno.exit(3);
+    const { Deno } = globalThis as unknown as { Deno: { exit(code: number): void } };
+    Deno.exit(3);
     return x;
   });
   const iterator = dying.distribute({ service: cluster, processingMode: "DYNAMIC" }).iterator();

@@ -117,3 +117,23 @@ Deno.test("a service that failed counts as back after a while, which doubles unt
   figures.resumed();
   assertEquals(awayMs(2_000_000), 30_000);
 });
+
+Deno.test("ConditionalIterator uses a service that counts as back, and says so from its first element on", async () => {
+  const service = new VirtualService(PER_SPLIT, 40);
+  const { host, figures, open, isRemote } = opener(service, new Witness(0.5));
+  const before = open();
+  await before.read(() => figures.read().fallbacks > 0);
+  before.iterator.dispose();
+  assert(!isRemote());
+
+  service.isUp = true;
+  host.time += 30_000;
+  const { iterator, given, read } = open();
+  await read(isRemote);
+  // The ratio is a half.
+  assert(given.length <= 4, `${given.length}`);
+  await read(() => false);
+  assertEquals(sorted(given as number[]), upTo(SPLITS * PER_SPLIT));
+  assertEquals(figures.read().fallbacks, 1);
+  iterator.dispose();
+});

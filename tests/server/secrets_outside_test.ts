@@ -30,6 +30,14 @@ Deno.test("requireSecretsOutside refuses a secret in a root that is named by a U
   }
 });
 
+Deno.test("requireSecretsOutside names a root on another host", async () => {
+  const root = "file://elsewhere/data";
+  const check = () => requireSecretsOutside({ writeRoots: [root] }, []);
+  const { code, message } = await assertRejects(check, LeatError);
+  assertEquals(code, "invalid_argument");
+  assertStringIncludes(message, root);
+});
+
 Deno.test("requireSecretsOutside refuses a link to a secret, to its folder, and to one above", async () => {
   for (const target of ["secrets/token", "secrets", "."]) {
     await using folder = await TempFolder.make(FILES);

@@ -11,7 +11,7 @@ import { LeatError } from "../../../core/error.ts";
  * Maximum number of items in the lists of a column that take no bytes in the file, such as nulls.
  * Each takes 8 bytes in memory.
  */
-export const ARROW_EMPTY_ITEMS_MAX = 1 << 24;
+const ARROW_EMPTY_ITEMS_MAX = 1 << 24;
 
 /** Returns how many rows the buffers of a column can hold. Its header may claim more. */
 export function rowsHeld({ type, values, valueOffsets, children, stride }: Data): number {

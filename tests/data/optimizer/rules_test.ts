@@ -8,6 +8,7 @@ import {
   assertStringIncludes,
   assertThrows,
 } from "../../assert.ts";
+import { rounds } from "../lib/collect.ts";
 import { assertRuleLaw, only, type Optimizations } from "./rule_law.ts";
 import fc from "../../lib/properties.ts";
 
@@ -177,7 +178,7 @@ Deno.test("rule prefetchInjection saves what it has read ahead again after a res
     await using iterator = dataset.iterator();
     await iterator.next();
     // The rule reads to the end meanwhile.
-    for (let i = 0; i < 20; i++) await new Promise((resolve) => setTimeout(resolve));
+    await rounds(20);
     await using restored = dataset.iterator();
     await restored.restore(await iterator.save());
     await using again = dataset.iterator();

@@ -3,7 +3,7 @@ import { LeatError } from "../../../core/error.ts";
 import { PythonCalls } from "../../../platform/python/python_calls.ts";
 import type { PythonPool } from "../../../platform/python/python_pool.ts";
 import { decodeMessage, encodeMessage } from "../../../transport/codec.ts";
-import { assertEquals } from "../../assert.ts";
+import { assert, assertEquals } from "../../assert.ts";
 
 const CALLEE = { file: "a.py", name: "same" };
 /** Several requests, each with as many calls as fit one. */
@@ -48,4 +48,21 @@ Deno.test("PythonCalls fails only the call for which its pool fails", async () =
     return undefined;
   });
   await requireOneFailure(pool, 7, "internal");
+});
+
+Deno.test("PythonCalls does not repeat calls of which each would fail alike, as without an interpreter", async () => {
+  let requests = 0;
+  const pool = poolOf(() => {
+    requests++;
+    throw new LeatError("failed_precondition", "the interpreter lacks leat");
+  });
+  const calls = new PythonCalls(pool);
+  const codes = await Promise.all(
+    Array.from(
+      { length: 16 },
+      (_, x) => calls.call(CALLEE, [x], 0).catch((error: LeatError) => error.code),
+    ),
+  );
+  assertEquals(new Set(codes), new Set(["failed_precondition"]));
+  assert(requests < 16, `${requests} requests`);
 });

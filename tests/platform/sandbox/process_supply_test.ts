@@ -185,6 +185,22 @@ Deno.test("TaskHost starts no process for a request after it was closed", async 
   assertEquals(code, "cancelled");
 });
 
+Deno.test("TaskHost tells its process the task that it gets later, before the next request", async () => {
+  const asked: unknown[] = [];
+  const ask = (...request: unknown[]) => Promise.resolve(void asked.push(request));
+  const host = new TaskHost(() => Promise.resolve({ isAlive: true, ask } as never));
+  // As while splits are listed.
+  await host.ask("list", null);
+  const task = { clusterId: "c", taskId: 7 };
+  host.assign(task);
+  await host.ask("serviceRead", null);
+  assertEquals(asked, [
+    ["serve", { method: "list", args: null }],
+    ["assign", task],
+    ["serve", { method: "serviceRead", args: null }],
+  ]);
+});
+
 Deno.test("ProcessSupply loads a spare process only when no caller waits", async () => {
   const supplied = new Supplied(3);
   const taken = supplied.supply.take();
