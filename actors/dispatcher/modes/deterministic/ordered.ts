@@ -78,7 +78,10 @@ function answerWith(
   return { split: { ...splitAt(bounds, 0, index), index, sequence }, total: splitCount(bounds, 0) };
 }
 
-/** Records which splits a reader has. */
+/**
+ * Records which splits a reader has. Its reports repeat those beyond the mark; only new ones are
+ * journaled, so that no reader makes the journal grow by more than its splits.
+ */
 export function noteReceived(
   tx: Transaction,
   iteration: Iteration,
@@ -88,21 +91,21 @@ export function noteReceived(
   const ordered = orderedOf(iteration);
   const known = ordered.consumers?.reading[consumerIndex ?? 0] ?? ordered;
   if (mark < known.mark) return;
-  const isNews = mark > known.mark || done.some((at) => !has(known.done, at));
-  if (!isNews) return;
+  const news = done.filter((at) => !has(known.done, at));
+  if (mark === known.mark && news.length === 0) return;
   checkReceived(iteration, ordered, mark, done);
   const { iterationId } = iteration;
   tx.append({
     type: "sequences_received",
     iterationId,
     mark,
-    done,
+    done: news,
     ...(consumerIndex === null ? {} : { consumerIndex }),
   });
 }
 
 /**
- * Refuses splits that the reader cannot have: each list of them is journaled.
+ * Refuses splits that the reader cannot have: they are journaled.
  * @throws {LeatError} `invalid_argument`
  */
 function checkReceived(

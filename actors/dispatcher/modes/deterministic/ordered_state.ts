@@ -68,7 +68,7 @@ export function received({ iterations }: Tables, record: RecordOf<"sequences_rec
   const { iterationId, consumerIndex, mark, done } = record;
   const iteration = need(iterations.get(iterationId), record);
   const ordered = need(iteration.ordered ?? undefined, record);
-  if (consumerIndex === undefined) receive(ordered, mark, done);
+  if (consumerIndex === undefined) receive(ordered, mark, addDone(ordered.done, mark, done));
   else receiveFor(ordered, consumerIndex, mark, done);
   survived(
     iteration,
@@ -84,10 +84,13 @@ function receiveFor(
   done: readonly number[],
 ): void {
   const { reading } = ordered.consumers!;
-  // The splits that it never needed count as done since it joined, and are not reported.
-  const earlier = without(reading[index]!.done, between(0, mark));
-  reading[index] = { mark, done: union(earlier, done) };
+  reading[index] = { mark, done: addDone(reading[index]!.done, mark, done) };
   receiveCommon(ordered);
+}
+
+/** The splits beyond the mark that a reader has, with new ones. */
+function addDone(known: Places, mark: number, more: Places): Places {
+  return union(without(known, between(0, mark)), more);
 }
 
 /** All readers have these splits: they need not be produced again. */

@@ -1,11 +1,14 @@
 /** What an iteration of several consumers keeps: no more than those that came have said. */
+import { decodeRecords } from "../../../../actors/dispatcher/journal/records.ts";
 import { openIteration } from "../../../../actors/dispatcher/jobs/join_iteration.ts";
 import { awaitedCount } from "../../../../actors/dispatcher/modes/deterministic/consumers_state.ts";
+import { noteReceived } from "../../../../actors/dispatcher/modes/deterministic/ordered.ts";
 import {
   join,
   leave,
   orderedFrom,
 } from "../../../../actors/dispatcher/modes/deterministic/ordered_state.ts";
+import { has } from "../../../../actors/dispatcher/modes/deterministic/places.ts";
 import { ANYONE } from "../../../../actors/runtime/identity.ts";
 import { assert, assertEquals, assertGreater } from "../../../assert.ts";
 import { ORDERED } from "./ordered_cluster.ts";
@@ -62,4 +65,35 @@ Deno.test("what the consumers of an iteration keep counts for the owner of its j
   };
   open(0);
   assertGreater(open(1), behind.length * 64);
+});
+
+Deno.test("noteReceived journals each split once, however often its reader reports it", () => {
+  for (const consumer of [{}, { numConsumers: 2, consumerIndex: 0 }]) {
+    const { consumerIndex, ...more } = consumer as { consumerIndex?: number };
+    const decider = new Decider();
+    const behind = Array.from({ length: 100 }, (_, i) => i * 20);
+    const { clientId, iterationId } = openIteration(
+      decider,
+      {
+        requestId: "r",
+        jobName: "job",
+        parameters: { datasetId: "1", sharing: false, ...ORDERED, ...more },
+        ...{ repetition: 0, startAt: 2_000, behind },
+        ...(consumerIndex === undefined ? {} : { consumerIndex }),
+      },
+      ANYONE,
+      { positionOf: () => undefined, isUnreadable: () => false },
+    );
+    const client = decider.state.clients.get(clientId)!;
+    const iteration = decider.state.iterations.get(iterationId)!;
+    for (let count = 1; count <= behind.length; count++) {
+      noteReceived(decider, iteration, client, { mark: 0, done: behind.slice(1, count) });
+    }
+    const journaled = decider.journal.flatMap(decodeRecords).flatMap((record) =>
+      record.type === "sequences_received" ? record.done : []
+    );
+    assertEquals(journaled, behind.slice(1));
+    const { done } = iteration.ordered!.consumers?.reading[0] ?? iteration.ordered!;
+    assert(journaled.every((at) => has(done, at)));
+  }
 });
