@@ -8,6 +8,7 @@ import { LeatError } from "../../core/error.ts";
 import type { ClientProtocol } from "../client/protocol.ts";
 import { RefusalLog } from "../runtime/access.ts";
 import type { Actor, ActorContext } from "../runtime/actor.ts";
+import { bytesOfBody } from "../runtime/body.ts";
 import type { AnswerOf, Delivery, RequestOf } from "../runtime/protocol.ts";
 import type { FencedRef } from "../runtime/ref.ts";
 import { ClientHints } from "./members/client_hints.ts";
@@ -219,16 +220,18 @@ class Dispatcher {
   getDataset({ datasetId }: Request<"getDataset">, by: Delivery): Answer<"getDataset"> {
     return this.#transactions.run(({ state }) => {
       const dataset = datasetFor(state, datasetId, by.sender);
-      this.#rates.answered(by, dataset.graph.byteLength);
+      this.#rates.add(by, dataset.graph.byteLength);
       return dataset;
     });
   }
 
   openIteration(
     asked: Request<"openIteration">,
-    { source, sender }: Delivery,
+    by: Delivery,
   ): Answer<"openIteration"> {
+    const { source, sender } = by;
     const { consumers, clientLinks } = this.#parts;
+    this.#rates.add(by, bytesOfBody(asked));
     return this.#transactions.run((tx) => {
       const request = modeFor(asked.parameters).withName(asked);
       checkQuotas(tx.state, request, sender, this.#settings.quotas);
@@ -244,9 +247,11 @@ class Dispatcher {
 
   clientHeartbeat(
     request: Request<"clientHeartbeat">,
-    { source }: Delivery,
+    by: Delivery,
   ): Answer<"clientHeartbeat"> {
+    const { source } = by;
     const { consumers, taskLists, figures, clientLinks, hints, liveness } = this.#parts;
+    this.#rates.add(by, bytesOfBody(request));
     const settings = this.#settings;
     return this.#transactions.run((tx) => {
       const { state } = tx;
@@ -341,7 +346,7 @@ class Dispatcher {
       if (refresh && stall === undefined) this.#refreshFigures(tx.nowMs);
       const { jobs, clients, workers } = tx.state;
       const entries = jobs.size + clients.size + workers.size;
-      if (by.sender.role !== "admin") this.#rates.answered(by, entries * DESCRIBED_BYTES);
+      if (by.sender.role !== "admin") this.#rates.add(by, entries * DESCRIBED_BYTES);
       const soft = this.#softState(tx);
       const described = describeState(tx.state, soft, this.#scaling.describe(tx.state, soft));
       if (stall === undefined) return described;

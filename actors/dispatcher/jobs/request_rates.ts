@@ -7,7 +7,7 @@ import type { Delivery } from "../../runtime/protocol.ts";
  * start together.
  */
 const BURST_MS = 5_000;
-/** This many bytes of an answer count as one more request. */
+/** This many bytes of a request or answer count as one more request. */
 const BYTES_PER_REQUEST = 16 * 2 ** 10;
 /** At this many buckets, those that are full again are forgotten: a new bucket is full, too. */
 const BUCKETS_MAX = 4_096;
@@ -36,14 +36,17 @@ export class RequestRates {
       throw new LeatError(
         "resource_exhausted",
         `"${key}" has used up its ${this.#perSecondMax} requests a second (requestsPerSecondMax), of ` +
-          "which large answers count as several; send fewer, or raise the dispatcher's quotas",
+          "which those with large lists or answers count as several; send fewer, or raise the dispatcher's quotas",
       );
     }
     bucket.tokens--;
   }
 
-  /** Counts an answer as more requests, by its size. This may leave a negative number of tokens. */
-  answered(by: Pick<Delivery, "sender" | "source">, bytes: number): void {
+  /**
+   * Counts the bytes of a request or its answer as more requests. This may leave a negative number
+   * of tokens.
+   */
+  add(by: Pick<Delivery, "sender" | "source">, bytes: number): void {
     this.#bucketOf(keyOf(by)).tokens -= bytes / BYTES_PER_REQUEST;
   }
 

@@ -465,3 +465,20 @@ Deno.test("RequestRates lets bursts and a steady stream through, refuses beyond,
     rates.take(from(A, "node"));
   }
 });
+
+Deno.test("the dispatcher counts a request with long lists as several against its sender's rate", async () => {
+  for (const method of ["clientHeartbeat", "openIteration"] as const) {
+    await using teams = new Teams({ quotas: { requestsPerSecondMax: 10 } });
+    const a = teams.join(A);
+    const request = a.openRequest(await a.register("numbers"));
+    const { clientId } = await a.ask("openIteration", request);
+    await a.ask("hello", null);
+    const numbers = Array.from({ length: 65_536 }, (_, i) => i);
+    if (method === "openIteration") {
+      await a.ask(method, { ...request, behind: numbers });
+    } else {
+      await a.ask(method, { clientId, report: { kind: "ordered", mark: 0, done: numbers } });
+    }
+    assertEquals((await a.refused("hello", null)).code, "resource_exhausted", method);
+  }
+});
