@@ -172,7 +172,7 @@ export interface GetElementRequest {
   readonly way?: BandwidthFigures;
 }
 
-/** The client id in `leave` where one consumer reports another's departure. Real ids start at 1. */
+/** The client id in `leave` where one consumer reports the departure of others. Real ids start at 1. */
 export const SOME_CLIENT = 0;
 
 /** What clients ask of a task, a cache or a scheduler. */
@@ -183,7 +183,7 @@ export interface ElementSourceProtocol {
    */
   getElement(request: GetElementRequest): ElementAnswer;
   /** Forgets a client; idempotent. Consumers also report the departure of other consumers. */
-  leave(request: { readonly clientId: number; readonly consumerIndex?: number }): null;
+  leave(request: { readonly clientId: number; readonly consumers?: readonly number[] }): null;
   stats(request: null): ElementSourceStats;
 }
 

@@ -55,7 +55,7 @@ const elementSource = {
       waitingShare: figure,
     })),
   }),
-  leave: object({ clientId, consumerIndex: optional(count) }),
+  leave: object({ clientId, consumers: optional(list(count)) }),
   stats: nothing,
 };
 

@@ -20,6 +20,8 @@ export class OpenTask {
   /** The last answer said that the task has no split up to this one. -1: it may have any. */
   lackedUpTo = -1;
   inRing = false;
+  /** The consumers of which the task was told that they have left. */
+  readonly toldLeft = new Set<number>();
   /** Runs until the task may be asked again for the splits that it lacked. */
   #pause: Timer | undefined;
   #pauseMs = LATER_MIN_MS;

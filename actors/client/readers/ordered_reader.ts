@@ -49,6 +49,9 @@ const MARK_STEP_MAX = 64;
  */
 const MARK_STEP_SHARE = 1 / 4;
 
+/** Time limit for a task to hear which consumers have left, in ms. It is then told again. */
+const LEAVE_TIMEOUT_MS = 30_000;
+
 /** What a request asks for. */
 interface WantedSplit {
   readonly upTo?: number;
@@ -296,14 +299,22 @@ export class OrderedReader implements Reader {
     this.#deps.refresh();
   }
 
-  /**
-   * Tells all tasks which consumers have left. Each heartbeat repeats it, as messages may be lost.
-   */
+  /** Tells each task which consumers have left since it was last told. */
   #sendDeparted(departed: readonly number[]): void {
-    for (const { task: { source } } of this.#tasks.values()) {
-      for (const consumerIndex of departed) {
-        this.#deps.context.tell(source, "leave", { clientId: SOME_CLIENT, consumerIndex });
-      }
+    const { context } = this.#deps;
+    for (const { task: { source }, toldLeft } of this.#tasks.values()) {
+      const consumers = departed.filter((index) => !toldLeft.has(index));
+      if (consumers.length === 0) continue;
+      for (const index of consumers) toldLeft.add(index);
+      context.run(async () => {
+        try {
+          const request = { clientId: SOME_CLIENT, consumers };
+          await context.ask(source, "leave", request, { timeoutMs: LEAVE_TIMEOUT_MS });
+        } catch {
+          // The next heartbeat repeats it, unless the task has ended.
+          for (const index of consumers) toldLeft.delete(index);
+        }
+      });
     }
   }
 

@@ -136,11 +136,11 @@ class OrderedTask implements RunningTask {
 
   /** Drops the elements that all other consumers have taken. */
   leave(
-    { clientId, consumerIndex }: RequestOf<ElementSourceProtocol, "leave">,
+    { clientId, consumers = [] }: RequestOf<ElementSourceProtocol, "leave">,
     asker: Ref,
   ): void {
     this.#repeats.leave(readerId(asker, clientId));
-    if (consumerIndex !== undefined) this.#pass(consumerIndex, Infinity);
+    for (const consumerIndex of consumers) this.#pass(consumerIndex, Infinity);
     this.#progress();
   }
 

@@ -286,3 +286,24 @@ Deno.test("an ordered reader does not visit all of its tasks for each element", 
   const many = await looksPerElement(100);
   assert(many < few + 20, `${few} with 2 tasks, ${many} with 100`);
 });
+
+Deno.test("an ordered reader tells each task in one message which consumers have left, and repeats only what was refused", async () => {
+  await using bench = new ReaderBench({ total: 1, bufferBytesMax: 10_000 });
+  const silent = Promise.withResolvers<ElementAnswer>();
+  for (let i = 0; i < 2; i++) bench.addTask(() => silent.promise);
+  const heard = async () => {
+    const { length } = bench.heartbeats;
+    await until(() => bench.heartbeats.length > length + 3);
+    return bench.leaves.splice(0).sort((a, b) => a.taskId - b.taskId);
+  };
+  bench.left = [1, 2];
+  bench.refusals.push(new LeatError("unavailable", "The link is lost"));
+  const [refused] = await until(() => bench.leaves.length > 0 && bench.leaves);
+  const told = [{ taskId: 0, consumers: [1, 2] }, { taskId: 1, consumers: [1, 2] }];
+  const repeated = { taskId: refused!.taskId, consumers: [1, 2] };
+  assertEquals(await heard(), [...told, repeated].sort((a, b) => a.taskId - b.taskId));
+  bench.left = [1, 2, 3];
+  assertEquals(await heard(), [{ taskId: 0, consumers: [3] }, { taskId: 1, consumers: [3] }]);
+  assertEquals(await heard(), []);
+  silent.resolve({ kind: "end" });
+});

@@ -15,6 +15,7 @@ import type {
   GetElementRequest,
   StreamPosition,
 } from "../../../../actors/worker/protocol.ts";
+import type { LeatError } from "../../../../core/error.ts";
 import { DenoWorld } from "../../../../platform/deno_world.ts";
 import { Payload } from "../../../../transport/payload.ts";
 import { SteppedWorld } from "../../dispatcher/lib.ts";
@@ -34,6 +35,12 @@ export class ReaderBench implements AsyncDisposable {
   readonly #tasks = new Map<number, FencedRef<ElementSourceProtocol>>();
   /** Whether heartbeats are answered with the table of splits. */
   isListed = true;
+  /** The consumers that have left, as heartbeats are told. */
+  left: readonly number[] = [];
+  /** What each task was told of consumers that have left. */
+  readonly leaves: { readonly taskId: number; readonly consumers: readonly number[] }[] = [];
+  /** Errors with which the next such messages are refused. */
+  readonly refusals: LeatError[] = [];
 
   constructor(
     { total, bufferBytesMax, refreshMs = 20, windowSplits, ordered, world }: {
@@ -63,7 +70,7 @@ export class ReaderBench implements AsyncDisposable {
             const news = {
               kind: "ordered",
               windowSplits: windowSplits ?? Infinity,
-              left: [],
+              left: this.left,
               ...table,
             };
             return { tasks, finished: false, news };
@@ -93,7 +100,16 @@ export class ReaderBench implements AsyncDisposable {
     const source = this.system.spawn<ElementSourceProtocol>({
       name: `task-${taskId}`,
       create: () => ({
-        handlers: { getElement: answer, leave: () => null, stats: () => ({}) as never },
+        handlers: {
+          getElement: answer,
+          leave: ({ consumers }) => {
+            if (consumers !== undefined) this.leaves.push({ taskId, consumers });
+            const refusal = this.refusals.shift();
+            if (refusal !== undefined) throw refusal;
+            return null;
+          },
+          stats: () => ({}) as never,
+        },
       }),
     });
     this.#tasks.set(taskId, source);
