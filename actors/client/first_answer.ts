@@ -21,7 +21,7 @@ export async function firstAnswer<A>(
   ask: (askOptions: AskOptions) => Promise<A>,
 ): Promise<A> {
   try {
-    return await ask({ timeoutMs, attemptMs: ATTEMPT_MS });
+    return await ask({ timeoutMs, attemptMs: ATTEMPT_MS, isIdempotent: true });
   } catch (error) {
     const failure = LeatError.from(error);
     if (failure.code !== "deadline_exceeded" && failure.code !== "unavailable") throw failure;

@@ -35,6 +35,11 @@ export interface AskOptions {
    * that the asker can turn to another receiver. Left out: the ask is repeated until its deadline.
    */
   readonly unavailableMax?: number;
+  /**
+   * With `attemptMs`: the request may be handled twice. If its answer was lost, and is too large to
+   * have been kept, it is made anew, instead of being rejected as `aborted`.
+   */
+  readonly isIdempotent?: true;
 }
 
 /** How a supervisor treats its children. */

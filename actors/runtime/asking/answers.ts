@@ -42,6 +42,9 @@ interface Kept {
   readonly bytes: number;
 }
 
+/** The `details.reason` of the refusal of an ask that was handled, and whose answer is gone. */
+export const ANSWER_NOT_KEPT = "answer_not_kept";
+
 /** The answer to an ask that is repeated although its answer was not kept. */
 const NOT_KEPT: Kept = {
   bytes: 0,
@@ -51,6 +54,7 @@ const NOT_KEPT: Kept = {
       "aborted",
       `The answer was given before and was not kept: unsettled answers for this identity may take ` +
         `at most ${KEPT_BYTES_MAX} bytes`,
+      { details: { reason: ANSWER_NOT_KEPT } },
     ).toWire(),
   },
 };

@@ -3,6 +3,7 @@ import { LeatError, type LeatErrorCode, type WireError } from "../../../core/err
 import type { AskOptions } from "../actor.ts";
 import type { Cell } from "../cell.ts";
 import { copyBody } from "../body.ts";
+import { ANSWER_NOT_KEPT } from "./answers.ts";
 import { type AskEnvelope, OPEN_MAX } from "../envelope.ts";
 import { Groups, type Hold, Holdings, type Member } from "./groups.ts";
 import { formatRef, keyOf, type Ref } from "../ref.ts";
@@ -33,6 +34,8 @@ export interface OpenAsk {
   readonly attemptMs: number | undefined;
   /** See {@linkcode AskOptions.unavailableMax}. */
   readonly unavailableMax: number;
+  /** See {@linkcode AskOptions.isIdempotent}. */
+  readonly isIdempotent: boolean;
   readonly resolve: (body: unknown) => void;
   readonly reject: (error: LeatError) => void;
   refusals: number;
@@ -94,6 +97,7 @@ export class Asks {
         deadlineMs: this.#world.nowMs() + options.timeoutMs,
         attemptMs: options.attemptMs,
         unavailableMax: options.unavailableMax ?? Infinity,
+        isIdempotent: options.isIdempotent === true,
         resolve,
         reject,
         refusals: 0,
@@ -127,6 +131,10 @@ export class Asks {
   refused(id: number, incarnation: string | undefined, refusal: Refusal): boolean {
     const ask = this.#open.get(id);
     if (ask === undefined || ask.asker.self.incarnation !== incarnation) return false;
+    if (ask.isIdempotent && refusal.details?.["reason"] === ANSWER_NOT_KEPT) {
+      this.#makeAnew(ask);
+      return true;
+    }
     const isTemporary = ask.attemptMs !== undefined && mayBeTakenLater(refusal);
     const isOver = refusal.code === "unavailable" && ask.refusals + 1 >= ask.unavailableMax;
     if (!isTemporary || isOver) {
@@ -161,6 +169,17 @@ export class Asks {
   clear(): void {
     this.#deadlines.clear();
     this.#attempts.clear();
+  }
+
+  /** Makes an ask again with a new id, so that it is handled again, for the rest of its time. */
+  #makeAnew(ask: OpenAsk): void {
+    const { id, asker, target, method, body, deadlineMs, attemptMs, unavailableMax } = ask;
+    this.#take(id, asker.self.incarnation);
+    this.begin(asker, target, method, body, {
+      timeoutMs: Math.max(0, deadlineMs - this.#world.nowMs()),
+      ...(attemptMs === undefined ? {} : { attemptMs }),
+      ...{ unavailableMax, isIdempotent: true },
+    }).then(ask.resolve, ask.reject);
   }
 
   #attempt(ask: OpenAsk): void {

@@ -43,7 +43,10 @@ export class RunnerDeaths {
     const number = ++this.#count;
     const at = place === undefined ? {} : { place };
     const request = { taskId, number, ...at, error: { code, message } };
-    const askOptions = { timeoutMs: dispatcherTimeoutMs, attemptMs: ATTEMPT_MS };
+    const askOptions = {
+      ...{ timeoutMs: dispatcherTimeoutMs, attemptMs: ATTEMPT_MS },
+      isIdempotent: true,
+    } as const;
     for (;;) {
       try {
         return (await context.ask(dispatcher, "runnerDied", request, askOptions)).mayStart;

@@ -130,6 +130,7 @@ class SaveTask {
         const { work } = await this.#context.ask(dispatcher, "getSaveWork", request, {
           timeoutMs: dispatcherTimeoutMs,
           attemptMs: ATTEMPT_MS,
+          isIdempotent: true,
         });
         return work;
       } catch (error) {

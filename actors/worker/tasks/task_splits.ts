@@ -118,7 +118,10 @@ export class TaskSplits {
   }
 
   async #ask(request: SplitRequest): Promise<SplitAnswer> {
-    const askOptions = { timeoutMs: this.#timeoutMs, attemptMs: SPLIT_ATTEMPT_MS };
+    const askOptions = {
+      ...{ timeoutMs: this.#timeoutMs, attemptMs: SPLIT_ATTEMPT_MS },
+      isIdempotent: true,
+    } as const;
     if (this.#context.world.fault("task_splits.ask_twice")) {
       this.#context.ask(this.#dispatcher, "getSplit", request, askOptions).catch(() => {});
     }
@@ -154,7 +157,10 @@ export class TaskSplits {
   async #read(split: number, from: number): Promise<Uint8Array> {
     const reader = await this.#reader.promise;
     const request = { split, from };
-    const askOptions = { timeoutMs: GIVEN_TIMEOUT_MS, attemptMs: SPLIT_ATTEMPT_MS };
+    const askOptions = {
+      ...{ timeoutMs: GIVEN_TIMEOUT_MS, attemptMs: SPLIT_ATTEMPT_MS },
+      isIdempotent: true,
+    } as const;
     return (await this.#context.ask(reader, "readSource", request, askOptions)).given.bytes;
   }
 

@@ -1,4 +1,5 @@
 /** The runtime's guarantees for messages and asks, between two nodes joined inline. */
+import { ANSWER_NOT_KEPT, KEPT_BYTES_MAX } from "../../../actors/runtime/asking/answers.ts";
 import type { Envelope } from "../../../actors/runtime/envelope.ts";
 import type { Link } from "../../../actors/runtime/link.ts";
 import { type FencedRef, nameOf, type Ref } from "../../../actors/runtime/ref.ts";
@@ -171,6 +172,32 @@ test("a repeated answer is as it was first given, whatever became of its parts",
   state.count = 100;
   const answer = await asked as unknown as { count: number; nested: { count: number } };
   assertEquals([answer.count, answer.nested.count], [1, 1]);
+});
+
+test("an idempotent ask whose answer was lost and not kept is handled again, and another is refused", async () => {
+  for (const isIdempotent of [true, false]) {
+    let lost = 0;
+    await using a = new TestNode("a");
+    await using b = new TestNode("b");
+    const [toB, toA] = inlinePair(a.system.world, a.system.id, b.system.world, b.system.id);
+    a.system.attach(new LossyLink(toB, ({ kind }) => kind === "reply" && lost++ < 1));
+    b.system.attach(Object.assign(toA, { identity: { name: "team", role: "client" } }));
+    let calls = 0;
+    const ref = b.system.spawn<{ large(request: null): Payload }>({
+      name: "large",
+      create: () => ({
+        access: { large: ["client"] },
+        handlers: { large: () => (calls++, new Payload(new Uint8Array(KEPT_BYTES_MAX))) },
+      }),
+    });
+    const asked = a.system.ask(ref, "large", null, {
+      ...{ ...SOON, attemptMs: 20 },
+      ...(isIdempotent ? { isIdempotent } : {}),
+    });
+    if (isIdempotent) assertEquals((await asked).byteLength, KEPT_BYTES_MAX);
+    else assertEquals((await rejection(asked, "aborted")).details, { reason: ANSWER_NOT_KEPT });
+    assertEquals(calls, isIdempotent ? 2 : 1);
+  }
 });
 
 test("an ask that may be repeated says what its body was when it was made", async () => {
