@@ -1,6 +1,6 @@
 /**
  * The holder of a token proves it on more connections than a listener may have open files, and says
- * no hello on any of them. Others must still get a link.
+ * no hello on any of them, or has a link on each. Others must still get a link.
  */
 import { TokenSet } from "../../transport/web_socket.ts";
 import { until } from "../lib/until.ts";
@@ -35,6 +35,31 @@ Deno.test("a viewer who proves a token and says no hello keeps out neither admin
       50,
     );
     await until(() => listener.links.some(({ identity }) => identity.name === role));
+  }
+  for (const raw of held) await raw[Symbol.asyncDispose]();
+});
+
+Deno.test("a client with as many links as it gets keeps out neither worker nor another client", async () => {
+  const tokens = ([["many", "client"], ["other", "client"], ["worker", "worker"]] as const).map(
+    ([name, role]) => ({ token: `token-of-the-${name}`, identity: { name, role } }),
+  );
+  const filesMax = 256;
+  const held: RawNode[] = [];
+  const open = () => held.filter(({ isClosed }) => !isClosed).length;
+  await using listener = new Listener({
+    isService: true,
+    tokens: new TokenSet(tokens),
+    hasSpareFiles: (count) => open() + count <= filesMax,
+  });
+  const { address } = listener.server;
+  for (let i = 0; i < filesMax; i++) {
+    const raw = await RawNode.link(address, "token-of-the-many").catch(() => undefined);
+    if (raw === undefined) break;
+    held.push(raw);
+  }
+  for (const name of ["other", "worker"]) {
+    await using _raw = await RawNode.link(address, `token-of-the-${name}`);
+    await until(() => listener.links.some(({ identity }) => identity.name === name));
   }
   for (const raw of held) await raw[Symbol.asyncDispose]();
 });

@@ -27,6 +27,12 @@ const HELLO_TIMEOUT_MS = 5_000;
 
 /** Limit of one identity's open links; admins have none. Each link takes a file handle. */
 const LINKS_PER_IDENTITY_MAX = 1_024;
+/**
+ * While this process may open fewer files than that, an identity with so many links gets no more:
+ * the rest is for others. More than what a listener needs to accept connections.
+ */
+const RESERVED_FILES = 128;
+const LINKS_WHEN_SHORT_MAX = 32;
 
 export interface WebSocketServerOptions extends WebSocketLinkOptions {
   readonly world: World;
@@ -274,16 +280,22 @@ class Server implements WebSocketServer {
     throw error;
   }
 
-  /** @throws LeatError `resource_exhausted` for an identity that has too many links. */
+  /**
+   * @throws LeatError `resource_exhausted` for an identity that has too many links, or many while
+   *   others could soon get none.
+   */
   #checkLinks({ name, role }: Identity): void {
     if (role === "admin") return;
+    const { hasSpareFiles = () => true } = this.#options;
     let count = 0;
     for (const { identity } of this.#links.values()) if (identity.name === name) count++;
-    if (count < LINKS_PER_IDENTITY_MAX) return;
+    const isShort = count >= LINKS_WHEN_SHORT_MAX && !hasSpareFiles(RESERVED_FILES);
+    if (count < LINKS_PER_IDENTITY_MAX && !isShort) return;
     throw new LeatError(
       "resource_exhausted",
-      `"${name}" has ${count} links to this node, as many as one token may: close some, or give programs ` +
-        "tokens of their own",
+      `"${name}" has ${count} links to this node, as many as one token may${
+        isShort ? " while few files can be opened (ulimit -n)" : ""
+      }: close some, or give programs tokens of their own`,
     );
   }
 
