@@ -135,10 +135,11 @@ export function releaseClient(
   const client = clients.get(clientId);
   if (client === undefined) return null;
   checkSecret(client, secret, clientId);
+  // Before any change: what is refused must change nothing.
+  checkRounds(clientId, [nextRound ?? 0]);
   const iteration = iterations.get(client.iterationId)!;
   if (cancel) tx.state.modeOf(iteration).cancel(tx, iteration, client);
   // The client may have requested more rounds since its last heartbeat.
-  checkRounds(clientId, [nextRound ?? 0]);
   consumers.stopsAt(clientId, nextRound);
   endClient(tx, clientId, "released", consumers);
   return null;

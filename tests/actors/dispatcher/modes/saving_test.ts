@@ -68,3 +68,14 @@ Deno.test("a client that was released while its save went on is told that it is 
   const { code } = await cluster.refused("clientHeartbeat", { clientId });
   assert(code === "failed_precondition" || code === "not_found", code);
 });
+
+Deno.test("releaseClient cancels no save if it is refused", async () => {
+  await using cluster = await TestCluster.start();
+  const datasetId = await cluster.dataset();
+  const { clientId } = await cluster.open(datasetId, SAVE);
+  const other = await cluster.open(datasetId, SAVE);
+  const request = { clientId, cancel: true, nextRound: Number.MAX_SAFE_INTEGER };
+  assertEquals((await cluster.refused("releaseClient", request)).code, "invalid_argument");
+  const { error } = await cluster.ask("clientHeartbeat", { clientId: other.clientId });
+  assertEquals(error, undefined);
+});
