@@ -305,7 +305,12 @@ class Dispatcher {
         figures.workerHeard(tx.state, request, tx.nowMs);
       }
       this.#effects.answered(request.name);
-      return isRegistered ? { ...answer, timeoutMs: this.#settings.workerTimeoutMs } : answer;
+      if (!isRegistered) return answer;
+      return {
+        ...answer,
+        timeoutMs: this.#settings.workerTimeoutMs,
+        ...(figures.lacksFiguresOf(request) ? { lacksFigures: true } : {}),
+      };
     });
   }
 

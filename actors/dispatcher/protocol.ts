@@ -109,6 +109,10 @@ export interface TaskStatus {
   readonly completed: boolean;
   /** The task has died and lost its position in the data; the worker needs a new task. */
   readonly failed?: boolean;
+  /**
+   * `source`, `stats` and `sharing` are left out for a completed task if they are as in the last
+   * answered heartbeat.
+   */
   readonly stats?: TaskStats;
   /** Sharing: the figures of the window in front of the task. */
   readonly sharing?: Reported<"sharing">;

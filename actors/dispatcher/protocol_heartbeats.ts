@@ -133,6 +133,8 @@ export interface WorkNews {
   readonly endedTasks: readonly number[];
   /** Time without a heartbeat, in ms, after which the worker is lost. */
   readonly timeoutMs?: number;
+  /** The dispatcher has restarted since: the next heartbeat must have all figures of all tasks. */
+  readonly lacksFigures?: true;
 }
 
 /**

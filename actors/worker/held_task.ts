@@ -19,16 +19,23 @@ export interface HeldTask {
   /** The newest figures of the task, and of the window in front of it. */
   stats: TaskStats | undefined;
   sharing: TaskStatus["sharing"];
+  /** The status that the dispatcher has, as text; undefined if it may have none. */
+  reported: string | undefined;
   /** The task's cache or scheduler, if it was placed on another node. */
   placed: { readonly node: string; readonly name: string } | undefined;
 }
 
+/**
+ * The status for the next heartbeat. A worker may hold hundreds of completed tasks, until their
+ * iterations are forgotten, so what the dispatcher has of these is left out.
+ */
 export function statusOf(held: HeldTask): TaskStatus {
   const { definition: { taskId }, source, completed, failed, stats, sharing } = held;
   if (failed) return { taskId, completed, failed };
-  return {
-    taskId,
-    completed,
-    ...definedFields({ source, stats, sharing }),
-  };
+  const status = { taskId, completed, ...definedFields({ source, stats, sharing }) };
+  if (!completed) return status;
+  const text = JSON.stringify(status);
+  if (text === held.reported) return { taskId, completed };
+  held.reported = text;
+  return status;
 }

@@ -183,7 +183,7 @@ class Worker {
         { timeoutMs: HEARTBEAT_TIMEOUT_MS, attemptMs: HEARTBEAT_ATTEMPT_MS },
       );
       if (news.kind === "takeover") {
-        this.#registered = false;
+        this.#unregistered();
         this.#follows = news.incarnation;
         return "repeat";
       }
@@ -191,6 +191,7 @@ class Worker {
         world.log("info", `Worker "${name}" works for the dispatcher at ${dispatcher.node}`);
       }
       this.#registered = true;
+      if (news.lacksFigures === true) this.#forgetReported();
       this.#timeoutMs = news.timeoutMs;
       this.#watchDispatcher();
       await Promise.all(news.endedTasks.map((taskId) => this.#endTask(taskId)));
@@ -199,7 +200,7 @@ class Worker {
     } catch (error) {
       const failure = LeatError.from(error);
       if (failure.code === "cancelled") throw failure;
-      this.#registered = false;
+      this.#unregistered();
       // The dispatcher refuses a heartbeat that it gets after the request to leave.
       if (this.#left) return "unanswered";
       if (REFUSALS.includes(failure.code)) {
@@ -212,6 +213,16 @@ class Worker {
       );
       return "unanswered";
     }
+  }
+
+  /** The dispatcher may not have the newest heartbeat. */
+  #unregistered(): void {
+    this.#registered = false;
+    this.#forgetReported();
+  }
+
+  #forgetReported(): void {
+    for (const held of this.#tasks.values()) held.reported = undefined;
   }
 
   /** A private worker cannot be dialled: if its link ends, a heartbeat makes it reachable again. */
@@ -313,6 +324,7 @@ class Worker {
       failed: false,
       stats: undefined,
       sharing: undefined,
+      reported: undefined,
       placed: undefined,
     };
     this.#tasks.set(taskId, held);

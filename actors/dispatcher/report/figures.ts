@@ -26,8 +26,8 @@ const BYTES_PER_GB = 1e9;
 
 interface TaskFigures {
   readonly window: RateWindow;
-  figures: TaskStats;
-  sharing: TaskStatus["sharing"];
+  readonly figures: TaskStats;
+  readonly sharing: TaskStatus["sharing"];
 }
 
 interface WorkerEntry {
@@ -97,6 +97,14 @@ export class Figures {
     entry.heardMs = nowMs;
     if (process !== undefined) entry.window.add(atMs, countersOf("process", process));
     this.#noteTasks(state, entry, tasks);
+  }
+
+  /** Whether a heartbeat leaves figures out that are not known here. */
+  lacksFiguresOf({ name, tasks }: WorkerReport): boolean {
+    const known = this.#workers.get(name)?.tasks;
+    return tasks.some(({ taskId, completed, stats }) =>
+      completed && stats === undefined && known?.has(taskId) !== true
+    );
   }
 
   workerLost(name: string): void {
@@ -244,14 +252,17 @@ export class Figures {
     const named = new Set(tasks.map(({ taskId }) => taskId));
     for (const taskId of entry.tasks.keys()) if (!named.has(taskId)) entry.tasks.delete(taskId);
     for (const { taskId, stats, sharing } of tasks) {
-      if (stats === undefined || !state.tasks.has(taskId)) continue;
-      const figures = entry.tasks.getOrInsertComputed(
-        taskId,
-        () => ({ window: new RateWindow(this.#windowMs), figures: stats, sharing }),
-      );
-      figures.figures = stats;
-      figures.sharing = sharing;
-      figures.window.add(entry.atMs, countersOf("task", stats));
+      const known = entry.tasks.get(taskId);
+      // Missing figures are as before. The window needs them: the rates of a task that rests fall.
+      const figures = stats ?? known?.figures;
+      if (figures === undefined || !state.tasks.has(taskId)) continue;
+      const window = known?.window ?? new RateWindow(this.#windowMs);
+      entry.tasks.set(taskId, {
+        window,
+        figures,
+        sharing: stats === undefined ? known?.sharing : sharing,
+      });
+      window.add(entry.atMs, countersOf("task", figures));
     }
   }
 

@@ -1,5 +1,9 @@
 /** The worker: the configuration of its caches and schedulers, and how it leaves. */
-import { dispatcherAt, type DispatcherProtocol } from "../../../actors/dispatcher/protocol.ts";
+import {
+  dispatcherAt,
+  type DispatcherProtocol,
+  type TaskStatus,
+} from "../../../actors/dispatcher/protocol.ts";
 import { ActorSystem } from "../../../actors/runtime/system.ts";
 import type { WorkerProtocol } from "../../../actors/worker/protocol.ts";
 import type { RunnerFactory } from "../../../actors/worker/runner/runner.ts";
@@ -113,4 +117,52 @@ Deno.test("a worker that has left ignores the refusal of an earlier heartbeat", 
   await settle();
   await system.stop();
   assertEquals({ hasLeft, heartbeats, refusals }, { hasLeft: true, heartbeats: 2, refusals: [] });
+});
+
+Deno.test("a worker repeats in heartbeats what is known of a completed task only if the dispatcher may lack it", async () => {
+  const system = new ActorSystem({ node: "bench", world: new DenoWorld({ logLevel: "off" }) });
+  const task = { ...TASK, parameters: { datasetId: "d", processingMode: "OFF", sharing: false } };
+  const heard: TaskStatus[] = [];
+  let answer: () => object = () => ({});
+  system.spawn<DispatcherProtocol>({
+    name: "dispatcher",
+    create: () => ({
+      handlers: {
+        workerHeartbeat: ({ tasks: [status] }: { tasks: TaskStatus[] }) => {
+          const newTasks = status === undefined ? [task] : [];
+          if (status?.completed === true && status.stats === undefined) heard.push(status);
+          else if (status?.completed === true) heard.splice(0, heard.length, status);
+          return { kind: "work", newTasks, endedTasks: [], ...answer() };
+        },
+      } as never,
+    }),
+  });
+  const next = () => Promise.resolve({ kind: "end" } as const);
+  system.spawn<WorkerProtocol>({
+    name: "worker",
+    create: (context) =>
+      createWorker(context, {
+        name: "w",
+        dispatcher: dispatcherAt("bench"),
+        runners: { ...IDLE, start: () => ({ next, bytesRead: 0, dispose() {} }) },
+        proxies: { cache: NO_PROXY, reads: NO_PROXY },
+        heartbeatMs: 1,
+      }),
+  });
+  const lacking = (): object => {
+    answer = () => ({});
+    return { lacksFigures: true };
+  };
+  const failing = (): never => {
+    answer = () => ({});
+    throw new LeatError("internal", "The dispatcher has failed");
+  };
+  for (const event of [undefined, lacking, failing]) {
+    if (event !== undefined) answer = event;
+    await until(() => answer !== event && heard.length >= 4 && heard[0]!.stats !== undefined);
+    assertEquals(heard[0]!.source?.node, "bench");
+    assertEquals(heard.slice(1, 4), Array(3).fill({ taskId: 1, completed: true }));
+    heard.splice(0);
+  }
+  await system.stop();
 });

@@ -2,7 +2,7 @@
 
 import { costOf } from "../../../../core/cost.ts";
 import { assertAlmostEquals, assertEquals, assertMatch } from "../../../assert.ts";
-import { settle, TestCluster } from "../lib.ts";
+import { settle, TestCluster, workIn } from "../lib.ts";
 import { iterationOf, report, running, say } from "./reports.ts";
 
 Deno.test("a report of a time that is no number is dropped, and those after it count", async () => {
@@ -378,4 +378,29 @@ Deno.test("after a restart, describe asks a live worker for figures beside a hun
     110,
     [],
   ]);
+});
+
+Deno.test("figures that a heartbeat leaves out of a completed task are as before, and are asked for after a restart", async () => {
+  await using cluster = await TestCluster.start();
+  const { workers: [worker], taskIds: [taskId = 0] } = await running(cluster, ["w"]);
+  const { name, ref } = worker!;
+  await report(cluster, worker!, { atMs: 0 });
+  worker!.complete(taskId);
+  await report(cluster, worker!, { atMs: 10_000, stats: { [taskId]: { produced: 40 } } });
+  const rest = async (atMs: number) => {
+    const answer = workIn(
+      await cluster.ask("workerHeartbeat", {
+        ...{ name, worker: ref, tags: [] },
+        ...{ tasks: [{ taskId, completed: true }], figures: { atMs } },
+      }),
+    );
+    const { produced, elementsPerSecond } = (await iterationOf(cluster)).tasks[0]!.figures ?? {};
+    return { produced, elementsPerSecond, lacksFigures: answer.lacksFigures };
+  };
+  const known = { produced: 40, lacksFigures: undefined };
+  assertEquals(await rest(20_000), { ...known, elementsPerSecond: 0 });
+  await cluster.restart();
+  assertEquals((await rest(30_000)).lacksFigures, true);
+  await report(cluster, worker!, { atMs: 40_000, stats: { [taskId]: { produced: 40 } } });
+  assertEquals((await rest(50_000)).lacksFigures, undefined);
 });
