@@ -178,7 +178,8 @@ export class Asks {
     this.begin(asker, target, method, body, {
       timeoutMs: Math.max(0, deadlineMs - this.#world.nowMs()),
       ...(attemptMs === undefined ? {} : { attemptMs }),
-      ...{ unavailableMax, isIdempotent: true },
+      unavailableMax,
+      isIdempotent: true,
     }).then(ask.resolve, ask.reject);
   }
 

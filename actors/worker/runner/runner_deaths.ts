@@ -44,7 +44,8 @@ export class RunnerDeaths {
     const at = place === undefined ? {} : { place };
     const request = { taskId, number, ...at, error: { code, message } };
     const askOptions = {
-      ...{ timeoutMs: dispatcherTimeoutMs, attemptMs: ATTEMPT_MS },
+      timeoutMs: dispatcherTimeoutMs,
+      attemptMs: ATTEMPT_MS,
       isIdempotent: true,
     } as const;
     for (;;) {

@@ -119,7 +119,8 @@ export class TaskSplits {
 
   async #ask(request: SplitRequest): Promise<SplitAnswer> {
     const askOptions = {
-      ...{ timeoutMs: this.#timeoutMs, attemptMs: SPLIT_ATTEMPT_MS },
+      timeoutMs: this.#timeoutMs,
+      attemptMs: SPLIT_ATTEMPT_MS,
       isIdempotent: true,
     } as const;
     if (this.#context.world.fault("task_splits.ask_twice")) {
@@ -158,7 +159,8 @@ export class TaskSplits {
     const reader = await this.#reader.promise;
     const request = { split, from };
     const askOptions = {
-      ...{ timeoutMs: GIVEN_TIMEOUT_MS, attemptMs: SPLIT_ATTEMPT_MS },
+      timeoutMs: GIVEN_TIMEOUT_MS,
+      attemptMs: SPLIT_ATTEMPT_MS,
       isIdempotent: true,
     } as const;
     return (await this.#context.ask(reader, "readSource", request, askOptions)).given.bytes;
