@@ -17,6 +17,7 @@ from typing import Any
 import leat
 import pytest
 from conftest import PIPELINES, SOURCES, children_of, is_alive, until
+from leat import _stream
 from leat._deno import helper_command
 
 def helper_of(loader: leat.Loader) -> int:
@@ -195,6 +196,40 @@ def test_ctrl_c_while_the_next_batches_are_requested_loses_none(monkeypatch: pyt
             last = next(batches)
     loader.load_state_dict(loader.state_dict())
     assert next(iter(loader)) == (last + 1) % 10
+
+
+def test_ctrl_c_before_the_stream_has_what_came_is_no_gap_in_the_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    loader = leat.load(PIPELINES, export="endless")
+    batches = iter(loader)
+    last = next(batches)
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(loader._stream, "add", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        while True:
+            last = next(batches)
+    monkeypatch.undo()
+    with pytest.raises(leat.LeatError, match="iterate over it again"):
+        next(batches)
+    loader.load_state_dict(loader.state_dict())
+    assert next(iter(loader)) == (last + 1) % 10
+
+
+def test_ctrl_c_before_a_batch_is_ready_leaves_it_to_the_next_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    loader = leat.load(PIPELINES, export="endless")
+    batches = iter(loader)
+    assert next(batches) == 0
+
+    def interrupted(_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_stream, "with_arrays", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        next(batches)
+    monkeypatch.undo()
+    assert [next(batches) for _ in range(3)] == [1, 2, 3]
 
 
 def test_an_iteration_after_a_killed_helper_starts_another() -> None:
