@@ -1,5 +1,5 @@
 /** One pass over a dataset, sent to a Python program in the answers to its `take` requests. */
-import { dtypeOf } from "../../core/dtype.ts";
+import { type DType, dtypeOf, type TypedArray } from "../../core/dtype.ts";
 import { LeatError, type WireError } from "../../core/error.ts";
 import { RaggedTensor, Tensor, utf8Length } from "../../core/tensor.ts";
 import type { DatasetIterator } from "../../data/dataset_iterator.ts";
@@ -21,6 +21,10 @@ const ELEMENT_BYTES_MAX = 2 ** 30;
 const DEPTH_MAX = 120;
 /** Limit of the length of an axis of a tensor in a message. */
 const AXIS_MAX = 2 ** 32 - 1;
+/** What a payload takes in a message besides its bytes, at most: a reference, and space to align it. */
+const PAYLOAD_BYTES = 80;
+/** What a text or a key takes in a message besides its bytes, at most. */
+const TEXT_BYTES = 5;
 /** Limit of the elements of a numpy array: numpy counts bytes, up to 8 per element, in 63 bits. */
 const ARRAY_ELEMENTS_MAX = 2 ** 60;
 /** Limit of the elements of an answer. */
@@ -210,18 +214,18 @@ function sendableSize(element: unknown): number {
   if (size <= ELEMENT_BYTES_MAX) return size;
   throw new LeatError(
     "resource_exhausted",
-    `An element has ${size} bytes, over the limit of ${ELEMENT_BYTES_MAX}: use smaller batches`,
+    `An element takes ${size} bytes in a message, over the limit of ${ELEMENT_BYTES_MAX}: use smaller batches`,
   );
 }
 
-/** Estimates the size of a value; NaN if a part of it cannot be sent. */
+/** Estimates the size of a value, not too low; NaN if a part of it cannot be sent. */
 function sizeOf(value: unknown, depth: number): number {
   if (depth > DEPTH_MAX) {
     throw new LeatError("invalid_argument", `An element nests more than ${DEPTH_MAX} deep`);
   }
   switch (typeof value) {
     case "string":
-      return value.isWellFormed() ? utf8Length(value) : NaN;
+      return sizeOfText(value);
     case "number":
     case "boolean":
       return 9;
@@ -235,39 +239,47 @@ function sizeOf(value: unknown, depth: number): number {
 }
 
 function sizeOfObject(value: object, depth: number): number {
-  if (ArrayBuffer.isView(value)) return dtypeOf(value) === undefined ? NaN : value.byteLength;
-  if (value instanceof Tensor) return sizeOfTensor(value, depth);
+  if (ArrayBuffer.isView(value)) {
+    return dtypeOf(value) === undefined ? NaN : PAYLOAD_BYTES + value.byteLength;
+  }
+  if (value instanceof Tensor) return sizeOfTensor(value);
   if (value instanceof RaggedTensor) {
-    return sizeOfTensor(value.values, depth) + value.rowSplits.byteLength;
+    return sizeOfTensor(value.values) + PAYLOAD_BYTES + value.rowSplits.byteLength;
   }
   let sum = 9;
   if (Array.isArray(value)) { for (const item of value) sum += sizeOf(item, depth); }
   else if (isPlain(value) && !Object.hasOwn(value, "__proto__")) {
     for (const key in value) {
-      sum += key.isWellFormed() ? sizeOf((value as Record<string, unknown>)[key], depth) : NaN;
+      sum += sizeOfText(key) + sizeOf((value as Record<string, unknown>)[key], depth);
     }
   } else return NaN;
   return sum;
 }
 
-function sizeOfTensor({ dtype, shape, data }: Tensor, depth: number): number {
+function sizeOfText(text: string): number {
+  return text.isWellFormed() ? TEXT_BYTES + utf8Length(text) : NaN;
+}
+
+function sizeOfTensor({ dtype, shape, data }: Tensor): number {
   if (shape.length > TENSOR_RANK_MAX || shape.some((length) => length > AXIS_MAX)) return NaN;
-  if (Array.isArray(data) && !data.every(dtype === "string" ? isString : isBytes)) return NaN;
   // numpy limits the product of the nonzero axes, even if the array is empty.
   const count = shape.reduce((product, length) => product * Math.max(1, length), 1);
-  if (count < ARRAY_ELEMENTS_MAX) return 64 + sizeOf(data, depth);
+  if (count < ARRAY_ELEMENTS_MAX) return PAYLOAD_BYTES + 4 * shape.length + sizeOfData(dtype, data);
   throw new LeatError(
     "resource_exhausted",
     `An element has a tensor of shape [${shape}], which is too large for a numpy array`,
   );
 }
 
-function isString(item: unknown): boolean {
-  return typeof item === "string";
-}
-
-function isBytes(item: unknown): boolean {
-  return item instanceof Uint8Array;
+function sizeOfData(dtype: DType, data: Tensor["data"]): number {
+  if (!Array.isArray(data)) return (data as TypedArray).byteLength;
+  // A second payload has the offsets, of 4 bytes each.
+  let sum = PAYLOAD_BYTES + 4;
+  for (const item of data as readonly unknown[]) {
+    if (dtype === "string") sum += typeof item === "string" ? sizeOfText(item) : NaN;
+    else sum += item instanceof Uint8Array ? 4 + item.byteLength : NaN;
+  }
+  return sum;
 }
 
 function isPlain(value: object): boolean {

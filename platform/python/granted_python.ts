@@ -19,9 +19,9 @@ export class GrantedPython {
     this.#processes = new PythonProcesses(PYTHON, { onlyOwn: true, callTimeoutMs });
   }
 
-  /** Opens a pool for one pipeline, whose requests are untrusted. */
-  open(): PythonPool {
-    const pool = this.#processes.open();
+  /** Opens a pool for one pipeline of an identity, whose requests are untrusted. */
+  open(owner?: string): PythonPool {
+    const pool = this.#processes.open(owner);
     return {
       run: async (batch) => await pool.run({ ...batch, file: await this.#fileOf(batch) }),
       close: () => pool.close(),

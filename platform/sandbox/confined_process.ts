@@ -2,7 +2,12 @@
 import { fieldsOf } from "../../core/tree.ts";
 import { AbortRace } from "../../core/abort_race.ts";
 import { LeatError, type LeatErrorCode } from "../../core/error.ts";
-import { givenBy, type RunnerSplits, type RunnerUsage } from "../../actors/worker/runner/runner.ts";
+import {
+  givenBy,
+  type RunnerSettings,
+  type RunnerSplits,
+  type RunnerUsage,
+} from "../../actors/worker/runner/runner.ts";
 import type { FramePool } from "../../transport/codec.ts";
 import { bodyBytes } from "../../transport/limits.ts";
 import { Payload } from "../../transport/payload.ts";
@@ -94,6 +99,7 @@ export class ConfinedProcess implements SuppliedProcess {
   readonly #death = new AbortRace();
   #host: TaskHost | undefined;
   #forTask: ReadingTask | undefined;
+  #owner: string | undefined;
   #python: PythonPool | undefined;
   #splits: RunnerSplits | undefined;
   readonly #lanes: Promise<unknown>[] = [];
@@ -173,11 +179,12 @@ export class ConfinedProcess implements SuppliedProcess {
   }
 
   /**
-   * Sets the source of the pipeline's splits, and the task for which its host reads services. Before
-   * this call the process gets no splits.
+   * Sets the source of the pipeline's splits, the task for which its host reads services, and the
+   * identity for which it calls Python functions. Before this call the process gets no splits.
    */
-  serve(splits: RunnerSplits, forTask: ReadingTask | undefined): void {
+  serve(splits: RunnerSplits, { forTask, owner }: Pick<RunnerSettings, "forTask" | "owner">): void {
     this.#splits = splits;
+    this.#owner = owner;
     this.#forTask = forTask;
     this.#host?.assign(forTask);
   }
@@ -269,7 +276,7 @@ export class ConfinedProcess implements SuppliedProcess {
         const { file, name, calls } = fieldsOf(request);
         const isCall = typeof file === "string" && typeof name === "string";
         if (!isCall || !(calls instanceof Payload)) throw unexpected("a call of a Python function");
-        const python = this.#python ??= this.#options.python.open();
+        const python = this.#python ??= this.#options.python.open(this.#owner);
         return await this.#enqueueLarge(() => python.run({ file, name, calls: calls.bytes }));
       },
       host: async (request) => {

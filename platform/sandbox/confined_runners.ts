@@ -187,7 +187,7 @@ class ConfinedRunner implements Runner {
     this.#process = process;
     this.#disposing = disposing;
     this.#started = this.#process.then(async (process) => {
-      process.serve(splits, settings.forTask);
+      process.serve(splits, settings);
       await process.ask("run", { ...settings, shared: false });
       return process;
     });

@@ -90,10 +90,16 @@ export class RunnerThreads implements RunnerFactory {
 
   start(settings: RunnerSettings, splits: RunnerSplits): Runner {
     const thread = this.#acquire();
-    const runner = new ThreadRunner(thread, settings, splits, this.#python.open(), () => {
-      this.#runners.delete(runner);
-      return this.#giveBack(thread, settings.name);
-    });
+    const runner = new ThreadRunner(
+      thread,
+      settings,
+      splits,
+      this.#python.open(settings.owner),
+      () => {
+        this.#runners.delete(runner);
+        return this.#giveBack(thread, settings.name);
+      },
+    );
     this.#runners.add(runner);
     return runner;
   }

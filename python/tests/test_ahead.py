@@ -15,6 +15,7 @@ import leat
 import numpy as np
 import pytest
 from conftest import DEADLINE_SECONDS, PIPELINES, SOURCES, until
+from leat._ahead import Ahead
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
@@ -141,6 +142,29 @@ def test_ctrl_c_while_a_batch_is_copied_loses_none(copies: Copies) -> None:
             next(batches)
     copies.allowed.release(1_000)
     assert [batch["i"] for batch in batches] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_ctrl_c_while_this_thread_moves_a_batch_loses_none(count: int) -> None:
+    loader, will_interrupt = large(4), True
+
+    def move(batch: Any) -> Any:
+        nonlocal will_interrupt
+        if will_interrupt and batch["i"] == 1:
+            will_interrupt = False
+            raise KeyboardInterrupt
+        return batch
+
+    batches, had, state = Ahead(loader, move, count), [], None
+    while state is None:
+        try:
+            had.append(next(batches)["i"])
+        except KeyboardInterrupt:
+            state = batches.state_dict()
+    rest = [batch["i"] for batch in batches]
+    assert had + rest == [0, 1, 2, 3]
+    loader.load_state_dict(state)
+    assert [batch["i"] for batch in loader] == rest
 
 
 def test_break_and_del_end_the_thread(copies: Copies) -> None:

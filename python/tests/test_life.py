@@ -17,6 +17,7 @@ from typing import Any
 import leat
 import pytest
 from conftest import PIPELINES, SOURCES, children_of, is_alive, until
+from leat import _stream
 from leat._deno import helper_command
 
 def helper_of(loader: leat.Loader) -> int:
@@ -44,7 +45,7 @@ def test_an_element_that_cannot_be_sent_costs_only_itself_and_the_position_is_ri
             errors.append(f"{len(found)}: {error}")
     assert found == [x for x in range(64) if x not in (40, 57, 60)]
     assert "40: " in errors[0] and "half a surrogate pair" in errors[0]
-    assert "56: cannot encode $.when: Date cannot be sent" in errors[1] and "58: An element has 1200000000 bytes" in errors[2]
+    assert "56: cannot encode $.when: Date cannot be sent" in errors[1] and "58: An element takes 1200000080 bytes" in errors[2]
     other = leat.load(PIPELINES, export="unsendable")
     other.load_state_dict(loader.state_dict())
     assert next(iter(other)) == {"x": 64}
@@ -195,6 +196,40 @@ def test_ctrl_c_while_the_next_batches_are_requested_loses_none(monkeypatch: pyt
             last = next(batches)
     loader.load_state_dict(loader.state_dict())
     assert next(iter(loader)) == (last + 1) % 10
+
+
+def test_ctrl_c_before_the_stream_has_what_came_is_no_gap_in_the_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    loader = leat.load(PIPELINES, export="endless")
+    batches = iter(loader)
+    last = next(batches)
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(loader._stream, "add", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        while True:
+            last = next(batches)
+    monkeypatch.undo()
+    with pytest.raises(leat.LeatError, match="iterate over it again"):
+        next(batches)
+    loader.load_state_dict(loader.state_dict())
+    assert next(iter(loader)) == (last + 1) % 10
+
+
+def test_ctrl_c_before_a_batch_is_ready_leaves_it_to_the_next_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    loader = leat.load(PIPELINES, export="endless")
+    batches = iter(loader)
+    assert next(batches) == 0
+
+    def interrupted(_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_stream, "with_arrays", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        next(batches)
+    monkeypatch.undo()
+    assert [next(batches) for _ in range(3)] == [1, 2, 3]
 
 
 def test_an_iteration_after_a_killed_helper_starts_another() -> None:

@@ -1,7 +1,7 @@
 /** The helper of a Python program: what it does with elements that the program has received. */
 import { Feed } from "../../cli/python/feed.ts";
 import { LeatError } from "../../core/error.ts";
-import { Tensor } from "../../core/tensor.ts";
+import { RaggedTensor, Tensor } from "../../core/tensor.ts";
 import { Dataset, LocalCluster } from "../../mod.ts";
 import { Images } from "../../platform/media/images.ts";
 import { encodeMessage } from "../../transport/codec.ts";
@@ -92,6 +92,31 @@ Deno.test("Feed counts the bytes of texts, so that an answer of several elements
     await feed.take(0); // its time is unknown
     const { elements } = await feed.take(0);
     assert(encodeMessage(elements).byteLength < 48 * 2 ** 10);
+    await feed.close();
+  }
+});
+
+Deno.test("Feed estimates no element too low, so that an answer of several elements fits the pipe", async () => {
+  const elements: Record<string, unknown> = {
+    "long keys": { ["k".repeat(3000)]: 1 },
+    "short arrays": Array.from({ length: 100 }, () => new Float32Array(1)),
+    "small tensors": Array.from({ length: 100 }, () => Tensor.zeros("int8", Array(32).fill(1))),
+    "short texts": Array(500).fill(""),
+    "tensors of short texts": Array(50).fill(new Tensor("string", [20], Array(20).fill(""))),
+    "tensors of few bytes": Array(50).fill(
+      new Tensor("bytes", [20], Array(20).fill(Uint8Array.of(1))),
+    ),
+    "ragged tensors": Array(50).fill(
+      new RaggedTensor(Tensor.zeros("int8", [0]), BigInt64Array.of(0n)),
+    ),
+  };
+  for (const [what, element] of Object.entries(elements)) {
+    const feed = new Feed(1, Dataset.from(Array(300).fill(element)).iterator(), false);
+    for (let i = 0; i < 4; i++) {
+      const { elements } = await feed.take(i);
+      const { byteLength } = encodeMessage(elements);
+      assert(elements.length === 1 || byteLength < 56 * 2 ** 10, `${what}: ${byteLength} bytes`);
+    }
     await feed.close();
   }
 });

@@ -81,13 +81,14 @@ export function taskDefinition(state: DispatcherState, task: Task): TaskDefiniti
   if (iteration === undefined) {
     throw new LeatError("internal", `Task ${task.taskId} belongs to no iteration`);
   }
-  const parameters = parametersOf(state, iteration);
+  const { owner, parameters } = state.jobs.get(iteration.jobId)!;
   const shard = state.modeOf(iteration).shardOf({ state, iteration }, task.worker);
   return {
     clusterId: state.clusterId,
     taskId: task.taskId,
     iterationId: iteration.iterationId,
     jobId: iteration.jobId,
+    owner,
     dataset: datasetOf(state, parameters.datasetId),
     parameters,
     repetition: iteration.repetition,

@@ -9,6 +9,7 @@ import type { SplitBounds } from "../../../data/sharding/split_table.ts";
 import type { DatasetDefinition } from "../../dispatcher/protocol.ts";
 import type { World } from "../../runtime/world.ts";
 import type { RunnerFactory } from "./runner.ts";
+import { Turns } from "./turns.ts";
 
 /** Concurrent listings, not counting abandoned ones that could not be stopped. */
 const LISTINGS_MAX = 3;
@@ -25,18 +26,11 @@ interface Listing {
   readonly askers: Asker[];
 }
 
-/** The listings of one identity. */
-interface Owned {
-  /** Listings not begun, by dataset id and fingerprint, oldest first. */
-  readonly queue: Map<string, Listing>;
-  running: number;
-}
-
 export class Listings {
   readonly #world: World;
   readonly #runners: Pick<RunnerFactory, "listSplits">;
-  /** By identity, in the order in which their last listings began. */
-  readonly #owners = new Map<string, Owned>();
+  /** The listings not begun of each identity, by dataset id and fingerprint, oldest first. */
+  readonly #turns = new Turns(() => new Map<string, Listing>(), LISTINGS_PER_OWNER_MAX);
   #running = 0;
 
   constructor(world: World, runners: Pick<RunnerFactory, "listSplits">) {
@@ -52,11 +46,7 @@ export class Listings {
   list(dataset: DatasetDefinition, owner: string, deadlineMs: number): Promise<SplitBounds> {
     // A dispatcher that lost its journal assigns the same ids again.
     const key = `${dataset.datasetId} ${dataset.fingerprint}`;
-    const { queue } = this.#owners.getOrInsertComputed(
-      owner,
-      () => ({ queue: new Map(), running: 0 }),
-    );
-    const listing = queue.getOrInsert(key, { dataset, askers: [] });
+    const listing = this.#turns.queueOf(owner).getOrInsert(key, { dataset, askers: [] });
     const bounds = Promise.withResolvers<SplitBounds>();
     listing.askers.push({ deadlineMs, bounds });
     this.#begin();
@@ -65,37 +55,24 @@ export class Listings {
 
   #begin(): void {
     while (this.#running < LISTINGS_MAX) {
-      const owner = this.#nextOwner();
-      if (owner === undefined) return;
-      const owned = this.#owners.get(owner)!;
-      this.#owners.delete(owner);
-      this.#owners.set(owner, owned);
-      const [key, listing] = owned.queue.entries().next().value!;
-      owned.queue.delete(key);
-      this.#run(owner, owned, listing);
+      const turn = this.#turns.begin();
+      if (turn === undefined) return;
+      const [key, listing] = turn.queue.entries().next().value!;
+      turn.queue.delete(key);
+      this.#run(turn.owner, listing);
     }
   }
 
-  /** The waiting identity with the fewest running listings; of several, the first in `#owners`. */
-  #nextOwner(): string | undefined {
-    let [next, fewest] = [undefined as string | undefined, LISTINGS_PER_OWNER_MAX];
-    for (const [owner, { queue, running }] of this.#owners) {
-      if (queue.size > 0 && running < fewest) [next, fewest] = [owner, running];
-    }
-    return next;
-  }
-
-  async #run(owner: string, owned: Owned, { dataset, askers }: Listing): Promise<void> {
+  async #run(owner: string, { dataset, askers }: Listing): Promise<void> {
     const lastMs = Math.max(...askers.map(({ deadlineMs }) => deadlineMs));
     const leftMs = lastMs - this.#world.nowMs();
     const timeoutError = () =>
       new LeatError("deadline_exceeded", "The splits were not listed in time");
     if (leftMs <= 0) {
       for (const { bounds } of askers) bounds.reject(timeoutError());
-      this.#forgetIdle(owner, owned);
+      this.#turns.end(owner);
       return;
     }
-    owned.running++;
     this.#running++;
     const aborter = new AbortController();
     // The runner may not react to the signal, for example if its disk does not answer.
@@ -114,13 +91,8 @@ export class Listings {
     } finally {
       timer?.cancel();
       this.#running--;
-      owned.running--;
-      this.#forgetIdle(owner, owned);
+      this.#turns.end(owner);
       this.#begin();
     }
-  }
-
-  #forgetIdle(owner: string, { queue, running }: Owned): void {
-    if (queue.size === 0 && running === 0) this.#owners.delete(owner);
   }
 }

@@ -33,6 +33,8 @@ export interface RunnerSettings {
   readonly save?: DistributedSaveSettings;
   /** The task whose pipeline it is. Left out: it belongs to no task. */
   readonly forTask?: ReadingTask;
+  /** The identity whose job it is. Left out: it belongs to no job. */
+  readonly owner?: string;
 }
 
 /** A worker's shard of a pipeline. */

@@ -19,7 +19,7 @@ export interface TaskPipelineOptions {
   readonly definition: TaskDefinition;
   readonly runners: RunnerFactory;
   /** The settings of its runners that depend on the kind of task. */
-  readonly settings: Omit<RunnerSettings, "graph" | "name" | "seed" | "forTask">;
+  readonly settings: Omit<RunnerSettings, "graph" | "name" | "seed" | "forTask" | "owner">;
   /**
    * Makes the splits for a runner.
    * @param isCurrent Whether it is still the task's runner.
@@ -53,11 +53,11 @@ export class TaskPipeline {
   /** Begins the pipeline on a new runner. */
   start(): Runner {
     const { definition, runners, settings, splits } = this.#options;
-    const { clusterId, taskId, jobId, dataset, seed } = definition;
+    const { clusterId, taskId, jobId, owner, dataset, seed } = definition;
     const name = `task ${taskId} of job ${jobId} (dataset ${dataset.datasetId})`;
     const runner: Runner = this.#meter.watch(
       runners.start(
-        { graph: dataset.graph, name, seed, forTask: { clusterId, taskId }, ...settings },
+        { graph: dataset.graph, name, seed, forTask: { clusterId, taskId }, owner, ...settings },
         splits(() => runner === this.#runner),
         this.#asked.promise,
       ),

@@ -30,9 +30,12 @@ class Ahead(Iterator[Any]):
         self._batches = iter(self._loader)
         # The moved batches, each with the position after it; None if that is costly to save.
         self._moved: deque[tuple[Future[Any], Checkpoint | None]] = deque()
+        # The batch that is being moved. It stays here if Ctrl-C interrupts that.
+        self._unmoved: tuple[Any, ...] = ()
         # The error after the moved batches, or StopIteration.
         self._failure: Exception | None = None
-        # The position after the last batch that the program got. None: the loader's own position.
+        # The position after the last batch that the program got. None: the loader's own position, or one that is
+        # costly to save.
         self._position: Checkpoint | None = None
 
     def __next__(self) -> Any:
@@ -44,11 +47,17 @@ class Ahead(Iterator[Any]):
             if self._moved and self._loader._reuse:
                 self._moved[-1][0].exception()  # The next batch may be written where this one is read.
             try:
-                moved = self._begin_move(next(self._batches))
+                if not self._unmoved:
+                    if self._position is None and not self._moved:
+                        self._position = self._loader._cheap_checkpoint()
+                    self._unmoved = (next(self._batches),)
+                moved = self._begin_move(self._unmoved[0])
             except Exception as error:
                 self._failure = error
             else:
-                self._moved.append((moved, self._loader._cheap_checkpoint() if self._count else None))
+                position = self._loader._cheap_checkpoint() if self._count else None
+                self._unmoved = ()
+                self._moved.append((moved, position))
         if self._moved:
             self._moved[0][0].exception()  # Waits. Ctrl-C may interrupt this: then the batch stays here.
             moved, self._position = self._moved.popleft()

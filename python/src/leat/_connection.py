@@ -101,11 +101,12 @@ class Connection:
 
     def receive(self) -> Received:
         """Waits for the next message. If a stream asked for it, the stream gets it, too."""
-        received = self.helper.receive()
+        return self.helper.receive(self._give)
+
+    def _give(self, received: Received) -> None:
         if asked := self._waiting.pop(received.value["id"], None):
             stream, method = asked
             stream.add(method, received)
-        return received
 
     def _send(self, method: str, body: dict[str, Any], stream: Stream | None = None) -> int:
         number = self.number()

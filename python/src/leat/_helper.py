@@ -15,7 +15,7 @@ import threading
 import time
 import weakref
 from pathlib import Path
-from typing import Any, Sequence
+from typing import Any, Callable, Sequence
 
 import numpy as np
 
@@ -132,8 +132,11 @@ class Helper:
             ) from error
         return _header.pack(len(message), 0)
 
-    def receive(self) -> Received:
-        """Waits for the next message."""
+    def receive(self, take: Callable[[Received], None] = lambda _: None) -> Received:
+        """Waits for the next message, and gives it to `take`.
+
+        If Ctrl-C interrupts `take`, the message may be lost, so the helper cannot be used any more.
+        """
         while True:
             self.check()
             self._is_mid_message = True
@@ -142,12 +145,15 @@ class Helper:
             except LeatError:
                 self._is_mid_message = False  # The message is still there: the next call takes it.
                 raise
-            self._is_mid_message = False
             if received is None:
+                self._is_mid_message = False
                 self._fill()
             elif received.value.get("kind") == "bye":
+                self._is_mid_message = False
                 raise from_wire(received.value.get("error"))
             else:
+                take(received)
+                self._is_mid_message = False
                 return received
 
     def free_slots(self) -> None:

@@ -160,19 +160,21 @@ class Stream:
         answer = self._answers[0]
         if answer.taken == 0:
             self._note_position(answer)
-        answer.taken += 1
         if answer.elements:
-            element = answer.elements.popleft()
+            # Before it is removed: if Ctrl-C interrupts this, the next call takes the element.
+            element = with_arrays(answer.elements[0])
+            answer.elements.popleft()
             self._has_reading_failed = False
         else:
             element, answer.error = answer.error, None
             self._has_reading_failed = answer.has_reading_failed
+        answer.taken += 1
         self._given += not self._has_reading_failed
         if not answer.elements and answer.error is None:
             self._last = answer.message.lease
             if not answer.end:
                 self._answers.popleft()
-        return with_arrays(element)
+        return element
 
     def _note_position(self, answer: _Answer) -> None:
         """Notes the position before the elements of an answer."""

@@ -1,4 +1,5 @@
 /** What the dispatcher does with workers that come, go and miss heartbeats. */
+import { SAME_PROCESS } from "../../../actors/runtime/identity.ts";
 import { LeatError } from "../../../core/error.ts";
 import { assert, assertEquals, assertRejects } from "../../assert.ts";
 import { settle, TestCluster, workIn } from "./lib.ts";
@@ -143,7 +144,7 @@ Deno.test("a worker without heartbeats for too long loses its tasks; when it com
     await cluster.ask("workerHeartbeat", { name: "w", worker: worker.ref, tags: [], tasks }),
   );
   assertEquals(answer.endedTasks, [1]);
-  assertEquals(answer.newTasks.map(({ taskId }) => taskId), [2]);
+  assertEquals(answer.newTasks.map((task) => [task.taskId, task.owner]), [[2, SAME_PROCESS.name]]);
 });
 
 Deno.test("a worker is told to drop tasks that are unknown here or another's", async () => {

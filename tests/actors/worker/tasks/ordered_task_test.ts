@@ -89,6 +89,7 @@ class OrderedBench implements AsyncDisposable {
             taskId: 1,
             iterationId: 1,
             jobId: 1,
+            owner: "a",
             repetition: 0,
             seed: "0000000000000000",
             dataset: { datasetId: "d", graph: new Uint8Array(), fingerprint: "f", cardinality: -2 },
