@@ -107,7 +107,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   const violations = new Violations();
   await using testBed = new TestBed({
     flags: PROBE_FLAGS,
-    onOutput: (name, line) => samples.received(name, line),
+    onOutput: (_name, line) => samples.received(line),
     dispatcherArgs: ["--job-gc-timeout-ms", `${JOB_GC_TIMEOUT_MS}`],
   });
   using status = new StatusLine();

@@ -3,8 +3,9 @@
  * grows, so it is collected first. This needs `--v8-flags=--expose-gc`.
  */
 
-/** Memory in bytes. */
+/** The memory of a process, in bytes. */
 export interface MemoryUse {
+  readonly pid: number;
   readonly rss: number;
   /** The used heap of the main thread. */
   readonly heapUsed: number;
@@ -14,5 +15,5 @@ export interface MemoryUse {
 export function memoryNow(): MemoryUse {
   (globalThis as { gc?: () => void }).gc?.();
   const { rss, heapUsed } = Deno.memoryUsage();
-  return { rss, heapUsed };
+  return { pid: Deno.pid, rss, heapUsed };
 }

@@ -45,8 +45,8 @@ export class Samples {
   /** The samples, by the unique name of the incarnation. */
   readonly series = new Map<string, Sample[]>();
   #startedMs = performance.now();
-  /** The last memory report of each process, by its name. */
-  readonly #memory = new Map<string, MemoryUse>();
+  /** The last memory report of each process, by its id: a name passes to the next incarnation. */
+  readonly #memory = new Map<number, MemoryUse>();
 
   get seconds(): number {
     return (performance.now() - this.#startedMs) / 1_000;
@@ -58,20 +58,20 @@ export class Samples {
   }
 
   /** Receives a line that a process has printed, and records a memory report. */
-  received(name: string, line: string): void {
+  received(line: string): void {
     const [, json] = /^memory (\{.*\})$/.exec(line) ?? [];
-    if (json !== undefined) this.#memory.set(name, JSON.parse(json));
+    if (json !== undefined) this.#report(JSON.parse(json));
   }
 
   /** Samples these processes, and this one. */
   async take(processes: readonly Process[]): Promise<void> {
     const own = { name: "readers", pid: Deno.pid };
     const all = [...processes, own];
-    this.#memory.set(own.name, memoryNow());
+    this.#report(memoryNow());
     const host = await readHost(all.map(({ pid }) => pid));
     const seconds = this.seconds;
     for (const { name, pid } of all) {
-      const memory = this.#memory.get(name);
+      const memory = this.#memory.get(pid);
       const key = incarnationOf({ name, pid });
       this.series.getOrInsert(key, []).push({
         seconds,
@@ -82,6 +82,10 @@ export class Samples {
         ...host.get(pid),
       });
     }
+  }
+
+  #report(memory: MemoryUse): void {
+    this.#memory.set(memory.pid, memory);
   }
 }
 

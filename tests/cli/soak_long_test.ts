@@ -78,6 +78,16 @@ Deno.test("trendsOf gives no verdict on a short-lived process, nor on unknown me
   ]]);
 });
 
+Deno.test("Samples gives the memory of a process to no later one of its name", async () => {
+  // It runs `cat` and `ls`, which tests may not.
+  await using child = startChild("tests/cli/fixture_samples.ts", { flags: FLAGS });
+  assertEquals((await child.status).code, 0, child.stderr.text);
+  const taken: [string, Sample[]][] = JSON.parse(child.stdout.text);
+  const found = taken.filter(([name]) => name.startsWith("worker-1"))
+    .map(([, [sample]]) => [sample!.rss, sample!.heap]);
+  assertEquals(found, [[1, 2], [undefined, undefined]]);
+});
+
 Deno.test("renderSoakReport draws each known measure, and names what grew", () => {
   const series = { "worker-1 (1)": samples((second) => 10 * second) };
   const report: SoakReport = {

@@ -1,6 +1,6 @@
 /** Real processes of a cluster on this host, for tests: started on free ports, always ended. */
-import { keptPort } from "../../platform/nodes/kept_port.ts";
 import { type Child, type ChildOptions, startChild } from "../lib/child.ts";
+import { freePort } from "../lib/free_port.ts";
 import { PATIENCE_MS } from "../lib/until.ts";
 
 /** A short worker timeout: for tests that kill a worker, and lose nothing if another times out. */
@@ -12,7 +12,7 @@ export const SOON_GIVEN_UP = ["--worker-timeout-ms", "1500"];
  */
 const dispatcherDefaults = () => ({
   // In a namespace of its own it is free, too.
-  "--port": `${keptPort("127.0.0.1", (count) => Math.floor(Math.random() * count))}`,
+  "--port": `${freePort()}`,
   "--worker-timeout-ms": "600000",
 });
 const WORKER_DEFAULTS = { "--heartbeat-ms": "200", "--drain-ms": "0" };

@@ -2,12 +2,21 @@
 import { LocalFleet } from "../../../server/cluster/local_fleet.ts";
 import { LocalCluster } from "../../../mod.ts";
 import { rejection } from "../../actors/runtime/nodes.ts";
-import { assertEquals } from "../../assert.ts";
+import { assertEquals, assertInstanceOf } from "../../assert.ts";
 import { TempFolder } from "../../lib/temp_folder.ts";
+import { until } from "../../lib/until.ts";
 
-/** Listens on the port of a node that has ended. */
-function takePortOf(address: string): void {
-  Deno.listen({ hostname: "127.0.0.1", port: Number(new URL(address).port) }).close();
+/** Listens on the port of a node that has ended. Another test may have it for a moment. */
+async function takePortOf(address: string): Promise<void> {
+  await until(() => {
+    try {
+      Deno.listen({ hostname: "127.0.0.1", port: Number(new URL(address).port) }).close();
+      return true;
+    } catch (error) {
+      assertInstanceOf(error, Deno.errors.AddrInUse);
+      return false;
+    }
+  });
 }
 
 Deno.test("LocalFleet.close stops nodes that are starting, and later ones are refused", async () => {
@@ -21,7 +30,7 @@ Deno.test("LocalFleet.close stops nodes that are starting, and later ones are re
     undefined,
     undefined,
   ]);
-  takePortOf(webSocket!.id.node);
+  await takePortOf(webSocket!.id.node);
   await rejection(fleet.start("inline", "late", { role: "proxy" }), "cancelled");
 });
 
@@ -34,7 +43,7 @@ Deno.test("LocalCluster.close stops a dispatcher that is restarting, and a worke
   const restarting = cluster.restartDispatcher();
   await cluster.close();
   await restarting;
-  takePortOf(address);
+  await takePortOf(address);
   // The journal's lock is free.
   await using again = await LocalCluster.start(options);
   // The sanitizer of resources fails the test if the worker's node still listens.

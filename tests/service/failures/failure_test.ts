@@ -4,7 +4,7 @@ import { assert, assertEquals, assertRejects } from "../../assert.ts";
 import { CLOSED_PORT } from "../../lib/closed_port.ts";
 import { numbersOf, testOnEach, upTo } from "../lib/carriers.ts";
 import { TempFolder } from "../../lib/temp_folder.ts";
-import { until } from "../../lib/until.ts";
+import { PATIENCE_MS, until } from "../../lib/until.ts";
 
 /** For stopping a worker: its clients are awaited on any machine. */
 const PATIENTLY = { graceful: true, drainTimeoutMs: 120_000 } as const;
@@ -178,7 +178,8 @@ testOnEach(
     await using cluster = await start({
       workers: 1,
       runners: "thread",
-      workerTimeoutMs: 5_000,
+      // Only heartbeats that stop reach it, not a machine that stalls.
+      workerTimeoutMs: PATIENCE_MS,
     });
     // Until the test has ended: Deno never ends a thread that spins, and it would occupy a core
     // during all later tests.

@@ -14,6 +14,7 @@ import { DenoWorld } from "../../../platform/deno_world.ts";
 import { rejection, SOON } from "../../actors/runtime/nodes.ts";
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "../../assert.ts";
 import { startChild } from "../../lib/child.ts";
+import { freePort } from "../../lib/free_port.ts";
 import { until } from "../../lib/until.ts";
 import type { Mirror } from "../fixture_listener.ts";
 import { asking } from "../tokens.ts";
@@ -304,7 +305,7 @@ Deno.test("an address that recovered is linked, and its failures are forgotten",
   const world = new StillWorld({ logLevel: "off" });
   const connector = webSocketConnector({ world, connectTimeoutMs: 60_000 });
   const options = { world, hostname: "127.0.0.1", local: () => LISTENER, onLink: () => {} };
-  const first = serveWebSocket({ ...options, port: 0 });
+  const first = serveWebSocket({ ...options, port: freePort() });
   await first.close();
   const failing = () => rejection(connector.connect(first.address, LOCAL), "unavailable");
   await failing();

@@ -117,6 +117,29 @@ Deno.test("a listing that takes longer than the first time limit is not retried 
   assertEquals(tookMs < 3 * 15_000, true, `the first split came after ${tookMs} ms`);
 });
 
+Deno.test("a listing that exceeds its time limit after its link was lost has a longer one at the next worker", async () => {
+  await using cluster = await TestCluster.start();
+  const { world } = cluster;
+  const workers = ["a", "b", "c"].map((name) => cluster.worker(name, tableOf(3)));
+  for (const worker of workers) {
+    worker.table = new LeatError("unavailable", "The link is lost");
+    await worker.heartbeat();
+  }
+  await cluster.open(await cluster.dataset());
+  const [taskId = 0] = await workers[0]!.heartbeat();
+  await settle();
+  assertEquals(workers.map(({ listings }) => listings).toSorted(), [0, 0, 1]);
+  for (const worker of workers) [worker.table, worker.takesMs] = [tableOf(3), 15_000];
+  const openedMs = world.nowMs();
+  let tookMs = Infinity;
+  cluster.ask("getSplit", { taskId, number: 1, source: 0, repetition: 0 })
+    .then(() => tookMs = world.nowMs() - openedMs, () => {});
+  await world.advance(50_000);
+  // The rest of the first limit, and all that the second worker needs.
+  assertEquals(tookMs < 10_000 + 15_100, true, `the first split came after ${tookMs} ms`);
+  assertEquals(workers.map(({ listings }) => listings).toSorted(), [0, 1, 2]);
+});
+
 Deno.test("a worker that cannot be reached is given up for the next one", async () => {
   await using cluster = await TestCluster.start();
   const unreachable = { node: "nowhere", path: "/a", incarnation: "1" };
