@@ -3,7 +3,6 @@ import type { OpenFile } from "../host.ts";
 import type { Compression } from "./compression/compression.ts";
 import { plainBytes } from "./plain_bytes.ts";
 import { zlibDecoder } from "./compression/zlib_decoder.ts";
-import { zstdDecoder } from "./compression/zstd_decoder.ts";
 
 /** The bytes of a file, in order. */
 export interface ByteSource {
@@ -39,6 +38,18 @@ export function byteSource(
     : decompressedBytes(path, file, compression, offset);
 }
 
+/** Loads the module of the zstd decoder only when a file needs it. */
+function lateZstdDecoder(path: string, file: OpenFile): Decoder {
+  let decoder: Decoder | undefined;
+  return {
+    async next() {
+      decoder ??= (await import("./compression/zstd_decoder.ts")).zstdDecoder(path, file);
+      return await decoder.next();
+    },
+    destroy: () => decoder?.destroy(),
+  };
+}
+
 function decompressedBytes(
   path: string,
   file: OpenFile,
@@ -46,7 +57,7 @@ function decompressedBytes(
   offset: number,
 ): ByteSource {
   const decoder: Decoder = compression === "zstd"
-    ? zstdDecoder(path, file)
+    ? lateZstdDecoder(path, file)
     : zlibDecoder(path, file, compression);
   let chunk: Uint8Array = new Uint8Array(0);
   /** Bytes still to drop before the requested offset. */
