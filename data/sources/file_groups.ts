@@ -27,7 +27,7 @@ import { ListFilesNode, shuffled } from "./list_files.ts";
 
 /** A group has at least this many files, unless there would be fewer groups than `GROUPS_MIN`. */
 const FILES_MIN = 16;
-/** A listing has about this many groups or more, so that the trainer and all workers get some. */
+/** A listing has this many groups or more, if it has as many files, so that all workers get some. */
 const GROUPS_MIN = 16;
 
 /**
@@ -65,7 +65,7 @@ export class FileGroupsNode extends SameElementsNode implements Splittable {
   async listSplits(host: Host): Promise<Split[]> {
     const paths = await this.listing.list(host);
     const { multiple } = this;
-    const sizeMax = Math.ceil(paths.length / GROUPS_MIN);
+    const sizeMax = Math.floor(paths.length / GROUPS_MIN);
     const wanted = Math.min(sizeMax, multiple * Math.ceil(FILES_MIN / multiple));
     const size = wanted < multiple ? wanted : wanted - wanted % multiple;
     const first = firstNumber(paths);

@@ -13,8 +13,12 @@ interface KeysPage {
   readonly next: string | undefined;
 }
 
-/** Limit of the bytes of a listing's page. A page has at most 1,000 keys of at most 1,024 bytes. */
-const PAGE_BYTES_MAX = 16 * 1024 * 1024;
+/** Limit of the characters of a key, see the stores' limit of 1,024 bytes. */
+const KEY_CHARS_MAX = 1_024;
+/** Limit of the bytes of a listing's page: of 1,000 keys, of which every character is escaped. */
+const PAGE_BYTES_MAX = 8 * 1024 * 1024;
+/** Limit of the tags of a page. An object has about 26. Millions would be parsed for half a minute. */
+const PAGE_TAGS_MAX = 200_000;
 
 /** Error codes of the store that say more than the status. */
 const CODE_OF_REFUSAL: Readonly<Record<string, LeatErrorCode>> = {
@@ -183,8 +187,11 @@ function encode(text: string): string {
 
 /** @param token The token with which this page was requested. */
 function keysOf(name: string, bytes: Uint8Array | undefined, token: string | undefined): KeysPage {
-  const page = bytes === undefined ? undefined : parseXml(new TextDecoder().decode(bytes));
-  const result = page?.ListBucketResult;
+  if (bytes === undefined) throw tooLarge(name, PAGE_BYTES_MAX, "bytes", "PAGE_BYTES_MAX");
+  if (countOf(bytes, TAG_BYTE) > PAGE_TAGS_MAX) {
+    throw tooLarge(name, PAGE_TAGS_MAX, "tags", "PAGE_TAGS_MAX");
+  }
+  const result = parseXml(new TextDecoder().decode(bytes))?.ListBucketResult;
   if (!isRecord(result)) {
     throw new LeatError(
       "failed_precondition",
@@ -196,6 +203,9 @@ function keysOf(name: string, bytes: Uint8Array | undefined, token: string | und
   const keys = contents.flatMap((item) =>
     isRecord(item) && typeof item.Key === "string" ? [item.Key] : []
   );
+  if (keys.some(({ length }) => length > KEY_CHARS_MAX)) {
+    throw tooLarge(name, KEY_CHARS_MAX, "characters in a key", "KEY_CHARS_MAX");
+  }
   const isTruncated = String(result.IsTruncated).toLowerCase() === "true";
   const next = result.NextContinuationToken;
   if (!isTruncated) return { keys, next: undefined };
@@ -204,6 +214,23 @@ function keysOf(name: string, bytes: Uint8Array | undefined, token: string | und
     "failed_precondition",
     `Cannot read ${name}: the answer says that there are more objects (IsTruncated), but has no new ` +
       "continuation token (NextContinuationToken). Does the store support ListObjectsV2 (list-type=2)?",
+  );
+}
+
+/** What a tag begins with: "<". */
+const TAG_BYTE = 0x3c;
+
+function countOf(bytes: Uint8Array, wanted: number): number {
+  let count = 0;
+  for (let at = bytes.indexOf(wanted); at >= 0; at = bytes.indexOf(wanted, at + 1)) count++;
+  return count;
+}
+
+function tooLarge(name: string, max: number, unit: string, limit: string): LeatError {
+  return new LeatError(
+    "resource_exhausted",
+    `Cannot read ${name}: a page of it has more than ${max} ${unit} (${limit}). Is the endpoint that ` +
+      "of an S3-compatible store?",
   );
 }
 

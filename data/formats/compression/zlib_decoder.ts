@@ -1,9 +1,9 @@
 /** Decompresses gzip and zlib files, up to the last byte before any damage. */
-import { nodeZlib } from "../../../core/builtins.ts";
 import { LeatError } from "../../../core/error.ts";
 import type { OpenFile } from "../../host.ts";
 import type { Decoder } from "../byte_source.ts";
 import type { Compression } from "./compression.ts";
+import { Inflation } from "./inflation.ts";
 import { plainBytes, READ_BYTES } from "../plain_bytes.ts";
 
 /** Bytes decompressed at a time. Their output, at most 1032 times as large, is held in memory. */
@@ -116,58 +116,5 @@ class Members {
         `${offset} on: ${cause.message}.`,
       { cause, details: { path: this.#path, offset } },
     );
-  }
-}
-
-/**
- * One run of Node's zlib, which reports where a member ends. The web's `DecompressionStream` does not.
- */
-class Inflation {
-  /** Whether the member has ended, even if more input follows. */
-  ended = false;
-  error: NodeJS.ErrnoException | undefined;
-  readonly #stream: ReturnType<ReturnType<typeof nodeZlib>["createInflate" | "createGunzip"]>;
-  readonly #chunks: Uint8Array[] = [];
-  #settle = () => {};
-
-  constructor(compression: Zlib) {
-    const options = { chunkSize: READ_BYTES };
-    const zlib = nodeZlib();
-    this.#stream = compression === "gzip"
-      ? zlib.createGunzip(options)
-      : zlib.createInflate(options);
-    this.#stream.on("data", (chunk) => this.#chunks.push(chunk));
-    this.#stream.on("end", () => this.#end());
-    this.#stream.on("error", (error) => this.#fail(error));
-    this.#stream.on("close", () => this.#settle());
-  }
-
-  /** Number of input bytes consumed, without the step that failed. */
-  get consumed(): number {
-    return this.#stream.bytesWritten;
-  }
-
-  /** Decompresses more input. Empty input ends the stream. The caller may reuse `input` afterwards. */
-  async take(input: Uint8Array): Promise<Uint8Array[]> {
-    await new Promise<void>((resolve) => {
-      this.#settle = resolve;
-      if (input.length === 0) this.#stream.end();
-      else this.#stream.write(input, (error) => error ? this.#fail(error) : resolve());
-    });
-    return this.#chunks.splice(0);
-  }
-
-  destroy(): void {
-    this.#stream.destroy();
-  }
-
-  #end(): void {
-    this.ended = true;
-    this.#settle();
-  }
-
-  #fail(error: Error): void {
-    this.error ??= error;
-    this.#settle();
   }
 }

@@ -1,65 +1,99 @@
 /** Decompresses zstd files, up to the block that is damaged. */
-import { Decompress } from "fzstd";
 import { LeatError } from "../../../core/error.ts";
 import type { OpenFile } from "../../host.ts";
 import type { Decoder } from "../byte_source.ts";
 import { plainBytes, READ_BYTES } from "../plain_bytes.ts";
-import { ZstdFrames } from "./zstd_frames.ts";
+import { Inflation } from "./inflation.ts";
+import { FRAME_MAGIC_BYTES, ZstdFrames } from "./zstd_frames.ts";
 
-/** Bytes decompressed at a time. Their output, at most 128 KiB for every 4 bytes, is held in memory. */
+/** Bytes that are checked at a time, see {@linkcode ZSTD_WINDOWS_BYTES_MAX}. */
 const PUSH_BYTES = 8 * 1024;
 
-/**
- * Decompresses zstd with a library, because Deno's `node:zlib` stops after the first frame and accepts
- * a truncated one. Neither verifies checksums. Damage loses its block, at most 128 KiB.
- */
+/** Decompresses a file of one or more frames. Damage loses its block, at most 128 KiB. */
 export function zstdDecoder(path: string, file: OpenFile): Decoder {
-  const chunks = decode(path, file);
-  return { next: () => chunks.next(), destroy: () => {} };
+  const members = new Members(path, file);
+  const chunks = members.chunks();
+  return { next: () => chunks.next(), destroy: () => members.destroy() };
 }
 
-async function* decode(path: string, file: OpenFile): AsyncGenerator<Uint8Array> {
-  const decoded: Uint8Array[] = [];
-  const stream = new Decompress((chunk) => void decoded.push(chunk));
-  const frames = new ZstdFrames();
-  const source = plainBytes(path, file, 0);
-  let offset = 0;
-  for (let count = -1; count !== 0;) {
-    const bytes = new Uint8Array(READ_BYTES);
-    count = await source.read(bytes);
-    for (let at = 0; at < count || count === 0; at += PUSH_BYTES) {
-      const input = bytes.subarray(at, Math.min(at + PUSH_BYTES, count));
-      const refusal = attempt(() => frames.push(input));
-      const sound = refusal === undefined ? input : input.subarray(0, frames.soundBytes);
-      const error = attempt(() => stream.push(sound, count === 0)) ?? refusal;
-      yield* decoded.splice(0);
-      if (error !== undefined) throw damaged(path, offset, error);
-      if (count === 0) break;
-      offset += input.length;
+class Members {
+  readonly #path: string;
+  readonly #file: OpenFile;
+  readonly #frames = new ZstdFrames();
+  #inflation: Inflation | undefined;
+  #destroyed = false;
+
+  constructor(path: string, file: OpenFile) {
+    this.#path = path;
+    this.#file = file;
+  }
+
+  async *chunks(): AsyncGenerator<Uint8Array> {
+    const source = plainBytes(this.#path, this.#file, 0);
+    const buffer = new Uint8Array(READ_BYTES);
+    for (let offset = 0;;) {
+      const count = await source.read(buffer);
+      for (let at = 0; at < count; at += PUSH_BYTES) {
+        const bytes = buffer.subarray(at, Math.min(at + PUSH_BYTES, count));
+        yield* this.#undone(bytes, offset);
+        offset += bytes.length;
+      }
+      if (count > 0) continue;
+      this.#expect(offset, () => this.#frames.end());
+      return;
     }
   }
-}
 
-function attempt(action: () => void): Error | undefined {
-  try {
-    action();
-    return undefined;
-  } catch (error) {
-    return LeatError.from(error);
+  destroy(): void {
+    this.#destroyed = true;
+    this.#inflation?.destroy();
   }
-}
 
-function damaged(path: string, offset: number, cause: Error): LeatError {
-  if (cause instanceof LeatError && cause.code === "resource_exhausted") {
-    return new LeatError(cause.code, `Cannot read ${path}: ${cause.message}.`, {
-      cause,
-      details: { path, offset },
-    });
+  /** Decompresses the next bytes of the file. They are at `offset`. */
+  async *#undone(bytes: Uint8Array, offset: number): AsyncGenerator<Uint8Array> {
+    const pieces = this.#frames.push(bytes);
+    for (let at = offset;;) {
+      const { done, value: piece } = this.#expect(at, () => pieces.next());
+      if (done) return;
+      at = offset + piece.stop;
+      // A piece holds no more than one block. Deno's zlib throws an error beyond the reach of its
+      // caller if it finds damage after its output buffer was full, so in a second block of a step.
+      const inflation = this.#inflation ?? await this.#begin();
+      yield* await inflation.take(bytes.subarray(piece.start, piece.stop));
+      if (inflation.error !== undefined) throw this.#damaged(offset + piece.start, inflation.error);
+      if (!piece.endsFrame) continue;
+      inflation.destroy();
+      this.#inflation = undefined;
+    }
   }
-  return new LeatError(
-    "data_loss",
-    `Damaged file ${path}: its zstd compression cannot be undone from byte ${offset} on, or a few ` +
-      `after it: ${cause.message}.`,
-    { cause, details: { path, offset } },
-  );
+
+  async #begin(): Promise<Inflation> {
+    if (this.#destroyed) throw new LeatError("cancelled", `Reading ${this.#path} was cancelled.`);
+    this.#inflation = new Inflation("zstd");
+    await this.#inflation.take(FRAME_MAGIC_BYTES);
+    return this.#inflation;
+  }
+
+  #expect<T>(offset: number, step: () => T): T {
+    try {
+      return step();
+    } catch (error) {
+      throw this.#damaged(offset, LeatError.from(error));
+    }
+  }
+
+  #damaged(offset: number, cause: Error): LeatError {
+    this.#inflation?.destroy();
+    const details = { path: this.#path, offset };
+    if (cause instanceof LeatError && cause.code === "resource_exhausted") {
+      const message = `Cannot read ${this.#path}: ${cause.message}.`;
+      return new LeatError(cause.code, message, { cause, details });
+    }
+    return new LeatError(
+      "data_loss",
+      `Damaged file ${this.#path}: its zstd compression cannot be undone from byte ${offset} on: ` +
+        `${cause.message}.`,
+      { cause, details },
+    );
+  }
 }

@@ -1,34 +1,47 @@
-/** Reads the headers of zstd frames (RFC 8878), which tell how much memory decompression needs. */
+/**
+ * Reads the headers of zstd frames (RFC 8878): where their blocks end, and how much memory
+ * decompression needs.
+ */
 import { LeatError } from "../../../core/error.ts";
 
-/** Limit of a frame's window, which is allocated at once. The program `zstd` has the same default. */
+/** Limit of a frame's window. The program `zstd` has the same default. */
 export const ZSTD_WINDOW_BYTES_MAX = 128 * 1024 * 1024;
 
 /**
- * Limit of the windows of the frames in one push together, because the library allocates and fills the
- * window of each frame, however short the frame is.
+ * Limit of the windows of the frames in one push together, because the library allocates the window of
+ * each frame, however short the frame is.
  */
 export const ZSTD_WINDOWS_BYTES_MAX = 8 * ZSTD_WINDOW_BYTES_MAX;
 
 /** The format's limit of a block. The library does not check it, so a few bytes could become 2 MiB. */
 const BLOCK_BYTES_MAX = 128 * 1024;
 
-const FRAME_MAGIC = 0xfd2fb528;
+/** Every frame begins with it. */
+export const FRAME_MAGIC_BYTES = new Uint8Array([0x28, 0xb5, 0x2f, 0xfd]);
+
+const FRAME_MAGIC = toNumber(FRAME_MAGIC_BYTES);
 const SKIPPABLE_MAGIC = 0x184d2a50;
-const MAGIC_BYTES = 4;
+const MAGIC_BYTES = FRAME_MAGIC_BYTES.length;
 const BLOCK_HEADER_BYTES = 3;
 const CHECKSUM_BYTES = 4;
 const RUN_LENGTH_BLOCK = 1;
 
 /** What is read next. All other bytes of a frame are skipped. */
-type Part = "magic" | "skippable" | "descriptor" | "header" | "block";
+type Part = "magic" | "skippable" | "descriptor" | "header" | "block" | "checksum";
 
-/**
- * Checks the frames of a file, whose bytes are pushed in order. Ignores everything from the first
- * damage on, because the library reports damage.
- */
+/** Pushed bytes of a frame, within its header, one of its blocks or its checksum. */
+interface Piece {
+  readonly start: number;
+  readonly stop: number;
+  /** Whether the frame ends at `stop`. */
+  readonly endsFrame: boolean;
+}
+
+/** Cuts the frames of a file into pieces, and checks their headers. */
 export class ZstdFrames {
   #part: Part = "magic";
+  /** Whether the current part belongs to a frame whose magic was read. */
+  #isInFrame = false;
   /** The bytes of the current part so far. */
   #read: number[] = [];
   #wanted = MAGIC_BYTES;
@@ -37,36 +50,49 @@ export class ZstdFrames {
   #windowBytes = 0;
   /** Bytes of the windows of the frames in this push. */
   #windowsBytes = 0;
-  #soundBytes = 0;
-
-  /** How many bytes of the last push come before the header that it refused. */
-  get soundBytes(): number {
-    return this.#soundBytes;
-  }
 
   /**
+   * Yields the pieces of the file's next bytes. A frame's magic and skippable frames are in none.
+   *
    * @throws {LeatError} `resource_exhausted` for a window larger than {@linkcode
    * ZSTD_WINDOW_BYTES_MAX}, or windows that are together larger than {@linkcode
    * ZSTD_WINDOWS_BYTES_MAX}.
-   * @throws {Error} for a block that is larger than the format allows.
+   * @throws {Error} for a block that is larger than the format allows, or bytes that are no frame.
    */
-  push(bytes: Uint8Array): void {
+  *push(bytes: Uint8Array): Generator<Piece> {
     this.#windowsBytes = 0;
-    this.#soundBytes = 0;
-    for (let at = 0; at < bytes.length;) {
-      if (this.#skip > 0) {
-        const skipped = Math.min(this.#skip, bytes.length - at);
-        this.#skip -= skipped;
-        at += skipped;
-        continue;
-      }
-      if (this.#read.length === 0) this.#soundBytes = at;
-      this.#read.push(bytes[at++]!);
-      if (this.#read.length < this.#wanted) continue;
-      const read = this.#read;
-      this.#read = [];
-      this.#take(read);
+    for (let start = 0, at = 0; at < bytes.length;) {
+      const wasInFrame = this.#isInFrame;
+      at = this.#advance(bytes, at);
+      const isCut = this.#isAtEnd && this.#part !== "header" && this.#part !== "skippable";
+      if (!isCut && at < bytes.length) continue;
+      if (wasInFrame) yield { start, stop: at, endsFrame: !this.#isInFrame };
+      start = at;
     }
+  }
+
+  /** @throws {Error} if the file may not end here. */
+  end(): void {
+    if (this.#part !== "magic" || !this.#isAtEnd) throw new Error("it ends within a frame");
+  }
+
+  /** Whether the current part has no bytes yet, and nothing is left to skip. */
+  get #isAtEnd(): boolean {
+    return this.#read.length === 0 && this.#skip === 0;
+  }
+
+  #advance(bytes: Uint8Array, at: number): number {
+    let next = at + 1;
+    if (this.#skip > 0) {
+      next = Math.min(at + this.#skip, bytes.length);
+      this.#skip -= next - at;
+    } else {
+      this.#read.push(bytes[at]!);
+      if (this.#read.length === this.#wanted) this.#take(this.#read.splice(0));
+    }
+    // After the last block, or its checksum.
+    if (this.#part === "magic" && this.#isAtEnd) this.#isInFrame = false;
+    return next;
   }
 
   #take(read: readonly number[]): void {
@@ -83,13 +109,16 @@ export class ZstdFrames {
         return this.#expect("block", BLOCK_HEADER_BYTES);
       case "block":
         return this.#takeBlock(toNumber(read));
+      case "checksum":
+        return this.#expect("magic", MAGIC_BYTES);
     }
   }
 
   #takeMagic(magic: number): void {
-    if (magic === FRAME_MAGIC) this.#expect("descriptor", 1);
-    else if (magic - magic % 16 === SKIPPABLE_MAGIC) this.#expect("skippable", 4);
-    else this.#skip = Infinity;
+    this.#isInFrame = magic === FRAME_MAGIC;
+    if (this.#isInFrame) return this.#expect("descriptor", 1);
+    if (magic - magic % 16 !== SKIPPABLE_MAGIC) throw new Error("no frame begins here");
+    this.#expect("skippable", 4);
   }
 
   #takeDescriptor(descriptor: number): void {
@@ -123,8 +152,8 @@ export class ZstdFrames {
     if (size > sizeMax) throw new Error(`a block has ${size} bytes, more than ${sizeMax}`);
     this.#skip = (header >> 1 & 3) === RUN_LENGTH_BLOCK ? 1 : size;
     if (!isLast) return this.#expect("block", BLOCK_HEADER_BYTES);
-    if ((this.#descriptor & 4) !== 0) this.#skip += CHECKSUM_BYTES;
-    this.#expect("magic", MAGIC_BYTES);
+    if ((this.#descriptor & 4) !== 0) this.#expect("checksum", CHECKSUM_BYTES);
+    else this.#expect("magic", MAGIC_BYTES);
   }
 
   #expect(part: Part, bytes: number): void {
@@ -157,6 +186,6 @@ function windowOf(descriptor: number): number {
 }
 
 /** Decodes a little-endian integer. */
-function toNumber(bytes: readonly number[]): number {
-  return bytes.reduceRight((number, byte) => number * 256 + byte, 0);
+function toNumber(bytes: readonly number[] | Uint8Array): number {
+  return [...bytes].reduceRight((number, byte) => number * 256 + byte, 0);
 }

@@ -1,6 +1,6 @@
 /** Splits: how sources are cut, who reads what, and what repeat makes of it. */
 
-import { assertEquals, assertNotEquals, assertRejects } from "../../assert.ts";
+import { assert, assertEquals, assertNotEquals, assertRejects } from "../../assert.ts";
 import { LeatError } from "../../../core/error.ts";
 import { openIterator } from "../../../data/dataset_iterator.ts";
 import { Dataset } from "../../../data/mod.ts";
@@ -11,7 +11,9 @@ import {
   type Split,
   type SplitSource,
 } from "../../../data/sharding/splits.ts";
+import { FileGroupsNode } from "../../../data/sources/file_groups.ts";
 import { DenoHost } from "../../../platform/deno_host.ts";
+import { TempFolder } from "../../lib/temp_folder.ts";
 import "../lib/collect.ts";
 
 const host = new DenoHost();
@@ -46,6 +48,26 @@ async function run(dataset: Dataset<unknown>, splits: SplitSource, most = 1000) 
   for await (const element of iterator) if (elements.push(element) === most) break;
   return elements;
 }
+
+Deno.test("FileGroupsNode.listSplits gives 16 groups or more, of 16 files or fewer, if there are as many files", async () => {
+  const groupsOf = async (count: number, multiple = 1) => {
+    const names = Array.from({ length: count }, (_, i) => [`${i}.txt`, ""] as const);
+    await using folder = await TempFolder.make(Object.fromEntries(names));
+    const groups = new FileGroupsNode(Dataset.listFiles(`${folder.path}/*`).node, multiple);
+    const splits = await groups.listSplits(host);
+    for (const [i, { start }] of splits.slice(1).entries()) assertEquals(start, splits[i]!.stop);
+    return splits.map(({ start, stop }) => stop - start);
+  };
+  for (const count of [1, 15, 16, 17, 31]) {
+    assertEquals(await groupsOf(count), new Array(count).fill(1), `${count}`);
+  }
+  for (const count of [32, 33, 47, 100, 300]) {
+    const sizes = await groupsOf(count);
+    assert(sizes.length >= 16 && Math.max(...sizes) <= 16, `${count}: ${sizes}`);
+    assertEquals(sizes.reduce((sum, size) => sum + size, 0), count);
+  }
+  assertEquals((await groupsOf(100, 4)).slice(0, -1), new Array(24).fill(4), "whole batches");
+});
 
 Deno.test("cutRuns cuts into about 256 runs of at most 4,096, at multiples", () => {
   assertEquals(cutRuns(0), []);

@@ -108,6 +108,34 @@ Deno.test("a listing's keys are literal", async () => {
   });
 });
 
+Deno.test("a page of a listing with too many bytes or tags, or with a long key, is refused", async () => {
+  const pages = {
+    PAGE_BYTES_MAX: " ".repeat(8 * 1024 * 1024),
+    PAGE_TAGS_MAX: "<a/>".repeat(200_000),
+    KEY_CHARS_MAX: `<Contents><Key>${"k".repeat(1_025)}</Key></Contents>`,
+  };
+  for (const [limit, contents] of Object.entries(pages)) {
+    const page = `<ListBucketResult>${contents}</ListBucketResult>`;
+    let requests = 0;
+    await withStore(() => (requests++, new Response(page)), async (files) => {
+      const error = await assertRejects(() => files.list("s3://bucket/**"), LeatError);
+      assertEquals(error.code, "resource_exhausted");
+      assertStringIncludes(error.message, `(${limit})`);
+    });
+    assertEquals(requests, 1, "no retry");
+  }
+  // The longest page that a store may send.
+  const key = (i: number) => `${i}`.padStart(4, "0") + '"'.repeat(1_020);
+  const keys = Array.from({ length: 1_000 }, (_, i) => key(i));
+  const contents = keys.map((key) =>
+    `<Contents><Key>${key.replaceAll('"', "&quot;")}</Key></Contents>`
+  );
+  const page = `<ListBucketResult>${contents.join("")}</ListBucketResult>`;
+  await withStore(() => new Response(page), async (files) => {
+    assertEquals(await files.list("s3://bucket/**"), keys.map((key) => `s3://bucket/${key}`));
+  });
+});
+
 Deno.test("a listing requests the prefix that all matches share", async () => {
   const prefixes: (string | null)[] = [];
   const fault: Fault = (request) => {
