@@ -27,7 +27,7 @@ import type { ReadingTask } from "../../data/service/reading_task.ts";
 import type { HostProcesses, TaskHost } from "./host/host_processes.ts";
 import type { KernelGuards } from "./guards/kernel_guards.ts";
 import type { ConfinedStart } from "./runner_program.ts";
-import type { SuppliedProcess } from "./process_supply.ts";
+import type { Supplied } from "../supply.ts";
 import { isCount } from "../../core/count.ts";
 import { ReportedUsage } from "./reported_usage.ts";
 import { unexpected } from "./untrusted_answers.ts";
@@ -85,7 +85,7 @@ const READS_BYTES_MAX = 64 * MIB;
 /** Answers of any length, which are rare, and of which only one is computed at a time. */
 const LONG_ANSWERS: ReadonlySet<unknown> = new Set(["list", "serviceDataset"]);
 
-export class ConfinedProcess implements SuppliedProcess {
+export class ConfinedProcess implements Supplied {
   readonly loaded: Promise<unknown>;
   readonly #usage: ReportedUsage;
   readonly #options: ProcessOptions;

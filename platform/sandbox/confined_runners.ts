@@ -19,14 +19,11 @@ import { FetchedModules } from "./modules/fetched_modules.ts";
 import type { SandboxGrants } from "./grants.ts";
 import type { KernelGuards } from "./guards/kernel_guards.ts";
 import { HostProcesses } from "./host/host_processes.ts";
-import { ProcessSupply } from "./process_supply.ts";
+import { LOADING_MAX, Supply } from "../supply.ts";
 import { splitBoundsOf, steppedOf } from "./untrusted_answers.ts";
 
 /** How long a process that has listed a graph's splits waits for the graph's task, in ms. */
 const LISTED_MS_MAX = 2_000;
-
-/** Limit of processes that load at the same time: more processes than cores would delay each other. */
-const LOADING_MAX = Math.min(8, navigator.hardwareConcurrency);
 
 export interface ConfinedRunnersOptions {
   /** Limit of processes that load at the same time. Default: the number of cores, at most 8. */
@@ -43,7 +40,7 @@ export class ConfinedRunners implements RunnerFactory {
   readonly #hosts: HostProcesses;
   readonly #modules: FetchedModules;
   readonly #processes = new Set<ConfinedProcess>();
-  readonly #supply: ProcessSupply<ConfinedProcess>;
+  readonly #supply: Supply<ConfinedProcess>;
   /** Memory for the elements of all processes. Each use overwrites a whole buffer, so no data leaks. */
   readonly #pool = new FramePool();
   readonly #listedMsMax: number;
@@ -89,13 +86,13 @@ export class ConfinedRunners implements RunnerFactory {
         this.#ended.cpuSeconds += process.usage.cpuSeconds;
       },
     };
-    this.#supply = new ProcessSupply(() => {
+    this.#supply = new Supply(() => {
       const process = new ConfinedProcess(options);
       // Compiled code is stored only after the first process has loaded: storing would delay that.
       this.#storing ??= process.loaded.then(storeCompiledRunner, () => {});
       this.#processes.add(process);
       return process;
-    }, loadingMax);
+    }, { loadingMax });
   }
 
   get processes(): number {

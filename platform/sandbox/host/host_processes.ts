@@ -13,7 +13,7 @@ import { type ChildEnd, ChildProcess } from "../../process/child_process.ts";
 import { Edge } from "../edge.ts";
 import { hostOf, type ReachedByHost, type SandboxGrants } from "../grants.ts";
 import type { HostStart } from "./host_program.ts";
-import { ProcessSupply, type SuppliedProcess } from "../process_supply.ts";
+import { Supply, type Supplied } from "../../supply.ts";
 
 const LOADING_MAX = 2;
 /** Limit of a host process's open files, which are its connections and the files that it reads. */
@@ -25,7 +25,7 @@ export class HostProcesses {
   readonly #storage: WorkerStorage;
   readonly #alive = new Set<HostProcess>();
   /** Created on first use, because most pipelines need no host. */
-  #supply: ProcessSupply<HostProcess> | undefined;
+  #supply: Supply<HostProcess> | undefined;
   #isClosed = false;
 
   constructor(grants: SandboxGrants, storage: WorkerStorage) {
@@ -47,11 +47,11 @@ export class HostProcesses {
 
   #take(): Promise<HostProcess> {
     if (this.#isClosed) throw new LeatError("cancelled", "The runners have been closed");
-    this.#supply ??= new ProcessSupply(() => {
+    this.#supply ??= new Supply(() => {
       const host = new HostProcess(this.#grants, this.#storage, () => this.#alive.delete(host));
       this.#alive.add(host);
       return host;
-    }, LOADING_MAX);
+    }, { loadingMax: LOADING_MAX });
     return this.#supply.take();
   }
 }
@@ -106,7 +106,7 @@ export class TaskHost {
   }
 }
 
-class HostProcess implements SuppliedProcess {
+class HostProcess implements Supplied {
   readonly loaded: Promise<unknown>;
   readonly #child: ChildProcess;
   readonly #edge: Edge;
