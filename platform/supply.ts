@@ -1,4 +1,5 @@
 /** Starts processes or threads for callers. Few load at a time: more would only delay each other. */
+import type { RunnerCaller } from "../actors/worker/runner/runner.ts";
 import { LeatError } from "../core/error.ts";
 
 /** Limit of runners that load at the same time: more of them than cores would delay each other. */
@@ -25,22 +26,52 @@ export interface SupplyOptions {
 }
 
 interface Waiting<T> {
+  readonly owner: string;
   resolve(item: T): void;
   reject(error: unknown): void;
 }
 
+/** Waiting callers. Their identities take turns; the order of an identity's callers counts. */
+class Queue<T> {
+  readonly #byOwner = new Map<string, Set<Waiting<T>>>();
+  size = 0;
+
+  add(waiting: Waiting<T>): void {
+    this.#byOwner.getOrInsertComputed(waiting.owner, () => new Set()).add(waiting);
+    this.size++;
+  }
+
+  delete(waiting: Waiting<T>): boolean {
+    const own = this.#byOwner.get(waiting.owner);
+    if (own === undefined || !own.delete(waiting)) return false;
+    if (own.size === 0) this.#byOwner.delete(waiting.owner);
+    this.size--;
+    return true;
+  }
+
+  shift(): Waiting<T> | undefined {
+    const [own] = this.#byOwner.values();
+    if (own === undefined) return undefined;
+    const [first] = own as Set<Waiting<T>>;
+    this.delete(first!);
+    // The identity's next turn comes after those of all others.
+    if (this.#byOwner.delete(first!.owner)) this.#byOwner.set(first!.owner, own);
+    return first;
+  }
+}
+
 /**
  * Assigns processes or threads to callers, and keeps a spare one. Callers that somebody waits for come
- * first; otherwise the order of the calls counts. A caller gets what has loaded. If it has cancelled by
- * then, the next caller gets it.
+ * first; otherwise the order of the calls counts, but identities take turns. A caller gets what has
+ * loaded. If it has cancelled by then, the next caller gets it.
  */
 export class Supply<T extends Supplied> {
   readonly #start: () => T;
   readonly #options: SupplyOptions;
   /** Waiting callers that somebody waits for, in the order in which that began. */
-  readonly #waiting = new Set<Waiting<T>>();
+  readonly #waiting = new Queue<T>();
   /** Waiting callers that nobody waits for yet, in the order of their calls. */
-  readonly #early = new Set<Waiting<T>>();
+  readonly #early = new Queue<T>();
   #loading = 0;
   /** Loaded ones for the next callers. */
   readonly #spares = new Set<T>();
@@ -56,25 +87,25 @@ export class Supply<T extends Supplied> {
   /**
    * Resolves to a process or thread for the caller alone.
    * @param signal Cancels the call.
-   * @param asked Resolves when somebody waits for the caller. Left out: somebody does already.
+   * @param caller For whom it is. Left out: for nobody in particular, but somebody waits.
    * @throws {LeatError} `cancelled` if `signal` is aborted or the supply is closed, or the reason why
    * loading failed.
    */
-  async take(signal?: AbortSignal, asked?: Promise<void>): Promise<T> {
+  async take(signal?: AbortSignal, caller?: RunnerCaller): Promise<T> {
     this.#requireOpen(signal);
     const spare = this.#freeSpare();
-    if (spare === undefined) return await this.#wait(signal, asked);
+    if (spare === undefined) return await this.#wait(signal, caller);
     this.#spares.delete(spare);
     this.#fill();
     return spare;
   }
 
   /** Like `take`, but the next callers may get it, too. */
-  async share(signal?: AbortSignal): Promise<T> {
+  async share(signal?: AbortSignal, caller?: RunnerCaller): Promise<T> {
     this.#requireOpen(signal);
     const spare = this.#freeSpare();
     if (spare !== undefined) return spare;
-    const taken = await this.#wait(signal, undefined);
+    const taken = await this.#wait(signal, caller);
     this.giveBack(taken);
     return taken;
   }
@@ -96,9 +127,12 @@ export class Supply<T extends Supplied> {
     for (let next = this.#next(); next !== undefined; next = this.#next()) next.reject(closed());
   }
 
-  async #wait(signal: AbortSignal | undefined, asked: Promise<void> | undefined): Promise<T> {
+  async #wait(
+    signal: AbortSignal | undefined,
+    { owner, asked }: RunnerCaller = { owner: "" },
+  ): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>();
-    const waiting = { resolve, reject };
+    const waiting = { owner, resolve, reject };
     const cancel = () => {
       if (!this.#early.delete(waiting)) this.#waiting.delete(waiting);
       reject(cancelled());
@@ -106,7 +140,7 @@ export class Supply<T extends Supplied> {
     if (asked === undefined) this.#waiting.add(waiting);
     else {
       this.#early.add(waiting);
-      asked.then(() => void (this.#early.delete(waiting) && this.#waiting.add(waiting)));
+      asked.then(() => this.#early.delete(waiting) && this.#waiting.add(waiting));
     }
     signal?.addEventListener("abort", cancel, { once: true });
     this.#fill();
@@ -166,10 +200,7 @@ export class Supply<T extends Supplied> {
   }
 
   #next(): Waiting<T> | undefined {
-    const queue = this.#waiting.size > 0 ? this.#waiting : this.#early;
-    const [first] = queue;
-    if (first !== undefined) queue.delete(first);
-    return first;
+    return this.#waiting.shift() ?? this.#early.shift();
   }
 }
 

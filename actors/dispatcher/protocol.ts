@@ -82,6 +82,8 @@ export interface TaskDefinition {
   readonly taskId: number;
   readonly iterationId: number;
   readonly jobId: number;
+  /** The identity whose job it is. */
+  readonly owner: string;
   readonly dataset: DatasetDefinition;
   readonly parameters: JobParameters;
   readonly repetition: number;

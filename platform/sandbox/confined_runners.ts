@@ -4,6 +4,7 @@ import type {
   CompressionWish,
   OwnStep,
   Runner,
+  RunnerCaller,
   RunnerFactory,
   RunnerOutcome,
   RunnerSettings,
@@ -109,14 +110,18 @@ export class ConfinedRunners implements RunnerFactory {
     return { cpuSeconds, memoryBytes };
   }
 
-  start(settings: RunnerSettings, splits: RunnerSplits, asked?: Promise<void>): Runner {
+  start(settings: RunnerSettings, splits: RunnerSplits, caller?: RunnerCaller): Runner {
     const disposing = new AbortController();
-    const process = this.#takeListed(settings.graph) ?? this.#supply.take(disposing.signal, asked);
+    const process = this.#takeListed(settings.graph) ?? this.#supply.take(disposing.signal, caller);
     return new ConfinedRunner(process, disposing, settings, splits, this.#pool);
   }
 
-  async listSplits(graph: Uint8Array, signal?: AbortSignal): Promise<SplitBounds> {
-    const process = await this.#supply.take(signal);
+  async listSplits(
+    graph: Uint8Array,
+    signal?: AbortSignal,
+    caller?: RunnerCaller,
+  ): Promise<SplitBounds> {
+    const process = await this.#supply.take(signal, caller);
     const stop = () => process.terminate();
     signal?.addEventListener("abort", stop, { once: true });
     try {

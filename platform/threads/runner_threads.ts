@@ -8,6 +8,7 @@ import type {
   CompressionWish,
   OwnStep,
   Runner,
+  RunnerCaller,
   RunnerFactory,
   RunnerOutcome,
   RunnerSettings,
@@ -93,9 +94,9 @@ export class RunnerThreads implements RunnerFactory {
     return this.#ending.runaways;
   }
 
-  start(settings: RunnerSettings, splits: RunnerSplits, asked?: Promise<void>): Runner {
+  start(settings: RunnerSettings, splits: RunnerSplits, caller?: RunnerCaller): Runner {
     const disposing = new AbortController();
-    const thread = this.#supply.take(disposing.signal, asked);
+    const thread = this.#supply.take(disposing.signal, caller);
     const runner = new ThreadRunner(thread, settings, splits, this.#python.open(), {
       cancel: () => {
         this.#runners.delete(runner);
@@ -111,8 +112,12 @@ export class RunnerThreads implements RunnerFactory {
    * Lists on a thread that stays available: a pipeline that starts there meanwhile may be delayed by
    * the listing, but usually needs those splits anyway.
    */
-  async listSplits(graph: Uint8Array, signal?: AbortSignal): Promise<SplitBounds> {
-    const thread = await this.#supply.share(signal);
+  async listSplits(
+    graph: Uint8Array,
+    signal?: AbortSignal,
+    caller?: RunnerCaller,
+  ): Promise<SplitBounds> {
+    const thread = await this.#supply.share(signal, caller);
     if (signal?.aborted) throw LeatError.from(signal.reason);
     thread.listings++;
     const giveUp = () => {

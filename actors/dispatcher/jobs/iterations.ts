@@ -88,6 +88,7 @@ export function taskDefinition(state: DispatcherState, task: Task): TaskDefiniti
     taskId: task.taskId,
     iterationId: iteration.iterationId,
     jobId: iteration.jobId,
+    owner: state.jobs.get(iteration.jobId)!.owner,
     dataset: datasetOf(state, parameters.datasetId),
     parameters,
     repetition: iteration.repetition,

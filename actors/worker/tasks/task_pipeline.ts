@@ -53,13 +53,13 @@ export class TaskPipeline {
   /** Begins the pipeline on a new runner. */
   start(): Runner {
     const { definition, runners, settings, splits } = this.#options;
-    const { clusterId, taskId, jobId, dataset, seed } = definition;
+    const { clusterId, taskId, jobId, owner, dataset, seed } = definition;
     const name = `task ${taskId} of job ${jobId} (dataset ${dataset.datasetId})`;
     const runner: Runner = this.#meter.watch(
       runners.start(
         { graph: dataset.graph, name, seed, forTask: { clusterId, taskId }, ...settings },
         splits(() => runner === this.#runner),
-        this.#asked.promise,
+        { owner, asked: this.#asked.promise },
       ),
     );
     return this.#runner = runner;

@@ -13,7 +13,7 @@ import { type ChildEnd, ChildProcess } from "../../process/child_process.ts";
 import { Edge } from "../edge.ts";
 import { hostOf, type ReachedByHost, type SandboxGrants } from "../grants.ts";
 import type { HostStart } from "./host_program.ts";
-import { Supply, type Supplied } from "../../supply.ts";
+import { type Supplied, Supply } from "../../supply.ts";
 
 const LOADING_MAX = 2;
 /** Limit of a host process's open files, which are its connections and the files that it reads. */

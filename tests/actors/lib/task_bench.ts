@@ -60,6 +60,7 @@ export class TaskBench implements AsyncDisposable {
       taskId: 1,
       iterationId: 1,
       jobId: 1,
+      owner: "somebody",
       repetition: 0,
       seed: "0000000000000001",
       dataset: { datasetId: "d", graph: dataset.serialize(), fingerprint: "f", cardinality: -2 },

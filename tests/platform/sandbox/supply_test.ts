@@ -101,7 +101,7 @@ Deno.test("Supply serves callers that somebody waits for before all others", asy
   const supplied = new TestSupply(1);
   const got: string[] = [];
   const take = async (name: string, asked?: Promise<void>) => {
-    await supplied.supply.take(undefined, asked);
+    await supplied.supply.take(undefined, { owner: "a", ...definedFields({ asked }) });
     got.push(name);
   };
   const asked = Array.from({ length: 30 }, () => Promise.withResolvers<void>());
@@ -126,13 +126,31 @@ Deno.test("Supply serves callers that somebody waits for before all others", asy
   assertEquals([got.length, supplied.started.length], [32, 33]);
 });
 
+Deno.test("Supply lets identities take turns, however many callers one of them has", async () => {
+  for (const asked of [undefined, new Promise<void>(() => {})]) {
+    const supplied = new TestSupply(1);
+    const got: string[] = [];
+    const take = async (owner: string) => {
+      await supplied.supply.take(undefined, { owner, ...definedFields({ asked }) });
+      got.push(owner);
+    };
+    const taken = ["a", "a", "a", "a", "b", "c", "b"].map(take);
+    await supplied.step();
+    await supplied.step();
+    taken.push(take("d"));
+    while (supplied.loading > 0) await supplied.step();
+    await Promise.all(taken);
+    assertEquals(got, ["a", "b", "c", "a", "b", "d", "a", "a"]);
+  }
+});
+
 Deno.test("Supply rejects callers that nobody waits for if they cancel or it is closed", async () => {
   const supplied = new TestSupply(1);
   const giveUp = new AbortController();
   const asked = Promise.withResolvers<void>();
   const taken = Promise.allSettled([
-    supplied.supply.take(giveUp.signal, asked.promise),
-    supplied.supply.take(undefined, new Promise(() => {})),
+    supplied.supply.take(giveUp.signal, { owner: "a", asked: asked.promise }),
+    supplied.supply.take(undefined, { owner: "a", asked: new Promise(() => {}) }),
   ]);
   giveUp.abort();
   asked.resolve();
@@ -322,7 +340,7 @@ Deno.test("ConfinedRunners lists splits before it starts pipelines that nobody w
   const splits = { next: () => Promise.resolve(null), total: () => Promise.resolve(0) };
   const queued = Array.from(
     { length: 20 },
-    () => runners.start(settingsOf(dataset), splits, nobody),
+    () => runners.start(settingsOf(dataset), splits, { owner: "a", asked: nobody }),
   );
   await runners.listSplits(dataset.serialize());
   assert(runners.processes < 20, `${runners.processes} processes were started before`);

@@ -237,7 +237,7 @@ Deno.test("RunnerThreads loads a few threads at a time, first those that somebod
   const nobody = new Promise<void>(() => {});
   const early = Array.from(
     { length: 250 },
-    () => runners.start(settings(Dataset.range(1)), NO_SPLITS, nobody),
+    () => runners.start(settings(Dataset.range(1)), NO_SPLITS, { owner: "a", asked: nobody }),
   );
   const awaited = runners.start(settings(Dataset.range(3)), NO_SPLITS);
   assertEquals(await drain(awaited), [0, 1, 2]);

@@ -89,6 +89,7 @@ class OrderedBench implements AsyncDisposable {
             taskId: 1,
             iterationId: 1,
             jobId: 1,
+            owner: "somebody",
             repetition: 0,
             seed: "0000000000000000",
             dataset: { datasetId: "d", graph: new Uint8Array(), fingerprint: "f", cardinality: -2 },
@@ -96,7 +97,7 @@ class OrderedBench implements AsyncDisposable {
           },
           dispatcher: dispatcherAt("bench"),
           runners: {
-            start: (_, __, asked) => this.#startRunner(asked),
+            start: (_, __, caller) => this.#startRunner(caller?.asked),
             listSplits: never,
             close: never,
           },

@@ -14,6 +14,7 @@ const DEFINITION: TaskDefinition = {
   taskId: 1,
   iterationId: 1,
   jobId: 1,
+  owner: "somebody",
   repetition: 0,
   seed: "0000000000000001",
   dataset: {
