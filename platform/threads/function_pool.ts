@@ -1,6 +1,7 @@
 /** Threads that call user functions: at most one for each core, started when needed, and kept. */
 import { LeatError } from "../../core/error.ts";
 import type {
+  BlockDepth,
   BlockOutcome,
   CallBlock,
   FunctionThreads,
@@ -17,7 +18,7 @@ import type { SegmentThread } from "./segment_thread.ts";
 export interface QueuedBlock {
   readonly fn: PooledFunction;
   readonly block: CallBlock;
-  readonly depth: number;
+  readonly depth: BlockDepth;
   resolve(outcome: BlockOutcome): void;
   reject(error: LeatError): void;
 }
@@ -107,11 +108,11 @@ export class FunctionPool implements FunctionThreads {
     for (let i = 0; i < this.#queue.length;) {
       const queued = this.#queue[i]!;
       const thread = this.#threadFor(queued);
-      if (thread === undefined) i++;
-      else {
+      if (thread !== undefined) {
         this.#queue.splice(i, 1);
         thread.run(queued);
-      }
+      } else if (queued.depth === "alone") return; // else later blocks would keep all threads busy
+      else i++;
     }
   }
 
@@ -122,10 +123,12 @@ export class FunctionPool implements FunctionThreads {
     const isOfPipeline = ({ limits }: PooledFunction) => limits.pipeline === pipeline;
     const ownThreads = this.#threadsWith(isOwn);
     const pipelineThreads = this.#threadsWith(isOfPipeline);
+    const depthMax = depth === "alone" ? 1 : depth;
     let best: FunctionThread | undefined;
     for (const thread of this.#threads) {
+      if (thread.isReserved || depth === "alone" && thread.outstanding > 0) continue;
       const blocks = thread.blocksOf(isOwn);
-      if (blocks >= depth || (blocks === 0 && ownThreads >= operator.value)) continue;
+      if (blocks >= depthMax || (blocks === 0 && ownThreads >= operator.value)) continue;
       if (pipelineThreads >= pipeline.threads && thread.blocksOf(isOfPipeline) === 0) continue;
       if (best === undefined || thread.outstanding < best.outstanding) best = thread;
     }
@@ -186,7 +189,7 @@ export class PooledFunction implements OpenFunction {
     this.ready.catch(() => {});
   }
 
-  run(block: CallBlock, depth: number): Promise<BlockOutcome> {
+  run(block: CallBlock, depth: BlockDepth): Promise<BlockOutcome> {
     const { promise, resolve, reject } = Promise.withResolvers<BlockOutcome>();
     if (!this.#isClosed) this.#pool.queue({ fn: this, block, depth, resolve, reject });
     return promise;
