@@ -31,6 +31,7 @@ export class FunctionPool implements FunctionThreads {
   readonly #segmentThreads = new Set<SegmentThread>();
   readonly #idleSegmentThreads: SegmentThread[] = [];
   #starting: Promise<void> | undefined;
+  #isClosed = false;
 
   /** @param count The limit of the number of threads that call functions. */
   constructor(count: number) {
@@ -52,14 +53,10 @@ export class FunctionPool implements FunctionThreads {
     return new PooledFunction(this, ++this.#functions, fn, limits);
   }
 
-  /**
-   * Ends all threads, also one that is being started. Blocks that run or wait fail; later blocks start
-   * new threads.
-   */
+  /** Ends all threads, also those that are being started. Blocks and segments fail from now on. */
   async close(): Promise<void> {
-    const error = new LeatError("cancelled", "The threads were closed");
-    for (const { reject } of this.#queue.splice(0)) reject(error);
-    await this.#starting?.catch(() => {});
+    this.#isClosed = true;
+    for (const { reject } of this.#queue.splice(0)) reject(closed());
     const threads = [...this.#threads, ...this.#segmentThreads];
     await Promise.all(threads.map((thread) => thread.terminate()));
   }
@@ -76,6 +73,7 @@ export class FunctionPool implements FunctionThreads {
 
   async #startSegmentThread(): Promise<SegmentThread> {
     const { startSegmentThread } = await import("./segment_thread.ts");
+    if (this.#isClosed) throw closed();
     const thread = startSegmentThread(() => {
       this.#segmentThreads.delete(thread);
       const idle = this.#idleSegmentThreads.indexOf(thread);
@@ -89,11 +87,12 @@ export class FunctionPool implements FunctionThreads {
     await this.#grow(fn);
     const [first] = this.#threads;
     if (fn.isClosed) throw new LeatError("cancelled", "The iterator was disposed");
-    if (first === undefined) throw new LeatError("unavailable", "The threads were closed");
+    if (first === undefined) throw new LeatError("unavailable", "The thread has ended");
     await first.load(fn);
   }
 
   queue(block: QueuedBlock): void {
+    if (this.#isClosed) return block.reject(closed());
     this.#queue.push(block);
     this.#dispatch();
   }
@@ -156,6 +155,7 @@ export class FunctionPool implements FunctionThreads {
   async #start(): Promise<void> {
     // Loaded lazily: most programs need no thread.
     const { FunctionThread } = await import("./function_thread.ts");
+    if (this.#isClosed) throw closed();
     const thread: FunctionThread = new FunctionThread({
       onFree: () => this.#dispatch(),
       onEnded: () => {
@@ -166,6 +166,10 @@ export class FunctionPool implements FunctionThreads {
     this.#threads.add(thread);
     this.#dispatch();
   }
+}
+
+function closed(): LeatError {
+  return new LeatError("cancelled", "The threads were closed");
 }
 
 export class PooledFunction implements OpenFunction {
