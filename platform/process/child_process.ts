@@ -39,6 +39,11 @@ export interface ChildEnd {
   readonly stderrTail: string;
 }
 
+/** Whether the process ended because its memory reached a limit. */
+export function ranOutOfMemory({ stderrTail }: ChildEnd): boolean {
+  return /out of memory|Cannot allocate memory|memory allocation/i.test(stderrTail);
+}
+
 /** Limit of the characters of one process's standard error that are logged. */
 const LOGGED_CHARS_MAX = 2 ** 20;
 /** How many characters of standard error are kept to explain why the process ended. */

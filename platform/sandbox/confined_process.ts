@@ -8,7 +8,7 @@ import { bodyBytes } from "../../transport/limits.ts";
 import { Payload } from "../../transport/payload.ts";
 import { UNTRUSTED_ENVELOPE_BYTES_MAX } from "../../transport/process/link.ts";
 import { SLOT_BYTES_MAX, SLOTS } from "../../transport/process/slots.ts";
-import { type ChildEnd, ChildProcess } from "../process/child_process.ts";
+import { type ChildEnd, ChildProcess, ranOutOfMemory } from "../process/child_process.ts";
 import type { GrantedPython } from "../python/granted_python.ts";
 import type { PythonPool } from "../python/python_pool.ts";
 import { ByteGate } from "./byte_gate.ts";
@@ -341,9 +341,10 @@ export class ConfinedProcess implements Supplied {
     }, everyMs);
   }
 
-  #errorOf({ code, signal, stderrTail }: ChildEnd): LeatError {
+  #errorOf(end: ChildEnd): LeatError {
+    const { code, signal, stderrTail } = end;
     const { heapBytesMax, memoryBytesMax } = this.#options.grants;
-    if (/out of memory|Cannot allocate memory|memory allocation/i.test(stderrTail)) {
+    if (ranOutOfMemory(end)) {
       return runnerGone(
         "resource_exhausted",
         `its functions took more memory than ${heapBytesMax / MIB} MiB of JavaScript values or ` +
