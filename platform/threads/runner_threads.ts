@@ -319,9 +319,15 @@ class RunnerThread implements Supplied {
     this.#onDeath = onDeath;
     const { port1, port2 } = new MessageChannel();
     this.port = port1;
-    this.#end = start(import.meta.resolve("./runner_thread.ts"), "leat-runner", port2, (why) => {
-      this.#die(`its thread died: ${why}`);
-    });
+    try {
+      this.#end = start(import.meta.resolve("./runner_thread.ts"), "leat-runner", port2, (why) => {
+        this.#die(`its thread died: ${why}`);
+      });
+    } catch (error) {
+      port1.close();
+      port2.close();
+      throw error;
+    }
     this.#control = comlink.wrap<RunnerThreadControl>(port1);
     this.#ready = this.call((control) => control.configure(options), Promise.resolve());
     this.#ready.then(() => this.isLoaded = true, () => {});

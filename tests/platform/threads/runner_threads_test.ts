@@ -284,6 +284,19 @@ Deno.test("RunnerThreads ends a thread with a cancelled listing once its pipelin
   await runners.close();
 });
 
+Deno.test("RunnerThreads leaves nothing open of a thread that cannot be started", async () => {
+  const runners = new RunnerThreads({}, {
+    start() {
+      throw new LeatError("resource_exhausted", "no more threads");
+    },
+  });
+  const runner = runners.start(settings(Dataset.range(1)), NO_SPLITS);
+  const { code } = await assertRejects(() => runner.next(), LeatError, "no more threads");
+  assertEquals(code, "resource_exhausted");
+  runner.dispose();
+  await runners.close();
+});
+
 Deno.test("RunnerThreads warns once of a thread that loads slowly, with advice", async () => {
   const said: string[] = [];
   const runners = new RunnerThreads({}, {
