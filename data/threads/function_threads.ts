@@ -50,18 +50,22 @@ export interface ThreadLimits {
   readonly operator: { readonly value: number };
 }
 
+export type BlockDepth = number | "alone";
+
 /** A function that threads can call. */
 export interface OpenFunction {
   /** Resolves once a thread has loaded it; rejects with the reason why none can. */
   readonly ready: Promise<void>;
   /**
-   * Calls it on the first thread that is free. If the thread ends, its first unanswered block rejects
-   * with `internal`, because it probably ended the thread. Later blocks reject with `unavailable`; those
-   * may have begun, too, because calls that wait overlap. In both cases the calls may be repeated.
+   * Calls it on the first thread that is free. If the thread ends, a block that was the only one there
+   * rejects with `internal`, because it ended the thread. If there were several, any of them may have
+   * ended it, because calls that wait overlap: all of them reject with `unavailable`. In both cases the
+   * calls may be repeated.
    *
    * @param depth How many blocks of this function one thread may hold, running ones included.
+   *   `"alone"`: the thread gets this block only when it has no others, and no others until it is done.
    */
-  run(block: CallBlock, depth: number): Promise<BlockOutcome>;
+  run(block: CallBlock, depth: BlockDepth): Promise<BlockOutcome>;
   /**
    * Drops blocks that no thread has begun (their promises never settle), and lets the threads forget the
    * function. Idempotent.

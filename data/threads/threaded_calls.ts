@@ -21,13 +21,13 @@ const NEWEST = 0.3;
 interface PendingCall {
   readonly index: number;
   readonly element: unknown;
-  /** How many threads ended while this call was in their first unanswered block. */
+  /** How many threads ended while this call was alone there. */
   ends: number;
   resolve(result: unknown): void;
   reject(error: unknown): void;
 }
 
-/** A call fails once this many threads have probably ended because of it. */
+/** A call fails once this many threads have ended because of it. */
 const ENDS_MAX = 2;
 /** The error codes of a block whose thread ended. Its calls may be repeated. */
 const REPEATED: ReadonlySet<string> = new Set(["internal", "unavailable"]);
@@ -125,12 +125,13 @@ export class ThreadedCalls {
     this.#fn.close();
   }
 
-  async #run({ calls, elements, buffers }: Gathered): Promise<void> {
+  async #run({ calls, elements, buffers }: Gathered, isAlone = false): Promise<void> {
     const indexes = calls.map(({ index }) => index);
     this.#outstanding++;
     let outcome: BlockOutcome;
     try {
-      outcome = await this.#fn.run({ indexes, elements, buffers }, this.#depth);
+      const block = { indexes, elements, buffers };
+      outcome = await this.#fn.run(block, isAlone ? "alone" : this.#depth);
     } catch (error) {
       this.#outstanding--;
       return this.#failed(calls, LeatError.from(error));
@@ -153,19 +154,19 @@ export class ThreadedCalls {
   }
 
   /**
-   * Repeats calls whose thread ended, each in a block of its own. A call that has probably ended two
-   * threads fails.
+   * Repeats calls whose thread ended, each alone on its thread, which tells the one that ended it. A
+   * call that has ended two threads fails.
    */
   #failed(calls: readonly PendingCall[], error: LeatError): void {
     for (const call of calls) {
-      if (error.code === "internal") call.ends++;
+      if (error.code === "internal" && calls.length === 1) call.ends++;
       if (call.ends >= ENDS_MAX || !REPEATED.has(error.code)) {
         call.reject(this.#operator.call.failure(error, call.index));
         continue;
       }
       const again = new Gathered();
       again.add(call);
-      this.#run(again);
+      this.#run(again, true);
     }
   }
 

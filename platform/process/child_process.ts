@@ -10,6 +10,8 @@ import { loaderVariables } from "./loader_variables.ts";
 import { streamReader, streamWriter } from "./pipes.ts";
 import { readableSlots, writableSlots } from "./slot_files.ts";
 import { removeLeftFolders, SlotFolder } from "./slot_folder.ts";
+import { isDiskFull, systemCode } from "../system_codes.ts";
+import type { SlotFile } from "../../transport/process/slots.ts";
 
 interface ChildOptions {
   readonly name: string;
@@ -39,6 +41,11 @@ export interface ChildEnd {
   readonly stderrTail: string;
 }
 
+/** Whether the process ended because its memory reached a limit. */
+export function ranOutOfMemory({ stderrTail }: ChildEnd): boolean {
+  return /out of memory|Cannot allocate memory|memory allocation/i.test(stderrTail);
+}
+
 /** Limit of the characters of one process's standard error that are logged. */
 const LOGGED_CHARS_MAX = 2 ** 20;
 /** How many characters of standard error are kept to explain why the process ended. */
@@ -61,26 +68,29 @@ export class ChildProcess {
    */
   readonly ended: Promise<ChildEnd>;
   readonly #child: Deno.ChildProcess;
-  readonly #folder = new SlotFolder();
+  readonly #folder: SlotFolder;
   /** Precedes each logged line, so that a user function cannot forge a line of this program's log. */
   readonly #prefix: string;
   #stderrTail = "";
 
-  /** @throws {LeatError} if the process cannot be started; the message names the missing permission. */
+  /** @throws {LeatError} if the process cannot be started; the message says what it lacks. */
   constructor(options: ChildOptions) {
     this.#prefix = `${options.prints ?? "runner"}: `;
+    const undo = new DisposableStack();
     try {
-      this.#child = spawn(options, newNodeId(options.name), this.#folder);
-      const streams = {
-        incoming: streamReader(this.#child.stdout),
-        outgoing: streamWriter(this.#child.stdin),
-        incomingSlots: readableSlots(this.#folder.incoming),
-        outgoingSlots: writableSlots(this.#folder.outgoing),
-      };
+      const folder = this.#folder = undo.adopt(new SlotFolder(), (folder) => folder.remove());
+      const close = (slots: SlotFile) => slots.close();
+      // Before the process starts, because it could not be undone.
+      const incomingSlots = undo.adopt(readableSlots(folder.incoming), close);
+      const outgoingSlots = undo.adopt(writableSlots(folder.outgoing), close);
+      this.#child = spawn(options, newNodeId(options.name), folder);
+      const incoming = streamReader(this.#child.stdout);
+      const outgoing = streamWriter(this.#child.stdin);
+      const streams = { incoming, outgoing, incomingSlots, outgoingSlots };
       this.link = openProcessLink(streams, this.local, "listener", options.link);
     } catch (error) {
-      this.#folder.remove();
-      throw error;
+      undo.dispose();
+      throw startError(error);
     }
     this.link.then(() => this.#folder.remove(), () => {});
     if (!hasCleanedUp) removeLeftFolders(this.#folder.path);
@@ -167,6 +177,7 @@ function spawn(options: ChildOptions, local: NodeId, folder: SlotFolder): Deno.C
   try {
     return spawned.spawn();
   } catch (cause) {
+    if (shortageOf(cause) !== undefined) throw cause;
     const { code, message } = LeatError.from(cause);
     const name = typeof program === "string" ? "deno" : command;
     throw new LeatError(
@@ -176,6 +187,34 @@ function spawn(options: ChildOptions, local: NodeId, folder: SlotFolder): Deno.C
       { cause },
     );
   }
+}
+
+function startError(cause: unknown): LeatError {
+  if (cause instanceof LeatError) return cause;
+  const { code, message } = LeatError.from(cause);
+  const remedy = shortageOf(cause);
+  return new LeatError(
+    remedy === undefined ? code : "resource_exhausted",
+    `Cannot start a process for a pipeline: ${message}${remedy === undefined ? "" : `. ${remedy}`}`,
+    { cause },
+  );
+}
+
+/** What to do if the system has no more of something that a process needs. */
+function shortageOf(error: unknown): string | undefined {
+  if (isDiskFull(error)) {
+    return "The disk of the folder for temporary files is full: free space, or set TMPDIR to another";
+  }
+  switch (systemCode(error)) {
+    case "EMFILE":
+    case "ENFILE":
+      return "Raise the limit of open files (ulimit -n), or run fewer tasks in this process";
+    case "EAGAIN":
+    case "ENOMEM":
+      return "Raise the limit of processes (ulimit -u, or that of the container), add memory, or run " +
+        "fewer tasks on this machine";
+  }
+  return undefined;
 }
 
 /** The arguments with which Deno runs a program, through the launcher if there are limits. */

@@ -92,10 +92,7 @@ function removeIfUnlocked(path: string, own: string): void {
 /** Creates and locks a folder. Tries again if another process removes it before it is locked. */
 function lockedFolder(parent: string | undefined): { path: string; lock: Deno.FsFile } {
   for (let attempt = 0; attempt < TRIES_MAX; attempt++) {
-    const path = Deno.makeTempDirSync({
-      prefix: PREFIX,
-      ...(parent === undefined ? {} : { dir: parent }),
-    });
+    const path = newFolder(parent);
     const lock = lockIn(path);
     if (lock !== undefined) return { path, lock };
   }
@@ -104,6 +101,24 @@ function lockedFolder(parent: string | undefined): { path: string; lock: Deno.Fs
     `${TRIES_MAX} folders for slot files were removed while Leat created them: check whether another ` +
       `program removes folders named ${PREFIX}… from the folder for temporary files`,
   );
+}
+
+function newFolder(parent: string | undefined): string {
+  try {
+    return Deno.makeTempDirSync({
+      prefix: PREFIX,
+      ...(parent === undefined ? {} : { dir: parent }),
+    });
+  } catch (cause) {
+    const { code, message } = LeatError.from(cause);
+    if (code !== "not_found" && code !== "permission_denied") throw cause;
+    throw new LeatError(
+      code,
+      `Cannot create a folder for slot files in ${parent ?? "the folder for temporary files"}: ` +
+        `${message}. Create that folder, or set TMPDIR to one that this program may write`,
+      { cause },
+    );
+  }
 }
 
 function lockIn(folder: string): Deno.FsFile | undefined {

@@ -2,18 +2,13 @@
 import { fieldsOf } from "../../core/tree.ts";
 import { AbortRace } from "../../core/abort_race.ts";
 import { LeatError, type LeatErrorCode } from "../../core/error.ts";
-import {
-  givenBy,
-  type RunnerSettings,
-  type RunnerSplits,
-  type RunnerUsage,
-} from "../../actors/worker/runner/runner.ts";
+import { givenBy, type RunnerSplits, type RunnerUsage } from "../../actors/worker/runner/runner.ts";
 import type { FramePool } from "../../transport/codec.ts";
 import { bodyBytes } from "../../transport/limits.ts";
 import { Payload } from "../../transport/payload.ts";
 import { UNTRUSTED_ENVELOPE_BYTES_MAX } from "../../transport/process/link.ts";
 import { SLOT_BYTES_MAX, SLOTS } from "../../transport/process/slots.ts";
-import { type ChildEnd, ChildProcess } from "../process/child_process.ts";
+import { type ChildEnd, ChildProcess, ranOutOfMemory } from "../process/child_process.ts";
 import type { GrantedPython } from "../python/granted_python.ts";
 import type { PythonPool } from "../python/python_pool.ts";
 import { ByteGate } from "./byte_gate.ts";
@@ -32,7 +27,7 @@ import type { ReadingTask } from "../../data/service/reading_task.ts";
 import type { HostProcesses, TaskHost } from "./host/host_processes.ts";
 import type { KernelGuards } from "./guards/kernel_guards.ts";
 import type { ConfinedStart } from "./runner_program.ts";
-import type { SuppliedProcess } from "./process_supply.ts";
+import type { Supplied } from "../supply.ts";
 import { isCount } from "../../core/count.ts";
 import { ReportedUsage } from "./reported_usage.ts";
 import { unexpected } from "./untrusted_answers.ts";
@@ -90,7 +85,7 @@ const READS_BYTES_MAX = 64 * MIB;
 /** Answers of any length, which are rare, and of which only one is computed at a time. */
 const LONG_ANSWERS: ReadonlySet<unknown> = new Set(["list", "serviceDataset"]);
 
-export class ConfinedProcess implements SuppliedProcess {
+export class ConfinedProcess implements Supplied {
   readonly loaded: Promise<unknown>;
   readonly #usage: ReportedUsage;
   readonly #options: ProcessOptions;
@@ -182,7 +177,7 @@ export class ConfinedProcess implements SuppliedProcess {
    * Sets the source of the pipeline's splits, the task for which its host reads services, and the
    * identity for which it calls Python functions. Before this call the process gets no splits.
    */
-  serve(splits: RunnerSplits, { forTask, owner }: Pick<RunnerSettings, "forTask" | "owner">): void {
+  serve(splits: RunnerSplits, forTask?: ReadingTask, owner?: string): void {
     this.#splits = splits;
     this.#owner = owner;
     this.#forTask = forTask;
@@ -348,9 +343,10 @@ export class ConfinedProcess implements SuppliedProcess {
     }, everyMs);
   }
 
-  #errorOf({ code, signal, stderrTail }: ChildEnd): LeatError {
+  #errorOf(end: ChildEnd): LeatError {
+    const { code, signal, stderrTail } = end;
     const { heapBytesMax, memoryBytesMax } = this.#options.grants;
-    if (/out of memory|Cannot allocate memory|memory allocation/i.test(stderrTail)) {
+    if (ranOutOfMemory(end)) {
       return runnerGone(
         "resource_exhausted",
         `its functions took more memory than ${heapBytesMax / MIB} MiB of JavaScript values or ` +

@@ -4,6 +4,7 @@ import type {
   CompressionWish,
   OwnStep,
   Runner,
+  RunnerCaller,
   RunnerFactory,
   RunnerOutcome,
   RunnerSettings,
@@ -19,14 +20,11 @@ import { FetchedModules } from "./modules/fetched_modules.ts";
 import type { SandboxGrants } from "./grants.ts";
 import type { KernelGuards } from "./guards/kernel_guards.ts";
 import { HostProcesses } from "./host/host_processes.ts";
-import { ProcessSupply } from "./process_supply.ts";
+import { LOADING_MAX, Supply } from "../supply.ts";
 import { splitBoundsOf, steppedOf } from "./untrusted_answers.ts";
 
 /** How long a process that has listed a graph's splits waits for the graph's task, in ms. */
 const LISTED_MS_MAX = 2_000;
-
-/** Limit of processes that load at the same time: more processes than cores would delay each other. */
-const LOADING_MAX = Math.min(8, navigator.hardwareConcurrency);
 
 export interface ConfinedRunnersOptions {
   /** Limit of processes that load at the same time. Default: the number of cores, at most 8. */
@@ -43,7 +41,7 @@ export class ConfinedRunners implements RunnerFactory {
   readonly #hosts: HostProcesses;
   readonly #modules: FetchedModules;
   readonly #processes = new Set<ConfinedProcess>();
-  readonly #supply: ProcessSupply<ConfinedProcess>;
+  readonly #supply: Supply<ConfinedProcess>;
   /** Memory for the elements of all processes. Each use overwrites a whole buffer, so no data leaks. */
   readonly #pool = new FramePool();
   readonly #listedMsMax: number;
@@ -89,13 +87,13 @@ export class ConfinedRunners implements RunnerFactory {
         this.#ended.cpuSeconds += process.usage.cpuSeconds;
       },
     };
-    this.#supply = new ProcessSupply(() => {
+    this.#supply = new Supply(() => {
       const process = new ConfinedProcess(options);
       // Compiled code is stored only after the first process has loaded: storing would delay that.
       this.#storing ??= process.loaded.then(storeCompiledRunner, () => {});
       this.#processes.add(process);
       return process;
-    }, loadingMax);
+    }, { loadingMax });
   }
 
   get processes(): number {
@@ -112,14 +110,18 @@ export class ConfinedRunners implements RunnerFactory {
     return { cpuSeconds, memoryBytes };
   }
 
-  start(settings: RunnerSettings, splits: RunnerSplits, asked?: Promise<void>): Runner {
+  start(settings: RunnerSettings, splits: RunnerSplits, caller?: RunnerCaller): Runner {
     const disposing = new AbortController();
-    const process = this.#takeListed(settings.graph) ?? this.#supply.take(disposing.signal, asked);
-    return new ConfinedRunner(process, disposing, settings, splits, this.#pool);
+    const process = this.#takeListed(settings.graph) ?? this.#supply.take(disposing.signal, caller);
+    return new ConfinedRunner(process, disposing, settings, splits, caller?.owner, this.#pool);
   }
 
-  async listSplits(graph: Uint8Array, signal?: AbortSignal): Promise<SplitBounds> {
-    const process = await this.#supply.take(signal);
+  async listSplits(
+    graph: Uint8Array,
+    signal?: AbortSignal,
+    caller?: RunnerCaller,
+  ): Promise<SplitBounds> {
+    const process = await this.#supply.take(signal, caller);
     const stop = () => process.terminate();
     signal?.addEventListener("abort", stop, { once: true });
     try {
@@ -180,6 +182,7 @@ class ConfinedRunner implements Runner {
     disposing: AbortController,
     settings: RunnerSettings,
     splits: RunnerSplits,
+    owner: string | undefined,
     pool: FramePool,
   ) {
     this.#pool = pool;
@@ -187,7 +190,7 @@ class ConfinedRunner implements Runner {
     this.#process = process;
     this.#disposing = disposing;
     this.#started = this.#process.then(async (process) => {
-      process.serve(splits, settings);
+      process.serve(splits, settings.forTask, owner);
       await process.ask("run", { ...settings, shared: false });
       return process;
     });

@@ -1,6 +1,7 @@
 /** Threads that call user functions: at most one for each core, started when needed, and kept. */
 import { LeatError } from "../../core/error.ts";
 import type {
+  BlockDepth,
   BlockOutcome,
   CallBlock,
   FunctionThreads,
@@ -17,7 +18,7 @@ import type { SegmentThread } from "./segment_thread.ts";
 export interface QueuedBlock {
   readonly fn: PooledFunction;
   readonly block: CallBlock;
-  readonly depth: number;
+  readonly depth: BlockDepth;
   resolve(outcome: BlockOutcome): void;
   reject(error: LeatError): void;
 }
@@ -30,6 +31,7 @@ export class FunctionPool implements FunctionThreads {
   readonly #segmentThreads = new Set<SegmentThread>();
   readonly #idleSegmentThreads: SegmentThread[] = [];
   #starting: Promise<void> | undefined;
+  #isClosed = false;
 
   /** @param count The limit of the number of threads that call functions. */
   constructor(count: number) {
@@ -51,14 +53,10 @@ export class FunctionPool implements FunctionThreads {
     return new PooledFunction(this, ++this.#functions, fn, limits);
   }
 
-  /**
-   * Ends all threads, also one that is being started. Blocks that run or wait fail; later blocks start
-   * new threads.
-   */
+  /** Ends all threads, also those that are being started. Blocks and segments fail from now on. */
   async close(): Promise<void> {
-    const error = new LeatError("cancelled", "The threads were closed");
-    for (const { reject } of this.#queue.splice(0)) reject(error);
-    await this.#starting?.catch(() => {});
+    this.#isClosed = true;
+    for (const { reject } of this.#queue.splice(0)) reject(closed());
     const threads = [...this.#threads, ...this.#segmentThreads];
     await Promise.all(threads.map((thread) => thread.terminate()));
   }
@@ -75,6 +73,7 @@ export class FunctionPool implements FunctionThreads {
 
   async #startSegmentThread(): Promise<SegmentThread> {
     const { startSegmentThread } = await import("./segment_thread.ts");
+    if (this.#isClosed) throw closed();
     const thread = startSegmentThread(() => {
       this.#segmentThreads.delete(thread);
       const idle = this.#idleSegmentThreads.indexOf(thread);
@@ -88,11 +87,12 @@ export class FunctionPool implements FunctionThreads {
     await this.#grow(fn);
     const [first] = this.#threads;
     if (fn.isClosed) throw new LeatError("cancelled", "The iterator was disposed");
-    if (first === undefined) throw new LeatError("unavailable", "The threads were closed");
+    if (first === undefined) throw new LeatError("unavailable", "The thread has ended");
     await first.load(fn);
   }
 
   queue(block: QueuedBlock): void {
+    if (this.#isClosed) return block.reject(closed());
     this.#queue.push(block);
     this.#dispatch();
   }
@@ -107,11 +107,11 @@ export class FunctionPool implements FunctionThreads {
     for (let i = 0; i < this.#queue.length;) {
       const queued = this.#queue[i]!;
       const thread = this.#threadFor(queued);
-      if (thread === undefined) i++;
-      else {
+      if (thread !== undefined) {
         this.#queue.splice(i, 1);
         thread.run(queued);
-      }
+      } else if (queued.depth === "alone") return; // else later blocks would keep all threads busy
+      else i++;
     }
   }
 
@@ -122,10 +122,12 @@ export class FunctionPool implements FunctionThreads {
     const isOfPipeline = ({ limits }: PooledFunction) => limits.pipeline === pipeline;
     const ownThreads = this.#threadsWith(isOwn);
     const pipelineThreads = this.#threadsWith(isOfPipeline);
+    const depthMax = depth === "alone" ? 1 : depth;
     let best: FunctionThread | undefined;
     for (const thread of this.#threads) {
+      if (thread.isReserved || depth === "alone" && thread.outstanding > 0) continue;
       const blocks = thread.blocksOf(isOwn);
-      if (blocks >= depth || (blocks === 0 && ownThreads >= operator.value)) continue;
+      if (blocks >= depthMax || (blocks === 0 && ownThreads >= operator.value)) continue;
       if (pipelineThreads >= pipeline.threads && thread.blocksOf(isOfPipeline) === 0) continue;
       if (best === undefined || thread.outstanding < best.outstanding) best = thread;
     }
@@ -153,6 +155,7 @@ export class FunctionPool implements FunctionThreads {
   async #start(): Promise<void> {
     // Loaded lazily: most programs need no thread.
     const { FunctionThread } = await import("./function_thread.ts");
+    if (this.#isClosed) throw closed();
     const thread: FunctionThread = new FunctionThread({
       onFree: () => this.#dispatch(),
       onEnded: () => {
@@ -163,6 +166,10 @@ export class FunctionPool implements FunctionThreads {
     this.#threads.add(thread);
     this.#dispatch();
   }
+}
+
+function closed(): LeatError {
+  return new LeatError("cancelled", "The threads were closed");
 }
 
 export class PooledFunction implements OpenFunction {
@@ -186,7 +193,7 @@ export class PooledFunction implements OpenFunction {
     this.ready.catch(() => {});
   }
 
-  run(block: CallBlock, depth: number): Promise<BlockOutcome> {
+  run(block: CallBlock, depth: BlockDepth): Promise<BlockOutcome> {
     const { promise, resolve, reject } = Promise.withResolvers<BlockOutcome>();
     if (!this.#isClosed) this.#pool.queue({ fn: this, block, depth, resolve, reject });
     return promise;

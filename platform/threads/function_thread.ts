@@ -55,6 +55,12 @@ export class FunctionThread {
     return this.#loading.size;
   }
 
+  /** Whether its block must remain the only one. */
+  get isReserved(): boolean {
+    const [first] = this.#blocks;
+    return first?.depth === "alone";
+  }
+
   /** The number of unanswered blocks of such functions. */
   blocksOf(matches: (fn: PooledFunction) => boolean): number {
     let count = 0;
@@ -95,13 +101,12 @@ export class FunctionThread {
   }
 
   /**
-   * The first block fails with `internal`, because it probably ended the thread; the others fail with
-   * `unavailable`. If calls wait and blocks overlap, another one may have ended it: the system does not
-   * say which.
+   * A block that was alone fails with `internal`, because it ended the thread. Several fail with
+   * `unavailable`, because any of them may have ended it: the system does not say which.
    */
   #ended({ message }: LeatError): void {
     this.#events.onEnded();
-    const [, ...behind] = this.#blocks;
-    for (const { reject } of behind) reject(new LeatError("unavailable", message));
+    if (this.#blocks.size === 1) return;
+    for (const { reject } of this.#blocks) reject(new LeatError("unavailable", message));
   }
 }

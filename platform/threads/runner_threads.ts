@@ -8,6 +8,7 @@ import type {
   CompressionWish,
   OwnStep,
   Runner,
+  RunnerCaller,
   RunnerFactory,
   RunnerOutcome,
   RunnerSettings,
@@ -19,6 +20,7 @@ import { type StartThread, startThread } from "../../transport/start_thread.ts";
 import { EndingThreads, type LateThreads } from "./ending_threads.ts";
 import type { RunnerThreadControl, StepAnswer, StepRequest } from "./runner_thread.ts";
 import type { WorkerStorage } from "../storage/storage.ts";
+import { LOADING_MAX, type Supplied, Supply } from "../supply.ts";
 import { wireSplits } from "./wire_splits.ts";
 
 /** Limit of idle threads kept for the next task. Each costs memory, and Deno never frees all of it. */
@@ -39,6 +41,8 @@ export interface RunnerThreadsOptions extends LateThreads {
   readonly slowAfterMs?: number;
   /** Time limit for loading a thread, in ms. Then tasks start on another thread. Default ten minutes. */
   readonly loadTimeoutMs?: number;
+  /** Limit of threads that load at the same time. Default: the number of cores, at most 8. */
+  readonly loadingMax?: number;
 }
 
 /** Limit of used buffers that wait to be sent back to the thread, which reuses them. */
@@ -51,8 +55,8 @@ const LOAD_TIMEOUT_MS = 600_000;
 export class RunnerThreads implements RunnerFactory {
   readonly #options: WorkerStorage;
   readonly #start: StartThread;
-  readonly #idle: RunnerThread[] = [];
-  readonly #busy = new Set<RunnerThread>();
+  readonly #threads = new Set<RunnerThread>();
+  readonly #supply: Supply<RunnerThread>;
   readonly #runners = new Set<ThreadRunner>();
   readonly #ending: EndingThreads;
   readonly #runawayAfterMs: number;
@@ -60,7 +64,6 @@ export class RunnerThreads implements RunnerFactory {
   readonly #slowAfterMs: number;
   readonly #loadTimeoutMs: number;
   readonly #python = new PythonProcesses(PYTHON);
-  #closed = false;
 
   constructor(
     options: WorkerStorage = {},
@@ -70,6 +73,7 @@ export class RunnerThreads implements RunnerFactory {
       onSlowLoading = () => {},
       slowAfterMs = SLOW_AFTER_MS,
       loadTimeoutMs = LOAD_TIMEOUT_MS,
+      loadingMax = LOADING_MAX,
       ...late
     }: RunnerThreadsOptions = {},
   ) {
@@ -80,39 +84,41 @@ export class RunnerThreads implements RunnerFactory {
     this.#onSlowLoading = onSlowLoading;
     this.#slowAfterMs = slowAfterMs;
     this.#loadTimeoutMs = loadTimeoutMs;
-    // Started early: a thread takes a tenth of a second or more to load.
-    this.#idle.push(this.#startThread());
+    this.#supply = new Supply(() => this.#startThread(), {
+      loadingMax,
+      returnedMax: IDLE_THREADS_MAX,
+    });
   }
 
   get runaways(): number {
     return this.#ending.runaways;
   }
 
-  start(settings: RunnerSettings, splits: RunnerSplits): Runner {
-    const thread = this.#acquire();
-    const runner = new ThreadRunner(
-      thread,
-      settings,
-      splits,
-      this.#python.open(settings.owner),
-      () => {
+  start(settings: RunnerSettings, splits: RunnerSplits, caller?: RunnerCaller): Runner {
+    const disposing = new AbortController();
+    const thread = this.#supply.take(disposing.signal, caller);
+    const runner = new ThreadRunner(thread, settings, splits, this.#python.open(caller?.owner), {
+      cancel: () => {
         this.#runners.delete(runner);
-        return this.#giveBack(thread, settings.name);
+        disposing.abort();
       },
-    );
+      release: (thread) => this.#giveBack(thread, settings.name),
+    });
     this.#runners.add(runner);
     return runner;
   }
 
   /**
-   * Lists on a thread of the pool. The thread stays available: a pipeline that starts there meanwhile
-   * may be delayed by the listing, but usually needs those splits anyway.
+   * Lists on a thread that stays available: a pipeline that starts there meanwhile may be delayed by
+   * the listing, but usually needs those splits anyway.
    */
-  async listSplits(graph: Uint8Array, signal?: AbortSignal): Promise<SplitBounds> {
-    signal?.throwIfAborted();
-    const thread = this.#acquire();
-    this.#busy.delete(thread);
-    this.#idle.push(thread);
+  async listSplits(
+    graph: Uint8Array,
+    signal?: AbortSignal,
+    caller?: RunnerCaller,
+  ): Promise<SplitBounds> {
+    const thread = await this.#supply.share(signal, caller);
+    if (signal?.aborted) throw LeatError.from(signal.reason);
     thread.listings++;
     const giveUp = () => {
       thread.listings--;
@@ -120,10 +126,7 @@ export class RunnerThreads implements RunnerFactory {
       this.#endIfAbandoned(thread);
     };
     signal?.addEventListener("abort", giveUp, { once: true });
-    const listed = await thread.call((control) => {
-      if (signal?.aborted) throw LeatError.from(signal.reason);
-      return control.listSplits(graph);
-    }).finally(() => {
+    const listed = await thread.call((control) => control.listSplits(graph)).finally(() => {
       signal?.removeEventListener("abort", giveUp);
       if (signal?.aborted === true) thread.abandoned--;
       else thread.listings--;
@@ -134,21 +137,11 @@ export class RunnerThreads implements RunnerFactory {
   }
 
   close(): Promise<void> {
-    this.#closed = true;
+    this.#supply.close();
     for (const runner of this.#runners) runner.dispose();
-    for (const thread of [...this.#idle, ...this.#busy]) thread.terminate();
-    this.#idle.length = 0;
-    this.#busy.clear();
+    for (const thread of this.#threads) thread.terminate();
     this.#ending.close();
     return Promise.resolve();
-  }
-
-  #acquire(): RunnerThread {
-    if (this.#closed) throw new LeatError("cancelled", "The runners have been closed");
-    const index = this.#idle.findLastIndex((thread) => !thread.runsAbandoned);
-    const thread = index < 0 ? this.#startThread() : this.#idle.splice(index, 1)[0]!;
-    this.#busy.add(thread);
-    return thread;
   }
 
   #startThread(): RunnerThread {
@@ -159,10 +152,10 @@ export class RunnerThreads implements RunnerFactory {
       clearTimeout(loadTimer);
     };
     const thread: RunnerThread = new RunnerThread(this.#options, this.#start, () => {
-      const index = this.#idle.indexOf(thread);
-      if (index >= 0) this.#idle.splice(index, 1);
+      this.#threads.delete(thread);
       clearTimers();
     });
+    this.#threads.add(thread);
     slowTimer = setTimeout(() => {
       this.#onSlowLoading(
         `A pipeline thread is still loading after ${this.#slowAfterMs / 1_000} s. With ` +
@@ -171,7 +164,6 @@ export class RunnerThreads implements RunnerFactory {
       );
     }, this.#slowAfterMs);
     loadTimer = setTimeout(() => {
-      this.#busy.delete(thread);
       const seconds = this.#loadTimeoutMs / 1_000;
       this.#end(thread, "no pipeline", `its thread has not loaded within ${seconds} s`);
     }, this.#loadTimeoutMs);
@@ -179,17 +171,13 @@ export class RunnerThreads implements RunnerFactory {
     return thread;
   }
 
-  /** Returns a thread to the pool if it can dispose of its pipeline in time. */
+  /** Returns a thread to the supply if it can dispose of its pipeline in time. */
   async #giveBack(thread: RunnerThread, name = "a pipeline"): Promise<void> {
     const isRetired = await thread.retire();
-    this.#busy.delete(thread);
     if (!thread.isAlive) return; // its port is closed, so it cannot be watched
-    if (!isRetired) this.#end(thread, name);
-    else if (this.#closed || this.#idle.length >= IDLE_THREADS_MAX) thread.terminate();
-    else {
-      this.#idle.push(thread);
-      this.#endIfAbandoned(thread);
-    }
+    if (!isRetired) return this.#end(thread, name);
+    this.#supply.giveBack(thread);
+    this.#endIfAbandoned(thread);
   }
 
   /**
@@ -197,7 +185,7 @@ export class RunnerThreads implements RunnerFactory {
    * runs a pipeline or another listing is kept until that is over.
    */
   #endIfAbandoned(thread: RunnerThread): void {
-    if (!thread.runsAbandoned || thread.listings > 0 || this.#busy.has(thread)) return;
+    if (!thread.isOccupied || thread.listings > 0 || !this.#supply.withdraw(thread)) return;
     if (thread.isAlive) this.#end(thread, "a listing");
   }
 
@@ -213,12 +201,20 @@ export class RunnerThreads implements RunnerFactory {
   }
 }
 
+/** How a runner gives up its thread. */
+interface ThreadUse {
+  /** Cancels the wait for a thread. */
+  cancel(): void;
+  /** Gives the thread back. Resolves when it has disposed of the pipeline, or has ended. */
+  release(thread: RunnerThread): Promise<void>;
+}
+
 class ThreadRunner implements Runner {
-  readonly #thread: RunnerThread;
-  readonly #started: Promise<void>;
-  readonly #release: () => Promise<void>;
-  readonly #splitsPort: MessagePort;
-  readonly #stepsPort: MessagePort;
+  readonly #thread: Promise<RunnerThread>;
+  readonly #started: Promise<RunnerThread>;
+  readonly #use: ThreadUse;
+  #splitsPort: MessagePort | undefined;
+  #stepsPort: MessagePort | undefined;
   readonly #pending = new Fifo<PromiseWithResolvers<StepAnswer>>();
   /** The memory of earlier elements, which goes back to the thread with the next request. */
   #spent: ArrayBuffer[] = [];
@@ -227,43 +223,53 @@ class ThreadRunner implements Runner {
   bytesRead = 0;
 
   constructor(
-    thread: RunnerThread,
+    thread: Promise<RunnerThread>,
     settings: RunnerSettings,
     splits: RunnerSplits,
     python: PythonPool,
-    release: () => Promise<void>,
+    use: ThreadUse,
   ) {
     this.#thread = thread;
     this.#python = python;
-    this.#release = release;
+    this.#use = use;
+    this.#started = thread.then((thread) => this.#start(thread, settings, splits));
+    this.#started.catch(() => {});
+  }
+
+  async #start(
+    thread: RunnerThread,
+    settings: RunnerSettings,
+    splits: RunnerSplits,
+  ): Promise<RunnerThread> {
+    if (this.#disposed) return thread;
     // A channel instead of comlink's proxy, because it is certain to be closed with the runner.
     const { port1, port2 } = new MessageChannel();
     this.#splitsPort = port1;
-    comlink.expose(wireSplits(splits, python), port1);
+    comlink.expose(wireSplits(splits, this.#python), port1);
     const steps = new MessageChannel();
     this.#stepsPort = steps.port1;
     steps.port1.onmessage = ({ data }: MessageEvent<StepAnswer>) =>
       this.#pending.shift()?.resolve(data);
-    this.#started = thread.call((control) =>
+    await thread.call((control) =>
       control.start(
         settings,
         comlink.transfer(port2, [port2]),
         comlink.transfer(steps.port2, [steps.port2]),
       )
     );
-    this.#started.catch(() => {});
+    return thread;
   }
 
   async next(ownStep?: OwnStep, wish?: CompressionWish): Promise<RunnerOutcome> {
     if (this.#disposed) return { kind: "end" };
-    await this.#started;
+    const thread = await this.#started;
     if (this.#disposed) return { kind: "end" };
     const spent = this.#spent;
     this.#spent = [];
     const answered = Promise.withResolvers<StepAnswer>();
     this.#pending.push(answered);
-    this.#stepsPort.postMessage({ only: ownStep, wish, spent } satisfies StepRequest, spent);
-    const answer = await this.#thread.orDeath(answered.promise);
+    this.#stepsPort!.postMessage({ only: ownStep, wish, spent } satisfies StepRequest, spent);
+    const answer = await thread.orDeath(answered.promise);
     if ("error" in answer) throw LeatError.fromWire(answer.error);
     this.bytesRead = answer.bytesRead;
     return answer.outcome;
@@ -277,23 +283,24 @@ class ThreadRunner implements Runner {
     if (this.#disposed) return;
     this.#disposed = true;
     this.#spent = [];
-    this.#splitsPort.close();
+    this.#splitsPort?.close();
     this.#python.close();
-    const released = this.#release();
-    if (this.#pending.length === 0) this.#stepsPort.close();
+    this.#use.cancel();
+    const released = this.#thread.then((thread) => this.#use.release(thread), () => {});
+    if (this.#pending.length === 0) this.#stepsPort?.close();
     else released.then(() => this.#endSteps());
   }
 
   /** Ends the open steps. The thread has disposed of the pipeline or has ended, and answers no more. */
   #endSteps(): void {
-    this.#stepsPort.close();
+    this.#stepsPort?.close();
     const end = { outcome: { kind: "end" }, bytesRead: this.bytesRead } as const;
     while (this.#pending.length > 0) this.#pending.shift()!.resolve(end);
   }
 }
 
 /** One thread. Every call to it settles. */
-class RunnerThread {
+class RunnerThread implements Supplied {
   /** The number of listings of splits that run on it and are awaited. */
   listings = 0;
   /** The number of listings that are no longer awaited, but may still run. */
@@ -312,9 +319,15 @@ class RunnerThread {
     this.#onDeath = onDeath;
     const { port1, port2 } = new MessageChannel();
     this.port = port1;
-    this.#end = start(import.meta.resolve("./runner_thread.ts"), "leat-runner", port2, (why) => {
-      this.#die(`its thread died: ${why}`);
-    });
+    try {
+      this.#end = start(import.meta.resolve("./runner_thread.ts"), "leat-runner", port2, (why) => {
+        this.#die(`its thread died: ${why}`);
+      });
+    } catch (error) {
+      port1.close();
+      port2.close();
+      throw error;
+    }
     this.#control = comlink.wrap<RunnerThreadControl>(port1);
     this.#ready = this.call((control) => control.configure(options), Promise.resolve());
     this.#ready.then(() => this.isLoaded = true, () => {});
@@ -324,12 +337,9 @@ class RunnerThread {
     return !this.#death.isAborted;
   }
 
-  /**
-   * Whether an abandoned listing runs on it. None does while the thread is loading: such a thread is
-   * used, because a new one would have to load from the beginning.
-   */
-  get runsAbandoned(): boolean {
-    return this.isLoaded && this.abandoned > 0;
+  /** Whether an abandoned listing runs on it. */
+  get isOccupied(): boolean {
+    return this.abandoned > 0;
   }
 
   /** Resolves when the thread has loaded. Rejects if it dies first. */

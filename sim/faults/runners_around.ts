@@ -1,6 +1,7 @@
 /** Wraps each step of runners. */
 import type {
   Runner,
+  RunnerCaller,
   RunnerFactory,
   RunnerSettings,
   RunnerSplits,
@@ -20,8 +21,8 @@ export class RunnersAround implements RunnerFactory {
     this.#around = around;
   }
 
-  start(settings: RunnerSettings, splits: RunnerSplits): Runner {
-    const runner = this.#runners.start(settings, splits);
+  start(settings: RunnerSettings, splits: RunnerSplits, caller?: RunnerCaller): Runner {
+    const runner = this.#runners.start(settings, splits, caller);
     return {
       get bytesRead() {
         return runner.bytesRead;
@@ -31,8 +32,12 @@ export class RunnersAround implements RunnerFactory {
     };
   }
 
-  listSplits(graph: Uint8Array, signal?: AbortSignal): Promise<SplitBounds> {
-    return this.#runners.listSplits(graph, signal);
+  listSplits(
+    graph: Uint8Array,
+    signal?: AbortSignal,
+    caller?: RunnerCaller,
+  ): Promise<SplitBounds> {
+    return this.#runners.listSplits(graph, signal, caller);
   }
 
   close(): Promise<void> {

@@ -33,7 +33,8 @@ export class ArrivedSplit {
   }
 
   /** Adds an item. Returns the items that it replaces (none or one); undefined if it is not new. */
-  add(item: Placed): Placed[] | undefined {
+  add(answer: Placed): Placed[] | undefined {
+    const item = this.#hasNoRest(answer) ? placedAt(answer, this.#arrived) : answer;
     if (endOf(item) <= this.#arrived || this.whole) return undefined;
     const { index } = item.place;
     const known = this.#early.get(index);
@@ -61,6 +62,14 @@ export class ArrivedSplit {
     return covered;
   }
 
+  /**
+   * Whether a task that produces the split again cannot repeat what has arrived: the rest never comes.
+   * For example, the worker may not read the files any more.
+   */
+  #hasNoRest(item: Placed): boolean {
+    return item.kind === "error" && item.isFinal === true && item.place.index < this.#arrived;
+  }
+
   #forget(item: Placed): void {
     this.#early.delete(item.place.index);
     this.#earlyBytes -= bytesOfAnswer(item);
@@ -74,6 +83,10 @@ export class ArrivedSplit {
     if (next !== undefined) this.#forget(next);
     return next;
   }
+}
+
+function placedAt(item: Placed, index: number): Placed {
+  return { ...item, place: { ...item.place, index } };
 }
 
 function endOf(item: Placed): number {

@@ -84,7 +84,9 @@ export class Listings {
     };
     const timer = Number.isFinite(leftMs) ? this.#world.timer(leftMs, giveUp) : undefined;
     try {
-      const bounds = await abort.race(this.#runners.listSplits(dataset.graph, aborter.signal));
+      const bounds = await abort.race(
+        this.#runners.listSplits(dataset.graph, aborter.signal, { owner }),
+      );
       for (const asker of askers) asker.bounds.resolve(bounds);
     } catch (error) {
       for (const asker of askers) asker.bounds.reject(error);

@@ -33,8 +33,6 @@ export interface RunnerSettings {
   readonly save?: DistributedSaveSettings;
   /** The task whose pipeline it is. Left out: it belongs to no task. */
   readonly forTask?: ReadingTask;
-  /** The identity whose job it is. Left out: it belongs to no job. */
-  readonly owner?: string;
 }
 
 /** A worker's shard of a pipeline. */
@@ -126,6 +124,17 @@ export interface Runner {
   dispose(): void;
 }
 
+/** For whom a pipeline starts or its splits are listed. */
+export interface RunnerCaller {
+  /** The identity whose job it is. Identities take turns. */
+  readonly owner: string;
+  /**
+   * Resolves when somebody waits for an element. Until then, what somebody waits for may start first.
+   * Left out: somebody waits already.
+   */
+  readonly asked?: Promise<void>;
+}
+
 /** What processes of runners use in addition to the worker's own process. */
 export interface RunnerUsage {
   /** CPU time of all of them since the beginning, ended ones included. */
@@ -139,14 +148,10 @@ export interface RunnerFactory {
   readonly runaways?: number;
   /** Usage of processes of runners, ended ones included; left out: there are none. */
   readonly usage?: RunnerUsage;
-  /**
-   * Starts a pipeline; it begins to work at the first `next()`.
-   * @param asked Resolves when somebody waits for an element. Until then, pipelines and listings that
-   *   somebody waits for may start first. Left out: somebody waits already.
-   */
-  start(settings: RunnerSettings, splits: RunnerSplits, asked?: Promise<void>): Runner;
+  /** Starts a pipeline; it begins to work at the first `next()`. */
+  start(settings: RunnerSettings, splits: RunnerSplits, caller?: RunnerCaller): Runner;
   /** Lists a pipeline's splits; pending work stops with `signal`. @throws LeatError */
-  listSplits(graph: Uint8Array, signal?: AbortSignal): Promise<SplitBounds>;
+  listSplits(graph: Uint8Array, signal?: AbortSignal, caller?: RunnerCaller): Promise<SplitBounds>;
   /** Disposes all runners and releases their threads. */
   close(): Promise<void>;
 }

@@ -19,7 +19,7 @@ export interface TaskPipelineOptions {
   readonly definition: TaskDefinition;
   readonly runners: RunnerFactory;
   /** The settings of its runners that depend on the kind of task. */
-  readonly settings: Omit<RunnerSettings, "graph" | "name" | "seed" | "forTask" | "owner">;
+  readonly settings: Omit<RunnerSettings, "graph" | "name" | "seed" | "forTask">;
   /**
    * Makes the splits for a runner.
    * @param isCurrent Whether it is still the task's runner.
@@ -57,9 +57,9 @@ export class TaskPipeline {
     const name = `task ${taskId} of job ${jobId} (dataset ${dataset.datasetId})`;
     const runner: Runner = this.#meter.watch(
       runners.start(
-        { graph: dataset.graph, name, seed, forTask: { clusterId, taskId }, owner, ...settings },
+        { graph: dataset.graph, name, seed, forTask: { clusterId, taskId }, ...settings },
         splits(() => runner === this.#runner),
-        this.#asked.promise,
+        { owner, asked: this.#asked.promise },
       ),
     );
     return this.#runner = runner;

@@ -9,11 +9,11 @@ import type { ReadingTask } from "../../../data/service/reading_task.ts";
 import { GOOGLE_ENDPOINT, type StorageOptions, type WorkerStorage } from "../../storage/storage.ts";
 import { turboLibraryPath } from "../../media/jpeg/turbo_library.ts";
 import { readEnv, S3_VARIABLES, type S3Options, s3Settings } from "../../storage/s3_settings.ts";
-import { type ChildEnd, ChildProcess } from "../../process/child_process.ts";
-import { Edge } from "../edge.ts";
+import { type ChildEnd, ChildProcess, ranOutOfMemory } from "../../process/child_process.ts";
+import { Edge, explainsEnd, plainError } from "../edge.ts";
 import { hostOf, type ReachedByHost, type SandboxGrants } from "../grants.ts";
 import type { HostStart } from "./host_program.ts";
-import { ProcessSupply, type SuppliedProcess } from "../process_supply.ts";
+import { type Supplied, Supply } from "../../supply.ts";
 
 const LOADING_MAX = 2;
 /** Limit of a host process's open files, which are its connections and the files that it reads. */
@@ -25,7 +25,7 @@ export class HostProcesses {
   readonly #storage: WorkerStorage;
   readonly #alive = new Set<HostProcess>();
   /** Created on first use, because most pipelines need no host. */
-  #supply: ProcessSupply<HostProcess> | undefined;
+  #supply: Supply<HostProcess> | undefined;
   #isClosed = false;
 
   constructor(grants: SandboxGrants, storage: WorkerStorage) {
@@ -47,11 +47,11 @@ export class HostProcesses {
 
   #take(): Promise<HostProcess> {
     if (this.#isClosed) throw new LeatError("cancelled", "The runners have been closed");
-    this.#supply ??= new ProcessSupply(() => {
+    this.#supply ??= new Supply(() => {
       const host = new HostProcess(this.#grants, this.#storage, () => this.#alive.delete(host));
       this.#alive.add(host);
       return host;
-    }, LOADING_MAX);
+    }, { loadingMax: LOADING_MAX });
     return this.#supply.take();
   }
 }
@@ -106,39 +106,31 @@ export class TaskHost {
   }
 }
 
-class HostProcess implements SuppliedProcess {
+export class HostProcess implements Supplied {
   readonly loaded: Promise<unknown>;
-  readonly #child: ChildProcess;
+  readonly #child: HostChild;
   readonly #edge: Edge;
   readonly #death = new AbortRace();
 
-  constructor(grants: SandboxGrants, storage: WorkerStorage, onEnded: () => void) {
+  constructor(
+    grants: SandboxGrants,
+    storage: WorkerStorage,
+    onEnded: () => void,
+    child: HostChild = startChild(grants, storage),
+  ) {
     const { far, net, memoryBytesMax } = grants;
-    const hosts = hostsOfHost(grants, storage.storage);
-    const allowsNetwork = hosts.length > 0;
-    // The process may read only environment variables that this program may read itself.
-    const variables = S3_VARIABLES.filter((variable) => readEnv(variable) !== undefined);
-    this.#child = new ChildProcess({
-      name: "host",
-      program: import.meta.resolve("./host_program.ts"),
-      flags: [
-        ...[jpegLibraryFlag(), "--allow-read"],
-        ...hosts.map((host) => `--allow-net=${host}`),
-        ...(variables.length > 0 ? [`--allow-env=${variables.join(",")}`] : []),
-      ],
-      limits: {
-        readable: ["/etc/alpine-release"],
-        writable: [],
-        allowsNetwork,
-        memoryBytesMax,
-        openFilesMax: OPEN_FILES_MAX,
-      },
-      hasEnvironment: allowsNetwork,
+    this.#child = child;
+    this.#edge = new Edge(child.link, child.local, {});
+    this.#edge.closed.then((why) => {
+      // Without such a reason, how the process exits says more than the end of its pipes.
+      if (explainsEnd(why)) {
+        const plain = LeatError.fromWire(plainError(why.toWire()));
+        this.#death.abort(gone(plain.message, plain));
+      }
+      child.kill();
     });
-    this.#edge = new Edge(this.#child.link, this.#child.local, {});
-    this.#edge.closed.then(() => this.#child.kill());
-    this.#child.ended.then((end) => {
-      this.#death.abort(gone(end));
+    child.ended.then((end) => {
+      this.#death.abort(endOf(end, memoryBytesMax));
       this.#edge.close();
       onEnded();
     });
@@ -162,18 +154,57 @@ class HostProcess implements SuppliedProcess {
   }
 }
 
+/** The process of a host. */
+export type HostChild = Pick<ChildProcess, "link" | "local" | "ended" | "kill">;
+
+function startChild(grants: SandboxGrants, storage: WorkerStorage): HostChild {
+  const hosts = hostsOfHost(grants, storage.storage);
+  const allowsNetwork = hosts.length > 0;
+  // The process may read only environment variables that this program may read itself.
+  const variables = S3_VARIABLES.filter((variable) => readEnv(variable) !== undefined);
+  return new ChildProcess({
+    name: "host",
+    program: import.meta.resolve("./host_program.ts"),
+    flags: [
+      ...[jpegLibraryFlag(), "--allow-read"],
+      ...hosts.map((host) => `--allow-net=${host}`),
+      ...(variables.length > 0 ? [`--allow-env=${variables.join(",")}`] : []),
+    ],
+    limits: {
+      readable: ["/etc/alpine-release"],
+      writable: [],
+      allowsNetwork,
+      memoryBytesMax: grants.memoryBytesMax,
+      openFilesMax: OPEN_FILES_MAX,
+    },
+    hasEnvironment: allowsNetwork,
+  });
+}
+
 /** The flag that allows FFI, only for the file of libjpeg-turbo if that is a separate file. */
 function jpegLibraryFlag(): string {
   const path = turboLibraryPath();
   return path === undefined || path.includes(",") ? "--allow-ffi" : `--allow-ffi=${path}`;
 }
 
-function gone({ code, signal, stderrTail }: ChildEnd): LeatError {
+function endOf(end: ChildEnd, memoryBytesMax: number): LeatError {
+  const { code, signal, stderrTail } = end;
+  if (ranOutOfMemory(end)) {
+    return gone(
+      `it took more memory than ${memoryBytesMax / 2 ** 20} MiB; a worker with a larger ` +
+        "--function-memory-mib allows more",
+      new LeatError("resource_exhausted", stderrTail.trim()),
+    );
+  }
   const how = signal === null ? `with exit code ${code}` : `by ${signal}`;
+  return gone(`it ended ${how}${stderrTail.trim() === "" ? "" : `: ${stderrTail.trim()}`}`);
+}
+
+function gone(why: string, cause?: LeatError): LeatError {
   return new LeatError(
-    "unavailable",
-    "The process that decodes images and reads far files for a runner has ended " +
-      `${how}${stderrTail.trim() === "" ? "" : `: ${stderrTail.trim()}`}`,
+    cause?.code ?? "unavailable",
+    `The process that decodes images and reads far files for a runner is gone: ${why}`,
+    cause === undefined ? {} : { cause },
   );
 }
 

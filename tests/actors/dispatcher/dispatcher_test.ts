@@ -1,4 +1,5 @@
 /** Datasets, jobs, workers and clients at the dispatcher, across restarts. */
+import { SAME_PROCESS } from "../../../actors/runtime/identity.ts";
 import { decodeRecords } from "../../../actors/dispatcher/journal/records.ts";
 import { DispatcherState } from "../../../actors/dispatcher/state/state.ts";
 import type { LeatError } from "../../../core/error.ts";
@@ -127,7 +128,7 @@ Deno.test("openIteration refuses what cannot work, before anything is made", asy
   await cluster.open(unknown, rounds);
 });
 
-Deno.test("tasks carry their own dataset and random state under OFF, of their iteration under DYNAMIC", async () => {
+Deno.test("tasks carry the owner of their job, and a random state of their own only under OFF", async () => {
   await using cluster = await TestCluster.start();
   const datasetId = await cluster.dataset("seeded");
   const seeds: Record<string, string[]> = { OFF: [], DYNAMIC: [] };
@@ -146,7 +147,11 @@ Deno.test("tasks carry their own dataset and random state under OFF, of their it
       "a lost answer is given again",
     );
     for (const task of newTasks) {
-      assertEquals([task.dataset.fingerprint, task.repetition], [hashBytes("seeded"), 3]);
+      const { dataset, repetition, owner } = task;
+      assertEquals([dataset.fingerprint, repetition, owner], [
+        ...[hashBytes("seeded"), 3],
+        SAME_PROCESS.name,
+      ]);
       seeds[task.parameters.processingMode]!.push(task.seed);
     }
   }

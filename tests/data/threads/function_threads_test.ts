@@ -280,6 +280,20 @@ Deno.test("a call that ends its thread fails alone, and another thread takes its
   );
 });
 
+Deno.test("a call that ends its thread fails alone, even if the calls before it have not ended", async () => {
+  await using host = new ThreadsHost(1);
+  const dataset = Dataset.range(6).map(udf(FUNCTIONS, "endThreadOfOthers"), {
+    numParallelCalls: 6,
+    captures: { fatal: [2, 5] },
+  }).withOptions(THREADS);
+  const all = await outcomes(dataset, host);
+  const failed = (x: number) => [2, 5].includes(x);
+  assertEquals(
+    all.map((outcome, x) => "error" in outcome ? outcome.error.endsWith(`fatal ${x}`) : outcome),
+    Array.from({ length: 6 }, (_, x) => failed(x) ? true : { element: x }),
+  );
+});
+
 Deno.test("a function on a thread cannot end it", async () => {
   await using host = new ThreadsHost(1);
   const dataset = Dataset.range(3).map(udf(FUNCTIONS, "exit"), { numParallelCalls: 2 })

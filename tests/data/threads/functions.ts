@@ -44,6 +44,13 @@ export async function endThread(x: number, { fatal }: { fatal: number[] }): Prom
 }
 
 /** Throws what its captures say. */
+/** Like `endThread`, but its other calls take some turns, in which overlapping calls may end the thread. */
+export async function endThreadOfOthers(x: number, captures: { fatal: number[] }): Promise<number> {
+  if (captures.fatal.includes(x)) return await endThread(x, captures);
+  for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setTimeout(resolve));
+  return x;
+}
+
 export function fail(x: number): number {
   if (x % 3 === 1) throw new TypeError(`no ${x}`, { cause: new RangeError("too deep") });
   return x;

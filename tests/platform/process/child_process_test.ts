@@ -1,6 +1,8 @@
 /** The end of a process that runs a program of Leat. */
+import { fileURLToPath } from "node:url";
 import { ChildProcess } from "../../../platform/process/child_process.ts";
-import { assertEquals, assertMatch } from "../../assert.ts";
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "../../assert.ts";
+import { inFolder, namesIn } from "../../lib/temp_folder.ts";
 
 /** Starts a process that inherits only standard error, prints its id, and is killed. */
 const ORPHANING = "sleep 600 </dev/null >/dev/null & echo $! >&2; kill -KILL $$";
@@ -24,5 +26,28 @@ Deno.test({
     assertMatch(stderrTail, /^\d+\n$/);
     // The end did not wait for the process that keeps the output open.
     assertEquals(await succeeds(`kill -KILL ${stderrTail.trim()}`), true);
+  },
+});
+
+Deno.test({
+  name: "ChildProcess names the limit of open files if it cannot start, and leaves nothing open",
+  ignore: Deno.build.os !== "linux",
+  fn: async () => {
+    await inFolder(async (folder) => {
+      const fixture = fileURLToPath(import.meta.resolve("./fixture_few_files.ts"));
+      const run = `ulimit -n 64; exec deno run --no-prompt -A "${fixture}"`;
+      const { stdout } = await new Deno.Command("sh", {
+        args: ["-c", run],
+        env: { TMPDIR: folder },
+      }).output();
+      const failures = new TextDecoder().decode(stdout).trim().split("\n")
+        .map((line) => JSON.parse(line));
+      assert(failures.length > 3, `${failures.length} starts failed`);
+      for (const { code, message, leaked } of failures) {
+        assertEquals([code, leaked], ["resource_exhausted", 0]);
+        assertStringIncludes(message, "Raise the limit of open files (ulimit -n)");
+      }
+      assertEquals(await namesIn(folder), []);
+    });
   },
 });

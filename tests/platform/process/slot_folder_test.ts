@@ -1,6 +1,7 @@
 /** Folders of slot files must be neither left behind nor lost. */
 import { removeLeftFolders, SlotFolder } from "../../../platform/process/slot_folder.ts";
-import { assert, assertEquals } from "../../assert.ts";
+import { LeatError } from "../../../core/error.ts";
+import { assert, assertEquals, assertStringIncludes, assertThrows } from "../../assert.ts";
 import { startChild } from "../../lib/child.ts";
 import { inFolder, namesIn } from "../../lib/temp_folder.ts";
 import { until } from "../../lib/until.ts";
@@ -19,6 +20,16 @@ Deno.test("SlotFolder is private, holds two empty files, and can be removed", as
     folder.remove();
     folder.remove();
     assertEquals(await namesIn(parent), []);
+  });
+});
+
+Deno.test("SlotFolder says that the folder for temporary files is missing, and what to do", async () => {
+  await inFolder((parent) => {
+    const { code, message } = assertThrows(() => new SlotFolder(`${parent}/none`), LeatError);
+    assertEquals(code, "not_found");
+    assertStringIncludes(message, `${parent}/none`);
+    assertStringIncludes(message, "Create that folder, or set TMPDIR");
+    return Promise.resolve();
   });
 });
 

@@ -5,7 +5,7 @@ import type { Runner, RunnerSettings, RunnerSplits } from "../../../actors/worke
 import { LeatError } from "../../../core/error.ts";
 import { startThread } from "../../../transport/start_thread.ts";
 import { RunnerThreads } from "../../../platform/threads/runner_threads.ts";
-import { assertEquals, assertRejects, assertStringIncludes } from "../../assert.ts";
+import { assert, assertEquals, assertRejects, assertStringIncludes } from "../../assert.ts";
 import { until } from "../../lib/until.ts";
 
 const NO_SPLITS: RunnerSplits = {
@@ -225,6 +225,33 @@ Deno.test("RunnerThreads ends a cancelled listing, with its thread unless that i
   await others.close();
 });
 
+Deno.test("RunnerThreads loads a few threads at a time, first those that somebody waits for", async () => {
+  let starts = 0;
+  const runners = new RunnerThreads({}, {
+    loadingMax: 2,
+    start: (...args) => {
+      starts++;
+      return startThread(...args);
+    },
+  });
+  const nobody = new Promise<void>(() => {});
+  const early = Array.from(
+    { length: 250 },
+    () => runners.start(settings(Dataset.range(1)), NO_SPLITS, { owner: "a", asked: nobody }),
+  );
+  const awaited = runners.start(settings(Dataset.range(3)), NO_SPLITS);
+  assertEquals(await drain(awaited), [0, 1, 2]);
+  assert(starts < 10, `${starts} threads were started before`);
+  // A thread that comes back serves the next pipeline, and those in the queue end at once.
+  awaited.dispose();
+  assertEquals(await drain(early[0]!), [0]);
+  const waiting = early.at(-1)!.next();
+  for (const runner of early) runner.dispose();
+  assertEquals((await assertRejects(() => waiting, LeatError)).code, "cancelled");
+  assert(starts < 10, `${starts} threads were started in all`);
+  await runners.close();
+});
+
 Deno.test("RunnerThreads ends a thread with a cancelled listing once its pipeline is over", async () => {
   let [starts, ends] = [0, 0];
   // The listing waits for its storage, and other work of its thread continues.
@@ -239,6 +266,7 @@ Deno.test("RunnerThreads ends a thread with a cancelled listing once its pipelin
     },
   });
   const givingUp = new AbortController();
+  await runners.listSplits(Dataset.range(1).serialize());
   const lines = Dataset.textLines(import.meta.filename!);
   const listing = runners.listSplits(lines.serialize(), givingUp.signal);
   const runner = runners.start(settings(Dataset.range(3)), NO_SPLITS);
@@ -253,6 +281,19 @@ Deno.test("RunnerThreads ends a thread with a cancelled listing once its pipelin
   assertEquals(await drain(another), [0, 1, 2]);
   assertEquals([starts, ends], [2, 1]);
   another.dispose();
+  await runners.close();
+});
+
+Deno.test("RunnerThreads leaves nothing open of a thread that cannot be started", async () => {
+  const runners = new RunnerThreads({}, {
+    start() {
+      throw new LeatError("resource_exhausted", "no more threads");
+    },
+  });
+  const runner = runners.start(settings(Dataset.range(1)), NO_SPLITS);
+  const { code } = await assertRejects(() => runner.next(), LeatError, "no more threads");
+  assertEquals(code, "resource_exhausted");
+  runner.dispose();
   await runners.close();
 });
 
@@ -271,36 +312,7 @@ Deno.test("RunnerThreads warns once of a thread that loads slowly, with advice",
 });
 
 // Messages to a thread that never reads them stay there, with their ports.
-Deno.test(
-  "RunnerThreads counts a thread that never loads as lost, and blames no function",
-  {
-    sanitizeResources: false,
-  },
-  async () => {
-    const kept: MessagePort[] = [];
-    const neverLoaded = Promise.withResolvers<void>();
-    const runners = new RunnerThreads({}, {
-      // It never loads, and never ends.
-      start(_module, _name, port) {
-        kept.push(port);
-        return () => {};
-      },
-      onRunaway: (what) => neverLoaded.reject(new Error(`${what} is said to run on`)),
-      onNeverLoaded: neverLoaded.resolve,
-      runawayAfterMs: 1,
-    });
-    const runner = runners.start(settings(Dataset.range(1), { name: "task 7" }), NO_SPLITS);
-    const never = assertRejects(() => runner.next(), LeatError, "was terminated");
-    runner.dispose();
-    await neverLoaded.promise;
-    await never;
-    assertEquals(runners.runaways, 1);
-    await runners.close();
-    for (const port of kept) port.close();
-  },
-);
-
-Deno.test("RunnerThreads abandons a thread that does not load in time, with its waiting calls", {
+Deno.test("RunnerThreads abandons a thread that does not load in time, and blames no function", {
   sanitizeResources: false,
 }, async () => {
   const kept: MessagePort[] = [];
@@ -311,6 +323,7 @@ Deno.test("RunnerThreads abandons a thread that does not load in time, with its 
       return () => {};
     },
     onNeverLoaded: () => neverLoaded.push("lost"),
+    onRunaway: (what) => neverLoaded.push(what),
     runawayAfterMs: 1,
     loadTimeoutMs: 1,
   });

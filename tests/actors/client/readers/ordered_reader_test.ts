@@ -105,6 +105,21 @@ Deno.test("an ordered reader drops repeated elements and sorts those that overto
   ]);
 });
 
+Deno.test("an ordered reader tells why a split cannot be continued, though more of it had arrived before", async () => {
+  await using bench = new ReaderBench({ total: 1, bufferBytesMax: 10_000 });
+  const error = new LeatError("permission_denied", "this worker does not grant it").toWire();
+  // As from a worker that was restarted with fewer grants, and produces the split again.
+  const place = { sequence: 0, split: 0, index: 0 };
+  const failed = { kind: "error", error, isFinal: true, place } as const;
+  const answers = [element(0, 0), element(0, 1), failed];
+  const last = Promise.withResolvers<ElementAnswer>();
+  bench.addTask(() => answers.shift() ?? last.promise);
+  const kinds = [];
+  for (let i = 0; i < 3; i++) kinds.push((await bench.feed.take()).kind);
+  assertEquals(kinds, ["element", "element", "error"]);
+  last.resolve({ kind: "end" });
+});
+
 Deno.test("a restored ordered reader keeps nothing of the splits that it does not read again", async () => {
   const ordered = { behind: [3], startAt: 6 };
   await using bench = new ReaderBench({ total: 7, bufferBytesMax: 10_000, ordered });

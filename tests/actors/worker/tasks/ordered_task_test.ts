@@ -97,7 +97,7 @@ class OrderedBench implements AsyncDisposable {
           },
           dispatcher: dispatcherAt("bench"),
           runners: {
-            start: (_, __, asked) => this.#startRunner(asked),
+            start: (_, __, caller) => this.#startRunner(caller?.asked),
             listSplits: never,
             close: never,
           },

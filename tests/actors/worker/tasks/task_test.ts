@@ -44,13 +44,13 @@ Deno.test("task reports a failed element and continues with the next", async () 
   assertEquals(String(got[1]).includes("element one is bad"), true);
 });
 
-Deno.test("task starts its runner ahead of requests, and tells it when a client waits", async () => {
-  let started = 0;
+Deno.test("task starts its runner ahead of requests, and tells it whose it is and when a client waits", async () => {
+  const started: (string | undefined)[] = [];
   let isAsked = false;
   const runnersOf = (runners: RunnerFactory): RunnerFactory => ({
-    start: (settings, splits, asked) => {
-      started++;
-      asked!.then(() => isAsked = true);
+    start: (settings, splits, caller) => {
+      started.push(caller?.owner);
+      caller?.asked?.then(() => isAsked = true);
       return runners.start(settings, splits);
     },
     listSplits: (graph) => runners.listSplits(graph),
@@ -58,7 +58,7 @@ Deno.test("task starts its runner ahead of requests, and tells it when a client 
   });
   await using bench = new TaskBench(Dataset.range(3), { runnersOf });
   await bench.system.ask(bench.task, "stats", null, { timeoutMs: 60_000 });
-  assertEquals([started, isAsked], [1, false]);
+  assertEquals([started, isAsked], [["somebody"], false]);
   assertEquals(opened(await bench.get(bench.task, 1)), 0);
   assertEquals(isAsked, true);
 });

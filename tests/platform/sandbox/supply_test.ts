@@ -4,10 +4,11 @@
  */
 import { resolve } from "node:path";
 import { LeatError } from "../../../core/error.ts";
+import { definedFields } from "../../../core/tree.ts";
 import { Dataset } from "../../../mod.ts";
 import { sandboxGrants } from "../../../platform/sandbox/grants.ts";
 import { TaskHost } from "../../../platform/sandbox/host/host_processes.ts";
-import { ProcessSupply, type SuppliedProcess } from "../../../platform/sandbox/process_supply.ts";
+import { type Supplied, Supply } from "../../../platform/supply.ts";
 import {
   assert,
   assertEquals,
@@ -19,10 +20,11 @@ import { TempFolder } from "../../lib/temp_folder.ts";
 import { Sandbox, settingsOf } from "./sandbox_lib.ts";
 
 /** A process that loads when the test says so. */
-class Process implements SuppliedProcess {
+class Process implements Supplied {
   readonly loading = Promise.withResolvers<void>();
   readonly loaded = this.loading.promise;
   isAlive = true;
+  isOccupied = false;
 
   constructor(readonly number: number) {}
 
@@ -33,15 +35,18 @@ class Process implements SuppliedProcess {
 }
 
 /** A supply of such processes, and all that it has started. */
-class Supplied {
+class TestSupply {
   readonly started: Process[] = [];
-  readonly supply: ProcessSupply<Process>;
+  readonly supply: Supply<Process>;
   /** The most that loaded at the same time. */
   loadingMost = 0;
   #loading = 0;
 
-  constructor(loadingMax: number) {
-    this.supply = new ProcessSupply(() => this.#start(), loadingMax);
+  constructor(loadingMax: number, returnedMax?: number) {
+    this.supply = new Supply(() => this.#start(), {
+      loadingMax,
+      ...definedFields({ returnedMax }),
+    });
   }
 
   /** Completes or fails the oldest process that still loads. */
@@ -74,8 +79,8 @@ function settle(): Promise<void> {
 
 const NEVER = new LeatError("unavailable", "it has not loaded");
 
-Deno.test("ProcessSupply loads no more processes at a time than its limit, however many callers wait", async () => {
-  const supplied = new Supplied(3);
+Deno.test("Supply loads no more processes at a time than its limit, however many callers wait", async () => {
+  const supplied = new TestSupply(3);
   const got: number[] = [];
   const taken = Array.from({ length: 50 }, async (_, i) => {
     await supplied.supply.take();
@@ -92,11 +97,11 @@ Deno.test("ProcessSupply loads no more processes at a time than its limit, howev
   assertEquals(supplied.started.length, 52);
 });
 
-Deno.test("ProcessSupply serves callers that somebody waits for before all others", async () => {
-  const supplied = new Supplied(1);
+Deno.test("Supply serves callers that somebody waits for before all others", async () => {
+  const supplied = new TestSupply(1);
   const got: string[] = [];
   const take = async (name: string, asked?: Promise<void>) => {
-    await supplied.supply.take(undefined, asked);
+    await supplied.supply.take(undefined, { owner: "a", ...definedFields({ asked }) });
     got.push(name);
   };
   const asked = Array.from({ length: 30 }, () => Promise.withResolvers<void>());
@@ -121,13 +126,31 @@ Deno.test("ProcessSupply serves callers that somebody waits for before all other
   assertEquals([got.length, supplied.started.length], [32, 33]);
 });
 
-Deno.test("ProcessSupply rejects callers that nobody waits for if they cancel or it is closed", async () => {
-  const supplied = new Supplied(1);
+Deno.test("Supply lets identities take turns, however many callers one of them has", async () => {
+  for (const asked of [undefined, new Promise<void>(() => {})]) {
+    const supplied = new TestSupply(1);
+    const got: string[] = [];
+    const take = async (owner: string) => {
+      await supplied.supply.take(undefined, { owner, ...definedFields({ asked }) });
+      got.push(owner);
+    };
+    const taken = ["a", "a", "a", "a", "b", "c", "b"].map(take);
+    await supplied.step();
+    await supplied.step();
+    taken.push(take("d"));
+    while (supplied.loading > 0) await supplied.step();
+    await Promise.all(taken);
+    assertEquals(got, ["a", "b", "c", "a", "b", "d", "a", "a"]);
+  }
+});
+
+Deno.test("Supply rejects callers that nobody waits for if they cancel or it is closed", async () => {
+  const supplied = new TestSupply(1);
   const giveUp = new AbortController();
   const asked = Promise.withResolvers<void>();
   const taken = Promise.allSettled([
-    supplied.supply.take(giveUp.signal, asked.promise),
-    supplied.supply.take(undefined, new Promise(() => {})),
+    supplied.supply.take(giveUp.signal, { owner: "a", asked: asked.promise }),
+    supplied.supply.take(undefined, { owner: "a", asked: new Promise(() => {}) }),
   ]);
   giveUp.abort();
   asked.resolve();
@@ -140,8 +163,8 @@ Deno.test("ProcessSupply rejects callers that nobody waits for if they cancel or
   assertEquals([supplied.started.length, supplied.started[0]!.isAlive], [1, false]);
 });
 
-Deno.test("ProcessSupply starts no process for a caller that cancelled in its queue", async () => {
-  const supplied = new Supplied(2);
+Deno.test("Supply starts no process for a caller that cancelled in its queue", async () => {
+  const supplied = new TestSupply(2);
   const giveUp = new AbortController();
   const first = supplied.supply.take();
   const given = Array.from({ length: 40 }, () => supplied.supply.take(giveUp.signal));
@@ -161,8 +184,8 @@ Deno.test("ProcessSupply starts no process for a caller that cancelled in its qu
   assertEquals(await supplied.supply.take(), supplied.started[2]); // it is still there
 });
 
-Deno.test("ProcessSupply stops listening to a caller's signal once the caller has its process", async () => {
-  const supplied = new Supplied(1);
+Deno.test("Supply stops listening to a caller's signal once the caller has its process", async () => {
+  const supplied = new TestSupply(1);
   const { signal } = new AbortController();
   const listening = new Set<unknown>();
   signal.addEventListener = (_: string, listener: unknown) => void listening.add(listener);
@@ -201,8 +224,8 @@ Deno.test("TaskHost tells its process the task that it gets later, before the ne
   ]);
 });
 
-Deno.test("ProcessSupply loads a spare process only when no caller waits", async () => {
-  const supplied = new Supplied(3);
+Deno.test("Supply loads a spare process only when no caller waits", async () => {
+  const supplied = new TestSupply(3);
   const taken = supplied.supply.take();
   assertEquals(supplied.started.length, 1);
   await supplied.step();
@@ -210,8 +233,8 @@ Deno.test("ProcessSupply loads a spare process only when no caller waits", async
   assertEquals(supplied.started.length, 2);
 });
 
-Deno.test("ProcessSupply keeps one unneeded process, and ends the others", async () => {
-  const supplied = new Supplied(3);
+Deno.test("Supply keeps one unneeded process, and ends the others", async () => {
+  const supplied = new TestSupply(3);
   const giveUp = new AbortController();
   const given = Array.from({ length: 3 }, () => supplied.supply.take(giveUp.signal));
   giveUp.abort();
@@ -221,8 +244,8 @@ Deno.test("ProcessSupply keeps one unneeded process, and ends the others", async
   assertEquals(supplied.started.map(({ isAlive }) => isAlive), [true, false, false]);
 });
 
-Deno.test("ProcessSupply reports a process that never loads to one caller, and serves the next", async () => {
-  const supplied = new Supplied(1);
+Deno.test("Supply reports a process that never loads to one caller, and serves the next", async () => {
+  const supplied = new TestSupply(1);
   const [unlucky, next, after] = [1, 2, 3].map(() => supplied.supply.take());
   const told = unlucky!.catch((error) => error);
   await supplied.step(NEVER);
@@ -240,8 +263,8 @@ Deno.test("ProcessSupply reports a process that never loads to one caller, and s
   assertEquals((await later).number, 4);
 });
 
-Deno.test("ProcessSupply replaces a spare process that has died, and assigns nothing once closed", async () => {
-  const supplied = new Supplied(1);
+Deno.test("Supply replaces a spare process that has died, and assigns nothing once closed", async () => {
+  const supplied = new TestSupply(1);
   await supplied.step();
   await supplied.started[0]!.terminate();
   const taken = supplied.supply.take();
@@ -255,6 +278,44 @@ Deno.test("ProcessSupply replaces a spare process that has died, and assigns not
   }
   await supplied.step();
   assertEquals(supplied.loading, 0);
+});
+
+Deno.test("Supply gives what comes back to a waiting caller, and keeps no more than its limit", async () => {
+  const supplied = new TestSupply(1, 2);
+  const first = supplied.supply.take();
+  const [second, third] = [supplied.supply.take(), supplied.supply.take()];
+  await supplied.step();
+  assertEquals(supplied.started.length, 2);
+  supplied.supply.giveBack(await first);
+  assertEquals((await second).number, 0);
+  await supplied.step();
+  assertEquals((await third).number, 1);
+  const fourth = supplied.supply.take();
+  await supplied.step();
+  // No caller waits, and the ones that come back are enough.
+  assertEquals(supplied.started.length, 3);
+  for (const taken of [second, third, fourth]) supplied.supply.giveBack(await taken);
+  assertEquals(supplied.started.map(({ isAlive }) => isAlive), [true, true, false]);
+  assertEquals((await supplied.supply.take()).number, 1);
+  supplied.supply.close();
+});
+
+Deno.test("Supply.share leaves a process to the next caller, unless it is occupied or withdrawn", async () => {
+  const supplied = new TestSupply(1, 2);
+  const shared = supplied.supply.share();
+  await supplied.step();
+  const process = await shared;
+  assertEquals(await supplied.supply.share(), process);
+  process.isOccupied = true;
+  const taken = supplied.supply.take();
+  await supplied.step();
+  assertEquals((await taken).number, 1);
+  process.isOccupied = false;
+  assertEquals(supplied.supply.withdraw(process), true);
+  assertEquals(supplied.supply.withdraw(await taken), false);
+  supplied.supply.take().catch(() => {});
+  assertEquals(supplied.started.length, 3);
+  supplied.supply.close();
 });
 
 Deno.test("a confined runner that is disposed in the queue ends, and starts no process", async () => {
@@ -279,7 +340,7 @@ Deno.test("ConfinedRunners lists splits before it starts pipelines that nobody w
   const splits = { next: () => Promise.resolve(null), total: () => Promise.resolve(0) };
   const queued = Array.from(
     { length: 20 },
-    () => runners.start(settingsOf(dataset), splits, nobody),
+    () => runners.start(settingsOf(dataset), splits, { owner: "a", asked: nobody }),
   );
   await runners.listSplits(dataset.serialize());
   assert(runners.processes < 20, `${runners.processes} processes were started before`);
@@ -295,12 +356,12 @@ Deno.test("a confined process that never loads ends its pipeline with an error t
   assertStringIncludes(came.message, "no function has run in it");
 });
 
-Deno.test("ProcessSupply tries a process that cannot start once per caller, and continues", async () => {
+Deno.test("Supply tries a process that cannot start once per caller, and continues", async () => {
   let starts = 0;
-  const supply = new ProcessSupply<Process>(() => {
+  const supply = new Supply<Process>(() => {
     starts++;
     throw new LeatError("invalid_argument", "no such permission");
-  }, 2);
+  }, { loadingMax: 2 });
   assertEquals(starts, 1);
   const asked = [supply.take(), supply.take(), supply.take()];
   for (const take of asked) await assertRejects(() => take, LeatError, "no such permission");

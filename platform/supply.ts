@@ -1,0 +1,213 @@
+/** Starts processes or threads for callers. Few load at a time: more would only delay each other. */
+import type { RunnerCaller } from "../actors/worker/runner/runner.ts";
+import { LeatError } from "../core/error.ts";
+
+/** Limit of runners that load at the same time: more of them than cores would delay each other. */
+export const LOADING_MAX = Math.min(8, navigator.hardwareConcurrency);
+
+/** A process or a thread that takes a while to load. */
+export interface Supplied {
+  /** Resolves when it accepts requests; rejects if it never will. */
+  readonly loaded: Promise<unknown>;
+  readonly isAlive: boolean;
+  /** Whether it is occupied, so that no caller gets it now. Left out: never. */
+  readonly isOccupied?: boolean;
+  terminate(): unknown;
+}
+
+export interface SupplyOptions {
+  /** Limit of those that load at the same time. */
+  readonly loadingMax: number;
+  /**
+   * How many unneeded ones are kept if callers give them back. Then a spare one is loaded only at the
+   * beginning. Default: nothing comes back, so a spare one is always loaded.
+   */
+  readonly returnedMax?: number;
+}
+
+interface Waiting<T> {
+  readonly owner: string;
+  resolve(item: T): void;
+  reject(error: unknown): void;
+}
+
+/** Waiting callers. Their identities take turns; the order of an identity's callers counts. */
+class Queue<T> {
+  readonly #byOwner = new Map<string, Set<Waiting<T>>>();
+  size = 0;
+
+  add(waiting: Waiting<T>): void {
+    this.#byOwner.getOrInsertComputed(waiting.owner, () => new Set()).add(waiting);
+    this.size++;
+  }
+
+  delete(waiting: Waiting<T>): boolean {
+    const own = this.#byOwner.get(waiting.owner);
+    if (own === undefined || !own.delete(waiting)) return false;
+    if (own.size === 0) this.#byOwner.delete(waiting.owner);
+    this.size--;
+    return true;
+  }
+
+  shift(): Waiting<T> | undefined {
+    const [own] = this.#byOwner.values();
+    if (own === undefined) return undefined;
+    const [first] = own as Set<Waiting<T>>;
+    this.delete(first!);
+    // The identity's next turn comes after those of all others.
+    if (this.#byOwner.delete(first!.owner)) this.#byOwner.set(first!.owner, own);
+    return first;
+  }
+}
+
+/**
+ * Assigns processes or threads to callers, and keeps a spare one. Callers that somebody waits for come
+ * first; otherwise the order of the calls counts, but identities take turns. A caller gets what has
+ * loaded. If it has cancelled by then, the next caller gets it.
+ */
+export class Supply<T extends Supplied> {
+  readonly #start: () => T;
+  readonly #options: SupplyOptions;
+  /** Waiting callers that somebody waits for, in the order in which that began. */
+  readonly #waiting = new Queue<T>();
+  /** Waiting callers that nobody waits for yet, in the order of their calls. */
+  readonly #early = new Queue<T>();
+  #loading = 0;
+  /** Loaded ones for the next callers. */
+  readonly #spares = new Set<T>();
+  #isClosed = false;
+
+  /** Starts to load the spare one. */
+  constructor(start: () => T, options: SupplyOptions) {
+    this.#start = start;
+    this.#options = options;
+    this.#fill(1);
+  }
+
+  /**
+   * Resolves to a process or thread for the caller alone.
+   * @param signal Cancels the call.
+   * @param caller For whom it is. Left out: for nobody in particular, but somebody waits.
+   * @throws {LeatError} `cancelled` if `signal` is aborted or the supply is closed, or the reason why
+   * loading failed.
+   */
+  async take(signal?: AbortSignal, caller?: RunnerCaller): Promise<T> {
+    this.#requireOpen(signal);
+    const spare = this.#freeSpare();
+    if (spare === undefined) return await this.#wait(signal, caller);
+    this.#spares.delete(spare);
+    this.#fill();
+    return spare;
+  }
+
+  /** Like `take`, but the next callers may get it, too. */
+  async share(signal?: AbortSignal, caller?: RunnerCaller): Promise<T> {
+    this.#requireOpen(signal);
+    const spare = this.#freeSpare();
+    if (spare !== undefined) return spare;
+    const taken = await this.#wait(signal, caller);
+    this.giveBack(taken);
+    return taken;
+  }
+
+  /** Takes back what a caller no longer needs. */
+  giveBack(item: T): void {
+    if (item.isAlive) this.#handOver(item);
+  }
+
+  /** Takes back what no caller may get any more. Returns false if a caller has it. */
+  withdraw(item: T): boolean {
+    return this.#spares.delete(item);
+  }
+
+  /** Starts nothing more, and rejects waiting callers. What was started keeps running. */
+  close(): void {
+    this.#isClosed = true;
+    this.#spares.clear();
+    for (let next = this.#next(); next !== undefined; next = this.#next()) next.reject(closed());
+  }
+
+  async #wait(
+    signal: AbortSignal | undefined,
+    { owner, asked }: RunnerCaller = { owner: "" },
+  ): Promise<T> {
+    const { promise, resolve, reject } = Promise.withResolvers<T>();
+    const waiting = { owner, resolve, reject };
+    const cancel = () => {
+      if (!this.#early.delete(waiting)) this.#waiting.delete(waiting);
+      reject(cancelled());
+    };
+    if (asked === undefined) this.#waiting.add(waiting);
+    else {
+      this.#early.add(waiting);
+      asked.then(() => this.#early.delete(waiting) && this.#waiting.add(waiting));
+    }
+    signal?.addEventListener("abort", cancel, { once: true });
+    this.#fill();
+    try {
+      return await promise;
+    } finally {
+      signal?.removeEventListener("abort", cancel);
+    }
+  }
+
+  #requireOpen(signal: AbortSignal | undefined): void {
+    if (this.#isClosed) throw closed();
+    if (signal?.aborted) throw cancelled();
+  }
+
+  /** The newest spare one that callers may get. */
+  #freeSpare(): T | undefined {
+    for (const spare of this.#spares) if (!spare.isAlive) this.#spares.delete(spare);
+    return [...this.#spares].findLast(({ isOccupied }) => isOccupied !== true);
+  }
+
+  /** Loads what is missing, up to the limit. The loop ends even if each load fails at once. */
+  #fill(spares = this.#options.returnedMax === undefined ? 1 : 0): void {
+    // No spare one while a caller waits: loading it would delay the caller.
+    const missing = () => this.#callers > 0 ? this.#callers : spares - this.#spares.size;
+    const isWanted = () =>
+      !this.#isClosed && this.#loading < Math.min(this.#options.loadingMax, missing());
+    for (let attempts = missing(); attempts > 0 && isWanted(); attempts--) this.#load();
+  }
+
+  get #callers(): number {
+    return this.#waiting.size + this.#early.size;
+  }
+
+  async #load(): Promise<void> {
+    this.#loading++;
+    try {
+      const item = this.#start();
+      await item.loaded;
+      this.#loading--;
+      this.#handOver(item);
+    } catch (error) {
+      this.#loading--;
+      this.#next()?.reject(error);
+      // If no caller waits, the next call of `take` tries again.
+      if (this.#callers === 0) return;
+    }
+    this.#fill();
+  }
+
+  #handOver(item: T): void {
+    const { returnedMax: sparesMax = 1 } = this.#options;
+    const waiting = item.isOccupied === true ? undefined : this.#next();
+    if (waiting !== undefined) waiting.resolve(item);
+    else if (this.#spares.size < sparesMax && !this.#isClosed) this.#spares.add(item);
+    else item.terminate();
+  }
+
+  #next(): Waiting<T> | undefined {
+    return this.#waiting.shift() ?? this.#early.shift();
+  }
+}
+
+function cancelled(): LeatError {
+  return new LeatError("cancelled", "The runner is not needed any more");
+}
+
+function closed(): LeatError {
+  return new LeatError("cancelled", "The runners have been closed");
+}

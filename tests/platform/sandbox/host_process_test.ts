@@ -1,0 +1,60 @@
+/** The process of a runner's host, with a test as the process. */
+import { LeatError } from "../../../core/error.ts";
+import { DenoWorld } from "../../../platform/deno_world.ts";
+import type { ChildEnd } from "../../../platform/process/child_process.ts";
+import { Edge } from "../../../platform/sandbox/edge.ts";
+import { sandboxGrants } from "../../../platform/sandbox/grants.ts";
+import { HostProcess } from "../../../platform/sandbox/host/host_processes.ts";
+import { inlinePair } from "../../../transport/inline.ts";
+import { assertEquals, assertRejects, assertStringIncludes } from "../../assert.ts";
+
+const NEAR = { node: "worker", incarnation: "aa" };
+const FAR = { node: "host", incarnation: "bb" };
+const KILLED: ChildEnd = { code: 137, signal: "SIGKILL", stderrTail: "" };
+
+/** A host that never answers, whose process ends after it was killed. */
+async function hostOf() {
+  const world = new DenoWorld({ logLevel: "off" });
+  const [link, far] = inlinePair(world, NEAR, world, FAR);
+  const serve = () => new Promise(() => {});
+  new Edge(Promise.resolve(far), FAR, { start: () => null, serve });
+  const ended = Promise.withResolvers<ChildEnd>();
+  const host = new HostProcess(sandboxGrants({}), {}, () => {}, {
+    link: Promise.resolve(link),
+    local: NEAR,
+    ended: ended.promise,
+    kill: () => ended.resolve(KILLED),
+  });
+  await host.loaded;
+  return { host, link, end: ended.resolve };
+}
+
+Deno.test("HostProcess says that the disk of the slot files is full, not that it was killed", async () => {
+  const { host, link } = await hostOf();
+  const answer = host.ask("serve", null);
+  // As a link does when it cannot write a slot.
+  link.close(new LeatError("resource_exhausted", "The disk of the slot files is full: free space"));
+  const { code, message } = await assertRejects(() => answer, LeatError) as LeatError;
+  assertEquals(code, "resource_exhausted");
+  assertStringIncludes(message, "is gone: The disk of the slot files is full: free space");
+  const { code: later } = await assertRejects(() => host.ask("serve", null), LeatError);
+  assertEquals([later, host.isAlive], ["resource_exhausted", false]);
+});
+
+Deno.test("HostProcess says which limit of memory it reached, and what allows more", async () => {
+  const { host, end } = await hostOf();
+  const answer = host.ask("serve", null);
+  end({ code: 134, signal: "SIGABRT", stderrTail: "memory allocation of 9 bytes failed\n" });
+  const { code, message } = await assertRejects(() => answer, LeatError) as LeatError;
+  assertEquals(code, "resource_exhausted");
+  assertStringIncludes(message, "--function-memory-mib");
+});
+
+Deno.test("HostProcess says how it ended if nothing else is known", async () => {
+  const { host, link } = await hostOf();
+  const answer = host.ask("serve", null);
+  link.close(new LeatError("unavailable", "The other process has closed its end"));
+  const { code, message } = await assertRejects(() => answer, LeatError) as LeatError;
+  assertEquals(code, "unavailable");
+  assertStringIncludes(message, "it ended by SIGKILL");
+});
