@@ -3,6 +3,7 @@
  * acknowledges answers, and repeats requests whose answers are lost.
  */
 import { LeatError, type WireError } from "../../core/error.ts";
+import { definedFields } from "../../core/tree.ts";
 import type { ActorContext } from "../runtime/actor.ts";
 import { mayBeTakenLater } from "../runtime/asking/asks.ts";
 import { Fifo } from "../runtime/fifo.ts";
@@ -153,10 +154,8 @@ export class ElementFetcher {
 
   #tellLeave(): void {
     const { clientId, consumerIndex } = this.#options;
-    this.#context.tell(this.source, "leave", {
-      clientId,
-      ...(consumerIndex === undefined ? {} : { consumerIndex }),
-    });
+    const consumers = consumerIndex === undefined ? undefined : [consumerIndex];
+    this.#context.tell(this.source, "leave", { clientId, ...definedFields({ consumers }) });
   }
 
   /** After the last answers, sends `leave`: no later request would acknowledge them. */

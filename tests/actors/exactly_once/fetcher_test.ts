@@ -2,6 +2,7 @@
 import { ElementFetcher } from "../../../actors/exactly_once/fetcher.ts";
 import { Repeats } from "../../../actors/exactly_once/repeats.ts";
 import type { ActorContext } from "../../../actors/runtime/actor.ts";
+import type { RequestOf } from "../../../actors/runtime/protocol.ts";
 import type { Ref } from "../../../actors/runtime/ref.ts";
 import type { Link, NodeId } from "../../../actors/runtime/link.ts";
 import type {
@@ -11,6 +12,7 @@ import type {
   GetElementRequest,
 } from "../../../actors/worker/protocol.ts";
 import { LeatError } from "../../../core/error.ts";
+import { definedFields } from "../../../core/tree.ts";
 import { encodeMessage } from "../../../transport/codec.ts";
 import type { LinkLimits } from "../../../transport/limits.ts";
 import { Payload } from "../../../transport/payload.ts";
@@ -29,15 +31,17 @@ const VIRTUAL = { requestTimeoutMs: REQUEST_TIMEOUT_MS, isVirtual: true } as con
 class FetchBench implements AsyncDisposable {
   readonly fetcher: ElementFetcher;
   readonly requests: GetElementRequest[] = [];
+  readonly leaves: RequestOf<ElementSourceProtocol, "leave">[] = [];
   readonly #near = new TestNode("near");
   readonly #far = new TestNode("far");
 
   constructor(
     produce: (request: GetElementRequest) => ElementAnswer | Promise<ElementAnswer>,
-    { limits = {}, requestTimeoutMs = 600_000, isVirtual = false }: {
+    { limits = {}, requestTimeoutMs = 600_000, isVirtual = false, consumerIndex }: {
       readonly limits?: Partial<LinkLimits>;
       readonly requestTimeoutMs?: number;
       readonly isVirtual?: boolean;
+      readonly consumerIndex?: number;
     } = {},
   ) {
     const [near, far] = [this.#near.system, this.#far.system];
@@ -56,7 +60,10 @@ class FetchBench implements AsyncDisposable {
             const asker = source as Ref<ElementReaderProtocol>;
             return repeats.answer(request, () => produce(request), asker);
           },
-          leave: () => null,
+          leave: (request) => {
+            this.leaves.push(request);
+            return null;
+          },
           stats: () => {
             throw new LeatError("unimplemented", "a source without figures");
           },
@@ -74,6 +81,7 @@ class FetchBench implements AsyncDisposable {
     this.fetcher = new ElementFetcher(client!, source, {
       clientId: 1,
       requestTimeoutMs,
+      ...definedFields({ consumerIndex }),
     });
   }
 
@@ -207,4 +215,11 @@ test("ElementFetcher pauses before it asks a source again that has no room", asy
   hasRoom = true;
   assertEquals(opened(await fetching), "taken");
   assertEquals(asked <= 10, true, `asked ${asked} times`);
+});
+
+Deno.test("ElementFetcher.leave tells the source which consumer leaves", async () => {
+  await using bench = new FetchBench(() => element(1), { consumerIndex: 3 });
+  bench.fetcher.leave();
+  await until(() => bench.leaves.length > 0);
+  assertEquals(bench.leaves, [{ clientId: 1, consumers: [3] }]);
 });
