@@ -34,6 +34,11 @@ interface WorkerEntry {
   readonly incarnation: string;
   readonly window: RateWindow;
   readonly tasks: Map<number, TaskFigures>;
+  /**
+   * Completed tasks whose figures the last report left out, and which are not known here. When they
+   * come, they are of work before that report.
+   */
+  readonly lacking: Set<number>;
   draining: boolean;
   process: ProcessUsage | undefined;
   /** The report's time on the sender's clock. */
@@ -83,6 +88,7 @@ export class Figures {
         draining,
         window: new RateWindow(this.#windowMs),
         tasks: new Map(),
+        lacking: new Set(),
         process,
         atMs,
         heardMs: nowMs,
@@ -229,6 +235,10 @@ export class Figures {
       const jobId = jobOfTask(state, taskId);
       const before = entry.tasks.get(taskId)?.figures.busyMs ?? 0;
       const busyMs = growthOf(before, stats?.busyMs ?? before);
+      if (entry.lacking.has(taskId)) {
+        if (jobId !== undefined) this.#sums(state, jobId).busyHours += busyMs / MS_PER_HOUR;
+        return [];
+      }
       return jobId === undefined || (completed && busyMs === 0) ? [] : [{ jobId, busyMs }];
     });
     const { process: before, atMs } = entry;
@@ -251,8 +261,10 @@ export class Figures {
   #noteTasks(state: DispatcherState, entry: WorkerEntry, tasks: readonly TaskStatus[]): void {
     const named = new Set(tasks.map(({ taskId }) => taskId));
     for (const taskId of entry.tasks.keys()) if (!named.has(taskId)) entry.tasks.delete(taskId);
-    for (const { taskId, stats, sharing } of tasks) {
+    entry.lacking.clear();
+    for (const { taskId, completed, stats, sharing } of tasks) {
       const known = entry.tasks.get(taskId);
+      if (completed && stats === undefined && known === undefined) entry.lacking.add(taskId);
       // Missing figures are as before. The window needs them: the rates of a task that rests fall.
       const figures = stats ?? known?.figures;
       if (figures === undefined || !state.tasks.has(taskId)) continue;

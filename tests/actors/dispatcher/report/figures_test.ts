@@ -404,3 +404,28 @@ Deno.test("figures that a heartbeat leaves out of a completed task are as before
   await report(cluster, worker!, { atMs: 40_000, stats: { [taskId]: { produced: 40 } } });
   assertEquals((await rest(50_000)).lacksFigures, undefined);
 });
+
+Deno.test("work that a completed task did before a restart takes no part of what its worker uses after it", async () => {
+  await using cluster = await TestCluster.start();
+  const worker = cluster.worker("w");
+  const { name, ref } = worker;
+  await worker.heartbeat();
+  for (const jobName of ["over", "runs"]) await cluster.open(await cluster.dataset(), { jobName });
+  const [over = 0, runs = 0] = await worker.heartbeat();
+  worker.complete(over);
+  await cluster.restart();
+  const use = (cpuSeconds: number) => ({ cpuSeconds, memoryBytes: 4e9, shared: false });
+  await cluster.ask("workerHeartbeat", {
+    ...{ name, worker: ref, tags: [] },
+    tasks: [{ taskId: over, completed: true }, { taskId: runs, completed: false }],
+    figures: { atMs: 0, process: use(0) },
+  });
+  await report(cluster, worker, {
+    atMs: 3_600_000,
+    process: use(3_600),
+    stats: { [over]: { busyMs: 7_200_000 }, [runs]: { busyMs: 1_000_000 } },
+  });
+  const usages = (await cluster.ask("describe", null)).jobs.map(({ usage }) => usage);
+  assertEquals(usages.map(({ workerBusyHours }) => workerBusyHours), [2, 1_000_000 / 3_600_000]);
+  assertEquals(usages.map(({ workerCpuHours }) => workerCpuHours), [null, 1]);
+});
