@@ -28,11 +28,14 @@ const HELLO_TIMEOUT_MS = 5_000;
 /** Limit of one identity's open links; admins have none. Each link takes a file handle. */
 const LINKS_PER_IDENTITY_MAX = 1_024;
 /**
- * While this process may open fewer files than that, an identity with so many links gets no more:
- * the rest is for others. More than what a listener needs to accept connections.
+ * While this process may open fewer than `RESERVED_FILES` more files, an identity with
+ * `LINKS_WHEN_SHORT_MAX` links gets no more. A listener needs fewer files than that to accept
+ * connections.
  */
 const RESERVED_FILES = 128;
 const LINKS_WHEN_SHORT_MAX = 32;
+/** Links of an identity between two checks of the files, which block the thread for 2 ms. */
+const UNCHECKED_LINKS = 16;
 
 export interface WebSocketServerOptions extends WebSocketLinkOptions {
   readonly world: World;
@@ -101,6 +104,8 @@ class Server implements WebSocketServer {
   readonly #memory = new Map<string, { readonly unread: Unread; readonly held: HeldMemory }>();
   readonly #owners = new IncarnationOwners();
   readonly #refusals: RefusalLog;
+  /** Whether few files could be opened at the last check. */
+  #wasShort = false;
   readonly #pages: PageServer;
   /** The admissions of connections that become WebSockets. */
   readonly #admissions = new WeakMap<Arrival, Admission>();
@@ -286,10 +291,9 @@ class Server implements WebSocketServer {
    */
   #checkLinks({ name, role }: Identity): void {
     if (role === "admin") return;
-    const { hasSpareFiles = () => true } = this.#options;
     let count = 0;
     for (const { identity } of this.#links.values()) if (identity.name === name) count++;
-    const isShort = count >= LINKS_WHEN_SHORT_MAX && !hasSpareFiles(RESERVED_FILES);
+    const isShort = count >= LINKS_WHEN_SHORT_MAX && this.#isShortOfFiles(count);
     if (count < LINKS_PER_IDENTITY_MAX && !isShort) return;
     throw new LeatError(
       "resource_exhausted",
@@ -297,6 +301,15 @@ class Server implements WebSocketServer {
         isShort ? " while few files can be opened (ulimit -n)" : ""
       }: close some, or give programs tokens of their own`,
     );
+  }
+
+  /** @param links The links of the identity that asks for one more. */
+  #isShortOfFiles(links: number): boolean {
+    const { hasSpareFiles = () => true } = this.#options;
+    if (this.#wasShort || links % UNCHECKED_LINKS === 0) {
+      this.#wasShort = !hasSpareFiles(RESERVED_FILES + UNCHECKED_LINKS);
+    }
+    return this.#wasShort;
   }
 
   #hasLink(name: string): boolean {
