@@ -21,6 +21,7 @@ import { datasetFor, registerDataset } from "./jobs/datasets.ts";
 import { describeState, type SoftState } from "./report/describe.ts";
 import { Figures } from "./report/figures.ts";
 import { openIteration } from "./jobs/join_iteration.ts";
+import { readerOf } from "./jobs/owners.ts";
 import { checkQuotas } from "./jobs/quotas.ts";
 import { modeFor } from "./modes/modes.ts";
 import { NameClaims } from "./members/name_claims.ts";
@@ -211,7 +212,8 @@ class Dispatcher {
     { sender }: Delivery,
   ): Answer<"registerDataset"> {
     return this.#transactions.run((tx) => {
-      const answer = registerDataset(tx, request, sender, this.#settings.quotas);
+      const reader = readerOf(tx.state, request.forTask, sender);
+      const answer = registerDataset(tx, request, reader, this.#settings.quotas);
       this.#parts.liveness.datasetRegistered(answer.datasetId);
       return answer;
     });
@@ -220,7 +222,7 @@ class Dispatcher {
   getDataset({ datasetId }: Request<"getDataset">, by: Delivery): Answer<"getDataset"> {
     return this.#transactions.run(({ state }) => {
       const dataset = datasetFor(state, datasetId, by.sender);
-      this.#rates.add(by, dataset.graph.byteLength);
+      this.#rates.addAnswer(by, dataset.graph.byteLength);
       return dataset;
     });
   }
@@ -231,11 +233,12 @@ class Dispatcher {
   ): Answer<"openIteration"> {
     const { source, sender } = by;
     const { consumers, clientLinks } = this.#parts;
-    this.#rates.add(by, bytesOfBody(asked));
+    this.#rates.addRequest(by, bytesOfBody(asked));
     return this.#transactions.run((tx) => {
       const request = modeFor(asked.parameters).withName(asked);
-      checkQuotas(tx.state, request, sender, this.#settings.quotas);
-      const answer = openIteration(tx, request, sender, {
+      const reader = readerOf(tx.state, request.forTask, sender);
+      checkQuotas(tx.state, request, reader, this.#settings.quotas);
+      const answer = openIteration(tx, request, reader, {
         positionOf: (clientId) => consumers.positionOf(clientId),
         isUnreadable: (iterationId) => this.#isUnreadable(tx.state, iterationId),
       });
@@ -251,7 +254,7 @@ class Dispatcher {
   ): Answer<"clientHeartbeat"> {
     const { source } = by;
     const { consumers, taskLists, figures, clientLinks, hints, liveness } = this.#parts;
-    this.#rates.add(by, bytesOfBody(request));
+    this.#rates.addRequest(by, bytesOfBody(request));
     const settings = this.#settings;
     return this.#transactions.run((tx) => {
       const { state } = tx;
@@ -351,7 +354,7 @@ class Dispatcher {
       if (refresh && stall === undefined) this.#refreshFigures(tx.nowMs);
       const { jobs, clients, workers } = tx.state;
       const entries = jobs.size + clients.size + workers.size;
-      if (by.sender.role !== "admin") this.#rates.add(by, entries * DESCRIBED_BYTES);
+      if (by.sender.role !== "admin") this.#rates.addAnswer(by, entries * DESCRIBED_BYTES);
       const soft = this.#softState(tx);
       const described = describeState(tx.state, soft, this.#scaling.describe(tx.state, soft));
       if (stall === undefined) return described;

@@ -145,7 +145,7 @@ Deno.test("large answers of a dispatcher count as many requests of the identity 
   const by = { sender: CLIENT, source: SOURCE };
   for (let i = 0; i < 4; i++) {
     rates.take(by);
-    rates.add(by, 2 ** 21); // as 128 requests of the 500 in a burst
+    rates.addAnswer(by, 2 ** 21); // as 128 requests of the 500 in a burst
   }
   assertThrows(() => rates.take(by), Error, "requests a second");
   rates.take({ ...by, sender: { name: "others", role: "client" } });

@@ -37,7 +37,10 @@ export interface Quotas {
   readonly tasksMax: number;
   /** Clients of one identity at a time. Default 65,536. */
   readonly clientsMax: number;
-  /** Requests per second of one identity, or of one node of an admin. Default 10,000. */
+  /**
+   * Requests per second of one identity, or of one node of an admin. Large requests and answers count
+   * as several. Default 10,000.
+   */
   readonly requestsPerSecondMax: number;
 }
 

@@ -9,6 +9,8 @@ import type { Delivery } from "../../runtime/protocol.ts";
 const BURST_MS = 5_000;
 /** This many bytes of a request or answer count as one more request. */
 const BYTES_PER_REQUEST = 16 * 2 ** 10;
+/** The bytes of a request that count as no more: heartbeats about many tasks have fewer. */
+const FREE_BYTES = 32 * 2 ** 10;
 /** At this many buckets, those that are full again are forgotten: a new bucket is full, too. */
 const BUCKETS_MAX = 4_096;
 
@@ -42,11 +44,13 @@ export class RequestRates {
     bucket.tokens--;
   }
 
-  /**
-   * Counts the bytes of a request or its answer as more requests. This may leave a negative number
-   * of tokens.
-   */
-  add(by: Pick<Delivery, "sender" | "source">, bytes: number): void {
+  /** Counts what a request has beyond {@linkcode FREE_BYTES} as more requests. */
+  addRequest(by: Pick<Delivery, "sender" | "source">, bytes: number): void {
+    if (bytes > FREE_BYTES) this.addAnswer(by, bytes - FREE_BYTES);
+  }
+
+  /** Counts an answer as more requests, by its size. This may leave a negative number of tokens. */
+  addAnswer(by: Pick<Delivery, "sender" | "source">, bytes: number): void {
     this.#bucketOf(keyOf(by)).tokens -= bytes / BYTES_PER_REQUEST;
   }
 

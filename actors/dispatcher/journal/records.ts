@@ -180,8 +180,8 @@ export type JournalRecord =
     readonly series: number;
   }
   /**
-   * DETERMINISTIC: the reader has all splits at positions before `mark`, and those in `done`
-   * besides the later ones of earlier records.
+   * DETERMINISTIC: the reader has all splits at positions before `mark`. Of the later ones it has
+   * those in `done`, and those in `done` of earlier records.
    */
   | {
     readonly type: "sequences_received";

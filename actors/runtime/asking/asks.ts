@@ -131,7 +131,9 @@ export class Asks {
   refused(id: number, incarnation: string | undefined, refusal: Refusal): boolean {
     const ask = this.#open.get(id);
     if (ask === undefined || ask.asker.self.incarnation !== incarnation) return false;
-    if (ask.isIdempotent && refusal.details?.["reason"] === ANSWER_NOT_KEPT) {
+    const isNotKept = refusal.code === "aborted" &&
+      refusal.details?.["reason"] === ANSWER_NOT_KEPT;
+    if (ask.isIdempotent && isNotKept) {
       this.#makeAnew(ask);
       return true;
     }
