@@ -242,7 +242,7 @@ class Client {
         this.#context.ask(
           dispatcher,
           "registerDataset",
-          { ...dataset, transient: true },
+          { ...dataset, transient: true, ...definedFields({ forTask }) },
           askOptions,
         )))
         .datasetId;

@@ -102,7 +102,11 @@ export interface TaskSource {
   readonly source: FencedRef<ElementSourceProtocol>;
 }
 
-/** A worker's report about a task in each heartbeat. */
+/**
+ * A worker's report about a task in each heartbeat. For a completed task, `source`, `stats` and
+ * `sharing` are left out while they are as before. They are sent again after a heartbeat that failed,
+ * and after an answer with `lacksFigures`.
+ */
 export interface TaskStatus {
   readonly taskId: number;
   /** Present once clients can read it. */
@@ -111,10 +115,6 @@ export interface TaskStatus {
   readonly completed: boolean;
   /** The task has died and lost its position in the data; the worker needs a new task. */
   readonly failed?: boolean;
-  /**
-   * `source`, `stats` and `sharing` are left out for a completed task if they are as in the last
-   * answered heartbeat.
-   */
   readonly stats?: TaskStats;
   /** Sharing: the figures of the window in front of the task. */
   readonly sharing?: Reported<"sharing">;
@@ -137,6 +137,8 @@ export interface DispatcherProtocol {
     readonly datasetId?: string;
     /** The dataset is garbage-collected after the last job that uses it. */
     readonly transient?: true;
+    /** See `openIteration`. */
+    readonly forTask?: ReadingTask;
   }): { readonly datasetId: string };
 
   /** @throws `not_found`; `permission_denied` for a transient dataset of another identity. */
@@ -173,6 +175,7 @@ export interface DispatcherProtocol {
     /**
      * The task whose pipeline reads through this client, set by its worker. If it is a task of this
      * cluster, the client keeps the iteration in use only while the task's own iteration is in use.
+     * If the sender's own worker runs it, the owner of its job counts as the sender.
      */
     readonly forTask?: ReadingTask;
     /**

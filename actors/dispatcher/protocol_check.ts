@@ -135,12 +135,15 @@ const report = oneKindOf(
   object({ kind: v.literal("ordered"), mark: count, done: list(count) }),
 );
 
+const forTask = optional(object({ clusterId: name, taskId: count }));
+
 export const dispatcherChecks = checksOf<DispatcherProtocol>()({
   hello: nothing,
   registerDataset: object({
     ...datasetFields,
     datasetId: optional(name),
     transient: optional(v.literal(true, "true, or left out")),
+    forTask,
   }),
   getDataset: object({ datasetId: name }),
   openIteration: object({
@@ -151,7 +154,7 @@ export const dispatcherChecks = checksOf<DispatcherProtocol>()({
     repetition: count,
     consumerIndex: optional(count),
     process: optional(name),
-    forTask: optional(object({ clusterId: name, taskId: count })),
+    forTask,
     startAt: optional(count),
     follows: optional(count),
     behind: optional(list(count)),

@@ -29,11 +29,11 @@ interface Reported {
   readonly isUnreadable: (iterationId: number) => boolean;
 }
 
-/** Handles `DispatcherProtocol.openIteration`. */
+/** Handles `DispatcherProtocol.openIteration`, for `reader`. */
 export function openIteration(
   tx: Transaction,
   request: OpenRequest,
-  sender: Identity,
+  reader: Identity,
   reported: Reported,
 ): OpenAnswer {
   const { state } = tx;
@@ -43,13 +43,13 @@ export function openIteration(
     checkSecret(known, secret, known.clientId);
     return answerOf(tx, known);
   }
-  checkRequest(tx, request, sender);
-  const readBy = readerOf(state, request);
+  checkRequest(tx, request, reader);
+  const readBy = readingIteration(state, request);
   const { jobName, parameters, repetition, consumerIndex = null } = request;
   const named = jobName === undefined ? undefined : state.jobNamed(jobName);
-  if (named !== undefined) checkJobOwner(named, sender);
+  if (named !== undefined) checkJobOwner(named, reader);
   // Also if the job is made again below: an admin who restores a client's job does not take it over.
-  const owner = named?.owner ?? sender.name;
+  const owner = named?.owner ?? reader.name;
   if (jobName !== undefined) forgetEnded(tx, jobName);
   // `forgetEnded` may have removed the job.
   const existing = jobName === undefined ? undefined : state.jobNamed(jobName);
@@ -87,7 +87,10 @@ export function openIteration(
 }
 
 /** The iteration whose task reads, if it is one of this cluster. */
-function readerOf(state: DispatcherState, { forTask }: OpenRequest): number | undefined {
+function readingIteration(
+  state: DispatcherState,
+  { forTask }: OpenRequest,
+): number | undefined {
   if (forTask?.clusterId !== state.clusterId) return undefined;
   const [{ iterationId }] = existingTask(state, forTask.taskId, "its pipeline reads nothing more");
   return iterationId;

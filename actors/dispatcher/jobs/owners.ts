@@ -6,7 +6,9 @@
 import { LeatError } from "../../../core/error.ts";
 import { hashBytes } from "../../../core/hash.ts";
 import type { Identity } from "../../runtime/identity.ts";
+import type { ReadingTask } from "../../../data/service/reading_task.ts";
 import type { Job } from "../state/entities.ts";
+import type { DispatcherState } from "../state/state.ts";
 
 /** Secrets already verified, by entity, so that each is hashed once. */
 const known = new WeakMap<object, string>();
@@ -31,6 +33,22 @@ export function checkSecret(owned: Owned, secret: string | undefined, clientId: 
     );
   }
   known.set(owned, secret);
+}
+
+/**
+ * For whom a request registers a dataset or joins a job. If the pipeline of a task reads this service,
+ * its worker asks for the owner of the task's job: the job that it reads counts as that owner's.
+ */
+export function readerOf(
+  { clusterId, tasks, iterations, jobs, workers }: DispatcherState,
+  forTask: ReadingTask | undefined,
+  sender: Identity,
+): Identity {
+  if (forTask?.clusterId !== clusterId || sender.role !== "worker") return sender;
+  const task = tasks.get(forTask.taskId);
+  if (task === undefined || workers.get(task.worker)?.owner !== sender.name) return sender;
+  const { jobId } = iterations.get(task.iterationId)!;
+  return { name: jobs.get(jobId)!.owner, role: "client" };
 }
 
 /** @throws LeatError `permission_denied` for an identity that may not join the job. */

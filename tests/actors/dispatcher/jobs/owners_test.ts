@@ -24,7 +24,7 @@ import {
   assertStringIncludes,
   assertThrows,
 } from "../../../assert.ts";
-import { settle, tableOf, TestCluster } from "../lib.ts";
+import { settle, tableOf, TestCluster, workIn } from "../lib.ts";
 
 const ADMIN: Identity = { name: "root", role: "admin" };
 const A: Identity = { name: "team-a", role: "client" };
@@ -360,6 +360,52 @@ Deno.test("a job without clients counts against the limit of tasks while it has 
   const { code, message } = await a.refused("openIteration", a.openRequest(datasetId, "job 2"));
   assertEquals([code, message.includes("tasksMax")], ["resource_exhausted", true]);
   await a.ask("openIteration", a.openRequest(datasetId, "job 1"));
+});
+
+Deno.test("a job that the pipeline of a task reads belongs to the owner of the task's job", async () => {
+  await using teams = new Teams({ quotas: { tasksMax: 2 } });
+  const { clusterId } = await teams.join(ADMIN).ask("hello", null);
+  const [a, b] = [teams.join(A), teams.join(B)];
+  const workers = await Promise.all(["w1", "w2"].map(async (name) => {
+    const worker = teams.join({ name: `host of ${name}`, role: "worker" }, name);
+    const heartbeat = async () => {
+      const answer = await worker.ask("workerHeartbeat", {
+        ...{ name, tags: [], tasks: [] },
+        worker: { node: name, path: "/", incarnation: `${worker.incarnation}-1` },
+      });
+      return workIn(answer).newTasks.map(({ taskId }) => taskId);
+    };
+    await heartbeat();
+    return { worker, heartbeat };
+  }));
+  const outer = await a.register("outer", false);
+  await a.ask("openIteration", a.openRequest(outer));
+  /** Reads a job as a task of the worker. */
+  const read = async (index: number, jobName: string, asOf = index) => {
+    const { worker } = workers[index]!;
+    const [taskId = 0] = await workers[asOf]!.heartbeat();
+    const forTask = { clusterId, taskId };
+    const definition = definitionOf(new TextEncoder().encode("inner"));
+    const request = { ...definition, transient: true, forTask } as const;
+    const { datasetId } = await worker.ask("registerDataset", request);
+    return await worker.ask("openIteration", {
+      ...worker.openRequest(datasetId, jobName),
+      forTask,
+    });
+  };
+  const [one, other] = [await read(0, "inner"), await read(1, "inner")];
+  assertEquals(other.jobId, one.jobId, "the workers of one job read one inner job");
+  const inner = await a.register("inner");
+  await a.ask("openIteration", a.openRequest(inner, "inner"));
+  const ofAnother = await b.refused(
+    "openIteration",
+    b.openRequest(await b.register("inner"), "inner"),
+  );
+  assertStringIncludes(ofAnother.message, '"team-a"');
+  const tooMany = await assertRejects(() => read(0, "more"), LeatError);
+  assertStringIncludes(tooMany.message, '"team-a" has 2 tasks on each worker (tasksMax)');
+  // A worker acts for no task of another worker: this job is its own.
+  await read(0, "own", 1);
 });
 
 Deno.test("the parameters of an identity's jobs and clients are bounded, together and with those of others", async () => {
