@@ -167,6 +167,30 @@ def test_ctrl_c_while_this_thread_moves_a_batch_loses_none(count: int) -> None:
     assert [batch["i"] for batch in loader] == rest
 
 
+def test_no_position_is_saved_that_skips_a_batch_which_ctrl_c_left_unmoved() -> None:
+    loader, will_interrupt = leat.load(PIPELINES, export="held", seed=1), True
+
+    def move(batch: Any) -> Any:
+        nonlocal will_interrupt
+        # Without a position that costs little to save.
+        if will_interrupt and batches._position is None:
+            will_interrupt = False
+            raise KeyboardInterrupt
+        return batch
+
+    batches = Ahead(loader, move, 0)
+    with pytest.raises(KeyboardInterrupt):
+        while True:
+            next(batches)
+    with pytest.raises(leat.LeatError, match=r"call next\(\) again"):
+        batches.state_dict()
+    next(batches)
+    other = leat.load(PIPELINES, export="held", seed=1)
+    other.load_state_dict(batches.state_dict())
+    resumed = iter(other)
+    assert [repr(next(batches)) for _ in range(5)] == [repr(next(resumed)) for _ in range(5)]
+
+
 def test_break_and_del_end_the_thread(copies: Copies) -> None:
     loader = leat.torch.Loader(large(9), device="meta")
     for batch in loader:

@@ -84,6 +84,9 @@ class Ahead(Iterator[Any]):
         """The position after the last batch that the program got."""
         if self._position is not None:
             return self._position.to_dict()
+        if self._unmoved:
+            # Ctrl-C has interrupted the move of a batch, and the loader's position is beyond that batch.
+            raise LeatError("failed_precondition", "A batch is still being copied: call next() again, then save the position")
         state = self._loader.state_dict()
         if self._moved and self._moved[-1][1] is None and self._loader._is_unsavable:
             # A later attempt has succeeded, but that position is beyond batches that the program has not got.
