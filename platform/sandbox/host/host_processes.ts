@@ -202,7 +202,8 @@ function endOf(end: ChildEnd, memoryBytesMax: number): LeatError {
 
 function gone(why: string, cause?: LeatError): LeatError {
   return new LeatError(
-    cause?.code ?? "unavailable",
+    // Never the code of the cause: with another process, the same request may succeed.
+    "unavailable",
     `The process that decodes images and reads far files for a runner is gone: ${why}`,
     cause === undefined ? {} : { cause },
   );

