@@ -59,6 +59,7 @@ class Members {
       // A piece holds no more than one block. Deno's zlib throws an error beyond the reach of its
       // caller if it finds damage after its output buffer was full, so in a second block of a step.
       const inflation = this.#inflation ?? await this.#begin();
+      if (this.#destroyed) throw this.#cancelled();
       yield* await inflation.take(bytes.subarray(piece.start, piece.stop));
       if (inflation.error !== undefined) throw this.#damaged(offset + piece.start, inflation.error);
       if (!piece.endsFrame) continue;
@@ -68,10 +69,14 @@ class Members {
   }
 
   async #begin(): Promise<Inflation> {
-    if (this.#destroyed) throw new LeatError("cancelled", `Reading ${this.#path} was cancelled.`);
+    if (this.#destroyed) throw this.#cancelled();
     this.#inflation = new Inflation("zstd");
     await this.#inflation.take(FRAME_MAGIC_BYTES);
     return this.#inflation;
+  }
+
+  #cancelled(): LeatError {
+    return new LeatError("cancelled", `Reading ${this.#path} was cancelled.`);
   }
 
   #expect<T>(offset: number, step: () => T): T {
