@@ -7,6 +7,7 @@
  * its author trusted. Its functions run in a confined process, if the host has one.
  */
 import { LeatError } from "../../core/error.ts";
+import { shownPath } from "../../core/shown_text.ts";
 import { NodeFunction } from "../udf/call.ts";
 import { DelegatingHost } from "./delegating_host.ts";
 import type { Files, Host, NewFiles } from "../host.ts";
@@ -96,8 +97,8 @@ export function foreignRefusal(what: string, obstacle?: string): ReadingFailure 
 /** The host of foreign operators: time, random numbers and decoding, but no files. */
 class FilelessHost extends DelegatingHost {
   readonly files: Files = {
-    open: (path) => Promise.reject(foreignRefusal(`open ${path}`)),
-    list: (pattern) => Promise.reject(foreignRefusal(`list ${pattern}`)),
+    open: (path) => Promise.reject(foreignRefusal(`open ${shownPath(path)}`)),
+    list: (pattern) => Promise.reject(foreignRefusal(`list ${shownPath(pattern)}`)),
   };
 
   override get newFiles(): NewFiles {
@@ -106,9 +107,9 @@ class FilelessHost extends DelegatingHost {
 }
 
 const NO_NEW_FILES: NewFiles = {
-  create: (path) => Promise.reject(foreignRefusal(`write ${path}`)),
+  create: (path) => Promise.reject(foreignRefusal(`write ${shownPath(path)}`)),
   remove: (path) => {
-    throw foreignRefusal(`remove ${path}`);
+    throw foreignRefusal(`remove ${shownPath(path)}`);
   },
 };
 
@@ -119,7 +120,7 @@ export class ForeignHost extends FilelessHost {
   }
 
   override importModule(url: string): Promise<never> {
-    return Promise.reject(foreignRefusal(`import ${url}`));
+    return Promise.reject(foreignRefusal(`import ${shownPath(url)}`));
   }
 }
 

@@ -1,5 +1,6 @@
 /** Imports a user function from the module that exports it. */
 import { LeatError, type LeatErrorCode } from "../../core/error.ts";
+import { shownPath, shownUrls, withShownUrls } from "../../core/shown_text.ts";
 import type { Host } from "../host.ts";
 import type { AnyFunction } from "./user_function.ts";
 
@@ -14,28 +15,32 @@ export async function importFunction(
   { module, name }: { readonly module: string; readonly name: string },
   host: ModuleHost,
 ): Promise<AnyFunction> {
+  const shown = shownPath(module);
   let exports: Record<string, unknown>;
   try {
     exports = await importInTime(module, host);
   } catch (cause) {
+    // An error of the loader names the module, or one that it imports.
     const { message } = LeatError.from(cause);
     throw new LeatError(
       importCode(cause),
-      `The module ${module} of the user function "${name}" cannot be imported here: ${message}`,
-      { cause },
+      `The module ${shown} of the user function "${name}" cannot be imported here: ${
+        shownUrls(message)
+      }`,
+      { cause: cause instanceof LeatError ? cause : withShownUrls(cause) },
     );
   }
   if (!Object.hasOwn(exports, name)) {
     throw new LeatError(
       "not_found",
-      `The module ${module} exports no "${name}"; it exports ${Object.keys(exports).join(", ")}.`,
+      `The module ${shown} exports no "${name}"; it exports ${Object.keys(exports).join(", ")}.`,
     );
   }
   const found = exports[name];
   if (typeof found === "function") return found as AnyFunction;
   throw new LeatError(
     "invalid_argument",
-    `The export "${name}" of ${module} is ${typeof found}, not a function.`,
+    `The export "${name}" of ${shown} is ${typeof found}, not a function.`,
   );
 }
 

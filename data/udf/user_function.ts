@@ -5,6 +5,7 @@
  */
 import { isLeaf, isPlainObject, TREE_DEPTH_MAX } from "../../core/tree.ts";
 import { LeatError } from "../../core/error.ts";
+import { shownPath } from "../../core/shown_text.ts";
 import { GIVEN_NAMES, withCapturedNames } from "./captured_names.ts";
 import { analyzeFunction, excerptOf, type FunctionAnalysis, hasSource } from "./free_names.ts";
 import { importFunction, type ModuleHost } from "./import_function.ts";
@@ -83,7 +84,7 @@ export function deserializeFunction(wire: unknown): BoundFunction {
 /** A function as messages show it. */
 export function functionText(fn: UserFunction): string {
   const { name, place } = referenceOf(fn) ?? {};
-  return place === undefined ? excerptOf(sourceOf(fn)) : `"${name}" of ${place}`;
+  return place === undefined ? excerptOf(sourceOf(fn)) : `"${name}" of ${shownPath(place)}`;
 }
 
 /** The name and the module or file of a reference; undefined for a function with source. */

@@ -207,6 +207,19 @@ Deno.test("a foreign pipeline opens, makes and removes no file here", async () =
   }
 });
 
+Deno.test("the refusal to open a file of a foreign pipeline tells no secret of its URL", async () => {
+  for (
+    const url of ["https://USER:PASSWORD@host/a?sig=SECRET", "https://USER:PASSWORD@h/*?sig=SECRET"]
+  ) {
+    for (const dataset of [Dataset.textLines(url), Dataset.listFiles(url)]) {
+      const { message } = await refusal(
+        Dataset.deserialize((dataset as Dataset<unknown>).serialize()),
+      );
+      assertEquals(message.match(/USER|PASSWORD|SECRET/g), null, message);
+    }
+  }
+});
+
 Deno.test("a foreign pipeline makes this process dial nobody", async () => {
   let dialled = 0;
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });

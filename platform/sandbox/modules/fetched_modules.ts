@@ -143,7 +143,7 @@ export class FetchedModules {
 
   #requireGranted(url: string): void {
     const isWeb = /^https?:/.test(url);
-    const host = isWeb ? hostOf(url) : url;
+    const host = isWeb ? hostOf(url) : shownPath(url);
     if (isWeb && this.#granted.some((granted) => isOf(host, granted))) return;
     throw new LeatError("permission_denied", `Requires import access to "${host}"`);
   }

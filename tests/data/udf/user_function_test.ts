@@ -293,3 +293,20 @@ Deno.test("ambientNamesOf examines captured functions too, but not modules or na
   assertEquals(ambientNamesOf({ fn: udf(FIXTURE, "double") }), []);
   assertEquals(ambientNamesOf({ fn: fn.bind(null) }), []);
 });
+
+Deno.test("loadFunction tells no secret of the URL of a module, also not of an error of the loader", async () => {
+  const module = "https://USER:PASSWORD@host/f.ts?sig=SECRET#FRAGMENT";
+  for (const message of [`Module not found "${module}"`, `Bad token at ${module}:1:2`]) {
+    const host: ModuleHost = {
+      ...importer,
+      importModule: () => Promise.reject(new Error(message)),
+    };
+    const error = await assertRejects(
+      async () => await loadFunction({ fn: udf(module, "f") }, host),
+      LeatError,
+    ) as LeatError;
+    const told = `${error} ${error.stack} ${error.cause} ${JSON.stringify(error.details)}`;
+    assertEquals(told.match(/USER|PASSWORD|SECRET|FRAGMENT/g), null, told);
+    assertStringIncludes(error.message, "https://host/f.ts?…");
+  }
+});
