@@ -4,6 +4,7 @@ import { bytesOfBody } from "../body.ts";
 import type { AskEnvelope, FailureEnvelope, ReplyEnvelope } from "../envelope.ts";
 import { type Identity, senderKeyOf } from "../identity.ts";
 import type { FencedRef } from "../ref.ts";
+import { ANSWER_NOT_KEPT } from "./asks.ts";
 
 /**
  * Limit of the answers that an actor keeps. Above it, answers are dropped until `ANSWERS_LEFT`
@@ -41,9 +42,6 @@ interface Kept {
   /** Counted in {@linkcode KeptBytes}. */
   readonly bytes: number;
 }
-
-/** The `details.reason` of the refusal of an ask that was handled, and whose answer is gone. */
-export const ANSWER_NOT_KEPT = "answer_not_kept";
 
 /** The answer to an ask that is repeated although its answer was not kept. */
 const NOT_KEPT: Kept = {

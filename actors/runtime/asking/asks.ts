@@ -3,7 +3,6 @@ import { LeatError, type LeatErrorCode, type WireError } from "../../../core/err
 import type { AskOptions } from "../actor.ts";
 import type { Cell } from "../cell.ts";
 import { copyBody } from "../body.ts";
-import { ANSWER_NOT_KEPT } from "./answers.ts";
 import { type AskEnvelope, OPEN_MAX } from "../envelope.ts";
 import { Groups, type Hold, Holdings, type Member } from "./groups.ts";
 import { formatRef, keyOf, type Ref } from "../ref.ts";
@@ -14,6 +13,9 @@ const RETRY_MIN_MS = 20;
 const RETRY_MAX_MS = 2_000;
 /** An actor keeps empty lists for this many targets: most actors ask the same few. */
 const TARGETS_KEPT = 16;
+
+/** The `details.reason` of the refusal of an ask that was handled, and whose answer is gone. */
+export const ANSWER_NOT_KEPT = "answer_not_kept";
 
 /** Why an ask was refused. An error takes as long as several messages, so it is made on demand. */
 export interface Refusal {

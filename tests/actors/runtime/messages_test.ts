@@ -1,5 +1,6 @@
 /** The runtime's guarantees for messages and asks, between two nodes joined inline. */
-import { ANSWER_NOT_KEPT, KEPT_BYTES_MAX } from "../../../actors/runtime/asking/answers.ts";
+import { KEPT_BYTES_MAX } from "../../../actors/runtime/asking/answers.ts";
+import { ANSWER_NOT_KEPT } from "../../../actors/runtime/asking/asks.ts";
 import type { Envelope } from "../../../actors/runtime/envelope.ts";
 import type { Link } from "../../../actors/runtime/link.ts";
 import { type FencedRef, nameOf, type Ref } from "../../../actors/runtime/ref.ts";
