@@ -1,5 +1,6 @@
 /** Small metadata files: JSON with a checksum, written atomically. */
 import { LeatError } from "../../core/error.ts";
+import { shownPath } from "../../core/shown_text.ts";
 import { hashBytes } from "../../core/hash.ts";
 import { fieldsOf, isPlainObject } from "../../core/tree.ts";
 import { ByteReader } from "../formats/byte_reader.ts";
@@ -123,7 +124,9 @@ export async function readDocument<T>(
   } catch (cause) {
     throw new LeatError(
       "data_loss",
-      `${path} is damaged, or was written by another version: ${LeatError.from(cause).message}. ` +
+      `${shownPath(path)} is damaged, or was written by another version: ${
+        LeatError.from(cause).message
+      }. ` +
         `${remedy}`,
       { cause },
     );

@@ -1,5 +1,6 @@
 /** Saves whole datasets, and loads them. */
 import { LeatError } from "../../core/error.ts";
+import { shownPath } from "../../core/shown_text.ts";
 import { Call, type NodeFunction } from "../udf/call.ts";
 import { checkBoolean, checkInteger, checkPath, invalidArgument, optionsOf } from "../check.ts";
 import { rootContext } from "../root_context.ts";
@@ -140,7 +141,7 @@ export async function savedIn(path: unknown): Promise<Manifest> {
   const host = installedHost();
   const manifest = await readManifest(host, folder);
   if (manifest !== undefined) return manifest;
-  throw notSaved(folder, await new Ledger(host, folder).head());
+  throw notSaved(shownPath(folder), await new Ledger(host, folder).head());
 }
 
 function notSaved(folder: string, head: LedgerHead | undefined): LeatError {

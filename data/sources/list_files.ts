@@ -2,6 +2,7 @@
 import { ListedHost } from "../deterministic/listed_host.ts";
 import { mapConcurrent } from "../../core/map_concurrent.ts";
 import { LeatError } from "../../core/error.ts";
+import { shownPath } from "../../core/shown_text.ts";
 import type { RandomStream } from "../../core/philox.ts";
 import { checkBoolean, checkSeed, optionsOf, show } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
@@ -67,7 +68,8 @@ export class ListFilesNode extends DatasetNode implements FileListing, Splittabl
   }
 
   get description(): string {
-    return this.patterns.length === 1 ? show(this.patterns[0]) : show(this.patterns);
+    const shown = this.patterns.map(shownPath);
+    return show(shown.length === 1 ? shown[0] : shown);
   }
 
   async listSplits(host: Host, _multiple: number): Promise<Split[]> {

@@ -1,5 +1,6 @@
 /** References to functions that modules export. */
 import { LeatError } from "../../core/error.ts";
+import { shownPath } from "../../core/shown_text.ts";
 import type { AnyFunction } from "./user_function.ts";
 
 /** A reference to an exported function; made by {@linkcode udf}. */
@@ -19,9 +20,10 @@ export class ModuleFunction<F extends AnyFunction = AnyFunction> {
    */
   constructor(module: string, name: string) {
     if (typeof module !== "string" || !URL.canParse(module) || module.startsWith("blob:")) {
+      const given = typeof module === "string" ? shownPath(module) : module;
       throw new LeatError(
         "invalid_argument",
-        `udf() takes the absolute URL of a module, not ${JSON.stringify(module)}; ` +
+        `udf() takes the absolute URL of a module, not ${JSON.stringify(given)}; ` +
           `write udf(import.meta.resolve("./functions.ts"), "name").`,
       );
     }

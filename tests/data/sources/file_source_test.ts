@@ -27,6 +27,7 @@ import { TextLinesNode } from "../../../data/sources/text_lines.ts";
 import { TfRecordsNode } from "../../../data/sources/tf_records.ts";
 import { isSplittable, listSplitTable } from "../../../data/sharding/splits.ts";
 import { TensorSpec } from "../../../data/elements/spec.ts";
+import { udf } from "../../../data/udf/module_function.ts";
 import { deserializeGraph, serializeGraph } from "../../../data/wire.ts";
 import { DenoHost } from "../../../platform/deno_host.ts";
 import { DenoFiles, withStorageLatency } from "../../../platform/storage/files.ts";
@@ -200,6 +201,19 @@ Deno.test("errors of a source name a URL without its password and query, and do 
     const told = `${Deno.inspect(error)} ${JSON.stringify(error.toWire())}`;
     assertStringIncludes(told, `${origin}/`);
     assert(!/secret|listFiles/.test(told), told);
+  }
+});
+
+Deno.test("errors of a listing, a load and a module name a URL without its password and query", async () => {
+  const url = "http://user:secret@127.0.0.1:1/x?signature=secret";
+  const failures = [
+    () => Array.fromAsync(Dataset.listFiles(url)),
+    () => Dataset.load(url),
+    () => Promise.try(() => udf(url.replace("127", "1 27"), "f")),
+  ];
+  for (const failure of failures) {
+    const { message } = await assertRejects(failure, LeatError) as LeatError;
+    assert(!message.includes("secret"), message);
   }
 });
 
