@@ -1,5 +1,6 @@
 /** Starts processes or threads for callers. Few load at a time: more would only delay each other. */
 import type { RunnerCaller } from "../actors/worker/runner/runner.ts";
+import { Turns } from "../actors/worker/runner/turns.ts";
 import { LeatError } from "../core/error.ts";
 
 /** Limit of runners that load at the same time: more of them than cores would delay each other. */
@@ -33,29 +34,28 @@ interface Waiting<T> {
 
 /** Waiting callers. Their identities take turns; the order of an identity's callers counts. */
 class Queue<T> {
-  readonly #byOwner = new Map<string, Set<Waiting<T>>>();
+  readonly #turns = new Turns(() => new Set<Waiting<T>>());
   size = 0;
 
   add(waiting: Waiting<T>): void {
-    this.#byOwner.getOrInsertComputed(waiting.owner, () => new Set()).add(waiting);
+    this.#turns.queueOf(waiting.owner).add(waiting);
     this.size++;
   }
 
   delete(waiting: Waiting<T>): boolean {
-    const own = this.#byOwner.get(waiting.owner);
-    if (own === undefined || !own.delete(waiting)) return false;
-    if (own.size === 0) this.#byOwner.delete(waiting.owner);
-    this.size--;
-    return true;
+    const isHere = this.#turns.queueOf(waiting.owner).delete(waiting);
+    this.#turns.forgetIdle(waiting.owner);
+    if (isHere) this.size--;
+    return isHere;
   }
 
   shift(): Waiting<T> | undefined {
-    const [own] = this.#byOwner.values();
-    if (own === undefined) return undefined;
-    const [first] = own as Set<Waiting<T>>;
-    this.delete(first!);
-    // The identity's next turn comes after those of all others.
-    if (this.#byOwner.delete(first!.owner)) this.#byOwner.set(first!.owner, own);
+    const turn = this.#turns.begin();
+    if (turn === undefined) return undefined;
+    const first = turn.queue.values().next().value!;
+    turn.queue.delete(first);
+    this.#turns.end(turn.owner);
+    this.size--;
     return first;
   }
 }
@@ -87,7 +87,7 @@ export class Supply<T extends Supplied> {
   /**
    * Resolves to a process or thread for the caller alone.
    * @param signal Cancels the call.
-   * @param caller For whom it is. Left out: for nobody in particular, but somebody waits.
+   * @param caller Who needs it. Left out: this program, which waits already.
    * @throws {LeatError} `cancelled` if `signal` is aborted or the supply is closed, or the reason why
    * loading failed.
    */

@@ -36,8 +36,8 @@ export function checkSecret(owned: Owned, secret: string | undefined, clientId: 
 }
 
 /**
- * For whom a request registers a dataset or joins a job. If the pipeline of a task reads this service,
- * its worker asks for the owner of the task's job: the job that it reads counts as that owner's.
+ * The identity that a request to register a dataset or join a job counts for. If the pipeline of a
+ * task reads this service, its worker sends the request, and it counts for the owner of the task's job.
  */
 export function readerOf(
   { clusterId, tasks, iterations, jobs, workers }: DispatcherState,
@@ -46,9 +46,9 @@ export function readerOf(
 ): Identity {
   if (forTask?.clusterId !== clusterId || sender.role !== "worker") return sender;
   const task = tasks.get(forTask.taskId);
-  if (task === undefined || workers.get(task.worker)?.owner !== sender.name) return sender;
-  const { jobId } = iterations.get(task.iterationId)!;
-  return { name: jobs.get(jobId)!.owner, role: "client" };
+  const job = jobs.get(iterations.get(task?.iterationId ?? -1)?.jobId ?? -1);
+  const isOwn = task !== undefined && workers.get(task.worker)?.owner === sender.name;
+  return isOwn && job !== undefined ? { name: job.owner, role: "client" } : sender;
 }
 
 /** @throws LeatError `permission_denied` for an identity that may not join the job. */

@@ -124,7 +124,7 @@ export interface Runner {
   dispose(): void;
 }
 
-/** For whom a pipeline starts or its splits are listed. */
+/** Who needs a pipeline or its splits. */
 export interface RunnerCaller {
   /** The identity whose job it is. Identities take turns. */
   readonly owner: string;

@@ -43,7 +43,6 @@ export async function endThread(x: number, { fatal }: { fatal: number[] }): Prom
   return await new Promise(() => {});
 }
 
-/** Throws what its captures say. */
 /** Like `endThread`, but its other calls take some turns, in which overlapping calls may end the thread. */
 export async function endThreadOfOthers(x: number, captures: { fatal: number[] }): Promise<number> {
   if (captures.fatal.includes(x)) return await endThread(x, captures);
@@ -51,6 +50,7 @@ export async function endThreadOfOthers(x: number, captures: { fatal: number[] }
   return x;
 }
 
+/** Throws an error with a cause at every third call. */
 export function fail(x: number): number {
   if (x % 3 === 1) throw new TypeError(`no ${x}`, { cause: new RangeError("too deep") });
   return x;

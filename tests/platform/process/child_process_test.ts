@@ -35,6 +35,7 @@ Deno.test({
   fn: async () => {
     await inFolder(async (folder) => {
       const fixture = fileURLToPath(import.meta.resolve("./fixture_few_files.ts"));
+      // All permissions, because without them Deno does not list `/dev/fd`.
       const run = `ulimit -n 64; exec deno run --no-prompt -A "${fixture}"`;
       const { stdout } = await new Deno.Command("sh", {
         args: ["-c", run],

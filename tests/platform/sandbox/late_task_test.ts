@@ -1,12 +1,8 @@
 /** A process that has used its host before it has a task, as one that lists splits. */
 import { Dataset } from "../../../mod.ts";
-import { GrantedPython } from "../../../platform/python/granted_python.ts";
-import { ConfinedProcess } from "../../../platform/sandbox/confined_process.ts";
-import { sandboxGrants } from "../../../platform/sandbox/grants.ts";
-import { type HostProcesses, TaskHost } from "../../../platform/sandbox/host/host_processes.ts";
-import { FetchedModules } from "../../../platform/sandbox/modules/fetched_modules.ts";
 import { assertEquals } from "../../assert.ts";
 import { until } from "../../lib/until.ts";
+import { startedWithHost } from "./host_stand_in.ts";
 import { NO_SPLITS, settingsOf } from "./sandbox_lib.ts";
 
 /** Requests a list of files under the runner's own name. */
@@ -30,18 +26,7 @@ Deno.test("ConfinedProcess.serve tells a host that is in use the task for which 
     ask: (method: string, args: unknown) => Promise.resolve(void asked.push([method, args])),
     terminate: () => Promise.resolve(),
   };
-  const grants = sandboxGrants({ dataRoots: [] });
-  const open = () => new TaskHost(() => Promise.resolve(process as never));
-  const runner = new ConfinedProcess({
-    grants,
-    hosts: { open } as HostProcesses,
-    modules: new FetchedModules([]),
-    python: new GrantedPython([], grants.stallTimeoutMs),
-    storageLatencyMs: 0,
-    onGuarded: () => {},
-    onEnded: () => {},
-  });
-  await runner.loaded;
+  const runner = await startedWithHost(process);
   const codec = import.meta.resolve("../../../transport/codec.ts");
   const asking = Dataset.from([ASK_HOST]).map(
     (code, { args }) => new Function("args", `return (${code})`)(args),

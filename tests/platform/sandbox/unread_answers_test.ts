@@ -1,12 +1,8 @@
 /** A runner that asks its host for a lot, and does not read the answers, fills no memory. */
 import { Dataset } from "../../../mod.ts";
-import { ConfinedProcess } from "../../../platform/sandbox/confined_process.ts";
-import { sandboxGrants } from "../../../platform/sandbox/grants.ts";
-import { type HostProcesses, TaskHost } from "../../../platform/sandbox/host/host_processes.ts";
-import { FetchedModules } from "../../../platform/sandbox/modules/fetched_modules.ts";
-import { GrantedPython } from "../../../platform/python/granted_python.ts";
 import { ByteGate } from "../../../platform/sandbox/byte_gate.ts";
 import { assert, assertEquals, assertRejects } from "../../assert.ts";
+import { startedWithHost } from "./host_stand_in.ts";
 import { settingsOf } from "./sandbox_lib.ts";
 
 const ANSWER_BYTES = 16 * 2 ** 20;
@@ -40,17 +36,7 @@ async function reached(method: string): Promise<number> {
     },
     terminate: () => Promise.resolve(),
   };
-  const grants = sandboxGrants({ dataRoots: [], stallTimeoutMs: 2_000 });
-  const runner = new ConfinedProcess({
-    grants,
-    hosts: { open: () => new TaskHost(() => Promise.resolve(process as never)) } as HostProcesses,
-    modules: new FetchedModules([]),
-    python: new GrantedPython([], grants.stallTimeoutMs),
-    storageLatencyMs: 0,
-    onGuarded: () => {},
-    onEnded: () => {},
-  });
-  await runner.loaded;
+  const runner = await startedWithHost(process, 2_000);
   const codec = import.meta.resolve("../../../transport/codec.ts");
   const hostile = Dataset.from([ASK_ONLY]).map(
     (code, { args }) => new Function("args", `return (${code})`)(args),
