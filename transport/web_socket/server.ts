@@ -34,7 +34,7 @@ const LINKS_PER_IDENTITY_MAX = 1_024;
  */
 const RESERVED_FILES = 128;
 const LINKS_WHEN_SHORT_MAX = 32;
-/** Links of an identity between two checks of the files, which block the thread for 2 ms. */
+/** Links of an identity between two checks of the files, which open many files and block the thread. */
 const UNCHECKED_LINKS = 16;
 
 export interface WebSocketServerOptions extends WebSocketLinkOptions {
