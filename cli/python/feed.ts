@@ -54,6 +54,8 @@ export class Feed {
   readonly #iterator: DatasetIterator<unknown>;
   readonly #reuses: boolean;
   readonly #snapshots: Snapshots;
+  /** Whether the last saved position is still the current one. */
+  #isAtBeginning = false;
   /** The result of `next()` for the next answer: it was too late or too large for the last answer. */
   #pending: Promise<Result> | undefined;
   /** Mean time of an element of the last answer, in ms. Initially so high that an answer has one element. */
@@ -87,6 +89,7 @@ export class Feed {
 
   /** Saves the position of the first element. */
   beginning(): Promise<Snapshot> {
+    this.#isAtBeginning = true;
     return this.#snapshots.take();
   }
 
@@ -142,12 +145,13 @@ export class Feed {
   async #take(elementsMax = ANSWER_ELEMENTS_MAX): Promise<Taken> {
     const elements: unknown[] = [];
     let saved: Snapshot = {};
-    if (this.#snapshots.isDue) {
+    if (!this.#isAtBeginning && this.#snapshots.isDue) {
       // While `next()` computes an element, no position can be saved. This answer takes only that element,
       // so that the next answer can save.
       if (this.#pending === undefined) saved = await this.#snapshots.take();
       else elementsMax = 1;
     }
+    this.#isAtBeginning = false;
     const startedAtMs = performance.now();
     const tookMs = this.#tookMs;
     let byteLength = 0;

@@ -25,7 +25,11 @@ export interface Snapshot {
 export class Snapshots {
   readonly #iterator: DatasetIterator<unknown>;
   #dueMs = 0;
-  /** Whether no position was saved yet. The first save also loads code, so its time is not typical. */
+  /**
+   * Whether no position was saved yet. The first save also loads code, so its time is not typical. The
+   * next one is due at once: a position saved before anything was read does not name the splits, so
+   * changed files would not be noticed.
+   */
   #isFirst = true;
   #isCheap = true;
   #unsaved = UNSAVED;
@@ -52,9 +56,9 @@ export class Snapshots {
       return this.#unsaved = UNSAVABLE;
     }
     const endedAtMs = performance.now();
-    const tookMs = this.#isFirst ? 0 : endedAtMs - startedAtMs;
+    const periodMs = Math.max(EVERY_MS_MIN, PERIOD_FACTOR_MIN * (endedAtMs - startedAtMs));
+    this.#dueMs = this.#isFirst ? endedAtMs : endedAtMs + periodMs;
     this.#isFirst = false;
-    this.#dueMs = endedAtMs + Math.max(EVERY_MS_MIN, PERIOD_FACTOR_MIN * tookMs);
     this.#isCheap = state.length <= SNAPSHOT_BYTES_MAX;
     return this.#isCheap ? { state } : UNSAVED;
   }

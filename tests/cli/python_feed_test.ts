@@ -64,6 +64,23 @@ Deno.test("Feed tells a failure of reading from the error of an element", async 
   assertEquals(failed.map(({ hasReadingFailed }) => hasReadingFailed), [true]);
 });
 
+Deno.test("Feed saves the position after the first element, even if saving is slow", async () => {
+  let given = 0;
+  const later = () => new Promise((resolve) => setTimeout(resolve, 30));
+  const iterator = {
+    next: () => Promise.resolve({ done: false, value: given++ }),
+    save: () => later().then(() => new Uint8Array([given])),
+    return: () => Promise.resolve(),
+  };
+  const feed = new Feed(1, iterator as unknown as ConstructorParameters<typeof Feed>[1], true);
+  const beginning = await feed.beginning();
+  await later();
+  const first = await feed.take(0);
+  const second = await feed.take(1);
+  const states = [beginning, first, second].map(({ state }) => state?.[0]);
+  assertEquals([states, first.elements], [[0, undefined, 1], [0]]);
+});
+
 Deno.test("Feed.skip rejects when reading fails", async () => {
   await new Feed(1, failing(), true).skip(2);
   await assertRejects(() => new Feed(1, failing(), true).skip(3), LeatError, "no worker");

@@ -126,6 +126,10 @@ class Stream:
 
     def checkpoint(self) -> Checkpoint:
         """The position after the last batch that the program got."""
+        # The next answer may have the current position.
+        for answer in list(self._answers)[:1]:
+            if answer.taken == 0 and answer.left > 0 and answer.state is not None:
+                self._note_position(answer)
         if self._saved is not None:
             state, at = self._saved
             return Checkpoint(state, 0 if self._is_epoch_over else self._given - at, self._is_epoch_over)
