@@ -24,12 +24,26 @@ export class ArrivedSplit {
   #earlyBytes = 0;
   /** All items before this index have arrived. */
   #arrived = 0;
+  /** The index of the split's end, once that has arrived. */
+  #endsAt = Infinity;
   /** Whether the last added item is the next in order: early items may then follow it. */
   #isNext = false;
 
   /** How many items wait for an earlier one, and their bytes. */
   get early(): { readonly items: number; readonly bytes: number } {
     return { items: this.#early.size, bytes: this.#earlyBytes };
+  }
+
+  /**
+   * Whether the split ends before an item of it. Then two tasks have produced it differently, and what
+   * is missing may never come.
+   */
+  contradicts(item: Placed): boolean {
+    if (this.whole || this.#hasNoRest(item)) return false;
+    const { kind, place: { index } } = item;
+    if (kind !== "split_end") return endOf(item) > this.#endsAt;
+    return index < this.#arrived ||
+      this.#early.values().some((early) => endOf(early) > index && !isSame(early, item));
   }
 
   /** Adds an item. Returns the items that it replaces (none or one); undefined if it is not new. */
@@ -40,6 +54,7 @@ export class ArrivedSplit {
     const known = this.#early.get(index);
     if (known !== undefined && endOf(item) <= endOf(known)) return undefined;
     if (known !== undefined) this.#forget(known);
+    if (item.kind === "split_end") this.#endsAt = index;
     this.#isNext = index <= this.#arrived;
     this.#early.set(index, item);
     this.#earlyBytes += bytesOfAnswer(item);
@@ -87,6 +102,10 @@ export class ArrivedSplit {
 
 function placedAt(item: Placed, index: number): Placed {
   return { ...item, place: { ...item.place, index } };
+}
+
+function isSame(one: Placed, other: Placed): boolean {
+  return one.kind === other.kind && one.place.index === other.place.index;
 }
 
 function endOf(item: Placed): number {

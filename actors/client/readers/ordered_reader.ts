@@ -374,6 +374,7 @@ export class OrderedReader implements Reader {
       split = new ArrivedSplit();
       this.#splits.set(sequence, split);
     }
+    if (split.contradicts(answer)) return this.#deps.feed.fail(producedDifferently(sequence));
     const dropped = split.add(answer);
     if (dropped === undefined) return;
     for (const item of dropped) this.#letGo(item);
@@ -421,8 +422,8 @@ export class OrderedReader implements Reader {
 
   #checkTable(digest: string): void {
     const { expectedDigest, onTable } = this.#deps.options.ordered ?? {};
-    onTable?.(digest);
-    if (expectedDigest === undefined || expectedDigest === digest) return;
+    // A position must keep the digest of the table that it refers to, so `onTable` learns no other.
+    if (expectedDigest === undefined || expectedDigest === digest) return onTable?.(digest);
     this.#deps.feed.fail(
       new LeatError(
         "failed_precondition",
@@ -432,6 +433,16 @@ export class OrderedReader implements Reader {
       ),
     );
   }
+}
+
+function producedDifferently(sequence: number): LeatError {
+  return new LeatError(
+    "data_loss",
+    `Split ${sequence} of the stream was produced again, because the first attempt was lost, and had ` +
+      "another number of elements. Its file has changed while it was read, or a function gives " +
+      "different results each time. Begin again with files that do not change",
+    { details: { sequence } },
+  );
 }
 
 function faulty({ task: { worker } }: OpenTask, fault: string): LeatError {

@@ -138,7 +138,9 @@ export class HeldSplit {
 
   #end(): void {
     this.ended = true;
-    this.#ready.push({ kind: "split_end", place: this.#place() });
+    // If a new runner has repeated fewer items than the old one had given, the reader sees that here.
+    const place = { ...this.#place(), index: this.#produced - this.#toSkip };
+    this.#ready.push({ kind: "split_end", place });
   }
 
   #place(): StreamPosition {

@@ -5,7 +5,7 @@ import {
 } from "../../../../actors/client/readers/ordered_reader.ts";
 import type { ElementAnswer } from "../../../../actors/worker/protocol.ts";
 import { LeatError } from "../../../../core/error.ts";
-import { assert, assertEquals } from "../../../assert.ts";
+import { assert, assertEquals, assertRejects } from "../../../assert.ts";
 import { until } from "../../../lib/until.ts";
 import { testInVirtualTime } from "../../../lib/virtual_time.ts";
 import { settle, SteppedWorld } from "../../dispatcher/lib.ts";
@@ -120,6 +120,23 @@ Deno.test("an ordered reader tells why a split cannot be continued, though more 
   last.resolve({ kind: "end" });
 });
 
+Deno.test("an ordered reader fails if a split that is produced again ends before or after the first attempt", async () => {
+  for (
+    const answers of [
+      [element(0, 0), element(0, 1), splitEnd(0, 1)],
+      [element(0, 0), element(0, 2), splitEnd(0, 1)],
+      [element(0, 0), splitEnd(0, 2), element(0, 3), element(0, 1)],
+    ]
+  ) {
+    await using bench = new ReaderBench({ total: 1, bufferBytesMax: 10_000 });
+    const last = Promise.withResolvers<ElementAnswer>();
+    bench.addTask(() => answers.shift() ?? last.promise);
+    const error = await assertRejects(() => bench.rest(), LeatError, "had another number");
+    assertEquals([error.code, error.details], ["data_loss", { sequence: 0 }]);
+    last.resolve({ kind: "end" });
+  }
+});
+
 Deno.test("a restored ordered reader keeps nothing of the splits that it does not read again", async () => {
   const ordered = { behind: [3], startAt: 6 };
   await using bench = new ReaderBench({ total: 7, bufferBytesMax: 10_000, ordered });
@@ -166,7 +183,8 @@ Deno.test("an ordered reader gives nothing before it knows the table of splits, 
       return answers.shift() ?? { kind: "end" };
     });
     const first = await Promise.resolve(bench.feed.take()).then(({ kind }) => kind, codeOf);
-    assertEquals([first, told], [isExpected ? "element" : "failed_precondition", [DIGEST]]);
+    const expected = isExpected ? ["element", [DIGEST]] : ["failed_precondition", []];
+    assertEquals([first, told], expected, "a position keeps the digest of its own table");
   }
 });
 

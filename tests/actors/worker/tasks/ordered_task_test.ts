@@ -248,6 +248,16 @@ Deno.test("a split whose runner dies is produced again and continues at its posi
   assertEquals(bench.runners, 2);
 });
 
+Deno.test("a split that is shorter when a new runner repeats it ends where it did then", async () => {
+  await using bench = new OrderedBench();
+  const asked = [shortOf(bench.get()), shortOf(bench.get()), shortOf(bench.get())];
+  await bench.handOut(0);
+  for (const outcome of [ELEMENT, ELEMENT]) await bench.step(0, outcome);
+  await bench.step(0, new LeatError("unavailable", "the thread is gone"));
+  for (const outcome of [ELEMENT, END]) await bench.step(0, outcome);
+  assertEquals(await Promise.all(asked), ["element 0.0", "element 0.1", "split_end 0.1"]);
+});
+
 Deno.test("a dead runner's answers do not end a split", async () => {
   await using bench = new OrderedBench();
   await bench.handOut(5);
