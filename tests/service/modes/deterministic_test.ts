@@ -87,6 +87,9 @@ testInline("a token is refused where the dataset has other splits by now", async
   assertEquals(error.code, "failed_precondition");
   assert(error.message.includes("other splits"), error.message);
   assertEquals((await iterator.next()).done, true, "told once");
+  await using again = distributed(names, cluster).iterator();
+  await again.restore(await iterator.save());
+  await assertRejects(() => again.next(), LeatError, "other splits");
   await saver.return!();
   await cluster.close();
 });
