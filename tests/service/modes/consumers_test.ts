@@ -269,6 +269,27 @@ testInline(
 );
 
 testInline(
+  "consumers of a run read every epoch of every iterator of a repeated dataset",
+  async (start) => {
+    await using cluster = await start({ workers: 2 });
+    const datasets = [0, 1].map((consumerIndex) =>
+      Dataset.range(6).distribute({
+        service: cluster,
+        processingMode: "DETERMINISTIC",
+        jobName: "j",
+        runId: "start 1",
+        consumerIndex,
+        numConsumers: 2,
+      }).repeat(2)
+    );
+    for (let epoch = 0; epoch < 6; epoch++) {
+      const parts = await Promise.all(datasets.map((each) => Array.fromAsync(each)));
+      assertEquals(parts, [[0, 2, 4, 0, 2, 4], [1, 3, 5, 1, 3, 5]], `epoch ${epoch}`);
+    }
+  },
+);
+
+testInline(
   "a consumer without an element in one repetition reads the next, and all end if no consumer has any",
   async (start) => {
     await using cluster = await start({ workers: 2 });

@@ -14,6 +14,12 @@ import type { Tables } from "../../state/tables.ts";
 
 /** This many earlier runs of a stream are remembered, to be refused. The oldest are dropped. */
 const PAST_RUNS_KEPT = 64;
+/**
+ * The repetitions of one iterator have consecutive numbers. If `repeat` follows `distribute`, those of
+ * another iterator of the dataset are far away, before or after them. So only numbers that differ by
+ * less than this tell which repetition comes first.
+ */
+const COMPARABLE_MAX = 2 ** 16;
 
 /** A client has joined a stream, as its reader or as one of its consumers. */
 export function noteReader({ readers }: Tables, record: RecordOf<"client_opened">): void {
@@ -67,7 +73,7 @@ export function notePassed(
     tables.runs.grow(run.stream, entryBytes([jobName]));
   }
   const { repetitions } = job;
-  repetitions[consumerIndex] = Math.max(known ?? repetition, repetition);
+  if (known === undefined || !hasPassed(known, repetition)) repetitions[consumerIndex] = repetition;
   if (known === undefined) tables.runs.grow(run.stream, REPETITION_BYTES);
   for (const other of tables.iterationsOfJob.get(jobId)?.values() ?? []) {
     if (other.run?.runId === run.runId) leavePassed(other, repetitions, [consumerIndex]);
@@ -92,7 +98,12 @@ function leavePassed(
   if (!ordered?.consumers) return;
   const { consumers } = ordered;
   const passed = indices.filter((index) =>
-    repetitions[index]! >= repetition && stateOf(consumers, index) === "awaited"
+    hasPassed(repetitions[index]!, repetition) && stateOf(consumers, index) === "awaited"
   );
   if (passed.length > 0) leave(ordered, passed);
+}
+
+/** Whether a consumer that has finished repetition `finished` has passed `repetition`. */
+function hasPassed(finished: number, repetition: number): boolean {
+  return repetition <= finished && finished - repetition < COMPARABLE_MAX;
 }
