@@ -51,6 +51,8 @@ export function startWorkerRole(
           "programs), or Deno checks types for each thread (leave --check out of `deno run`).",
       ),
     onSlowLoading: (what) => system.world.log("warn", what),
+    onRetry: ({ message }) =>
+      system.world.log("error", `A pipeline cannot start, and is tried again: ${message}`),
     onGuardMissing: (guards) => system.world.log("warn", guardWarning(guards)),
   });
   const { config, dispatcher, ownProcess = false } = role;
@@ -88,20 +90,20 @@ function guardWarning({ landlock, callFilter }: KernelGuards): string {
 
 /** Called to warn the operator about runners. */
 type RunnerWarnings =
-  & Required<LateThreads & Pick<RunnerThreadsOptions, "onSlowLoading">>
+  & Required<LateThreads & Pick<RunnerThreadsOptions, "onSlowLoading" | "onRetry">>
   & Required<Pick<ConfinedRunnersOptions, "onGuardMissing">>;
 
 function runnersOf(
   { storage, storageLatencyMs, services, imageBytesMax, sandbox, runawayAfterMs }: WorkerRole,
   start: StartThread | undefined,
-  { onSlowLoading, onGuardMissing, ...late }: RunnerWarnings,
+  { onSlowLoading, onRetry, onGuardMissing, ...late }: RunnerWarnings,
 ): RunnerFactory {
   const storageOptions = { storage, storageLatencyMs, services, imageBytesMax };
   if (sandbox !== undefined) {
-    return new ConfinedRunners(sandbox, storageOptions, { onGuardMissing });
+    return new ConfinedRunners(sandbox, storageOptions, { onRetry, onGuardMissing });
   }
   return new RunnerThreads(storageOptions, {
-    ...{ start, onSlowLoading },
+    ...{ start, onSlowLoading, onRetry },
     ...(runawayAfterMs === undefined ? {} : { runawayAfterMs }),
     ...late,
   });

@@ -37,6 +37,8 @@ export interface RunnerThreadsOptions extends LateThreads {
   readonly runawayAfterMs?: number;
   /** Called for each thread that loads slowly, with advice. */
   readonly onSlowLoading?: (what: string) => void;
+  /** Called when no thread could be started for a pipeline, which is tried again. */
+  readonly onRetry?: (error: LeatError) => void;
   /** After how long a thread counts as slow, in ms. Default ten seconds. */
   readonly slowAfterMs?: number;
   /** Time limit for loading a thread, in ms. Then tasks start on another thread. Default ten minutes. */
@@ -74,6 +76,7 @@ export class RunnerThreads implements RunnerFactory {
       slowAfterMs = SLOW_AFTER_MS,
       loadTimeoutMs = LOAD_TIMEOUT_MS,
       loadingMax = LOADING_MAX,
+      onRetry,
       ...late
     }: RunnerThreadsOptions = {},
   ) {
@@ -85,8 +88,7 @@ export class RunnerThreads implements RunnerFactory {
     this.#slowAfterMs = slowAfterMs;
     this.#loadTimeoutMs = loadTimeoutMs;
     this.#supply = new Supply(() => this.#startThread(), {
-      loadingMax,
-      returnedMax: IDLE_THREADS_MAX,
+      ...{ loadingMax, onRetry, returnedMax: IDLE_THREADS_MAX },
     });
   }
 
@@ -96,7 +98,7 @@ export class RunnerThreads implements RunnerFactory {
 
   start(settings: RunnerSettings, splits: RunnerSplits, caller?: RunnerCaller): Runner {
     const disposing = new AbortController();
-    const thread = this.#supply.take(disposing.signal, caller);
+    const thread = this.#supply.takePatiently(disposing.signal, caller);
     const runner = new ThreadRunner(thread, settings, splits, this.#python.open(caller?.owner), {
       cancel: () => {
         this.#runners.delete(runner);
