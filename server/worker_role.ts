@@ -4,6 +4,7 @@ import type { ActorSystem } from "../actors/runtime/system.ts";
 import type { WorkerProtocol } from "../actors/worker/protocol.ts";
 import type { RunnerFactory, RunnerUsage } from "../actors/worker/runner/runner.ts";
 import { createWorker } from "../actors/worker/worker.ts";
+import { definedFields } from "../core/tree.ts";
 import type { WorkerOptions } from "../actors/worker/worker_options.ts";
 import type { ProcessUsage } from "../actors/dispatcher/protocol_figures.ts";
 import type { StartThread } from "../transport/start_thread.ts";
@@ -25,31 +26,38 @@ export interface WorkerHooks extends Pick<WorkerOptions, "onRefused"> {
   readonly startThread?: StartThread;
   /** Called with the number of threads that ignore the request to end, whenever that number grows. */
   readonly onRunaways?: (count: number) => void;
+  /** Called when a thread has neither loaded nor ended: most likely no thread of this process ever will. */
+  readonly onNeverLoaded?: () => void;
+  /** Time limit for loading a thread, in ms. Default two minutes. */
+  readonly loadTimeoutMs?: number;
 }
 
 /** Starts the worker, and a thread for its first pipeline. */
 export function startWorkerRole(
   system: ActorSystem,
   role: WorkerRole,
-  { startThread, onRunaways, runners: given, ...hooks }: WorkerHooks = {},
+  { startThread, onRunaways, onNeverLoaded, loadTimeoutMs, runners: given, ...hooks }: WorkerHooks =
+    {},
 ): RunningRole {
   const warnOfRunaways = (what: string) => {
     const count = runners.runaways ?? 0;
     system.world.log("warn", `${what} Restart this worker (${count} such threads now)`);
     onRunaways?.(count);
   };
-  const runners = given ?? runnersOf(role, startThread, {
+  const runners = given ?? runnersOf(role, { start: startThread, loadTimeoutMs }, {
     onRunaway: (what) =>
       warnOfRunaways(
         `A function of ${what} has not yielded since its thread was asked to end, and Deno cannot end ` +
           "that thread: it keeps a core busy.",
       ),
-    onNeverLoaded: () =>
+    onNeverLoaded: () => {
       warnOfRunaways(
         "A thread for pipelines was asked to end before it had loaded, and has not ended. No function " +
           "has run on it. Perhaps this machine is overloaded (run fewer workers or fewer other " +
           "programs), or Deno checks types for each thread (leave --check out of `deno run`).",
-      ),
+      );
+      onNeverLoaded?.();
+    },
     onSlowLoading: (what) => system.world.log("warn", what),
     onRetry: ({ message }) =>
       system.world.log("error", `A pipeline cannot start, and is tried again: ${message}`),
@@ -95,7 +103,7 @@ type RunnerWarnings =
 
 function runnersOf(
   { storage, storageLatencyMs, services, imageBytesMax, sandbox, runawayAfterMs }: WorkerRole,
-  start: StartThread | undefined,
+  { start, loadTimeoutMs }: Pick<RunnerThreadsOptions, "start" | "loadTimeoutMs">,
   { onSlowLoading, onRetry, onGuardMissing, ...late }: RunnerWarnings,
 ): RunnerFactory {
   const storageOptions = { storage, storageLatencyMs, services, imageBytesMax };
@@ -104,7 +112,7 @@ function runnersOf(
   }
   return new RunnerThreads(storageOptions, {
     ...{ start, onSlowLoading, onRetry },
-    ...(runawayAfterMs === undefined ? {} : { runawayAfterMs }),
+    ...definedFields({ runawayAfterMs, loadTimeoutMs }),
     ...late,
   });
 }

@@ -41,8 +41,8 @@ export interface RunnerThreadsOptions extends LateThreads {
   readonly onRetry?: (error: LeatError) => void;
   /** After how long a thread counts as slow, in ms. Default ten seconds. */
   readonly slowAfterMs?: number;
-  /** Time limit for loading a thread, in ms. Then tasks start on another thread. Default ten minutes. */
-  readonly loadTimeoutMs?: number;
+  /** Time limit for loading a thread, in ms. Then tasks start on another thread. Default two minutes. */
+  readonly loadTimeoutMs?: number | undefined;
   /** Limit of threads that load at the same time. Default: the number of cores, at most 8. */
   readonly loadingMax?: number;
 }
@@ -51,8 +51,8 @@ export interface RunnerThreadsOptions extends LateThreads {
 const SPENT_MAX = 4;
 /** After this time, in ms, a thread counts as slow to load. Even a busy machine takes far less. */
 const SLOW_AFTER_MS = 10_000;
-/** Time limit for loading a thread, in ms. */
-const LOAD_TIMEOUT_MS = 600_000;
+/** Time limit for loading a thread, in ms: as for the process of a confined runner. */
+const LOAD_TIMEOUT_MS = 120_000;
 
 export class RunnerThreads implements RunnerFactory {
   readonly #options: WorkerStorage;
