@@ -65,8 +65,9 @@ const OPTIONS = {
   }),
   runawayThreadsMax: integer({
     help:
-      "Exits with a failure once this many threads ignore the request to end, so that a supervisor " +
-      "restarts it; by default the number of cores. Only with --no-sandbox.",
+      "Exits with a failure once this many threads ignore the request to end, or one of them has not " +
+      "even loaded, so that a supervisor restarts it; by default the number of cores. Only with " +
+      "--no-sandbox.",
     min: 1,
   }),
   runawayAfterMs: milliseconds({

@@ -1,10 +1,16 @@
 /** Starts processes or threads for callers. Few load at a time: more would only delay each other. */
+import { setTimeout as sleep } from "node:timers/promises";
 import type { RunnerCaller } from "../actors/worker/runner/runner.ts";
 import { Turns } from "../actors/worker/runner/turns.ts";
-import { LeatError } from "../core/error.ts";
+import { LeatError, type LeatErrorCode } from "../core/error.ts";
 
 /** Limit of runners that load at the same time: more of them than cores would delay each other. */
 export const LOADING_MAX = Math.min(8, navigator.hardwareConcurrency);
+/** Pause after a failed load, in ms. It doubles with each further one of a caller, up to the maximum. */
+const RETRY_MIN_MS = 1_000;
+const RETRY_MAX_MS = 60_000;
+/** Errors of loads for want of what may come back: memory, processes, open files, time. */
+const PASSING: ReadonlySet<LeatErrorCode> = new Set(["unavailable", "resource_exhausted"]);
 
 /** A process or a thread that takes a while to load. */
 export interface Supplied {
@@ -24,6 +30,10 @@ export interface SupplyOptions {
    * beginning. Default: nothing comes back, so a spare one is always loaded.
    */
   readonly returnedMax?: number;
+  /** Called when `takePatiently` will try again, with the reason. */
+  readonly onRetry?: ((error: LeatError) => void) | undefined;
+  /** The pause of `takePatiently` after its first failed load, in ms. Default: a second. */
+  readonly retryMinMs?: number;
 }
 
 interface Waiting<T> {
@@ -75,7 +85,7 @@ export class Supply<T extends Supplied> {
   #loading = 0;
   /** Loaded ones for the next callers. */
   readonly #spares = new Set<T>();
-  #isClosed = false;
+  readonly #closing = new AbortController();
 
   /** Starts to load the spare one. */
   constructor(start: () => T, options: SupplyOptions) {
@@ -100,6 +110,26 @@ export class Supply<T extends Supplied> {
     return spare;
   }
 
+  /**
+   * Like `take`, but tries again, without limit, while the machine lacks what a load needs. No function
+   * has run then, so this says nothing about the caller's pipeline.
+   */
+  async takePatiently(signal: AbortSignal, caller?: RunnerCaller): Promise<T> {
+    const { retryMinMs = RETRY_MIN_MS, onRetry = () => {} } = this.#options;
+    for (let pauseMs = retryMinMs;; pauseMs = Math.min(2 * pauseMs, RETRY_MAX_MS)) {
+      try {
+        return await this.take(signal, caller);
+      } catch (thrown) {
+        const error = LeatError.from(thrown);
+        if (!PASSING.has(error.code)) throw error;
+        onRetry(error);
+      }
+      // If the pause is aborted, the next call of `take` says why.
+      const options = { signal: AbortSignal.any([signal, this.#closing.signal]) };
+      await sleep(pauseMs, undefined, options).catch(() => {});
+    }
+  }
+
   /** Like `take`, but the next callers may get it, too. */
   async share(signal?: AbortSignal, caller?: RunnerCaller): Promise<T> {
     this.#requireOpen(signal);
@@ -122,7 +152,7 @@ export class Supply<T extends Supplied> {
 
   /** Starts nothing more, and rejects waiting callers. What was started keeps running. */
   close(): void {
-    this.#isClosed = true;
+    this.#closing.abort();
     this.#spares.clear();
     for (let next = this.#next(); next !== undefined; next = this.#next()) next.reject(closed());
   }
@@ -149,6 +179,10 @@ export class Supply<T extends Supplied> {
     } finally {
       signal?.removeEventListener("abort", cancel);
     }
+  }
+
+  get #isClosed(): boolean {
+    return this.#closing.signal.aborted;
   }
 
   #requireOpen(signal: AbortSignal | undefined): void {

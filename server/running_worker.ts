@@ -12,7 +12,7 @@ import { grantsOf, type SandboxGrants } from "../platform/sandbox/grants.ts";
 import type { RunningRole, WorkerRole } from "./roles.ts";
 import { checkWorkerConfig } from "./service_options.ts";
 import { defaultWindowBytes } from "./window_memory.ts";
-import { startWorkerRole } from "./worker_role.ts";
+import { startWorkerRole, type WorkerHooks } from "./worker_role.ts";
 import type { WorkerCloseOptions, WorkerServer, WorkerServerConfig } from "./worker_server.ts";
 import { definedFields } from "../core/tree.ts";
 
@@ -33,7 +33,11 @@ export class RunningWorker implements WorkerServer {
   #selfCheck: Timer | undefined;
   #closed: Promise<void> | undefined;
 
-  constructor(config: WorkerServerConfig) {
+  /** @param threads How runner threads start. Default: as threads of this process. */
+  constructor(
+    config: WorkerServerConfig,
+    threads: Pick<WorkerHooks, "startThread" | "loadTimeoutMs"> = {},
+  ) {
     checkWorkerConfig(config);
     const dispatcher = serviceAddress(config.dispatcher, "The dispatcher's address");
     const { sandbox = false, runawayThreadsMax = Infinity } = config;
@@ -54,9 +58,13 @@ export class RunningWorker implements WorkerServer {
     const gaveUp = Promise.withResolvers<LeatError>();
     this.failed = Promise.race([gaveUp.promise, system.failed]);
     this.#runningRole = startWorkerRole(system, workerRole(config, dispatcher, this.name, grants), {
+      ...threads,
       onRefused: gaveUp.resolve,
       onRunaways: (count) => {
         if (count >= runawayThreadsMax) gaveUp.resolve(runawayError(this.name, count));
+      },
+      onNeverLoaded: () => {
+        if (runawayThreadsMax < Infinity) gaveUp.resolve(neverLoadedError(this.name));
       },
     });
     this.#checkOwnAddress(this.#runningRole.actor as FencedRef<WorkerProtocol>);
@@ -133,6 +141,14 @@ function runawayError(name: string, count: number): LeatError {
     `Worker "${name}" gives up: ${count} of its threads were asked to end and have not, because their ` +
       "functions never yield or because they never loaded. They stay until the process ends. " +
       "Restart the worker",
+  );
+}
+
+function neverLoadedError(name: string): LeatError {
+  return new LeatError(
+    "unavailable",
+    `Worker "${name}" gives up: one of its threads has neither loaded nor ended. Deno may have lost a ` +
+      "wake-up, and then no thread of this process loads any more. Restart the worker",
   );
 }
 

@@ -4,6 +4,7 @@ import type { ActorSystem } from "../actors/runtime/system.ts";
 import type { WorkerProtocol } from "../actors/worker/protocol.ts";
 import type { RunnerFactory, RunnerUsage } from "../actors/worker/runner/runner.ts";
 import { createWorker } from "../actors/worker/worker.ts";
+import { definedFields } from "../core/tree.ts";
 import type { WorkerOptions } from "../actors/worker/worker_options.ts";
 import type { ProcessUsage } from "../actors/dispatcher/protocol_figures.ts";
 import type { StartThread } from "../transport/start_thread.ts";
@@ -25,32 +26,41 @@ export interface WorkerHooks extends Pick<WorkerOptions, "onRefused"> {
   readonly startThread?: StartThread;
   /** Called with the number of threads that ignore the request to end, whenever that number grows. */
   readonly onRunaways?: (count: number) => void;
+  /** Called when a thread has neither loaded nor ended: most likely no thread of this process ever will. */
+  readonly onNeverLoaded?: () => void;
+  /** Time limit for loading a thread, in ms. Default two minutes. */
+  readonly loadTimeoutMs?: number;
 }
 
 /** Starts the worker, and a thread for its first pipeline. */
 export function startWorkerRole(
   system: ActorSystem,
   role: WorkerRole,
-  { startThread, onRunaways, runners: given, ...hooks }: WorkerHooks = {},
+  { startThread, onRunaways, onNeverLoaded, loadTimeoutMs, runners: given, ...hooks }: WorkerHooks =
+    {},
 ): RunningRole {
   const warnOfRunaways = (what: string) => {
     const count = runners.runaways ?? 0;
     system.world.log("warn", `${what} Restart this worker (${count} such threads now)`);
     onRunaways?.(count);
   };
-  const runners = given ?? runnersOf(role, startThread, {
+  const runners = given ?? runnersOf(role, { start: startThread, loadTimeoutMs }, {
     onRunaway: (what) =>
       warnOfRunaways(
         `A function of ${what} has not yielded since its thread was asked to end, and Deno cannot end ` +
           "that thread: it keeps a core busy.",
       ),
-    onNeverLoaded: () =>
+    onNeverLoaded: () => {
       warnOfRunaways(
         "A thread for pipelines was asked to end before it had loaded, and has not ended. No function " +
           "has run on it. Perhaps this machine is overloaded (run fewer workers or fewer other " +
           "programs), or Deno checks types for each thread (leave --check out of `deno run`).",
-      ),
+      );
+      onNeverLoaded?.();
+    },
     onSlowLoading: (what) => system.world.log("warn", what),
+    onRetry: ({ message }) =>
+      system.world.log("error", `A pipeline cannot start, and is tried again: ${message}`),
     onGuardMissing: (guards) => system.world.log("warn", guardWarning(guards)),
   });
   const { config, dispatcher, ownProcess = false } = role;
@@ -88,21 +98,21 @@ function guardWarning({ landlock, callFilter }: KernelGuards): string {
 
 /** Called to warn the operator about runners. */
 type RunnerWarnings =
-  & Required<LateThreads & Pick<RunnerThreadsOptions, "onSlowLoading">>
+  & Required<LateThreads & Pick<RunnerThreadsOptions, "onSlowLoading" | "onRetry">>
   & Required<Pick<ConfinedRunnersOptions, "onGuardMissing">>;
 
 function runnersOf(
   { storage, storageLatencyMs, services, imageBytesMax, sandbox, runawayAfterMs }: WorkerRole,
-  start: StartThread | undefined,
-  { onSlowLoading, onGuardMissing, ...late }: RunnerWarnings,
+  { start, loadTimeoutMs }: Pick<RunnerThreadsOptions, "start" | "loadTimeoutMs">,
+  { onSlowLoading, onRetry, onGuardMissing, ...late }: RunnerWarnings,
 ): RunnerFactory {
   const storageOptions = { storage, storageLatencyMs, services, imageBytesMax };
   if (sandbox !== undefined) {
-    return new ConfinedRunners(sandbox, storageOptions, { onGuardMissing });
+    return new ConfinedRunners(sandbox, storageOptions, { onRetry, onGuardMissing });
   }
   return new RunnerThreads(storageOptions, {
-    ...{ start, onSlowLoading },
-    ...(runawayAfterMs === undefined ? {} : { runawayAfterMs }),
+    ...{ start, onSlowLoading, onRetry },
+    ...definedFields({ runawayAfterMs, loadTimeoutMs }),
     ...late,
   });
 }

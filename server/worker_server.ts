@@ -57,7 +57,8 @@ export interface WorkerServerConfig
   readonly sandbox?: boolean | SandboxOptions;
   /**
    * Without a sandbox: once this many threads ignore the request to end, `failed` resolves, and the
-   * program can be restarted. Deno cannot end a thread whose function never yields. Default: never.
+   * program can be restarted. Deno cannot end a thread whose function never yields. With this option,
+   * one thread that neither loads nor ends is enough. Default: never.
    */
   readonly runawayThreadsMax?: number;
   /** How long a thread may ignore the request to end, in ms. Default two minutes. */

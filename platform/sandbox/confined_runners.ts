@@ -1,4 +1,5 @@
 /** Runs pipelines with untrusted functions, each in a confined process. */
+import type { LeatError } from "../../core/error.ts";
 import type { SplitBounds } from "../../data/sharding/split_table.ts";
 import type {
   CompressionWish,
@@ -33,6 +34,8 @@ export interface ConfinedRunnersOptions {
   readonly loadTimeoutMs?: number;
   /** How long a process that has listed a graph's splits waits for the graph's task, in ms. Default 2 s. */
   readonly listedMsMax?: number;
+  /** Called when no process could be started for a pipeline, which is tried again. */
+  readonly onRetry?: (error: LeatError) => void;
   /** Called once if the kernel lacks Landlock or the filter of system calls. */
   readonly onGuardMissing?: (guards: KernelGuards) => void;
 }
@@ -65,6 +68,7 @@ export class ConfinedRunners implements RunnerFactory {
       loadTimeoutMs,
       listedMsMax = LISTED_MS_MAX,
       onGuardMissing = () => {},
+      onRetry,
     }: ConfinedRunnersOptions = {},
   ) {
     this.#listedMsMax = listedMsMax;
@@ -93,7 +97,7 @@ export class ConfinedRunners implements RunnerFactory {
       this.#storing ??= process.loaded.then(storeCompiledRunner, () => {});
       this.#processes.add(process);
       return process;
-    }, { loadingMax });
+    }, { loadingMax, onRetry });
   }
 
   get processes(): number {
@@ -112,7 +116,8 @@ export class ConfinedRunners implements RunnerFactory {
 
   start(settings: RunnerSettings, splits: RunnerSplits, caller?: RunnerCaller): Runner {
     const disposing = new AbortController();
-    const process = this.#takeListed(settings.graph) ?? this.#supply.take(disposing.signal, caller);
+    const process = this.#takeListed(settings.graph) ??
+      this.#supply.takePatiently(disposing.signal, caller);
     return new ConfinedRunner(process, disposing, settings, splits, caller?.owner, this.#pool);
   }
 

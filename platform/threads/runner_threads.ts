@@ -37,10 +37,12 @@ export interface RunnerThreadsOptions extends LateThreads {
   readonly runawayAfterMs?: number;
   /** Called for each thread that loads slowly, with advice. */
   readonly onSlowLoading?: (what: string) => void;
+  /** Called when no thread could be started for a pipeline, which is tried again. */
+  readonly onRetry?: (error: LeatError) => void;
   /** After how long a thread counts as slow, in ms. Default ten seconds. */
   readonly slowAfterMs?: number;
-  /** Time limit for loading a thread, in ms. Then tasks start on another thread. Default ten minutes. */
-  readonly loadTimeoutMs?: number;
+  /** Time limit for loading a thread, in ms. Then tasks start on another thread. Default two minutes. */
+  readonly loadTimeoutMs?: number | undefined;
   /** Limit of threads that load at the same time. Default: the number of cores, at most 8. */
   readonly loadingMax?: number;
 }
@@ -49,8 +51,8 @@ export interface RunnerThreadsOptions extends LateThreads {
 const SPENT_MAX = 4;
 /** After this time, in ms, a thread counts as slow to load. Even a busy machine takes far less. */
 const SLOW_AFTER_MS = 10_000;
-/** Time limit for loading a thread, in ms. */
-const LOAD_TIMEOUT_MS = 600_000;
+/** Time limit for loading a thread, in ms: as for the process of a confined runner. */
+const LOAD_TIMEOUT_MS = 120_000;
 
 export class RunnerThreads implements RunnerFactory {
   readonly #options: WorkerStorage;
@@ -74,6 +76,7 @@ export class RunnerThreads implements RunnerFactory {
       slowAfterMs = SLOW_AFTER_MS,
       loadTimeoutMs = LOAD_TIMEOUT_MS,
       loadingMax = LOADING_MAX,
+      onRetry,
       ...late
     }: RunnerThreadsOptions = {},
   ) {
@@ -85,8 +88,7 @@ export class RunnerThreads implements RunnerFactory {
     this.#slowAfterMs = slowAfterMs;
     this.#loadTimeoutMs = loadTimeoutMs;
     this.#supply = new Supply(() => this.#startThread(), {
-      loadingMax,
-      returnedMax: IDLE_THREADS_MAX,
+      ...{ loadingMax, onRetry, returnedMax: IDLE_THREADS_MAX },
     });
   }
 
@@ -96,7 +98,7 @@ export class RunnerThreads implements RunnerFactory {
 
   start(settings: RunnerSettings, splits: RunnerSplits, caller?: RunnerCaller): Runner {
     const disposing = new AbortController();
-    const thread = this.#supply.take(disposing.signal, caller);
+    const thread = this.#supply.takePatiently(disposing.signal, caller);
     const runner = new ThreadRunner(thread, settings, splits, this.#python.open(caller?.owner), {
       cancel: () => {
         this.#runners.delete(runner);

@@ -10,6 +10,7 @@ import { orderedReference } from "../data/lib/ordered_reference.ts";
 import { type Outcome, outcomesOf, readOutcomes } from "../data/lib/outcomes.ts";
 import { PATIENCE_MS, until } from "../lib/until.ts";
 import { testInline, testOnEach } from "../service/lib/carriers.ts";
+import { LossHost, LOST_AFTER_MS } from "./lib/loss_host.ts";
 
 const delay = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
@@ -106,12 +107,15 @@ testInline("offload resumes both sides from a checkpoint", async (start) => {
 testInline(
   "offload prepares here what a lost service was to give, and goes back",
   async (start) => {
+    using host = new LossHost();
     const cluster = await start({ workers: 1 });
+    const plan = { candidate: "p'2", ratio: 0.5 };
     const dataset = Dataset.range(2000).map((x) => x + 1)
-      .offload({ service: cluster, plan: { candidate: "p'2", ratio: 0.5 }, timeoutMs: 300 });
+      .offload({ service: cluster, plan, timeoutMs: LOST_AFTER_MS });
     await using iterator = dataset.iterator();
     const before = await readOutcomes(iterator, 200);
     await cluster[Symbol.asyncDispose]();
+    host.lose();
     const after = await outcomesOf(iterator);
     const numbers = [...before, ...after].map(numberOf);
     assertEquals(numbers.sort((a, b) => a - b), Array.from({ length: 2000 }, (_, i) => i + 1));

@@ -1,6 +1,5 @@
 /** What fails while a training is measured or runs: every element once all the same, or a clear error. */
-import { installedHost, installHost } from "../../data/host.ts";
-import { Dataset, DenoHost, fit, offloadProgress, planOffload, type Tensor } from "../../mod.ts";
+import { Dataset, fit, offloadProgress, planOffload, type Tensor } from "../../mod.ts";
 import { offloadDependencies } from "../../offload/dependencies.ts";
 import { keysOf } from "../../offload/metric_store.ts";
 import { decide } from "../../offload/decide.ts";
@@ -10,6 +9,7 @@ import { type Outcome, outcomesOf, readOutcomes } from "../data/lib/outcomes.ts"
 import { TempFolder } from "../lib/temp_folder.ts";
 import { until } from "../lib/until.ts";
 import { testInline } from "../service/lib/carriers.ts";
+import { LossHost, LOST_AFTER_MS } from "./lib/loss_host.ts";
 
 const count = (length: number) => Array.from({ length }, (_, i) => i);
 
@@ -17,37 +17,6 @@ const count = (length: number) => Array.from({ length }, (_, i) => i);
 function numbersIn(outcomes: readonly Outcome[]): number[] {
   return outcomes.flatMap((at) => [...(at as { element: { data: Iterable<number> } }).element.data])
     .sort((a, b) => a - b);
-}
-
-const LOST_AFTER_MS = 200;
-
-/** A host on which only a lost service takes too long: a slow machine does not change a test. */
-class LossHost extends DenoHost implements Disposable {
-  readonly #lost = Promise.withResolvers<void>();
-  readonly #before = installedHost();
-
-  constructor() {
-    super();
-    installHost(this);
-  }
-
-  /** Called when the service is lost. */
-  lose(): void {
-    this.#lost.resolve();
-  }
-
-  override async sleep(ms: number, signal?: AbortSignal): Promise<void> {
-    if (ms === LOST_AFTER_MS) {
-      const aborted = Promise.withResolvers<void>();
-      signal?.addEventListener("abort", () => aborted.resolve(), { once: true });
-      await Promise.race([this.#lost.promise, aborted.promise]);
-    }
-    await super.sleep(ms, signal);
-  }
-
-  [Symbol.dispose](): void {
-    installHost(this.#before);
-  }
 }
 
 function keysFor(dataset: Dataset<unknown>) {

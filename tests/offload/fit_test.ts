@@ -21,6 +21,7 @@ import { CLOSED_PORT } from "../lib/closed_port.ts";
 import { until } from "../lib/until.ts";
 import { TempFolder } from "../lib/temp_folder.ts";
 import { testInline } from "../service/lib/carriers.ts";
+import { LossHost, LOST_AFTER_MS } from "./lib/loss_host.ts";
 
 /** A plan as if remote workers were twice as fast as this host. */
 function offloadingPlan(candidate: string): OffloadPlan {
@@ -173,14 +174,16 @@ testInline("fit frees the service when a training step throws", async (start) =>
 });
 
 testInline("planOffload goes on when the service is lost while it measures", async (start) => {
+  using host = new LossHost();
   await using service = await start({ workers: 1 });
   const slow = Dataset.range(400).map(async (x) => {
     await new Promise((resolve) => setTimeout(resolve, 2));
     return x;
   }).batch(5);
-  const planning = planOffload(slow, { service, timeoutMs: 200 });
+  const planning = planOffload(slow, { service, timeoutMs: LOST_AFTER_MS });
   await until(async () => (await service.describe()).jobs.length > 0);
   await service.stopWorker(0);
+  host.lose();
   const plan = await planning;
   assertMatch(plan.explain(), /: the service failed while it was measured/);
   assertEquals(plan.candidate, null);

@@ -16,6 +16,8 @@ import type { HostStart } from "./host_program.ts";
 import { type Supplied, Supply } from "../../supply.ts";
 
 const LOADING_MAX = 2;
+/** Time limit for loading a host process, in ms: one that never loads would occupy a place of the few. */
+const LOAD_TIMEOUT_MS = 120_000;
 /** Limit of a host process's open files, which are its connections and the files that it reads. */
 const OPEN_FILES_MAX = 4_096;
 
@@ -117,6 +119,7 @@ export class HostProcess implements Supplied {
     storage: WorkerStorage,
     onEnded: () => void,
     child: HostChild = startChild(grants, storage),
+    loadTimeoutMs: number = LOAD_TIMEOUT_MS,
   ) {
     const { far, net, memoryBytesMax } = grants;
     this.#child = child;
@@ -135,7 +138,7 @@ export class HostProcess implements Supplied {
       onEnded();
     });
     const start: HostStart = { far, net, storage, memoryBytesMax };
-    this.loaded = this.ask("start", start);
+    this.loaded = this.#load(start, loadTimeoutMs);
     this.loaded.catch(() => {});
   }
 
@@ -145,6 +148,18 @@ export class HostProcess implements Supplied {
 
   ask(method: string, args: unknown): Promise<unknown> {
     return this.#edge.askUntil(this.#death, method, args);
+  }
+
+  async #load(start: HostStart, timeoutMs: number): Promise<void> {
+    const timer = setTimeout(() => {
+      this.#death.abort(gone(`it has not loaded within ${timeoutMs / 1_000} s`));
+      this.#child.kill();
+    }, timeoutMs);
+    try {
+      await this.ask("start", start);
+    } finally {
+      clearTimeout(timer);
+    }
   }
 
   async terminate(): Promise<void> {

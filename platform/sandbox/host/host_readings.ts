@@ -6,6 +6,7 @@ import { definedFields, fieldsOf, isPlainObject } from "../../../core/tree.ts";
 import type { KnownReader } from "../../../data/service/last_readers.ts";
 import type { ReadingTask } from "../../../data/service/reading_task.ts";
 import { Homes, type ServiceCredentials } from "../../nodes/client_homes.ts";
+import { notOpened, OpenedNumbers } from "./opened_numbers.ts";
 import type { HostFed } from "./confined_services.ts";
 
 /** Limit of the services that one runner may read at a time. */
@@ -29,7 +30,7 @@ export class HostReadings {
   readonly #readings = new Map<number, Reading>();
   /** The runner's task. The worker sets it, so that the runner cannot read as another one. */
   forTask: ReadingTask | undefined;
-  #opened = 0;
+  readonly #numbers = new OpenedNumbers();
 
   /** @param net Hosts to which it may connect, with or without a port. */
   constructor(net: readonly string[], services: ServiceCredentials | undefined) {
@@ -58,14 +59,15 @@ export class HostReadings {
     const reads = { ...readingOf(options, addNews), forTask: this.forTask };
     const stop = accessFrom(this.#homes.open).read(service, {}, reads, feed);
     const reading: Reading = { feed, stop, last: Promise.resolve(), news: {} };
-    this.#readings.set(++this.#opened, reading);
-    return this.#opened;
+    const number = this.#numbers.next();
+    this.#readings.set(number, reading);
+    return number;
   }
 
   /** The next item of the client's feed. */
   next(number: unknown): Promise<HostFed> {
     const reading = this.#readings.get(number as number);
-    if (reading === undefined) throw malformed("next");
+    if (reading === undefined) throw notOpened("read this service");
     const fed = reading.last.then(() => this.#take(reading));
     reading.last = fed.catch(() => {});
     return fed;

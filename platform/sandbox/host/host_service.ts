@@ -8,6 +8,7 @@ import { HOST_READ_BYTES_MAX } from "../edge.ts";
 import type { DecodedTensor, OpenedFile } from "./confined_host.ts";
 import type { FarRoots } from "./far_roots.ts";
 import type { HostReadings } from "./host_readings.ts";
+import { notOpened, OpenedNumbers } from "./opened_numbers.ts";
 import { isCount } from "../../../core/count.ts";
 
 const OPEN_FILES_MAX = 1_024;
@@ -29,7 +30,7 @@ export class HostService {
   readonly #roots: FarRoots;
   readonly #readings: HostReadings;
   readonly #files = new Map<number, OpenFile>();
-  #opened = 0;
+  readonly #numbers = new OpenedNumbers();
   #opening = 0;
 
   /** Far files may be read only below `roots`. `host` must refuse redirects that lead elsewhere. */
@@ -83,7 +84,7 @@ export class HostService {
     this.#opening++;
     try {
       const opened = await this.#host.files.open(path);
-      const file = ++this.#opened;
+      const file = this.#numbers.next();
       this.#files.set(file, opened);
       return { file, sizeBytes: opened.sizeBytes };
     } finally {
@@ -100,8 +101,9 @@ export class HostService {
 
   async #read(request: unknown): Promise<Uint8Array> {
     const { file, offset, bytesMax } = fieldsOf(request);
-    const opened = typeof file === "number" ? this.#files.get(file) : undefined;
-    if (opened === undefined || !isCount(offset) || !isCount(bytesMax)) throw malformed("read");
+    if (!isCount(file) || !isCount(offset) || !isCount(bytesMax)) throw malformed("read");
+    const opened = this.#files.get(file);
+    if (opened === undefined) throw notOpened("opened this file");
     const into = new Uint8Array(Math.min(bytesMax, HOST_READ_BYTES_MAX, opened.sizeBytes));
     const count = await opened.read(into, offset);
     return into.subarray(0, count);

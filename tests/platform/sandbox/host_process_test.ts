@@ -1,4 +1,5 @@
 /** The process of a runner's host, with a test as the process. */
+import type { Link } from "../../../actors/runtime/link.ts";
 import { LeatError } from "../../../core/error.ts";
 import { DenoWorld } from "../../../platform/deno_world.ts";
 import type { ChildEnd } from "../../../platform/process/child_process.ts";
@@ -48,6 +49,20 @@ Deno.test("HostProcess says which limit of memory it reached, and what allows mo
   const { code, message } = await assertRejects(() => answer, LeatError) as LeatError;
   assertEquals(code, "unavailable");
   assertStringIncludes(message, "--function-memory-mib");
+});
+
+Deno.test("HostProcess that does not load in time is ended, and makes way for the next", async () => {
+  const ended = Promise.withResolvers<ChildEnd>();
+  const child = {
+    link: new Promise<Link>(() => {}),
+    local: NEAR,
+    ended: ended.promise,
+    kill: () => ended.resolve(KILLED),
+  };
+  const host = new HostProcess(sandboxGrants({}), {}, () => {}, child, 1);
+  const { code, message } = await assertRejects(() => host.loaded, LeatError) as LeatError;
+  assertEquals([code, (await ended.promise).signal], ["unavailable", "SIGKILL"]);
+  assertStringIncludes(message, "has not loaded within 0.001 s");
 });
 
 Deno.test("HostProcess says how it ended if nothing else is known", async () => {

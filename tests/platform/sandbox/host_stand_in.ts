@@ -4,7 +4,6 @@ import { ConfinedProcess } from "../../../platform/sandbox/confined_process.ts";
 import { sandboxGrants } from "../../../platform/sandbox/grants.ts";
 import { type HostProcesses, TaskHost } from "../../../platform/sandbox/host/host_processes.ts";
 import { FetchedModules } from "../../../platform/sandbox/modules/fetched_modules.ts";
-import { definedFields } from "../../../core/tree.ts";
 
 /** What a {@linkcode TaskHost} uses of its process. */
 interface StandIn {
@@ -14,11 +13,8 @@ interface StandIn {
 }
 
 /** Resolves to the process once it has loaded. */
-export async function startedWithHost(
-  host: StandIn,
-  stallTimeoutMs?: number,
-): Promise<ConfinedProcess> {
-  const grants = sandboxGrants({ dataRoots: [], ...definedFields({ stallTimeoutMs }) });
+export async function startedWithHost(host: StandIn): Promise<ConfinedProcess> {
+  const grants = sandboxGrants({ dataRoots: [] });
   const open = () => new TaskHost(() => Promise.resolve(host as never));
   const runner = new ConfinedProcess({
     grants,

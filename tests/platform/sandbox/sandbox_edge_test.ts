@@ -17,6 +17,7 @@ import {
   type EdgeMethods,
   type EdgeOptions,
 } from "../../../platform/sandbox/edge.ts";
+import type { OpenedFile } from "../../../platform/sandbox/host/confined_host.ts";
 import { FarRoots } from "../../../platform/sandbox/host/far_roots.ts";
 import type { HostReadings } from "../../../platform/sandbox/host/host_readings.ts";
 import { HostService } from "../../../platform/sandbox/host/host_service.ts";
@@ -382,22 +383,34 @@ Deno.test("HostService opens only granted paths, and none that merely look grant
   }
   // Its listing is checked, too.
   await assertRejects(async () => await list("s3://bucket/shards/*"), LeatError, "s3://other/b");
+  const { file } = await open(granted[0]) as OpenedFile;
   const requests: unknown[] = [
     null,
     {},
-    { file: 99, offset: 0, bytesMax: 1 },
-    { file: 1, offset: -1, bytesMax: 1 },
-    { file: 1, offset: 0, bytesMax: Infinity },
-    { file: 1, offset: 0.5, bytesMax: 1 },
+    { file: "1", offset: 0, bytesMax: 1 },
+    { file, offset: -1, bytesMax: 1 },
+    { file, offset: 0, bytesMax: Infinity },
+    { file, offset: 0.5, bytesMax: 1 },
   ];
   for (const request of requests) {
     await assertRejects(async () => await read(request), LeatError, "no request");
   }
-  const got = await read({ file: 1, offset: 0, bytesMax: 1e12 });
+  const got = await read({ file, offset: 0, bytesMax: 1e12 });
   assertEquals(got, new Uint8Array(5).fill(7)); // no more than there is
-  assertEquals(close(1), null);
-  await assertRejects(async () => await read({ file: 1, offset: 0, bytesMax: 1 }), LeatError);
+  assertEquals(close(file), null);
+  await assertRejects(async () => await read({ file, offset: 0, bytesMax: 1 }), LeatError);
   assertEquals(opened.filter((path) => path === "closed").length, 1);
+});
+
+Deno.test("HostService reads nothing of a file that the process before it had opened", async () => {
+  const make = () =>
+    new HostService(obligingHost([]), new FarRoots(["https://h/data/"]), NO_READINGS).methods();
+  const [before, after] = [make(), make()];
+  const { file } = await before.open("https://h/data/a") as OpenedFile;
+  await after.open("https://h/data/b");
+  const read = async () => await after.read({ file, offset: 0, bytesMax: 5 });
+  const { code } = await assertRejects(read, LeatError, "has ended") as LeatError;
+  assertEquals(code, "unavailable");
 });
 
 Deno.test("HostService decodes only bytes", async () => {

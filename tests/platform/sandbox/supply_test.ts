@@ -17,7 +17,8 @@ import {
   assertThrows,
 } from "../../assert.ts";
 import { TempFolder } from "../../lib/temp_folder.ts";
-import { Sandbox, settingsOf } from "./sandbox_lib.ts";
+import { until } from "../../lib/until.ts";
+import { NO_SPLITS, Sandbox, settingsOf } from "./sandbox_lib.ts";
 
 /** A process that loads when the test says so. */
 class Process implements Supplied {
@@ -37,15 +38,17 @@ class Process implements Supplied {
 /** A supply of such processes, and all that it has started. */
 class TestSupply {
   readonly started: Process[] = [];
+  /** Failures after which a caller tries again. */
+  readonly retried: LeatError[] = [];
   readonly supply: Supply<Process>;
   /** The most that loaded at the same time. */
   loadingMost = 0;
   #loading = 0;
 
-  constructor(loadingMax: number, returnedMax?: number) {
+  constructor(loadingMax: number, returnedMax?: number, retryMinMs?: number) {
     this.supply = new Supply(() => this.#start(), {
-      loadingMax,
-      ...definedFields({ returnedMax }),
+      ...{ loadingMax, onRetry: (error: LeatError) => this.retried.push(error) },
+      ...definedFields({ returnedMax, retryMinMs }),
     });
   }
 
@@ -263,6 +266,39 @@ Deno.test("Supply reports a process that never loads to one caller, and serves t
   assertEquals((await later).number, 4);
 });
 
+Deno.test("Supply.takePatiently tries again while a load lacks resources, and reports other failures", async () => {
+  const supplied = new TestSupply(1, undefined, 0);
+  const { signal } = new AbortController();
+  const full = new LeatError("resource_exhausted", "no more processes");
+  const taken = supplied.supply.takePatiently(signal);
+  for (const failure of [NEVER, full, NEVER]) {
+    await until(() => supplied.loading > 0);
+    await supplied.step(failure);
+  }
+  await until(() => supplied.loading > 0);
+  await supplied.step();
+  assertEquals((await taken).number, 3);
+  assertEquals(supplied.retried, [NEVER, full, NEVER]);
+  const refused = new LeatError("permission_denied", "no run access");
+  const next = supplied.supply.takePatiently(signal).catch((error) => error);
+  await supplied.step(refused);
+  assertEquals(await next, refused);
+  assertEquals(supplied.retried.length, 3);
+});
+
+Deno.test("Supply.takePatiently pauses no longer than its caller waits, and until it is closed", async () => {
+  const supplied = new TestSupply(2, undefined, 2 ** 30);
+  const giveUp = new AbortController();
+  const { signal } = new AbortController();
+  const taken = [giveUp.signal, signal].map((signal) => supplied.supply.takePatiently(signal));
+  for (let i = 0; i < 2; i++) await supplied.step(NEVER);
+  assertEquals(supplied.retried.length, 2);
+  giveUp.abort();
+  assertEquals((await assertRejects(() => taken[0]!, LeatError)).code, "cancelled");
+  supplied.supply.close();
+  assertEquals((await assertRejects(() => taken[1]!, LeatError)).code, "cancelled");
+});
+
 Deno.test("Supply replaces a spare process that has died, and assigns nothing once closed", async () => {
   const supplied = new TestSupply(1);
   await supplied.step();
@@ -347,13 +383,20 @@ Deno.test("ConfinedRunners lists splits before it starts pipelines that nobody w
   for (const runner of queued) runner.dispose();
 });
 
-Deno.test("a confined process that never loads ends its pipeline with an error that names it", async () => {
-  await using sandbox = await Sandbox.open({}, undefined, {}, { loadTimeoutMs: 1 });
-  const [came] = await sandbox.elements(Dataset.range(2));
-  assert(came !== undefined && "code" in came);
-  assertEquals(came.code, "unavailable");
-  assertStringIncludes(came.message, "has not loaded its program within 0.001 s");
-  assertStringIncludes(came.message, "no function has run in it");
+Deno.test("a confined process that never loads fails no pipeline, and the operator is told why", async () => {
+  const told: LeatError[] = [];
+  const onRetry = (error: LeatError) => told.push(error);
+  await using sandbox = await Sandbox.open({}, undefined, {}, { loadTimeoutMs: 1, onRetry });
+  const runner = sandbox.runners.start(settingsOf(Dataset.range(2)), NO_SPLITS);
+  const step = runner.next().catch(LeatError.from);
+  await until(() => told.length > 1);
+  runner.dispose();
+  assertEquals((await step as LeatError).code, "cancelled");
+  for (const { code, message } of told) {
+    assertEquals(code, "unavailable");
+    assertStringIncludes(message, "has not loaded its program within 0.001 s");
+    assertStringIncludes(message, "no function has run in it");
+  }
 });
 
 Deno.test("Supply tries a process that cannot start once per caller, and continues", async () => {

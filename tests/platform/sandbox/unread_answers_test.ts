@@ -1,23 +1,26 @@
 /** A runner that asks its host for a lot, and does not read the answers, fills no memory. */
-import { Dataset } from "../../../mod.ts";
+import { Dataset, LeatError } from "../../../mod.ts";
 import { ByteGate } from "../../../platform/sandbox/byte_gate.ts";
 import { assert, assertEquals, assertRejects } from "../../assert.ts";
 import { startedWithHost } from "./host_stand_in.ts";
 import { settingsOf } from "./sandbox_lib.ts";
 
+const settled = () => new Promise((resolve) => setTimeout(resolve));
+
 const ANSWER_BYTES = 16 * 2 ** 20;
 
-/** Sends requests under the runner's own name, and reads nothing from then on. */
+/** Sends requests under the runner's own name, the last to the worker, and reads nothing from then on. */
 const ASK_ONLY = `(async () => {
   const { encodeMessage } = await import(args.codec);
   const [, , node, incarnation] = Deno.args;
   const source = { node, path: "/edge", incarnation: incarnation + "-1" };
   const target = { node: "worker", path: "/edge" };
-  for (let i = 0; i < 40; i++) {
+  for (let i = 0; i <= 40; i++) {
     const id = 1e6 + i;
-    const body = { method: args.method, args: { file: 1, offset: 0, bytesMax: 2 ** 40 } };
+    const toHost = { method: args.method, args: { file: 1, offset: 0, bytesMax: 2 ** 40 } };
+    const asked = i < 40 ? { method: "host", body: toHost } : { method: "total", body: 0 };
     const message = encodeMessage({
-      kind: "ask", source, target, number: id, id, method: "host", body, timeoutMs: Infinity,
+      kind: "ask", source, target, number: id, id, ...asked, timeoutMs: Infinity,
     });
     Deno.stdout.writeSync(new Uint8Array(new Uint32Array([message.length, 2 ** 32 - 1]).buffer));
     Deno.stdout.writeSync(message);
@@ -36,16 +39,24 @@ async function reached(method: string): Promise<number> {
     },
     terminate: () => Promise.resolve(),
   };
-  const runner = await startedWithHost(process, 2_000);
+  const runner = await startedWithHost(process);
   const codec = import.meta.resolve("../../../transport/codec.ts");
   const hostile = Dataset.from([ASK_ONLY]).map(
     (code, { args }) => new Function("args", `return (${code})`)(args),
     { captures: { args: { codec, method } } },
   );
+  const sent = Promise.withResolvers<void>();
+  runner.serve({
+    next: () => Promise.resolve(null),
+    total: () => (sent.resolve(), Promise.resolve(0)),
+  });
   await runner.ask("run", { ...settingsOf(hostile), shared: false });
-  // It never yields, so it is ended.
-  await assertRejects(() => runner.ask("next", {}), Error, "without yielding");
+  const step = assertRejects(() => runner.ask("next", {}), LeatError, "it was ended");
+  await sent.promise;
+  // Answers that do not wait for the runner follow each other without a pause.
+  for (let turns = 0; turns < 100; turns++) await settled();
   await runner.terminate();
+  await step;
   return count;
 }
 
@@ -68,7 +79,6 @@ Deno.test("ByteGate admits work in order, as far as its bytes allow", async () =
       return promise;
     }).catch(() => {})
   );
-  const settled = () => new Promise((resolve) => setTimeout(resolve));
   await settled();
   assertEquals(running, [0, 1]);
   ends[0]!();

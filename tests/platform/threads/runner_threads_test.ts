@@ -284,15 +284,20 @@ Deno.test("RunnerThreads ends a thread with a cancelled listing once its pipelin
   await runners.close();
 });
 
-Deno.test("RunnerThreads leaves nothing open of a thread that cannot be started", async () => {
+Deno.test("RunnerThreads starts a pipeline once a thread can be started, and leaves nothing open of one that cannot", async () => {
+  let starts = 0;
+  const told: string[] = [];
   const runners = new RunnerThreads({}, {
-    start() {
-      throw new LeatError("resource_exhausted", "no more threads");
+    start(...thread) {
+      // The spare one, and the first of the pipeline.
+      if (++starts <= 2) throw new LeatError("resource_exhausted", "no more threads");
+      return startThread(...thread);
     },
+    onRetry: ({ message }) => told.push(message),
   });
-  const runner = runners.start(settings(Dataset.range(1)), NO_SPLITS);
-  const { code } = await assertRejects(() => runner.next(), LeatError, "no more threads");
-  assertEquals(code, "resource_exhausted");
+  const runner = runners.start(settings(Dataset.range(3)), NO_SPLITS);
+  assertEquals(await drain(runner), [0, 1, 2]);
+  assertEquals(told, ["no more threads"]);
   runner.dispose();
   await runners.close();
 });
@@ -327,18 +332,10 @@ Deno.test("RunnerThreads abandons a thread that does not load in time, and blame
     runawayAfterMs: 1,
     loadTimeoutMs: 1,
   });
-  const runner = runners.start(settings(Dataset.range(1)), NO_SPLITS);
-  const error = await assertRejects(
-    () => runner.next(),
-    LeatError,
-    "has not loaded within",
-  ) as LeatError;
-  assertEquals(error.code, "unavailable");
   await until(() => runners.runaways === 1);
   assertEquals(neverLoaded, ["lost"]);
   const given = runners.listSplits(Dataset.range(1).serialize());
   await assertRejects(() => given, LeatError, "has not loaded within");
-  runner.dispose();
   await runners.close();
   for (const port of kept) port.close();
 });
