@@ -9,6 +9,8 @@ export const LOADING_MAX = Math.min(8, navigator.hardwareConcurrency);
 /** Pause after a failed load, in ms. It doubles with each further one of a caller, up to the maximum. */
 const RETRY_MIN_MS = 1_000;
 const RETRY_MAX_MS = 60_000;
+/** How often a caller's load is tried: for two minutes if each fails at once. */
+const TRIES_MAX = 8;
 /** Errors of loads for want of what may come back: memory, processes, open files, time. */
 const PASSING: ReadonlySet<LeatErrorCode> = new Set(["unavailable", "resource_exhausted"]);
 
@@ -111,22 +113,24 @@ export class Supply<T extends Supplied> {
   }
 
   /**
-   * Like `take`, but tries again, without limit, while the machine lacks what a load needs. No function
-   * has run then, so this says nothing about the caller's pipeline.
+   * Like `take`, but tries again a few times while the machine lacks what a load needs. No function has
+   * run then, so this says nothing about the caller's pipeline. What lasts is reported at last.
    */
   async takePatiently(signal: AbortSignal, caller?: RunnerCaller): Promise<T> {
     const { retryMinMs = RETRY_MIN_MS, onRetry = () => {} } = this.#options;
-    for (let pauseMs = retryMinMs;; pauseMs = Math.min(2 * pauseMs, RETRY_MAX_MS)) {
+    let pauseMs = retryMinMs;
+    for (let tries = 1;; tries++) {
       try {
         return await this.take(signal, caller);
       } catch (thrown) {
         const error = LeatError.from(thrown);
-        if (!PASSING.has(error.code)) throw error;
+        if (!PASSING.has(error.code) || tries === TRIES_MAX) throw error;
         onRetry(error);
       }
       // If the pause is aborted, the next call of `take` says why.
       const options = { signal: AbortSignal.any([signal, this.#closing.signal]) };
       await sleep(pauseMs, undefined, options).catch(() => {});
+      pauseMs = Math.min(2 * pauseMs, RETRY_MAX_MS);
     }
   }
 

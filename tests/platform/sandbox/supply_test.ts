@@ -284,6 +284,13 @@ Deno.test("Supply.takePatiently tries again while a load lacks resources, and re
   await supplied.step(refused);
   assertEquals(await next, refused);
   assertEquals(supplied.retried.length, 3);
+  const last = supplied.supply.takePatiently(signal).catch((error) => error);
+  for (let tries = 1; tries <= 8; tries++) {
+    await until(() => supplied.loading > 0);
+    await supplied.step(NEVER);
+  }
+  assertEquals(await last, NEVER);
+  assertEquals(supplied.retried.length, 3 + 7);
 });
 
 Deno.test("Supply.takePatiently pauses no longer than its caller waits, and until it is closed", async () => {
