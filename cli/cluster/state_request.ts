@@ -1,5 +1,6 @@
 /** Requests a dispatcher's state over HTTP, with an error for each kind of failure. */
 import { innermostCause, LeatError } from "../../core/error.ts";
+import { shownPath, withShownUrls } from "../../core/shown_text.ts";
 import type { DispatcherDescription } from "../../mod.ts";
 import { DiallerSide } from "../../transport/web_socket/tokens/proof.ts";
 import { tlsRemedy } from "../../transport/web_socket/remedies.ts";
@@ -26,6 +27,7 @@ export async function askForState(
   { token, ca }: Credentials = {},
 ): Promise<DispatcherDescription> {
   const url = stateUrl(address);
+  const shown = shownPath(address);
   using client = Deno.createHttpClient(ca === undefined ? {} : { caCerts: [ca] });
   let response: Response;
   const side = token === undefined
@@ -46,16 +48,17 @@ export async function askForState(
     }
     if (response.ok && isProved) return await response.json();
     await response.body?.cancel();
-  } catch (cause) {
+  } catch (thrown) {
+    const cause = withShownUrls(thrown);
     const why = reasonOf(cause);
     const remedy = tlsRemedy(address, why) ??
       "check the address, and that `deno task dispatcher` runs there";
-    throw new LeatError("unavailable", `No dispatcher answers at ${address} (${why}); ${remedy}`, {
+    throw new LeatError("unavailable", `No dispatcher answers at ${shown} (${why}); ${remedy}`, {
       cause,
     });
   }
-  if (response.ok) throw notTrusted(address);
-  throw refusal(address, response.status, token);
+  if (response.ok) throw notTrusted(shown);
+  throw refusal(shown, response.status, token);
 }
 
 /**
@@ -67,7 +70,7 @@ export function stateUrl(address: string): URL {
   if (url !== null && /^https?:$/.test(url.protocol)) return new URL("/state", url);
   throw new LeatError(
     "invalid_argument",
-    `A dispatcher's address is ws://host:port or wss://host:port, not "${address}"`,
+    `A dispatcher's address is ws://host:port or wss://host:port, not "${shownPath(address)}"`,
   );
 }
 
