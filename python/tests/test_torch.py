@@ -80,6 +80,13 @@ def test_data_loader_goes_on_after_an_element_that_fails(workers: int) -> None:
     assert list(batches) == [3, 4]
 
 
+@pytest.mark.parametrize("prefetch", [-1, "2", 1.5, True])
+def test_a_prefetch_that_is_no_number_of_batches_is_refused(prefetch: Any) -> None:
+    with pytest.raises(leat.LeatError, match="prefetch is") as raised:
+        leat.torch.Loader(numbers(), prefetch=prefetch)
+    assert raised.value.code == "invalid_argument"
+
+
 def test_data_loader_reads_it_here_and_refuses_to_fork() -> None:
     dataset = leat.torch.IterableDataset(large(3))
     assert [batch["i"] for batch in torch.utils.data.DataLoader(dataset, batch_size=None)] == [0, 1, 2]
