@@ -165,6 +165,8 @@ class Loader:
         request, self._reuse, memory, folder, allow = self._arguments
         self._connection = Connection(request, memory, folder, allow)
         self._stream: Stream | None = None
+        # Whether an iteration was begun, even if that failed.
+        self._has_begun = False
         weakref.finalize(self, self._connection.close)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -180,8 +182,11 @@ class Loader:
         An earlier iterator of this loader ends.
         """
         with self._connection.lock:
+            if self._has_begun and self._resume == Checkpoint():
+                self._connection.close()  # Only another helper begins with the first epoch again.
             self._connection.open()
             self._replace()
+            self._has_begun = True
             self._stream = Stream(self._connection, self._resume or Checkpoint(), self._reuse)
             self._resume = None
             return LoaderIterator(self, self._stream)

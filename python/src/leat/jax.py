@@ -127,8 +127,8 @@ class Loader:
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Lets the next `iter()` continue from a position."""
-        self._batches = None
         self.loader.load_state_dict(state_dict)
+        self._batches = None
 
 
 class LoaderIterator(Ahead):
