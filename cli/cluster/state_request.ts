@@ -46,8 +46,10 @@ export async function askForState(
       response = await request({ authorization });
       isProved ||= side!.isProved(response.headers.get("authentication-info"));
     }
-    if (response.ok && isProved) return await response.json();
-    await response.body?.cancel();
+    if (response.ok && isProved) {
+      const state = await response.json();
+      if (Array.isArray(state?.workers) && Array.isArray(state.jobs)) return state;
+    } else await response.body?.cancel();
   } catch (thrown) {
     const cause = withShownUrls(thrown);
     const why = reasonOf(cause);
@@ -57,7 +59,7 @@ export async function askForState(
       cause,
     });
   }
-  if (response.ok) throw notTrusted(shown);
+  if (response.ok && !isProved) throw notTrusted(shown);
   throw refusal(shown, response.status, token);
 }
 

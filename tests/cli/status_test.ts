@@ -183,6 +183,8 @@ Deno.test("deno task status explains failures: no dispatcher, no token, a wrong 
   };
   const gone = await serveDispatcher(QUIET);
   await gone.close();
+  const quiet = { hostname: "127.0.0.1", port: 0, onListen: () => {} };
+  await using other = Deno.serve(quiet, () => Response.json({ workers: 3 }));
   const failures = await Promise.all([
     failureOf(gone.address),
     failureOf(dispatcher.address),
@@ -190,6 +192,7 @@ Deno.test("deno task status explains failures: no dispatcher, no token, a wrong 
     failureOf(worker.address, "--token", "sesame"),
     failureOf("nowhere"),
     failureOf(`${gone.address.replace("ws://", "http://user:secret@")}/?token=secret`),
+    failureOf(`http://127.0.0.1:${other.addr.port}`),
   ]);
   const expected = [
     /No dispatcher answers at ws:.*refused.*deno task dispatcher/s,
@@ -198,6 +201,7 @@ Deno.test("deno task status explains failures: no dispatcher, no token, a wrong 
     /HTTP 426\) is no dispatcher: is it a worker's address/,
     /ws:\/\/host:port or wss:\/\/host:port, not "nowhere"/,
     /No dispatcher answers at http:\/\/127.*\/\?… \(/,
+    /HTTP 200\) is no dispatcher/,
   ];
   for (const [i, pattern] of expected.entries()) assertMatch(failures[i]!, pattern);
   for (const text of failures) assert(!text.includes("secret"), text);
