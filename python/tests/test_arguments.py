@@ -38,6 +38,7 @@ from conftest import PIPELINES
         ({"consumer": (0, 1, 2)}, "rank < world"),
         ({"service": 1}, "service is text"),
         ({"service": "ws://127.0.0.1:1", "options": [1]}, "options is a dict"),
+        ({"service": "ws://127.0.0.1:1", "job": "a", "options": {"jobName": "b"}}, "options has jobName, which another argument"),
     ],
 )
 def test_an_argument_of_another_kind_is_refused_by_name(options: dict[str, Any], message: str) -> None:

@@ -135,8 +135,15 @@ def _reading(
             raise LeatError("invalid_argument", f"{', '.join(unused)}: only with a service, and none is given")
         return {} if consumer is None else {"shard": {"index": consumer[0], "count": consumer[1]}}
     index, count = consumer if consumer is not None else (None, None)
-    distribution = {"service": service, "token": token, "ca": ca, "processingMode": mode, "jobName": job}
-    return {"service": {**distribution, "consumerIndex": index, "numConsumers": count, **plain(options or {}, "options")}}
+    distribution = {
+        **{"service": service, "token": token, "ca": ca, "processingMode": mode, "jobName": job},
+        **{"consumerIndex": index, "numConsumers": count},
+    }
+    others = plain(options or {}, "options")
+    twice = [name for name in others if distribution.get(name) is not None]
+    if twice:
+        raise LeatError("invalid_argument", f"options has {', '.join(twice)}, which another argument has, too: give one")
+    return {"service": {**distribution, **others}}
 
 
 class Loader:
