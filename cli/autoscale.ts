@@ -76,10 +76,10 @@ async function main(
   const credentials = await readCredentials(values);
   const args = [
     ...["--dispatcher", dispatcher],
-    // With an equals sign, because a secret may begin with a dash.
+    // With an equals sign, because the values may begin with a dash.
     ...(token === undefined ? [] : [`--token=${token}`]),
-    ...(tokenFile === undefined ? [] : ["--token-file", await Deno.realPath(tokenFile)]),
-    ...(ca === undefined ? [] : ["--ca", await Deno.realPath(ca)]),
+    ...(tokenFile === undefined ? [] : [`--token-file=${tokenFile}`]),
+    ...(ca === undefined ? [] : [`--ca=${ca}`]),
     ...workerArgs,
   ];
   const tags = await readWorkerTags(args);

@@ -2,6 +2,7 @@
 import { join } from "node:path";
 import { counted } from "./lib/counted.ts";
 import { runProgram, UsageError } from "./lib/args.ts";
+import { commandOf } from "./lib/command_line.ts";
 import type { Program } from "./lib/help.ts";
 import { flag, integer, subset, text, type Values } from "./lib/options.ts";
 import { requireWritable } from "./lib/page.ts";
@@ -110,7 +111,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
     const { writeReport } = await import("./fastflow/report.ts");
     const host = `${counted(navigator.hardwareConcurrency, "core")}, ${Deno.build.arch}`;
     const facts = [["Took", `${seconds} s`], ["Host", host]] as const;
-    writeReport(results, facts, [PROGRAM.usage, ...Deno.args].join(" "), path);
+    writeReport(results, facts, commandOf(PROGRAM.usage, Deno.args), path);
     console.log(`\nTook ${seconds} s. Report: ${await Deno.realPath(path)}`);
   } finally {
     await Deno.remove(folder, { recursive: true });

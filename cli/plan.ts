@@ -1,6 +1,7 @@
 /** Recommends the number of workers for a pipeline: `deno task plan --help`. */
 import { PAPER_PRICES, PAPER_TRAINER_MACHINE, PAPER_WORKER_MACHINE } from "../mod.ts";
 import { runProgram } from "./lib/args.ts";
+import { commandOf } from "./lib/command_line.ts";
 import type { Program } from "./lib/help.ts";
 import { flag, integer, number, operand, percent, text, type Values } from "./lib/options.ts";
 import { counted } from "./lib/counted.ts";
@@ -114,13 +115,14 @@ export const run = (args: readonly string[] = Deno.args): Promise<void> =>
 
 if (import.meta.main) await run();
 
-async function main(values: Values<typeof OPTIONS>): Promise<void> {
+async function main(values: Values<typeof OPTIONS>, args: readonly string[]): Promise<void> {
   const { json, out } = values;
   if (out !== undefined) requireWritable(out, "--out");
   using requests = new StopRequests();
   using status = new StatusLine({ plainEveryMs: PLAIN_EVERY_MS });
   let done = "nothing was measured yet";
-  const plan = await requests.interrupting(makePlan(values, status, (what) => done = what), () => {
+  const making = makePlan(values, args, status, (what) => done = what);
+  const plan = await requests.interrupting(making, () => {
     status[Symbol.dispose]();
     return `Interrupted: ${done}; there is no plan, and nothing is kept`;
   });
@@ -134,6 +136,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
 /** @param onDone Called after each part, with what has been done so far. */
 async function makePlan(
   values: Values<typeof OPTIONS>,
+  args: readonly string[],
   status: StatusLine,
   onDone: (what: string) => void,
 ): Promise<Plan> {
@@ -156,7 +159,7 @@ async function makePlan(
   }
   return {
     ...{ startedAt, module, host: hostText(), measured: profile, assumed: machines, verified },
-    commandLine: `deno task plan ${Deno.args.join(" ")}`,
+    commandLine: commandOf(PROGRAM.usage, args),
     modelled: { ...sweep, limits },
   };
 }

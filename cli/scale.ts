@@ -4,6 +4,7 @@
  */
 import { LeatError } from "../core/error.ts";
 import { runProgram } from "./lib/args.ts";
+import { commandOf } from "./lib/command_line.ts";
 import type { Program } from "./lib/help.ts";
 import { flag, integer, integers, type Option, text, type Values } from "./lib/options.ts";
 import { sizeTable } from "./scale/growth.ts";
@@ -83,7 +84,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
       renderScaleReport({
         startedAt: startedAt.toISOString(),
         durationSeconds: (Date.now() - startedAt.getTime()) / 1_000,
-        commandLine: [PROGRAM.usage, ...Deno.args].join(" "),
+        commandLine: commandOf(PROGRAM.usage, Deno.args),
         host: `${navigator.hardwareConcurrency} cores, ${Deno.build.os} ${Deno.build.arch}`,
         ...results,
       }),

@@ -11,6 +11,7 @@
 import { LeatError } from "../core/error.ts";
 import denoJson from "../deno.json" with { type: "json" };
 import { EXIT_INTERRUPTED, runProgram, UsageError } from "./lib/args.ts";
+import { commandOf } from "./lib/command_line.ts";
 import type { Program } from "./lib/help.ts";
 import { flag, integers, number, subset, text, type Values } from "./lib/options.ts";
 import { requireWritable } from "./lib/page.ts";
@@ -208,7 +209,7 @@ function describeRun(
   return {
     startedAt: startedAt.toISOString(),
     durationSeconds: (Date.now() - startedAt.getTime()) / 1000,
-    commandLine: [PROGRAM.usage, ...Deno.args].join(" "),
+    commandLine: commandOf(PROGRAM.usage, Deno.args),
     hostCores: navigator.hardwareConcurrency,
     platform: `${Deno.build.os} ${Deno.build.arch}`,
     versions: { leat: denoJson.version, deno: Deno.version.deno },

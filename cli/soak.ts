@@ -9,6 +9,7 @@ import { FAULTS, Nemesis } from "./chaos/nemesis.ts";
 import { DrillRunner } from "./chaos/drill_runner.ts";
 import { TestBed } from "./chaos/test_bed.ts";
 import { EXIT_FAILURE, runProgram, UsageError } from "./lib/args.ts";
+import { commandOf } from "./lib/command_line.ts";
 import type { Program } from "./lib/help.ts";
 import { choice, integer, milliseconds, number, subset, text, type Values } from "./lib/options.ts";
 import { requireWritable } from "./lib/page.ts";
@@ -181,7 +182,7 @@ async function soak(
   });
   return {
     startedAt,
-    commandLine: `deno task soak ${Deno.args.join(" ")}`.trim(),
+    commandLine: commandOf(PROGRAM.usage, Deno.args),
     seconds: samples.seconds,
     sampleMs,
     faults: nemesis?.total() ?? 0,

@@ -50,9 +50,20 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   const clear = watch && !json && Deno.stdout.isTerminal() ? CLEAR_SCREEN : "";
   do {
     const state = await askForState(dispatcher, credentials);
-    console.log(
-      json ? shownJson(state, watch ? undefined : 2) : clear + statusText(state),
-    );
+    const shown = json ? shownJson(state, watch ? undefined : 2) : clear + statusText(state);
+    if (!await print(shown)) return;
     if (watch) await new Promise((resolve) => setTimeout(resolve, intervalMs));
   } while (watch);
+}
+
+/** Prints a text to standard output. Returns whether somebody still reads that: not so after `| head`. */
+async function print(text: string): Promise<boolean> {
+  try {
+    const bytes = new TextEncoder().encode(`${text}\n`);
+    await ReadableStream.from([bytes]).pipeTo(Deno.stdout.writable, { preventClose: true });
+    return true;
+  } catch (error) {
+    if (error instanceof Deno.errors.BrokenPipe) return false;
+    throw error;
+  }
 }

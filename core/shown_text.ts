@@ -20,7 +20,26 @@ const UNSAFE_CHARACTERS =
  * ```
  */
 export function shownText(text: string): string {
-  return text.replaceAll(UNSAFE_CHARACTERS, escaped);
+  return shownLine(text).replaceAll("\t", "\\t");
+}
+
+/** Returns a line as {@linkcode shownText} does, but keeps its tabs: those of a program's output align it. */
+export function shownLine(line: string): string {
+  return line.replaceAll(UNSAFE_CHARACTERS, escaped);
+}
+
+/**
+ * Returns `text` as one word of a shell command, quoted if it needs that.
+ *
+ * @example
+ * ```ts
+ * import { shellWord } from "./shown_text.ts";
+ *
+ * `--tag ${shellWord("a b")}`; // "--tag 'a b'"
+ * ```
+ */
+export function shellWord(text: string): string {
+  return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
 /** Returns the JSON of `value`, with escapes for the characters that JSON leaves as they are. */
@@ -38,7 +57,7 @@ export function shownJson(value: unknown, space?: number): string {
  */
 export function shownLines(text: string): string {
   const [first = "", ...lines] = text.split(/\r?\n/);
-  return [shownText(first), ...lines.map((line) => shownText(indented(line)))].join("\n");
+  return [shownLine(first), ...lines.map((line) => shownLine(indented(line)))].join("\n");
 }
 
 const INDENT = "    ";

@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { LeatError } from "../../core/error.ts";
 import { LineStream } from "../lib/line_stream.ts";
 
-/** The root of the repository: the programs find their permissions in its `deno.json`. */
+/** The root of the repository. Deno finds the permissions of the programs in its `deno.json`. */
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 /** Time limit for a child to listen, in ms: the first start compiles. */
 const START_TIMEOUT_MS = 60_000;
@@ -162,11 +162,10 @@ function spawn(
         "--no-prompt",
         "-P=server",
         ...flags,
-        program,
+        `${ROOT}${program}`,
         ...args,
         "--stop-at-eof",
       ],
-      cwd: ROOT,
       env: { NO_COLOR: "1", ...loaderVariables() },
       stdin: "piped",
       stdout: "piped",

@@ -48,7 +48,7 @@ export class ProcessFleet implements WorkerFleet, AsyncDisposable {
     try {
       const child = await ChildProcess.start(name, "cli/worker.ts", [
         ...args,
-        ...["--name", name, "--drain-ms", `${drainMs}`],
+        ...[`--name=${name}`, `--drain-ms=${drainMs}`],
       ], { onLog: (line) => onLog(`${name}: ${line}`) });
       this.#children.add(child);
       const ending = child.ended.then((end) => this.#ended(child, end))

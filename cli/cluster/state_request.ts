@@ -1,5 +1,6 @@
 /** Requests a dispatcher's state over HTTP, with an error for each kind of failure. */
 import { innermostCause, LeatError } from "../../core/error.ts";
+import { shownPath, withShownUrls } from "../../core/shown_text.ts";
 import type { DispatcherDescription } from "../../mod.ts";
 import { DiallerSide } from "../../transport/web_socket/tokens/proof.ts";
 import { tlsRemedy } from "../../transport/web_socket/remedies.ts";
@@ -26,6 +27,7 @@ export async function askForState(
   { token, ca }: Credentials = {},
 ): Promise<DispatcherDescription> {
   const url = stateUrl(address);
+  const shown = shownPath(address);
   using client = Deno.createHttpClient(ca === undefined ? {} : { caCerts: [ca] });
   let response: Response;
   const side = token === undefined
@@ -44,18 +46,21 @@ export async function askForState(
       response = await request({ authorization });
       isProved ||= side!.isProved(response.headers.get("authentication-info"));
     }
-    if (response.ok && isProved) return await response.json();
-    await response.body?.cancel();
-  } catch (cause) {
+    if (response.ok && isProved) {
+      const state = await response.json();
+      if (Array.isArray(state?.workers) && Array.isArray(state.jobs)) return state;
+    } else await response.body?.cancel();
+  } catch (thrown) {
+    const cause = withShownUrls(thrown);
     const why = reasonOf(cause);
     const remedy = tlsRemedy(address, why) ??
       "check the address, and that `deno task dispatcher` runs there";
-    throw new LeatError("unavailable", `No dispatcher answers at ${address} (${why}); ${remedy}`, {
+    throw new LeatError("unavailable", `No dispatcher answers at ${shown} (${why}); ${remedy}`, {
       cause,
     });
   }
-  if (response.ok) throw notTrusted(address);
-  throw refusal(address, response.status, token);
+  if (response.ok && !isProved) throw notTrusted(shown);
+  throw refusal(shown, response.status, token);
 }
 
 /**
@@ -67,7 +72,7 @@ export function stateUrl(address: string): URL {
   if (url !== null && /^https?:$/.test(url.protocol)) return new URL("/state", url);
   throw new LeatError(
     "invalid_argument",
-    `A dispatcher's address is ws://host:port or wss://host:port, not "${address}"`,
+    `A dispatcher's address is ws://host:port or wss://host:port, not "${shownPath(address)}"`,
   );
 }
 

@@ -37,12 +37,12 @@ export class UsageError extends LeatError {
 }
 
 /**
- * Runs a program: reads the command line, answers `--help`, calls `main` with the values and
- * converts errors into a message and an exit status.
+ * Runs a program: reads the command line, answers `--help`, calls `main` with the values and the
+ * arguments, and converts errors into a message and an exit status.
  */
 export async function runProgram<O extends Options>(
   program: Program<O>,
-  main: (values: Values<O>) => void | Promise<void>,
+  main: (values: Values<O>, args: readonly string[]) => void | Promise<void>,
   args: readonly string[] = Deno.args,
 ): Promise<void> {
   if (wantsHelp(args)) {
@@ -50,7 +50,7 @@ export async function runProgram<O extends Options>(
     return;
   }
   try {
-    await main(await parseCommandLine(program, args));
+    await main(await parseCommandLine(program, args), args);
   } catch (error) {
     const isUsageError = error instanceof UsageError;
     console.error(
@@ -136,7 +136,7 @@ function failureText(error: unknown): string {
   const lines = [`error: ${error.message} (${error.code})`];
   for (let cause = error.cause; cause instanceof Error; cause = cause.cause) {
     const { message } = cause;
-    const isRepeated = lines.at(-1)!.includes(message);
+    const isRepeated = lines.some((line) => line.includes(message));
     if (!isRepeated) lines.push(`  because: ${message}`);
   }
   return lines.join("\n");

@@ -4,6 +4,7 @@
  */
 
 import { parseArgs as parseNodeArgs } from "node:util";
+import { shellWord } from "../../core/shown_text.ts";
 
 /** The names of the options: those without and those with a value. */
 export interface Shape {
@@ -101,6 +102,11 @@ export function readByNode(args: readonly string[], shape: Shape): Given {
     textsOf.set(token.name, [...textsOf.get(token.name) ?? [], text]);
   }
   return { texts: textsOf, unknown, positionals };
+}
+
+/** The command that started a program, as a shell takes it. */
+export function commandOf(usage: string, args: readonly string[]): string {
+  return [usage, ...args.map(shellWord)].join(" ");
 }
 
 /** Joins options and negative numbers with `=`: both parsers would treat such a number as an option. */

@@ -2,7 +2,7 @@
 import { fileURLToPath } from "node:url";
 import { hexOf64 } from "../../core/bytes.ts";
 import { LeatError } from "../../core/error.ts";
-import { shownText } from "../../core/shown_text.ts";
+import { shownLine } from "../../core/shown_text.ts";
 import type { Link, NodeId } from "../../actors/runtime/link.ts";
 import { openProcessLink, type ProcessLinkOptions } from "../../transport/process/link.ts";
 import type { Launch } from "../sandbox/guards/launcher.ts";
@@ -137,11 +137,11 @@ export class ChildProcess {
       const lines = (line + text.slice(0, Math.max(0, remaining))).split("\n");
       remaining -= text.length;
       line = lines.pop()!;
-      const logged = lines.map((complete) => `${this.#prefix}${shownText(complete)}\n`).join("");
+      const logged = lines.map((complete) => `${this.#prefix}${shownLine(complete)}\n`).join("");
       if (logged !== "") await Deno.stderr.write(encoder.encode(logged)).catch(() => {});
     }
     if (line !== "") {
-      await Deno.stderr.write(encoder.encode(`${this.#prefix}${shownText(line)}\n`)).catch(
+      await Deno.stderr.write(encoder.encode(`${this.#prefix}${shownLine(line)}\n`)).catch(
         () => {},
       );
     }

@@ -1,6 +1,7 @@
 /** Explains a denied permission to the author of a function, and to the operator who can grant it. */
 import { dirname } from "node:path/posix";
 import { LeatError, type WireError } from "../../core/error.ts";
+import { shellWord } from "../../core/shown_text.ts";
 
 /** Deno's sentence for a denied permission, which names a flag of Deno. */
 const DENO_SENTENCE =
@@ -88,13 +89,13 @@ function denied([, kind = "", what = ""]: RegExpExecArray, denier: Denier): stri
 function remedy(kind: string, what: string): string {
   switch (kind) {
     case "read":
-      return `its operator can, with --data-root=${dirname(what)}`;
+      return `its operator can, with --data-root=${shellWord(dirname(what))}`;
     case "write":
-      return `its operator can, with --allow-write=${dirname(what)}`;
+      return `its operator can, with --allow-write=${shellWord(dirname(what))}`;
     case "net":
-      return `its operator can, with --allow-net=${what}`;
+      return `its operator can, with --allow-net=${shellWord(what)}`;
     case "import":
-      return `its operator can, with --allow-udf-import=${what}`;
+      return `its operator can, with --allow-udf-import=${shellWord(what)}`;
     default:
       return "no worker with a sandbox can; --no-sandbox turns the sandbox off";
   }

@@ -21,6 +21,12 @@ from conftest import PIPELINES
         ({"args": {"list": [1, np.zeros(2)]}}, r"args\['list'\]\[1\] is array.*array.tolist"),
         ({"args": {"count": 2**64}}, "numbers of at most 64 bits"),
         ({"args": {1: 2}}, "with keys of text"),
+        ({"args": {"list": ["\ud800"]}}, r"args\['list'\]\[0\] is '\\ud800' \(str\).*without lone surrogates"),
+        ({"args": {"\ud800": 1}}, "which cannot be sent"),
+        ({"export": "\ud800"}, r"export is text without NUL and lone surrogates, not '\\ud800'"),
+        ({"folder": Path("a\0b")}, "folder is text without NUL"),
+        ({"allow": ["net=\ud800"]}, "allow is text without NUL"),
+        ({"service": "ws://127.0.0.1:1", "token": "secret\ud800"}, r"token is text without .*, not … \(str\)"),
         ({"seed": 1.5}, r"seed is an integer, not 1.5 \(float\)"),
         ({"seed": True}, "seed is an integer"),
         ({"seed": 2**64}, "seed is an integer of 64 bits"),
@@ -32,6 +38,7 @@ from conftest import PIPELINES
         ({"consumer": (0, 1, 2)}, "rank < world"),
         ({"service": 1}, "service is text"),
         ({"service": "ws://127.0.0.1:1", "options": [1]}, "options is a dict"),
+        ({"service": "ws://127.0.0.1:1", "job": "a", "options": {"jobName": "b"}}, "options has jobName, which another argument"),
     ],
 )
 def test_an_argument_of_another_kind_is_refused_by_name(options: dict[str, Any], message: str) -> None:
@@ -41,10 +48,23 @@ def test_an_argument_of_another_kind_is_refused_by_name(options: dict[str, Any],
 
 
 def test_a_pipeline_that_is_no_path_is_refused() -> None:
-    for pipeline in (None, 3, leat):
+    for pipeline in (None, 3, leat, "a\0b", "\udcff.ts"):
         with pytest.raises(leat.LeatError, match="pipeline is") as raised:
             leat.load(pipeline)  # type: ignore[arg-type]
         assert raised.value.code == "invalid_argument"
+
+
+@pytest.mark.parametrize(("rank", "world"), [("first", "2"), ("3", None), ("-1", "2")])
+def test_ranks_of_the_environment_that_are_none_are_refused_by_name(
+    rank: str, world: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RANK", rank)
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    if world is not None:
+        monkeypatch.setenv("WORLD_SIZE", world)
+    with pytest.raises(leat.LeatError, match=f"RANK and WORLD_SIZE, which are '{rank}' and '{world or 1}'") as raised:
+        leat.load(PIPELINES, export="endless", consumer="auto")
+    assert raised.value.code == "invalid_argument"
 
 
 def test_numbers_of_numpy_and_paths_are_arguments_like_others() -> None:

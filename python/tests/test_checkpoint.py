@@ -41,6 +41,21 @@ def test_state_dict_continues_the_same_stream_after_any_batch() -> None:
         assert [plain(batch) for batch in other] == batches[had:]
 
 
+def test_a_state_of_the_beginning_is_that_of_the_first_epoch_also_after_others_and_after_a_failure() -> None:
+    loader = numbers(count=20)
+    beginning = loader.state_dict()
+    first, second = ([plain(batch) for batch in loader] for _ in range(2))
+    loader.load_state_dict(beginning)
+    assert [plain(batch) for batch in loader] == first != second
+    assert [plain(batch) for batch in loader] == second
+    other = numbers(count=20)
+    other.load_state_dict({**beginning, "state": "AAAA"})
+    with pytest.raises(leat.LeatError, match="another format"):
+        iter(other)
+    other.load_state_dict(beginning)
+    assert [plain(batch) for batch in other] == first
+
+
 def test_a_stream_without_a_seed_is_continued_too() -> None:
     loader = numbers(seed=None)
     batches = iter(loader)

@@ -80,6 +80,12 @@ def test_a_dict_places_arrays_by_key_and_what_cannot_be_divided_is_refused() -> 
     odd = leat.load(PIPELINES, export="numbers", args={"count": 9, "size": 3})
     with pytest.raises(leat.LeatError, match=r"shape \(3,\) cannot be divided by NamedSharding.*multiple of the devices"):
         next(iter(leat.jax.Loader(odd, over_devices())))
+    with pytest.raises(leat.LeatError, match=r"sharding has the keys \['X'\], and the batch has the keys \['x'"):
+        next(iter(leat.jax.Loader(numbers(), {"X": second})))
+    with pytest.raises(leat.LeatError, match=r"sharding has the keys \[\], and the batch has none: it is int"):
+        next(iter(leat.jax.Loader(leat.load(PIPELINES, export="endless"), {})))
+    with pytest.raises(leat.LeatError, match="prefetch is a number of batches, 0 or more, not -1"):
+        leat.jax.Loader(numbers(), prefetch=-1)
     with pytest.raises(leat.LeatError, match="without reuse=True"):
         leat.jax.Loader(large(1, reuse=True))
 

@@ -60,6 +60,17 @@ def test_loader_continues_after_the_batch_that_the_program_has(prefetch: int) ->
         assert firsts(other) == whole[had:]
 
 
+def test_a_state_that_is_refused_leaves_the_position_as_it_is() -> None:
+    loader = leat.torch.Loader(numbers(), prefetch=2)
+    batches = iter(loader)
+    next(batches)
+    with pytest.raises(leat.LeatError, match="not one that state_dict"):
+        loader.load_state_dict({"leat": 2})
+    state, following = loader.state_dict(), next(batches)
+    loader.load_state_dict(state)
+    assert next(iter(loader))["x"].tolist() == following["x"].tolist()
+
+
 def test_a_prefetched_error_comes_in_its_place() -> None:
     batches = iter(leat.torch.Loader(leat.load(PIPELINES, export="failing"), prefetch=2))
     assert [next(batches), next(batches)] == [0, 1]
@@ -78,6 +89,13 @@ def test_data_loader_goes_on_after_an_element_that_fails(workers: int) -> None:
     with pytest.raises(leat.LeatError, match="no 2 today"):
         next(batches)
     assert list(batches) == [3, 4]
+
+
+@pytest.mark.parametrize("prefetch", [-1, "2", 1.5, True])
+def test_a_prefetch_that_is_no_number_of_batches_is_refused(prefetch: Any) -> None:
+    with pytest.raises(leat.LeatError, match="prefetch is") as raised:
+        leat.torch.Loader(numbers(), prefetch=prefetch)
+    assert raised.value.code == "invalid_argument"
 
 
 def test_data_loader_reads_it_here_and_refuses_to_fork() -> None:

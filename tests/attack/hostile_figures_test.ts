@@ -49,6 +49,13 @@ Deno.test("a job name that looks like the metrics' name for an unnamed job is re
   );
 });
 
+Deno.test("control characters and tabs of a name are escaped in the metrics", async () => {
+  await using cluster = await TestCluster.start();
+  await cluster.worker("w\t\x1b[2J\n").heartbeat();
+  const { text } = await scrape(await cluster.ask("describe", null));
+  assertStringIncludes(text, 'leat_worker_up{worker="w\\\\t\\\\x1b[2J\\\\n"} 1');
+});
+
 Deno.test("wrong figures of a worker do not change later sums", async () => {
   for (const wrong of WRONG) {
     await using cluster = await TestCluster.start();

@@ -2,9 +2,10 @@
 
 import { statusText } from "../../cli/cluster/status_text.ts";
 import { Dataset, type DispatcherDescription, serveDispatcher, serveWorker } from "../../mod.ts";
-import { assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
+import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
 import { noFigures } from "../lib/no_figures.ts";
 import { startChild } from "../lib/child.ts";
+import { until } from "../lib/until.ts";
 
 const QUIET = { logLevel: "off" } as const;
 
@@ -112,10 +113,10 @@ Deno.test("statusText shows jobs, clients, windows and workers, and why one is i
 });
 
 Deno.test("statusText shows untrusted names and texts without terminal escapes", () => {
-  const text = "all is well\n\x1b[2Jno jobs\x1b]0;title\x07\u202e";
+  const text = "all is well\n\x1b[2Jno\tjobs\x1b]0;title\x07\u202e";
   const scaling = { workers: 0, wanted: 0, minWorkers: 0, maxWorkers: 8, text, jobs: [] };
   const shown = statusText({ clusterId: "c", scaling, workers: [], jobs: [] });
-  assertStringIncludes(shown, "all is well\\n\\x1b[2Jno jobs\\x1b]0;title\\x07\\u202e");
+  assertStringIncludes(shown, "all is well\\n\\x1b[2Jno\\tjobs\\x1b]0;title\\x07\\u202e");
   assertEquals(shown.includes("\x1b"), false);
 });
 
@@ -149,6 +150,25 @@ Deno.test("deno task status --watch continues until it is stopped", async () => 
   assertEquals((await child.status).signal, "SIGTERM");
 });
 
+Deno.test("deno task status --watch ends when nobody reads its output any more", async () => {
+  await using dispatcher = await serveDispatcher(QUIET);
+  const child = new Deno.Command("deno", {
+    args: ["run", "--quiet", "-P=status", "cli/status.ts", "--dispatcher", dispatcher.address]
+      .concat("--watch", "--interval-ms", "100"),
+    stdout: "piped",
+    stderr: "null",
+  }).spawn();
+  let end: Deno.CommandStatus | undefined;
+  const ended = child.status.then((status) => end = status);
+  try {
+    await child.stdout.cancel();
+    assertEquals((await until(() => end)).code, 0);
+  } finally {
+    if (end === undefined) child.kill("SIGKILL");
+    await ended;
+  }
+});
+
 Deno.test("deno task status explains failures: no dispatcher, no token, a wrong one, a worker", async () => {
   await using dispatcher = await serveDispatcher({ ...QUIET, token: "sesame" });
   await using worker = await serveWorker({
@@ -163,12 +183,16 @@ Deno.test("deno task status explains failures: no dispatcher, no token, a wrong 
   };
   const gone = await serveDispatcher(QUIET);
   await gone.close();
+  const quiet = { hostname: "127.0.0.1", port: 0, onListen: () => {} };
+  await using other = Deno.serve(quiet, () => Response.json({ workers: 3 }));
   const failures = await Promise.all([
     failureOf(gone.address),
     failureOf(dispatcher.address),
     failureOf(dispatcher.address, "--token", "open"),
     failureOf(worker.address, "--token", "sesame"),
     failureOf("nowhere"),
+    failureOf(`${gone.address.replace("ws://", "http://user:secret@")}/?token=secret`),
+    failureOf(`http://127.0.0.1:${other.addr.port}`),
   ]);
   const expected = [
     /No dispatcher answers at ws:.*refused.*deno task dispatcher/s,
@@ -176,8 +200,12 @@ Deno.test("deno task status explains failures: no dispatcher, no token, a wrong 
     /has another token/,
     /HTTP 426\) is no dispatcher: is it a worker's address/,
     /ws:\/\/host:port or wss:\/\/host:port, not "nowhere"/,
+    /No dispatcher answers at http:\/\/127.*\/\?… \(/,
+    /HTTP 200\) is no dispatcher/,
   ];
   for (const [i, pattern] of expected.entries()) assertMatch(failures[i]!, pattern);
+  for (const text of failures) assert(!text.includes("secret"), text);
+  assertEquals(failures[0]!.match(/refused/g)?.length, 1, failures[0]);
 });
 
 Deno.test("deno task status --help explains its options", async () => {

@@ -1,8 +1,10 @@
 /** `deno task autoscale`: worker processes that come and go as a dispatcher wants. */
 
+import { fileURLToPath } from "node:url";
 import { Dataset, type DispatcherServer, serveDispatcher } from "../../mod.ts";
 import { assertEquals, assertMatch } from "../assert.ts";
 import { startChild } from "../lib/child.ts";
+import { TempFolder } from "../lib/temp_folder.ts";
 import { until } from "../lib/until.ts";
 import { numbersOf, sorted, upTo } from "../service/lib/carriers.ts";
 
@@ -44,6 +46,23 @@ Deno.test("deno task autoscale runs as many worker processes as are wanted and s
   child.kill("SIGTERM");
   assertEquals((await child.status).code, 0);
   await untilAlive(dispatcher, []);
+});
+
+Deno.test("deno task autoscale starts its workers in the current folder, with options of any text", async () => {
+  await using folder = await TempFolder.make({ "token": TOKEN, "data/a": "" });
+  const scaling = { minWorkers: 1 };
+  await using dispatcher = await serveDispatcher({ token: TOKEN, logLevel: "off", scaling });
+  await using child = startChild(fileURLToPath(import.meta.resolve("../../cli/autoscale.ts")), {
+    flags: ["-P=autoscale"],
+    cwd: folder.path,
+    args: [
+      ...["--dispatcher", dispatcher.address, "--token-file", "token", "--name=-here"],
+      ...["--interval-ms", "100", "--", "--data-root", "data"],
+    ],
+  });
+  await untilAlive(dispatcher, ["-here-1"]);
+  child.kill("SIGTERM");
+  assertEquals((await child.status).code, 0);
 });
 
 Deno.test("deno task autoscale leaves no worker when it is stopped twice while one drains", async () => {

@@ -3,7 +3,9 @@
 import { assert, assertEquals } from "../assert.ts";
 import { LeatError } from "../../core/error.ts";
 import {
+  shellWord,
   shownJson,
+  shownLines,
   shownPath,
   shownText,
   shownUrls,
@@ -23,6 +25,21 @@ Deno.test("shownText and shownJson escape marks of direction, and characters tha
   for (const text of ["déjà", "日本", "עברית", "\u{1f468}\u200d\u{1f469}"]) {
     assertEquals(shownText(text), text);
   }
+});
+
+Deno.test("shownText escapes tabs, which shownLines keeps", () => {
+  assertEquals(shownText("a\tb"), "a\\tb");
+  assertEquals(shownLines("a\tb\n    c\td"), "a\tb\n    c\td");
+});
+
+Deno.test("shellWord quotes what a shell would divide or interpret", () => {
+  for (const word of ["big", "node-1", "/data/x", "s3://bucket/a+b", "a=b,c:1@%"]) {
+    assertEquals(shellWord(word), word);
+  }
+  for (const word of ["", "a b", "$HOME", "`id`", "a;b", "~", "*", '"', "ä", "a\nb"]) {
+    assertEquals(shellWord(word), `'${word}'`);
+  }
+  assertEquals(shellWord("it's"), "'it'\\''s'");
 });
 
 Deno.test("shownPath leaves out a URL's user, password, query and fragment, and nothing else", () => {

@@ -1,4 +1,5 @@
 /** Explains why no worker produces what a job's clients wait for, and what to start. */
+import { shellWord } from "../../../core/shown_text.ts";
 import type { Client, Iteration, Worker } from "../state/entities.ts";
 import { parametersOf } from "../jobs/iterations.ts";
 import type { JobParameters } from "../protocol.ts";
@@ -88,7 +89,8 @@ function remedy({ targetTags = [], targetWorkers }: JobParameters): string {
     const tagged = tags === "" ? "" : `, tags: [${tags}]`;
     return `Start one there (serveWorker({ local: true${tagged} })).`;
   }
-  const flags = shownTags(targetTags).map((tag) => ` --tag ${tag}`).join("");
+  const flags = shownTags(targetTags)
+    .map((tag) => ` --tag${tag.startsWith("-") ? "=" : " "}${shellWord(tag)}`).join("");
   return `Start one (leat worker${flags}).`;
 }
 

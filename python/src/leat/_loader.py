@@ -135,8 +135,15 @@ def _reading(
             raise LeatError("invalid_argument", f"{', '.join(unused)}: only with a service, and none is given")
         return {} if consumer is None else {"shard": {"index": consumer[0], "count": consumer[1]}}
     index, count = consumer if consumer is not None else (None, None)
-    distribution = {"service": service, "token": token, "ca": ca, "processingMode": mode, "jobName": job}
-    return {"service": {**distribution, "consumerIndex": index, "numConsumers": count, **plain(options or {}, "options")}}
+    distribution = {
+        **{"service": service, "token": token, "ca": ca, "processingMode": mode, "jobName": job},
+        **{"consumerIndex": index, "numConsumers": count},
+    }
+    others = plain(options or {}, "options")
+    twice = [name for name in others if distribution.get(name) is not None]
+    if twice:
+        raise LeatError("invalid_argument", f"options has {', '.join(twice)}, which another argument has, too: give one")
+    return {"service": {**distribution, **others}}
 
 
 class Loader:
@@ -165,6 +172,8 @@ class Loader:
         request, self._reuse, memory, folder, allow = self._arguments
         self._connection = Connection(request, memory, folder, allow)
         self._stream: Stream | None = None
+        # Whether an iteration was begun, even if that failed.
+        self._has_begun = False
         weakref.finalize(self, self._connection.close)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -180,8 +189,11 @@ class Loader:
         An earlier iterator of this loader ends.
         """
         with self._connection.lock:
+            if self._has_begun and self._resume == Checkpoint():
+                self._connection.close()  # Only another helper begins with the first epoch again.
             self._connection.open()
             self._replace()
+            self._has_begun = True
             self._stream = Stream(self._connection, self._resume or Checkpoint(), self._reuse)
             self._resume = None
             return LoaderIterator(self, self._stream)

@@ -34,4 +34,11 @@ def _ranks() -> tuple[int, int]:
     jax = sys.modules.get("jax")
     if jax is not None and jax.distributed.is_initialized():
         return jax.process_index(), jax.process_count()
-    return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+    rank, world = os.environ.get("RANK", "0"), os.environ.get("WORLD_SIZE", "1")
+    if rank.isdecimal() and world.isdecimal() and int(rank) < int(world):
+        return int(rank), int(world)
+    raise LeatError(
+        "invalid_argument",
+        f"consumer='auto' takes the environment variables RANK and WORLD_SIZE, which are {rank!r} and {world!r}: set both, "
+        "with 0 <= RANK < WORLD_SIZE",
+    )

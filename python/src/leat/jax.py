@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._ahead import Ahead
+from ._arguments import check
 from ._errors import LeatError
 from ._loader import Loader as NumpyLoader
 from ._tree import Ragged, map_arrays
@@ -38,10 +39,18 @@ def to_jax(element: Any, sharding: Placement = None) -> Any:
         sharding: See `Loader`.
 
     Raises:
-        LeatError: `invalid_argument` for an array that cannot be divided as `sharding` says;
+        LeatError: `invalid_argument` for an array that cannot be divided as `sharding` says, and for a key of
+            `sharding` that the batch does not have;
             `out_of_range` for an integer that needs 64 bits without `jax_enable_x64`.
     """
     if isinstance(sharding, Mapping):
+        if not isinstance(element, dict) or not set(sharding) <= set(element):
+            has = f"the keys {list(element)}" if isinstance(element, dict) else f"none: it is {type(element).__name__}"
+            raise LeatError(
+                "invalid_argument",
+                f"sharding has the keys {list(sharding)}, and the batch has {has}. Give one placement for all arrays, or "
+                "one for each key of a batch",
+            )
         return {key: to_jax(value, sharding.get(key)) for key, value in element.items()}
     return map_arrays(lambda array: _array(array, sharding), element)
 
@@ -93,8 +102,10 @@ class Loader:
             prefetch: How many batches are moved ahead. Default: 1, and 0 where JAX uses the CPU.
 
         Raises:
-            LeatError: `invalid_argument` for a loader with `reuse=True`.
+            LeatError: `invalid_argument` for a loader with `reuse=True`, and for a `prefetch` that is no number of
+                batches.
         """
+        check(prefetch=prefetch)
         if loader._reuse:
             raise LeatError("invalid_argument", "JAX uses a batch's memory without a copy: load it without reuse=True")
         self.loader = loader
@@ -116,8 +127,8 @@ class Loader:
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Lets the next `iter()` continue from a position."""
-        self._batches = None
         self.loader.load_state_dict(state_dict)
+        self._batches = None
 
 
 class LoaderIterator(Ahead):

@@ -16,6 +16,7 @@ import torch
 import torch.utils.data
 
 from ._ahead import Ahead
+from ._arguments import check
 from ._errors import LeatError
 from ._loader import Loader as NumpyLoader
 from ._tree import map_arrays
@@ -53,8 +54,10 @@ class Loader:
             prefetch: How many batches are copied ahead. Default: 1 for a device, 0 for the CPU.
 
         Raises:
-            LeatError: `invalid_argument` for batches ahead on the CPU from a loader with `reuse=True`.
+            LeatError: `invalid_argument` for batches ahead on the CPU from a loader with `reuse=True`, and for a
+                `prefetch` that is no number of batches.
         """
+        check(prefetch=prefetch)
         self.loader = loader
         self.device = torch.device("cpu" if device is None else device)
         is_cpu = self.device.type == "cpu"
@@ -83,8 +86,8 @@ class Loader:
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Lets the next `iter()` continue from a position."""
-        self._batches = None
         self.loader.load_state_dict(state_dict)
+        self._batches = None
 
 
 class _Mover:

@@ -79,13 +79,12 @@ Deno.test("cli/plan.ts --json reserves standard output for the plan, whatever a 
       return x;
     }).batch(10);`;
   await withModule(talking, async (path) => {
-    await using plan = startChild("cli/plan.ts", {
-      args: [path, "--step-ms", "20", "--seconds", "0.1", "--workers-max", "1", "--json"],
-      flags: FLAGS,
-    });
+    const args = [path, "--step-ms", "20", "--seconds", "0.1", "--workers-max", "1", "--json"];
+    await using plan = startChild("cli/leat.ts", { args: ["plan", ...args], flags: FLAGS });
     assertEquals(await codeOf(plan), 0, plan.stderr.text);
-    const { measured }: Plan = JSON.parse(plan.stdout.text);
+    const { measured, commandLine }: Plan = JSON.parse(plan.stdout.text);
     assert(measured.batches > 0);
+    assertEquals(commandLine, `deno task plan ${args.join(" ")}`);
     for (const part of ["at the top", "of element 7", "│"]) {
       assertStringIncludes(plan.stderr.text, part);
     }

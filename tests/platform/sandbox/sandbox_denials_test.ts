@@ -86,6 +86,7 @@ Deno.test("a confined function has no files, network, environment, programs or n
     [`Deno.readTextFile("${folder}/data/../secret.txt")`, `--data-root=${folder}`],
     [`Deno.readTextFileSync(new URL("file://${secret}"))`, "read access"],
     [`Deno.readFileSync("/etc/passwd")`, "--data-root=/etc"],
+    [`Deno.readFileSync("/etc;id #/x")`, "--data-root='/etc;id #'"],
     [`Deno.openSync("/proc/self/environ")`, "access"],
     [`[...Deno.readDirSync("/")]`, "read access"],
     [`Deno.statSync("${secret}")`, "read access"],

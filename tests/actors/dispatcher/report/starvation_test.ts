@@ -3,7 +3,7 @@
  * cluster.
  */
 import { WaitLog } from "../../../../actors/client/wait_log.ts";
-import { assertEquals } from "../../../assert.ts";
+import { assert, assertEquals } from "../../../assert.ts";
 import { settle, tableOf, TestCluster } from "../lib.ts";
 import { Looks } from "../looks.ts";
 
@@ -38,6 +38,15 @@ Deno.test("a job whose tags nobody carries says what it waits for and who is the
   fitting.place = { tags: ["big", "gpu"] };
   await fitting.heartbeat();
   assertEquals(await waitingOf(cluster, clientId), undefined);
+});
+
+Deno.test("the command for a missing worker quotes tags for the shell", async () => {
+  await using cluster = await TestCluster.start();
+  const datasetId = await cluster.dataset();
+  const targetTags = ["it's big; true", "-x"];
+  const { clientId } = await cluster.open(datasetId, { targetTags });
+  const said = await waitingOf(cluster, clientId);
+  assert(said?.endsWith("Start one (leat worker --tag 'it'\\''s big; true' --tag=-x)."), said);
 });
 
 Deno.test("a coordinated read says which consumers are missing, and where they are instead, until all have come", async () => {
