@@ -219,9 +219,9 @@ class Dispatcher {
     });
   }
 
-  getDataset({ datasetId }: Request<"getDataset">, by: Delivery): Answer<"getDataset"> {
+  getDataset({ datasetId, forTask }: Request<"getDataset">, by: Delivery): Answer<"getDataset"> {
     return this.#transactions.run(({ state }) => {
-      const dataset = datasetFor(state, datasetId, by.sender);
+      const dataset = datasetFor(state, datasetId, readerOf(state, forTask, by.sender));
       this.#rates.addAnswer(by, dataset.graph.byteLength);
       return dataset;
     });

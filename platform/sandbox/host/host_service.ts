@@ -122,7 +122,9 @@ export class HostService {
     if (this.#roots.has(path.replace(USER_OF_URL, "$1"))) {
       throw new LeatError(
         "permission_denied",
-        `The URL of ${shownPath(path)} has a user or a password, and this worker grants its folder ` +
+        `The URL of ${
+          shownPath(path)
+        } has a user or a password, and this worker grants its folder ` +
           "only to URLs without them: leave them out",
       );
     }
