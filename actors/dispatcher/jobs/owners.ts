@@ -42,10 +42,10 @@ export function checkSecret(owned: Owned, secret: string | undefined, clientId: 
  */
 export function readerOf(
   { clusterId, tasks, iterations, jobs, workers }: DispatcherState,
-  forTask: ReadingTask | undefined,
+  forTask: ReadingTask,
   sender: Identity,
 ): Identity {
-  if (forTask?.clusterId !== clusterId || sender.role === "client") return sender;
+  if (forTask.clusterId !== clusterId || sender.role === "client") return sender;
   const task = tasks.get(forTask.taskId);
   const job = jobs.get(iterations.get(task?.iterationId ?? -1)?.jobId ?? -1);
   const isOwn = task !== undefined && workers.get(task.worker)?.owner === sender.name;

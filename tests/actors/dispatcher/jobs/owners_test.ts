@@ -454,6 +454,29 @@ Deno.test("a job that the pipeline of a task reads is the owner's also if its wo
   }
 });
 
+Deno.test("requests of a task's pipeline count against the rate of its job's owner, not of the worker", async () => {
+  await using teams = new Teams({ quotas: { requestsPerSecondMax: 1 } });
+  const { clusterId } = await teams.join(ADMIN).ask("hello", null);
+  const [a, b] = [teams.join(A), teams.join(B)];
+  const worker = teams.join({ name: "workers", role: "worker" }, "worker");
+  const self = { node: "worker", path: "/", incarnation: `${worker.incarnation}-1` };
+  /** Opens a job, and registers a dataset as its task's pipeline. */
+  const chain = async (team: Team) => {
+    await team.ask("openIteration", team.openRequest(await team.register("outer")));
+    const heartbeat = { name: "worker", worker: self, tags: [], tasks: [] };
+    const { newTasks } = workIn(await worker.ask("workerHeartbeat", heartbeat));
+    const forTask = { clusterId, taskId: newTasks.at(-1)!.taskId };
+    const definition = definitionOf(new TextEncoder().encode("inner"));
+    return () => worker.ask("registerDataset", { ...definition, transient: true, forTask });
+  };
+  const [ofA, ofB] = [await chain(a), await chain(b)];
+  const tooMany = await assertRejects(async () => {
+    for (let i = 0; i < 100; i++) await ofA();
+  }, LeatError);
+  assertStringIncludes(tooMany.message, '"team-a" has used up its 1 requests a second');
+  await ofB();
+});
+
 Deno.test("the parameters of an identity's jobs and clients are bounded, together and with those of others", async () => {
   await using cluster = await TestCluster.start({
     quotas: { parametersBytesMax: 10_000, allParametersBytesMax: 10_000 },
