@@ -14,10 +14,9 @@ export {
 export {
   type AcceptedTokens,
   checkToken,
-  isStillAccepted,
   type NamedToken,
   TokenSet,
-  withdrawn,
+  withdrawalOf,
 } from "./web_socket/tokens/token.ts";
 export type { WebSocketLinkOptions } from "./web_socket/link.ts";
 export type { NearDialler, NearListener } from "./web_socket/slots.ts";

@@ -2,6 +2,7 @@
 import { checkCompression, type DistributeOptions } from "../../data/operators/distribute.ts";
 import type { DatasetNode } from "../../data/node.ts";
 import type { ElementCompression } from "../../data/service/reading_choices.ts";
+import type { ReadingTask } from "../../data/service/reading_task.ts";
 import type { DatasetDefinition, DispatcherProtocol } from "../dispatcher/protocol.ts";
 import type { AnswerOf, RequestOf } from "../runtime/protocol.ts";
 import type { ClientOptions } from "./client.ts";
@@ -27,11 +28,15 @@ export interface ServiceAccess {
     options: ReadingOptions,
     feed: Feed,
   ): () => void;
-  /** The definition of a registered dataset. @throws LeatError `not_found`. */
+  /**
+   * The definition of a registered dataset, for the task of a worker or for this program.
+   * @throws LeatError `not_found`.
+   */
   dataset(
     service: DistributeOptions["service"],
     credentials: Credentials,
     datasetId: string,
+    forTask: ReadingTask | undefined,
   ): Promise<DatasetDefinition>;
 }
 
@@ -40,8 +45,11 @@ export function accessFrom(openHome: OpenHome): ServiceAccess {
   return {
     read: (service, credentials, options, feed) =>
       startClient(openHome(service, credentials), options, feed),
-    dataset: async (service, credentials, datasetId) =>
-      await askOnce(openHome(service, credentials), "getDataset", { datasetId }),
+    dataset: async (service, credentials, datasetId, forTask) =>
+      await askOnce(openHome(service, credentials), "getDataset", {
+        datasetId,
+        ...definedFields({ forTask }),
+      }),
   };
 }
 

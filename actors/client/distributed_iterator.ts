@@ -184,7 +184,8 @@ class RegisteredOrderedIterator extends LazyIterator {
   constructor(node: FromIdNode, context: IteratorContext, access: ServiceAccess) {
     super(context, async () => {
       const { options, datasetId } = node;
-      const definition = await access.dataset(options.service, options, datasetId);
+      const { forTask } = context.host;
+      const definition = await access.dataset(options.service, options, datasetId, forTask);
       const graph = deserializeGraph(definition.graph, { isOwn: node.trustsPipeline });
       checkReproducible(graph);
       checkReadsNoService(graph);

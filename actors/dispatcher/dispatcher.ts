@@ -5,6 +5,7 @@
  * clients. Figures and heartbeat times are not journaled.
  */
 import { LeatError } from "../../core/error.ts";
+import type { ReadingTask } from "../../data/service/reading_task.ts";
 import type { ClientProtocol } from "../client/protocol.ts";
 import { RefusalLog } from "../runtime/access.ts";
 import type { Actor, ActorContext } from "../runtime/actor.ts";
@@ -66,11 +67,18 @@ export function createDispatcher(
   return {
     handlers: {
       hello: (_, by) => dispatcher.answer(by, () => dispatcher.hello()),
-      registerDataset: (request, by) =>
-        dispatcher.answer(by, () => dispatcher.registerDataset(request, by)),
-      getDataset: (request, by) => dispatcher.answer(by, () => dispatcher.getDataset(request, by)),
-      openIteration: (request, by) =>
-        dispatcher.answer(by, () => dispatcher.openIteration(request, by)),
+      registerDataset: (request, delivery) => {
+        const by = dispatcher.forReader(request, delivery);
+        return dispatcher.answer(by, () => dispatcher.registerDataset(request, by));
+      },
+      getDataset: (request, delivery) => {
+        const by = dispatcher.forReader(request, delivery);
+        return dispatcher.answer(by, () => dispatcher.getDataset(request, by));
+      },
+      openIteration: (request, delivery) => {
+        const by = dispatcher.forReader(request, delivery);
+        return dispatcher.answer(by, () => dispatcher.openIteration(request, by));
+      },
       clientHeartbeat: (request, by) =>
         dispatcher.answer(by, () => dispatcher.clientHeartbeat(request, by)),
       releaseClient: (request, by) =>
@@ -177,6 +185,13 @@ class Dispatcher {
     this.#parts.taskRequests.rejectAll(new LeatError("unavailable", "The dispatcher is stopping"));
   }
 
+  /** The delivery as if it came from the identity that it counts for: see `readerOf`. */
+  forReader({ forTask }: { readonly forTask?: ReadingTask }, by: Delivery): Delivery {
+    if (forTask === undefined) return by;
+    const reader = this.#transactions.look((state) => readerOf(state, forTask, by.sender));
+    return reader === by.sender ? by : { ...by, sender: reader };
+  }
+
   /**
    * Answers a request. A refusal is logged with the sender's name.
    * @throws LeatError `resource_exhausted` for a sender above its request rate.
@@ -212,8 +227,7 @@ class Dispatcher {
     { sender }: Delivery,
   ): Answer<"registerDataset"> {
     return this.#transactions.run((tx) => {
-      const reader = readerOf(tx.state, request.forTask, sender);
-      const answer = registerDataset(tx, request, reader, this.#settings.quotas);
+      const answer = registerDataset(tx, request, sender, this.#settings.quotas);
       this.#parts.liveness.datasetRegistered(answer.datasetId);
       return answer;
     });
@@ -236,9 +250,8 @@ class Dispatcher {
     this.#rates.addRequest(by, bytesOfBody(asked));
     return this.#transactions.run((tx) => {
       const request = modeFor(asked.parameters).withName(asked);
-      const reader = readerOf(tx.state, request.forTask, sender);
-      checkQuotas(tx.state, request, reader, this.#settings.quotas);
-      const answer = openIteration(tx, request, reader, {
+      checkQuotas(tx.state, request, sender, this.#settings.quotas);
+      const answer = openIteration(tx, request, sender, {
         positionOf: (clientId) => consumers.positionOf(clientId),
         isUnreadable: (iterationId) => this.#isUnreadable(tx.state, iterationId),
       });

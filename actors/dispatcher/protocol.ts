@@ -142,7 +142,11 @@ export interface DispatcherProtocol {
   }): { readonly datasetId: string };
 
   /** @throws `not_found`; `permission_denied` for a transient dataset of another identity. */
-  getDataset(request: { readonly datasetId: string }): DatasetDefinition;
+  getDataset(request: {
+    readonly datasetId: string;
+    /** See `openIteration`. */
+    readonly forTask?: ReadingTask;
+  }): DatasetDefinition;
 
   /**
    * Joins iteration `repetition` of a job as a new client. Creates job and iteration if they do not

@@ -145,7 +145,7 @@ export const dispatcherChecks = checksOf<DispatcherProtocol>()({
     transient: optional(v.literal(true, "true, or left out")),
     forTask,
   }),
-  getDataset: object({ datasetId: name }),
+  getDataset: object({ datasetId: name, forTask }),
   openIteration: object({
     requestId: name,
     secret: optional(name),

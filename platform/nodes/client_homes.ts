@@ -103,7 +103,8 @@ export class Homes {
       ...(ca === undefined ? {} : { ca }),
       near: nearDialler,
     });
-    const connector = nearOr(mayDial === undefined ? far : guarded(far, mayDial));
+    const lenient = withoutRefusals(far, service);
+    const connector = nearOr(mayDial === undefined ? lenient : guarded(lenient, mayDial));
     const system = new ActorSystem({ node, world, connector });
     return { system, leaveProcess: admitClient(system), uses: 0 };
   }
@@ -116,6 +117,24 @@ function requireTls(service: string, node: string): void {
     "unavailable",
     `${node} has no TLS, but ${service} has: start that worker with a certificate (--cert, --key)`,
   );
+}
+
+/**
+ * Returns a connector for which a node that refuses this one is `unavailable`, unless it is the service.
+ * A client goes on without such a worker, and without a server that has taken a worker's address. A
+ * host that this program's own permissions exclude stays `permission_denied`: waiting cannot help.
+ */
+function withoutRefusals(far: Connector, service: string): Connector {
+  return {
+    connect: (node, local) =>
+      far.connect(node, local).catch((error) => {
+        const { code, message, cause } = LeatError.from(error);
+        const isRefusal = code === "unauthenticated" ||
+          code === "permission_denied" && !(cause instanceof Deno.errors.NotCapable);
+        if (node === service || !isRefusal) throw error;
+        throw new LeatError("unavailable", message, { cause: error });
+      }),
+  };
 }
 
 /** The subject of the error message about a service address that is no URL. */

@@ -8,9 +8,8 @@ import {
   type AcceptedTokens,
   type Admission,
   type Credential,
-  isStillAccepted,
   TokenSet,
-  withdrawn,
+  withdrawalOf,
 } from "../../transport/web_socket.ts";
 import { acceptedTokens, type TokenEntry, TokensFile } from "./tokens_file.ts";
 
@@ -111,7 +110,8 @@ export class NodeTokens {
 
   #closeWithdrawn(): void {
     for (const [link, credential] of [...this.#dialled]) {
-      if (!isStillAccepted(this.accepted, credential)) link.close(withdrawn(credential));
+      const withdrawal = withdrawalOf(this.accepted, credential);
+      if (withdrawal !== undefined) link.close(withdrawal);
     }
   }
 

@@ -18,10 +18,12 @@ import { RawNode } from "./raw_node.ts";
 
 const tokenOf = (name: string) => `token-of-${name}-0123`;
 
-/** What a connection is told first: the code of a goodbye, or "hello" of a link. */
+/** What a connection is told first: the code and message of a goodbye, or "hello" of a link. */
 async function firstWord(raw: RawNode): Promise<unknown> {
   const { kind, error } = await until(() => raw.messages[0]);
-  return kind === "bye" ? (error as { code: string }).code : kind;
+  if (kind !== "bye") return kind;
+  const { code, message } = error as { code: string; message: string };
+  return `${code}: ${message}`;
 }
 
 Deno.test("a proof from before its token was withdrawn, or got another role, opens no link", async () => {
@@ -41,9 +43,13 @@ Deno.test("a proof from before its token was withdrawn, or got another role, ope
   await write(["turned", "client"], ["stays", "client"], ["eyes", "viewer"]);
   const sees = () => askForState(service, { token: tokenOf("eyes") }).then(() => true);
   await until(() => sees().catch(() => false), 50);
-  for (const raw of [gone, turned]) {
+  const whys = [
+    [gone, 'The token of "gone" was withdrawn'],
+    [turned, 'The token of "turned" has the role client now, and had the role worker'],
+  ] as const;
+  for (const [raw, why] of whys) {
     raw.hello();
-    assertEquals(await firstWord(raw), "unauthenticated");
+    assertEquals(await firstWord(raw), `unauthenticated: ${why}`);
     await until(() => raw.isClosed);
   }
   stays.hello();
@@ -66,7 +72,7 @@ Deno.test("a server that is told of no change checks the token at the hello, too
   await using stays = await RawNode.prove(address, tokenOf("stays"));
   tokens = new TokenSet([named("stays")]);
   gone.hello();
-  assertEquals(await firstWord(gone), "unauthenticated");
+  assertEquals(await firstWord(gone), 'unauthenticated: The token of "gone" was withdrawn');
   stays.hello();
   await until(() => listener.links.length === 1);
   assertEquals(listener.links.map(({ identity }) => identity.name), ["stays"]);

@@ -19,7 +19,7 @@ import type { Peer } from "./peer.ts";
 import { IncarnationOwners } from "./tokens/incarnation_owners.ts";
 import type { NearListener } from "./slots.ts";
 import type { Socket } from "./socket.ts";
-import { type AcceptedTokens, withdrawn } from "./tokens/token.ts";
+import type { AcceptedTokens } from "./tokens/token.ts";
 import { Unread } from "./unread.ts";
 
 /** Time limit for the hello of a connection, in ms. */
@@ -222,7 +222,8 @@ class Server implements WebSocketServer {
     const { world, local, onLink, limits } = this.#options;
     const near = this.#options.near?.();
     // Tokens may have changed since the proof.
-    if (!this.#authenticator.isStillKnown(admission)) throw withdrawn(admission);
+    const withdrawal = this.#authenticator.withdrawalOf(admission);
+    if (withdrawal !== undefined) throw withdrawal;
     const hello = readHello(data, "dialler");
     checkName(hello.node, admission.identity, local().node);
     this.#checkOwner(hello.node, admission.identity);
@@ -327,13 +328,14 @@ class Server implements WebSocketServer {
   /** The accepted tokens changed: closes all connections whose tokens were withdrawn. */
   #closeWithdrawn(): void {
     for (const [link, admission] of [...this.#links]) {
-      if (this.#authenticator.isStillKnown(admission)) continue;
-      const { name } = admission.identity;
-      this.#options.world.log("info", `The token of "${name}" was withdrawn: its link is closed`);
-      link.close(withdrawn(admission));
+      const withdrawal = this.#authenticator.withdrawalOf(admission);
+      if (withdrawal === undefined) continue;
+      this.#options.world.log("info", `${withdrawal.message}: its link is closed`);
+      link.close(withdrawal);
     }
     for (const [end, admission] of [...this.#waiting]) {
-      if (!this.#authenticator.isStillKnown(admission)) end(withdrawn(admission));
+      const withdrawal = this.#authenticator.withdrawalOf(admission);
+      if (withdrawal !== undefined) end(withdrawal);
     }
   }
 }

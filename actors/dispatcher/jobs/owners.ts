@@ -36,19 +36,21 @@ export function checkSecret(owned: Owned, secret: string | undefined, clientId: 
 }
 
 /**
- * The identity that a request to register a dataset or join a job counts for. If the pipeline of a
- * task reads this service, its worker sends the request, and it counts for the owner of the task's job.
+ * The identity that a request about a dataset, or to join a job, counts for. If the pipeline of a task
+ * reads this service, its worker sends the request, and it counts for the owner of the task's job, also
+ * if the worker is an admin. Programs of the worker's own identity keep its role.
  */
 export function readerOf(
   { clusterId, tasks, iterations, jobs, workers }: DispatcherState,
-  forTask: ReadingTask | undefined,
+  forTask: ReadingTask,
   sender: Identity,
 ): Identity {
-  if (forTask?.clusterId !== clusterId || sender.role !== "worker") return sender;
+  if (forTask.clusterId !== clusterId || sender.role === "client") return sender;
   const task = tasks.get(forTask.taskId);
   const job = jobs.get(iterations.get(task?.iterationId ?? -1)?.jobId ?? -1);
   const isOwn = task !== undefined && workers.get(task.worker)?.owner === sender.name;
-  return isOwn && job !== undefined ? { name: job.owner, role: "client" } : sender;
+  if (!isOwn || job === undefined || job.owner === sender.name) return sender;
+  return { name: job.owner, role: "client" };
 }
 
 /** @throws LeatError `permission_denied` for an identity that may not join the job. */

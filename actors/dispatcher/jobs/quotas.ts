@@ -32,7 +32,8 @@ export interface Quotas {
   readonly jobsMax: number;
   /**
    * Iterations of one identity that have clients or unfinished tasks, at a time. Each has a task,
-   * with a process, on every worker that may serve it. Admins have no such limit. Default 256.
+   * with a process, on every worker that may serve it. Admins have no such limit, except for jobs
+   * that their pipelines open on workers with other tokens. Default 256.
    */
   readonly tasksMax: number;
   /** Clients of one identity at a time. Default 65,536. */

@@ -41,6 +41,8 @@ export interface OpenAsk {
   readonly resolve: (body: unknown) => void;
   readonly reject: (error: LeatError) => void;
   refusals: number;
+  /** How many of the refusals said that the receiver is unavailable. */
+  unavailable: number;
   lastRefusal: Refusal | undefined;
   hold: Hold<OpenAsk> | undefined;
   deadline: Deadline<OpenAsk> | undefined;
@@ -103,6 +105,7 @@ export class Asks {
         resolve,
         reject,
         refusals: 0,
+        unavailable: 0,
         lastRefusal: undefined,
         hold: undefined,
         deadline: undefined,
@@ -140,7 +143,7 @@ export class Asks {
       return true;
     }
     const isTemporary = ask.attemptMs !== undefined && mayBeTakenLater(refusal);
-    const isOver = refusal.code === "unavailable" && ask.refusals + 1 >= ask.unavailableMax;
+    const isOver = refusal.code === "unavailable" && ++ask.unavailable >= ask.unavailableMax;
     if (!isTemporary || isOver) {
       this.#take(id, incarnation)!.reject(refusal.error());
       return true;

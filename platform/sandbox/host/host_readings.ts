@@ -82,7 +82,7 @@ export class HostReadings {
   async dataset(request: unknown): Promise<unknown> {
     const { service, datasetId } = fieldsOf(request);
     if (typeof service !== "string" || typeof datasetId !== "string") throw malformed("dataset");
-    return await accessFrom(this.#homes.open).dataset(service, {}, datasetId);
+    return await accessFrom(this.#homes.open).dataset(service, {}, datasetId, this.forTask);
   }
 
   async #take(reading: Reading): Promise<HostFed> {

@@ -12,6 +12,8 @@ import { notOpened, OpenedNumbers } from "./opened_numbers.ts";
 import { isCount } from "../../../core/count.ts";
 
 const OPEN_FILES_MAX = 1_024;
+/** A URL up to its host, with a user or a password. */
+const USER_OF_URL = /^([^/]*\/\/)[^/?#]*@/;
 
 type HostMethod =
   | "decode"
@@ -119,6 +121,15 @@ export class HostService {
   #requireGranted(path: unknown): asserts path is string {
     if (typeof path !== "string") throw malformed("path");
     if (this.#roots.has(path)) return;
+    if (this.#roots.has(path.replace(USER_OF_URL, "$1"))) {
+      throw new LeatError(
+        "permission_denied",
+        `The URL of ${
+          shownPath(path)
+        } has a user or a password, and this worker grants its folder ` +
+          "only to URLs without them: leave them out",
+      );
+    }
     throw new LeatError("permission_denied", `Requires read access to "${shownPath(path)}"`);
   }
 }

@@ -1,7 +1,7 @@
 /** Asks whose link is lost or whose system stops. */
 import type { Connector } from "../../../actors/runtime/link.ts";
 import { ActorSystem } from "../../../actors/runtime/system.ts";
-import { LeatError } from "../../../core/error.ts";
+import { LeatError, type LeatErrorCode } from "../../../core/error.ts";
 import { DenoWorld } from "../../../platform/deno_world.ts";
 import { portLink } from "../../../transport/web_worker.ts";
 import {
@@ -38,6 +38,25 @@ test("an ask is repeated over a new link until the receiver was unavailable too 
   const error = await rejection(asked, "unavailable");
   assertStringIncludes(error.message, "no link");
   assertEquals(pair.a.of("send").length, 2);
+});
+
+test("only refusals of an unavailable receiver count as such, not those of a full one", async () => {
+  await using pair = new TestPair();
+  const refusals: LeatErrorCode[] = ["resource_exhausted", "resource_exhausted", "unavailable"];
+  const ref = pair.b.system.spawn<{ take(request: null): string }>({
+    name: "full",
+    create: () => ({
+      handlers: {
+        take() {
+          const code = refusals.shift();
+          if (code !== undefined) throw new LeatError(code, "Not now");
+          return "taken";
+        },
+      },
+    }),
+  });
+  const limits = { ...SOON, attemptMs: 5_000, unavailableMax: 2 };
+  assertEquals(await pair.a.system.ask(ref, "take", null, limits), "taken");
 });
 
 test("asks are rejected when one of two links is lost, and watches live on", async () => {

@@ -376,6 +376,14 @@ Deno.test("HostService opens only granted paths, and none that merely look grant
     assertEquals(error.code, "permission_denied", String(path));
     await assertRejects(async () => await list(path), LeatError);
   }
+  for (const path of ["https://me:secret@h/data/x?key=1", "s3://user@bucket/shards/a"]) {
+    const { message } = await assertRejects(async () => await open(path), LeatError);
+    assertMatch(
+      message,
+      /^The URL of (https:\/\/h|s3:\/\/bucket)\/[^@]* has a user .*: leave them out$/,
+    );
+    assertEquals(message.includes("key=1"), false);
+  }
   for (
     const path of [null, 7, ["s3://bucket/shards/a"], { toString: () => "s3://bucket/shards/a" }]
   ) {

@@ -1,6 +1,7 @@
 /** Decides which connections a listener admits, and with which identity. Others get HTTP 401. */
 import { ANYONE } from "../../../actors/runtime/identity.ts";
 import type { World } from "../../../actors/runtime/world.ts";
+import type { LeatError } from "../../../core/error.ts";
 import {
   challengeHeader,
   type DiallerProof,
@@ -15,9 +16,9 @@ import {
   type AcceptedTokens,
   bearerOf,
   holderOf,
-  isStillAccepted,
   type NamedToken,
   type ProvedToken,
+  withdrawalOf,
 } from "./token.ts";
 
 /** How often refused connections are logged, in ms. */
@@ -80,9 +81,9 @@ export class Authenticator {
       : { identity: named.identity, isProved: true, headers: {} };
   }
 
-  /** Whether an admitted connection would be admitted again. */
-  isStillKnown(admission: Admission): boolean {
-    return isStillAccepted(this.#options.tokens, admission);
+  /** Why an admitted connection would not be admitted again; undefined if it would. */
+  withdrawalOf(admission: Admission): LeatError | undefined {
+    return withdrawalOf(this.#options.tokens, admission);
   }
 
   /** The fault of a proof, if any. */

@@ -39,19 +39,20 @@ export interface ProvedToken {
   readonly identity: Identity;
 }
 
-/** Whether a proved token is still accepted, with the same name and role. */
-export function isStillAccepted(
+/** Why a proved token is no longer accepted with its name and role; undefined if it still is. */
+export function withdrawalOf(
   tokens: AcceptedTokens | undefined,
   { tokenId, identity: { name, role } }: ProvedToken,
-): boolean {
-  if (tokenId === undefined) return true;
+): LeatError | undefined {
+  if (tokenId === undefined) return undefined;
   const now = tokens?.find(tokenId)?.identity;
-  return now?.name === name && now.role === role;
-}
-
-/** The error of a link whose token is no longer accepted. */
-export function withdrawn({ identity: { name } }: ProvedToken): LeatError {
-  return new LeatError("unauthenticated", `The token of "${name}" was withdrawn`);
+  if (now?.name === name && now.role === role) return undefined;
+  const what = now === undefined
+    ? "was withdrawn"
+    : now.name === name
+    ? `has the role ${now.role} now, and had the role ${role}`
+    : `belongs to "${now.name}" now`;
+  return new LeatError("unauthenticated", `The token of "${name}" ${what}`);
 }
 
 export class TokenSet implements AcceptedTokens {

@@ -408,6 +408,75 @@ Deno.test("a job that the pipeline of a task reads belongs to the owner of the t
   await read(0, "own", 1);
 });
 
+Deno.test("a job that the pipeline of a task reads is the owner's also if its worker is an admin", async () => {
+  await using teams = new Teams({ quotas: { tasksMax: 2 } });
+  const [a, b, worker] = [teams.join(A), teams.join(B), teams.join(ADMIN)];
+  const { clusterId } = await worker.ask("hello", null);
+  const self = { node: ADMIN.name, path: "/", incarnation: `${worker.incarnation}-1` };
+  const heartbeat = { name: "worker", worker: self, tags: [], tasks: [] };
+  await worker.ask("workerHeartbeat", heartbeat);
+  const ofOther = await b.register("of another");
+  await b.ask("openIteration", b.openRequest(ofOther, "of another"));
+  /** Reads a job as the newest task of the worker. */
+  const read = async (text: string, jobName: string) => {
+    const { newTasks } = workIn(await worker.ask("workerHeartbeat", heartbeat));
+    const forTask = { clusterId, taskId: newTasks.at(-1)!.taskId };
+    const definition = definitionOf(new TextEncoder().encode(text));
+    const request = { ...definition, transient: true, forTask } as const;
+    const { datasetId } = await worker.ask("registerDataset", request);
+    return await worker.ask("openIteration", {
+      ...worker.openRequest(datasetId, jobName),
+      forTask,
+    });
+  };
+  await a.ask("openIteration", a.openRequest(await a.register("outer")));
+  const { newTasks } = workIn(await worker.ask("workerHeartbeat", heartbeat));
+  const forTask = { clusterId, taskId: newTasks.at(-1)!.taskId };
+  const secret = await worker.refused("getDataset", { datasetId: ofOther, forTask });
+  assertEquals(secret.code, "permission_denied");
+  const stolen = await assertRejects(() => read("of another", "of another"), LeatError);
+  assertEquals(stolen.code, "permission_denied");
+  const inner = await read("inner", "inner");
+  const datasetId = await a.register("inner");
+  const own = await a.ask("openIteration", a.openRequest(datasetId, "inner"));
+  assertEquals(own.jobId, inner.jobId);
+  const tooMany = await assertRejects(() => read("more", "more"), LeatError);
+  assertStringIncludes(tooMany.message, '"team-a" has 2 tasks on each worker (tasksMax)');
+  // The worker's name alone is not enough: a client acts for no task.
+  const client = teams.join({ ...ADMIN, role: "client" }, "client");
+  const asTask = { ...client.openRequest(datasetId, "inner"), forTask };
+  assertEquals((await client.refused("openIteration", asTask)).code, "permission_denied");
+  // The worker's own programs stay admins.
+  const ofAdmin = await worker.register("of the admin");
+  for (const name of ["1", "2", "3"]) {
+    await worker.ask("openIteration", worker.openRequest(ofAdmin, name));
+    await read("inner of the admin", `inner ${name}`);
+  }
+});
+
+Deno.test("requests of a task's pipeline count against the rate of its job's owner, not of the worker", async () => {
+  await using teams = new Teams({ quotas: { requestsPerSecondMax: 1 } });
+  const { clusterId } = await teams.join(ADMIN).ask("hello", null);
+  const [a, b] = [teams.join(A), teams.join(B)];
+  const worker = teams.join({ name: "workers", role: "worker" }, "worker");
+  const self = { node: "worker", path: "/", incarnation: `${worker.incarnation}-1` };
+  /** Opens a job, and registers a dataset as its task's pipeline. */
+  const chain = async (team: Team) => {
+    await team.ask("openIteration", team.openRequest(await team.register("outer")));
+    const heartbeat = { name: "worker", worker: self, tags: [], tasks: [] };
+    const { newTasks } = workIn(await worker.ask("workerHeartbeat", heartbeat));
+    const forTask = { clusterId, taskId: newTasks.at(-1)!.taskId };
+    const definition = definitionOf(new TextEncoder().encode("inner"));
+    return () => worker.ask("registerDataset", { ...definition, transient: true, forTask });
+  };
+  const [ofA, ofB] = [await chain(a), await chain(b)];
+  const tooMany = await assertRejects(async () => {
+    for (let i = 0; i < 100; i++) await ofA();
+  }, LeatError);
+  assertStringIncludes(tooMany.message, '"team-a" has used up its 1 requests a second');
+  await ofB();
+});
+
 Deno.test("the parameters of an identity's jobs and clients are bounded, together and with those of others", async () => {
   await using cluster = await TestCluster.start({
     quotas: { parametersBytesMax: 10_000, allParametersBytesMax: 10_000 },
