@@ -6,6 +6,7 @@
  */
 import { isCount } from "../../core/count.ts";
 import { LeatError } from "../../core/error.ts";
+import { parseJson } from "../../core/json.ts";
 import { show } from "../check.ts";
 import { facade, nodeOf } from "../node.ts";
 import { decodeNode, type DecodingOptions, encodeNode, ValueReader, ValueWriter } from "../wire.ts";
@@ -51,7 +52,7 @@ export class EncodedValue {
   /** `encoded`: what `encodeValue` wrote, without the reserved bytes. Throws for anything else. */
   constructor(encoded: Uint8Array) {
     const json = EncodedValue.jsonOf(encoded);
-    this.wire = JSON.parse(new TextDecoder().decode(json));
+    this.wire = parseJson(new TextDecoder().decode(json));
     this.#bytes = encoded.subarray(LENGTH_BYTES + json.length);
   }
 
