@@ -14,7 +14,7 @@ import { RaggedTensor, Tensor } from "../core/tensor.ts";
 import { isPlainObject } from "../core/tree.ts";
 import { NodeFunction } from "./udf/call.ts";
 import { optionsOf, show } from "./check.ts";
-import { markForeign } from "./foreign/foreign.ts";
+import { isForeign, markForeign } from "./foreign/foreign.ts";
 import { type Attributes, DatasetNode, nodeKind } from "./node.ts";
 import { TensorSpec } from "./elements/spec.ts";
 import { deserializeFunction, serializeFunction } from "./udf/user_function.ts";
@@ -124,11 +124,14 @@ export function fingerprintGraph(root: DatasetNode): string {
   return hashBytes(serializeGraph(root));
 }
 
-/** A graph as plain data; `writer` writes its attributes. */
+/**
+ * A graph as plain data; `writer` writes its attributes. Foreign operators stay foreign for a reader
+ * that trusts the rest, as the state of its own iterator, in which elements of others may be.
+ */
 export function encodeNode(node: DatasetNode, writer: ValueWriter): unknown {
   const attributes = attributesOf(node, writer);
   const inputs = node.inputs.map((input) => encodeNode(input, writer));
-  return { kind: node.kind, attributes, inputs };
+  return { kind: node.kind, attributes, inputs, ...(isForeign(node) ? { isForeign: true } : {}) };
 }
 
 function attributesOf(node: DatasetNode, writer: ValueWriter): unknown {
@@ -162,7 +165,7 @@ export function decodeNode(wire: unknown, reader: ValueReader, depth = 0): Datas
   const isWhole = node.inputs.length === inputs.length &&
     node.inputs.every((input) => input instanceof DatasetNode);
   if (!isWhole) throw malformed(`${wire.kind} with ${inputs.length} inputs`);
-  if (!reader.isOwn) markForeign(node);
+  if (!reader.isOwn || wire.isForeign === true) markForeign(node);
   return node;
 }
 
