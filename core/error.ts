@@ -129,18 +129,35 @@ const CODE_OF_NAME: ReadonlyMap<string, LeatErrorCode> = new Map([
 
 function codeOf(error: unknown, fallbackCode: LeatErrorCode): LeatErrorCode {
   if (typeof error !== "object" || error === null) return fallbackCode;
+  if (isOutOfMemory(error)) return "resource_exhausted";
   const { name } = error as { name?: unknown };
   return (typeof name === "string" && CODE_OF_NAME.get(name)) || fallbackCode;
 }
 
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : describe(error);
+/** Whether V8 got no memory for an array buffer, or for a WebAssembly memory. */
+function isOutOfMemory(error: unknown): boolean {
+  return error instanceof RangeError &&
+    /allocation failed|could not allocate memory/.test(error.message);
 }
 
-/** `String(value)`, or a substitute if that throws (no prototype, a hostile `toString`). */
+function messageOf(error: unknown): string {
+  if (!(error instanceof Error)) return describe(error);
+  if (!isOutOfMemory(error)) return error.message;
+  return `${error.message}: make batches or other arrays smaller, or give this process more memory`;
+}
+
+/**
+ * `String(value)`, or a substitute if that throws (no prototype, a hostile `toString`). Of a plain
+ * object, for which it would say nothing, the message or the keys.
+ */
 function describe(value: unknown): string {
   try {
-    return String(value);
+    const text = String(value);
+    if (text !== "[object Object]") return text;
+    const { message } = value as { message?: unknown };
+    return typeof message === "string"
+      ? message
+      : `an object of {${Object.keys(value as object).join(", ")}}`;
   } catch {
     return Object.prototype.toString.call(value);
   }

@@ -9,11 +9,12 @@
 import { type DType, dtypeOf, isDType, TYPED_ARRAYS } from "../core/dtype.ts";
 import { LeatError } from "../core/error.ts";
 import { hashBytes } from "../core/hash.ts";
+import { parseJson } from "../core/json.ts";
 import { RaggedTensor, Tensor } from "../core/tensor.ts";
 import { isPlainObject } from "../core/tree.ts";
 import { NodeFunction } from "./udf/call.ts";
 import { optionsOf, show } from "./check.ts";
-import { markForeign } from "./foreign/foreign.ts";
+import { isForeign, markForeign } from "./foreign/foreign.ts";
 import { type Attributes, DatasetNode, nodeKind } from "./node.ts";
 import { TensorSpec } from "./elements/spec.ts";
 import { deserializeFunction, serializeFunction } from "./udf/user_function.ts";
@@ -36,6 +37,9 @@ const FORMAT = "leat-dataset-1";
 
 /** How deep operators may nest in a serialised graph. */
 const DEPTH_MAX = 4096;
+
+/** Limit of the digits of an integer. The time to parse one grows faster than their number. */
+const BIGINT_DIGITS_MAX = 4096;
 
 /**
  * Limit of the operators in a serialised graph. An operator that several others read counts once
@@ -103,7 +107,7 @@ export interface DecodingOptions {
 export function deserializeGraph(bytes: Uint8Array, options: DecodingOptions = {}): DatasetNode {
   let parsed: unknown;
   try {
-    parsed = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
+    parsed = parseJson(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
   } catch (cause) {
     throw malformed("not JSON", cause);
   }
@@ -120,11 +124,14 @@ export function fingerprintGraph(root: DatasetNode): string {
   return hashBytes(serializeGraph(root));
 }
 
-/** A graph as plain data; `writer` writes its attributes. */
+/**
+ * A graph as plain data; `writer` writes its attributes. Foreign operators stay foreign for a reader
+ * that trusts the rest, as the state of its own iterator, in which elements of others may be.
+ */
 export function encodeNode(node: DatasetNode, writer: ValueWriter): unknown {
   const attributes = attributesOf(node, writer);
   const inputs = node.inputs.map((input) => encodeNode(input, writer));
-  return { kind: node.kind, attributes, inputs };
+  return { kind: node.kind, attributes, inputs, ...(isForeign(node) ? { isForeign: true } : {}) };
 }
 
 function attributesOf(node: DatasetNode, writer: ValueWriter): unknown {
@@ -158,7 +165,7 @@ export function decodeNode(wire: unknown, reader: ValueReader, depth = 0): Datas
   const isWhole = node.inputs.length === inputs.length &&
     node.inputs.every((input) => input instanceof DatasetNode);
   if (!isWhole) throw malformed(`${wire.kind} with ${inputs.length} inputs`);
-  if (!reader.isOwn) markForeign(node);
+  if (!reader.isOwn || wire.isForeign === true) markForeign(node);
   return node;
 }
 
@@ -179,7 +186,7 @@ export class ValueWriter {
           ? value
           : { $number: Object.is(value, -0) ? "-0" : String(value) };
       case "bigint":
-        return { $bigint: String(value) };
+        return { $bigint: integerText(value) };
       case "undefined":
         return { $undefined: true };
       case "object":
@@ -262,7 +269,8 @@ export class ValueReader {
       case "number":
         return Number(wire);
       case "bigint":
-        return BigInt(wire as string);
+        if (typeof wire === "string" && wire.length <= BIGINT_DIGITS_MAX) return BigInt(wire);
+        throw malformed(`an integer of more than ${BIGINT_DIGITS_MAX} digits (BIGINT_DIGITS_MAX)`);
       case "undefined":
         return undefined;
       case "function": {
@@ -287,6 +295,15 @@ export class ValueReader {
     const bytes = this.bytes(wire);
     return new TypedArray(bytes.buffer, 0, bytes.byteLength / TypedArray.BYTES_PER_ELEMENT);
   }
+}
+
+function integerText(value: bigint): string {
+  const text = String(value);
+  if (text.length <= BIGINT_DIGITS_MAX) return text;
+  throw new LeatError(
+    "invalid_argument",
+    `an integer has more than ${BIGINT_DIGITS_MAX} digits (BIGINT_DIGITS_MAX); make it text`,
+  );
 }
 
 function malformed(why: string, cause?: unknown): LeatError {

@@ -6,11 +6,23 @@
  */
 import { isCount } from "../../core/count.ts";
 import { LeatError } from "../../core/error.ts";
+import { parseJson } from "../../core/json.ts";
 import { show } from "../check.ts";
 import { facade, nodeOf } from "../node.ts";
 import { decodeNode, type DecodingOptions, encodeNode, ValueReader, ValueWriter } from "../wire.ts";
 
+/**
+ * Maximum number of the plain values of an element: numbers, texts, lists and objects, which are JSON.
+ * Parsed, each takes many times its bytes there. Typed arrays and tensors of numbers do not count.
+ */
+export const ELEMENT_VALUES_MAX = 1 << 23;
+
 const LENGTH_BYTES = 4;
+
+// The characters of JSON that begin or separate values. Those within texts count, too.
+const COMMA = 0x2c;
+const BRACKET = 0x5b;
+const BRACE = 0x7b;
 
 /**
  * The bytes of a value, after `reserved` bytes for the caller.
@@ -51,7 +63,7 @@ export class EncodedValue {
   /** `encoded`: what `encodeValue` wrote, without the reserved bytes. Throws for anything else. */
   constructor(encoded: Uint8Array) {
     const json = EncodedValue.jsonOf(encoded);
-    this.wire = JSON.parse(new TextDecoder().decode(json));
+    this.wire = parseJson(new TextDecoder().decode(json));
     this.#bytes = encoded.subarray(LENGTH_BYTES + json.length);
   }
 
@@ -70,6 +82,18 @@ export class EncodedValue {
   read(options: DecodingOptions = {}): unknown {
     return new BinaryReader(this.#bytes, options).read(this.wire);
   }
+}
+
+/** Whether an encoded value has more than {@linkcode ELEMENT_VALUES_MAX} plain values. */
+export function hasManyValues(encoded: Uint8Array): boolean {
+  const json = EncodedValue.jsonOf(encoded);
+  if (json.length <= ELEMENT_VALUES_MAX) return false;
+  let values = 1;
+  for (let i = 0; i < json.length; i++) {
+    const byte = json[i];
+    if (byte === COMMA || byte === BRACKET || byte === BRACE) values++;
+  }
+  return values > ELEMENT_VALUES_MAX;
 }
 
 /** Puts binary data after the JSON. */

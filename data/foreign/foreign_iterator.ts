@@ -17,7 +17,12 @@ import type { DatasetNode } from "../node.ts";
 import { RemoteIterator } from "./remote_iterator.ts";
 import { PartInputNode } from "./part_input.ts";
 import type { OperatorInstance } from "../operator_instances.ts";
-import { EncodedValue, encodeValue } from "../elements/value_codec.ts";
+import {
+  ELEMENT_VALUES_MAX,
+  EncodedValue,
+  encodeValue,
+  hasManyValues,
+} from "../elements/value_codec.ts";
 import { serializeGraph } from "../wire.ts";
 
 /**
@@ -89,11 +94,20 @@ function graphOfPart(root: OperatorInstance, own: OperatorInstance[]): Uint8Arra
 /** The elements of an operator of this program, for a part that runs in another process. */
 function servedInput(context: IteratorContext): ServedElements {
   const elements = context.makeIterator();
+  const requireFewValues = (state: Uint8Array) => {
+    if (!hasManyValues(state)) return state;
+    throw new LeatError(
+      "resource_exhausted",
+      `The state of ${context.stats.operator} has more than ${ELEMENT_VALUES_MAX} plain values ` +
+        "(ELEMENT_VALUES_MAX); put numbers into tensors, or keep fewer elements in its buffers",
+    );
+  };
   return {
     elements,
-    save: async () => encodeValue(await elements.save()),
-    // The state comes from another process: datasets in it are foreign.
-    restore: (state) => elements.restore(new EncodedValue(state).read()),
+    save: async () => requireFewValues(encodeValue(await elements.save())),
+    // The state comes from another process: it may be too large, and datasets in it are foreign.
+    restore: async (state) =>
+      await elements.restore(new EncodedValue(requireFewValues(state)).read()),
     news: (isEnd) => isEnd && context.hasOtherConsumers ? { isShare: true } : {},
   };
 }

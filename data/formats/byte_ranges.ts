@@ -68,20 +68,25 @@ export class ByteRanges {
   }
 
   /**
-   * Wraps an error that a library or a codec threw about these bytes as `data_loss`. A `LeatError` is
-   * returned as it is, except that a format's `resource_exhausted` gets the file's name.
+   * Wraps an error that a library or a codec threw about these bytes as `data_loss`, and a lack of
+   * memory as `resource_exhausted`. A `LeatError` is returned as it is, except that a format's
+   * `resource_exhausted` gets the file's name.
    *
    * @param location The damaged part of the file, in messages.
    */
   failed(location: string, error: unknown): LeatError {
     if (error instanceof ReadingFailure) return error;
-    if (error instanceof LeatError) {
-      if (error.details?.path !== undefined || error.code !== "resource_exhausted") return error;
-      const message =
-        `Cannot read ${this.format} file ${this.path}: ${location}: ${error.message}.`;
-      return this.refused(error.code, message, error);
+    const { code, message, details } = LeatError.from(error);
+    if (code === "resource_exhausted" && details?.path === undefined) {
+      const what = `Cannot read ${this.format} file ${this.path}: ${location}: ${message}.`;
+      return this.refused(code, what, error);
     }
-    return this.damaged(`${location}: ${LeatError.from(error).message}`, error);
+    if (error instanceof LeatError) return error;
+    // A library that trusts the bytes fails with a message about its own variables.
+    const why = error instanceof TypeError
+      ? "it does not fit the format; write the file again, or leave it out"
+      : message;
+    return this.damaged(`${location}: ${why}`, error);
   }
 
   /** Returns an error whose details name this file. */

@@ -2,6 +2,7 @@
 import { LeatError } from "../../core/error.ts";
 import { shownPath } from "../../core/shown_text.ts";
 import { hashBytes } from "../../core/hash.ts";
+import { parseJson } from "../../core/json.ts";
 import { fieldsOf, isPlainObject } from "../../core/tree.ts";
 import { ByteReader } from "../formats/byte_reader.ts";
 import type { Host } from "../host.ts";
@@ -149,20 +150,20 @@ async function readWhole(host: Host, path: string): Promise<Uint8Array | undefin
 }
 
 function decode(bytes: Uint8Array, format: string): Record<string, unknown> {
-  const outer = parseJson(new TextDecoder().decode(bytes));
+  const outer = parsed(new TextDecoder().decode(bytes));
   const { digest, content } = fieldsOf(outer);
   if (typeof content !== "string") throw new Error("it has no contents");
   if (digest !== hashBytes(content)) throw new Error("its checksum is wrong");
-  const value = new ValueReader().read(parseJson(content));
+  const value = new ValueReader().read(parsed(content));
   if (!isPlainObject(value) || value.format !== format) throw new Error("unknown format");
   const { format: _, ...document } = value;
   return document;
 }
 
 /** V8's error would quote the file, which may be a symbolic link to any file of this machine. */
-function parseJson(text: string): unknown {
+function parsed(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch {
     throw new Error("it is not JSON");
   }

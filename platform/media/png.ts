@@ -1,6 +1,5 @@
 /** PNG images, decoded by LodePNG compiled to WebAssembly. */
 
-import { Buffer } from "node:buffer";
 import { nodeZlib } from "../../core/builtins.ts";
 import { LeatError } from "../../core/error.ts";
 import { beginsWith, type Channels, packRgba, type PixelSize, RGBA_BYTES } from "./image_format.ts";
@@ -26,8 +25,8 @@ const HEADER_BYTES = 13;
 const SAMPLES: Readonly<Record<number, number>> = { 0: 1, 2: 3, 3: 1, 4: 2, 6: 4 };
 /** For an upper bound: a row has one byte more, and an interlaced image is stored as seven smaller ones. */
 const ROWS_FACTOR_MAX = 7;
-/** The chunks that the library gets besides the data. Others could hold text that inflates to any size. */
-const CHUNKS_USED: ReadonlySet<string> = new Set(["IHDR", "PLTE", "tRNS", "IEND"]);
+/** The chunks that the library gets. Others could hold text that inflates to any size. */
+const CHUNKS_USED: ReadonlySet<string> = new Set(["IHDR", "PLTE", "tRNS", "IDAT", "IEND"]);
 
 /**
  * Decodes every colour type, palettes, and interlaced images. 16-bit channels are reduced to their upper 8
@@ -58,15 +57,9 @@ export class PngFormat extends WasmFormat<Lodepng> {
     into: Uint8Array,
     channels: Channels,
   ): void {
-    const chunks = pngChunks(bytes);
-    if (!chunks.some(({ type }) => type === "IEND")) throw damaged(bytes, "it is truncated");
-    const corrupt = chunks.find((chunk) => !hasValidChecksum(chunk));
-    if (corrupt !== undefined) {
-      throw damaged(bytes, `the checksum of its ${JSON.stringify(corrupt.type)} chunk is wrong`);
-    }
+    checkChunks(bytes);
     const { width, height, inflatedBytes } = readHeader(bytes);
-    const stored = storedChunk(bytes, chunks, inflatedBytes);
-    const parts = [PNG_SIGNATURE, ...usedChunks(chunks, stored)];
+    const parts = [PNG_SIGNATURE, ...usedChunks(bytes, storedChunk(bytes, inflatedBytes))];
     library.call((library, memory) => {
       const byteLength = parts.reduce((sum, { length }) => sum + length, 0);
       const input = memory.allocate(byteLength);
@@ -130,14 +123,9 @@ function readHeader(bytes: Uint8Array): Header {
  * Returns the image's data as one chunk of uncompressed blocks. The library itself would inflate without a
  * limit, and three times slower than Node's zlib.
  */
-function storedChunk(
-  bytes: Uint8Array,
-  chunks: readonly PngChunk[],
-  maxOutputLength: number,
-): Uint8Array {
-  const data = Buffer.concat(chunks.filter(({ type }) => type === "IDAT").map(({ data }) => data));
+function storedChunk(bytes: Uint8Array, maxOutputLength: number): Uint8Array {
   try {
-    const inflated = nodeZlib().inflateSync(data, { maxOutputLength });
+    const inflated = nodeZlib().inflateSync(dataOf(bytes), { maxOutputLength });
     const zlib = nodeZlib().deflateSync(inflated, { level: 0, chunkSize: inflated.length + 1024 });
     return pngChunk("IDAT", zlib);
   } catch (cause) {
@@ -145,16 +133,40 @@ function storedChunk(
   }
 }
 
-/** Yields the chunks that pixels need, with the data in one chunk. */
-function* usedChunks(chunks: readonly PngChunk[], data: Uint8Array): Iterable<Uint8Array> {
-  let hasData = false;
-  for (const { type, whole } of chunks) {
-    if (type !== "IDAT" && CHUNKS_USED.has(type)) yield whole;
-    else if (type === "IDAT" && !hasData) {
-      hasData = true;
-      yield data;
-    }
+/** Returns the deflated data of the image. */
+function dataOf(bytes: Uint8Array): Uint8Array {
+  // It has no more bytes than the file.
+  const all = new Uint8Array(bytes.length);
+  let length = 0;
+  for (const { type, data } of pngChunks(bytes)) {
+    if (type !== "IDAT") continue;
+    all.set(data, length);
+    length += data.length;
   }
+  return all.subarray(0, length);
+}
+
+/** Yields the chunks that pixels need, one of each type, with all data in one. */
+function* usedChunks(bytes: Uint8Array, data: Uint8Array): Iterable<Uint8Array> {
+  const used = new Set<string>();
+  for (const { type, whole } of pngChunks(bytes)) {
+    if (used.has(type) || !CHUNKS_USED.has(type)) continue;
+    used.add(type);
+    yield type === "IDAT" ? data : whole;
+  }
+}
+
+/** @throws {LeatError} `data_loss` if the image has no end, or a chunk a wrong checksum. */
+function checkChunks(bytes: Uint8Array): void {
+  let corrupt: string | undefined;
+  let hasEnd = false;
+  for (const chunk of pngChunks(bytes)) {
+    if (!hasValidChecksum(chunk)) corrupt ??= chunk.type;
+    hasEnd = chunk.type === "IEND";
+  }
+  if (!hasEnd) throw damaged(bytes, "it is truncated");
+  if (corrupt === undefined) return;
+  throw damaged(bytes, `the checksum of its ${JSON.stringify(corrupt)} chunk is wrong`);
 }
 
 function damaged(bytes: Uint8Array, why: string, cause?: unknown): LeatError {
@@ -172,20 +184,18 @@ interface PngChunk {
   readonly whole: Uint8Array;
 }
 
-/** Finds all complete chunks up to the end of the image. */
-function pngChunks(bytes: Uint8Array): PngChunk[] {
+/** Yields all complete chunks up to the end of the image. A list of empty ones would be many times as long. */
+function* pngChunks(bytes: Uint8Array): Generator<PngChunk> {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-  const chunks: PngChunk[] = [];
   for (let at = PNG_SIGNATURE.length; at + CHUNK_FRAME_BYTES <= bytes.length;) {
     const end = at + view.getUint32(at) + CHUNK_FRAME_BYTES;
     if (end > bytes.length) break;
     const whole = bytes.subarray(at, end);
     const type = String.fromCharCode(...whole.subarray(4, 8));
-    chunks.push({ type, data: whole.subarray(8, -4), whole });
-    if (type === "IEND") break;
+    yield { type, data: whole.subarray(8, -4), whole };
+    if (type === "IEND") return;
     at = end;
   }
-  return chunks;
 }
 
 /** Whether a chunk's checksum is right. */

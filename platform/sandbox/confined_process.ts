@@ -70,6 +70,8 @@ const STALL_CHECKS = 8;
 /** Limit of a runner's open files. Its link and its program need about 20. */
 const OPEN_FILES_MAX = 1_024;
 const MIB = 2 ** 20;
+/** What V8 says if it gets no memory for a thread, namely for the code that it will generate there. */
+const THREAD_WITHOUT_MEMORY = "virtual memory for CodeRange";
 /** The limits can be low: while the link is full, `#enqueueLarge` delays large answers. */
 const LINK_LIMITS = { highWaterBytes: MIB, lowWaterBytes: MIB / 4 };
 /** Limit of a runner's requests per second: many times what a pipeline needs. */
@@ -347,9 +349,12 @@ export class ConfinedProcess implements Supplied {
     const { code, signal, stderrTail } = end;
     const { heapBytesMax, memoryBytesMax } = this.#options.grants;
     if (ranOutOfMemory(end)) {
+      const who = stderrTail.includes(THREAD_WITHOUT_MEMORY)
+        ? "a function started a thread, for which V8 reserves half a GiB, and"
+        : "its functions";
       return runnerGone(
         "resource_exhausted",
-        `its functions took more memory than ${heapBytesMax / MIB} MiB of JavaScript values or ` +
+        `${who} took more memory than ${heapBytesMax / MIB} MiB of JavaScript values or ` +
           `${memoryBytesMax / MIB} MiB in all; ${this.#remedies.memory}`,
       );
     }

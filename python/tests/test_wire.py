@@ -8,7 +8,7 @@ from typing import Any, Sequence
 import msgpack  # type: ignore[import-untyped]
 import numpy as np
 import pytest
-from leat._wire import BYTES, OPAQUE, STRING, TENSOR, decode, joined
+from leat._wire import BYTES, OPAQUE, STRING, TENSOR, decode, joined, sendable
 
 BLOCK = b"x" * 1_024
 
@@ -35,6 +35,13 @@ def test_offsets_that_divide_their_block_are_read() -> None:
 def test_offsets_that_do_not_divide_their_block_are_refused(offsets: Sequence[int]) -> None:
     with pytest.raises(ValueError, match="do not ascend from 0 to the 1024 bytes"):
         items(*offsets)
+
+
+def test_booleans_are_sent_as_0_and_1() -> None:
+    payloads: list[bytes] = []
+    sendable(np.array([[0, 1], [2, 255]], dtype=np.uint8).view(np.bool_).T, payloads)
+    sendable(np.array(7, dtype=np.uint8).view(np.bool_), payloads)
+    assert payloads == [bytes([0, 1, 1, 1]), bytes([1])]
 
 
 def test_a_payload_that_is_named_twice_is_refused() -> None:

@@ -261,6 +261,30 @@ Deno.test("a dataset in a stored dataset is foreign to who loads it", async () =
   }
 });
 
+Deno.test("a dataset in a stored dataset stays foreign in the state of an iterator", async () => {
+  const folder = await Deno.makeTempDir();
+  try {
+    const inner = Dataset.deserialize(graphWith(HARMFUL[0]!), { trustPipeline: true });
+    const datasets = Dataset.range(8).map((_, { inner }) => inner, { captures: { inner } });
+    await datasets.save(`${folder}/saved`);
+    const loaded = await Dataset.load(`${folder}/saved`) as Dataset<Dataset<unknown>>;
+    /** The rest of the elements, from a state that was saved after the first. */
+    const restOf = async (dataset: Dataset<unknown>) => {
+      await using saved = dataset.iterator();
+      await saved.next();
+      await using restored = dataset.iterator();
+      await restored.restore(await saved.save());
+      return await Array.fromAsync(restored);
+    };
+    const held = await restOf(loaded.shuffle(4, { seed: 1 })) as Dataset<unknown>[];
+    assertEquals(await ran(() => gives(held[0]!, [0, 1, 2])), false);
+    const open = loaded.take(1).flatMap((dataset) => dataset);
+    assertEquals(await ran(async () => assertEquals(await restOf(open), [1, 2])), false);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
 Deno.test("a registered function runs on workers and apart, and in no trainer that has not said that it is trusted", async () => {
   await using cluster = await LocalCluster.start({ workers: 2 });
   // `map` after `batch` runs at the reader if a batch has rows of several splits.

@@ -2,6 +2,10 @@
  * Functions and workers that answer with structure which takes many times its bytes when it is
  * decoded: it must be refused before it takes the memory of a worker or a trainer.
  */
+import { openIterator } from "../../data/dataset_iterator.ts";
+import { rebuilt } from "../../data/foreign/foreign.ts";
+import type { ForeignRunners, ServedElements } from "../../data/foreign/foreign_runners.ts";
+import { installedHost } from "../../data/host.ts";
 import { Feed } from "../../actors/client/feed.ts";
 import { Dataset, distributedSave, LeatError, LocalCluster } from "../../mod.ts";
 import { decodeElement, ELEMENT_STRUCTURE_BYTES_MAX } from "../../transport/element.ts";
@@ -83,6 +87,33 @@ Deno.test("no function of others fills its trainer with the structure of an elem
   const foreign = Dataset.deserialize(hostile.serialize());
   const error = await assertRejects(() => Array.fromAsync(foreign), LeatError);
   assertStringIncludes(error.message, "ELEMENT_STRUCTURE_BYTES_MAX");
+});
+
+Deno.test("no function of others fills its trainer with the state of an iterator", async () => {
+  const foreign = Dataset.deserialize(Dataset.range(3).map((x) => x).serialize()).node;
+  // The range is this program's, so it stays here, and the process of the function reads it.
+  const node = rebuilt(foreign, foreign.attributes, [Dataset.range(3).node]);
+  const input = Promise.withResolvers<ServedElements>();
+  const foreignRunners: ForeignRunners = {
+    obstacle: undefined,
+    start: () => ({
+      open: (_, openInput) => {
+        input.resolve(openInput(0, 0));
+        return Promise.reject(new LeatError("aborted", "this test needs no elements"));
+      },
+      close: () => Promise.resolve(),
+    }),
+  };
+  const host = Object.assign(Object.create(installedHost()), { foreignRunners });
+  await using iterator = openIterator(node, { host });
+  await assertRejects(() => iterator.next(), LeatError, "no elements");
+  const json = new TextEncoder().encode(`[${"[],".repeat(2 ** 23)}0]`);
+  const state = new Uint8Array(4 + json.length);
+  new DataView(state.buffer).setUint32(0, json.length, true);
+  state.set(json, 4);
+  const { restore } = await input.promise;
+  const error = await assertRejects(() => restore(state), LeatError, "ELEMENT_VALUES_MAX");
+  assertEquals(error.code, "resource_exhausted");
 });
 
 Deno.test("no worker fills a trainer with the structure of an element", () => {

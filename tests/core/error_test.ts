@@ -8,7 +8,14 @@ import {
   WIRE_MESSAGE_LENGTH_MAX,
   type WireError,
 } from "../../core/error.ts";
-import { assert, assertEquals, assertInstanceOf, assertStrictEquals } from "../assert.ts";
+import {
+  assert,
+  assertEquals,
+  assertInstanceOf,
+  assertStrictEquals,
+  assertStringIncludes,
+  assertThrows,
+} from "../assert.ts";
 
 Deno.test("LeatError.from gives names their codes, keeps the cause, and keeps a LeatError as it is", async () => {
   const thrown: [unknown, string][] = [
@@ -19,6 +26,7 @@ Deno.test("LeatError.from gives names their codes, keeps the cause, and keeps a 
     [new Deno.errors.NotCapable("read"), "permission_denied"],
     [new Deno.errors.ConnectionRefused("port"), "unavailable"],
     [new TypeError("x"), "unknown"],
+    [new RangeError("Invalid array length"), "unknown"],
     ["text", "unknown"],
     [undefined, "unknown"],
     [Object.create(null), "unknown"],
@@ -34,6 +42,27 @@ Deno.test("LeatError.from gives names their codes, keeps the cause, and keeps a 
   assertStrictEquals(LeatError.from(own, "internal"), own);
   const real = await Deno.readFile("./no such file").catch((error) => error);
   assertEquals(LeatError.from(real).code, "not_found");
+});
+
+Deno.test("LeatError.from says that memory was refused, and what to do", () => {
+  for (const allocate of [() => new ArrayBuffer(2 ** 50), () => new SharedArrayBuffer(2 ** 50)]) {
+    const error = LeatError.from(assertThrows(allocate, RangeError));
+    assertEquals(error.code, "resource_exhausted", error.message);
+    assertStringIncludes(error.message, "more memory");
+    assertEquals(error.toWire().cause!.code, "resource_exhausted");
+  }
+});
+
+Deno.test("LeatError.from shows what it knows of an object that is no error", () => {
+  const thrown: [unknown, string][] = [
+    [{ code: 5, message: "the disk is full" }, "the disk is full"],
+    [{ status: 500, body: {} }, "an object of {status, body}"],
+    [{ toString: () => "its own" }, "its own"],
+  ];
+  for (const [value, message] of thrown) {
+    assertEquals(LeatError.from(value).message, message);
+    assertEquals(LeatError.from(value).toWire().cause!.message, message);
+  }
 });
 
 Deno.test("LeatError has details and cause only if they were given", () => {
@@ -116,7 +145,8 @@ Deno.test("fromWire lets no message steer a terminal, or begin a line of its own
 
 Deno.test("fromWire accepts any input", () => {
   for (const wire of [null, 7, "x", {}, { code: "nonsense", message: 5 }, []]) {
-    assertEquals(LeatError.fromWire(wire as unknown as WireError).code, "unknown");
+    const error = LeatError.fromWire(wire as unknown as WireError);
+    assertEquals([error.code, error.message.includes("[object")], ["unknown", false]);
   }
 });
 

@@ -202,6 +202,14 @@ Deno.test("a fingerprint depends on the order of components, not on that of argu
   );
 });
 
+Deno.test("serialize refuses an integer that deserialize would refuse", () => {
+  const copy = (value: bigint) => Dataset.deserialize(Dataset.from([value]).serialize());
+  const longest = 10n ** 4_095n;
+  assertEquals(copy(longest).fingerprint(), Dataset.from([longest]).fingerprint());
+  const error = assertThrows(() => copy(10n ** 4_096n), LeatError, "BIGINT_DIGITS_MAX");
+  assertEquals(error.code, "invalid_argument");
+});
+
 Deno.test("deserialize refuses anything that serialize did not write", () => {
   const text = new TextDecoder().decode(Dataset.range(3).serialize());
   const refuse = (bytes: Uint8Array | string, code = "invalid_argument") => {
@@ -215,6 +223,8 @@ Deno.test("deserialize refuses anything that serialize did not write", () => {
   refuse(text.replace('"kind":"range"', '"kind":"nonesuch"'), "unimplemented");
   refuse(text.replace('"step":1', '"step":0'));
   refuse(text.replace('"step":1', '"step":{"$bigint":"x"}'));
+  refuse(text.replace('"step":1', `"step":{"$bigint":"${"9".repeat(3_000_000)}"}`));
+  refuse("[".repeat(5_000_000));
   refuse(text.replace('"step":1', '"step":{"$tensor":null}'));
   refuse(text.replace('"attributes":{', '"attributes":null,"x":{'));
   const mapped = new TextDecoder().decode(Dataset.range(3).map((x) => x).serialize());

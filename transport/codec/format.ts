@@ -71,6 +71,15 @@ export const DTYPE_OF_CODE: readonly DType[] = Object.entries(DTYPE_CODES)
   .sort(([, a], [, b]) => a - b)
   .map(([dtype]) => dtype as DType);
 
+/** Whether bytes are the elements of a bool tensor. */
+export function areBools(bytes: Uint8Array): boolean {
+  let all = 0;
+  for (let i = 0; i < bytes.length; i++) all |= bytes[i]!;
+  return all <= 1;
+}
+
+export const ODD_BOOL = "a bool tensor has an element that is neither 0 nor 1";
+
 /** The first offset from `position` on at which a payload can begin, with its header before it. */
 export function payloadStart(position: number): number {
   return Math.ceil((position + PAYLOAD_HEADER_BYTES) / PAYLOAD_ALIGNMENT) * PAYLOAD_ALIGNMENT;

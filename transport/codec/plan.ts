@@ -10,10 +10,12 @@ import { RaggedTensor, Tensor, utf8Length } from "../../core/tensor.ts";
 import { pathText } from "../../core/tree.ts";
 import { Payload } from "../payload.ts";
 import {
+  areBools,
   DTYPE_CODES,
   ENVELOPE_DEPTH_MAX,
   EXT,
   INLINE_BYTES_MAX,
+  ODD_BOOL,
   TENSOR_RANK_MAX,
   TOKEN,
 } from "./format.ts";
@@ -159,6 +161,7 @@ export class MessagePlan {
         `a tensor of shape [${shape}] has more than ${TENSOR_RANK_MAX} axes or one longer than ${UINT32_MAX}`,
       );
     }
+    if (dtype === "bool" && !areBools(data as Uint8Array)) throw this.#refusal(depth, ODD_BOOL);
     const index = Array.isArray(data)
       ? this.#addBlock(data as string[] | Uint8Array[], dtype, depth)
       : this.#add(bytesOf(data as TypedArray), depth);

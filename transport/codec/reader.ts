@@ -10,10 +10,12 @@ import { RaggedTensor, Tensor } from "../../core/tensor.ts";
 import type { DecodeOptions } from "../codec.ts";
 import { Payload } from "../payload.ts";
 import {
+  areBools,
   DTYPE_OF_CODE,
   ENVELOPE_DEPTH_MAX,
   EXT,
   MESSAGE_HEADER_BYTES,
+  ODD_BOOL,
   TENSOR_RANK_MAX,
   TOKEN,
 } from "./format.ts";
@@ -318,7 +320,9 @@ class EnvelopeReader {
     const shape: number[] = [];
     for (let axis = 0; axis < rank; axis++) shape.push(this.#uint(4));
     if (isFixedDType(dtype)) {
-      return new Tensor(dtype, shape, this.#payloads.array(index, dtype, at));
+      const data = this.#payloads.array(index, dtype, at);
+      if (dtype === "bool" && !areBools(data as Uint8Array)) throw malformed(at, ODD_BOOL);
+      return new Tensor(dtype, shape, data);
     }
     const items = this.#items(index, at, dtype === "string");
     return new Tensor(dtype, shape, items as string[] | Uint8Array[]);

@@ -4,7 +4,13 @@ import type { OpenFile } from "../../host.ts";
 import type { Decoder } from "../byte_source.ts";
 import { plainBytes, READ_BYTES } from "../plain_bytes.ts";
 import { Inflation } from "./inflation.ts";
-import { FRAME_MAGIC_BYTES, ZstdFrames } from "./zstd_frames.ts";
+import {
+  BLOCK_BYTES_MAX,
+  FRAME_MAGIC_BYTES,
+  inflateFrame,
+  type Piece,
+  ZstdFrames,
+} from "./zstd_frames.ts";
 
 /** Bytes that are checked at a time, see {@linkcode ZSTD_WINDOWS_BYTES_MAX}. */
 const PUSH_BYTES = 8 * 1024;
@@ -51,11 +57,24 @@ class Members {
 
   /** Decompresses the next bytes of the file. They are at `offset`. */
   async *#undone(bytes: Uint8Array, offset: number): AsyncGenerator<Uint8Array> {
-    const pieces = this.#frames.push(bytes);
+    const groups = byFrame(this.#frames.push(bytes));
     for (let at = offset;;) {
-      const { done, value: piece } = this.#expect(at, () => pieces.next());
+      const { done, value: group } = this.#expect(at, () => groups.next());
       if (done) return;
-      at = offset + piece.stop;
+      at = offset + group.at(-1)!.stop;
+      const content = this.#inflation === undefined ? shortContent(bytes, group) : undefined;
+      if (content !== undefined) yield content;
+      else yield* this.#inflated(bytes, group, offset);
+    }
+  }
+
+  /** Decompresses pieces of one frame, one after the other. */
+  async *#inflated(
+    bytes: Uint8Array,
+    pieces: readonly Piece[],
+    offset: number,
+  ): AsyncGenerator<Uint8Array> {
+    for (const piece of pieces) {
       // A piece holds no more than one block. Deno's zlib throws an error beyond the reach of its
       // caller if it finds damage after its output buffer was full, so in a second block of a step.
       const inflation = this.#inflation ?? await this.#begin();
@@ -100,5 +119,37 @@ class Members {
         `${cause.message}.`,
       { cause, details },
     );
+  }
+}
+
+/** Groups the pieces of each frame. Before an error it yields the pieces of the unfinished frame. */
+function* byFrame(pieces: Iterable<Piece>): Generator<Piece[]> {
+  let group: Piece[] = [];
+  try {
+    for (const piece of pieces) {
+      group.push(piece);
+      if (!piece.endsFrame) continue;
+      yield group;
+      group = [];
+    }
+  } finally {
+    if (group.length > 0) yield group;
+  }
+}
+
+/**
+ * Decompresses a frame of one block at once if all of it is in `bytes`. Returns `undefined` for another
+ * frame, and for a damaged one, whose content up to the damage comes from a stream.
+ *
+ * @param pieces Those of the frame, from its header on: the header, the block, and perhaps a checksum.
+ */
+function shortContent(bytes: Uint8Array, pieces: readonly Piece[]): Uint8Array | undefined {
+  const start = pieces[0]!.start - FRAME_MAGIC_BYTES.length;
+  const { stop, endsFrame } = pieces.at(-1)!;
+  if (start < 0 || !endsFrame || pieces.length > 3) return undefined;
+  try {
+    return inflateFrame(bytes.subarray(start, stop), BLOCK_BYTES_MAX);
+  } catch {
+    return undefined;
   }
 }

@@ -1,7 +1,8 @@
 /**
  * Reads the headers of zstd frames (RFC 8878): where their blocks end, and how much memory
- * decompression needs.
+ * decompression needs. Decompresses whole frames.
  */
+import { nodeZlib } from "../../../core/builtins.ts";
 import { LeatError } from "../../../core/error.ts";
 
 /** Limit of a frame's window. The program `zstd` has the same default. */
@@ -14,7 +15,7 @@ export const ZSTD_WINDOW_BYTES_MAX = 128 * 1024 * 1024;
 export const ZSTD_WINDOWS_BYTES_MAX = 8 * ZSTD_WINDOW_BYTES_MAX;
 
 /** The format's limit of a block. The library does not check it, so a few bytes could become 2 MiB. */
-const BLOCK_BYTES_MAX = 128 * 1024;
+export const BLOCK_BYTES_MAX = 128 * 1024;
 
 /** Every frame begins with it. */
 export const FRAME_MAGIC_BYTES = new Uint8Array([0x28, 0xb5, 0x2f, 0xfd]);
@@ -30,7 +31,7 @@ const RUN_LENGTH_BLOCK = 1;
 type Part = "magic" | "skippable" | "descriptor" | "header" | "block" | "checksum";
 
 /** Pushed bytes of a frame, within its header, one of its blocks or its checksum. */
-interface Piece {
+export interface Piece {
   readonly start: number;
   readonly stop: number;
   /** Whether the frame ends at `stop`. */
@@ -159,6 +160,24 @@ export class ZstdFrames {
   #expect(part: Part, bytes: number): void {
     this.#part = part;
     this.#wanted = bytes;
+  }
+}
+
+/**
+ * Decompresses a whole frame at once, which for a short one is much faster than a stream; `undefined`
+ * if it has more than `bytesMax` bytes. Damage throws the library's error.
+ */
+export function inflateFrame(frame: Uint8Array, bytesMax: number): Uint8Array | undefined {
+  // A large buffer would take longer than the decompression of a short frame.
+  const chunkSize = Math.min(1024 + 8 * frame.length, BLOCK_BYTES_MAX);
+  // The limit has to be above 0.
+  const options = { chunkSize, maxOutputLength: bytesMax + 1 };
+  try {
+    const content = nodeZlib().zstdDecompressSync(frame, options);
+    return content.length > bytesMax ? undefined : content;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ERR_BUFFER_TOO_LARGE") return undefined;
+    throw error;
   }
 }
 

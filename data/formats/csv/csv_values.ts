@@ -14,6 +14,8 @@ export type CsvValue<D extends CsvDType> = D extends "string" ? string
 type Parser = (text: string) => string | boolean | bigint | number | undefined;
 
 const INTEGER = /^\s*[+-]?\d+\s*$/;
+/** 64 bits have at most 20 digits. The time to parse more grows faster than their number. */
+const BIG_INTEGER = /^\s*([+-]?)0*(\d{1,20})\s*$/;
 const FLOAT = /^\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?\s*$/i;
 const NOT_FINITE = /^\s*([+-]?)(?:(nan)|inf(?:inity)?)\s*$/i;
 
@@ -70,8 +72,9 @@ function integer(min: number, max: number): Parser {
 
 function bigInteger(min: bigint, max: bigint): Parser {
   return (text) => {
-    if (!INTEGER.test(text)) return undefined;
-    const value = BigInt(text.trim().replace(/^\+/, ""));
+    const [, sign, digits] = BIG_INTEGER.exec(text) ?? [];
+    if (digits === undefined) return undefined;
+    const value = BigInt(sign === "-" ? `-${digits}` : digits);
     return value >= min && value <= max ? value : undefined;
   };
 }

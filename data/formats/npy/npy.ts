@@ -62,6 +62,8 @@ export class NpyFile {
     const offset = dataOffset + start * this.rowBytes;
     const stored = await this.#bytes.read(offset, offset + (stop - start) * this.rowBytes);
     swapToLittleEndian(this.array, stored);
+    // NumPy takes any byte but 0 for true.
+    if (dtype === "bool") stored.forEach((byte, i) => stored[i] = byte === 0 ? 0 : 1);
     const blockShape = [stop - start, ...shape.slice(1)];
     if (isFixedDType(dtype)) {
       const { BYTES_PER_ELEMENT: itemBytes } = TYPED_ARRAYS[dtype];

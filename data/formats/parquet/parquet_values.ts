@@ -1,6 +1,7 @@
 /** Converts hyparquet's values to values that elements can hold. */
 import type { FileMetaData, SchemaElement, SchemaTree } from "hyparquet";
 import type { DType } from "../../../core/dtype.ts";
+import { parseJson } from "../../../core/json.ts";
 import { checkFieldName } from "../column_rows.ts";
 import { decimal, packList, type ValueType } from "./lists.ts";
 
@@ -120,7 +121,7 @@ function scalarValues(element: SchemaElement): ParquetValues {
   if (annotation === "UUID") return values("string", (value) => uuid(value as Uint8Array));
   if (annotation === "ENUM") return values("string", (value) => utf8.decode(value as Uint8Array));
   if (annotation === "JSON") {
-    return values(undefined, (value) => JSON.parse(utf8.decode(value as Uint8Array)));
+    return values(undefined, (value) => parseJson(utf8.decode(value as Uint8Array)));
   }
   return values("bytes", (value) => (value as Uint8Array).slice());
 }

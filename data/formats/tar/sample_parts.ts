@@ -1,5 +1,6 @@
 /** Names and decoders of the parts of a WebDataset sample. */
 import { LeatError } from "../../../core/error.ts";
+import { parseJson } from "../../../core/json.ts";
 
 /** The key of the sample's name in its element. */
 export const SAMPLE_KEY = "__key__";
@@ -9,7 +10,7 @@ export type DecodedExtension = "json" | "txt" | "cls";
 
 /** The decoders, by the last part of the extension. */
 export const PART_DECODERS = {
-  json: (contents: Uint8Array): unknown => JSON.parse(decodeText(contents)),
+  json: (contents: Uint8Array): unknown => parseJson(decodeText(contents)),
   txt: decodeText,
   cls: decodeClass,
 } as const satisfies Record<DecodedExtension, unknown>;

@@ -1,5 +1,6 @@
 /** Parses JSON Lines: text files with one JSON value on each line. */
 import { LeatError } from "../../../core/error.ts";
+import { parseJson } from "../../../core/json.ts";
 import { AGAIN } from "../../iterators/stepping.ts";
 import { describeLine, type Line, lineDetails } from "./lines.ts";
 
@@ -8,17 +9,19 @@ const BLANK = /^[ \t\r]*$/;
 /**
  * Parses a line; `AGAIN` for a blank one.
  *
- * @throws {LeatError} `data_loss` with the file, the line and the parser's message.
+ * @throws {LeatError} `data_loss` with the file, the line and the parser's message;
+ * `resource_exhausted` for a line that nests too deep.
  */
 export function parseJsonLine(line: Line, path: string): unknown {
   const { text } = line;
   if (BLANK.test(text)) return AGAIN;
   try {
-    return JSON.parse(text);
+    return parseJson(text);
   } catch (cause) {
+    const { code, message } = LeatError.from(cause, "data_loss");
     throw new LeatError(
-      "data_loss",
-      `${describeLine(line, path)} is no JSON: ${LeatError.from(cause).message}.`,
+      code,
+      `${describeLine(line, path)} cannot be read as JSON: ${message}.`,
       { cause, details: lineDetails(line, path) },
     );
   }

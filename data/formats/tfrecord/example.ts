@@ -108,16 +108,17 @@ function readFeatures(bytes: Uint8Array): Map<string, Uint8Array> {
   return found;
 }
 
-/** Returns the serialised values of one message-typed field. */
-function fieldsOf(bytes: Uint8Array, wanted: number): Uint8Array[] {
-  const values: Uint8Array[] = [];
+/**
+ * Yields the serialised values of one message-typed field. A list of them could take a hundred times
+ * the bytes of an example: an empty one has two.
+ */
+function* fieldsOf(bytes: Uint8Array, wanted: number): Generator<Uint8Array> {
   const reader = new BinaryReader(bytes);
   while (reader.pos < reader.len) {
     const [field, type] = reader.tag();
-    if (field === wanted && type === WireType.LengthDelimited) values.push(bytesOf(reader));
+    if (field === wanted && type === WireType.LengthDelimited) yield bytesOf(reader);
     else reader.skip(type, field);
   }
-  return values;
 }
 
 function bytesOf(reader: BinaryReader): Uint8Array<ArrayBuffer> {
@@ -126,20 +127,20 @@ function bytesOf(reader: BinaryReader): Uint8Array<ArrayBuffer> {
 
 function readFeature(plan: FeaturePlan, found: ReadonlyMap<string, Uint8Array>): unknown {
   const { name, dtype, shape, valueCount } = plan;
-  const lists = listsOf(found.get(name) ?? new Uint8Array(0));
-  const last = lists.at(-1);
-  if (last === undefined) {
+  const feature = found.get(name) ?? new Uint8Array(0);
+  const kind = kindOf(feature);
+  if (kind === undefined) {
     if (plan.default !== undefined) return plan.default;
     throw dataLoss(
       `The example has no feature ${show(name)}, which has no default; ${namesOf(found)}`,
     );
   }
-  if (last.kind !== KIND_OF_DTYPE[dtype]) {
+  if (kind !== KIND_OF_DTYPE[dtype]) {
     throw dataLoss(
-      `Feature ${show(name)} holds ${KIND_NAMES[last.kind]}, and ${dtype} is expected`,
+      `Feature ${show(name)} holds ${KIND_NAMES[kind]}, and ${dtype} is expected`,
     );
   }
-  const values = readList(dtype, lists.filter(({ kind }) => kind === last.kind));
+  const values = readList(dtype, feature, kind);
   const fits = shape[0] === null ? values.length % valueCount === 0 : values.length === valueCount;
   if (fits) return shapeValues(plan, values);
   const lengths = shape.map((length) => length ?? "null").join(", ");
@@ -148,36 +149,32 @@ function readFeature(plan: FeaturePlan, found: ReadonlyMap<string, Uint8Array>):
   );
 }
 
-interface List {
-  readonly kind: Kind;
-  readonly bytes: Uint8Array;
-}
-
-function listsOf(feature: Uint8Array): List[] {
+/** Returns the kind of the last list of a feature; `undefined` if the feature has none. */
+function kindOf(feature: Uint8Array): Kind | undefined {
+  let kind: Kind | undefined;
   try {
-    const lists: List[] = [];
     const reader = new BinaryReader(feature);
     while (reader.pos < reader.len) {
       const [field, type] = reader.tag();
       const isKind = field === BYTES_LIST || field === FLOAT_LIST || field === INT64_LIST;
-      if (isKind && type === WireType.LengthDelimited) {
-        lists.push({ kind: field, bytes: reader.bytes() });
-      } else reader.skip(type, field);
+      if (isKind && type === WireType.LengthDelimited) kind = field;
+      reader.skip(type, field);
     }
-    return lists;
   } catch (cause) {
     throw malformed(cause);
   }
+  return kind;
 }
 
-/** Returns the values of lists of one kind, packed or not. */
+/** Returns the values of a feature's lists of one kind, packed or not. */
 function readList(
   dtype: FeatureDType,
-  lists: readonly List[],
+  feature: Uint8Array,
+  kind: Kind,
 ): Uint8Array[] | string[] | Float32Array | BigInt64Array {
   const values: unknown[] = [];
   try {
-    for (const { bytes } of lists) readValues(dtype, bytes, values);
+    for (const list of fieldsOf(feature, kind)) readValues(dtype, list, values);
   } catch (cause) {
     throw malformed(cause);
   }

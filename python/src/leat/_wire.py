@@ -103,6 +103,8 @@ def _tensor_of(array: npt.NDArray[Any], payloads: list[bytes]) -> bytes:
         if plain not in DTYPES:
             raise LeatError("invalid_argument", f"Leat has no dtype {array.dtype}: use another, as with array.astype(np.float32)")
         code = DTYPES.index(plain)
+        if array.dtype.kind == "b":
+            array = array.view(np.uint8) != 0  # a view of other bytes may hold any
         payloads.append(np.ascontiguousarray(array, dtype=plain).tobytes())
         index = len(payloads) - 1
     return _tensor_head.pack(index, code, array.ndim) + struct.pack(f">{array.ndim}I", *array.shape)

@@ -11,6 +11,7 @@ import {
 import { LeatError } from "../../../core/error.ts";
 import { RandomStream } from "../../../core/philox.ts";
 import { byteSource } from "../../../data/formats/byte_source.ts";
+import { zstdDecoder } from "../../../data/formats/compression/zstd_decoder.ts";
 import { encodeTfRecord } from "../../../data/formats/tfrecord/tfrecord.ts";
 import type { OpenFile } from "../../../data/host.ts";
 import { Dataset } from "../../../data/mod.ts";
@@ -180,6 +181,19 @@ Deno.test("zstd: a wrong checksum is damage, after all contents", async () => {
   const { given, error } = await undo(file, "zstd");
   assertEquals(given, contents);
   assertEquals(offsetOf(error), file.length - 4);
+});
+
+Deno.test("zstd: short frames are decompressed at once, without a stream for each", async () => {
+  const lines = Array.from({ length: 200 }, (_, i) => new TextEncoder().encode(`line ${i}\n`));
+  const file = concat(...lines.map((line) => zstdCompressSync(line, CHECKED)));
+  const decoder = zstdDecoder("f", inMemory(file));
+  let hasTurned = false;
+  // A stream waits for a turn of the event loop.
+  const turn = setTimeout(() => hasTurned = true);
+  const parts = await Array.fromAsync({ [Symbol.asyncIterator]: () => decoder });
+  assertEquals(hasTurned, false);
+  clearTimeout(turn);
+  assertEquals(concat(...parts), concat(...lines));
 });
 
 Deno.test("zstd: frames and skippable frames may be cut anywhere by reads", async () => {

@@ -1,11 +1,7 @@
 /** Elements of stored datasets: how many plain values one may have. */
 import { Dataset, LeatError, tensor } from "../../../mod.ts";
-import { encodeValue } from "../../../data/elements/value_codec.ts";
-import {
-  decodeElement,
-  ELEMENT_VALUES_MAX,
-  encodeElement,
-} from "../../../data/saved/stored_element.ts";
+import { ELEMENT_VALUES_MAX, encodeValue } from "../../../data/elements/value_codec.ts";
+import { decodeElement, encodeElement } from "../../../data/saved/stored_element.ts";
 import { assertEquals, assertRejects, assertStringIncludes, assertThrows } from "../../assert.ts";
 import { inFolder } from "../../lib/temp_folder.ts";
 

@@ -292,6 +292,16 @@ Deno.test("decode does not inflate texts in a PNG", async () => {
   assertEquals((await failure(damaged)).code, "data_loss");
 });
 
+Deno.test("decode takes no memory for the number of chunks of a PNG", async () => {
+  const png = writePng({ width: 2, height: 2, depth: 8, colour: RGB, at: () => 7 });
+  const empty = pngChunk("teSt", new Uint8Array(0));
+  const chunks = new Uint8Array(1_000_000 * empty.length);
+  for (let at = 0; at < chunks.length; at += empty.length) chunks.set(empty, at);
+  const [decoded] = await decodeInChild([concat(png.subarray(0, 33), chunks, png.subarray(33))]);
+  assertEquals(decoded!.outcome, "2,2,3");
+  assert(decoded!.grown < 150_000_000, `${decoded!.grown} bytes`);
+});
+
 Deno.test("decode refuses a small PNG with very many pixels, and releases the memory of a large one", async () => {
   const blank = async (side: number) =>
     concat(

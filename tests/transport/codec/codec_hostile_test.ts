@@ -4,7 +4,7 @@
  */
 
 import { LeatError, type LeatErrorCode } from "../../../core/error.ts";
-import { tensor } from "../../../core/tensor.ts";
+import { Tensor, tensor } from "../../../core/tensor.ts";
 import { decodeMessage, encodeMessage, ENVELOPE_DEPTH_MAX } from "../../../transport/codec.ts";
 import { assertEquals, assertStringIncludes, assertThrows } from "../../assert.ts";
 
@@ -65,6 +65,15 @@ Deno.test("decodeMessage refuses lengths without data before allocating memory",
   const cut = message("c0", EIGHT);
   cut.set([0xff, 0xff, 0xff, 0xff], 60);
   refused("data_loss", "payload 0", cut);
+});
+
+Deno.test("a bool tensor holds only 0 and 1 in a message", () => {
+  const frame = encodeMessage(tensor([true, false]));
+  frame[frame.length - 1] = 2;
+  refused("invalid_argument", "neither 0 nor 1", frame);
+  const odd = new Tensor("bool", [1], new Uint8Array([255]));
+  const error = assertThrows(() => encodeMessage({ odd }), LeatError, "$.odd");
+  assertEquals(error.code, "invalid_argument");
 });
 
 Deno.test("decodeMessage refuses trailing bytes, in the envelope and after the message", () => {

@@ -31,6 +31,11 @@ Deno.test("npy reads what NumPy saved, byte for byte", async () => {
   ]);
 });
 
+Deno.test("npy takes any byte of a bool but 0 for true, as NumPy does", async () => {
+  const rows = await assertLaws(node, npyBytes("|b1", [2, 2], new Uint8Array([0, 1, 2, 255])));
+  assertEquals(rows, [[false, true], [true, true]].map((row) => tensor(row)));
+});
+
 Deno.test("npy reads a string of more characters than a call may have arguments", async () => {
   const characters = new Uint32Array(200_000).fill(0x1f600);
   const [text] = await assertLaws(node, npyBytes("<U200000", [1], characters));

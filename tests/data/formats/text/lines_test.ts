@@ -137,3 +137,11 @@ Deno.test("parseJsonLine gives values, skips blank lines, and names invalid line
     assertStringIncludes(error.message, `Line ${line} of data`);
   }
 });
+
+Deno.test("parseJsonLine refuses a line that nests too deep, and reads the next", async () => {
+  const [error, next] = await readJson(`${"[".repeat(1_000_000)}\n7`);
+  assertInstanceOf(error, LeatError);
+  assertEquals(error.code, "resource_exhausted");
+  assertStringIncludes(error.message, "Line 1 of data cannot be read as JSON: it nests deeper");
+  assertEquals(next, 7);
+});

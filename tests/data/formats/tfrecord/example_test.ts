@@ -9,6 +9,7 @@ import {
 import { LeatError } from "../../../../core/error.ts";
 import { tensor } from "../../../../core/tensor.ts";
 import { Dataset, encodeExample, parseExample, TensorSpec } from "../../../../data/mod.ts";
+import { startChild } from "../../../lib/child.ts";
 import { collectWithErrors } from "../../lib/collect.ts";
 
 const latin1 = (text: string) => Uint8Array.from(text, (character) => character.charCodeAt(0));
@@ -154,6 +155,13 @@ Deno.test("truncated and changed bytes are data_loss", () => {
       }
     }
   }
+});
+
+Deno.test("an example of a million empty parts takes no memory for each", async () => {
+  await using child = startChild("tests/data/formats/tfrecord/fixture_small_heap.ts", {
+    flags: ["-P", "--no-check", "--v8-flags=--max-old-space-size=48"],
+  });
+  for (let i = 0; i < 2; i++) await child.line(/^parsed 7$/);
 });
 
 Deno.test("features that cannot be read and values that cannot be written are refused by name", () => {
