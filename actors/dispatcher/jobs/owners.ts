@@ -38,7 +38,8 @@ export function checkSecret(owned: Owned, secret: string | undefined, clientId: 
 /**
  * The identity that a request about a dataset, or to join a job, counts for. If the pipeline of a task
  * reads this service, its worker sends the request, and it counts for the owner of the task's job, also
- * if the worker is an admin. Programs of the worker's own identity keep its role.
+ * if the worker is an admin. Programs of the worker's own identity keep its role. Others lose it even if
+ * the task has ended, and its owner is no longer known.
  */
 export function readerOf(
   { clusterId, tasks, iterations, jobs, workers }: DispatcherState,
@@ -49,8 +50,8 @@ export function readerOf(
   const task = tasks.get(forTask.taskId);
   const job = jobs.get(iterations.get(task?.iterationId ?? -1)?.jobId ?? -1);
   const isOwn = task !== undefined && workers.get(task.worker)?.owner === sender.name;
-  if (!isOwn || job === undefined || job.owner === sender.name) return sender;
-  return { name: job.owner, role: "client" };
+  const owner = isOwn ? job?.owner : undefined;
+  return owner === sender.name ? sender : { name: owner ?? sender.name, role: "client" };
 }
 
 /** @throws LeatError `permission_denied` for an identity that may not join the job. */

@@ -454,6 +454,29 @@ Deno.test("a job that the pipeline of a task reads is the owner's also if its wo
   }
 });
 
+Deno.test("a pipeline whose task has ended gets no rights of an admin's worker", async () => {
+  await using teams = new Teams();
+  const [a, b, worker] = [teams.join(A), teams.join(B), teams.join(ADMIN)];
+  const { clusterId } = await worker.ask("hello", null);
+  const self = { node: ADMIN.name, path: "/", incarnation: `${worker.incarnation}-1` };
+  const heartbeat = { name: "worker", worker: self, tags: [], tasks: [] };
+  await worker.ask("workerHeartbeat", heartbeat);
+  const datasetId = await b.register("of another");
+  await b.ask("openIteration", b.openRequest(datasetId, "of another"));
+  const outer = a.openRequest(await a.register("outer"));
+  const { clientId } = await a.ask("openIteration", outer);
+  const { newTasks } = workIn(await worker.ask("workerHeartbeat", heartbeat));
+  const forTask = { clusterId, taskId: newTasks.at(-1)!.taskId };
+  await a.ask("releaseClient", { clientId });
+  const open = { ...worker.openRequest(datasetId, "of another"), forTask };
+  for (
+    const refused of [
+      await worker.refused("getDataset", { datasetId, forTask }),
+      await worker.refused("openIteration", open),
+    ]
+  ) assertEquals(refused.code, "permission_denied");
+});
+
 Deno.test("requests of a task's pipeline count against the rate of its job's owner, not of the worker", async () => {
   await using teams = new Teams({ quotas: { requestsPerSecondMax: 1 } });
   const { clusterId } = await teams.join(ADMIN).ask("hello", null);
