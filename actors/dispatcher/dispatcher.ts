@@ -22,7 +22,7 @@ import { datasetFor, registerDataset } from "./jobs/datasets.ts";
 import { describeState, type SoftState } from "./report/describe.ts";
 import { Figures } from "./report/figures.ts";
 import { openIteration } from "./jobs/join_iteration.ts";
-import { readerOf } from "./jobs/owners.ts";
+import { readerOf, readerOfClient } from "./jobs/owners.ts";
 import { checkQuotas } from "./jobs/quotas.ts";
 import { modeFor } from "./modes/modes.ts";
 import { NameClaims } from "./members/name_claims.ts";
@@ -79,10 +79,14 @@ export function createDispatcher(
         const by = dispatcher.forReader(request, delivery);
         return dispatcher.answer(by, () => dispatcher.openIteration(request, by));
       },
-      clientHeartbeat: (request, by) =>
-        dispatcher.answer(by, () => dispatcher.clientHeartbeat(request, by)),
-      releaseClient: (request, by) =>
-        dispatcher.answer(by, () => dispatcher.releaseClient(request)),
+      clientHeartbeat: (request, delivery) => {
+        const by = dispatcher.forClient(request, delivery);
+        return dispatcher.answer(by, () => dispatcher.clientHeartbeat(request, by));
+      },
+      releaseClient: (request, delivery) => {
+        const by = dispatcher.forClient(request, delivery);
+        return dispatcher.answer(by, () => dispatcher.releaseClient(request));
+      },
       workerHeartbeat: (request, delivery) => dispatcher.workerHeartbeat(request, delivery),
       getSplit: (request, delivery) => dispatcher.getSplit(request, delivery),
       getSaveWork: (request, delivery) => dispatcher.getSaveWork(request, delivery),
@@ -188,8 +192,14 @@ class Dispatcher {
   /** The delivery as if it came from the identity that it counts for: see `readerOf`. */
   forReader({ forTask }: { readonly forTask?: ReadingTask }, by: Delivery): Delivery {
     if (forTask === undefined) return by;
-    const reader = this.#transactions.look((state) => readerOf(state, forTask, by.sender));
-    return reader === by.sender ? by : { ...by, sender: reader };
+    const sender = this.#transactions.look((state) => readerOf(state, forTask, by.sender));
+    return sender === by.sender ? by : { ...by, sender };
+  }
+
+  /** As `forReader`, for a request about a client: see `readerOfClient`. */
+  forClient(request: Request<"releaseClient">, by: Delivery): Delivery {
+    const sender = this.#transactions.look((state) => readerOfClient(state, request, by.sender));
+    return sender === by.sender ? by : { ...by, sender };
   }
 
   /**

@@ -54,7 +54,7 @@ export class Feed {
   readonly #iterator: DatasetIterator<unknown>;
   readonly #reuses: boolean;
   readonly #snapshots: Snapshots;
-  /** Whether the last saved position is still the current one. */
+  /** Whether `beginning()` has saved the current position: nothing has been taken since. */
   #isAtBeginning = false;
   /** The result of `next()` for the next answer: it was too late or too large for the last answer. */
   #pending: Promise<Result> | undefined;

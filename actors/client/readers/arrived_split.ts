@@ -42,8 +42,8 @@ export class ArrivedSplit {
     if (this.whole || this.#hasNoRest(item)) return false;
     const { kind, place: { index } } = item;
     if (kind !== "split_end") return endOf(item) > this.#endsAt;
-    return index < this.#arrived ||
-      this.#early.values().some((early) => endOf(early) > index && !isSame(early, item));
+    if (this.#endsAt < Infinity) return index !== this.#endsAt;
+    return index < this.#arrived || this.#early.values().some((early) => endOf(early) > index);
   }
 
   /** Adds an item. Returns the items that it replaces (none or one); undefined if it is not new. */
@@ -102,10 +102,6 @@ export class ArrivedSplit {
 
 function placedAt(item: Placed, index: number): Placed {
   return { ...item, place: { ...item.place, index } };
-}
-
-function isSame(one: Placed, other: Placed): boolean {
-  return one.kind === other.kind && one.place.index === other.place.index;
 }
 
 function endOf(item: Placed): number {

@@ -230,19 +230,25 @@ export class TaskFetcher {
     try {
       await this.#deps.context.ask(this.#task.source, "stats", null, { timeoutMs });
       return true;
-    } catch (error) {
-      const { code } = LeatError.from(error);
-      return code !== "unavailable" && code !== "deadline_exceeded";
+    } catch (thrown) {
+      const error = LeatError.from(thrown);
+      // Unlike the end of a worker, the dispatcher does not notice this.
+      if (isRefusal(error)) this.#warn(error);
+      return error.code !== "unavailable" && error.code !== "deadline_exceeded";
     }
   }
 
   #unreachable(error: LeatError): void {
-    const { context, options } = this.#deps;
-    const { worker, source } = this.#task;
     this.#options.onUnreachable();
     // If the task has answered before, its worker has probably died. The dispatcher logs that.
-    if (this.#warned || this.#fetcher.hasAnswered) return;
+    if (!this.#fetcher.hasAnswered) this.#warn(error);
+  }
+
+  #warn(error: LeatError): void {
+    if (this.#warned) return;
     this.#warned = true;
+    const { context, options } = this.#deps;
+    const { worker, source } = this.#task;
     warnUnreached(context.world, (delayMs, fn) => context.timer(delayMs, fn), {
       key: `worker "${worker}" at ${source.node}`,
       message:
@@ -250,6 +256,12 @@ export class TaskFetcher {
         `${options.dispatcher.node} gives for it: ${error.message}. Reading continues without it`,
     });
   }
+}
+
+/** Whether the node was reached, and refuses this client: see `withoutRefusals`. */
+function isRefusal({ cause }: LeatError): boolean {
+  return cause instanceof LeatError &&
+    (cause.code === "unauthenticated" || cause.code === "permission_denied");
 }
 
 /** The weight of a measurement halves in this time, in ms. */

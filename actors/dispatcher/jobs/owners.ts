@@ -24,21 +24,28 @@ export function digestOf(secret: string): string {
 
 /** @throws LeatError `permission_denied` for a request without the client's secret. */
 export function checkSecret(owned: Owned, secret: string | undefined, clientId: number): void {
-  if (owned.secret === null || secret !== undefined && known.get(owned) === secret) return;
-  if (secret === undefined || digestOf(secret) !== owned.secret) {
-    throw new LeatError(
-      "permission_denied",
-      `Client ${clientId} belongs to the program that opened it: a request about it must present ` +
-        `the same secret, and this request has ${secret === undefined ? "none" : "another"}`,
-    );
-  }
+  if (knowsSecret(owned, secret)) return;
+  throw new LeatError(
+    "permission_denied",
+    `Client ${clientId} belongs to the program that opened it: a request about it must present ` +
+      `the same secret, and this request has ${secret === undefined ? "none" : "another"}`,
+  );
+}
+
+function knowsSecret(owned: Owned, secret: string | undefined): boolean {
+  if (owned.secret === null) return true;
+  if (secret === undefined) return false;
+  if (known.get(owned) === secret) return true;
+  if (digestOf(secret) !== owned.secret) return false;
   known.set(owned, secret);
+  return true;
 }
 
 /**
  * The identity that a request about a dataset, or to join a job, counts for. If the pipeline of a task
  * reads this service, its worker sends the request, and it counts for the owner of the task's job, also
- * if the worker is an admin. Programs of the worker's own identity keep its role.
+ * if the worker is an admin. Programs of the worker's own identity keep its role. Others lose it even if
+ * the task has ended, and its owner is no longer known.
  */
 export function readerOf(
   { clusterId, tasks, iterations, jobs, workers }: DispatcherState,
@@ -49,8 +56,21 @@ export function readerOf(
   const task = tasks.get(forTask.taskId);
   const job = jobs.get(iterations.get(task?.iterationId ?? -1)?.jobId ?? -1);
   const isOwn = task !== undefined && workers.get(task.worker)?.owner === sender.name;
-  if (!isOwn || job === undefined || job.owner === sender.name) return sender;
-  return { name: job.owner, role: "client" };
+  const owner = isOwn ? job?.owner : undefined;
+  return owner === sender.name ? sender : { name: owner ?? sender.name, role: "client" };
+}
+
+/** The identity that a request about a client counts for: a task's client counts as in `readerOf`. */
+export function readerOfClient(
+  { clients, iterations, jobs }: DispatcherState,
+  { clientId, secret }: { readonly clientId: number; readonly secret?: string },
+  sender: Identity,
+): Identity {
+  const client = clients.get(clientId);
+  if (sender.role === "client" || client === undefined || client.readBy === null) return sender;
+  const owner = jobs.get(iterations.get(client.readBy)?.jobId ?? -1)?.owner ?? sender.name;
+  if (owner === sender.name || !knowsSecret(client, secret)) return sender;
+  return { name: owner, role: "client" };
 }
 
 /** @throws LeatError `permission_denied` for an identity that may not join the job. */

@@ -126,6 +126,7 @@ Deno.test("an ordered reader fails if a split that is produced again ends before
       [element(0, 0), element(0, 1), splitEnd(0, 1)],
       [element(0, 0), element(0, 2), splitEnd(0, 1)],
       [element(0, 0), splitEnd(0, 2), element(0, 3), element(0, 1)],
+      [element(0, 0), splitEnd(0, 2), splitEnd(0, 3), element(0, 1)],
     ]
   ) {
     await using bench = new ReaderBench({ total: 1, bufferBytesMax: 10_000 });
