@@ -19,9 +19,10 @@ export function parseJsonLine(line: Line, path: string): unknown {
     return parseJson(text);
   } catch (cause) {
     const { code, message } = LeatError.from(cause, "data_loss");
+    const what = code === "data_loss" ? "is no JSON" : "cannot be read as JSON";
     throw new LeatError(
       code,
-      `${describeLine(line, path)} cannot be read as JSON: ${message}.`,
+      `${describeLine(line, path)} ${what}: ${message}.`,
       { cause, details: lineDetails(line, path) },
     );
   }
