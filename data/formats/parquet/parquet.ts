@@ -41,6 +41,12 @@ export const ROW_GROUP_BYTES_MAX = 2 * 1024 * 1024 * 1024;
  */
 const VALUE_BYTES = 8;
 
+/**
+ * Maximum nesting of a schema's groups. The library keeps the whole path of each, so deep ones take
+ * memory with the square of their bytes.
+ */
+export const SCHEMA_DEPTH_MAX = 128;
+
 /** Bytes of the first read, from the end of the file. A longer footer is read again as a whole. */
 export const FOOTER_BYTES = 64 * 1024;
 
@@ -128,9 +134,25 @@ async function readMetadata(bytes: ByteRanges): Promise<FileMetaData> {
   try {
     const tail = await readTail(bytes);
     thriftEnd(tail.subarray(0, -FOOTER_END_BYTES));
-    return parquetMetadata(tail.buffer, { parsers: PARSERS, geoparquet: false });
+    const metadata = parquetMetadata(tail.buffer, { parsers: PARSERS, geoparquet: false });
+    checkDepth(metadata.schema);
+    return metadata;
   } catch (error) {
     throw bytes.failed("its footer", error);
+  }
+}
+
+/** A schema lists groups before their children. */
+function checkDepth(schema: FileMetaData["schema"]): void {
+  /** How many children each open group still lacks. */
+  const lacking: number[] = [];
+  for (const { num_children = 0 } of schema) {
+    while (lacking.at(-1) === 0) lacking.pop();
+    if (lacking.length > 0) lacking[lacking.length - 1]!--;
+    lacking.push(num_children);
+    if (lacking.length > SCHEMA_DEPTH_MAX) {
+      throw new Error(`its schema nests more than ${SCHEMA_DEPTH_MAX} deep`);
+    }
   }
 }
 

@@ -1,6 +1,8 @@
 /** Parquet files whose counts no writer would write. */
 import { concat } from "../reading.ts";
 
+const MAGIC = new TextEncoder().encode("PAR1");
+
 /** A value of Thrift's compact protocol: its type, and its bytes. */
 interface Thrift {
   readonly type: number;
@@ -24,8 +26,10 @@ function text(value: string): Thrift {
 }
 
 function list(...items: Thrift[]): Thrift {
-  const head = items.length << 4 | items[0]!.type;
-  return { type: 9, bytes: [head, ...items.flatMap(({ bytes }) => bytes)] };
+  const { length } = items;
+  const type = items[0]?.type ?? 12;
+  const head = length < 15 ? [length << 4 | type] : [15 << 4 | type, ...varint(BigInt(length))];
+  return { type: 9, bytes: [...head, ...items.flatMap(({ bytes }) => bytes)] };
 }
 
 /** @param fields By their ids, in ascending order. */
@@ -49,8 +53,7 @@ export interface NullColumn {
 
 /** A file of a row group with these columns. */
 export function fileOfNulls(columns: readonly NullColumn[], rows: number): Uint8Array {
-  const magic = new TextEncoder().encode("PAR1");
-  let at = magic.length;
+  let at = MAGIC.length;
   const chunks: Uint8Array[] = [];
   const described = columns.map(({ name, pageValues, values, uncompressedBytes }) => {
     const run = [...varint(2n * BigInt(pageValues)), 0];
@@ -78,6 +81,24 @@ export function fileOfNulls(columns: readonly NullColumn[], rows: number): Uint8
     3: int64(rows),
     4: list(struct({ 1: list(...described), 2: int64(0), 3: int64(rows) })),
   });
+  return fileOf(chunks, footer);
+}
+
+function fileOf(chunks: readonly Uint8Array[], footer: Thrift): Uint8Array {
   const length = new Uint8Array(new Uint32Array([footer.bytes.length]).buffer);
-  return concat(magic, ...chunks, new Uint8Array(footer.bytes), length, magic);
+  return concat(MAGIC, ...chunks, new Uint8Array(footer.bytes), length, MAGIC);
+}
+
+/** A file without rows, whose schema has chains of nested groups with a leaf at the end of each. */
+export function fileOfGroups(chains: number, depth: number): Uint8Array {
+  const group = struct({ 4: text("g"), 5: int32(1) });
+  const leaf = struct({ 1: int32(1), 3: int32(1), 4: text("x") });
+  const chain = [...Array<Thrift>(depth).fill(group), leaf];
+  const elements = Array.from({ length: chains }, () => chain).flat();
+  const footer = struct({
+    1: int32(1),
+    2: list(struct({ 4: text("root"), 5: int32(chains) }), ...elements),
+    ...{ 3: int64(0), 4: list() },
+  });
+  return fileOf([], footer);
 }

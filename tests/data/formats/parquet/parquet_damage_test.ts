@@ -2,6 +2,7 @@
 import { LeatError } from "../../../../core/error.ts";
 import { assertEquals, assertInstanceOf, assertStringIncludes } from "../../../assert.ts";
 import { rowsOf } from "../row_laws.ts";
+import { fileOfGroups } from "./footers.ts";
 import { node, numbers, refusal, TEN, write, writeColumn } from "./written.ts";
 
 Deno.test("parquet reports damaged and truncated files as data_loss", async () => {
@@ -33,6 +34,15 @@ Deno.test("parquet reports any damage quickly, with its own errors", async () =>
     for (const found of await rowsOf(node(), damaged)) {
       if (found instanceof Error) assertInstanceOf(found, LeatError);
     }
+  }
+});
+
+Deno.test("parquet refuses a schema of deep groups before it takes memory for their paths", async () => {
+  assertEquals(await rowsOf(node(), fileOfGroups(3, 126)), []);
+  for (const [chains, depth] of [[1, 128], [30, 4_000]] as const) {
+    const { code, message } = await refusal(fileOfGroups(chains, depth));
+    assertEquals(code, "data_loss");
+    assertStringIncludes(message, "its schema nests more than 128 deep");
   }
 });
 
