@@ -8,6 +8,7 @@ import { nearDialler } from "../process/near_slots.ts";
 import { checkToken, webSocketConnector } from "../../transport/web_socket.ts";
 import { DenoWorld, type DenoWorldOptions } from "../deno_world.ts";
 import { DISPATCHER } from "./node_tokens.ts";
+import { withoutRefusals } from "./refusals.ts";
 import { admitClient, hasLocalWorker, isNear, nearOr, PROCESS_ID } from "./process_nodes.ts";
 import { isLoopbackHost } from "../../transport/loopback.ts";
 import { serviceAddress } from "./service_address.ts";
@@ -103,7 +104,7 @@ export class Homes {
       ...(ca === undefined ? {} : { ca }),
       near: nearDialler,
     });
-    const lenient = withoutRefusals(far, service);
+    const lenient = withoutRefusals(far, (node) => node === service);
     const connector = nearOr(mayDial === undefined ? lenient : guarded(lenient, mayDial));
     const system = new ActorSystem({ node, world, connector });
     return { system, leaveProcess: admitClient(system), uses: 0 };
@@ -117,24 +118,6 @@ function requireTls(service: string, node: string): void {
     "unavailable",
     `${node} has no TLS, but ${service} has: start that worker with a certificate (--cert, --key)`,
   );
-}
-
-/**
- * Returns a connector for which a node that refuses this one is `unavailable`, unless it is the service.
- * A client goes on without such a worker, and without a server that has taken a worker's address. A
- * host that this program's own permissions exclude stays `permission_denied`: waiting cannot help.
- */
-function withoutRefusals(far: Connector, service: string): Connector {
-  return {
-    connect: (node, local) =>
-      far.connect(node, local).catch((error) => {
-        const { code, message, cause } = LeatError.from(error);
-        const isRefusal = code === "unauthenticated" ||
-          code === "permission_denied" && !(cause instanceof Deno.errors.NotCapable);
-        if (node === service || !isRefusal) throw error;
-        throw new LeatError("unavailable", message, { cause: error });
-      }),
-  };
 }
 
 /** The subject of the error message about a service address that is no URL. */

@@ -15,6 +15,7 @@ import {
 import { serveWebSocket } from "../../transport/web_socket/server.ts";
 import { DenoWorld, type DenoWorldOptions } from "../deno_world.ts";
 import { type NearFolder, nearFolder } from "../process/near_slots.ts";
+import { withoutRefusals } from "./refusals.ts";
 import { type DialTarget, NodeTokens, type TokenConfig } from "./node_tokens.ts";
 import { advertisedAddress, bareHost } from "./service_address.ts";
 import { PROXY_KINDS } from "./service_kinds.ts";
@@ -123,7 +124,7 @@ export class ServiceNode {
     this.system = new ActorSystem({
       node: advertisedAddress({ scheme, hostname, port: this.#server.port }, advertise),
       world,
-      connector: this.#connector,
+      connector: dialling === "workers" ? withoutRefusals(this.#connector) : this.#connector,
       ...(mayDial === undefined ? {} : { mayDial }),
       kinds: PROXY_KINDS,
       ...(supervision === undefined ? {} : { supervision }),

@@ -64,6 +64,29 @@ Deno.test("a worker that registers another spelling of a worker's address ends n
   for (let i = 0; i < 1_000; i++) await next();
 });
 
+Deno.test("a worker that is gone, and whose address refuses the dispatcher, fails no new iteration", async () => {
+  await using dispatcher = await serveDispatcher({ ...QUIET, tokens: [ONE, LIAR, TEAM] });
+  const service = dispatcher.address;
+  await using one = await serveWorker({
+    ...{ ...QUIET, dispatcher: service, heartbeatMs: 50, token: ONE.token, tokens: [TEAM] },
+  });
+  const node = one.address.replace("127.0.0.1", "LocalHost");
+  const credential = { token: LIAR.token, target: "service", identity: DISPATCHER } as const;
+  const connector = webSocketConnector({
+    world: new DenoWorld(QUIET),
+    credentials: () => credential,
+  });
+  await using liar = new ActorSystem({ node, world: new DenoWorld(QUIET), connector });
+  const worker = { node, path: "/", incarnation: `${liar.id.incarnation}-1` };
+  const beat = { name: "liar", worker, tags: [], tasks: [] };
+  await liar.ask(dispatcherAt(service), "workerHeartbeat", beat, PATIENCE);
+  await liar.stop();
+  const numbers = Dataset.range(10)
+    .distribute({ service, token: TEAM.token, processingMode: "DETERMINISTIC" });
+  // Iterations try workers in turn to list their splits.
+  for (let i = 0; i < 2; i++) assertEquals((await Array.fromAsync(numbers)).length, 10);
+});
+
 for (const status of ["401 Unauthorized", "403 Forbidden", "101 Switching Protocols"]) {
   Deno.test(`a false server that answers ${status} costs a client no more than its worker`, async () => {
     using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
