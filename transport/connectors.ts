@@ -1,5 +1,6 @@
 /** Connectors composed of others, and the names that they dial. */
 import { type Connector, unknownNode } from "../actors/runtime/link.ts";
+import { LeatError } from "../core/error.ts";
 
 /** Whether a node's name is an address, as of a node that listens. */
 export function isAddress(node: string): boolean {
@@ -23,5 +24,27 @@ export function connectorByScheme(
         unknownNode(`No carrier reaches "${node}" (schemes known here: ${known})`),
       );
     },
+  };
+}
+
+/**
+ * Returns a connector for which a node that refuses this one is `unavailable`, unless its refusal is
+ * final. So who dials a worker goes on without one that refuses, and without a server that has taken a
+ * worker's address. A host that this program's own permissions exclude stays `permission_denied`:
+ * waiting cannot help.
+ */
+export function withoutRefusals(
+  far: Connector,
+  isFinal: (node: string) => boolean = () => false,
+): Connector {
+  return {
+    connect: (node, local) =>
+      far.connect(node, local).catch((error) => {
+        const { code, message, cause } = LeatError.from(error);
+        const isRefusal = code === "unauthenticated" ||
+          code === "permission_denied" && !(cause instanceof Deno.errors.NotCapable);
+        if (isFinal(node) || !isRefusal) throw error;
+        throw new LeatError("unavailable", message, { cause: error });
+      }),
   };
 }

@@ -5,7 +5,7 @@ import { sleep } from "../../actors/runtime/timers.ts";
 import { ActorSystem, type SystemOptions } from "../../actors/runtime/system.ts";
 import type { LogLevel } from "../../actors/runtime/world.ts";
 import { LeatError } from "../../core/error.ts";
-import { connectorByScheme } from "../../transport/connectors.ts";
+import { connectorByScheme, withoutRefusals } from "../../transport/connectors.ts";
 import {
   type Admission,
   type Pages,
@@ -15,7 +15,6 @@ import {
 import { serveWebSocket } from "../../transport/web_socket/server.ts";
 import { DenoWorld, type DenoWorldOptions } from "../deno_world.ts";
 import { type NearFolder, nearFolder } from "../process/near_slots.ts";
-import { withoutRefusals } from "./refusals.ts";
 import { type DialTarget, NodeTokens, type TokenConfig } from "./node_tokens.ts";
 import { advertisedAddress, bareHost } from "./service_address.ts";
 import { PROXY_KINDS } from "./service_kinds.ts";
