@@ -1,6 +1,7 @@
 /** Runs pipelines with untrusted functions, each in a confined process. */
 import type { LeatError } from "../../core/error.ts";
 import type { SplitBounds } from "../../data/sharding/split_table.ts";
+import { listerDied } from "../../actors/worker/runner/lister_died.ts";
 import type {
   CompressionWish,
   OwnStep,
@@ -134,8 +135,9 @@ export class ConfinedRunners implements RunnerFactory {
       this.#keepListed(graph, process);
       return bounds;
     } catch (error) {
+      const hasDied = !process.isAlive && signal?.aborted !== true;
       process.terminate();
-      throw error;
+      throw hasDied ? listerDied(error) : error;
     } finally {
       signal?.removeEventListener("abort", stop);
     }

@@ -28,7 +28,7 @@ export class TaskRequests {
 
   constructor(
     context: ActorContext,
-    { windowSplits, quotas }: Settings,
+    { windowSplits, quotas, runnerDeathsMax }: Settings,
     transactions: Transactions,
   ) {
     this.#transactions = transactions;
@@ -40,6 +40,7 @@ export class TaskRequests {
       context,
       state: transactions.state,
       durable: () => transactions.durable(),
+      runnerDeathsMax,
       onListed: (iterationId, listing) => this.#listed(iterationId, listing),
     });
   }
