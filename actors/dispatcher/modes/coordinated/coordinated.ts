@@ -91,7 +91,9 @@ export function coordinated(Sharding: new () => Mode): new () => Mode {
       { firstVersion }: Client,
       { nextRound, unreported = 0 }: RecordOf<"client_released">,
     ): void {
-      rounds.reached = Math.max(rounds.reached, nextRound ?? 0);
+      // A client begins ahead of the others. It may have requested its first rounds unreported.
+      const first = rounds.schedules.find(({ version }) => version === firstVersion);
+      rounds.reached = Math.max(rounds.reached, nextRound ?? first?.fromRound ?? 0);
       if (firstVersion === null || unreported === 0) return;
       const roundsAhead = Math.max(unreported, rounds.vanished?.roundsAhead ?? 0);
       rounds.vanished = { version: rounds.lastVersion + 1, roundsAhead };

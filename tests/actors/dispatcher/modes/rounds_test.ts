@@ -304,6 +304,36 @@ Deno.test("a restarted consumer begins at no round that its earlier life may hav
   }
 });
 
+Deno.test("a consumer that crashes before the others have come to its first round restarts beyond what it had", async () => {
+  for (const restarts of [false, true]) {
+    const { cluster, workers, join } = await coordinatedCluster(1);
+    await using _ = cluster;
+    const [a, b] = [await join(0), await join(1)];
+    for (const worker of workers) await worker.heartbeat();
+    await readUntil([a, b], 10);
+    for (const consumer of [a, b]) await consumer.heartbeat();
+    await timeOut(cluster, [a, ...workers]);
+    /** A new life of the consumer, which the other waits for. */
+    const rejoin = async () => {
+      const consumer = await join(1);
+      for (let i = 0; consumer.nextRound === undefined; i++) {
+        assert(i < 10, "it got no first round");
+        for (const each of [a, consumer]) await each.heartbeat();
+      }
+      return consumer;
+    };
+    const second = await rejoin();
+    assert(second.nextRound! > a.nextRound!, "the other has come to its first round");
+    // It reads ahead from its first round, and tells nobody.
+    for (let round = 0; round < ROUNDS_AHEAD_MAX; round++) second.step();
+    const had = second.nextRound!;
+    if (restarts) await cluster.restart();
+    await timeOut(cluster, [a, ...workers]);
+    const { nextRound: first } = await rejoin();
+    assert(first! >= had, `began at round ${first}, and ${had - 1} had been requested`);
+  }
+});
+
 Deno.test("a proposal from before a consumer crashed is no beginning for its next life", async () => {
   const { cluster, workers, join } = await coordinatedCluster(1);
   await using _ = cluster;
