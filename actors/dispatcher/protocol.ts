@@ -378,9 +378,6 @@ export const SPLITS_AT_ONCE_MAX = 32;
 /** The `details.reason` of a refusal because a task has ended. */
 export const TASK_ENDED = "task_ended";
 
-/** The `details.reason` of a worker's listing that failed because its runner died. */
-export const LISTER_DIED = "lister_died";
-
 /** The `details.reason` with which `openIteration` asks for a client's id in `follows`. */
 export const TO_FOLLOW = "to_follow";
 

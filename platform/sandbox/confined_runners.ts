@@ -1,7 +1,6 @@
 /** Runs pipelines with untrusted functions, each in a confined process. */
 import type { LeatError } from "../../core/error.ts";
 import type { SplitBounds } from "../../data/sharding/split_table.ts";
-import { listerDied } from "../../actors/worker/runner/lister_died.ts";
 import type {
   CompressionWish,
   OwnStep,
@@ -135,9 +134,8 @@ export class ConfinedRunners implements RunnerFactory {
       this.#keepListed(graph, process);
       return bounds;
     } catch (error) {
-      const hasDied = !process.isAlive && signal?.aborted !== true;
       process.terminate();
-      throw hasDied ? listerDied(error) : error;
+      throw error;
     } finally {
       signal?.removeEventListener("abort", stop);
     }

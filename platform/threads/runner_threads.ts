@@ -4,7 +4,6 @@ import { Fifo } from "../../actors/runtime/fifo.ts";
 import { AbortRace } from "../../core/abort_race.ts";
 import { LeatError } from "../../core/error.ts";
 import type { SplitBounds } from "../../data/sharding/split_table.ts";
-import { listerDied } from "../../actors/worker/runner/lister_died.ts";
 import type {
   CompressionWish,
   OwnStep,
@@ -129,9 +128,7 @@ export class RunnerThreads implements RunnerFactory {
       this.#endIfAbandoned(thread);
     };
     signal?.addEventListener("abort", giveUp, { once: true });
-    const listed = await thread.call((control) => control.listSplits(graph)).catch((error) => {
-      throw thread.isAlive || signal?.aborted === true ? error : listerDied(error);
-    }).finally(() => {
+    const listed = await thread.call((control) => control.listSplits(graph)).finally(() => {
       signal?.removeEventListener("abort", giveUp);
       if (signal?.aborted === true) thread.abandoned--;
       else thread.listings--;

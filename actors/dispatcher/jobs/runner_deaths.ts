@@ -6,7 +6,7 @@
  */
 import type { WireError } from "../../../core/error.ts";
 import type { AnswerOf, RequestOf } from "../../runtime/protocol.ts";
-import type { Deaths, Iteration, RunnerDeath, Task } from "../state/entities.ts";
+import type { Deaths, Iteration, Task } from "../state/entities.ts";
 import { existingTask, failIteration } from "./iterations.ts";
 import type { DispatcherProtocol } from "../protocol.ts";
 import { deathsAt } from "../state/runner_deaths_state.ts";
@@ -47,31 +47,19 @@ function causeOf(
   iteration: Iteration,
   { place: piece, runners }: Deaths,
 ): WireError {
+  const { name } = state.jobs.get(iteration.jobId)!;
   const mode = state.modeOf(iteration);
-  const error = diedError(state, iteration, mode.namePiece(piece), runners);
-  return mode.failure({ state, iteration }, worker, error);
-}
-
-/**
- * Returns the error of an iteration whose runners kept dying.
- * @param what At which work, for example `Split 3 of job`. The name of the job follows.
- */
-export function diedError(
-  { jobs }: DispatcherState,
-  { jobId }: Iteration,
-  what: string,
-  deaths: readonly Pick<RunnerDeath, "worker" | "message">[],
-): WireError {
-  const ends = deaths.map(({ worker, message }) =>
-    `on worker "${worker}": ${message.slice(0, MESSAGE_LENGTH_MAX).toWellFormed()}`
-  );
-  return {
+  const ends = runners.map((death) => `on worker "${death.worker}": ${death.message}`);
+  const error: WireError = {
     code: "aborted",
-    message: `${what} "${jobs.get(jobId)!.name ?? jobId}" killed ${deaths.length} runners, so ` +
-      `the job failed (${ends.join("; ")}). Correct the function or the file that ends its ` +
-      "process, or raise the limit that ended the process",
+    message: `${mode.namePiece(piece)} "${name ?? iteration.jobId}" killed ` +
+      `${runners.length} runners, so the job failed (${
+        ends.join("; ")
+      }). Correct the function that ends ` +
+      "its process, or raise the limit that ended the process",
     details: { reason: RUNNERS_DIED },
   };
+  return mode.failure({ state, iteration }, worker, error);
 }
 
 /** The `details.reason` of the error of an iteration whose runners kept dying. */

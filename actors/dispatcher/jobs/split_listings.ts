@@ -7,10 +7,8 @@ import { isUnknownNode } from "../../runtime/link.ts";
 import type { AnswerOf, RequestOf } from "../../runtime/protocol.ts";
 import { sleep } from "../../runtime/timers.ts";
 import type { WorkerProtocol } from "../../worker/protocol.ts";
-import { LISTER_DIED } from "../protocol.ts";
 import type { Worker } from "../state/entities.ts";
 import { parametersOf } from "./iterations.ts";
-import { diedError } from "./runner_deaths.ts";
 import { isServedBy } from "./targets.ts";
 import { datasetOf } from "./datasets.ts";
 import type { JournalRecord } from "../journal/records.ts";
@@ -66,8 +64,6 @@ export interface ListingFailure {
 interface SplitListingsOptions {
   readonly context: ActorContext;
   readonly state: DispatcherState;
-  /** A listing fails for good when so many runners have died at it. */
-  readonly runnerDeathsMax: number;
   /** See `Transactions.durable`. */
   readonly durable: () => Promise<void> | undefined;
   readonly onListed: (iterationId: number, listing: Listing) => void;
@@ -118,7 +114,6 @@ export class SplitListings {
   /** Retries until the listing has a result, the iteration is forgotten, or no worker is left. */
   async #list(iterationId: number): Promise<void> {
     const tried = new Set<string>();
-    const deaths: ListingFailure[] = [];
     let timeoutMs = TIMEOUT_MIN_MS;
     for (;;) {
       await this.#options.durable();
@@ -136,14 +131,10 @@ export class SplitListings {
       const { world } = this.#options.context;
       const startedMs = world.nowMs();
       const outcome = await this.#ask(worker, iterationId, timeoutMs);
-      if ("failure" in outcome) {
-        if (outcome.failure.details?.["reason"] === LISTER_DIED) deaths.push(outcome);
-        if (deaths.length >= this.#options.runnerDeathsMax) {
-          return this.#failFor(iterationId, deaths);
-        }
+      if (outcome instanceof LeatError) {
         const tookMs = world.nowMs() - startedMs;
         // A worker whose link was lost meanwhile fails as unavailable, but also after the limit.
-        if (outcome.failure.code === "deadline_exceeded" || tookMs >= timeoutMs) {
+        if (outcome.code === "deadline_exceeded" || tookMs >= timeoutMs) {
           timeoutMs = Math.min(2 * timeoutMs, TIMEOUT_MAX_MS);
         }
         continue;
@@ -151,18 +142,6 @@ export class SplitListings {
       if (this.#isWanted(iterationId)) this.#options.onListed(iterationId, outcome);
       return;
     }
-  }
-
-  /** Fails the iteration, because listing its splits killed too many runners. */
-  #failFor(iterationId: number, deaths: readonly ListingFailure[]): void {
-    if (!this.#isWanted(iterationId)) return;
-    const { state, onListed } = this.#options;
-    const iteration = state.iterations.get(iterationId)!;
-    const mode = state.modeOf(iteration);
-    const ends = deaths.map(({ worker, failure: { message } }) => ({ worker, message }));
-    const error = diedError(state, iteration, "Listing the splits of job", ends);
-    const failure = mode.failure({ state, iteration }, deaths.at(-1)!.worker, error);
-    onListed(iterationId, { error: LeatError.fromWire(failure) });
   }
 
   /**
@@ -180,11 +159,7 @@ export class SplitListings {
   }
 
   /** Lists on one worker. Resolves to the worker's failure if another worker must be tried. */
-  async #ask(
-    worker: Worker,
-    iterationId: number,
-    timeoutMs: number,
-  ): Promise<Listing | ListingFailure> {
+  async #ask(worker: Worker, iterationId: number, timeoutMs: number): Promise<Listing | LeatError> {
     const { context, state } = this.#options;
     const limits = { timeoutMs, attemptMs: ATTEMPT_MS, unavailableMax: UNAVAILABLE_MAX };
     const iteration = state.iterations.get(iterationId)!;
@@ -209,7 +184,7 @@ export class SplitListings {
         "warn",
         `Worker "${worker.name}" could not list splits: ${failure.message}`,
       );
-      return failed;
+      return failure;
     }
   }
 

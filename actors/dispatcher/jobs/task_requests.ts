@@ -28,7 +28,7 @@ export class TaskRequests {
 
   constructor(
     context: ActorContext,
-    { windowSplits, quotas, runnerDeathsMax }: Settings,
+    { windowSplits, quotas }: Settings,
     transactions: Transactions,
   ) {
     this.#transactions = transactions;
@@ -40,7 +40,6 @@ export class TaskRequests {
       context,
       state: transactions.state,
       durable: () => transactions.durable(),
-      runnerDeathsMax,
       onListed: (iterationId, listing) => this.#listed(iterationId, listing),
     });
   }

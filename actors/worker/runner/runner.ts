@@ -150,10 +150,7 @@ export interface RunnerFactory {
   readonly usage?: RunnerUsage;
   /** Starts a pipeline; it begins to work at the first `next()`. */
   start(settings: RunnerSettings, splits: RunnerSplits, caller?: RunnerCaller): Runner;
-  /**
-   * Lists a pipeline's splits; pending work stops with `signal`.
-   * @throws LeatError with the reason `LISTER_DIED` if the runner died while it listed them.
-   */
+  /** Lists a pipeline's splits; pending work stops with `signal`. @throws LeatError */
   listSplits(graph: Uint8Array, signal?: AbortSignal, caller?: RunnerCaller): Promise<SplitBounds>;
   /** Disposes all runners and releases their threads. */
   close(): Promise<void>;

@@ -1,8 +1,6 @@
 /** The process that has listed the splits of a graph runs that graph, and no other. */
 import { Dataset } from "../../../mod.ts";
-import { LISTER_DIED } from "../../../actors/dispatcher/protocol.ts";
-import { LeatError } from "../../../core/error.ts";
-import { assertEquals, assertRejects } from "../../assert.ts";
+import { assertEquals } from "../../assert.ts";
 import { PATIENCE_MS, until } from "../../lib/until.ts";
 import { NO_SPLITS, Sandbox, settingsOf } from "./sandbox_lib.ts";
 
@@ -30,25 +28,3 @@ for (const [what, dataset, processes] of [["its", listed, 2], ["another", other,
     await sandbox.processesEnded();
   });
 }
-
-/** Values that take more than the heap of a process may, though few bytes in a graph. */
-const filling = Array.from({ length: 700_000 }, (_, i) => ({ name: `x${i}`, values: [i] }));
-
-Deno.test("ConfinedRunners tells whether a listing failed because its process died", async () => {
-  const heapBytesMax = 64 * 2 ** 20;
-  await using sandbox = await Sandbox.open(
-    {},
-    (folder) => ({ dataRoots: [`${folder}/data`], heapBytesMax }),
-  );
-  const reasonOf = async (dataset: Dataset<unknown>) => {
-    const listing = () => sandbox.runners.listSplits(dataset.serialize());
-    const { code, details } = await assertRejects(listing, LeatError) as LeatError;
-    return [code, details?.["reason"]];
-  };
-  const deadly = Dataset.range(1).map((x, { filling }) => x + filling.length, {
-    captures: { filling },
-  });
-  assertEquals(await reasonOf(deadly), ["aborted", LISTER_DIED]);
-  const missing = Dataset.listFiles(`${sandbox.folder}/data/missing/*`);
-  assertEquals(await reasonOf(missing), ["not_found", undefined]);
-});

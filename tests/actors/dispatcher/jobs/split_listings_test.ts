@@ -1,9 +1,8 @@
 /** Learning an iteration's splits from a worker: who is asked, and for how long. */
 import { SAME_PROCESS } from "../../../../actors/runtime/identity.ts";
 import { unknownNode } from "../../../../actors/runtime/link.ts";
-import { listerDied } from "../../../../actors/worker/runner/lister_died.ts";
 import { LeatError } from "../../../../core/error.ts";
-import { assertEquals, assertRejects } from "../../../assert.ts";
+import { assertEquals } from "../../../assert.ts";
 import { settle, tableOf, TestCluster } from "../lib.ts";
 import type { TestWorker } from "../test_worker.ts";
 
@@ -170,32 +169,4 @@ Deno.test("workers that were all unavailable are asked again", async () => {
   await cluster.world.advance(2_000);
   const { split } = await cluster.ask("getSplit", { taskId, number: 1, source: 0, repetition: 0 });
   assertEquals(split?.index, 0);
-});
-
-Deno.test("a listing that kills three runners fails its job, and names how each ended", async () => {
-  await using cluster = await TestCluster.start();
-  const workers = ["a", "b"].map((name) => cluster.worker(name, tableOf(3)));
-  for (const worker of workers) {
-    worker.table = listerDied(
-      new LeatError("resource_exhausted", `out of memory on ${worker.name}`),
-    );
-    await worker.heartbeat();
-  }
-  const datasetId = await cluster.dataset();
-  await cluster.open(datasetId, { jobName: "deadly" });
-  const [taskId = 0] = await workers[0]!.heartbeat();
-  const request = { taskId, number: 1, source: 0, repetition: 0 };
-  const split = assertRejects(() => cluster.ask("getSplit", request), LeatError);
-  await cluster.world.advance(2_000);
-  const { code, details, message } = await split as LeatError;
-  assertEquals([code, details?.["reason"]], ["aborted", "runners_died"]);
-  assertEquals(
-    message.match(
-      /Listing the splits of job "deadly" killed 3 runners|on worker "[ab]": out of memory on [ab]/g,
-    )
-      ?.length,
-    4,
-    message,
-  );
-  assertEquals(workers.reduce((sum, { listings }) => sum + listings, 0), 3);
 });
