@@ -38,6 +38,7 @@ import type {
 } from "./readers/reader.ts";
 import { RoundReader } from "./readers/round_reader.ts";
 import type { ConsumerMeter } from "./consumer_meter.ts";
+import { UnreadTasks } from "./unreached.ts";
 import { WaitLog } from "./wait_log.ts";
 import { definedFields } from "../../core/tree.ts";
 
@@ -142,6 +143,9 @@ class Client {
   /** Known to this client alone. It authenticates requests to the dispatcher about this client. */
   readonly #secret: string;
   readonly #waitLog = new WaitLog();
+  readonly #unread = new UnreadTasks();
+  /** How many elements the training loop had at the last heartbeat. */
+  #elementsBefore = 0;
   #joining: Promise<number> | undefined;
   /** The pause before the next heartbeat. */
   readonly #pause = new Sleep();
@@ -155,7 +159,11 @@ class Client {
     this.#options = options;
     this.#feed = feed;
     const refresh = () => this.#refresh();
-    const deps = { context, options, feed, refresh, totals: this.#totals };
+    const deps = {
+      ...{ context, options, feed, refresh },
+      totals: this.#totals,
+      unread: this.#unread,
+    };
     this.#reader = readerFor(deps);
     this.#meter = feed.measure(() => context.world.nowMs());
     feed.onTaken = () => this.#reader.pump();
@@ -292,7 +300,7 @@ class Client {
     if (answer === undefined) return;
     this.#timeoutMs = answer.timeoutMs;
     if (answer.error !== undefined) throw LeatError.fromWire(answer.error);
-    this.#noteStarvation(answer.starvation);
+    this.#noteStarvation(answer.starvation ?? this.#whyUnread());
     // If the client was stopped in the meantime, it must not open tasks: nothing would close them.
     if (!this.#feed.closed) this.#reader.update(answer, this.#changesBy(answer));
   }
@@ -319,6 +327,14 @@ class Client {
   #missingFrom(tasks: readonly TaskSource[]): number[] {
     const listed = new Set(tasks.map(({ taskId }) => taskId));
     return [...this.#tasks.keys()].filter((taskId) => !listed.has(taskId));
+  }
+
+  /** Why the training loop gets nothing, if the dispatcher does not know that but this client does. */
+  #whyUnread(): string | undefined {
+    const { elements } = this.#meter.figures;
+    const hasProgress = elements > this.#elementsBefore || !this.#feed.isWaitedFor;
+    this.#elementsBefore = elements;
+    return hasProgress ? undefined : this.#unread.why(this.#tasks, this.#context.world.nowMs());
   }
 
   #noteStarvation(starvation: string | undefined): void {

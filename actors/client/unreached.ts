@@ -1,4 +1,6 @@
 /** Reports workers that cannot be reached, once for all iterators of a process. */
+import type { LeatError } from "../../core/error.ts";
+import type { TaskSource } from "../dispatcher/protocol.ts";
 import type { Timer, World } from "../runtime/world.ts";
 import { countText } from "../../data/amounts.ts";
 
@@ -56,4 +58,32 @@ function warnOfOthers(world: World, entry: Unreached, key: string): void {
     "warn",
     `${countText(others, "more iterator")} of this process could not read from ${key}`,
   );
+}
+
+/** How long a failed attempt counts, in ms: longer than it takes until the next one has failed. */
+const LATELY_MS = 10_000;
+
+/** The tasks of an iteration that a client has lately failed to read, by id. */
+export class UnreadTasks {
+  readonly #failures = new Map<number, { readonly atMs: number; readonly message: string }>();
+
+  failed({ taskId, worker, source }: TaskSource, { message }: LeatError, nowMs: number): void {
+    const text = `worker "${worker}" at ${source.node}: ${message}`;
+    this.#failures.set(taskId, { atMs: nowMs, message: text });
+  }
+
+  answered({ taskId }: TaskSource): void {
+    this.#failures.delete(taskId);
+  }
+
+  /** A sentence about the tasks that cannot be read now, if there are any. */
+  why(tasks: ReadonlyMap<number, TaskSource>, nowMs: number): string | undefined {
+    for (const [taskId, { atMs }] of this.#failures) {
+      if (!tasks.has(taskId) || nowMs - atMs > LATELY_MS) this.#failures.delete(taskId);
+    }
+    const [first] = this.#failures.values();
+    if (first === undefined) return undefined;
+    return `It cannot read from ${this.#failures.size} of its ${tasks.size} workers, and tries ` +
+      `again: ${first.message}`;
+  }
 }

@@ -49,6 +49,8 @@ interface ElementFetcherOptions {
   readonly consumerIndex?: number;
   /** How long one request stays open before it is repeated, in ms. */
   readonly requestTimeoutMs: number;
+  /** Called when the source refuses a request for now, or is unreachable. The request is repeated. */
+  readonly onFailure?: (error: LeatError) => void;
   /** Called when the source is unreachable; fetching continues until `stop()`. */
   readonly onUnreachable?: (error: LeatError) => void;
   /** Called when the source is unreachable, after the usual pause. Resolves when to ask again. */
@@ -236,10 +238,11 @@ export class ElementFetcher {
       this.#settle(fetching);
       return fetching.reject(error);
     }
-    const { onUnreachable, whenBack } = this.#options;
+    const { onFailure, onUnreachable, whenBack } = this.#options;
     const isUnreachable = error.code === "unavailable";
     if (isUnreachable) onUnreachable?.(error);
     if (error.code !== "deadline_exceeded") {
+      onFailure?.(error);
       fetching.dueMs = Infinity;
       await this.#pause(fetching.attempts - 1);
     }

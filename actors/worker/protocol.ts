@@ -2,7 +2,7 @@
  * What workers and their tasks can be asked. A task, its sliding-window cache and its
  * coordinated-read scheduler all implement {@linkcode ElementSourceProtocol}.
  */
-import type { WireError } from "../../core/error.ts";
+import { LeatError, type WireError } from "../../core/error.ts";
 import type { ElementCompression } from "../../data/service/reading_choices.ts";
 import type { SplitBounds } from "../../data/sharding/split_table.ts";
 import type { Begun, DistributedSaveSettings } from "../../data/saved/distributed/work.ts";
@@ -15,12 +15,13 @@ import type { Ref } from "../runtime/ref.ts";
 export interface WorkerProtocol {
   /**
    * Lists the splits of a pipeline's sources, on a runner thread. `owner` is the identity that owns the
-   * job: concurrent listings per identity are limited. @throws the listing's failure.
+   * job: concurrent listings per identity are limited.
+   * @throws the listing's failure; see {@linkcode listerError} for the death of the runner.
    */
   listSplits(request: { readonly dataset: DatasetDefinition; readonly owner: string }): {
     readonly bounds: SplitBounds;
   };
-  /** Begins or resumes a save, on a runner. The folder records `owner`. @throws why it cannot. */
+  /** Begins or resumes a save, on a runner. The folder records `owner`. @throws as `listSplits`. */
   beginSave(request: {
     readonly dataset: DatasetDefinition;
     readonly save: DistributedSaveSettings;
@@ -35,6 +36,20 @@ export interface WorkerProtocol {
   wake(request: null): null;
   /** Another worker, at that node, wants this name. A worker that answers keeps it. */
   nameWanted(request: { readonly by: string }): null;
+}
+
+/** The `details.reason` of a listing, or of the beginning of a save, that killed its runner. */
+export const LISTER_DIED = "lister_died";
+
+/**
+ * The error with which a worker answers when a listing fails on a runner. If the runner died, it is
+ * `aborted`: an ask repeats what is `unavailable`, but each death must reach the dispatcher's count.
+ */
+export function listerError(thrown: unknown): LeatError {
+  const error = LeatError.from(thrown);
+  if (error.details?.["reason"] !== "runner_died") return error;
+  const details = { reason: LISTER_DIED };
+  return new LeatError("aborted", error.message, { details, cause: error });
 }
 
 /** How far a save is. Its splits are arrays, which are sent as payloads. */

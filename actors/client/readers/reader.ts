@@ -8,6 +8,7 @@ import type { AnswerOf } from "../../runtime/protocol.ts";
 import type { FencedRef } from "../../runtime/ref.ts";
 import type { ClientOptions } from "../client.ts";
 import type { Feed } from "../feed.ts";
+import type { UnreadTasks } from "../unreached.ts";
 
 /**
  * Default limit of the bytes that wait for the training loop. Above it nothing more is requested.
@@ -59,6 +60,7 @@ export interface ReaderDependencies {
   readonly feed: Feed;
   /** Totals over all tasks, ended ones included. */
   readonly totals: ReadTotals;
+  readonly unread: UnreadTasks;
   /** Asks for a heartbeat now. */
   readonly refresh: () => void;
 }

@@ -76,6 +76,7 @@ export class TaskFetcher {
     this.#fetcher = new ElementFetcher(context, task.source, {
       clientId,
       requestTimeoutMs,
+      onFailure: (error) => this.#noteFailure(error),
       onUnreachable: (error) => this.#unreachable(error),
       whenBack: async () => {
         await (this.#probing ??= this.#probe().finally(() => this.#probing = undefined));
@@ -116,6 +117,7 @@ export class TaskFetcher {
       const bandwidth = this.#bandwidthNews(askedMs);
       const request = bandwidth === undefined ? wanted : { ...wanted, way: bandwidth };
       const answer = await this.#fetcher.fetch(request);
+      this.#deps.unread.answered(this.#task);
       return "element" in answer ? this.#unpacked(this.#noted(answer, askedMs)) : answer;
     } finally {
       this.#outstanding--;
@@ -217,9 +219,9 @@ export class TaskFetcher {
 
   /** Probes until the task answers, or is known to be gone. */
   async #probe(): Promise<void> {
-    const { context } = this.#deps;
+    const { context, unread } = this.#deps;
     for (let failures = 0; !this.#left; failures++) {
-      if (await this.#answersWithin(PROBE_TIMEOUT_MS)) return;
+      if (await this.#answersWithin(PROBE_TIMEOUT_MS)) return unread.answered(this.#task);
       const pauseMs = Math.min(PROBE_MAX_MS, PROBE_MIN_MS * 2 ** Math.min(failures, 10));
       await sleep(context, pauseMs * (0.5 + context.random.next() / 2));
     }
@@ -234,8 +236,15 @@ export class TaskFetcher {
       const error = LeatError.from(thrown);
       // Unlike the end of a worker, the dispatcher does not notice this.
       if (isRefusal(error)) this.#warn(error);
-      return error.code !== "unavailable" && error.code !== "deadline_exceeded";
+      const isReached = error.code !== "unavailable" && error.code !== "deadline_exceeded";
+      if (!isReached) this.#noteFailure(error);
+      return isReached;
     }
+  }
+
+  #noteFailure(error: LeatError): void {
+    const { unread, context: { world } } = this.#deps;
+    unread.failed(this.#task, error, world.nowMs());
   }
 
   #unreachable(error: LeatError): void {

@@ -4,13 +4,12 @@
  * per piece of work, over all workers and restarts. Too many deaths at one piece fail the
  * iteration. The mode defines the pieces: shares, for example, or the whole pass.
  */
-import type { WireError } from "../../../core/error.ts";
+import type { LeatError, WireError } from "../../../core/error.ts";
 import type { AnswerOf, RequestOf } from "../../runtime/protocol.ts";
-import type { Deaths, Iteration, Task } from "../state/entities.ts";
+import type { Iteration } from "../state/entities.ts";
 import { existingTask, failIteration } from "./iterations.ts";
 import type { DispatcherProtocol } from "../protocol.ts";
-import { deathsAt } from "../state/runner_deaths_state.ts";
-import type { DispatcherState } from "../state/state.ts";
+import { deathsAt, LISTING } from "../state/runner_deaths_state.ts";
 import type { Transaction } from "../transaction.ts";
 
 /** At most this many characters of a runner's last error are kept. */
@@ -29,37 +28,64 @@ export function runnerDied(tx: Transaction, request: DeathRequest, deathsMax: nu
   const mode = state.modeOf(iteration);
   const piece = mode.pieceOf({ state, iteration }, task, request.place);
   if (deathNumber > task.runnerDeaths) {
-    tx.append({
-      type: "runner_died",
-      ...{ taskId, number: deathNumber, place: piece, code },
-      message: message.slice(0, MESSAGE_LENGTH_MAX).toWellFormed(),
-    });
+    const died = { taskId, number: deathNumber, place: piece, code, message: kept(message) };
+    tx.append({ type: "runner_died", ...died });
   }
-  const deaths = deathsAt(iteration, piece);
-  if (deaths.runners.length < deathsMax) return { mayStart: true };
-  failIteration(tx, iteration, causeOf(state, task, iteration, deaths));
-  return { mayStart: false };
+  return { mayStart: !failIfTooMany(tx, iteration, piece, task.worker, deathsMax) };
 }
 
-function causeOf(
-  state: DispatcherState,
-  { worker }: Task,
+interface ListerDeath {
+  readonly iterationId: number;
+  readonly worker: string;
+  readonly failure: LeatError;
+}
+
+/**
+ * A runner died while it listed the iteration's splits. A file whose listing always does that must
+ * not keep the clients waiting for ever, so these deaths are counted as those of tasks are.
+ */
+export function listerDied(
+  tx: Transaction,
+  { iterationId, worker, failure: { code, message } }: ListerDeath,
+  deathsMax: number,
+): void {
+  const iteration = tx.state.iterations.get(iterationId);
+  if (iteration === undefined || iteration.error !== null) return;
+  tx.append({ type: "lister_died", iterationId, worker, code, message: kept(message) });
+  failIfTooMany(tx, iteration, LISTING, worker, deathsMax);
+}
+
+function kept(message: string): string {
+  return message.slice(0, MESSAGE_LENGTH_MAX).toWellFormed();
+}
+
+function failIfTooMany(
+  tx: Transaction,
   iteration: Iteration,
-  { place: piece, runners }: Deaths,
-): WireError {
-  const { name } = state.jobs.get(iteration.jobId)!;
+  piece: number | null,
+  worker: string,
+  deathsMax: number,
+): boolean {
+  const { runners } = deathsAt(iteration, piece);
+  if (runners.length < deathsMax) return false;
+  const { state } = tx;
   const mode = state.modeOf(iteration);
-  const ends = runners.map((death) => `on worker "${death.worker}": ${death.message}`);
+  const { name } = state.jobs.get(iteration.jobId)!;
+  const [what, culprit] = piece === LISTING
+    ? [
+      "Listing the splits of job",
+      "Remove or replace the file that ends the process that reads it",
+    ]
+    : [mode.namePiece(piece), "Correct the function that ends its process"];
+  const ends = runners.map((death) => `on worker "${death.worker}": ${death.message}`).join("; ");
   const error: WireError = {
     code: "aborted",
-    message: `${mode.namePiece(piece)} "${name ?? iteration.jobId}" killed ` +
-      `${runners.length} runners, so the job failed (${
-        ends.join("; ")
-      }). Correct the function that ends ` +
-      "its process, or raise the limit that ended the process",
+    message: `${what} "${name ?? iteration.jobId}" killed ${runners.length} runners, so the job ` +
+      `failed (${ends}). ${culprit}, or raise the limit that ended the process`,
     details: { reason: RUNNERS_DIED },
   };
-  return mode.failure({ state, iteration }, worker, error);
+  failIteration(tx, iteration, mode.failure({ state, iteration }, worker, error));
+  return true;
 }
 
 /** The `details.reason` of the error of an iteration whose runners kept dying. */

@@ -6,7 +6,7 @@ import type { ActorContext } from "../../runtime/actor.ts";
 import { isUnknownNode } from "../../runtime/link.ts";
 import type { AnswerOf, RequestOf } from "../../runtime/protocol.ts";
 import { sleep } from "../../runtime/timers.ts";
-import type { WorkerProtocol } from "../../worker/protocol.ts";
+import { LISTER_DIED, type WorkerProtocol } from "../../worker/protocol.ts";
 import type { Worker } from "../state/entities.ts";
 import { parametersOf } from "./iterations.ts";
 import { isServedBy } from "./targets.ts";
@@ -67,6 +67,8 @@ interface SplitListingsOptions {
   /** See `Transactions.durable`. */
   readonly durable: () => Promise<void> | undefined;
   readonly onListed: (iterationId: number, listing: Listing) => void;
+  /** A listing has killed its runner. The next one begins when this is durable, if at all. */
+  readonly onDeath: (iterationId: number, worker: string, failure: LeatError) => void;
 }
 
 /** An open request to a worker. */
@@ -180,6 +182,9 @@ export class SplitListings {
       const failed = { failure, isOfWorker, worker: worker.name };
       const end = mode.listingFailed({ state, iteration }, failed);
       if (end !== undefined) return { error: end };
+      if (failure.details?.["reason"] === LISTER_DIED) {
+        this.#options.onDeath(iterationId, worker.name, failure);
+      }
       context.world.log(
         "warn",
         `Worker "${worker.name}" could not list splits: ${failure.message}`,

@@ -4,6 +4,7 @@ import type { ActorContext } from "../../runtime/actor.ts";
 import type { Settings } from "../config.ts";
 import { bytesOfSplits } from "../held_bytes.ts";
 import { existingTask } from "./iterations.ts";
+import { listerDied } from "./runner_deaths.ts";
 import { type Listing, SplitListings } from "./split_listings.ts";
 import type { Mode, Subject } from "../modes/mode.ts";
 import { checkSplitBytes, type Quotas } from "./quotas.ts";
@@ -28,7 +29,7 @@ export class TaskRequests {
 
   constructor(
     context: ActorContext,
-    { windowSplits, quotas }: Settings,
+    { windowSplits, quotas, runnerDeathsMax }: Settings,
     transactions: Transactions,
   ) {
     this.#transactions = transactions;
@@ -41,6 +42,10 @@ export class TaskRequests {
       state: transactions.state,
       durable: () => transactions.durable(),
       onListed: (iterationId, listing) => this.#listed(iterationId, listing),
+      onDeath: (iterationId, worker, failure) =>
+        transactions.runUnrequested((tx) =>
+          listerDied(tx, { iterationId, worker, failure }, runnerDeathsMax)
+        ),
     });
   }
 

@@ -102,6 +102,14 @@ export type JournalRecord =
     readonly code: LeatErrorCode;
     readonly message: string;
   }
+  /** The process that listed the iteration's splits, or began its save, has died. */
+  | {
+    readonly type: "lister_died";
+    readonly iterationId: number;
+    readonly worker: string;
+    readonly code: LeatErrorCode;
+    readonly message: string;
+  }
   | {
     readonly type: "client_opened";
     readonly clientId: number;

@@ -218,12 +218,11 @@ function runnerDeathsOf(
 /** The ended tasks of a failed iteration whose runners died: workers no longer report them. */
 function endedTasks(state: DispatcherState, iteration: Iteration): TaskDescription[] {
   if (iteration.error === null) return [];
-  const workers = new Map(
-    iteration.deaths.flatMap(({ runners }) => runners).map((
-      { taskId, worker },
-    ) => [taskId, worker]),
-  );
-  return [...workers].filter(([taskId]) => !state.tasks.has(taskId)).map(([taskId, worker]) => ({
+  const workers = new Map<number, string>();
+  for (const { taskId, worker } of iteration.deaths.flatMap(({ runners }) => runners)) {
+    if (taskId !== null && !state.tasks.has(taskId)) workers.set(taskId, worker);
+  }
+  return [...workers].map(([taskId, worker]) => ({
     taskId,
     worker,
     state: "failed",

@@ -52,7 +52,7 @@ export interface Deaths {
   /**
    * The piece: the position of a split (DETERMINISTIC), the first split of a save's run, or the
    * index of a share (static policies). Null means the whole pass, an entry of a save's ledger, or
-   * splits that are not assigned to the task.
+   * splits that are not assigned to the task; `LISTING` means the listing of the splits.
    */
   readonly place: number | null;
   /** Oldest first. */
@@ -61,7 +61,8 @@ export interface Deaths {
 
 export interface RunnerDeath {
   readonly worker: string;
-  readonly taskId: number;
+  /** Null: it listed the splits. */
+  readonly taskId: number | null;
   readonly code: LeatErrorCode;
   readonly message: string;
 }

@@ -3,7 +3,7 @@ import { LeatError } from "../../../core/error.ts";
 import type { Iteration, Worker } from "./entities.ts";
 import { trimOldest } from "./keyed_sets.ts";
 import { modeFor, modeOf } from "../modes/modes.ts";
-import { runnerDied } from "./runner_deaths_state.ts";
+import { listerDied, LISTING, runnerDied, survived } from "./runner_deaths_state.ts";
 import { MODE_CHANGES } from "../modes/mode_records.ts";
 import type { JournalRecord, RecordOf } from "../journal/records.ts";
 import { need, type Tables } from "./tables.ts";
@@ -47,6 +47,7 @@ export const CHANGES: { readonly [T in RecordType]: Change<T> } = {
   task_completed: completeTask,
   task_ended: endTask,
   runner_died: runnerDied,
+  lister_died: listerDied,
 
   splits_listed: listSplits,
 
@@ -210,6 +211,8 @@ function endTask(tables: Tables, record: RecordOf<"task_ended">): void {
 
 function listSplits(tables: Tables, record: RecordOf<"splits_listed">): void {
   const { iterationId, bounds, digest } = record;
+  const iteration = need(tables.iterations.get(iterationId), record);
   const cursors = bounds.map(() => ({ repetition: 0, next: 0 }));
-  tables.listSplits(need(tables.iterations.get(iterationId), record), { bounds, digest, cursors });
+  tables.listSplits(iteration, { bounds, digest, cursors });
+  survived(iteration, (place) => place === LISTING);
 }

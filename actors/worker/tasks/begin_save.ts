@@ -1,7 +1,7 @@
 /** Begins saves in their folders, at the request of the dispatcher, which touches no file itself. */
 import { LeatError } from "../../../core/error.ts";
 import type { RequestOf } from "../../runtime/protocol.ts";
-import type { SaveStart, WorkerProtocol } from "../protocol.ts";
+import { listerError, type SaveStart, type WorkerProtocol } from "../protocol.ts";
 import { NO_SPLITS, type RunnerFactory } from "../runner/runner.ts";
 import { startOf } from "./save_answers.ts";
 
@@ -33,7 +33,9 @@ async function beginSave(
   const settings = { graph: dataset.graph, seed, epoch: 0, splits: false, shared: false, save };
   const runner = runners.start(settings, NO_SPLITS);
   try {
-    const outcome = await runner.next({ work: "begin", owner });
+    const outcome = await runner.next({ work: "begin", owner }).catch((error) => {
+      throw listerError(error);
+    });
     if (outcome.kind === "error") throw LeatError.fromWire(outcome.error);
     if (outcome.kind === "element") return startOf(outcome.frame);
     throw new LeatError("unavailable", "The runner was stopped");

@@ -17,8 +17,8 @@ export class TestWorker {
   readonly tasks = new Map<number, TaskStatus>();
   /** What listing splits answers; an error is thrown. */
   table: SplitTable | LeatError;
-  /** What beginning a save answers; it fails without. */
-  begun: AnswerOf<WorkerProtocol, "beginSave"> | undefined;
+  /** What beginning a save answers; it fails without, and an error is thrown. */
+  begun: AnswerOf<WorkerProtocol, "beginSave"> | LeatError | undefined;
   /** What listing splits waits for. */
   listing: Promise<void> | undefined;
   /** How long each listing takes, in ms. */
@@ -52,6 +52,7 @@ export class TestWorker {
             return { bounds: isTable(this.table) ? packSplits(this.table) : this.table as never };
           },
           beginSave: () => {
+            if (this.begun instanceof LeatError) throw this.begun;
             if (this.begun !== undefined) return this.begun;
             throw new LeatError("unimplemented", "It saves nothing");
           },

@@ -1,4 +1,6 @@
-/** The process that has listed the splits of a graph runs that graph, and no other. */
+/** Processes that list the splits of a graph: what they run then, and what is said if they die. */
+import { LISTER_DIED } from "../../../actors/worker/protocol.ts";
+import { LeatError } from "../../../core/error.ts";
 import { Dataset } from "../../../mod.ts";
 import { assertEquals } from "../../assert.ts";
 import { PATIENCE_MS, until } from "../../lib/until.ts";
@@ -28,3 +30,11 @@ for (const [what, dataset, processes] of [["its", listed, 2], ["another", other,
     await sandbox.processesEnded();
   });
 }
+
+Deno.test("ConfinedRunners reports the death of a process that lists so that it is counted", async () => {
+  await using sandbox = await Sandbox.open({}, () => ({ heapBytesMax: 64 * 2 ** 20 }));
+  // The graph alone has more values than the process has memory for.
+  const graph = Dataset.from(Array.from({ length: 1_000_000 }, () => [[], []])).serialize();
+  const error = await sandbox.runners.listSplits(graph).then(() => undefined, LeatError.from);
+  assertEquals([error?.code, error?.details?.["reason"]], ["aborted", LISTER_DIED]);
+});

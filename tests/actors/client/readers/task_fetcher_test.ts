@@ -1,6 +1,7 @@
 /** What a client says of a task that it cannot read. */
 import { TaskFetcher } from "../../../../actors/client/readers/task_fetcher.ts";
 import type { ReaderDependencies } from "../../../../actors/client/readers/reader.ts";
+import { UnreadTasks } from "../../../../actors/client/unreached.ts";
 import { dispatcherAt } from "../../../../actors/dispatcher/protocol.ts";
 import { ActorSystem } from "../../../../actors/runtime/system.ts";
 import type { ElementSourceProtocol } from "../../../../actors/worker/protocol.ts";
@@ -36,7 +37,7 @@ async function warningsAfter(failure: LeatError): Promise<string[]> {
     name: "reader",
     create(context) {
       const options = { dispatcher: dispatcherAt("dispatcher"), parameters: {} };
-      const deps = { context, options } as unknown as ReaderDependencies;
+      const deps = { context, options, unread: new UnreadTasks() } as unknown as ReaderDependencies;
       const task = { taskId: 1, worker: "w", source };
       fetcher.resolve(new TaskFetcher(deps, 1, task, { onUnreachable() {} }));
       return { handlers: {} };

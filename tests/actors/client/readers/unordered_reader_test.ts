@@ -31,6 +31,7 @@ class ReaderBench implements AsyncDisposable {
   /** Open requests, and the most there were together with buffered elements. */
   open = 0;
   outstandingMax = 0;
+  readonly warnings: string[] = [];
   readonly #time: VirtualTime;
   readonly #hub = new InlineHub();
   readonly #others: ActorSystem[] = [];
@@ -49,7 +50,11 @@ class ReaderBench implements AsyncDisposable {
       connect: (node, local) => this.#hub.connector.connect(node, local),
     };
     this.#time = time;
-    this.system = new ActorSystem({ node, world: time.world(node), connector });
+    const log = (level: string, line: string) => level === "warn" && this.warnings.push(line);
+    this.system = new ActorSystem({
+      ...{ node, connector },
+      world: Object.assign(time.world(node), { log }),
+    });
     this.#hub.add(this.system);
     for (const { node, answer } of tasks) this.#addTask(answer, node);
     this.system.spawn<DispatcherProtocol>({
@@ -150,6 +155,50 @@ testInVirtualTime(
     assertEquals(bench.outstandingMax, 1, "the bound holds all the while");
   },
 );
+
+testInVirtualTime(
+  "a client whom all workers refuse says so each minute, and why, until one answers",
+  async (time) => {
+    let isFull = true;
+    const answer: Answer = (request) => {
+      if (isFull) throw new LeatError("resource_exhausted", "16 clients read this task");
+      return givesAtOnce(1)(request);
+    };
+    await using bench = new ReaderBench(time, [{ answer }, { answer }]);
+    const element = bench.next();
+    element.catch(() => {});
+    await time.sleep(150_000);
+    assertEquals(bench.warnings.length, 3);
+    for (const line of bench.warnings) {
+      assertStringIncludes(line, "makes no progress. It cannot read from 2 of its 2 workers");
+      assertStringIncludes(line, 'worker "w0" at bench: 16 clients read this task');
+    }
+    isFull = false;
+    assertEquals(await element, 1);
+    await time.sleep(150_000);
+    assertEquals(bench.warnings.length, 3);
+  },
+);
+
+testInVirtualTime("a client whom no worker answers says so each minute", async (time) => {
+  await using bench = new ReaderBench(time, [{ node: "far", answer: givesAtOnce(1) }]);
+  const element = bench.next();
+  element.catch(() => {});
+  await time.sleep(150_000);
+  const [first, ...others] = bench.warnings;
+  assertStringIncludes(first!, 'Cannot read from worker "w0" at far');
+  assertEquals(others.length, 3);
+  for (const line of others) assertStringIncludes(line, 'worker "w0" at far: There is no node');
+  bench.join("far");
+  assertEquals(await element, 1);
+});
+
+testInVirtualTime("a client does not warn of a worker that is slow", async (time) => {
+  await using bench = new ReaderBench(time, [{ answer: givesNothing(time, { times: 0 }) }]);
+  bench.next().catch(() => {});
+  await time.sleep(150_000);
+  assertEquals(bench.warnings, []);
+});
 
 testInVirtualTime(
   "with fewer requests than tasks a slow task keeps none from a fast one",

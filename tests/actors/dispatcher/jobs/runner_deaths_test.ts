@@ -3,6 +3,8 @@
  */
 import { TASK_ENDED } from "../../../../actors/dispatcher/protocol.ts";
 import { RUNNERS_DIED } from "../../../../actors/dispatcher/jobs/runner_deaths.ts";
+import { listerError } from "../../../../actors/worker/protocol.ts";
+import { LeatError } from "../../../../core/error.ts";
 import { hashBytes } from "../../../../core/hash.ts";
 import { assert, assertEquals } from "../../../assert.ts";
 import { settle, tableOf, TestCluster } from "../lib.ts";
@@ -15,6 +17,11 @@ const ORDERED = {
   processingMode: "DETERMINISTIC",
   ordered: { seed: "0000000000000001", shuffled: false },
 } as const;
+
+/** As a confined process answers that has died. */
+function died(message: string): LeatError {
+  return new LeatError("unavailable", message, { details: { reason: "runner_died" } });
+}
 
 /** The only iteration of a job, as people see it. */
 async function iterationOf(cluster: TestCluster, jobName: string) {
@@ -57,6 +64,75 @@ Deno.test("dispatcher fails a job whose runners died three times on any workers,
   }
   assertEquals((await cluster.ask("clientHeartbeat", bystander)).error, undefined);
   assertEquals((await iterationOf(cluster, "healthy")).tasks.length, 3);
+});
+
+Deno.test("dispatcher fails a job whose listing killed three runners on any workers, through its restarts, and no other", async () => {
+  await using cluster = await TestCluster.start();
+  const datasetId = await cluster.dataset();
+  const workers = ["a", "b"].map((name) => cluster.worker(name, tableOf(9)));
+  for (const worker of workers) await worker.heartbeat();
+  const bystander = await cluster.open(datasetId, { jobName: "healthy" });
+  await settle();
+  for (const worker of workers) {
+    [worker.table, worker.listings] = [listerError(died(`of a file, at ${worker.name}`)), 0];
+  }
+  const { clientId } = await cluster.open(datasetId, { jobName: "poison" });
+  await settle();
+  assertEquals(workers.map(({ listings }) => listings), [1, 1]);
+  assertEquals((await cluster.ask("clientHeartbeat", { clientId })).error, undefined);
+  await cluster.crash();
+  await settle();
+  const { error } = await cluster.ask("clientHeartbeat", { clientId });
+  assertEquals([error?.code, error?.details?.reason], ["aborted", RUNNERS_DIED]);
+  const began = 'Listing the splits of job "poison" killed 3 runners, so the job failed (';
+  for (const said of [began, 'worker "a": of a file, at a', 'worker "b": of a file, at b']) {
+    assert(error!.message.includes(said), `${said} in ${error!.message}`);
+  }
+  await cluster.world.advance(60_000);
+  assertEquals(workers.reduce((sum, { listings }) => sum + listings, 0), 3);
+  assertEquals((await cluster.ask("clientHeartbeat", bystander)).error, undefined);
+});
+
+Deno.test("deaths of listers are forgotten when the splits are listed, and other failures count as none", async () => {
+  await using cluster = await TestCluster.start();
+  const worker = cluster.worker("a", tableOf(9));
+  await worker.heartbeat();
+  const lister = listerError(died("it was ended by SIGKILL"));
+  worker.table = lister;
+  const { clientId } = await cluster.open(await cluster.dataset(), { jobName: "job" });
+  await settle();
+  // Its machine has no process to list with: no file is to blame.
+  for (const table of [new LeatError("resource_exhausted", "EAGAIN"), lister]) {
+    worker.table = table;
+    await cluster.world.advance(1_000);
+  }
+  worker.table = new LeatError("aborted", "Another failure");
+  for (let pauses = 0; pauses < 5; pauses++) await cluster.world.advance(1_000);
+  assertEquals((await cluster.ask("clientHeartbeat", { clientId })).error, undefined);
+  worker.table = tableOf(9);
+  await cluster.world.advance(1_000);
+  const [taskId] = await worker.heartbeat();
+  for (const [number, mayStart] of [[1, true], [2, true], [3, false]] as const) {
+    const answer = await cluster.ask("runnerDied", { taskId: taskId!, number, error: DIED });
+    assertEquals(answer, { mayStart });
+  }
+});
+
+Deno.test("a save whose beginning killed three runners fails", async () => {
+  await using cluster = await TestCluster.start();
+  const worker = cluster.worker("a", tableOf(9));
+  worker.begun = listerError(died("it was ended by SIGKILL"));
+  await worker.heartbeat();
+  const jobName = "distributedSave /saved";
+  const save = { folder: "/saved", overwrite: false, fingerprint: hashBytes("numbers") };
+  await cluster.open(await cluster.dataset(), { jobName, ...ORDERED, save });
+  await settle();
+  await cluster.world.advance(1_000);
+  assertEquals((await iterationOf(cluster, jobName)).failure, undefined);
+  await cluster.world.advance(1_000);
+  const { failure, tasks } = await iterationOf(cluster, jobName);
+  assert(failure!.includes("killed 3 runners"), failure);
+  assertEquals(tasks.map(({ runnerDeaths }) => runnerDeaths), [undefined]);
 });
 
 Deno.test("a job whose runners died is shown with its failed tasks and their causes, and begins anew for who comes when all have left", async () => {

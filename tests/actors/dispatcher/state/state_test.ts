@@ -11,7 +11,7 @@ import {
   type JournalRecord,
   RecordBatch,
 } from "../../../../actors/dispatcher/journal/records.ts";
-import { runnerDied } from "../../../../actors/dispatcher/jobs/runner_deaths.ts";
+import { listerDied, runnerDied } from "../../../../actors/dispatcher/jobs/runner_deaths.ts";
 import { digestOfSplits, packSplits } from "../../../../data/sharding/split_table.ts";
 import { assignSplit } from "../../../../actors/dispatcher/modes/splits.ts";
 import { decodeSnapshot, encodeSnapshot } from "../../../../actors/dispatcher/journal/snapshot.ts";
@@ -237,6 +237,10 @@ class Decider implements Transaction {
       const error = new LeatError("not_found", "no files", { details: { pattern: "*" } }).toWire();
       return this.append({ type: "iteration_failed", iterationId, error });
     }
+    if (b % 10 === 1) {
+      const failure = new LeatError("aborted", `The lister was ended ${b}`);
+      return listerDied(this, { iterationId, worker: "w0", failure }, 3);
+    }
     const bounds = packSplits(tableOf(b % 7, b % 3));
     this.append({ type: "splits_listed", iterationId, bounds, digest: digestOfSplits(bounds) });
   }
@@ -295,6 +299,7 @@ const EXERCISED: readonly JournalRecord["type"][] = [
   "splits_listed",
   "iteration_failed",
   "runner_died",
+  "lister_died",
   "split_assigned",
   "schedule_changed",
   "schedule_accepted",
