@@ -21,9 +21,10 @@ import { Consumers } from "./modes/consumers.ts";
 import { datasetFor, registerDataset } from "./jobs/datasets.ts";
 import { describeState, type SoftState } from "./report/describe.ts";
 import { Figures } from "./report/figures.ts";
+import { endTasksOf } from "./jobs/iterations.ts";
 import { openIteration } from "./jobs/join_iteration.ts";
 import { readerOf, readerOfClient } from "./jobs/owners.ts";
-import { checkQuotas } from "./jobs/quotas.ts";
+import { checkQuotas, unreadSurplus } from "./jobs/quotas.ts";
 import { modeFor } from "./modes/modes.ts";
 import { NameClaims } from "./members/name_claims.ts";
 import type { DispatcherInfo, DispatcherProtocol } from "./protocol.ts";
@@ -257,14 +258,18 @@ class Dispatcher {
   ): Answer<"openIteration"> {
     const { source, sender } = by;
     const { consumers, clientLinks } = this.#parts;
+    const { quotas } = this.#settings;
     this.#rates.addRequest(by, bytesOfBody(asked));
     return this.#transactions.run((tx) => {
       const request = modeFor(asked.parameters).withName(asked);
-      checkQuotas(tx.state, request, sender, this.#settings.quotas);
+      checkQuotas(tx.state, request, sender, quotas);
       const answer = openIteration(tx, request, sender, {
         positionOf: (clientId) => consumers.positionOf(clientId),
         isUnreadable: (iterationId) => this.#isUnreadable(tx.state, iterationId),
       });
+      for (const iteration of unreadSurplus(tx.state, sender, quotas)) {
+        endTasksOf(tx, iteration, "unread");
+      }
       // Watched from now on: a client that is killed while it joins never sends a heartbeat.
       clientLinks.watch(answer.clientId, source);
       return answer;

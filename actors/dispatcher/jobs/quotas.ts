@@ -32,8 +32,9 @@ export interface Quotas {
   readonly jobsMax: number;
   /**
    * Iterations of one identity that have clients or unfinished tasks, at a time. Each has a task,
-   * with a process, on every worker that may serve it. Admins have no such limit, except for jobs
-   * that their pipelines open on workers with other tokens. Default 256.
+   * with a process, on every worker that may serve it. Completed tasks that nobody reads end where
+   * more iterations would have tasks. Admins have no such limit, except for jobs that their
+   * pipelines open on workers with other tokens. Default 256.
    */
   readonly tasksMax: number;
   /** Clients of one identity at a time. Default 65,536. */
@@ -142,6 +143,25 @@ export function checkQuotas(
       "wait until other jobs have ended",
     ],
   });
+}
+
+/**
+ * The iterations whose completed tasks must end, so that at most `tasksMax` iterations of the
+ * identity have tasks: the oldest that nobody reads. Their workers may hold elements that no client
+ * has fetched or acknowledged.
+ */
+export function unreadSurplus(
+  state: DispatcherState,
+  { name: owner, role }: Identity,
+  { tasksMax }: Quotas,
+): Iteration[] {
+  if (role === "admin" || state.iterations.size <= tasksMax) return [];
+  const isUnread = (iteration: Iteration) => !isUnderWay(state, iteration);
+  const own = [...state.iterations.values()].filter((iteration) =>
+    state.jobs.get(iteration.jobId)!.owner === owner &&
+    (!isUnread(iteration) || state.tasksOfIteration(iteration.iterationId).size > 0)
+  );
+  return own.filter(isUnread).slice(0, Math.max(0, own.length - tasksMax));
 }
 
 /**

@@ -9,7 +9,7 @@ import type {
   Task,
   TaskOfIteration,
 } from "../../state/entities.ts";
-import { endTask, forgetIteration, parametersOf } from "../../jobs/iterations.ts";
+import { endTasksOf, forgetIteration, parametersOf } from "../../jobs/iterations.ts";
 import type { AskWorker, Listing, ListingFailure } from "../../jobs/split_listings.ts";
 import type { SaveNews } from "../../protocol_heartbeats.ts";
 import {
@@ -140,7 +140,7 @@ export class SaveMode extends Mode {
     };
     tx.append({ type: "iteration_failed", iterationId, error });
     tx.append({ type: "iteration_finished", iterationId });
-    for (const task of [...state.tasksOfIteration(iterationId)]) endTask(tx, task, "cancelled");
+    endTasksOf(tx, iteration, "cancelled");
   }
 
   /** A save continues without clients. */

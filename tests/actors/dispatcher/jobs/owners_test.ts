@@ -362,6 +362,46 @@ Deno.test("a job without clients counts against the limit of tasks while it has 
   await a.ask("openIteration", a.openRequest(datasetId, "job 1"));
 });
 
+Deno.test("completed tasks that nobody reads end where an identity would have more tasks than its limit", async () => {
+  await using teams = new Teams({ quotas: { tasksMax: 2 } });
+  const worker = teams.join({ name: "workers", role: "worker" }, "worker");
+  const completed = new Set<number>();
+  /** Completes all tasks; answers those that the worker must drop. */
+  const heartbeat = async () => {
+    const { newTasks, endedTasks } = workIn(
+      await worker.ask("workerHeartbeat", {
+        ...{ name: "worker", tags: [] },
+        worker: { node: "worker", path: "/", incarnation: `${worker.incarnation}-1` },
+        tasks: [...completed].map((taskId) => ({ taskId, completed: true })),
+      }),
+    );
+    for (const taskId of endedTasks) completed.delete(taskId);
+    for (const { taskId } of newTasks) completed.add(taskId);
+    return { newTasks: newTasks.map(({ taskId }) => taskId), endedTasks };
+  };
+  await heartbeat();
+  const [a, b] = [teams.join(A), teams.join(B)];
+  const datasetId = await a.register("x", false);
+  /** Reads a repetition of a job to its end, and leaves; the task that served it. */
+  const read = async (team: Team, repetition: number) => {
+    const request = { ...team.openRequest(datasetId, `job of ${team.incarnation}`), repetition };
+    const { clientId } = await team.ask("openIteration", request);
+    const { newTasks: [taskId], endedTasks } = await heartbeat();
+    await heartbeat();
+    await team.ask("releaseClient", { clientId });
+    return { taskId: taskId!, endedTasks };
+  };
+  const [first, second] = [await read(a, 0), await read(a, 1)];
+  assertEquals([first.endedTasks, second.endedTasks, (await read(b, 0)).endedTasks], [[], [], []]);
+  assertEquals((await read(a, 2)).endedTasks, [first.taskId]);
+  assertEquals((await read(a, 3)).endedTasks, [second.taskId]);
+  // A later client finds the iteration finished, and no task begins it anew.
+  const late = await a.ask("openIteration", a.openRequest(datasetId, `job of ${a.incarnation}`));
+  assertEquals((await heartbeat()).newTasks, []);
+  const { finished } = await a.ask("clientHeartbeat", { clientId: late.clientId });
+  assertEquals(finished, true);
+});
+
 Deno.test("a job that the pipeline of a task reads belongs to the owner of the task's job", async () => {
   await using teams = new Teams({ quotas: { tasksMax: 2 } });
   const { clusterId } = await teams.join(ADMIN).ask("hello", null);
