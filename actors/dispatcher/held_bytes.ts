@@ -14,6 +14,11 @@ type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
 const PLACE_BYTES = 8;
 /** Bytes counted per range of consecutive numbers in such a set. */
 const RANGE_BYTES = 64;
+/**
+ * Bytes counted per iteration besides what it lists, for its entries in the tables and the journal. So
+ * the byte quotas also limit the repetitions of a named job.
+ */
+const ITERATION_BYTES = 512;
 /** Bytes counted per consumer of a DETERMINISTIC iteration. */
 const CONSUMER_BYTES = 128;
 /** Bytes counted per source besides its splits: a pipeline may have thousands of small sources. */
@@ -77,8 +82,10 @@ export function bytesOfIteration({ ordered, run }: Pick<Iteration, "ordered" | "
   const { lost = [], done = [], consumers = null } = ordered ?? {};
   const reading = Object.values(consumers?.reading ?? {});
   return [lost, done, consumers?.left ?? [], ...reading.map((each) => each.done)]
-    .reduce((sum, places) => sum + bytesOfPlaces(places), reading.length * CONSUMER_BYTES) +
-    bytesOfText(run === null ? "" : run.stream + run.runId);
+    .reduce(
+      (sum, places) => sum + bytesOfPlaces(places),
+      ITERATION_BYTES + reading.length * CONSUMER_BYTES,
+    ) + bytesOfText(run === null ? "" : run.stream + run.runId);
 }
 
 /** Bytes of an iteration's table of splits, which a short pipeline can make large. */
@@ -104,7 +111,10 @@ export function bytesOfOpening(
   { requestId, process, jobName, stream, runId, parameters, behind = [] }: OpenRequest,
 ): number {
   const texts = [requestId, process, jobName, stream, runId, JSON.stringify(parameters)];
-  return texts.reduce((sum, text) => sum + bytesOfText(text ?? ""), behind.length * PLACE_BYTES);
+  return texts.reduce(
+    (sum, text) => sum + bytesOfText(text ?? ""),
+    ITERATION_BYTES + behind.length * PLACE_BYTES,
+  );
 }
 
 function bytesOfText(text: string): number {

@@ -17,7 +17,10 @@ export interface Quotas {
   readonly datasetsBytesMax: number;
   /** Bytes of all identities' pipelines together, which a snapshot contains. Default 512 MiB. */
   readonly allDatasetsBytesMax: number;
-  /** Bytes of the parameters of one identity's jobs and clients together. Default 32 MiB. */
+  /**
+   * Bytes of the parameters of one identity's jobs and clients together; each repetition counts 512
+   * more. Default 32 MiB.
+   */
   readonly parametersBytesMax: number;
   /** Bytes of all identities' parameters together, which a snapshot contains. Default 128 MiB. */
   readonly allParametersBytesMax: number;
@@ -134,12 +137,13 @@ export function checkQuotas(
   checkBytes(state.parameterBytesOf(owner), bytesOfOpening(request), quotas, {
     own: [
       "parametersBytesMax",
-      `The parameters of the jobs and clients of "${owner}"`,
-      "end some, or shorten their parameters (jobName, targetTags, the captures of a sharding policy)",
+      `The parameters of the jobs, repetitions and clients of "${owner}"`,
+      "end some, wait until repetitions without clients are removed (jobGcTimeoutMs), or shorten " +
+      "parameters (jobName, targetTags, the captures of a sharding policy)",
     ],
     all: [
       "allParametersBytesMax",
-      "The parameters of all jobs and clients",
+      "The parameters of all jobs, repetitions and clients",
       "wait until other jobs have ended",
     ],
   });

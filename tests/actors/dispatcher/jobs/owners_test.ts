@@ -582,6 +582,22 @@ Deno.test("the parameters of an identity's jobs and clients are bounded, togethe
   await cluster.ask("openIteration", open());
 });
 
+Deno.test("the repetitions of an identity's jobs are bounded also if nobody reads them", async () => {
+  await using cluster = await TestCluster.start({ quotas: { parametersBytesMax: 10_000 } });
+  const datasetId = await cluster.dataset();
+  const read = async (repetition: number) => {
+    const { clientId } = await cluster.open(datasetId, { jobName: "job", repetition });
+    await cluster.ask("releaseClient", { clientId });
+  };
+  const refused = await assertRejects(async () => {
+    for (let repetition = 0; repetition < 100; repetition++) await read(repetition);
+  }, LeatError);
+  assertEquals(refused.code, "resource_exhausted");
+  assertStringIncludes(refused.message, "over 10000 (parametersBytesMax)");
+  await cluster.world.advance(400_000);
+  await read(100);
+});
+
 Deno.test("the splits of an identity's jobs are bounded, together and with those of others, also after a restart", async () => {
   // Room for two of these tables, and not for three.
   const bytesMax = 40_000;
