@@ -275,7 +275,7 @@ export abstract class Mode {
   }
 
   /** A leaving client requests the end of the iteration. */
-  cancel(_tx: Transaction, _iteration: Iteration, _client: Client): void {}
+  cancel(_tx: Transaction, _iteration: Iteration): void {}
 
   /** What an iteration without clients does; in most modes it waits until garbage-collected. */
   whenUnread(_iteration: Iteration): "waits" | "ends" | "continues" {

@@ -240,6 +240,28 @@ Deno.test("the job of a save belongs to its folder, however its path is spelt an
   assertEquals((await b.refused("openIteration", squatted)).code, "invalid_argument");
 });
 
+Deno.test("an aborted save is its owner's as a completed one, until it is forgotten", async () => {
+  await using teams = new Teams();
+  const [a, b] = [teams.join(A), teams.join(B)];
+  const datasetId = await a.register("saved", false);
+  const save = (team: Team) => ({
+    ...team.openRequest(datasetId),
+    parameters: {
+      ...{ datasetId, processingMode: "DETERMINISTIC", sharing: false } as const,
+      ordered: { seed: "0000000000000000", shuffled: false },
+      save: { folder: "/data/v", overwrite: true, fingerprint: hashBytes("saved") },
+    },
+  });
+  // The second time it continues the save that it has aborted.
+  for (let aborts = 0; aborts < 2; aborts++) {
+    const { clientId } = await a.ask("openIteration", save(a));
+    await a.ask("releaseClient", { clientId, cancel: true });
+    const { code, message } = await b.refused("openIteration", save(b));
+    assertEquals(code, "permission_denied");
+    assertStringIncludes(message, `belongs to "${A.name}"`);
+  }
+});
+
 Deno.test("normalFolder leaves out steps that lead nowhere", () => {
   const cases = [
     ["/", "/"],
