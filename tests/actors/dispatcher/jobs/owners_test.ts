@@ -508,12 +508,42 @@ Deno.test("a job that the pipeline of a task reads is the owner's also if its wo
   const client = teams.join({ ...ADMIN, role: "client" }, "client");
   const asTask = { ...client.openRequest(datasetId, "inner"), forTask };
   assertEquals((await client.refused("openIteration", asTask)).code, "permission_denied");
-  // The worker's own programs stay admins.
+  // The worker's own programs stay admins, and their pipelines have no limit of tasks.
   const ofAdmin = await worker.register("of the admin");
   for (const name of ["1", "2", "3"]) {
     await worker.ask("openIteration", worker.openRequest(ofAdmin, name));
     await read("inner of the admin", `inner ${name}`);
   }
+});
+
+Deno.test("a pipeline that an admin reads has no admin's rights, although the worker is the admin's own", async () => {
+  await using teams = new Teams();
+  const [a, author, admin] = [teams.join(A), teams.join(B), teams.join(ADMIN)];
+  const { clusterId } = await admin.ask("hello", null);
+  const datasetId = await a.register("of a team");
+  await a.ask("openIteration", a.openRequest(datasetId, "of a team"));
+  const self = { node: ADMIN.name, path: "/", incarnation: `${admin.incarnation}-1` };
+  const heartbeat = { name: "worker", worker: self, tags: [], tasks: [] };
+  await admin.ask("workerHeartbeat", heartbeat);
+  const outer = await author.register("of an author", false);
+  await admin.ask("openIteration", admin.openRequest(outer));
+  const { newTasks } = workIn(await admin.ask("workerHeartbeat", heartbeat));
+  const forTask = { clusterId, taskId: newTasks.at(-1)!.taskId };
+  const definition = definitionOf(new TextEncoder().encode("of a team"));
+  for (
+    const refused of [
+      await admin.refused("getDataset", { datasetId, forTask }),
+      await admin.refused("registerDataset", { ...definition, datasetId, forTask }),
+      await admin.refused("openIteration", { ...admin.openRequest(datasetId), forTask }),
+    ]
+  ) assertEquals(refused.code, "permission_denied");
+  const own = await admin.ask("registerDataset", { ...definition, transient: true, forTask });
+  const join = { ...admin.openRequest(own.datasetId, "of a team"), forTask };
+  const { code, message } = await admin.refused("openIteration", join);
+  assertEquals(code, "permission_denied");
+  assertStringIncludes(message, `belongs to "${A.name}"`);
+  // The admin's program itself may join.
+  await admin.ask("openIteration", admin.openRequest(datasetId, "of a team"));
 });
 
 Deno.test("a pipeline whose task has ended gets no rights of an admin's worker", async () => {
