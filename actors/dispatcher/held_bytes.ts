@@ -11,7 +11,7 @@ import type { Client, Dataset, Iteration, Job } from "./state/entities.ts";
 type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
 
 /** Bytes counted per single number in a set of splits or consumers (`Places`). */
-const PLACE_BYTES = 8;
+export const PLACE_BYTES = 8;
 /** Bytes counted per range of consecutive numbers in such a set. */
 const RANGE_BYTES = 64;
 /**
@@ -50,6 +50,14 @@ export class HeldBytes {
   add(owner: string, entity: object, bytes: number): void {
     this.#held.set(entity, { owner, bytes });
     this.#change(owner, bytes);
+  }
+
+  /** A counted entity takes so many bytes more, or fewer if negative. */
+  grow(entity: object, bytes: number): void {
+    const held = this.#held.get(entity);
+    if (held === undefined) return;
+    this.#held.set(entity, { owner: held.owner, bytes: held.bytes + bytes });
+    this.#change(held.owner, bytes);
   }
 
   remove(entity: object): void {
@@ -93,7 +101,7 @@ export function bytesOfSplits(bounds: SplitBounds): number {
   return bounds.reduce((sum, ofSource) => sum + SOURCE_BYTES + ofSource.byteLength, 0);
 }
 
-function bytesOfPlaces(places: Places): number {
+export function bytesOfPlaces(places: Places): number {
   return places.reduce<number>(
     (sum, each) => sum + (typeof each === "number" ? PLACE_BYTES : RANGE_BYTES),
     0,

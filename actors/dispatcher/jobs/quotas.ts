@@ -134,16 +134,29 @@ export function checkQuotas(
   if (hasReached(clientsMax, state.clients, isOwnClient)) {
     throw exhausted(`"${owner}" has ${clientsMax} clients (clientsMax)`, "end some iterators");
   }
-  checkBytes(state.parameterBytesOf(owner), bytesOfOpening(request), quotas, {
+  checkParameterBytes(state, owner, bytesOfOpening(request), quotas);
+}
+
+/**
+ * @throws LeatError `resource_exhausted` if the jobs and clients of the owner, or of all, would keep
+ *   too much: parameters, and the splits that readers report.
+ */
+export function checkParameterBytes(
+  state: DispatcherState,
+  owner: string,
+  more: number,
+  quotas: Quotas,
+): void {
+  checkBytes(state.parameterBytesOf(owner), more, quotas, {
     own: [
       "parametersBytesMax",
-      `The parameters of the jobs, repetitions and clients of "${owner}"`,
+      `The parameters of the jobs, repetitions and clients of "${owner}", and their reports,`,
       "end some, wait until repetitions without clients are removed (jobGcTimeoutMs), or shorten " +
       "parameters (jobName, targetTags, the captures of a sharding policy)",
     ],
     all: [
       "allParametersBytesMax",
-      "The parameters of all jobs, repetitions and clients",
+      "The parameters of all jobs, repetitions and clients, and their reports,",
       "wait until other jobs have ended",
     ],
   });

@@ -11,6 +11,7 @@ import type { Consumers } from "./consumers.ts";
 import type { Client, Dataset, Iteration, Job, Task, TaskOfIteration } from "../state/entities.ts";
 import { type ModeState, noRounds } from "./mode_state.ts";
 import type { AskWorker, Listing, ListingFailure } from "../jobs/split_listings.ts";
+import type { Quotas } from "../jobs/quotas.ts";
 import type { DispatcherProtocol, JobParameters } from "../protocol.ts";
 import type {
   ConsumerPosition,
@@ -75,6 +76,7 @@ export interface ReportContext {
    * task, in ms.
    */
   readonly lostTaskTimeoutMs: number;
+  readonly quotas: Quotas;
 }
 
 /** A mode. The default methods are what most modes do. */
