@@ -21,9 +21,10 @@ import { Consumers } from "./modes/consumers.ts";
 import { datasetFor, registerDataset } from "./jobs/datasets.ts";
 import { describeState, type SoftState } from "./report/describe.ts";
 import { Figures } from "./report/figures.ts";
+import { endTasksOf } from "./jobs/iterations.ts";
 import { openIteration } from "./jobs/join_iteration.ts";
-import { readerOf, readerOfClient } from "./jobs/owners.ts";
-import { checkQuotas } from "./jobs/quotas.ts";
+import { readerOf, readerOfClient, rightsOf } from "./jobs/owners.ts";
+import { checkQuotas, unreadSurplus } from "./jobs/quotas.ts";
 import { modeFor } from "./modes/modes.ts";
 import { NameClaims } from "./members/name_claims.ts";
 import type { DispatcherInfo, DispatcherProtocol } from "./protocol.ts";
@@ -237,15 +238,16 @@ class Dispatcher {
     { sender }: Delivery,
   ): Answer<"registerDataset"> {
     return this.#transactions.run((tx) => {
-      const answer = registerDataset(tx, request, sender, this.#settings.quotas);
+      const rights = rightsOf(tx.state, request, sender);
+      const answer = registerDataset(tx, request, rights, this.#settings.quotas);
       this.#parts.liveness.datasetRegistered(answer.datasetId);
       return answer;
     });
   }
 
-  getDataset({ datasetId }: Request<"getDataset">, by: Delivery): Answer<"getDataset"> {
+  getDataset(request: Request<"getDataset">, by: Delivery): Answer<"getDataset"> {
     return this.#transactions.run(({ state }) => {
-      const dataset = datasetFor(state, datasetId, by.sender);
+      const dataset = datasetFor(state, request.datasetId, rightsOf(state, request, by.sender));
       this.#rates.addAnswer(by, dataset.graph.byteLength);
       return dataset;
     });
@@ -257,14 +259,18 @@ class Dispatcher {
   ): Answer<"openIteration"> {
     const { source, sender } = by;
     const { consumers, clientLinks } = this.#parts;
+    const { quotas } = this.#settings;
     this.#rates.addRequest(by, bytesOfBody(asked));
     return this.#transactions.run((tx) => {
       const request = modeFor(asked.parameters).withName(asked);
-      checkQuotas(tx.state, request, sender, this.#settings.quotas);
-      const answer = openIteration(tx, request, sender, {
+      checkQuotas(tx.state, request, sender, quotas);
+      const answer = openIteration(tx, request, rightsOf(tx.state, request, sender), {
         positionOf: (clientId) => consumers.positionOf(clientId),
         isUnreadable: (iterationId) => this.#isUnreadable(tx.state, iterationId),
       });
+      for (const iteration of unreadSurplus(tx.state, sender, quotas)) {
+        endTasksOf(tx, iteration, "unread");
+      }
       // Watched from now on: a client that is killed while it joins never sends a heartbeat.
       clientLinks.watch(answer.clientId, source);
       return answer;

@@ -11,9 +11,14 @@ import type { Client, Dataset, Iteration, Job } from "./state/entities.ts";
 type OpenRequest = RequestOf<DispatcherProtocol, "openIteration">;
 
 /** Bytes counted per single number in a set of splits or consumers (`Places`). */
-const PLACE_BYTES = 8;
+export const PLACE_BYTES = 8;
 /** Bytes counted per range of consecutive numbers in such a set. */
 const RANGE_BYTES = 64;
+/**
+ * Bytes counted per iteration besides what it lists, for its entries in the tables and the journal. So
+ * the byte quotas also limit the repetitions of a named job.
+ */
+const ITERATION_BYTES = 512;
 /** Bytes counted per consumer of a DETERMINISTIC iteration. */
 const CONSUMER_BYTES = 128;
 /** Bytes counted per source besides its splits: a pipeline may have thousands of small sources. */
@@ -47,6 +52,14 @@ export class HeldBytes {
     this.#change(owner, bytes);
   }
 
+  /** A counted entity takes so many bytes more, or fewer if negative. */
+  grow(entity: object, bytes: number): void {
+    const held = this.#held.get(entity);
+    if (held === undefined) return;
+    this.#held.set(entity, { owner: held.owner, bytes: held.bytes + bytes });
+    this.#change(held.owner, bytes);
+  }
+
   remove(entity: object): void {
     const held = this.#held.get(entity);
     if (held === undefined) return;
@@ -77,8 +90,10 @@ export function bytesOfIteration({ ordered, run }: Pick<Iteration, "ordered" | "
   const { lost = [], done = [], consumers = null } = ordered ?? {};
   const reading = Object.values(consumers?.reading ?? {});
   return [lost, done, consumers?.left ?? [], ...reading.map((each) => each.done)]
-    .reduce((sum, places) => sum + bytesOfPlaces(places), reading.length * CONSUMER_BYTES) +
-    bytesOfText(run === null ? "" : run.stream + run.runId);
+    .reduce(
+      (sum, places) => sum + bytesOfPlaces(places),
+      ITERATION_BYTES + reading.length * CONSUMER_BYTES,
+    ) + bytesOfText(run === null ? "" : run.stream + run.runId);
 }
 
 /** Bytes of an iteration's table of splits, which a short pipeline can make large. */
@@ -86,7 +101,7 @@ export function bytesOfSplits(bounds: SplitBounds): number {
   return bounds.reduce((sum, ofSource) => sum + SOURCE_BYTES + ofSource.byteLength, 0);
 }
 
-function bytesOfPlaces(places: Places): number {
+export function bytesOfPlaces(places: Places): number {
   return places.reduce<number>(
     (sum, each) => sum + (typeof each === "number" ? PLACE_BYTES : RANGE_BYTES),
     0,
@@ -104,7 +119,10 @@ export function bytesOfOpening(
   { requestId, process, jobName, stream, runId, parameters, behind = [] }: OpenRequest,
 ): number {
   const texts = [requestId, process, jobName, stream, runId, JSON.stringify(parameters)];
-  return texts.reduce((sum, text) => sum + bytesOfText(text ?? ""), behind.length * PLACE_BYTES);
+  return texts.reduce(
+    (sum, text) => sum + bytesOfText(text ?? ""),
+    ITERATION_BYTES + behind.length * PLACE_BYTES,
+  );
 }
 
 function bytesOfText(text: string): number {

@@ -129,6 +129,8 @@ export interface WorkNews {
   readonly kind: "work";
   /** Tasks that the worker should run and did not report. */
   readonly newTasks: readonly TaskDefinition[];
+  /** More new tasks than fit into this answer: the worker asks for the others at once. */
+  readonly hasMoreTasks?: true;
   /** Reported tasks that the worker should drop, as they have ended or are unknown. */
   readonly endedTasks: readonly number[];
   /** Time without a heartbeat, in ms, after which the worker is lost. */

@@ -195,8 +195,9 @@ class Worker {
       this.#timeoutMs = news.timeoutMs;
       this.#watchDispatcher();
       await Promise.all(news.endedTasks.map((taskId) => this.#endTask(taskId)));
-      if (!this.#draining) { for (const definition of news.newTasks) this.#startTask(definition); }
-      return "answered";
+      if (this.#draining) return "answered";
+      for (const definition of news.newTasks) this.#startTask(definition);
+      return news.hasMoreTasks === true ? "repeat" : "answered";
     } catch (error) {
       const failure = LeatError.from(error);
       if (failure.code === "cancelled") throw failure;

@@ -45,9 +45,11 @@ export function failIteration(tx: Transaction, iteration: Iteration, error: Wire
   tx.append({ type: "iteration_failed", iterationId, error });
   if (!tx.state.modeOf(iteration).endsFailedTasks) return;
   if (!iteration.finished) tx.append({ type: "iteration_finished", iterationId });
-  for (const task of [...tx.state.tasksOfIteration(iterationId)]) {
-    endTask(tx, task, "iteration_failed");
-  }
+  endTasksOf(tx, iteration, "iteration_failed");
+}
+
+export function endTasksOf(tx: Transaction, { iterationId }: Iteration, why: TaskEnd): void {
+  for (const task of [...tx.state.tasksOfIteration(iterationId)]) endTask(tx, task, why);
 }
 
 export function forgetIteration(tx: Transaction, { iterationId }: Iteration): void {

@@ -60,6 +60,19 @@ export function readerOf(
   return owner === sender.name ? sender : { name: owner ?? sender.name, role: "client" };
 }
 
+/**
+ * The rights of such a request, from the identity that it counts for. A task's pipeline never has an
+ * admin's rights, not even on an admin's own worker and in an admin's own job: its author may be
+ * somebody else, who must not read what only the admin may.
+ */
+export function rightsOf(
+  { clusterId }: DispatcherState,
+  { forTask }: { readonly forTask?: ReadingTask },
+  reader: Identity,
+): Identity {
+  return forTask?.clusterId === clusterId ? { name: reader.name, role: "client" } : reader;
+}
+
 /** The identity that a request about a client counts for: a task's client counts as in `readerOf`. */
 export function readerOfClient(
   { clients, iterations, jobs }: DispatcherState,

@@ -17,7 +17,10 @@ export interface Quotas {
   readonly datasetsBytesMax: number;
   /** Bytes of all identities' pipelines together, which a snapshot contains. Default 512 MiB. */
   readonly allDatasetsBytesMax: number;
-  /** Bytes of the parameters of one identity's jobs and clients together. Default 32 MiB. */
+  /**
+   * Bytes of the parameters of one identity's jobs and clients together; each repetition counts 512
+   * more. Default 32 MiB.
+   */
   readonly parametersBytesMax: number;
   /** Bytes of all identities' parameters together, which a snapshot contains. Default 128 MiB. */
   readonly allParametersBytesMax: number;
@@ -32,8 +35,9 @@ export interface Quotas {
   readonly jobsMax: number;
   /**
    * Iterations of one identity that have clients or unfinished tasks, at a time. Each has a task,
-   * with a process, on every worker that may serve it. Admins have no such limit, except for jobs
-   * that their pipelines open on workers with other tokens. Default 256.
+   * with a process, on every worker that may serve it. Completed tasks that nobody reads end where
+   * more iterations would have tasks. Admins have no such limit, except for jobs that their
+   * pipelines open on workers with other tokens. Default 256.
    */
   readonly tasksMax: number;
   /** Clients of one identity at a time. Default 65,536. */
@@ -130,18 +134,51 @@ export function checkQuotas(
   if (hasReached(clientsMax, state.clients, isOwnClient)) {
     throw exhausted(`"${owner}" has ${clientsMax} clients (clientsMax)`, "end some iterators");
   }
-  checkBytes(state.parameterBytesOf(owner), bytesOfOpening(request), quotas, {
+  checkParameterBytes(state, owner, bytesOfOpening(request), quotas);
+}
+
+/**
+ * @throws LeatError `resource_exhausted` if the jobs and clients of the owner, or of all, would keep
+ *   too much: parameters, and the splits that readers report.
+ */
+export function checkParameterBytes(
+  state: DispatcherState,
+  owner: string,
+  more: number,
+  quotas: Quotas,
+): void {
+  checkBytes(state.parameterBytesOf(owner), more, quotas, {
     own: [
       "parametersBytesMax",
-      `The parameters of the jobs and clients of "${owner}"`,
-      "end some, or shorten their parameters (jobName, targetTags, the captures of a sharding policy)",
+      `The parameters of the jobs, repetitions and clients of "${owner}", and their reports,`,
+      "end some, wait until repetitions without clients are removed (jobGcTimeoutMs), or shorten " +
+      "parameters (jobName, targetTags, the captures of a sharding policy)",
     ],
     all: [
       "allParametersBytesMax",
-      "The parameters of all jobs and clients",
+      "The parameters of all jobs, repetitions and clients, and their reports,",
       "wait until other jobs have ended",
     ],
   });
+}
+
+/**
+ * The iterations whose completed tasks must end, so that at most `tasksMax` iterations of the
+ * identity have tasks: the oldest that nobody reads. Their workers may hold elements that no client
+ * has fetched or acknowledged.
+ */
+export function unreadSurplus(
+  state: DispatcherState,
+  { name: owner, role }: Identity,
+  { tasksMax }: Quotas,
+): Iteration[] {
+  if (role === "admin" || state.iterations.size <= tasksMax) return [];
+  const isUnread = (iteration: Iteration) => !isUnderWay(state, iteration);
+  const own = [...state.iterations.values()].filter((iteration) =>
+    state.jobs.get(iteration.jobId)!.owner === owner &&
+    (!isUnread(iteration) || state.tasksOfIteration(iteration.iterationId).size > 0)
+  );
+  return own.filter(isUnread).slice(0, Math.max(0, own.length - tasksMax));
 }
 
 /**

@@ -11,6 +11,7 @@ import type { Worker } from "../state/entities.ts";
 import { parametersOf } from "./iterations.ts";
 import { isServedBy } from "./targets.ts";
 import { datasetOf } from "./datasets.ts";
+import { HeldBytes } from "../held_bytes.ts";
 import type { JournalRecord } from "../journal/records.ts";
 import { areBounds, type SplitBounds } from "../../../data/sharding/split_table.ts";
 import type { DispatcherState } from "../state/state.ts";
@@ -30,6 +31,11 @@ const ATTEMPT_MS = 2_000;
  * because a listing survives the loss of a link: the repeated request gets its result.
  */
 const UNAVAILABLE_MAX = 3;
+/**
+ * Limit of the bytes of the pipelines in one identity's open requests, unless there is only one: a
+ * client may leave its job and open another one faster than pipelines are sent. Others wait.
+ */
+const ASKED_BYTES_MAX = 128 * 2 ** 20;
 /** Pause after all workers have failed, in ms. */
 const PAUSE_MS = 1_000;
 
@@ -81,6 +87,9 @@ export class SplitListings {
   readonly #options: SplitListingsOptions;
   readonly #running = new Set<number>();
   readonly #asked = new Set<Asked>();
+  readonly #askedBytes = new HeldBytes();
+  /** Settles when a request has ended. */
+  #ended = Promise.withResolvers<void>();
 
   constructor(options: SplitListingsOptions) {
     this.#options = options;
@@ -123,6 +132,10 @@ export class SplitListings {
       // Found anew each time, because workers join and leave.
       const workers = this.#workersFor(iterationId);
       if (workers.length === 0) return;
+      if (!this.#hasRoomFor(iterationId)) {
+        await this.#ended.promise;
+        continue;
+      }
       const worker = workers.find(({ ref }) => !tried.has(ref.incarnation));
       if (worker === undefined) {
         await sleep(this.#options.context, PAUSE_MS);
@@ -160,19 +173,33 @@ export class SplitListings {
     return [...workers.slice(first), ...workers.slice(0, first)];
   }
 
+  #hasRoomFor(iterationId: number): boolean {
+    const { owner, dataset } = this.#subjectOf(iterationId);
+    const bytes = this.#askedBytes.bytesOf(owner);
+    return bytes === 0 || bytes + dataset.graph.byteLength <= ASKED_BYTES_MAX;
+  }
+
+  #subjectOf(iterationId: number) {
+    const { state } = this.#options;
+    const iteration = state.iterations.get(iterationId)!;
+    const { owner, parameters } = state.jobs.get(iteration.jobId)!;
+    return { iteration, owner, dataset: datasetOf(state, parameters.datasetId) };
+  }
+
   /** Lists on one worker. Resolves to the worker's failure if another worker must be tried. */
   async #ask(worker: Worker, iterationId: number, timeoutMs: number): Promise<Listing | LeatError> {
     const { context, state } = this.#options;
     const limits = { timeoutMs, attemptMs: ATTEMPT_MS, unavailableMax: UNAVAILABLE_MAX };
-    const iteration = state.iterations.get(iterationId)!;
+    const { iteration, owner, dataset } = this.#subjectOf(iterationId);
     const mode = state.modeOf(iteration);
-    const dataset = datasetOf(state, parametersOf(state, iteration).datasetId);
     const askWorker: AskWorker = async (method, request) => {
       const asking = context.ask(worker.ref, method, request, limits);
       const answer = await this.#unlessLost(worker, asking);
       checkPreparation(method, answer);
       return answer;
     };
+    const request = {};
+    this.#askedBytes.add(owner, request, dataset.graph.byteLength);
     try {
       return await mode.list({ state, iteration }, askWorker, dataset);
     } catch (error) {
@@ -190,6 +217,10 @@ export class SplitListings {
         `Worker "${worker.name}" could not list splits: ${failure.message}`,
       );
       return failure;
+    } finally {
+      this.#askedBytes.remove(request);
+      this.#ended.resolve();
+      this.#ended = Promise.withResolvers();
     }
   }
 

@@ -138,7 +138,7 @@ export function releaseClient(
   // Before any change: what is refused must change nothing.
   checkRounds(clientId, [nextRound ?? 0]);
   const iteration = iterations.get(client.iterationId)!;
-  if (cancel) tx.state.modeOf(iteration).cancel(tx, iteration, client);
+  if (cancel) tx.state.modeOf(iteration).cancel(tx, iteration);
   // The client may have requested more rounds since its last heartbeat.
   consumers.stopsAt(clientId, nextRound);
   endClient(tx, clientId, "released", consumers);

@@ -3,15 +3,22 @@ import { LeatError } from "../../../core/error.ts";
 import type { AnswerOf, RequestOf } from "../../runtime/protocol.ts";
 import { type FencedRef, formatRef, sameActor } from "../../runtime/ref.ts";
 import type { WorkerProtocol } from "../../worker/protocol.ts";
-import type { Task, Worker } from "../state/entities.ts";
+import type { Worker } from "../state/entities.ts";
 import { createTask, endTask, finishIfDone, taskDefinition } from "../jobs/iterations.ts";
 import type { DispatcherProtocol, TaskDefinition, TaskStatus } from "../protocol.ts";
+import type { WorkNews } from "../protocol_heartbeats.ts";
 import type { TaskEnd } from "../journal/records.ts";
 import { forgeryOf, type Speaker } from "./speaking.ts";
 import type { DispatcherState } from "../state/state.ts";
 import { isServedBy } from "../jobs/targets.ts";
 import type { Transaction } from "../transaction.ts";
 import { definedFields } from "../../../core/tree.ts";
+
+/**
+ * Limit of the bytes of the new tasks in one answer, unless there is only one. The next answer has
+ * the others: the pipelines of all tasks together may be larger than a message.
+ */
+const NEW_TASKS_BYTES_MAX = 64 * 2 ** 20;
 
 type HeartbeatRequest = RequestOf<DispatcherProtocol, "workerHeartbeat">;
 type HeartbeatAnswer = AnswerOf<DispatcherProtocol, "workerHeartbeat">;
@@ -42,7 +49,7 @@ export function workerHeartbeat(
   }
   const endedTasks = tasks.filter((status) => !report(tx, name, status))
     .map(({ taskId }) => taskId);
-  return { kind: "work", newTasks: tasksToStart(tx, request), endedTasks };
+  return { kind: "work", ...tasksToStart(tx, request), endedTasks };
 }
 
 /** Why an incarnation that was replaced, or has left, cannot register again. */
@@ -140,8 +147,20 @@ function report(tx: Transaction, name: string, status: TaskStatus): boolean {
   return true;
 }
 
-function tasksToStart({ state }: Transaction, { name, tasks }: HeartbeatRequest): TaskDefinition[] {
+function tasksToStart(
+  { state }: Transaction,
+  { name, tasks }: HeartbeatRequest,
+): Pick<WorkNews, "newTasks" | "hasMoreTasks"> {
   const held = new Set(tasks.map(({ taskId }) => taskId));
-  const missing = (task: Task) => !held.has(task.taskId) && !task.completed;
-  return [...state.tasksOfWorker(name)].filter(missing).map((task) => taskDefinition(state, task));
+  const newTasks: TaskDefinition[] = [];
+  let bytes = 0;
+  for (const task of state.tasksOfWorker(name)) {
+    if (held.has(task.taskId) || task.completed) continue;
+    const definition = taskDefinition(state, task);
+    const { dataset, parameters } = definition;
+    bytes += dataset.graph.byteLength + (parameters.policy?.shard.length ?? 0);
+    if (bytes > NEW_TASKS_BYTES_MAX && newTasks.length > 0) return { newTasks, hasMoreTasks: true };
+    newTasks.push(definition);
+  }
+  return { newTasks };
 }

@@ -11,6 +11,7 @@ import type { Consumers } from "./consumers.ts";
 import type { Client, Dataset, Iteration, Job, Task, TaskOfIteration } from "../state/entities.ts";
 import { type ModeState, noRounds } from "./mode_state.ts";
 import type { AskWorker, Listing, ListingFailure } from "../jobs/split_listings.ts";
+import type { Quotas } from "../jobs/quotas.ts";
 import type { DispatcherProtocol, JobParameters } from "../protocol.ts";
 import type {
   ConsumerPosition,
@@ -75,6 +76,7 @@ export interface ReportContext {
    * task, in ms.
    */
   readonly lostTaskTimeoutMs: number;
+  readonly quotas: Quotas;
 }
 
 /** A mode. The default methods are what most modes do. */
@@ -275,7 +277,7 @@ export abstract class Mode {
   }
 
   /** A leaving client requests the end of the iteration. */
-  cancel(_tx: Transaction, _iteration: Iteration, _client: Client): void {}
+  cancel(_tx: Transaction, _iteration: Iteration): void {}
 
   /** What an iteration without clients does; in most modes it waits until garbage-collected. */
   whenUnread(_iteration: Iteration): "waits" | "ends" | "continues" {

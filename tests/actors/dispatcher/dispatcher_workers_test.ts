@@ -1,6 +1,7 @@
 /** What the dispatcher does with workers that come, go and miss heartbeats. */
 import { SAME_PROCESS } from "../../../actors/runtime/identity.ts";
 import { LeatError } from "../../../core/error.ts";
+import { hashBytes } from "../../../core/hash.ts";
 import { assert, assertEquals, assertRejects } from "../../assert.ts";
 import { settle, TestCluster, workIn } from "./lib.ts";
 import { isFinished, OFF } from "./off_jobs.ts";
@@ -211,4 +212,23 @@ Deno.test("time in which the dispatcher was paused does not count as missed hear
   await cluster.ask("clientHeartbeat", { clientId });
   await cluster.world.advance(1_500);
   assertEquals((await cluster.ask("describe", null)).workers.map(({ alive }) => alive), [false]);
+});
+
+Deno.test("a worker gets the tasks of large pipelines in several answers, each small enough to send", async () => {
+  await using cluster = await TestCluster.start();
+  const graph = new Uint8Array(30 * 2 ** 20);
+  const dataset = { graph, fingerprint: hashBytes(graph), cardinality: 10 };
+  const { datasetId } = await cluster.ask("registerDataset", dataset);
+  for (const jobName of ["1", "2", "3", "4", "5"]) await cluster.open(datasetId, { jobName });
+  const worker = cluster.worker("a");
+  const counts: number[] = [];
+  for (const tasks = [...worker.tasks.values()]; counts.at(-1) !== 0;) {
+    const { newTasks, hasMoreTasks } = workIn(
+      await cluster.ask("workerHeartbeat", { name: "a", worker: worker.ref, tags: [], tasks }),
+    );
+    tasks.push(...newTasks.map(({ taskId }) => ({ taskId, completed: false })));
+    counts.push(newTasks.length);
+    assertEquals(hasMoreTasks === true, tasks.length < 5);
+  }
+  assertEquals(counts, [2, 2, 1, 0]);
 });

@@ -166,3 +166,36 @@ Deno.test("a worker repeats in heartbeats what is known of a completed task only
   }
   await system.stop();
 });
+
+Deno.test("a worker asks at once for the new tasks that an answer had no room for", async () => {
+  const system = new ActorSystem({ node: "bench", world: new DenoWorld({ logLevel: "off" }) });
+  const reported: number[][] = [];
+  system.spawn<DispatcherProtocol>({
+    name: "dispatcher",
+    create: () => ({
+      handlers: {
+        workerHeartbeat: ({ tasks }: { tasks: readonly TaskStatus[] }) => {
+          reported.push(tasks.map(({ taskId }) => taskId));
+          const more = tasks.length === 0 ? { newTasks: [TASK], hasMoreTasks: true } : {};
+          return { kind: "work", newTasks: [], endedTasks: [], ...more };
+        },
+      } as never,
+    }),
+  });
+  system.spawn<WorkerProtocol>({
+    name: "worker",
+    create: (context) =>
+      createWorker(context, {
+        name: "w",
+        dispatcher: dispatcherAt("bench"),
+        runners: IDLE,
+        proxies: { cache: NO_PROXY, reads: NO_PROXY },
+        // A task that became readable would be reported at once, too.
+        placement: { reads: "nowhere" },
+        heartbeatMs: 3_600_000,
+      }),
+  });
+  await until(() => reported.length === 2);
+  await system.stop();
+  assertEquals(reported, [[], [TASK.taskId]]);
+});

@@ -6,7 +6,7 @@ import {
   LeatError,
   udf,
 } from "../../../mod.ts";
-import { assert, assertEquals, assertRejects } from "../../assert.ts";
+import { assert, assertEquals, assertRejects, assertStringIncludes } from "../../assert.ts";
 import { testInline, testOnEach, upTo } from "../lib/carriers.ts";
 import { inFolder, namesIn } from "../../lib/temp_folder.ts";
 import { until } from "../../lib/until.ts";
@@ -278,7 +278,11 @@ testInline(
       await begun(path);
       stop.abort(new Error("enough"));
       await assertRejects(() => saving, Error, "enough");
-      assertEquals((await cluster.describe()).jobs, []);
+      const [{ name, iterations: [iteration] } = { name: "", iterations: [] }] =
+        (await cluster.describe()).jobs;
+      const { clients, tasks, failure } = iteration!;
+      assertEquals([name, clients, tasks], [`distributedSave ${path}`, 0, []]);
+      assertStringIncludes(failure!, `saving to ${path} was ended by a client`);
       await open(gate);
       await distributedSave(gated(gate), path, cluster);
       assertEquals((await loaded<number[]>(path)).flat(), WANTED);

@@ -28,6 +28,7 @@ import {
   type JoinDecision,
   Mode,
   type OpenRequest,
+  type ReportContext,
   runIdElsewhere,
   type Subject,
 } from "../mode.ts";
@@ -108,9 +109,14 @@ export class DeterministicMode extends Mode {
     return assignSequence(tx, subject, request, windowSplits);
   }
 
-  override handleReport(tx: Transaction, client: Client, report: ReaderReport | undefined): void {
+  override handleReport(
+    tx: Transaction,
+    client: Client,
+    report: ReaderReport | undefined,
+    { quotas }: ReportContext,
+  ): void {
     if (report?.kind !== "ordered") return;
-    noteReceived(tx, tx.state.iterations.get(client.iterationId)!, client, report);
+    noteReceived(tx, tx.state.iterations.get(client.iterationId)!, client, report, quotas);
   }
 
   override newsFor(

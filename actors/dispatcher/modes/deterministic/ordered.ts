@@ -7,7 +7,9 @@ import { LeatError } from "../../../../core/error.ts";
 import type { Client, Iteration, Splits, TaskOfIteration } from "../../state/entities.ts";
 import type { Ordered } from "../mode_state.ts";
 import { has, lowest } from "./places.ts";
+import { PLACE_BYTES } from "../../held_bytes.ts";
 import { parametersOf } from "../../jobs/iterations.ts";
+import { checkParameterBytes, type Quotas } from "../../jobs/quotas.ts";
 import { SPARE_SERIES } from "../../protocol.ts";
 import type { OrderedReport } from "../../protocol_heartbeats.ts";
 import { isNew, knownAnswer } from "../split_requests.ts";
@@ -80,13 +82,17 @@ function answerWith(
 
 /**
  * Records which splits a reader has. Its reports repeat those beyond the mark; only new ones are
- * journaled, so that no reader makes the journal grow by more than its splits.
+ * journaled, so that no reader makes the journal grow by more than its splits. They count for the
+ * job's owner: several consumers may name splits that only another one's start lets them have.
+ * @throws {LeatError} `invalid_argument` for splits that the reader cannot have,
+ *   `resource_exhausted` if they would take too much memory.
  */
 export function noteReceived(
   tx: Transaction,
   iteration: Iteration,
   { consumerIndex }: Client,
   { mark, done }: Pick<OrderedReport, "mark" | "done">,
+  quotas: Quotas,
 ): void {
   const ordered = orderedOf(iteration);
   const known = ordered.consumers?.reading[consumerIndex ?? 0] ?? ordered;
@@ -94,7 +100,11 @@ export function noteReceived(
   const news = done.filter((at) => !has(known.done, at));
   if (mark === known.mark && news.length === 0) return;
   checkReceived(iteration, ordered, mark, done);
-  const { iterationId } = iteration;
+  const { iterationId, jobId } = iteration;
+  if (news.length > 0) {
+    const { owner } = tx.state.jobs.get(jobId)!;
+    checkParameterBytes(tx.state, owner, news.length * PLACE_BYTES, quotas);
+  }
   tx.append({
     type: "sequences_received",
     iterationId,

@@ -1,5 +1,6 @@
 /** How records change the splits of a DETERMINISTIC iteration. */
 import { addConsumer, commonPlaces, noConsumers, removeConsumers } from "./consumers_state.ts";
+import { bytesOfPlaces } from "../../held_bytes.ts";
 import type { Ordered } from "../mode_state.ts";
 import { between, has, type Places, union, without } from "./places.ts";
 import type { RecordOf } from "../../journal/records.ts";
@@ -64,12 +65,22 @@ export function assigned(
 }
 
 /** The reader, or one of several, has all elements of these splits. */
-export function received({ iterations }: Tables, record: RecordOf<"sequences_received">): void {
+export function received(
+  { iterations, heldBytes }: Tables,
+  record: RecordOf<"sequences_received">,
+): void {
   const { iterationId, consumerIndex, mark, done } = record;
   const iteration = need(iterations.get(iterationId), record);
   const ordered = need(iteration.ordered ?? undefined, record);
+  const bytesOfReader = () =>
+    bytesOfPlaces(
+      (consumerIndex === undefined ? ordered : ordered.consumers!.reading[consumerIndex]!).done,
+    );
+  const before = bytesOfReader();
   if (consumerIndex === undefined) receive(ordered, mark, addDone(ordered.done, mark, done));
   else receiveFor(ordered, consumerIndex, mark, done);
+  // Not counted as a whole, because there may be many consumers, and each reports often.
+  heldBytes.grow(iteration, bytesOfReader() - before);
   survived(
     iteration,
     (place) => place === null || place < ordered.mark || has(ordered.done, place),

@@ -1,15 +1,8 @@
 /** A save by all workers (`distributedSave`). Its clients get only its progress. */
 import { LeatError, type WireError } from "../../../../core/error.ts";
 import { ShardingPolicy } from "../../../../data/sharding/sharding_policy.ts";
-import type {
-  Client,
-  Dataset,
-  Iteration,
-  Job,
-  Task,
-  TaskOfIteration,
-} from "../../state/entities.ts";
-import { endTask, forgetIteration, parametersOf } from "../../jobs/iterations.ts";
+import type { Dataset, Iteration, Job, Task, TaskOfIteration } from "../../state/entities.ts";
+import { endTasksOf, parametersOf } from "../../jobs/iterations.ts";
 import type { AskWorker, Listing, ListingFailure } from "../../jobs/split_listings.ts";
 import type { SaveNews } from "../../protocol_heartbeats.ts";
 import {
@@ -123,24 +116,24 @@ export class SaveMode extends Mode {
     return { kind: "save", progress: { splitsDone, splitsTotal, elements, sizeBytes } };
   }
 
-  /** Ends the tasks, and gives the other clients an error. Written files stay. */
-  override cancel(tx: Transaction, iteration: Iteration, { clientId }: Client): void {
+  /**
+   * Ends the tasks, and gives the other clients an error. Written files stay, and the job is
+   * remembered as if the save had failed: until then no other identity may replace them.
+   */
+  override cancel(tx: Transaction, iteration: Iteration): void {
     if (isSaveOver(iteration)) return;
-    const { state } = tx;
     const { iterationId } = iteration;
-    const clients = [...state.clientsOfIteration(iterationId)];
-    if (clients.every((client) => client.clientId === clientId)) {
-      return forgetIteration(tx, iteration);
-    }
     const error = {
       code: "aborted" as const,
       message:
-        `distributedSave: saving to ${parametersOf(state, iteration).save?.folder} was ended by ` +
-        `another client. Call it again to continue.`,
+        `distributedSave: saving to ${
+          parametersOf(tx.state, iteration).save?.folder
+        } was ended by ` +
+        `a client. Call it again to continue.`,
     };
     tx.append({ type: "iteration_failed", iterationId, error });
     tx.append({ type: "iteration_finished", iterationId });
-    for (const task of [...state.tasksOfIteration(iterationId)]) endTask(tx, task, "cancelled");
+    endTasksOf(tx, iteration, "cancelled");
   }
 
   /** A save continues without clients. */

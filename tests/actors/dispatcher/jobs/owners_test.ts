@@ -240,6 +240,28 @@ Deno.test("the job of a save belongs to its folder, however its path is spelt an
   assertEquals((await b.refused("openIteration", squatted)).code, "invalid_argument");
 });
 
+Deno.test("an aborted save is its owner's as a completed one, until it is forgotten", async () => {
+  await using teams = new Teams();
+  const [a, b] = [teams.join(A), teams.join(B)];
+  const datasetId = await a.register("saved", false);
+  const save = (team: Team) => ({
+    ...team.openRequest(datasetId),
+    parameters: {
+      ...{ datasetId, processingMode: "DETERMINISTIC", sharing: false } as const,
+      ordered: { seed: "0000000000000000", shuffled: false },
+      save: { folder: "/data/v", overwrite: true, fingerprint: hashBytes("saved") },
+    },
+  });
+  // The second time it continues the save that it has aborted.
+  for (let aborts = 0; aborts < 2; aborts++) {
+    const { clientId } = await a.ask("openIteration", save(a));
+    await a.ask("releaseClient", { clientId, cancel: true });
+    const { code, message } = await b.refused("openIteration", save(b));
+    assertEquals(code, "permission_denied");
+    assertStringIncludes(message, `belongs to "${A.name}"`);
+  }
+});
+
 Deno.test("normalFolder leaves out steps that lead nowhere", () => {
   const cases = [
     ["/", "/"],
@@ -362,6 +384,46 @@ Deno.test("a job without clients counts against the limit of tasks while it has 
   await a.ask("openIteration", a.openRequest(datasetId, "job 1"));
 });
 
+Deno.test("completed tasks that nobody reads end where an identity would have more tasks than its limit", async () => {
+  await using teams = new Teams({ quotas: { tasksMax: 2 } });
+  const worker = teams.join({ name: "workers", role: "worker" }, "worker");
+  const completed = new Set<number>();
+  /** Completes all tasks; answers those that the worker must drop. */
+  const heartbeat = async () => {
+    const { newTasks, endedTasks } = workIn(
+      await worker.ask("workerHeartbeat", {
+        ...{ name: "worker", tags: [] },
+        worker: { node: "worker", path: "/", incarnation: `${worker.incarnation}-1` },
+        tasks: [...completed].map((taskId) => ({ taskId, completed: true })),
+      }),
+    );
+    for (const taskId of endedTasks) completed.delete(taskId);
+    for (const { taskId } of newTasks) completed.add(taskId);
+    return { newTasks: newTasks.map(({ taskId }) => taskId), endedTasks };
+  };
+  await heartbeat();
+  const [a, b] = [teams.join(A), teams.join(B)];
+  const datasetId = await a.register("x", false);
+  /** Reads a repetition of a job to its end, and leaves; the task that served it. */
+  const read = async (team: Team, repetition: number) => {
+    const request = { ...team.openRequest(datasetId, `job of ${team.incarnation}`), repetition };
+    const { clientId } = await team.ask("openIteration", request);
+    const { newTasks: [taskId], endedTasks } = await heartbeat();
+    await heartbeat();
+    await team.ask("releaseClient", { clientId });
+    return { taskId: taskId!, endedTasks };
+  };
+  const [first, second] = [await read(a, 0), await read(a, 1)];
+  assertEquals([first.endedTasks, second.endedTasks, (await read(b, 0)).endedTasks], [[], [], []]);
+  assertEquals((await read(a, 2)).endedTasks, [first.taskId]);
+  assertEquals((await read(a, 3)).endedTasks, [second.taskId]);
+  // A later client finds the iteration finished, and no task begins it anew.
+  const late = await a.ask("openIteration", a.openRequest(datasetId, `job of ${a.incarnation}`));
+  assertEquals((await heartbeat()).newTasks, []);
+  const { finished } = await a.ask("clientHeartbeat", { clientId: late.clientId });
+  assertEquals(finished, true);
+});
+
 Deno.test("a job that the pipeline of a task reads belongs to the owner of the task's job", async () => {
   await using teams = new Teams({ quotas: { tasksMax: 2 } });
   const { clusterId } = await teams.join(ADMIN).ask("hello", null);
@@ -446,12 +508,42 @@ Deno.test("a job that the pipeline of a task reads is the owner's also if its wo
   const client = teams.join({ ...ADMIN, role: "client" }, "client");
   const asTask = { ...client.openRequest(datasetId, "inner"), forTask };
   assertEquals((await client.refused("openIteration", asTask)).code, "permission_denied");
-  // The worker's own programs stay admins.
+  // The worker's own programs stay admins, and their pipelines have no limit of tasks.
   const ofAdmin = await worker.register("of the admin");
   for (const name of ["1", "2", "3"]) {
     await worker.ask("openIteration", worker.openRequest(ofAdmin, name));
     await read("inner of the admin", `inner ${name}`);
   }
+});
+
+Deno.test("a pipeline that an admin reads has no admin's rights, although the worker is the admin's own", async () => {
+  await using teams = new Teams();
+  const [a, author, admin] = [teams.join(A), teams.join(B), teams.join(ADMIN)];
+  const { clusterId } = await admin.ask("hello", null);
+  const datasetId = await a.register("of a team");
+  await a.ask("openIteration", a.openRequest(datasetId, "of a team"));
+  const self = { node: ADMIN.name, path: "/", incarnation: `${admin.incarnation}-1` };
+  const heartbeat = { name: "worker", worker: self, tags: [], tasks: [] };
+  await admin.ask("workerHeartbeat", heartbeat);
+  const outer = await author.register("of an author", false);
+  await admin.ask("openIteration", admin.openRequest(outer));
+  const { newTasks } = workIn(await admin.ask("workerHeartbeat", heartbeat));
+  const forTask = { clusterId, taskId: newTasks.at(-1)!.taskId };
+  const definition = definitionOf(new TextEncoder().encode("of a team"));
+  for (
+    const refused of [
+      await admin.refused("getDataset", { datasetId, forTask }),
+      await admin.refused("registerDataset", { ...definition, datasetId, forTask }),
+      await admin.refused("openIteration", { ...admin.openRequest(datasetId), forTask }),
+    ]
+  ) assertEquals(refused.code, "permission_denied");
+  const own = await admin.ask("registerDataset", { ...definition, transient: true, forTask });
+  const join = { ...admin.openRequest(own.datasetId, "of a team"), forTask };
+  const { code, message } = await admin.refused("openIteration", join);
+  assertEquals(code, "permission_denied");
+  assertStringIncludes(message, `belongs to "${A.name}"`);
+  // The admin's program itself may join.
+  await admin.ask("openIteration", admin.openRequest(datasetId, "of a team"));
 });
 
 Deno.test("a pipeline whose task has ended gets no rights of an admin's worker", async () => {
@@ -540,6 +632,22 @@ Deno.test("the parameters of an identity's jobs and clients are bounded, togethe
   await cluster.ask("releaseClient", { clientId });
   await cluster.world.advance(400_000);
   await cluster.ask("openIteration", open());
+});
+
+Deno.test("the repetitions of an identity's jobs are bounded also if nobody reads them", async () => {
+  await using cluster = await TestCluster.start({ quotas: { parametersBytesMax: 10_000 } });
+  const datasetId = await cluster.dataset();
+  const read = async (repetition: number) => {
+    const { clientId } = await cluster.open(datasetId, { jobName: "job", repetition });
+    await cluster.ask("releaseClient", { clientId });
+  };
+  const refused = await assertRejects(async () => {
+    for (let repetition = 0; repetition < 100; repetition++) await read(repetition);
+  }, LeatError);
+  assertEquals(refused.code, "resource_exhausted");
+  assertStringIncludes(refused.message, "over 10000 (parametersBytesMax)");
+  await cluster.world.advance(400_000);
+  await read(100);
 });
 
 Deno.test("the splits of an identity's jobs are bounded, together and with those of others, also after a restart", async () => {

@@ -2,6 +2,7 @@
 import { SAME_PROCESS } from "../../../../actors/runtime/identity.ts";
 import { unknownNode } from "../../../../actors/runtime/link.ts";
 import { LeatError } from "../../../../core/error.ts";
+import { hashBytes } from "../../../../core/hash.ts";
 import { assertEquals } from "../../../assert.ts";
 import { settle, tableOf, TestCluster } from "../lib.ts";
 import type { TestWorker } from "../test_worker.ts";
@@ -169,4 +170,27 @@ Deno.test("workers that were all unavailable are asked again", async () => {
   await cluster.world.advance(2_000);
   const { split } = await cluster.ask("getSplit", { taskId, number: 1, source: 0, repetition: 0 });
   assertEquals(split?.index, 0);
+});
+
+Deno.test("a worker is sent only so many bytes of pipelines to list at a time, however many jobs come and go", async () => {
+  await using cluster = await TestCluster.start();
+  const worker = cluster.worker("a", tableOf(3));
+  const listing = Promise.withResolvers<void>();
+  worker.listing = listing.promise;
+  await worker.heartbeat();
+  const graph = new Uint8Array(30 * 2 ** 20);
+  const dataset = { graph, fingerprint: hashBytes(graph), cardinality: 10 };
+  const { datasetId } = await cluster.ask("registerDataset", dataset);
+  for (let gone = 0; gone < 8; gone++) {
+    const { clientId } = await cluster.open(datasetId);
+    await settle();
+    await cluster.ask("releaseClient", { clientId });
+  }
+  await cluster.open(datasetId);
+  await settle();
+  assertEquals(worker.listings, 4);
+  // The jobs that are gone need no splits any more.
+  listing.resolve();
+  await settle();
+  assertEquals(worker.listings, 5);
 });

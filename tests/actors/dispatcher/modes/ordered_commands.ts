@@ -1,4 +1,5 @@
 /** Random commands to the dispatcher of a DETERMINISTIC job, for tests by property. */
+import { QUOTAS } from "../../../../actors/dispatcher/jobs/quotas.ts";
 import { openIteration } from "../../../../actors/dispatcher/jobs/join_iteration.ts";
 import { type JournalRecord, RecordBatch } from "../../../../actors/dispatcher/journal/records.ts";
 import { endClient } from "../../../../actors/dispatcher/members/clients.ts";
@@ -163,10 +164,8 @@ export class Decider implements Transaction {
         const { mark, next, consumers } = iteration.ordered!;
         const own = consumers?.reading[client.consumerIndex ?? 0]?.mark ?? mark;
         const to = Math.max(own, Math.min(next, own + a % 3));
-        noteReceived(this, iteration, client, {
-          mark: to,
-          done: b % 2 === 0 ? [] : [to + 1].filter((at) => at < next),
-        });
+        const done = b % 2 === 0 ? [] : [to + 1].filter((at) => at < next);
+        noteReceived(this, iteration, client, { mark: to, done }, QUOTAS);
       }
     }
   }

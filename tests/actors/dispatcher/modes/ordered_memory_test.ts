@@ -1,5 +1,6 @@
 /** What an iteration of several consumers keeps: no more than those that came have said. */
 import { decodeRecords } from "../../../../actors/dispatcher/journal/records.ts";
+import { QUOTAS } from "../../../../actors/dispatcher/jobs/quotas.ts";
 import { openIteration } from "../../../../actors/dispatcher/jobs/join_iteration.ts";
 import { awaitedCount } from "../../../../actors/dispatcher/modes/deterministic/consumers_state.ts";
 import { noteReceived } from "../../../../actors/dispatcher/modes/deterministic/ordered.ts";
@@ -9,8 +10,9 @@ import {
   orderedFrom,
 } from "../../../../actors/dispatcher/modes/deterministic/ordered_state.ts";
 import { has } from "../../../../actors/dispatcher/modes/deterministic/places.ts";
+import { LeatError } from "../../../../core/error.ts";
 import { ANYONE } from "../../../../actors/runtime/identity.ts";
-import { assert, assertEquals, assertGreater } from "../../../assert.ts";
+import { assert, assertEquals, assertGreater, assertThrows } from "../../../assert.ts";
 import { ORDERED } from "./ordered_cluster.ts";
 import { Decider } from "./ordered_commands.ts";
 
@@ -87,7 +89,7 @@ Deno.test("noteReceived journals each split once, however often its reader repor
     const client = decider.state.clients.get(clientId)!;
     const iteration = decider.state.iterations.get(iterationId)!;
     for (let count = 1; count <= behind.length; count++) {
-      noteReceived(decider, iteration, client, { mark: 0, done: behind.slice(1, count) });
+      noteReceived(decider, iteration, client, { mark: 0, done: behind.slice(1, count) }, QUOTAS);
     }
     const journaled = decider.journal.flatMap(decodeRecords).flatMap((record) =>
       record.type === "sequences_received" ? record.done : []
@@ -96,4 +98,39 @@ Deno.test("noteReceived journals each split once, however often its reader repor
     const { done } = iteration.ordered!.consumers?.reading[0] ?? iteration.ordered!;
     assert(journaled.every((at) => has(done, at)));
   }
+});
+
+Deno.test("the splits that a consumer reports are bounded, and count for its job's owner until it is past them", () => {
+  const decider = new Decider();
+  /** A consumer that starts so far lets the others name all splits before. */
+  const opened = [1_000_000, 0].map((startAt, consumerIndex) =>
+    openIteration(
+      decider,
+      {
+        requestId: `r${consumerIndex}`,
+        jobName: "job",
+        parameters: { datasetId: "1", sharing: false, ...ORDERED, numConsumers: 2 },
+        ...{ repetition: 0, consumerIndex, startAt, runId: "run" },
+      },
+      ANYONE,
+      { positionOf: () => undefined, isUnreadable: () => false },
+    )
+  );
+  const client = decider.state.clients.get(opened[1]!.clientId)!;
+  const iteration = decider.state.iterations.get(client.iterationId)!;
+  const held = () => decider.state.parameterBytesOf(ANYONE.name).own;
+  const before = held();
+  const quotas = { ...QUOTAS, parametersBytesMax: before + 20_000 };
+  let reports = 0;
+  const { code, message } = assertThrows(() => {
+    for (; reports < 100; reports++) {
+      const done = Array.from({ length: 1_000 }, (_, i) => 2_000 * reports + 2 * i + 1);
+      noteReceived(decider, iteration, client, { mark: 0, done }, quotas);
+    }
+  }, LeatError);
+  assertEquals([code, reports], ["resource_exhausted", 2]);
+  assert(message.includes("(parametersBytesMax)"), message);
+  assertEquals(held(), before + 2_000 * 8);
+  noteReceived(decider, iteration, client, { mark: 4_000, done: [] }, quotas);
+  assertEquals(held(), before);
 });

@@ -211,6 +211,7 @@ class Decider implements Transaction {
     this.state.modeOf(iteration).handleReport(this, client, report, {
       consumers,
       lostTaskTimeoutMs: 5,
+      quotas: QUOTAS,
     });
     const changed = b % 2 === 0 ? undefined : new Set(this.state.tasks.keys());
     newsFor(this.state, client, changed, report, { windowSplits: 4 });
