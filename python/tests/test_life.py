@@ -246,6 +246,36 @@ def test_an_iteration_after_a_killed_helper_starts_another() -> None:
     assert next(iter(loader)) == 0
 
 
+def test_epochs_go_on_in_the_helper_after_one_that_was_lost() -> None:
+    def epoch(loader: leat.Loader) -> list[float]:
+        return [batch["r"].tolist() for batch in loader]
+
+    def open_loader() -> leat.Loader:
+        return leat.load(PIPELINES, export="numbers", args={"count": 12}, seed=5)
+
+    reference, loader = open_loader(), open_loader()
+    epochs = [epoch(reference) for _ in range(7)]
+    assert [epoch(loader) for _ in range(2)] == epochs[:2]
+    os.kill(helper_of(loader), signal.SIGKILL)
+    until(lambda: not loader._connection.helper.is_usable)
+    assert len(loader) == 3, "a call that starts a helper begins no epoch"
+    assert [epoch(loader) for _ in range(2)] == epochs[2:4]
+    loader.close()
+    assert epoch(loader) == epochs[4]
+    state = loader.state_dict()
+    for restored, following in ((state, 6), ({**state, "ended": False}, 5)):
+        other = open_loader()
+        other.load_state_dict(restored)
+        epoch(other)
+        other.close()
+        assert epoch(other) == epochs[following]
+    beginning = open_loader().state_dict()
+    loader.load_state_dict(beginning)
+    assert epoch(loader) == epochs[0]
+    loader.close()
+    assert epoch(loader) == epochs[1]
+
+
 def test_a_helper_that_hangs_ends_with_its_loader() -> None:
     loader = leat.load(PIPELINES, export="stuck")
     assert next(iter(loader)) == 0

@@ -21,6 +21,8 @@ class Connection:
     def __init__(self, request: dict[str, Any], memory: int | None, folder: str | None, allow: Sequence[str]) -> None:
         self._lock = threading.RLock()
         self.cardinality: float = -2
+        # How many helpers were started.
+        self.helpers = 0
         self._request = request
         self._memory = memory
         self._folder = folder or tempfile.gettempdir()
@@ -48,6 +50,7 @@ class Connection:
             return helper
         self.close()
         self._helper = Helper(self._allow, self._folder)
+        self.helpers += 1
         try:
             self.cardinality = float(self.ask("open", {**self._request, "python": sys.executable})["cardinality"])
         except BaseException:

@@ -51,7 +51,8 @@ class _Answer:
 class Stream:
     """The batches of one epoch, as the helper sends them."""
 
-    def __init__(self, connection: Connection, beginning: Checkpoint, reuse: bool) -> None:
+    def __init__(self, connection: Connection, beginning: Checkpoint, reuse: bool, epochs: int = 0) -> None:
+        """Begins at a position, or `epochs` epochs after it."""
         self.number = connection.number()
         self.is_replaced = False
         # How many answers have come. The helper then frees the memory of their elements.
@@ -71,7 +72,7 @@ class Stream:
         # Whether the pipeline could not save its position.
         self.is_unsavable = False
         start = {"iteration": self.number, "state": beginning.state, "skip": beginning.skip}
-        answer = connection.ask("start", {**start, "ended": beginning.ended})
+        answer = connection.ask("start", {**start, "ended": beginning.ended, "epochs": epochs})
         if beginning.pending:
             self._resume(beginning)
         elif beginning.skip > 0 and beginning.state is not None:
