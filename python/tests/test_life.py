@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,31 @@ def test_an_older_iterator_is_refused() -> None:
         next(older)
     loader.close()
     loader.close()
+
+
+def test_close_ends_a_call_of_another_thread_that_waits_for_a_batch() -> None:
+    loader = leat.load(PIPELINES, export="waiting")
+    batches = iter(loader)
+    assert next(batches) == 0
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(next, batches)
+        until(lambda: _is_held(loader))
+        loader.close()
+        with pytest.raises(leat.LeatError, match="Another thread has closed this loader") as raised:
+            waiting.result()
+    assert raised.value.code == "cancelled"
+    with pytest.raises(leat.LeatError, match="it is closed"):
+        next(batches)
+    assert next(iter(loader)) == 0
+
+
+def _is_held(loader: leat.Loader) -> bool:
+    """Whether another thread is in a call of the loader."""
+    lock = loader._connection._lock
+    if not lock.acquire(blocking=False):
+        return True
+    lock.release()
+    return False
 
 
 def test_an_interrupted_loop_can_go_on() -> None:

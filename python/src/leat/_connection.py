@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import tempfile
 import threading
-from typing import TYPE_CHECKING, Any, Sequence
+from collections import deque
+from typing import TYPE_CHECKING, Any, Iterator, Sequence
 
 from ._errors import LeatError, from_wire
 from ._helper import Helper, Received
@@ -20,6 +22,8 @@ class Connection:
 
     def __init__(self, request: dict[str, Any], memory: int | None, folder: str | None, allow: Sequence[str]) -> None:
         self._lock = threading.RLock()
+        # An entry for each thread that waits for the lock to close the helper. Any thread may change it.
+        self._closing: deque[None] = deque()
         self.cardinality: float = -2
         # How many helpers were started.
         self.helpers = 0
@@ -43,13 +47,27 @@ class Connection:
             )
         return self._lock
 
+    @contextlib.contextmanager
+    def lock_to_close(self) -> Iterator[None]:
+        """Holds the lock. A call of another thread that waits for the helper ends with `cancelled`."""
+        lock = self.lock
+        self._closing.append(None)
+        try:
+            lock.acquire()
+        finally:
+            self._closing.pop()
+        try:
+            yield
+        finally:
+            lock.release()
+
     def open(self) -> Helper:
         """The helper. Starts a new one if there is none, it has ended, or a call to it was interrupted."""
         helper = self._helper
         if helper is not None and (helper.is_usable or helper.pid != os.getpid()):
             return helper
         self.close()
-        self._helper = Helper(self._allow, self._folder)
+        self._helper = Helper(self._allow, self._folder, lambda: len(self._closing) > 0)
         self.helpers += 1
         try:
             self.cardinality = float(self.ask("open", {**self._request, "python": sys.executable})["cardinality"])

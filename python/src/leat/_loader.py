@@ -257,8 +257,11 @@ class Loader:
             return str(self._connection.ask("explain", {"iteration": self._stream.number}))
 
     def close(self) -> None:
-        """Ends the helper. Arrays stay valid. Idempotent. Garbage collection of the loader also ends it."""
-        with self._connection.lock:
+        """Ends the helper. Arrays stay valid. Idempotent. Garbage collection of the loader also ends it.
+
+        If another thread waits for a batch of this loader, its call ends with a `LeatError` of code `cancelled`.
+        """
+        with self._connection.lock_to_close():
             self._replace()
             self._connection.close()
 
