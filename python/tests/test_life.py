@@ -344,6 +344,32 @@ def test_a_fork_is_refused_with_a_sentence_and_the_loader_goes_on() -> None:
     assert next(batches) == 1
 
 
+def test_a_fork_while_another_thread_waits_for_a_batch_is_refused_too() -> None:
+    loader = leat.load(PIPELINES, export="waiting")
+    batches = iter(loader)
+    assert next(batches) == 0
+    read, write = os.pipe()
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(next, batches)
+        until(lambda: _is_held(loader))
+        child = os.fork()
+        if child == 0:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.alarm(30)  # Ends a child that waits for a lock.
+            try:
+                next(batches)
+            except leat.LeatError as error:
+                os.write(write, error.code.encode())
+            finally:
+                os._exit(0)
+        os.close(write)
+        with os.fdopen(read) as said:
+            assert said.read() == "failed_precondition"
+        os.waitpid(child, 0)
+        loader.close()
+        assert isinstance(waiting.exception(), leat.LeatError)
+
+
 def _sum(loader: leat.Loader) -> float:
     return float(sum(batch["x"].sum() for batch in loader))
 

@@ -21,7 +21,7 @@ class Connection:
     """Starts a helper when it is needed, and gives batches to the stream that asked for them."""
 
     def __init__(self, request: dict[str, Any], memory: int | None, folder: str | None, allow: Sequence[str]) -> None:
-        self._lock = threading.RLock()
+        self._lock, self._lock_pid = threading.RLock(), os.getpid()
         # An entry for each thread that waits for the lock to close the helper. Any thread may change it.
         self._closing: deque[None] = deque()
         self.cardinality: float = -2
@@ -39,6 +39,9 @@ class Connection:
     @property
     def lock(self) -> threading.RLock:
         """The lock that each call of the loader holds. Raises in a signal handler that interrupts such a call."""
+        if self._lock_pid != os.getpid():
+            # A fork: if another thread held the lock, nothing here would ever release it.
+            self._lock, self._lock_pid = threading.RLock(), os.getpid()
         if self._lock._is_owned():  # type: ignore[attr-defined]
             raise LeatError(
                 "failed_precondition",
@@ -50,16 +53,12 @@ class Connection:
     @contextlib.contextmanager
     def lock_to_close(self) -> Iterator[None]:
         """Holds the lock. A call of another thread that waits for the helper ends with `cancelled`."""
-        lock = self.lock
         self._closing.append(None)
         try:
-            lock.acquire()
+            with self.lock:
+                yield
         finally:
             self._closing.pop()
-        try:
-            yield
-        finally:
-            lock.release()
 
     def open(self) -> Helper:
         """The helper. Starts a new one if there is none, it has ended, or a call to it was interrupted."""
