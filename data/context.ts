@@ -239,6 +239,11 @@ export class IteratorContext {
     return new IteratorContext(this.#iteration, randomState, this.#instance, this.#splits);
   }
 
+  /** The number of the dataset's iterator: the epoch, before any repetition by an operator above. */
+  get iterator(): number {
+    return this.#iteration.options.randomState.epoch;
+  }
+
   /** The random stream of this operator in an epoch and split. */
   randomStream(epoch = this.randomState.epoch): RandomStream {
     const { root, split } = this.randomState;

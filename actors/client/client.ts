@@ -81,6 +81,8 @@ export interface ClientOptions {
     readonly restoration?: string;
     /** Identifies the run: the same for readers started together. */
     readonly runId?: string;
+    /** The number of the dataset's iterator, if the repetition is one of its passes. Default 0. */
+    readonly iterator?: number;
     /** The identity under which the reader last read the stream, in this epoch or an earlier one. */
     readonly lastReader?: KnownReader;
     /** Receives the identity under which the reader reads from now on. */
@@ -242,7 +244,7 @@ class Client {
     const { dispatcher, dataset, parameters, jobName, repetition, consumerIndex } = this.#options;
     const { process, forTask } = this.#options;
     const { startAt, behind = [], onJoined } = this.#options.ordered ?? {};
-    const { stream, restoration, runId, lastReader } = this.#options.ordered ?? {};
+    const { stream, restoration, runId, iterator, lastReader } = this.#options.ordered ?? {};
     const { firstAnswerTimeoutMs = FIRST_ANSWER_TIMEOUT_MS } = this.#options;
     const datasetId = "datasetId" in dataset
       ? dataset.datasetId
@@ -262,7 +264,7 @@ class Client {
       repetition,
       ...definedFields({ consumerIndex, process, forTask, startAt }),
       ...(behind.length === 0 ? {} : { behind }),
-      ...definedFields({ stream, restoration, runId, lastReader }),
+      ...definedFields({ stream, restoration, runId, iterator, lastReader }),
     };
     const { clientId, clusterId } = await joinIteration(
       request,

@@ -75,7 +75,7 @@ function partsAtReader(node: DatasetNode): DatasetNode[] {
 /** The reader identity sent to services; empty where no other reader is possible. */
 type Reader = Pick<
   NonNullable<ClientOptions["ordered"]>,
-  "stream" | "lastReader" | "restoration" | "runId" | "onJoined"
+  "stream" | "lastReader" | "restoration" | "runId" | "iterator" | "onJoined"
 >;
 
 /**
@@ -167,7 +167,11 @@ function streamIterator(node: DatasetNode, stream: StreamOptions): ElementIterat
       : {}),
     start: (place, feed) => {
       onFeed?.(feed);
-      const ordered = { ...place, ...reader(place.startAt !== undefined) };
+      const ordered = {
+        ...place,
+        ...reader(place.startAt !== undefined),
+        ...(options.runId === undefined ? {} : iteratorOf(context)),
+      };
       const dataset = datasetDefinition(node, options.compression);
       const reading = clientOptions(dataset, options, context.randomState.epoch);
       const parameters = {
@@ -183,4 +187,14 @@ function streamIterator(node: DatasetNode, stream: StreamOptions): ElementIterat
       );
     },
   });
+}
+
+/**
+ * The number of the dataset's iterator, if the repetition's own number does not tell: passes of a
+ * `repeat` in later iterators have numbers without order.
+ */
+function iteratorOf(
+  { iterator, randomState: { epoch } }: IteratorContext,
+): Pick<Reader, "iterator"> {
+  return iterator === 0 || iterator === epoch ? {} : { iterator };
 }

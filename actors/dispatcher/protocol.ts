@@ -208,6 +208,11 @@ export interface DispatcherProtocol {
      */
     readonly runId?: string;
     /**
+     * With `runId`: the number of the dataset's iterator of which the repetition is a pass. Default
+     * 0. All passes of an iterator come before those of the next one.
+     */
+    readonly iterator?: number;
+    /**
      * DETERMINISTIC: this reader's last client id, in any repetition and chain of the stream. A
      * reader that was replaced between two repetitions is detected, and refused, by this id.
      */

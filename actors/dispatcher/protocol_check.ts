@@ -161,6 +161,7 @@ export const dispatcherChecks = checksOf<DispatcherProtocol>()({
     stream: optional(name),
     restoration: optional(name),
     runId: optional(name),
+    iterator: optional(count),
     lastReader: optional(object({ clusterId: name, clientId: count })),
   }),
   clientHeartbeat: object({

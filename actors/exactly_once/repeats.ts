@@ -41,6 +41,8 @@ const CLIENT_IDLE_MS = 600_000;
  * that is silent for longer has all its answers, or is dead.
  */
 export const PRESSED_IDLE_MS = 120_000;
+/** Limit of the forgotten clients whose lost answers a source remembers. */
+const FORGOTTEN_MAX = 1_024;
 /** Interval of the search for idle clients while too much is kept, in ms. */
 const PRESSED_SWEEP_MS = 1_000;
 
@@ -77,6 +79,8 @@ interface Client {
   /** All requests up to this number have started or were acknowledged. */
   begun: number;
   acknowledged: number;
+  /** Answers up to this one were dropped when the client was forgotten. */
+  readonly lostUpTo: number;
   heardMs: number;
   /** The latest requester. */
   asker: Ref<ElementReaderProtocol>;
@@ -87,6 +91,11 @@ export interface RepeatsOptions {
   readonly onArrived?: (answer: ElementAnswer) => void;
   /** Called when a client has left or is forgotten. Its open requests are refused. */
   readonly onEnded?: (reader: ReaderId, why: LeatError) => void;
+  /**
+   * Whether a client that was forgotten and comes back is refused what it was given and did not
+   * acknowledge. Otherwise it would get later elements instead, without notice.
+   */
+  readonly refusesLost?: boolean;
   /** Limit of the bytes that one client has requested and not acknowledged. Default 512 MiB. */
   readonly bytesMax?: number;
 }
@@ -107,6 +116,8 @@ export class Repeats {
   readonly #kept = new KeptAnswers();
   #pending = 0;
   readonly #clients = new Map<ReaderId, Client>();
+  /** Of forgotten clients, the oldest first: the last answer that was dropped. */
+  readonly #lost = new Map<ReaderId, number>();
   #sweptMs: number;
 
   constructor(world: World, options: RepeatsOptions = {}) {
@@ -168,6 +179,7 @@ export class Repeats {
     const known = client.answers.get(sequence);
     if (known instanceof Pending) return known.repeat();
     if (known !== undefined) return repeatable(known);
+    if (sequence <= client.lostUpTo) throw lostError(request);
     if (sequence > client.acknowledged + UNACKNOWLEDGED_MAX) {
       throw new LeatError(
         "resource_exhausted",
@@ -249,6 +261,7 @@ export class Repeats {
   }
 
   leave(reader: ReaderId): void {
+    this.#lost.delete(reader);
     this.#end(reader, HAS_LEFT);
   }
 
@@ -333,7 +346,9 @@ export class Repeats {
     if (client === undefined) {
       this.#checkClients(now);
       const [answers, early] = [new Map(), new Map()];
-      client = { answers, early, begun: 0, acknowledged: 0, heardMs: now, asker };
+      const lostUpTo = this.#lost.get(reader) ?? 0;
+      this.#lost.delete(reader);
+      client = { answers, early, begun: lostUpTo, acknowledged: 0, lostUpTo, heardMs: now, asker };
       this.#clients.set(reader, client);
     }
     client.asker = asker;
@@ -399,15 +414,42 @@ export class Repeats {
     if (now - this.#sweptMs < (isPressed ? PRESSED_SWEEP_MS : CLIENT_IDLE_MS)) return;
     this.#sweptMs = now;
     const idleMs = isPressed ? PRESSED_IDLE_MS : CLIENT_IDLE_MS;
-    for (const [reader, { answers, heardMs }] of this.#clients) {
-      if (now - heardMs <= idleMs) continue;
-      const waits = answers.values().some((answer) => answer instanceof Pending);
-      if (isPressed || !waits) this.#end(reader, IS_SILENT);
+    for (const [reader, client] of this.#clients) {
+      if (now - client.heardMs <= idleMs) continue;
+      const waits = client.answers.values().some((answer) => answer instanceof Pending);
+      if (!isPressed && waits) continue;
+      this.#noteLost(reader, client);
+      this.#end(reader, IS_SILENT);
     }
+  }
+
+  /** Remembers the last item that a client is about to lose, or had lost before. */
+  #noteLost(reader: ReaderId, { answers, lostUpTo }: Client): void {
+    if (this.#options.refusesLost !== true) return;
+    let last = lostUpTo;
+    for (const [sequence, answer] of answers) if (isItem(answer)) last = Math.max(last, sequence);
+    if (last === 0) return;
+    this.#lost.set(reader, last);
+    if (this.#lost.size > FORGOTTEN_MAX) this.#lost.delete(this.#lost.keys().next().value!);
   }
 }
 
 /** Whether a client that has not received the answer lacks an element or error. */
 function isMissed(answer: ElementAnswer | Pending): boolean {
   return !(answer instanceof Pending) && ("element" in answer || answer.kind === "error");
+}
+
+/** Whether the answer holds a part of the data, of which each part is given once. */
+function isItem(answer: ElementAnswer | Pending): boolean {
+  return !(answer instanceof Pending) && answer.kind !== "later" && answer.kind !== "end" &&
+    answer.kind !== "skip";
+}
+
+function lostError({ clientId, sequence }: GetElementRequest): LeatError {
+  return new LeatError(
+    "aborted",
+    `Client ${clientId} sent nothing to this task for minutes, so the task has dropped element ` +
+      `${sequence}, which it had sent but which did not arrive. The network between them was ` +
+      "probably cut off. Restore the readers of this job from what they saved, or begin again",
+  );
 }

@@ -61,6 +61,8 @@ interface StartRequest {
   readonly skip?: number;
   /** Whether the saved iteration had ended. Then the iteration after it starts. */
   readonly ended?: boolean;
+  /** How many epochs the program has begun since then, in a process that has ended. */
+  readonly epochs?: number;
 }
 
 async function open(request: OpenRequest): Promise<{ cardinality: number }> {
@@ -71,12 +73,12 @@ async function open(request: OpenRequest): Promise<{ cardinality: number }> {
 
 async function start(request: StartRequest): Promise<Snapshot> {
   if (dataset === undefined) throw new LeatError("failed_precondition", "No pipeline is open");
-  const { iteration, state, skip = 0, ended = false } = request;
+  const { iteration, state, skip = 0, ended = false, epochs = 0 } = request;
   await feed?.close();
   feed = undefined;
   let iterator = dataset.iterator();
   if (state !== undefined) await iterator.restore(state);
-  if (ended) {
+  for (let left = epochs + Number(ended); left > 0; left--) {
     await iterator.return();
     iterator = dataset.iterator();
   }

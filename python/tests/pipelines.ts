@@ -91,6 +91,12 @@ export const stuck = Dataset.range(3).map((x) => {
   return x;
 });
 
+/** The second element never comes, but the helper is idle. */
+export const waiting = Dataset.range(3).map(async (x) => {
+  if (x > 0) await new Promise(() => {});
+  return x;
+});
+
 /** The second element comes late. */
 export const late = Dataset.range(3).map(async (x) => {
   if (x > 0) await new Promise((resolve) => setTimeout(resolve, 700));

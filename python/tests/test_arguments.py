@@ -47,6 +47,23 @@ def test_an_argument_of_another_kind_is_refused_by_name(options: dict[str, Any],
     assert raised.value.code == "invalid_argument"
 
 
+@pytest.mark.parametrize("name", ["args", "options"])
+def test_an_argument_that_contains_itself_is_refused_by_name(name: str) -> None:
+    cyclic: dict[str, Any] = {"list": []}
+    cyclic["list"].append(cyclic)
+    others = {"options": {"service": "ws://127.0.0.1:1"}}.get(name, {})
+    with pytest.raises(leat.LeatError, match=rf"{name}\['list'\]\[0\]\['list'\].*… nests more than 120 deep.*to itself") as raised:
+        leat.load(PIPELINES, **{"export": "numbers", name: cyclic, **others})  # type: ignore[arg-type]
+    assert raised.value.code == "invalid_argument"
+
+
+def test_an_argument_as_deep_as_allowed_reaches_the_pipeline() -> None:
+    deep: Any = 3
+    for _ in range(119):
+        deep = [deep]
+    assert len(leat.load(PIPELINES, export="numbers", args={"count": 8, "deep": deep})) == 2
+
+
 def test_a_pipeline_that_is_no_path_is_refused() -> None:
     for pipeline in (None, 3, leat, "a\0b", "\udcff.ts"):
         with pytest.raises(leat.LeatError, match="pipeline is") as raised:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import time
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Iterator
 
@@ -145,6 +146,24 @@ def test_an_interrupted_state_dict_loses_no_batch(monkeypatch: pytest.MonkeyPatc
     for count, state in states.items():
         loader.load_state_dict(state)
         assert [batch["x"] for batch in loader] == had[count:]
+
+
+@pytest.mark.parametrize("batches", [1, 2])
+def test_a_state_after_any_batch_is_refused_when_files_have_changed(batches: int, tmp_path: Path) -> None:
+    for name in "abc":
+        (tmp_path / f"{name}.txt").write_text(f"{name}1\n{name}2\n")
+    args = {"files": f"{tmp_path}/*.txt"}
+    loader = leat.load(PIPELINES, export="lines", args=args, seed=1)
+    given = iter(loader)
+    for _ in range(batches):
+        next(given)
+    state = loader.state_dict()
+    (tmp_path / "d.txt").write_text("d1\n")
+    other = leat.load(PIPELINES, export="lines", args=args, seed=1)
+    other.load_state_dict(state)
+    with pytest.raises(leat.LeatError, match="changed") as raised:
+        next(iter(other))
+    assert raised.value.code == "failed_precondition"
 
 
 def test_a_state_of_the_end_begins_the_next_epoch_however_large_the_pipelines_state_is() -> None:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +133,31 @@ def test_an_older_iterator_is_refused() -> None:
     loader.close()
 
 
+def test_close_ends_a_call_of_another_thread_that_waits_for_a_batch() -> None:
+    loader = leat.load(PIPELINES, export="waiting")
+    batches = iter(loader)
+    assert next(batches) == 0
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(next, batches)
+        until(lambda: _is_held(loader))
+        loader.close()
+        with pytest.raises(leat.LeatError, match="Another thread has closed this loader") as raised:
+            waiting.result()
+    assert raised.value.code == "cancelled"
+    with pytest.raises(leat.LeatError, match="it is closed"):
+        next(batches)
+    assert next(iter(loader)) == 0
+
+
+def _is_held(loader: leat.Loader) -> bool:
+    """Whether another thread is in a call of the loader."""
+    lock = loader._connection._lock
+    if not lock.acquire(blocking=False):
+        return True
+    lock.release()
+    return False
+
+
 def test_an_interrupted_loop_can_go_on() -> None:
     class Interrupted(Exception):
         pass
@@ -246,6 +272,36 @@ def test_an_iteration_after_a_killed_helper_starts_another() -> None:
     assert next(iter(loader)) == 0
 
 
+def test_epochs_go_on_in_the_helper_after_one_that_was_lost() -> None:
+    def epoch(loader: leat.Loader) -> list[float]:
+        return [batch["r"].tolist() for batch in loader]
+
+    def open_loader() -> leat.Loader:
+        return leat.load(PIPELINES, export="numbers", args={"count": 12}, seed=5)
+
+    reference, loader = open_loader(), open_loader()
+    epochs = [epoch(reference) for _ in range(7)]
+    assert [epoch(loader) for _ in range(2)] == epochs[:2]
+    os.kill(helper_of(loader), signal.SIGKILL)
+    until(lambda: not loader._connection.helper.is_usable)
+    assert len(loader) == 3, "a call that starts a helper begins no epoch"
+    assert [epoch(loader) for _ in range(2)] == epochs[2:4]
+    loader.close()
+    assert epoch(loader) == epochs[4]
+    state = loader.state_dict()
+    for restored, following in ((state, 6), ({**state, "ended": False}, 5)):
+        other = open_loader()
+        other.load_state_dict(restored)
+        epoch(other)
+        other.close()
+        assert epoch(other) == epochs[following]
+    beginning = open_loader().state_dict()
+    loader.load_state_dict(beginning)
+    assert epoch(loader) == epochs[0]
+    loader.close()
+    assert epoch(loader) == epochs[1]
+
+
 def test_a_helper_that_hangs_ends_with_its_loader() -> None:
     loader = leat.load(PIPELINES, export="stuck")
     assert next(iter(loader)) == 0
@@ -286,6 +342,32 @@ def test_a_fork_is_refused_with_a_sentence_and_the_loader_goes_on() -> None:
         assert "failed_precondition: This loader belongs to the process" in (text := said.read()) and "spawn" in text
     os.waitpid(child, 0)
     assert next(batches) == 1
+
+
+def test_a_fork_while_another_thread_waits_for_a_batch_is_refused_too() -> None:
+    loader = leat.load(PIPELINES, export="waiting")
+    batches = iter(loader)
+    assert next(batches) == 0
+    read, write = os.pipe()
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(next, batches)
+        until(lambda: _is_held(loader))
+        child = os.fork()
+        if child == 0:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.alarm(30)  # Ends a child that waits for a lock.
+            try:
+                next(batches)
+            except leat.LeatError as error:
+                os.write(write, error.code.encode())
+            finally:
+                os._exit(0)
+        os.close(write)
+        with os.fdopen(read) as said:
+            assert said.read() == "failed_precondition"
+        os.waitpid(child, 0)
+        loader.close()
+        assert isinstance(waiting.exception(), leat.LeatError)
 
 
 def _sum(loader: leat.Loader) -> float:

@@ -8,6 +8,7 @@ import type { FencedRef } from "../../runtime/ref.ts";
 import type { ElementSourceProtocol, WorkerProtocol } from "../../worker/protocol.ts";
 import type { SavingStart } from "../modes/save/saving_state.ts";
 import type { DatasetDefinition, JobParameters } from "../protocol.ts";
+import type { RunOfIteration } from "../state/entities.ts";
 
 /** One change of the dispatcher's state. */
 export type JournalRecord =
@@ -51,7 +52,7 @@ export type JournalRecord =
      */
     readonly behind?: readonly number[];
     /** One launch of the training program: only readers that it started may read the iteration. */
-    readonly run?: { readonly stream: string; readonly runId: string };
+    readonly run?: RunOfIteration;
   }
   /** No task will produce anything more. */
   | { readonly type: "iteration_finished"; readonly iterationId: number }

@@ -36,7 +36,7 @@ export interface Iteration extends ModeState {
   /**
    * DETERMINISTIC: only readers of this run may read the iteration. Null if readers name no runs.
    */
-  readonly run: { readonly stream: string; readonly runId: string } | null;
+  readonly run: RunOfIteration | null;
   /** Whether a task has produced everything. Only then can the iteration finish. */
   anyCompleted: boolean;
   finished: boolean;
@@ -45,6 +45,13 @@ export interface Iteration extends ModeState {
   error: WireError | null;
   /** Deaths of its tasks' runners, by piece of work. */
   deaths: Deaths[];
+}
+
+/** The run that reads an iteration, and of which iterator of the dataset (0) it is a pass. */
+export interface RunOfIteration {
+  readonly stream: string;
+  readonly runId: string;
+  readonly iterator?: number;
 }
 
 /** The deaths of runners at one piece of an iteration's work, on any worker. */
@@ -148,6 +155,8 @@ export interface StreamRun {
   readonly passed: {
     readonly jobName: string;
     readonly repetitions: Record<number, number>;
+    /** Of which iterators these are passes, where it is not the first one (0). */
+    iterators?: Record<number, number>;
   }[];
 }
 

@@ -82,6 +82,8 @@ class OrderedTask implements RunningTask {
     this.#readers = definition.parameters.numConsumers ?? 1;
     this.#wantedFrom = Array<number>(this.#readers).fill(0);
     this.#repeats = new Repeats(context.world, {
+      // Nothing produces a single item of a split again, so the reader would wait for ever.
+      refusesLost: true,
       onEnded: (reader, why) => {
         const left = this.#waiting.filter((waiting) => waiting.reader === reader);
         this.#waiting = this.#waiting.filter((waiting) => waiting.reader !== reader);

@@ -146,6 +146,7 @@ class Task implements RunningTask {
     this.#options = options;
     // An element is given to one client, once. When it has arrived, its memory can be reused.
     this.#repeats = new Repeats(context.world, {
+      refusesLost: true,
       onArrived: (answer) => void ("element" in answer && answer.element.release()),
       onEnded: (reader, why) => {
         for (const { answer } of this.#waiting.leave(reader)) answer.reject(why);

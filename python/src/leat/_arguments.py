@@ -11,6 +11,8 @@ import numpy as np
 
 from ._errors import LeatError
 
+# A message may nest 128 deep, and wraps arguments in a few maps.
+DEPTH_MAX = 120
 # Halves of UTF-16 pairs, which UTF-8 does not have. File names that are not UTF-8 have them in Python.
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _TEXTS = "a list of texts, such as ['net=example.org']"
@@ -51,12 +53,17 @@ def _refused(name: str, value: Any, what: str) -> LeatError:
     return LeatError("invalid_argument", f"{name} is {what}, not {shown} ({type(value).__name__})")
 
 
-def plain(value: Any, place: str) -> Any:
+def plain(value: Any, place: str, depth: int = 0) -> Any:
     """A copy that can be sent: dicts with keys of text, lists, text, numbers, booleans and None.
 
     Raises:
         LeatError: `invalid_argument` for anything else. The message names the item, such as `args['a']`.
     """
+    if depth > DEPTH_MAX:
+        raise LeatError(
+            "invalid_argument",
+            f"{place:.80}… nests more than {DEPTH_MAX} deep: give a flatter value, or remove the reference of a dict or list to itself",
+        )
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, os.PathLike):
@@ -66,9 +73,9 @@ def plain(value: Any, place: str) -> Any:
     if isinstance(value, int) and -(2**63) <= value < 2**64:
         return value
     if isinstance(value, Mapping) and all(_is_text(key) for key in value):
-        return {key: plain(item, f"{place}[{key!r}]") for key, item in value.items()}
+        return {key: plain(item, f"{place}[{key!r}]", depth + 1) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [plain(item, f"{place}[{index}]") for index, item in enumerate(value)]
+        return [plain(item, f"{place}[{index}]", depth + 1) for index, item in enumerate(value)]
     raise LeatError(
         "invalid_argument",
         f"{place} is {value!r:.200} ({type(value).__name__}), which cannot be sent to a pipeline: give dicts with keys of "

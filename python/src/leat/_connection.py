@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import tempfile
 import threading
-from typing import TYPE_CHECKING, Any, Sequence
+from collections import deque
+from typing import TYPE_CHECKING, Any, Iterator, Sequence
 
 from ._errors import LeatError, from_wire
 from ._helper import Helper, Received
@@ -19,8 +21,12 @@ class Connection:
     """Starts a helper when it is needed, and gives batches to the stream that asked for them."""
 
     def __init__(self, request: dict[str, Any], memory: int | None, folder: str | None, allow: Sequence[str]) -> None:
-        self._lock = threading.RLock()
+        self._lock, self._lock_pid = threading.RLock(), os.getpid()
+        # An entry for each thread that waits for the lock to close the helper. Any thread may change it.
+        self._closing: deque[None] = deque()
         self.cardinality: float = -2
+        # How many helpers were started.
+        self.helpers = 0
         self._request = request
         self._memory = memory
         self._folder = folder or tempfile.gettempdir()
@@ -33,6 +39,9 @@ class Connection:
     @property
     def lock(self) -> threading.RLock:
         """The lock that each call of the loader holds. Raises in a signal handler that interrupts such a call."""
+        if self._lock_pid != os.getpid():
+            # A fork: if another thread held the lock, nothing here would ever release it.
+            self._lock, self._lock_pid = threading.RLock(), os.getpid()
         if self._lock._is_owned():  # type: ignore[attr-defined]
             raise LeatError(
                 "failed_precondition",
@@ -41,13 +50,24 @@ class Connection:
             )
         return self._lock
 
+    @contextlib.contextmanager
+    def lock_to_close(self) -> Iterator[None]:
+        """Holds the lock. A call of another thread that waits for the helper ends with `cancelled`."""
+        self._closing.append(None)
+        try:
+            with self.lock:
+                yield
+        finally:
+            self._closing.pop()
+
     def open(self) -> Helper:
         """The helper. Starts a new one if there is none, it has ended, or a call to it was interrupted."""
         helper = self._helper
         if helper is not None and (helper.is_usable or helper.pid != os.getpid()):
             return helper
         self.close()
-        self._helper = Helper(self._allow, self._folder)
+        self._helper = Helper(self._allow, self._folder, lambda: len(self._closing) > 0)
+        self.helpers += 1
         try:
             self.cardinality = float(self.ask("open", {**self._request, "python": sys.executable})["cardinality"])
         except BaseException:

@@ -31,6 +31,8 @@ PIPE_BYTES = 2**20
 STDERR_CHARS = 4_096
 # Time for the helper to leave a service and to end, in seconds.
 ENDING_SECONDS = 3.0
+# How soon a call that waits notices that another thread closes the loader.
+CLOSING_MS = 50
 # After this time, a message says why the first batch does not come.
 SLOW_START_MS = 5_000
 # Time to receive the reason that a helper sends before it reads no more requests.
@@ -55,10 +57,14 @@ class Received:
 
 
 class Helper:
-    """One helper process. Its methods are called by one thread at a time."""
+    """One helper process. Its methods are called by one thread at a time.
 
-    def __init__(self, allow: Sequence[str], folder: str) -> None:
+    `is_closing` says whether another thread waits to close it: a call then waits no longer.
+    """
+
+    def __init__(self, allow: Sequence[str], folder: str, is_closing: Callable[[], bool] = lambda: False) -> None:
         self.pid = os.getpid()
+        self._is_closing = is_closing
         self._node = {"node": "python", "path": "/edge", "incarnation": f"{secrets.token_hex(8)}-1"}
         self._remote = {"node": "leat", "path": "/edge"}
         self._number = 0
@@ -95,7 +101,7 @@ class Helper:
             **{"incarnation": self._node["incarnation"][:-2], "messageBytesMax": SLOT_BYTES_MAX, "slots": SLOTS},
         }
         self._write(_piped(encode(hello)))
-        if not _is_readable(self._process.read, SLOW_START_MS):
+        if not self._wait(SLOW_START_MS):
             print("leat: the helper is still starting; the first loader on a machine downloads Leat's npm packages", file=sys.stderr)
         # The helper has both files open when it says hello.
         if self.receive().value.get("kind") != "hello":
@@ -219,7 +225,17 @@ class Helper:
                 return
             except BlockingIOError:
                 self._is_mid_message = False
-                _is_readable(descriptor)
+                self._wait()
+
+    def _wait(self, milliseconds: float = float("inf")) -> bool:
+        """Waits for bytes or the end of the input. Returns whether there are any in time."""
+        while milliseconds > 0:
+            if self._is_closing():
+                raise LeatError("cancelled", "Another thread has closed this loader while this call waited for the helper")
+            if _is_readable(self._process.read, int(min(milliseconds, CLOSING_MS))):
+                return True
+            milliseconds -= CLOSING_MS
+        return False
 
     def _write(self, frame: bytes) -> None:
         view = memoryview(frame)
@@ -246,7 +262,7 @@ class Helper:
         return None
 
 
-def _is_readable(descriptor: int, milliseconds: int | None = None) -> bool:
+def _is_readable(descriptor: int, milliseconds: int) -> bool:
     """Waits for bytes or the end of the input. Returns whether there are any in time."""
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)

@@ -174,6 +174,11 @@ class Loader:
         self._stream: Stream | None = None
         # Whether an iteration was begun, even if that failed.
         self._has_begun = False
+        # How many epochs were begun after the one that `load_state_dict` restored, or since the beginning.
+        self._epochs = 0
+        self._follows = Checkpoint()
+        # The number of the helper that has begun the last epoch.
+        self._counting = 0
         weakref.finalize(self, self._connection.close)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -194,9 +199,23 @@ class Loader:
             self._connection.open()
             self._replace()
             self._has_begun = True
-            self._stream = Stream(self._connection, self._resume or Checkpoint(), self._reuse)
-            self._resume = None
+            self._stream = self._begin()
             return LoaderIterator(self, self._stream)
+
+    def _begin(self) -> Stream:
+        """The stream of the position to resume, or of the next epoch."""
+        is_new, self._counting = self._counting != self._connection.helpers, self._connection.helpers
+        if self._resume is not None:
+            stream = Stream(self._connection, self._resume, self._reuse)
+            state, ended = self._resume.state, self._resume.ended
+            self._follows, self._epochs = Checkpoint(state, ended=state is not None), int(ended or state is None)
+            self._resume = None
+            return stream
+        # A helper counts its epochs. One that replaces it begins where that one was.
+        beginning, epochs = (self._follows, self._epochs) if is_new else (Checkpoint(), 0)
+        stream = Stream(self._connection, beginning, self._reuse, epochs)
+        self._epochs += 1
+        return stream
 
     def __len__(self) -> int:
         """How many batches an epoch has.
@@ -238,8 +257,11 @@ class Loader:
             return str(self._connection.ask("explain", {"iteration": self._stream.number}))
 
     def close(self) -> None:
-        """Ends the helper. Arrays stay valid. Idempotent. Garbage collection of the loader also ends it."""
-        with self._connection.lock:
+        """Ends the helper. Arrays stay valid. Idempotent. Garbage collection of the loader also ends it.
+
+        If another thread waits for a batch of this loader, its call ends with a `LeatError` of code `cancelled`.
+        """
+        with self._connection.lock_to_close():
             self._replace()
             self._connection.close()
 

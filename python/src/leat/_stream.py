@@ -51,7 +51,8 @@ class _Answer:
 class Stream:
     """The batches of one epoch, as the helper sends them."""
 
-    def __init__(self, connection: Connection, beginning: Checkpoint, reuse: bool) -> None:
+    def __init__(self, connection: Connection, beginning: Checkpoint, reuse: bool, epochs: int = 0) -> None:
+        """Begins at a position, or `epochs` epochs after it."""
         self.number = connection.number()
         self.is_replaced = False
         # How many answers have come. The helper then frees the memory of their elements.
@@ -68,16 +69,18 @@ class Stream:
         self._last: Lease | None = None
         # The last saved state, and the value of `_given` at that position.
         self._saved: tuple[bytes, int] | None = None
+        # The state of a new epoch, at its beginning.
+        self._beginning: tuple[bytes, int] | None = None
         # Whether the pipeline could not save its position.
         self.is_unsavable = False
         start = {"iteration": self.number, "state": beginning.state, "skip": beginning.skip}
-        answer = connection.ask("start", {**start, "ended": beginning.ended})
+        answer = connection.ask("start", {**start, "ended": beginning.ended, "epochs": epochs})
         if beginning.pending:
             self._resume(beginning)
         elif beginning.skip > 0 and beginning.state is not None:
             self._saved = (beginning.state, -beginning.skip)
         elif "state" in answer:
-            self._saved = (_bytes(answer["state"]), 0)
+            self._saved = self._beginning = (_bytes(answer["state"]), 0)
         self.is_unsavable = bool(answer.get("isUnsavable", False))
         self._request_more()
 
@@ -126,6 +129,7 @@ class Stream:
 
     def checkpoint(self) -> Checkpoint:
         """The position after the last batch that the program got."""
+        self._await_named_splits()
         # The next answer may have the current position.
         for answer in list(self._answers)[:1]:
             if answer.taken == 0 and answer.left > 0 and answer.state is not None:
@@ -140,6 +144,19 @@ class Stream:
             return Checkpoint(after, 0, True)
         pending = [bytes(queued.message.bytes) for queued in self._answers]
         return Checkpoint(after, 0, False, pending, self._answers[0].taken if pending else 0)
+
+    def _await_named_splits(self) -> None:
+        """Waits for the second answer, if the program has got only what the first one had.
+
+        The position at the beginning does not name the splits, so changed files would not be noticed.
+        """
+        if self._saved is None or self._saved is not self._beginning or self._given == 0 or self.is_replaced:
+            return
+        try:
+            while self._in_flight > 0 and not self._answers:
+                self._connection.receive()
+        except LeatError:
+            pass  # The next batch fails with this error, and the position is right without it.
 
     @property
     def _is_epoch_over(self) -> bool:

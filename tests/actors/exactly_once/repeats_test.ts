@@ -182,6 +182,52 @@ Deno.test("Repeats forgets an idle client without further requests, but none tha
   assertEquals(repeats.clients, 1);
 });
 
+/** A source that has forgotten client 1, which acknowledged one of the three answers that it was given. */
+function forgetful(): Repeats {
+  const repeats = new Repeats(world, { refusesLost: true });
+  const given = [element(1), element(2), { kind: "later" } as const];
+  for (const [i, answer] of given.entries()) {
+    repeats.answer(
+      { clientId: 1, sequence: i + 1, acknowledged: Math.min(i, 1) },
+      () => answer,
+      asker,
+    );
+  }
+  nowMs += 600_001;
+  repeats.answer({ clientId: 2, sequence: 1, acknowledged: 0 }, () => element(1), asker);
+  assertEquals(repeats.clients, 1);
+  return repeats;
+}
+
+Deno.test("Repeats refuses a forgotten client what it was given and lost, and gives what follows", () => {
+  const repeats = forgetful();
+  const ask = (sequence: number, acknowledged: number) =>
+    repeats.answer({ clientId: 1, sequence, acknowledged }, () => element(sequence), asker);
+  const lost = assertThrows(() => ask(2, 1), LeatError, "has dropped element 2");
+  assertEquals(lost.code, "aborted");
+  assertEquals(ask(3, 1), element(3));
+  assertEquals(ask(4, 3), element(4));
+});
+
+Deno.test("Repeats refuses a lost answer again after its client was forgotten twice", () => {
+  const repeats = forgetful();
+  const ask = () => repeats.answer({ clientId: 1, sequence: 2, acknowledged: 1 }, never, asker);
+  assertThrows(ask, LeatError, "has dropped element 2");
+  nowMs += 600_001;
+  repeats.answer({ clientId: 2, sequence: 2, acknowledged: 1 }, () => element(1), asker);
+  assertThrows(ask, LeatError, "has dropped element 2");
+});
+
+Deno.test("Repeats goes on with a forgotten client that had lost nothing", () => {
+  const repeats = forgetful();
+  const answer = repeats.answer(
+    { clientId: 1, sequence: 4, acknowledged: 3 },
+    () => element(4),
+    asker,
+  );
+  assertEquals(answer, element(4));
+});
+
 Deno.test("Repeats does not wait for a request that its client gave up", async () => {
   const repeats = new Repeats(world);
   const second = repeats.answer(
@@ -266,3 +312,7 @@ Deno.test("Repeats gives a single element of any size", () => {
   const answer = repeats.answer(request, () => element(...new Uint8Array(5_000)), asker);
   assertEquals(answer, element(...new Uint8Array(5_000)));
 });
+
+function never(): never {
+  throw new Error("nothing is produced here");
+}

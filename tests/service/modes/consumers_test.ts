@@ -290,6 +290,42 @@ testInline(
 );
 
 testInline(
+  "a consumer restored in an older iterator's pass does not wait for those in a later iterator",
+  async (start) => {
+    await using cluster = await start({ workers: 2 });
+    const open = (runId: string) =>
+      [0, 1].map((consumerIndex) =>
+        Dataset.range(6).distribute({
+          service: cluster,
+          processingMode: "DETERMINISTIC",
+          jobName: "j",
+          runId,
+          consumerIndex,
+          numConsumers: 2,
+        }).repeat(2)
+      );
+    const [first, second] = open("start 1");
+    const [one, other] = [first!.iterator(), second!.iterator()];
+    const begins = await Promise.all([one.next(), other.next()]);
+    assertEquals(begins.map(({ value }) => value), [0, 1]);
+    const early = await other.save();
+    await Promise.all([Array.fromAsync(one), Array.fromAsync(other)]);
+    await using later = first!.iterator();
+    await using alongside = second!.iterator();
+    await Promise.all([later.next(), alongside.next()]);
+    const state = await later.save();
+    // One consumer is restored in the first iterator, the other one in the second iterator.
+    const [newest, older] = open("start 2");
+    await using ahead = newest!.iterator();
+    await using behind = older!.iterator();
+    await Promise.all([ahead.restore(state), behind.restore(early)]);
+    const begun = ahead.next();
+    assertEquals(await Array.fromAsync(behind), [3, 5, 1, 3, 5]);
+    assertEquals((await begun).value, 2);
+  },
+);
+
+testInline(
   "a consumer without an element in one repetition reads the next, and all end if no consumer has any",
   async (start) => {
     await using cluster = await start({ workers: 2 });

@@ -3,6 +3,7 @@
  * elements back into that order. If a task ends, its splits are assigned again.
  */
 import { LeatError } from "../../../../core/error.ts";
+import { definedFields } from "../../../../core/tree.ts";
 import { ShardingPolicy } from "../../../../data/sharding/sharding_policy.ts";
 import { stateOf } from "./consumers_state.ts";
 import { listed } from "./places.ts";
@@ -81,14 +82,16 @@ export class DeterministicMode extends Mode {
   }
 
   override initialFields(
-    { parameters, startAt = 0, behind = [] }: OpenRequest,
+    { parameters, startAt = 0, behind = [], iterator }: OpenRequest,
     { stream, runId }: JoinDecision["client"],
   ): IterationStart {
     return {
       seed: parameters.ordered!.seed,
       startAt,
       ...(behind.length === 0 ? {} : { behind }),
-      ...(stream === undefined || runId === undefined ? {} : { run: { stream, runId } }),
+      ...(stream === undefined || runId === undefined
+        ? {}
+        : { run: { stream, runId, ...definedFields({ iterator }) } }),
     };
   }
 

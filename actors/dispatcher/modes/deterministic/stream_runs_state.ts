@@ -15,11 +15,19 @@ import type { Tables } from "../../state/tables.ts";
 /** This many earlier runs of a stream are remembered, to be refused. The oldest are dropped. */
 const PAST_RUNS_KEPT = 64;
 /**
- * The repetitions of one iterator have consecutive numbers. If `repeat` follows `distribute`, those of
- * another iterator of the dataset are far away, before or after them. So only numbers that differ by
- * less than this tell which repetition comes first.
+ * The passes of one `repeat` have consecutive numbers. If another `repeat` follows, its later passes
+ * have numbers far away, before or after them. So of the passes of one iterator, only numbers that
+ * differ by less than this tell which comes first.
  */
 const COMPARABLE_MAX = 2 ** 16;
+
+type Passed = StreamRun["passed"][number];
+
+/** A repetition, and the iterator of the dataset of which it is a pass. */
+interface Pass {
+  readonly iterator: number;
+  readonly repetition: number;
+}
 
 /** A client has joined a stream, as its reader or as one of its consumers. */
 export function noteReader({ readers }: Tables, record: RecordOf<"client_opened">): void {
@@ -64,7 +72,7 @@ export function notePassed(
   if (run === null || current?.runId !== run.runId || consumerIndex === null) return;
   const jobName = tables.jobs.get(jobId)!.name!;
   let job = current.passed.find((each) => each.jobName === jobName);
-  const known = job?.repetitions[consumerIndex];
+  const known = finishedBy(job, consumerIndex);
   // Of a consumer that has finished no repetition, nothing need be remembered.
   if (repetition < 0 && known === undefined) return;
   if (job === undefined) {
@@ -72,11 +80,14 @@ export function notePassed(
     current.passed.push(job);
     tables.runs.grow(run.stream, entryBytes([jobName]));
   }
-  const { repetitions } = job;
-  if (known === undefined || !hasPassed(known, repetition)) repetitions[consumerIndex] = repetition;
+  const pass = { iterator: run.iterator ?? 0, repetition };
+  if (known === undefined || !hasPassed(known, pass)) {
+    job.repetitions[consumerIndex] = repetition;
+    if (pass.iterator > 0) (job.iterators ??= {})[consumerIndex] = pass.iterator;
+  }
   if (known === undefined) tables.runs.grow(run.stream, REPETITION_BYTES);
   for (const other of tables.iterationsOfJob.get(jobId)?.values() ?? []) {
-    if (other.run?.runId === run.runId) leavePassed(other, repetitions, [consumerIndex]);
+    if (other.run?.runId === run.runId) leavePassed(other, job, [consumerIndex]);
   }
 }
 
@@ -86,24 +97,34 @@ export function beginInRun(tables: Tables, iteration: Iteration): void {
   const current = run === null ? undefined : tables.runs.get(run.stream);
   if (run === null || current?.runId !== run.runId) return;
   const name = tables.jobs.get(jobId)?.name;
-  const { repetitions = {} } = current.passed.find(({ jobName }) => jobName === name) ?? {};
-  leavePassed(iteration, repetitions, Object.keys(repetitions).map(Number));
+  const job = current.passed.find(({ jobName }) => jobName === name);
+  if (job !== undefined) leavePassed(iteration, job, Object.keys(job.repetitions).map(Number));
 }
 
 function leavePassed(
-  { ordered, repetition }: Iteration,
-  repetitions: Readonly<Record<number, number>>,
+  { ordered, repetition, run }: Iteration,
+  job: Passed,
   indices: readonly number[],
 ): void {
   if (!ordered?.consumers) return;
   const { consumers } = ordered;
+  const pass = { iterator: run?.iterator ?? 0, repetition };
   const passed = indices.filter((index) =>
-    hasPassed(repetitions[index]!, repetition) && stateOf(consumers, index) === "awaited"
+    hasPassed(finishedBy(job, index)!, pass) && stateOf(consumers, index) === "awaited"
   );
   if (passed.length > 0) leave(ordered, passed);
 }
 
-/** Whether a consumer that has finished repetition `finished` has passed `repetition`. */
-function hasPassed(finished: number, repetition: number): boolean {
-  return repetition <= finished && finished - repetition < COMPARABLE_MAX;
+/** The last pass that a consumer has finished. */
+function finishedBy(job: Passed | undefined, consumerIndex: number): Pass | undefined {
+  const repetition = job?.repetitions[consumerIndex];
+  if (repetition === undefined) return undefined;
+  return { iterator: job!.iterators?.[consumerIndex] ?? 0, repetition };
+}
+
+/** Whether a consumer that has finished pass `finished` has passed `pass`. */
+function hasPassed(finished: Pass, pass: Pass): boolean {
+  if (finished.iterator !== pass.iterator) return finished.iterator > pass.iterator;
+  const distance = finished.repetition - pass.repetition;
+  return distance >= 0 && distance < COMPARABLE_MAX;
 }

@@ -60,6 +60,16 @@ Deno.test("an ordered reader holds at most its window and the answers in flight"
   assertEquals(await rest, inOrder(total));
 });
 
+Deno.test("an ordered reader ends with the refusal of a task that has forgotten an element", async () => {
+  await using bench = new ReaderBench({ total: 1, bufferBytesMax: 1e9 });
+  bench.addTask(({ sequence }) => {
+    if (sequence > 1) return element(0, 1);
+    throw new LeatError("aborted", "The task has dropped element 1");
+  });
+  const refusal = await assertRejects(() => bench.rest(), LeatError, "has dropped element 1");
+  assertEquals(refusal.code, "aborted");
+});
+
 Deno.test("an ordered reader keeps more small elements of a task in flight than large ones", async () => {
   const inFlightWith = async (...sizes: number[]) => {
     await using bench = new ReaderBench({ total: 1, bufferBytesMax: 1e9, refreshMs: 60_000 });

@@ -33,13 +33,18 @@ class Bench implements AsyncDisposable {
   request(
     runId: string | undefined,
     consumerIndex: number,
-    { repetition = 0, startAt }: { repetition?: number; startAt?: number } = {},
+    { repetition = 0, startAt, iterator }: {
+      repetition?: number;
+      startAt?: number;
+      iterator?: number;
+    } = {},
   ) {
     const job = { jobName: "job", numConsumers: 2, consumerIndex, repetition };
     return {
       ...this.cluster.openRequest(this.#datasetId, { ...ORDERED, ...job }),
       ...(runId === undefined ? {} : { runId }),
       ...(startAt === undefined ? {} : { startAt }),
+      ...(iterator === undefined ? {} : { iterator }),
     };
   }
 
@@ -149,6 +154,33 @@ Deno.test("a consumer that comes to an epoch which the others of its run are don
   await cluster.ask("releaseClient", { clientId });
   await bench.open("1", 1, { repetition: 1 });
   assertEquals(await bench.isThere(ahead), true);
+});
+
+Deno.test("a consumer in a pass of an older iterator does not wait for those in passes of a later one", async () => {
+  // The numbers of passes of later iterators have no order.
+  const passes = [
+    { repetition: 1 },
+    { repetition: 0x9e3779b1, iterator: 1 },
+    { repetition: 0x3c6ef362, iterator: 2 },
+  ];
+  for (const [older, later] of [[0, 1], [0, 2], [1, 2]] as const) {
+    for (const isFirst of [true, false]) {
+      await using bench = await Bench.start();
+      const { cluster } = bench;
+      const openings = [
+        () => bench.open("1", 0, { ...passes[later]!, startAt: 0 }),
+        () => bench.open("1", 1, { ...passes[older]!, startAt: 2 }),
+      ];
+      const clients = [];
+      for (const opens of isFirst ? openings : openings.toReversed()) clients.push(await opens());
+      const [ahead, behind] = isFirst ? clients : clients.toReversed();
+      await cluster.restart();
+      const leftAt = async ({ clientId }: { readonly clientId: number }) =>
+        orderedNews(await cluster.ask("clientHeartbeat", { clientId })).left;
+      // The one in the older pass is waited for in the later one.
+      assertEquals([await leftAt(behind!), await leftAt(ahead!)], [[0], []]);
+    }
+  }
 });
 
 Deno.test("within a run no consumer takes over from another, nor comes back to what it has left", async () => {

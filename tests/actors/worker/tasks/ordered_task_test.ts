@@ -16,7 +16,7 @@ import {
 } from "../../../../actors/worker/tasks/task.ts";
 import { LeatError, type LeatErrorCode } from "../../../../core/error.ts";
 import { DenoWorld } from "../../../../platform/deno_world.ts";
-import { assert, assertEquals } from "../../../assert.ts";
+import { assert, assertEquals, assertRejects } from "../../../assert.ts";
 import { until } from "../../../lib/until.ts";
 import { testInVirtualTime, type VirtualTime } from "../../../lib/virtual_time.ts";
 
@@ -57,8 +57,9 @@ class OrderedBench implements AsyncDisposable {
   readonly #waiting = new Set<number>();
 
   /** @param options `time`: its world. Default: the machine's. */
-  constructor({ dispatcherTimeoutMs = 60_000, time }: {
+  constructor({ dispatcherTimeoutMs = 60_000, numConsumers, time }: {
     readonly dispatcherTimeoutMs?: number;
+    readonly numConsumers?: number;
     readonly time?: VirtualTime;
   } = {}) {
     const world = time?.world("bench") ?? new DenoWorld({ logLevel: "off" });
@@ -93,7 +94,12 @@ class OrderedBench implements AsyncDisposable {
             repetition: 0,
             seed: "0000000000000000",
             dataset: { datasetId: "d", graph: new Uint8Array(), fingerprint: "f", cardinality: -2 },
-            parameters: { datasetId: "d", processingMode: "DETERMINISTIC", sharing: false },
+            parameters: {
+              datasetId: "d",
+              processingMode: "DETERMINISTIC",
+              sharing: false,
+              ...(numConsumers === undefined ? {} : { numConsumers }),
+            },
           },
           dispatcher: dispatcherAt("bench"),
           runners: {
@@ -315,6 +321,30 @@ testInVirtualTime(
     await bench.step(0, ELEMENT);
     assertEquals(await shortOf(bench.get()), "element 0.0");
     assertEquals(bench.fenced, false);
+  },
+);
+
+testInVirtualTime(
+  "an ordered task refuses a consumer what it has forgotten after ten minutes, and no other",
+  async (time) => {
+    await using bench = new OrderedBench({ numConsumers: 2, time });
+    const ask = (consumerIndex: number, sequence: number, acknowledged = sequence - 1) => {
+      const request = { clientId: 1 + consumerIndex, consumerIndex, sequence, acknowledged };
+      return bench.system.ask(bench.task, "getElement", request, PATIENCE);
+    };
+    await bench.handOut(0);
+    for (let i = 0; i < 3; i++) await bench.step(0, ELEMENT);
+    // The first consumer gets the first element. The answer with the second one is lost.
+    assertEquals(await shortOf(ask(0, 1)), "element 0.0");
+    assertEquals(await shortOf(ask(0, 2)), "element 0.1");
+    assertEquals(await shortOf(ask(1, 1)), "element 0.0");
+    await time.sleep(599_000);
+    assertEquals(await shortOf(ask(1, 2)), "element 0.1");
+    assertEquals(await shortOf(ask(0, 2)), "element 0.1");
+    await time.sleep(601_000);
+    assertEquals(await shortOf(ask(1, 3)), "element 0.2");
+    const refusal = await assertRejects(() => ask(0, 2), LeatError, "has dropped element 2");
+    assertEquals(refusal.code, "aborted");
   },
 );
 
