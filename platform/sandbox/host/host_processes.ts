@@ -1,7 +1,7 @@
 /**
  * Starts the host processes of confined runners, one per runner. A host process decodes images with
  * native libraries, and reads object stores and services. It runs no user functions. A fault in a
- * library ends one host process, and fails only the open requests of its runner.
+ * library ends one host process, and fails only what its runner decodes then, and its open services.
  */
 import { AbortRace } from "../../../core/abort_race.ts";
 import { LeatError } from "../../../core/error.ts";
@@ -10,7 +10,7 @@ import { GOOGLE_ENDPOINT, type StorageOptions, type WorkerStorage } from "../../
 import { turboLibraryPath } from "../../media/jpeg/turbo_library.ts";
 import { readEnv, S3_VARIABLES, type S3Options, s3Settings } from "../../storage/s3_settings.ts";
 import { type ChildEnd, ChildProcess, ranOutOfMemory } from "../../process/child_process.ts";
-import { Edge, explainsEnd, plainError } from "../edge.ts";
+import { Edge, explainsEnd, HOST_GONE, plainError } from "../edge.ts";
 import { hostOf, type ReachedByHost, type SandboxGrants } from "../grants.ts";
 import type { HostStart } from "./host_program.ts";
 import { type Supplied, Supply, type SupplyOptions } from "../../supply.ts";
@@ -233,7 +233,7 @@ function gone(why: string, cause?: LeatError): LeatError {
     // Never the code of the cause: with another process, the same request may succeed.
     "unavailable",
     `The process that decodes images and reads far files for a runner is gone: ${why}`,
-    cause === undefined ? {} : { cause },
+    { details: { reason: HOST_GONE }, ...(cause === undefined ? {} : { cause }) },
   );
 }
 
