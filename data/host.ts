@@ -109,6 +109,8 @@ export interface Files {
 export interface OpenFile {
   /** The size of the file, in bytes. */
   readonly sizeBytes: number;
+  /** What the storage calls these contents, such as an ETag. Left out: it gives them no name. */
+  readonly tag?: string | undefined;
   /**
    * Reads at most `into.byteLength` bytes at `offset` and returns their number; 0 at the end. Returns
    * synchronously if the implementation has the bytes in memory.

@@ -333,7 +333,7 @@ class Client {
 
   /** Why the training loop gets nothing, if the dispatcher does not know that but this client does. */
   #whyUnread(): string | undefined {
-    const { elements } = this.#meter.figures;
+    const { elements } = this.#meter;
     const hasProgress = elements > this.#elementsBefore || !this.#feed.isWaitedFor;
     this.#elementsBefore = elements;
     return hasProgress ? undefined : this.#unread.why(this.#tasks, this.#context.world.nowMs());

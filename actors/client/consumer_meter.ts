@@ -46,6 +46,11 @@ export class ConsumerMeter {
     this.#sinceMs += ms;
   }
 
+  /** How many elements the loop has got. Unlike `figures`, this ends no interval of time. */
+  get elements(): number {
+    return this.#elements;
+  }
+
   /** The share of recent time, 0 to 1, in which the loop has waited. */
   get waitingShare(): number {
     const { waitingMs, trainingMs } = this.figures;

@@ -108,11 +108,7 @@ export class ChildProcess {
 
   /** Ends the process at once, whatever it is doing. */
   kill(): void {
-    try {
-      this.#child.kill("SIGKILL");
-    } catch {
-      // It has ended.
-    }
+    kill(this.#child);
   }
 
   /** Makes the process keep this program alive, which is the initial state. */
@@ -148,11 +144,25 @@ export class ChildProcess {
   }
 }
 
-/** Runs a program of Leat until it ends, without permissions and without a link to it. */
-export async function runAlone(program: string): Promise<void> {
+/**
+ * Runs a program of Leat until it ends, without permissions and without a link to it. One that still
+ * runs after `timeoutMs` is killed.
+ */
+export async function runAlone(program: string, timeoutMs: number): Promise<void> {
   const args = ["run", "--quiet", "--no-prompt", "--cached-only", ...configFlags(), program];
   const stdio = { stdin: "null", stdout: "null", stderr: "null" } as const;
-  await new Deno.Command(denoCommand(), { args, ...cacheOnly(), ...stdio }).output();
+  const child = new Deno.Command(denoCommand(), { args, ...cacheOnly(), ...stdio }).spawn();
+  const timer = setTimeout(() => kill(child), timeoutMs);
+  await child.status;
+  clearTimeout(timer);
+}
+
+function kill(child: Deno.ChildProcess): void {
+  try {
+    child.kill("SIGKILL");
+  } catch {
+    // It has ended.
+  }
 }
 
 function newNodeId(node: string): NodeId {

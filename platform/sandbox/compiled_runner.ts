@@ -1,6 +1,9 @@
 /** Keeps the compiled code of the runners' program in Deno's cache. */
 import { runAlone } from "../process/child_process.ts";
 
+/** Time limit for storing, in ms: a worker that closes waits for it. */
+const STORE_TIMEOUT_MS = 30_000;
+
 let storing: Promise<void> | undefined;
 
 /**
@@ -10,5 +13,6 @@ let storing: Promise<void> | undefined;
  */
 export function storeCompiledRunner(): Promise<void> {
   if (Deno.build.os !== "linux") return Promise.resolve();
-  return storing ??= runAlone(import.meta.resolve("./runner_program.ts")).catch(() => {});
+  return storing ??= runAlone(import.meta.resolve("./runner_program.ts"), STORE_TIMEOUT_MS)
+    .catch(() => {});
 }

@@ -75,7 +75,7 @@ export class ConfinedRunners implements RunnerFactory {
     this.#listedMsMax = listedMsMax;
     let isReported = false;
     const { storageLatencyMs = 0 } = storage;
-    this.#hosts = new HostProcesses(grants, storage);
+    this.#hosts = new HostProcesses(grants, storage, { onRetry });
     this.#modules = new FetchedModules(grants.imports);
     const options: ProcessOptions = {
       ...{ grants, hosts: this.#hosts, storageLatencyMs, modules: this.#modules },

@@ -27,6 +27,9 @@ export const CONFINED_ASK_BYTES_MAX = 128 * 2 ** 20;
 /** Limit of the bytes of one read of a far file; a reader that needs more sends another request. */
 export const HOST_READ_BYTES_MAX = 16 * 2 ** 20;
 
+/** The `details.reason` of errors that say that the host process of an earlier request has ended. */
+export const HOST_GONE = "host_gone";
+
 /** Limit of the message of an error that crosses an edge, in characters. */
 const ERROR_CHARS_MAX = 12 * 1024;
 const ERROR_CAUSES_MAX = 8;

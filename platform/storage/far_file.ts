@@ -24,6 +24,7 @@ const WINDOWS_MAX = 2;
  */
 export class FarFile implements OpenFile {
   readonly sizeBytes: number;
+  readonly tag: string | undefined;
   readonly #object: FarObject;
   readonly #closed: AbortController;
   /** The kept ranges, the newest last. */
@@ -34,6 +35,7 @@ export class FarFile implements OpenFile {
 
   private constructor(object: FarObject, closed: AbortController, first: RangeWindow) {
     this.sizeBytes = object.sizeBytes;
+    this.tag = object.tag;
     this.#object = object;
     this.#closed = closed;
     this.#windows = [first];

@@ -52,6 +52,11 @@ export class FarObject {
     return this.#version?.sizeBytes ?? 0;
   }
 
+  /** See `OpenFile.tag`; known after the first answer. */
+  get tag(): string | undefined {
+    return this.#version?.tag;
+  }
+
   /**
    * Requests the bytes from `start` up to `stop` once. The first answer fixes the object's version.
    * @throws {LeatError} `failed_precondition` if the object has changed since, or the server sends no

@@ -113,6 +113,7 @@ export function withStorageLatency(files: Files, latencyMs: number): Files {
       const file = await files.open(path, signal);
       return {
         sizeBytes: file.sizeBytes,
+        tag: file.tag,
         read: async (into, offset) => {
           await delay();
           return await file.read(into, offset);

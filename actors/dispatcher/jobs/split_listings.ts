@@ -90,6 +90,8 @@ export class SplitListings {
   readonly #askedBytes = new HeldBytes();
   /** Settles when a request has ended. */
   #ended = Promise.withResolvers<void>();
+  /** Workers that exceeded the time limit of their last listing, by name. They are asked last. */
+  readonly #late = new Set<string>();
 
   constructor(options: SplitListingsOptions) {
     this.#options = options;
@@ -115,6 +117,7 @@ export class SplitListings {
 
   /** A worker has ended or restarted: stops waiting for its answers. */
   workerLost(name: string): void {
+    this.#late.delete(name);
     for (const { worker, reject } of this.#asked) {
       if (worker.name === name) {
         reject(new LeatError("unavailable", "the worker ended or restarted"));
@@ -150,10 +153,12 @@ export class SplitListings {
         const tookMs = world.nowMs() - startedMs;
         // A worker whose link was lost meanwhile fails as unavailable, but also after the limit.
         if (outcome.code === "deadline_exceeded" || tookMs >= timeoutMs) {
+          this.#late.add(worker.name);
           timeoutMs = Math.min(2 * timeoutMs, TIMEOUT_MAX_MS);
         }
         continue;
       }
+      this.#late.delete(worker.name);
       if (this.#isWanted(iterationId)) this.#options.onListed(iterationId, outcome);
       return;
     }
@@ -161,6 +166,7 @@ export class SplitListings {
 
   /**
    * Live workers that serve the iteration, rotated so that different iterations try different ones.
+   * Those that were late come last: one that never answers must not delay each new job.
    */
   #workersFor(iterationId: number): Worker[] {
     const { state } = this.#options;
@@ -170,7 +176,9 @@ export class SplitListings {
       worker.alive && isServedBy(state, iteration, worker)
     );
     const first = iterationId % Math.max(1, workers.length);
-    return [...workers.slice(first), ...workers.slice(0, first)];
+    const rotated = [...workers.slice(first), ...workers.slice(0, first)];
+    const isLate = ({ name }: Worker) => this.#late.has(name);
+    return [...rotated.filter((worker) => !isLate(worker)), ...rotated.filter(isLate)];
   }
 
   #hasRoomFor(iterationId: number): boolean {

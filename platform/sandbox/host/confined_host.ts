@@ -5,6 +5,7 @@
 import { fileURLToPath } from "node:url";
 import { type FixedDType, TYPED_ARRAYS } from "../../../core/dtype.ts";
 import { LeatError } from "../../../core/error.ts";
+import { shownPath } from "../../../core/shown_text.ts";
 import { Tensor } from "../../../core/tensor.ts";
 import type { Files, ImageCodec, OpenFile } from "../../../data/host.ts";
 import { UNTRUSTED_ENVELOPE_BYTES_MAX } from "../../../transport/process/link.ts";
@@ -14,7 +15,7 @@ import type { PythonPool } from "../../python/python_pool.ts";
 import { Images } from "../../media/images.ts";
 import { workerFiles } from "../../storage/storage.ts";
 import { isDenial } from "../denials.ts";
-import { CONFINED_ASK_BYTES_MAX, hostRequestTooLarge } from "../edge.ts";
+import { CONFINED_ASK_BYTES_MAX, HOST_GONE, hostRequestTooLarge } from "../edge.ts";
 import { isFar, isWithin } from "../grants.ts";
 import { isNotFound } from "../modules/module_source.ts";
 import type { RemoteModules } from "../modules/remote_modules.ts";
@@ -79,10 +80,9 @@ function confinedFiles(ask: AskHost, local: Files, readable: readonly string[]):
         await requireWithin(path);
         return await local.open(path, signal);
       }
-      const opening = ask("open", path).then((opened) => {
-        const { file, sizeBytes } = opened as OpenedFile;
-        return hostFile(ask, file, sizeBytes);
-      });
+      const opening = ask("open", path).then((opened) =>
+        new FarHostFile(ask, path, opened as OpenedFile)
+      );
       return await unlessAborted(opening, signal, (file) => file.close());
     },
     list: async (pattern, signal) => {
@@ -115,23 +115,99 @@ function unlessAborted<T>(
 export interface OpenedFile {
   readonly file: number;
   readonly sizeBytes: number;
+  readonly tag?: string | undefined;
 }
 
-function hostFile(ask: AskHost, file: number, sizeBytes: number): OpenFile {
-  let isClosed = false;
-  return {
-    sizeBytes,
-    read: async (into, offset) => {
-      const bytes = await ask("read", { file, offset, bytesMax: into.byteLength }) as Uint8Array;
+/** How often a read is tried if the host process dies each time. */
+const READS_MAX = 3;
+
+/**
+ * A far file that the host process has open. That process may die of another request, such as an image
+ * that its decoder cannot bear. Then the next one opens the file again, if the storage says that its
+ * contents are the same.
+ */
+class FarHostFile implements OpenFile {
+  readonly sizeBytes: number;
+  readonly tag: string | undefined;
+  readonly #ask: AskHost;
+  readonly #path: string;
+  /** The number of the file in the host process. */
+  #file: number;
+  /** Whether the process that has it open as `#file` has ended. */
+  #isGone = false;
+  #reopening: Promise<void> | undefined;
+  #isClosed = false;
+
+  constructor(ask: AskHost, path: string, { file, sizeBytes, tag }: OpenedFile) {
+    this.#ask = ask;
+    this.#path = path;
+    this.#file = file;
+    this.sizeBytes = sizeBytes;
+    this.tag = tag;
+  }
+
+  async read(into: Uint8Array, offset: number): Promise<number> {
+    for (let tries = 1;; tries++) {
+      try {
+        if (this.#isGone) await this.#openAgain();
+        return await this.#read(into, offset);
+      } catch (error) {
+        const mayReopen = isOfGoneHost(error) && !this.#isClosed && this.tag !== undefined;
+        if (!mayReopen || tries === READS_MAX) throw error;
+      }
+    }
+  }
+
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#closeFile(this.#file);
+  }
+
+  async #read(into: Uint8Array, offset: number): Promise<number> {
+    const file = this.#file;
+    try {
+      const request = { file, offset, bytesMax: into.byteLength };
+      const bytes = await this.#ask("read", request) as Uint8Array;
       into.set(bytes);
       return bytes.byteLength;
-    },
-    close: () => {
-      if (isClosed) return;
-      isClosed = true;
-      ask("close", file).catch(() => {}); // the edge may be closed, and its files with it
-    },
-  };
+    } catch (error) {
+      // Another read may have opened it again.
+      if (isOfGoneHost(error) && file === this.#file) this.#isGone = true;
+      throw error;
+    }
+  }
+
+  /** Opens the file once, however many reads wait for that. */
+  #openAgain(): Promise<void> {
+    return this.#reopening ??= this.#reopen().finally(() => this.#reopening = undefined);
+  }
+
+  async #reopen(): Promise<void> {
+    const { file, sizeBytes, tag } = await this.#ask("open", this.#path) as OpenedFile;
+    const isSame = sizeBytes === this.sizeBytes && tag === this.tag;
+    if (isSame && !this.#isClosed) {
+      this.#file = file;
+      this.#isGone = false;
+      return;
+    }
+    this.#closeFile(file);
+    if (isSame) throw new LeatError("failed_precondition", `${shownPath(this.#path)} was closed`);
+    throw new LeatError(
+      "failed_precondition",
+      `Cannot read ${shownPath(this.#path)} further: the process that read it has ended, and the ` +
+        `file has changed since it was opened (${this.sizeBytes} bytes, ${this.tag}; now ` +
+        `${sizeBytes} bytes, ${tag}). Read it again from its beginning, and give new contents new names`,
+    );
+  }
+
+  #closeFile(file: number): void {
+    this.#ask("close", file).catch(() => {}); // the edge may be closed, and its files with it
+  }
+}
+
+function isOfGoneHost(error: unknown): boolean {
+  return LeatError.from(error).details?.["reason"] === HOST_GONE;
 }
 
 /** Asks the worker to call Python functions. It calls only those that its operator has granted. */

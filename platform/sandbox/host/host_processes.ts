@@ -1,7 +1,7 @@
 /**
  * Starts the host processes of confined runners, one per runner. A host process decodes images with
  * native libraries, and reads object stores and services. It runs no user functions. A fault in a
- * library ends one host process, and fails only the open requests of its runner.
+ * library ends one host process, and fails only what its runner decodes then, and its open services.
  */
 import { AbortRace } from "../../../core/abort_race.ts";
 import { LeatError } from "../../../core/error.ts";
@@ -10,10 +10,10 @@ import { GOOGLE_ENDPOINT, type StorageOptions, type WorkerStorage } from "../../
 import { turboLibraryPath } from "../../media/jpeg/turbo_library.ts";
 import { readEnv, S3_VARIABLES, type S3Options, s3Settings } from "../../storage/s3_settings.ts";
 import { type ChildEnd, ChildProcess, ranOutOfMemory } from "../../process/child_process.ts";
-import { Edge, explainsEnd, plainError } from "../edge.ts";
+import { Edge, explainsEnd, HOST_GONE, plainError } from "../edge.ts";
 import { hostOf, type ReachedByHost, type SandboxGrants } from "../grants.ts";
 import type { HostStart } from "./host_program.ts";
-import { type Supplied, Supply } from "../../supply.ts";
+import { type Supplied, Supply, type SupplyOptions } from "../../supply.ts";
 
 const LOADING_MAX = 2;
 /** Time limit for loading a host process, in ms: one that never loads would occupy a place of the few. */
@@ -21,23 +21,30 @@ const LOAD_TIMEOUT_MS = 120_000;
 /** Limit of a host process's open files, which are its connections and the files that it reads. */
 const OPEN_FILES_MAX = 4_096;
 
+interface HostOptions extends Pick<SupplyOptions, "onRetry" | "retryMinMs"> {
+  /** Starts the process of a host. */
+  readonly startChild?: typeof startChild;
+}
+
 /** Starts host processes, one per runner. */
 export class HostProcesses {
   readonly #grants: SandboxGrants;
   readonly #storage: WorkerStorage;
+  readonly #options: HostOptions;
   readonly #alive = new Set<HostProcess>();
   /** Created on first use, because most pipelines need no host. */
   #supply: Supply<HostProcess> | undefined;
   #isClosed = false;
 
-  constructor(grants: SandboxGrants, storage: WorkerStorage) {
+  constructor(grants: SandboxGrants, storage: WorkerStorage, options: HostOptions = {}) {
     this.#grants = grants;
     this.#storage = storage;
+    this.#options = options;
   }
 
   /** @param forTask The runner's task, which reads services as a client. Left out: it has none. */
   open(forTask?: ReadingTask): TaskHost {
-    return new TaskHost(() => this.#take(), forTask);
+    return new TaskHost((signal) => this.#take(signal), forTask);
   }
 
   /** Resolves when all processes have ended. */
@@ -47,25 +54,30 @@ export class HostProcesses {
     await Promise.all([...this.#alive].map((host) => host.terminate()));
   }
 
-  #take(): Promise<HostProcess> {
+  #take(signal: AbortSignal): Promise<HostProcess> {
     if (this.#isClosed) throw new LeatError("cancelled", "The runners have been closed");
+    const { startChild: start = startChild, ...retries } = this.#options;
     this.#supply ??= new Supply(() => {
-      const host = new HostProcess(this.#grants, this.#storage, () => this.#alive.delete(host));
+      const child = start(this.#grants, this.#storage);
+      const onEnded = () => this.#alive.delete(host);
+      const host = new HostProcess(this.#grants, this.#storage, onEnded, child);
       this.#alive.add(host);
       return host;
-    }, { loadingMax: LOADING_MAX });
-    return this.#supply.take();
+    }, { ...retries, loadingMax: LOADING_MAX });
+    // No request of the runner has failed yet: the machine may have a process for it a little later.
+    return this.#supply.takePatiently(signal);
   }
 }
 
 /** The host of one runner. If its process dies, the next request starts another. */
 export class TaskHost {
-  readonly #take: () => Promise<HostProcess>;
+  readonly #take: (signal: AbortSignal) => Promise<HostProcess>;
   #forTask: ReadingTask | undefined;
   #process: Promise<HostProcess> | undefined;
-  #isClosed = false;
+  readonly #closing = new AbortController();
 
-  constructor(take: () => Promise<HostProcess>, forTask?: ReadingTask) {
+  /** @param take Starts a process; the signal ends the wait for it. */
+  constructor(take: (signal: AbortSignal) => Promise<HostProcess>, forTask?: ReadingTask) {
     this.#take = take;
     this.#forTask = forTask;
   }
@@ -90,11 +102,12 @@ export class TaskHost {
    * `cancelled` after `close()`.
    */
   async ask(method: string, args: unknown): Promise<unknown> {
-    if (this.#isClosed) throw new LeatError("cancelled", "The runner has ended");
-    const started = this.#process ??= this.#take().then((process) => this.#assigned(process));
+    const { signal } = this.#closing;
+    if (signal.aborted) throw new LeatError("cancelled", "The runner has ended");
+    const started = this.#process ??= this.#take(signal).then((process) => this.#assigned(process));
     try {
       const process = await started;
-      if (this.#isClosed) process.terminate();
+      if (signal.aborted) process.terminate();
       return await process.ask("serve", { method, args });
     } finally {
       const hasEnded = await started.then(({ isAlive }) => !isAlive, () => true);
@@ -103,7 +116,7 @@ export class TaskHost {
   }
 
   close(): void {
-    this.#isClosed = true;
+    this.#closing.abort();
     this.#process?.then((process) => process.terminate(), () => {});
   }
 }
@@ -118,7 +131,7 @@ export class HostProcess implements Supplied {
     grants: SandboxGrants,
     storage: WorkerStorage,
     onEnded: () => void,
-    child: HostChild = startChild(grants, storage),
+    child: HostChild,
     loadTimeoutMs: number = LOAD_TIMEOUT_MS,
   ) {
     const { far, net, memoryBytesMax } = grants;
@@ -220,7 +233,7 @@ function gone(why: string, cause?: LeatError): LeatError {
     // Never the code of the cause: with another process, the same request may succeed.
     "unavailable",
     `The process that decodes images and reads far files for a runner is gone: ${why}`,
-    cause === undefined ? {} : { cause },
+    { details: { reason: HOST_GONE }, ...(cause === undefined ? {} : { cause }) },
   );
 }
 

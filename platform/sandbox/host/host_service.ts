@@ -88,7 +88,7 @@ export class HostService {
       const opened = await this.#host.files.open(path);
       const file = this.#numbers.next();
       this.#files.set(file, opened);
-      return { file, sizeBytes: opened.sizeBytes };
+      return { file, sizeBytes: opened.sizeBytes, tag: opened.tag };
     } finally {
       this.#opening--;
     }

@@ -1,5 +1,6 @@
 /** Numbers for what a host process has opened for its runner. */
 import { LeatError } from "../../../core/error.ts";
+import { HOST_GONE } from "../edge.ts";
 
 /**
  * Numbers that start at random: if a host process ends, its runner keeps the numbers that it got, and
@@ -18,5 +19,6 @@ export function notOpened(what: string): LeatError {
   return new LeatError(
     "unavailable",
     `The process that ${what} for this runner has ended, or it was closed`,
+    { details: { reason: HOST_GONE } },
   );
 }

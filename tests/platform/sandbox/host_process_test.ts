@@ -5,7 +5,7 @@ import { DenoWorld } from "../../../platform/deno_world.ts";
 import type { ChildEnd } from "../../../platform/process/child_process.ts";
 import { Edge } from "../../../platform/sandbox/edge.ts";
 import { sandboxGrants } from "../../../platform/sandbox/grants.ts";
-import { HostProcess } from "../../../platform/sandbox/host/host_processes.ts";
+import { HostProcess, HostProcesses } from "../../../platform/sandbox/host/host_processes.ts";
 import { inlinePair } from "../../../transport/inline.ts";
 import { assertEquals, assertRejects, assertStringIncludes } from "../../assert.ts";
 
@@ -13,21 +13,42 @@ const NEAR = { node: "worker", incarnation: "aa" };
 const FAR = { node: "host", incarnation: "bb" };
 const KILLED: ChildEnd = { code: 137, signal: "SIGKILL", stderrTail: "" };
 
-/** A host that never answers, whose process ends after it was killed. */
-async function hostOf() {
+/** The process of a host, which ends after it was killed. */
+function childOf(serve: () => unknown) {
   const world = new DenoWorld({ logLevel: "off" });
   const [link, far] = inlinePair(world, NEAR, world, FAR);
-  const serve = () => new Promise(() => {});
   new Edge(Promise.resolve(far), FAR, { start: () => null, serve });
   const ended = Promise.withResolvers<ChildEnd>();
-  const host = new HostProcess(sandboxGrants({}), {}, () => {}, {
+  const child = {
     link: Promise.resolve(link),
     local: NEAR,
     ended: ended.promise,
     kill: () => ended.resolve(KILLED),
-  });
+  };
+  return { child, link, end: ended.resolve };
+}
+
+/** A host that never answers. */
+async function hostOf() {
+  const { child, link, end } = childOf(() => new Promise(() => {}));
+  const host = new HostProcess(sandboxGrants({}), {}, () => {}, child);
   await host.loaded;
-  return { host, link, end: ended.resolve };
+  return { host, link, end };
+}
+
+/** Hosts whose first processes the machine lacks. */
+function scarceHosts(lacking: number, retryMinMs = 0) {
+  const retried: string[] = [];
+  let starts = 0;
+  const hosts = new HostProcesses(sandboxGrants({}), {}, {
+    onRetry: ({ code }) => retried.push(code),
+    retryMinMs,
+    startChild: () => {
+      if (++starts <= lacking) throw new LeatError("resource_exhausted", "EAGAIN");
+      return childOf(() => "served").child;
+    },
+  });
+  return { hosts, retried };
 }
 
 Deno.test("HostProcess says that the disk of the slot files is full, not that it was killed", async () => {
@@ -72,4 +93,27 @@ Deno.test("HostProcess says how it ended if nothing else is known", async () => 
   const { code, message } = await assertRejects(() => answer, LeatError) as LeatError;
   assertEquals(code, "unavailable");
   assertStringIncludes(message, "it ended by SIGKILL");
+});
+
+Deno.test("HostProcesses tries again while the machine has no process for a host, and reports what lasts", async () => {
+  const passing = scarceHosts(3);
+  assertEquals(await passing.hosts.open().ask("decode", null), "served");
+  // The first one was to be a spare one, for which nobody waits.
+  assertEquals(passing.retried.length, 2);
+  await passing.hosts.close();
+  const lasting = scarceHosts(Infinity);
+  const asked = lasting.hosts.open().ask("decode", null);
+  const { code } = await assertRejects(() => asked, LeatError) as LeatError;
+  assertEquals([code, lasting.retried.length], ["resource_exhausted", 7]);
+  await lasting.hosts.close();
+});
+
+Deno.test("TaskHost waits for no process once its runner has ended", async () => {
+  const { hosts } = scarceHosts(Infinity, 3_600_000);
+  const host = hosts.open();
+  const asked = host.ask("decode", null);
+  host.close();
+  const { code } = await assertRejects(() => asked, LeatError) as LeatError;
+  assertEquals(code, "cancelled");
+  await hosts.close();
 });

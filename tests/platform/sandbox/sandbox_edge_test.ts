@@ -331,6 +331,7 @@ const NO_READINGS = {} as HostReadings;
 function obligingHost(opened: string[]): Host {
   const file: OpenFile = {
     sizeBytes: 5,
+    tag: "v1",
     read: (into) => into.fill(7).byteLength,
     close: () => opened.push("closed"),
   };
@@ -358,7 +359,8 @@ Deno.test("HostService opens only granted paths, and none that merely look grant
     "https://h/data/x",
   ];
   for (const path of granted) {
-    assertEquals((await open(path) as { sizeBytes: number }).sizeBytes, 5);
+    const { sizeBytes, tag } = await open(path) as OpenedFile;
+    assertEquals([sizeBytes, tag], [5, "v1"]);
   }
   assertEquals(opened, granted);
   const refused: unknown[] = [

@@ -84,6 +84,13 @@ Deno.test("a small far file needs one request", async () => {
   assertEquals(server.ranges.length, 1);
 });
 
+Deno.test("FarFile has the tag that the server gives its contents", async () => {
+  await using server = new RangeServer(noise(10));
+  const file = await filesOf().open(`${server.origin}/file`);
+  assertEquals(file.tag, server.etag);
+  file.close();
+});
+
 Deno.test("an empty far file has no bytes", async () => {
   await using server = new RangeServer(noise(0));
   const file = await filesOf().open(`${server.origin}/file`);

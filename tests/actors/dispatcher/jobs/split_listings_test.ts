@@ -141,6 +141,35 @@ Deno.test("a listing that exceeds its time limit after its link was lost has a l
   assertEquals(workers.map(({ listings }) => listings).toSorted(), [0, 1, 2]);
 });
 
+Deno.test("a worker that answered no listing in time is asked last, until it has answered one", async () => {
+  const { cluster, silent, other } = await listingCluster();
+  await using _ = cluster;
+  const datasetId = await cluster.dataset();
+  const wait = async (ms: number) => {
+    for (let waitedMs = 0; waitedMs < ms; waitedMs += WORKER_TIMEOUT_MS / 4) {
+      await cluster.world.advance(WORKER_TIMEOUT_MS / 4);
+      for (const worker of [silent, other]) await worker.heartbeat();
+    }
+  };
+  const listings = () => [silent.listings, other.listings];
+  await wait(11_000);
+  assertEquals(listings(), [1, 1]);
+  // Of two successive iterations, one would ask the silent worker first.
+  for (const jobName of ["one", "two"]) await cluster.open(datasetId, { jobName });
+  await settle();
+  assertEquals(listings(), [1, 3]);
+  // The other one fails, so that the silent one is asked, and answers.
+  silent.listing = undefined;
+  other.table = new LeatError("unavailable", "its disk does not answer");
+  await cluster.open(datasetId, { jobName: "three" });
+  await wait(3_000);
+  other.table = tableOf(3);
+  const before = silent.listings;
+  for (const jobName of ["four", "five"]) await cluster.open(datasetId, { jobName });
+  await settle();
+  assertEquals(silent.listings, before + 1);
+});
+
 Deno.test("a worker that cannot be reached is given up for the next one", async () => {
   await using cluster = await TestCluster.start();
   const unreachable = { node: "nowhere", path: "/a", incarnation: "1" };
