@@ -134,10 +134,15 @@ function codeOf(error: unknown, fallbackCode: LeatErrorCode): LeatErrorCode {
   return (typeof name === "string" && CODE_OF_NAME.get(name)) || fallbackCode;
 }
 
-/** Whether V8 got no memory for an array buffer, or for a WebAssembly memory. */
+/**
+ * What V8 says when it gets no memory for an array buffer or a WebAssembly memory, and when an array
+ * or a text is longer than it supports. A short or negative length is the caller's mistake.
+ */
+const OUT_OF_MEMORY =
+  /allocation failed|could not allocate memory|Invalid string length|Invalid typed array length: \d{10}/;
+
 function isOutOfMemory(error: unknown): boolean {
-  return error instanceof RangeError &&
-    /allocation failed|could not allocate memory/.test(error.message);
+  return error instanceof Error && error.name === "RangeError" && OUT_OF_MEMORY.test(error.message);
 }
 
 function messageOf(error: unknown): string {

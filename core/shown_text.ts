@@ -74,13 +74,44 @@ function escaped(char: string): string {
     : `\\u${code.toString(16).padStart(4, "0")}`;
 }
 
+/**
+ * The start of a URL that may hold secrets: its scheme, and the slashes behind it. The URL standard
+ * takes any number of slashes or backslashes behind the schemes of the web.
+ */
+const FAR_SCHEME = String.raw`(?:https?|wss?|ftp):[\\/]*|(?!file:)[a-z][a-z0-9+.-]{1,30}:[\\/]{2,}`;
+
+/** The characters at the start of a URL, and inside it, that the URL standard ignores. */
+const IGNORED_IN_URLS = /^[\0-\x20]+|[\t\n\r]+/g;
+
+const FAR_URL = new RegExp(`^(${FAR_SCHEME})(.*)$`, "is");
+
+/**
+ * A URL in a text, up to the first white space, or to the end of the quotation that it begins. A
+ * quotation mark inside the URL ends nothing, unless white space follows. The limit keeps the time
+ * linear in the length of a hostile text.
+ */
+const URL_IN_TEXT = new RegExp(
+  String
+    .raw`(?<=(["'\x60]))(?:${FAR_SCHEME}).{0,4000}?(?=\1[().,:;]*(?:\s|$))|\b(?:${FAR_SCHEME})\S+`,
+  "gis",
+);
+
+/** A host without a port, a user or a password. A name without a dot may be a user. */
+const HOST_WITH_DOT = /^[\p{L}\p{M}\p{N}_-]+(?:\.[\p{L}\p{M}\p{N}_-]+)+\.?(?:[\\/]|$)/u;
+
+/** What can be the host and port of a URL. Anything else may be a user or a password. */
+const HOST_AND_PORT = /^(?:\[[\da-f:.]+\]|[\p{L}\p{M}\p{N}_.-]*)(?::\d*)?(?:[\\/]|$)/iu;
+
 /** Characters after a URL that belong to the sentence around it. */
-const BEHIND_URL = "().,:;'\"";
+const BEHIND_URL = "().,:;'\"`";
 
 /**
  * Returns a file's path for messages. A URL loses its user, password, query and fragment, which may
  * be secrets, such as the signature of a signed URL. Local paths stay as they are. `s3://` and `gs://`
  * URLs have no query, and keep `?` and `#`, which may be part of a key.
+ *
+ * A misspelt URL may have `/`, `?` or `@` in its password. So all that precedes the last `@` is left
+ * out, unless the URL begins with a host's name: one with a dot and without a port. Idempotent.
  *
  * @example
  * ```ts
@@ -90,15 +121,29 @@ const BEHIND_URL = "().,:;'\"";
  * ```
  */
 export function shownPath(path: string): string {
-  const scheme = /^([a-z][a-z0-9+.-]+):\/\//i.exec(path)?.[1]?.toLowerCase();
-  if (scheme === undefined || scheme === "file") return path;
-  const anonymous = path.replace(/^([^/]*\/\/)[^/?#]*@/, "$1");
-  return scheme === "s3" || scheme === "gs" ? anonymous : anonymous.replace(/[?#].*$/s, "?…");
+  const [, scheme, rest] = FAR_URL.exec(path.replaceAll(IGNORED_IN_URLS, "")) ?? [];
+  if (scheme === undefined || rest === undefined) return path;
+  const isObject = /^(?:s3|gs):/i.test(scheme);
+  const queryAt = isObject ? -1 : rest.search(/[?#]/);
+  const [named, query] = queryAt < 0 ? [rest, ""] : [rest.slice(0, queryAt), "?…"];
+  const hasPlainHost = (isObject ? /^[^\\/:@]*(?:[\\/]|$)/ : HOST_WITH_DOT).test(named);
+  const userEnd = hasPlainHost ? -1 : rest.lastIndexOf("@");
+  // Either the password has "?" or "#" in it, or the query has "@".
+  if (userEnd >= named.length) return `${scheme}…`;
+  const user = rest.slice(0, Math.max(userEnd, 0));
+  const place = named.slice(userEnd + 1);
+  if (!hasPlainHost && !HOST_AND_PORT.test(place)) return `${scheme}…`;
+  return `${scheme}${/[\\/…]/.test(user) ? "…@" : ""}${place}${query}`;
 }
 
-/** Returns text of another program, in which each URL is as {@linkcode shownPath} returns it. */
-export function shownUrls(text: string): string {
-  return text.replaceAll(/\b[a-z][a-z0-9+.-]{0,30}:\/\/\S+/gi, (found) => {
+/**
+ * Returns text of another program, in which each URL is as {@linkcode shownPath} returns it.
+ *
+ * @param known A URL that `text` may name; it is found in any spelling.
+ */
+export function shownUrls(text: string, known = ""): string {
+  const rest = known === "" ? text : text.replaceAll(known, () => shownPath(known));
+  return rest.replaceAll(URL_IN_TEXT, (found) => {
     let length = found.length;
     while (BEHIND_URL.includes(found[length - 1]!)) length--;
     return shownPath(found.slice(0, length)) + found.slice(length);
@@ -109,11 +154,11 @@ export function shownUrls(text: string): string {
  * Returns a copy of another program's error and its causes, with {@linkcode shownUrls} applied to their
  * messages. The copy has no stack traces, because these repeat the messages.
  */
-export function withShownUrls(error: unknown): unknown {
+export function withShownUrls(error: unknown, known?: string): unknown {
   if (!(error instanceof Error)) return error;
   const shown = new Error(
-    shownUrls(error.message),
-    error.cause === undefined ? undefined : { cause: withShownUrls(error.cause) },
+    shownUrls(error.message, known),
+    error.cause === undefined ? undefined : { cause: withShownUrls(error.cause, known) },
   );
   shown.name = error.name;
   shown.stack = `${shown.name}: ${shown.message}`;

@@ -8,7 +8,7 @@ import { type DispatcherRole, JOURNAL_NAME, type RunningRole } from "./roles.ts"
 export function startDispatcher(
   system: ActorSystem,
   { config = {} }: DispatcherRole,
-  hooks: Pick<DispatcherConfig, "dialWorker" | "onWorkers"> = {},
+  hooks: Pick<DispatcherConfig, "dialWorker" | "isNodeAddress" | "onWorkers"> = {},
 ): RunningRole {
   const actor = system.spawn<DispatcherProtocol>({
     name: "dispatcher",

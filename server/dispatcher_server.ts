@@ -7,6 +7,7 @@ import { checkWorkerNames } from "../actors/dispatcher/modes/listed_workers.ts";
 import type { LeatError } from "../core/error.ts";
 import { checkJournal } from "./journal_check.ts";
 import { type DispatcherRole, supervisionOf } from "./roles.ts";
+import { isNodeAddress } from "../platform/nodes/service_address.ts";
 import type { ServiceNode, ServiceNodeConfig } from "../platform/nodes/service_node.ts";
 import { checkDispatcherConfig } from "./service_options.ts";
 import { definedFields } from "../core/tree.ts";
@@ -106,6 +107,7 @@ export async function serveDispatcher(
   const { system } = node;
   startDispatcher(system, role, {
     dialWorker: (worker) => node.dial(worker),
+    isNodeAddress,
     onWorkers: (view) => registeredWorkers = view,
   });
   const dispatcher = dispatcherAt(system.id.node);

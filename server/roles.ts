@@ -12,7 +12,10 @@ export interface DispatcherRole {
   readonly role: "dispatcher";
   /** The folder of the journal. Default: the journal is in memory. */
   readonly journalFolder?: string;
-  readonly config?: Omit<DispatcherConfig, "logName" | "wrapJournal" | "dialWorker">;
+  readonly config?: Omit<
+    DispatcherConfig,
+    "logName" | "wrapJournal" | "dialWorker" | "isNodeAddress"
+  >;
   /** How often the node restarts the dispatcher after failures. Default: as often as any actor. */
   readonly supervision?: Supervision;
 }

@@ -1,6 +1,7 @@
 /** Checks options at the start, so that a misspelt or invalid one is an error. */
 import type { Credentials } from "../actors/client/starting.ts";
 import type { ScalingOptions } from "../actors/dispatcher/scaling/autoscaler.ts";
+import { isWorkerName, WORKER_NAME_FORM } from "../actors/runtime/checks.ts";
 import { LeatError } from "../core/error.ts";
 import { invalidArgument, show } from "../data/check.ts";
 import type { DispatcherServerConfig } from "./dispatcher_server.ts";
@@ -160,7 +161,7 @@ const workerServer: Checks<WorkerServerConfig> = {
   ...node,
   ...storage,
   dispatcher: ANYTHING,
-  name: TEXT,
+  name: [WORKER_NAME_FORM, isWorkerName],
   tags: TAGS,
   local: BOOLEAN,
   sharesSlots: BOOLEAN,

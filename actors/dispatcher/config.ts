@@ -65,6 +65,8 @@ export interface DispatcherConfig extends DispatcherOptions {
   readonly wrapJournal?: (journal: Journal, state: DispatcherState) => Journal;
   /** Checks that a worker's address answers; if missing, nothing is checked. */
   readonly dialWorker?: DialWorker;
+  /** Whether clients can dial a node by this name; if missing, every name is accepted. */
+  readonly isNodeAddress?: (node: string) => boolean;
   /** Called at each start with a view of the registered workers. */
   readonly onWorkers?: (workers: KnownWorkers) => void;
 }
@@ -77,7 +79,7 @@ export interface KnownWorkers {
   ownerOf(node: string): string | undefined;
 }
 
-type Hook = "wrapJournal" | "dialWorker" | "onWorkers";
+type Hook = "wrapJournal" | "dialWorker" | "isNodeAddress" | "onWorkers";
 
 /** A checked {@linkcode DispatcherConfig} with its defaults. */
 export type Settings =

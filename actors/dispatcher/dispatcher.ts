@@ -35,7 +35,7 @@ import { RequestRates } from "./jobs/request_rates.ts";
 import { runnerDied } from "./jobs/runner_deaths.ts";
 import { Scaling } from "./scaling/scaling.ts";
 import { Liveness } from "./liveness/liveness.ts";
-import { forgeryOf, taskForgeryOf } from "./members/speaking.ts";
+import { addressFaultOf, forgeryOf, taskForgeryOf } from "./members/speaking.ts";
 import type { DispatcherState } from "./state/state.ts";
 import { TaskLists } from "./jobs/task_lists.ts";
 import { TaskRequests } from "./jobs/task_requests.ts";
@@ -316,7 +316,11 @@ class Dispatcher {
     request: Request<"workerHeartbeat">,
     delivery: Delivery,
   ): Answer<"workerHeartbeat"> {
-    this.#expect(delivery, (state) => forgeryOf(state, request, delivery));
+    const { isNodeAddress } = this.#settings;
+    this.#expect(
+      delivery,
+      (state) => forgeryOf(state, request, delivery) ?? addressFaultOf(request, isNodeAddress),
+    );
     const holder = this.#transactions.look((state) => holderOfName(state, request));
     if (holder === undefined) return this.#workerHeard(request, delivery);
     return this.#names.expectGone(request.name, holder, request.worker)

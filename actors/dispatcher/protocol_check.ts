@@ -22,6 +22,7 @@ import {
   upTo,
   wireError,
   word,
+  workerName,
 } from "../runtime/checks.ts";
 import { type CompressionFigures, ROUNDS_AHEAD_MAX } from "../worker/protocol.ts";
 import { type DispatcherProtocol, SPLITS_AT_ONCE_MAX } from "./protocol.ts";
@@ -178,7 +179,7 @@ export const dispatcherChecks = checksOf<DispatcherProtocol>()({
     nextRound: optional(count),
   }),
   workerHeartbeat: object({
-    name,
+    name: workerName,
     worker: fencedRef,
     tags,
     process: optional(name),

@@ -92,6 +92,18 @@ export function textUpTo(lengthMax: number): v.CustomSchema<string, string> {
 }
 
 export const name = textUpTo(NAME_LENGTH_MAX);
+
+/** The form of a worker's name: people give it, logs show it, and options list it. */
+export const WORKER_NAME_FORM =
+  `a non-empty text of at most ${NAME_LENGTH_MAX} characters, without control characters`;
+
+/** Whether a worker can have this name. */
+export function isWorkerName(value: unknown): value is string {
+  return typeof value === "string" && value !== "" && value.length <= NAME_LENGTH_MAX &&
+    value.isWellFormed() && !/\p{Cc}/u.test(value);
+}
+
+export const workerName = v.custom<string, string>(isWorkerName, WORKER_NAME_FORM);
 export const text = textUpTo(TEXT_LENGTH_MAX);
 export const reason = textUpTo(REASON_LENGTH_MAX);
 export const flag = v.boolean("true or false");

@@ -25,9 +25,9 @@ export async function importFunction(
     throw new LeatError(
       importCode(cause),
       `The module ${shown} of the user function "${name}" cannot be imported here: ${
-        shownUrls(message)
+        shownUrls(message, module)
       }`,
-      { cause: cause instanceof LeatError ? cause : withShownUrls(cause) },
+      { cause: cause instanceof LeatError ? cause : withShownUrls(cause, module) },
     );
   }
   if (!Object.hasOwn(exports, name)) {

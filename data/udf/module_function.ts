@@ -30,7 +30,7 @@ export class ModuleFunction<F extends AnyFunction = AnyFunction> {
     if (typeof name !== "string" || name === "") {
       throw new LeatError(
         "invalid_argument",
-        `udf() takes the name of an export of ${module}, not ${JSON.stringify(name)}.`,
+        `udf() takes the name of an export of ${shownPath(module)}, not ${JSON.stringify(name)}.`,
       );
     }
     this.module = module;

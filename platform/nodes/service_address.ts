@@ -46,6 +46,12 @@ export function secretiveServices(texts: readonly string[], what: string): strin
   return [...spellings.keys()];
 }
 
+/** Whether others can dial a node by this name: the form of what {@linkcode advertisedAddress} returns. */
+export function isNodeAddress(node: string): boolean {
+  return /^wss?:\/\/[!-~]+$/.test(node) && !/[/\\?#@]/.test(node.slice("wss://".length)) &&
+    addressOf(node) !== undefined;
+}
+
 function addressOf(text: string): string | undefined {
   const url = URL.parse(text);
   const isNode = url !== null && (url.protocol === "ws:" || url.protocol === "wss:") &&
@@ -84,7 +90,9 @@ export function advertisedAddress(listening: Listening, advertise?: string): str
   const [, host = "", givenPort] = /^(\[[^\]]*\]|[^:[\]/]+)(?::(\d{1,5}))?$/.exec(advertise) ?? [];
   const address = `${scheme}://${host}:${givenPort ?? port}`;
   const isWildcard = host === "0.0.0.0" || host === "[::]";
-  if (host === "" || isWildcard || URL.parse(address) === null) {
+  // The port may be 0 here, before the listener has one.
+  const isHost = isNodeAddress(`${scheme}://${host}:1`);
+  if (!isHost || isWildcard || URL.parse(address) === null) {
     throw new LeatError(
       "invalid_argument",
       `advertise must be a name or address at which others reach this host, alone or with a port ` +

@@ -189,6 +189,14 @@ function spawn(options: ChildOptions, local: NodeId, folder: SlotFolder): Deno.C
   } catch (cause) {
     if (shortageOf(cause) !== undefined) throw cause;
     const { code, message } = LeatError.from(cause);
+    // Without its cause, which names a flag of Deno that this program has.
+    if (code === "permission_denied" && typeof program === "string" && couldRunDeno) {
+      throw new LeatError(
+        code,
+        "Cannot start a process for a pipeline: the deno on the PATH is not the one that this program was " +
+          "allowed to run: it was moved, replaced or removed meanwhile. Restart this program",
+      );
+    }
     const name = typeof program === "string" ? "deno" : command;
     throw new LeatError(
       code,
@@ -263,9 +271,15 @@ function launcherArgs(launch: Launch): string[] {
 /** The path of this program's own Deno if this program may run it, otherwise `deno` on the PATH. */
 function denoCommand(): string {
   const command = Deno.execPath();
-  const { state } = Deno.permissions.querySync({ name: "run", command });
-  return state === "granted" ? command : "deno";
+  return mayRun(command) ? command : "deno";
 }
+
+function mayRun(command: string): boolean {
+  return Deno.permissions.querySync({ name: "run", command }).state === "granted";
+}
+
+/** Deno grants the file that a command's name has led to at the start, not the name. */
+const couldRunDeno = mayRun(denoCommand());
 
 /** The root folder of Leat's source. */
 const SOURCE_ROOT = new URL("../../", import.meta.url);

@@ -2,6 +2,7 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { LeatError, type LeatErrorCode } from "../../core/error.ts";
+import { shownPath } from "../../core/shown_text.ts";
 import type { Files, OpenFile } from "../../data/host.ts";
 import { systemCode } from "../system_codes.ts";
 
@@ -13,6 +14,7 @@ const CODE_OF_ERRNO: Readonly<Record<string, LeatErrorCode>> = {
   ENOSPC: "resource_exhausted",
   EDQUOT: "resource_exhausted",
   EROFS: "permission_denied",
+  EINVAL: "invalid_argument",
   EISDIR: "invalid_argument",
   ENOTDIR: "not_found",
   ENAMETOOLONG: "invalid_argument",
@@ -126,6 +128,20 @@ export function withStorageLatency(files: Files, latencyMs: number): Files {
       return await files.list(pattern, signal);
     },
   };
+}
+
+/**
+ * Refuses a misspelt URL with secrets, such as `https:user:password@host/file`. As a local name it
+ * would be shown with its secrets.
+ */
+export function requireLocalName(path: string): void {
+  const shown = shownPath(path);
+  if (shown === path) return;
+  throw new LeatError(
+    "invalid_argument",
+    `${shown} is neither a URL nor a local path: write a URL as scheme://host/path, and begin a local ` +
+      `path whose name looks like a URL with "./".`,
+  );
 }
 
 /** Converts a system error about a file into an error that names the operation. */

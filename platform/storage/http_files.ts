@@ -111,6 +111,6 @@ function originOf(text: string): string {
   if (url !== null && /^https?:$/.test(url.protocol)) return url.origin;
   throw new LeatError(
     "invalid_argument",
-    `Headers are given per origin, such as "https://host", not for "${text}".`,
+    `Headers are given per origin, such as "https://host", not for "${shownPath(text)}".`,
   );
 }

@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import { LeatError } from "../../core/error.ts";
 import { shownPath } from "../../core/shown_text.ts";
 import type { NewFile, NewFiles } from "../../data/host.ts";
-import { fileError } from "./files.ts";
+import { fileError, requireLocalName } from "./files.ts";
 
 /** The suffix of an unfinished file. That file is also the lock. */
 export const PARTIAL_SUFFIX = ".partial";
@@ -171,7 +171,10 @@ async function isThere(path: string): Promise<boolean> {
 function localPath(path: string): string {
   if (/^file:/i.test(path)) return fileURLToPath(path);
   const scheme = /^([a-z][a-z0-9+.-]+):\/\//i.exec(path)?.[1];
-  if (scheme === undefined) return path;
+  if (scheme === undefined) {
+    requireLocalName(path);
+    return path;
+  }
   throw new LeatError(
     "unimplemented",
     `Cannot write ${shownPath(path)}: files are written on this machine only, not to ${scheme}: ` +

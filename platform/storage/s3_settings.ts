@@ -1,6 +1,7 @@
 /** The settings of an S3-compatible store: from options, and otherwise from the environment. */
 
 import { LeatError } from "../../core/error.ts";
+import { shownPath } from "../../core/shown_text.ts";
 
 /** An S3-compatible store. Omitted fields come from the environment, if the program may read it. */
 export interface S3Options {
@@ -79,7 +80,7 @@ function endpointUrl(text: string): URL {
   if (url !== null && /^https?:$/.test(url.protocol) && url.search === "") return url;
   throw new LeatError(
     "invalid_argument",
-    `The endpoint of an S3 store is a URL such as "https://host:port", not "${text}".`,
+    `The endpoint of an S3 store is a URL such as "https://host:port", not "${shownPath(text)}".`,
   );
 }
 

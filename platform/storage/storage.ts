@@ -5,7 +5,7 @@ import { LeatError } from "../../core/error.ts";
 import { shownPath } from "../../core/shown_text.ts";
 import type { Files, OpenFile } from "../../data/host.ts";
 import type { ServiceCredentials } from "../nodes/client_homes.ts";
-import { DenoFiles, withStorageLatency } from "./files.ts";
+import { DenoFiles, requireLocalName, withStorageLatency } from "./files.ts";
 import { HttpClient, type RequestOptions } from "./http_client.ts";
 import type { HttpOptions, MayFollow } from "./http_files.ts";
 import type { ImageLimits } from "../media/images.ts";
@@ -146,9 +146,11 @@ async function loadS3Files(...args: Parameters<typeof import("./s3_files.ts").s3
   return s3Files(...args);
 }
 
-/** The scheme of a URL; `undefined` for a path, `C:/…` included. */
+/** The scheme of a URL; `undefined` for a local path, `C:/…` included. */
 function schemeOf(path: string): string | undefined {
-  return /^([a-z][a-z0-9+.-]+):\/\//i.exec(path)?.[1]?.toLowerCase();
+  const scheme = /^([a-z][a-z0-9+.-]+):\/\//i.exec(path)?.[1]?.toLowerCase();
+  if (scheme === undefined) requireLocalName(path);
+  return scheme;
 }
 
 /** The path of a `file:` URL; wildcards and escapes of a pattern are kept. */

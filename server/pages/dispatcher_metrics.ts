@@ -129,12 +129,15 @@ export async function scrape(
   return { text: await registry.metrics(), contentType: registry.contentType };
 }
 
-/** Escapes control characters: names are untrusted, and metrics are also read in terminals. */
+/**
+ * Escapes control characters: names are untrusted, and metrics are also read in terminals. Backslashes
+ * are escaped, too, so that no two names have one label.
+ */
 function shown(labels: Labels): Record<string, string | number> {
   return Object.fromEntries(
     Object.entries(labels).map(([name, value]) => [
       name,
-      typeof value === "string" ? shownText(value) : value,
+      typeof value === "string" ? shownText(value.replaceAll("\\", "\\\\")) : value,
     ]),
   );
 }

@@ -49,11 +49,17 @@ Deno.test("a job name that looks like the metrics' name for an unnamed job is re
   );
 });
 
-Deno.test("control characters and tabs of a name are escaped in the metrics", async () => {
+Deno.test("control characters and tabs of a name are escaped in the metrics, and no name gets another's", async () => {
   await using cluster = await TestCluster.start();
-  await cluster.worker("w\t\x1b[2J\n").heartbeat();
+  await cluster.worker("w").heartbeat();
+  for (const jobName of ["j\t\x1b[2J\n", "j\\t\\x1b[2J\\n"]) {
+    await cluster.open(await cluster.dataset(), { jobName });
+  }
   const { text } = await scrape(await cluster.ask("describe", null));
-  assertStringIncludes(text, 'leat_worker_up{worker="w\\\\t\\\\x1b[2J\\\\n"} 1');
+  // The text format doubles each backslash again.
+  for (const job of [String.raw`j\\t\\x1b[2J\\n`, String.raw`j\\\\t\\\\x1b[2J\\\\n`]) {
+    assertStringIncludes(text, `leat_job_client_seconds_total{job="${job}"}`);
+  }
 });
 
 Deno.test("wrong figures of a worker do not change later sums", async () => {

@@ -45,12 +45,24 @@ Deno.test("LeatError.from gives names their codes, keeps the cause, and keeps a 
 });
 
 Deno.test("LeatError.from says that memory was refused, and what to do", () => {
-  for (const allocate of [() => new ArrayBuffer(2 ** 50), () => new SharedArrayBuffer(2 ** 50)]) {
-    const error = LeatError.from(assertThrows(allocate, RangeError));
+  for (
+    const allocate of [
+      () => new ArrayBuffer(2 ** 50),
+      () => new SharedArrayBuffer(2 ** 50),
+      () => new Uint8Array(2 ** 53),
+      () => "long".repeat(2 ** 29),
+      // An error of another thread, as comlink passes it on.
+      () => {
+        throw Object.assign(new Error("Array buffer allocation failed"), { name: "RangeError" });
+      },
+    ]
+  ) {
+    const error = LeatError.from(assertThrows(allocate));
     assertEquals(error.code, "resource_exhausted", error.message);
     assertStringIncludes(error.message, "more memory");
     assertEquals(error.toWire().cause!.code, "resource_exhausted");
   }
+  assertEquals(LeatError.from(assertThrows(() => new Uint8Array(-1))).code, "unknown");
 });
 
 Deno.test("LeatError.from shows what it knows of an object that is no error", () => {

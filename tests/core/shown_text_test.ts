@@ -2,6 +2,7 @@
 
 import { assert, assertEquals } from "../assert.ts";
 import { LeatError } from "../../core/error.ts";
+import fc from "../lib/properties.ts";
 import {
   shellWord,
   shownJson,
@@ -47,7 +48,19 @@ Deno.test("shownPath leaves out a URL's user, password, query and fragment, and 
     const [path, shown] of [
       ["https://user:secret@host:1/a/b?signature=secret#secret", "https://host:1/a/b?…"],
       ["HTTP://user@host/a#secret", "HTTP://host/a?…"],
-      ["https://host/a@b", "https://host/a@b"],
+      ["https://esm.sh/lodash@4/map.js?x=a@b", "https://esm.sh/lodash@4/map.js?…"],
+      ["https://[::1]:8/a", "https://[::1]:8/a"],
+      ["http://localhost:8000/std@1/x", "http://…@1/x"],
+      ["https://user:pass/word@host/a", "https://…@host/a"],
+      ["https://user:pass?word@host/a", "https://…"],
+      ["https://user:password", "https://…"],
+      ["http:///user:password@host/a?b", "http:///host/a?…"],
+      ["https:user:password@host/a", "https:host/a"],
+      ["http:\\\\user:password@host\\a", "http:\\\\host\\a"],
+      [" ht\ntp:\t//user:password@host/a\n", "http://host/a"],
+      ["https://host/a?signature=a b", "https://host/a?…"],
+      ["s3://id:sec/ret@bucket/a", "s3://…@bucket/a"],
+      ["s3://bucket/a@b", "s3://bucket/a@b"],
       ["https://secret:a@b@host/a", "https://host/a"],
       ["ftp://user:secret@host/a?b", "ftp://host/a?…"],
       ["s3://id:secret@bucket/literal?key", "s3://bucket/literal?key"],
@@ -56,13 +69,59 @@ Deno.test("shownPath leaves out a URL's user, password, query and fragment, and 
       ["file:///data/what?", "file:///data/what?"],
       ["C:/data/a@b", "C:/data/a@b"],
     ] as const
-  ) assertEquals(shownPath(path), shown);
+  ) {
+    assertEquals(shownPath(path), shown);
+    assertEquals(shownPath(shown), shown);
+  }
 });
 
 Deno.test("shownUrls shows each URL of a text without its secrets", () => {
   assertEquals(
     shownUrls("for url (http://a/b(c)?s=secret): from wss://u:secret@d/e?f, and no://thing."),
     "for url (http://a/b(c)?…): from wss://d/e?…, and no://thing.",
+  );
+  assertEquals(
+    shownUrls("no 'https://a.b/c?s=it's a secret', nor \"https:u:a secret@d/e\" in http:."),
+    "no 'https://a.b/c?…', nor \"https:d/e\" in http:.",
+  );
+});
+
+/** Text around a secret, with all characters that steer the parser of a URL. */
+const noise = fc.string({
+  unit: fc.constantFrom(..."aZ09/?#@:\\&='`\"%. \t\n;,()[]é"),
+  maxLength: 8,
+});
+const secret = fc.tuple(noise, noise).map(([before, after]) => `${before}SECRET${after}`);
+
+/** URLs, most of them misspelt, with secrets in the password and the query. */
+const secretUrl = fc.record({
+  gaps: fc.array(fc.constantFrom("", "", "\t", "\r\n"), { maxLength: 8 }),
+  scheme: fc.constantFrom("http:", "HTTPS:", "ws:", "wss:", "ftp:"),
+  slashes: fc.stringMatching(/^[\\/]{0,3}$/),
+  user: fc.constantFrom("user:", "first.last:p", "::", "a@b.c:", "user:12/"),
+  password: fc.option(secret),
+  host: fc.constantFrom("host", "host.com:80/a/b", "[::1]:8/a", "127.0.0.1/a@b", "host\\a"),
+  mark: fc.constantFrom("?", "#", "?a=b@c&d="),
+  query: secret,
+}).map(({ gaps, scheme, slashes, user, password, host, mark, query }) => {
+  const broken = [...scheme].map((char, index) => char + (gaps[index] ?? "")).join("");
+  return `${broken}${slashes}${
+    password === null ? "" : `${user}${password}@`
+  }${host}${mark}${query}`;
+});
+
+Deno.test("shownPath and shownUrls tell no secret of a URL, however it is spelt", () => {
+  fc.assert(
+    fc.property(secretUrl, fc.constantFrom("", "'", '"'), (url, quote) => {
+      const shown = shownPath(url);
+      assert(!shown.includes("SECRET"), shown);
+      assertEquals(shownPath(shown), shown);
+      const text = shownUrls(`no ${quote}${url}${quote}, nor ${url}`, url);
+      assert(!text.includes("SECRET"), text);
+      const href = URL.parse(url)?.href ?? "";
+      assert(!shownUrls(`(${href}) "${href}"`).includes("SECRET"), href);
+    }),
+    { numRuns: 20_000 },
   );
 });
 

@@ -110,7 +110,9 @@ Deno.test("serveDispatcher and serveWorker refuse invalid settings before they l
   assertEquals(await code(() => serveDispatcher({ advertise: "x/y" })), "invalid_argument");
   assertEquals(await code(() => serveDispatcher({ advertise: "x:0" })), "invalid_argument");
   assertEquals(await code(() => serveDispatcher({ token: "a b" })), "invalid_argument");
+  assertEquals(await code(() => serveDispatcher({ workers: ["a", "b\0"] })), "invalid_argument");
   assertEquals(await code(() => serveWorker({ dispatcher: "x" })), "invalid_argument");
+  assertEquals(await code(() => serveWorker({ dispatcher, name: "a\0" })), "invalid_argument");
   assertEquals(
     await code(() => serveWorker({ dispatcher, hostname: "0.0.0.0" })),
     "failed_precondition",

@@ -44,6 +44,19 @@ export function forgeryOf(
   );
 }
 
+/** Why a heartbeat is refused: clients cannot dial the address that its worker advertises. */
+export function addressFaultOf(
+  { name, worker: { node }, isPrivate }: RequestOf<DispatcherProtocol, "workerHeartbeat">,
+  isNodeAddress: (node: string) => boolean = () => true,
+): LeatError | undefined {
+  if (isPrivate === true || isNodeAddress(node)) return undefined;
+  return new LeatError(
+    "failed_precondition",
+    `The worker "${name}" has the address "${node}", but clients dial ws://host:port or ` +
+      "wss://host:port only: start it with such an address (--advertise HOST[:PORT])",
+  );
+}
+
 /** Why a task's request is refused: it comes from another node or identity than its worker's. */
 export function taskForgeryOf(
   state: DispatcherState,

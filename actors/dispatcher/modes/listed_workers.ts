@@ -1,5 +1,6 @@
 /** The dispatcher's configured list of workers, which share the jobs of static policies. */
 import { LeatError } from "../../../core/error.ts";
+import { isWorkerName, WORKER_NAME_FORM } from "../../runtime/checks.ts";
 
 /** A sentence names at most this many workers, and counts the others. */
 const NAMED_MAX = 8;
@@ -10,11 +11,12 @@ const NAMED_MAX = 8;
  */
 export function checkWorkerNames(names: readonly string[]): readonly string[] {
   const before = new Set<string>();
-  const wrong = names.find((name) => name === "" || before.size === before.add(name).size);
+  const wrong = names.find((name) => !isWorkerName(name) || before.size === before.add(name).size);
   if (wrong === undefined) return names;
   throw new LeatError(
     "invalid_argument",
-    `workers must be different names, none empty, got "${wrong}" in ${names.join(", ")}`,
+    `workers must be different names, each ${WORKER_NAME_FORM}, got ` +
+      `${JSON.stringify(wrong)} in ${names.join(", ")}`,
   );
 }
 

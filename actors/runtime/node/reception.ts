@@ -134,7 +134,8 @@ export class Reception {
   /** Whether an actor may soon be at that path: it or an ancestor is ending or restarting. */
   #isRestarting(path: string): boolean {
     const { cells, root } = this.#owner;
-    if (path === root.self.path) return false;
+    // No actor ever has another form of path, such as "//worker".
+    if (!/^(?:\/[^/]+)+$/.test(path)) return false;
     if (cells.has(path)) return true;
     const slash = Math.max(0, path.lastIndexOf("/"));
     const parentPath = path.slice(0, slash) || root.self.path;

@@ -11,12 +11,14 @@ export class FarRoots {
 
   /**
    * Whether a path or pattern is below a root. Segments `.` and `..` and escaped slashes, also within
-   * braces, are refused, because servers interpret them in different ways.
+   * braces, are refused, because servers interpret them in different ways. The query of a web URL may
+   * have them, because it names no path.
    */
   has(path: string): boolean {
-    const hasDotSegment = /(^|[/{,(|\\])(\.|%2e){1,2}([/},)|\\]|$)/i.test(path);
+    const named = isWeb(path) ? path.replace(/[?#].*$/s, "") : path;
+    const hasDotSegment = /(^|[/{,(|\\])(\.|%2e){1,2}([/},)|\\]|$)/i.test(named);
     // deno-lint-ignore no-control-regex -- control characters are refused
-    const hasRefused = /[\\\u0000-\u001f]|%2f|%5c/i.test(path);
+    const hasRefused = /[\u0000-\u001f]/.test(path) || /\\|%2f|%5c/i.test(named);
     return !hasDotSegment && !hasRefused &&
       this.#roots.some((root) => canonical(path).startsWith(root));
   }
@@ -24,5 +26,9 @@ export class FarRoots {
 
 /** Normalizes a web URL as for a request. Keys of object stores stay as they are. */
 function canonical(path: string): string {
-  return /^https?:\/\//i.test(path) ? URL.parse(path)?.href ?? path : path;
+  return isWeb(path) ? URL.parse(path)?.href ?? path : path;
+}
+
+function isWeb(path: string): boolean {
+  return /^https?:\/\//i.test(path);
 }

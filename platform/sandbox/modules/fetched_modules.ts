@@ -162,7 +162,10 @@ export class FetchedModules {
 
 /** Normalizes a URL as for a request, and removes its fragment. */
 function urlOf(text: string, base?: string): string {
-  const url = text.length > URL_CHARS_MAX ? undefined : new URL(text, base);
+  const url = text.length > URL_CHARS_MAX ? undefined : URL.parse(text, base);
+  if (url === null) {
+    throw new LeatError("invalid_argument", `Cannot import ${shownPath(text)}: it is no valid URL`);
+  }
   if (url !== undefined) url.hash = "";
   if (url !== undefined && url.href.length <= URL_CHARS_MAX) return url.href;
   throw new LeatError(

@@ -5,6 +5,7 @@
  */
 import { isBuiltin, registerHooks } from "node:module";
 import { LeatError } from "../../../core/error.ts";
+import { shownPath } from "../../../core/shown_text.ts";
 import { dataText, fileText, sourceOf } from "./module_source.ts";
 import type { RemoteModules } from "./remote_modules.ts";
 
@@ -74,6 +75,8 @@ function urlOf(
 function noPackage(specifier: string): LeatError {
   return new LeatError(
     "invalid_argument",
-    `Cannot import ${specifier}: modules of user functions load no packages; bundle them`,
+    `Cannot import ${
+      shownPath(specifier)
+    }: modules of user functions load no packages; bundle them`,
   );
 }

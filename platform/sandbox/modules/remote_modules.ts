@@ -33,7 +33,9 @@ export class RemoteModules {
     for (const missing of this.#loads) missing.add(url);
     throw new LeatError(
       "failed_precondition",
-      `Cannot import ${url} while a user function runs: import it at the top of the function's module`,
+      `Cannot import ${
+        shownPath(url)
+      } while a user function runs: import it at the top of the function's module`,
     );
   }
 

@@ -324,6 +324,17 @@ test("a dead letter is reported, and an ask of a missing actor is `not_found`", 
   assertEquals(pair.b.drops, ["no_such_actor", "no_such_actor"]);
 });
 
+test("an ask of a path that no actor can have is `not_found`, also beside one that lives", async () => {
+  await using node = new TestNode("a");
+  const { path } = spawnProbe(node);
+  for (
+    const odd of [`/${path}`, `/${path}/child`, `${path}//child`, `${path}/`, `x${path.slice(1)}`]
+  ) {
+    const ref = { node: "a", path: odd } as FencedRef<Probe>;
+    await rejection(node.system.ask(ref, "notes", null, SOON), "not_found");
+  }
+});
+
 test("an unknown node is `unavailable`, at once or at the deadline of a patient ask", async () => {
   await using node = new TestNode("a");
   const nowhere = { node: "nowhere", path: "/probe" } as FencedRef<Probe>;

@@ -295,8 +295,15 @@ Deno.test("ambientNamesOf examines captured functions too, but not modules or na
 });
 
 Deno.test("loadFunction tells no secret of the URL of a module, also not of an error of the loader", async () => {
-  const module = "https://USER:PASSWORD@host/f.ts?sig=SECRET#FRAGMENT";
-  for (const message of [`Module not found "${module}"`, `Bad token at ${module}:1:2`]) {
+  const plain = "https://USER:PASSWORD@host/f.ts?sig=SECRET#FRAGMENT";
+  const misspelt = "https:USER:PASSWORD@host/f.ts?sig=a SECRET";
+  for (
+    const [module, message] of [
+      [plain, `Module not found "${plain}"`],
+      [plain, `Bad token at ${plain}:1:2`],
+      [misspelt, `Invalid URL: ${misspelt}`],
+    ] as const
+  ) {
     const host: ModuleHost = {
       ...importer,
       importModule: () => Promise.reject(new Error(message)),
@@ -307,6 +314,11 @@ Deno.test("loadFunction tells no secret of the URL of a module, also not of an e
     ) as LeatError;
     const told = `${error} ${error.stack} ${error.cause} ${JSON.stringify(error.details)}`;
     assertEquals(told.match(/USER|PASSWORD|SECRET|FRAGMENT/g), null, told);
-    assertStringIncludes(error.message, "https://host/f.ts?…");
+    assertStringIncludes(
+      error.message,
+      module === plain ? "https://host/f.ts?…" : "https:host/f.ts?…",
+    );
   }
+  const error = assertThrows(() => udf(plain, ""), LeatError);
+  assertEquals(error.message.match(/USER|PASSWORD|SECRET|FRAGMENT/g), null, error.message);
 });

@@ -170,6 +170,13 @@ Deno.test("DenoNewFiles.create empties no file that a link in place of the unfin
   });
 });
 
+Deno.test("DenoNewFiles refuses a path with NUL as an invalid argument", async () => {
+  for (const path of ["/tmp/a\0b/file", "/tmp/a\0b"]) {
+    const error = await assertRejects(() => files.create(path), LeatError);
+    assertEquals(error.code, "invalid_argument", error.message);
+  }
+});
+
 Deno.test("DenoNewFiles names the path that it cannot write", async () => {
   const far = await assertRejects(() => files.create("s3://bucket/key"), LeatError);
   assertEquals(far.code, "unimplemented");

@@ -1,10 +1,11 @@
 /** The storage that a path leads to. */
 
-import { assertEquals, assertRejects, assertStringIncludes } from "../../assert.ts";
+import { assert, assertEquals, assertRejects, assertStringIncludes } from "../../assert.ts";
 import { LeatError, type LeatErrorCode } from "../../../core/error.ts";
 import { Dataset } from "../../../data/mod.ts";
 import { openIterator } from "../../../data/dataset_iterator.ts";
 import { DenoHost } from "../../../platform/deno_host.ts";
+import { DenoNewFiles } from "../../../platform/storage/new_files.ts";
 import { StorageFiles } from "../../../platform/storage/storage.ts";
 import { RangeServer } from "./range_server.ts";
 import { TempFolder } from "../../lib/temp_folder.ts";
@@ -50,6 +51,23 @@ Deno.test("an unknown scheme is refused with the known ones", async () => {
     assertStringIncludes(message, "hdfs://host/file");
     assertStringIncludes(message, "s3:");
   }
+});
+
+Deno.test("a misspelt URL is refused, not read or written as a local file, and tells no secret", async () => {
+  for (const url of ["https:user:SECRET@host/a", "ht\ttps://user:SECRET@host/a", "http:a?SECRET"]) {
+    for (
+      const work of [
+        () => new StorageFiles().open(url),
+        () => new StorageFiles().list(url),
+        () => new DenoNewFiles().create(url),
+      ]
+    ) {
+      const message = await failure(work, "invalid_argument");
+      assertStringIncludes(message, "scheme://host/path");
+      assert(!message.includes("SECRET"), message);
+    }
+  }
+  await failure(() => new StorageFiles().open("./https:user:name@host"), "not_found");
 });
 
 Deno.test("http: URLs cannot be listed by pattern", async () => {

@@ -1,6 +1,6 @@
 /** Workers that say good-bye, and workers at whose address nobody answers. */
 import { LeatError } from "../../../../core/error.ts";
-import { assertEquals } from "../../../assert.ts";
+import { assertEquals, assertStringIncludes } from "../../../assert.ts";
 import { settle, TestCluster, workIn } from "../lib.ts";
 import type { TestWorker } from "../test_worker.ts";
 
@@ -60,6 +60,30 @@ Deno.test("a good-bye of a worker's earlier life ends nothing of the later one's
   });
   const { workers } = await cluster.ask("describe", null);
   assertEquals(workers.map(({ alive, tasks }) => [alive, tasks]), [[true, 1]]);
+});
+
+Deno.test("a worker whose address nobody can dial is refused, unless it serves its own process", async () => {
+  await using cluster = await TestCluster.start({
+    isNodeAddress: (node) => node.startsWith("ws://"),
+  });
+  const worker = cluster.worker("w");
+  const request = { name: "w", worker: worker.ref, tags: [], tasks: [] };
+  const { code, message } = await cluster.refused("workerHeartbeat", request);
+  assertEquals(code, "failed_precondition");
+  for (const part of [`"${worker.ref.node}"`, "--advertise"]) assertStringIncludes(message, part);
+  assertEquals((await cluster.ask("describe", null)).workers, []);
+  await cluster.ask("workerHeartbeat", { ...request, isPrivate: true });
+  assertEquals((await cluster.ask("describe", null)).workers.length, 1);
+});
+
+Deno.test("a worker whose name has a control character, or none, is refused", async () => {
+  await using cluster = await TestCluster.start();
+  const worker = cluster.worker("w").ref;
+  for (const name of ["node-1\0", "a\nb", ""]) {
+    const error = await cluster.refused("workerHeartbeat", { name, worker, tags: [], tasks: [] });
+    assertEquals(error.code, "invalid_argument");
+    assertStringIncludes(error.message, "without control characters");
+  }
 });
 
 Deno.test("a worker whose address does not answer is shown as unreachable until it does", async () => {
