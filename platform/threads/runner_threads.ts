@@ -14,7 +14,6 @@ import type {
   RunnerSettings,
   RunnerSplits,
 } from "../../actors/worker/runner/runner.ts";
-import { listerError } from "../../actors/worker/protocol.ts";
 import { PYTHON, type PythonPool } from "../python/python_pool.ts";
 import { PythonProcesses } from "../python/python_processes.ts";
 import { type StartThread, startThread } from "../../transport/start_thread.ts";
@@ -129,9 +128,7 @@ export class RunnerThreads implements RunnerFactory {
       this.#endIfAbandoned(thread);
     };
     signal?.addEventListener("abort", giveUp, { once: true });
-    const listed = await thread.call((control) => control.listSplits(graph)).catch((error) => {
-      throw listerError(error);
-    }).finally(() => {
+    const listed = await thread.call((control) => control.listSplits(graph)).finally(() => {
       signal?.removeEventListener("abort", giveUp);
       if (signal?.aborted === true) thread.abandoned--;
       else thread.listings--;
@@ -392,7 +389,6 @@ class RunnerThread implements Supplied {
     if (ready === undefined) this.port.close();
     else ready.then(() => this.port.close());
     this.#onDeath();
-    const details = { reason: "runner_died" };
-    this.#death.abort(new LeatError("unavailable", `The runner is gone: ${why}`, { details }));
+    this.#death.abort(new LeatError("unavailable", `The runner is gone: ${why}`));
   }
 }

@@ -1,7 +1,6 @@
 /** Runner threads: real threads that spin or die. */
 import { Dataset } from "../../../mod.ts";
 import { decodeMessage } from "../../../transport/codec.ts";
-import { LISTER_DIED } from "../../../actors/worker/protocol.ts";
 import type { Runner, RunnerSettings, RunnerSplits } from "../../../actors/worker/runner/runner.ts";
 import { LeatError } from "../../../core/error.ts";
 import { startThread } from "../../../transport/start_thread.ts";
@@ -182,29 +181,6 @@ Deno.test("RunnerThreads lists splits, or explains why it cannot", async () => {
     (await assertRejects(() => runners.listSplits(unsplittable), LeatError)).code,
     "not_found",
   );
-  await runners.close();
-});
-
-Deno.test("RunnerThreads tells that a listing failed because its thread died", async () => {
-  const runners = new RunnerThreads({}, {
-    // A thread that dies when it is to list splits.
-    start: (url, name, port, onEnded) => {
-      const inner = new MessageChannel();
-      const end = startThread(url, name, inner.port2, onEnded);
-      port.onmessage = ({ data, ports }) => {
-        if (data.path?.[0] === "listSplits") onEnded("out of memory");
-        else inner.port1.postMessage(data, [...ports]);
-      };
-      inner.port1.onmessage = ({ data, ports }) => port.postMessage(data, [...ports]);
-      return () => {
-        inner.port1.close();
-        end();
-      };
-    },
-  });
-  const listing = () => runners.listSplits(Dataset.range(10).serialize());
-  const { code, details } = await assertRejects(listing, LeatError, "out of memory");
-  assertEquals([code, details], ["aborted", { reason: LISTER_DIED }]);
   await runners.close();
 });
 
