@@ -195,13 +195,16 @@ class ConsumersRun implements Disposable {
   /**
    * Restarts all consumers when they wait for each other in different epochs. Without a `runId`, a
    * consumer that enters an epoch which another has finished waits there for the other, which waits in
-   * the next epoch.
+   * the next epoch. From checkpoints of different epochs they would wait again, so those are dropped.
    */
   #restartWhenApart(): void {
-    const epochs = new Set(this.#consumers.map(finishedEpochs));
-    const areApart = epochs.size > 1 || this.#consumers.some(({ hasEnded }) => hasEnded);
-    if (this.#isStuck && areApart) {
+    if (this.#isStuck && mayBeApart(this.#consumers)) {
       this.#progressUs = this.cluster.scheduler.nowUs;
+      for (const { saved } of this.#consumers) {
+        for (const step of saved.keys()) {
+          if (isAcrossEpochs(this.#consumers, step)) saved.delete(step);
+        }
+      }
       this.#launcher.restartAll();
     }
     this.cluster.after(PAUSE_MS, "launcher looks", () => this.#restartWhenApart());
@@ -369,7 +372,22 @@ class ConsumersRun implements Disposable {
   }
 }
 
-/** Returns the number of epochs whose elements the consumer has all received. */
-function finishedEpochs({ ends, position }: Consumer): number {
-  return ends.filter((end) => end <= position).length;
+/** Whether one consumer may wait in an epoch that another has finished. */
+function mayBeApart(consumers: readonly Consumer[]): boolean {
+  if (consumers.some(({ hasEnded }) => hasEnded)) return true;
+  // A consumer that has all elements of an epoch either still waits for its end, or reads the next.
+  return consumers.some((ahead) => {
+    const latest = ahead.ends.filter((end) => end <= ahead.position).length;
+    return consumers.some((other) => other !== ahead && epochAt(other, other.position) < latest);
+  });
+}
+
+/** Whether the consumers save in different epochs after this number of steps. */
+function isAcrossEpochs(consumers: readonly Consumer[], step: number): boolean {
+  return new Set(consumers.map((consumer) => epochAt(consumer, step))).size > 1;
+}
+
+/** The epoch of the element before a position. */
+function epochAt({ ends }: Consumer, position: number): number {
+  return ends.filter((end) => end < position).length;
 }
