@@ -74,6 +74,11 @@ Deno.test("every numeric option of every program refuses invalid numbers", async
   const names = new Set<string>();
   for (const [program, option] of numericOptions()) {
     names.add(option);
+    // A number of bytes is exact.
+    if (option.endsWith("-mib")) {
+      const refusal = await refusalOf(program, option, `${Number.MAX_SAFE_INTEGER}`);
+      assertStringIncludes(refusal ?? `${program.usage} takes it`, `${option} is`);
+    }
     for (const value of ["-2", "NaN", "1e309", "99999999999999999999", "12x", ""]) {
       const refusal = await refusalOf(program, option, value);
       // A price, or another number that only multiplies, may be arbitrarily large.
