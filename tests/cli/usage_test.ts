@@ -138,6 +138,7 @@ Deno.test("programs refuse options that exclude each other before they start", a
       ["--min-workers=5", "--max-workers=4"],
       "--min-workers is 5, more than --max-workers, which is 4",
     ],
+    [autoscale, ["--name=a\0b"], "--name has to be a non-empty text"],
     [soak, ["--chaos=kill", "--spared=2"], "--spared is 2 of 2 workers"],
     [hashes, ["--write", "--seeds=3"], "--write records all"],
     [vopr, ["--mutants", "--crash=worker@1"], "--crash cannot be combined with --mutants"],
