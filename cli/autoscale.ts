@@ -1,5 +1,6 @@
 /** Keeps as many workers on this host as a dispatcher wants: `deno task autoscale --help`. */
-import { shownText } from "../core/shown_text.ts";
+import { isWorkerName, WORKER_NAME_FORM } from "../actors/runtime/checks.ts";
+import { shownJson, shownText } from "../core/shown_text.ts";
 import { autoscale, type ScalingStep } from "../server/cluster/scaler.ts";
 import { ProcessFleet } from "./cluster/process_fleet.ts";
 import { CREDENTIAL_OPTIONS, nodeAddress, readCredentials } from "./cluster/server_options.ts";
@@ -45,8 +46,10 @@ export const PROGRAM: Program<typeof OPTIONS> = {
     "Workers that others have started count, if they may serve the job and can be reached. " +
     "Arguments after -- are given to each worker.",
   options: OPTIONS,
-  check({ min, max }) {
+  check({ min, max, name }) {
     if (min > max) throw new UsageError(`--min is ${min}, more than --max, which is ${max}`);
+    if (name === undefined || isWorkerName(name)) return;
+    throw new UsageError(`--name has to be ${WORKER_NAME_FORM}, not ${shownJson(name)}`);
   },
   notes: `Examples:
   deno task autoscale --dispatcher ws://127.0.0.1:5050 --min 1 --max 8

@@ -17,6 +17,10 @@ const STATUS_MS = 1_000;
 /** A limit of at least 1, and its default. */
 const limit = (value: number, help: string) => integer({ help, default: value, min: 1 });
 
+/** A limit in MiB. Above the maximum, the number of bytes would be inexact. */
+const mebibytes = (value: number, help: string) =>
+  integer({ help, default: value, min: 1, max: Math.floor(Number.MAX_SAFE_INTEGER / 2 ** 20) });
+
 const OPTIONS = {
   host: text({
     help: "The interface to listen on; 0.0.0.0 for all, which needs a token or --insecure.",
@@ -71,19 +75,19 @@ const OPTIONS = {
     3,
     "A job fails when the same piece of its work has killed this many processes or threads.",
   ),
-  datasetMib: limit(32, "Limit of one registered pipeline and the data in it, in MiB."),
-  datasetsMib: limit(256, "Limit of all pipelines of one identity, in MiB."),
-  allDatasetsMib: limit(512, "Limit of the pipelines of all identities, in MiB."),
-  parametersMib: limit(
+  datasetMib: mebibytes(32, "Limit of one registered pipeline and the data in it, in MiB."),
+  datasetsMib: mebibytes(256, "Limit of all pipelines of one identity, in MiB."),
+  allDatasetsMib: mebibytes(512, "Limit of the pipelines of all identities, in MiB."),
+  parametersMib: mebibytes(
     32,
     "Limit of all parameters of one identity's jobs and clients, in MiB.",
   ),
-  allParametersMib: limit(
+  allParametersMib: mebibytes(
     128,
     "Limit of the parameters of all identities' jobs and clients, in MiB.",
   ),
-  splitsMib: limit(272, "Limit of all tables of splits of one identity's jobs, in MiB."),
-  allSplitsMib: limit(
+  splitsMib: mebibytes(272, "Limit of all tables of splits of one identity's jobs, in MiB."),
+  allSplitsMib: mebibytes(
     544,
     "Limit of the tables of splits of all identities' jobs, in MiB.",
   ),

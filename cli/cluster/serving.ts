@@ -1,6 +1,7 @@
 /** Runs a server until the program is asked to stop, or the server fails. */
 import { LeatError, type LeatErrorCode } from "../../core/error.ts";
 import { UsageError } from "../lib/args.ts";
+import { NO_TOKEN } from "../../transport/web_socket/server.ts";
 import type { StopRequests } from "../lib/stop_requests.ts";
 
 /** Error codes of a start that settings cause, not the machine or other nodes. */
@@ -24,7 +25,8 @@ export async function startServing<S>(start: () => Promise<S>): Promise<S> {
   try {
     return await start();
   } catch (error) {
-    if (!(error instanceof LeatError && SETTINGS_ERRORS.has(error.code))) throw error;
+    if (!(error instanceof LeatError)) throw error;
+    if (!SETTINGS_ERRORS.has(error.code) && error.details?.reason !== NO_TOKEN) throw error;
     throw new UsageError(error.message, { cause: error });
   }
 }

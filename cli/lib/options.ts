@@ -250,7 +250,8 @@ function remarkDefault(value: string | number | undefined): string {
 
 function single(texts: readonly string[]): string | undefined {
   if (texts.length > 1) {
-    throw new Misread(`is given ${texts.length} times (${texts.join(", ")}): give it once`);
+    // Without the values, which may be secrets.
+    throw new Misread(`is given ${texts.length} times: give it once`);
   }
   return texts[0];
 }

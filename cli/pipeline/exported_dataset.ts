@@ -1,6 +1,7 @@
 /** The dataset that a user's module exports. */
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
+import { shownPath } from "../../core/shown_text.ts";
 import { Dataset, LeatError } from "../../mod.ts";
 import { UsageError } from "../lib/args.ts";
 
@@ -50,6 +51,10 @@ export async function exportedDataset(
 }
 
 async function importModule(path: string): Promise<Record<string, unknown>> {
+  const shown = shownPath(path);
+  if (shown !== path || /^[a-z][a-z0-9+.-]+:\/\//i.test(path)) {
+    throw new UsageError(`'${shown}' is a URL: name the file of a module on this machine`);
+  }
   const file = resolve(path);
   try {
     const { isDirectory } = await Deno.stat(file);

@@ -2,7 +2,9 @@
 import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { LeatError } from "../../core/error.ts";
+import { shownPath } from "../../core/shown_text.ts";
 import { PYTHON } from "../python/python_pool.ts";
+import { requireLocalName } from "../storage/files.ts";
 
 /** The permissions and limits of user functions. All other permissions are denied. */
 export interface SandboxOptions {
@@ -146,7 +148,10 @@ function pathsOf(folders: readonly Folder[]): string[] {
  * @throws {LeatError} `invalid_argument` for a URL of another host.
  */
 export function rootPath(root: string): string {
-  if (!root.startsWith("file:")) return resolve(root);
+  if (!root.startsWith("file:")) {
+    requireLocalName(root);
+    return resolve(root);
+  }
   try {
     return fileURLToPath(root);
   } catch (cause) {
@@ -191,7 +196,14 @@ function requireUnwritten(root: string, writable: readonly Folder[]): void {
 /** The host and port of a URL. Any other text is already a host, and stays the same. */
 export function hostOf(source: string): string {
   if (!source.includes("://")) return source;
-  const { host, protocol, port } = new URL(source);
+  const url = URL.parse(source);
+  if (url === null) {
+    throw new LeatError(
+      "invalid_argument",
+      `${shownPath(source)} cannot be granted: it is no valid URL`,
+    );
+  }
+  const { host, protocol, port } = url;
   return port === "" ? `${host}:${protocol === "http:" ? 80 : 443}` : host;
 }
 
@@ -200,7 +212,9 @@ function requireHost(host: string): void {
   if (/^[^\s/]+(\/\d+)?$/.test(host)) return;
   throw new LeatError(
     "invalid_argument",
-    `User functions cannot be granted "${host}", which is no host: write HOST or HOST:PORT`,
+    `User functions cannot be granted "${
+      shownPath(host)
+    }", which is no host: write HOST or HOST:PORT`,
   );
 }
 

@@ -94,7 +94,7 @@ const REFUSED: [name: string, args: string[], message: string][] = [
   ["an option in place of a value", ["--report", "--quick"], "--report needs a value"],
   ["a number below zero", ["--workers", "-5"], "--workers is '-5', but has to be a whole number"],
   ["letters with a dash in place of a value", ["--workers", "-x"], "--workers needs a value"],
-  ["an option given twice", ["--workers", "1", "--workers", "2"], "given 2 times (1, 2)"],
+  ["an option given twice", ["--workers", "1", "--workers", "2"], "given 2 times: give it once"],
   ["a flag with a value", ["--quick=maybe"], "--quick is 'maybe', but takes no value"],
   ["a stray word", ["now"], "'now' is not an option"],
   ["what follows a bare --", ["--", "now"], "'now' is not an option"],

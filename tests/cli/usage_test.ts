@@ -7,6 +7,7 @@ import { PROGRAM as autoscale } from "../../cli/autoscale.ts";
 import { PROGRAM as chaos } from "../../cli/chaos.ts";
 import { PROGRAM as cluster } from "../../cli/cluster.ts";
 import { PROGRAM as dispatcher } from "../../cli/dispatcher.ts";
+import { startServing } from "../../cli/cluster/serving.ts";
 import { parseCommandLine, UsageError } from "../../cli/lib/args.ts";
 import type { Program } from "../../cli/lib/help.ts";
 import type { Option } from "../../cli/lib/options.ts";
@@ -18,9 +19,17 @@ import { PROGRAM as simulate } from "../../cli/simulate.ts";
 import { PROGRAM as soak } from "../../cli/soak.ts";
 import { PROGRAM as status } from "../../cli/status.ts";
 import { PROGRAM as worker } from "../../cli/worker.ts";
+import { LeatError } from "../../core/error.ts";
+import { serveDispatcher } from "../../server/dispatcher_server.ts";
 import { PROGRAM as vopr } from "../../sim/vopr.ts";
 import { PROGRAM as hashes } from "../../tools/hashes.ts";
-import { assert, assertEquals, assertInstanceOf, assertStringIncludes } from "../assert.ts";
+import {
+  assert,
+  assertEquals,
+  assertInstanceOf,
+  assertRejects,
+  assertStringIncludes,
+} from "../assert.ts";
 
 type AnyProgram = Program<Record<string, Option<unknown>>>;
 
@@ -65,6 +74,11 @@ Deno.test("every numeric option of every program refuses invalid numbers", async
   const names = new Set<string>();
   for (const [program, option] of numericOptions()) {
     names.add(option);
+    // A number of bytes is exact.
+    if (option.endsWith("-mib")) {
+      const refusal = await refusalOf(program, option, `${Number.MAX_SAFE_INTEGER}`);
+      assertStringIncludes(refusal ?? `${program.usage} takes it`, `${option} is`);
+    }
     for (const value of ["-2", "NaN", "1e309", "99999999999999999999", "12x", ""]) {
       const refusal = await refusalOf(program, option, value);
       // A price, or another number that only multiplies, may be arbitrarily large.
@@ -124,6 +138,7 @@ Deno.test("programs refuse options that exclude each other before they start", a
       ["--min-workers=5", "--max-workers=4"],
       "--min-workers is 5, more than --max-workers, which is 4",
     ],
+    [autoscale, ["--name=a\0b"], "--name has to be a non-empty text"],
     [soak, ["--chaos=kill", "--spared=2"], "--spared is 2 of 2 workers"],
     [hashes, ["--write", "--seeds=3"], "--write records all"],
     [vopr, ["--mutants", "--crash=worker@1"], "--crash cannot be combined with --mutants"],
@@ -137,4 +152,26 @@ Deno.test("programs refuse options that exclude each other before they start", a
     assertInstanceOf(error, UsageError);
     assertStringIncludes(error.message, message);
   }
+});
+
+Deno.test("no program shows a secret that is given twice", async () => {
+  const programs: unknown[] = [dispatcher, status, worker];
+  for (const program of programs) {
+    const others = REQUIRED.get(program) ?? [];
+    const args = [...others, "--token", "SECRET1", "--token=SECRET2"];
+    const error = await assertRejects(
+      () => parseCommandLine(program as AnyProgram, args),
+      UsageError,
+    );
+    assertStringIncludes(error.message, "--token is given 2 times");
+    assert(!error.message.includes("SECRET"), error.message);
+  }
+});
+
+Deno.test("listening beyond this machine without a token is a usage error of the servers' programs", async () => {
+  const start = () => serveDispatcher({ hostname: "0.0.0.0", port: 0, logLevel: "off" });
+  await assertRejects(() => startServing(start), UsageError, "--insecure");
+  const held = new LeatError("failed_precondition", "Another dispatcher holds the journal");
+  const error = await assertRejects(() => startServing(() => Promise.reject(held)));
+  assertEquals(error, held);
 });

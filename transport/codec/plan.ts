@@ -42,9 +42,6 @@ export interface PayloadPart {
 /** -0 as a float64: msgpackr would write the integer 0. */
 const NEGATIVE_ZERO = new RawMsgpack([TOKEN.FLOAT64, 0x80, 0, 0, 0, 0, 0, 0, 0]);
 
-/** In a loop over an object's keys this is free, unlike `Object.hasOwn`. */
-const hasOwn = Object.prototype.hasOwnProperty;
-
 const INT64_MIN = -(2n ** 63n);
 const UINT64_MAX = 2n ** 64n - 1n;
 const UINT32_MAX = 0xffff_ffff;
@@ -118,8 +115,9 @@ export class MessagePlan {
     // msgpackr reads `constructor` before it treats an object as plain; Maps avoid that.
     const odd = bare || value.constructor !== Object;
     let changed: Map<string, unknown> | undefined = odd ? new Map() : undefined;
-    for (const key in value) {
-      if (!hasOwn.call(value, key)) continue;
+    // V8 specializes a read inside a `for in` to one shape. For objects of other shapes it drops the
+    // code and compiles the same again, without end.
+    for (const key of Object.keys(value)) {
       const item = value[key];
       this.#path[depth] = key;
       if (item === undefined) {

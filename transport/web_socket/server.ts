@@ -340,6 +340,9 @@ class Server implements WebSocketServer {
   }
 }
 
+/** The `reason` in the details of an error: a server would listen beyond this machine without a token. */
+export const NO_TOKEN = "no_token";
+
 function checkOptions(options: WebSocketServerOptions): void {
   const { hostname, tokens, insecure = false, cert, key } = options;
   if ((cert === undefined) !== (key === undefined)) {
@@ -354,6 +357,7 @@ function checkOptions(options: WebSocketServerOptions): void {
       "failed_precondition",
       `Listening on ${hostname} without a token would let anyone who reaches this machine run ` +
         "code on it; set a token (--token-file), listen on 127.0.0.1, or allow it (--insecure)",
+      { details: { reason: NO_TOKEN } },
     );
   }
 }

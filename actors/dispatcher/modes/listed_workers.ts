@@ -1,5 +1,6 @@
 /** The dispatcher's configured list of workers, which share the jobs of static policies. */
 import { LeatError } from "../../../core/error.ts";
+import { shownJson } from "../../../core/shown_text.ts";
 import { isWorkerName, WORKER_NAME_FORM } from "../../runtime/checks.ts";
 
 /** A sentence names at most this many workers, and counts the others. */
@@ -16,7 +17,7 @@ export function checkWorkerNames(names: readonly string[]): readonly string[] {
   throw new LeatError(
     "invalid_argument",
     `workers must be different names, each ${WORKER_NAME_FORM}, got ` +
-      `${JSON.stringify(wrong)} in ${names.join(", ")}`,
+      `${shownJson(wrong)} in ${shownJson(names)}`,
   );
 }
 

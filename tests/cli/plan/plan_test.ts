@@ -7,6 +7,7 @@ import { basename, dirname } from "node:path";
 import { type Machines, sweepClusters } from "../../../cli/plan/clusters.ts";
 import { limitsOf, nextLimit } from "../../../cli/plan/limits.ts";
 import { timeLimitMs, type TimeLimits } from "../../../cli/plan/progress_timeout.ts";
+import { UsageError } from "../../../cli/lib/args.ts";
 import { percentile } from "../../../cli/lib/statistics.ts";
 import { type Profile, profilePipeline, undisturbed } from "../../../cli/plan/profile.ts";
 import { profileModule } from "../../../cli/plan/profiled_module.ts";
@@ -76,6 +77,10 @@ Deno.test("loadPipeline: a dataset, or the result of a function, by name or as t
 
 Deno.test("loadPipeline: refuses anything but a pipeline for workers, with the reason", async () => {
   await assertRejects(() => loadPipeline("nowhere.ts"), LeatError, "There is no file 'nowhere.ts'");
+  for (const url of ["https://user:SECRET@host/x.ts", "https:user:SECRET@host/x.ts"]) {
+    const { message } = await assertRejects(() => loadPipeline(url), UsageError, "is a URL");
+    assert(!message.includes("SECRET"), message);
+  }
   const refused = [
     ["export const limit = 7;", "exports neither a Dataset nor a function; it exports 'limit'"],
     ["throw new Error('not this module');", "cannot be imported"],

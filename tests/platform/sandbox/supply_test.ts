@@ -457,3 +457,20 @@ Deno.test("sandboxGrants refuses invalid hosts, and accepts names, addresses and
   const net = ["localhost", "127.0.0.1:80", "[::1]:443"];
   assertEquals(sandboxGrants({ net }).net, net);
 });
+
+Deno.test("sandboxGrants refuses misspelt URLs without their secrets", () => {
+  const url = "https://user:SECRET/word@host/x";
+  for (
+    const options of [
+      { dataRoots: ["https:user:SECRET@host/x"] },
+      { writeRoots: ["https:user:SECRET@host/x"] },
+      { imports: [url] },
+      { imports: ["https:user:SECRET@host/x"] },
+      { net: [url] },
+    ]
+  ) {
+    const error = assertThrows(() => sandboxGrants(options), LeatError);
+    assertEquals(error.code, "invalid_argument", error.message);
+    assert(!error.message.includes("SECRET"), error.message);
+  }
+});
