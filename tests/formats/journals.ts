@@ -19,7 +19,7 @@ const SEEDS = 12;
 /** Longer journals are skipped to keep the fixtures small. */
 const BYTES_MAX = 16 << 10;
 
-/** Records that no short run writes: a kept dataset, and consumers' positions. */
+/** Records that no short run writes: a kept dataset, consumers' positions, and a lister's death. */
 const BY_HAND: readonly JournalRecord[] = [
   { type: "cluster_created", clusterId: "c" },
   {
@@ -33,6 +33,10 @@ const BY_HAND: readonly JournalRecord[] = [
   },
   { type: "iteration_created", iterationId: 2, jobId: 1, repetition: 0, seed: "7" },
   { type: "rounds_reached", iterationId: 2, round: 17 },
+  {
+    ...{ type: "lister_died", iterationId: 2, worker: "a", code: "aborted" },
+    message: "out of memory",
+  },
 ];
 
 /** One journal. */
