@@ -8,6 +8,8 @@ import { plainBytes, READ_BYTES } from "../plain_bytes.ts";
 
 /** Bytes decompressed at a time. Their output, at most 1032 times as large, is held in memory. */
 const STEP_BYTES = 32 * 1024;
+/** Limit of the zeros after a gzip member. A sparse file could have terabytes, which read as no data. */
+export const PADDING_BYTES_MAX = 1024 * 1024;
 
 type Zlib = Exclude<Compression, "zstd">;
 
@@ -91,7 +93,10 @@ class Members {
     }
   }
 
-  /** Returns the offset of the first byte from `start` on that is not zero. */
+  /**
+   * Returns the offset of the first byte from `start` on that is not zero.
+   * @throws {LeatError} `data_loss` if there are too many zeros.
+   */
   async #pastZeros(start: number): Promise<number> {
     const bytes = plainBytes(this.#path, this.#file, start);
     const buffer = new Uint8Array(READ_BYTES);
@@ -101,7 +106,17 @@ class Members {
       if (other >= 0) return offset + other;
       if (count === 0) return offset;
       offset += count;
+      if (offset - start > PADDING_BYTES_MAX) throw this.#padded(start);
     }
+  }
+
+  #padded(start: number): LeatError {
+    return new LeatError(
+      "data_loss",
+      `Damaged file ${this.#path}: more than ${PADDING_BYTES_MAX} zeros (PADDING_BYTES_MAX) follow ` +
+        `the gzip data that ends at byte ${start}. Cut the file off there, or write it again`,
+      { details: { path: this.#path, offset: start } },
+    );
   }
 
   #begin(): Inflation {

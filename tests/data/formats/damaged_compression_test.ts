@@ -11,11 +11,12 @@ import {
 import { LeatError } from "../../../core/error.ts";
 import { RandomStream } from "../../../core/philox.ts";
 import { byteSource } from "../../../data/formats/byte_source.ts";
+import { PADDING_BYTES_MAX } from "../../../data/formats/compression/zlib_decoder.ts";
 import { zstdDecoder } from "../../../data/formats/compression/zstd_decoder.ts";
 import { encodeTfRecord } from "../../../data/formats/tfrecord/tfrecord.ts";
 import type { OpenFile } from "../../../data/host.ts";
 import { Dataset } from "../../../data/mod.ts";
-import { assert, assertEquals, assertInstanceOf } from "../../assert.ts";
+import { assert, assertEquals, assertInstanceOf, assertRejects } from "../../assert.ts";
 import { withFiles } from "../../lib/temp_folder.ts";
 import { collect } from "../sources/running.ts";
 import { concat } from "./reading.ts";
@@ -253,4 +254,32 @@ Deno.test("a damaged compressed file gives every whole record before the damage,
       );
     });
   }
+});
+
+Deno.test("a gzip file may end with some zeros, and not with as many as a sparse file may have", async () => {
+  const member = gzipSync(contents);
+  const padded = concat(member, new Uint8Array(PADDING_BYTES_MAX / 2));
+  assertEquals(await undo(padded, "gzip"), { given: contents, error: undefined });
+  let readBytes = 0;
+  const sparse: OpenFile = {
+    sizeBytes: 2 ** 40,
+    read(into, offset) {
+      readBytes += into.length;
+      into.fill(0);
+      into.set(member.subarray(offset, offset + into.length));
+      return into.length;
+    },
+    close() {},
+  };
+  const source = byteSource("sparse.gz", sparse, "gzip", 0);
+  const error = await assertRejects(
+    async () => {
+      while (await source.read(new Uint8Array(50_000)) > 0);
+    },
+    LeatError,
+    "PADDING_BYTES_MAX",
+  );
+  assertEquals([error.code, error.details?.["offset"]], ["data_loss", member.length]);
+  assert(readBytes < 2 * PADDING_BYTES_MAX + 2 * member.length, `${readBytes} bytes were read`);
+  source.close();
 });
