@@ -85,7 +85,7 @@ export class LeatError extends Error {
    * `deadline_exceeded`) or is `fallbackCode`.
    */
   static from(error: unknown, fallbackCode: LeatErrorCode = "unknown"): LeatError {
-    if (error instanceof LeatError) return error;
+    if (isA(error, LeatError)) return error;
     return new LeatError(codeOf(error, fallbackCode), messageOf(error), { cause: error });
   }
 
@@ -110,6 +110,24 @@ export function innermostCause(error: unknown): unknown {
   return inner;
 }
 
+/** Whether a thrown value is an instance. A proxy, which may throw when it is asked, is none. */
+function isA<T>(value: unknown, type: abstract new (...args: never[]) => T): value is T {
+  try {
+    return value instanceof type;
+  } catch {
+    return false;
+  }
+}
+
+/** A field of a thrown value; undefined if reading it throws. */
+function fieldOf(value: unknown, field: keyof WireError | "name"): unknown {
+  try {
+    return (value as Record<string, unknown>)[field];
+  } catch {
+    return undefined;
+  }
+}
+
 const CODES: ReadonlySet<unknown> = new Set(LEAT_ERROR_CODES);
 
 /** Codes by name, not by class, so that errors of another realm or runtime are recognised too. */
@@ -130,7 +148,7 @@ const CODE_OF_NAME: ReadonlyMap<string, LeatErrorCode> = new Map([
 function codeOf(error: unknown, fallbackCode: LeatErrorCode): LeatErrorCode {
   if (typeof error !== "object" || error === null) return fallbackCode;
   if (isOutOfMemory(error)) return "resource_exhausted";
-  const { name } = error as { name?: unknown };
+  const name = fieldOf(error, "name");
   return (typeof name === "string" && CODE_OF_NAME.get(name)) || fallbackCode;
 }
 
@@ -142,13 +160,16 @@ const OUT_OF_MEMORY =
   /allocation failed|could not allocate memory|Invalid string length|Invalid typed array length: \d{10}/;
 
 function isOutOfMemory(error: unknown): boolean {
-  return error instanceof Error && error.name === "RangeError" && OUT_OF_MEMORY.test(error.message);
+  if (!isA(error, Error) || fieldOf(error, "name") !== "RangeError") return false;
+  const message = fieldOf(error, "message");
+  return typeof message === "string" && OUT_OF_MEMORY.test(message);
 }
 
 function messageOf(error: unknown): string {
-  if (!(error instanceof Error)) return describe(error);
-  if (!isOutOfMemory(error)) return error.message;
-  return `${error.message}: make batches or other arrays smaller, or give this process more memory`;
+  const message = isA(error, Error) ? fieldOf(error, "message") : undefined;
+  if (typeof message !== "string") return describe(error);
+  if (!isOutOfMemory(error)) return message;
+  return `${message}: make batches or other arrays smaller, or give this process more memory`;
 }
 
 /**
@@ -164,7 +185,7 @@ function describe(value: unknown): string {
       ? message
       : `an object of {${Object.keys(value as object).join(", ")}}`;
   } catch {
-    return Object.prototype.toString.call(value);
+    return `a value of type ${typeof value} that has no text`;
   }
 }
 
@@ -172,20 +193,29 @@ function wireOf(error: unknown, depth: number): WireError {
   // Half a surrogate pair has no UTF-8 encoding, so the error could not be sent.
   const message = cut(messageOf(error)).toWellFormed();
   const wire: WireError = { code: codeOf(error, "unknown"), message };
-  if (error instanceof LeatError) {
-    wire.code = error.code;
-    if (error.details !== undefined) {
-      wire.details = plainOf(error.details, 0) as Record<string, unknown>;
-    }
-  } else if (error instanceof Error && error.name !== "Error") {
-    wire.message = `${error.name}: ${message}`;
+  if (!isA(error, Error)) return wire;
+  if (isA(error, LeatError)) {
+    const code = fieldOf(error, "code");
+    wire.code = CODES.has(code) ? code as LeatErrorCode : "unknown";
+    const details = plainDetails(error);
+    if (details !== undefined) wire.details = details;
+  } else {
+    const name = fieldOf(error, "name");
+    if (typeof name === "string" && name !== "Error") wire.message = `${name}: ${message}`;
   }
-  if (error instanceof Error) {
-    if (error.cause !== undefined && depth < WIRE_ERROR_DEPTH_MAX) {
-      wire.cause = wireOf(error.cause, depth + 1);
-    }
-  }
+  const cause = fieldOf(error, "cause");
+  if (cause !== undefined && depth < WIRE_ERROR_DEPTH_MAX) wire.cause = wireOf(cause, depth + 1);
   return wire;
+}
+
+/** The details as plain data; undefined if there are none, or if reading them throws. */
+function plainDetails(error: LeatError): Record<string, unknown> | undefined {
+  try {
+    const { details } = error;
+    return details === undefined ? undefined : plainOf(details, 0) as Record<string, unknown>;
+  } catch {
+    return undefined;
+  }
 }
 
 function cut(message: string): string {

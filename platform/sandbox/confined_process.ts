@@ -414,7 +414,10 @@ function runnerGone(code: LeatErrorCode, why: string, cause?: LeatError): LeatEr
   });
 }
 
-/** The output of a process without error stacks and file URLs, which reveal paths of this machine. */
+/**
+ * The output of a process without error stacks, the line of this program that Deno quotes before
+ * them, and file URLs, which reveal paths of this machine.
+ */
 function withoutStack(output: string): string {
-  return output.replace(/\n\s+at [^]*$/, "").replace(/\bfile:\/\/\S+/g, "…").trim();
+  return output.replace(/(\n[^\n]*\n *\^)?\n +at [^]*$/, "").replace(/\bfile:\/\/\S+/g, "…").trim();
 }

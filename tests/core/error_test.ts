@@ -141,6 +141,44 @@ Deno.test("toWire sends no stack of the program that sends an error", () => {
   assertEquals(LeatError.fromWire(forged).stack!.includes("forged"), false);
 });
 
+/** Values that a function may throw so that whoever reads them throws, too. */
+function hostileValues(): unknown[] {
+  const thrower = () => {
+    throw new Error("a getter");
+  };
+  const withGetter = (field: string) =>
+    Object.defineProperty(new RangeError("given"), field, { get: thrower });
+  const revoked = Proxy.revocable({}, {});
+  revoked.revoke();
+  const imitation = Object.setPrototypeOf({}, LeatError.prototype);
+  const damaged = new LeatError("internal", "given", {
+    details: {
+      get a() {
+        return thrower();
+      },
+    },
+  });
+  return [
+    ...["message", "name", "cause", "stack"].map(withGetter),
+    ...[{}, 1, null, "text"].map((message) =>
+      Object.defineProperty(new Error(), "message", { value: message })
+    ),
+    ...[imitation, damaged, revoked.proxy, Object.create(null), null, undefined, Symbol("s")],
+    new Proxy(new Error("given"), { get: thrower }),
+    new Proxy(new Error("given"), { getPrototypeOf: thrower }),
+    { toString: thrower },
+  ];
+}
+
+Deno.test("LeatError.from and toWire accept errors that throw when they are read", () => {
+  for (const value of hostileValues()) {
+    const wire = LeatError.from(value).toWire();
+    assertEquals(typeof wire.message, "string");
+    assert(LEAT_ERROR_CODES.includes(wire.code), `${wire.code}`);
+    structuredClone(wire);
+  }
+});
+
 Deno.test("toWire cuts long messages", () => {
   const { message } = new LeatError("internal", "x".repeat(1_000_000)).toWire();
   assertEquals(message, `${"x".repeat(WIRE_MESSAGE_LENGTH_MAX)}…`);
