@@ -2,7 +2,7 @@
  * Compressed messages: one MessagePack extension with the codec and the length of the message.
  * `docs/wire.md` specifies the format.
  */
-import { nodeZlib } from "../core/builtins.ts";
+import { nodeZlib, zstdDecompressed } from "../core/builtins.ts";
 import { LeatError } from "../core/error.ts";
 import { MESSAGE_BYTES_MAX } from "./codec.ts";
 
@@ -139,7 +139,7 @@ function decompress(bytes: Uint8Array, codec: FrameCodec, byteLength: number): U
   const options = { chunkSize: chunkSizeFor(byteLength), maxOutputLength: byteLength };
   try {
     const { buffer, byteOffset, length } = codec === "zstd"
-      ? nodeZlib().zstdDecompressSync(bytes, options)
+      ? zstdDecompressed(bytes, options)
       : nodeZlib().gunzipSync(bytes, options);
     // A plain `Uint8Array`: a slice of a `Buffer` is a `Buffer`.
     return new Uint8Array(buffer, byteOffset, length);
