@@ -21,6 +21,29 @@ export function nodeZlib(): Builtins["node:zlib"] {
   return builtin("node:zlib");
 }
 
+/** What `zlib`'s functions that decompress at once call, in Node and in Deno. */
+interface Decoder {
+  _processChunk(bytes: Uint8Array, flush: number): Uint8Array<ArrayBuffer>;
+}
+
+/**
+ * Decompresses zstd like `zstdDecompressSync`, which in Deno never frees the decoder of damaged data:
+ * some 100 KB each time.
+ */
+export function zstdDecompressed(
+  bytes: Uint8Array,
+  options: { readonly chunkSize: number; readonly maxOutputLength: number },
+): Uint8Array<ArrayBuffer> {
+  const { createZstdDecompress, constants } = nodeZlib();
+  const decoder = createZstdDecompress(options);
+  try {
+    return (decoder as unknown as Decoder)._processChunk(bytes, constants.ZSTD_e_end);
+  } catch (error) {
+    decoder.close();
+    throw error;
+  }
+}
+
 function builtin<Name extends keyof Builtins>(name: Name): Builtins[Name] {
   let found = loaded.get(name);
   if (found === undefined) loaded.set(name, found = globalThis.process.getBuiltinModule(name));

@@ -7,53 +7,87 @@ import { LeatError } from "./error.ts";
  */
 export const JSON_DEPTH_MAX = 16_384;
 
+/**
+ * Limit of the lists, objects and their fields in JSON together. V8 takes about 100 bytes for each,
+ * which has as few as two in the text. Numbers and texts take only a few times their bytes.
+ */
+export const JSON_STRUCTURES_MAX = 1 << 22;
+
 const QUOTE = 0x22;
+const COLON = 0x3a;
 const BACKSLASH = 0x5c;
 
 /**
  * Parses JSON as `JSON.parse` does.
  *
- * @throws {LeatError} `resource_exhausted` for JSON that nests deeper than {@linkcode JSON_DEPTH_MAX}.
+ * @param structuresMax Limit of lists, objects and fields; `Infinity` if they were counted.
+ * @throws {LeatError} `resource_exhausted` for JSON that nests deeper than {@linkcode JSON_DEPTH_MAX},
+ * or has more lists, objects and fields than allowed.
  * @throws {SyntaxError} for text that is not JSON.
  */
-export function parseJson(text: string): unknown {
-  const isShort = text.length <= JSON_DEPTH_MAX;
-  if (isShort || !hasManyOpenings(text) || !isTooDeep(text)) return JSON.parse(text);
-  throw new LeatError(
-    "resource_exhausted",
-    `it nests deeper than ${JSON_DEPTH_MAX} levels (JSON_DEPTH_MAX)`,
-  );
+export function parseJson(text: string, structuresMax = JSON_STRUCTURES_MAX): unknown {
+  if (hasMany(text, "[{", JSON_DEPTH_MAX) && measure(text).depth > JSON_DEPTH_MAX) {
+    throw exhausted(`nests deeper than ${JSON_DEPTH_MAX} levels (JSON_DEPTH_MAX)`);
+  }
+  if (hasManyStructures(text, structuresMax)) {
+    throw exhausted(
+      `has more than ${structuresMax} lists, objects and fields (JSON_STRUCTURES_MAX)`,
+    );
+  }
+  return JSON.parse(text);
 }
 
-/** Whether more lists and objects begin than may nest. Searching costs much less than parsing. */
-function hasManyOpenings(text: string): boolean {
-  let openings = 0;
-  for (const opening of "[{") {
-    for (let at = -1; (at = text.indexOf(opening, at + 1)) >= 0;) {
-      if (++openings > JSON_DEPTH_MAX) return true;
+/** Whether JSON has more than `max` lists, objects and fields. */
+export function hasManyStructures(text: string, max: number): boolean {
+  return hasMany(text, "[{:", max) && measure(text).structures > max;
+}
+
+function exhausted(what: string): LeatError {
+  return new LeatError("resource_exhausted", `it ${what}`);
+}
+
+/**
+ * Whether some characters occur more than `max` times, also within strings. Searching costs much less
+ * than parsing.
+ */
+function hasMany(text: string, characters: string, max: number): boolean {
+  if (text.length <= max) return false;
+  let count = 0;
+  for (const character of characters) {
+    for (let at = -1; (at = text.indexOf(character, at + 1)) >= 0;) {
+      if (++count > max) return true;
     }
   }
   return false;
 }
 
-/** Counts open lists and objects up to the first error that `JSON.parse` would find, or further. */
-function isTooDeep(text: string): boolean {
+/**
+ * The greatest number of open lists and objects, and the number of lists, objects and fields: up to the
+ * first error that `JSON.parse` would find, or further.
+ */
+function measure(text: string): { depth: number; structures: number } {
+  let structures = 0;
+  let open = 0;
   let depth = 0;
   for (let at = 0; at < text.length; at++) {
     switch (text.charCodeAt(at)) {
       case QUOTE:
         at = endOfString(text, at);
         break;
+      case COLON:
+        structures++;
+        break;
       case 0x5b: // [
       case 0x7b: // {
-        if (++depth > JSON_DEPTH_MAX) return true;
+        structures++;
+        depth = Math.max(depth, ++open);
         break;
       case 0x5d: // ]
       case 0x7d: // }
-        depth--;
+        open--;
     }
   }
-  return false;
+  return { depth, structures };
 }
 
 /** Returns the index of the quote that ends the string which begins at `start`. */

@@ -18,6 +18,15 @@ export function show(value: unknown): string {
   return String(value);
 }
 
+/** Limit of the characters of a text from a file that a message shows. */
+const SHOWN_LENGTH_MAX = 100;
+
+/** Shows a text from a file: its beginning, because it may have a gigabyte. */
+export function showBeginning(text: string): string {
+  const isShort = text.length <= SHOWN_LENGTH_MAX;
+  return isShort ? show(text) : `${show(text.slice(0, SHOWN_LENGTH_MAX))}…`;
+}
+
 export function checkInteger(
   operator: string,
   argument: string,

@@ -2,7 +2,7 @@
  * Compressed messages: one MessagePack extension with the codec and the length of the message.
  * `docs/wire.md` specifies the format.
  */
-import { nodeZlib } from "../core/builtins.ts";
+import { nodeZlib, zstdDecompressed } from "../core/builtins.ts";
 import { LeatError } from "../core/error.ts";
 import { MESSAGE_BYTES_MAX } from "./codec.ts";
 
@@ -35,6 +35,10 @@ const CHUNK_BYTES_MAX = 2 ** 20;
 const CHUNK_BYTES_MIN = 1_024;
 /** Limit of these bytes in compressing: the result is usually much smaller than the message. */
 const COMPRESSED_CHUNK_BYTES = 128 * 2 ** 10;
+
+/** See {@linkcode expandsMuch}. */
+export const EXPANSION_BYTES_MAX = 64 * 2 ** 20;
+const EXPANSION_RATIO_MAX = 16;
 
 const SAMPLE_PIECES = 3;
 const SAMPLE_PIECE_BYTES = 32 * 2 ** 10;
@@ -79,6 +83,26 @@ export function isCompressed(bytes: Uint8Array): boolean {
 }
 
 /**
+ * Whether decompressing a message takes so much more memory than it has bytes that it should wait
+ * until the message is needed: a hostile sender makes a gigabyte of a few bytes.
+ */
+export function expandsMuch(bytes: Uint8Array): boolean {
+  const announced = announcedBytes(bytes);
+  return announced > EXPANSION_BYTES_MAX && announced > EXPANSION_RATIO_MAX * bytes.length;
+}
+
+/** The length that a compressed message announces; 0 if that is missing. */
+export function announcedBytes({ buffer, byteOffset, byteLength }: Uint8Array): number {
+  const isWhole = byteLength >= COMPRESSED_HEADER_BYTES;
+  return isWhole ? new DataView(buffer, byteOffset).getUint32(SIZE_AT) : 0;
+}
+
+/** A message that may be compressed, decompressed; throws like {@linkcode decompressFrame}. */
+export function decompressed(bytes: Uint8Array): Uint8Array {
+  return isCompressed(bytes) ? decompressFrame(bytes) : bytes;
+}
+
+/**
  * Decompresses a message.
  * @param bytesMax A larger message is refused before memory is allocated for it.
  * @throws {LeatError} `resource_exhausted` for a larger one; `data_loss` when bytes are missing,
@@ -115,7 +139,7 @@ function decompress(bytes: Uint8Array, codec: FrameCodec, byteLength: number): U
   const options = { chunkSize: chunkSizeFor(byteLength), maxOutputLength: byteLength };
   try {
     const { buffer, byteOffset, length } = codec === "zstd"
-      ? nodeZlib().zstdDecompressSync(bytes, options)
+      ? zstdDecompressed(bytes, options)
       : nodeZlib().gunzipSync(bytes, options);
     // A plain `Uint8Array`: a slice of a `Buffer` is a `Buffer`.
     return new Uint8Array(buffer, byteOffset, length);

@@ -2,9 +2,10 @@
 import { LeatError } from "../../core/error.ts";
 import { noteMemory } from "../../data/elements/released.ts";
 import { LARGE_FROM_BYTES } from "../../transport/codec.ts";
+import { decompressed } from "../../transport/compression.ts";
 import { decodeElement } from "../../transport/element.ts";
 import type { ServiceStats } from "../../data/iterators/stats.ts";
-import type { Payload } from "../../transport/payload.ts";
+import { Payload } from "../../transport/payload.ts";
 import type { ClientFigures } from "../dispatcher/protocol_figures.ts";
 import { Fifo } from "../runtime/fifo.ts";
 import type { ElementAnswer, Skipped } from "../worker/protocol.ts";
@@ -67,11 +68,12 @@ export class Feed {
 
   /** Decodes the payload of the item that was taken last, and measures the time. */
   decode(payload: Payload): unknown {
-    const { bytes, shared } = payload;
     const startMs = this.#nowMs();
-    const element = decodeElement(bytes, shared);
+    const bytes = decompressed(payload.bytes);
+    const unpacked = bytes === payload.bytes ? payload : new Payload(bytes);
+    const element = decodeElement(bytes, unpacked.shared);
     this.#meter?.decoded(this.#nowMs() - startMs);
-    if (!shared && bytes.length >= LARGE_FROM_BYTES) noteMemory(element, payload);
+    if (!unpacked.shared && bytes.length >= LARGE_FROM_BYTES) noteMemory(element, unpacked);
     return element;
   }
 

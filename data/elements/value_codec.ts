@@ -63,7 +63,8 @@ export class EncodedValue {
   /** `encoded`: what `encodeValue` wrote, without the reserved bytes. Throws for anything else. */
   constructor(encoded: Uint8Array) {
     const json = EncodedValue.jsonOf(encoded);
-    this.wire = parseJson(new TextDecoder().decode(json));
+    // Callers bound what others wrote with `hasManyValues`.
+    this.wire = parseJson(new TextDecoder().decode(json), Infinity);
     this.#bytes = encoded.subarray(LENGTH_BYTES + json.length);
   }
 

@@ -2,7 +2,7 @@
 import { LeatError } from "../../core/error.ts";
 import { shownPath } from "../../core/shown_text.ts";
 import { hashBytes } from "../../core/hash.ts";
-import { parseJson } from "../../core/json.ts";
+import { hasManyStructures, parseJson } from "../../core/json.ts";
 import { fieldsOf, isPlainObject } from "../../core/tree.ts";
 import { ByteReader } from "../formats/byte_reader.ts";
 import type { Host } from "../host.ts";
@@ -10,6 +10,9 @@ import { ValueReader, ValueWriter } from "../wire.ts";
 
 /** Limit of a document's size in bytes: enough for a list of about a million files. */
 const DOCUMENT_BYTES_MAX = 128 << 20;
+
+/** Limit of the lists, objects and fields of a document: a file takes five. */
+export const DOCUMENT_STRUCTURES_MAX = 1 << 23;
 
 /** Time between two attempts to create a file that another writer has locked. */
 const LOCK_RETRY_MS = 50;
@@ -28,7 +31,8 @@ export type DocumentCheck = (document: Readonly<Record<string, unknown>>) => voi
  */
 export function encodeDocument(format: string, value: object): Uint8Array {
   const content = JSON.stringify(new ValueWriter().write({ format, ...value }));
-  if (content.length > DOCUMENT_BYTES_MAX) throw tooLong();
+  const isWide = hasManyStructures(content, DOCUMENT_STRUCTURES_MAX);
+  if (isWide || content.length > DOCUMENT_BYTES_MAX) throw tooLong();
   const bytes = new TextEncoder().encode(JSON.stringify({ digest: hashBytes(content), content }));
   if (bytes.length > DOCUMENT_BYTES_MAX) throw tooLong();
   return bytes;
@@ -37,7 +41,8 @@ export function encodeDocument(format: string, value: object): Uint8Array {
 function tooLong(): LeatError {
   return new LeatError(
     "resource_exhausted",
-    `A saved dataset's list of files takes more than ${DOCUMENT_BYTES_MAX} bytes (DOCUMENT_BYTES_MAX); ` +
+    `A saved dataset's list of files takes more than ${DOCUMENT_BYTES_MAX} bytes (DOCUMENT_BYTES_MAX), ` +
+      `or has more than ${DOCUMENT_STRUCTURES_MAX} fields (DOCUMENT_STRUCTURES_MAX); ` +
       "save it in fewer files, with a larger chunkBytesMax",
   );
 }
@@ -162,8 +167,11 @@ function decode(bytes: Uint8Array, format: string): Record<string, unknown> {
 
 /** V8's error would quote the file, which may be a symbolic link to any file of this machine. */
 function parsed(text: string): unknown {
+  if (hasManyStructures(text, DOCUMENT_STRUCTURES_MAX)) {
+    throw new Error(`it has more than ${DOCUMENT_STRUCTURES_MAX} fields (DOCUMENT_STRUCTURES_MAX)`);
+  }
   try {
-    return parseJson(text);
+    return parseJson(text, Infinity);
   } catch {
     throw new Error("it is not JSON");
   }

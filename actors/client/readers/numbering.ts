@@ -1,5 +1,6 @@
 /** Element numbers. Consumer i of n reads the elements whose number modulo n is i. */
 import { rowsIn } from "../../../data/deterministic/remainder.ts";
+import { decompressed } from "../../../transport/compression.ts";
 import { decodeElement } from "../../../transport/element.ts";
 import type { ElementAnswer, Own, StreamPosition } from "../../worker/protocol.ts";
 
@@ -48,7 +49,7 @@ export class StreamNumbers {
     switch (item.kind) {
       case "remainder":
         this.#elements = index;
-        this.#carriedRows += rowsIn(decodeElement(item.element.bytes));
+        this.#carriedRows += rowsIn(decodeElement(decompressed(item.element.bytes)));
         return { number: this.#first + index, isElement: this.#fillsBatch };
       case "split_end":
         this.#first += this.#elements ?? index;

@@ -1,10 +1,15 @@
 /**
  * Fetches one task's elements with an `ElementFetcher`, decompresses them, and measures what
- * heartbeats report. An element is decompressed when it arrives, not when the training loop takes
- * it: so the loop need not wait for that.
+ * heartbeats report. An element is decompressed when it arrives, so that the training loop need not
+ * wait for that: except an element that expands much, because many of these would fill the memory.
  */
 import { LeatError } from "../../../core/error.ts";
-import { decompressFrame, isCompressed } from "../../../transport/compression.ts";
+import {
+  announcedBytes,
+  decompressFrame,
+  expandsMuch,
+  isCompressed,
+} from "../../../transport/compression.ts";
 import { Payload } from "../../../transport/payload.ts";
 import type { TaskSource } from "../../dispatcher/protocol.ts";
 import type { ReadFigures } from "../../dispatcher/protocol_figures.ts";
@@ -159,6 +164,10 @@ export class TaskFetcher {
     const { bytes } = answer.element;
     if (!isCompressed(bytes)) {
       this.#bytes += bytes.byteLength;
+      return answer;
+    }
+    if (expandsMuch(bytes)) {
+      this.#bytes += announcedBytes(bytes);
       return answer;
     }
     const { world } = this.#deps.context;

@@ -2,7 +2,7 @@
  * Reads the headers of zstd frames (RFC 8878): where their blocks end, and how much memory
  * decompression needs. Decompresses whole frames.
  */
-import { nodeZlib } from "../../../core/builtins.ts";
+import { zstdDecompressed } from "../../../core/builtins.ts";
 import { LeatError } from "../../../core/error.ts";
 
 /** Limit of a frame's window. The program `zstd` has the same default. */
@@ -173,7 +173,7 @@ export function inflateFrame(frame: Uint8Array, bytesMax: number): Uint8Array | 
   // The limit has to be above 0.
   const options = { chunkSize, maxOutputLength: bytesMax + 1 };
   try {
-    const content = nodeZlib().zstdDecompressSync(frame, options);
+    const content = zstdDecompressed(frame, options);
     return content.length > bytesMax ? undefined : content;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === "ERR_BUFFER_TOO_LARGE") return undefined;

@@ -13,6 +13,9 @@ export const NPY_HEADER_BYTES_MAX = 1024 * 1024;
 /** Limit of a row's bytes, because a row is read into memory whole. */
 const NPY_ROW_BYTES_MAX = 1024 * 1024 * 1024;
 
+/** As in NumPy. A header can name half a million axes, which each row would carry along. */
+const NPY_AXES_MAX = 64;
+
 const MAGIC = "\x93NUMPY";
 const PREFIX_BYTES = 8;
 
@@ -87,6 +90,9 @@ function parseHeader(bytes: ByteRanges, header: string, dataOffset: number): Npy
   }
   if (descr[2] !== undefined) throw bytes.unsupported("it is an array of records");
   const shape = (axes[1]!.match(/\d+/g) ?? []).map(Number);
+  if (shape.length > NPY_AXES_MAX) {
+    throw bytes.damaged(`it has ${shape.length} axes, more than ${NPY_AXES_MAX} (NPY_AXES_MAX)`);
+  }
   if (!shape.every(Number.isSafeInteger)) throw bytes.damaged(`its shape is [${shape.join(", ")}]`);
   if (shape.length === 0) {
     throw bytes.refused("invalid_argument", `${bytes.path} is a scalar, and has no rows.`);

@@ -1,7 +1,8 @@
 /** Reads NumPy's .npz archives: .npy files in a zip file. An element has one row of each array. */
-import { type Entry, type FileEntry, Reader, Uint8ArrayWriter, ZipReader } from "@zip.js/zip.js";
+import { type FileEntry, Reader, Uint8ArrayWriter, ZipReader } from "@zip.js/zip.js";
+import { LeatError } from "../../../core/error.ts";
 import { ByteRanges, memoryFile } from "../byte_ranges.ts";
-import { chosenColumns, columnRows, type LoadedColumn } from "../column_rows.ts";
+import { chosenColumns, columnRows, COLUMNS_MAX, type LoadedColumn } from "../column_rows.ts";
 import type { SourceFile } from "../format_reader.ts";
 import { BLOCKS_PER_PART, NpyFile, rowsPerBlock } from "./npy.ts";
 import { readNpyHeader } from "./npy_header.ts";
@@ -9,6 +10,9 @@ import type { RowBlocks } from "../row_blocks.ts";
 
 /** Maximum decompressed bytes of the chosen compressed arrays of an archive: all are held in memory. */
 const NPZ_INFLATED_BYTES_MAX = 1024 * 1024 * 1024;
+
+/** Limit of an archive's directory. Parsed, it takes up to 40 times its bytes, and 5 KB an entry. */
+const DIRECTORY_BYTES_MAX = 16 * 1024 * 1024;
 
 const STORED = 0;
 const DEFLATED = 8;
@@ -35,19 +39,7 @@ export class NpzArchive {
   static async open(source: SourceFile, names: readonly string[] | undefined): Promise<NpzArchive> {
     const bytes = ByteRanges.of(".npz", source);
     if (bytes.sizeBytes === 0) throw bytes.damaged("it is empty");
-    let entries: Entry[];
-    try {
-      entries = await new ZipReader(new RangesReader(bytes), { useWebWorkers: false }).getEntries();
-    } catch (error) {
-      throw bytes.failed("its directory", error);
-    }
-    const arrays = new Map(
-      entries.flatMap((entry) =>
-        !entry.directory && entry.filename.endsWith(SUFFIX)
-          ? [[entry.filename.slice(0, -SUFFIX.length), entry] as const]
-          : []
-      ),
-    );
+    const arrays = await readDirectory(bytes);
     const chosen = chosenColumns(bytes, [...arrays.keys()], names, { what: "array" });
     if (chosen.length === 0) throw bytes.damaged("it has no arrays, which are files named *.npy");
     const archive = new NpzArchive(bytes, chosen.map((name) => arrays.get(name)!));
@@ -78,7 +70,7 @@ export class NpzArchive {
   }
 
   #checkEntries(): void {
-    let inflatedBytes = 0;
+    let inflatedBytes = 0, storedBytes = 0;
     for (const { filename, encrypted, compressionMethod, uncompressedSize } of this.#entries) {
       if (encrypted) throw this.#bytes.unsupported(`${filename} in it is encrypted`);
       if (compressionMethod !== STORED && compressionMethod !== DEFLATED) {
@@ -87,6 +79,13 @@ export class NpzArchive {
         );
       }
       if (compressionMethod === DEFLATED) inflatedBytes += uncompressedSize;
+      else storedBytes += uncompressedSize;
+    }
+    // Many entries may name the same bytes, and each is read into memory of its own.
+    if (storedBytes > this.#bytes.sizeBytes) {
+      throw this.#bytes.damaged(
+        `its uncompressed arrays claim ${storedBytes} bytes, more than it has`,
+      );
     }
     if (inflatedBytes <= NPZ_INFLATED_BYTES_MAX) return;
     throw this.#bytes.refused(
@@ -131,7 +130,27 @@ export class NpzArchive {
   }
 }
 
-/** Lets the zip library read a file. */
+/** The arrays of an archive by name. */
+async function readDirectory(bytes: ByteRanges): Promise<ReadonlyMap<string, FileEntry>> {
+  const arrays = new Map<string, FileEntry>();
+  let count = 0;
+  try {
+    const reader = new ZipReader(new RangesReader(bytes), { useWebWorkers: false });
+    for await (const entry of reader.getEntriesGenerator()) {
+      if (++count > COLUMNS_MAX) {
+        const what = `it has more than ${COLUMNS_MAX} files (COLUMNS_MAX)`;
+        throw new LeatError("resource_exhausted", what);
+      }
+      if (entry.directory || !entry.filename.endsWith(SUFFIX)) continue;
+      arrays.set(entry.filename.slice(0, -SUFFIX.length), entry);
+    }
+  } catch (error) {
+    throw bytes.failed("its directory", error);
+  }
+  return arrays;
+}
+
+/** Lets the zip library read a file. It reads the directory at once, and contents in small chunks. */
 class RangesReader extends Reader<ByteRanges> {
   readonly #bytes: ByteRanges;
 
@@ -141,8 +160,12 @@ class RangesReader extends Reader<ByteRanges> {
     this.size = bytes.sizeBytes;
   }
 
-  override readUint8Array(index: number, length: number): Promise<Uint8Array> {
-    return this.#bytes.read(index, Math.min(index + length, this.size));
+  override async readUint8Array(index: number, length: number): Promise<Uint8Array> {
+    if (length > DIRECTORY_BYTES_MAX) {
+      const what = `${length} bytes, more than ${DIRECTORY_BYTES_MAX} (DIRECTORY_BYTES_MAX)`;
+      throw new LeatError("resource_exhausted", what);
+    }
+    return await this.#bytes.read(index, Math.min(index + length, this.size));
   }
 }
 

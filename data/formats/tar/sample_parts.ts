@@ -1,6 +1,7 @@
 /** Names and decoders of the parts of a WebDataset sample. */
 import { LeatError } from "../../../core/error.ts";
 import { parseJson } from "../../../core/json.ts";
+import { showBeginning } from "../../check.ts";
 
 /** The key of the sample's name in its element. */
 export const SAMPLE_KEY = "__key__";
@@ -22,5 +23,5 @@ function decodeText(contents: Uint8Array): string {
 function decodeClass(contents: Uint8Array): number {
   const text = decodeText(contents).trim();
   if (/^[+-]?\d+$/.test(text)) return Number(text);
-  throw new LeatError("data_loss", `${JSON.stringify(text)} is no whole number`);
+  throw new LeatError("data_loss", `${showBeginning(text)} is no whole number`);
 }

@@ -10,7 +10,7 @@ const BLANK = /^[ \t\r]*$/;
  * Parses a line; `AGAIN` for a blank one.
  *
  * @throws {LeatError} `data_loss` with the file, the line and the parser's message;
- * `resource_exhausted` for a line that nests too deep.
+ * `resource_exhausted` for a line that nests too deep or has too many lists, objects and fields.
  */
 export function parseJsonLine(line: Line, path: string): unknown {
   const { text } = line;

@@ -69,6 +69,14 @@ Deno.test("csv names only some of many columns, and the beginning of a long name
   });
 });
 
+Deno.test("csv shows the beginning of a long field that does not fit", async () => {
+  await withFiles({ "a.csv": `a\n${"x".repeat(100_000)}\n` }, async (folder) => {
+    const error = await failure(Dataset.csv(`${folder}/a.csv`, { columns: { a: "int32" } }));
+    assertStringIncludes(error.message, `xxx"… in column "a", which is no int32`);
+    assert(error.message.length < 1_000, `${error.message.length}`);
+  });
+});
+
 Deno.test("a Parquet footer with a list longer than the file is refused", async () => {
   // Field 2, a list of 2^28 structures that are not there.
   const footer = [0x29, 0xfc, 0x80, 0x80, 0x80, 0x80, 0x01];

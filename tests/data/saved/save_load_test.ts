@@ -3,7 +3,7 @@ import { openIterator } from "../../../data/dataset_iterator.ts";
 import { Dataset, LeatError, SHARD_HINT, tensor, TensorSpec } from "../../../mod.ts";
 import { END } from "../../../data/iterator.ts";
 import { installedHost } from "../../../data/host.ts";
-import { encodeDocument } from "../../../data/saved/document.ts";
+import { DOCUMENT_STRUCTURES_MAX, encodeDocument } from "../../../data/saved/document.ts";
 import { entryName } from "../../../data/saved/ledger.ts";
 import { encodeManifest, type Manifest, readManifest } from "../../../data/saved/manifest.ts";
 import { listSplitTable } from "../../../data/sharding/splits.ts";
@@ -66,6 +66,19 @@ Deno.test("encodeDocument refuses a document that nobody could read", () => {
   const { code, message } = assertThrows(() => encodeDocument("f", { files }), LeatError);
   assertEquals(code, "resource_exhausted");
   assertStringIncludes(message, "chunkBytesMax");
+  const wide = { files: new Array(DOCUMENT_STRUCTURES_MAX).fill([]) };
+  assertThrows(() => encodeDocument("f", wide), LeatError, "DOCUMENT_STRUCTURES_MAX");
+});
+
+Deno.test("load refuses a wide document before it is parsed, and tells the limit", async () => {
+  await inFolder(async (folder) => {
+    for (const text of ["{},", '"a":1,']) {
+      await Deno.writeTextFile(`${folder}/DONE`, text.repeat(DOCUMENT_STRUCTURES_MAX + 1));
+      const error = await assertRejects(() => Dataset.load(folder), LeatError) as LeatError;
+      assertEquals(error.code, "data_loss");
+      assertStringIncludes(error.message, `${DOCUMENT_STRUCTURES_MAX} fields`);
+    }
+  });
 });
 
 Deno.test("save and load keep elements, their number and spec", async () => {

@@ -16,7 +16,7 @@ import type {
 } from "../../../../actors/worker/protocol.ts";
 import { LeatError } from "../../../../core/error.ts";
 import { encodeMessage } from "../../../../transport/codec.ts";
-import { compressFrame } from "../../../../transport/compression.ts";
+import { compressFrame, EXPANSION_BYTES_MAX } from "../../../../transport/compression.ts";
 import { Payload } from "../../../../transport/payload.ts";
 import { InlineHub } from "../../../../platform/nodes/inline_hub.ts";
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "../../../assert.ts";
@@ -346,6 +346,35 @@ testInVirtualTime(
       assert(fed.kind === "element");
       assertEquals(fed.element.bytes, frame);
     }
+  },
+);
+
+testInVirtualTime(
+  "an element that expands much stays compressed until it is taken, and costs itself alone if damaged",
+  async (time) => {
+    const frame = encodeMessage({ x: new Uint8Array(EXPANSION_BYTES_MAX) });
+    const bomb = compressFrame(frame, "zstd")!;
+    const damaged = bomb.slice();
+    damaged[damaged.length - 3]! ^= 1;
+    const given = [damaged, bomb];
+    await using bench = new ReaderBench(time, [{
+      answer: () => {
+        const bytes = given.shift();
+        return bytes === undefined
+          ? new Promise<never>(() => {})
+          : { kind: "element", element: new Payload(bytes) };
+      },
+    }]);
+    await time.until(() => bench.feed.length === 2);
+    assertEquals(bench.feed.bytes, damaged.length + bomb.length);
+    const next = async () => {
+      const fed = await bench.feed.take();
+      assert(fed.kind === "element");
+      return bench.feed.decode(fed.element) as { x: Uint8Array };
+    };
+    const error = await assertRejects(next, LeatError) as LeatError;
+    assertEquals(error.code, "data_loss");
+    assertEquals((await next()).x.length, EXPANSION_BYTES_MAX);
   },
 );
 

@@ -187,6 +187,15 @@ Deno.test("npy reports unsupported arrays with the reason", async () => {
   assertEquals((await refusal(npyBytes("<f8", [1, 2 ** 30], data))).code, "resource_exhausted");
 });
 
+Deno.test("npy refuses more axes than NumPy has, which each row would carry along", async () => {
+  const ones = (count: number) =>
+    npyBytes("|u1", new Array(count).fill(1), new Uint8Array(1), { version: 2 });
+  assertEquals((await rowsOf(node, ones(64))).length, 1);
+  const error = await refusal(ones(200_000));
+  assertEquals(error.code, "data_loss");
+  assertStringIncludes(error.message, "it has 200000 axes, more than 64 (NPY_AXES_MAX)");
+});
+
 Deno.test("npy reports damaged and truncated files as data_loss", async () => {
   const bytes = npyBytes("<f4", [4], new Float32Array(4));
   const long = npyBytes("<f4", [4], new Float32Array(4), { version: 2 });

@@ -13,7 +13,7 @@ import { LeatError } from "../../../../core/error.ts";
 import { tensor } from "../../../../core/tensor.ts";
 import { NpzNode } from "../../../../data/sources/npz.ts";
 import { npyBytes } from "../npy_bytes.ts";
-import { BytesFile, readAll } from "../reading.ts";
+import { BytesFile, concat, readAll } from "../reading.ts";
 import { assertLaws, fileOf, rowsOf } from "../row_laws.ts";
 
 /** A zip archive; level 0 stores. */
@@ -124,4 +124,61 @@ Deno.test("npz reports damaged and truncated archives as data_loss", async () =>
     assertEquals(error.code, "data_loss", part);
     assertStringIncludes(error.message, part);
   }
+});
+
+/** An archive of some bytes, whose directory has these entries, at offset `bytes.length`. */
+function withDirectory(bytes: Uint8Array, entries: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+  const directory = concat(...entries);
+  // The records of zip64, whose count has more than 16 bits: the end, its locator, and the old end.
+  const end = new Uint8Array(56 + 20 + 22);
+  const view = new DataView(end.buffer);
+  view.setUint32(0, 0x06064b50, true);
+  view.setBigUint64(4, 44n, true);
+  for (const at of [24, 32]) view.setBigUint64(at, BigInt(entries.length), true);
+  view.setBigUint64(40, BigInt(directory.length), true);
+  view.setBigUint64(48, BigInt(bytes.length), true);
+  view.setUint32(56, 0x07064b50, true);
+  view.setBigUint64(64, BigInt(bytes.length + directory.length), true);
+  view.setUint32(72, 1, true);
+  view.setUint32(76, 0x06054b50, true);
+  end.fill(0xff, 84, 96);
+  return concat(bytes, directory, end);
+}
+
+/** A directory's entry of an uncompressed file at the beginning of the archive. */
+function entryOf(name: string, sizeBytes: number, extraBytes = 0): Uint8Array {
+  const entry = new Uint8Array(46 + name.length + extraBytes);
+  const view = new DataView(entry.buffer);
+  view.setUint32(0, 0x02014b50, true);
+  for (const at of [20, 24]) view.setUint32(at, sizeBytes, true);
+  view.setUint16(28, name.length, true);
+  view.setUint16(30, extraBytes, true);
+  entry.set(new TextEncoder().encode(name), 46);
+  return entry;
+}
+
+Deno.test("npz refuses a directory that would take many times its bytes", async () => {
+  const entry = entryOf("a", 0);
+  const many = await refusal(withDirectory(new Uint8Array(0), new Array(65_537).fill(entry)));
+  assertEquals(many.code, "resource_exhausted");
+  assertStringIncludes(many.message, "65536 files (COLUMNS_MAX)");
+  const long = entryOf("a", 0, 65_000);
+  const large = await refusal(withDirectory(new Uint8Array(0), new Array(300).fill(long)));
+  assertEquals(large.code, "resource_exhausted");
+  assertStringIncludes(large.message, "(DIRECTORY_BYTES_MAX)");
+});
+
+Deno.test("npz refuses uncompressed arrays that share bytes of the file", async () => {
+  const contents = npyBytes("<f8", [1, 1_000], new Float64Array(1_000));
+  const local = new Uint8Array(30);
+  new DataView(local.buffer).setUint32(0, 0x04034b50, true);
+  const read = async (count: number) => {
+    const entries = Array.from({ length: count }, (_, i) => entryOf(`${i}.npy`, contents.length));
+    return await rowsOf(node(), withDirectory(concat(local, contents), entries));
+  };
+  assertEquals(await read(1), [{ 0: tensor(new Float64Array(1_000)) }]);
+  const [error] = await read(100);
+  assertInstanceOf(error, LeatError);
+  assertEquals(error.code, "data_loss");
+  assertStringIncludes(error.message, "more than it has");
 });

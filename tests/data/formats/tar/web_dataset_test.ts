@@ -11,7 +11,7 @@ import {
 import { type SamplePosition, WebDatasetReader } from "../../../../data/formats/tar/web_dataset.ts";
 import { END } from "../../../../data/iterator.ts";
 import { AGAIN } from "../../../../data/iterators/stepping.ts";
-import { assert, assertEquals, assertStringIncludes } from "../../../assert.ts";
+import { assert, assertEquals, assertLess, assertStringIncludes } from "../../../assert.ts";
 import { ANSWERS, BytesFile, concat, open, readAll } from "../reading.ts";
 import {
   longName,
@@ -180,6 +180,13 @@ Deno.test("a part that cannot be decoded, or occurs twice, loses its sample", as
   assertStringIncludes(messages[1]!, `"1.5" is no whole number`);
   assertStringIncludes(messages[3]!, `has two parts "txt"`);
   assertStringIncludes(messages[4]!, `has two parts "__key__"`);
+});
+
+Deno.test("an error shows the beginning of a class that is no number", async () => {
+  const archive = tar({ name: "a.cls", contents: "x".repeat(100_000) });
+  const [error] = await read(archive, { decode: new Set(["cls"]) });
+  assertStringIncludes((error as LeatError).message, `xxx"… is no whole number`);
+  assertLess((error as LeatError).message.length, 300);
 });
 
 Deno.test("an empty file is an archive without samples, as are blocks of zeros", async () => {
