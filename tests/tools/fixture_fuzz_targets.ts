@@ -23,9 +23,21 @@ function failing(
 
 const held: Uint8Array[] = [];
 
+/** Inputs since the last turn of the event loop. */
+let runsOfTurn = 0;
+
+function countInTurn(): void {
+  if (runsOfTurn++ === 0) setTimeout(() => runsOfTurn = 0);
+  if (runsOfTurn > 1_000) throw new Error("no turn of the event loop");
+}
+
 /** The failing targets by name. */
 export const TARGETS: Readonly<Record<string, Target>> = {
   sound: failing(() => {}),
+  turns: {
+    help: "needs turns of the event loop",
+    open: () => ({ seeds: [new Uint8Array(1)], run: countInTurn }),
+  },
   error: failing((input) => input.at(BYTES_MAX + 1_000)!.toFixed()),
   // Every mutated input hangs; one is enough. It sleeps: a loop would keep a core busy for the whole
   // time limit.

@@ -33,6 +33,11 @@ function planted(target: string) {
   };
 }
 
+Deno.test("fuzz lets the event loop turn between inputs, so that memory is freed there", async () => {
+  const { runs, failures } = await fuzz({ ...planted("turns"), inputs: 3_000 });
+  assertEquals([runs, failures], [3_000, []]);
+});
+
 Deno.test("fuzz runs all inputs of a target that withstands them", async () => {
   const { runs, valid, failures } = await fuzz(planted("sound"));
   assertEquals([runs, valid, failures], [60, 60, []]);

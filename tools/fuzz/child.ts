@@ -15,6 +15,9 @@ const SHRINK_RUNS_MAX = 2_000;
 /** Maximum size of an input that is shrunk. */
 const SHRINK_BYTES_MAX = 20_000;
 
+/** Inputs between two turns of the event loop, in which Node frees what failed decompressions took. */
+const TURN_INPUTS = 256;
+
 function send(news: News): void {
   const line = new TextEncoder().encode(`${JSON.stringify(news)}\n`);
   for (let at = 0; at < line.length;) at += Deno.stdout.writeSync(line.subarray(at));
@@ -49,6 +52,7 @@ async function runAll(task: Task, target: OpenTarget): Promise<void> {
   for (; index < task.end; index++) {
     const nowMs = performance.now();
     if (nowMs > endMs) break;
+    if (index % TURN_INPUTS === 0) await new Promise((resolve) => setTimeout(resolve));
     const input = inputAt(index);
     if (task.isCareful || nowMs - announcedMs > ANNOUNCED_EVERY_MS) {
       announcedMs = nowMs;
