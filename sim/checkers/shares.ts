@@ -1,10 +1,13 @@
 /**
  * Checks deliveries under a static policy. Each worker produces its own share, in order, and starts it
- * again only in a new life.
+ * again only in a new life. Each of its tasks sends an element once, to one consumer.
  */
 import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
 import type { InspectionEvent } from "../../actors/runtime/inspection.ts";
 import type { RequestOf } from "../../actors/runtime/protocol.ts";
+import { formatRef } from "../../actors/runtime/ref.ts";
+import { decodeMessage } from "../../transport/codec.ts";
+import { Payload } from "../../transport/payload.ts";
 import type { Findings } from "./checker.ts";
 
 /** Watches one iteration. Elements are different numbers. */
@@ -15,6 +18,10 @@ export class SharesChecker {
   readonly #findings: Findings;
   readonly #places = new Map<number, { readonly share: number; readonly place: number }>();
   readonly #times = new Map<number, number>();
+  /** The tasks, with their incarnations, that have sent each element to a consumer. */
+  readonly #senders = new Map<number, Set<string>>();
+  /** The tasks, with their incarnations, that have sent elements of a share, by consumer and share. */
+  readonly #tasks = new Map<string, Set<string>>();
   /** The last position delivered, by consumer and share. */
   readonly #last = new Map<string, number>();
   /** How often the share started again, by consumer and share. */
@@ -48,6 +55,18 @@ export class SharesChecker {
     };
   }
 
+  /** Registers a consumer. Pass the result to `ActorSystem.inspect` of its node. */
+  consumer(consumer: string): (event: InspectionEvent) => void {
+    return (event) => {
+      if (event.type !== "deliver" || event.envelope.kind !== "reply") return;
+      const { source, body } = event.envelope;
+      const { element } = body as { readonly element?: unknown } | null ?? {};
+      if (element instanceof Payload) {
+        this.#sent(Number(decodeMessage(element.bytes)), formatRef(source), consumer);
+      }
+    };
+  }
+
   /** Records that a training loop received an element. */
   took(element: number, consumer: string): void {
     const at = this.#places.get(element);
@@ -57,13 +76,14 @@ export class SharesChecker {
     const times = (this.#times.get(element) ?? 0) + 1;
     this.#times.set(element, times);
     const lives = this.#isMade[at.share]!.length;
-    if (times > lives) {
+    const timesMax = Math.min(lives, this.#senders.get(element)?.size ?? 0);
+    if (times > timesMax) {
       this.#findings.add(
-        `${consumer} took ${element} of share ${at.share} for the ${times}th time, of a worker ` +
-          `that is in its ${lives}th life`,
+        `${consumer} took ${element} of share ${at.share} for the ${times}th time, which ${timesMax} ` +
+          `tasks have sent, of a worker that is in its ${lives}th life`,
       );
     }
-    this.#follows(at, consumer, lives);
+    this.#follows(at, consumer);
   }
 
   /**
@@ -79,11 +99,16 @@ export class SharesChecker {
     }
   }
 
-  /** Checks that a share is in order within one life of its worker. */
+  #sent(element: number, task: string, consumer: string): void {
+    const share = this.#places.get(element)?.share;
+    this.#senders.getOrInsertComputed(element, () => new Set()).add(task);
+    this.#tasks.getOrInsertComputed(`${consumer} ${share}`, () => new Set()).add(task);
+  }
+
+  /** Checks that a share is in order, and starts again only if another task has sent elements of it. */
   #follows(
     { share, place }: { readonly share: number; readonly place: number },
     consumer: string,
-    lives: number,
   ): void {
     const key = `${consumer} ${share}`;
     const last = this.#last.get(key) ?? -1;
@@ -91,10 +116,11 @@ export class SharesChecker {
     if (place > last) return;
     const restarts = (this.#restarts.get(key) ?? 0) + 1;
     this.#restarts.set(key, restarts);
-    if (restarts < lives) return;
+    const tasks = this.#tasks.get(key)?.size ?? 0;
+    if (restarts < tasks) return;
     this.#findings.add(
-      `${consumer} took place ${place} of share ${share} after ${last}, though its worker is in ` +
-        `its ${lives}th life`,
+      `${consumer} took place ${place} of share ${share} after ${last}, though only ${tasks} tasks ` +
+        `have sent it elements of that share`,
     );
   }
 }

@@ -14,8 +14,8 @@ const CODES: [LeatErrorCode, ...LeatErrorCode[]] = [
 interface Poison {
   /** Whether a runner's pipeline contains the poison. */
   readonly isIn: (settings: RunnerSettings) => boolean;
-  /** Whether the runner dies at this step. @param steps Number of earlier steps. */
-  readonly kills: (steps: number, ownStep: OwnStep | undefined) => boolean;
+  /** Whether the runner dies at this step. */
+  readonly kills: (ownStep: OwnStep | undefined) => boolean;
   readonly onDeath: () => void;
 }
 
@@ -27,10 +27,9 @@ export function dyingRunners(
   let deaths = 0;
   return new RunnersAround(runners, (next, settings) => {
     if (!isIn(settings)) return next;
-    let steps = 0;
     let death: LeatError | undefined;
     return (ownStep, wish) => {
-      if (death === undefined && kills(steps++, ownStep)) {
+      if (death === undefined && kills(ownStep)) {
         const code = CODES[deaths++ % CODES.length]!;
         death = new LeatError(code, `The runner was ended (${code})`, {
           details: { reason: "runner_died" },

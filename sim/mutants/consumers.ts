@@ -44,6 +44,19 @@ export const CONSUMER_MUTANTS: readonly Mutant[] = [
       }),
   },
   {
+    name: "restored-without-following",
+    wrong: "a dispatcher that lets a restored reader in that names no reader which it replaces",
+    workload: "consumers",
+    crashes: ["client"],
+    install: () =>
+      changed(DispatcherState.prototype, ({ readersOf }) => ({
+        readersOf(...stream) {
+          const readers = readersOf.apply(this, stream);
+          return readers && { ...readers, newest: 0 };
+        },
+      })),
+  },
+  {
     name: "first-epoch-again",
     wrong: "a dispatcher that makes workers repeat the first epoch in place of each later one",
     workload: "consumers",

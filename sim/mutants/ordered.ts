@@ -1,10 +1,11 @@
-/** Wrong actors of a DETERMINISTIC job, simulated by changed messages. */
+/** Wrong actors and runners of a DETERMINISTIC job. */
 import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
 import type { OrderedReport } from "../../actors/dispatcher/protocol_heartbeats.ts";
 import type { Envelope } from "../../actors/runtime/envelope.ts";
 import type { RequestOf } from "../../actors/runtime/protocol.ts";
 import type { ElementAnswer, StreamPosition } from "../../actors/worker/protocol.ts";
-import { asksChanged, type Mutant, tampered } from "./mutant.ts";
+import { PipelineRunners } from "../../actors/worker/runner/pipeline_runner.ts";
+import { asksChanged, changed, type Mutant, tampered } from "./mutant.ts";
 
 type SplitAnswer = { readonly split?: { readonly sequence?: number; readonly index: number } };
 type Heartbeat = RequestOf<DispatcherProtocol, "clientHeartbeat">;
@@ -50,6 +51,40 @@ export const ORDERED_MUTANTS: readonly Mutant[] = [
           report: { ...report, mark: report.mark + SPLITS_AHEAD },
         }),
       ),
+  },
+  {
+    name: "continue-after-death",
+    wrong:
+      "a runner that continues a dead one's split, though its task drops what it expects again",
+    workload: "poison",
+    crashes: [],
+    install: () => {
+      const steps = new Map<string, number>();
+      return changed(PipelineRunners.prototype, ({ start }) => ({
+        start(settings, splits) {
+          const runner = start.call(this, settings, splits);
+          const begun = new Set<string>();
+          const next: typeof runner.next = (ownStep, wish) => {
+            if (ownStep === undefined || !("grant" in ownStep)) return runner.next(ownStep, wish);
+            const split = `${settings.forTask?.taskId} ${ownStep.grant}`;
+            const before = steps.get(split) ?? 0;
+            steps.set(split, before + 1);
+            if (!begun.has(split)) {
+              for (let step = 0; step < before; step++) runner.next(ownStep);
+            }
+            begun.add(split);
+            return runner.next(ownStep, wish);
+          };
+          return {
+            next,
+            get bytesRead() {
+              return runner.bytesRead;
+            },
+            dispose: () => runner.dispose(),
+          };
+        },
+      }));
+    },
   },
   {
     name: "take-duplicates",

@@ -122,7 +122,10 @@ class ConsumersRun implements Disposable {
     const windows = { windowSplits: WINDOW_SPLITS, journalRecordsMax: JOURNAL_RECORDS_MAX };
     const timeouts = this.#areOneGroup ? CLIENT_TIMEOUTS : {};
     const config = { ...dispatcher, ...windows, ...timeouts };
-    this.cluster.addNode(DISPATCHER_NODE, bootDispatcher(config, this.#runs));
+    this.cluster.addNode(DISPATCHER_NODE, (node) => {
+      node.system.inspect(this.#runs.observe);
+      bootDispatcher(config, this.#runs)(node);
+    });
     const workers = 1 + rng.int(3);
     this.#fleet = new SimFleet(this.cluster, workers, bootWorker(worker));
     this.#consumers = Array.from({ length: count }, (_, index) => {

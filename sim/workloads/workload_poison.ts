@@ -1,7 +1,7 @@
 /**
  * A job that kills its runners, next to a healthy job on the same workers. Its pipeline is OFF or DYNAMIC
- * and ends its runner after a few elements, or DETERMINISTIC with a fatal split. In some runs it kills
- * once or twice, in the others always.
+ * and ends its runner after a few elements, or DETERMINISTIC with a split that ends it after some of the
+ * split's elements. In some runs it kills once or twice, in the others always.
  *
  * Promises, however often workers and dispatcher crash:
  * - A pipeline that always kills fails its job, and its trainer gets the error. No more new runners are
@@ -30,7 +30,10 @@ import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "../engine/service.t
 import { drawTimings, type ServiceTimings } from "../engine/timings.ts";
 import { outcomeOf, type RunOptions, type RunOutcome, runThroughTrouble } from "./workload.ts";
 
-const ELEMENTS = 40;
+const SPLITS = 10;
+/** Under DETERMINISTIC, a runner may die within a split, when the reader has a part of it. */
+const SPLIT_ELEMENTS = 4;
+const ELEMENTS = SPLITS * SPLIT_ELEMENTS;
 const WORKERS = ["worker-1", "worker-2", "worker-3"] as const;
 const [VICTIM, BYSTANDER] = ["victim", "bystander"];
 const MODES: [ShardingPolicy, ...ShardingPolicy[]] = ["OFF", "DYNAMIC", "DETERMINISTIC"];
@@ -38,8 +41,8 @@ const MODES: [ShardingPolicy, ...ShardingPolicy[]] = ["OFF", "DYNAMIC", "DETERMI
 const KILLS: [number, ...number[]] = [Infinity, Infinity, 2, 1];
 /** Number of deaths that fail a job. */
 const DEATHS_MAX = 3;
-/** Maximum number of steps before a runner dies. */
-const STEPS_MAX = 4;
+/** A runner dies after fewer steps than this; under DETERMINISTIC, of its fatal split. */
+const STEPS_MAX = SPLIT_ELEMENTS;
 /** A restarting dispatcher reads a snapshot and up to this many records. */
 const JOURNAL_RECORDS_MAX = 20;
 const STEP_MAX_MS = 20;
@@ -56,9 +59,11 @@ export async function runPoison(options: RunOptions): Promise<RunOutcome> {
 
 const HEALTHY = Dataset.range(ELEMENTS);
 /** The poisoned dataset. A name in its graph distinguishes its tasks from the others. */
-const POISONED = Dataset.range(ELEMENTS).map((x, { poison }) => x + poison, {
-  captures: { poison: 0 },
-});
+const POISONED = Dataset.range(SPLITS).flatMap(
+  (split, { Dataset, poison, length }) =>
+    Dataset.range(split * length + poison, (split + 1) * length),
+  { captures: { poison: 0, length: SPLIT_ELEMENTS } },
+);
 const MARK = "poison";
 
 class PoisonRun implements Disposable {
@@ -80,7 +85,7 @@ class PoisonRun implements Disposable {
     const rng = this.cluster.random.fork("poison");
     this.#mode = rng.pick(MODES);
     this.#kills = rng.pick(KILLS);
-    const split = rng.int(ELEMENTS);
+    const split = rng.int(SPLITS);
     // A job restarts when its trainer opens it again, so trainers do not crash.
     const roles = crashes.filter((role) => role !== "client");
     this.#workersCrash = roles.includes("worker") || crashPoint?.role === "worker";
@@ -128,13 +133,17 @@ class PoisonRun implements Disposable {
       () => host.sleep(rng.between(0, WORK_MAX_MS)),
     );
     let after = 0;
+    /** Steps of the runner so far, those of other splits than the fatal one left out. */
+    let steps = 0;
     return dyingRunners(runners, {
       isIn: ({ graph }) => {
+        if (!new TextDecoder().decode(graph).includes(MARK)) return false;
         after = rng.int(STEPS_MAX);
-        return new TextDecoder().decode(graph).includes(MARK);
+        steps = 0;
+        return true;
       },
-      kills: (steps, ownStep) =>
-        this.#deaths < this.#kills && this.#isPoison(steps >= after, split, ownStep),
+      kills: (ownStep) =>
+        this.#isFatal(split, ownStep) && steps++ >= after && this.#deaths < this.#kills,
       onDeath: () => {
         this.#deaths++;
         this.cluster.counters.tally("runner_died");
@@ -142,10 +151,9 @@ class PoisonRun implements Disposable {
     });
   }
 
-  #isPoison(isTime: boolean, split: number, ownStep: OwnStep | undefined): boolean {
-    return this.#mode === "DETERMINISTIC"
-      ? ownStep !== undefined && "index" in ownStep && ownStep.index === split
-      : isTime;
+  #isFatal(split: number, ownStep: OwnStep | undefined): boolean {
+    if (this.#mode !== "DETERMINISTIC") return true;
+    return ownStep !== undefined && "index" in ownStep && ownStep.index === split;
   }
 
   #begin(node: SimNode, read: () => Promise<void>): void {

@@ -99,7 +99,8 @@ class StaticRun implements Disposable {
     this.#trainers[Symbol.dispose]();
   }
 
-  async #train({ who, open, step }: Trainer): Promise<void> {
+  async #train({ node, who, open, step }: Trainer): Promise<void> {
+    node.system.inspect(this.shares.consumer(who));
     await takeAll(open(this.#plan.dataset), async (element) => {
       this.shares.took(element as number, who);
       await step(this.shares.delivered);

@@ -28,6 +28,23 @@ function opened(clientId: number, runId: string): JournalRecord {
   return { type: "client_opened", clientId, ...reader };
 }
 
+/** The dispatcher gets the request of that client, which names the client that it replaces. */
+function named(watcher: RunsChecker, clientId: number, follows: number): void {
+  watcher.observe({
+    type: "deliver",
+    envelope: {
+      kind: "ask",
+      source: { node: "client", path: "/client", incarnation: "1-1" },
+      target: { node: "dispatcher", path: "/dispatcher" },
+      number: clientId,
+      id: clientId,
+      method: "openIteration",
+      timeoutMs: 1_000,
+      body: { requestId: String(clientId), follows },
+    },
+  });
+}
+
 /** A journal whose commits never complete. */
 const JOURNAL: Journal = {
   append: () => {},
@@ -72,6 +89,7 @@ Deno.test("RunsChecker finds two runs in one iteration, unless the first reader 
   for (const isOnDisk of [true, false]) {
     const found: string[] = [];
     const watcher = new RunsChecker({ add: (what) => found.push(what) });
+    named(watcher, 11, 10);
     // The second client may have the lost one's id.
     live(watcher, opened(10, "a"), opened(isOnDisk ? 11 : 10, "b"), isOnDisk);
     const wrong = ['client 11 of "b" reads an iteration of "a"'];
@@ -83,6 +101,7 @@ Deno.test("RunsChecker finds a reader of an earlier run, unless all of the later
   for (const isOnDisk of [true, false]) {
     const found: string[] = [];
     const watcher = new RunsChecker({ add: (what) => found.push(what) });
+    named(watcher, 10, 5);
     watcher.journaled({ ...opened(5, "a"), iterationId: 6 } as JournalRecord);
     live(watcher, { ...opened(10, "b"), iterationId: 7 } as JournalRecord, {
       ...opened(11, "a"),
@@ -90,4 +109,37 @@ Deno.test("RunsChecker finds a reader of an earlier run, unless all of the later
     } as JournalRecord, isOnDisk);
     assertEquals(found, isOnDisk ? ['client 11 of "a" was let in after "b"'] : []);
   }
+});
+
+Deno.test("RunsChecker finds a restored reader, or the first of a run, that names no newest reader", () => {
+  const restored = { ...opened(12, "a"), restoration: "r" } as JournalRecord;
+  for (const next of [restored, opened(12, "b")]) {
+    const wrongs = [[], [10], [11]].map((follows) => {
+      const found: string[] = [];
+      const watcher = new RunsChecker({ add: (what) => found.push(what) });
+      for (const clientId of follows) named(watcher, 12, clientId);
+      watcher.journaled(opened(10, "a"));
+      watcher.journaled(opened(11, "a"));
+      watcher.journaled(next);
+      return found.filter((what) => what.includes("took over"));
+    });
+    assertEquals(wrongs, [
+      ["client 12 took over from client 11, and named none"],
+      ["client 12 took over from client 11, and named 10"],
+      [],
+    ]);
+  }
+});
+
+Deno.test("RunsChecker lets readers join a run, and other consumers be restored, without naming a reader", () => {
+  const found: string[] = [];
+  const watcher = new RunsChecker({ add: (what) => found.push(what) });
+  watcher.journaled(opened(10, "a"));
+  watcher.journaled(opened(11, "a"));
+  watcher.journaled({
+    ...opened(12, "a"),
+    consumerIndex: 1,
+    restoration: "r",
+  } as JournalRecord);
+  assertEquals(found, []);
 });
