@@ -5,7 +5,7 @@
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
 import { dtypeOf } from "../../../core/dtype.ts";
 import { LeatError } from "../../../core/error.ts";
-import { show } from "../../check.ts";
+import { show, showBeginning } from "../../check.ts";
 import {
   BYTES_LIST,
   encodeExample,
@@ -42,6 +42,9 @@ const KIND_NAMES: Readonly<Record<Kind, string>> = {
 /** Maximum number of features that a message names. */
 const NAMED_MAX = 8;
 
+/** Limit of the values of a feature of bytes or texts. Each takes 140 bytes, and as few as two in a file. */
+export const FEATURE_VALUES_MAX = 1 << 22;
+
 /**
  * Parses the named features of a serialised example; others are not decoded. Single values are
  * bigints, numbers, `Uint8Array`s (views of `bytes`) or strings; everything else is a tensor.
@@ -74,27 +77,36 @@ export function parseExample<const F extends Features>(
       `An example is parsed from bytes, not from ${show(bytes)}.`,
     );
   }
-  let found: Map<string, Uint8Array>;
-  try {
-    found = readFeatures(bytes);
-  } catch (cause) {
-    throw malformed(cause);
-  }
+  const found = readFeatures(bytes, plans);
   const parsed: Record<string, unknown> = {};
-  for (const plan of plans) parsed[plan.name] = readFeature(plan, found);
+  for (const plan of plans) parsed[plan.name] = readFeature(plan, found, bytes);
   return parsed as ParsedExample<F>;
 }
 
 /** User functions get this as an argument, because serialised functions cannot import. */
 export const example = { parse: parseExample, encode: encodeExample } as const;
 
-/** Returns the serialised features by name. If a name occurs twice, the last feature wins. */
-function readFeatures(bytes: Uint8Array): Map<string, Uint8Array> {
-  const found = new Map<string, Uint8Array>();
+/** Returns the planned features, serialised. If a name occurs twice, the last feature wins. */
+function readFeatures(bytes: Uint8Array, plans: readonly FeaturePlan[]): Map<string, Uint8Array> {
+  const found = new Map<string, Uint8Array>(plans.map(({ name }) => [name, NO_FEATURE]));
+  try {
+    for (const { name, feature } of entriesOf(bytes)) {
+      if (found.has(name)) found.set(name, feature);
+    }
+  } catch (cause) {
+    throw malformed(cause);
+  }
+  return found;
+}
+
+const NO_FEATURE = new Uint8Array(0);
+
+/** Yields all features of an example, serialised. */
+function* entriesOf(bytes: Uint8Array): Generator<{ name: string; feature: Uint8Array }> {
   for (const features of fieldsOf(bytes, FEATURES)) {
     for (const entry of fieldsOf(features, FEATURE)) {
       let name = "";
-      let feature = new Uint8Array(0);
+      let feature: Uint8Array = NO_FEATURE;
       const reader = new BinaryReader(entry);
       while (reader.pos < reader.len) {
         const [field, type] = reader.tag();
@@ -102,10 +114,9 @@ function readFeatures(bytes: Uint8Array): Map<string, Uint8Array> {
         else if (field === MAPPED && type === WireType.LengthDelimited) feature = bytesOf(reader);
         else reader.skip(type, field);
       }
-      found.set(name, feature);
+      yield { name, feature };
     }
   }
-  return found;
 }
 
 /**
@@ -125,14 +136,19 @@ function bytesOf(reader: BinaryReader): Uint8Array<ArrayBuffer> {
   return reader.bytes() as Uint8Array<ArrayBuffer>;
 }
 
-function readFeature(plan: FeaturePlan, found: ReadonlyMap<string, Uint8Array>): unknown {
+/** @param example For the names in messages. */
+function readFeature(
+  plan: FeaturePlan,
+  found: ReadonlyMap<string, Uint8Array>,
+  example: Uint8Array,
+): unknown {
   const { name, dtype, shape, valueCount } = plan;
-  const feature = found.get(name) ?? new Uint8Array(0);
+  const feature = found.get(name)!;
   const kind = kindOf(feature);
   if (kind === undefined) {
     if (plan.default !== undefined) return plan.default;
     throw dataLoss(
-      `The example has no feature ${show(name)}, which has no default; ${namesOf(found)}`,
+      `The example has no feature ${show(name)}, which has no default; ${namesOf(example)}`,
     );
   }
   if (kind !== KIND_OF_DTYPE[dtype]) {
@@ -172,34 +188,69 @@ function readList(
   feature: Uint8Array,
   kind: Kind,
 ): Uint8Array[] | string[] | Float32Array | BigInt64Array {
-  const values: unknown[] = [];
   try {
-    for (const list of fieldsOf(feature, kind)) readValues(dtype, list, values);
+    switch (dtype) {
+      case "float32":
+        return readNumbers(new Float32Array(feature.length >> 2), dtype, feature, kind);
+      case "int64":
+        return readNumbers(new BigInt64Array(feature.length), dtype, feature, kind);
+    }
+    const values: unknown[] = [];
+    readValues(dtype, feature, kind, (value) => {
+      if (values.push(value) <= FEATURE_VALUES_MAX) return;
+      throw new LeatError(
+        "resource_exhausted",
+        `A feature of a tf.train.Example has more than ${FEATURE_VALUES_MAX} values of ${dtype} ` +
+          "(FEATURE_VALUES_MAX).",
+      );
+    });
+    return values as Uint8Array[] | string[];
   } catch (cause) {
     throw malformed(cause);
   }
-  if (dtype === "float32") return Float32Array.from(values as number[]);
-  if (dtype === "int64") return BigInt64Array.from(values as bigint[]);
-  return values as Uint8Array[] | string[];
 }
 
-function readValues(dtype: FeatureDType, bytes: Uint8Array, values: unknown[]): void {
-  const reader = new BinaryReader(bytes);
-  const readOne = () => dtype === "float32" ? reader.float() : BigInt(reader.int64());
-  while (reader.pos < reader.len) {
-    const [field, type] = reader.tag();
-    if (field !== VALUE) reader.skip(type, field);
-    else if (dtype === "bytes") values.push(reader.bytes());
-    else if (dtype === "string") values.push(reader.string());
-    else if (type !== WireType.LengthDelimited) values.push(readOne());
-    else for (const stop = reader.uint32() + reader.pos; reader.pos < stop;) values.push(readOne());
+/** @param store Has room for as many values as the feature's bytes can hold. */
+function readNumbers<A extends Float32Array | BigInt64Array>(
+  store: A,
+  dtype: FeatureDType,
+  feature: Uint8Array,
+  kind: Kind,
+): A {
+  let count = 0;
+  readValues(dtype, feature, kind, (value) => store[count++] = value as never);
+  return store.slice(0, count) as A;
+}
+
+function readValues(
+  dtype: FeatureDType,
+  feature: Uint8Array,
+  kind: Kind,
+  put: (value: unknown) => void,
+): void {
+  for (const list of fieldsOf(feature, kind)) {
+    const reader = new BinaryReader(list);
+    const readOne = () => dtype === "float32" ? reader.float() : BigInt(reader.int64());
+    while (reader.pos < reader.len) {
+      const [field, type] = reader.tag();
+      if (field !== VALUE) reader.skip(type, field);
+      else if (dtype === "bytes") put(reader.bytes());
+      else if (dtype === "string") put(reader.string());
+      else if (type !== WireType.LengthDelimited) put(readOne());
+      else for (const stop = reader.uint32() + reader.pos; reader.pos < stop;) put(readOne());
+    }
   }
 }
 
-function namesOf(found: ReadonlyMap<string, unknown>): string {
-  if (found.size === 0) return "it has none";
-  const names = [...found.keys()].slice(0, NAMED_MAX).map(show).join(", ");
-  return `it has ${names}${found.size > NAMED_MAX ? ` and ${found.size - NAMED_MAX} more` : ""}`;
+function namesOf(example: Uint8Array): string {
+  const named = new Set<string>();
+  let more = 0;
+  for (const { name } of entriesOf(example)) {
+    if (named.size < NAMED_MAX) named.add(name);
+    else if (!named.has(name)) more++;
+  }
+  if (named.size === 0) return "it has none";
+  return `it has ${[...named].map(showBeginning).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }
 
 function malformed(cause: unknown): LeatError {

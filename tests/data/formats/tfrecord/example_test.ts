@@ -9,8 +9,10 @@ import {
 import { LeatError } from "../../../../core/error.ts";
 import { tensor } from "../../../../core/tensor.ts";
 import { Dataset, encodeExample, parseExample, TensorSpec } from "../../../../data/mod.ts";
+import { FEATURE_VALUES_MAX } from "../../../../data/formats/tfrecord/example.ts";
 import { startChild } from "../../../lib/child.ts";
 import { collectWithErrors } from "../../lib/collect.ts";
+import { concat } from "../reading.ts";
 
 const latin1 = (text: string) => Uint8Array.from(text, (character) => character.charCodeAt(0));
 
@@ -157,11 +159,31 @@ Deno.test("truncated and changed bytes are data_loss", () => {
   }
 });
 
-Deno.test("an example of a million empty parts takes no memory for each", async () => {
+Deno.test("an example of a million parts, names or numbers takes no heap for each", async () => {
   await using child = startChild("tests/data/formats/tfrecord/fixture_small_heap.ts", {
     flags: ["-P", "--no-check", "--v8-flags=--max-old-space-size=48"],
   });
-  for (let i = 0; i < 2; i++) await child.line(/^parsed 7$/);
+  for (let i = 0; i < 3; i++) await child.line(/^parsed 7$/);
+  await child.line(/^parsed 2000000 numbers$/);
+});
+
+Deno.test("parseExample refuses a feature of more values than have place in memory", () => {
+  /** A field with a length of four bytes. */
+  const field = (number: number, contents: Uint8Array) => {
+    const { length } = contents;
+    const digits = [0, 7, 14, 21].map((bits) => length >>> bits & 0x7f | (bits < 21 ? 0x80 : 0));
+    return concat(new Uint8Array([number << 3 | 2, ...digits]), contents);
+  };
+  const example = (count: number) => {
+    const values = new Uint8Array(2 * count).map((_, i) => i % 2 === 0 ? 1 << 3 | 2 : 0);
+    const name = field(1, new TextEncoder().encode("a"));
+    return field(1, field(1, concat(name, field(2, field(1, values)))));
+  };
+  const features = { a: { dtype: "string", shape: [null] } } as const;
+  assertEquals(parseExample(example(3), features).a.data, ["", "", ""]);
+  const refused = refusal(example(FEATURE_VALUES_MAX + 1), features);
+  assertStringIncludes(refused, "resource_exhausted: ");
+  assertStringIncludes(refused, "(FEATURE_VALUES_MAX)");
 });
 
 Deno.test("features that cannot be read and values that cannot be written are refused by name", () => {

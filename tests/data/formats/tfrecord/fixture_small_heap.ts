@@ -1,6 +1,6 @@
 /**
- * Parses examples of a million empty parts. It runs in a process of its own, with a heap in which a
- * list of these parts has no place.
+ * Parses examples of a million parts, names or numbers. It runs in a process of its own, with a heap in
+ * which a list of them has no place.
  */
 import { concat } from "../reading.ts";
 import { parseExample } from "../../../../data/mod.ts";
@@ -25,8 +25,20 @@ function example(lists: Uint8Array): Uint8Array {
   return field(1, field(1, concat(name, field(2, lists))));
 }
 
+/** Ten thousand features without values, whose names occur nowhere else. */
+function manyNames(_: unknown, block: number): Uint8Array {
+  const entries = Array.from({ length: 10_000 }, (_, i) => {
+    const name = new TextEncoder().encode(`${block}-${i}`);
+    return field(1, field(1, name));
+  });
+  return field(1, concat(...entries));
+}
+
 const list = field(3, field(1, new Uint8Array([7])));
 const ofEntries = concat(field(1, empty(1)), example(list));
-for (const bytes of [ofEntries, example(concat(empty(3), list))]) {
+const ofNames = concat(...Array.from({ length: 30 }, manyNames), example(list));
+for (const bytes of [ofEntries, ofNames, example(concat(empty(3), list))]) {
   console.log(`parsed ${parseExample(bytes, FEATURES).a.data}`);
 }
+const numbers = example(field(3, field(1, new Uint8Array(2_000_000))));
+console.log(`parsed ${parseExample(numbers, FEATURES).a.data.length} numbers`);
