@@ -147,7 +147,8 @@ const CODE_OF_NAME: ReadonlyMap<string, LeatErrorCode> = new Map([
 
 function codeOf(error: unknown, fallbackCode: LeatErrorCode): LeatErrorCode {
   if (typeof error !== "object" || error === null) return fallbackCode;
-  if (isOutOfMemory(error)) return "resource_exhausted";
+  if (isRangeError(error, OUT_OF_MEMORY)) return "resource_exhausted";
+  if (fallbackCode === "unknown" && isRangeError(error, STACK_OVERFLOW)) return "invalid_argument";
   const name = fieldOf(error, "name");
   return (typeof name === "string" && CODE_OF_NAME.get(name)) || fallbackCode;
 }
@@ -159,17 +160,23 @@ function codeOf(error: unknown, fallbackCode: LeatErrorCode): LeatErrorCode {
 const OUT_OF_MEMORY =
   /allocation failed|could not allocate memory|Invalid string length|Invalid typed array length: \d{10}/;
 
-function isOutOfMemory(error: unknown): boolean {
+/** What V8 says when calls nest too deep. */
+const STACK_OVERFLOW = /^Maximum call stack size exceeded$/;
+
+function isRangeError(error: unknown, sentence: RegExp): boolean {
   if (!isA(error, Error) || fieldOf(error, "name") !== "RangeError") return false;
   const message = fieldOf(error, "message");
-  return typeof message === "string" && OUT_OF_MEMORY.test(message);
+  return typeof message === "string" && sentence.test(message);
 }
 
 function messageOf(error: unknown): string {
   const message = isA(error, Error) ? fieldOf(error, "message") : undefined;
   if (typeof message !== "string") return describe(error);
-  if (!isOutOfMemory(error)) return message;
-  return `${message}: make batches or other arrays smaller, or give this process more memory`;
+  if (isRangeError(error, OUT_OF_MEMORY)) {
+    return `${message}: make batches or other arrays smaller, or give this process more memory`;
+  }
+  if (!isRangeError(error, STACK_OVERFLOW)) return message;
+  return `${message}: a dataset or a value nests too deep, or a function calls itself without end`;
 }
 
 /**

@@ -319,9 +319,9 @@ function cacheOnly(): Pick<Deno.CommandOptions, "clearEnv" | "env"> {
   const isGranted = CACHE_VARIABLES.every((variable) =>
     Deno.permissions.querySync({ name: "env", variable }).state === "granted"
   );
-  if (!isGranted || Deno.build.os === "windows") return { env: loaderVariables() };
-  // Colour codes would appear escaped in the log.
+  // Colour codes would appear escaped in the log, and hide which lines of an error quote source.
   const env: Record<string, string> = { NO_COLOR: "1" };
+  if (!isGranted || Deno.build.os === "windows") return { env: { ...loaderVariables(), ...env } };
   for (const name of CACHE_VARIABLES) {
     const value = Deno.env.get(name);
     if (value !== undefined) env[name] = value;

@@ -86,10 +86,15 @@ function denied([, kind = "", what = ""]: RegExpExecArray, denier: Denier): stri
   return `${permission}, which ${denier.program} does not grant (${denier.remedy(kind, what)})`;
 }
 
+/** The folder to grant for a path or a URL: of a file at the root of a host or a bucket, that root. */
+function folderOf(what: string): string {
+  return /^([a-z][a-z0-9+.-]+:\/\/[^/]+)(?:\/[^/]*)?$/i.exec(what)?.[1] ?? dirname(what);
+}
+
 function remedy(kind: string, what: string): string {
   switch (kind) {
     case "read":
-      return `its operator can, with --data-root=${shellWord(dirname(what))}`;
+      return `its operator can, with --data-root=${shellWord(folderOf(what))}`;
     case "write":
       return `its operator can, with --allow-write=${shellWord(dirname(what))}`;
     case "net":

@@ -1,6 +1,7 @@
 /** Local files: positioned reads, globs, and a wrapper that simulates the latency of far storage. */
 
 import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
 import { LeatError, type LeatErrorCode } from "../../core/error.ts";
 import { shownPath } from "../../core/shown_text.ts";
 import type { Files, OpenFile } from "../../data/host.ts";
@@ -142,6 +143,24 @@ export function requireLocalName(path: string): void {
     `${shown} is neither a URL nor a local path: write a URL as scheme://host/path, and begin a local ` +
       `path whose name looks like a URL with "./".`,
   );
+}
+
+/**
+ * The path of a `file:` URL; wildcards and escapes of a pattern are kept.
+ * @throws {LeatError} `invalid_argument` for a URL of another host, or one that is malformed.
+ */
+export function pathOfFileUrl(url: string): string {
+  const literal = url.replace(/[?#\\]/g, (char) => encodeURIComponent(char));
+  try {
+    return fileURLToPath(literal);
+  } catch (cause) {
+    throw new LeatError(
+      "invalid_argument",
+      `${url} names no file of this machine (${LeatError.from(cause).message}): write ` +
+        "file:///path, without a host, or the path alone.",
+      { cause },
+    );
+  }
 }
 
 /** Converts a system error about a file into an error that names the operation. */

@@ -1,11 +1,10 @@
 /** Creates files under a temporary name, with a lock, and renames them when they are complete. */
 
 import { dirname, resolve, sep } from "node:path";
-import { fileURLToPath } from "node:url";
 import { LeatError } from "../../core/error.ts";
 import { shownPath } from "../../core/shown_text.ts";
 import type { NewFile, NewFiles } from "../../data/host.ts";
-import { fileError, requireLocalName } from "./files.ts";
+import { fileError, pathOfFileUrl, requireLocalName } from "./files.ts";
 
 /** The suffix of an unfinished file. That file is also the lock. */
 export const PARTIAL_SUFFIX = ".partial";
@@ -169,7 +168,7 @@ async function isThere(path: string): Promise<boolean> {
 }
 
 function localPath(path: string): string {
-  if (/^file:/i.test(path)) return fileURLToPath(path);
+  if (/^file:/i.test(path)) return pathOfFileUrl(path);
   const scheme = /^([a-z][a-z0-9+.-]+):\/\//i.exec(path)?.[1];
   if (scheme === undefined) {
     requireLocalName(path);

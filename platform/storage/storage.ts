@@ -1,11 +1,11 @@
 /** Files on this machine, behind URLs, or in object stores, by the scheme of their paths. */
 
-import { fileURLToPath, pathToFileURL } from "node:url";
+import { pathToFileURL } from "node:url";
 import { LeatError } from "../../core/error.ts";
 import { shownPath } from "../../core/shown_text.ts";
 import type { Files, OpenFile } from "../../data/host.ts";
 import type { ServiceCredentials } from "../nodes/client_homes.ts";
-import { DenoFiles, requireLocalName, withStorageLatency } from "./files.ts";
+import { DenoFiles, pathOfFileUrl, requireLocalName, withStorageLatency } from "./files.ts";
 import { HttpClient, type RequestOptions } from "./http_client.ts";
 import type { HttpOptions, MayFollow } from "./http_files.ts";
 import type { ImageLimits } from "../media/images.ts";
@@ -90,7 +90,7 @@ export class StorageFiles implements Files {
   async open(path: string, signal?: AbortSignal): Promise<OpenFile> {
     const scheme = schemeOf(path);
     if (scheme === undefined) return await this.#local.open(path);
-    if (scheme === "file") return await this.#local.open(localPath(path));
+    if (scheme === "file") return await this.#local.open(pathOfFileUrl(path));
     return await (await this.#filesOf(scheme, path)).open(path, signal);
   }
 
@@ -99,7 +99,7 @@ export class StorageFiles implements Files {
     const scheme = schemeOf(pattern);
     if (scheme === undefined) return await this.#local.list(pattern, signal);
     if (scheme === "file") {
-      const paths = await this.#local.list(localPath(pattern), signal);
+      const paths = await this.#local.list(pathOfFileUrl(pattern), signal);
       return paths.map((path) => pathToFileURL(path).href).sort();
     }
     return await (await this.#filesOf(scheme, pattern)).list(pattern, signal);
@@ -151,16 +151,4 @@ function schemeOf(path: string): string | undefined {
   const scheme = /^([a-z][a-z0-9+.-]+):\/\//i.exec(path)?.[1]?.toLowerCase();
   if (scheme === undefined) requireLocalName(path);
   return scheme;
-}
-
-/** The path of a `file:` URL; wildcards and escapes of a pattern are kept. */
-function localPath(url: string): string {
-  const literal = url.replace(/[?#\\]/g, (char) => encodeURIComponent(char));
-  try {
-    return fileURLToPath(literal);
-  } catch (cause) {
-    throw new LeatError("invalid_argument", `Cannot read ${url}: it is no valid file: URL.`, {
-      cause,
-    });
-  }
 }

@@ -65,6 +65,16 @@ Deno.test("LeatError.from says that memory was refused, and what to do", () => {
   assertEquals(LeatError.from(assertThrows(() => new Uint8Array(-1))).code, "unknown");
 });
 
+Deno.test("LeatError.from says that calls nest too deep, with the fallback code of its caller", () => {
+  const endless = (): number => 1 + endless();
+  const thrown = assertThrows(endless, RangeError);
+  const error = LeatError.from(thrown);
+  assertEquals(error.code, "invalid_argument");
+  assertStringIncludes(error.message, "a function calls itself without end");
+  assertEquals(error.toWire().cause!.code, "invalid_argument");
+  assertEquals(LeatError.from(thrown, "data_loss").code, "data_loss");
+});
+
 Deno.test("LeatError.from shows what it knows of an object that is no error", () => {
   const thrown: [unknown, string][] = [
     [{ code: 5, message: "the disk is full" }, "the disk is full"],

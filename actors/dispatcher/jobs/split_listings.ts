@@ -222,7 +222,7 @@ export class SplitListings {
       }
       context.world.log(
         "warn",
-        `Worker "${worker.name}" could not list splits: ${failure.message}`,
+        `Worker "${worker.name}" could not ${mode.preparation}: ${failure.message}`,
       );
       return failure;
     } finally {

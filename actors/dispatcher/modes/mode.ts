@@ -87,6 +87,8 @@ export abstract class Mode {
   readonly takesPolicy: boolean = false;
   /** Whether the splits of an iteration must be listed before its tasks can work. */
   readonly needsSplits: boolean = false;
+  /** What a worker does before the tasks can work, for logs. */
+  readonly preparation: string = "list splits";
   /** Whether the tasks of a failed iteration are ended; otherwise they end by themselves. */
   readonly endsFailedTasks: boolean = true;
 

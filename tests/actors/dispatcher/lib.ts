@@ -33,6 +33,7 @@ export class SteppedWorld implements World {
   readonly random: Random;
   /** What was logged as an error. */
   readonly errors: string[] = [];
+  readonly warnings: string[] = [];
   readonly #real = new DenoWorld({ logLevel: "off" });
   readonly #openLog: (name: string) => Promise<DurableLog>;
   readonly #timers = new Set<{ dueMs: number; fn: () => void }>();
@@ -68,6 +69,7 @@ export class SteppedWorld implements World {
 
   log(level: LogLevel, message: string): void {
     if (level === "error") this.errors.push(message);
+    if (level === "warn") this.warnings.push(message);
   }
 
   fault(_point: string): boolean {

@@ -194,6 +194,14 @@ Deno.test("DenoNewFiles.remove removes a file, and ignores a missing one", async
   });
 });
 
+Deno.test("DenoNewFiles takes ? and # in a file: URL as part of the name, as reading does", async () => {
+  await inFolder(async (folder) => {
+    for (const name of ["file", "file?a#b"]) await Deno.writeTextFile(`${folder}/${name}`, "");
+    files.remove(`file://${folder}/file?a#b`);
+    assertEquals(await namesIn(folder), ["file"]);
+  });
+});
+
 Deno.test("DenoNewFiles.create creates nothing where a dangling link leads", async () => {
   await inFolder(async (folder) => {
     await link(`${folder}/elsewhere`, `${folder}/DONE${PARTIAL_SUFFIX}`);

@@ -5,6 +5,7 @@ import { LeatError, type LeatErrorCode } from "../../../core/error.ts";
 import { Dataset } from "../../../data/mod.ts";
 import { openIterator } from "../../../data/dataset_iterator.ts";
 import { DenoHost } from "../../../platform/deno_host.ts";
+import { ConfinedHost } from "../../../platform/sandbox/host/confined_host.ts";
 import { DenoNewFiles } from "../../../platform/storage/new_files.ts";
 import { StorageFiles } from "../../../platform/storage/storage.ts";
 import { RangeServer } from "./range_server.ts";
@@ -38,6 +39,24 @@ Deno.test("plain paths and file: URLs lead to this machine", async () => {
   assertEquals(await files.list(`file://${folder}/{a,é}*.txt`), [urls[0], urls[2]]);
   await failure(() => files.open(`file://${folder}/100%.txt`), "invalid_argument");
   await failure(() => files.open(`file://${folder}/none`), "not_found");
+});
+
+Deno.test("a file: URL of another host is refused with the way to write it", async () => {
+  const url = "file://127.0.0.1/etc/hostname";
+  const files = new StorageFiles();
+  const unasked = () => Promise.reject(new Error("nothing is asked for a local file"));
+  const confined = new ConfinedHost(unasked, unasked, undefined as never, ["/etc"], 0);
+  const works = [
+    () => files.open(url),
+    () => files.list(url),
+    () => new DenoNewFiles().create(url),
+    () => confined.files.open(url),
+  ];
+  for (const work of works) {
+    const message = await failure(work, "invalid_argument");
+    assertStringIncludes(message, `${url} names no file of this machine`);
+    assertStringIncludes(message, "write file:///path, without a host");
+  }
 });
 
 Deno.test("an unknown scheme is refused with the known ones", async () => {

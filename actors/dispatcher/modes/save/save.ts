@@ -30,6 +30,7 @@ import {
 
 export class SaveMode extends Mode {
   override readonly needsSplits = true;
+  override readonly preparation = "begin the save";
   override readonly endsFailedTasks = false;
 
   override withName(request: OpenRequest): OpenRequest {

@@ -1,5 +1,6 @@
 /** Clients of a save: what they are told of its end. */
 import { hashBytes } from "../../../../core/hash.ts";
+import { LeatError } from "../../../../core/error.ts";
 import { assert, assertEquals, assertStringIncludes } from "../../../assert.ts";
 import { settle, TestCluster } from "../lib.ts";
 
@@ -42,6 +43,19 @@ Deno.test("a client whose save is over is told how it ended by a dispatcher that
   await cluster.restart();
   const { error } = await cluster.ask("clientHeartbeat", { clientId });
   assertEquals(error?.code, "unimplemented");
+});
+
+Deno.test("the log of a worker that cannot begin a save names the save, and no listing", async () => {
+  const cluster = await TestCluster.start();
+  await using _ = cluster;
+  const worker = cluster.worker("w");
+  worker.begun = new LeatError("aborted", "the disk is away");
+  await worker.heartbeat();
+  await cluster.open(await cluster.dataset(), SAVE);
+  await settle();
+  assertEquals(cluster.world.warnings, [
+    'Worker "w" could not begin the save: the disk is away',
+  ]);
 });
 
 Deno.test("a save that ends without clients can be looked at for jobGcTimeoutMs", async () => {

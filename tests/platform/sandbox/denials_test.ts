@@ -1,0 +1,23 @@
+/** What the message of a denied permission advises. */
+import { explainDenial } from "../../../platform/sandbox/denials.ts";
+import { assertStringIncludes } from "../../assert.ts";
+
+Deno.test("explainDenial advises a root that can be granted, also at the top of a host or a bucket", () => {
+  const roots = {
+    "/etc/hostname": "/etc",
+    "http://host.example/a/b.txt": "http://host.example/a",
+    "http://host.example/b.txt": "http://host.example",
+    "http://127.0.0.1:4300.evil.test/": "http://127.0.0.1:4300.evil.test",
+    "https://host.example/?…": "https://host.example",
+    "https://host.example": "https://host.example",
+    "s3://bucket": "s3://bucket",
+    "s3://bucket/shards/a": "s3://bucket/shards",
+  };
+  for (const [path, root] of Object.entries(roots)) {
+    const { message } = explainDenial({
+      code: "permission_denied",
+      message: `Requires read access to "${path}"`,
+    });
+    assertStringIncludes(message, `--data-root=${root})`);
+  }
+});
