@@ -13,12 +13,12 @@ export function connectorByScheme(
   otherwise?: Connector,
 ): Connector {
   return {
-    connect(node, local) {
+    connect(node, local, signal) {
       const [, scheme] = /^([a-z][a-z0-9+.-]*):\/\//.exec(node) ?? [];
       const connector = scheme !== undefined && Object.hasOwn(schemes, scheme)
         ? schemes[scheme]
         : otherwise;
-      if (connector !== undefined) return connector.connect(node, local);
+      if (connector !== undefined) return connector.connect(node, local, signal);
       const known = Object.keys(schemes).map((name) => `${name}://`).join(", ") || "none";
       return Promise.reject(
         unknownNode(`No carrier reaches "${node}" (schemes known here: ${known})`),
@@ -38,8 +38,8 @@ export function withoutRefusals(
   isFinal: (node: string) => boolean = () => false,
 ): Connector {
   return {
-    connect: (node, local) =>
-      far.connect(node, local).catch((error) => {
+    connect: (node, local, signal) =>
+      far.connect(node, local, signal).catch((error) => {
         const { code, message, cause } = LeatError.from(error);
         const isRefusal = code === "unauthenticated" ||
           code === "permission_denied" && !(cause instanceof Deno.errors.NotCapable);

@@ -72,8 +72,9 @@ export function isUnknownNode({ details }: LeatError): boolean {
 export interface Connector {
   /**
    * @param local The dialling node.
+   * @param signal Aborts when that node stops.
    * @throws LeatError `unavailable` when the node cannot be reached now, `unauthenticated` when it
    * refuses this one, `not_found` ({@linkcode unknownNode}) for an unknown name.
    */
-  connect(node: string, local: NodeId): Promise<Link>;
+  connect(node: string, local: NodeId, signal?: AbortSignal): Promise<Link>;
 }

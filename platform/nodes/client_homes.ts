@@ -128,10 +128,10 @@ const NOT_LOCAL =
 /** Returns a connector that dials only permitted nodes. */
 function guarded(far: Connector, mayDial: (address: string) => void): Connector {
   return {
-    connect: (node, local) =>
+    connect: (node, local, signal) =>
       Promise.try(() => {
         mayDial(node);
-        return far.connect(node, local);
+        return far.connect(node, local, signal);
       }),
   };
 }

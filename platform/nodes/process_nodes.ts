@@ -14,7 +14,8 @@ const dispatchers = new Map<string, number>();
 /** Connects to workers of this thread without a socket, and to all other nodes through `far`. */
 export function nearOr(far: Connector): Connector {
   return {
-    connect: (node, local) => (hub.has(node) ? hub.connector : far).connect(node, local),
+    connect: (node, local, signal) =>
+      (hub.has(node) ? hub.connector : far).connect(node, local, signal),
   };
 }
 

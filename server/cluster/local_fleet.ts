@@ -38,9 +38,9 @@ export class LocalFleet {
   #isClosed = false;
   /** Connects to the nodes of this process that listen on no socket. */
   readonly #near: Connector = {
-    connect: (name, local) =>
+    connect: (name, local, signal) =>
       (this.#inline.has(name) ? this.#inline.connector : this.threads.connector)
-        .connect(name, local),
+        .connect(name, local, signal),
   };
   /** Nodes that ended by themselves, and why. */
   readonly #givenUp = new Map<string, LeatError>();
@@ -55,9 +55,11 @@ export class LocalFleet {
     const connector = this.#connector(world);
     this.home = this.#system(`${name}-home`, world, {
       connector: {
-        connect: (node, local) => {
+        connect: (node, local, signal) => {
           const error = this.#givenUp.get(node);
-          return error === undefined ? connector.connect(node, local) : Promise.reject(error);
+          return error === undefined
+            ? connector.connect(node, local, signal)
+            : Promise.reject(error);
         },
       },
     });

@@ -74,7 +74,7 @@ export function webSocketConnector(options: WebSocketConnectorOptions): Connecto
     return error;
   };
   return {
-    async connect(node, local) {
+    async connect(node, local, signal) {
       const url = URL.parse(node);
       // The URL parser drops characters such as line breaks: the proof would cover another text.
       const isClean = /^[!-~]{1,2048}$/.test(node);
@@ -87,7 +87,7 @@ export function webSocketConnector(options: WebSocketConnectorOptions): Connecto
       const failure = failures.get(node);
       if (failure !== undefined && world.nowMs() < failure.untilMs) throw failure.error;
       try {
-        const link = await dial(node, url, local, credential, options);
+        const link = await dial(node, url, local, credential, options, signal);
         failures.delete(node);
         options.onLink?.(link, credential);
         return link;
@@ -105,10 +105,13 @@ async function dial(
   local: NodeId,
   { token, target, identity }: Credential,
   options: WebSocketConnectorOptions,
+  stopping: AbortSignal | undefined,
 ): Promise<WebSocketLink> {
   const { world, ca, connectTimeoutMs = CONNECT_TIMEOUT_MS } = options;
   const abort = new AbortController();
-  const timer = world.timer(connectTimeoutMs, () => abort.abort());
+  const giveUp = () => abort.abort();
+  const timer = world.timer(connectTimeoutMs, giveUp);
+  stopping?.addEventListener("abort", giveUp);
   const side = token === undefined ? undefined : new DiallerSide(token, target, node);
   try {
     const socket = await dialSocket({ world, url, side, ca, signal: abort.signal });
@@ -118,6 +121,7 @@ async function dial(
     throw refused(node, error);
   } finally {
     timer.cancel();
+    stopping?.removeEventListener("abort", giveUp);
   }
 }
 

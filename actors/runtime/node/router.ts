@@ -47,7 +47,7 @@ export class Router {
   /** Links by remote node; the first is used for sending, so that order is kept. */
   readonly #links = new Map<string, Link[]>();
   readonly #waiting = new Map<string, Envelope[]>();
-  #stopped = false;
+  readonly #stopping = new AbortController();
 
   constructor(owner: RouterOwner, dialling: Dialling) {
     this.#owner = owner;
@@ -56,6 +56,10 @@ export class Router {
 
   get nodes(): string[] {
     return [...this.#links.keys()];
+  }
+
+  get #isStopped(): boolean {
+    return this.#stopping.signal.aborted;
   }
 
   isLinked(node: string): boolean {
@@ -83,7 +87,7 @@ export class Router {
   /** A link from a new incarnation of a node replaces those of earlier ones. */
   #take(link: Link): void {
     const { node, incarnation } = link.remote;
-    if (this.#stopped) return link.close(new LeatError("cancelled", "This node has stopped"));
+    if (this.#isStopped) return link.close(new LeatError("cancelled", "This node has stopped"));
     const earlier = (this.#links.get(node) ?? []).filter((other) =>
       other.remote.incarnation !== incarnation
     );
@@ -115,7 +119,7 @@ export class Router {
 
   /** Closes all links and waits until they are released. */
   async stop(): Promise<void> {
-    this.#stopped = true;
+    this.#stopping.abort();
     const error = new LeatError("cancelled", "The node at the other end has stopped");
     const links = [...this.#links.values()].flat();
     for (const link of links) link.close(error);
@@ -136,7 +140,7 @@ export class Router {
 
   #sendLater(node: string, envelope: Envelope, senderKeepsBody: boolean): void {
     const waiting = this.#waiting.get(node);
-    if (waiting === undefined && (this.#stopped || !this.#mayDial(envelope))) {
+    if (waiting === undefined && (this.#isStopped || !this.#mayDial(envelope))) {
       this.#owner.unreachable([envelope], this.#whyNotDialled(node));
       return;
     }
@@ -170,12 +174,13 @@ export class Router {
 
   #dial(node: string, first: Envelope): void {
     this.#waiting.set(node, [first]);
-    this.#dialling.connector!.connect(node, this.#owner.id).then(
+    const { signal } = this.#stopping;
+    this.#dialling.connector!.connect(node, this.#owner.id, signal).then(
       (link) => this.#take(link),
       (error) => {
         const lost = this.#waiting.get(node);
         this.#waiting.delete(node);
-        if (lost !== undefined && !this.#stopped) {
+        if (lost !== undefined && !this.#isStopped) {
           this.#owner.unreachable(lost, LeatError.from(error, "unavailable"));
         }
       },
@@ -203,7 +208,7 @@ export class Router {
     if (links === undefined || at < 0) return;
     links.splice(at, 1);
     if (links.length === 0) this.#links.delete(node);
-    if (this.#stopped) return;
+    if (this.#isStopped) return;
     if (links.length === 0) this.#owner.linkDown(node, error);
     else this.#owner.linkChanged(node, error);
   }

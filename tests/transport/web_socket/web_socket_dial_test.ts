@@ -3,6 +3,7 @@ import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
 import type { Envelope } from "../../../actors/runtime/envelope.ts";
 import type { Link, NodeId } from "../../../actors/runtime/link.ts";
+import type { Ref } from "../../../actors/runtime/ref.ts";
 import { ActorSystem } from "../../../actors/runtime/system.ts";
 import { LeatError } from "../../../core/error.ts";
 import { encodeMessage } from "../../../transport/codec.ts";
@@ -11,7 +12,7 @@ import { serveWebSocket } from "../../../transport/web_socket/server.ts";
 import { dialSocket } from "../../../transport/web_socket/connector.ts";
 import { WINDOW_BYTES } from "../../../transport/web_socket/outbox.ts";
 import { DenoWorld } from "../../../platform/deno_world.ts";
-import { rejection, SOON } from "../../actors/runtime/nodes.ts";
+import { type Probe, rejection, SOON } from "../../actors/runtime/nodes.ts";
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "../../assert.ts";
 import { startChild } from "../../lib/child.ts";
 import { freePort } from "../../lib/free_port.ts";
@@ -430,4 +431,24 @@ Deno.test("a link that its listener closes at once says why, whoever starts it l
     const reason = await link.closed;
     assertEquals([reason.code, reason.message], ["permission_denied", why]);
   }
+});
+
+Deno.test("a node that stops closes the connection that it is still opening", async () => {
+  const asked = Promise.withResolvers<void>();
+  const closed = Promise.withResolvers<void>();
+  await using server = new RawServer(async (connection) => {
+    asked.resolve();
+    // It never answers the upgrade.
+    while (await connection.read(new Uint8Array(1_000)) !== null);
+    closed.resolve();
+  });
+  const world = new DenoWorld({ logLevel: "off" });
+  // The time limit of the connection would close it, but far later.
+  const connector = webSocketConnector({ world, connectTimeoutMs: 600_000 });
+  const system = new ActorSystem({ ...LOCAL, world, connector });
+  const ref: Ref<Probe> = { node: server.address, path: "/probe" };
+  system.ask(ref, "echo", 1, SOON).catch(() => {});
+  await asked.promise;
+  await system.stop();
+  await closed.promise;
 });
