@@ -400,6 +400,17 @@ def _sum(loader: leat.Loader) -> float:
     return float(sum(batch["x"].sum() for batch in loader))
 
 
+def test_a_fork_while_another_thread_closes_the_loader_can_read() -> None:
+    loader = leat.load(PIPELINES, export="endless")
+    # As in a fork, in which the thread that closes the loader does not go on.
+    loader._connection._closing.append(None)
+    loader._connection._lock_pid = 0
+    assert next(iter(loader)) == 0
+    loader._connection._lock_pid = 0
+    loader.close()
+    assert next(iter(loader)) == 0
+
+
 def test_a_loader_is_pickled_for_a_process_that_is_spawned() -> None:
     loader = leat.load(PIPELINES, export="numbers", args={"count": 40})
     assert _sum(pickle.loads(pickle.dumps(loader))) == sum(range(40))
