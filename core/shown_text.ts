@@ -85,14 +85,17 @@ const IGNORED_IN_URLS = /^[\0-\x20]+|[\t\n\r]+/g;
 
 const FAR_URL = new RegExp(`^(${FAR_SCHEME})(.*)$`, "is");
 
+/** The same with all slashes: a search that tried fewer of them, too, would take as many times as long. */
+const WHOLE_SCHEME = String.raw`(?:${FAR_SCHEME})(?![\\/])`;
+
 /**
  * A URL in a text, up to the first white space, or to the end of the quotation that it begins. A
- * quotation mark inside the URL ends nothing, unless white space follows. The limit keeps the time
- * linear in the length of a hostile text.
+ * quotation mark inside the URL ends nothing, unless white space follows, or brackets and then white
+ * space. The limit keeps the time linear in the length of a hostile text.
  */
 const URL_IN_TEXT = new RegExp(
   String
-    .raw`(?<=(["'\x60]))(?:${FAR_SCHEME}).{0,4000}?(?=\1[().,:;]*(?:\s|$))|\b(?:${FAR_SCHEME})\S+`,
+    .raw`(?<=(["'\x60]))${WHOLE_SCHEME}.{0,4000}?(?=\1[().,:;\]}>]*(?:\s|$))|\b${WHOLE_SCHEME}\S+`,
   "gis",
 );
 

@@ -19,6 +19,7 @@ import leat
 import pytest
 from conftest import PIPELINES, SOURCES, children_of, is_alive, until
 from leat import _stream
+from leat._connection import Connection
 from leat._deno import helper_command
 
 def helper_of(loader: leat.Loader) -> int:
@@ -302,6 +303,31 @@ def test_epochs_go_on_in_the_helper_after_one_that_was_lost() -> None:
     assert epoch(loader) == epochs[1]
 
 
+@pytest.mark.parametrize("is_sent", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("is_new", [False, True], ids=["the same helper", "another helper"])
+def test_an_epoch_whose_beginning_failed_is_begun_again(monkeypatch: pytest.MonkeyPatch, is_new: bool, is_sent: bool) -> None:
+    loader = leat.load(PIPELINES, export="numbers", args={"count": 12}, seed=5)
+    epochs = [[batch["r"].tolist() for batch in loader] for _ in range(4)]
+    loader.load_state_dict(leat.load(PIPELINES, export="numbers", args={"count": 12}, seed=5).state_dict())
+    assert [[batch["r"].tolist() for batch in loader] for _ in range(2)] == epochs[:2]
+    if is_new:
+        loader.close()
+    ask = Connection.ask
+
+    def interrupted(connection: Connection, method: str, body: dict[str, Any]) -> Any:
+        if method != "start":
+            return ask(connection, method, body)
+        if is_sent:
+            ask(connection, method, body)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Connection, "ask", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            iter(loader)
+    assert [[batch["r"].tolist() for batch in loader] for _ in range(2)] == epochs[2:]
+
+
 def test_a_helper_that_hangs_ends_with_its_loader() -> None:
     loader = leat.load(PIPELINES, export="stuck")
     assert next(iter(loader)) == 0
@@ -372,6 +398,17 @@ def test_a_fork_while_another_thread_waits_for_a_batch_is_refused_too() -> None:
 
 def _sum(loader: leat.Loader) -> float:
     return float(sum(batch["x"].sum() for batch in loader))
+
+
+def test_a_fork_while_another_thread_closes_the_loader_can_read() -> None:
+    loader = leat.load(PIPELINES, export="endless")
+    # As in a fork, in which the thread that closes the loader does not go on.
+    loader._connection._closing.append(None)
+    loader._connection._lock_pid = 0
+    assert next(iter(loader)) == 0
+    loader._connection._lock_pid = 0
+    loader.close()
+    assert next(iter(loader)) == 0
 
 
 def test_a_loader_is_pickled_for_a_process_that_is_spawned() -> None:

@@ -125,6 +125,24 @@ Deno.test("shownPath and shownUrls tell no secret of a URL, however it is spelt"
   );
 });
 
+Deno.test("shownUrls keeps what follows a URL in JSON, and takes little time for many slashes", () => {
+  for (
+    const [text, shown] of [
+      [
+        `{"url":"https://host.org/a?x=1"} lacks "b", or has "c"`,
+        `{"url":"https://host.org/a?…"} lacks "b", or has "c"`,
+      ],
+      [`["https://host.org/a?x"] is no "URL" here`, `["https://host.org/a?…"] is no "URL" here`],
+    ] as const
+  ) {
+    assertEquals(shownUrls(text), shown);
+  }
+  const startMs = performance.now();
+  shownUrls(`"https:${"/".repeat(50_000)} `);
+  const tookMs = performance.now() - startMs;
+  assert(tookMs < 1_000, `took ${tookMs} ms`);
+});
+
 Deno.test("withShownUrls copies an error and its causes without the secrets of URLs", () => {
   const inner = new TypeError("http://u:secret@host/ ended");
   const outer = withShownUrls(new Error("http://host/?secret failed", { cause: inner })) as Error;

@@ -138,10 +138,24 @@ export function checkQuotas(
 }
 
 /**
+ * Whether the splits that readers of an owner's jobs report may be kept. What is not kept must not
+ * fail the reader: the parameters of others may have used up the limit of all.
+ */
+export function mayKeepReport(
+  state: DispatcherState,
+  owner: string,
+  more: number,
+  { parametersBytesMax, allParametersBytesMax }: Quotas,
+): boolean {
+  const held = state.parameterBytesOf(owner);
+  return held.own + more <= parametersBytesMax && held.all + more <= allParametersBytesMax;
+}
+
+/**
  * @throws LeatError `resource_exhausted` if the jobs and clients of the owner, or of all, would keep
  *   too much: parameters, and the splits that readers report.
  */
-export function checkParameterBytes(
+function checkParameterBytes(
   state: DispatcherState,
   owner: string,
   more: number,

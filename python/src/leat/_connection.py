@@ -40,8 +40,9 @@ class Connection:
     def lock(self) -> threading.RLock:
         """The lock that each call of the loader holds. Raises in a signal handler that interrupts such a call."""
         if self._lock_pid != os.getpid():
-            # A fork: if another thread held the lock, nothing here would ever release it.
+            # A fork: if another thread held the lock, or waited for it, nothing here would ever change that.
             self._lock, self._lock_pid = threading.RLock(), os.getpid()
+            self._closing = deque()
         if self._lock._is_owned():  # type: ignore[attr-defined]
             raise LeatError(
                 "failed_precondition",
@@ -53,9 +54,10 @@ class Connection:
     @contextlib.contextmanager
     def lock_to_close(self) -> Iterator[None]:
         """Holds the lock. A call of another thread that waits for the helper ends with `cancelled`."""
+        lock = self.lock
         self._closing.append(None)
         try:
-            with self.lock:
+            with lock:
                 yield
         finally:
             self._closing.pop()

@@ -213,7 +213,12 @@ class Loader:
             return stream
         # A helper counts its epochs. One that replaces it begins where that one was.
         beginning, epochs = (self._follows, self._epochs) if is_new else (Checkpoint(), 0)
-        stream = Stream(self._connection, beginning, self._reuse, epochs)
+        try:
+            stream = Stream(self._connection, beginning, self._reuse, epochs)
+        except BaseException:
+            # The helper may have counted this epoch, or not. Another one begins with it again.
+            self._connection.close()
+            raise
         self._epochs += 1
         return stream
 

@@ -9,7 +9,7 @@ import type { Ordered } from "../mode_state.ts";
 import { has, lowest } from "./places.ts";
 import { PLACE_BYTES } from "../../held_bytes.ts";
 import { parametersOf } from "../../jobs/iterations.ts";
-import { checkParameterBytes, type Quotas } from "../../jobs/quotas.ts";
+import { mayKeepReport, type Quotas } from "../../jobs/quotas.ts";
 import { SPARE_SERIES } from "../../protocol.ts";
 import type { OrderedReport } from "../../protocol_heartbeats.ts";
 import { isNew, knownAnswer } from "../split_requests.ts";
@@ -83,9 +83,10 @@ function answerWith(
 /**
  * Records which splits a reader has. Its reports repeat those beyond the mark; only new ones are
  * journaled, so that no reader makes the journal grow by more than its splits. They count for the
- * job's owner: several consumers may name splits that only another one's start lets them have.
- * @throws {LeatError} `invalid_argument` for splits that the reader cannot have,
- *   `resource_exhausted` if they would take too much memory.
+ * job's owner: several consumers may name splits that only another one's start lets them have. Those
+ * that would take too much memory are not noted, until the mark has passed them: if their task ends
+ * before, they are produced again.
+ * @throws {LeatError} `invalid_argument` for splits that the reader cannot have.
  */
 export function noteReceived(
   tx: Transaction,
@@ -97,14 +98,14 @@ export function noteReceived(
   const ordered = orderedOf(iteration);
   const known = ordered.consumers?.reading[consumerIndex ?? 0] ?? ordered;
   if (mark < known.mark) return;
-  const news = done.filter((at) => !has(known.done, at));
-  if (mark === known.mark && news.length === 0) return;
+  const unknown = done.filter((at) => !has(known.done, at));
+  if (mark === known.mark && unknown.length === 0) return;
   checkReceived(iteration, ordered, mark, done);
   const { iterationId, jobId } = iteration;
-  if (news.length > 0) {
-    const { owner } = tx.state.jobs.get(jobId)!;
-    checkParameterBytes(tx.state, owner, news.length * PLACE_BYTES, quotas);
-  }
+  const { owner } = tx.state.jobs.get(jobId)!;
+  const mayKeep = mayKeepReport(tx.state, owner, unknown.length * PLACE_BYTES, quotas);
+  const news = mayKeep ? unknown : [];
+  if (mark === known.mark && news.length === 0) return;
   tx.append({
     type: "sequences_received",
     iterationId,
