@@ -115,7 +115,9 @@ export function deserializeGraph(bytes: Uint8Array, options: DecodingOptions = {
   try {
     return decodeNode(parsed.root, new ValueReader(options));
   } catch (error) {
-    throw error instanceof LeatError ? error : malformed("malformed values", error);
+    if (!(error instanceof LeatError)) throw malformed("malformed values", error);
+    // The message may quote the graph, whose author must not steer this program's terminal.
+    throw options.isOwn ? error : LeatError.fromWire(error.toWire());
   }
 }
 

@@ -1,6 +1,7 @@
 /** The handshake of two nodes, and the message that closes a connection. */
 import { LeatError, type WireError } from "../core/error.ts";
 import type { NodeId } from "../actors/runtime/link.ts";
+import { shownText } from "../core/shown_text.ts";
 import { decodeMessage, encodeMessage } from "./codec.ts";
 
 export const PROTOCOL_VERSION = 1;
@@ -13,6 +14,9 @@ export const HELLO_BYTES_MAX = 4_096;
  * errors of its requests.
  */
 const ACCEPTED_BYTES_MIN = 64 * 2 ** 10;
+
+/** Characters of another version of the protocol that an error shows. */
+const VERSION_SHOWN = 32;
 
 /** Limit of the characters of a node's name, and of its incarnation. */
 const NAME_LENGTH_MAX = 1_024;
@@ -68,7 +72,7 @@ export function readHello(data: Uint8Array | string, from: LinkSide): Hello {
   if (typeof message !== "object" || message?.kind !== "hello") throw notHello("it has no kind");
   const { version, role, node, incarnation, messageBytesMax, slots, near } = message;
   if (version !== PROTOCOL_VERSION) throw otherVersion(from, version);
-  if (role !== from) throw notHello(`its role is ${String(role)}, not ${from}`);
+  if (role !== from) throw notHello(`its role is ${shownText(String(role))}, not ${from}`);
   if (!isName(node) || !isName(incarnation)) throw notHello("it names no node");
   if (typeof messageBytesMax !== "number" || !(messageBytesMax > 0)) {
     throw notHello("it has no messageBytesMax");
@@ -92,7 +96,9 @@ export function readHello(data: Uint8Array | string, from: LinkSide): Hello {
 export function otherVersion(from: LinkSide, version: unknown): LeatError {
   return new LeatError(
     "failed_precondition",
-    `The ${from} speaks version ${version} of the protocol, the other side version ${PROTOCOL_VERSION}; run the same release of Leat on both`,
+    `The ${from} speaks version ${
+      shownText(String(version).slice(0, VERSION_SHOWN))
+    } of the protocol, the other side version ${PROTOCOL_VERSION}; run the same release of Leat on both`,
     { details: { reason: "protocol_version", versions: [PROTOCOL_VERSION] } },
   );
 }

@@ -1,6 +1,6 @@
 /** Small metadata files: JSON with a checksum, written atomically. */
 import { LeatError } from "../../core/error.ts";
-import { shownPath } from "../../core/shown_text.ts";
+import { shownPath, shownText } from "../../core/shown_text.ts";
 import { hashBytes } from "../../core/hash.ts";
 import { hasManyStructures, parseJson } from "../../core/json.ts";
 import { fieldsOf, isPlainObject } from "../../core/tree.ts";
@@ -13,6 +13,9 @@ const DOCUMENT_BYTES_MAX = 128 << 20;
 
 /** Limit of the lists, objects and fields of a document: a file takes five. */
 export const DOCUMENT_STRUCTURES_MAX = 1 << 23;
+
+/** Characters of what is wrong with a document that an error shows. */
+const WHY_CHARS_SHOWN = 1_000;
 
 /** Time between two attempts to create a file that another writer has locked. */
 const LOCK_RETRY_MS = 50;
@@ -127,13 +130,13 @@ export async function readDocument<T>(
     const document = decode(bytes, format);
     check(document);
     return document as T;
-  } catch (cause) {
+  } catch (error) {
+    // It may quote the document, which may be of others.
+    const cause = LeatError.fromWire(LeatError.from(error).toWire());
+    const why = shownText(cause.message.slice(0, WHY_CHARS_SHOWN));
     throw new LeatError(
       "data_loss",
-      `${shownPath(path)} is damaged, or was written by another version: ${
-        LeatError.from(cause).message
-      }. ` +
-        `${remedy}`,
+      `${shownPath(path)} is damaged, or was written by another version: ${why}. ${remedy}`,
       { cause },
     );
   }

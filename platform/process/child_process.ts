@@ -2,7 +2,7 @@
 import { fileURLToPath } from "node:url";
 import { hexOf64 } from "../../core/bytes.ts";
 import { LeatError } from "../../core/error.ts";
-import { shownLine } from "../../core/shown_text.ts";
+import { shownLine, shownUrls } from "../../core/shown_text.ts";
 import type { Link, NodeId } from "../../actors/runtime/link.ts";
 import { openProcessLink, type ProcessLinkOptions } from "../../transport/process/link.ts";
 import type { Launch } from "../sandbox/guards/launcher.ts";
@@ -133,11 +133,11 @@ export class ChildProcess {
       const lines = (line + text.slice(0, Math.max(0, remaining))).split("\n");
       remaining -= text.length;
       line = lines.pop()!;
-      const logged = lines.map((complete) => `${this.#prefix}${shownLine(complete)}\n`).join("");
+      const logged = lines.map((complete) => `${this.#prefix}${shown(complete)}\n`).join("");
       if (logged !== "") await Deno.stderr.write(encoder.encode(logged)).catch(() => {});
     }
     if (line !== "") {
-      await Deno.stderr.write(encoder.encode(`${this.#prefix}${shownLine(line)}\n`)).catch(
+      await Deno.stderr.write(encoder.encode(`${this.#prefix}${shown(line)}\n`)).catch(
         () => {},
       );
     }
@@ -155,6 +155,11 @@ export async function runAlone(program: string, timeoutMs: number): Promise<void
   const timer = setTimeout(() => kill(child), timeoutMs);
   await child.status;
   clearTimeout(timer);
+}
+
+/** A line of a process's output: the names of modules in the stack of an error may have secrets. */
+function shown(line: string): string {
+  return shownLine(shownUrls(line));
 }
 
 function kill(child: Deno.ChildProcess): void {

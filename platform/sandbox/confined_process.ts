@@ -1,4 +1,5 @@
 /** The parent's handle of a confined process, which runs one pipeline of a worker or a trainer. */
+import { shownLines, shownUrls } from "../../core/shown_text.ts";
 import { fieldsOf } from "../../core/tree.ts";
 import { AbortRace } from "../../core/abort_race.ts";
 import { LeatError, type LeatErrorCode } from "../../core/error.ts";
@@ -359,7 +360,7 @@ export class ConfinedProcess implements Supplied {
       );
     }
     if (signal !== null) return runnerGone("unavailable", `its process was ended by ${signal}`);
-    const text = withoutStack(stderrTail);
+    const text = shownLines(shownUrls(withoutStack(stderrTail)));
     const why = text === "" ? "" : `: ${text}`;
     return runnerGone("unavailable", `its process ended by itself (exit code ${code})${why}`);
   }

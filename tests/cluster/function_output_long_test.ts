@@ -42,6 +42,8 @@ Deno.test("what a function prints or throws begins no line of its worker's log, 
       case 2:
         throw new Error(`thrown\n${forged} as an error${steering}\r${forged}`);
       default:
+        // As in the stack of an error of a module.
+        console.error("at f (leat-http://USER:PASSWORD@host.org/m.js?SECRET:1:2)");
         console.error(last);
         // The worker's log contains the error that ended the process.
         return Promise.reject(new Error(`left\n${forged} as a rejection${steering}`));
@@ -59,6 +61,8 @@ Deno.test("what a function prints or throws begins no line of its worker's log, 
     // deno-lint-ignore no-control-regex -- they are what is looked for
     assert(!/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028-\u202e]/.test(line), line);
   }
+  assert(!/USER|PASSWORD|SECRET/.test(lines.join("\n")), "the log tells secrets of a URL");
+  assert(lines.some((line) => line.includes("leat-http://host.org/m.js")));
   const printed = lines.filter((line) => line.startsWith("runner: "));
   for (const how of ["by log", "by error", "by process", "in bytes"]) {
     assertEquals(printed.filter((line) => line.startsWith(`runner: ${FORGED} ${how}`)).length, 1);

@@ -7,6 +7,7 @@
  * peer, so that the process lives until TCP gives up, a quarter of an hour later.
  */
 import { joined } from "../../core/bytes.ts";
+import { shownText } from "../../core/shown_text.ts";
 import { LeatError } from "../../core/error.ts";
 import { Fifo } from "../../actors/runtime/fifo.ts";
 import type { Random, Timer, World } from "../../actors/runtime/world.ts";
@@ -331,7 +332,7 @@ export class FramedSocket implements Socket {
     const code = payload.length < 2 ? 1005 : payload[0]! << 8 | payload[1]!;
     const reason = new TextDecoder().decode(payload.subarray(2));
     this.close();
-    this.#goodbye = reason === "" ? `WebSocket code ${code}` : reason;
+    this.#goodbye = reason === "" ? `WebSocket code ${code}` : shownText(reason);
     if (!this.#writing) this.#closed(this.#goodbye, true);
   }
 

@@ -1,6 +1,6 @@
 /** What functions throw in confined processes. */
 import { Dataset } from "../../../mod.ts";
-import { assertEquals } from "../../assert.ts";
+import { assertEquals, assertStringIncludes } from "../../assert.ts";
 import { type Came, Sandbox } from "./sandbox_lib.ts";
 
 const messageOf = (came: Came | undefined) =>
@@ -23,6 +23,21 @@ Deno.test("a function that throws what throws when it is read fails its elements
     ...["unknown", "unknown", "unknown"],
     3,
   ]);
+});
+
+Deno.test("the error of a process that an unhandled error ended lets that error steer no terminal", async () => {
+  await using sandbox = await Sandbox.open();
+  const [came] = await sandbox.elements(
+    Dataset.range(1).map(() => {
+      Promise.reject(new Error("boom\x1b[2J\n2026-01-01T00:00:00Z INFO forged\x9b"));
+      return new Promise<number>(() => {});
+    }),
+  );
+  const message = messageOf(came) ?? "";
+  assertStringIncludes(message, "boom\\x1b[2J\n");
+  assertStringIncludes(message, "INFO forged\\x9b");
+  // deno-lint-ignore no-control-regex -- they are what is looked for
+  assertEquals(/[\x00-\x09\x0b-\x1f\x7f-\x9f]|\n\S/.test(message), false, message);
 });
 
 Deno.test("the error of a process that an unhandled error ended quotes that error, and no line of Leat", async () => {

@@ -1,0 +1,24 @@
+/** Prints by how many bytes the process grows while it decompresses damaged data. */
+import { zstdCompressSync } from "node:zlib";
+import { zstdDecompressed } from "../../core/builtins.ts";
+
+const content = new Uint8Array(128 * 1024).map((_, i) => i * i % 251);
+const options = { chunkSize: content.length, maxOutputLength: content.length };
+const damaged = new Uint8Array(zstdCompressSync(content));
+damaged.fill(0xff, 200, 300);
+
+async function round(): Promise<void> {
+  for (let i = 0; i < 100; i++) {
+    try {
+      zstdDecompressed(damaged, options);
+    } catch {
+      // It is damaged.
+    }
+  }
+  await new Promise((resolve) => setTimeout(resolve)); // Node frees in later turns.
+}
+
+await round();
+const { rss } = Deno.memoryUsage();
+for (let i = 0; i < 15; i++) await round();
+console.log(`grown by ${Deno.memoryUsage().rss - rss}`);
