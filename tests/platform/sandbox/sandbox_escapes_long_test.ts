@@ -57,7 +57,7 @@ Deno.test("memory that a function asks for beyond the limit is refused, and cost
     ["new Uint8Array(2 ** 31).fill(1)", "resource_exhausted"],
     ["new Uint8Array(new SharedArrayBuffer(2 ** 31)).fill(1)", "resource_exhausted"],
     ["new WebAssembly.Memory({ initial: 40_000 })", "resource_exhausted"],
-    ["(function deep() { return deep() })()", "unknown"],
+    ["(function deep() { return deep() })()", "invalid_argument"],
   ];
   const came = await sandbox.evaluateAll([...asks.map(([expression]) => expression), "1 + 1"]);
   for (const [i, [expression, code]] of asks.entries()) {
