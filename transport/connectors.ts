@@ -41,7 +41,8 @@ export function withoutRefusals(
     connect: (node, local, signal) =>
       far.connect(node, local, signal).catch((error) => {
         const { code, message, cause } = LeatError.from(error);
-        const isRefusal = code === "unauthenticated" ||
+        // A server of another version of the protocol is `failed_precondition`.
+        const isRefusal = code === "unauthenticated" || code === "failed_precondition" ||
           code === "permission_denied" && !(cause instanceof Deno.errors.NotCapable);
         if (isFinal(node) || !isRefusal) throw error;
         throw new LeatError("unavailable", message, { cause: error });

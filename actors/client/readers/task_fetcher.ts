@@ -279,7 +279,7 @@ export class TaskFetcher {
 /** Whether the node was reached, and refuses this client: see `withoutRefusals`. */
 function isRefusal({ cause }: LeatError): boolean {
   return cause instanceof LeatError &&
-    (cause.code === "unauthenticated" || cause.code === "permission_denied");
+    ["unauthenticated", "permission_denied", "failed_precondition"].includes(cause.code);
 }
 
 /** The weight of a measurement halves in this time, in ms. */
