@@ -124,13 +124,11 @@ export class SaveMode extends Mode {
   override cancel(tx: Transaction, iteration: Iteration): void {
     if (isSaveOver(iteration)) return;
     const { iterationId } = iteration;
+    const folder = parametersOf(tx.state, iteration).save?.folder;
     const error = {
       code: "aborted" as const,
       message:
-        `distributedSave: saving to ${
-          parametersOf(tx.state, iteration).save?.folder
-        } was ended by ` +
-        `a client. Call it again to continue.`,
+        `distributedSave: saving to ${folder} was ended by a client. Call it again to continue.`,
     };
     tx.append({ type: "iteration_failed", iterationId, error });
     tx.append({ type: "iteration_finished", iterationId });
