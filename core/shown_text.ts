@@ -140,6 +140,15 @@ export function shownPath(path: string): string {
 }
 
 /**
+ * Returns what a user gave as a service's address, for messages: without a user, a password, and a
+ * query such as the `?token=…` of a page. Unlike {@linkcode shownPath} it expects no path, and reads
+ * addresses without a scheme.
+ */
+export function shownAddress(text: string): string {
+  return text.replace(/^([a-z]+:\/\/)?.*@/is, "$1…@").replace(/[?#].*$/s, "?…");
+}
+
+/**
  * Returns text of another program, in which each URL is as {@linkcode shownPath} returns it.
  *
  * @param known A URL that `text` may name; it is found in any spelling.

@@ -3,6 +3,7 @@
  * of a service; its iterator is provided from outside the data engine.
  */
 import { LeatError } from "../../core/error.ts";
+import { shownAddress } from "../../core/shown_text.ts";
 import { isPlainObject } from "../../core/tree.ts";
 import { NodeFunction } from "../udf/call.ts";
 import { checkInteger, invalidArgument, optionsOf, show } from "../check.ts";
@@ -244,13 +245,13 @@ export function checkDistributeOptions<O extends DistributeOptions>(
 export function checkService(operator: string, service: unknown): void {
   const address: unknown = hasAddress(service) ? service.address : service;
   if (typeof address === "string" && /^([^:/]+|wss?:\/\/[^/@?#]+\/?)$/.test(address)) return;
-  const isBare = typeof address === "string" && /^[^:/]+:\d+$/.test(address);
+  const isBare = typeof address === "string" && /^[^:/@]+:\d+$/.test(address);
   throw invalidArgument(
     operator,
     "service",
     "ws://host:port, wss://host:port (with TLS), or a " +
       `LocalCluster${isBare ? ` (here ws://${address})` : ""}`,
-    address ?? service,
+    typeof address === "string" ? shownAddress(address) : address ?? service,
   );
 }
 

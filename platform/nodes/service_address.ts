@@ -1,5 +1,6 @@
 /** Parses addresses of nodes as users write them. */
 import { LeatError } from "../../core/error.ts";
+import { shownAddress } from "../../core/shown_text.ts";
 import { advertisedHost } from "./advertised_host.ts";
 
 /** The form of a service's address, for error messages. */
@@ -13,7 +14,7 @@ const FORM = "ws://host:port or wss://host:port (with TLS)";
 export function serviceAddress(text: string, what: string): string {
   const address = addressOf(text);
   if (address !== undefined) return address;
-  const shown = `"${withoutSecrets(text)}"`;
+  const shown = `"${shownAddress(String(text))}"`;
   throw new LeatError("invalid_argument", `${what} must be ${FORM}, got ${shown}`);
 }
 
@@ -58,11 +59,6 @@ function addressOf(text: string): string | undefined {
     url.hostname !== "" && url.port !== "0" && (url.pathname === "" || url.pathname === "/") &&
     [url.username, url.password, url.search, url.hash].every((part) => part === "");
   return isNode ? `${url.protocol}//${url.host}` : undefined;
-}
-
-/** Removes passwords and queries, such as the `?token=…` of a page, from a URL. */
-function withoutSecrets(text: string): string {
-  return String(text).replace(/^([a-z]+:\/\/)?.*@/is, "$1…@").replace(/[?#].*$/s, "?…");
 }
 
 /** Removes the brackets that IPv6 addresses have in URLs: `[::1]` becomes `::1`. */

@@ -265,6 +265,9 @@ Deno.test("distribute checks its options", () => {
     refuse({ service }, `service must be ws://host:port, wss://host:port (with TLS), or a`);
     refuse({ service: { address: service } }, `got "${service}"`);
   }
+  refuse({ service: "wss://user:secret@h:1" }, 'got "wss://…@h:1"');
+  refuse({ service: { address: "user:secret@h:1" } }, 'got "…@h:1"');
+  refuse({ service: "ws://h:1?token=secret" }, 'got "ws://h:1?…"');
   refuse({ service: "10.0.0.5:5050" }, "here ws://10.0.0.5:5050");
   refuse({ service: 5050 }, "got 5050");
   refuse({ service: undefined }, "got undefined");
