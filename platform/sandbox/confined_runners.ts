@@ -12,7 +12,6 @@ import type {
   RunnerSplits,
   RunnerUsage,
 } from "../../actors/worker/runner/runner.ts";
-import { listerError } from "../../actors/worker/protocol.ts";
 import { FramePool } from "../../transport/codec.ts";
 import type { WorkerStorage } from "../storage/storage.ts";
 import { GrantedPython } from "../python/granted_python.ts";
@@ -136,7 +135,7 @@ export class ConfinedRunners implements RunnerFactory {
       return bounds;
     } catch (error) {
       process.terminate();
-      throw listerError(error);
+      throw error;
     } finally {
       signal?.removeEventListener("abort", stop);
     }

@@ -1,8 +1,9 @@
 /**
  * Checks that a task that kills its runners is stopped. Across all restarts, the number of new runners
- * is below the number of deaths that fail the job, and no worker gets a task of a failed job.
+ * is below the number of deaths that fail the job, and no worker gets a task of a failed job. Nor does
+ * one list a failed job's splits.
  */
-import type { JournalRecord } from "../../actors/dispatcher/journal/records.ts";
+import type { JournalRecord, RecordOf } from "../../actors/dispatcher/journal/records.ts";
 import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
 import type { InspectionEvent } from "../../actors/runtime/inspection.ts";
 import type { FencedRef, Ref } from "../../actors/runtime/ref.ts";
@@ -22,6 +23,8 @@ export class PoisonChecker implements RecordWatcher {
   /** Deaths after which a task got another runner. */
   readonly #allowed = new Set<string>();
   readonly #failed = new Set<number>();
+  /** Journaled deaths of runners that listed splits, by iteration. */
+  readonly #listers = new Map<number, number>();
 
   /** @param deathsMax Number of deaths that fail the job. */
   constructor(findings: Findings, deathsMax: number) {
@@ -43,6 +46,7 @@ export class PoisonChecker implements RecordWatcher {
 
   journaled(record: JournalRecord): void {
     if (record.type === "iteration_failed") this.#failed.add(record.iterationId);
+    if (record.type === "lister_died") this.#countLister(record, 1);
     if (record.type !== "task_created" || !this.#failed.has(record.iterationId)) return;
     const { taskId, iterationId, worker } = record;
     this.#findings.add(
@@ -50,11 +54,21 @@ export class PoisonChecker implements RecordWatcher {
     );
   }
 
-  /** Forgets failures that are not on disk, because the job's tasks may be assigned again. */
+  /** Forgets what is not on disk, because the job's tasks may be assigned again. */
   lost(records: readonly JournalRecord[]): void {
     for (const record of records) {
       if (record.type === "iteration_failed") this.#failed.delete(record.iterationId);
+      if (record.type === "lister_died") this.#countLister(record, -1);
     }
+  }
+
+  #countLister({ iterationId, worker }: RecordOf<"lister_died">, change: 1 | -1): void {
+    const deaths = (this.#listers.get(iterationId) ?? 0) + change;
+    this.#listers.set(iterationId, deaths);
+    if (change < 0 || deaths <= this.#deathsMax) return;
+    this.#findings.add(
+      `listing killed runner ${deaths}, of ${worker}, where ${this.#deathsMax} fail the job`,
+    );
   }
 
   #allow({ taskId, number }: DeathRequest): void {

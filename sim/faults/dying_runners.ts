@@ -13,7 +13,9 @@ const CODES: [LeatErrorCode, ...LeatErrorCode[]] = [
 /** What kills runners. */
 interface Poison {
   /** Whether a runner's pipeline contains the poison. */
-  readonly isIn: (settings: RunnerSettings) => boolean;
+  readonly isIn: (settings: Pick<RunnerSettings, "graph">) => boolean;
+  /** Whether the runner that lists the pipeline's splits dies. */
+  readonly killsLister: () => boolean;
   /** Whether the runner dies at this step. */
   readonly kills: (ownStep: OwnStep | undefined) => boolean;
   readonly onDeath: () => void;
@@ -22,21 +24,26 @@ interface Poison {
 /** Wraps runners to die of the poison. A dead runner answers every step with the error of its death. */
 export function dyingRunners(
   runners: RunnerFactory,
-  { isIn, kills, onDeath }: Poison,
+  { isIn, kills, killsLister, onDeath }: Poison,
 ): RunnerFactory {
   let deaths = 0;
-  return new RunnersAround(runners, (next, settings) => {
-    if (!isIn(settings)) return next;
-    let death: LeatError | undefined;
-    return (ownStep, wish) => {
-      if (death === undefined && kills(ownStep)) {
-        const code = CODES[deaths++ % CODES.length]!;
-        death = new LeatError(code, `The runner was ended (${code})`, {
-          details: { reason: "runner_died" },
-        });
-        onDeath();
-      }
-      return death === undefined ? next(ownStep, wish) : Promise.reject(death);
-    };
-  });
+  const die = () => {
+    const code = CODES[deaths++ % CODES.length]!;
+    onDeath();
+    const details = { reason: "runner_died" };
+    return new LeatError(code, `The runner was ended (${code})`, { details });
+  };
+  return new RunnersAround(
+    runners,
+    (next, settings) => {
+      if (!isIn(settings)) return next;
+      let death: LeatError | undefined;
+      return (ownStep, wish) => {
+        if (death === undefined && kills(ownStep)) death = die();
+        return death === undefined ? next(ownStep, wish) : Promise.reject(death);
+      };
+    },
+    (listSplits) => (graph, ...others) =>
+      isIn({ graph }) && killsLister() ? Promise.reject(die()) : listSplits(graph, ...others),
+  );
 }

@@ -1,4 +1,4 @@
-/** Wraps each step of runners. */
+/** Wraps the steps of runners, and what lists splits. */
 import type {
   Runner,
   RunnerCaller,
@@ -6,19 +6,30 @@ import type {
   RunnerSettings,
   RunnerSplits,
 } from "../../actors/worker/runner/runner.ts";
-import type { SplitBounds } from "../../data/sharding/split_table.ts";
 
 type Step = Runner["next"];
+type ListSplits = RunnerFactory["listSplits"];
 
-/** Wraps the steps of other runners. */
+/** Wraps the steps and the listings of other runners. */
 export class RunnersAround implements RunnerFactory {
   readonly #runners: RunnerFactory;
   readonly #around: (next: Step, settings: RunnerSettings) => Step;
 
-  /** @param around Wraps the steps of a runner. It is called once for each runner. */
-  constructor(runners: RunnerFactory, around: (next: Step, settings: RunnerSettings) => Step) {
+  /** Lists with a runner that does nothing else. */
+  readonly listSplits: ListSplits;
+
+  /**
+   * @param around Wraps the steps of a runner. It is called once for each runner.
+   * @param listing Wraps the listings.
+   */
+  constructor(
+    runners: RunnerFactory,
+    around: (next: Step, settings: RunnerSettings) => Step,
+    listing: (listSplits: ListSplits) => ListSplits = (listSplits) => listSplits,
+  ) {
     this.#runners = runners;
     this.#around = around;
+    this.listSplits = listing((...of) => runners.listSplits(...of));
   }
 
   start(settings: RunnerSettings, splits: RunnerSplits, caller?: RunnerCaller): Runner {
@@ -30,14 +41,6 @@ export class RunnersAround implements RunnerFactory {
       next: this.#around((ownStep, wish) => runner.next(ownStep, wish), settings),
       dispose: () => runner.dispose(),
     };
-  }
-
-  listSplits(
-    graph: Uint8Array,
-    signal?: AbortSignal,
-    caller?: RunnerCaller,
-  ): Promise<SplitBounds> {
-    return this.#runners.listSplits(graph, signal, caller);
   }
 
   close(): Promise<void> {

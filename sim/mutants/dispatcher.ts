@@ -68,6 +68,17 @@ export const DISPATCHER_MUTANTS: readonly Mutant[] = [
       }),
   },
   {
+    name: "forget-listers",
+    wrong: "a dispatcher that does not count runners that die while they list splits",
+    workload: "poison",
+    crashes: [],
+    install: () =>
+      applied((state, record) => {
+        if (record.type !== "lister_died") return;
+        state.iterations.get(record.iterationId)!.deaths = [];
+      }),
+  },
+  {
     name: "one-epoch",
     wrong: "a dispatcher that makes readers of a later epoch join the first",
     workload: "epochs",

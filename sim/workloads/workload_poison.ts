@@ -1,7 +1,8 @@
 /**
  * A job that kills its runners, next to a healthy job on the same workers. Its pipeline is OFF or DYNAMIC
  * and ends its runner after a few elements, or DETERMINISTIC with a split that ends it after some of the
- * split's elements. In some runs it kills once or twice, in the others always.
+ * split's elements. In some runs it kills instead the runner that lists the splits. It kills once or
+ * twice, or always.
  *
  * Promises, however often workers and dispatcher crash:
  * - A pipeline that always kills fails its job, and its trainer gets the error. No more new runners are
@@ -39,6 +40,8 @@ const [VICTIM, BYSTANDER] = ["victim", "bystander"];
 const MODES: [ShardingPolicy, ...ShardingPolicy[]] = ["OFF", "DYNAMIC", "DETERMINISTIC"];
 /** Maximum number of runners that the poison kills. */
 const KILLS: [number, ...number[]] = [Infinity, Infinity, 2, 1];
+/** How often the listing kills, where the mode lists splits. */
+const LISTERS_CHANCE = 0.25;
 /** Number of deaths that fail a job. */
 const DEATHS_MAX = 3;
 /** A runner dies after fewer steps than this; under DETERMINISTIC, of its fatal split. */
@@ -77,6 +80,8 @@ class PoisonRun implements Disposable {
   readonly #timings: ServiceTimings;
   readonly #mode: ShardingPolicy;
   readonly #kills: number;
+  /** Whether the listing of splits kills, and no step. */
+  readonly #killsListers: boolean;
   readonly #workersCrash: boolean;
   #deaths = 0;
 
@@ -86,6 +91,7 @@ class PoisonRun implements Disposable {
     this.#mode = rng.pick(MODES);
     this.#kills = rng.pick(KILLS);
     const split = rng.int(SPLITS);
+    this.#killsListers = this.#mode !== "OFF" && rng.fork("listers").chance(LISTERS_CHANCE);
     // A job restarts when its trainer opens it again, so trainers do not crash.
     const roles = crashes.filter((role) => role !== "client");
     this.#workersCrash = roles.includes("worker") || crashPoint?.role === "worker";
@@ -143,10 +149,12 @@ class PoisonRun implements Disposable {
         return true;
       },
       kills: (ownStep) =>
-        this.#isFatal(split, ownStep) && steps++ >= after && this.#deaths < this.#kills,
+        !this.#killsListers && this.#isFatal(split, ownStep) && steps++ >= after &&
+        this.#deaths < this.#kills,
+      killsLister: () => this.#killsListers && this.#deaths < this.#kills,
       onDeath: () => {
         this.#deaths++;
-        this.cluster.counters.tally("runner_died");
+        this.cluster.counters.tally(this.#killsListers ? "lister_died" : "runner_died");
       },
     });
   }
@@ -193,11 +201,14 @@ class PoisonRun implements Disposable {
       await this.#step(node);
     }
     // If crashing workers lose most splits, too few runners die.
-    const mustFail = this.#mode === "DETERMINISTIC" || this.#deaths >= DEATHS_MAX;
+    const mustFail = this.#mode === "DETERMINISTIC" || this.#killsListers ||
+      this.#deaths >= DEATHS_MAX;
     if (this.#kills === Infinity && mustFail) {
       found.add("its trainer got the end, and no failure");
     }
-    if (failed > this.#deaths) found.add(`${failed} elements failed of ${this.#deaths} deaths`);
+    if (failed > (this.#killsListers ? 0 : this.#deaths)) {
+      found.add(`${failed} elements failed of ${this.#deaths} deaths`);
+    }
     if (this.#mode !== "DETERMINISTIC") return;
     const whole = Array.from({ length: ELEMENTS }, (_, element) => element);
     if (failed > 0 || String(given) !== String(whole)) {

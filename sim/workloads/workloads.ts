@@ -43,7 +43,7 @@ const ALL = {
   ],
   poison: [
     runPoison,
-    "a job that kills its runners, next to a healthy DYNAMIC one",
+    "a job that kills its runners, or those that list its splits, next to a healthy one",
   ],
   rounds: [
     runRounds,

@@ -8,6 +8,7 @@ import { LeatError } from "../../../core/error.ts";
 import type { SplitBounds } from "../../../data/sharding/split_table.ts";
 import type { DatasetDefinition } from "../../dispatcher/protocol.ts";
 import type { World } from "../../runtime/world.ts";
+import { listerError } from "../protocol.ts";
 import type { RunnerFactory } from "./runner.ts";
 import { Turns } from "./turns.ts";
 
@@ -41,7 +42,7 @@ export class Listings {
   /**
    * Lists the splits, never from a listing that began before this call. `deadlineMs` is monotonic;
    * `owner` is the identity whose job needs the splits.
-   * @throws {LeatError} The listing's failure; `deadline_exceeded`.
+   * @throws {LeatError} The listing's failure, see {@linkcode listerError}; `deadline_exceeded`.
    */
   list(dataset: DatasetDefinition, owner: string, deadlineMs: number): Promise<SplitBounds> {
     // A dispatcher that lost its journal assigns the same ids again.
@@ -89,7 +90,8 @@ export class Listings {
       );
       for (const asker of askers) asker.bounds.resolve(bounds);
     } catch (error) {
-      for (const asker of askers) asker.bounds.reject(error);
+      const failure = listerError(error);
+      for (const asker of askers) asker.bounds.reject(failure);
     } finally {
       timer?.cancel();
       this.#running--;

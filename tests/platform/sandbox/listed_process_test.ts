@@ -1,7 +1,9 @@
 /** Processes that list the splits of a graph: what they run then, and what is said if they die. */
 import { LISTER_DIED } from "../../../actors/worker/protocol.ts";
+import { Listings } from "../../../actors/worker/runner/listings.ts";
 import { LeatError } from "../../../core/error.ts";
 import { Dataset } from "../../../mod.ts";
+import { DenoWorld } from "../../../platform/deno_world.ts";
 import { assertEquals } from "../../assert.ts";
 import { PATIENCE_MS, until } from "../../lib/until.ts";
 import { NO_SPLITS, Sandbox, settingsOf } from "./sandbox_lib.ts";
@@ -31,10 +33,15 @@ for (const [what, dataset, processes] of [["its", listed, 2], ["another", other,
   });
 }
 
-Deno.test("ConfinedRunners reports the death of a process that lists so that it is counted", async () => {
+Deno.test("Listings reports the death of a confined process that lists so that it is counted", async () => {
   await using sandbox = await Sandbox.open({}, () => ({ heapBytesMax: 64 * 2 ** 20 }));
   // The graph alone has more values than the process has memory for.
   const graph = Dataset.from(Array.from({ length: 1_000_000 }, () => [[], []])).serialize();
-  const error = await sandbox.runners.listSplits(graph).then(() => undefined, LeatError.from);
+  const listings = new Listings(new DenoWorld(), sandbox.runners);
+  const dataset = { datasetId: "1", fingerprint: "f", cardinality: 1_000_000, graph };
+  const error = await listings.list(dataset, "owner", Infinity).then(
+    () => undefined,
+    LeatError.from,
+  );
   assertEquals([error?.code, error?.details?.["reason"]], ["aborted", LISTER_DIED]);
 });

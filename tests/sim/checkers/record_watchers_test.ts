@@ -85,6 +85,18 @@ Deno.test("PoisonChecker finds a task of a failed job, unless the failure was lo
   }
 });
 
+Deno.test("PoisonChecker finds a death of a lister after those that fail its job, unless one was lost before it was on disk", () => {
+  const [first, second] = ["w", "v"].map((worker): JournalRecord => (
+    { type: "lister_died", iterationId: 7, worker, code: "aborted", message: "" }
+  ));
+  for (const isOnDisk of [true, false]) {
+    const found: string[] = [];
+    live(new PoisonChecker({ add: (what) => found.push(what) }, 1), first!, second!, isOnDisk);
+    const wrong = ["listing killed runner 2, of v, where 1 fail the job"];
+    assertEquals(found, isOnDisk ? wrong : []);
+  }
+});
+
 Deno.test("RunsChecker finds two runs in one iteration, unless the first reader was lost before it was on disk", () => {
   for (const isOnDisk of [true, false]) {
     const found: string[] = [];
