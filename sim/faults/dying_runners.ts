@@ -1,5 +1,5 @@
 /** Runners that die because of their pipeline, like processes that exceed a limit. */
-import type { OwnStep, RunnerFactory, RunnerSettings } from "../../actors/worker/runner/runner.ts";
+import type { OwnStep, RunnerFactory } from "../../actors/worker/runner/runner.ts";
 import { LeatError, type LeatErrorCode } from "../../core/error.ts";
 import { RunnersAround } from "./runners_around.ts";
 
@@ -13,18 +13,18 @@ const CODES: [LeatErrorCode, ...LeatErrorCode[]] = [
 /** What kills runners. */
 interface Poison {
   /** Whether a runner's pipeline contains the poison. */
-  readonly isIn: (settings: Pick<RunnerSettings, "graph">) => boolean;
+  readonly isIn: (graph: Uint8Array) => boolean;
   /** Whether the runner that lists the pipeline's splits dies. */
   readonly killsLister: () => boolean;
-  /** Whether the runner dies at this step. */
-  readonly kills: (ownStep: OwnStep | undefined) => boolean;
+  /** Called for each runner with the poison. Returns whether it dies at a step. */
+  readonly killer: () => (ownStep: OwnStep | undefined) => boolean;
   readonly onDeath: () => void;
 }
 
 /** Wraps runners to die of the poison. A dead runner answers every step with the error of its death. */
 export function dyingRunners(
   runners: RunnerFactory,
-  { isIn, kills, killsLister, onDeath }: Poison,
+  { isIn, killer, killsLister, onDeath }: Poison,
 ): RunnerFactory {
   let deaths = 0;
   const die = () => {
@@ -35,8 +35,9 @@ export function dyingRunners(
   };
   return new RunnersAround(
     runners,
-    (next, settings) => {
-      if (!isIn(settings)) return next;
+    (next, { graph }) => {
+      if (!isIn(graph)) return next;
+      const kills = killer();
       let death: LeatError | undefined;
       return (ownStep, wish) => {
         if (death === undefined && kills(ownStep)) death = die();
@@ -44,6 +45,6 @@ export function dyingRunners(
       };
     },
     (listSplits) => (graph, ...others) =>
-      isIn({ graph }) && killsLister() ? Promise.reject(die()) : listSplits(graph, ...others),
+      isIn(graph) && killsLister() ? Promise.reject(die()) : listSplits(graph, ...others),
   );
 }

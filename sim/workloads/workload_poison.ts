@@ -138,19 +138,16 @@ class PoisonRun implements Disposable {
       new PipelineRunners(host),
       () => host.sleep(rng.between(0, WORK_MAX_MS)),
     );
-    let after = 0;
-    /** Steps of the runner so far, those of other splits than the fatal one left out. */
-    let steps = 0;
     return dyingRunners(runners, {
-      isIn: ({ graph }) => {
-        if (!new TextDecoder().decode(graph).includes(MARK)) return false;
-        after = rng.int(STEPS_MAX);
-        steps = 0;
-        return true;
+      isIn: (graph) => new TextDecoder().decode(graph).includes(MARK),
+      killer: () => {
+        const after = rng.int(STEPS_MAX);
+        /** Steps of the runner so far, those of other splits than the fatal one left out. */
+        let steps = 0;
+        return (ownStep) =>
+          !this.#killsListers && this.#isFatal(split, ownStep) && steps++ >= after &&
+          this.#deaths < this.#kills;
       },
-      kills: (ownStep) =>
-        !this.#killsListers && this.#isFatal(split, ownStep) && steps++ >= after &&
-        this.#deaths < this.#kills,
       killsLister: () => this.#killsListers && this.#deaths < this.#kills,
       onDeath: () => {
         this.#deaths++;
