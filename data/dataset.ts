@@ -557,7 +557,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * `map`.
    *
    * A damaged row group is one `data_loss` error, and reading continues with the next. Errors of a
-   * file: `data_loss` for a damaged footer, `not_found` for a column that it does not have.
+   * file: `data_loss` for a damaged footer, `not_found` for a column that it does not have. A codec or
+   * an encoding that cannot be read is `unimplemented`: LZO, and DELTA_BYTE_ARRAY in data pages of
+   * version 1.
    *
    * @example
    * ```ts

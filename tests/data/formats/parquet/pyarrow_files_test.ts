@@ -1,7 +1,7 @@
 /** Parquet files that PyArrow wrote: every codec in both versions of data pages. `record.py` wrote them. */
-import { assertEquals } from "../../../assert.ts";
+import { assertEquals, assertStringIncludes } from "../../../assert.ts";
 import { rowsOf } from "../row_laws.ts";
-import { node, numbers } from "./written.ts";
+import { node, numbers, refusal } from "./written.ts";
 
 interface PyArrowFile {
   readonly name: string;
@@ -37,4 +37,18 @@ Deno.test("parquet reads what PyArrow wrote: every codec, encoding and version o
   const files = FILES.filter((file) => !hasPrefixes(file));
   assertEquals(files.length, 15);
   for (const { name, bytes } of files) assertEquals(await rowsOf(node(), bytes), ROWS, name);
+});
+
+Deno.test("parquet refuses DELTA_BYTE_ARRAY in data pages of version 1 as unimplemented, with a remedy", async () => {
+  const { bytes } = FILES.find(hasPrefixes)!;
+  const { code, message } = await refusal(bytes);
+  assertEquals(code, "unimplemented");
+  for (
+    const part of [
+      "Cannot read Parquet file my data: row group 0, column text: the encoding DELTA_BYTE_ARRAY",
+      'data_page_version="2.0"',
+    ]
+  ) assertStringIncludes(message, part);
+  const others = ROWS.map(({ text: _, ...row }) => row);
+  assertEquals(await rowsOf(node(Object.keys(others[0]!)), bytes), others);
 });
