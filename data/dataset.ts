@@ -468,12 +468,14 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   }
 
   /**
-   * The values of files with one JSON value per line.
+   * The values of files with one JSON value per line. A null stays null, and a key that a line lacks
+   * is missing. Neither can be batched with other values: replace them with `map`.
    *
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
-   * const texts = Dataset.jsonLines<{ text: string }>("./corpus/texts.jsonl").map((x) => x.text);
+   * const texts = Dataset.jsonLines<{ text: string; stars?: number | null }>("./texts.jsonl")
+   *   .map(({ text, stars }) => ({ text, stars: stars ?? 0 }));
    * ```
    */
   static jsonLines<T = unknown>(files: FilePaths, options?: FileSourceOptions): Dataset<T> {
@@ -557,7 +559,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * `map`.
    *
    * A damaged row group is one `data_loss` error, and reading continues with the next. Errors of a
-   * file: `data_loss` for a damaged footer, `not_found` for a column that it does not have.
+   * file: `data_loss` for a damaged footer, `not_found` for a column that it does not have. A codec or
+   * an encoding that cannot be read is `unimplemented`: LZO, and DELTA_BYTE_ARRAY in data pages of
+   * version 1.
    *
    * @example
    * ```ts
@@ -567,6 +571,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    *   spec: { age: new TensorSpec("int32", []), name: new TensorSpec("string", []) },
    * });
    * console.log(rows.batch(8).elementSpec); // with ages of int32; without the spec they are float64
+   *
+   * const scored = Dataset.parquet<{ name: string; score: number | null }>("./scores.parquet")
+   *   .map((row) => ({ ...row, score: row.score ?? -1 }));
    * ```
    */
   static parquet<T = Record<string, unknown>>(

@@ -78,10 +78,13 @@ export function differentKinds(
   value: unknown,
 ): LeatError {
   const found = value instanceof Tensor ? `a ${value.dtype} tensor` : show(value);
+  const remedy = first === "null" || value === null
+    ? " Replace nulls with map before batching."
+    : "";
   return new LeatError(
     "invalid_argument",
     `Cannot batch different types in ${component(path)}. First element was ${first} and element ` +
-      `${index} is ${found}.`,
+      `${index} is ${found}.${remedy}`,
   );
 }
 

@@ -70,14 +70,15 @@ export class ByteRanges {
   /**
    * Wraps an error that a library or a codec threw about these bytes as `data_loss`, and a lack of
    * memory as `resource_exhausted`. A `LeatError` is returned as it is, except that a format's
-   * `resource_exhausted` gets the file's name.
+   * `resource_exhausted` or `unimplemented` gets the file's name.
    *
    * @param location The damaged part of the file, in messages.
    */
   failed(location: string, error: unknown): LeatError {
     if (error instanceof ReadingFailure) return error;
     const { code, message, details } = LeatError.from(error);
-    if (code === "resource_exhausted" && details?.path === undefined) {
+    const isLimit = code === "resource_exhausted" || code === "unimplemented";
+    if (isLimit && details?.path === undefined) {
       const what = `Cannot read ${this.format} file ${this.path}: ${location}: ${message}.`;
       return this.refused(code, what, error);
     }

@@ -5,6 +5,7 @@
  * The walk goes as far as the library's decoders, and skips exactly as many bytes as they read.
  */
 import type { ColumnMetaData, FileMetaData } from "hyparquet";
+import { Encodings } from "hyparquet/src/constants.js";
 import { deltaBinaryUnpack } from "hyparquet/src/delta.js";
 import { readRleBitPackedHybrid } from "hyparquet/src/encoding.js";
 import {
@@ -24,6 +25,17 @@ const DELTA_LENGTH_BYTE_ARRAY = 6;
 const DELTA_BYTE_ARRAY = 7;
 const RLE_DICTIONARY = 8;
 const BYTE_STREAM_SPLIT = 9;
+
+/** What the library decodes in both versions of data pages. */
+const DECODED: ReadonlySet<number> = new Set([
+  PLAIN,
+  PLAIN_DICTIONARY,
+  RLE,
+  DELTA_BINARY_PACKED,
+  DELTA_LENGTH_BYTE_ARRAY,
+  RLE_DICTIONARY,
+  BYTE_STREAM_SPLIT,
+]);
 
 const INT32_MAX = 2 ** 31 - 1;
 /** The library reads indices as integers of 32 bits. */
@@ -110,6 +122,22 @@ function listsMaxOf(
 
 function bitsOf(max: number): number {
   return 32 - Math.clz32(max);
+}
+
+/** @throws {LeatError} `unimplemented` if the library does not decode the encoding of the page. */
+export function checkEncoding({ encoding, levels }: PageData): void {
+  if (DECODED.has(encoding)) return;
+  const name = Encodings[encoding] ?? `with number ${encoding}`;
+  if (encoding !== DELTA_BYTE_ARRAY) {
+    const what = `the encoding ${name} is not supported; write the column in another one, as PLAIN`;
+    throw new LeatError("unimplemented", what);
+  }
+  if (levels !== undefined) return;
+  throw new LeatError(
+    "unimplemented",
+    `the encoding ${name} is supported only in data pages of version 2; write these (in PyArrow ` +
+      'with data_page_version="2.0"), or the column in another encoding, as PLAIN',
+  );
 }
 
 /**

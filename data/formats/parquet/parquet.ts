@@ -25,6 +25,7 @@ import {
   leafOf,
   valuesStart,
 } from "./page_data_check.ts";
+import { unlz4Block, unlz4Hadoop } from "./lz4_blocks.ts";
 import { checkPages } from "./parquet_pages.ts";
 import { type ColumnPiece, piecesOf } from "./parquet_pieces.ts";
 import { thriftEnd } from "./thrift_check.ts";
@@ -56,10 +57,12 @@ const FOOTER_END_BYTES = 8;
 /** The magic at both ends, and the length of the footer. */
 const SMALLEST_FILE_BYTES = 12;
 
-/** Replaces the library's zstd codec, which does not limit its output. */
+/** Replaces the library's zstd codec, which does not limit its output, and its LZ4, which is wrong. */
 const compressors: Compressors = {
   ...libraries,
   ZSTD: (data, bytes) => unzstd(data, bytes, "as its page says"),
+  LZ4: unlz4Hadoop,
+  LZ4_RAW: unlz4Block,
 };
 
 const utf8 = new TextDecoder();

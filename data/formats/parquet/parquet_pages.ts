@@ -7,7 +7,7 @@ import type { ColumnMetaData } from "hyparquet";
 import { LeatError } from "../../../core/error.ts";
 import { deserializeTCompactProtocol } from "hyparquet/src/thrift.js";
 import { crc32 } from "node:zlib";
-import type { PageData } from "./page_data_check.ts";
+import { checkEncoding, type PageData } from "./page_data_check.ts";
 import { thriftEnd } from "./thrift_check.ts";
 import { isCount } from "../../../core/count.ts";
 
@@ -52,7 +52,8 @@ export interface Page {
  * the column, and match their checksums if they have any.
  *
  * @param bytesMax Maximum decompressed bytes of all pages together.
- * @throws {LeatError} `resource_exhausted` beyond `bytesMax`.
+ * @throws {LeatError} `resource_exhausted` beyond `bytesMax`, `unimplemented` for an encoding that
+ * the library does not decode.
  * @throws {Error} Names the damaged page.
  */
 export function checkPages(
@@ -108,6 +109,7 @@ export function checkPages(
     reader.offset += bytes;
     const entries = (header.field_7 as Fields | undefined)?.field_1 as number | undefined ?? 0;
     const data = dataOf(header);
+    if (data !== undefined) checkEncoding(data);
     pages.push({ start, stop: reader.offset, values: count, entries, dataStart: offset, data });
   }
   return pages;

@@ -5,6 +5,7 @@ import { gzipSync } from "node:zlib";
 import { assertEquals, assertStringIncludes, assertThrows } from "../../../assert.ts";
 import { LeatError } from "../../../../core/error.ts";
 import {
+  checkEncoding,
   checkEntries,
   checkLevels,
   checkValues,
@@ -38,6 +39,20 @@ function checked(bytes: number[], data: PageData, leaf = LEAF, budget = { bytes:
 
 /** A number of 2^31 - 1 and more, as the library reads it: -1. */
 const MINUS_ONE = [0xff, 0xff, 0xff, 0xff, 0x0f];
+
+Deno.test("checkEncoding refuses encodings that no version of data pages is decoded with", () => {
+  for (const encoding of [PLAIN, RLE, DELTA_BINARY_PACKED, RLE_DICTIONARY, BYTE_STREAM_SPLIT]) {
+    checkEncoding({ count: 9, encoding });
+    checkEncoding({ count: 9, encoding, levels });
+  }
+  checkEncoding({ count: 9, encoding: DELTA_BYTE_ARRAY, levels });
+  for (const [encoding, name] of [[4, "BIT_PACKED"], [10, "with number 10"]] as const) {
+    const refused = () => checkEncoding({ count: 9, encoding, levels });
+    const { code, message } = assertThrows(refused, LeatError);
+    assertEquals(code, "unimplemented");
+    assertStringIncludes(message, `the encoding ${name} is not supported`);
+  }
+});
 
 Deno.test("checkValues refuses runs that are longer than the values that are left", () => {
   const version1 = { count: 9, encoding: RLE_DICTIONARY };

@@ -104,6 +104,14 @@ Deno.test("batch refuses elements of different types or structure", async () => 
   }
 });
 
+Deno.test("batch says how to replace nulls where only some elements have one", async () => {
+  for (const elements of [[{ x: 1 }, { x: null }], [{ x: null }, { x: "a" }]]) {
+    const { message } = await firstError(Dataset.from<unknown>(elements).batch(2));
+    assertStringIncludes(message, "in component x.");
+    assertStringIncludes(message, "Replace nulls with map before batching.");
+  }
+});
+
 Deno.test("paddedBatch and raggedBatch name the component whose structure differs", async () => {
   const vector = new Int8Array(1);
   for (
