@@ -192,7 +192,16 @@ function checkClassNames(value: unknown): readonly string[] | undefined {
 
 function checkDecode(value: unknown): ImageDecodeOptions | false {
   if (value === undefined || value === false) return value ?? {};
-  const allowed = ["crop", "resize", "flip", "channels", "dtype", "normalize", "layout"];
+  const allowed = [
+    "crop",
+    "resize",
+    "flip",
+    "channels",
+    "dtype",
+    "normalize",
+    "layout",
+    "dctMethod",
+  ];
   if (!isPlainObject(value) || Object.keys(value).some((name) => !allowed.includes(name))) {
     throw invalidArgument("imageFolder", "decode", `false or { ${allowed.join(", ")} }`, value);
   }

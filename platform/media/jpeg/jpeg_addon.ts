@@ -3,6 +3,7 @@
  * decodes whole images on the calling thread.
  */
 
+import { LeatError } from "../../../core/error.ts";
 import { type Channels, type Decoded, importLibrary, type PixelSize } from "../image_format.ts";
 import type { JpegLibrary } from "./jpeg_library.ts";
 import type { DecodeRequest } from "./turbo_decoder.ts";
@@ -49,7 +50,16 @@ export class JpegAddon implements JpegLibrary {
     this.#formats = { 1: addon.FORMAT_GRAY, 3: addon.FORMAT_RGB, 4: addon.FORMAT_RGBA };
   }
 
-  decode(bytes: Uint8Array, { width, height, plan: { channels } }: DecodeRequest): Decoded {
+  decode(
+    bytes: Uint8Array,
+    { width, height, plan: { channels, dctMethod } }: DecodeRequest,
+  ): Decoded {
+    if (dctMethod === "INTEGER_ACCURATE") {
+      throw new LeatError(
+        "unimplemented",
+        'JPEGs are decoded with dctMethod "INTEGER_ACCURATE" on Linux only; leave it out here.',
+      );
+    }
     const pixels = new Uint8Array(width * height * channels);
     this.#addon.decompressSync(bytes, pixels, { format: this.#formats[channels] });
     return {

@@ -66,7 +66,6 @@ export class TurboDecoder {
     this.#pixels = new NativeBuffer(library);
     this.#result = new NativeBuffer(library);
     library.symbols.tj3Set(this.#handle, PARAMETER.stopOnWarning, 1);
-    library.symbols.tj3Set(this.#handle, PARAMETER.fastDct, 1); // as the addon
   }
 
   /** Decodes at least the wanted part, and returns which part it is. Throws the library's error. */
@@ -139,10 +138,11 @@ export class TurboDecoder {
   #readHeader(
     file: bigint,
     byteLength: number,
-    { width, height, scansMax }: DecodeRequest,
+    { width, height, scansMax, plan }: DecodeRequest,
   ): void {
     const { symbols } = this.library, handle = this.#handle;
     symbols.tj3Set(handle, PARAMETER.scanLimit, scansMax);
+    symbols.tj3Set(handle, PARAMETER.fastDct, plan.dctMethod === "INTEGER_FAST" ? 1 : 0);
     symbols.tj3SetCroppingRegion(handle, rectangle(0, 0, 0, 0));
     this.#check(symbols.tj3DecompressHeader(handle, file, BigInt(byteLength)));
     const readWidth = symbols.tj3Get(handle, PARAMETER.width);

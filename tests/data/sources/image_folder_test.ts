@@ -188,12 +188,12 @@ imageTest(
       [
         "x",
         { decode: true },
-        "decode must be false or { crop, resize, flip, channels, dtype, normalize, layout }",
+        "decode must be false or { crop, resize, flip, channels, dtype, normalize, layout, dctMethod }",
       ],
       [
         "x",
         { decode: { size: 3 } },
-        "decode must be false or { crop, resize, flip, channels, dtype, normalize, layout }",
+        "decode must be false or { crop, resize, flip, channels, dtype, normalize, layout, dctMethod }",
       ],
       ["x", { decode: { resize: { width: 3 } } }, "decode.resize.height must be an integer"],
       ["x", { decode: { channels: 2 } }, "decode.channels must be 1, 3 or 4"],

@@ -1,9 +1,10 @@
-/** JPEGs: made by the encoder, and three small ones of kinds that it does not write. */
+/** JPEGs: made by the encoder, and small ones of kinds that it does not write. */
 
 import {
   assert,
   assertAlmostEquals,
   assertEquals,
+  assertNotEquals,
   assertRejects,
   assertStringIncludes,
   assertThrows,
@@ -14,7 +15,8 @@ import { Tensor } from "../../../core/tensor.ts";
 import type { ImageDecodeOptions } from "../../../data/host.ts";
 import { Images } from "../../../platform/media/images.ts";
 import { SCANS_MAX } from "../../../platform/media/jpeg/jpeg.ts";
-import { CMYK, GREY, PROGRESSIVE } from "./small_jpegs.ts";
+import { turboLibraryPath } from "../../../platform/media/jpeg/turbo_library.ts";
+import { CMYK, GREY, NOISY, NOISY_PIXELS, PROGRESSIVE } from "./small_jpegs.ts";
 import { resample } from "./resample.ts";
 import { imageTest } from "../../lib/image_test.ts";
 
@@ -215,6 +217,22 @@ imageTest(
     bomb.set([0, 0], frame + 5);
     assertEquals((await failure(bomb)).code, "data_loss");
   },
+);
+
+imageTest(
+  "decode gives the pixels of a JPEG that Pillow and torchvision give, unless dctMethod is fast",
+  async () => {
+    assertEquals((await images.decode(NOISY)).data, NOISY_PIXELS);
+    const accurate = await images.decode(NOISY, { dctMethod: "INTEGER_ACCURATE" });
+    assertEquals(accurate.data, NOISY_PIXELS);
+    const fast = await images.decode(NOISY, { dctMethod: "INTEGER_FAST" });
+    assertNotEquals(fast.data, NOISY_PIXELS);
+    assertEquals((await images.decode(NOISY)).data, NOISY_PIXELS, "a decoder keeps no method");
+    const error = await failure(NOISY, { dctMethod: "FAST" as "INTEGER_FAST" });
+    assertEquals(error.code, "invalid_argument");
+    assertStringIncludes(error.message, '"INTEGER_ACCURATE" or "INTEGER_FAST", not FAST');
+  },
+  { ignore: turboLibraryPath() === undefined },
 );
 
 imageTest("decode refuses CMYK by name", async () => {
