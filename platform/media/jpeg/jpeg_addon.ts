@@ -52,8 +52,14 @@ export class JpegAddon implements JpegLibrary {
 
   decode(
     bytes: Uint8Array,
-    { width, height, plan: { channels, dctMethod } }: DecodeRequest,
+    { width, height, inks, plan: { channels, dctMethod } }: DecodeRequest,
   ): Decoded {
+    if (inks !== undefined) {
+      throw new LeatError(
+        "unimplemented",
+        "A JPEG of CMYK is decoded on Linux only; convert it to RGB.",
+      );
+    }
     if (dctMethod === "INTEGER_ACCURATE") {
       throw new LeatError(
         "unimplemented",
