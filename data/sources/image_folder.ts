@@ -34,8 +34,8 @@ export interface LabelledImage<I = Tensor<"uint8">> {
 /** How a folder of images is read. */
 export interface ImageFolderOptions extends ListFilesOptions {
   /**
-   * The classes, in the order of their labels; other folders are skipped. Default: all folders with
-   * images, sorted by code units.
+   * The classes, in the order of their labels; other folders are skipped. Each needs an image: without
+   * one, reading fails with `not_found`. Default: all folders with images, sorted by code units.
    */
   readonly classNames?: readonly string[] | undefined;
   /** How images are decoded. Default: to RGB in their own size. `false` gives the bytes of the files. */
@@ -93,6 +93,8 @@ export class ImageFolderNode extends FileSourceNode {
     const order = {
       shuffle: checkBoolean("imageFolder", "shuffle", options.shuffle, true),
       seed: checkSeed("imageFolder", options.seed),
+      // A misspelt class would otherwise be left out in silence.
+      needsEach: classNames !== undefined,
     };
     super("imageFolder", listing ?? new ListFilesNode(patternsOf(folder, classNames), order), {
       numParallelReads: options.numParallelReads,

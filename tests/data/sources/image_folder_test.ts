@@ -158,6 +158,25 @@ imageTest(
   },
 );
 
+imageTest(
+  "imageFolder fails with not_found that names the folder of a class without images",
+  async () => {
+    await withTree(IMAGES, async (root) => {
+      for (const missing of ["dogs", "empty"]) {
+        const node = new ImageFolderNode(root, { classNames: ["a", missing], shuffle: false });
+        const copy = deserializeGraph(serializeGraph(node), { isOwn: true });
+        for (const one of [node, copy]) {
+          const found = await collect(one);
+          assertEquals(outline(found), ["not_found"]);
+          assertStringIncludes((found[0] as LeatError).message, `/${missing}/**`);
+          assertStringIncludes((found[0] as LeatError).message, "ges (1)");
+        }
+        await assertRejects(() => listSplitTable(node, new DenoHost()), LeatError, `/${missing}/`);
+      }
+    });
+  },
+);
+
 imageTest("imageFolder runs on the workers of a service", async () => {
   await withTree(IMAGES, async (root) => {
     await using cluster = await LocalCluster.start({ workers: 2, runners: "inline" });
