@@ -40,6 +40,8 @@ export interface ImageFolderOptions extends ListFilesOptions {
   readonly classNames?: readonly string[] | undefined;
   /** How images are decoded. Default: to RGB in their own size. `false` gives the bytes of the files. */
   readonly decode?: ImageDecodeOptions | false | undefined;
+  /** Whether elements have the path of their file, too, as `path`; default false. */
+  readonly path?: boolean | undefined;
   /** Number of images read concurrently. Default 1. `AUTOTUNE` is 4. */
   readonly numParallelReads?: number | undefined;
 }
@@ -72,6 +74,7 @@ export class ImageFolderNode extends FileSourceNode {
   static readonly options = optionsOf<ImageFolderOptions>("imageFolder", {
     classNames: true,
     decode: true,
+    path: true,
     numParallelReads: true,
     shuffle: true,
     seed: true,
@@ -79,6 +82,7 @@ export class ImageFolderNode extends FileSourceNode {
   readonly root: string;
   readonly classNames: readonly string[] | undefined;
   readonly decode: ImageDecodeOptions | false;
+  readonly path: boolean;
   /** Labels by class. Classes are listed once per host, so that labels are the same in every epoch. */
   readonly #labels = new WeakMap<Host, Promise<ReadonlyMap<string, number>>>();
 
@@ -102,15 +106,17 @@ export class ImageFolderNode extends FileSourceNode {
     this.root = folder;
     this.classNames = classNames;
     this.decode = checkDecode(options.decode);
+    this.path = checkBoolean("imageFolder", "path", options.path, false);
   }
 
   override get attributes(): Attributes {
-    const { root, classNames, decode } = this;
+    const { root, classNames, decode, path } = this;
     return {
       ...super.attributes,
       root,
       ...(classNames === undefined ? {} : { classNames }),
       decode,
+      ...(path ? { path } : {}),
     };
   }
 
@@ -119,7 +125,11 @@ export class ImageFolderNode extends FileSourceNode {
   }
 
   override get elementSpec(): ElementSpec {
-    return { image: imageSpec(this.decode), label: new TensorSpec("int32", []) };
+    return {
+      image: imageSpec(this.decode),
+      label: new TensorSpec("int32", []),
+      ...(this.path ? { path: new TensorSpec("string", []) } : {}),
+    };
   }
 
   override async openReader(
@@ -132,7 +142,9 @@ export class ImageFolderNode extends FileSourceNode {
       const image = this.decode === false
         ? contents
         : await host.images.decode(contents, this.decode);
-      return { image, label: this.#labelOf(source.path, labels) };
+      const { path } = source;
+      const labelled = { image, label: this.#labelOf(path, labels) };
+      return this.path ? { ...labelled, path } : labelled;
     };
     return wholeFileReader(ByteReader.of(source), convert, position as WholeFilePosition);
   }

@@ -177,6 +177,25 @@ imageTest(
   },
 );
 
+imageTest("imageFolder with path gives the path of each file, decoded or not", async () => {
+  await withTree({ "a/1.png": png(1), "b/2.jpg": jpeg }, async (root) => {
+    const paths = [`${root}/a/1.png`, `${root}/b/2.jpg`];
+    const options = { shuffle: false, path: true } as const;
+    const decoded = Dataset.imageFolder(root, options);
+    assertEquals(decoded.elementSpec, {
+      image: new TensorSpec("uint8", [null, null, 3]),
+      label: new TensorSpec("int32", []),
+      path: new TensorSpec("string", []),
+    });
+    assertEquals((await Array.fromAsync(decoded)).map(({ path }) => path), paths);
+    const { node } = Dataset.imageFolder(root, { ...options, decode: false });
+    const copy = deserializeGraph(serializeGraph(node), { isOwn: true });
+    assertEquals((await collect(copy)).map((one) => (one as { path: string }).path), paths);
+    const [without] = await Array.fromAsync(Dataset.imageFolder(root, { shuffle: false }));
+    assertEquals(Object.keys(without!), ["image", "label"]);
+  });
+});
+
 imageTest("imageFolder runs on the workers of a service", async () => {
   await withTree(IMAGES, async (root) => {
     await using cluster = await LocalCluster.start({ workers: 2, runners: "inline" });
@@ -217,6 +236,7 @@ imageTest(
       ["x", { decode: { resize: { width: 3 } } }, "decode.resize.height must be an integer"],
       ["x", { decode: { channels: 2 } }, "decode.channels must be 1, 3 or 4"],
       ["x", { shuffle: "yes" }, "shuffle must be a boolean"],
+      ["x", { path: "yes" }, "path must be a boolean"],
     ];
     for (const [root, options, message] of cases) {
       const error = assertThrows(() => new ImageFolderNode(root, options), LeatError) as LeatError;
