@@ -426,8 +426,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * The images (`.jpg`, `.jpeg`, `.png`, `.webp`) in a folder with one subfolder per class, at any
    * depth, as `{ image, label }`: uint8 of shape [height, width, channels], and the number of the
    * class. `imageClasses(root)` lists the classes' names in the order of their numbers; with
-   * `classNames` workers need not list them again. Files come in random order, unless `shuffle` is
-   * false. An image that cannot be decoded is a failed element.
+   * `classNames` workers need not list them again, and a class without an image is `not_found`. Files come in random order, unless `shuffle` is
+   * false. An image that cannot be decoded is a failed element. With `path: true` elements also have
+   * the `path` of their file, so that functions can name it.
    *
    * @example
    * ```ts
@@ -441,8 +442,18 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    */
   static imageFolder(
     root: string,
+    options: ImageFolderOptions & { readonly decode: false; readonly path: true },
+  ): Dataset<LabelledImage<Uint8Array> & { readonly path: string }>;
+  /** Reads a folder of images, as above, as the bytes of the files. */
+  static imageFolder(
+    root: string,
     options: ImageFolderOptions & { readonly decode: false },
   ): Dataset<LabelledImage<Uint8Array>>;
+  /** Reads a folder of images, as above, with the paths of the files. */
+  static imageFolder(
+    root: string,
+    options: ImageFolderOptions & { readonly path: true },
+  ): Dataset<LabelledImage & { readonly path: string }>;
   /** Reads a folder of images, as above, and decodes them. */
   static imageFolder(root: string, options?: ImageFolderOptions): Dataset<LabelledImage>;
   static imageFolder(root: string, options?: ImageFolderOptions): Dataset<LabelledImage<unknown>> {

@@ -182,7 +182,16 @@ export interface ImageDecodeOptions {
   readonly normalize?: Normalization;
   /** Default `"HWC"`. */
   readonly layout?: ImageLayout;
+  /**
+   * How JPEGs are decoded, as in `tf.io.decode_jpeg`. `"INTEGER_ACCURATE"` gives the pixels of Pillow
+   * and torchvision; `"INTEGER_FAST"` those of TensorFlow's default, which differ by a few units.
+   * Default: accurate on Linux, fast on other systems, which have nothing else. Other formats ignore it.
+   */
+  readonly dctMethod?: DctMethod;
 }
+
+/** How the discrete cosine transform of a JPEG is computed. */
+export type DctMethod = "INTEGER_ACCURATE" | "INTEGER_FAST";
 
 /** Provides memory, with any contents, for `length` values; undefined if there is none. */
 export type PlaceOf = <D extends FixedDType>(

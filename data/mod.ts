@@ -115,6 +115,7 @@ export { resizeImage, type ResizeMethod, type ResizeOptions } from "./media/resi
 // The machine that pipelines run on.
 export {
   type AudioCodec,
+  type DctMethod,
   type DecodedAudio,
   type Files,
   type Host,

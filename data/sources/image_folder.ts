@@ -34,12 +34,14 @@ export interface LabelledImage<I = Tensor<"uint8">> {
 /** How a folder of images is read. */
 export interface ImageFolderOptions extends ListFilesOptions {
   /**
-   * The classes, in the order of their labels; other folders are skipped. Default: all folders with
-   * images, sorted by code units.
+   * The classes, in the order of their labels; other folders are skipped. Each needs an image: without
+   * one, reading fails with `not_found`. Default: all folders with images, sorted by code units.
    */
   readonly classNames?: readonly string[] | undefined;
   /** How images are decoded. Default: to RGB in their own size. `false` gives the bytes of the files. */
   readonly decode?: ImageDecodeOptions | false | undefined;
+  /** Whether elements have the path of their file, too, as `path`; default false. */
+  readonly path?: boolean | undefined;
   /** Number of images read concurrently. Default 1. `AUTOTUNE` is 4. */
   readonly numParallelReads?: number | undefined;
 }
@@ -72,6 +74,7 @@ export class ImageFolderNode extends FileSourceNode {
   static readonly options = optionsOf<ImageFolderOptions>("imageFolder", {
     classNames: true,
     decode: true,
+    path: true,
     numParallelReads: true,
     shuffle: true,
     seed: true,
@@ -79,6 +82,7 @@ export class ImageFolderNode extends FileSourceNode {
   readonly root: string;
   readonly classNames: readonly string[] | undefined;
   readonly decode: ImageDecodeOptions | false;
+  readonly path: boolean;
   /** Labels by class. Classes are listed once per host, so that labels are the same in every epoch. */
   readonly #labels = new WeakMap<Host, Promise<ReadonlyMap<string, number>>>();
 
@@ -93,6 +97,8 @@ export class ImageFolderNode extends FileSourceNode {
     const order = {
       shuffle: checkBoolean("imageFolder", "shuffle", options.shuffle, true),
       seed: checkSeed("imageFolder", options.seed),
+      // A misspelt class would otherwise be left out in silence.
+      needsEach: classNames !== undefined,
     };
     super("imageFolder", listing ?? new ListFilesNode(patternsOf(folder, classNames), order), {
       numParallelReads: options.numParallelReads,
@@ -100,15 +106,17 @@ export class ImageFolderNode extends FileSourceNode {
     this.root = folder;
     this.classNames = classNames;
     this.decode = checkDecode(options.decode);
+    this.path = checkBoolean("imageFolder", "path", options.path, false);
   }
 
   override get attributes(): Attributes {
-    const { root, classNames, decode } = this;
+    const { root, classNames, decode, path } = this;
     return {
       ...super.attributes,
       root,
       ...(classNames === undefined ? {} : { classNames }),
       decode,
+      ...(path ? { path } : {}),
     };
   }
 
@@ -117,7 +125,11 @@ export class ImageFolderNode extends FileSourceNode {
   }
 
   override get elementSpec(): ElementSpec {
-    return { image: imageSpec(this.decode), label: new TensorSpec("int32", []) };
+    return {
+      image: imageSpec(this.decode),
+      label: new TensorSpec("int32", []),
+      ...(this.path ? { path: new TensorSpec("string", []) } : {}),
+    };
   }
 
   override async openReader(
@@ -130,7 +142,9 @@ export class ImageFolderNode extends FileSourceNode {
       const image = this.decode === false
         ? contents
         : await host.images.decode(contents, this.decode);
-      return { image, label: this.#labelOf(source.path, labels) };
+      const { path } = source;
+      const labelled = { image, label: this.#labelOf(path, labels) };
+      return this.path ? { ...labelled, path } : labelled;
     };
     return wholeFileReader(ByteReader.of(source), convert, position as WholeFilePosition);
   }
@@ -192,7 +206,16 @@ function checkClassNames(value: unknown): readonly string[] | undefined {
 
 function checkDecode(value: unknown): ImageDecodeOptions | false {
   if (value === undefined || value === false) return value ?? {};
-  const allowed = ["crop", "resize", "flip", "channels", "dtype", "normalize", "layout"];
+  const allowed = [
+    "crop",
+    "resize",
+    "flip",
+    "channels",
+    "dtype",
+    "normalize",
+    "layout",
+    "dctMethod",
+  ];
   if (!isPlainObject(value) || Object.keys(value).some((name) => !allowed.includes(name))) {
     throw invalidArgument("imageFolder", "decode", `false or { ${allowed.join(", ")} }`, value);
   }

@@ -50,17 +50,28 @@ export class ListFilesNode extends DatasetNode implements FileListing, Splittabl
   readonly patterns: readonly string[];
   readonly shuffle: boolean;
   readonly seed: bigint | undefined;
+  /** Whether listing fails if one of the patterns matches nothing, not only if all do. */
+  readonly needsEach: boolean;
 
-  constructor(patterns: unknown, options: { shuffle?: unknown; seed?: unknown } = {}) {
+  constructor(
+    patterns: unknown,
+    options: { shuffle?: unknown; seed?: unknown; needsEach?: unknown } = {},
+  ) {
     super("listFiles", []);
     this.patterns = checkPaths("listFiles", "pattern", patterns);
     this.shuffle = checkBoolean("listFiles", "shuffle", options.shuffle, true);
     this.seed = checkSeed("listFiles", options.seed);
+    this.needsEach = checkBoolean("listFiles", "needsEach", options.needsEach, false);
   }
 
   override get attributes(): Attributes {
-    const { patterns, shuffle, seed } = this;
-    return { patterns, shuffle, ...(seed === undefined ? {} : { seed }) };
+    const { patterns, shuffle, seed, needsEach } = this;
+    return {
+      patterns,
+      shuffle,
+      ...(seed === undefined ? {} : { seed }),
+      ...(needsEach ? { needsEach } : {}),
+    };
   }
 
   override get division(): Division {
@@ -87,7 +98,8 @@ export class ListFilesNode extends DatasetNode implements FileListing, Splittabl
   /**
    * Returns the sorted listing. `signal` cancels it.
    *
-   * @throws {LeatError} `not_found` naming the patterns if nothing matches.
+   * @throws {LeatError} `not_found` naming the patterns if nothing matches, or the first pattern that
+   * matches nothing if each has to match.
    */
   async list(host: Host, signal?: AbortSignal): Promise<string[]> {
     // Other splits wait for the same listing, so `signal` must not cancel it.
@@ -101,6 +113,14 @@ export class ListFilesNode extends DatasetNode implements FileListing, Splittabl
       CONCURRENT_LISTINGS,
       (pattern) => files.list(pattern, signal),
     );
+    const missing = lists.findIndex((list) => list.length === 0);
+    if (this.needsEach && missing >= 0) {
+      const pattern = show(shownPath(this.patterns[missing]!));
+      throw new LeatError(
+        "not_found",
+        `listFiles: no file matches ${pattern}, one of ${this.patterns.length} patterns that each must match a file`,
+      );
+    }
     const paths = [...new Set(lists.flat())].sort();
     if (paths.length > 0) return paths;
     throw new LeatError("not_found", `listFiles: no file matches ${this.description}`);

@@ -1,7 +1,7 @@
 /** The options of decoding an image, checked and complete. */
 
 import { LeatError } from "../../core/error.ts";
-import type { ImageDecodeOptions, ImageLayout, Normalization } from "../../data/host.ts";
+import type { DctMethod, ImageDecodeOptions, ImageLayout, Normalization } from "../../data/host.ts";
 import type { Channels, PixelSize, Region } from "./image_format.ts";
 import type { Conversion } from "./resampling/resampler.ts";
 
@@ -16,6 +16,8 @@ export interface DecodePlan {
   readonly dtype: "uint8" | "float16" | "float32";
   readonly layout: ImageLayout;
   readonly shape: readonly number[];
+  /** `undefined`: the most accurate one that the library has. */
+  readonly dctMethod: DctMethod | undefined;
   /** How bytes become floats, unless the dtype is uint8. */
   readonly conversion: Conversion;
   /** Whether the result is the decoder's output as it is. */
@@ -29,7 +31,7 @@ export interface DecodePlan {
  * @throws {LeatError} `invalid_argument` for invalid options.
  */
 export function decodePlan(options: ImageDecodeOptions, whole: PixelSize): DecodePlan {
-  const { channels = 3, flip = false, normalize, layout = "HWC" } = options;
+  const { channels = 3, flip = false, normalize, layout = "HWC", dctMethod } = options;
   const { dtype = normalize === undefined ? "uint8" : "float32" } = options;
   const { width, height } = whole;
   if (![1, 3, 4].includes(channels)) {
@@ -44,6 +46,11 @@ export function decodePlan(options: ImageDecodeOptions, whole: PixelSize): Decod
   if (layout !== "HWC" && layout !== "CHW") {
     throw invalid(`The layout of an image is "HWC" or "CHW", not ${layout}.`);
   }
+  if (![undefined, "INTEGER_ACCURATE", "INTEGER_FAST"].includes(dctMethod)) {
+    throw invalid(
+      `The dctMethod of an image is "INTEGER_ACCURATE" or "INTEGER_FAST", not ${dctMethod}.`,
+    );
+  }
   const crop = options.crop ?? { x: 0, y: 0, width, height };
   requireCrop(crop, whole);
   const size = options.resize ?? { width: crop.width, height: crop.height };
@@ -56,7 +63,19 @@ export function decodePlan(options: ImageDecodeOptions, whole: PixelSize): Decod
   const itemBytes = { uint8: 1, float16: 2, float32: 4 }[dtype];
   const resultBytes = isPlain ? 0 : size.width * size.height * channels * itemBytes;
   const conversion = scaling(normalize, channels);
-  return { channels, crop, size, flip, dtype, layout, shape, conversion, isPlain, resultBytes };
+  return {
+    channels,
+    crop,
+    size,
+    flip,
+    dtype,
+    layout,
+    shape,
+    dctMethod,
+    conversion,
+    isPlain,
+    resultBytes,
+  };
 }
 
 /** `byte · scale + offset` is `(byte / 255 - mean) / std`. */

@@ -65,7 +65,8 @@ export interface JpegEncodeOptions {
  *
  * On Linux, other threads decode JPEGs: at most four images per core at once, and only the part that
  * a crop needs. On other systems, and for small JPEGs and other formats, decoding
- * runs on the calling thread. The pixels are the same everywhere.
+ * runs on the calling thread. Linux decodes JPEGs with the accurate transform unless
+ * `dctMethod` says otherwise; other systems have the fast one only.
  *
  * The first call that needs a library loads it, so a program without images needs no permission.
  * JPEG needs `--allow-ffi`. On Linux that is for one file, which the error names; elsewhere JPEG also
@@ -103,8 +104,8 @@ export class Images implements ImageCodec {
    * its luma (BT.601); alpha that is not requested is dropped, not blended.
    * @throws {LeatError} `data_loss` for an image that is empty, truncated or damaged,
    * libjpeg-turbo's warnings included; `resource_exhausted` beyond {@linkcode
-   * ImageLimits.imageBytesMax}, before memory is allocated; `unimplemented` for CMYK and
-   * animations; `invalid_argument` for another format, a crop outside of the image, an invalid
+   * ImageLimits.imageBytesMax}, before memory is allocated; `unimplemented` for
+   * animations, and where a system lacks CMYK or the `dctMethod`; `invalid_argument` for another format, a crop outside of the image, an invalid
    * size, or channels other than 1, 3 and 4; `permission_denied` if the library may not be loaded.
    */
   decode(

@@ -8,6 +8,8 @@ export interface JpegHeader {
   readonly width: number;
   readonly height: number;
   readonly components: number;
+  /** Whether an Adobe program wrote it. In its CMYK, 255 is no ink. */
+  readonly isAdobe: boolean;
   /**
    * Whether several scans make up the image: it is progressive, or its components are not
    * interleaved. Decoding then holds the coefficients of the whole image in memory.
@@ -19,6 +21,9 @@ const MARKER = 0xff;
 const START_OF_IMAGE = 0xd8;
 const END_OF_IMAGE = 0xd9;
 const START_OF_SCAN = 0xda;
+/** APP14, in which Adobe programs write their name. */
+const ADOBE_SEGMENT = 0xee;
+const ADOBE = [...new TextEncoder().encode("Adobe")];
 /** 0xc0 to 0xcf start a frame, except these: Huffman tables, an extension, conditioning. */
 const NO_FRAMES: ReadonlySet<number> = new Set([0xc4, 0xc8, 0xcc]);
 const PROGRESSIVE_FRAMES: ReadonlySet<number> = new Set([0xc2, 0xc6, 0xca, 0xce]);
@@ -34,7 +39,7 @@ export function isJpeg(bytes: Uint8Array): boolean {
  * @throws {LeatError} `data_loss` for a JPEG that ends or breaks off before its frame header.
  */
 export function readJpegHeader(bytes: Uint8Array): JpegHeader {
-  let at = 2;
+  let at = 2, isAdobe = false;
   while (at + 4 <= bytes.length) {
     if (bytes[at] !== 0xff) throw broken(bytes, `there is no marker at byte ${at}`);
     const marker = bytes[at + 1]!;
@@ -47,7 +52,10 @@ export function readJpegHeader(bytes: Uint8Array): JpegHeader {
     }
     const length = bytes[at + 2]! << 8 | bytes[at + 3]!;
     if (length < 2) throw broken(bytes, `the segment at byte ${at} claims ${length} bytes`);
-    if (marker >= 0xc0 && marker <= 0xcf && !NO_FRAMES.has(marker)) return readFrame(bytes, at);
+    if (marker >= 0xc0 && marker <= 0xcf && !NO_FRAMES.has(marker)) {
+      return { ...readFrame(bytes, at), isAdobe };
+    }
+    if (marker === ADOBE_SEGMENT && beginsWith(bytes, ADOBE, at + 4)) isAdobe = true;
     at += 2 + length;
   }
   throw broken(bytes, "it is truncated before its frame header");
@@ -78,7 +86,7 @@ export function damagedJpeg(bytes: Uint8Array, header: JpegHeader, cause: unknow
   );
 }
 
-function readFrame(bytes: Uint8Array, at: number): JpegHeader {
+function readFrame(bytes: Uint8Array, at: number): Omit<JpegHeader, "isAdobe"> {
   if (at + 10 > bytes.length) throw broken(bytes, "it is truncated within its frame header");
   const height = bytes[at + 5]! << 8 | bytes[at + 6]!;
   const width = bytes[at + 7]! << 8 | bytes[at + 8]!;

@@ -9,6 +9,11 @@ import type { JpegLibrary } from "./jpeg_library.ts";
 /** Limit of the scans of a JPEG. Encoders write about ten for a progressive one. */
 export const SCANS_MAX = 200;
 
+/** The number of components of CMYK, and of YCCK, which libjpeg-turbo converts to it. */
+const CMYK = 4;
+/** Bytes of memory for a pixel of CMYK besides its colours: the decoder's and a copy to convert. */
+const CMYK_BYTES = 8;
+
 /** Bytes per coefficient of a JPEG of many scans; there is one coefficient per sample. */
 const COEFFICIENT_BYTES = 2;
 
@@ -27,7 +32,8 @@ export class JpegFormat implements ImageFormat {
 
   bytesToDecode(bytes: Uint8Array): number {
     const { width, height, components, hasManyScans } = readJpegHeader(bytes);
-    return hasManyScans ? width * height * components * COEFFICIENT_BYTES : 0;
+    const coefficients = hasManyScans ? components * COEFFICIENT_BYTES : 0;
+    return width * height * (coefficients + (components === CMYK ? CMYK_BYTES : 0));
   }
 
   load(): Promise<void> | undefined {
@@ -41,8 +47,9 @@ export class JpegFormat implements ImageFormat {
     const failed = (cause: unknown): never => {
       throw cause instanceof LeatError ? cause : damagedJpeg(bytes, header, cause);
     };
-    const { width, height } = header;
-    const request = { width, height, plan, place, scansMax: SCANS_MAX };
+    const { width, height, components, isAdobe } = header;
+    const inks = components !== CMYK ? undefined : isAdobe ? "adobe" : "plain";
+    const request = { width, height, plan, place, inks, scansMax: SCANS_MAX } as const;
     try {
       const decoded = this.#library!.decode(bytes, request);
       return decoded instanceof Promise ? decoded.catch(failed) : decoded;
@@ -80,11 +87,9 @@ function requireScans(bytes: Uint8Array, { width, height }: JpegHeader): void {
 }
 
 function requireColours({ components }: JpegHeader): void {
-  if (components === 1 || components === 3) return;
+  if (components === 1 || components === 3 || components === CMYK) return;
   throw new LeatError(
     "unimplemented",
-    `A JPEG of ${components} colour components (${
-      components === 4 ? "CMYK" : "neither grey, colour nor CMYK"
-    }) is not decoded; convert it to RGB.`,
+    `A JPEG of ${components} colour components (neither grey, colour nor CMYK) is not decoded; convert it to RGB.`,
   );
 }

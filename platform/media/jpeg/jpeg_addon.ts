@@ -3,6 +3,7 @@
  * decodes whole images on the calling thread.
  */
 
+import { LeatError } from "../../../core/error.ts";
 import { type Channels, type Decoded, importLibrary, type PixelSize } from "../image_format.ts";
 import type { JpegLibrary } from "./jpeg_library.ts";
 import type { DecodeRequest } from "./turbo_decoder.ts";
@@ -49,7 +50,22 @@ export class JpegAddon implements JpegLibrary {
     this.#formats = { 1: addon.FORMAT_GRAY, 3: addon.FORMAT_RGB, 4: addon.FORMAT_RGBA };
   }
 
-  decode(bytes: Uint8Array, { width, height, plan: { channels } }: DecodeRequest): Decoded {
+  decode(
+    bytes: Uint8Array,
+    { width, height, inks, plan: { channels, dctMethod } }: DecodeRequest,
+  ): Decoded {
+    if (inks !== undefined) {
+      throw new LeatError(
+        "unimplemented",
+        "A JPEG of CMYK is decoded on Linux only; convert it to RGB.",
+      );
+    }
+    if (dctMethod === "INTEGER_ACCURATE") {
+      throw new LeatError(
+        "unimplemented",
+        'JPEGs are decoded with dctMethod "INTEGER_ACCURATE" on Linux only; leave it out here.',
+      );
+    }
     const pixels = new Uint8Array(width * height * channels);
     this.#addon.decompressSync(bytes, pixels, { format: this.#formats[channels] });
     return {

@@ -9,6 +9,7 @@ import type { TypedArray } from "../../../core/dtype.ts";
 import { LeatError } from "../../../core/error.ts";
 import type { DecodePlan } from "../decode_plan.ts";
 import type { Channels, Placing, Region } from "../image_format.ts";
+import type { Inks } from "./cmyk.ts";
 import { decodingThreads } from "./decoding_threads.ts";
 import type { TurboLibrary } from "./turbo_library.ts";
 
@@ -25,6 +26,8 @@ const PARAMETER = {
 };
 /** Numbers of `enum TJPF`. */
 const PIXEL_FORMAT: Readonly<Record<Channels, number>> = { 1: 6, 3: 0, 4: 7 };
+const PIXEL_FORMAT_CMYK = 11;
+const CMYK_BYTES = 4;
 /** Pixels of a block of coded units (iMCU) from left to right, by the number of `enum TJSAMP`. */
 const BLOCK_WIDTH = [8, 16, 16, 8, 8, 32, 8];
 /** How far chroma upsampling reaches, in pixels. */
@@ -36,6 +39,8 @@ export interface DecodeRequest {
   readonly height: number;
   /** The part of the image that is needed, and its transformation. */
   readonly plan: DecodePlan;
+  /** How the inks of a JPEG of CMYK are stored; `undefined` for colours and grey. */
+  readonly inks?: Inks | undefined;
   /** Provides the memory for the result. */
   readonly place?: Placing | undefined;
   /** Limit of the scans of a JPEG. */
@@ -66,25 +71,28 @@ export class TurboDecoder {
     this.#pixels = new NativeBuffer(library);
     this.#result = new NativeBuffer(library);
     library.symbols.tj3Set(this.#handle, PARAMETER.stopOnWarning, 1);
-    library.symbols.tj3Set(this.#handle, PARAMETER.fastDct, 1); // as the addon
   }
 
-  /** Decodes at least the wanted part, and returns which part it is. Throws the library's error. */
+  /** Decodes at least the wanted part, CMYK to its inks, and returns which part it is. Throws the library's error. */
   decode(bytes: Uint8Array, request: DecodeRequest): DecodedPart | Promise<DecodedPart> {
     const { plan, place } = request;
+    const isCmyk = request.inks !== undefined;
     const file = this.#file.reserve(bytes.length);
     this.library.symbols.copyIn(file, bytes, BigInt(bytes.length));
     this.#readHeader(file, bytes.length, request);
     const region = this.#crop(request);
-    const pixels = this.#pixels.reserve(region.width * region.height * plan.channels);
-    const format = PIXEL_FORMAT[plan.channels];
+    const pixels = this.#pixels.reserve(
+      region.width * region.height * (isCmyk ? CMYK_BYTES : plan.channels),
+    );
+    const format = isCmyk ? PIXEL_FORMAT_CMYK : PIXEL_FORMAT[plan.channels];
     const args = [this.#handle, file, BigInt(bytes.length), pixels, 0, format] as const;
     this.#isTransformed = false;
     if (request.width * request.height < ASYNC_PIXELS_MIN) {
       this.#check(this.library.symbols.tj3Decompress8(...args));
       return { region, isTransformed: false };
     }
-    return plan.isPlain
+    // CMYK is rare, so its colours are made and transformed by the calling thread.
+    return plan.isPlain || isCmyk
       ? this.#decodeAsync(args, region)
       : this.#transformAsync(args, region, plan, place);
   }
@@ -139,10 +147,11 @@ export class TurboDecoder {
   #readHeader(
     file: bigint,
     byteLength: number,
-    { width, height, scansMax }: DecodeRequest,
+    { width, height, scansMax, plan }: DecodeRequest,
   ): void {
     const { symbols } = this.library, handle = this.#handle;
     symbols.tj3Set(handle, PARAMETER.scanLimit, scansMax);
+    symbols.tj3Set(handle, PARAMETER.fastDct, plan.dctMethod === "INTEGER_FAST" ? 1 : 0);
     symbols.tj3SetCroppingRegion(handle, rectangle(0, 0, 0, 0));
     this.#check(symbols.tj3DecompressHeader(handle, file, BigInt(byteLength)));
     const readWidth = symbols.tj3Get(handle, PARAMETER.width);

@@ -3,7 +3,8 @@
  * is needed.
  */
 
-import type { Decoded, PixelSize } from "../image_format.ts";
+import { type Decoded, type PixelSize, RGBA_BYTES } from "../image_format.ts";
+import { packCmyk } from "./cmyk.ts";
 import { decoderPool } from "./decoder_pool.ts";
 import { decodingThreads } from "./decoding_threads.ts";
 import type { JpegLibrary } from "./jpeg_library.ts";
@@ -65,6 +66,7 @@ function decodeWith(
   request: DecodeRequest,
 ): Decoded | Promise<Decoded> {
   const { library } = decoder;
+  const { inks } = request;
   library.hold();
   const failed = (error: unknown): never => {
     decoderPool.discard(decoder);
@@ -73,7 +75,12 @@ function decodeWith(
   };
   const decoded = (part: DecodedPart): Decoded => ({
     ...part,
-    read: (into) => decoder.read(into),
+    read: (into) => {
+      if (inks === undefined) return decoder.read(into);
+      const pixels = new Uint8Array(part.region.width * part.region.height * RGBA_BYTES);
+      decoder.read(pixels);
+      packCmyk(pixels, inks, into, request.plan.channels);
+    },
     [Symbol.dispose]: () => {
       decoderPool.give(decoder);
       library.release();

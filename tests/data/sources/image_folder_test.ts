@@ -158,6 +158,44 @@ imageTest(
   },
 );
 
+imageTest(
+  "imageFolder fails with not_found that names the folder of a class without images",
+  async () => {
+    await withTree(IMAGES, async (root) => {
+      for (const missing of ["dogs", "empty"]) {
+        const node = new ImageFolderNode(root, { classNames: ["a", missing], shuffle: false });
+        const copy = deserializeGraph(serializeGraph(node), { isOwn: true });
+        for (const one of [node, copy]) {
+          const found = await collect(one);
+          assertEquals(outline(found), ["not_found"]);
+          assertStringIncludes((found[0] as LeatError).message, `/${missing}/**`);
+          assertStringIncludes((found[0] as LeatError).message, "ges (1)");
+        }
+        await assertRejects(() => listSplitTable(node, new DenoHost()), LeatError, `/${missing}/`);
+      }
+    });
+  },
+);
+
+imageTest("imageFolder with path gives the path of each file, decoded or not", async () => {
+  await withTree({ "a/1.png": png(1), "b/2.jpg": jpeg }, async (root) => {
+    const paths = [`${root}/a/1.png`, `${root}/b/2.jpg`];
+    const options = { shuffle: false, path: true } as const;
+    const decoded = Dataset.imageFolder(root, options);
+    assertEquals(decoded.elementSpec, {
+      image: new TensorSpec("uint8", [null, null, 3]),
+      label: new TensorSpec("int32", []),
+      path: new TensorSpec("string", []),
+    });
+    assertEquals((await Array.fromAsync(decoded)).map(({ path }) => path), paths);
+    const { node } = Dataset.imageFolder(root, { ...options, decode: false });
+    const copy = deserializeGraph(serializeGraph(node), { isOwn: true });
+    assertEquals((await collect(copy)).map((one) => (one as { path: string }).path), paths);
+    const [without] = await Array.fromAsync(Dataset.imageFolder(root, { shuffle: false }));
+    assertEquals(Object.keys(without!), ["image", "label"]);
+  });
+});
+
 imageTest("imageFolder runs on the workers of a service", async () => {
   await withTree(IMAGES, async (root) => {
     await using cluster = await LocalCluster.start({ workers: 2, runners: "inline" });
@@ -188,16 +226,17 @@ imageTest(
       [
         "x",
         { decode: true },
-        "decode must be false or { crop, resize, flip, channels, dtype, normalize, layout }",
+        "decode must be false or { crop, resize, flip, channels, dtype, normalize, layout, dctMethod }",
       ],
       [
         "x",
         { decode: { size: 3 } },
-        "decode must be false or { crop, resize, flip, channels, dtype, normalize, layout }",
+        "decode must be false or { crop, resize, flip, channels, dtype, normalize, layout, dctMethod }",
       ],
       ["x", { decode: { resize: { width: 3 } } }, "decode.resize.height must be an integer"],
       ["x", { decode: { channels: 2 } }, "decode.channels must be 1, 3 or 4"],
       ["x", { shuffle: "yes" }, "shuffle must be a boolean"],
+      ["x", { path: "yes" }, "path must be a boolean"],
     ];
     for (const [root, options, message] of cases) {
       const error = assertThrows(() => new ImageFolderNode(root, options), LeatError) as LeatError;

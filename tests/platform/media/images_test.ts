@@ -1,9 +1,10 @@
-/** JPEGs: made by the encoder, and three small ones of kinds that it does not write. */
+/** JPEGs: made by the encoder, and small ones of kinds that it does not write. */
 
 import {
   assert,
   assertAlmostEquals,
   assertEquals,
+  assertNotEquals,
   assertRejects,
   assertStringIncludes,
   assertThrows,
@@ -12,9 +13,11 @@ import { LeatError, type LeatErrorCode } from "../../../core/error.ts";
 import { RandomStream } from "../../../core/philox.ts";
 import { Tensor } from "../../../core/tensor.ts";
 import type { ImageDecodeOptions } from "../../../data/host.ts";
+import { cropImage } from "../../../data/media/geometry.ts";
 import { Images } from "../../../platform/media/images.ts";
 import { SCANS_MAX } from "../../../platform/media/jpeg/jpeg.ts";
-import { CMYK, GREY, PROGRESSIVE } from "./small_jpegs.ts";
+import { turboLibraryPath } from "../../../platform/media/jpeg/turbo_library.ts";
+import { CMYK, CMYK_PIXELS, GREY, NOISY, NOISY_PIXELS, PROGRESSIVE } from "./small_jpegs.ts";
 import { resample } from "./resample.ts";
 import { imageTest } from "../../lib/image_test.ts";
 
@@ -217,12 +220,55 @@ imageTest(
   },
 );
 
-imageTest("decode refuses CMYK by name", async () => {
-  const error = await failure(CMYK);
-  assertEquals(error.code, "unimplemented");
-  assertStringIncludes(error.message, "CMYK");
-  assertEquals(images.size(CMYK), { width: 24, height: 16 });
-});
+imageTest(
+  "decode gives the pixels of a JPEG that Pillow and torchvision give, unless dctMethod is fast",
+  async () => {
+    assertEquals((await images.decode(NOISY)).data, NOISY_PIXELS);
+    const accurate = await images.decode(NOISY, { dctMethod: "INTEGER_ACCURATE" });
+    assertEquals(accurate.data, NOISY_PIXELS);
+    const fast = await images.decode(NOISY, { dctMethod: "INTEGER_FAST" });
+    assertNotEquals(fast.data, NOISY_PIXELS);
+    assertEquals((await images.decode(NOISY)).data, NOISY_PIXELS, "a decoder keeps no method");
+    const error = await failure(NOISY, { dctMethod: "FAST" as "INTEGER_FAST" });
+    assertEquals(error.code, "invalid_argument");
+    assertStringIncludes(error.message, '"INTEGER_ACCURATE" or "INTEGER_FAST", not FAST');
+  },
+  { ignore: turboLibraryPath() === undefined },
+);
+
+/** The segment of Adobe is the first of CMYK, from byte 2 to 18; its last byte says CMYK or YCCK. */
+const ADOBE_END = 18;
+
+imageTest(
+  "decode converts a CMYK JPEG to the colours that Pillow gives, also of a crop, grey and RGBA",
+  async () => {
+    assertEquals(images.size(CMYK), { width: 24, height: 16 });
+    assertEquals((await images.decode(CMYK)).data, CMYK_PIXELS);
+    const whole = new Tensor("uint8", [16, 24, 3], CMYK_PIXELS);
+    const crop = { x: 9, y: 3, width: 8, height: 5 };
+    assertEquals(await images.decode(CMYK, { crop }), cropImage(whole, crop));
+    const chw = await images.decode(CMYK, { layout: "CHW" });
+    assertEquals(chw.data.subarray(0, 384), CMYK_PIXELS.filter((_, i) => i % 3 === 0));
+    const rgba = await images.decode(CMYK, { channels: 4 });
+    assertEquals(rgba.data.slice(0, 4), Uint8Array.of(...CMYK_PIXELS.subarray(0, 3), 255));
+    assertEquals((await images.decode(CMYK, { channels: 1 })).shape, [16, 24, 1]);
+    assertEquals((await images.decode(NOISY)).data, NOISY_PIXELS, "the decoder reads RGB again");
+  },
+  { ignore: turboLibraryPath() === undefined },
+);
+
+imageTest(
+  "decode reads YCCK, and takes 0 for no ink in a CMYK JPEG without Adobe's marker",
+  async () => {
+    const ends = ({ data }: Tensor) => [...data.slice(0, 3), ...data.slice(-3)] as number[];
+    const ycck = CMYK.with(ADOBE_END - 1, 2);
+    // As Pillow.
+    assertEquals(ends(await images.decode(ycck)), [81, 253, 253, 32, 47, 0]);
+    const plain = Uint8Array.of(...CMYK.subarray(0, 2), ...CMYK.subarray(ADOBE_END));
+    assertEquals(ends(await images.decode(plain)), [2, 2, 0, 1, 0, 7]);
+  },
+  { ignore: turboLibraryPath() === undefined },
+);
 
 imageTest("decode refuses invalid crops and sizes", async () => {
   const jpeg = await images.encode(picture(20, 10));
