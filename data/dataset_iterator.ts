@@ -88,9 +88,14 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
   constructor(node: DatasetNode, options: IterationOptions) {
     this.#node = node;
     this.#options = { ...options, host: options.host ?? installedHost() };
-    this.#coordinates = coordinatesOf(node, this.#options.host!, options);
-    this.#context = rootContext(node, this.#options, this.#coordinates);
-    this.#last = this.#open(this.#context);
+    try {
+      this.#coordinates = coordinatesOf(node, this.#options.host!, options);
+      this.#context = rootContext(node, this.#options, this.#coordinates);
+      this.#last = this.#open(this.#context);
+    } catch (error) {
+      // Opening recurses into inputs, so the stack overflows if the pipeline nests too deep.
+      throw LeatError.from(error);
+    }
     this.#watch = new Stopwatch(this.#context.host, this.#held);
   }
 

@@ -53,7 +53,7 @@ export function cutPointsOf(pipeline: DatasetNode, groupsFiles = true): CutPoint
         "and other operators that need the whole dataset",
     );
   }
-  for (const [number, { root, keepsOrder }] of parts.entries()) {
+  for (const [number, { root, above, keepsOrder }] of parts.entries()) {
     const given = withoutSettings(root);
     // An element is known by its number within its split, so each run of a split must keep the order.
     const ordered = inOrder(given);
@@ -71,11 +71,18 @@ export function cutPointsOf(pipeline: DatasetNode, groupsFiles = true): CutPoint
       const chain = chainOf(at)!;
       candidates.push({ name: fullName, root: at, chain, whole, original, keepsOrder });
     }
-    const source = sourceToReadHere(whole);
-    const above = candidates.find(({ name }) => name === fullNameOf("p'2"));
-    if (source === undefined) refused.push(`${fullNameOf("p'1")}: ${NOTHING_TO_SEND}`);
-    else if (above !== undefined) {
-      candidates.push({ ...above, name: fullNameOf("p'1"), readHere: source });
+    const batch = above.findLast(({ division }) => division === "rows");
+    if (batch !== undefined && chainOf(whole)!.batch === undefined) {
+      refused.push(
+        `${fullNameOf("p'3")}: ${staysHere(above.at(-1)!, `comes before \`${batch.kind}\``)}`,
+      );
+    }
+    const source = inPreOrder(whole).find(isReadHere);
+    const below = candidates.find(({ name }) => name === fullNameOf("p'2"));
+    if (source === undefined || source === whole) {
+      refused.push(`${fullNameOf("p'1")}: ${whyNothingToSend(source, above.at(-1))}`);
+    } else if (below !== undefined) {
+      candidates.push({ ...below, name: fullNameOf("p'1"), readHere: source });
     }
   }
   return { candidates, refused };
@@ -99,17 +106,26 @@ function counterpart(
   return undefined;
 }
 
-/** The largest parts that workers can run split by split. A cache, and all above it, stays local. */
+/** A part that workers can run split by split. */
+interface RemotablePart {
+  readonly root: DatasetNode;
+  /** The operators above it, which stay here: the last one is next to `root`. */
+  readonly above: readonly DatasetNode[];
+  readonly keepsOrder: boolean;
+}
+
+/** The largest parts that workers can run. A cache, and all above it, stays local. */
 function remotableParts(
   node: DatasetNode,
   keepsOrder: boolean,
-): { readonly root: DatasetNode; readonly keepsOrder: boolean }[] {
+  above: readonly DatasetNode[] = [],
+): RemotablePart[] {
   if (node.division === "served") return [];
   const isWhole = chainOf(node) !== undefined &&
     !inPreOrder(node).some(({ kind }) => kind === "cache");
-  if (isWhole) return [{ root: node, keepsOrder }];
+  if (isWhole) return [{ root: node, above, keepsOrder }];
   const joins = keepsOrder || node.inputs.length > 1;
-  return node.inputs.flatMap((input) => remotableParts(input, joins));
+  return node.inputs.flatMap((input) => remotableParts(input, joins, [...above, node]));
 }
 
 /** The candidates of one part: everything, everything below the batch, and the marked points. */
@@ -124,14 +140,26 @@ function cutsOf(whole: DatasetNode): [name: string, root: DatasetNode][] {
   ];
 }
 
-const NOTHING_TO_SEND =
-  "it needs a source of files, or of elements in memory, with operators after it";
+/** Whether this host can send the elements of this source to workers. */
+function isReadHere(node: DatasetNode): boolean {
+  return node instanceof FileSourceNode || node instanceof FromNode;
+}
 
-/** The source whose elements this host can send to workers: one of files, or of elements in memory. */
-function sourceToReadHere(root: DatasetNode): DatasetNode | undefined {
-  const reads = (node: DatasetNode) => node instanceof FileSourceNode || node instanceof FromNode;
-  const found = inPreOrder(root).find(reads);
-  return found === root ? undefined : found;
+/** Why there is no p'1: workers would have nothing to do, or this host nothing to send. */
+function whyNothingToSend(
+  source: DatasetNode | undefined,
+  above: DatasetNode | undefined,
+): string {
+  if (source === undefined) return "it needs a source of files, or of elements in memory";
+  return above === undefined
+    ? `no operator follows \`${source.kind}\``
+    : staysHere(above, `follows \`${source.kind}\``);
+}
+
+/** Says that an operator keeps what follows it from the workers, and what helps. */
+function staysHere({ kind }: DatasetNode, where: string): string {
+  const remedy = kind === "repeat" ? "; call `repeat` last, or train with fit({ epochs })" : "";
+  return `\`${kind}\` ${where}, and stays on this host with all that follows it${remedy}`;
 }
 
 /** The part that workers run if this host reads `source` and sends them its elements. */

@@ -29,7 +29,8 @@ export interface FitOptions<T, S> extends Omit<PlanningOptions, "service"> {
   readonly state: S;
   /**
    * Copies the training state, so that measuring does not train the model. Default:
-   * `structuredClone`, which copies plain data and typed arrays.
+   * `structuredClone`, which copies plain data and typed arrays. State that holds objects of your own
+   * or a library's classes needs this function.
    */
   readonly cloneState?: (state: S) => S | Promise<S>;
   /** How often the dataset is read. Default 1. */
@@ -157,15 +158,15 @@ async function planFor<T, S>(options: FitOptions<T, S>): Promise<OffloadPlan | u
   if (epochs === 0 || steps >= 0 && steps <= SHORT * profileSteps) {
     return OffloadPlan.without("short training");
   }
-  const { cloneState = (state: S) => structuredClone(state) } = options;
+  const { cloneState = copyOfData } = options;
   let copy: S;
   try {
     copy = await cloneState(state);
   } catch (cause) {
     throw new LeatError(
       "invalid_argument",
-      "fit: the training state could not be copied, and measuring on it would train the model; " +
-        'give cloneState, or offload: "never"',
+      `fit: the training state could not be copied (${LeatError.from(cause).message}), and ` +
+        'measuring on it would train the model; give cloneState, or offload: "never"',
       { cause },
     );
   }
@@ -178,6 +179,35 @@ async function planFor<T, S>(options: FitOptions<T, S>): Promise<OffloadPlan | u
       onProgress: (planning) => onProgress({ epoch: 0, steps: 0, elapsedMs: 0, planning }),
     }),
   });
+}
+
+/** `structuredClone` keeps only the data of an object of a class: its methods would be missing. */
+function copyOfData<S>(state: S): S {
+  const copy = structuredClone(state);
+  const lost = lostClass(state, copy, new Set());
+  if (lost === undefined) return copy;
+  throw new LeatError("invalid_argument", `structuredClone drops the methods of class ${lost}`);
+}
+
+/** The class of the first object of `state` whose copy is not of that class. */
+function lostClass(state: unknown, copy: unknown, seen: Set<unknown>): string | undefined {
+  if (typeof state !== "object" || state === null || seen.has(state)) return undefined;
+  seen.add(state);
+  const prototype = Object.getPrototypeOf(state);
+  const isKept = prototype === null || prototype === Object.getPrototypeOf(Object(copy));
+  if (!isKept) return `"${prototype.constructor?.name}"`;
+  const copies = partsOf(Object(copy));
+  for (const [i, part] of partsOf(state).entries()) {
+    const lost = lostClass(part, copies[i], seen);
+    if (lost !== undefined) return lost;
+  }
+  return undefined;
+}
+
+function partsOf(value: object): unknown[] {
+  if (ArrayBuffer.isView(value)) return [];
+  if (value instanceof Map) return [...value.keys(), ...value.values()];
+  return value instanceof Set ? [...value] : Object.values(value);
 }
 
 function offloaded<T, S>(options: FitOptions<T, S>, plan: OffloadPlan): Dataset<T> {

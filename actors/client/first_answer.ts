@@ -1,6 +1,6 @@
 /** Sends a client's first requests to a dispatcher, which may not answer, or may refuse at first. */
 import { LeatError } from "../../core/error.ts";
-import { type DispatcherProtocol, TO_FOLLOW } from "../dispatcher/protocol.ts";
+import { dispatcherError, type DispatcherProtocol, TO_FOLLOW } from "../dispatcher/protocol.ts";
 import type { AnswerOf, RequestOf } from "../runtime/protocol.ts";
 import { formatRef, type Ref } from "../runtime/ref.ts";
 import type { AskOptions } from "../runtime/actor.ts";
@@ -23,7 +23,7 @@ export async function firstAnswer<A>(
   try {
     return await ask({ timeoutMs, attemptMs: ATTEMPT_MS, isIdempotent: true });
   } catch (error) {
-    const failure = LeatError.from(error);
+    const failure = dispatcherError(dispatcher, error);
     if (failure.code !== "deadline_exceeded" && failure.code !== "unavailable") throw failure;
     const { cause } = failure;
     // The request was repeated, since it might have been accepted later. A dispatcher did answer.

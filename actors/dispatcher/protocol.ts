@@ -13,7 +13,7 @@ import type { ElementCompression, TargetWorkers } from "../../data/service/readi
 import type { Shard, ShardingMode } from "../../data/sharding/sharding_policy.ts";
 import type { Split } from "../../data/sharding/splits.ts";
 import type { DistributedSaveSettings, SaveWork } from "../../data/saved/distributed/work.ts";
-import type { WireError } from "../../core/error.ts";
+import { LeatError, type WireError } from "../../core/error.ts";
 import type { ElementSourceProtocol, TaskStats, WorkerProtocol } from "../worker/protocol.ts";
 import type { FencedRef, Ref } from "../runtime/ref.ts";
 import type { ClientFigures, DispatcherDescription, WorkerFigures } from "./protocol_figures.ts";
@@ -393,4 +393,17 @@ const DISPATCHER_PATH = "/dispatcher";
 
 export function dispatcherAt(node: string): Ref<DispatcherProtocol> {
   return { node, path: DISPATCHER_PATH };
+}
+
+/** The error of a request to a dispatcher. If another program answers, it says what to do. */
+export function dispatcherError(dispatcher: Ref<DispatcherProtocol>, error: unknown): LeatError {
+  const failure = LeatError.from(error);
+  const { code, details } = failure;
+  if (code !== "not_found" || details?.["reason"] !== "no_such_actor") return failure;
+  return new LeatError(
+    code,
+    `No dispatcher runs at ${dispatcher.node}, though Leat answers there: a worker may listen ` +
+      "there; give the dispatcher's address",
+    { cause: failure, details },
+  );
 }

@@ -5,6 +5,7 @@
 import { LeatError, type LeatErrorCode } from "../../core/error.ts";
 import { ShardingPolicy } from "../../data/sharding/sharding_policy.ts";
 import {
+  dispatcherError,
   type DispatcherProtocol,
   pauseWithin,
   type TaskDefinition,
@@ -199,7 +200,7 @@ class Worker {
       for (const definition of news.newTasks) this.#startTask(definition);
       return news.hasMoreTasks === true ? "repeat" : "answered";
     } catch (error) {
-      const failure = LeatError.from(error);
+      const failure = dispatcherError(dispatcher, error);
       if (failure.code === "cancelled") throw failure;
       this.#unregistered();
       // The dispatcher refuses a heartbeat that it gets after the request to leave.

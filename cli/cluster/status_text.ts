@@ -5,7 +5,7 @@ import type { MetricUnit } from "../../actors/dispatcher/metric.ts";
 import type { Described, MetricGroup } from "../../actors/dispatcher/protocol_metrics.ts";
 import { columnsOf } from "../../server/pages/columns.ts";
 import { measured, type Unit } from "../lib/quantity.ts";
-import { type Cell, type Column, renderTable } from "../lib/table.ts";
+import { type Cell, type Column, renderTable, type Table } from "../lib/table.ts";
 import { statusLine } from "./status.ts";
 
 type Job = DispatcherDescription["jobs"][number];
@@ -33,7 +33,7 @@ export function statusText(description: DispatcherDescription): string {
     ...active.flatMap(({ job, iteration: { rounds } }) =>
       rounds === undefined ? [] : [`${job.name}, in rounds: ${rounds.text}`]
     ),
-    state.scaling.text,
+    state.scaling.text + stepsHint(state, active),
     ...(jobs.length === 0 ? [] : [jobTable(jobs)]),
     ...(active.length === 0 ? [] : [clientTable(active)]),
     ...sharingTables(active),
@@ -47,6 +47,17 @@ export function statusText(description: DispatcherDescription): string {
   return parts.join("\n");
 }
 
+/** Explains why fewer workers are wanted than a wait says would do: that is by the newest figures. */
+function stepsHint(
+  { scaling: { wanted, maxWorkers } }: DispatcherDescription,
+  active: readonly { readonly iteration: Iteration }[],
+): string {
+  const isMore = ({ iteration: { bottleneck, optimalWorkers } }: typeof active[number]) =>
+    bottleneck.kind === "trainers_wait" && Math.ceil(optimalWorkers ?? 0) > wanted;
+  if (wanted >= maxWorkers || !active.some(isMore)) return "";
+  return " More would do by the newest figures alone; the number follows in steps, each measured.";
+}
+
 /** Names and errors are untrusted: they must not contain terminal escapes. */
 function withShownTexts(state: DispatcherDescription): DispatcherDescription {
   const text = JSON.stringify(state);
@@ -54,7 +65,7 @@ function withShownTexts(state: DispatcherDescription): DispatcherDescription {
 }
 
 function jobTable(jobs: readonly Job[]): string {
-  return renderTable({
+  return renderFilled({
     title: "\nJobs",
     columns: [
       { heading: "job" },
@@ -82,7 +93,7 @@ function jobTable(jobs: readonly Job[]): string {
 }
 
 function clientTable(active: readonly { readonly job: Job; readonly iteration: Iteration }[]) {
-  return renderTable({
+  return renderFilled({
     title: "\nClients",
     columns: [
       { heading: "client" },
@@ -126,11 +137,11 @@ function sharingTables(
   );
   if (rows.length === 0) return [];
   const columns = [{ heading: "worker" }, { heading: "job" }, ...figureColumns("sharing")];
-  return [renderTable({ title: "\nSharing windows", columns, rows })];
+  return [renderFilled({ title: "\nSharing windows", columns, rows })];
 }
 
 function workerTable({ workers }: DispatcherDescription): string {
-  return renderTable({
+  return renderFilled({
     title: "\nWorkers",
     columns: [
       { heading: "worker" },
@@ -192,6 +203,17 @@ function figureCells<G extends MetricGroup>(group: G, figures: Described<G> | nu
     const value = (figures as Readonly<Record<string, number | null>> | null)?.[key] ?? undefined;
     const shown = SHOWN[unit];
     return value === undefined || shown === undefined ? value : measured(value, shown.of);
+  });
+}
+
+/** Without the columns that are empty in every row: with all of them, lines are too long to read. */
+function renderFilled({ title, columns, rows }: Table): string {
+  const isFilled = (_: unknown, at: number) =>
+    rows.some((row) => row[at] !== undefined && row[at] !== "");
+  return renderTable({
+    title,
+    columns: columns.filter(isFilled),
+    rows: rows.map((row) => row.filter(isFilled)),
   });
 }
 

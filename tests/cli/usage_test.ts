@@ -30,6 +30,7 @@ import {
   assertRejects,
   assertStringIncludes,
 } from "../assert.ts";
+import { startChild } from "../lib/child.ts";
 
 type AnyProgram = Program<Record<string, Option<unknown>>>;
 
@@ -174,4 +175,18 @@ Deno.test("listening beyond this machine without a token is a usage error of the
   const held = new LeatError("failed_precondition", "Another dispatcher holds the journal");
   const error = await assertRejects(() => startServing(() => Promise.reject(held)));
   assertEquals(error, held);
+});
+
+Deno.test("the tasks of a cluster print none of Deno's warnings, also with a worker's grants", async () => {
+  for (
+    const [task, ...args] of [
+      ["worker", "--allow-write=/data", "--help"],
+      ["leat", "worker", "--allow-net=host:1", "--help"],
+      ...["autoscale", "dispatcher", "status"].map((task) => [task, "--help"]),
+    ]
+  ) {
+    await using child = startChild(task!, { command: "task", args });
+    assertEquals((await child.status).code, 0);
+    assertEquals(child.stderr.text, "", task);
+  }
 });

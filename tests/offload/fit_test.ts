@@ -5,6 +5,7 @@ import {
   DenoHost,
   fit,
   type FitOptions,
+  LeatError,
   LocalCluster,
   OffloadPlan,
   planOffload,
@@ -204,6 +205,34 @@ testInline("fit ends with the error of a training step", async (start) => {
     Error,
     "cloneState",
   );
+});
+
+testInline("fit wants cloneState for state with objects of a class", async (start) => {
+  await using service = await start({ workers: 1 });
+  class Model {
+    steps = 0;
+    train() {
+      this.steps++;
+    }
+  }
+  const dataset = Dataset.range(400).batch(4);
+  const model = new Model();
+  const given = { dataset, service, profileSteps: 3 };
+  const trainStep = (_: unknown, state: unknown) => (state as { model: Model }).model.train();
+  for (const state of [model, { model }, [new Map([["model", model]])]]) {
+    const error = await assertRejects(() => fit({ ...given, trainStep, state }), LeatError);
+    assertEquals(error.code, "invalid_argument");
+    assertMatch(error.message, /methods of class "Model".*give cloneState/);
+  }
+  const cloneState = () => ({ model: new Model() });
+  const { steps } = await fit({ ...given, trainStep, state: { model }, cloneState });
+  assertEquals([steps, model.steps], [100, 100]);
+  const data = { lists: [new Float32Array(2)], at: new Date(0), bare: Object.create(null) };
+  await fit({
+    ...given,
+    trainStep: () => {},
+    state: { data, again: data, m: new Map([[1, data]]) },
+  });
 });
 
 testInline(

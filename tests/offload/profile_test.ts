@@ -237,3 +237,28 @@ Deno.test("cutPointsOf stays below caches, keeps pairs together, and says what i
   assertEquals(refusedOf(numbers.map((x) => x + Math.random())).includes("Math.random"), true);
   assertEquals(refusedOf(Dataset.fromGenerator(function* () {})).includes("source"), true);
 });
+
+Deno.test("cutPointsOf says which operator keeps the batch and p'1 from workers", () => {
+  const refusedOf = (dataset: Dataset<unknown>) => cutPointsOf(dataset.node).refused;
+  const stays = "and stays on this host with all that follows it";
+  const remedy = "; call `repeat` last, or train with fit({ epochs })";
+  const read = Dataset.textLines(["a", "b"]);
+  assertEquals(refusedOf(read.repeat(10).map((x) => x).batch(2).prefetch(1)), [
+    `p'3: \`repeat\` comes before \`batch\`, ${stays}${remedy}`,
+    `p'1: \`repeat\` follows \`textLines\`, ${stays}${remedy}`,
+  ]);
+  assertEquals(refusedOf(read.map((x) => x).take(5).batch(2)), [
+    `p'3: \`take\` comes before \`batch\`, ${stays}`,
+  ]);
+  assertEquals(refusedOf(read.map((x) => x).batch(2).repeat(10)), []);
+  assertEquals(refusedOf(read.map((x) => x).repeat(10)), []);
+  assertEquals(refusedOf(read), ["p'1: no operator follows `textLines`"]);
+  assertEquals(refusedOf(Dataset.range(9).map((x) => x).batch(2)), [
+    "p'1: it needs a source of files, or of elements in memory",
+  ]);
+  assertEquals(refusedOf(Dataset.zip([read, Dataset.range(9).batch(2)]).batch(2)), [
+    `p'3/0: \`zip\` comes before \`batch\`, ${stays}`,
+    `p'1/0: \`zip\` follows \`textLines\`, ${stays}`,
+    "p'1/1: it needs a source of files, or of elements in memory",
+  ]);
+});

@@ -31,3 +31,12 @@ Deno.test("a client whose job stays above a quota gets the dispatcher's refusal,
   assertEquals(absent.code, "unavailable");
   assertStringIncludes(absent.message, "No dispatcher answered");
 });
+
+Deno.test("firstAnswer asks for the dispatcher's address where another program of Leat answers", async () => {
+  await using cluster = await TestCluster.start();
+  const { node } = cluster.dispatcher;
+  const { code, message } = await errorOf(cluster, { node, path: "/elsewhere" });
+  assertEquals(code, "not_found");
+  assertStringIncludes(message, `No dispatcher runs at ${node}`);
+  assertStringIncludes(message, "a worker may listen there; give the dispatcher's address");
+});

@@ -11,7 +11,7 @@ import { createWorker } from "../../../actors/worker/worker.ts";
 import type { WorkerOptions } from "../../../actors/worker/worker_options.ts";
 import { DenoWorld } from "../../../platform/deno_world.ts";
 import { LeatError } from "../../../core/error.ts";
-import { assertEquals } from "../../assert.ts";
+import { assertEquals, assertMatch } from "../../assert.ts";
 import { until } from "../../lib/until.ts";
 import { settle } from "../dispatcher/lib.ts";
 
@@ -117,6 +117,27 @@ Deno.test("a worker that has left ignores the refusal of an earlier heartbeat", 
   await settle();
   await system.stop();
   assertEquals({ hasLeft, heartbeats, refusals }, { hasLeft: true, heartbeats: 2, refusals: [] });
+});
+
+Deno.test("a worker whose dispatcher's address is another worker's says so while it waits", async () => {
+  const said = Promise.withResolvers<string>();
+  const world = new DenoWorld({ logLevel: "warn", print: (_, line) => said.resolve(line) });
+  const system = new ActorSystem({ node: "bench", world });
+  system.spawn<WorkerProtocol>({
+    name: "worker",
+    create: (context) =>
+      createWorker(context, {
+        name: "w",
+        dispatcher: dispatcherAt("bench"),
+        runners: IDLE,
+        proxies: { cache: NO_PROXY, reads: NO_PROXY },
+      }),
+  });
+  assertMatch(
+    await said.promise,
+    /"w" waits .* No dispatcher runs at bench.*give the dispatcher's address/,
+  );
+  await system.stop();
 });
 
 Deno.test("a worker repeats in heartbeats what is known of a completed task only if the dispatcher may lack it", async () => {
