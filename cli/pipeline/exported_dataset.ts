@@ -83,7 +83,7 @@ function chooseExport(path: string, exports: Record<string, unknown>): string {
     fit.length === 0
       ? `'${path}' exports neither a Dataset nor a function; it exports ` +
         listed(Object.keys(exports))
-      : `'${path}' exports ${listed(fit)}: say which with --export`,
+      : `'${path}' exports ${listed(fit)}: say which with --export, or export= in Python`,
   );
 }
 

@@ -68,7 +68,7 @@ export function decodeIteration(root: DatasetNode, bytes: unknown): SavedIterati
     throw new LeatError(
       "failed_precondition",
       "This iterator was saved from another pipeline. Make sure that the dataset's definition has " +
-        "not changed: operators, their arguments and the source text of its functions.",
+        "not changed: operators, their arguments, the seed and the source text of its functions.",
     );
   }
   const iteration = wholeState(encoded.read({ isOwn: true }) as SavedIteration);

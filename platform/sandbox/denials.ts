@@ -1,5 +1,5 @@
 /** Explains a denied permission to the author of a function, and to the operator who can grant it. */
-import { dirname } from "node:path/posix";
+import { dirname, isAbsolute } from "node:path/posix";
 import { LeatError, type WireError } from "../../core/error.ts";
 import { shellWord } from "../../core/shown_text.ts";
 
@@ -86,12 +86,19 @@ function denied([, kind = "", what = ""]: RegExpExecArray, denier: Denier): stri
   return `${permission}, which ${denier.program} does not grant (${denier.remedy(kind, what)})`;
 }
 
+function isRelative(what: string): boolean {
+  return what !== "" && !isAbsolute(what) && !/^[a-z][a-z0-9+.-]+:/i.test(what);
+}
+
 /** The folder to grant for a path or a URL: of a file at the root of a host or a bucket, that root. */
 function folderOf(what: string): string {
   return /^([a-z][a-z0-9+.-]+:\/\/[^/]+)(?:\/[^/]*)?$/i.exec(what)?.[1] ?? dirname(what);
 }
 
 function remedy(kind: string, what: string): string {
+  if ((kind === "read" || kind === "write") && isRelative(what)) {
+    return "a relative path starts at the folder that the worker was started in: give an absolute path";
+  }
   switch (kind) {
     case "read":
       return `its operator can, with --data-root=${shellWord(folderOf(what))}`;

@@ -1,5 +1,6 @@
 /** Local files: positioned reads, globs, and a wrapper that simulates the latency of far storage. */
 
+import { isAbsolute } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { LeatError, type LeatErrorCode } from "../../core/error.ts";
@@ -53,7 +54,7 @@ export class DenoFiles implements Files {
       return openedFile(path, file, file.statSync().size);
     } catch (error) {
       file?.close();
-      throw fileError(`Cannot open ${path}`, error);
+      throw fileError(`Cannot open ${path}${startOf(path)}`, error);
     }
   }
 
@@ -73,6 +74,13 @@ export class DenoFiles implements Files {
       throw fileError(`Cannot list ${pattern}`, error);
     }
   }
+}
+
+/** Where a relative path starts: on a worker, not where the pipeline's author expects it. */
+function startOf(path: string): string {
+  return isAbsolute(path)
+    ? ""
+    : ", a relative path that starts at the folder its process was started in";
 }
 
 function openedFile(path: string, opened: Deno.FsFile, sizeBytes: number): OpenFile {

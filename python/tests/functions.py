@@ -42,6 +42,12 @@ def text(x: int) -> Any:
     }
 
 
+def label(x: int) -> Any:
+    """One number, as kinds of numbers."""
+    numpy = {"int64": np.int64(x % 2), "uint8": np.uint8(x % 2), "float32": np.float32(x % 2), "flag": np.bool_(x % 2)}
+    return {**numpy, "int": int(x % 2), "yes": x % 2 == 1}
+
+
 def fail_at_7(x: int) -> int:
     """Fails at 7."""
     return check(x)

@@ -18,6 +18,8 @@ export const everything = async () => {
 
 export const text = Dataset.range(2).map(of("text"));
 
+export const labels = Dataset.range(3).map(of("label")).batch(3);
+
 /** At 7 an element that no message can have. */
 export const dated = Dataset.range(20)
   .map((x) => x === 7 ? { x, when: new Date(0) } : { x })

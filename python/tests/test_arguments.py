@@ -36,6 +36,7 @@ from conftest import PIPELINES
         ({"allow": "net"}, "allow is a list of texts"),
         ({"consumer": 3}, "rank < world, or 'auto', not 3"),
         ({"consumer": (0, 1, 2)}, "rank < world"),
+        ({"service": "ws://127.0.0.1:1", "consumer": (0, 2)}, r"consumer=\(0, 2\) with a service needs job="),
         ({"service": 1}, "service is text"),
         ({"service": "ws://127.0.0.1:1", "options": [1]}, "options is a dict"),
         ({"service": "ws://127.0.0.1:1", "job": "a", "options": {"jobName": "b"}}, "options has jobName, which another argument"),

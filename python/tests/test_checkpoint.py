@@ -57,6 +57,17 @@ def test_a_state_of_the_beginning_is_that_of_the_first_epoch_also_after_others_a
     assert [plain(batch) for batch in other] == first
 
 
+def test_a_state_of_another_seed_is_refused_and_the_error_names_the_seed() -> None:
+    loader = numbers(seed=1)
+    batches = iter(loader)
+    next(batches), next(batches)
+    other = numbers(seed=2)
+    other.load_state_dict(loader.state_dict())
+    with pytest.raises(leat.LeatError, match="has not changed: .*the seed") as raised:
+        next(iter(other))
+    assert raised.value.code == "failed_precondition"
+
+
 def test_a_stream_without_a_seed_is_continued_too() -> None:
     loader = numbers(seed=None)
     batches = iter(loader)

@@ -10,6 +10,7 @@ import leat
 import numpy as np
 import pytest
 from conftest import PIPELINES
+from leat import _stream
 from leat._wire import decode
 
 VECTORS = Path(__file__).parents[2] / "tests" / "transport" / "vectors" / "vectors.json"
@@ -118,3 +119,13 @@ def test_a_loop_that_keeps_its_batches_gets_an_error_and_may_go_on() -> None:
     assert all(np.all(batch["x"] == i) for i, batch in enumerate(kept))
     kept.clear()
     assert [int(leat.copy(batch)["x"][0]) for batch in batches] == list(range(had, 30))
+
+
+@pytest.mark.parametrize(("memory", "slots", "advises_memory"), [(10 * 2**20, 1_024, True), (2**30, 20, False)])
+def test_a_loop_that_keeps_its_batches_is_told_of_memory_only_where_more_of_it_helps(
+    memory: int, slots: int, advises_memory: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_stream, "SLOTS", slots)
+    with pytest.raises(leat.LeatError, match=r"keeps 1[0-9] batches") as raised:
+        list(leat.load(PIPELINES, export="large", args={"count": 30}, memory=memory))
+    assert ("raise memory=" in raised.value.message) == advises_memory

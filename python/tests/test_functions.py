@@ -73,6 +73,13 @@ def test_a_function_returns_text_ragged_rows_and_large_arrays(capfd: pytest.Capt
     assert list(load("odd")) == list(range(1, 20, 2))
 
 
+def test_numbers_of_numpy_keep_their_dtype_in_batches_and_those_of_python_are_numbers() -> None:
+    (batch,) = load("labels")
+    dtypes = {name: array.dtype.name for name, array in batch.items()}
+    assert dtypes == {"int64": "int64", "uint8": "uint8", "float32": "float32", "flag": "bool", "int": "float64", "yes": "bool"}
+    assert all(array.tolist() == [0, 1, 0] for array in batch.values())
+
+
 def test_an_error_costs_its_element_and_has_the_traceback() -> None:
     found = list(outcomes(called("fail_at_7")))
     assert found[:7] + found[8:] == [x for x in range(20) if x != 7]

@@ -155,3 +155,9 @@ def test_the_batches_of_two_processes_are_one_global_batch() -> None:
         part = leat.load(PIPELINES, export="numbers", args={"count": 16}, seed=3, consumer=(rank, 2))
         assert printed[rank] == [f"(8,) {batch['x'].tolist()}" for batch in part]
     assert printed[0] != printed[1]
+
+
+def test_what_is_no_loader_is_refused_when_a_reader_of_it_is_made() -> None:
+    with pytest.raises(leat.LeatError, match=r"loader is what leat.load returned, not 'pipeline.ts' \(str\)") as raised:
+        leat.jax.Loader("pipeline.ts")  # type: ignore[arg-type]
+    assert raised.value.code == "invalid_argument"

@@ -152,3 +152,10 @@ def test_consumer_auto_asks_torch_distributed(tmp_path: Any) -> None:
         assert [batch["i"] for batch in leat.load(PIPELINES, export="large", args={"count": 2}, consumer="auto")] == [0, 1]
     finally:
         torch.distributed.destroy_process_group()
+
+
+@pytest.mark.parametrize("reader", [leat.torch.Loader, leat.torch.IterableDataset])
+def test_what_is_no_loader_is_refused_when_a_reader_of_it_is_made(reader: Any) -> None:
+    with pytest.raises(leat.LeatError, match=r"loader is what leat.load returned, not 'pipeline.ts' \(str\)") as raised:
+        reader("pipeline.ts")
+    assert raised.value.code == "invalid_argument"

@@ -48,6 +48,12 @@ def check(**given: Any) -> None:
         raise _refused("prefetch", prefetch, "a number of batches, 0 or more")
 
 
+def check_loader(loader: Any, kind: type) -> None:
+    """Raises `invalid_argument` for what is no loader, such as the path of a pipeline."""
+    if not isinstance(loader, kind):
+        raise _refused("loader", loader, "what leat.load returned")
+
+
 def _refused(name: str, value: Any, what: str) -> LeatError:
     shown = "…" if name == "token" else f"{value!r:.200}"
     return LeatError("invalid_argument", f"{name} is {what}, not {shown} ({type(value).__name__})")

@@ -18,7 +18,7 @@ class LeatError(Exception):
         message: What happened, with the value, the place and the remedy.
         details: Plain data for programs.
         places: Lines of the pipeline's files that the error comes from, `path:line:column`, the
-            innermost call first. Empty where it comes from elsewhere.
+            innermost call first. Empty where it comes from elsewhere, as from a worker.
     """
 
     def __init__(

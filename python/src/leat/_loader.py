@@ -143,6 +143,8 @@ def _reading(
     twice = [name for name in others if distribution.get(name) is not None]
     if twice:
         raise LeatError("invalid_argument", f"options has {', '.join(twice)}, which another argument has, too: give one")
+    if consumer is not None and job is None and others.get("jobName") is None:
+        raise LeatError("invalid_argument", f"consumer={consumer} with a service needs job=, so that the consumers meet in one job")
     return {"service": {**distribution, **others}}
 
 

@@ -232,11 +232,13 @@ class Stream:
         gc.collect()
         helper.free_slots()
         if self._is_full(helper):
+            # More memory would not raise the number of slots.
+            advice = ", or raise memory=" if helper.slots.held_slots <= SLOTS - SLOTS_SPARE else ""
             raise LeatError(
                 "resource_exhausted",
                 f"The program keeps {helper.slots.held_slots} batches, {helper.slots.held_bytes} bytes of shared "
                 f"memory, of at most {SLOTS - SLOTS_SPARE} batches and {self._connection.memory} bytes. Keep "
-                "leat.copy(batch) instead of batch, drop the arrays of batches that were used, or raise memory=",
+                f"leat.copy(batch) instead of batch, or drop the arrays of batches that were used{advice}",
             )
 
     def _is_full(self, helper: Helper) -> bool:

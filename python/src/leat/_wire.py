@@ -65,8 +65,9 @@ def sendable(value: Any, payloads: list[bytes]) -> Any:
     if isinstance(value, (bytes, bytearray, memoryview)):
         payloads.append(bytes(value))
         return msgpack.ExtType(TYPED_ARRAY, struct.pack(">IB", len(payloads) - 1, 1))
-    if isinstance(value, (np.bool_, np.number)):
-        value = value.item()
+    if isinstance(value, np.bool_):
+        return bool(value)
+    # NumPy's other numbers keep their dtype, as tensors without dimensions. A np.float64 is a float.
     if isinstance(value, (int, float)):
         return _sendable(value)
     if isinstance(value, dict):

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ._ahead import Ahead
-from ._arguments import check
+from ._arguments import check, check_loader
 from ._errors import LeatError
 from ._loader import Loader as NumpyLoader
 from ._tree import Ragged, map_arrays
@@ -102,9 +102,10 @@ class Loader:
             prefetch: How many batches are moved ahead. Default: 1, and 0 where JAX uses the CPU.
 
         Raises:
-            LeatError: `invalid_argument` for a loader with `reuse=True`, and for a `prefetch` that is no number of
-                batches.
+            LeatError: `invalid_argument` for what is no loader of `leat.load`, for one with `reuse=True`, and
+                for a `prefetch` that is no number of batches.
         """
+        check_loader(loader, NumpyLoader)
         check(prefetch=prefetch)
         if loader._reuse:
             raise LeatError("invalid_argument", "JAX uses a batch's memory without a copy: load it without reuse=True")

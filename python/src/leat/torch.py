@@ -16,7 +16,7 @@ import torch
 import torch.utils.data
 
 from ._ahead import Ahead
-from ._arguments import check
+from ._arguments import check, check_loader
 from ._errors import LeatError
 from ._loader import Loader as NumpyLoader
 from ._tree import map_arrays
@@ -54,9 +54,10 @@ class Loader:
             prefetch: How many batches are copied ahead. Default: 1 for a device, 0 for the CPU.
 
         Raises:
-            LeatError: `invalid_argument` for batches ahead on the CPU from a loader with `reuse=True`, and for a
-                `prefetch` that is no number of batches.
+            LeatError: `invalid_argument` for what is no loader of `leat.load`, for batches ahead on the CPU
+                from a loader with `reuse=True`, and for a `prefetch` that is no number of batches.
         """
+        check_loader(loader, NumpyLoader)
         check(prefetch=prefetch)
         self.loader = loader
         self.device = torch.device("cpu" if device is None else device)
@@ -149,6 +150,7 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
 
     def __init__(self, loader: NumpyLoader) -> None:
         super().__init__()
+        check_loader(loader, NumpyLoader)
         self._loader = loader
         self._part: NumpyLoader | None = None
 

@@ -66,7 +66,7 @@ Deno.test("loadPipeline: a dataset, or the result of a function, by name or as t
   await withModule(code, async (path) => {
     assertEquals((await loadPipeline(path, "a")).cardinality(), 4);
     assertEquals((await loadPipeline(path, "b")).cardinality(), 5);
-    await assertRejects(() => loadPipeline(path), LeatError, "say which with --export");
+    await assertRejects(() => loadPipeline(path), LeatError, "with --export, or export= in Python");
     await assertRejects(
       () => loadPipeline(path, "c"),
       LeatError,

@@ -21,3 +21,16 @@ Deno.test("explainDenial advises a root that can be granted, also at the top of 
     assertStringIncludes(message, `--data-root=${root})`);
   }
 });
+
+Deno.test("explainDenial advises an absolute path for a relative one, which a root on the worker would not help", () => {
+  for (const kind of ["read", "write"]) {
+    const { message } = explainDenial({
+      code: "permission_denied",
+      message: `Requires ${kind} access to "data/x.txt"`,
+    });
+    assertStringIncludes(
+      message,
+      "the folder that the worker was started in: give an absolute path",
+    );
+  }
+});

@@ -49,6 +49,13 @@ Deno.test("DenoFiles.open names the path and the reason", async () => {
   });
 });
 
+Deno.test("DenoFiles.open says of a relative path where it starts", async () => {
+  const files = new DenoFiles();
+  const error = await assertRejects(() => files.open("no/such.txt"), LeatError) as LeatError;
+  assertEquals(error.code, "not_found");
+  assertStringIncludes(error.message, "starts at the folder its process was started in");
+});
+
 Deno.test({
   name: "DenoFiles.open refuses a path that the program has no permission for",
   permissions: { read: false },
