@@ -50,6 +50,13 @@ const OPTIONS = {
     default: 60_000,
     min: 100,
   }),
+  workerGraceMs: milliseconds({
+    help:
+      "A worker whose connection was closed, as by the end of its process, is lost if it does not " +
+      "reconnect within this time.",
+    default: 10_000,
+    min: 100,
+  }),
   clientTimeoutMs: milliseconds({
     help: "A client without heartbeats for this time is released.",
     default: 120_000,
@@ -139,6 +146,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
       hostname: values.host,
       port: values.port,
       workerTimeoutMs: values.workerTimeoutMs,
+      workerGraceMs: values.workerGraceMs,
       clientTimeoutMs: values.clientTimeoutMs,
       clientGraceMs: values.clientGraceMs,
       jobGcTimeoutMs: values.jobGcTimeoutMs,

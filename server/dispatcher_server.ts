@@ -71,7 +71,8 @@ export async function serveDispatcher(
   config: DispatcherServerConfig = {},
 ): Promise<DispatcherServer> {
   checkDispatcherConfig(config);
-  const { journal, workers, workerTimeoutMs, clientTimeoutMs, clientGraceMs } = config;
+  const { journal, workers, workerTimeoutMs, workerGraceMs } = config;
+  const { clientTimeoutMs, clientGraceMs } = config;
   const { jobGcTimeoutMs, windowSplits, runnerDeathsMax, scaling, quotas } = config;
   checkScaling(scaling);
   if (workers !== undefined) checkWorkerNames(workers);
@@ -87,7 +88,8 @@ export async function serveDispatcher(
     supervision: { intensity: RESTARTS_MAX },
     ...definedFields({ journalFolder: journal }),
     config: definedFields({
-      ...{ workers, workerTimeoutMs, clientTimeoutMs, clientGraceMs, jobGcTimeoutMs },
+      ...{ workers, workerTimeoutMs, workerGraceMs },
+      ...{ clientTimeoutMs, clientGraceMs, jobGcTimeoutMs },
       ...{ windowSplits, runnerDeathsMax, scaling, quotas },
     }),
   };

@@ -136,6 +136,7 @@ const dispatcherServer: Checks<DispatcherServerConfig> = {
   scaling: OBJECT,
   workerTimeoutMs: HEARTBEAT_TIMEOUT,
   clientTimeoutMs: HEARTBEAT_TIMEOUT,
+  workerGraceMs: HEARTBEAT_TIMEOUT,
   clientGraceMs: HEARTBEAT_TIMEOUT,
   jobGcTimeoutMs: TIME_OR_NEVER,
   windowSplits: COUNT,

@@ -16,6 +16,12 @@ export interface DispatcherOptions {
   readonly workers?: readonly string[];
   /** After this time without a heartbeat, in ms, a worker is lost. Default 60,000. */
   readonly workerTimeoutMs?: number;
+  /**
+   * A worker whose connection closed, for example because its process was killed, is lost if its
+   * node does not reconnect within this time, in ms. Default 10,000. From `workerTimeoutMs` on, only
+   * that counts.
+   */
+  readonly workerGraceMs?: number;
   /** Time without a heartbeat, in ms, after which a client is released. Default 120,000. */
   readonly clientTimeoutMs?: number;
   /**
@@ -90,6 +96,7 @@ export type Settings =
 const DEFAULTS = {
   logName: "dispatcher",
   workerTimeoutMs: 60_000,
+  workerGraceMs: 10_000,
   clientTimeoutMs: 120_000,
   clientGraceMs: 10_000,
   jobGcTimeoutMs: 300_000,

@@ -13,7 +13,7 @@ import { bytesOfBody } from "../runtime/body.ts";
 import type { AnswerOf, Delivery, RequestOf } from "../runtime/protocol.ts";
 import type { FencedRef } from "../runtime/ref.ts";
 import { ClientHints } from "./members/client_hints.ts";
-import { ClientLinks } from "./liveness/client_links.ts";
+import { MemberLinks } from "./liveness/member_links.ts";
 import { clientOf, endClient, newsFor, newsOfEnd, releaseClient } from "./members/clients.ts";
 import { type DispatcherConfig, type Settings, settingsOf } from "./config.ts";
 import { Effects, type Parts } from "./effects.ts";
@@ -135,9 +135,14 @@ class Dispatcher {
     const { requestsPerSecondMax } = settings.quotas;
     this.#rates = new RequestRates(requestsPerSecondMax, () => context.world.nowMs());
     const consumers = new Consumers();
-    const clientLinks = new ClientLinks(
+    const clientLinks = new MemberLinks<number>(
       context,
       (clientId) => transactions.runUnrequested((tx) => endClient(tx, clientId, "gone", consumers)),
+    );
+    const workerLinks: MemberLinks<string> = new MemberLinks<string>(
+      context,
+      // A worker that restarts in its process has the grace, too: then its work is done again.
+      (name) => workerLinks.closedAtMs.set(name, context.world.nowMs()),
     );
     const taskRequests = new TaskRequests(context, settings, transactions);
     this.#parts = {
@@ -145,6 +150,7 @@ class Dispatcher {
       transactions,
       consumers,
       clientLinks,
+      workerLinks,
       taskRequests,
       taskLists: new TaskLists(context.self.incarnation),
       figures: new Figures(settings.scaling.measureMs),
@@ -155,6 +161,7 @@ class Dispatcher {
         settings,
         transactions,
         clientLinks,
+        workerLinks,
         consumers,
         taskRequests,
       }),
@@ -331,12 +338,14 @@ class Dispatcher {
     request: Request<"workerHeartbeat">,
     delivery: Delivery,
   ): Answer<"workerHeartbeat"> {
-    const { figures, reachability, liveness } = this.#parts;
+    const { figures, reachability, liveness, workerLinks } = this.#parts;
+    const { workerTimeoutMs, workerGraceMs } = this.#settings;
     return this.#transactions.run((tx) => {
       const answer = workerHeartbeat(tx, request, delivery);
       const isRegistered = answer.kind === "work";
       if (isRegistered && request.leaving !== true) {
         liveness.workerHeard(request.name);
+        if (workerGraceMs < workerTimeoutMs) workerLinks.watch(request.name, request.worker);
         if (request.isPrivate !== true) reachability.check(request.name, request.worker);
         figures.workerHeard(tx.state, request, tx.nowMs);
       }
@@ -344,7 +353,7 @@ class Dispatcher {
       if (!isRegistered) return answer;
       return {
         ...answer,
-        timeoutMs: this.#settings.workerTimeoutMs,
+        timeoutMs: workerTimeoutMs,
         ...(figures.lacksFiguresOf(request) ? { lacksFigures: true } : {}),
       };
     });

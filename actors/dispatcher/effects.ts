@@ -1,7 +1,7 @@
 /** What follows from a transaction's records: hints to clients and workers, reviews, clean-up. */
 import type { ActorContext } from "../runtime/actor.ts";
 import type { ClientHints } from "./members/client_hints.ts";
-import type { ClientLinks } from "./liveness/client_links.ts";
+import type { MemberLinks } from "./liveness/member_links.ts";
 import type { Consumers } from "./modes/consumers.ts";
 import type { Figures } from "./report/figures.ts";
 import { effectOf } from "./modes/mode_records.ts";
@@ -23,7 +23,8 @@ export interface Parts {
   readonly taskLists: TaskLists;
   readonly figures: Figures;
   readonly reachability: ReachabilityProbe;
-  readonly clientLinks: ClientLinks;
+  readonly clientLinks: MemberLinks<number>;
+  readonly workerLinks: MemberLinks<string>;
   readonly hints: ClientHints;
   readonly taskRequests: TaskRequests;
   readonly liveness: Liveness;
@@ -83,7 +84,7 @@ export class Effects {
 
   /** Effects that need the state after the record. */
   after(record: JournalRecord): void {
-    const { figures, reachability, hints, taskRequests, liveness } = this.#parts;
+    const { figures, reachability, hints, taskRequests, liveness, workerLinks } = this.#parts;
     switch (record.type) {
       case "task_created":
         this.#toWake.add(record.worker);
@@ -125,6 +126,7 @@ export class Effects {
         return;
       case "worker_lost":
         liveness.workerLost(record.name);
+        workerLinks.forget(record.name);
         reachability.forget(record.name);
         figures.workerLost(record.name);
         taskRequests.workerLost(record.name);

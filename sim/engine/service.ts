@@ -27,6 +27,11 @@ export const DISPATCHER_NODE = "dispatcher";
 
 /** Longer than any fault, and short enough that finished jobs are garbage-collected within a run. */
 const FORGETTING = { clientTimeoutMs: 30_000, clientGraceMs: 30_000, jobGcTimeoutMs: 30_000 };
+/**
+ * As long as the timeout, so that only that counts: runs lose workers early by short timeouts, and
+ * watching them would send messages, which changes every seed's run.
+ */
+const WORKER_GRACE_MS = 60_000;
 
 // Loaded in advance, because virtual time does not wait for modules.
 await loadSaving();
@@ -55,7 +60,12 @@ export function bootDispatcher(config: DispatcherConfig = {}, watcher?: RecordWa
       const watched = checker.begin(journal, state);
       return config.wrapJournal?.(watched, state) ?? watched;
     };
-    spawnDispatcher(node, { ...FORGETTING, ...config, wrapJournal });
+    spawnDispatcher(node, {
+      ...FORGETTING,
+      workerGraceMs: WORKER_GRACE_MS,
+      ...config,
+      wrapJournal,
+    });
   };
 }
 

@@ -3,8 +3,8 @@
  * journaled: after a restart, the timeouts of all workers and clients start again.
  */
 import type { ActorContext } from "../../runtime/actor.ts";
-import type { ClientLinks } from "./client_links.ts";
 import { iterationsInUse } from "./iterations_in_use.ts";
+import type { MemberLinks } from "./member_links.ts";
 import { endClient } from "../members/clients.ts";
 import type { Settings } from "../config.ts";
 import type { Consumers } from "../modes/consumers.ts";
@@ -28,7 +28,8 @@ interface LivenessOptions {
   readonly context: ActorContext;
   readonly settings: Settings;
   readonly transactions: Transactions;
-  readonly clientLinks: ClientLinks;
+  readonly clientLinks: MemberLinks<number>;
+  readonly workerLinks: MemberLinks<string>;
   readonly consumers: Consumers;
   readonly taskRequests: TaskRequests;
 }
@@ -106,9 +107,9 @@ export class Liveness {
   /** Starts the periodic checks. */
   watch(): void {
     const { context, settings, transactions } = this.#options;
-    const { workerTimeoutMs, clientGraceMs, jobGcTimeoutMs } = settings;
+    const { workerTimeoutMs, workerGraceMs, clientGraceMs, jobGcTimeoutMs } = settings;
     const timeouts = [
-      workerTimeoutMs,
+      Math.min(workerTimeoutMs, workerGraceMs),
       clientGraceMs,
       ...(jobGcTimeoutMs < 0 ? [] : [jobGcTimeoutMs]),
     ];
@@ -138,8 +139,13 @@ export class Liveness {
   #forgive(lateMs: number): void {
     if (lateMs <= 0) return;
     const nowMs = this.#nowMs;
-    const { closedAtMs } = this.#options.clientLinks;
-    const since: Map<unknown, number>[] = [this.#workersHeardMs, this.#clientsHeardMs, closedAtMs];
+    const { clientLinks, workerLinks } = this.#options;
+    const since: Map<unknown, number>[] = [
+      this.#workersHeardMs,
+      this.#clientsHeardMs,
+      clientLinks.closedAtMs,
+      workerLinks.closedAtMs,
+    ];
     for (const times of since) {
       for (const [who, ms] of times) times.set(who, Math.min(nowMs, ms + lateMs));
     }
@@ -156,6 +162,7 @@ export class Liveness {
         loseWorker(tx, name);
       }
     }
+    this.#sweepClosedWorkers(tx);
     for (const [clientId, heardMs] of this.#clientsHeardMs) {
       if (nowMs - heardMs >= clientTimeoutMs) endClient(tx, clientId, "timed_out", consumers);
     }
@@ -169,6 +176,17 @@ export class Liveness {
       forgetIteration(tx, state.iterations.get(iterationId)!);
     }
     this.#forgetDatasets(tx, Math.max(jobGcTimeoutMs, DATASET_UNUSED_MIN_MS));
+  }
+
+  /** Loses workers whose grace time is over, and dials the others with a closed connection. */
+  #sweepClosedWorkers(tx: Transaction): void {
+    const { context, settings, workerLinks } = this.#options;
+    for (const [name, sinceMs] of workerLinks.closedAtMs) {
+      const worker = tx.state.workers.get(name)!;
+      if (tx.nowMs - sinceMs >= settings.workerGraceMs) loseWorker(tx, name);
+      // Its next heartbeat, for which it would connect again, may be due after the grace time.
+      else context.tell(worker.ref, "wake", null);
+    }
   }
 
   /** Finds iterations that only tasks of idle iterations read, and those that are in use again. */

@@ -264,3 +264,16 @@ Deno.test("a consumer is refused that reports splits which nobody was handed", a
   await cluster.ask("clientHeartbeat", request(1));
   assertEquals((await cluster.refused("clientHeartbeat", request(1, 2))).code, "invalid_argument");
 });
+
+Deno.test("a reader refused for a former one is told that it may have died, and until when it counts", async () => {
+  await using cluster = await TestCluster.start();
+  const dataset = await cluster.dataset();
+  await cluster.open(dataset, { ...ORDERED, jobName: "job" });
+  const error = await assertRejects(
+    () => cluster.open(dataset, { ...ORDERED, jobName: "job" }),
+    LeatError,
+  );
+  for (const word of ["has died", "clientGraceMs", "clientTimeoutMs", "runId", "jobName"]) {
+    assertEquals(error.message.includes(word), true, word);
+  }
+});
