@@ -5,7 +5,7 @@ import type { MetricUnit } from "../../actors/dispatcher/metric.ts";
 import type { Described, MetricGroup } from "../../actors/dispatcher/protocol_metrics.ts";
 import { columnsOf } from "../../server/pages/columns.ts";
 import { measured, type Unit } from "../lib/quantity.ts";
-import { type Cell, type Column, renderTable, type Table } from "../lib/table.ts";
+import { type Cell, type Column, renderTable } from "../lib/table.ts";
 import { statusLine } from "./status.ts";
 
 type Job = DispatcherDescription["jobs"][number];
@@ -65,7 +65,7 @@ function withShownTexts(state: DispatcherDescription): DispatcherDescription {
 }
 
 function jobTable(jobs: readonly Job[]): string {
-  return renderFilled({
+  return renderTable({
     title: "\nJobs",
     columns: [
       { heading: "job" },
@@ -93,7 +93,7 @@ function jobTable(jobs: readonly Job[]): string {
 }
 
 function clientTable(active: readonly { readonly job: Job; readonly iteration: Iteration }[]) {
-  return renderFilled({
+  return renderTable({
     title: "\nClients",
     columns: [
       { heading: "client" },
@@ -137,11 +137,11 @@ function sharingTables(
   );
   if (rows.length === 0) return [];
   const columns = [{ heading: "worker" }, { heading: "job" }, ...figureColumns("sharing")];
-  return [renderFilled({ title: "\nSharing windows", columns, rows })];
+  return [renderTable({ title: "\nSharing windows", columns, rows })];
 }
 
 function workerTable({ workers }: DispatcherDescription): string {
-  return renderFilled({
+  return renderTable({
     title: "\nWorkers",
     columns: [
       { heading: "worker" },
@@ -203,17 +203,6 @@ function figureCells<G extends MetricGroup>(group: G, figures: Described<G> | nu
     const value = (figures as Readonly<Record<string, number | null>> | null)?.[key] ?? undefined;
     const shown = SHOWN[unit];
     return value === undefined || shown === undefined ? value : measured(value, shown.of);
-  });
-}
-
-/** Without the columns that are empty in every row: with all of them, lines are too long to read. */
-function renderFilled({ title, columns, rows }: Table): string {
-  const isFilled = (_: unknown, at: number) =>
-    rows.some((row) => row[at] !== undefined && row[at] !== "");
-  return renderTable({
-    title,
-    columns: columns.filter(isFilled),
-    rows: rows.map((row) => row.filter(isFilled)),
   });
 }
 

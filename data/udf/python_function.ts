@@ -1,5 +1,6 @@
 /** References to functions of Python, which a process of the host calls. */
 import { LeatError } from "../../core/error.ts";
+import { shownPath } from "../../core/shown_text.ts";
 import type { PythonRunner } from "../host.ts";
 import type { FunctionExtra } from "./call.ts";
 import type { AnyFunction, Captures, LoadedFunction } from "./user_function.ts";
@@ -71,7 +72,9 @@ export function callsPython<F extends AnyFunction>(
   if (runner === undefined) {
     throw new LeatError(
       "permission_denied",
-      `The Python function "${name}" of ${file} is not called here: simulated pipelines, and parts of a pipeline ` +
+      `The Python function "${name}" of ${
+        shownPath(file)
+      } is not called here: simulated pipelines, and parts of a pipeline ` +
         "that another program built, run no Python. Run it in the program that built it, or on a worker that was " +
         "started with --allow-python FOLDER",
     );

@@ -2,6 +2,7 @@
 import { basename, dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { LeatError } from "../../core/error.ts";
+import { shownPath } from "../../core/shown_text.ts";
 import { type Folder, isWithin } from "../sandbox/grants.ts";
 import { PYTHON, type PythonBatch, type PythonPool } from "./python_pool.ts";
 import { PythonProcesses } from "./python_processes.ts";
@@ -33,7 +34,7 @@ export class GrantedPython {
     const refused = (why: string) =>
       new LeatError(
         "permission_denied",
-        `The Python function "${name}" of ${file} is not called here: ${why}`,
+        `The Python function "${name}" of ${shownPath(file)} is not called here: ${why}`,
       );
     if (this.#roots.length === 0) {
       throw refused(
@@ -45,7 +46,7 @@ export class GrantedPython {
     const path = await realPlaceOf(requested);
     if (path !== undefined && this.#roots.some(({ realPath }) => isWithin(path, realPath))) {
       if (await exists(path)) return path;
-      throw new LeatError("not_found", `There is no file ${file} of Python functions`);
+      throw new LeatError("not_found", `There is no file ${shownPath(file)} of Python functions`);
     }
     throw refused(
       "it is outside of the folders that the operator of this worker grants with --allow-python FOLDER",

@@ -104,11 +104,10 @@ Deno.test("statusText shows jobs, clients, windows and workers, and why one is i
   assertStringIncludes(shown, "resnet: No figures yet.");
   assertStringIncludes(shown, "3 workers wanted, 1 there: job resnet waits 40 % of its time.");
   assertMatch(shown, /resnet.*OFF, shared.*3 of 9.*2\.50.*1\.50.*2\.00.*0\.0375/);
-  assertMatch(shown, /│ 77 +│ resnet │$/m);
+  assertMatch(shown, /77.*resnet.*–.*–/);
   assertMatch(shown, /w1.*resnet.*75.*3\.0.*10.*40.*1/);
   assertMatch(shown, /w1.*10\.0\.0\.7:5051.*idle.*1.*87.*123.*2\.00.*1\.25.*512/);
   assertStringIncludes(shown, "w1 (idle): Nobody reads its jobs now.");
-  assertEquals(/tags|round|–/.test(shown), false, "a column without a value");
   assertEquals(shown.includes("follows in steps"), false);
   const [job] = state.jobs;
   const bottleneck = { kind: "trainers_wait" as const, text: "About 6 would do." };

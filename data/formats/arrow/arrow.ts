@@ -161,8 +161,13 @@ function arrowBlocks(bytes: ByteRanges, reader: Reader, columns: readonly string
       const name = `record batch ${block}`;
       try {
         for await (const batch of batches(block)) {
-          if (batch === undefined) yield;
-          else return columnRows(batch.numRows, loadedColumns(bytes, batch, columns), bytes, name);
+          if (batch === undefined) {
+            yield;
+            continue;
+          }
+          // For a stream without batches the library makes one whose structs have no parts.
+          const loaded = batch.numRows === 0 ? [] : loadedColumns(bytes, batch, columns);
+          return columnRows(batch.numRows, loaded, bytes, name);
         }
         return undefined;
       } catch (error) {

@@ -3,6 +3,7 @@
  * lengths of lists, so a few bytes at the end of a file could make it create a billion empty structures.
  */
 
+import { LeatError } from "../../../core/error.ts";
 import { ByteWalk } from "./byte_walk.ts";
 
 const TRUE = 1;
@@ -19,10 +20,21 @@ const STRUCT = 12;
 /** More than any structure of Parquet needs. */
 const DEPTH_MAX = 32;
 
+/** Maximum number of structures: each takes about 200 bytes in memory, even an empty one. */
+const STRUCTURES_MAX = 1 << 22;
+
+/** A column of a schema has the smallest structures: 4 to 5 bytes each, those around it included. */
+const STRUCTURE_BYTES_MIN = 3;
+
+/** So many structures are few, however small they are. */
+const FEW_STRUCTURES = 1_000;
+
 /**
  * Returns the offset after a structure that begins at `start`.
  *
- * @throws {Error} if the structure ends too early, or a list is longer than the remaining bytes.
+ * @throws {Error} if the structure ends too early, or a list is longer than the remaining bytes, or
+ * there are more structures than Parquet can have in so many bytes.
+ * @throws {LeatError} `resource_exhausted` for more than `STRUCTURES_MAX` structures.
  */
 export function thriftEnd(bytes: Uint8Array, start = 0): number {
   return new Walk(bytes, start).struct(0);
@@ -30,12 +42,15 @@ export function thriftEnd(bytes: Uint8Array, start = 0): number {
 
 /** Skips the values of a structure. */
 class Walk extends ByteWalk {
+  #structures = 0;
+
   constructor(bytes: Uint8Array, start: number) {
     super(bytes, "a structure", start);
   }
 
   struct(depth: number): number {
     if (depth > DEPTH_MAX) throw new Error(`structures are nested more than ${DEPTH_MAX} deep`);
+    this.#count();
     for (;;) {
       const field = this.byte();
       const type = field & 0x0f;
@@ -44,6 +59,18 @@ class Walk extends ByteWalk {
       // The type of a boolean field is also its value.
       if (type !== TRUE && type !== FALSE) this.#value(type, depth);
     }
+  }
+
+  #count(): void {
+    const count = ++this.#structures;
+    if (count > STRUCTURES_MAX) {
+      throw new LeatError(
+        "resource_exhausted",
+        `there are more than ${STRUCTURES_MAX} structures; write fewer row groups or columns a file`,
+      );
+    }
+    if (count <= FEW_STRUCTURES || count * STRUCTURE_BYTES_MIN <= this.bytes.length) return;
+    throw new Error(`${count} structures in ${this.bytes.length} bytes are too many`);
   }
 
   #value(type: number, depth: number): void {

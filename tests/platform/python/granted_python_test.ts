@@ -2,17 +2,21 @@
 
 import { LeatError } from "../../../core/error.ts";
 import { GrantedPython } from "../../../platform/python/granted_python.ts";
-import { assertEquals, assertRejects } from "../../assert.ts";
+import { assertEquals, assertRejects, assertStringIncludes } from "../../assert.ts";
 import { TempFolder } from "../../lib/temp_folder.ts";
 
 /** The code of the error for a file that does not exist: a file that is not granted is not looked for. */
 async function codeFor(file: string, root: string): Promise<string> {
-  const granted = new GrantedPython([{ path: root, realPath: root }], 1000);
+  return (await refusalOf(file, root)).code;
+}
+
+async function refusalOf(file: string, ...roots: string[]): Promise<LeatError> {
+  const granted = new GrantedPython(roots.map((path) => ({ path, realPath: path })), 1000);
   const pool = granted.open();
   const call = { file, name: "f", calls: new Uint8Array() };
-  const { code } = await assertRejects(() => pool.run(call), LeatError);
+  const error = await assertRejects(() => pool.run(call), LeatError);
   pool.close();
-  return code;
+  return error;
 }
 
 Deno.test("GrantedPython calls files below a granted folder, which may be the root of all", async () => {
@@ -53,4 +57,14 @@ Deno.test({
     }
     assertEquals(await codeFor(`${granted}/none/none.py`, granted), "not_found");
   },
+});
+
+Deno.test("GrantedPython refuses a URL without telling its user, password, query or fragment", async () => {
+  const file = "https://user:secret@host/a.py?key=secret#secret";
+  for (const folders of [[], ["/granted"]]) {
+    const error = await refusalOf(file, ...folders);
+    assertEquals(error.code, "permission_denied");
+    assertEquals(error.message.includes("secret"), false, error.message);
+    assertStringIncludes(error.message, "https://host/a.py?…");
+  }
 });

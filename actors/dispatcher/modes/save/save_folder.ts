@@ -3,6 +3,7 @@
  * it give the same name.
  */
 import { LeatError } from "../../../../core/error.ts";
+import { shownPath } from "../../../../core/shown_text.ts";
 import type { RequestOf } from "../../../runtime/protocol.ts";
 import type { DispatcherProtocol } from "../../protocol.ts";
 
@@ -22,7 +23,8 @@ export function namedBySaveFolder(request: OpenRequest): OpenRequest {
   if (!/^(\/|[A-Za-z]:[/\\])/.test(folder)) {
     throw new LeatError(
       "invalid_argument",
-      `distributedSave: the folder must be an absolute path, the same on all workers, got "${save.folder}"`,
+      "distributedSave: the folder must be an absolute path, the same on all workers, " +
+        `got "${shownPath(save.folder)}"`,
     );
   }
   return {

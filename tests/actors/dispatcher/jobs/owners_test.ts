@@ -235,6 +235,8 @@ Deno.test("the job of a save belongs to its folder, however its path is spelt an
     assertEquals(code, "invalid_argument", folder);
     assertStringIncludes(message, "absolute path");
   }
+  const secretive = await b.refused("openIteration", request(b, "https://u:secret@h/v?k=secret"));
+  assertEquals(secretive.message.includes("secret"), false, secretive.message);
   await b.ask("openIteration", request(b, "/data/v2"));
   const squatted = b.openRequest(datasetId, "distributedSave /data/v3");
   assertEquals((await b.refused("openIteration", squatted)).code, "invalid_argument");

@@ -40,6 +40,7 @@ import {
   Vector,
   vectorFromArray,
 } from "apache-arrow";
+import { Builder } from "flatbuffers";
 import lz4 from "lz4js";
 import { zstdCompressSync } from "node:zlib";
 import {
@@ -306,6 +307,89 @@ Deno.test("arrow reports damaged and truncated files as data_loss", async () => 
   assertEquals(error.code, "data_loss");
   assertStringIncludes(error.message, "my data: record batch 1");
   assertEquals(found, TEN.slice(0, 5));
+});
+
+/** A stream whose schema is that of `make`, which gets a builder of fields. */
+function streamOfFields(make: (schema: SchemaBuilder) => number[]): Uint8Array {
+  const schema = new SchemaBuilder();
+  const built = schema.message(make(schema));
+  const message = new Uint8Array(Math.ceil(built.length / 8) * 8);
+  message.set(built);
+  const head = new Uint8Array(new Uint32Array([0xffff_ffff, message.length]).buffer);
+  return new Uint8Array([...head, ...message, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0]);
+}
+
+/** Writes schemas as flatbuffers, whose parts may be shared. */
+class SchemaBuilder {
+  readonly #builder = new Builder();
+
+  text(text: string): number {
+    return this.#builder.createString(text);
+  }
+
+  /** An Int32, or a struct of these children. */
+  field(name: number, children: readonly number[] = []): number {
+    const b = this.#builder;
+    const isStruct = children.length > 0;
+    const parts = this.#vector(children);
+    b.startObject(2);
+    if (!isStruct) {
+      b.addFieldInt32(0, 32, 0);
+      b.addFieldInt8(1, 1, 0);
+    }
+    const type = b.endObject();
+    b.startObject(7);
+    b.addFieldOffset(0, name, 0);
+    b.addFieldInt8(2, isStruct ? 13 : 2, 0);
+    b.addFieldOffset(3, type, 0);
+    b.addFieldOffset(5, parts, 0);
+    return b.endObject();
+  }
+
+  message(fields: readonly number[]): Uint8Array {
+    const b = this.#builder;
+    const parts = this.#vector(fields);
+    b.startObject(4);
+    b.addFieldOffset(1, parts, 0);
+    const schema = b.endObject();
+    b.startObject(5);
+    b.addFieldInt16(0, 4, 0);
+    b.addFieldInt8(1, 1, 0);
+    b.addFieldOffset(2, schema, 0);
+    b.finish(b.endObject());
+    return b.asUint8Array();
+  }
+
+  #vector(offsets: readonly number[]): number {
+    const b = this.#builder;
+    b.startVector(4, offsets.length, 4);
+    for (const offset of offsets.toReversed()) b.addOffset(offset);
+    return b.endVector();
+  }
+}
+
+Deno.test("arrow refuses a schema whose fields share children or names, before it takes memory for each", async () => {
+  const plain = streamOfFields((schema) => [
+    schema.field(schema.text("s"), [
+      schema.field(schema.text("a")),
+      schema.field(schema.text("b")),
+    ]),
+  ]);
+  assertEquals(await rowsOf(node(), plain), []);
+  const children = streamOfFields((schema) => {
+    let field = schema.field(schema.text("v"));
+    for (let level = 0; level < 40; level++) field = schema.field(schema.text("s"), [field, field]);
+    return [field];
+  });
+  const names = streamOfFields((schema) => {
+    const name = schema.text("n".repeat(100_000));
+    return Array.from({ length: 100 }, () => schema.field(name));
+  });
+  for (const [stream, what] of [[children, "parts"], [names, "texts"]] as const) {
+    const { code, message } = await refusal(stream);
+    assertEquals(code, "data_loss");
+    assertStringIncludes(message, `its schema: its ${what} are read too often`);
+  }
 });
 
 Deno.test("arrow reports any damage quickly, with its own errors", async () => {

@@ -102,3 +102,11 @@ export function fileOfGroups(chains: number, depth: number): Uint8Array {
   });
   return fileOf([], footer);
 }
+
+/** A file whose footer is a list of structures without fields, of one byte each. */
+export function fileOfEmptyStructures(count: number): Uint8Array {
+  const head = new Uint8Array([0x15, 2, 0x19, 15 << 4 | 12, ...varint(BigInt(count))]);
+  const footerBytes = head.length + count + 1;
+  const length = new Uint8Array(new Uint32Array([footerBytes]).buffer);
+  return concat(MAGIC, head, new Uint8Array(count + 1), length, MAGIC);
+}

@@ -2,7 +2,7 @@
 import { LeatError } from "../../../../core/error.ts";
 import { assertEquals, assertInstanceOf, assertStringIncludes } from "../../../assert.ts";
 import { rowsOf } from "../row_laws.ts";
-import { fileOfGroups } from "./footers.ts";
+import { fileOfEmptyStructures, fileOfGroups } from "./footers.ts";
 import { node, numbers, refusal, TEN, write, writeColumn } from "./written.ts";
 
 Deno.test("parquet reports damaged and truncated files as data_loss", async () => {
@@ -43,6 +43,19 @@ Deno.test("parquet refuses a schema of deep groups before it takes memory for th
     const { code, message } = await refusal(fileOfGroups(chains, depth));
     assertEquals(code, "data_loss");
     assertStringIncludes(message, "its schema nests more than 128 deep");
+  }
+});
+
+Deno.test("parquet refuses a footer of more structures than its bytes or its memory allow", async () => {
+  for (
+    const [count, code, said] of [
+      [100_000, "data_loss", "too many"],
+      [30_000_000, "resource_exhausted", "more than 4194304 structures"],
+    ] as const
+  ) {
+    const error = await refusal(fileOfEmptyStructures(count));
+    assertEquals(error.code, code);
+    assertStringIncludes(error.message, said);
   }
 });
 
