@@ -426,8 +426,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * The images (`.jpg`, `.jpeg`, `.png`, `.webp`) in a folder with one subfolder per class, at any
    * depth, as `{ image, label }`: uint8 of shape [height, width, channels], and the number of the
    * class. `imageClasses(root)` lists the classes' names in the order of their numbers; with
-   * `classNames` workers need not list them again, and a class without an image is `not_found`. Files come in random order, unless `shuffle` is
-   * false. An image that cannot be decoded is a failed element. With `path: true` elements also have
+   * `classNames` workers need not list them again, and a class without an image is `not_found`.
+   * Files come in random order, unless `shuffle` is false. An image that cannot be decoded is a
+   * failed element. With `path: true` elements also have
    * the `path` of their file, so that functions can name it.
    *
    * @example

@@ -118,7 +118,8 @@ export class ListFilesNode extends DatasetNode implements FileListing, Splittabl
       const pattern = show(shownPath(this.patterns[missing]!));
       throw new LeatError(
         "not_found",
-        `listFiles: no file matches ${pattern}, one of ${this.patterns.length} patterns that each must match a file`,
+        `listFiles: no file matches ${pattern}, one of ${this.patterns.length} patterns that each ` +
+          "must match a file",
       );
     }
     const paths = [...new Set(lists.flat())].sort();

@@ -72,9 +72,8 @@ export function callsPython<F extends AnyFunction>(
   if (runner === undefined) {
     throw new LeatError(
       "permission_denied",
-      `The Python function "${name}" of ${
-        shownPath(file)
-      } is not called here: simulated pipelines, and parts of a pipeline ` +
+      `The Python function "${name}" of ${shownPath(file)} is not called here: simulated ` +
+        "pipelines, and parts of a pipeline " +
         "that another program built, run no Python. Run it in the program that built it, or on a worker that was " +
         "started with --allow-python FOLDER",
     );

@@ -15,7 +15,7 @@ import { chosenColumns, columnRows, type LoadedColumn } from "../column_rows.ts"
 import type { SourceFile } from "../format_reader.ts";
 import type { RowBlocks } from "../row_blocks.ts";
 // Must be imported before any message is read.
-import "./flatbuffer_lengths.ts";
+import "./flatbuffer_limits.ts";
 
 const MAGIC = "ARROW1";
 /** A file ends with the length of the footer and the magic. */

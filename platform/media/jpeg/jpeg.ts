@@ -90,6 +90,7 @@ function requireColours({ components }: JpegHeader): void {
   if (components === 1 || components === 3 || components === CMYK) return;
   throw new LeatError(
     "unimplemented",
-    `A JPEG of ${components} colour components (neither grey, colour nor CMYK) is not decoded; convert it to RGB.`,
+    `A JPEG of ${components} colour components (neither grey, colour nor CMYK) is not decoded; ` +
+      "convert it to RGB.",
   );
 }

@@ -77,7 +77,7 @@ export class DeterministicMode extends Mode {
       "failed_precondition",
       `Repetition ${repetition} of the "${ShardingPolicy.DETERMINISTIC}" job "${jobName}" is read by ` +
         `client ${reader.clientId} already: one stream has one reader. If that reader has died, it is ` +
-        "released clientGraceMs (10 s) after its connection was closed, or clientTimeoutMs (2 min) " +
+        "released clientGraceMs (by default 10 s) after its connection was closed, or clientTimeoutMs (2 min) " +
         "after its last message: start again then. Or give each reader a jobName of its own, or pass " +
         "a runId that is new at each start, which replaces the reader of an earlier run",
       { details: { reason: READ_BY_ANOTHER } },

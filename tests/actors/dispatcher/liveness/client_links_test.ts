@@ -1,25 +1,13 @@
 /** Clients that end, or whose links are closed or lost: when they are released. */
 import type { DispatcherConfig } from "../../../../actors/dispatcher/config.ts";
 import type { DispatcherProtocol } from "../../../../actors/dispatcher/protocol.ts";
-import type { ActorContext } from "../../../../actors/runtime/actor.ts";
-import { closedThere, type Link } from "../../../../actors/runtime/link.ts";
 import type { RequestOf } from "../../../../actors/runtime/protocol.ts";
-import { ActorSystem } from "../../../../actors/runtime/system.ts";
-import { LeatError } from "../../../../core/error.ts";
-import { inlinePair } from "../../../../transport/inline.ts";
+import type { LeatError } from "../../../../core/error.ts";
 import { assertEquals } from "../../../assert.ts";
 import { settle, TestCluster } from "../lib.ts";
+import { CLOSED, LOST, RemoteMember, SOON } from "./remote_member.ts";
 
-const LOST = new LeatError("unavailable", "it has fallen silent");
-const CLOSED = closedThere(new LeatError("unavailable", "its process has ended"));
-const SOON = { timeoutMs: 60_000 };
-
-/** A client on a node of its own, beside a dispatcher. */
-class Trainer implements AsyncDisposable {
-  readonly cluster: TestCluster;
-  readonly #system: ActorSystem;
-  #context: ActorContext | undefined;
-  #link: Link | undefined;
+class Trainer extends RemoteMember {
   #clientId = -1;
   readonly #request: RequestOf<DispatcherProtocol, "openIteration">;
 
@@ -31,59 +19,26 @@ class Trainer implements AsyncDisposable {
   }
 
   private constructor(cluster: TestCluster, datasetId: string) {
-    this.cluster = cluster;
+    super(cluster, "client");
     this.#request = cluster.openRequest(datasetId);
-    this.#system = new ActorSystem({ node: "trainer", world: cluster.world });
-    this.#system.spawn({
-      name: "client",
-      create: (context: ActorContext) => {
-        this.#context = context;
-        return { handlers: { wake: () => null } as never };
-      },
-    });
-  }
-
-  /** Opens a link between the two nodes. */
-  join(): void {
-    const { system, world } = this.cluster;
-    const [here, there] = inlinePair(world, this.#system.id, world, system.id);
-    this.#system.attach(here);
-    system.attach(there);
-    this.#link = here;
-  }
-
-  /** The link is gone, for that reason as the dispatcher has it. */
-  async part(reason: LeatError): Promise<void> {
-    this.#link!.close(reason);
-    await settle();
   }
 
   async open(): Promise<void> {
     const { dispatcher } = this.cluster;
-    const answer = await this.#context!.ask(dispatcher, "openIteration", this.#request, SOON);
+    const answer = await this.context.ask(dispatcher, "openIteration", this.#request, SOON);
     this.#clientId = answer.clientId;
   }
 
   async heartbeat() {
     const { dispatcher } = this.cluster;
     const request = { clientId: this.#clientId };
-    return await this.#context!.ask(dispatcher, "clientHeartbeat", request, SOON);
-  }
-
-  /** The client's life ends, without a word of its own. */
-  end(): Promise<void> {
-    return this.#system.stopActor("client");
+    return await this.context.ask(dispatcher, "clientHeartbeat", request, SOON);
   }
 
   /** Whether the client's job is there so long after, in ms, for which it says nothing. */
   async isThereAfter(ms: number): Promise<boolean> {
     await this.cluster.world.advance(ms);
     return (await this.cluster.ask("describe", null)).jobs.length > 0;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#system.stop();
-    await this.cluster[Symbol.asyncDispose]();
   }
 }
 

@@ -1,68 +1,23 @@
 /** Workers that end, or whose links are closed or lost: when they are lost. */
 import type { DispatcherConfig } from "../../../../actors/dispatcher/config.ts";
-import type { ActorContext } from "../../../../actors/runtime/actor.ts";
-import { closedThere, type Link } from "../../../../actors/runtime/link.ts";
 import type { FencedRef } from "../../../../actors/runtime/ref.ts";
-import { ActorSystem } from "../../../../actors/runtime/system.ts";
 import type { WorkerProtocol } from "../../../../actors/worker/protocol.ts";
-import { LeatError } from "../../../../core/error.ts";
-import { inlinePair } from "../../../../transport/inline.ts";
 import { assertEquals } from "../../../assert.ts";
 import { settle, TestCluster } from "../lib.ts";
+import { CLOSED, LOST, RemoteMember, SOON } from "./remote_member.ts";
 
-const LOST = new LeatError("unavailable", "it has fallen silent");
-const CLOSED = closedThere(new LeatError("unavailable", "its process has ended"));
-const SOON = { timeoutMs: 60_000 };
-
-/** A worker on a node of its own, beside a dispatcher. */
-class RemoteWorker implements AsyncDisposable {
-  readonly cluster: TestCluster;
-  readonly #system: ActorSystem;
-  readonly #ref: FencedRef<WorkerProtocol>;
-  #context: ActorContext | undefined;
-  #link: Link | undefined;
-
+class RemoteWorker extends RemoteMember {
   static async start(config: DispatcherConfig = {}): Promise<RemoteWorker> {
-    const worker = new RemoteWorker(await TestCluster.start(config));
+    const worker = new RemoteWorker(await TestCluster.start(config), "worker");
     worker.join();
     await worker.heartbeat();
     return worker;
   }
 
-  private constructor(cluster: TestCluster) {
-    this.cluster = cluster;
-    this.#system = new ActorSystem({ node: "remote", world: cluster.world });
-    this.#ref = this.#system.spawn<WorkerProtocol>({
-      name: "worker",
-      create: (context: ActorContext) => {
-        this.#context = context;
-        return { handlers: { wake: () => null } as never };
-      },
-    });
-  }
-
-  /** Opens a link between the two nodes. */
-  join(): void {
-    const { system, world } = this.cluster;
-    const [here, there] = inlinePair(world, this.#system.id, world, system.id);
-    this.#system.attach(here);
-    system.attach(there);
-    this.#link = here;
-  }
-
-  /** The link is gone, for that reason as the dispatcher has it. */
-  async part(reason: LeatError): Promise<void> {
-    this.#link!.close(reason);
-    await settle();
-  }
-
   async heartbeat() {
-    const request = { name: "w", worker: this.#ref, tags: [], tasks: [] };
-    return await this.#context!.ask(this.cluster.dispatcher, "workerHeartbeat", request, SOON);
-  }
-
-  end(): Promise<void> {
-    return this.#system.stopActor("worker");
+    const ref = this.ref as FencedRef<WorkerProtocol>;
+    const request = { name: "w", worker: ref, tags: [], tasks: [] };
+    return await this.context.ask(this.cluster.dispatcher, "workerHeartbeat", request, SOON);
   }
 
   /** Whether the worker still counts so long after, in ms, for which it says nothing. */
@@ -70,11 +25,6 @@ class RemoteWorker implements AsyncDisposable {
     await this.cluster.world.advance(ms);
     const { workers } = await this.cluster.ask("describe", null);
     return workers.some(({ name, alive }) => name === "w" && alive);
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#system.stop();
-    await this.cluster[Symbol.asyncDispose]();
   }
 }
 
