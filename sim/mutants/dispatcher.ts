@@ -69,6 +69,7 @@ export const DISPATCHER_MUTANTS: readonly Mutant[] = [
   },
   {
     name: "forget-listers",
+    seed: 18,
     wrong: "a dispatcher that does not count runners that die while they list splits",
     workload: "poison",
     crashes: [],
