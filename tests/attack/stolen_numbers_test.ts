@@ -1,11 +1,11 @@
 /**
  * An incarnation is no secret: a listener tells its own to every dialler, and references to tasks
- * contain those of workers. Who uses another node's incarnation must not use up its numbers, or its
- * messages would be dropped as old.
+ * contain those of workers. Who uses another node's incarnation must neither use up its numbers, or
+ * its messages would be dropped as old, nor keep it from linking.
  */
 import type { Envelope } from "../../actors/runtime/envelope.ts";
 import type { AccessRole } from "../../actors/runtime/identity.ts";
-import type { Link } from "../../actors/runtime/link.ts";
+import type { Link, NodeId } from "../../actors/runtime/link.ts";
 import type { Ref } from "../../actors/runtime/ref.ts";
 import { Dataset, serveDispatcher, serveWorker } from "../../mod.ts";
 import { DenoWorld } from "../../platform/deno_world.ts";
@@ -17,6 +17,7 @@ import { until } from "../lib/until.ts";
 const QUIET = { logLevel: "off" } as const;
 const entry = (name: string, role: AccessRole) => ({ name, role, token: `token-of-${name}-0123` });
 const ONE = entry("one", "worker");
+const TWO = entry("two", "worker");
 const TEAM = entry("team", "client");
 /** More than any node has sent. */
 const FAR = 2 ** 50;
@@ -26,7 +27,7 @@ function linkTo(
   address: string,
   token: string,
   target: "service" | "node",
-  local: { readonly node: string; readonly incarnation: string },
+  local: NodeId,
 ): Promise<Link> {
   const world = new DenoWorld(QUIET);
   const identity = { name: "whoever answers", role: "admin" } as const;
@@ -46,6 +47,15 @@ async function useUpNumbers(link: Link, incarnation: string, target: Ref): Promi
   }
   link.send({ kind: "ask", ...ofActor(61), id: 1, timeoutMs: 60_000 }, false);
   await soon("an answer to the thief", answer);
+}
+
+/** The answer to the first message of an actor of that node. */
+async function answerOver(link: Link, local: NodeId, target: Ref): Promise<Envelope> {
+  const answer = new Promise<Envelope>((resolve) => link.start(resolve));
+  const source = { node: local.node, path: "/x", incarnation: `${local.incarnation}-1` };
+  const ask = { kind: "ask", source, target, number: 1, id: 1, method: "hello" } as const;
+  link.send({ ...ask, body: null, timeoutMs: 60_000 }, false);
+  return await soon("an answer", answer);
 }
 
 Deno.test("a program that uses a dispatcher's incarnation cannot make a worker ignore the dispatcher", async () => {
@@ -71,19 +81,41 @@ Deno.test("a program that uses a dispatcher's incarnation cannot make a worker i
   link.close();
 });
 
-Deno.test("a program that used a worker's incarnation before the worker came cannot make the dispatcher ignore it", async () => {
-  await using dispatcher = await serveDispatcher({ ...QUIET, tokens: [ONE, TEAM] });
+async function useWorkersIncarnationFirst(token: string): Promise<void> {
+  await using dispatcher = await serveDispatcher({ ...QUIET, tokens: [ONE, TWO, TEAM] });
   const service = dispatcher.address;
   const incarnation = "ab".repeat(8);
-  const thief = await linkTo(service, TEAM.token, "service", { node: "thief", incarnation });
   const target = { node: service, path: "/dispatcher" };
+  const thief = await linkTo(service, token, "service", { node: "thief", incarnation });
   await useUpNumbers(thief, incarnation, target);
-  const victim = await linkTo(service, ONE.token, "service", { node: "ws://victim", incarnation });
-  assertEquals((await soon("the thief's end", thief.closed)).code, "permission_denied");
-  const answer = new Promise<Envelope>((resolve) => victim.start(resolve));
-  const source = { node: "ws://victim", path: "/worker", incarnation: `${incarnation}-1` };
-  const hello = { kind: "ask", source, target, number: 1, id: 1, method: "hello" } as const;
-  victim.send({ ...hello, body: null, timeoutMs: 60_000 }, false);
-  assertEquals((await soon("an answer", answer)).kind, "reply");
+  const local = { node: "ws://victim", incarnation };
+  const victim = await linkTo(service, ONE.token, "service", local);
+  assertEquals((await answerOver(victim, local, target)).kind, "reply");
   victim.close();
+  thief.close();
+}
+
+Deno.test("a client that used a worker's incarnation before the worker came cannot make the dispatcher ignore it", async () => {
+  await useWorkersIncarnationFirst(TEAM.token);
+});
+
+Deno.test("a worker that used another's incarnation before the other came cannot make the dispatcher ignore it", async () => {
+  await useWorkersIncarnationFirst(TWO.token);
+});
+
+Deno.test("a worker that uses a client's incarnation cannot make another worker ignore the client", async () => {
+  await using dispatcher = await serveDispatcher({ ...QUIET, tokens: [ONE, TWO, TEAM] });
+  const service = dispatcher.address;
+  await using worker = await serveWorker({
+    ...{ ...QUIET, dispatcher: service, heartbeatMs: 50, token: ONE.token, tokens: [TWO, TEAM] },
+  });
+  const target = { node: worker.address, path: "/worker" };
+  const local = { node: "reader", incarnation: "cd".repeat(8) };
+  const thief = await linkTo(worker.address, TWO.token, "node", { ...local, node: "thief" });
+  await useUpNumbers(thief, local.incarnation, target);
+  const client = await linkTo(worker.address, TEAM.token, "node", local);
+  // Workers have no such method, but an ignored request would get no answer at all.
+  assertEquals((await answerOver(client, local, target)).kind, "failure");
+  client.close();
+  thief.close();
 });

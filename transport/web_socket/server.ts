@@ -16,7 +16,6 @@ import { type Pages, PageServer } from "./http/pages.ts";
 import { HeldMemory } from "./held_frames.ts";
 import { WebSocketLink, type WebSocketLinkOptions } from "./link.ts";
 import type { Peer } from "./peer.ts";
-import { IncarnationOwners } from "./tokens/incarnation_owners.ts";
 import type { NearListener } from "./slots.ts";
 import type { Socket } from "./socket.ts";
 import type { AcceptedTokens } from "./tokens/token.ts";
@@ -102,7 +101,6 @@ class Server implements WebSocketServer {
   readonly #links = new Map<WebSocketLink, Admission>();
   /** What all links of an identity share, by the identity's name. */
   readonly #memory = new Map<string, { readonly unread: Unread; readonly held: HeldMemory }>();
-  readonly #owners = new IncarnationOwners();
   readonly #refusals: RefusalLog;
   /** Whether few files could be opened at the last check. */
   #wasShort = false;
@@ -227,9 +225,7 @@ class Server implements WebSocketServer {
     const hello = readHello(data, "dialler");
     checkName(hello.node, admission.identity, local().node);
     this.#checkOwner(hello.node, admission.identity);
-    // Before the claim: a refused hello must claim nothing.
     this.#checkLinks(admission.identity);
-    this.#claim(hello.incarnation, admission);
     const { messageBytesMax } = { ...LINK_LIMITS, ...limits };
     const offer = near === undefined ? {} : { near: near.folder };
     socket.send(writeHello({ ...local(), role: "listener", messageBytesMax, ...offer }));
@@ -248,25 +244,11 @@ class Server implements WebSocketServer {
     };
     const link = new WebSocketLink(world, socket, peer, this.#options);
     this.#links.set(link, admission);
-    this.#owners.linked(hello.incarnation);
     link.closed.then(() => {
       this.#links.delete(link);
       if (!this.#hasLink(name)) this.#memory.delete(name);
-      this.#owners.unlinked(hello.incarnation, admission.identity);
     });
     onLink(link, admission);
-  }
-
-  /** @throws LeatError `permission_denied` when the incarnation belongs to another identity. */
-  #claim(incarnation: string, { identity }: Admission): void {
-    this.#owners.claim(incarnation, identity);
-    for (const link of [...this.#links.keys()]) {
-      if (link.remote.incarnation !== incarnation) continue;
-      if (this.#owners.isOf(incarnation, link.identity)) continue;
-      link.close(
-        new LeatError("permission_denied", `The incarnation belongs to "${identity.name}"`),
-      );
-    }
   }
 
   /**

@@ -5,6 +5,7 @@ import { LeatError } from "../../../core/error.ts";
 import type { ActorContext } from "../../runtime/actor.ts";
 import { isUnknownNode } from "../../runtime/link.ts";
 import type { AnswerOf, RequestOf } from "../../runtime/protocol.ts";
+import { formatRef } from "../../runtime/ref.ts";
 import { sleep } from "../../runtime/timers.ts";
 import { LISTER_DIED, type WorkerProtocol } from "../../worker/protocol.ts";
 import type { Worker } from "../state/entities.ts";
@@ -139,13 +140,13 @@ export class SplitListings {
         await this.#ended.promise;
         continue;
       }
-      const worker = workers.find(({ ref }) => !tried.has(ref.incarnation));
+      const worker = workers.find(({ ref }) => !tried.has(formatRef(ref)));
       if (worker === undefined) {
         await sleep(this.#options.context, PAUSE_MS);
         tried.clear();
         continue;
       }
-      tried.add(worker.ref.incarnation);
+      tried.add(formatRef(worker.ref));
       const { world } = this.#options.context;
       const startedMs = world.nowMs();
       const outcome = await this.#ask(worker, iterationId, timeoutMs);

@@ -187,6 +187,19 @@ Deno.test("a worker that cannot be reached is given up for the next one", async 
   }
 });
 
+Deno.test("a worker that has the incarnation of another does not keep the other from listing splits", async () => {
+  await using cluster = await TestCluster.start();
+  const b = cluster.worker("b", tableOf(3));
+  await b.heartbeat();
+  const thief = { node: "nowhere", path: "/a", incarnation: b.ref.incarnation };
+  await cluster.ask("workerHeartbeat", { name: "a", worker: thief, tags: [], tasks: [] });
+  const datasetId = await cluster.dataset();
+  // Of two successive iterations, one asks "a" first.
+  for (const jobName of ["one", "two"]) await cluster.open(datasetId, { jobName });
+  await cluster.world.advance(3_000);
+  assertEquals(b.listings, 2);
+});
+
 Deno.test("workers that were all unavailable are asked again", async () => {
   await using cluster = await TestCluster.start();
   const worker = cluster.worker("a");
