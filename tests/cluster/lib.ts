@@ -3,8 +3,8 @@ import { type Child, type ChildOptions, startChild } from "../lib/child.ts";
 import { freePort } from "../lib/free_port.ts";
 import { PATIENCE_MS } from "../lib/until.ts";
 
-/** A short worker timeout: for tests that kill a worker, and lose nothing if another times out. */
-export const SOON_GIVEN_UP = ["--worker-timeout-ms", "1500"];
+/** For tests that kill a worker: its connection is closed, so that no timeout is waited for. */
+export const SOON_GIVEN_UP = ["--worker-grace-ms", "100"];
 
 /**
  * Defaults of tests: free ports, and timings that keep tests short, but with timeouts that a slow
