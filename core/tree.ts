@@ -2,7 +2,7 @@
  * Walks elements, which are trees: plain objects and arrays are structure, everything else is a
  * leaf.
  */
-import { dtypeOf, type TypedArray } from "./dtype.ts";
+import { dtypeOf, isTypedArray, type TypedArray } from "./dtype.ts";
 import { LeatError } from "./error.ts";
 import { RaggedTensor, Tensor } from "./tensor.ts";
 
@@ -93,6 +93,45 @@ export function zipTrees(trees: readonly unknown[], fn: (leaves: Leaf[]) => unkn
     throw new LeatError("invalid_argument", "zipTrees needs at least one tree");
   }
   return zip(trees, fn, []);
+}
+
+/**
+ * A copy that shares nothing that can be changed with the tree. Other values than structure and
+ * leaves stay what they are. A tree deeper than {@linkcode TREE_DEPTH_MAX}, as with a cycle, is
+ * returned itself: no operator can use it.
+ */
+export function copyTree(tree: unknown): unknown {
+  try {
+    return copyOf(tree, 0);
+  } catch (error) {
+    if (error === TOO_DEEP) return tree;
+    throw error;
+  }
+}
+
+const TOO_DEEP = Symbol("too deep");
+
+function copyOf(value: unknown, depth: number): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  if (isTypedArray(value)) return value.slice();
+  if (value instanceof Tensor) return copyOfTensor(value);
+  if (value instanceof RaggedTensor) {
+    return new RaggedTensor(copyOfTensor(value.values), value.rowSplits.slice());
+  }
+  const isArray = Array.isArray(value);
+  if (!isArray && !isPlainObject(value)) return value;
+  if (depth === TREE_DEPTH_MAX) throw TOO_DEEP;
+  if (isArray) return value.map((item) => copyOf(item, depth + 1));
+  const copy = { ...value };
+  for (const key of Object.keys(copy)) {
+    if (typeof copy[key] === "object") copy[key] = copyOf(copy[key], depth + 1);
+  }
+  return copy;
+}
+
+function copyOfTensor({ dtype, shape, data }: Tensor): Tensor {
+  const copy = Array.isArray(data) ? data.map((item) => copyOf(item, 0)) : data.slice();
+  return new Tensor(dtype, [...shape], copy as typeof data);
 }
 
 /**

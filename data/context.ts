@@ -3,6 +3,7 @@
  * of the task, and the operator's instance in the graph.
  */
 import { RandomStream } from "../core/philox.ts";
+import { copyTree } from "../core/tree.ts";
 import { Knob, type KnobParameter, type KnobRange } from "./autotune/knob.ts";
 import { budgetsOf } from "./autotune/options.ts";
 import { Tuner, type TunerOptions } from "./autotune/tuner.ts";
@@ -211,6 +212,14 @@ export class IteratorContext {
   /** Rule `projectionPushdown`: the fields of elements that are needed; undefined for all. */
   get wantedFields(): readonly string[] | undefined {
     return this.uses("projectionPushdown") ? this.#instance.wantedFields : undefined;
+  }
+
+  /**
+   * What to give of an element that this operator keeps: a copy, unless later operators copy it.
+   * Functions and training loops may change in place what they get.
+   */
+  given(kept: unknown): unknown {
+    return this.#instance.isCopied ? kept : copyTree(kept);
   }
 
   /** Makes the input's iterator, to be used as this operator's own: its elements count for both. */

@@ -1111,7 +1111,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * Without `path` the copy is in memory, for the iterations of this dataset. With `path` it is in
    * files in that folder of the machine that iterates (`--allow-write`), also for other processes and
    * runs. A pass that fails, is abandoned, or ends with its process leaves nothing behind.
-   * The copy in memory gives the same objects in each iteration: do not change them in place.
+   * Each iteration gets copies of what is in memory, and may change them in place.
    *
    * Errors of the first element: `already_exists` while another iterator fills the same folder,
    * `failed_precondition` if it has the elements of another pipeline (remove the folder, or choose

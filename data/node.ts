@@ -117,6 +117,15 @@ export abstract class DatasetNode {
     return undefined;
   }
 
+  /**
+   * Whether nobody can change the elements that it gets from its input, because it copies them, or
+   * gives them unchanged to operators that do. `isCopied`: whether the elements that it gives are
+   * copied.
+   */
+  copiesInput(_isCopied: boolean): boolean {
+    return false;
+  }
+
   /** Whether it reads only the wanted fields. Its elements then have no others. */
   get readsFields(): boolean {
     return false;

@@ -14,6 +14,8 @@ export interface OperatorInstance {
   knob: Knob | undefined;
   /** The fields of its elements that later operators need; `undefined` for all. */
   readonly wantedFields: readonly string[] | undefined;
+  /** Whether later operators copy its elements before anybody can change them. */
+  readonly isCopied: boolean;
   /** The figures of the operator and all below it, if another thread runs them. */
   remoteStats?: IteratorStats;
   /** Whether the operator has no iterator of its own, because it does not change its input. */
@@ -79,7 +81,8 @@ export function instancesOf(
   const visit = (
     node: DatasetNode,
     among: Sources | undefined,
-    wantedFields?: readonly string[],
+    wantedFields: readonly string[] | undefined,
+    isCopied: boolean,
   ): OperatorInstance => {
     const stats = new OperatorMeter(node.kind, numbers++, opener);
     const randomStateNumber = stats.number - settings;
@@ -89,7 +92,12 @@ export function instancesOf(
     const replicated = replicatedInputOf(node);
     const below = isSource ? sourcesBelow(node, among) : among;
     const inputs = node.inputs.map((input, i) =>
-      visit(input, i === replicated ? undefined : below, node.fieldsOfInput(wantedFields))
+      visit(
+        input,
+        i === replicated ? undefined : below,
+        node.fieldsOfInput(wantedFields),
+        node.copiesInput(isCopied),
+      )
     );
     return {
       node,
@@ -101,9 +109,10 @@ export function instancesOf(
       knob: undefined,
       isPassed: false,
       wantedFields,
+      isCopied,
     };
   };
-  return visit(root, { count: 0, isAligned: false });
+  return visit(root, { count: 0, isAligned: false }, undefined, false);
 }
 
 function sourcesBelow(node: DatasetNode, among: Sources | undefined): Sources | undefined {

@@ -16,6 +16,10 @@ export class EnumerateNode extends OneToOneNode {
     this.start = checkInteger("enumerate", "start", start, Number.MIN_SAFE_INTEGER);
   }
 
+  override copiesInput(isCopied: boolean): boolean {
+    return isCopied;
+  }
+
   override get attributes(): Attributes {
     return { start: this.start };
   }

@@ -33,6 +33,10 @@ export class ShardNode extends ElementsOfInputNode {
     return wanted;
   }
 
+  override copiesInput(isCopied: boolean): boolean {
+    return isCopied;
+  }
+
   override get cardinality(): number {
     const all = this.input.cardinality;
     if (all <= 0 || all === Infinity) return all;

@@ -26,6 +26,10 @@ export abstract class CountingNode extends ElementsOfInputNode {
   override fieldsOfInput(wanted: readonly string[] | undefined): readonly string[] | undefined {
     return wanted;
   }
+
+  override copiesInput(isCopied: boolean): boolean {
+    return isCopied;
+  }
 }
 
 export class TakeNode extends CountingNode {

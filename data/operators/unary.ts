@@ -47,6 +47,10 @@ export abstract class SameElementsNode extends OneToOneNode {
   override fieldsOfInput(wanted: readonly string[] | undefined): readonly string[] | undefined {
     return wanted;
   }
+
+  override copiesInput(isCopied: boolean): boolean {
+    return isCopied;
+  }
 }
 
 /** The node of a setting or a mark: it has no iterator of its own, but uses its input's. */

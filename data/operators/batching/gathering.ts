@@ -38,6 +38,10 @@ export abstract class GatheringNode extends UnaryNode {
     return this.dropRemainder ? Math.floor(batches) : Math.ceil(batches);
   }
 
+  override copiesInput(): boolean {
+    return true;
+  }
+
   override splitMultiple(multiple: number): number {
     return multiple * this.size;
   }

@@ -66,6 +66,10 @@ export class PaddedBatchNode extends GatheringNode {
     return paddedSpec(this.input.elementSpec, this.padding.shapes, this.rows);
   }
 
+  override copiesInput(): boolean {
+    return !this.keepsRows;
+  }
+
   override giveBatch(column: Column, count: number): unknown {
     if (!this.keepsRows) return super.giveBatch(column, count);
     if (count === this.size) return { batch: column.finish(count) };

@@ -55,6 +55,11 @@ export class CacheNode extends SameElementsNode {
     return undefined;
   }
 
+  /** A cache in memory keeps what it gets, and gives copies of that. */
+  override copiesInput(isCopied: boolean): boolean {
+    return this.path === undefined || isCopied;
+  }
+
   override get attributes(): Attributes {
     return { path: this.path };
   }
@@ -132,7 +137,7 @@ class CacheIterator extends ElementIterator {
     const first = this.#position;
     const length = Math.min(count, elements.length - first);
     if (length <= 0) return NO_BLOCK;
-    for (let i = 0; i < length; i++) into[i] = elements[first + i];
+    for (let i = 0; i < length; i++) into[i] = this.#context.given(elements[first + i]);
     this.#position = first + length;
     this.#context.stats.gaveBlock(into, length);
     return length;
@@ -140,7 +145,7 @@ class CacheIterator extends ElementIterator {
 
   #give(elements: readonly unknown[]): unknown {
     if (this.#position >= elements.length || this.disposed) return END;
-    return this.#context.stats.gave(elements[this.#position++]);
+    return this.#context.stats.gave(this.#context.given(elements[this.#position++]));
   }
 
   #fill(input: ElementIterator): Pulled<unknown> {
@@ -180,7 +185,7 @@ class CacheIterator extends ElementIterator {
     this.#kept.push(element);
     this.#meter.enters(element);
     this.#meter.holds(this.#kept.length);
-    return this.#context.stats.gave(element);
+    return this.#context.stats.gave(this.#context.given(element));
   }
 
   protected override async saveState(): Promise<CacheState> {

@@ -22,6 +22,10 @@ export class ConcatenateNode extends DatasetNode {
     return isUnknown ? UNKNOWN_CARDINALITY : first + second;
   }
 
+  override copiesInput(isCopied: boolean): boolean {
+    return isCopied;
+  }
+
   override tokenAt(index: number): Token | undefined {
     const [first, second] = this.inputs as [DatasetNode, DatasetNode];
     const [ofFirst, ofSecond] = [first.tokenAt(index), second.tokenAt(index - first.cardinality)];

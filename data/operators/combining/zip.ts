@@ -38,6 +38,10 @@ export class ZipNode extends DatasetNode implements Splittable {
     this.keys = keys;
   }
 
+  override copiesInput(isCopied: boolean): boolean {
+    return isCopied;
+  }
+
   override get attributes(): Attributes {
     return { keys: this.keys };
   }

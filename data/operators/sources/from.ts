@@ -149,7 +149,7 @@ class ArrayIterator extends BlockIterator {
   }
 
   protected override at(index: number): unknown {
-    return this.#elements[index];
+    return this.context.given(this.#elements[index]);
   }
 }
 
@@ -162,6 +162,6 @@ class SlicesIterator extends BlockIterator {
   }
 
   protected override at(index: number): unknown {
-    return rowAt(this.#components, index);
+    return this.context.given(rowAt(this.#components, index));
   }
 }

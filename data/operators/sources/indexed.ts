@@ -36,13 +36,13 @@ export abstract class IndexedIterator extends ElementIterator {
   protected position = 0;
   protected stop: number;
   protected readonly stats: OperatorMeter;
-  readonly #context: IteratorContext;
+  protected readonly context: IteratorContext;
   readonly #splits: SplitReader | undefined;
 
   constructor(context: IteratorContext, count: number) {
     super();
     this.stats = context.stats;
-    this.#context = context;
+    this.context = context;
     this.#splits = context.openSplits();
     this.stop = this.#splits === undefined ? count : 0;
   }
@@ -54,7 +54,7 @@ export abstract class IndexedIterator extends ElementIterator {
     if (this.position >= this.stop) return this.beyond();
     const element = this.at(this.position++);
     return element instanceof Promise
-      ? this.#context.waitFor(element).then((element) => this.stats.gave(element))
+      ? this.context.waitFor(element).then((element) => this.stats.gave(element))
       : this.stats.gave(element);
   }
 
@@ -90,7 +90,7 @@ export abstract class IndexedIterator extends ElementIterator {
 
   async #nextSplit(splits: SplitReader): Promise<unknown> {
     for (;;) {
-      const split = await this.#context.waitFor(splits.next());
+      const split = await this.context.waitFor(splits.next());
       if (split === END || this.disposed) return END;
       this.position = split.start;
       this.stop = split.stop;

@@ -1,0 +1,124 @@
+/** Functions and loops that change their elements in place: what operators keep stays as it is. */
+import { Dataset, RaggedTensor, Tensor } from "../../../../mod.ts";
+import { mapTree } from "../../../../core/tree.ts";
+import { assertEquals } from "../../../assert.ts";
+
+interface Row {
+  v: Tensor<"float32">;
+  list: number[];
+  bytes: Tensor<"bytes">;
+  ragged: RaggedTensor<"int32">;
+}
+
+/** Elements of which each component can be changed. */
+function rows(): Row[] {
+  return [1, 2, 3, 4].map((i) => ({
+    v: new Tensor("float32", [2, 2], Float32Array.of(i, i, i, i)),
+    list: [i, i],
+    bytes: new Tensor("bytes", [1], [Uint8Array.of(i)]),
+    ragged: new RaggedTensor(
+      new Tensor("int32", [2], Int32Array.of(i, i)),
+      BigInt64Array.of(0n, 1n, 2n),
+    ),
+  }));
+}
+
+/** Changes all of an element in place. */
+function spoil(element: unknown): void {
+  if (typeof element !== "object" || element === null) return;
+  if (element instanceof RaggedTensor) return spoil(element.values);
+  if (element instanceof Tensor) return spoil(element.data);
+  if (ArrayBuffer.isView(element)) {
+    (element as Uint8Array).fill(99);
+    return;
+  }
+  const parts = element as Record<string, unknown>;
+  for (const key of Object.keys(parts)) {
+    spoil(parts[key]);
+    if (typeof parts[key] === "number") parts[key] = 99;
+  }
+}
+
+/** What a loop that changes its elements reads in two passes. */
+async function spoiledPasses(dataset: Dataset<unknown>): Promise<[unknown[], unknown[]]> {
+  const pass = async () => {
+    const read: unknown[] = [];
+    for await (const element of dataset) {
+      read.push(structure(element));
+      spoil(element);
+    }
+    return read;
+  };
+  return [await pass(), await pass()];
+}
+
+/** An element's values, copied, to compare. */
+function structure(element: unknown): unknown {
+  return mapTree(element, (leaf) => {
+    const isTensor = leaf instanceof Tensor || leaf instanceof RaggedTensor;
+    const values = isTensor ? leaf.toArray() : leaf;
+    return JSON.stringify(values, (_, x) => ArrayBuffer.isView(x) ? [...x as Uint8Array] : x);
+  });
+}
+
+/** Operators that keep elements for the next pass. */
+const KEEPERS: Readonly<Record<string, () => Dataset<unknown>>> = {
+  "from": () => Dataset.from(rows()),
+  "cache": () => Dataset.range(4).map((i) => new Float32Array([i, i])).cache(),
+  "cache of from": () => Dataset.from(rows()).cache(),
+  "fromTensors": () => Dataset.fromTensors(new Tensor("float32", [2], Float32Array.of(1, 2))),
+  "fromTensorSlices": () =>
+    Dataset.fromTensorSlices({
+      matrix: new Tensor("float32", [2, 2], Float32Array.of(1, 2, 3, 4)),
+      ragged: rows()[0]!.ragged,
+    }),
+};
+
+/** What hands the kept elements on to a loop. */
+const ROUTES: Readonly<Record<string, (kept: Dataset<unknown>) => Dataset<unknown>>> = {
+  "a loop": (kept) => kept,
+  "skip, take and shard": (kept) => kept.skip(0).take(4).shard(1, 0),
+  "shuffle": (kept) => kept.shuffle(4, { seed: 1, reshuffleEachIteration: false }),
+  "repeat": (kept) => kept.repeat(2),
+  "prefetch": (kept) => kept.prefetch(2),
+  "zip with itself": (kept) => Dataset.zip([kept, kept]),
+  "enumerate": (kept) => kept.enumerate(),
+  "concatenate": (kept) => kept.concatenate(kept),
+  "takeWhile": (kept) => kept.takeWhile(() => true),
+  "filter": (kept) => kept.filter(() => true),
+  "map": (kept) => kept.map((x) => x),
+  "a second cache": (kept) => kept.cache(),
+};
+
+for (const [keeper, make] of Object.entries(KEEPERS)) {
+  Deno.test(`${keeper} gives each pass the same elements, although a loop changes them in place`, async () => {
+    for (const [route, lead] of Object.entries(ROUTES)) {
+      const untouched: unknown[] = [];
+      for await (const element of lead(make())) untouched.push(structure(element));
+      assertEquals(await spoiledPasses(lead(make())), [untouched, untouched], route);
+    }
+  });
+}
+
+Deno.test("a function that changes its element in place gets the same element in each pass", async () => {
+  const spoiling = Dataset.from(rows()).cache().map((row) => {
+    const before = row.v.data[0]! + row.list[0]!;
+    row.v.data.fill(99);
+    row.list[0] = 99;
+    return before;
+  });
+  const pass = () => Array.fromAsync(spoiling);
+  assertEquals([await pass(), await pass()], [[2, 4, 6, 8], [2, 4, 6, 8]]);
+});
+
+Deno.test("batch gives memory of its own, so that what it gathers is not copied twice", async () => {
+  const kept = Float32Array.of(1, 2);
+  const batches = Dataset.from([kept, kept]).cache().batch(2);
+  for (let pass = 0; pass < 2; pass++) {
+    for await (const batch of batches) {
+      assertEquals(batch.toArray(), [[1, 2], [1, 2]]);
+      batch.data.fill(99);
+    }
+  }
+  assertEquals([...kept], [1, 2]);
+});
