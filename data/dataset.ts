@@ -5,6 +5,7 @@
 import { LeatError } from "../core/error.ts";
 import { isPlainObject } from "../core/tree.ts";
 import { NodeFunction } from "./udf/call.ts";
+import type { Arity } from "./udf/extra.ts";
 import { checkBoolean, invalidArgument, show } from "./check.ts";
 import { type DatasetIterator, openIterator } from "./dataset_iterator.ts";
 import type { IterationOptions } from "./iteration_options.ts";
@@ -344,7 +345,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   ): Dataset<T> {
     const { captures } = FromGeneratorNode.options(options);
     return new Dataset(
-      new FromGeneratorNode(new NodeFunction("fromGenerator", "fn", fn, captures)),
+      new FromGeneratorNode(
+        new NodeFunction("fromGenerator", "fn", fn, captures, { arity: 0 }),
+      ),
     );
   }
 
@@ -815,7 +818,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
     options?: FlatMapOptions<C>,
   ): Dataset<R> {
     const { captures, spec } = ScanNode.options(options);
-    const bound = new NodeFunction("scan", "fn", fn, captures);
+    const bound = new NodeFunction("scan", "fn", fn, captures, { arity: 2 });
     return new Dataset(new ScanNode(this.node, initial, bound, spec));
   }
 
@@ -1347,13 +1350,13 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
     options: GroupByWindowOptions<T, R, C>,
   ): Dataset<R> {
     const { key, reduce, windowSize, captures } = GroupByWindowNode.options(options);
-    const bind = (argument: string, fn: unknown) =>
-      new NodeFunction("groupByWindow", argument, fn, captures);
+    const bind = (argument: string, fn: unknown, arity: Arity = 1) =>
+      new NodeFunction("groupByWindow", argument, fn, captures, { arity });
     return new Dataset(
       new GroupByWindowNode(
         this.node,
         bind("key", key),
-        bind("reduce", reduce),
+        bind("reduce", reduce, 2),
         typeof windowSize === "number" ? windowSize : bind("windowSize", windowSize),
       ),
     );
@@ -1380,13 +1383,13 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
     options: GroupByReducerOptions<T, S, R, C>,
   ): Dataset<R> {
     const { key, init, reduce, finalize, captures, spec } = GroupByReducerNode.options(options);
-    const bind = (argument: string, fn: unknown) =>
-      new NodeFunction("groupByReducer", argument, fn, captures);
+    const bind = (argument: string, fn: unknown, arity: Arity = 1) =>
+      new NodeFunction("groupByReducer", argument, fn, captures, { arity });
     const functions = {
       key: bind("key", key),
       init: bind("init", init),
-      reduce: bind("reduce", reduce),
-      finalize: finalize === undefined ? undefined : bind("finalize", finalize),
+      reduce: bind("reduce", reduce, 2),
+      finalize: finalize === undefined ? undefined : bind("finalize", finalize, 2),
     };
     return new Dataset(new GroupByReducerNode(this.node, functions, spec));
   }
@@ -1543,7 +1546,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
     options?: FunctionOptions<C>,
   ): Promise<S> {
     const { captures } = reduceOptions(options);
-    const bound = new NodeFunction("reduce", "fn", fn, captures);
+    const bound = new NodeFunction("reduce", "fn", fn, captures, { arity: 2 });
     return await reduceGraph(this.node, initial, bound, this.#nextIteration()) as S;
   }
 
