@@ -339,7 +339,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * for await (const x of squares.take(3)) console.log(x); // 0 1 4
    * ```
    */
-  static fromGenerator<T, const C extends Captures = Captures>(
+  static fromGenerator<T, C extends Captures = Captures>(
     fn: UserFunction<(extra: Extra<C>) => Iterable<T> | AsyncIterable<T>>,
     options?: FunctionOptions<C>,
   ): Dataset<T> {
@@ -740,7 +740,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * for await (const x of centred) console.log(x); // -1.5 -0.5 0.5 1.5
    * ```
    */
-  map<R, const C extends Captures = Captures>(
+  map<R, C extends Captures = Captures>(
     fn: ElementFunction<T, R, C>,
     options?: MapOptions<C>,
   ): Dataset<Awaited<R>> {
@@ -789,7 +789,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * for await (const x of Dataset.range(5).filter((x) => x % 2 === 1)) console.log(x); // 1 3
    * ```
    */
-  filter<const C extends Captures = Captures>(
+  filter<C extends Captures = Captures>(
     predicate: ElementFunction<T, boolean | Promise<boolean>, C>,
     options?: FilterOptions<C>,
   ): Dataset<T> {
@@ -810,7 +810,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * for await (const x of sums) console.log(x); // 1 3 6 10
    * ```
    */
-  scan<S, R, const C extends Captures = Captures>(
+  scan<S, R, C extends Captures = Captures>(
     initial: S,
     fn: UserFunction<
       (state: S, element: T, extra: Extra<C>) => readonly [S, R] | Promise<readonly [S, R]>
@@ -846,7 +846,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * for await (const x of numbers) console.log(x); // 0 0 1 0 1 2
    * ```
    */
-  flatMap<R, const C extends Captures = Captures>(
+  flatMap<R, C extends Captures = Captures>(
     fn: ElementFunction<T, Dataset<R> | Promise<Dataset<R>>, C>,
     options?: FlatMapOptions<C>,
   ): Dataset<R> {
@@ -873,7 +873,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * for await (const x of turns) console.log(x); // a c b d
    * ```
    */
-  interleave<R, const C extends Captures = Captures>(
+  interleave<R, C extends Captures = Captures>(
     fn: ElementFunction<T, Dataset<R> | Promise<Dataset<R>>, C>,
     options?: InterleaveOptions<C>,
   ): Dataset<R> {
@@ -1057,7 +1057,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * for await (const x of Dataset.range(10).takeWhile((x) => x < 3)) console.log(x); // 0 1 2
    * ```
    */
-  takeWhile<const C extends Captures = Captures>(
+  takeWhile<C extends Captures = Captures>(
     predicate: ElementFunction<T, boolean | Promise<boolean>, C>,
     options?: FunctionOptions<C>,
   ): Dataset<T> {
@@ -1150,7 +1150,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * for await (const x of numbers.repeat(2)) console.log(x);
    * ```
    */
-  snapshot<R = T, const C extends Captures = Captures>(
+  snapshot<R = T, C extends Captures = Captures>(
     path: string,
     options?: SnapshotOptions<T, R, C>,
   ): Dataset<T | R> {
@@ -1304,7 +1304,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * console.log((await Array.fromAsync(balanced)).length); // about 200
    * ```
    */
-  rejectionResample<const C extends Captures = Captures>(
+  rejectionResample<C extends Captures = Captures>(
     options: RejectionResampleOptions<T, C>,
   ): Dataset<[number, T]> {
     const { classOf, captures, ...rest } = RejectionResampleNode.options(options);
@@ -1346,7 +1346,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * for await (const x of byParity) console.log(x.toArray()); // [0, 2] [1, 3] [4] [5]
    * ```
    */
-  groupByWindow<R, const C extends Captures = Captures>(
+  groupByWindow<R, C extends Captures = Captures>(
     options: GroupByWindowOptions<T, R, C>,
   ): Dataset<R> {
     const { key, reduce, windowSize, captures } = GroupByWindowNode.options(options);
@@ -1379,7 +1379,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * for await (const x of sums) console.log(x); // 0: 6, then 1: 4
    * ```
    */
-  groupByReducer<S, R = S, const C extends Captures = Captures>(
+  groupByReducer<S, R = S, C extends Captures = Captures>(
     options: GroupByReducerOptions<T, S, R, C>,
   ): Dataset<R> {
     const { key, init, reduce, finalize, captures, spec } = GroupByReducerNode.options(options);
@@ -1411,7 +1411,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * for await (const x of batches) console.log(x.shape); // [3, 3] [2, 5] [2, 7] [1, 8]
    * ```
    */
-  bucketBySequenceLength<const C extends Captures = Captures, R = Batched<T>>(
+  bucketBySequenceLength<C extends Captures = Captures, R = Batched<T>>(
     options: BucketBySequenceLengthOptions<T, C>,
   ): Dataset<R> {
     const { length, captures, ...rest } = BucketBySequenceLengthNode.options(options);
@@ -1469,7 +1469,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * console.log(elements, batches.cardinality(), batches.elementSpec); // 3 3 TensorSpec { … }
    * ```
    */
-  async save<const C extends Captures = Captures>(
+  async save<C extends Captures = Captures>(
     path: string,
     options?: SaveOptions<T, C>,
   ): Promise<SaveProgress> {
@@ -1540,7 +1540,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * console.log(await Dataset.range(5).reduce(0, (sum, x) => sum + x)); // 10
    * ```
    */
-  async reduce<S, const C extends Captures = Captures>(
+  async reduce<S, C extends Captures = Captures>(
     initial: S,
     fn: UserFunction<(state: S, element: T, extra: Extra<C>) => S | Promise<S>>,
     options?: FunctionOptions<C>,

@@ -135,7 +135,7 @@ export class CustomShardingPolicy {
  * console.log(sum); // 45
  * ```
  */
-export function shardingPolicy<const C extends Captures = Captures>(
+export function shardingPolicy<C extends Captures = Captures>(
   name: string,
   { shard, captures }: ShardingPolicyOptions<C>,
 ): CustomShardingPolicy {

@@ -1,4 +1,4 @@
-/** A function that takes a name from its last argument which nothing gives it. */
+/** The captures that functions take by name from their last argument. */
 import { assertEquals, assertRejects, assertThrows } from "../../assert.ts";
 import { Dataset, LeatError, shardingPolicy, udf } from "../../../mod.ts";
 
@@ -105,4 +105,17 @@ Deno.test("map accepts defaults, what the engine gives, undefined captures and o
   assertEquals(results, [[2, 3], [1, 2], [3, 3], [1, 1], [4, 4], [5, 5], [0, 1]]);
   ten().map(udf("file:///none.ts", "none"), { captures });
   shardingPolicy("p", { shard: (dataset, { index, count }) => dataset.shard(count, index) });
+});
+
+Deno.test("map gives captures the types of variables, not of literals", async () => {
+  const dataset = Dataset.range(2).map((x, { count, flag, list }) => {
+    // The compiler is the test: none of these could be assigned to the type of a literal.
+    let sum = count;
+    sum = x + 1;
+    let isOdd = flag;
+    isOdd = x % 2 === 1;
+    const copy: number[] = list;
+    return [sum, isOdd, copy.length];
+  }, { captures: { count: 3, flag: false, list: [1, 2] } });
+  assertEquals(await Array.fromAsync(dataset), [[1, false, 2], [2, true, 2]]);
 });
