@@ -663,7 +663,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
 
   /**
    * Combines the elements of several datasets into an array or object like the given one, which may
-   * be nested. Ends with the shortest.
+   * be nested. `Dataset.zip(a, b)` is `Dataset.zip([a, b])`. Ends with the shortest.
    *
    * @example
    * ```ts
@@ -672,8 +672,17 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * for await (const { x, y } of pairs) console.log(x, y); // 0 a, 1 b, 2 c
    * ```
    */
-  static zip<const D extends Datasets>(datasets: D): Dataset<Zipped<D>> {
-    return new Dataset(zipNode(datasets));
+  static zip<const D extends Datasets>(datasets: D): Dataset<Zipped<D>>;
+  /** Combines the elements of several datasets into arrays. Ends with the shortest. */
+  static zip<
+    const D extends readonly [Dataset<unknown>, Dataset<unknown>, ...Dataset<unknown>[]],
+  >(...datasets: D): Dataset<Zipped<D>>;
+  static zip(...datasets: readonly unknown[]): Dataset<unknown> {
+    if (datasets.length > 1) return new Dataset(zipNode(datasets));
+    const [structure] = datasets;
+    if (nodeOf(structure) === undefined) return new Dataset(zipNode(structure));
+    const wanted = "at least two, as in Dataset.zip(a, b), or an array or object of them";
+    throw invalidArgument("zip", "datasets", wanted, structure);
   }
 
   /**
