@@ -15,8 +15,10 @@ export function show(value: unknown): string {
   if (typeof value === "bigint") return `${value}n`;
   if (typeof value === "function") return "a function";
   if (Array.isArray(value)) return `[${value.map(show).join(", ")}]`;
-  if (typeof value === "object" && value !== null) return value.constructor?.name ?? "an object";
-  return String(value);
+  if (typeof value !== "object" || value === null) return String(value);
+  // The constructor of a generator has no name.
+  const tag = Object.prototype.toString.call(value).slice("[object ".length, -1);
+  return value.constructor?.name || (tag === "Object" ? "an object" : tag);
 }
 
 /** Limit of the characters of a text from a file that a message shows. */
