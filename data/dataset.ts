@@ -1595,6 +1595,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
 
   /**
    * Runs everything before this point in the workers of a service; operators after it run here.
+   * `rewrite` changes what precedes: `distribute({ rewrite, …options })` is
+   * `rewrite(dataset).distribute(options)`, for programs that get their options from elsewhere.
    *
    * @example
    * ```ts
