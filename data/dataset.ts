@@ -1590,7 +1590,11 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * ```
    */
   async at(index: number): Promise<T> {
-    return await elementAt(this.node, index, {}) as T;
+    try {
+      return await elementAt(this.node, index, {}) as T;
+    } catch (error) {
+      throw LeatError.from(error);
+    }
   }
 
   /**
@@ -1609,7 +1613,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    */
   distribute<R = T>(options: DistributeOptions & { readonly rewrite?: Rewrite<T, R> }): Dataset<R> {
     const { rewrite, ...distribution } = DistributeNode.options(options);
-    return new Dataset(new DistributeNode(rewritten("distribute", this, rewrite), distribution));
+    const node = rewritten("distribute", this, rewrite);
+    return new Dataset(walking(() => new DistributeNode(node, distribution)));
   }
 
   /**
@@ -1737,7 +1742,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * ```
    */
   cardinality(): number {
-    return this.node.cardinality;
+    return walking(() => this.node.cardinality);
   }
 
   /**
@@ -1754,7 +1759,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * ```
    */
   serialize(): Uint8Array {
-    return serializeGraph(this.node);
+    return walking(() => serializeGraph(this.node));
   }
 
   /**
@@ -1787,7 +1792,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * ```
    */
   fingerprint(): string {
-    return fingerprintGraph(this.node);
+    return walking(() => fingerprintGraph(this.node));
   }
 
   /**
@@ -1800,7 +1805,16 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * ```
    */
   explain(): Explanation {
-    return new Explanation(this.node);
+    return walking(() => new Explanation(this.node));
+  }
+}
+
+/** Runs what recurses into inputs. The stack overflows if the pipeline nests too deep. */
+function walking<R>(walk: () => R): R {
+  try {
+    return walk();
+  } catch (error) {
+    throw LeatError.from(error);
   }
 }
 
