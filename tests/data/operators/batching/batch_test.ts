@@ -146,6 +146,13 @@ Deno.test("batch says how to replace nulls where only some elements have one", a
   for (const elements of [[{ x: 1 }, { x: null }], [{ x: null }, { x: "a" }]]) {
     const { message } = await firstError(Dataset.from<unknown>(elements).batch(2));
     assertStringIncludes(message, "in component x.");
+    assertStringIncludes(
+      message,
+      "Replace nulls with map before batching: map((row) => ({ ...row, x: row.x ?? 0 })).",
+    );
+  }
+  for (const elements of [[1, null], [{ x: { "a b": null } }, { x: { "a b": 1 } }]]) {
+    const { message } = await firstError(Dataset.from<unknown>(elements).batch(2));
     assertStringIncludes(message, "Replace nulls with map before batching.");
   }
 });
