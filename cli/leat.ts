@@ -10,7 +10,7 @@
  * @module
  */
 import { EXIT_USAGE, wantsHelp } from "./lib/args.ts";
-import { nearestOf } from "./lib/nearest_name.ts";
+import { nearestOf } from "../core/shown_text.ts";
 
 /** What `leat plan --json` prints. */
 export type { Plan } from "./plan/report.ts";

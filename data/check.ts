@@ -1,5 +1,6 @@
 /** Checks operators' arguments; an error names the operator, the argument and the value. */
 import { LeatError } from "../core/error.ts";
+import { nearestOf } from "../core/shown_text.ts";
 
 function refuse(operator: string, argument: string, wanted: string, value: unknown): LeatError {
   return new LeatError(
@@ -14,8 +15,10 @@ export function show(value: unknown): string {
   if (typeof value === "bigint") return `${value}n`;
   if (typeof value === "function") return "a function";
   if (Array.isArray(value)) return `[${value.map(show).join(", ")}]`;
-  if (typeof value === "object" && value !== null) return value.constructor?.name ?? "an object";
-  return String(value);
+  if (typeof value !== "object" || value === null) return String(value);
+  // The constructor of a generator has no name.
+  const tag = Object.prototype.toString.call(value).slice("[object ".length, -1);
+  return value.constructor?.name || (tag === "Object" ? "an object" : tag);
 }
 
 /** Limit of the characters of a text from a file that a message shows. */
@@ -112,11 +115,18 @@ export function optionsOf<O>(
       if (value === undefined || known.includes(name)) continue;
       throw new LeatError(
         "invalid_argument",
-        `${operator}: there is no option ${show(name)}; its options are ${known.join(", ")}`,
+        `${operator}: there is no option ${show(name)}; its options are ${known.join(", ")}` +
+          didYouMean(name, known),
       );
     }
     return options;
   };
+}
+
+/** The end of a message that refuses an unknown name: what was probably meant, or nothing. */
+export function didYouMean(name: string, known: readonly string[]): string {
+  const nearest = nearestOf(name, known);
+  return nearest === undefined ? "" : `; did you mean ${show(nearest)}?`;
 }
 
 /** The error for an argument that these checks do not cover. */

@@ -5,6 +5,7 @@
 import { LeatError } from "../core/error.ts";
 import { isPlainObject } from "../core/tree.ts";
 import { NodeFunction } from "./udf/call.ts";
+import type { Arity } from "./udf/extra.ts";
 import { checkBoolean, invalidArgument, show } from "./check.ts";
 import { type DatasetIterator, openIterator } from "./dataset_iterator.ts";
 import type { IterationOptions } from "./iteration_options.ts";
@@ -338,13 +339,15 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * for await (const x of squares.take(3)) console.log(x); // 0 1 4
    * ```
    */
-  static fromGenerator<T, const C extends Captures = Captures>(
+  static fromGenerator<T, C extends Captures = Captures>(
     fn: UserFunction<(extra: Extra<C>) => Iterable<T> | AsyncIterable<T>>,
     options?: FunctionOptions<C>,
   ): Dataset<T> {
     const { captures } = FromGeneratorNode.options(options);
     return new Dataset(
-      new FromGeneratorNode(new NodeFunction("fromGenerator", "fn", fn, captures)),
+      new FromGeneratorNode(
+        new NodeFunction("fromGenerator", "fn", fn, captures, { arity: 0 }),
+      ),
     );
   }
 
@@ -660,7 +663,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
 
   /**
    * Combines the elements of several datasets into an array or object like the given one, which may
-   * be nested. Ends with the shortest.
+   * be nested. `Dataset.zip(a, b)` is `Dataset.zip([a, b])`. Ends with the shortest.
    *
    * @example
    * ```ts
@@ -669,8 +672,17 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * for await (const { x, y } of pairs) console.log(x, y); // 0 a, 1 b, 2 c
    * ```
    */
-  static zip<const D extends Datasets>(datasets: D): Dataset<Zipped<D>> {
-    return new Dataset(zipNode(datasets));
+  static zip<const D extends Datasets>(datasets: D): Dataset<Zipped<D>>;
+  /** Combines the elements of several datasets into arrays. Ends with the shortest. */
+  static zip<
+    const D extends readonly [Dataset<unknown>, Dataset<unknown>, ...Dataset<unknown>[]],
+  >(...datasets: D): Dataset<Zipped<D>>;
+  static zip(...datasets: readonly unknown[]): Dataset<unknown> {
+    if (datasets.length > 1) return new Dataset(zipNode(datasets));
+    const [structure] = datasets;
+    if (nodeOf(structure) === undefined) return new Dataset(zipNode(structure));
+    const wanted = "at least two, as in Dataset.zip(a, b), or an array or object of them";
+    throw invalidArgument("zip", "datasets", wanted, structure);
   }
 
   /**
@@ -737,7 +749,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * for await (const x of centred) console.log(x); // -1.5 -0.5 0.5 1.5
    * ```
    */
-  map<R, const C extends Captures = Captures>(
+  map<R, C extends Captures = Captures>(
     fn: ElementFunction<T, R, C>,
     options?: MapOptions<C>,
   ): Dataset<Awaited<R>> {
@@ -786,7 +798,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * for await (const x of Dataset.range(5).filter((x) => x % 2 === 1)) console.log(x); // 1 3
    * ```
    */
-  filter<const C extends Captures = Captures>(
+  filter<C extends Captures = Captures>(
     predicate: ElementFunction<T, boolean | Promise<boolean>, C>,
     options?: FilterOptions<C>,
   ): Dataset<T> {
@@ -807,7 +819,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * for await (const x of sums) console.log(x); // 1 3 6 10
    * ```
    */
-  scan<S, R, const C extends Captures = Captures>(
+  scan<S, R, C extends Captures = Captures>(
     initial: S,
     fn: UserFunction<
       (state: S, element: T, extra: Extra<C>) => readonly [S, R] | Promise<readonly [S, R]>
@@ -815,7 +827,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
     options?: FlatMapOptions<C>,
   ): Dataset<R> {
     const { captures, spec } = ScanNode.options(options);
-    const bound = new NodeFunction("scan", "fn", fn, captures);
+    const bound = new NodeFunction("scan", "fn", fn, captures, { arity: 2 });
     return new Dataset(new ScanNode(this.node, initial, bound, spec));
   }
 
@@ -843,7 +855,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * for await (const x of numbers) console.log(x); // 0 0 1 0 1 2
    * ```
    */
-  flatMap<R, const C extends Captures = Captures>(
+  flatMap<R, C extends Captures = Captures>(
     fn: ElementFunction<T, Dataset<R> | Promise<Dataset<R>>, C>,
     options?: FlatMapOptions<C>,
   ): Dataset<R> {
@@ -870,7 +882,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * for await (const x of turns) console.log(x); // a c b d
    * ```
    */
-  interleave<R, const C extends Captures = Captures>(
+  interleave<R, C extends Captures = Captures>(
     fn: ElementFunction<T, Dataset<R> | Promise<Dataset<R>>, C>,
     options?: InterleaveOptions<C>,
   ): Dataset<R> {
@@ -1054,7 +1066,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * for await (const x of Dataset.range(10).takeWhile((x) => x < 3)) console.log(x); // 0 1 2
    * ```
    */
-  takeWhile<const C extends Captures = Captures>(
+  takeWhile<C extends Captures = Captures>(
     predicate: ElementFunction<T, boolean | Promise<boolean>, C>,
     options?: FunctionOptions<C>,
   ): Dataset<T> {
@@ -1147,7 +1159,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * for await (const x of numbers.repeat(2)) console.log(x);
    * ```
    */
-  snapshot<R = T, const C extends Captures = Captures>(
+  snapshot<R = T, C extends Captures = Captures>(
     path: string,
     options?: SnapshotOptions<T, R, C>,
   ): Dataset<T | R> {
@@ -1301,7 +1313,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * console.log((await Array.fromAsync(balanced)).length); // about 200
    * ```
    */
-  rejectionResample<const C extends Captures = Captures>(
+  rejectionResample<C extends Captures = Captures>(
     options: RejectionResampleOptions<T, C>,
   ): Dataset<[number, T]> {
     const { classOf, captures, ...rest } = RejectionResampleNode.options(options);
@@ -1343,17 +1355,17 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * for await (const x of byParity) console.log(x.toArray()); // [0, 2] [1, 3] [4] [5]
    * ```
    */
-  groupByWindow<R, const C extends Captures = Captures>(
+  groupByWindow<R, C extends Captures = Captures>(
     options: GroupByWindowOptions<T, R, C>,
   ): Dataset<R> {
     const { key, reduce, windowSize, captures } = GroupByWindowNode.options(options);
-    const bind = (argument: string, fn: unknown) =>
-      new NodeFunction("groupByWindow", argument, fn, captures);
+    const bind = (argument: string, fn: unknown, arity: Arity = 1) =>
+      new NodeFunction("groupByWindow", argument, fn, captures, { arity });
     return new Dataset(
       new GroupByWindowNode(
         this.node,
         bind("key", key),
-        bind("reduce", reduce),
+        bind("reduce", reduce, 2),
         typeof windowSize === "number" ? windowSize : bind("windowSize", windowSize),
       ),
     );
@@ -1376,17 +1388,17 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * for await (const x of sums) console.log(x); // 0: 6, then 1: 4
    * ```
    */
-  groupByReducer<S, R = S, const C extends Captures = Captures>(
+  groupByReducer<S, R = S, C extends Captures = Captures>(
     options: GroupByReducerOptions<T, S, R, C>,
   ): Dataset<R> {
     const { key, init, reduce, finalize, captures, spec } = GroupByReducerNode.options(options);
-    const bind = (argument: string, fn: unknown) =>
-      new NodeFunction("groupByReducer", argument, fn, captures);
+    const bind = (argument: string, fn: unknown, arity: Arity = 1) =>
+      new NodeFunction("groupByReducer", argument, fn, captures, { arity });
     const functions = {
       key: bind("key", key),
       init: bind("init", init),
-      reduce: bind("reduce", reduce),
-      finalize: finalize === undefined ? undefined : bind("finalize", finalize),
+      reduce: bind("reduce", reduce, 2),
+      finalize: finalize === undefined ? undefined : bind("finalize", finalize, 2),
     };
     return new Dataset(new GroupByReducerNode(this.node, functions, spec));
   }
@@ -1408,7 +1420,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * for await (const x of batches) console.log(x.shape); // [3, 3] [2, 5] [2, 7] [1, 8]
    * ```
    */
-  bucketBySequenceLength<const C extends Captures = Captures, R = Batched<T>>(
+  bucketBySequenceLength<C extends Captures = Captures, R = Batched<T>>(
     options: BucketBySequenceLengthOptions<T, C>,
   ): Dataset<R> {
     const { length, captures, ...rest } = BucketBySequenceLengthNode.options(options);
@@ -1466,7 +1478,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * console.log(elements, batches.cardinality(), batches.elementSpec); // 3 3 TensorSpec { … }
    * ```
    */
-  async save<const C extends Captures = Captures>(
+  async save<C extends Captures = Captures>(
     path: string,
     options?: SaveOptions<T, C>,
   ): Promise<SaveProgress> {
@@ -1537,13 +1549,13 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * console.log(await Dataset.range(5).reduce(0, (sum, x) => sum + x)); // 10
    * ```
    */
-  async reduce<S, const C extends Captures = Captures>(
+  async reduce<S, C extends Captures = Captures>(
     initial: S,
     fn: UserFunction<(state: S, element: T, extra: Extra<C>) => S | Promise<S>>,
     options?: FunctionOptions<C>,
   ): Promise<S> {
     const { captures } = reduceOptions(options);
-    const bound = new NodeFunction("reduce", "fn", fn, captures);
+    const bound = new NodeFunction("reduce", "fn", fn, captures, { arity: 2 });
     return await reduceGraph(this.node, initial, bound, this.#nextIteration()) as S;
   }
 
@@ -1578,11 +1590,17 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * ```
    */
   async at(index: number): Promise<T> {
-    return await elementAt(this.node, index, {}) as T;
+    try {
+      return await elementAt(this.node, index, {}) as T;
+    } catch (error) {
+      throw LeatError.from(error);
+    }
   }
 
   /**
    * Runs everything before this point in the workers of a service; operators after it run here.
+   * `rewrite` changes what precedes: `distribute({ rewrite, …options })` is
+   * `rewrite(dataset).distribute(options)`, for programs that get their options from elsewhere.
    *
    * @example
    * ```ts
@@ -1595,7 +1613,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    */
   distribute<R = T>(options: DistributeOptions & { readonly rewrite?: Rewrite<T, R> }): Dataset<R> {
     const { rewrite, ...distribution } = DistributeNode.options(options);
-    return new Dataset(new DistributeNode(rewritten("distribute", this, rewrite), distribution));
+    const node = rewritten("distribute", this, rewrite);
+    return new Dataset(walking(() => new DistributeNode(node, distribution)));
   }
 
   /**
@@ -1723,7 +1742,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * ```
    */
   cardinality(): number {
-    return this.node.cardinality;
+    return walking(() => this.node.cardinality);
   }
 
   /**
@@ -1740,7 +1759,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * ```
    */
   serialize(): Uint8Array {
-    return serializeGraph(this.node);
+    return walking(() => serializeGraph(this.node));
   }
 
   /**
@@ -1773,7 +1792,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * ```
    */
   fingerprint(): string {
-    return fingerprintGraph(this.node);
+    return walking(() => fingerprintGraph(this.node));
   }
 
   /**
@@ -1786,7 +1805,16 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * ```
    */
   explain(): Explanation {
-    return new Explanation(this.node);
+    return walking(() => new Explanation(this.node));
+  }
+}
+
+/** Runs what recurses into inputs. The stack overflows if the pipeline nests too deep. */
+function walking<R>(walk: () => R): R {
+  try {
+    return walk();
+  } catch (error) {
+    throw LeatError.from(error);
   }
 }
 

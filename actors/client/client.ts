@@ -266,7 +266,7 @@ class Client {
       ...(behind.length === 0 ? {} : { behind }),
       ...definedFields({ stream, restoration, runId, iterator, lastReader }),
     };
-    const { clientId, clusterId } = await joinIteration(
+    const { clientId, clusterId, isContinued } = await joinIteration(
       request,
       (request) => {
         // A client that is being stopped must not take a stream over.
@@ -279,7 +279,26 @@ class Client {
       },
     );
     onJoined?.({ clusterId, clientId });
+    if (isContinued === true) this.#warnOfRest();
     return clientId;
+  }
+
+  /**
+   * Logs that the first epoch is not whole, as when a trainer starts again under the name of its job.
+   * Later epochs, and those of several consumers, are continued on purpose.
+   */
+  #warnOfRest(): void {
+    const { dispatcher, jobName, repetition, parameters, forTask, ordered } = this.#options;
+    const { sharing, numConsumers } = parameters;
+    if (repetition > 0 || sharing || numConsumers !== undefined) return;
+    if (forTask !== undefined || ordered !== undefined) return;
+    this.#context.world.log(
+      "warn",
+      `Job "${jobName}" of the dispatcher at ${dispatcher.node} continues an epoch that a former ` +
+        "client has read: elements that it was given do not come again, and none come if the epoch " +
+        "has ended. To begin at the first element, use a new jobName at each start of the trainer, " +
+        "or none.",
+    );
   }
 
   async #heartbeat(clientId: number): Promise<void> {

@@ -274,6 +274,7 @@ class Dispatcher {
       const answer = openIteration(tx, request, rightsOf(tx.state, request, sender), {
         positionOf: (clientId) => consumers.positionOf(clientId),
         isUnreadable: (iterationId) => this.#isUnreadable(tx.state, iterationId),
+        isClosed: (clientId) => clientLinks.closedAtMs.has(clientId),
       });
       for (const iteration of unreadSurplus(tx.state, sender, quotas)) {
         endTasksOf(tx, iteration, "unread");

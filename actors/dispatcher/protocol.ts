@@ -227,6 +227,11 @@ export interface DispatcherProtocol {
     readonly iterationId: number;
     readonly clientId: number;
     readonly clusterId: string;
+    /**
+     * Whether clients that have left, or whose connection is closed, began the iteration. In most
+     * modes the new client then gets only the rest of the elements.
+     */
+    readonly isContinued?: boolean;
   };
 
   /**

@@ -7,9 +7,9 @@
  */
 
 import { LeatError } from "../../core/error.ts";
+import { nearestOf } from "../../core/shown_text.ts";
 import { loadReader, type Shape, withNegatives } from "./command_line.ts";
 import { helpText, kebab, type Program, usageOf } from "./help.ts";
-import { nearestOf } from "./nearest_name.ts";
 import { Misread, type Option, type Options, type Values } from "./options.ts";
 
 /** The exit status after a wrong command line: nothing was started. */

@@ -84,7 +84,8 @@ export function stackedColumn(
   throw new LeatError(
     "invalid_argument",
     `Cannot batch ${show(element)} in ${component(path)}; elements are numbers, bigints, ` +
-      `booleans, strings, typed arrays and tensors in plain objects and arrays.`,
+      `booleans, strings, typed arrays and tensors in plain objects and arrays. A function must ` +
+      `return one of these; to give several elements, return a Dataset from flatMap.`,
   );
 }
 

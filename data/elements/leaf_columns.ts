@@ -79,13 +79,19 @@ export function differentKinds(
 ): LeatError {
   const found = value instanceof Tensor ? `a ${value.dtype} tensor` : show(value);
   const remedy = first === "null" || value === null
-    ? " Replace nulls with map before batching."
+    ? ` Replace nulls with map before batching${replacementOf(path)}.`
     : "";
   return new LeatError(
     "invalid_argument",
     `Cannot batch different types in ${component(path)}. First element was ${first} and element ` +
       `${index} is ${found}.${remedy}`,
   );
+}
+
+/** Shows how to replace nulls in a field of the element. */
+function replacementOf(path: string): string {
+  const [, name] = /^\.([a-z_$][\w$]*)$/i.exec(path) ?? [];
+  return name === undefined ? "" : `: map((row) => ({ ...row, ${name}: row.${name} ?? 0 }))`;
 }
 
 /**

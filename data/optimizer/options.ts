@@ -1,5 +1,6 @@
 /** The option `optimizations` of `withOptions`. */
-import { invalidArgument } from "../check.ts";
+import { didYouMean, invalidArgument, show } from "../check.ts";
+import { LeatError } from "../../core/error.ts";
 import { isPlainObject } from "../../core/tree.ts";
 
 /** The rules of static optimisation, by name. */
@@ -81,13 +82,19 @@ export const RULE_NAMES = Object.keys(DEFAULTS) as readonly RuleName[];
 /** @throws {LeatError} `invalid_argument` for anything but a boolean or rules with booleans. */
 export function checkOptimizations(value: unknown): OptimizationOptions | undefined {
   if (value === undefined || typeof value === "boolean") return value;
-  const isValid = isPlainObject(value) &&
-    Object.entries(value).every(([name, on]) =>
-      Object.hasOwn(DEFAULTS, name) && typeof on === "boolean"
-    );
-  if (!isValid) {
-    const valid = `a boolean, or booleans by the names ${RULE_NAMES.join(", ")}`;
-    throw invalidArgument("withOptions", "optimizations", valid, value);
+  const valid = `a boolean, or booleans by the names ${RULE_NAMES.join(", ")}`;
+  if (!isPlainObject(value)) throw invalidArgument("withOptions", "optimizations", valid, value);
+  for (const [name, on] of Object.entries(value)) {
+    if (!Object.hasOwn(DEFAULTS, name)) {
+      throw new LeatError(
+        "invalid_argument",
+        `withOptions: optimizations must be ${valid}; there is no rule ${show(name)}` +
+          didYouMean(name, RULE_NAMES),
+      );
+    }
+    if (on !== undefined && typeof on !== "boolean") {
+      throw invalidArgument("withOptions", `optimizations.${name}`, "a boolean", on);
+    }
   }
   return { ...value };
 }

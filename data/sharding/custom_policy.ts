@@ -1,6 +1,7 @@
 /** Sharding policies written by users. */
 import { LeatError } from "../../core/error.ts";
 import { NodeFunction } from "../udf/call.ts";
+import { GIVEN_NAMES } from "../udf/captured_names.ts";
 import type { Dataset } from "../dataset.ts";
 import type { Host } from "../host.ts";
 import { type DatasetNode, facade, nodeOf } from "../node.ts";
@@ -134,16 +135,12 @@ export class CustomShardingPolicy {
  * console.log(sum); // 45
  * ```
  */
-export function shardingPolicy<const C extends Captures = Captures>(
+export function shardingPolicy<C extends Captures = Captures>(
   name: string,
   { shard, captures }: ShardingPolicyOptions<C>,
 ): CustomShardingPolicy {
-  const policy = new NodeFunction("shardingPolicy", "shard", shard, captures);
-  if (captures !== undefined && "count" in captures) {
-    throw new LeatError(
-      "invalid_argument",
-      `shardingPolicy: a capture cannot be called "count", which the function is given; rename it`,
-    );
-  }
+  const policy = new NodeFunction("shardingPolicy", "shard", shard, captures, {
+    given: [...GIVEN_NAMES, "count"],
+  });
   return new CustomShardingPolicy(name, policy);
 }

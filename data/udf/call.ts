@@ -11,12 +11,13 @@ import type { parseExample } from "../formats/tfrecord/example.ts";
 import type { encodeExample } from "../formats/tfrecord/example_encoding.ts";
 import type { AudioCodec, Host } from "../host.ts";
 import type { ImageTools } from "../media/image.ts";
+import { didYouMean, show } from "../check.ts";
 import type { Attributes } from "../node.ts";
 import { ReadingFailure } from "../iterators/reading_failure.ts";
 import type { SpecCheck } from "../elements/spec_check.ts";
 import type { OperatorMeter } from "../iterators/stats.ts";
 import { Stopwatch } from "../iterators/stopwatch.ts";
-import { GIVEN_NAMES } from "./captured_names.ts";
+import { GIVEN_NAMES, requiredNames } from "./captured_names.ts";
 import { type Arity, Extra, withToolbox } from "./extra.ts";
 import type { BatchRows } from "../elements/batch_rows.ts";
 import { returnsImages } from "./returned_images.ts";
@@ -65,8 +66,17 @@ export class NodeFunction implements BoundFunction {
   readonly captures?: Captures;
   #sendable: WireFunction | undefined;
 
-  /** Errors name `operator` and `argument`. */
-  constructor(operator: string, argument: string, fn: unknown, captures?: unknown) {
+  /**
+   * Errors name `operator` and `argument`. `arity`: how many arguments the function takes before the
+   * last. `given`: the names in the last argument that are no captures.
+   */
+  constructor(
+    operator: string,
+    argument: string,
+    fn: unknown,
+    captures?: unknown,
+    { arity = 1, given = GIVEN_NAMES }: { arity?: Arity; given?: readonly string[] } = {},
+  ) {
     if (!isUserFunction(fn)) {
       throw new LeatError(
         "invalid_argument",
@@ -74,14 +84,17 @@ export class NodeFunction implements BoundFunction {
       );
     }
     this.fn = fn;
-    if (captures === undefined) return;
-    if (!isPlainObject(captures)) {
+    if (captures !== undefined && !isPlainObject(captures)) {
       throw new LeatError(
         "invalid_argument",
         `${operator}: captures must be a plain object of named values, got ${typeof captures}`,
       );
     }
-    const reserved = GIVEN_NAMES.find((name) => name in captures);
+    if (typeof fn === "function") {
+      requireCaptures(`${operator}: ${argument}`, String(fn), arity, captures ?? {}, given);
+    }
+    if (captures === undefined) return;
+    const reserved = given.find((name) => name in captures);
     if (reserved !== undefined) {
       throw new LeatError(
         "invalid_argument",
@@ -119,6 +132,30 @@ export class NodeFunction implements BoundFunction {
     if (found instanceof NodeFunction) return found;
     throw new LeatError("invalid_argument", `A serialised operator has no function "${name}".`);
   }
+}
+
+/**
+ * Refuses a function that destructures a name which nothing gives it: the name would be `undefined`, and
+ * a calculation with it NaN. `where` begins the message.
+ */
+function requireCaptures(
+  where: string,
+  source: string,
+  arity: Arity,
+  captures: Captures,
+  given: readonly string[],
+): void {
+  const missing = requiredNames(source, arity)
+    .find((name) => !given.includes(name) && !(name in captures));
+  if (missing === undefined) return;
+  const names = Object.keys(captures);
+  const known = names.length === 0 ? "there are no captures" : `captures has ${names.join(", ")}`;
+  const hint = didYouMean(missing, [...names, ...given]) ||
+    `; pass it as { captures: { ${missing} } }`;
+  throw new LeatError(
+    "invalid_argument",
+    `${where} takes ${show(missing)} from its last argument, but ${known}${hint}`,
+  );
 }
 
 /** Whether a function's result must be awaited: a promise of any library or realm. */

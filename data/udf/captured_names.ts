@@ -56,13 +56,29 @@ export const TOOLBOX_NAMES: readonly string[] = ["image", "tensors"];
  */
 export function mayUse(names: readonly string[], source: string, arity: number): boolean {
   const taken = namesTaken(source, arity);
-  return taken === "any" || names.some((name) => taken.includes(name));
+  return taken === "any" || taken.some(({ name }) => names.includes(name));
+}
+
+/**
+ * The names without a default that a function destructures from its last argument. None if the
+ * function keeps the whole argument, or has no source. `arity`: as for {@linkcode mayUse}.
+ */
+export function requiredNames(source: string, arity: number): string[] {
+  const taken = namesTaken(source, arity);
+  if (taken === "any") return [];
+  return taken.filter(({ hasDefault }) => !hasDefault).map(({ name }) => name);
+}
+
+/** A name that a function destructures from its last argument. */
+interface TakenName {
+  readonly name: string;
+  readonly hasDefault: boolean;
 }
 
 /** The cache, by arity and source: every task of a job calls the same functions. */
-const taken = new Map<string, readonly string[] | "any">();
+const taken = new Map<string, readonly TakenName[] | "any">();
 
-function namesTaken(source: string, arity: number): readonly string[] | "any" {
+function namesTaken(source: string, arity: number): readonly TakenName[] | "any" {
   if (source.length > CACHED_LENGTH_MAX) return namesIn(source, arity);
   const key = `${arity} ${source}`;
   let names = taken.get(key);
@@ -74,7 +90,7 @@ function namesTaken(source: string, arity: number): readonly string[] | "any" {
 }
 
 /** The names that a function destructures from its last argument; `any` if that cannot be told. */
-function namesIn(source: string, arity: number): readonly string[] | "any" {
+function namesIn(source: string, arity: number): readonly TakenName[] | "any" {
   if (!hasSource(source) || /\barguments\b/.test(source)) return "any";
   let node;
   try {
@@ -84,14 +100,17 @@ function namesIn(source: string, arity: number): readonly string[] | "any" {
   }
   if (node.type !== "ArrowFunctionExpression" && node.type !== "FunctionExpression") return "any";
   const isRest = node.params.slice(0, arity).some(({ type }) => type === "RestElement");
-  const last = node.params[arity];
+  const param = node.params[arity];
+  // Every call has a last argument, so its default is never used.
+  const last = param?.type === "AssignmentPattern" ? param.left : param;
   if (last === undefined) return isRest ? "any" : [];
   if (last.type !== "ObjectPattern") return "any";
-  const names: string[] = [];
+  const names: TakenName[] = [];
   for (const property of last.properties) {
     if (property.type === "RestElement" || property.key.type !== "Identifier") return "any";
     if (property.computed) return "any";
-    names.push(property.key.name);
+    const hasDefault = property.value.type === "AssignmentPattern";
+    names.push({ name: property.key.name, hasDefault });
   }
   return names;
 }

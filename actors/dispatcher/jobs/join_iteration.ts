@@ -27,6 +27,8 @@ interface Reported {
   readonly positionOf: PositionOf;
   /** Whether a worker has reported that its task of the iteration cannot continue. */
   readonly isUnreadable: (iterationId: number) => boolean;
+  /** Whether the connection of a client is closed, so that the client will soon be released. */
+  readonly isClosed: (clientId: number) => boolean;
 }
 
 /** Handles `DispatcherProtocol.openIteration`, for `reader`. */
@@ -68,6 +70,9 @@ export function openIteration(
   // `forgetIteration` may have removed the job.
   const job = existing === undefined ? undefined : state.jobs.get(existing.jobId);
   const jobId = job?.jobId ?? createJob(tx, jobName ?? null, owner, parameters);
+  const isContinued = running !== undefined &&
+    state.clientsOfIteration(running.iterationId).values()
+      .every(({ clientId }) => reported.isClosed(clientId));
   const iterationId = running?.iterationId ?? createIteration(tx, jobId, request, client);
   const clientId = state.nextId("client");
   const { requestId, process } = request;
@@ -82,8 +87,9 @@ export function openIteration(
     ...(readBy === undefined ? {} : { readBy }),
     ...client,
   });
-  serveNewClient(tx, state.clients.get(clientId)!);
-  return { jobId, iterationId, clientId, clusterId: state.clusterId };
+  const joined = state.clients.get(clientId)!;
+  serveNewClient(tx, joined);
+  return { ...answerOf(tx, joined), ...(isContinued ? { isContinued } : {}) };
 }
 
 /** The iteration whose task reads, if it is one of this cluster. */

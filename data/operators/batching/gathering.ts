@@ -15,7 +15,7 @@ import { type BatchedRows, rowOf } from "../../optimizer/batched_call.ts";
 import { MapIterator } from "../calling/map.ts";
 import { CallingIterator } from "../calling/calling.ts";
 import { ParallelCalls } from "../calling/parallel_calls.ts";
-import { UnaryIterator, UnaryNode } from "../unary.ts";
+import { ElementsOfInputNode, SameElementsNode, UnaryIterator, UnaryNode } from "../unary.ts";
 
 /** The node of an operator that makes one element of several input elements. */
 export abstract class GatheringNode extends UnaryNode {
@@ -66,6 +66,15 @@ export abstract class GatheringNode extends UnaryNode {
     }
   }
 
+  /** The operator that makes the elements, for messages. */
+  get maker(): string {
+    let node = this.input;
+    while (node instanceof ElementsOfInputNode || node instanceof SameElementsNode) {
+      node = node.inputs[0]!;
+    }
+    return node.kind;
+  }
+
   /** What the operator gives for the first `count` rows of `column`. */
   giveBatch(column: Column, count: number): unknown {
     return column.finish(count);
@@ -93,7 +102,7 @@ const ROWS_MS = 1;
 
 /** Writes elements into a column made for the first one, and gives the column when it is full. */
 class GatheringIterator extends UnaryIterator implements Stepping {
-  readonly #node: Pick<GatheringNode, "dropRemainder" | "giveBatch">;
+  readonly #node: Pick<GatheringNode, "dropRemainder" | "giveBatch" | "maker">;
   readonly #size: number;
   readonly #columnFor: (element: unknown) => Column;
   readonly #pacer: Pacer;
@@ -115,7 +124,7 @@ class GatheringIterator extends UnaryIterator implements Stepping {
 
   constructor(
     context: IteratorContext,
-    node: Pick<GatheringNode, "size" | "dropRemainder" | "isPlain" | "giveBatch">,
+    node: Pick<GatheringNode, "size" | "dropRemainder" | "isPlain" | "giveBatch" | "maker">,
     columnFor: (element: unknown) => Column,
   ) {
     super(context);
@@ -226,9 +235,19 @@ class GatheringIterator extends UnaryIterator implements Stepping {
       if (this.#column === undefined) this.#begin(element);
       else this.#column.write(this.#count, element);
     } catch (error) {
-      throw this.stats.failed(error);
+      throw this.stats.failed(this.#refusal(error));
     }
     this.#count++;
+  }
+
+  /** Names the operator whose element does not fit. */
+  #refusal(error: unknown): unknown {
+    if (!(error instanceof LeatError) || error.code !== "invalid_argument") return error;
+    return new LeatError(
+      error.code,
+      `${this.stats.operator}: ${error.message} The element comes from ${this.#node.maker}().`,
+      { cause: error },
+    );
   }
 
   /** Keeps the column only if the first element fits it, so that later ones need not match a failed one. */

@@ -9,11 +9,10 @@ import { type ElementIterator, END, type Pulled, type Token } from "../../iterat
 import { type Attributes, type DatasetNode, registerNode } from "../../node.ts";
 import type { LoopKind } from "../../optimizer/fused_loop.ts";
 import { AUTOTUNE, checkParallelCalls } from "../../parallelism.ts";
-import type { ElementSpec } from "../../elements/spec.ts";
 import { AGAIN, stepOn, type Stepping } from "../../iterators/stepping.ts";
 import { CallingIterator } from "./calling.ts";
 import { ParallelCalls } from "./parallel_calls.ts";
-import { UnaryNode } from "../unary.ts";
+import { ElementsOfInputNode } from "../unary.ts";
 
 /** Options of `filter`. */
 export interface FilterOptions<C extends Captures> extends FunctionOptions<C> {
@@ -26,7 +25,7 @@ export interface FilterOptions<C extends Captures> extends FunctionOptions<C> {
 /** The options without the captures, which belong to the function. */
 export type FilterAttributes = Omit<FilterOptions<Captures>, "captures">;
 
-export class FilterNode extends UnaryNode {
+export class FilterNode extends ElementsOfInputNode {
   static readonly options = optionsOf<FilterOptions<Captures>>("filter", {
     numParallelCalls: true,
     deterministic: true,
@@ -51,10 +50,6 @@ export class FilterNode extends UnaryNode {
 
   override get attributes(): Attributes {
     return { predicate: this.predicate, ...this.options };
-  }
-
-  override get elementSpec(): ElementSpec {
-    return this.input.elementSpec;
   }
 
   override get loopKind(): LoopKind | undefined {

@@ -28,12 +28,15 @@ class ClientBench implements AsyncDisposable {
   schedules: ScheduleNews[] = [];
   readonly #client;
 
-  constructor(rounds: { readonly numConsumers?: number } = {}) {
+  constructor(
+    parameters: { readonly numConsumers?: number; readonly sharing?: boolean } = {},
+    { repetition = 0, isContinued }: { repetition?: number; isContinued?: boolean } = {},
+  ) {
     this.system.spawn<DispatcherProtocol>({
       name: "dispatcher",
       create: () => ({
         handlers: {
-          openIteration: () => ({ jobId: 1, iterationId: 1, clientId: 1 }),
+          openIteration: () => ({ jobId: 1, iterationId: 1, clientId: 1, isContinued }),
           clientHeartbeat: async () => {
             this.heartbeats++;
             await this.held;
@@ -50,8 +53,9 @@ class ClientBench implements AsyncDisposable {
         createClient(context, {
           dispatcher: dispatcherAt("bench"),
           dataset: { datasetId: "d" },
-          parameters: { processingMode: "OFF", sharing: false, ...rounds },
-          repetition: 0,
+          parameters: { processingMode: "OFF", sharing: false, ...parameters },
+          jobName: "j",
+          repetition,
           refreshMs: REFRESH_MS,
         }, new Feed()),
     });
@@ -136,5 +140,34 @@ Deno.test("a stopped client asks nothing of the tasks in its last heartbeat's an
     await settle();
     assertEquals(bench.requests, 0);
     await stopping;
+  }
+});
+
+Deno.test("a client that continues the first epoch of a former one logs a warning with the remedy, once", async () => {
+  await using bench = new ClientBench({}, { isContinued: true });
+  await settle();
+  await bench.wake();
+  assertEquals(bench.heartbeats, 2);
+  const [warning, ...more] = bench.world.warnings;
+  assert(
+    warning!.startsWith(`Job "j" of the dispatcher at bench continues an epoch that a former`),
+  );
+  assert(warning!.includes("use a new jobName at each start"));
+  assertEquals(more, []);
+});
+
+Deno.test("a client logs no warning of a continued epoch that is new, later, shared or divided", async () => {
+  for (
+    const [parameters, answer] of [
+      [{}, {}],
+      [{}, { isContinued: true, repetition: 1 }],
+      [{ sharing: true }, { isContinued: true }],
+      [{ numConsumers: 2 }, { isContinued: true }],
+    ] as const
+  ) {
+    await using bench = new ClientBench(parameters, answer);
+    await settle();
+    assertEquals(bench.heartbeats, 1);
+    assertEquals(bench.world.warnings, []);
   }
 });

@@ -248,6 +248,17 @@ Deno.test("zip ends with the shortest and keeps the structure it was given", asy
   assertThrows(() => Dataset.zip([]), LeatError);
 });
 
+Deno.test("zip accepts datasets as arguments, and says how to write one alone", async () => {
+  const [three, two] = [Dataset.range(3), Dataset.from(["a", "b"])];
+  const texts = Dataset.zip(three, two, three).map(([x, y, z]) => y.repeat(x) + (x + z));
+  assertEquals(await collect(texts), ["0", "b2"]);
+  const { message } = assertThrows(() => Dataset.zip(three as never), LeatError);
+  assertEquals(
+    message,
+    "zip: datasets must be at least two, as in Dataset.zip(a, b), or an array or object of them, got Dataset",
+  );
+});
+
 Deno.test("zip accepts nested arrays and objects of datasets, such as windows", async () => {
   const three = Dataset.range(3);
   const nested = Dataset.zip({ x: three, rest: [three.skip(1), { z: Dataset.from("abc") }] });

@@ -99,7 +99,7 @@ Deno.test("an unknown option is refused, naming the known ones", () => {
   assertThrows(
     () => CALLS.batch!({ dropRemainer: true }),
     LeatError,
-    "its options are dropRemainder, numParallelCalls, deterministic",
+    `its options are dropRemainder, numParallelCalls, deterministic; did you mean "dropRemainder"?`,
   );
 });
 

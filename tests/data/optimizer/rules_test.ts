@@ -130,8 +130,28 @@ Deno.test("explain says what rules have done and withOptions switches them off b
   const off = { mapAndFilterFusion: false, mapAndBatchFusion: false, noOpElimination: false };
   assertEquals(dataset.withOptions({ optimizations: off }).explain().rewrites, []);
   assertEquals(dataset.withOptions({ optimizations: false }).explain().rewrites, []);
-  const wrong = { optimizations: { fusion: true } } as unknown as DatasetOptions;
-  assertThrows(() => dataset.withOptions(wrong), LeatError, "mapFusion, filterFusion");
+});
+
+Deno.test("withOptions names a wrong rule of optimizations, and the nearest", () => {
+  const refusal = (optimizations: unknown) => {
+    const options = { optimizations } as DatasetOptions;
+    const { code, message } = assertThrows(() => Dataset.range(1).withOptions(options), LeatError);
+    assertEquals(code, "invalid_argument");
+    return message;
+  };
+  const misspelt = refusal({ mapFusion: true, mapAndBatchFusoin: false });
+  assertStringIncludes(misspelt, "mapFusion, filterFusion");
+  assertStringIncludes(
+    misspelt,
+    `there is no rule "mapAndBatchFusoin"; did you mean "mapAndBatchFusion"?`,
+  );
+  assert(!refusal({ all: true }).includes("did you mean"));
+  assertEquals(
+    refusal({ mapFusion: "no" }),
+    `withOptions: optimizations.mapFusion must be a boolean, got "no"`,
+  );
+  assertStringIncludes(refusal("all"), `must be a boolean, or booleans by the names`);
+  Dataset.range(1).withOptions({ optimizations: { mapFusion: undefined } });
 });
 
 Deno.test("rule mapParallelization makes several calls at once, in order, unless it is off", async () => {

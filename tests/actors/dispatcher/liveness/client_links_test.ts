@@ -3,6 +3,7 @@ import type { DispatcherConfig } from "../../../../actors/dispatcher/config.ts";
 import type { DispatcherProtocol } from "../../../../actors/dispatcher/protocol.ts";
 import type { RequestOf } from "../../../../actors/runtime/protocol.ts";
 import type { LeatError } from "../../../../core/error.ts";
+import { definedFields } from "../../../../core/tree.ts";
 import { assertEquals } from "../../../assert.ts";
 import { settle, TestCluster } from "../lib.ts";
 import { CLOSED, LOST, RemoteMember, SOON } from "./remote_member.ts";
@@ -11,16 +12,16 @@ class Trainer extends RemoteMember {
   #clientId = -1;
   readonly #request: RequestOf<DispatcherProtocol, "openIteration">;
 
-  static async start(config: DispatcherConfig = {}): Promise<Trainer> {
+  static async start(config: DispatcherConfig = {}, jobName?: string): Promise<Trainer> {
     const cluster = await TestCluster.start(config);
-    const trainer = new Trainer(cluster, await cluster.dataset());
+    const trainer = new Trainer(cluster, await cluster.dataset(), jobName);
     trainer.join();
     return trainer;
   }
 
-  private constructor(cluster: TestCluster, datasetId: string) {
+  private constructor(cluster: TestCluster, datasetId: string, jobName: string | undefined) {
     super(cluster, "client");
-    this.#request = cluster.openRequest(datasetId);
+    this.#request = cluster.openRequest(datasetId, definedFields({ jobName }));
   }
 
   async open(): Promise<void> {
@@ -121,4 +122,24 @@ Deno.test("time in which the dispatcher stood still is none of a client's grace"
   trainer.cluster.world.stall(5_000);
   assertEquals(await trainer.isThereAfter(500), true);
   assertEquals(await trainer.isThereAfter(2_000), false);
+});
+
+Deno.test("openIteration says that an iteration is continued if all its clients have left or closed their links", async () => {
+  const jobName = "j";
+  await using trainer = await Trainer.start({}, jobName);
+  const { cluster } = trainer;
+  const datasetId = await cluster.dataset();
+  const open = async () => {
+    const { clientId, isContinued } = await cluster.open(datasetId, { jobName });
+    await cluster.ask("releaseClient", { clientId });
+    return isContinued;
+  };
+  await trainer.open();
+  assertEquals(await open(), undefined, "beside a client that reads");
+  await trainer.part(CLOSED);
+  assertEquals(await open(), true, "within the grace of a client whose process has ended");
+  await cluster.world.advance(15_000);
+  assertEquals(await open(), true, "after the release of all clients");
+  const next = await cluster.open(datasetId, { jobName, repetition: 1 });
+  assertEquals(next.isContinued, undefined, "as the first client of an iteration");
 });

@@ -112,7 +112,7 @@ export class Decider implements Transaction {
             ...(b % 3 === 0 && b % 7 > 1 ? { behind: [b % 7 - 2] } : {}),
           },
           ANYONE,
-          { positionOf: () => undefined, isUnreadable: () => false },
+          { positionOf: () => undefined, isUnreadable: () => false, isClosed: () => false },
         );
         return;
       }

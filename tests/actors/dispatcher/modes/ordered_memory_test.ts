@@ -60,7 +60,7 @@ Deno.test("what the consumers of an iteration keep counts for the owner of its j
         ...{ repetition: 0, consumerIndex, startAt: 2_000, behind, runId: "run" },
       },
       ANYONE,
-      { positionOf: () => undefined, isUnreadable: () => false },
+      { positionOf: () => undefined, isUnreadable: () => false, isClosed: () => false },
     );
     return decider.state.parameterBytesOf(ANYONE.name).own - before;
   };
@@ -83,7 +83,7 @@ Deno.test("noteReceived journals each split once, however often its reader repor
         ...(consumerIndex === undefined ? {} : { consumerIndex }),
       },
       ANYONE,
-      { positionOf: () => undefined, isUnreadable: () => false },
+      { positionOf: () => undefined, isUnreadable: () => false, isClosed: () => false },
     );
     const client = decider.state.clients.get(clientId)!;
     const iteration = decider.state.iterations.get(iterationId)!;
@@ -112,7 +112,7 @@ Deno.test("the splits that a consumer reports are bounded, and count for its job
         ...{ repetition: 0, consumerIndex, startAt, runId: "run" },
       },
       ANYONE,
-      { positionOf: () => undefined, isUnreadable: () => false },
+      { positionOf: () => undefined, isUnreadable: () => false, isClosed: () => false },
     )
   );
   const client = decider.state.clients.get(opened[1]!.clientId)!;

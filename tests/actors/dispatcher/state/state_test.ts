@@ -190,7 +190,7 @@ class Decider implements Transaction {
         ...(consumerIndex === undefined ? {} : { consumerIndex }),
       },
       ANYONE,
-      { positionOf: () => undefined, isUnreadable: () => false },
+      { positionOf: () => undefined, isUnreadable: () => false, isClosed: () => false },
     );
   }
 

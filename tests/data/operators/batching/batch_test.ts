@@ -104,10 +104,55 @@ Deno.test("batch refuses elements of different types or structure", async () => 
   }
 });
 
+Deno.test("batch, paddedBatch and raggedBatch name the operator that gave what is no element", async () => {
+  const two = Dataset.range(2);
+  const nothing = two.map(() => {});
+  for (
+    const [dataset, what, maker] of [
+      [nothing, "undefined", "map"],
+      [nothing.filter(() => true).prefetch(1).take(2), "undefined", "map"],
+      [two.map((x) => ({ x, y: undefined })), "undefined in component y", "map"],
+      [
+        two.map(function* (x) {
+          yield x;
+        }),
+        "Generator",
+        "map",
+      ],
+      [
+        two.map(async function* (x) {
+          yield await Promise.resolve(x);
+        }),
+        "AsyncGenerator",
+        "map",
+      ],
+      [two.scan(0, () => [0, new Map()]), "Map", "scan"],
+    ] as [Dataset<unknown>, string, string][]
+  ) {
+    for (const operator of ["batch", "paddedBatch", "raggedBatch"] as const) {
+      const { code, message } = await firstError(dataset[operator](2));
+      assertEquals(code, "invalid_argument");
+      assertStringIncludes(message, `${operator}: Cannot batch ${what}`);
+      assertStringIncludes(
+        message,
+        "A function must return one of these; to give several elements",
+      );
+      assertStringIncludes(message, `The element comes from ${maker}().`);
+    }
+  }
+});
+
 Deno.test("batch says how to replace nulls where only some elements have one", async () => {
   for (const elements of [[{ x: 1 }, { x: null }], [{ x: null }, { x: "a" }]]) {
     const { message } = await firstError(Dataset.from<unknown>(elements).batch(2));
     assertStringIncludes(message, "in component x.");
+    assertStringIncludes(
+      message,
+      "Replace nulls with map before batching: map((row) => ({ ...row, x: row.x ?? 0 })).",
+    );
+  }
+  for (const elements of [[1, null], [{ x: { "a b": null } }, { x: { "a b": 1 } }]]) {
+    const { message } = await firstError(Dataset.from<unknown>(elements).batch(2));
     assertStringIncludes(message, "Replace nulls with map before batching.");
   }
 });
