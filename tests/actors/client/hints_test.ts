@@ -33,12 +33,12 @@ class ClientBench implements AsyncDisposable {
       name: "dispatcher",
       create: () => ({
         handlers: {
-          openIteration: () => ({ jobId: 1, iterationId: 1, clientId: 1 }),
+          openIteration: () => ({ jobId: 1, iterationId: 1, clientId: 1, clusterId: "c" }),
           clientHeartbeat: async () => {
             this.heartbeats++;
             await this.held;
             const news = { kind: "rounds", schedules: this.schedules, absent: [] };
-            return { tasks: this.tasks, finished: false, news };
+            return { kind: "whole", tasks: this.tasks, finished: false, news };
           },
           releaseClient: () => this.held?.then(() => null) ?? null,
         } as never,
