@@ -7,7 +7,7 @@ import { serveUntilStopped, startServing } from "./cluster/serving.ts";
 import { statusLine } from "./cluster/status.ts";
 import { runProgram, UsageError } from "./lib/args.ts";
 import type { Program } from "./lib/help.ts";
-import { integer, milliseconds, names, text, type Values } from "./lib/options.ts";
+import { host, integer, milliseconds, names, text, type Values } from "./lib/options.ts";
 import { StopRequests } from "./lib/stop_requests.ts";
 import { definedFields } from "../core/tree.ts";
 
@@ -22,10 +22,9 @@ const mebibytes = (value: number, help: string) =>
   integer({ help, default: value, min: 1, max: Math.floor(Number.MAX_SAFE_INTEGER / 2 ** 20) });
 
 const OPTIONS = {
-  host: text({
+  host: host({
     help: "The interface to listen on; 0.0.0.0 for all, which needs a token or --insecure.",
     default: "127.0.0.1",
-    placeholder: "HOST",
   }),
   port: integer({ help: "The port; 0 takes a free one.", default: 5_050, min: 0, max: 65_535 }),
   journal: text({

@@ -11,7 +11,7 @@ import { readSandbox, SANDBOX_OPTIONS } from "./cluster/sandbox_options.ts";
 import { serveUntilStopped, startServing } from "./cluster/serving.ts";
 import { runProgram } from "./lib/args.ts";
 import type { Program } from "./lib/help.ts";
-import { flag, integer, milliseconds, text, texts, type Values } from "./lib/options.ts";
+import { flag, host, integer, milliseconds, text, texts, type Values } from "./lib/options.ts";
 import { StopRequests } from "./lib/stop_requests.ts";
 
 const BYTES_PER_MIB = 2 ** 20;
@@ -23,11 +23,10 @@ const OPTIONS = {
     help: "The dispatcher: ws://host:port, or wss://host:port with TLS.",
     required: true,
   }),
-  host: text({
+  host: host({
     help:
       "The interface to listen on; by default 127.0.0.1 when the dispatcher is on this machine's " +
       "loopback and 0.0.0.0 otherwise, which needs a token or --insecure.",
-    placeholder: "HOST",
   }),
   port: integer({ help: "The port; 0 takes a free one.", default: 0, min: 0, max: 65_535 }),
   name: text({

@@ -38,7 +38,8 @@ export function checkInteger(
   max = Number.MAX_SAFE_INTEGER,
 ): number {
   if (typeof value !== "number" || !Number.isSafeInteger(value) || value < min || value > max) {
-    const wanted = max === Number.MAX_SAFE_INTEGER ? `of at least ${min}` : `from ${min} to ${max}`;
+    const isOpen = max === Number.MAX_SAFE_INTEGER && !(typeof value === "number" && value > max);
+    const wanted = isOpen ? `of at least ${min}` : `from ${min} to ${max}`;
     throw refuse(operator, argument, `an integer ${wanted}`, value);
   }
   return value;

@@ -641,7 +641,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   /**
    * The rows of the arrays in NumPy's .npz archives, zipped into objects `{ array: row }`;
    * `columns` chooses arrays by name. Stored arrays are read like `npy()`; compressed ones
-   * (`np.savez_compressed`) are in memory while the archive is read, and are not divided.
+   * (`np.savez_compressed`) are in memory while the archive is read, and are not divided. The
+   * checksums of stored arrays are not checked, because a reader reads only the rows that it gives.
    *
    * Errors like `npy()`; `not_found` for a missing array, `invalid_argument` for arrays of
    * different lengths.

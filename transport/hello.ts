@@ -53,7 +53,9 @@ export function writeBye(reason: LeatError): Uint8Array<ArrayBuffer> {
 export function byeReason(message: unknown): LeatError | undefined {
   const bye = message as { kind?: unknown; error?: unknown } | null;
   if (typeof bye !== "object" || bye?.kind !== "bye") return undefined;
-  return LeatError.fromWire(bye.error as WireError);
+  const { error } = bye;
+  if (typeof error === "object" && error !== null) return LeatError.fromWire(error as WireError);
+  return new LeatError("unavailable", "The other side closed the connection and gave no reason");
 }
 
 /**

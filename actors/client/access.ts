@@ -4,6 +4,7 @@ import type { DatasetNode } from "../../data/node.ts";
 import type { ElementCompression } from "../../data/service/reading_choices.ts";
 import type { ReadingTask } from "../../data/service/reading_task.ts";
 import type { DatasetDefinition, DispatcherProtocol } from "../dispatcher/protocol.ts";
+import { dispatcherAnswers } from "../dispatcher/protocol_check.ts";
 import type { AnswerOf, RequestOf } from "../runtime/protocol.ts";
 import type { ClientOptions } from "./client.ts";
 import type { Feed } from "./feed.ts";
@@ -82,11 +83,12 @@ async function askOnce<M extends "getDataset" | "registerDataset">(
 ): Promise<AnswerOf<DispatcherProtocol, M>> {
   const timeoutMs = timings?.firstAnswerTimeoutMs ?? FIRST_ANSWER_TIMEOUT_MS;
   try {
-    return await firstAnswer(
+    const answer = await firstAnswer(
       dispatcher,
       timeoutMs,
       (askOptions) => system.ask(dispatcher, method, request, askOptions),
     );
+    return dispatcherAnswers[method](answer, dispatcher.node);
   } finally {
     release();
   }

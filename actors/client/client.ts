@@ -15,6 +15,7 @@ import {
   pauseWithin,
   type TaskSource,
 } from "../dispatcher/protocol.ts";
+import { dispatcherAnswers } from "../dispatcher/protocol_check.ts";
 import type { ClientFigures, ReadFigures } from "../dispatcher/protocol_figures.ts";
 import type { Actor, ActorContext } from "../runtime/actor.ts";
 import type { FencedRef, Ref } from "../runtime/ref.ts";
@@ -248,14 +249,16 @@ class Client {
     const { firstAnswerTimeoutMs = FIRST_ANSWER_TIMEOUT_MS } = this.#options;
     const datasetId = "datasetId" in dataset
       ? dataset.datasetId
-      : (await firstAnswer(dispatcher, firstAnswerTimeoutMs, (askOptions) =>
-        this.#context.ask(
-          dispatcher,
-          "registerDataset",
-          { ...dataset, transient: true, ...definedFields({ forTask }) },
-          askOptions,
-        )))
-        .datasetId;
+      : dispatcherAnswers.registerDataset(
+        await firstAnswer(dispatcher, firstAnswerTimeoutMs, (askOptions) =>
+          this.#context.ask(
+            dispatcher,
+            "registerDataset",
+            { ...dataset, transient: true, ...definedFields({ forTask }) },
+            askOptions,
+          )),
+        dispatcher.node,
+      ).datasetId;
     const request = {
       requestId: this.#context.random.hex64(),
       secret: this.#secret,
@@ -266,7 +269,7 @@ class Client {
       ...(behind.length === 0 ? {} : { behind }),
       ...definedFields({ stream, restoration, runId, iterator, lastReader }),
     };
-    const { clientId, clusterId, isContinued } = await joinIteration(
+    const joined = await joinIteration(
       request,
       (request) => {
         // A client that is being stopped must not take a stream over.
@@ -278,6 +281,8 @@ class Client {
         );
       },
     );
+    const { clientId, clusterId, isContinued } = dispatcherAnswers
+      .openIteration(joined, dispatcher.node);
     onJoined?.({ clusterId, clientId });
     if (isContinued === true) this.#warnOfRest();
     return clientId;
@@ -311,14 +316,15 @@ class Client {
       ...definedFields({ report, taskList }),
       figures: this.#figures(),
     };
-    const answer = await answerIfArrived(
+    const arrived = await answerIfArrived(
       this.#context.ask(dispatcher, "clientHeartbeat", request, {
         timeoutMs: Math.max(refreshMs, 2 * ATTEMPT_MS),
         attemptMs: ATTEMPT_MS,
       }),
     );
     // A client that has tasks continues without the dispatcher.
-    if (answer === undefined) return;
+    if (arrived === undefined) return;
+    const answer = dispatcherAnswers.clientHeartbeat(arrived, dispatcher.node);
     this.#timeoutMs = answer.timeoutMs;
     if (answer.error !== undefined) throw LeatError.fromWire(answer.error);
     this.#noteStarvation(answer.starvation ?? this.#whyUnread());

@@ -15,6 +15,7 @@ import {
   type JobParameters,
   pauseWithin,
 } from "../dispatcher/protocol.ts";
+import { dispatcherAnswers } from "../dispatcher/protocol_check.ts";
 import type { SavingNews } from "../dispatcher/protocol_heartbeats.ts";
 import type { AnswerOf } from "../runtime/protocol.ts";
 import { Sleep } from "../runtime/timers.ts";
@@ -118,7 +119,7 @@ class SaveClient {
     const { system, dispatcher, timings } = this.#home;
     const timeoutMs = timings?.firstAnswerTimeoutMs ?? FIRST_ANSWER_TIMEOUT_MS;
     const requestId = system.world.random.hex64();
-    const { datasetId } = await firstAnswer(
+    const registered = await firstAnswer(
       dispatcher,
       timeoutMs,
       (askOptions) => {
@@ -126,6 +127,7 @@ class SaveClient {
         return system.ask(dispatcher, "registerDataset", request, askOptions);
       },
     );
+    const { datasetId } = dispatcherAnswers.registerDataset(registered, dispatcher.node);
     const request = {
       requestId,
       secret: this.#secret,
@@ -133,12 +135,12 @@ class SaveClient {
       parameters: { ...this.#parameters, datasetId },
       repetition: 0,
     };
-    const { clientId } = await firstAnswer(
+    const joined = await firstAnswer(
       dispatcher,
       timeoutMs,
       (askOptions) => system.ask(dispatcher, "openIteration", request, askOptions),
     );
-    return clientId;
+    return dispatcherAnswers.openIteration(joined, dispatcher.node).clientId;
   }
 
   /** Follows the save until it is complete. False if the dispatcher no longer knows this client. */
@@ -161,13 +163,15 @@ class SaveClient {
   ): Promise<AnswerOf<DispatcherProtocol, "clientHeartbeat"> | "forgotten" | undefined> {
     const { system, dispatcher } = this.#home;
     try {
-      const answer = await answerIfArrived(
+      const arrived = await answerIfArrived(
         system.ask(dispatcher, "clientHeartbeat", { clientId, secret: this.#secret }, {
           timeoutMs: HEARTBEAT_TIMEOUT_MS,
           attemptMs: ATTEMPT_MS,
         }),
       );
-      if (answer !== undefined) this.#timeoutMs = answer.timeoutMs;
+      if (arrived === undefined) return undefined;
+      const answer = dispatcherAnswers.clientHeartbeat(arrived, dispatcher.node);
+      this.#timeoutMs = answer.timeoutMs;
       return answer;
     } catch (error) {
       const failure = LeatError.from(error);

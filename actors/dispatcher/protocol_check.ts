@@ -1,10 +1,15 @@
-/** Checks the shapes of requests to the dispatcher, before anything is decided or journaled. */
+/**
+ * Checks the shapes of requests to the dispatcher, before anything is decided or journaled, and the
+ * shapes of its answers, before clients and workers use them.
+ */
 import * as v from "valibot";
 import { ShardingPolicy } from "../../data/sharding/sharding_policy.ts";
 import {
+  answerChecksOf,
   bytes,
   checksOf,
   count,
+  duration,
   exactObject,
   fencedRef,
   figure,
@@ -216,4 +221,91 @@ export const dispatcherChecks = checksOf<DispatcherProtocol>()({
     error: wireError,
   }),
   describe: v.nullable(object({ refresh: optional(flag) })),
+});
+
+const schedule = {
+  version: count,
+  fromRound: count,
+  kept: optional(list(count, TASKS_MAX)),
+  taskIds: optional(list(count, TASKS_MAX)),
+  added: optional(list(count, TASKS_MAX)),
+  removed: optional(list(count, TASKS_MAX)),
+};
+
+const news = oneKindOf(
+  object({
+    kind: v.literal("rounds"),
+    schedules: list(object(schedule)),
+    proposed: optional(object(schedule)),
+    endRound: optional(count),
+    absent: list(object({ consumerIndex: count, beforeRound: v.nullable(count) })),
+  }),
+  object({
+    kind: v.literal("ordered"),
+    windowSplits: count,
+    table: optional(object({ total: count, digest: name })),
+    left: list(count),
+  }),
+  object({
+    kind: v.literal("save"),
+    progress: object({ splitsDone: count, splitsTotal: count, elements: count, sizeBytes: count }),
+  }),
+);
+
+const clientNews = {
+  tasks: list(object({ taskId: count, worker: name, source: fencedRef }), TASKS_MAX),
+  taskList: optional(name),
+  finished: flag,
+  error: optional(wireError),
+  starvation: optional(reason),
+  news: optional(news),
+  timeoutMs: optional(duration),
+};
+
+const datasetDefinition = object({ datasetId: name, ...datasetFields });
+
+const taskDefinition = object({
+  clusterId: name,
+  taskId: count,
+  iterationId: count,
+  jobId: count,
+  owner: name,
+  dataset: datasetDefinition,
+  parameters,
+  repetition: count,
+  seed: name,
+  shard: optional(object({ index: count, count })),
+});
+
+const splitFields = { start: count, stop: count, index: count };
+
+/** The answers that clients and workers use. */
+export const dispatcherAnswers = answerChecksOf<DispatcherProtocol>()({
+  registerDataset: object({ datasetId: name }),
+  getDataset: datasetDefinition,
+  openIteration: object({
+    ...{ jobId: count, iterationId: count, clientId: count, clusterId: name },
+    isContinued: optional(flag),
+  }),
+  clientHeartbeat: oneKindOf(
+    object({ kind: v.literal("whole"), ...clientNews }),
+    object({ kind: v.literal("changes"), ...clientNews, endedTasks: list(count, TASKS_MAX) }),
+  ),
+  workerHeartbeat: oneKindOf(
+    object({
+      kind: v.literal("work"),
+      newTasks: list(taskDefinition, TASKS_MAX),
+      hasMoreTasks: optional(v.literal(true, "true, or left out")),
+      endedTasks: list(count, TASKS_MAX),
+      timeoutMs: optional(duration),
+      lacksFigures: optional(v.literal(true, "true, or left out")),
+    }),
+    object({ kind: v.literal("takeover"), incarnation: name }),
+  ),
+  getSplit: object({
+    split: v.nullable(object({ ...splitFields, sequence: optional(count) })),
+    more: optional(list(object(splitFields), SPLITS_AT_ONCE_MAX)),
+    total: count,
+  }),
+  runnerDied: object({ mayStart: flag }),
 });

@@ -18,12 +18,12 @@ import { UNACKNOWLEDGED_MAX } from "./repeats.ts";
 import { decodeMessage, encodeMessage } from "../../transport/codec.ts";
 import { Payload } from "../../transport/payload.ts";
 import {
+  answerCheckOf,
   count,
   figure,
   flag,
   instance,
   kind,
-  knownOf,
   object,
   oneKindOf,
   optional,
@@ -183,7 +183,7 @@ export class ElementFetcher {
     this.#ask(fetching).then((received) => {
       let answer: ElementAnswer;
       try {
-        answer = answerToKeep(received);
+        answer = answerToKeep(received, this.source.node);
       } catch (fault) {
         return this.#context.run(() => this.#failed(fetching, fault));
       }
@@ -302,7 +302,8 @@ const heldMs = optional(figure);
 const skipped = optional(figure);
 
 /** Checks the shape of an answer to `getElement`: a source is not trusted (see SECURITY.md). */
-const known = knownOf<ElementAnswer>(
+const known = answerCheckOf<ElementAnswer>(
+  "getElement",
   oneKindOf(
     object({ kind: kind("element"), element, place: optional(place), heldMs, skipped }),
     object({
@@ -319,7 +320,6 @@ const known = knownOf<ElementAnswer>(
     object({ kind: kind("end") }),
     object({ kind: kind("skip") }),
   ),
-  () => new LeatError("invalid_argument", "A worker's answer to getElement is malformed"),
 );
 
 /**
@@ -327,8 +327,8 @@ const known = knownOf<ElementAnswer>(
  * later.
  * @throws {LeatError} `invalid_argument` for a malformed answer.
  */
-function answerToKeep(received: unknown): ElementAnswer {
-  const answer = known(received);
+function answerToKeep(received: unknown, node: string): ElementAnswer {
+  const answer = known(received, node);
   if (answer.kind === "error") return { ...answer, error: errorToKeep(answer.error) };
   if (answer.kind !== "element" && answer.kind !== "remainder") return answer;
   const element = answer.element.toKeep();

@@ -1,12 +1,14 @@
 /**
- * Checks the shape of requests before a handler sees them; the handler checks their meaning.
+ * Checks the shape of requests before a handler sees them; the handler checks their meaning. Answers of
+ * another program are checked by the same schemas.
  * Unknown fields are removed. A newer peer may send them, but a receiver must keep nothing that the
  * checks do not bound.
  */
 import * as v from "valibot";
 import { LeatError, WIRE_ERROR_DEPTH_MAX, type WireError } from "../../core/error.ts";
+import { shownText } from "../../core/shown_text.ts";
 import { guardOf } from "./guard.ts";
-import type { MethodOf, RequestOf } from "./protocol.ts";
+import type { AnswerOf, MethodOf, RequestOf } from "./protocol.ts";
 import type { FencedRef } from "./ref.ts";
 
 /** Returns a request without unknown fields. @throws {LeatError} what is wrong with it. */
@@ -26,26 +28,74 @@ export function checksOf<P>(): <S extends Schemas<P>>(schemas: S & Agreeing<P, S
   };
 }
 
+/**
+ * Returns an answer without unknown fields.
+ *
+ * @param node The node that answered, for errors.
+ * @throws {LeatError} `invalid_argument`: the node, and what is wrong with its answer.
+ */
+export type AnswerCheck<A> = (answer: unknown, node: string) => A;
+
+type AnswerSchemas<P> = { readonly [M in MethodOf<P>]?: v.GenericSchema };
+
+type AnswerChecks<P, S> = {
+  readonly [M in MethodOf<P> & keyof S]: AnswerCheck<AnswerOf<P, M>>;
+};
+
+/** Makes checks of answers from schemas. A schema that differs from its answer's type does not compile. */
+export function answerChecksOf<P>(): <S extends AnswerSchemas<P>>(
+  schemas: S & AgreeingAnswers<P, S>,
+) => AnswerChecks<P, S> {
+  return (schemas) => {
+    const checks = Object.entries<v.GenericSchema>(schemas).map(([method, schema]) =>
+      [method, answerCheckOf(method, schema)] as const
+    );
+    return Object.fromEntries(checks) as AnswerChecks<P, typeof schemas>;
+  };
+}
+
+/** The check of the answers to one method. */
+export function answerCheckOf<A>(method: string, schema: v.GenericSchema): AnswerCheck<A> {
+  return knownOf(schema, (issue, node) =>
+    new LeatError(
+      "invalid_argument",
+      `The answer of ${shownText(node)} to ${method} is malformed: ${
+        faultIn(issue, "the answer")
+      }; ` +
+        "check that the address is right, and that all programs have the same version of Leat",
+      { details: { method, node, path: placeIn(issue) } },
+    ));
+}
+
 /** The check of a method that ignores its request. */
 export const ignored: Check = () => null;
 
-/** Returns a function that removes a value's unknown fields. It throws `fault` for a wrong value. */
-export function knownOf<T>(
+/**
+ * Returns a function that removes a value's unknown fields. It throws `fault` for a wrong value.
+ * @param fault Gets the first issue, and the node that the value comes from.
+ */
+function knownOf<T>(
   schema: v.GenericSchema,
-  fault: (issue: v.GenericIssue) => LeatError,
-): (value: unknown) => T {
+  fault: (issue: v.GenericIssue, node: string) => LeatError,
+): (value: unknown, node?: string) => T {
   const fits = guardOf(schema, true);
-  return (value) => {
+  return (value, node = "") => {
     if (fits(value)) return value as T;
     const { issues, output } = v.safeParse(schema, value, FIRST_FAULT);
     // The value fits, but has unknown fields: the output is a copy without them.
     if (issues === undefined) return output as T;
-    throw fault(issues[0]);
+    throw fault(issues[0], node);
   };
 }
 
 function checkOf(method: string, schema: v.GenericSchema): Check {
-  return knownOf(schema, (issue) => faultOf(method, issue));
+  return knownOf(
+    schema,
+    (issue) =>
+      new LeatError("invalid_argument", `${method}: ${faultIn(issue, "the request")}`, {
+        details: { method, path: placeIn(issue) ?? "the request" },
+      }),
+  );
 }
 
 const FIRST_FAULT = { abortEarly: true } as const;
@@ -53,21 +103,24 @@ const FIRST_FAULT = { abortEarly: true } as const;
 const SHOWN_LENGTH = 60;
 const OBJECTS: readonly string[] = ["object", "strict_object"];
 
-function faultOf(method: string, issue: v.GenericIssue): LeatError {
-  const place = v.getDotPath(issue) ?? "the request";
+/** The path of the wrong field, if not the whole value is wrong. */
+function placeIn(issue: v.GenericIssue): string | undefined {
+  return v.getDotPath(issue) ?? undefined;
+}
+
+/** What is wrong. @param whole The words for the whole value. */
+function faultIn(issue: v.GenericIssue, whole: string): string {
+  const place = placeIn(issue);
   const { received } = issue;
   const shown = received.length > SHOWN_LENGTH ? `${received.slice(0, SHOWN_LENGTH)}…` : received;
   const length = typeof issue.input === "string" && shown !== received
     ? `${issue.input.length} characters: `
     : "";
   // The schema of the parent object describes a missing field.
-  const text = OBJECTS.includes(issue.type) && issue.path?.at(-1)?.value === undefined &&
-      place !== "the request"
+  return OBJECTS.includes(issue.type) && issue.path?.at(-1)?.value === undefined &&
+      place !== undefined
     ? `${place} is missing`
-    : `${place} must be ${issue.message}, got ${length}${shown}`;
-  return new LeatError("invalid_argument", `${method}: ${text}`, {
-    details: { method, path: place },
-  });
+    : `${place ?? whole} must be ${issue.message}, got ${length}${shownText(shown)}`;
 }
 
 // Schemas for the parts of requests. The message of each says what is expected. Receivers keep much
@@ -228,6 +281,12 @@ function errorWithCauses(depth: number): v.GenericSchema<WireError> {
 type Agreeing<P, S> = {
   readonly [M in MethodOf<P> & keyof S]: S[M] extends v.GenericSchema
     ? Same<Plain<v.InferInput<S[M]>>, Plain<RequestOf<P, M>>> extends true ? S[M] : never
+    : never;
+};
+
+type AgreeingAnswers<P, S> = {
+  readonly [M in MethodOf<P> & keyof S]: S[M] extends v.GenericSchema
+    ? Same<Plain<v.InferInput<S[M]>>, Plain<AnswerOf<P, M>>> extends true ? S[M] : never
     : never;
 };
 

@@ -10,6 +10,7 @@ import {
   pauseWithin,
   type TaskDefinition,
 } from "../dispatcher/protocol.ts";
+import { dispatcherAnswers } from "../dispatcher/protocol_check.ts";
 import type { Actor, ActorContext } from "../runtime/actor.ts";
 import type { RequestOf } from "../runtime/protocol.ts";
 import { Sleep, sleep } from "../runtime/timers.ts";
@@ -177,12 +178,13 @@ class Worker {
     const { name, dispatcher } = this.#options;
     const { world } = this.#context;
     try {
-      const news = await this.#context.ask(
+      const answer = await this.#context.ask(
         dispatcher,
         "workerHeartbeat",
         this.#report(),
         { timeoutMs: HEARTBEAT_TIMEOUT_MS, attemptMs: HEARTBEAT_ATTEMPT_MS },
       );
+      const news = dispatcherAnswers.workerHeartbeat(answer, dispatcher.node);
       if (news.kind === "takeover") {
         this.#unregistered();
         this.#follows = news.incarnation;

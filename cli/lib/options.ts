@@ -59,6 +59,24 @@ export function text(
   };
 }
 
+/** The names and addresses of interfaces. */
+const HOST = /^[\w.:%[\]-]+$/;
+
+/** The name or address of an interface to listen on. */
+export function host(o: Described & { readonly default: string }): Option<string>;
+export function host(o: Described): Option<string | undefined>;
+export function host(o: Described & { readonly default?: string }): Option<string | undefined> {
+  const option = text({ ...o, placeholder: "HOST" });
+  return {
+    ...option,
+    read(texts) {
+      const given = option.read(texts);
+      if (given === undefined || HOST.test(given)) return given;
+      throw new Misread(`is '${given}', but has to be a host's name or address, such as 0.0.0.0`);
+    },
+  };
+}
+
 /** A required positional text, without a name before it. */
 export function operand(
   o: Described & { readonly placeholder: string },

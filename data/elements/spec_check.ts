@@ -43,6 +43,13 @@ export function missingIn(element: unknown, which: string): LeatError {
   return new LeatError("invalid_argument", `${which}: ${reason}`);
 }
 
+/** The error of an element of which a getter or a proxy throws. `which`: which element it is. */
+export function unreadable(which: string, cause: unknown): LeatError {
+  const { message } = LeatError.from(cause);
+  const what = `${which}: reading it throws "${message}"; give plain values, without getters`;
+  return new LeatError("invalid_argument", what, { cause });
+}
+
 function pathOfMissing(value: unknown, path: string): string | undefined {
   if (value === undefined) return path;
   if (!Array.isArray(value) && !isPlainObject(value)) return undefined;

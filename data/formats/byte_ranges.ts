@@ -76,6 +76,11 @@ export class ByteRanges {
    */
   failed(location: string, error: unknown): LeatError {
     if (error instanceof ReadingFailure) return error;
+    // The library's message is about its own variables, also as a cause.
+    if (trustedBytes(error)) {
+      const what = "it does not fit the format; write the file again, or leave it out";
+      return this.damaged(`${location}: ${what}`);
+    }
     const { code, message, details } = LeatError.from(error);
     const isLimit = code === "resource_exhausted" || code === "unimplemented";
     if (isLimit && details?.path === undefined) {
@@ -83,11 +88,7 @@ export class ByteRanges {
       return this.refused(code, what, error);
     }
     if (error instanceof LeatError) return error;
-    // A library that trusts the bytes fails with a message about its own variables.
-    const why = error instanceof TypeError
-      ? "it does not fit the format; write the file again, or leave it out"
-      : message;
-    return this.damaged(`${location}: ${why}`, error);
+    return this.damaged(`${location}: ${message}`, error);
   }
 
   /** Returns an error whose details name this file. */
@@ -99,6 +100,15 @@ export class ByteRanges {
       cause === undefined ? { details: { path } } : { details: { path }, cause },
     );
   }
+}
+
+/**
+ * Whether a library failed because it trusted the bytes: it used a missing value, or made a view longer
+ * than its bytes. Formats bound what they allocate, so such a view is damage, not a lack of memory.
+ */
+function trustedBytes(error: unknown): boolean {
+  return error instanceof TypeError ||
+    error instanceof RangeError && /^Invalid typed array length/.test(error.message);
 }
 
 /** Presents bytes in memory as a file. */

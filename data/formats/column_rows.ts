@@ -1,4 +1,5 @@
 /** Makes the rows of columnar files: selects columns by name, and combines their values. */
+import { shownText } from "../../core/shown_text.ts";
 import type { ByteRanges } from "./byte_ranges.ts";
 import type { Rows } from "./row_blocks.ts";
 
@@ -14,6 +15,7 @@ export function listNames(names: readonly string[]): string {
   const more = names.length - NAMES_LISTED_MAX;
   const listed = names.slice(0, NAMES_LISTED_MAX)
     .map((name) => name.length <= NAME_LENGTH_MAX ? name : `${name.slice(0, NAME_LENGTH_MAX)}…`)
+    .map(shownText)
     .join(", ");
   return `${names.length === 0 ? "none" : listed}${more > 0 ? ` and ${more} more` : ""}`;
 }

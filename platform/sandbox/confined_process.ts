@@ -352,7 +352,7 @@ export class ConfinedProcess implements Supplied {
     if (ranOutOfMemory(end)) {
       const who = stderrTail.includes(THREAD_WITHOUT_MEMORY)
         ? "a function started a thread, for which V8 reserves half a GiB, and"
-        : "its functions";
+        : "its pipeline";
       return runnerGone(
         "resource_exhausted",
         `${who} took more memory than ${heapBytesMax / MIB} MiB of JavaScript values or ` +

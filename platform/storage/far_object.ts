@@ -1,6 +1,7 @@
 /** An object in far storage: reads ranges of its bytes, and fails if the object changes. */
 
 import { LeatError } from "../../core/error.ts";
+import { shownText } from "../../core/shown_text.ts";
 import type { HttpAnswer, HttpClient, HttpRequest } from "./http_client.ts";
 
 /** The address of an object, and how to request it. */
@@ -24,6 +25,9 @@ export interface FarRange {
 
 /** The largest object that is read from a server that ignores ranges: all of it is held in memory. */
 export const WHOLE_OBJECT_BYTES_MAX = 256 * 1024 * 1024;
+
+/** Limit of the characters of a server's range that an error quotes. */
+const RANGE_SHOWN_MAX = 100;
 
 /** Identifies the contents of an object. */
 interface Version {
@@ -70,7 +74,7 @@ export class FarObject {
         case 200:
           return await this.#whole(answer);
         case 206:
-          return this.#part(answer, start);
+          return this.#part(answer, start, stop);
         case 416:
           return this.#nothing(answer, start);
       }
@@ -81,14 +85,19 @@ export class FarObject {
     }
   }
 
-  #part(answer: HttpAnswer, start: number): FarRange {
+  #part(answer: HttpAnswer, start: number, stop: number): FarRange {
     const header = answer.headers.get("content-range") ?? "";
-    const [, first, total] = /^bytes (\d+)-\d+\/(\d+)$/i.exec(header) ?? [];
-    if (first === undefined || Number(first) !== start) {
+    const [, first, last, total] = /^bytes (\d+)-(\d+)\/(\d+)$/i.exec(header) ?? [];
+    const isAsked = Number(first) === start && Number(last) < stop;
+    if (!isAsked || !Number.isSafeInteger(Number(total))) {
       throw new LeatError(
         "failed_precondition",
-        `Cannot read ${this.name}: asked for bytes from ${start} on, the server answered with ` +
-          `Content-Range "${header}".`,
+        `Cannot read ${this.name}: asked for bytes ${start} to ${
+          stop - 1
+        }, the server answered with ` +
+          `Content-Range "${
+            shownText(header.slice(0, RANGE_SHOWN_MAX))
+          }", which is another range or no size.`,
       );
     }
     this.#check(answer, Number(total), start);

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 from pathlib import Path
 from typing import Any, Iterator
 
 import leat
+import msgpack  # type: ignore[import-untyped]
 import numpy as np
 import pytest
 from conftest import children_of, is_alive, named, until
@@ -107,8 +109,8 @@ def test_a_process_that_dies_and_leaves_another_costs_its_element(tmp_path: Path
 
 def test_what_no_message_can_have_costs_its_element_and_no_process() -> None:
     found = list(outcomes(called("unsendable", count=4)))
-    assert [getattr(outcome, "code", outcome) for outcome in found] == ["unknown", "not_found", "unknown", 3]
-    assert "surrogates not allowed" in str(found[0]) and "no ?" in str(found[1]) and "OverflowError" in str(found[2])
+    assert [getattr(outcome, "code", outcome) for outcome in found] == ["unknown", "not_found", "invalid_argument", 3]
+    assert "surrogates not allowed" in str(found[0]) and "no ?" in str(found[1]) and "64 bits" in str(found[2])
 
 
 @pytest.mark.parametrize("name", ["proto_at_7", "ragged_at_7"])
@@ -241,3 +243,26 @@ def test_a_confined_pipeline_calls_what_granted_files_define_and_nothing_else(tm
         assert sorted(outcome for outcome in found if outcome is not failed) == [x for x in range(20) if x != 7]
         for element in leat.load(FUNCTIONS, export="text", **service):
             assert element["large"].shape == (300, 1_000) and len(element["ragged"]) == 2
+
+
+def test_a_result_that_cannot_be_sent_is_an_invalid_argument_with_its_place() -> None:
+    cyclic: list[Any] = []
+    cyclic.append(cyclic)
+    deep: list[Any] = []
+    for _ in range(600):
+        deep = [deep]
+    empty = np.empty((2**32, 0), np.float32)
+    for result, part in (
+        (2**70, "An integer has more than 64 bits"),
+        ({"x": [1, -(2**63) - 1]}, "(at ['x'][1] of what the function returned)"),
+        ({"x": [1, empty]}, "(at ['x'][1] of what the function returned)"),
+        (empty, "shape (4294967296, 0)"),
+        ((1, {"y": object()}), "object, which cannot be part of an element (at [1]['y'] of"),
+        (cyclic, "contain themselves"),
+        ({"x": cyclic}, "contain themselves"),
+        (deep, "nest too deep"),
+    ):
+        with pytest.raises(leat.LeatError, match=re.escape(part)) as caught:
+            _functions._packed(result, [])
+        assert caught.value.code == "invalid_argument"
+    assert msgpack.unpackb(_functions._packed([2**64 - 1, -(2**63)], [])) == {"value": [2**64 - 1, -(2**63)]}

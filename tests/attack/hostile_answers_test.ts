@@ -3,6 +3,10 @@
  * answer of a client must end the dispatcher or a worker, and none of a worker a trainer or the
  * dispatcher, or add to its journal what the worker has no say in.
  */
+import { createClient } from "../../actors/client/client.ts";
+import { Feed } from "../../actors/client/feed.ts";
+import type { ClientProtocol } from "../../actors/client/protocol.ts";
+import { dispatcherAt, type DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
 import { ElementFetcher } from "../../actors/exactly_once/fetcher.ts";
 import type { ActorContext } from "../../actors/runtime/actor.ts";
 import { CHECK_FROM, IDLE_MS } from "../../actors/runtime/asking/answers.ts";
@@ -114,7 +118,69 @@ Deno.test("no answer of a worker ends the trainer that asks it for an element", 
     const fetcher = new ElementFetcher(client!, source, { clientId: 1, requestTimeoutMs: 60_000 });
     const error = await assertRejects(() => fetcher.fetch(), LeatError);
     assertEquals(error.code, "invalid_argument", error.message);
+    assertStringIncludes(
+      error.message,
+      "The answer of b to getElement is malformed: ",
+    );
     fetcher.stop();
+  }
+});
+
+const JOINED = { jobId: 1, iterationId: 1, clientId: 1, clusterId: "c" };
+const NEWS = { kind: "whole", tasks: [], finished: false };
+const task = { taskId: 1, worker: "w", source: { node: "w", path: "/t", incarnation: "1" } };
+/** Answers of a dispatcher to its clients that differ from good ones, with the wrong field. */
+const BAD_ANSWERS: readonly (readonly [method: string, answer: unknown, field: string])[] = [
+  ...["registerDataset", "openIteration", "clientHeartbeat"].flatMap((method) =>
+    [null, 7, "text", true].map((answer) => [method, answer, "the answer"] as const)
+  ),
+  ["registerDataset", { datasetId: 7 }, "datasetId"],
+  ["openIteration", { ...JOINED, clientId: NaN }, "clientId"],
+  ["clientHeartbeat", { ...NEWS, tasks: 7 }, "tasks"],
+  ["clientHeartbeat", { ...NEWS, tasks: [task, { ...task, taskId: "1" }] }, "tasks.1.taskId"],
+  ["clientHeartbeat", { ...NEWS, tasks: [{ ...task, source: "w" }] }, "tasks.0.source"],
+  ["clientHeartbeat", { ...NEWS, timeoutMs: -1 }, "timeoutMs"],
+  ["clientHeartbeat", { ...NEWS, starvation: {} }, "starvation"],
+  ["clientHeartbeat", { ...NEWS, kind: "\u001b[2J" }, "kind"],
+  ["clientHeartbeat", { ...NEWS, kind: "changes", endedTasks: null }, "endedTasks"],
+  ["clientHeartbeat", { ...NEWS, news: { kind: "ordered", windowSplits: 1 } }, "news.left"],
+];
+
+Deno.test("a malformed answer of a dispatcher fails the iterator, with the dispatcher and the field", async () => {
+  for (const [method, answer, field] of BAD_ANSWERS) {
+    await using pair = new TestPair();
+    const answers: Record<string, unknown> = {
+      registerDataset: { datasetId: "d" },
+      openIteration: JOINED,
+      clientHeartbeat: NEWS,
+      [method]: answer,
+    };
+    const handlers = Object.fromEntries(
+      Object.entries(answers).map(([method, answer]) => [method, () => answer]),
+    );
+    pair.b.system.spawn<DispatcherProtocol>({
+      name: "dispatcher",
+      create: () => ({
+        handlers: { ...handlers, hello: () => ({}), releaseClient: () => null } as never,
+      }),
+    });
+    const feed = new Feed();
+    pair.a.system.spawn<ClientProtocol>({
+      name: "client",
+      create: (context) =>
+        createClient(context, {
+          dispatcher: dispatcherAt("b"),
+          dataset: { graph: new Uint8Array(1), fingerprint: "f", cardinality: -1 },
+          parameters: { processingMode: "OFF", sharing: false },
+          repetition: 0,
+        }, feed),
+    });
+    const error = await assertRejects(async () => await feed.take(), LeatError);
+    assertEquals(error.code, "invalid_argument", error.message);
+    const start = `The answer of b to ${method} is malformed: ${field} `;
+    assert(error.message.startsWith(start), `${error.message}, not ${start}`);
+    // deno-lint-ignore no-control-regex -- a terminal would act on it
+    assert(!/[\x00-\x1f]/.test(error.message));
   }
 });
 

@@ -1,6 +1,12 @@
 /** Tests of the command line that all programs share. */
 
-import { assert, assertEquals, assertRejects, assertStringIncludes } from "../assert.ts";
+import {
+  assert,
+  assertEquals,
+  assertRejects,
+  assertStringIncludes,
+  assertThrows,
+} from "../assert.ts";
 import { LeatError } from "../../core/error.ts";
 import { parseCommandLine, UsageError, wantsHelp } from "../../cli/lib/args.ts";
 import { readByNode, readByStd } from "../../cli/lib/command_line.ts";
@@ -8,6 +14,7 @@ import { helpText } from "../../cli/lib/help.ts";
 import {
   choice,
   flag,
+  host,
   integer,
   number,
   operand,
@@ -201,6 +208,21 @@ Deno.test("percent: a share, with or without its sign, of at most the whole", as
       () => parseCommandLine(PLACED, ["a.ts", `--stall-max=${wrong}`]),
       LeatError,
       "--stall-max is",
+    );
+  }
+});
+
+Deno.test("host refuses what names no interface, and says what does", () => {
+  const { read } = host({ help: "The interface.", default: "127.0.0.1" });
+  assertEquals(read([]), "127.0.0.1");
+  for (const name of ["0.0.0.0", "::1", "[::1]", "fe80::1%eth0", "my-host.example"]) {
+    assertEquals(read([name]), name);
+  }
+  for (const name of ["a b", "", "ws://host", "host/path"]) {
+    const { message } = assertThrows(() => read([name])) as Error;
+    assertEquals(
+      message,
+      `is '${name}', but has to be a host's name or address, such as 0.0.0.0`,
     );
   }
 });

@@ -9,6 +9,7 @@ import {
   TASK_ENDED,
   type TaskDefinition,
 } from "../../dispatcher/protocol.ts";
+import { dispatcherAnswers } from "../../dispatcher/protocol_check.ts";
 import type { ActorContext } from "../../runtime/actor.ts";
 import type { Ref } from "../../runtime/ref.ts";
 
@@ -50,7 +51,8 @@ export class RunnerDeaths {
     } as const;
     for (;;) {
       try {
-        return (await context.ask(dispatcher, "runnerDied", request, askOptions)).mayStart;
+        const answer = await context.ask(dispatcher, "runnerDied", request, askOptions);
+        return dispatcherAnswers.runnerDied(answer, dispatcher.node).mayStart;
       } catch (thrown) {
         const { code, details } = LeatError.from(thrown);
         if (details?.["reason"] === TASK_ENDED) return false;

@@ -8,6 +8,7 @@ import {
   TASK_ENDED,
   type TaskDefinition,
 } from "../../dispatcher/protocol.ts";
+import { dispatcherAnswers } from "../../dispatcher/protocol_check.ts";
 import type { ActorContext } from "../../runtime/actor.ts";
 import type { AnswerOf, RequestOf } from "../../runtime/protocol.ts";
 import type { Ref } from "../../runtime/ref.ts";
@@ -127,7 +128,8 @@ export class TaskSplits {
       this.#context.ask(this.#dispatcher, "getSplit", request, askOptions).catch(() => {});
     }
     try {
-      const answer = await this.#context.ask(this.#dispatcher, "getSplit", request, askOptions);
+      const answered = await this.#context.ask(this.#dispatcher, "getSplit", request, askOptions);
+      const answer = dispatcherAnswers.getSplit(answered, this.#dispatcher.node);
       this.#totals[request.source] = answer.total;
       return answer;
     } catch (error) {

@@ -1,11 +1,8 @@
 /** Decompresses data of unknown decompressed size, up to a limit. */
-import lz4 from "lz4js";
 import { joined } from "../../../core/bytes.ts";
 import { LeatError } from "../../../core/error.ts";
+import { lz4Content, readLz4Frame } from "./lz4_frames.ts";
 import { FRAME_MAGIC_BYTES, inflateFrame, ZstdFrames } from "./zstd_frames.ts";
-
-const lz4Bound: (data: Uint8Array) => number = lz4.decompressBound;
-const decompressLz4: (data: Uint8Array, bytesMax: number) => Uint8Array = lz4.decompress;
 
 /**
  * Decompresses zstd frames. Four bytes may become 128 KiB. Damage throws the library's error.
@@ -33,9 +30,9 @@ export function unzstd(data: Uint8Array, bytesMax: number, limit: string): Uint8
 
 /** Decompresses an LZ4 frame; throws like {@linkcode unzstd}. */
 export function unlz4(data: Uint8Array, bytesMax: number, limit: string): Uint8Array {
-  const bound = lz4Bound(data);
-  if (!(bound <= bytesMax)) throw tooLong(bytesMax, limit);
-  return decompressLz4(data, bound);
+  const frame = readLz4Frame(data);
+  if (frame.sizeMax > bytesMax) throw tooLong(bytesMax, limit);
+  return lz4Content(data, frame);
 }
 
 function tooLong(bytesMax: number, limit: string): LeatError {

@@ -5,6 +5,7 @@
  * in later ones), the header (a Python dictionary of `descr`, `fortran_order` and `shape`), and the
  * elements.
  */
+import { shownJson, shownText } from "../../../core/shown_text.ts";
 import type { DType } from "../../../core/dtype.ts";
 import type { ByteRanges } from "../byte_ranges.ts";
 
@@ -83,7 +84,7 @@ function parseHeader(bytes: ByteRanges, header: string, dataOffset: number): Npy
   const order = /'fortran_order'\s*:\s*(True|False)/.exec(header);
   const axes = /'shape'\s*:\s*\(([\s\dL,]*)\)/.exec(header);
   if (descr === null || order === null || axes === null) {
-    const shown = JSON.stringify(header.trim().slice(0, 200));
+    const shown = shownJson(header.trim().slice(0, 200));
     throw bytes.damaged(
       `its header is ${shown}, which lacks a valid descr, fortran_order or shape`,
     );
@@ -122,7 +123,9 @@ function parseDescr(
   const dtype = DTYPE_OF_DESCR[`${name}${size}`];
   if (dtype === undefined) {
     throw bytes.unsupported(
-      `its dtype is ${descr}; dtypes are ${Object.keys(DTYPE_OF_DESCR).join(", ")}, S and U`,
+      `its dtype is ${shownText(descr.slice(0, 100))}; dtypes are ${
+        Object.keys(DTYPE_OF_DESCR).join(", ")
+      }, S and U`,
     );
   }
   return { dtype, itemBytes: Number(size), isBigEndian, characterBytes: 0 };

@@ -2,7 +2,7 @@
 import { type FileEntry, Reader, Uint8ArrayWriter, ZipReader } from "@zip.js/zip.js";
 import { LeatError } from "../../../core/error.ts";
 import { ByteRanges, memoryFile } from "../byte_ranges.ts";
-import { chosenColumns, columnRows, COLUMNS_MAX, type LoadedColumn } from "../column_rows.ts";
+import { chosenColumns, columnRows, type LoadedColumn } from "../column_rows.ts";
 import type { SourceFile } from "../format_reader.ts";
 import { BLOCKS_PER_PART, NpyFile, rowsPerBlock } from "./npy.ts";
 import { readNpyHeader } from "./npy_header.ts";
@@ -10,6 +10,9 @@ import type { RowBlocks } from "../row_blocks.ts";
 
 /** Maximum decompressed bytes of the chosen compressed arrays of an archive: all are held in memory. */
 const NPZ_INFLATED_BYTES_MAX = 1024 * 1024 * 1024;
+
+/** Maximum number of files in an archive. With its array, each takes up to 16 KB of memory. */
+const NPZ_FILES_MAX = 16_384;
 
 /** Limit of an archive's directory. Parsed, it takes up to 40 times its bytes, and 5 KB an entry. */
 const DIRECTORY_BYTES_MAX = 16 * 1024 * 1024;
@@ -137,8 +140,10 @@ async function readDirectory(bytes: ByteRanges): Promise<ReadonlyMap<string, Fil
   try {
     const reader = new ZipReader(new RangesReader(bytes), { useWebWorkers: false });
     for await (const entry of reader.getEntriesGenerator()) {
-      if (++count > COLUMNS_MAX) {
-        const what = `it has more than ${COLUMNS_MAX} files (COLUMNS_MAX)`;
+      if (++count > NPZ_FILES_MAX) {
+        const what =
+          `it has more than ${NPZ_FILES_MAX} files (NPZ_FILES_MAX); save fewer arrays in ` +
+          "each archive";
         throw new LeatError("resource_exhausted", what);
       }
       if (entry.directory || !entry.filename.endsWith(SUFFIX)) continue;

@@ -14,7 +14,7 @@ import {
   getSchemaPath,
 } from "hyparquet/src/schema.js";
 import { LeatError } from "../../../core/error.ts";
-import { ByteWalk } from "./byte_walk.ts";
+import { ByteWalk } from "../byte_walk.ts";
 
 // The numbers of encodings in the header of a page.
 const PLAIN = 0;

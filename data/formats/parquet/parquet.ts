@@ -25,7 +25,7 @@ import {
   leafOf,
   valuesStart,
 } from "./page_data_check.ts";
-import { unlz4Block, unlz4Hadoop } from "./lz4_blocks.ts";
+import { unlz4Block, unlz4Hadoop } from "../compression/lz4_blocks.ts";
 import { checkPages } from "./parquet_pages.ts";
 import { type ColumnPiece, piecesOf } from "./parquet_pieces.ts";
 import { thriftEnd } from "./thrift_check.ts";

@@ -4,7 +4,7 @@
  */
 
 import { LeatError } from "../../../core/error.ts";
-import { ByteWalk } from "./byte_walk.ts";
+import { ByteWalk } from "../byte_walk.ts";
 
 const TRUE = 1;
 const FALSE = 2;

@@ -1,5 +1,6 @@
 /** Parses JSON Lines: text files with one JSON value on each line. */
 import { LeatError } from "../../../core/error.ts";
+import { shownText } from "../../../core/shown_text.ts";
 import { parseJson } from "../../../core/json.ts";
 import { AGAIN } from "../../iterators/stepping.ts";
 import { describeLine, type Line, lineDetails } from "./lines.ts";
@@ -22,7 +23,7 @@ export function parseJsonLine(line: Line, path: string): unknown {
     const what = code === "data_loss" ? "is no JSON" : "cannot be read as JSON";
     throw new LeatError(
       code,
-      `${describeLine(line, path)} ${what}: ${message}.`,
+      `${describeLine(line, path)} ${what}: ${shownText(message)}.`,
       { cause, details: lineDetails(line, path) },
     );
   }

@@ -25,7 +25,7 @@ import numpy as np
 
 from ._errors import LeatError
 from ._slots import SLOT_BYTES_MAX
-from ._wire import Bytes, decode, encode, joined, sendable, with_arrays
+from ._wire import Bytes, decode, encode, joined, place_of_fault, sendable, with_arrays
 
 PIPED, FREED = 0xFFFFFFFF, 0x80000000
 PIPED_BYTES_MAX = 65_536
@@ -200,12 +200,33 @@ def _outcome(request: dict[str, Any], captured: Any, called: dict[str, Any], pay
     try:
         function = _function(request["file"], request["name"], request["onlyOwn"])
         given, captures = with_arrays(called["args"]), with_arrays(dict(captured or {}))
-        packed: bytes = msgpack.packb({"value": sendable(function(given, called["seed"], captures), payloads)})
+        packed = _packed(function(given, called["seed"], captures), payloads)
         if len(packed) + sum(map(len, payloads[before:])) > VALUE_BYTES_MAX:
             raise LeatError("resource_exhausted", f"A function returned more than {VALUE_BYTES_MAX} bytes")
     except BaseException as error:
         del payloads[before:]
         packed = msgpack.packb({"error": _error_fields(error)})
+    return packed
+
+
+def _packed(result: Any, payloads: list[bytes]) -> bytes:
+    """Encodes what a function returned."""
+    too_deep = "A function returned lists or dicts that nest too deep, or that contain themselves: return flatter ones"
+    try:
+        sent = sendable(result, payloads)
+    except RecursionError:
+        raise LeatError("invalid_argument", too_deep) from None
+    except LeatError as error:
+        place = place_of_fault(result)
+        if place == "":
+            raise
+        raise LeatError(error.code, f"{error.message} (at {place} of what the function returned)") from None
+    try:
+        packed: bytes = msgpack.packb({"value": sent})
+    except ValueError as error:
+        if "recursion" not in str(error):
+            raise
+        raise LeatError("invalid_argument", too_deep) from None
     return packed
 
 

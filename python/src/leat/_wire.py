@@ -87,6 +87,8 @@ def sendable(value: Any, payloads: list[bytes]) -> Any:
 
 def _tensor_of(array: npt.NDArray[Any], payloads: list[bytes]) -> bytes:
     """The head of a tensor. Appends its content to `payloads`."""
+    if any(length >= 2**32 for length in array.shape):
+        raise LeatError("invalid_argument", f"An array has the shape {array.shape}, but an axis has at most {2**32 - 1} items: return a smaller one")
     if array.dtype.kind in "OUS":
         items = [item.encode() if isinstance(item, str) else item for item in array.ravel().tolist()]
         if not all(isinstance(item, bytes) for item in items):
@@ -119,9 +121,23 @@ def _sendable(value: Any) -> Any:
         return [_sendable(item) for item in value]
     if isinstance(value, np.generic):
         value = value.item()
-    if type(value) is int and not -(2**31) <= value < 2**32 and abs(value) <= INTEGER_MAX:
-        return float(value)
+    if type(value) is int and not -(2**31) <= value < 2**32:
+        if abs(value) <= INTEGER_MAX:
+            return float(value)
+        if not -(2**63) <= value < 2**64:
+            raise LeatError("invalid_argument", "An integer has more than 64 bits, which no dtype holds: return a float or a text instead")
     return value
+
+
+def place_of_fault(value: Any) -> str:
+    """Where in a value is what `sendable` refuses, such as `['x'][3]`; "" if it is the whole value."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, (list, tuple)) else ()
+    for key, item in items:
+        try:
+            sendable(item, [])
+        except LeatError:
+            return f"[{key!r}]{place_of_fault(item)}"
+    return ""
 
 
 def decode(message: Bytes) -> Any:

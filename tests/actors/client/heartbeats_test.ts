@@ -28,7 +28,7 @@ function systemWith(answers: (LeatError | { finished: boolean; error?: WireError
         clientHeartbeat: () => {
           const answer = answers.length > 1 ? answers.shift()! : answers[0]!;
           if (answer instanceof LeatError) throw answer;
-          return { tasks: [], ...answer };
+          return { kind: "whole", tasks: [], ...answer };
         },
         releaseClient: () => null,
       } as never,

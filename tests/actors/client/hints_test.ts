@@ -10,6 +10,7 @@ import {
 import type { ScheduleNews } from "../../../actors/dispatcher/protocol_schedules.ts";
 import { ActorSystem } from "../../../actors/runtime/system.ts";
 import type { ElementSourceProtocol } from "../../../actors/worker/protocol.ts";
+import { definedFields } from "../../../core/tree.ts";
 import { assert, assertEquals } from "../../assert.ts";
 import { settle, SteppedWorld } from "../dispatcher/lib.ts";
 
@@ -36,12 +37,15 @@ class ClientBench implements AsyncDisposable {
       name: "dispatcher",
       create: () => ({
         handlers: {
-          openIteration: () => ({ jobId: 1, iterationId: 1, clientId: 1, isContinued }),
+          openIteration: () => ({
+            ...{ jobId: 1, iterationId: 1, clientId: 1, clusterId: "c" },
+            ...definedFields({ isContinued }),
+          }),
           clientHeartbeat: async () => {
             this.heartbeats++;
             await this.held;
             const news = { kind: "rounds", schedules: this.schedules, absent: [] };
-            return { tasks: this.tasks, finished: false, news };
+            return { kind: "whole", tasks: this.tasks, finished: false, news };
           },
           releaseClient: () => this.held?.then(() => null) ?? null,
         } as never,

@@ -65,12 +65,17 @@ Deno.test("a consumer that is stopped says how far it has requested, beyond its 
     create: () => ({
       handlers: {
         hello: () => ({ version: "0", clusterId: "c", life: 1 }),
-        openIteration: () => ({ jobId: 1, iterationId: 1, clientId: 7 }),
+        openIteration: () => ({ jobId: 1, iterationId: 1, clientId: 7, clusterId: "c" }),
         clientHeartbeat: ({ report }: { report: RoundsReport }) => {
           told.push(report.position?.nextRound);
           const schedules = [{ version: 1, fromRound: 8, taskIds: [5] }];
           const tasks = [{ taskId: 5, worker: "w", source }];
-          return { tasks, finished: false, news: { kind: "rounds", schedules, absent: [] } };
+          return {
+            kind: "whole",
+            tasks,
+            finished: false,
+            news: { kind: "rounds", schedules, absent: [] },
+          };
         },
         releaseClient: ({ nextRound }: { nextRound: number }) => {
           told.push(nextRound);
@@ -89,7 +94,9 @@ Deno.test("a consumer that is stopped says how far it has requested, beyond its 
 
 Deno.test("a client stopped while it joins is released", async () => {
   const { system, client } = systemWith("bench");
-  const joined = Promise.withResolvers<{ jobId: number; iterationId: number; clientId: number }>();
+  const joined = Promise.withResolvers<
+    { jobId: number; iterationId: number; clientId: number; clusterId: string }
+  >();
   const released: number[] = [];
   system.spawn<DispatcherProtocol>({
     name: "dispatcher",
@@ -108,7 +115,7 @@ Deno.test("a client stopped while it joins is released", async () => {
   await settle();
   const stopped = system.stopActor("client");
   await settle();
-  joined.resolve({ jobId: 1, iterationId: 1, clientId: 7 });
+  joined.resolve({ jobId: 1, iterationId: 1, clientId: 7, clusterId: "c" });
   await stopped;
   assertEquals(released, [7]);
   await system.stop();

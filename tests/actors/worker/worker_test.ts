@@ -26,10 +26,12 @@ const IDLE: RunnerFactory = {
 const NO_PROXY = () => ({ create: () => ({ handlers: {} }) });
 
 const TASK = {
+  clusterId: "c",
   taskId: 1,
   iterationId: 1,
   jobId: 1,
-  dataset: { graph: new Uint8Array(), fingerprint: "", cardinality: -1 },
+  owner: "o",
+  dataset: { datasetId: "d", graph: new Uint8Array(), fingerprint: "", cardinality: -1 },
   parameters: { datasetId: "d", processingMode: "OFF", sharing: false, numConsumers: 3 },
   repetition: 0,
   seed: "0000000000000007",

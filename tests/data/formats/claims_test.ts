@@ -2,6 +2,7 @@
  * Small files that claim to be huge are refused, naming the limit, before memory or time is spent.
  */
 
+import lz4 from "lz4js";
 import { zstdCompressSync } from "node:zlib";
 import {
   assert,
@@ -14,6 +15,7 @@ import {
 } from "../../assert.ts";
 import { LeatError } from "../../../core/error.ts";
 import { unlz4, unzstd } from "../../../data/formats/compression/bounded_codecs.ts";
+import { xxHash32 } from "../../../data/formats/compression/xx_hash.ts";
 import { openParquet } from "../../../data/formats/parquet/parquet.ts";
 import { thriftEnd } from "../../../data/formats/parquet/thrift_check.ts";
 import {
@@ -134,11 +136,14 @@ Deno.test("unzstd and unlz4 decompress no more than their limit", () => {
   const zstd = assertThrows(() => unzstd(packed, zeros.length - 1, "LIMIT"), LeatError);
   assertEquals((zstd as LeatError).code, "resource_exhausted");
   assertStringIncludes((zstd as LeatError).message, "49999999 bytes (LIMIT)");
-  // Claims a content of 2^30 bytes.
-  const frame = [4, 0x22, 0x4d, 0x18, 0x68, 0x40];
-  const claim = new Uint8Array([...frame, 0, 0, 0, 0x40, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
-  const lz4 = assertThrows(() => unlz4(claim, 1_000, "LIMIT"), LeatError);
-  assertEquals((lz4 as LeatError).code, "resource_exhausted");
+  // Claims a content of 2^30 bytes, and has none.
+  const settings = [0x68, 0x40, 0, 0, 0, 0x40, 0, 0, 0, 0];
+  const hash = xxHash32(new Uint8Array(settings)) >>> 8 & 0xff;
+  const claim = new Uint8Array([4, 0x22, 0x4d, 0x18, ...settings, hash, 0, 0, 0, 0]);
+  assertThrows(() => unlz4(claim, 1_000, "LIMIT"), Error, "claims 1073741824 decompressed bytes");
+  const frame = new Uint8Array(lz4.compress(new Uint8Array(1_001)));
+  const long = assertThrows(() => unlz4(frame, 1_000, "LIMIT"), LeatError);
+  assertEquals(long.code, "resource_exhausted");
 });
 
 Deno.test("a zstd frame with a larger window than the default of zstd is refused, at any position", async () => {

@@ -89,6 +89,19 @@ const CASES: Record<string, [make: () => Untyped, message: string]> = {
     () => four().rejectionResample({ classOf: () => "0", targetDist: [1, 1] }),
     `an index into targetDist, from 0 to 1, got "0"`,
   ],
+  "an element of which a getter throws": [
+    () =>
+      four().map(() => ({
+        get a() {
+          throw new Error("no a");
+        },
+      })),
+    'map: an element it gives: reading it throws "no a"; give plain values',
+  ],
+  "a buffer larger than a safe integer, naming the largest": [
+    () => four().shuffle(2 ** 53),
+    "from 1 to 9007199254740991, got 9007199254740992",
+  ],
 };
 
 async function firstError(make: () => Untyped): Promise<unknown> {

@@ -60,7 +60,7 @@ export class ReaderBench implements AsyncDisposable {
       name: "dispatcher",
       create: () => ({
         handlers: {
-          openIteration: () => ({ jobId: 1, iterationId: 1, clientId: 1 }),
+          openIteration: () => ({ jobId: 1, iterationId: 1, clientId: 1, clusterId: "c" }),
           clientHeartbeat: (request: Heartbeat & { readonly report: OrderedReport }) => {
             this.heartbeats.push(request);
             const tasks = [...this.#tasks].map(([taskId, source]) => {
@@ -69,11 +69,11 @@ export class ReaderBench implements AsyncDisposable {
             const table = this.isListed ? { table: { total, digest: DIGEST } } : {};
             const news = {
               kind: "ordered",
-              windowSplits: windowSplits ?? Infinity,
+              windowSplits: windowSplits ?? 2 ** 32,
               left: this.left,
               ...table,
             };
-            return { tasks, finished: false, news };
+            return { kind: "whole", tasks, finished: false, news };
           },
           releaseClient: () => null,
         } as never,

@@ -61,8 +61,9 @@ class ReaderBench implements AsyncDisposable {
       name: "dispatcher",
       create: () => ({
         handlers: {
-          openIteration: () => ({ jobId: 1, iterationId: 1, clientId: 1 }),
+          openIteration: () => ({ jobId: 1, iterationId: 1, clientId: 1, clusterId: "c" }),
           clientHeartbeat: () => ({
+            kind: "whole",
             tasks: this.#tasks.map((source, taskId) => ({ taskId, worker: `w${taskId}`, source })),
             finished: false,
           }),

@@ -5,6 +5,7 @@
 import { assertEquals, assertInstanceOf, assertStringIncludes } from "../../../assert.ts";
 import { type DType, TYPED_ARRAYS } from "../../../../core/dtype.ts";
 import { LeatError } from "../../../../core/error.ts";
+import { shownText } from "../../../../core/shown_text.ts";
 import { Tensor, tensor } from "../../../../core/tensor.ts";
 import { NPY_HEADER_BYTES_MAX } from "../../../../data/formats/npy/npy_header.ts";
 import { NpyNode } from "../../../../data/sources/npy.ts";
@@ -221,5 +222,17 @@ Deno.test("npy reports damaged and truncated files as data_loss", async () => {
     const error = await refusal(damaged);
     assertEquals(error.code, "data_loss", part);
     assertStringIncludes(error.message, part);
+  }
+});
+
+Deno.test("npy escapes control characters of a header in errors", async () => {
+  const headers = [
+    "{'descr': '\x1b[2J', 'fortran_order': False, 'shape': (2,), }",
+    "{'descr': '<f4', 'shape': '\x9b\u200b'}",
+  ];
+  for (const header of headers) {
+    const bytes = npyBytes("", [], new Float32Array(2), { header, version: 3 });
+    const { message } = await refusal(bytes);
+    assertEquals(message, shownText(message));
   }
 });

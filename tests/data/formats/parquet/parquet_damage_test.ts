@@ -95,3 +95,20 @@ Deno.test("parquet passes on an error of the file", async () => {
   assertEquals(found.length, 1);
   assertStringIncludes((found[0] as Error).message, "the disk is on fire");
 });
+
+Deno.test("parquet reports a text that is longer than its page as data_loss", async () => {
+  const text = "a text that no other bytes of the file equal";
+  const utf8 = { type: "BYTE_ARRAY", converted_type: "UTF8", repetition_type: "REQUIRED" } as const;
+  const bytes = write([{ name: "x", data: [text, "b"], encoding: "PLAIN" }], {
+    codec: "UNCOMPRESSED",
+    schema: [{ name: "root", num_children: 1 }, { ...utf8, name: "x" }],
+    statistics: false,
+  });
+  const at = new TextDecoder("latin1").decode(bytes).indexOf(text) - 4;
+  for (const length of [2 ** 32 - 1, 2 ** 31, 1_000]) {
+    new DataView(bytes.buffer).setUint32(at, length, true);
+    const { code, message, cause } = await refusal(bytes);
+    assertEquals(code, "data_loss", message);
+    assertEquals(cause, undefined, "no message about the library's variables");
+  }
+});

@@ -1,10 +1,10 @@
 /** LZ4 in Parquet's pages: bare blocks, and blocks in Hadoop's framing. */
 import lz4 from "lz4js";
-import { assertEquals, assertThrows } from "../../../assert.ts";
-import { unlz4Block, unlz4Hadoop } from "../../../../data/formats/parquet/lz4_blocks.ts";
-import { concat } from "../reading.ts";
-import { rowsOf } from "../row_laws.ts";
-import { node, numbers, write } from "./written.ts";
+import { assertEquals, assertThrows } from "../../assert.ts";
+import { unlz4Block, unlz4Hadoop } from "../../../data/formats/compression/lz4_blocks.ts";
+import { concat } from "./reading.ts";
+import { rowsOf } from "./row_laws.ts";
+import { node, numbers, write } from "./parquet/written.ts";
 
 const ascii = (text: string) => new TextEncoder().encode(text);
 

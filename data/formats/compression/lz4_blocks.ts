@@ -1,8 +1,8 @@
 /**
- * Decompresses the pages of both LZ4 codecs, because hyparquet-compressors misreads the lengths of
- * matches, and lz4js reads zeros where a length or an offset is damaged.
+ * Decompresses blocks of LZ4, because hyparquet-compressors misreads the lengths of matches, and lz4js
+ * reads zeros where a length or an offset is damaged.
  */
-import { ByteWalk } from "./byte_walk.ts";
+import { ByteWalk } from "../byte_walk.ts";
 
 const MATCH_BYTES_MIN = 4;
 /** Bits of a token that hold the length of a match. The others hold the number of literals. */
@@ -39,13 +39,20 @@ export function unlz4Hadoop(page: Uint8Array, sizeBytes: number): Uint8Array {
   return blocks.end();
 }
 
-class Lz4Blocks extends ByteWalk {
+/** Decompresses blocks into one content of at most `sizeBytes`. */
+export class Lz4Blocks extends ByteWalk {
   readonly #content: Uint8Array;
   #length = 0;
 
   constructor(page: Uint8Array, sizeBytes: number) {
     super(page, "a block of LZ4");
     this.#content = new Uint8Array(sizeBytes);
+  }
+
+  /** The content so far, which keeps no larger memory. */
+  get content(): Uint8Array {
+    const isWhole = this.#length === this.#content.length;
+    return isWhole ? this.#content : this.#content.slice(0, this.#length);
   }
 
   /** Walks frames: the size of the content, then blocks of it, each after its own size. */
@@ -60,9 +67,13 @@ class Lz4Blocks extends ByteWalk {
     }
   }
 
-  /** Decompresses the block that ends at `stop`. */
-  block(stop: number): void {
-    const start = this.#length;
+  /** Copies the content of a block that is not compressed, and ends at `stop`. */
+  stored(stop: number): void {
+    this.#copyLiterals(stop - this.at, stop);
+  }
+
+  /** Decompresses the block that ends at `stop`. @param start Where the content begins that it may repeat. */
+  block(stop: number, start = this.#length): void {
     while (this.at < stop) {
       const token = this.byte();
       this.#copyLiterals(this.#lengthOf(token >> MATCH_BITS), stop);

@@ -1,4 +1,4 @@
-/** Reads the bytes of a Parquet file in order, to check them before hyparquet decodes them. */
+/** Reads the bytes of a file in order, to check them before a library decodes them. */
 
 /** The bytes of an integer of 64 bits. */
 const VARINT_BYTES_MAX = 10;
