@@ -3,7 +3,7 @@
  * saved position is a few numbers.
  */
 import { LeatError } from "../../core/error.ts";
-import { isPlainObject } from "../../core/tree.ts";
+import { definedFields, isPlainObject } from "../../core/tree.ts";
 import type { IteratorContext } from "../../data/context.ts";
 import { ElementIterator, END, type Pulled } from "../../data/iterator.ts";
 import type { OrderedChain } from "../../data/deterministic/chain.ts";
@@ -121,19 +121,19 @@ export class OrderedIterator extends ElementIterator {
 
   #begin(): () => void {
     const { context, jobName } = this.#options;
-    // The first stream opened after a restore names its position, even if that is the start or the
-    // end of an epoch. Otherwise a process that still reads, further ahead, would decide where to
-    // read.
-    const opensRestored = jobName !== undefined && context.lastReaders.opensRestored(jobName);
-    const restored = this.#restored ?? (opensRestored ? this.#position : undefined);
+    // The first stream that joins after a restore names its position, even if that is the start or
+    // the end of an epoch. Otherwise a process that still reads, further ahead, would decide where
+    // to read.
+    const onJoined = jobName === undefined ? undefined : context.lastReaders.opensRestored(jobName);
+    const restored = this.#restored ?? (onJoined === undefined ? undefined : this.#position);
     const onTable = (digest: string) => this.#position = { ...this.#position, digest };
-    const numbering = this.#numbering();
-    if (restored === undefined) return this.#options.start({ onTable, ...numbering }, this.#feed);
+    const place = { onTable, ...definedFields({ onJoined }), ...this.#numbering() };
+    if (restored === undefined) return this.#options.start(place, this.#feed);
     // Workers produce an earlier split again only if rows of it wait for a batch.
     const { sequence: startAt, carried } = restored;
     const behind = carried.map(({ sequence }) => sequence);
     const expected = restored.digest === null ? {} : { expectedDigest: restored.digest };
-    return this.#options.start({ startAt, behind, onTable, ...expected, ...numbering }, this.#feed);
+    return this.#options.start({ ...place, startAt, behind, ...expected }, this.#feed);
   }
 
   #numbering(): { readonly numbering?: Numbering } {

@@ -17,6 +17,7 @@ import { chainOf, distributeChains } from "../../data/deterministic/chain.ts";
 import type { ElementSpec } from "../../data/elements/spec.ts";
 import { fingerprintGraph } from "../../data/wire.ts";
 import type { ClientOptions } from "./client.ts";
+import type { KnownReader } from "../../data/service/last_readers.ts";
 import type { Feed } from "./feed.ts";
 import type { ServiceAccess } from "./access.ts";
 import { OrderedIterator } from "./ordered_iterator.ts";
@@ -167,9 +168,14 @@ function streamIterator(node: DatasetNode, stream: StreamOptions): ElementIterat
       : {}),
     start: (place, feed) => {
       onFeed?.(feed);
+      const identity = reader(place.startAt !== undefined);
       const ordered = {
         ...place,
-        ...reader(place.startAt !== undefined),
+        ...identity,
+        onJoined: (joined: KnownReader) => {
+          identity.onJoined?.(joined);
+          place.onJoined?.(joined);
+        },
         ...(options.runId === undefined ? {} : iteratorOf(context)),
       };
       const dataset = datasetDefinition(node, options.compression);

@@ -46,7 +46,7 @@ export class LastReaders {
   restored(): void {
     this.#readers.clear();
     this.#isRestored = true;
-    this.#restoring = { opened: new Set(), name: undefined };
+    this.#restoring = { joined: new Set(), name: undefined };
   }
 
   /**
@@ -58,15 +58,15 @@ export class LastReaders {
   }
 
   /**
-   * Call when the stream `name` is opened. Returns whether this is the first time since this
-   * iteration, or an earlier one, was restored. If so, another process may still read under the
-   * identity of the saved iterator.
+   * Call when the stream `name` is opened. Unless its service already knows that this iteration, or
+   * an earlier one, was restored, returns the function to call once the service has answered. Until
+   * then another process may still read under the identity of the saved iterator.
    */
-  opensRestored(name: string): boolean {
-    const opened = this.#restoring?.opened;
-    if (opened === undefined || opened.has(name)) return false;
-    opened.add(name);
-    return true;
+  opensRestored(name: string): (() => void) | undefined {
+    const joined = this.#restoring?.joined;
+    if (joined === undefined || joined.has(name)) return undefined;
+    // A stream may be closed before its service has heard of it: then the next one tells.
+    return () => joined.add(name);
   }
 
   /**
@@ -81,8 +81,8 @@ export class LastReaders {
 
 /** A restore. All iterations that continue from it share this object. */
 interface Restoring {
-  /** The streams opened since the restore. */
-  readonly opened: Set<string>;
+  /** The streams whose service has admitted a reader since the restore. */
+  readonly joined: Set<string>;
   /** See `restoration()`. */
   name: string | undefined;
 }

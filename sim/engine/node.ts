@@ -29,7 +29,8 @@ export class SimNode {
   readonly name: string;
   readonly disk: SimDisk;
   readonly #cluster: SimCluster;
-  readonly #random: SimRandom;
+  /** Fork it: all lives of the node share it. */
+  readonly random: SimRandom;
   /** Starts the node's actors. */
   readonly boot: Boot;
   /** Whether the node may dial another node, as its actors declare. */
@@ -44,13 +45,13 @@ export class SimNode {
   constructor(cluster: SimCluster, name: string, boot: Boot) {
     this.name = name;
     this.#cluster = cluster;
-    this.#random = cluster.random.fork(`node ${name}`);
+    this.random = cluster.random.fork(`node ${name}`);
     this.boot = boot;
     const { clockDriftPpmMax, clockGrainMs } = cluster.network.faults;
-    this.#clockGrainMs = this.#random.fork("grain").chance(0.5) ? clockGrainMs : 0;
-    this.#driftPpm = this.#random.fork("drift").between(-clockDriftPpmMax, clockDriftPpmMax);
+    this.#clockGrainMs = this.random.fork("grain").chance(0.5) ? clockGrainMs : 0;
+    this.#driftPpm = this.random.fork("drift").between(-clockDriftPpmMax, clockDriftPpmMax);
     this.disk = new SimDisk({
-      random: this.#random.fork("disk"),
+      random: this.random.fork("disk"),
       counters: cluster.counters,
       faults: () => cluster.network.faults,
     });
@@ -103,7 +104,7 @@ export class SimNode {
     const world = new SimWorld({
       scheduler,
       life,
-      random: this.#random.fork(`life ${life.number}`),
+      random: this.random.fork(`life ${life.number}`),
       disk: this.disk,
       faultPoints,
       driftPpm: this.#driftPpm,
@@ -172,7 +173,7 @@ export class SimNode {
     const { counters } = this.#cluster;
     const { life } = this.#up();
     counters.count("node_slow");
-    const rng = this.#random.fork(`slow ${life.number} ${counters.get("node_slow")}`);
+    const rng = this.random.fork(`slow ${life.number} ${counters.get("node_slow")}`);
     life.slow(() => rng.between(0, turnMaxMs));
     this.#cluster.after(durationMs, "quick again", () => life.slow(undefined));
   }

@@ -27,11 +27,10 @@ export const DISPATCHER_NODE = "dispatcher";
 
 /** Longer than any fault, and short enough that finished jobs are garbage-collected within a run. */
 const FORGETTING = { clientTimeoutMs: 30_000, clientGraceMs: 30_000, jobGcTimeoutMs: 30_000 };
-/**
- * As long as the timeout, so that only that counts: runs lose workers early by short timeouts, and
- * watching them would send messages, which changes every seed's run.
- */
-const WORKER_GRACE_MS = 60_000;
+const WORKER_TIMEOUT_MS = 60_000;
+/** By default, the grace of workers in parts of their timeout. */
+const GRACE_SHARE = 1 / 6;
+const GRACE_SHORT_MS = 300;
 
 // Loaded in advance, because virtual time does not wait for modules.
 await loadSaving();
@@ -62,11 +61,27 @@ export function bootDispatcher(config: DispatcherConfig = {}, watcher?: RecordWa
     };
     spawnDispatcher(node, {
       ...FORGETTING,
-      workerGraceMs: WORKER_GRACE_MS,
+      workerGraceMs: drawWorkerGrace(node, config),
       ...config,
       wrapJournal,
     });
   };
+}
+
+/**
+ * Draws how long a worker whose connection closed may stay away: a share of its timeout, as in
+ * production, or the timeout itself, so that only silence counts. Where the timeout is so short that
+ * living workers are lost, the time may be short, too.
+ */
+function drawWorkerGrace(
+  { random }: SimNode,
+  { workerTimeoutMs = WORKER_TIMEOUT_MS }: DispatcherConfig,
+): number {
+  const share = GRACE_SHARE * workerTimeoutMs;
+  const mayLoseLiving = workerTimeoutMs < WORKER_TIMEOUT_MS;
+  return random.fork("worker grace").pick(
+    mayLoseLiving ? [GRACE_SHORT_MS, share, workerTimeoutMs] : [share, workerTimeoutMs],
+  );
 }
 
 /** Boots a dispatcher without the check, which keeps the whole journal in memory. */

@@ -1,6 +1,7 @@
 /** Dispatchers that decide wrongly. */
 import type { JournalRecord } from "../../actors/dispatcher/journal/records.ts";
 import { splitCount } from "../../data/sharding/split_table.ts";
+import { MemberLinks } from "../../actors/dispatcher/liveness/member_links.ts";
 import { DispatcherState } from "../../actors/dispatcher/state/state.ts";
 import type { WatchEnd } from "../../actors/runtime/actor.ts";
 import { Cell } from "../../actors/runtime/cell.ts";
@@ -119,6 +120,24 @@ export const DISPATCHER_MUTANTS: readonly Mutant[] = [
     crashes: [],
     faults: { linkCloseProbability: 0.005 },
     install: () => watchesEnded("closed"),
+  },
+  {
+    name: "grace-goes-on",
+    seed: 43,
+    wrong: "a dispatcher that gives up workers although they connected again within the grace",
+    workload: "autoscaling",
+    crashes: [],
+    faults: { linkCloseProbability: 0.02 },
+    install: () =>
+      changed(MemberLinks.prototype as MemberLinks<unknown>, ({ watch }) => ({
+        watch(key, actor) {
+          const closedAtMs = this.closedAtMs.get(key);
+          watch.call(this, key, actor);
+          // Keys of workers are names, those of clients numbers.
+          const isWorker = typeof key === "string";
+          if (isWorker && closedAtMs !== undefined) this.closedAtMs.set(key, closedAtMs);
+        },
+      })),
   },
   {
     name: "leases-by-the-wall-clock",

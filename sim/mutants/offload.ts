@@ -15,7 +15,7 @@ export const OFFLOAD_MUTANTS: readonly Mutant[] = [
     name: "ratio-drifts",
     wrong: "a conditional operator that counts each element that the trainer prepared twice",
     workload: "offload",
-    seed: 29,
+    seed: 222,
     install: () =>
       changed(Counters.prototype, ({ count }) => ({
         count(side) {

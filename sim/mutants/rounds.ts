@@ -78,7 +78,7 @@ export const ROUNDS_MUTANTS: readonly Mutant[] = [
     name: "end-alone",
     wrong: "a dispatcher that tells one consumer that no task serves rounds any more",
     workload: "rounds",
-    seed: 14,
+    seed: 144,
     crashes: [],
     install: () =>
       news((news, { finished }, { target }) => {

@@ -105,6 +105,29 @@ testInline(
 );
 
 testInline(
+  "a restored DETERMINISTIC reader takes over the next repetition though it left its own before it had joined",
+  async (start) => {
+    await using cluster = await start();
+    const elements = 5;
+    const stream = Dataset.range(200).distribute({
+      service: cluster,
+      processingMode: "DETERMINISTIC",
+      jobName: "one stream",
+    });
+    const dataset = Dataset.zip([stream, Dataset.range(elements)]).repeat(2);
+    await using first = dataset.iterator();
+    await readOutcomes(first, elements);
+    const state = await first.save();
+    await readOutcomes(first, 2);
+    // The zip ends its repetition at once, because the other dataset has ended.
+    await using second = dataset.iterator();
+    await second.restore(state);
+    const wanted = Array.from({ length: elements }, (_, i) => ({ element: [i, i] }));
+    assertEquals(await outcomesOf(second), wanted);
+  },
+);
+
+testInline(
   "a reader that was restored at an epoch's end takes over the next epoch, and the replaced one is refused",
   async (start) => {
     await using cluster = await start();
