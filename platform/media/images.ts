@@ -183,7 +183,7 @@ export class Images implements ImageCodec {
         this.#formats.map(({ name }) => name).join(", ")
       }: ${bytes.length} bytes that begin with ${bytes.subarray(0, 4).toHex()}${
         other ? `, like ${other[0]}` : ""
-      }.`,
+      }. Convert images of other formats, for example to PNG.`,
     );
   }
 

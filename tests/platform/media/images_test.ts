@@ -180,7 +180,11 @@ imageTest("decode refuses a JPEG truncated anywhere", async () => {
 imageTest("decode distinguishes an empty file, another format and garbage", async () => {
   const cases: [Uint8Array, LeatErrorCode, string][] = [
     [new Uint8Array(0), "data_loss", "no bytes"],
-    [new TextEncoder().encode("GIF89a"), "invalid_argument", "begin with 47494638, like a GIF"],
+    [
+      new TextEncoder().encode("GIF89a"),
+      "invalid_argument",
+      "like a GIF. Convert images of other formats, for example to PNG.",
+    ],
     [new TextEncoder().encode("RIFF1234WAVE"), "invalid_argument", "like another RIFF file"],
     [new TextEncoder().encode("<html>"), "invalid_argument", "begin with 3c68746d."],
     [new Uint8Array(1000), "invalid_argument", "Not a JPEG, PNG, WebP: 1000 bytes"],
