@@ -133,7 +133,8 @@ export class Router {
     if (link.bufferedBytes > BUFFERED_BYTES_MAX) {
       const why = `${link.bufferedBytes} bytes already wait for it`;
       this.#owner.unreachable([envelope], unavailable(node, why));
-    } else if (!link.send(envelope, senderKeepsBody)) {
+    } else if (!link.send(envelope, senderKeepsBody) && envelope.kind !== "watch") {
+      // Watches end when the link is detached, which is imminent: then it is known why it closed.
       this.#owner.unreachable([envelope], unavailable(node, "the link has closed"));
     }
   }

@@ -99,6 +99,22 @@ Deno.test("watch distinguishes an end, a closed link and a lost link", async () 
   }
 });
 
+Deno.test("watch over two links that close together says why they closed", async () => {
+  await using pair = new TestPair();
+  const ref = spawnProbe(pair.b);
+  const others = pair.join();
+  const ends: WatchEnd[] = [];
+  pair.a.system.watch(ref, (_error, end) => ends.push(end));
+  await settle();
+  const reason = closedThere(new LeatError("unavailable", "its process has ended"));
+  pair.links[1].close(reason);
+  others[1].close(reason);
+  // Before the node knows that the links are closed.
+  pair.a.system.watch(ref, (_error, end) => ends.push(end));
+  await pair.a.happened("link_down");
+  assertEquals(ends, ["closed", "closed"]);
+});
+
 Deno.test("a caller outside actors can be watched until the node ends", async () => {
   await using pair = new TestPair();
   const { system } = pair.b;
