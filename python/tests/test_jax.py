@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import socket
 import subprocess
 import sys
@@ -135,6 +136,13 @@ def test_an_error_that_was_met_ahead_comes_in_its_place_and_the_rest_after_it() 
     with pytest.raises(leat.LeatError, match="no 2 today"):
         next(batches)
     assert list(batches) == [3, 4]
+
+
+def test_a_loader_that_is_read_can_be_pickled_and_begins_again_there() -> None:
+    loader = leat.jax.Loader(numbers(), prefetch=1)
+    first = next(iter(loader))["x"].tolist()
+    other = pickle.loads(pickle.dumps(loader))
+    assert bool(other) and len(other) == 100 and next(iter(other))["x"].tolist() == first
 
 
 def test_grain_saves_and_restores_an_iterator(tmp_path: Path) -> None:

@@ -236,6 +236,10 @@ class Loader:
                 raise TypeError("This pipeline's number of batches is unknown, or it is endless")
             return int(self._connection.cardinality)
 
+    def __bool__(self) -> bool:
+        """True, so that `if loader:` does not ask for a number of batches that may be unknown."""
+        return True
+
     def state_dict(self) -> dict[str, Any]:
         """The position after the last batch that the program got: text and numbers.
 

@@ -140,8 +140,14 @@ class Loader:
         self.prefetch = (0 if jax.default_backend() == "cpu" else 1) if prefetch is None else prefetch
         self._batches: LoaderIterator | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_batches": None}
+
     def __len__(self) -> int:
         return len(self.loader)
+
+    def __bool__(self) -> bool:
+        return True
 
     def __iter__(self) -> LoaderIterator:
         """Begins the next epoch, or continues from the position that `load_state_dict` was given."""
