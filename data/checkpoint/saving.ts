@@ -1,6 +1,6 @@
 /**
  * Saved iterations as bytes: the state of every iterator of a graph, its random state, and a
- * signature of the graph, so that another graph is refused.
+ * signature of the graph, so that another graph is refused, and its operators, to say how that differs.
  *
  * Layout: the format (8 bytes), a SHA-256 of everything that follows (32 bytes), and an encoded value.
  */
