@@ -87,7 +87,10 @@ export function checkOperators(root: DatasetNode): void {
 /**
  * Computes a value for each operator from the values of its inputs: once, even if several read it.
  */
-function perNode<T>(root: DatasetNode, compute: (node: DatasetNode, inputs: readonly T[]) => T): T {
+export function perNode<T>(
+  root: DatasetNode,
+  compute: (node: DatasetNode, inputs: readonly T[]) => T,
+): T {
   const known = new Map<DatasetNode, T>();
   const valueOf = (node: DatasetNode): T => {
     if (!known.has(node)) known.set(node, compute(node, node.inputs.map(valueOf)));

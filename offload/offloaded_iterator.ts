@@ -80,8 +80,10 @@ class OffloadedIterator extends ElementIterator {
     if (this.disposed) return END;
     if (this.#input === undefined) return this.#start();
     const input = this.#input;
-    if (this.#meter === undefined) return input.next();
-    const given = this.#meter.during(() => input.next());
+    const meter = this.#meter;
+    // The conditional operator counts the elements of both sides itself.
+    if (meter === undefined && this.#hasConditional) return input.next();
+    const given = meter === undefined ? input.next() : meter.during(() => input.next());
     return given instanceof Promise
       ? given.then((given) => this.#counted(given))
       : this.#counted(given);
@@ -133,18 +135,18 @@ class OffloadedIterator extends ElementIterator {
 
   #counted(given: unknown): unknown {
     if (given === END) {
-      this.#endMeasuring();
+      if (this.#meter !== undefined) this.#endMeasuring(this.#meter);
       return given;
     }
-    this.#meter!.count(given);
+    this.#meter?.count(given);
     if (!this.#hasConditional) figuresOf(this.#node).count("local", given);
     else if (this.#exchange !== undefined) this.#considerChange(this.#exchange);
     return given;
   }
 
   /** Judges the candidate by the figures of the epoch, or of its last period. */
-  #endMeasuring(): void {
-    const figures = this.#meter!.read();
+  #endMeasuring(meter: EpochMeter): void {
+    const figures = meter.read();
     this.#meter = undefined;
     const isCached = this.#hasConditional && this.#running === undefined;
     // Right after a change the ratio is not settled.

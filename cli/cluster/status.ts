@@ -3,7 +3,7 @@ import type { DispatcherDescription } from "../../mod.ts";
 import { shownText } from "../../core/shown_text.ts";
 import { counted } from "../lib/counted.ts";
 
-/** Renders the line: workers alive, unreachable nodes, running jobs. */
+/** Renders the line: workers alive, unreachable nodes, jobs that clients read, or those that none reads. */
 export function statusLine({ workers, jobs }: DispatcherDescription): string {
   const alive = workers.filter((worker) => worker.alive);
   const parts = [
@@ -17,11 +17,9 @@ export function statusLine({ workers, jobs }: DispatcherDescription): string {
   const running = jobs.filter(({ iterations }) => iterations.some((one) => one.clients > 0));
   const clients = running.flatMap(({ iterations }) => iterations)
     .reduce((sum, iteration) => sum + iteration.clients, 0);
-  parts.push(
-    running.length === 0
-      ? "no jobs"
-      : `${counted(running.length, "job")} with ${counted(clients, "client")}`,
-  );
+  if (jobs.length === 0) parts.push("no jobs");
+  else if (running.length === 0) parts.push(`${counted(jobs.length, "job")} without clients`);
+  else parts.push(`${counted(running.length, "job")} with ${counted(clients, "client")}`);
   // Names and reasons are untrusted.
   return shownText(parts.join(", "));
 }

@@ -1,6 +1,6 @@
 /**
  * Saved iterations as bytes: the state of every iterator of a graph, its random state, and a
- * signature of the graph, so that another graph is refused.
+ * signature of the graph, so that another graph is refused, and its operators, to say how that differs.
  *
  * Layout: the format (8 bytes), a SHA-256 of everything that follows (32 bytes), and an encoded value.
  */
@@ -15,7 +15,7 @@ import { isUserFunction, referenceOf } from "../udf/user_function.ts";
 import type { SavedOutcome } from "../elements/answer.ts";
 import { EncodedValue, encodeValue } from "../elements/value_codec.ts";
 import { wholeState } from "./whole_state.ts";
-import { graphText, ValueWriter } from "../wire.ts";
+import { graphText, perNode, ValueWriter } from "../wire.ts";
 
 /** The state of an iteration at one position. */
 export interface SavedIteration {
@@ -37,7 +37,8 @@ const DIGEST_BYTES = 32;
 const HEADER_BYTES = FORMAT.length + DIGEST_BYTES;
 
 export function encodeIteration(root: DatasetNode, saved: SavedIteration): Uint8Array<ArrayBuffer> {
-  const bytes = encodeValue({ signature: signatureOf(root), ...saved }, HEADER_BYTES);
+  const identity = { signature: signatureOf(root), operators: operatorsOf(root) };
+  const bytes = encodeValue({ ...identity, ...saved }, HEADER_BYTES);
   bytes.set(FORMAT);
   bytes.set(digestOf(bytes), FORMAT.length);
   return bytes;
@@ -67,8 +68,11 @@ export function decodeIteration(root: DatasetNode, bytes: unknown): SavedIterati
   if (!isPlainObject(wire) || wire.signature !== signatureOf(root)) {
     throw new LeatError(
       "failed_precondition",
-      "This iterator was saved from another pipeline. Make sure that the dataset's definition has " +
-        "not changed: operators, their arguments, the seed and the source text of its functions.",
+      `This iterator was saved from another pipeline${
+        differences(wire, operatorsOf(root))
+      }. Make ` +
+        "sure that the dataset's definition has not changed: operators, their arguments, the seed " +
+        "and the source text of its functions.",
     );
   }
   const iteration = wholeState(encoded.read({ isOwn: true }) as SavedIteration);
@@ -118,6 +122,55 @@ class SignatureWriter extends ValueWriter {
     if (reference !== undefined) return { $opaque: `${reference.place}#${reference.name}` };
     return { $opaque: isUserFunction(value) ? String(value) : show(value) };
   }
+}
+
+/** An operator's kind and arguments, as far as an error can say how they differ. */
+type Operator = readonly [kind: string, given: Readonly<Record<string, string>>];
+
+/** Limit of the operators of a graph that a state describes. */
+const OPERATORS_MAX = 32;
+/** Limit of the differences that an error names. */
+const DIFFERENCES_MAX = 8;
+const DIGEST_MARK = "#";
+
+const operators = new WeakMap<DatasetNode, readonly Operator[]>();
+
+/** The operators of a graph, inputs first. */
+function operatorsOf(root: DatasetNode): readonly Operator[] {
+  return operators.getOrInsertComputed(root, () => {
+    const found: Operator[] = [];
+    perNode<void>(root, (node) => {
+      if (found.length === OPERATORS_MAX) return;
+      const given = Object.entries(new SignatureWriter().attributesOf(node))
+        .filter(([, value]) => value !== undefined)
+        .map(([name, value]) => [name, argumentText(value)] as const);
+      found.push([node.kind, Object.fromEntries(given)]);
+    });
+    return found;
+  });
+}
+
+/** A number or boolean as text, and a digest of anything else: it may be long, or secret. */
+function argumentText(value: unknown): string {
+  if (["number", "boolean", "bigint"].includes(typeof value)) return String(value);
+  return DIGEST_MARK + hashBytes(JSON.stringify(new SignatureWriter().write(value))).slice(0, 8);
+}
+
+/** How the graph of a saved iteration differs from the present one, after ": "; "" if it is not known. */
+function differences(wire: unknown, present: readonly Operator[]): string {
+  if (!isPlainObject(wire) || !("operators" in wire)) return "";
+  const saved = wire.operators as readonly Operator[];
+  const [before, now] = [saved, present].map((list) => list.map(([kind]) => kind).join());
+  if (before !== now) return `: that one had ${before}, and this one has ${now}`;
+  const found = present.flatMap(([kind, is], i) => {
+    const [, was] = saved[i]!;
+    return Object.keys({ ...was, ...is }).filter((name) => was[name] !== is[name]).map((name) => {
+      const [old, next] = [was, is].map((given) => given[name] ?? "absent");
+      const isHidden = `${old} ${next}`.includes(DIGEST_MARK);
+      return `${kind}: ${name} ${isHidden ? "is another" : `was ${old} and is ${next}`}`;
+    });
+  });
+  return found.length === 0 ? "" : `: ${found.slice(0, DIFFERENCES_MAX).join(", ")}`;
 }
 
 /** The error if an operator fails on a state whose checksum is right: operators do not check states. */

@@ -48,6 +48,11 @@ def label(x: int) -> Any:
     return {**numpy, "int": int(x % 2), "yes": x % 2 == 1}
 
 
+def beyond(x: int) -> Any:
+    """An integer that no float64 has, and a list."""
+    return {"id": 2**53 + 1 + x, "list": [x, (2.5, np.zeros(2, np.float32))]}
+
+
 def fail_at_7(x: int) -> int:
     """Fails at 7."""
     return check(x)

@@ -20,6 +20,8 @@ export const text = Dataset.range(2).map(of("text"));
 
 export const labels = Dataset.range(3).map(of("label")).batch(3);
 
+export const beyond = Dataset.range(2).map(of("beyond")).batch(2);
+
 /** At 7 an element that no message can have. */
 export const dated = Dataset.range(20)
   .map((x) => x === 7 ? { x, when: new Date(0) } : { x })

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -63,9 +64,34 @@ def test_a_state_of_another_seed_is_refused_and_the_error_names_the_seed() -> No
     next(batches), next(batches)
     other = numbers(seed=2)
     other.load_state_dict(loader.state_dict())
-    with pytest.raises(leat.LeatError, match="has not changed: .*the seed") as raised:
+    with pytest.raises(leat.LeatError, match="withOptions: seed was 1 and is 2.* has not changed: .*the seed") as raised:
         next(iter(other))
     assert raised.value.code == "failed_precondition"
+
+
+def test_a_state_of_another_batch_size_rank_or_number_of_processes_is_refused_with_both_values() -> None:
+    def of(consumer: tuple[int, int] | None, size: int = 4) -> leat.Loader:
+        return leat.load(PIPELINES, export="numbers", args={"count": 40, "size": size}, seed=1, consumer=consumer)
+
+    loader = of((1, 2))
+    beginning = loader.state_dict()
+    next(iter(loader))
+    state = json.loads(json.dumps(loader.state_dict()))
+    others: list[tuple[int, int] | None] = [(0, 2), (1, 3), None]
+    for consumer in others:
+        other = of(consumer)
+        with pytest.raises(leat.LeatError) as raised:
+            other.load_state_dict(state)
+        assert raised.value.code == "failed_precondition" and "rank" in raised.value.message
+        assert f"consumer=(1, 2), and this one has consumer={consumer}: " in raised.value.message
+        other.load_state_dict(beginning)
+        next(iter(other))
+        with pytest.raises(leat.LeatError, match=rf"consumer={re.escape(str(consumer))}, and this one has consumer=\(1, 2\)"):
+            loader.load_state_dict(other.state_dict())
+    other = of((1, 2), size=5)
+    other.load_state_dict(state)
+    with pytest.raises(leat.LeatError, match="batch: size was 4 and is 5"):
+        iter(other)
 
 
 def test_a_stream_without_a_seed_is_continued_too() -> None:

@@ -82,6 +82,13 @@ def test_numbers_of_numpy_keep_their_dtype_in_batches_and_those_of_python_are_nu
     assert all(array.tolist() == [0, 1, 0] for array in batch.values())
 
 
+def test_integers_beyond_2_to_the_53_are_int64_in_batches_and_lists_stay_lists() -> None:
+    (batch,) = load("beyond")
+    assert batch["id"].dtype == np.int64 and batch["id"].tolist() == [2**53 + 1, 2**53 + 2]
+    first, (second, third) = batch["list"]
+    assert first.tolist() == [0, 1] and second.tolist() == [2.5, 2.5] and third.shape == (2, 2)
+
+
 def test_an_error_costs_its_element_and_has_the_traceback() -> None:
     found = list(outcomes(called("fail_at_7")))
     assert found[:7] + found[8:] == [x for x in range(20) if x != 7]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import pickle
 import socket
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +67,29 @@ def test_every_dtype_becomes_an_array_and_text_stays() -> None:
     assert isinstance(doubled, leat.Ragged) and doubled.values.tolist() == [2, 4, 6]
 
 
+def test_integers_that_float32_rounds_are_named_in_a_warning_once_and_no_other_floats() -> None:
+    fine = [np.array([2**24, -(2.0**24)]), np.array([0.1, 2**24 + 1.5]), np.array([2**24 + 2.0]), np.array([2.0**53 + 2, 1e30])]
+    fine += [np.array([np.nan, 2**24 + 1]), np.array([np.inf]), np.zeros(0), np.float64(0.1).reshape(())]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        leat.jax.to_jax({"fine": fine, "f4": np.float32([2**24 + 2])})
+        with jax.enable_x64(True):
+            assert leat.jax.to_jax(np.array([2**24 + 1.0])).tolist() == [2**24 + 1]
+    loader = leat.jax.Loader(leat.load(PIPELINES, export="ids"))
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("default")
+        assert [batch["of"][0]["id"].tolist() for batch in loader] == [[2**24, 2**24], [2**24 + 2, 2**24 + 4]]
+    assert len(warned) == 1 and warned[0].category is UserWarning
+    assert str(warned[0].message).startswith("batch['of'][0]['id'] has integers above 2**24 as float64")
+    assert 'dtype: "int32"' in str(warned[0].message) and "jax_enable_x64" in str(warned[0].message)
+
+
+def test_an_integer_of_64_bits_is_refused_with_its_place() -> None:
+    with pytest.raises(leat.LeatError, match=r"batch\['a'\]\[1\]\.values has uint64 from 3 to 4294967296") as raised:
+        leat.jax.to_jax({"a": [0, leat.Ragged(np.array([3, 2**32], np.uint64), np.array([0, 2]))]}, {"a": None})
+    assert raised.value.code == "out_of_range"
+
+
 def test_a_sharding_divides_batches_among_devices() -> None:
     whole = [batch["x"] for batch in numbers()]
     for had, batch in zip(whole, leat.jax.Loader(numbers(), over_devices(), prefetch=2), strict=True):
@@ -111,6 +136,13 @@ def test_an_error_that_was_met_ahead_comes_in_its_place_and_the_rest_after_it() 
     with pytest.raises(leat.LeatError, match="no 2 today"):
         next(batches)
     assert list(batches) == [3, 4]
+
+
+def test_a_loader_that_is_read_can_be_pickled_and_begins_again_there() -> None:
+    loader = leat.jax.Loader(numbers(), prefetch=1)
+    first = next(iter(loader))["x"].tolist()
+    other = pickle.loads(pickle.dumps(loader))
+    assert bool(other) and len(other) == 100 and next(iter(other))["x"].tolist() == first
 
 
 def test_grain_saves_and_restores_an_iterator(tmp_path: Path) -> None:

@@ -97,6 +97,17 @@ def test_consumer_divides_a_pipeline_that_runs_beside(monkeypatch: pytest.Monkey
         leat.load(PIPELINES, export="endless", consumer=(2, 2))
 
 
+def test_consumers_divide_the_stream_of_a_single_consumer() -> None:
+    def read(rank: int, world: int) -> list[Any]:
+        loader = leat.load(PIPELINES, export="numbers", args={"count": 24}, seed=3, consumer=(rank, world))
+        return [[batch["x"].tolist() for batch in loader] for _ in range(2)]
+
+    whole, parts = read(0, 1), [read(rank, 2) for rank in range(2)]
+    assert whole[0] != whole[1]
+    for rank in range(2):
+        assert parts[rank] == [epoch[rank::2] for epoch in whole]
+
+
 def test_a_registry_that_cannot_be_reached_is_an_error_with_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DENO_DIR", str(tmp_path / "deno"))
     monkeypatch.setenv("NPM_CONFIG_REGISTRY", "http://127.0.0.1:1")

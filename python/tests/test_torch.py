@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import Any
 
 import leat
@@ -69,6 +71,29 @@ def test_a_state_that_is_refused_leaves_the_position_as_it_is() -> None:
     state, following = loader.state_dict(), next(batches)
     loader.load_state_dict(state)
     assert next(iter(loader))["x"].tolist() == following["x"].tolist()
+
+
+@pytest.mark.parametrize("wrapped", [leat.torch.Loader, leat.torch.IterableDataset])
+def test_len_is_that_of_the_loader_and_no_truth_value_asks_for_it(wrapped: Any) -> None:
+    assert len(wrapped(numbers())) == 100
+    endless = wrapped(leat.load(PIPELINES, export="endless"))
+    assert bool(endless) and bool(leat.load(PIPELINES, export="endless"))
+    with pytest.raises(TypeError, match="number of batches is unknown"):
+        len(endless)
+
+
+def test_data_loader_has_the_len_of_all_its_workers_together() -> None:
+    dataset = leat.torch.IterableDataset(numbers())
+    assert len(torch.utils.data.DataLoader(dataset, batch_size=None, num_workers=2)) == 100
+
+
+def test_a_loader_that_is_read_can_be_pickled_and_copied_and_begins_again_there() -> None:
+    loader = leat.torch.Loader(numbers(), prefetch=2)
+    batches = iter(loader)
+    first = next(batches)["x"].tolist()
+    for other in (pickle.loads(pickle.dumps(loader)), copy.deepcopy(loader)):
+        assert other.prefetch == 2 and next(iter(other))["x"].tolist() == first
+    assert len(list(batches)) == 99
 
 
 def test_a_prefetched_error_comes_in_its_place() -> None:

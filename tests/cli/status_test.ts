@@ -110,6 +110,11 @@ Deno.test("statusText shows jobs, clients, windows and workers, and why one is i
   assertStringIncludes(shown, "w1 (idle): Nobody reads its jobs now.");
   assertEquals(shown.includes("follows in steps"), false);
   const [job] = state.jobs;
+  const ended = { ...job!.iterations[0]!, clients: 0, readers: [], finished: true };
+  const read = statusText({ ...state, jobs: [{ ...job!, iterations: [ended] }] });
+  assertStringIncludes(read, "1 of 1 worker alive, 1 job without clients\n");
+  assertMatch(read, /Jobs\n[^]*resnet/);
+  assertStringIncludes(statusText({ ...state, jobs: [] }), "alive, no jobs\n");
   const bottleneck = { kind: "trainers_wait" as const, text: "About 6 would do." };
   const iterations = [{ ...job!.iterations[0]!, bottleneck, optimalWorkers: 5.2 }];
   const waiting = statusText({ ...state, jobs: [{ ...job!, iterations }] });

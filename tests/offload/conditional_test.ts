@@ -66,6 +66,22 @@ testInline("offload with deterministic gives one stream, whatever the ratio", as
   assertEquals(await read("p'2", 0.2), await read("p'2", 0.7));
 });
 
+testInline(
+  "offloadProgress counts what this host prepares if nothing is offloaded",
+  async (start) => {
+    await using cluster = await start({ workers: 1 });
+    for (const how of [{}, { adapt: true }, { deterministic: true }]) {
+      for (const candidate of [null, "p'3"]) {
+        const dataset = Dataset.range(12).map((x) => x + 1).batch(4)
+          .offload({ service: cluster, plan: { candidate, ratio: 0 }, ...how });
+        assertEquals((await outcomesOf(dataset.iterator())).length, 3);
+        const { local, remote } = offloadProgress(dataset);
+        assertEquals([local, remote.elements], [{ elements: 3, bytes: 12 * 8 }, 0]);
+      }
+    }
+  },
+);
+
 testInline("offload keeps the ratio from the first hundred elements on", async (start) => {
   await using cluster = await start({ workers: 1 });
   for (const ratio of [0.1, 0.5, 0.8]) {

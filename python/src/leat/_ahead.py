@@ -83,7 +83,7 @@ class Ahead(Iterator[Any]):
     def state_dict(self) -> dict[str, Any]:
         """The position after the last batch that the program got."""
         if self._position is not None:
-            return self._position.to_dict()
+            return self._loader._stored(self._position)
         if self._unmoved:
             # Ctrl-C has interrupted the move of a batch, and the loader's position is beyond that batch.
             raise LeatError("failed_precondition", "A batch is still being copied: call next() again, then save the position")

@@ -236,6 +236,10 @@ class Loader:
                 raise TypeError("This pipeline's number of batches is unknown, or it is endless")
             return int(self._connection.cardinality)
 
+    def __bool__(self) -> bool:
+        """True, so that `if loader:` does not ask for a number of batches that may be unknown."""
+        return True
+
     def state_dict(self) -> dict[str, Any]:
         """The position after the last batch that the program got: text and numbers.
 
@@ -244,16 +248,28 @@ class Loader:
         """
         with self._connection.lock:
             if self._resume is not None or self._stream is None:
-                return (self._resume or Checkpoint()).to_dict()
-            return self._stream.checkpoint().to_dict()
+                return self._stored(self._resume or Checkpoint())
+            return self._stored(self._stream.checkpoint())
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Lets the next `iter()` continue from a position of this pipeline, saved in any process.
 
         If the position is the end of an epoch, the next epoch begins.
+
+        Raises:
+            LeatError: `invalid_argument` for what `state_dict()` did not return, `data_loss` for a damaged state, and
+                `failed_precondition` for one of another `consumer`. `iter()` raises it for a state of another pipeline.
         """
         with self._connection.lock:
-            self._resume = Checkpoint.from_dict(state_dict)
+            resume = Checkpoint.from_dict(state_dict)
+            saved = state_dict.get("consumer", self._consumer)
+            if saved != self._consumer:
+                raise LeatError(
+                    "failed_precondition",
+                    f"The state is of a loader with consumer={str(saved):.40}, and this one has consumer={self._consumer}: let each "
+                    "rank load the state that it saved, with the same number of processes",
+                )
+            self._resume = resume
             self._replace()
 
     def explain(self) -> str:
@@ -277,6 +293,16 @@ class Loader:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    @property
+    def _consumer(self) -> str:
+        """The consumer of a local pipeline, as text that any format can store. With a service, a position is that of all."""
+        shard = self._arguments[0].get("shard")
+        return str(None if shard is None else (shard["index"], shard["count"]))
+
+    def _stored(self, position: Checkpoint) -> dict[str, Any]:
+        """A position as the program saves it."""
+        return position.to_dict() | ({} if position.state is None else {"consumer": self._consumer})
 
     def _cheap_checkpoint(self) -> Checkpoint | None:
         """The position; None if only the helper knows it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Callable, Sequence
+from typing import Any, Callable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -65,6 +65,18 @@ def map_arrays(function: Callable[[npt.NDArray[Any]], Any], element: Any) -> Any
     if isinstance(element, Ragged):
         return Ragged(function(element.values), function(element.row_splits))
     return element
+
+
+def arrays_in(element: Any, place: str = "") -> Iterator[tuple[str, npt.NDArray[Any]]]:
+    """Each array that `map_arrays` maps, after its place, such as `['x'][3]`; the place is "" for the element itself."""
+    if isinstance(element, np.ndarray):
+        yield place, element
+    elif isinstance(element, (dict, list)):
+        for key, item in element.items() if isinstance(element, dict) else enumerate(element):
+            yield from arrays_in(item, f"{place}[{key!r}]")
+    elif isinstance(element, Ragged):
+        yield from arrays_in(element.values, f"{place}.values")
+        yield from arrays_in(element.row_splits, f"{place}.row_splits")
 
 
 def copy(element: Any) -> Any:

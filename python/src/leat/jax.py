@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from typing import Any, Mapping, Union
 
 import jax
@@ -17,12 +18,16 @@ from ._ahead import Ahead
 from ._arguments import check, check_loader
 from ._errors import LeatError
 from ._loader import Loader as NumpyLoader
-from ._tree import Ragged, map_arrays
+from ._tree import Ragged, arrays_in, map_arrays
+from ._wire import INTEGER_MAX
 
 __all__ = ["Loader", "LoaderIterator", "to_jax"]
 
 # Where arrays are placed: one placement for all, or one for each key of a batch; None for the default device.
 Placement = Union[jax.sharding.Sharding, jax.Device, Mapping[str, Any], None]
+
+# Up to here, float32 has all integers.
+FLOAT32_INTEGER_MAX = 2**24
 
 # Makes a batch with rows of different lengths a pytree.
 jax.tree_util.register_dataclass(Ragged, data_fields=["values", "row_splits"], meta_fields=[])
@@ -31,8 +36,9 @@ jax.tree_util.register_dataclass(Ragged, data_fields=["values", "row_splits"], m
 def to_jax(element: Any, sharding: Placement = None) -> Any:
     """The element with a `jax.Array` for each array; on the CPU over the same memory.
 
-    Arrays of text and bytes stay numpy's, as JAX has no such arrays. Integers of 64 bits become 32,
-    as everywhere in JAX without `jax_enable_x64`.
+    Arrays of text and bytes stay numpy's, as JAX has no such arrays. Integers and floats of 64 bits become 32,
+    as everywhere in JAX without `jax_enable_x64`. A `UserWarning` names a component of float64 that contains only
+    integers, some of which float32 rounds.
 
     Args:
         element: A batch of `leat.Loader`.
@@ -43,6 +49,14 @@ def to_jax(element: Any, sharding: Placement = None) -> Any:
             `sharding` that the batch does not have;
             `out_of_range` for an integer that needs 64 bits without `jax_enable_x64`.
     """
+    if jax.dtypes.canonicalize_dtype(np.float64) == np.float32:
+        for place, array in arrays_in(element):
+            _require_fits(place, array)
+            _warn_if_rounded(place, array)
+    return _placed(element, sharding)
+
+
+def _placed(element: Any, sharding: Placement) -> Any:
     if isinstance(sharding, Mapping):
         if not isinstance(element, dict) or not set(sharding) <= set(element):
             has = f"the keys {list(element)}" if isinstance(element, dict) else f"none: it is {type(element).__name__}"
@@ -51,14 +65,13 @@ def to_jax(element: Any, sharding: Placement = None) -> Any:
                 f"sharding has the keys {list(sharding)}, and the batch has {has}. Give one placement for all arrays, or "
                 "one for each key of a batch",
             )
-        return {key: to_jax(value, sharding.get(key)) for key, value in element.items()}
+        return {key: _placed(value, sharding.get(key)) for key, value in element.items()}
     return map_arrays(lambda array: _array(array, sharding), element)
 
 
 def _array(array: npt.NDArray[Any], sharding: Any) -> Any:
     if array.dtype == np.object_:
         return array
-    _require_fits(array)
     if not isinstance(sharding, jax.sharding.Sharding):
         return jax.device_put(array, sharding)
     try:
@@ -71,16 +84,29 @@ def _array(array: npt.NDArray[Any], sharding: Any) -> Any:
         ) from error
 
 
-def _require_fits(array: npt.NDArray[Any]) -> None:
+def _require_fits(place: str, array: npt.NDArray[Any]) -> None:
     """Refuses integers that need 64 bits: JAX would silently keep the lower half of each."""
-    if array.dtype not in (np.int64, np.uint64) or array.size == 0 or jax.dtypes.canonicalize_dtype(array.dtype) == array.dtype:
+    if array.dtype not in (np.int64, np.uint64) or array.size == 0:
         return
     bounds = np.iinfo(np.int32 if array.dtype == np.int64 else np.uint32)
     if array.min() < bounds.min or array.max() > bounds.max:
         raise LeatError(
             "out_of_range",
-            f"A batch has {array.dtype} from {array.min()} to {array.max()}, and JAX keeps 32 bits: call "
+            f"batch{place} has {array.dtype} from {array.min()} to {array.max()}, and JAX keeps 32 bits: call "
             'jax.config.update("jax_enable_x64", True)',
+        )
+
+
+def _warn_if_rounded(place: str, array: npt.NDArray[Any]) -> None:
+    """Warns of integers that float32 rounds: they are ids or counts. Each other float loses digits, as is usual."""
+    if array.dtype != np.float64 or array.size == 0 or not FLOAT32_INTEGER_MAX < np.abs(array).max() <= INTEGER_MAX:
+        return  # Above INTEGER_MAX every float is an integer.
+    if (array == np.trunc(array)).all() and (array.astype(np.float32) != array).any():
+        # Without the values, so that Python shows it once for each component.
+        warnings.warn(
+            f"batch{place} has integers above 2**24 as float64, and JAX's float32 rounds them: two ids may become one. Let the "
+            f'pipeline return tensor(value, {{ dtype: "int32" }}), or call jax.config.update("jax_enable_x64", True)',
+            stacklevel=3,
         )
 
 
@@ -114,8 +140,14 @@ class Loader:
         self.prefetch = (0 if jax.default_backend() == "cpu" else 1) if prefetch is None else prefetch
         self._batches: LoaderIterator | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_batches": None}
+
     def __len__(self) -> int:
         return len(self.loader)
+
+    def __bool__(self) -> bool:
+        return True
 
     def __iter__(self) -> LoaderIterator:
         """Begins the next epoch, or continues from the position that `load_state_dict` was given."""

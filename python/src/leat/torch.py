@@ -68,8 +68,14 @@ class Loader:
         self._mover: _Mover | None = None
         self._batches: Ahead | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_mover": None, "_batches": None}
+
     def __len__(self) -> int:
         return len(self.loader)
+
+    def __bool__(self) -> bool:
+        return True
 
     def __iter__(self) -> Iterator[Any]:
         """Begins the next epoch, or continues from what `load_state_dict` was given."""
@@ -153,6 +159,13 @@ class IterableDataset(torch.utils.data.IterableDataset[Any]):
         check_loader(loader, NumpyLoader)
         self._loader = loader
         self._part: NumpyLoader | None = None
+
+    def __len__(self) -> int:
+        """How many batches all workers together give in an epoch; see `leat.Loader.__len__`."""
+        return len(self._loader)
+
+    def __bool__(self) -> bool:
+        return True
 
     def __iter__(self) -> Iterator[Any]:
         return _Batches(self)

@@ -35,6 +35,40 @@ Deno.test("restore refuses garbage, damage and other pipelines by their codes", 
   assertEquals(await codeOf(state, Dataset.range(9)), "failed_precondition");
 });
 
+Deno.test("restore says which operators and arguments differ from those of the saved pipeline", async () => {
+  const make = (
+    { size = 4, options = { seed: 9n } as { seed?: bigint }, add = 1, secret = "s1", parts = 2 },
+  ) =>
+    Dataset.from([secret, "b"]).map((x, { add }) => x + add, { captures: { add } }).batch(size)
+      .withOptions(options).shard(parts, parts - 2);
+  await using iterator = make({}).iterator();
+  const state = await iterator.save();
+  const differenceTo = async (other: Dataset<unknown>) => {
+    await using fresh = other.iterator();
+    const { message } = await assertRejects(() => fresh.restore(state), LeatError);
+    return message.match(/^This iterator was saved from another pipeline: (.*)\. Make sure/)?.[1];
+  };
+  assertEquals(await differenceTo(make({ size: 5 })), "batch: size was 4 and is 5");
+  assertEquals(
+    await differenceTo(make({ options: { seed: 8n } })),
+    "withOptions: seed was 9 and is 8",
+  );
+  const unseeded = await differenceTo(make({ options: {} }));
+  assertEquals(unseeded, "withOptions: seed was 9 and is absent");
+  assertEquals(
+    await differenceTo(make({ parts: 3 })),
+    "shard: numShards was 2 and is 3, shard: index was 0 and is 1",
+  );
+  assertEquals(await differenceTo(make({ add: 2 })), "map: fn is another");
+  assertEquals(await differenceTo(make({ secret: "s2" })), "from: elements is another");
+  assertEquals(
+    await differenceTo(make({}).take(3)),
+    "that one had from,map,batch,withOptions,shard, " +
+      "and this one has from,map,batch,withOptions,shard,take",
+  );
+  assertEquals(new TextDecoder().decode(state).includes("s1"), false);
+});
+
 Deno.test("save includes the seed of an unseeded iteration, and so the epoch after it", async () => {
   const make = () => Dataset.range(30).shuffle(30);
   const first = make();
