@@ -1501,7 +1501,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * save replaces it (`failed_precondition`), or if it writes nothing for long (`deadline_exceeded`).
    *
    * Errors: `not_found` if nothing is saved, or only a part; `data_loss` if the list of files is
-   * damaged. Damaged files are errors of their elements.
+   * damaged. Damaged files, and files with fewer or more elements than were saved in them, are errors
+   * of their elements. Files are known by their names: do not rename them.
    *
    * @example
    * ```ts
