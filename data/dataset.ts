@@ -1495,8 +1495,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * Shards come one after the other, unless `readerFunc` combines them otherwise. Spec and number of
    * elements are known; workers of a service divide the files.
    *
-   * With `wait`, elements are read in the same order while they are still being written, until the save
-   * has finished. Spec and number of elements are then unknown, and workers do not divide the files.
+   * With `wait`, elements are read in the same order while the save runs, until it has finished. A file
+   * is read once it is complete, so a `save()` of less than its `chunkBytesMax`, or with `shardFunc`, is
+   * read at its end. Spec and number of elements are then unknown, and workers do not divide the files.
    * Reading fails if the save fails or is abandoned (the code of its failure, or `aborted`), if another
    * save replaces it (`failed_precondition`), or if it writes nothing for long (`deadline_exceeded`).
    *
