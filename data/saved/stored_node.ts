@@ -42,6 +42,11 @@ class StoredNode extends FileSourceNode {
     const records = new RecordReader(ByteReader.of(source, from?.offset), from?.ended);
     return elementReader(source.path, records, this.#counts[source.path] ?? 0, from);
   }
+
+  protected override hintIfMissing(): string {
+    return "It belongs to a saved dataset, cache or snapshot: put it back, or remove the folder and have it " +
+      "written again.";
+  }
 }
 
 registerNode("stored", { fromWire: (a, [files]) => new StoredNode(files!, a) });

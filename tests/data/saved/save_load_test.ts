@@ -92,6 +92,21 @@ Deno.test("load reports surplus elements of a file once, and gives none of them"
   }
 });
 
+Deno.test("a missing file of a saved dataset is not_found, with what to do", async () => {
+  await inFolder(async (temporary) => {
+    const folder = `${temporary}/what?`; // looks like a pattern
+    await Dataset.range(4).save(folder);
+    const path = await onlyChunkOf(folder);
+    await Deno.remove(path);
+    await using iterator = (await Dataset.load(folder)).iterator();
+    const error = await assertRejects(() => iterator.next(), LeatError);
+    assertEquals(error.code, "not_found");
+    assertStringIncludes(error.message, path);
+    assertStringIncludes(error.message, "remove the folder and have it written again");
+    assert(!error.message.includes("Dataset.stored"), error.message);
+  });
+});
+
 Deno.test("load counts a damaged element, and reports surplus ones after it", async () => {
   await inFolder(async (folder) => {
     await Dataset.range(4).save(folder);
