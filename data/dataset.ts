@@ -1126,6 +1126,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * runs. A pass that fails, is abandoned, or ends with its process leaves nothing behind.
    * Each iteration gets copies of what is in memory, and may change them in place.
    *
+   * The copy is not compared with the input files: if their contents change, remove the folder.
+   *
    * Errors of the first element: `already_exists` while another iterator fills the same folder,
    * `failed_precondition` if it has the elements of another pipeline (remove the folder, or choose
    * another) or the dataset is read in splits, `permission_denied`. Damaged files are `data_loss`.
@@ -1147,6 +1149,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * folder below `path` for each pipeline. If operators, arguments or the source text of functions
    * before this point change, the elements are made again. Folders of old pipelines stay until you
    * remove them.
+   *
+   * The copy is not compared with the input files: if their contents change, remove the folder, or
+   * give new files new names.
    *
    * While another iterator writes the same snapshot, elements are given without being stored.
    *
