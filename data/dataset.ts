@@ -369,7 +369,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   }
 
   /**
-   * The lines of text files, without line ends. Uncompressed files are divided among workers.
+   * The lines of text files, without line ends. Uncompressed files are divided among workers. A line
+   * that is not UTF-8 fails with `data_loss`: convert the file, as with `iconv`.
    *
    * @example
    * ```ts
@@ -484,7 +485,11 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
 
   /**
    * The values of files with one JSON value per line. A null stays null, and a key that a line lacks
-   * is missing. Neither can be batched with other values: replace them with `map`.
+   * is missing. Neither can be batched with other values: replace them with `map`. A line that is not
+   * JSON in UTF-8 fails with `data_loss`.
+   *
+   * Numbers are those of `JSON.parse()`: integers beyond 2⁵³ are rounded, and 1e400 is Infinity. Write
+   * long ids as texts, and use `BigInt(id)` in `map` if they must be numbers.
    *
    * @example
    * ```ts
@@ -504,8 +509,10 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * `naValue`) is an error, also for strings.
    *
    * Blank lines and a byte order mark are skipped. A record with too few or too many fields, a
-   * missing value or an invalid number fails: `data_loss` with file, line and column. A header
-   * without a required column fails the file. An empty file has no records.
+   * missing value or an invalid number, such as 1e400, fails: `data_loss` with file, line and column.
+   * So does a record that is not UTF-8: convert the file, as with `iconv`. A header without a required
+   * column fails the file. An empty file has no records. Lines end with `\n` or `\r\n`: a header with
+   * `\r` alone fails the file.
    *
    * Quoted fields may contain line ends, so files are read from their beginning; with
    * `useQuoteDelim: false` they are divided among workers like those of `textLines()`.
