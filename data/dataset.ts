@@ -369,7 +369,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   }
 
   /**
-   * The lines of text files, without line ends. Uncompressed files are divided among workers.
+   * The lines of text files, without line ends. Uncompressed files are divided among workers. A line
+   * that is not UTF-8 fails with `data_loss`: convert the file, as with `iconv`.
    *
    * @example
    * ```ts
@@ -484,7 +485,11 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
 
   /**
    * The values of files with one JSON value per line. A null stays null, and a key that a line lacks
-   * is missing. Neither can be batched with other values: replace them with `map`.
+   * is missing. Neither can be batched with other values: replace them with `map`. A line that is not
+   * JSON in UTF-8 fails with `data_loss`.
+   *
+   * Numbers are those of `JSON.parse()`: integers beyond 2⁵³ are rounded, and 1e400 is Infinity. Write
+   * long ids as texts, and use `BigInt(id)` in `map` if they must be numbers.
    *
    * @example
    * ```ts
@@ -504,8 +509,10 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * `naValue`) is an error, also for strings.
    *
    * Blank lines and a byte order mark are skipped. A record with too few or too many fields, a
-   * missing value or an invalid number fails: `data_loss` with file, line and column. A header
-   * without a required column fails the file. An empty file has no records.
+   * missing value or an invalid number, such as 1e400, fails: `data_loss` with file, line and column.
+   * So does a record that is not UTF-8: convert the file, as with `iconv`. A header without a required
+   * column fails the file. An empty file has no records. Lines end with `\n` or `\r\n`: a header with
+   * `\r` alone fails the file.
    *
    * Quoted fields may contain line ends, so files are read from their beginning; with
    * `useQuoteDelim: false` they are divided among workers like those of `textLines()`.
@@ -1126,6 +1133,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * runs. A pass that fails, is abandoned, or ends with its process leaves nothing behind.
    * Each iteration gets copies of what is in memory, and may change them in place.
    *
+   * The copy is not compared with the input files: if their contents change, remove the folder.
+   *
    * Errors of the first element: `already_exists` while another iterator fills the same folder,
    * `failed_precondition` if it has the elements of another pipeline (remove the folder, or choose
    * another) or the dataset is read in splits, `permission_denied`. Damaged files are `data_loss`.
@@ -1147,6 +1156,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * folder below `path` for each pipeline. If operators, arguments or the source text of functions
    * before this point change, the elements are made again. Folders of old pipelines stay until you
    * remove them.
+   *
+   * The copy is not compared with the input files: if their contents change, remove the folder, or
+   * give new files new names.
    *
    * While another iterator writes the same snapshot, elements are given without being stored.
    *
@@ -1495,13 +1507,15 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * Shards come one after the other, unless `readerFunc` combines them otherwise. Spec and number of
    * elements are known; workers of a service divide the files.
    *
-   * With `wait`, elements are read in the same order while they are still being written, until the save
-   * has finished. Spec and number of elements are then unknown, and workers do not divide the files.
+   * With `wait`, elements are read in the same order while the save runs, until it has finished. A file
+   * is read once it is complete, so a `save()` of less than its `chunkBytesMax`, or with `shardFunc`, is
+   * read at its end. Spec and number of elements are then unknown, and workers do not divide the files.
    * Reading fails if the save fails or is abandoned (the code of its failure, or `aborted`), if another
    * save replaces it (`failed_precondition`), or if it writes nothing for long (`deadline_exceeded`).
    *
    * Errors: `not_found` if nothing is saved, or only a part; `data_loss` if the list of files is
-   * damaged. Damaged files are errors of their elements.
+   * damaged. Damaged files, and files with fewer or more elements than were saved in them, are errors
+   * of their elements. Files are known by their names: do not rename them.
    *
    * @example
    * ```ts

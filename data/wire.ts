@@ -215,7 +215,11 @@ export class ValueWriter {
   }
 
   #object(value: object): unknown {
-    if (Array.isArray(value)) return value.map((part) => this.write(part));
+    if (Array.isArray(value)) {
+      const parts: unknown[] = [];
+      for (const part of value) parts.push(this.write(part)); // `map()` would keep holes
+      return parts;
+    }
     if (value instanceof NodeFunction) return this.function(value);
     if (value instanceof Tensor) {
       const { dtype, shape, data } = value;

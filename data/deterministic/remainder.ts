@@ -34,7 +34,15 @@ export function rowsOf(
 }
 
 function rowsInBatch(batch: unknown): number {
-  return commonRows("batch", flattenTree(batch), treePaths(batch));
+  const leaves = flattenTree(batch);
+  if (leaves.every((leaf) => leaf === null)) {
+    throw new LeatError(
+      "invalid_argument",
+      "batch: DETERMINISTIC and distributedSave() cannot count the rows of a batch that has no component but " +
+        "null; add a component to its elements, such as their number",
+    );
+  }
+  return commonRows("batch", leaves, treePaths(batch));
 }
 
 function remainderOf(value: unknown): Remainder {

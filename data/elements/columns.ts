@@ -42,7 +42,10 @@ export function columnFor(
     columnFor(part, spec, capacity, path, leaves.below(key, path));
   if (Array.isArray(element)) {
     const known = isTuple(spec) ? spec : [];
-    const parts = element.map((part, i) => partOf(i, part, known[i], `${path}[${i}]`));
+    const parts = Array.from( // reads a hole as `undefined`
+      element,
+      (part, i) => partOf(i, part, known[i], `${path}[${i}]`),
+    );
     return new TupleColumn(parts, path);
   }
   if (!isPlainObject(element)) return leaves.columnOf(element, spec, capacity, path);

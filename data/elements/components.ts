@@ -45,7 +45,7 @@ export function specOf(element: unknown): ElementSpec {
 
 function specAt(element: unknown, depth: number): ElementSpec {
   if (depth > TREE_DEPTH_MAX) return undefined;
-  if (Array.isArray(element)) return element.map((part) => specAt(part, depth + 1));
+  if (Array.isArray(element)) return Array.from(element, (part) => specAt(part, depth + 1));
   if (element instanceof RaggedTensor) {
     const { dtype, shape } = element.values;
     return new TensorSpec(dtype, [element.numRows, null, ...shape.slice(1)]);

@@ -26,7 +26,11 @@ export interface SpecCheckOptions {
 export function isWhole(value: unknown, depth = 0): boolean {
   if (typeof value !== "object") return value !== undefined;
   if (value === null || depth > TREE_DEPTH_MAX) return true;
-  if (Array.isArray(value)) return value.every((part) => isWhole(part, depth + 1));
+  if (Array.isArray(value)) {
+    // Array methods would skip holes.
+    for (const part of value) if (!isWhole(part, depth + 1)) return false;
+    return true;
+  }
   if (!isRecord(value)) return true;
   for (const key in value) {
     if (!isWhole(value[key], depth + 1)) return false;
@@ -53,11 +57,18 @@ export function unreadable(which: string, cause: unknown): LeatError {
 function pathOfMissing(value: unknown, path: string): string | undefined {
   if (value === undefined) return path;
   if (!Array.isArray(value) && !isPlainObject(value)) return undefined;
-  for (const [key, part] of Object.entries(value)) {
+  for (const [key, part] of partsOf(value)) {
     const found = pathOfMissing(part, path + stepTo(key, value));
     if (found !== undefined) return found;
   }
   return undefined;
+}
+
+/** The parts of a container by their keys. A hole in an array is `undefined`. */
+function* partsOf(container: unknown): Iterable<[key: string, part: unknown]> {
+  if (Array.isArray(container)) {
+    for (let i = 0; i < container.length; i++) yield [String(i), container[i]];
+  } else yield* Object.entries(container as Record<string, unknown>);
 }
 
 type Fits = (value: unknown) => boolean;
@@ -132,7 +143,7 @@ export class SpecCheck {
   }
 
   #reasonWithin(spec: ElementSpec, value: unknown, path: string): string | undefined {
-    for (const [key, part] of Object.entries(value as Record<string, unknown>)) {
+    for (const [key, part] of partsOf(value)) {
       const below = spec === undefined ? undefined : (spec as Record<string, ElementSpec>)[key];
       const reason = this.#reason(below, part, path + stepTo(key, value));
       if (reason !== undefined) return reason;

@@ -7,9 +7,15 @@ import { encodeElement } from "./stored_element.ts";
 
 /** Elements are compressed and appended in blocks of at least this many bytes. */
 const BLOCK_BYTES = 1 << 20;
+/**
+ * A smaller block is appended with the first element after this time: readers that wait see by the
+ * growing file that a slow writer is alive.
+ */
+const BLOCK_MS = 1_000;
 
 /** Gathers elements into blocks, and appends the blocks to a file that is not committed yet. */
 export class ChunkWriter {
+  readonly #host: Host;
   readonly #file: NewFile;
   readonly #name: string;
   readonly #shard: number;
@@ -18,8 +24,11 @@ export class ChunkWriter {
   #sizeBytes = 0;
   #block: Uint8Array[] = [];
   #blockBytes = 0;
+  #flushedAtMs: number;
 
-  private constructor(file: NewFile, name: string, shard: number, compress: boolean) {
+  private constructor(host: Host, file: NewFile, name: string, shard: number, compress: boolean) {
+    this.#host = host;
+    this.#flushedAtMs = host.nowMs();
     this.#file = file;
     this.#name = name;
     this.#shard = shard;
@@ -34,20 +43,22 @@ export class ChunkWriter {
     compress: boolean,
   ): Promise<ChunkWriter> {
     const file = await host.newFiles.create(within(folder, name));
-    return new ChunkWriter(file, name, shard, compress);
+    return new ChunkWriter(host, file, name, shard, compress);
   }
 
   get sizeBytes(): number {
     return this.#sizeBytes;
   }
 
-  /** Adds an element. Returns a promise if a full block must be written. */
+  /** Adds an element. Returns a promise if a block must be written. */
   write(element: unknown): void | Promise<void> {
     const record = encodeTfRecord(encodeElement(element));
     this.#count++;
     this.#block.push(record);
     this.#blockBytes += record.length;
-    return this.#blockBytes < BLOCK_BYTES ? undefined : this.#flush();
+    const isDue = this.#blockBytes >= BLOCK_BYTES ||
+      this.#host.nowMs() - this.#flushedAtMs >= BLOCK_MS;
+    return isDue ? this.#flush() : undefined;
   }
 
   /** Commits the file under its final name. */
@@ -77,6 +88,7 @@ export class ChunkWriter {
     }
     this.#block = [];
     this.#blockBytes = 0;
+    this.#flushedAtMs = this.#host.nowMs();
     const bytes = this.#compress ? nodeZlib().gzipSync(block) : block;
     this.#sizeBytes += bytes.length;
     return this.#file.append(bytes);

@@ -32,7 +32,10 @@ export interface SaveOptions<T, C extends Captures> extends FunctionOptions<C> {
   readonly compression?: "gzip" | undefined;
   /** Whether to replace a saved dataset. If false, that fails with `already_exists`. Default false. */
   readonly overwrite?: boolean | undefined;
-  /** Size in bytes after which a new file begins. Workers read whole files. Default 256 MiB. */
+  /**
+   * Size in bytes after which a new file begins. Workers, and readers that wait, read whole files.
+   * Default 256 MiB.
+   */
   readonly chunkBytesMax?: number | undefined;
   /** Called whenever bytes were written, and at the end. */
   readonly onProgress?: ((progress: SaveProgress) => void) | undefined;

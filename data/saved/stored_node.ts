@@ -40,7 +40,12 @@ class StoredNode extends FileSourceNode {
   override openReader(source: SourceFile, { position }: ReadFrom): FormatReader {
     const from = position as ElementPosition | undefined;
     const records = new RecordReader(ByteReader.of(source, from?.offset), from?.ended);
-    return elementReader(source.path, records, from?.left ?? this.#counts[source.path] ?? 0);
+    return elementReader(source.path, records, this.#counts[source.path] ?? 0, from);
+  }
+
+  protected override hintIfMissing(): string {
+    return "It belongs to a saved dataset, cache or snapshot: put it back, or remove the folder and have it " +
+      "written again.";
   }
 }
 
@@ -58,25 +63,38 @@ export function storedNode(
 }
 
 interface ElementPosition extends RecordPosition {
-  /** Number of elements that are still expected; 0 once damage was reported. */
+  /** Number of elements that are still expected. */
   readonly left: number;
+  /** Whether damage was reported. Then missing elements are not reported as well. */
+  readonly isDamaged: boolean;
 }
 
-/** The elements of one chunk file. Damage and missing elements are `data_loss`. */
-function elementReader(path: string, records: RecordReader, count: number): FormatReader {
-  let left = count;
-  /** Missing elements are not reported after damage. */
+/** The elements of one chunk file. Damage, missing and surplus elements are `data_loss`. */
+function elementReader(
+  path: string,
+  records: RecordReader,
+  count: number,
+  from: ElementPosition | undefined,
+): FormatReader {
+  let { left, isDamaged } = from ?? { left: count, isDamaged: false };
+  let hasSurplus = false;
   const fail = (error: unknown) => {
-    if (!(error instanceof ReadingFailure)) left = 0;
+    if (error instanceof ReadingFailure) return error;
+    isDamaged = true;
+    if (left > 0) left--; // the damaged one
     return error;
   };
   const decode = (record: unknown) => {
     if (record === END) {
-      if (left === 0 || records.disposed) return END;
-      const missing = `${path} is cut short: it lacks ${left} elements.`;
+      if (left === 0 || isDamaged || records.disposed) return END;
+      const missing = `${path} is cut short: it lacks ${left} of ${count} elements.`;
       throw fail(new LeatError("data_loss", missing));
     }
-    if (left > 0) left--;
+    if (left === 0) {
+      hasSurplus = true;
+      throw surplus(path, count);
+    }
+    left--;
     return decodeElement(record as Uint8Array, path);
   };
   return {
@@ -84,6 +102,7 @@ function elementReader(path: string, records: RecordReader, count: number): Form
       return records.disposed;
     },
     step: () => {
+      if (hasSurplus) return END;
       let record: unknown;
       try {
         record = records.step();
@@ -95,7 +114,18 @@ function elementReader(path: string, records: RecordReader, count: number): Form
         throw fail(error);
       });
     },
-    save: () => ({ ...records.save(), left }) satisfies ElementPosition,
+    save: () => {
+      const { offset, ended } = records.save();
+      return { offset, ended: ended || hasSurplus, left, isDamaged } satisfies ElementPosition;
+    },
     close: () => records.close(),
   };
+}
+
+function surplus(path: string, count: number): LeatError {
+  return new LeatError(
+    "data_loss",
+    `${path} is too long: it holds more than the ${count} elements that were saved in it. Put the right file ` +
+      "there, or save the dataset again.",
+  );
 }

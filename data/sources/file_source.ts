@@ -134,7 +134,7 @@ export abstract class FileSourceNode extends UnaryNode implements Splittable {
       const file = await host.files.open(path, signal);
       return { path, file, compression: compressionOf(path, this.compression) };
     } catch (error) {
-      throw hintAtPattern(error, path, this.kind);
+      throw hinted(error, this.hintIfMissing(path));
     }
   }
 
@@ -154,15 +154,19 @@ export abstract class FileSourceNode extends UnaryNode implements Splittable {
       ? new SequentialFiles(context, this)
       : new ParallelFiles(context, this);
   }
+
+  /** The remedy for a missing file, if there is a better one than to look for it. */
+  protected hintIfMissing(path: string): string | undefined {
+    // HTTP has no listing, and the query of a URL, which follows a "?", may be a secret.
+    if (/^https?:/i.test(path) || !/[*?]/.test(path)) return undefined;
+    const call = `Dataset.${this.kind}(Dataset.listFiles(${show(path)}))`;
+    return `${this.kind} takes paths; read the files that match a pattern with ${call}.`;
+  }
 }
 
-/** Adds a hint to `not_found` if the path looks like a pattern. */
-function hintAtPattern(error: unknown, path: string, kind: string): unknown {
-  if (!(error instanceof LeatError) || error.code !== "not_found") return error;
-  // HTTP has no listing, and the query of a URL, which follows a "?", may be a secret.
-  if (/^https?:/i.test(path) || !/[*?]/.test(path)) return error;
-  const call = `Dataset.${kind}(Dataset.listFiles(${show(path)}))`;
-  const hint = `${kind} takes paths; read the files that match a pattern with ${call}.`;
+function hinted(error: unknown, hint: string | undefined): unknown {
+  const isMissing = error instanceof LeatError && error.code === "not_found";
+  if (!isMissing || hint === undefined) return error;
   return new LeatError(error.code, `${error.message} ${hint}`, { cause: error });
 }
 

@@ -29,8 +29,8 @@ export interface CsvDialect {
 }
 
 /**
- * Opens the records of a file. Blank lines are skipped. A record that is damaged or does not fit the
- * schema is lost, with a `data_loss` error. A file whose header does not fit is lost as a whole.
+ * Opens the records of a file. Blank lines are skipped. A record that is damaged, not UTF-8 or does not
+ * fit the schema is lost, with a `data_loss` error. A file whose header does not fit is lost as a whole.
  *
  * A file without quoted fields is divided into parts of `partBytes`. A file with quoted fields is not
  * divided, because a reader that starts in its middle does not know whether it is inside quotes.

@@ -7,6 +7,7 @@ import type { ByteReader } from "../byte_reader.ts";
 import { COLUMNS_MAX } from "../column_rows.ts";
 import type { RecordConversion } from "./csv_columns.ts";
 import type { FormatReader } from "../format_reader.ts";
+import { notUtf8 } from "../text/lines.ts";
 
 /**
  * Limit of a record's bytes. Reading stops at a longer record, whose quote was usually never closed.
@@ -15,6 +16,9 @@ const CSV_RECORD_BYTES_MAX = 64 * 1024 * 1024;
 
 /** Bytes parsed at a time; their records are held in memory. */
 const CHUNK_BYTES = 64 * 1024;
+
+/** As many chunks may have bytes of one record. */
+const RECORD_CHUNKS_MAX = CSV_RECORD_BYTES_MAX / CHUNK_BYTES + 1;
 
 const BYTE_ORDER_MARK = [0xef, 0xbb, 0xbf];
 
@@ -71,6 +75,10 @@ export class QuotedCsvReader implements FormatReader {
   readonly #parser: Parser & ParserState;
   /** The offset at which the parser began to count bytes. */
   #base: number | undefined;
+  /** The chunks of the file from the last parsed record on. */
+  readonly #chunks: { readonly start: number; readonly bytes: Uint8Array }[] = [];
+  /** The offset after the last parsed record. */
+  #parsed: number;
   /** The outcomes of the last chunk. */
   #outcomes: Outcome[] = [];
   /** The index of the next outcome to return. */
@@ -91,7 +99,7 @@ export class QuotedCsvReader implements FormatReader {
     this.#bytes = bytes;
     this.#convert = convert;
     this.#from = from;
-    this.#stop = from.offset;
+    this.#stop = this.#parsed = from.offset;
     this.#line = from.line;
     this.#errorsBefore = from.errors;
     this.#ended = from.ended;
@@ -161,16 +169,19 @@ export class QuotedCsvReader implements FormatReader {
 
   async #parse(available: number): Promise<unknown> {
     if (this.disposed) return END;
-    const { buffer, start, position } = this.#bytes;
-    if (position === 0 && BYTE_ORDER_MARK.every((byte, i) => buffer[start + i] === byte)) {
+    const { buffer, start: at, position } = this.#bytes;
+    if (position === 0 && BYTE_ORDER_MARK.every((byte, i) => buffer[at + i] === byte)) {
       this.#bytes.skip(BYTE_ORDER_MARK.length);
     }
     this.#base ??= this.#bytes.position;
+    const start = this.#bytes.position;
     const chunk = this.#bytes.take(Math.min(this.#bytes.available, CHUNK_BYTES));
+    this.#chunks.push({ start, bytes: chunk });
     await new Promise<void>((resolve) => {
       if (available === 0) this.#parser.end(() => resolve());
       else this.#parser.write(chunk, () => resolve());
     });
+    this.#dropChunks();
     this.#boundFields(this.#parser.state.record, this.#parser.info.lines);
     if (available > 0 && !this.#isOverlong()) this.#ended = false;
     return AGAIN;
@@ -190,9 +201,40 @@ export class QuotedCsvReader implements FormatReader {
     this.#boundFields(fields, lines);
     if (!this.#isOverlong()) {
       const stop = this.#base! + bytes;
-      this.#outcomes.push({ fields, stop, line: this.#from.line + lines });
+      const line = this.#from.line + lines;
+      // The parser replaces invalid UTF-8 by this character, which a text may have, too.
+      const isText = !fields.some((field) => field.includes("\ufffd")) || this.#isUtf8(stop);
+      const where = { number: line, offset: this.#parsed };
+      this.#outcomes.push(
+        isText ? { fields, stop, line } : { error: notUtf8(where, this.#bytes.path) },
+      );
+      this.#parsed = stop;
     }
     return null; // the parser must not output the record itself
+  }
+
+  /** Whether the bytes of the record that ends at this offset are UTF-8. */
+  #isUtf8(stop: number): boolean {
+    const decoder = new TextDecoder("utf-8", { fatal: true });
+    const from = this.#parsed;
+    try {
+      for (const { start, bytes } of this.#chunks) {
+        const part = bytes.subarray(Math.max(from - start, 0), Math.max(stop - start, 0));
+        decoder.decode(part, { stream: true });
+      }
+      decoder.decode();
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  #dropChunks(): void {
+    const isDone = ({ start, bytes }: { start: number; bytes: Uint8Array }) =>
+      start + bytes.length <= this.#parsed;
+    while (this.#chunks.length > RECORD_CHUNKS_MAX || this.#chunks.some(isDone)) {
+      this.#chunks.shift();
+    }
   }
 
   #refuse(error: unknown): undefined {

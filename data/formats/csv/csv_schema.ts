@@ -58,6 +58,7 @@ export class CsvSchema {
     const { naValue } = this;
     const isText = this.columns === undefined;
     if ((first?.length ?? 0) > COLUMNS_MAX) throw tooMany(path);
+    if (this.header) checkLineEnds(path, first!);
     const columns = this.#isByName
       ? this.columns!.map((column) => findColumn(path, first!, column))
       : this.#columnsByKeys(path, first);
@@ -141,6 +142,13 @@ function checkKeys(
   }
   const kinds = header ? "names or indices of columns" : "indices of columns";
   throw invalidArgument(operator, argument, `different ${kinds}, at least one`, value);
+}
+
+/** Of a file whose lines end with carriage returns alone, all is the header. */
+function checkLineEnds(path: string, header: readonly string[]): void {
+  if (!header.some((name) => /\r(?!\n)/.test(name))) return;
+  const remedy = "lines end with \\n or \\r\\n; convert the file, as with \"tr '\\r' '\\n'\"";
+  throw misfit(path, `has a carriage return in its header: ${remedy}`);
 }
 
 function findColumn(path: string, header: readonly string[], column: DeclaredColumn): ReadColumn {

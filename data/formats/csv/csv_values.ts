@@ -80,7 +80,10 @@ function bigInteger(min: bigint, max: bigint): Parser {
 }
 
 function float(text: string): number | undefined {
-  if (FLOAT.test(text)) return Number(text);
+  if (FLOAT.test(text)) {
+    const value = Number(text);
+    return Number.isFinite(value) ? value : undefined; // as of "1e400"
+  }
   const [, sign, isNaN] = NOT_FINITE.exec(text) ?? [];
   if (sign === undefined) return undefined;
   if (isNaN !== undefined) return NaN;

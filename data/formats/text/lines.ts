@@ -12,13 +12,17 @@ const NEWLINE = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
 const BYTE_ORDER_MARK = "\ufeff";
 
-/** One line, without its end, and its location. */
-export interface Line {
-  readonly text: string;
+/** Where a line is in its file. */
+export interface LineLocation {
   /** From 1; `null` in later parts of a file, where the lines before are not counted. */
   readonly number: number | null;
   /** Offset of its first byte. */
   readonly offset: number;
+}
+
+/** One line, without its end. */
+export interface Line extends LineLocation {
+  readonly text: string;
 }
 
 export interface LinePosition {
@@ -37,14 +41,13 @@ export type LineConversion = (line: Line, path: string) => unknown;
 
 /**
  * Reads a file as UTF-8, line by line. `\n` and `\r\n` end a line and are removed. The last line may
- * lack them; if it has them, no empty line follows. Invalid UTF-8 becomes U+FFFD. A byte order mark at
- * the beginning of the file is removed.
+ * lack them; if it has them, no empty line follows. A line that is not UTF-8 is lost, with a
+ * `data_loss` error. A byte order mark at the beginning of the file is removed.
  */
 export class LineReader implements FormatReader {
   readonly #bytes: ByteReader;
   readonly #convert: LineConversion;
   readonly #stop: number;
-  readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   #number: number | null;
   /** Number of bytes of the current line that were searched and contain no end of line. */
   #searched = 0;
@@ -161,9 +164,10 @@ export class LineReader implements FormatReader {
     }
     const hasReturn = endBytes > 0 && length > 0 && buffer[start + length - 1] === CARRIAGE_RETURN;
     const stop = start + length - (hasReturn ? 1 : 0);
-    let text = this.#decoder.decode(buffer.subarray(start, stop));
-    if (position === 0 && text.startsWith(BYTE_ORDER_MARK)) text = text.slice(1);
+    let text = utf8Text(buffer.subarray(start, stop));
     this.#bytes.skip(length + endBytes);
+    if (text === undefined) throw notUtf8({ number: this.#number, offset: position }, path);
+    if (position === 0 && text.startsWith(BYTE_ORDER_MARK)) text = text.slice(1);
     return this.#convert({ text, number: this.#number, offset: position }, path);
   }
 }
@@ -196,12 +200,41 @@ function startOf(part: number, partBytes: number, first: LinePosition): LinePosi
     : { offset: start - 1, number: null, skipping: true, ended: false };
 }
 
+const DECODER = new TextDecoder("utf-8", { ignoreBOM: true });
+const STRICT_DECODER = new TextDecoder("utf-8", { ignoreBOM: true, fatal: true });
+
+/** The text of UTF-8; `undefined` for other bytes. */
+export function utf8Text(bytes: Uint8Array): string | undefined {
+  const text = DECODER.decode(bytes);
+  // The strict decoder is slower. A text may have this character, too.
+  if (!text.includes("\ufffd")) return text;
+  try {
+    return STRICT_DECODER.decode(bytes);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The error of a line that is not UTF-8. */
+export function notUtf8(line: LineLocation, path: string): LeatError {
+  return new LeatError(
+    "data_loss",
+    `${
+      describeLine(line, path)
+    } is not UTF-8. Convert the file, as with "iconv -f WINDOWS-1252 -t UTF-8".`,
+    { details: lineDetails(line, path) },
+  );
+}
+
 /** Names a line in messages. */
-export function describeLine({ number, offset }: Line, path: string): string {
+export function describeLine({ number, offset }: LineLocation, path: string): string {
   return number === null ? `The line at byte ${offset} of ${path}` : `Line ${number} of ${path}`;
 }
 
 /** The location of a line, for an error's details. */
-export function lineDetails({ number, offset }: Line, path: string): Record<string, unknown> {
+export function lineDetails(
+  { number, offset }: LineLocation,
+  path: string,
+): Record<string, unknown> {
   return { path, offset, ...(number === null ? {} : { line: number }) };
 }

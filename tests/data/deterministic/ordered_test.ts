@@ -4,9 +4,16 @@
 import { chainOf, distributeChains } from "../../../data/deterministic/chain.ts";
 import { RemainderJoin } from "../../../data/deterministic/join.ts";
 import { splitOrder } from "../../../data/deterministic/order.ts";
+import { openSplit } from "../../../data/deterministic/split_run.ts";
 import { DistributeNode } from "../../../data/operators/distribute.ts";
 import { Dataset, LeatError, type Tensor, TensorSpec } from "../../../mod.ts";
-import { assert, assertEquals, assertThrows } from "../../assert.ts";
+import {
+  assert,
+  assertEquals,
+  assertRejects,
+  assertStringIncludes,
+  assertThrows,
+} from "../../assert.ts";
 import { canonicalStream } from "../../../sim/reference/canonical_stream.ts";
 import { orderedReference } from "../lib/ordered_reference.ts";
 
@@ -72,6 +79,24 @@ Deno.test("remainders join in the order of splits, each batch after the split th
   // Splits are multiples of the batch if all operators between are one-to-one; a filter is not.
   const first = await orderedReference(Dataset.range(512).filter((x) => x < 10).batch(3));
   assertEquals(first, [batchOf([0, 1, 2]), batchOf([3, 4, 5]), batchOf([6, 7, 8]), batchOf([9])]);
+});
+
+Deno.test("a batch without rows to count is refused under DETERMINISTIC, with a remedy", async () => {
+  for (const element of [{}, null, { a: null }]) {
+    const chain = chainOf(
+      Dataset.range(2).map(() => element, { captures: { element } }).batch(2).node,
+    )!;
+    const split = { start: 0, stop: 2 };
+    const options = { seed: 1n, epoch: 0, index: 0, split, onRemainder: () => {} };
+    await using batches = openSplit(chain, options);
+    const error = await assertRejects(() => batches.next(), LeatError);
+    assertEquals(error.code, "invalid_argument");
+    assertStringIncludes(
+      error.message,
+      "DETERMINISTIC and distributedSave() cannot count the rows",
+    );
+    assertStringIncludes(error.message, "add a component");
+  }
 });
 
 Deno.test("a short batch at the end is dropped where the pipeline drops remainders", async () => {

@@ -173,6 +173,34 @@ Deno.test("save refuses elements with undefined parts, and leaves nothing", asyn
   assertEquals(await Array.fromAsync(Deno.readDir(folder)), []);
 });
 
+Deno.test("a hole in an array is refused like undefined: given, batched, declared, saved and stored", async () => {
+  await using temporary = await TempFolder.make();
+  const path = (name: string) => `${temporary.path}/${name}`;
+  const holed = Dataset.range(2).map((x) => {
+    const a: number[] = [x];
+    a[2] = x;
+    return { a };
+  });
+  const declared = Dataset.range(1).map(() => ({ a: new Array<number>(1) }), {
+    spec: { a: [leaf("float64")] },
+  });
+  const failing: [place: string, run: () => Promise<unknown>][] = [
+    ["component a[1] is undefined", () => holed.iterator().next()],
+    ["component a[0] is undefined", () => declared.iterator().next()],
+    ["component a[1] is undefined", () => holed.save(path("saved"))],
+    ["component a[1] is undefined", () => holed.cache(path("cache")).iterator().next()],
+    ["component a[1] is undefined", () => holed.snapshot(path("snapshot")).iterator().next()],
+    ["undefined in component a[1]", () => holed.batch(2).iterator().next()],
+    ["undefined in component a[1]", () => holed.batch(2).save(path("batches"))],
+  ];
+  for (const [place, run] of failing) {
+    const error = await assertRejects(run, LeatError);
+    assertEquals(error.code, "invalid_argument");
+    assertStringIncludes(error.message, place);
+  }
+  assertEquals(await Array.fromAsync(Deno.readDir(temporary.path)), []);
+});
+
 Deno.test("a spec with unknown components keeps them when it is serialised", () => {
   const spec = { x: undefined, y: leaf("int8"), z: [undefined, leaf("bool")] };
   const dataset = Dataset.range(1).map(() => ({ x: 0, y: 1, z: [2, true] }), { spec });

@@ -16,6 +16,12 @@ Deno.test("encodeValue keeps deep values, and refuses too deep ones with its own
   assertEquals(error.code, "failed_precondition");
 });
 
+Deno.test("encodeValue keeps a hole in an array apart from null", () => {
+  const holed: unknown[] = [null];
+  holed[2] = 1;
+  assertEquals(new EncodedValue(encodeValue(holed)).read(), [null, undefined, 1]);
+});
+
 Deno.test("EncodedValue.read refuses a value whose arrays name more bytes than there are", () => {
   const encoded = encodeValue([new Uint8Array(100), new Uint8Array(50)]);
   const jsonLength = new DataView(encoded.buffer).getUint32(0, true);

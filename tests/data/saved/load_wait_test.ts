@@ -2,6 +2,7 @@
 import { openIterator } from "../../../data/dataset_iterator.ts";
 import { Dataset, type Host, LeatError } from "../../../mod.ts";
 import { installedHost } from "../../../data/host.ts";
+import { ElementsWriter } from "../../../data/saved/elements_writer.ts";
 import { assert, assertEquals, assertRejects } from "../../assert.ts";
 import { assertCheckpointLaw } from "../lib/checkpoint_law.ts";
 import { inFolder } from "../../lib/temp_folder.ts";
@@ -114,6 +115,29 @@ function withVirtualTime(host: Host): Host {
     yield: { value: () => host.yield() },
   });
 }
+
+Deno.test("load that waits takes a slow writer of small elements for alive", async () => {
+  await inFolder(async (path) => {
+    const host = withVirtualTime(installedHost());
+    const writer = await ElementsWriter.begin(host, path, { ledger: "entries" });
+    await writer.clear(() => {});
+    let written = 0;
+    // While the reader sleeps, the writer gets an element.
+    const slow = Object.create(host, {
+      sleep: {
+        value: async (ms: number) => {
+          await host.sleep(ms);
+          if (written < 100) await writer.write(written++);
+          else if (written++ === 100) await writer.finish();
+        },
+      },
+    });
+    const { node } = await Dataset.load(path, { wait: { pollMs: 100, timeoutMs: 2_000 } });
+    await using iterator = openIterator(node, { host: slow });
+    assertEquals((await Array.fromAsync(iterator)).length, 100);
+    assert(host.nowMs() >= 10_000);
+  });
+});
 
 Deno.test("load times out if nothing is written", async () => {
   await inFolder(async (path) => {

@@ -24,6 +24,14 @@ async function namesIn(folder: string): Promise<string[]> {
   return names.map((name) => name.replace(/^[0-9a-f]{16}-/, "")).sort();
 }
 
+/** The path of the only file of elements in a folder. */
+async function onlyChunkOf(folder: string): Promise<string> {
+  const names = (await Array.fromAsync(Deno.readDir(folder))).map(({ name }) => name);
+  const [chunk, ...others] = names.filter((name) => name.includes(".tfrecord"));
+  assertEquals(others, []);
+  return `${folder}/${chunk}`;
+}
+
 /** The code of the error that a promise rejects with. */
 async function codeOf(failing: () => Promise<unknown>): Promise<string> {
   return (await assertRejects(failing, LeatError)).code;
@@ -47,17 +55,74 @@ Deno.test("a save or cache whose pipeline cannot begin leaves the folder to othe
 Deno.test("a restored reader of a damaged chunk tells of the damage once, as the saved one does", async () => {
   await inFolder(async (folder) => {
     await Dataset.range(4).save(folder);
-    const [chunk] = (await Array.fromAsync(Deno.readDir(folder))).map(({ name }) => name)
-      .filter((name) => name.endsWith(".tfrecord"));
-    const bytes = await Deno.readFile(`${folder}/${chunk}`);
+    const path = await onlyChunkOf(folder);
+    const bytes = await Deno.readFile(path);
     bytes[bytes.length - 1]! ^= 1; // the checksum of the last record
-    await Deno.writeFile(`${folder}/${chunk}`, bytes);
+    await Deno.writeFile(path, bytes);
     const loaded = await Dataset.load(folder);
     await using reader = loaded.iterator();
     assertEquals((await readOutcomes(reader, 4)).length, 4);
     await using restored = loaded.iterator();
     await restored.restore(await reader.save());
     assertEquals(await outcomesOf(restored), await outcomesOf(reader));
+  });
+});
+
+Deno.test("load reports surplus elements of a file once, and gives none of them", async () => {
+  for (const compression of [undefined, "gzip"] as const) {
+    await inFolder(async (folder) => {
+      await Dataset.range(5).save(folder, { compression });
+      const path = await onlyChunkOf(folder);
+      const bytes = await Deno.readFile(path);
+      await Deno.writeFile(path, new Uint8Array([...bytes, ...bytes]));
+      const loaded = await Dataset.load<number>(folder);
+      await using reader = loaded.iterator();
+      for (let x = 0; x < 5; x++) assertEquals((await reader.next()).value, x);
+      await using before = loaded.iterator();
+      await before.restore(await reader.save());
+      for (const iterator of [reader, before]) {
+        const error = await assertRejects(() => iterator.next(), LeatError);
+        assertEquals(error.code, "data_loss");
+        assert(error.message.includes(`${path} is too long: it holds more than the 5`));
+      }
+      await using after = loaded.iterator();
+      await after.restore(await reader.save());
+      for (const iterator of [reader, after]) assertEquals((await iterator.next()).done, true);
+    });
+  }
+});
+
+Deno.test("a missing file of a saved dataset is not_found, with what to do", async () => {
+  await inFolder(async (temporary) => {
+    const folder = `${temporary}/what?`; // looks like a pattern
+    await Dataset.range(4).save(folder);
+    const path = await onlyChunkOf(folder);
+    await Deno.remove(path);
+    await using iterator = (await Dataset.load(folder)).iterator();
+    const error = await assertRejects(() => iterator.next(), LeatError);
+    assertEquals(error.code, "not_found");
+    assertStringIncludes(error.message, path);
+    assertStringIncludes(error.message, "remove the folder and have it written again");
+    assert(!error.message.includes("Dataset.stored"), error.message);
+  });
+});
+
+Deno.test("load counts a damaged element, and reports surplus ones after it", async () => {
+  await inFolder(async (folder) => {
+    await Dataset.range(4).save(folder);
+    const path = await onlyChunkOf(folder);
+    const bytes = await Deno.readFile(path);
+    const record = bytes.length / 4;
+    const damaged = bytes.slice();
+    damaged[2 * record - 1]! ^= 1; // the checksum of the second record
+    await Deno.writeFile(path, damaged);
+    await using whole = (await Dataset.load(folder)).iterator();
+    assertEquals((await outcomesOf(whole)).length, 4, "no surplus and nothing missing");
+    await Deno.writeFile(path, new Uint8Array([...damaged, ...bytes.slice(record)]));
+    await using longer = (await Dataset.load(folder)).iterator();
+    const outcomes = await outcomesOf(longer);
+    assertEquals(outcomes.length, 5);
+    assert(JSON.stringify(outcomes[4]).includes("too long"));
   });
 });
 

@@ -111,7 +111,8 @@ testInline(
     await using cluster = await start({ workers: 1 });
     const partly = Dataset.range(3).map((x) => ({ x, y: x === 1 ? undefined : [x] }));
     const bare = Dataset.from<unknown>([1, undefined, 2]);
-    for (const dataset of [partly, bare] as Dataset<unknown>[]) {
+    const holed = Dataset.range(2).map((x) => [...new Array(x), x, new Array(1)]);
+    for (const dataset of [partly, bare, holed, holed.batch(1)] as Dataset<unknown>[]) {
       const near = await outcomesOf(dataset.iterator());
       const far = dataset.distribute({ service: cluster, processingMode: "DETERMINISTIC" });
       assertEquals(await outcomesOf(far.iterator()), near);

@@ -20,11 +20,15 @@ import { ANSWERS, BytesFile, type FileOptions, readAll } from "../reading.ts";
 type Options = Record<string, unknown>;
 
 /** All records of a text; errors in place of records. */
-async function read(text: string, options: Options = {}, answer?: FileOptions): Promise<unknown[]> {
+async function read(
+  text: string | Uint8Array,
+  options: Options = {},
+  answer?: FileOptions,
+): Promise<unknown[]> {
   const { delimiter = ",", useQuoteDelim = true, ...schema } = options;
   const source = {
     path: "data.csv",
-    file: new BytesFile(new TextEncoder().encode(text), answer),
+    file: new BytesFile(typeof text === "string" ? new TextEncoder().encode(text) : text, answer),
     compression: undefined,
   };
   const dialect = { delimiter, useQuoteDelim } as { delimiter: string; useQuoteDelim: boolean };
@@ -190,6 +194,50 @@ Deno.test("a damaged record is lost, up to where quotes make sense again", async
   assertBad(found[5], "ends within a quoted field");
 });
 
+/** A text in Latin-1: a byte for each character. */
+const latin1 = (text: string) => Uint8Array.from(text, (character) => character.charCodeAt(0));
+
+Deno.test("csv loses a record that is not UTF-8, quoted or not, and names it and a remedy", async () => {
+  for (const useQuoteDelim of [true, false]) {
+    const how = { useQuoteDelim };
+    const found = await read(latin1("a,b\n1,2\nn\xe9e,4\n5,6\n\xff\xfe\n"), how);
+    assertEquals([found[0], found[2]], [{ a: "1", b: "2" }, { a: "5", b: "6" }]);
+    assertBad(found[1], "Line 3", "not UTF-8", "iconv");
+    assertBad(found[3], "Line 5", "not UTF-8");
+    assertEquals(found.length, 4);
+    assertBad((await read(latin1("n\xe9e\n1\n"), how))[0], "Line 1", "not UTF-8");
+  }
+});
+
+Deno.test("csv keeps characters of several bytes: quoted, as delimiters, and where chunks end", async () => {
+  const texts = ["é", "日本", "🙂", "\ufffd", "\ufeff", "e\u0301"];
+  for (const delimiter of [",", "é", "🙂"]) {
+    const fields = texts.filter((text) => text !== delimiter);
+    const rows = Array.from({ length: 4_000 }, (_, i) => [`${i}`, ...fields]);
+    const file = rows.map((row) => row.map((field) => `"${field}"`).join(delimiter)).join("\n");
+    assertEquals(await read(file, { delimiter, header: false }), rows);
+  }
+});
+
+Deno.test("csv tells a record over several chunks that is not UTF-8 from one that is", async () => {
+  for (const last of ["\xe9", "\xef\xbf\xbd"]) {
+    const [record] = await read(latin1(`"\xef\xbf\xbd${"x\n".repeat(1e5)}${last}"`), {
+      header: false,
+    });
+    if (last.length === 1) assertBad(record, "not UTF-8");
+    else assertEquals(record, [`\ufffd${"x\n".repeat(1e5)}\ufffd`]);
+  }
+});
+
+Deno.test("csv refuses a file whose lines end with carriage returns alone, which was one header", async () => {
+  for (const useQuoteDelim of [true, false]) {
+    const found = await read("a,b\r1,2\r3,4\r", { useQuoteDelim });
+    assertEquals(found.length, 1);
+    assertBad(found[0], "carriage return", "tr '\\r' '\\n'");
+  }
+  assertEquals(await read('"a\r\nb"\n1'), [{ "a\r\nb": "1" }]);
+});
+
 Deno.test("csv parses the values of every dtype strictly", () => {
   const cases: [Parameters<typeof csvParser>[0], string, unknown][] = [
     ["int8", "-128", -128],
@@ -209,6 +257,9 @@ Deno.test("csv parses the values of every dtype strictly", () => {
     ["float32", ".5", 0.5],
     ["float64", "-inf", -Infinity],
     ["float64", "NaN", NaN],
+    ["float64", "1e308", 1e308],
+    ["float64", "1e309", undefined],
+    ["float32", "-1e400", undefined],
     ["float64", "0x10", undefined],
     ["float64", "1,5", undefined],
     ["float64", " ", undefined],
@@ -226,11 +277,12 @@ Deno.test("a csv reader continues from every saved position", async () => {
     'a,b\n1,"2\n\n3"\n\n4,x"y\n5,"6"7\n"8",9\nüñ,🙂\n10,11,12\n13,"14',
     "\ufeffa,b\r\n1,2\r\n3,4\r\n5",
     "",
+    latin1('a,b\n1,\xe9\n\xe9,"x"y\n3,\xc3\xa9\n\xff,4\n\xff,5'),
   ];
   for (const text of texts) {
     for (const useQuoteDelim of [true, false]) {
       for (const compression of [undefined, "gzip"] as const) {
-        const bytes = new TextEncoder().encode(text);
+        const bytes = typeof text === "string" ? new TextEncoder().encode(text) : text;
         const open = (position?: unknown) => {
           const contents = compression === undefined ? bytes : gzipSync(bytes);
           const source = { path: "data.csv", file: new BytesFile(contents), compression };

@@ -40,14 +40,23 @@ Deno.test("LineReader removes a byte order mark only at the beginning", async ()
   assertEquals(await read(utf8("\ufeff")), [""]);
 });
 
-Deno.test("LineReader replaces invalid UTF-8, line by line", async () => {
+Deno.test("LineReader reports each line that is not UTF-8, with a remedy, and reads the others", async () => {
   const bytes = concat(
     utf8("a"),
     new Uint8Array([0xff]),
-    utf8("b\n"),
+    utf8('b\n"\ufffd"\n'),
     new Uint8Array([0xe6, 0x97]),
   );
-  assertEquals(await read(bytes), ["a\ufffdb", "\ufffd"]);
+  for (const [convert, text] of [[undefined, '"\ufffd"'], [parseJsonLine, "\ufffd"]] as const) {
+    const [first, second, last] = await readAll(new LineReader(open(bytes), convert));
+    assertEquals(second, text);
+    for (const [error, line] of [[first, 1], [last, 3]] as const) {
+      assertInstanceOf(error, LeatError);
+      assertEquals(error.code, "data_loss");
+      assertStringIncludes(error.message, `Line ${line} of data is not UTF-8`);
+      assertStringIncludes(error.message, "iconv");
+    }
+  }
 });
 
 Deno.test("LineReader finds line ends wherever the buffer ends", async () => {
