@@ -1130,6 +1130,10 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * `failed_precondition` if it has the elements of another pipeline (remove the folder, or choose
    * another) or the dataset is read in splits, `permission_denied`. Damaged files are `data_loss`.
    *
+   * A seed of `withOptions` belongs to the pipeline, wherever it is set: with another one, the folder
+   * is refused. To read one folder with several seeds, give them to operators after the cache, as in
+   * `shuffle(1000, { seed })`.
+   *
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
@@ -1145,8 +1149,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   /**
    * Stores the elements of the first complete pass in files, like `cache(path)`, but in a separate
    * folder below `path` for each pipeline. If operators, arguments or the source text of functions
-   * before this point change, the elements are made again. Folders of old pipelines stay until you
-   * remove them.
+   * before this point change, or the seed of `withOptions` wherever it is set, the elements are made
+   * again. Folders of old pipelines stay until you remove them.
    *
    * While another iterator writes the same snapshot, elements are given without being stored.
    *
@@ -1448,7 +1452,10 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
 
   /**
    * Sets options for the whole pipeline. A later call takes precedence over an earlier one, and an
-   * operator's own options over both.
+   * operator's own options over both. A `seed` also holds for the job of a `distribute` or `offload`
+   * before it, but not for a dataset of `fromId`, which keeps the seed that it was registered with. Of
+   * the other options, workers get those that are set before `distribute` or before the operators that
+   * `offload` gives them.
    *
    * @example
    * ```ts
