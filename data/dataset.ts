@@ -998,7 +998,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   /**
    * Shuffles elements: each is drawn at random from a buffer of `bufferSize`, which is kept full. The
    * order differs in every iteration and repetition, unless `reshuffleEachIteration` is false. With a
-   * seed (here, or by `withOptions`), every run has the same orders.
+   * seed (here, or by `withOptions`), every run has the same orders. Under DYNAMIC the draws are the
+   * same, but which elements a worker gets may differ.
    *
    * @example
    * ```ts
