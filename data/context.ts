@@ -16,6 +16,7 @@ import type { ElementIterator } from "./iterator.ts";
 import { LastReaders } from "./service/last_readers.ts";
 import { lazyFactory } from "./iterators/lazy_iterator.ts";
 import type { DatasetNode } from "./node.ts";
+import { seedOf } from "./operators/options.ts";
 import { leftOutBy } from "./optimizer/no_op.ts";
 import { type RuleName, type Rules, rulesOf } from "./optimizer/options.ts";
 import { Pacer } from "./iterators/pacer.ts";
@@ -253,6 +254,14 @@ export class IteratorContext {
     return this.#iteration.options.randomState.epoch;
   }
 
+  /**
+   * The seed that `withOptions` sets for `node` if it runs apart from this iteration, as on a service:
+   * the last one after this operator, else that of `node`, else that of the whole pipeline.
+   */
+  chosenSeedOf(node: DatasetNode): bigint | undefined {
+    return this.#instance.seedAfter ?? seedOf(node) ?? this.randomState.chosenSeed;
+  }
+
   /** The random stream of this operator in an epoch and split. */
   randomStream(epoch = this.randomState.epoch): RandomStream {
     const { root, split } = this.randomState;
@@ -303,8 +312,8 @@ export class IteratorContext {
    * iterator repeats the call, maybe in another process, where a newly drawn seed would differ.
    */
   nested(node: DatasetNode, root: () => RandomStream): IteratorContext {
-    const { salt } = this.randomState;
-    const randomState = { root, seeded: true, salt, epoch: 0, split: 0 };
+    const { salt, chosenSeed } = this.randomState;
+    const randomState = { root, seeded: true, chosenSeed, salt, epoch: 0, split: 0 };
     return new IteratorContext(
       this.#iteration,
       randomState,
@@ -318,7 +327,9 @@ export class IteratorContext {
    * from `root`. The elements of the graph's last operator count as this operator's.
    */
   instead(node: DatasetNode, root: RandomStream): IteratorContext {
-    const randomState = { ...this.randomState, root: () => root, seeded: true, salt: 0n };
+    const chosenSeed = seedOf(node);
+    const own = { root: () => root, seeded: true, chosenSeed, salt: 0n };
+    const randomState = { ...this.randomState, ...own };
     const instance = { ...instancesOf(node, this.stats), stats: this.stats };
     return new IteratorContext(this.#iteration, randomState, instance, undefined);
   }

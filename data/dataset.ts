@@ -1005,7 +1005,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   /**
    * Shuffles elements: each is drawn at random from a buffer of `bufferSize`, which is kept full. The
    * order differs in every iteration and repetition, unless `reshuffleEachIteration` is false. With a
-   * seed (here, or by `withOptions`), every run has the same orders.
+   * seed (here, or by `withOptions`), every run has the same orders. Under DYNAMIC the draws are the
+   * same, but which elements a worker gets may differ.
    *
    * @example
    * ```ts
@@ -1139,6 +1140,10 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * `failed_precondition` if it has the elements of another pipeline (remove the folder, or choose
    * another) or the dataset is read in splits, `permission_denied`. Damaged files are `data_loss`.
    *
+   * A seed of `withOptions` belongs to the pipeline, wherever it is set: with another one, the folder
+   * is refused. To read one folder with several seeds, give them to operators after the cache, as in
+   * `shuffle(1000, { seed })`.
+   *
    * @example
    * ```ts
    * import { Dataset } from "../mod.ts";
@@ -1154,8 +1159,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   /**
    * Stores the elements of the first complete pass in files, like `cache(path)`, but in a separate
    * folder below `path` for each pipeline. If operators, arguments or the source text of functions
-   * before this point change, the elements are made again. Folders of old pipelines stay until you
-   * remove them.
+   * before this point change, or the seed of `withOptions` wherever it is set, the elements are made
+   * again. Folders of old pipelines stay until you remove them.
    *
    * The copy is not compared with the input files: if their contents change, remove the folder, or
    * give new files new names.
@@ -1460,7 +1465,10 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
 
   /**
    * Sets options for the whole pipeline. A later call takes precedence over an earlier one, and an
-   * operator's own options over both.
+   * operator's own options over both. A `seed` also holds for the job of a `distribute` or `offload`
+   * before it, but not for a dataset of `fromId`, which keeps the seed that it was registered with. Of
+   * the other options, workers get those that are set before `distribute` or before the operators that
+   * `offload` gives them.
    *
    * @example
    * ```ts

@@ -60,6 +60,8 @@ export interface RandomState {
   readonly root: () => RandomStream;
   /** Whether the user chose the seed; otherwise it was drawn for this iteration. */
   readonly seeded: boolean;
+  /** The seed that the pipeline's `withOptions` sets, if one does. Default: none. */
+  readonly chosenSeed?: bigint | undefined;
   /** Distinguishes a task from others that run the same dataset with the same seed; else 0. */
   readonly salt: bigint;
   /** Counts the iterators made from a dataset, and its repetitions. */

@@ -3,6 +3,7 @@ import type { Knob } from "./autotune/knob.ts";
 import type { Measured } from "./autotune/measured_model.ts";
 import type { Tuner } from "./autotune/tuner.ts";
 import type { DatasetNode } from "./node.ts";
+import { OptionsNode } from "./operators/options.ts";
 import { isReplicated, isSplittable, replicatedInputOf } from "./sharding/splits.ts";
 import { type IteratorStats, OperatorMeter, type OperatorStats } from "./iterators/stats.ts";
 
@@ -28,6 +29,8 @@ export interface OperatorInstance {
    * The number among the sources whose splits a service assigns; `undefined` for other operators.
    */
   readonly sourceIndex: number | undefined;
+  /** The seed that the last `withOptions` after the operator sets, if one does. */
+  readonly seedAfter: bigint | undefined;
   readonly inputs: readonly OperatorInstance[];
 }
 
@@ -83,6 +86,7 @@ export function instancesOf(
     among: Sources | undefined,
     wantedFields: readonly string[] | undefined,
     isCopied: boolean,
+    seedAfter: bigint | undefined,
   ): OperatorInstance => {
     const stats = new OperatorMeter(node.kind, numbers++, opener);
     const randomStateNumber = stats.number - settings;
@@ -91,12 +95,14 @@ export function instancesOf(
     const sourceIndex = isSource ? among && among.count++ : undefined;
     const replicated = replicatedInputOf(node);
     const below = isSource ? sourcesBelow(node, among) : among;
+    const seed = seedAfter ?? (node instanceof OptionsNode ? node.seed : undefined);
     const inputs = node.inputs.map((input, i) =>
       visit(
         input,
         i === replicated ? undefined : below,
         node.fieldsOfInput(wantedFields),
         node.copiesInput(isCopied),
+        seed,
       )
     );
     return {
@@ -104,6 +110,7 @@ export function instancesOf(
       stats,
       randomStateNumber,
       sourceIndex,
+      seedAfter,
       inputs,
       shared: undefined,
       knob: undefined,
@@ -112,7 +119,7 @@ export function instancesOf(
       isCopied,
     };
   };
-  return visit(root, { count: 0, isAligned: false }, undefined, false);
+  return visit(root, { count: 0, isAligned: false }, undefined, false, undefined);
 }
 
 function sourcesBelow(node: DatasetNode, among: Sources | undefined): Sources | undefined {

@@ -34,7 +34,8 @@ export function rootContext(
   const { seed, seeded, salt, epoch, split } = coordinates ?? coordinatesOf(node, host, options);
   const stream = new RandomStream(seed, [String(salt)]);
   const { task = 0 } = options;
-  const randomState = { root: () => stream, seeded, salt, epoch, split, task };
+  const chosenSeed = seedOf(node);
+  const randomState = { root: () => stream, seeded, chosenSeed, salt, epoch, split, task };
   const deterministic = deterministicOf(node);
   const { splits, batchMemory, lastReaders, within } = options;
   const { settings = settingsOf(node, options) } = options;

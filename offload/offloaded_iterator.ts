@@ -6,6 +6,7 @@ import { refuseForeignService } from "../data/foreign/foreign.ts";
 import { ElementIterator, END, type Pulled } from "../data/iterator.ts";
 import { ReadingFailure } from "../data/iterators/reading_failure.ts";
 import type { OffloadChoice, OffloadNode } from "../data/operators/offload.ts";
+import { withSeed } from "../data/operators/options.ts";
 import { Adaptation, knownAdaptation, setAdaptation, workersOf } from "./adaptation.ts";
 import { ConditionalIterator } from "./conditional/conditional_iterator.ts";
 import type { ConditionalOptions } from "./conditional/conditional_options.ts";
@@ -211,7 +212,8 @@ class OffloadedIterator extends ElementIterator {
     const figures = figuresOf(this.#node);
     try {
       const decided = await plan({
-        ...{ pipeline: pipeline!, service, host, profileSteps, planningTimeoutMs },
+        pipeline: withSeed(pipeline!, this.#context.chosenSeedOf(this.#node)),
+        ...{ service, host, profileSteps, planningTimeoutMs },
         ...{ stepMs: how.stepMs, speedUpThreshold: how.speedUpThreshold },
         signal: this.#closing.signal,
         onProgress: (progress) => figures.plans(progress),

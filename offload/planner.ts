@@ -7,6 +7,7 @@ import { type DatasetNode, inPreOrder } from "../data/node.ts";
 import { CacheNode } from "../data/operators/caching/cache.ts";
 import { SnapshotNode } from "../data/operators/caching/snapshot.ts";
 import { OffloadNode, type OffloadOptions } from "../data/operators/offload.ts";
+import { seedOf } from "../data/operators/options.ts";
 import { readManifest } from "../data/saved/manifest.ts";
 import { type CutPoint, type CutPoints, cutPointsOf } from "./cut_points.ts";
 import {
@@ -313,18 +314,19 @@ class Planning {
 
 /** Whether a pipeline reads elements from a complete cache or snapshot, instead of preparing them. */
 async function isCached(pipeline: DatasetNode, host: Host): Promise<boolean> {
+  const seed = seedOf(pipeline);
   for (const node of inPreOrder(pipeline)) {
     if (node instanceof CacheNode && node.isFull) return true;
-    const folder = folderOf(node);
+    const folder = folderOf(node, seed);
     if (folder !== undefined && await readManifest(host, folder) !== undefined) return true;
   }
   return false;
 }
 
-/** Where an operator keeps elements; undefined if it keeps none in files. */
-function folderOf(node: DatasetNode): string | undefined {
+/** Where an operator of a pipeline with this seed keeps elements; undefined if not in files. */
+function folderOf(node: DatasetNode, seed: bigint | undefined): string | undefined {
   if (node instanceof CacheNode) return node.path;
-  return node instanceof SnapshotNode ? node.folder : undefined;
+  return node instanceof SnapshotNode ? node.folderWith(seed) : undefined;
 }
 
 /** Whether workers give whole batches. */

@@ -5,7 +5,6 @@ import { hexOf64 } from "../core/bytes.ts";
 import { definedFields } from "../core/tree.ts";
 import type { IteratorContext } from "../data/context.ts";
 import type { OffloadNode, OffloadOptions } from "../data/operators/offload.ts";
-import { seedOf } from "../data/operators/options.ts";
 import { digestOfSplits, packSplits } from "../data/sharding/split_table.ts";
 import { cutFiles } from "../data/sharding/splits.ts";
 import type { OpenRemote } from "./conditional/remote_side.ts";
@@ -16,7 +15,8 @@ const BUFFER_BYTES_MAX = 64 * 2 ** 20;
 
 /** The seed with which both sides run the pipeline. */
 export function seedFor(node: OffloadNode, context: IteratorContext): bigint {
-  return seedOf(node) ?? (node.options.deterministic === true ? 0n : drawnSeed(context));
+  return context.chosenSeedOf(node) ??
+    (node.options.deterministic === true ? 0n : drawnSeed(context));
 }
 
 /** A seed from the iterator's random state. A restored iterator gets the same one. */

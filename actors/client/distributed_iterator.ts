@@ -9,6 +9,7 @@ import {
   type DistributeOptions,
   shardingModeOf,
 } from "../../data/operators/distribute.ts";
+import { withSeed } from "../../data/operators/options.ts";
 import { FromIdNode } from "../../data/operators/sources/from_id.ts";
 import { type ShardingMode, ShardingPolicy } from "../../data/sharding/sharding_policy.ts";
 import { ReadingFailure } from "../../data/iterators/reading_failure.ts";
@@ -36,7 +37,9 @@ export function serviceIterator(
   refuseForeignService(node, context.host);
   if (node instanceof FromIdNode) return registeredIterator(node, context, access);
   if (node instanceof DistributeNode) {
-    return distributedIterator(node.inputs[0]!, node.options, context, access);
+    const [input] = node.inputs;
+    const seeded = withSeed(input!, context.chosenSeedOf(input!));
+    return distributedIterator(seeded, node.options, context, access);
   }
   throw new LeatError("internal", `No service produces ${node.kind}`);
 }

@@ -33,6 +33,7 @@ export function orderedIterator(
   const { numConsumers, consumerIndex } = options;
   const streams: StreamNode[] = [];
   const reader = readerOf(streams, options, context);
+  const seed = seedOf(input) ?? 0n;
   // With several streams, the figures of one do not describe all.
   const onFeed = (feed: Feed) => {
     if (streams.length === 1) context.stats.serves(() => feed.stats());
@@ -41,13 +42,12 @@ export function orderedIterator(
     const named = options.jobName === undefined || chain === input
       ? options
       : { ...options, jobName: `${options.jobName}/${number}` };
-    const stream = new StreamNode(chain, named, { access, reader, onFeed });
+    const stream = new StreamNode(chain, named, { seed, access, reader, onFeed });
     streams.push(stream);
     return stream;
   });
   const here = [root, ...streams.map((stream) => stream.inputs[0]!)].flatMap(partsAtReader);
   refuseForeignFunctions(here, context.host);
-  const seed = seedOf(input) ?? 0n;
   if (root instanceof StreamNode) {
     return streamIterator(root.inputs[0]!, {
       seed,
@@ -109,12 +109,12 @@ function readerOf(
 class StreamNode extends UnaryNode {
   override readonly division = "whole";
   readonly options: DistributeOptions;
-  readonly #reading: Pick<StreamOptions, "access" | "reader" | "onFeed">;
+  readonly #reading: Pick<StreamOptions, "seed" | "access" | "reader" | "onFeed">;
 
   constructor(
     chain: DatasetNode,
     options: DistributeOptions,
-    reading: Pick<StreamOptions, "access" | "reader" | "onFeed">,
+    reading: Pick<StreamOptions, "seed" | "access" | "reader" | "onFeed">,
   ) {
     super("distribute", chain);
     this.options = options;
@@ -134,9 +134,8 @@ class StreamNode extends UnaryNode {
   }
 
   override makeIterator(context: IteratorContext): ElementIterator {
-    const seed = seedOf(this.input) ?? 0n;
     const { options } = this;
-    return streamIterator(this.input, { ...this.#reading, seed, options, context, ownOnly: false });
+    return streamIterator(this.input, { ...this.#reading, options, context, ownOnly: false });
   }
 }
 

@@ -85,7 +85,7 @@ export class OffloadNode extends SameElementsNode {
     timeoutMs: true,
   });
   override readonly division = "served";
-  /** The random numbers of a pipeline do not depend on where it runs. */
+  /** Adding it changes no operator's number, by which operators draw random numbers. */
   override readonly isSetting = true;
   readonly options: OffloadOptions;
 

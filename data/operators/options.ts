@@ -13,7 +13,11 @@ import { definedFields } from "../../core/tree.ts";
 
 /** Settings of a pipeline. */
 export interface DatasetOptions {
-  /** The seed of all its random numbers. Without it, every iteration draws its own. */
+  /**
+   * The seed of all its random numbers, except those of operators with a `seed` of their own. Without
+   * it, every iteration draws one; under DETERMINISTIC, and with `offload({ deterministic: true })`,
+   * it is 0.
+   */
   readonly seed?: number | bigint | undefined;
   /**
    * Whether operators that make several calls at once keep the order of elements, unless they say
@@ -86,6 +90,11 @@ registerNode("withOptions", { fromWire: (a, [input]) => new OptionsNode(input!, 
 
 export function seedOf(node: DatasetNode): bigint | undefined {
   return optionOf(node, "seed");
+}
+
+/** The graph as if `withOptions({ seed })` were its last operator; unchanged if it has this seed. */
+export function withSeed(node: DatasetNode, seed: bigint | undefined): DatasetNode {
+  return seed === undefined || seedOf(node) === seed ? node : new OptionsNode(node, { seed });
 }
 
 /** Whether operators keep the order unless they say otherwise. */

@@ -278,8 +278,9 @@ export class StoringIterator extends ElementIterator {
 function madeByAnother(operator: string, folder: string): LeatError {
   return new LeatError(
     "failed_precondition",
-    `${operator}: ${folder} holds elements that another pipeline made. Remove the folder to have it ` +
-      `written again, give this ${operator} another path, or read what is there with Dataset.load().`,
+    `${operator}: ${folder} holds elements that another pipeline made, or this one with another seed. ` +
+      `Remove the folder to have it written again, give this ${operator} another path, or read what ` +
+      "is there with Dataset.load().",
   );
 }
 

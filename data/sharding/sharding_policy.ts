@@ -2,7 +2,7 @@
 
 /** The policies, with the names that they have in tf.data service. */
 export const ShardingPolicy = {
-  /** Every worker produces the whole dataset, each in its own order. */
+  /** Every worker produces the whole dataset: with a seed in the same order, else each in its own. */
   OFF: "OFF",
   /** The dispatcher assigns splits of the sources on request; every element is produced once. */
   DYNAMIC: "DYNAMIC",
@@ -47,7 +47,7 @@ interface ModeFacts {
   readonly isSplit: boolean;
   /** A task requests splits one after the other, and reads only these. */
   readonly asksForSplits: boolean;
-  /** Element n of one task is not element n of another, so random state also depends on the task. */
+  /** Element n of one task is not element n of another, so functions draw other numbers in each. */
   readonly elementsDifferByTask: boolean;
   /** If the dataset is endless, what each client reads is endless. */
   readonly keepsEndless: boolean;

@@ -41,9 +41,17 @@ export interface FunctionExtra {
   readonly Dataset: unknown;
   /** Makes a tensor, as `tensor()` of the module does. */
   readonly tensor: typeof tensor;
-  /** Random numbers for this element: the same wherever and whenever it is processed with the same seed. */
+  /**
+   * Random numbers for this element. They depend on the seed, the operator, the epoch and `index`, and
+   * not on the host or on calls at the same time. On a service they also depend on the split under
+   * DETERMINISTIC and with `offload`, on the worker's share under FILE, and under DYNAMIC on the task,
+   * so that there they differ from run to run.
+   */
   readonly random: RandomStream;
-  /** How many elements this operator was given before this one, in this iteration. */
+  /**
+   * How many elements this operator was given before this one, in this iteration; on a service, in this
+   * worker's task, or in the split under DETERMINISTIC and with `offload`.
+   */
   readonly index: number;
   /** Decodes images, and transforms them. */
   readonly image: ImageTools;

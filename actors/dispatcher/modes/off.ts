@@ -1,10 +1,10 @@
-/** OFF: every worker produces the whole dataset, each in its own order. */
+/** OFF: every worker produces the whole dataset, each in its own order if the pipeline has no seed. */
 import type { Random } from "../../runtime/world.ts";
 import type { Iteration } from "../state/entities.ts";
 import { Mode } from "./mode.ts";
 
 export class OffMode extends Mode {
-  /** Each worker has its own seed, so that their random orders differ. */
+  /** For pipelines without a seed: each worker has its own, so that their random orders differ. */
   override seedForTask(_iteration: Iteration, random: Random): string {
     return random.hex64();
   }

@@ -402,7 +402,8 @@ function settingsOf(definition: TaskDefinition): TaskPipelineOptions["settings"]
   const { processingMode: mode, policy, sharing } = parameters;
   const { asksForSplits, elementsDifferByTask } = MODE_FACTS[mode];
   return {
-    task: elementsDifferByTask ? taskId : 0,
+    // A share keeps its number in every run; which splits a task gets differs anyway.
+    task: elementsDifferByTask ? shard === undefined ? taskId : shard.index + 1 : 0,
     epoch: repetition,
     splits: asksForSplits,
     ...(shard === undefined

@@ -7,6 +7,7 @@ import { ReadingFailure } from "../../iterators/reading_failure.ts";
 import type { Shared } from "../../checkpoint/shared_state.ts";
 import { BufferMeter } from "../../iterators/stats.ts";
 import { keepMemory } from "../../elements/released.ts";
+import { withSeed } from "../options.ts";
 import { SameElementsNode } from "../unary.ts";
 import { signatureOf } from "../../checkpoint/saving.ts";
 import type { Manifest } from "../../saved/manifest.ts";
@@ -244,7 +245,10 @@ function fileCaching(context: IteratorContext, folder: string, input: DatasetNod
   return {
     operator: "cache",
     folder,
-    options: { spec: input.elementSpec, pipeline: signatureOf(input) },
+    options: {
+      spec: input.elementSpec,
+      pipeline: signatureOf(withSeed(input, context.randomState.chosenSeed)),
+    },
     passesWhileLocked: false,
     calls: [],
     shardOf: () => 0,

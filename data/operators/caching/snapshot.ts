@@ -20,6 +20,7 @@ import { storedNode } from "../../saved/stored_node.ts";
 import { type Storing, StoringIterator } from "../../saved/storing_iterator.ts";
 import type { ElementSpec } from "../../elements/spec.ts";
 import { Nested } from "../combining/opened.ts";
+import { withSeed } from "../options.ts";
 import { UnaryNode } from "../unary.ts";
 
 export interface SnapshotAttributes {
@@ -81,13 +82,14 @@ export class SnapshotNode extends UnaryNode {
     return this.input.elementSpec;
   }
 
-  /** The folder of this pipeline's elements. */
-  get folder(): string {
-    return within(this.path, this.pipeline);
+  /** The signature of the operators before it, run with the seed of a pipeline's `withOptions`. */
+  pipelineWith(seed: bigint | undefined): string {
+    return signatureOf(withSeed(this.input, seed));
   }
 
-  get pipeline(): string {
-    return signatureOf(this.input);
+  /** The folder of the elements of `pipelineWith(seed)`. */
+  folderWith(seed: bigint | undefined): string {
+    return within(this.path, this.pipelineWith(seed));
   }
 
   override makeIterator(context: IteratorContext): ElementIterator {
@@ -98,7 +100,10 @@ export class SnapshotNode extends UnaryNode {
 registerNode("snapshot", { fromWire: (a, [input]) => new SnapshotNode(input!, a.path, a) });
 
 function snapshotting(context: IteratorContext, node: SnapshotNode): Storing {
-  const { folder, pipeline, compression, storedSpec: spec } = node;
+  const { compression, storedSpec: spec } = node;
+  const { chosenSeed } = context.randomState;
+  const folder = node.folderWith(chosenSeed);
+  const pipeline = node.pipelineWith(chosenSeed);
   const reader = node.readerFunc && new Call(node.readerFunc, context);
   const shard = node.shardFunc && new Call(node.shardFunc, context);
   const open = async (manifest: Manifest, make: (reader: Call, datasets: unknown) => unknown) => {

@@ -40,7 +40,9 @@ def load(
             one, is a `Dataset`, or a function that returns one.
         args: The argument of that function.
         export: Which export of the module.
-        seed: The seed of all random numbers, instead of the pipeline's own.
+        seed: The seed of all random numbers, instead of that of `withOptions` in the pipeline. Operators
+            with a `seed` of their own keep it. A `cache(path)` that was filled with another seed is
+            refused.
         service: The dispatcher of a cluster that runs the pipeline, `ws://host:port`. Default: the
             pipeline runs in a process beside this one.
         token: The token that authenticates this client to the service.

@@ -70,6 +70,24 @@ Deno.test("an iterator saved on a thread continues here, and the other way round
   }
 });
 
+Deno.test("a cache in files behind prefetch on a thread counts the seed of withOptions after it", async () => {
+  await using folder = await TempFolder.make();
+  await using host = new ThreadsHost(2);
+  const { path } = folder;
+  const outcomesWith = async (seed: number, thread: boolean) => {
+    const dataset = Dataset.range(20).map((x, { random }) => x + random.int(50))
+      .cache(path).prefetch(2, { thread }).withOptions({ seed });
+    await using iterator = openIterator(dataset.node, { host });
+    const outcomes = await outcomesOf(iterator);
+    assertEquals(iterator.explain().obstacles, []);
+    return outcomes;
+  };
+  const [there, here] = [await outcomesWith(1, true), await outcomesWith(1, false)];
+  assertEquals(here, there);
+  assertEquals(here.length, 20);
+  for (const thread of [true, false]) assertEquals((await outcomesWith(2, thread)).length, 1);
+});
+
 Deno.test("a training step that blocks its thread does not stop the pipeline behind prefetch", async () => {
   await using folder = await TempFolder.make();
   await using host = new ThreadsHost(1);

@@ -175,6 +175,40 @@ Deno.test("snapshot refuses elements that another pipeline put into its folder",
   });
 });
 
+Deno.test("a seed of withOptions after cache in files or snapshot counts like one before", async () => {
+  await inFolder(async (folder) => {
+    const numbers = () => Dataset.range(9).map((_, { random }) => random.int(1_000));
+    const one = await Array.fromAsync(numbers().cache().withOptions({ seed: 1 }));
+    const two = await Array.fromAsync(numbers().cache().withOptions({ seed: 2 }));
+    const cached = (seed: number) => numbers().cache(`${folder}/cache`).withOptions({ seed });
+    assertEquals(await Array.fromAsync(cached(1)), one);
+    assertEquals(await Array.fromAsync(cached(1)), one);
+    const { code, message } = await assertRejects(() => cached(2).iterator().next(), LeatError);
+    assertEquals(code, "failed_precondition");
+    assert(message.includes("another seed"), message);
+    const before = numbers().withOptions({ seed: 1 }).cache(`${folder}/cache`);
+    assertEquals(await Array.fromAsync(before), one);
+    assertEquals(await Array.fromAsync(before.withOptions({ seed: 1 })), one);
+    assertEquals(await codeOf(before.withOptions({ seed: 2 }).iterator()), "failed_precondition");
+    const stored = (seed: number) => numbers().snapshot(`${folder}/snapshot`).withOptions({ seed });
+    assertEquals(await Array.fromAsync(stored(1)), one);
+    assertEquals(await Array.fromAsync(stored(2)), two);
+    assertEquals(await Array.fromAsync(stored(1)), one);
+    assertEquals((await namesIn(`${folder}/snapshot`)).length, 2);
+  });
+});
+
+Deno.test("a cache in files of a dataset that a function makes counts the pipeline's seed", async () => {
+  await inFolder(async (path) => {
+    const made = (seed: number) =>
+      Dataset.range(1)
+        .flatMap((_, { Dataset, path }) => Dataset.range(9).cache(path), { captures: { path } })
+        .withOptions({ seed });
+    await Array.fromAsync(made(1));
+    assertEquals(await codeOf(made(2).iterator()), "failed_precondition");
+  });
+});
+
 Deno.test("cache in files detects damage", async () => {
   await inFolder(async (folder) => {
     const write = async (name: string) => {
