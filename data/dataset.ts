@@ -1140,9 +1140,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * `failed_precondition` if it has the elements of another pipeline (remove the folder, or choose
    * another) or the dataset is read in splits, `permission_denied`. Damaged files are `data_loss`.
    *
-   * A seed of `withOptions` belongs to the pipeline, wherever it is set: with another one, the folder
-   * is refused. To read one folder with several seeds, give them to operators after the cache, as in
-   * `shuffle(1000, { seed })`.
+   * If operators before the cache may draw random numbers, a seed of `withOptions` belongs to the
+   * pipeline, wherever it is set: with another one, the folder is refused. A seed for operators after
+   * the cache alone is theirs, as in `shuffle(1000, { seed })`.
    *
    * @example
    * ```ts

@@ -117,6 +117,11 @@ export abstract class DatasetNode {
     return undefined;
   }
 
+  /** Whether the operator itself draws random numbers from the pipeline's seed. */
+  get drawsNumbers(): boolean {
+    return false;
+  }
+
   /**
    * Whether nobody can change the elements that it gets from its input, because it copies them, or
    * gives them unchanged to operators that do. `isCopied`: whether the elements that it gives are

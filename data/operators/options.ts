@@ -8,6 +8,7 @@ import {
   type Rules,
   rulesOf,
 } from "../optimizer/options.ts";
+import { NodeFunction } from "../udf/call.ts";
 import { PassedNode } from "./unary.ts";
 import { definedFields } from "../../core/tree.ts";
 
@@ -95,6 +96,19 @@ export function seedOf(node: DatasetNode): bigint | undefined {
 /** The graph as if `withOptions({ seed })` were its last operator; unchanged if it has this seed. */
 export function withSeed(node: DatasetNode, seed: bigint | undefined): DatasetNode {
   return seed === undefined || seedOf(node) === seed ? node : new OptionsNode(node, { seed });
+}
+
+/**
+ * {@linkcode withSeed} if the graph may draw numbers from that seed; else the graph. Its elements do
+ * not depend on the seed otherwise.
+ */
+export function withDrawnSeed(node: DatasetNode, seed: bigint | undefined): DatasetNode {
+  return mayDraw(node) ? withSeed(node, seed) : node;
+}
+
+function mayDraw(node: DatasetNode): boolean {
+  return node.drawsNumbers || node.inputs.some(mayDraw) ||
+    Object.values(node.attributes).some((value) => value instanceof NodeFunction && value.mayDraw);
 }
 
 /** Whether operators keep the order unless they say otherwise. */

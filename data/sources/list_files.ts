@@ -64,6 +64,10 @@ export class ListFilesNode extends DatasetNode implements FileListing, Splittabl
     this.needsEach = checkBoolean("listFiles", "needsEach", options.needsEach, false);
   }
 
+  override get drawsNumbers(): boolean {
+    return this.shuffle && this.seed === undefined;
+  }
+
   override get attributes(): Attributes {
     const { patterns, shuffle, seed, needsEach } = this;
     return {

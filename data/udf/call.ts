@@ -17,8 +17,9 @@ import { ReadingFailure } from "../iterators/reading_failure.ts";
 import type { SpecCheck } from "../elements/spec_check.ts";
 import type { OperatorMeter } from "../iterators/stats.ts";
 import { Stopwatch } from "../iterators/stopwatch.ts";
-import { GIVEN_NAMES, requiredNames } from "./captured_names.ts";
+import { GIVEN_NAMES, mayUse, requiredNames } from "./captured_names.ts";
 import { type Arity, Extra, withToolbox } from "./extra.ts";
+import { SourceFunction } from "./source_function.ts";
 import type { BatchRows } from "../elements/batch_rows.ts";
 import { returnsImages } from "./returned_images.ts";
 import { PYTHON_CALLS, PythonFunction } from "./python_function.ts";
@@ -72,6 +73,7 @@ export interface FunctionExtra {
 export class NodeFunction implements BoundFunction {
   readonly fn: UserFunction;
   readonly captures?: Captures;
+  readonly #arity: Arity;
   #sendable: WireFunction | undefined;
 
   /**
@@ -92,6 +94,7 @@ export class NodeFunction implements BoundFunction {
       );
     }
     this.fn = fn;
+    this.#arity = arity;
     if (captures !== undefined && !isPlainObject(captures)) {
       throw new LeatError(
         "invalid_argument",
@@ -111,6 +114,13 @@ export class NodeFunction implements BoundFunction {
       );
     }
     this.captures = captures;
+  }
+
+  /** Whether the function may draw random numbers, or make a dataset that does. */
+  get mayDraw(): boolean {
+    const { fn } = this;
+    const hasText = typeof fn === "function" || fn instanceof SourceFunction;
+    return !hasText || mayUse(["random", "Dataset"], String(fn), this.#arity);
   }
 
   /**

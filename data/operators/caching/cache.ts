@@ -7,7 +7,7 @@ import { ReadingFailure } from "../../iterators/reading_failure.ts";
 import type { Shared } from "../../checkpoint/shared_state.ts";
 import { BufferMeter } from "../../iterators/stats.ts";
 import { keepMemory } from "../../elements/released.ts";
-import { withSeed } from "../options.ts";
+import { withDrawnSeed } from "../options.ts";
 import { SameElementsNode } from "../unary.ts";
 import { signatureOf } from "../../checkpoint/saving.ts";
 import type { Manifest } from "../../saved/manifest.ts";
@@ -247,7 +247,7 @@ function fileCaching(context: IteratorContext, folder: string, input: DatasetNod
     folder,
     options: {
       spec: input.elementSpec,
-      pipeline: signatureOf(withSeed(input, context.randomState.chosenSeed)),
+      pipeline: signatureOf(withDrawnSeed(input, context.randomState.chosenSeed)),
     },
     passesWhileLocked: false,
     calls: [],

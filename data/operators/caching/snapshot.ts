@@ -20,7 +20,7 @@ import { storedNode } from "../../saved/stored_node.ts";
 import { type Storing, StoringIterator } from "../../saved/storing_iterator.ts";
 import type { ElementSpec } from "../../elements/spec.ts";
 import { Nested } from "../combining/opened.ts";
-import { withSeed } from "../options.ts";
+import { withDrawnSeed } from "../options.ts";
 import { UnaryNode } from "../unary.ts";
 
 export interface SnapshotAttributes {
@@ -84,7 +84,7 @@ export class SnapshotNode extends UnaryNode {
 
   /** The signature of the operators before it, run with the seed of a pipeline's `withOptions`. */
   pipelineWith(seed: bigint | undefined): string {
-    return signatureOf(withSeed(this.input, seed));
+    return signatureOf(withDrawnSeed(this.input, seed));
   }
 
   /** The folder of the elements of `pipelineWith(seed)`. */

@@ -55,6 +55,10 @@ export class RejectionResampleNode extends UnaryNode {
     this.#checkReachable();
   }
 
+  override get drawsNumbers(): boolean {
+    return this.seeding.seed === undefined;
+  }
+
   override get attributes(): Attributes {
     const { classOf, targetDist, initialDist, seeding } = this;
     return { classOf, targetDist, initialDist, seed: seeding.seed };

@@ -71,6 +71,10 @@ export class SampleFromDatasetsNode extends DatasetNode implements Replicated {
     this.elementSpec = commonSpec(KIND, datasets.map((dataset) => dataset.elementSpec));
   }
 
+  override get drawsNumbers(): boolean {
+    return this.seeding.seed === undefined;
+  }
+
   override get attributes(): Attributes {
     return {
       weights: this.weights,

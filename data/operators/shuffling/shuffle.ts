@@ -47,6 +47,10 @@ export class ShuffleNode extends SameElementsNode {
     );
   }
 
+  override get drawsNumbers(): boolean {
+    return this.seeding.seed === undefined;
+  }
+
   override get attributes(): Attributes {
     return {
       bufferSize: this.bufferSize,

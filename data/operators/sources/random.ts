@@ -34,6 +34,10 @@ export class RandomNode extends DatasetNode implements Replicated {
     );
   }
 
+  override get drawsNumbers(): boolean {
+    return this.seeding.seed === undefined;
+  }
+
   override get attributes(): Attributes {
     const { seed, anewEachIteration } = this.seeding;
     return { seed, rerandomizeEachIteration: anewEachIteration };

@@ -202,10 +202,38 @@ Deno.test("a cache in files of a dataset that a function makes counts the pipeli
   await inFolder(async (path) => {
     const made = (seed: number) =>
       Dataset.range(1)
-        .flatMap((_, { Dataset, path }) => Dataset.range(9).cache(path), { captures: { path } })
+        .flatMap((_, { Dataset, path }) => Dataset.range(9).shuffle(9).cache(path), {
+          captures: { path },
+        })
         .withOptions({ seed });
     await Array.fromAsync(made(1));
     assertEquals(await codeOf(made(2).iterator()), "failed_precondition");
+  });
+});
+
+Deno.test("a cache in files of what draws no numbers is read with any seed", async () => {
+  await inFolder(async (folder) => {
+    const quiet = (seed: number) =>
+      Dataset.range(9).map((x, { index }) => x + index).shuffle(9, { seed: 3 })
+        .cache(`${folder}/quiet`).shuffle(9).withOptions({ seed });
+    const sorted = async (seed: number) =>
+      (await Array.fromAsync(quiet(seed))).sort((a, b) => a - b);
+    assertEquals(await sorted(2), await sorted(1));
+    const drawing: Readonly<Record<string, (dataset: Dataset<number>) => Dataset<unknown>>> = {
+      shuffle: (dataset) => dataset.shuffle(9),
+      map: (dataset) => dataset.map((x, { random }) => x + random.next()),
+      extra: (dataset) => dataset.map((x, extra) => x + extra.random.next()),
+      sample: (dataset) => Dataset.sampleFromDatasets([dataset, dataset]),
+      random: (dataset) => Dataset.zip([dataset, Dataset.random()]),
+      interleave: (dataset) =>
+        dataset.interleave((x, { Dataset }) => Dataset.range(x).shuffle(3), { captures: {} }),
+    };
+    for (const [name, draw] of Object.entries(drawing)) {
+      const kept = (seed: number) =>
+        draw(Dataset.range(9)).cache(`${folder}/${name}`).withOptions({ seed });
+      await Array.fromAsync(kept(1));
+      assertEquals(await codeOf(kept(2).iterator()), "failed_precondition", name);
+    }
   });
 });
 
