@@ -7,6 +7,7 @@ import { type DatasetNode, registerServed } from "../../data/node.ts";
 import {
   DistributeNode,
   type DistributeOptions,
+  partsWarning,
   shardingModeOf,
 } from "../../data/operators/distribute.ts";
 import { FromIdNode } from "../../data/operators/sources/from_id.ts";
@@ -36,7 +37,9 @@ export function serviceIterator(
   refuseForeignService(node, context.host);
   if (node instanceof FromIdNode) return registeredIterator(node, context, access);
   if (node instanceof DistributeNode) {
-    return distributedIterator(node.inputs[0]!, node.options, context, access);
+    // Later epochs would only repeat the warning.
+    const warning = context.randomState.epoch === 0 ? partsWarning(node) : undefined;
+    return distributedIterator(node.inputs[0]!, node.options, context, access, warning);
   }
   throw new LeatError("internal", `No service produces ${node.kind}`);
 }
@@ -46,12 +49,16 @@ export function distributedIterator(
   options: DistributeOptions,
   context: IteratorContext,
   access: ServiceAccess,
+  warning?: string,
 ): ElementIterator {
   if (options.processingMode === ShardingPolicy.DETERMINISTIC) {
     return orderedIterator(input, options, context, access);
   }
   return unorderedIterator(
-    () => datasetDefinition(input, options.compression),
+    () => {
+      if (warning !== undefined) context.host.warn(warning);
+      return datasetDefinition(input, options.compression);
+    },
     options,
     context,
     access,
