@@ -1,6 +1,7 @@
 /** The guarantees of each sharding policy, end to end, on every carrier. */
 import { Dataset, LeatError } from "../../../mod.ts";
-import { assertEquals, assertRejects } from "../../assert.ts";
+import { assert, assertEquals, assertRejects } from "../../assert.ts";
+import { TempFolder } from "../../lib/temp_folder.ts";
 import { numbersOf, sorted, testInline, testOnEach, upTo } from "../lib/carriers.ts";
 
 testOnEach("DYNAMIC delivers every element exactly once", async (start) => {
@@ -198,3 +199,15 @@ testOnEach(
     await Deno.remove(path);
   },
 );
+
+testInline("OFF says what to do if workers fill one cache on disk", async (start) => {
+  await using folder = await TempFolder.make();
+  await using cluster = await start({ workers: 1 });
+  const cached = Dataset.range(6).cache(`${folder.path}/cache`);
+  await using first = cached.iterator();
+  await first.next();
+  const distributed = cached.distribute({ service: cluster, processingMode: "OFF" });
+  const error = await assertRejects(() => Array.fromAsync(distributed), LeatError);
+  assertEquals(error.code, "already_exists");
+  assert(error.message.includes("Fill it before distribute()"), error.message);
+});
