@@ -671,7 +671,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
 
   /**
    * Combines the elements of several datasets into an array or object like the given one, which may
-   * be nested. `Dataset.zip(a, b)` is `Dataset.zip([a, b])`. Ends with the shortest.
+   * be nested. `Dataset.zip(a, b)` is `Dataset.zip([a, b])`. Ends with the shortest. DYNAMIC refuses
+   * it if workers would have to divide the datasets separately, as with files.
    *
    * @example
    * ```ts

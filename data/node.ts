@@ -68,6 +68,11 @@ export abstract class DatasetNode {
 
   /** How a service may divide its work. */
   abstract readonly division: Division;
+  /**
+   * Whether it gives other elements if it gets only a part of its input, or gets it in another
+   * order. Not those that only divide or order their elements otherwise, such as `batch`.
+   */
+  readonly needsWholeInput: boolean = false;
   /** Optional: without facts, `explain()` only gives less advice. */
   readonly adviceFacts: AdviceFacts = {};
 

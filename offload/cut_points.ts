@@ -27,7 +27,7 @@ export interface CutPoint {
   readonly whole: DatasetNode;
   /** The node of the pipeline that corresponds to a node of `whole`. */
   readonly original: (node: DatasetNode) => DatasetNode;
-  /** Whether an operator above with several inputs (such as `zip`) depends on the order of elements. */
+  /** Whether an operator above (such as `zip` or `window`) depends on the order of elements. */
   readonly keepsOrder: boolean;
 }
 
@@ -36,15 +36,21 @@ export interface CutPoints {
   readonly candidates: readonly CutPoint[];
   /** What cannot be offloaded, as sentences. */
   readonly refused: readonly string[];
+  /**
+   * The operators above parts that give other elements if the order changes. They keep it, unless
+   * `deterministic` is false.
+   */
+  readonly ordered: readonly string[];
 }
 
 /**
  * Finds the cut points of a pipeline.
- * @param groupsFiles Whether several files may form one split. A DETERMINISTIC job of the same part
- * then has other splits.
+ * @param deterministic The option of `offload()`. With true a part gives the stream of its
+ * DETERMINISTIC job, so no split has several files. With false its order may change, whatever follows.
  */
-export function cutPointsOf(pipeline: DatasetNode, groupsFiles = true): CutPoints {
-  const parts = remotableParts(pipeline, false);
+export function cutPointsOf(pipeline: DatasetNode, deterministic?: boolean): CutPoints {
+  const groupsFiles = deterministic !== true;
+  const parts = remotableParts(pipeline, { keepsOrder: false, mayKeep: deterministic !== false });
   const candidates: CutPoint[] = [];
   const refused: string[] = [];
   if (parts.length === 0) {
@@ -85,7 +91,17 @@ export function cutPointsOf(pipeline: DatasetNode, groupsFiles = true): CutPoint
       candidates.push({ ...below, name: fullNameOf("p'1"), readHere: source });
     }
   }
-  return { candidates, refused };
+  return { candidates, refused, ordered: orderedAbove(parts) };
+}
+
+/** Whether it needs its elements in order. Those of several inputs are always kept in order. */
+function needsOrder(node: DatasetNode): boolean {
+  return node.needsWholeInput && node.noOp === undefined && node.inputs.length === 1;
+}
+
+function orderedAbove(parts: readonly RemotablePart[]): string[] {
+  const found = parts.flatMap(({ above }) => above.filter(needsOrder).reverse());
+  return [...new Set(found.map(({ kind }) => kind))];
 }
 
 /**
@@ -117,15 +133,18 @@ interface RemotablePart {
 /** The largest parts that workers can run. A cache, and all above it, stays local. */
 function remotableParts(
   node: DatasetNode,
-  keepsOrder: boolean,
+  { keepsOrder, mayKeep }: { readonly keepsOrder: boolean; readonly mayKeep: boolean },
   above: readonly DatasetNode[] = [],
 ): RemotablePart[] {
   if (node.division === "served") return [];
   const isWhole = chainOf(node) !== undefined &&
     !inPreOrder(node).some(({ kind }) => kind === "cache");
   if (isWhole) return [{ root: node, above, keepsOrder }];
-  const joins = keepsOrder || node.inputs.length > 1;
-  return node.inputs.flatMap((input) => remotableParts(input, joins, [...above, node]));
+  const order = {
+    keepsOrder: keepsOrder || node.inputs.length > 1 || mayKeep && needsOrder(node),
+    mayKeep,
+  };
+  return node.inputs.flatMap((input) => remotableParts(input, order, [...above, node]));
 }
 
 /** The candidates of one part: everything, everything below the batch, and the marked points. */

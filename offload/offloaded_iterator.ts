@@ -248,6 +248,7 @@ class OffloadedIterator extends ElementIterator {
       (candidate !== null && isOffloaded ? findCut(cutsOf(this.#node), candidate) : undefined);
     this.#hasConditional = cut !== undefined;
     if (cut !== undefined) {
+      warnOfDisorder(this.#node, this.#context);
       this.#context.replace(cut.original(cut.root), (context) => {
         // A repetition begins with the candidate that the repetition before it ended with.
         const part = this.#partOf(this.#choice!, context);
@@ -309,8 +310,23 @@ const NOTHING_REMOTE: RemotePart = {
   },
 };
 
-function cutsOf({ inputs: [input], options: { deterministic = false } }: OffloadNode): CutPoints {
-  return cutPointsOf(input!, !deterministic);
+function cutsOf({ inputs: [input], options: { deterministic } }: OffloadNode): CutPoints {
+  return cutPointsOf(input!, deterministic);
+}
+
+/** Warns in the first epoch if operators that need the order of elements were told to do without. */
+function warnOfDisorder(
+  node: OffloadNode,
+  { host, randomState: { epoch } }: IteratorContext,
+): void {
+  const { ordered } = cutsOf(node);
+  if (node.options.deterministic !== false || epoch > 0 || ordered.length === 0) return;
+  host.warn(
+    `offload: with deterministic: false elements change their order before ${
+      ordered.join(", ")
+    }, so ` +
+      "the result differs from a local run. Leave the option out: then the order is kept",
+  );
 }
 
 /** @throws {ReadingFailure} `failed_precondition` for a plan of another pipeline. */

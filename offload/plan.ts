@@ -27,6 +27,11 @@ export interface OffloadPlanParts {
   readonly metrics: OffloadMetrics;
   /** What cannot be offloaded, or could not be measured, as sentences. */
   readonly refused: readonly string[];
+  /**
+   * The operators because of which workers' elements keep their order, as with `deterministic: true`.
+   * Default: none.
+   */
+  readonly ordered?: readonly string[];
   /** Whether the metrics were measured now or read from the store. */
   readonly source: MetricSource;
   /** How long planning took, in ms. */
@@ -43,6 +48,8 @@ export class OffloadPlan implements OffloadChoice, OffloadPlanParts {
   readonly metrics: OffloadMetrics;
   /** What cannot be offloaded, or could not be measured, as sentences. */
   readonly refused: readonly string[];
+  /** The operators because of which workers' elements keep their order, as with `deterministic: true`. */
+  readonly ordered: readonly string[];
   /** Whether the metrics were measured now or read from the store. */
   readonly source: MetricSource;
   /** How long planning took, in ms. */
@@ -51,10 +58,13 @@ export class OffloadPlan implements OffloadChoice, OffloadPlanParts {
   readonly stepMs?: number | undefined;
 
   /** @ignore */
-  constructor({ decision, metrics, refused, source, planningMs, stepMs }: OffloadPlanParts) {
+  constructor(
+    { decision, metrics, refused, ordered = [], source, planningMs, stepMs }: OffloadPlanParts,
+  ) {
     this.decision = decision;
     this.metrics = metrics;
     this.refused = refused;
+    this.ordered = ordered;
     this.source = source;
     this.planningMs = planningMs;
     this.stepMs = stepMs;
@@ -90,7 +100,7 @@ export class OffloadPlan implements OffloadChoice, OffloadPlanParts {
     if (this.metrics.Lthp === 0) return [this.#sentence(), ...this.#overhead()].join("\n");
     return [
       ...[this.#sentence(), "", ...this.#table()],
-      ...[...this.#workers(), ...this.#overhead(), ...this.#refusals()],
+      ...[...this.#workers(), ...this.#overhead(), ...this.#order(), ...this.#refusals()],
     ].join("\n");
   }
 
@@ -183,6 +193,15 @@ export class OffloadPlan implements OffloadChoice, OffloadPlanParts {
       `${share < 10 ? share.toPrecision(2) : Math.round(share)} % of ${
         STEPS_COMPARED.toLocaleString("en")
       } steps.`,
+    ];
+  }
+
+  #order(): string[] {
+    const names = this.ordered.map((name) => `\`${name}\``).join(", ");
+    return names === "" ? [] : [
+      "",
+      `In order: elements of workers keep their place, as with deterministic: true, because ${names} ` +
+      "would give other elements in another order.",
     ];
   }
 

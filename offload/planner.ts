@@ -150,6 +150,7 @@ class Planning {
       decision: isUnknown ? { ...decision, rule: "no time" } : decision,
       metrics,
       refused: this.#refused,
+      ordered: this.#request.service.deterministic === undefined ? this.#cuts.ordered : [],
       source: this.#isMeasured ? "measured" : "stored",
       planningMs: host.nowMs() - fromMs,
       stepMs: this.#batchBytes && 1_000 * this.#batchBytes / decision.estimate,
@@ -195,8 +196,8 @@ class Planning {
   }
 
   get #cuts(): CutPoints {
-    const { pipeline, service: { deterministic = false } } = this.#request;
-    return this.#cutPoints ??= cutPointsOf(pipeline, !deterministic);
+    const { pipeline, service: { deterministic } } = this.#request;
+    return this.#cutPoints ??= cutPointsOf(pipeline, deterministic);
   }
 
   #onStep(candidate: string | null, measured: number): ProfileOptions["onStep"] {

@@ -7,6 +7,7 @@ import { type DatasetNode, registerServed } from "../../data/node.ts";
 import {
   DistributeNode,
   type DistributeOptions,
+  partsWarning,
   shardingModeOf,
 } from "../../data/operators/distribute.ts";
 import { withSeed } from "../../data/operators/options.ts";
@@ -39,7 +40,9 @@ export function serviceIterator(
   if (node instanceof DistributeNode) {
     const [input] = node.inputs;
     const seeded = withSeed(input!, context.chosenSeedOf(input!));
-    return distributedIterator(seeded, node.options, context, access);
+    // Later epochs would only repeat the warning.
+    const warning = context.randomState.epoch === 0 ? partsWarning(node) : undefined;
+    return distributedIterator(seeded, node.options, context, access, warning);
   }
   throw new LeatError("internal", `No service produces ${node.kind}`);
 }
@@ -49,12 +52,16 @@ export function distributedIterator(
   options: DistributeOptions,
   context: IteratorContext,
   access: ServiceAccess,
+  warning?: string,
 ): ElementIterator {
   if (options.processingMode === ShardingPolicy.DETERMINISTIC) {
     return orderedIterator(input, options, context, access);
   }
   return unorderedIterator(
-    () => datasetDefinition(input, options.compression),
+    () => {
+      if (warning !== undefined) context.host.warn(warning);
+      return datasetDefinition(input, options.compression);
+    },
     options,
     context,
     access,

@@ -28,7 +28,14 @@ import {
 import { checkReproducible } from "../deterministic/reproducible.ts";
 import { CustomShardingPolicy } from "../sharding/custom_policy.ts";
 import { MODE_FACTS, type ShardingMode, ShardingPolicy } from "../sharding/sharding_policy.ts";
-import { checkReadsNoService } from "../sharding/splits.ts";
+import {
+  checkReadsNoService,
+  dividedInputs,
+  isSplittable,
+  operatorsOnParts,
+} from "../sharding/splits.ts";
+import { FileSourceNode } from "../sources/file_source.ts";
+import { isFileListing } from "../sources/files.ts";
 import { checkOperators } from "../wire.ts";
 import { ElementsOfInputNode } from "./unary.ts";
 
@@ -40,7 +47,11 @@ export interface DistributeOptions {
    * DYNAMIC and a `jobName` for this one, they get every element once, together.
    */
   readonly service: string | { readonly address: string };
-  /** How the workers share the work: a policy by name, or one made by `shardingPolicy()`; default OFF. */
+  /**
+   * How the workers share the work: a policy by name, or one made by `shardingPolicy()`; default OFF.
+   * Under DYNAMIC and FILE each worker runs `take`, `unique` and other operators that need the whole
+   * dataset on its own part; a warning names them.
+   */
   readonly processingMode?: ShardingPolicy | CustomShardingPolicy;
   /** Clients with the same job name share its elements. */
   readonly jobName?: string;
@@ -196,6 +207,41 @@ export class DistributeNode extends ElementsOfInputNode {
 registerNode("distribute", {
   fromWire: (a, [input]) => new DistributeNode(input!, a as unknown as DistributeOptions),
 });
+
+/**
+ * A warning about operators that need the whole dataset, if each worker runs them on its part.
+ * `undefined` if there are none.
+ */
+export function partsWarning({ inputs: [input], options }: DistributeNode): string | undefined {
+  const mode = shardingModeOf(options.processingMode);
+  const { asksForSplits } = MODE_FACTS[mode];
+  const dividesFiles = mode === ShardingPolicy.FILE ||
+    mode === ShardingPolicy.FILE_OR_DATA && readsFiles(input!);
+  if (!asksForSplits && !dividesFiles) return undefined;
+  const found = operatorsOnParts(input!, asksForSplits ? isSplittable : readsItsFiles);
+  const kinds = [...new Set(found.map(({ kind }) => kind))];
+  if (kinds.length === 0) return undefined;
+  const operators = kinds.join(", ");
+  const pairs = mode !== ShardingPolicy.DYNAMIC && kinds.includes("zip")
+    ? ". Pairs of zip are right only if the files with the same number in its inputs have equally " +
+      "many elements"
+    : "";
+  return `distribute: under ${mode} each worker runs ${operators} on its own part of the data, so the ` +
+    `result depends on how many workers there are and what each of them reads${pairs}. Use ` +
+    `processingMode "${ShardingPolicy.DETERMINISTIC}", or, if the order of elements does not ` +
+    `matter, call ${operators} after distribute()`;
+}
+
+/** Whether FILE can divide all sources: they read files. */
+function readsFiles(node: DatasetNode): boolean {
+  return readsItsFiles(node) ||
+    node.inputs.length > 0 && dividedInputs(node).every(readsFiles);
+}
+
+/** Whether the node is a source of which FILE divides the files, after all operators on their names. */
+function readsItsFiles(node: DatasetNode): boolean {
+  return isFileListing(node) || node instanceof FileSourceNode;
+}
 
 export function shardingModeOf(policy: DistributeOptions["processingMode"]): ShardingMode {
   return policy instanceof CustomShardingPolicy ? "CUSTOM" : policy ?? ShardingPolicy.OFF;

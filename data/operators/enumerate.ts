@@ -9,6 +9,7 @@ import { OneToOneNode, UnaryIterator } from "./unary.ts";
 
 export class EnumerateNode extends OneToOneNode {
   override readonly division = "position";
+  override readonly needsWholeInput = true;
   readonly start: number;
 
   constructor(input: DatasetNode, start: unknown = 0) {

@@ -51,7 +51,9 @@ export interface OffloadOptions extends
   readonly planningTimeoutMs?: number;
   /**
    * Whether the offloaded part gives the same stream as its DETERMINISTIC job, with any ratio. One
-   * side may then wait for the other. Default false: the order depends on the plan.
+   * side may then wait for the other. Default: the order depends on the plan, and is kept only where
+   * an operator after the offloaded part needs it, such as `window`, `scan`, `take` or `zip`. With
+   * `false` only several inputs, as those of `zip`, keep their order.
    */
   readonly deterministic?: boolean;
   /**

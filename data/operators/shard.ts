@@ -12,6 +12,7 @@ import { ElementsOfInputNode } from "./unary.ts";
 
 export class ShardNode extends ElementsOfInputNode {
   override readonly division = "whole";
+  override readonly needsWholeInput = true;
   readonly numShards: number;
   readonly index: number;
 

@@ -33,6 +33,8 @@ export abstract class CountingNode extends ElementsOfInputNode {
 }
 
 export class TakeNode extends CountingNode {
+  override readonly needsWholeInput = true;
+
   constructor(input: DatasetNode, count: unknown) {
     super("take", input, count);
   }
@@ -104,6 +106,8 @@ class TakeIterator extends CountdownIterator {
 }
 
 export class SkipNode extends CountingNode {
+  override readonly needsWholeInput = true;
+
   constructor(input: DatasetNode, count: unknown) {
     super("skip", input, count);
   }

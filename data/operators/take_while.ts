@@ -12,6 +12,7 @@ import { ElementsOfInputNode } from "./unary.ts";
 export class TakeWhileNode extends ElementsOfInputNode {
   static readonly options = optionsOf<FunctionOptions<Captures>>("takeWhile", { captures: true });
   override readonly division = "whole";
+  override readonly needsWholeInput = true;
   readonly predicate: NodeFunction;
 
   constructor(input: DatasetNode, predicate: NodeFunction) {

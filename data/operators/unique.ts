@@ -15,6 +15,7 @@ import { ElementsOfInputNode } from "./unary.ts";
 
 export class UniqueNode extends ElementsOfInputNode {
   override readonly division = "whole";
+  override readonly needsWholeInput = true;
   override readonly attributes: Attributes = {};
 
   constructor(input: DatasetNode) {

@@ -137,8 +137,11 @@ export class StoringIterator extends ElementIterator {
     } catch (error) {
       this.#abandon();
       if (this.disposed) return undefined;
-      if (passesWhileLocked && LeatError.from(error).code === "already_exists") return undefined;
-      throw error;
+      if (LeatError.from(error).code !== "already_exists") throw error;
+      if (passesWhileLocked) return undefined;
+      throw this.#context.host.forTask === undefined
+        ? error
+        : filledByWorkers(operator, folder, error);
     }
   }
 
@@ -281,6 +284,17 @@ function madeByAnother(operator: string, folder: string): LeatError {
     `${operator}: ${folder} holds elements that another pipeline made, or this one with another seed. ` +
       `Remove the folder to have it written again, give this ${operator} another path, or read what ` +
       "is there with Dataset.load().",
+  );
+}
+
+function filledByWorkers(operator: string, folder: string, cause: unknown): LeatError {
+  return new LeatError(
+    "already_exists",
+    `${operator}: another writer fills ${folder} now. Under OFF every worker fills it, so workers that ` +
+      `share a host or a storage cannot. Fill it before distribute(): read the dataset up to ` +
+      `${operator}(path) once in this program, or save() it and distribute Dataset.load(). Or use ` +
+      "cache() without a path, which is each worker's own.",
+    { cause },
   );
 }
 

@@ -11,6 +11,7 @@ import type { Shard } from "./sharding_policy.ts";
 /** A worker's share of a dataset of file names. Unlike `shard`, it fails with fewer names than workers. */
 export class FileShardNode extends SameElementsNode implements Shard {
   override readonly division = "whole";
+  override readonly needsWholeInput = true;
   readonly index: number;
   readonly count: number;
 

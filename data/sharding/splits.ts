@@ -43,6 +43,8 @@ export interface Splittable {
   readonly isDivided?: boolean;
   /** Whether all sources below it share one table, and read the same splits. */
   readonly isAligned?: boolean;
+  /** Whether it joins element n of each input. Then inputs may not be divided each by itself. */
+  readonly pairsInputs?: boolean;
   /** All splits in order. Ranges of elements are cut at multiples of `multiple`, if possible. */
   listSplits(host: Host, multiple: number): Promise<Split[]>;
 }
@@ -106,7 +108,8 @@ export function isReplicated(node: DatasetNode): boolean {
 /**
  * The whole split table of a graph.
  *
- * Errors: `unimplemented` if a source of the graph cannot be split, or is endless and the only one.
+ * Errors: `unimplemented` if a source of the graph cannot be split, or is endless and the only one, or
+ * if an operator would pair elements of inputs that are divided separately.
  */
 export async function listSplitTable(root: DatasetNode, host: Host): Promise<SplitTable> {
   const divided = dividedSources(root);
@@ -136,10 +139,37 @@ function dividedSources(root: DatasetNode): [DatasetNode & Splittable, multiple:
       whole ??= at;
     }
     const below = at.splitMultiple(multiple);
-    for (const input of dividedInputs(at)) visit(input, below);
+    let divided = 0;
+    for (const input of dividedInputs(at)) {
+      const before = found.length;
+      visit(input, below);
+      if (found.length > before) divided++;
+    }
+    if (divided > 1 && (at as Partial<Splittable>).pairsInputs === true) throw unpaired(at);
   };
   visit(root, 1);
   if (found.length === 0 && whole !== undefined) throw unsplittable(whole);
+  return found;
+}
+
+/**
+ * The operators that each task runs on its own part, although they need the whole input, if tasks
+ * divide the sources. In the order in which elements pass them.
+ *
+ * @param isDivided Whether tasks divide what the node gives, or the sources below it together.
+ */
+export function operatorsOnParts(
+  root: DatasetNode,
+  isDivided: (node: DatasetNode) => boolean,
+): DatasetNode[] {
+  const found: DatasetNode[] = [];
+  const visit = (at: DatasetNode): boolean => {
+    if (isDivided(at)) return true;
+    const getsPart = dividedInputs(at).map(visit).includes(true);
+    if (getsPart && at.needsWholeInput && at.noOp === undefined) found.push(at);
+    return getsPart;
+  };
+  visit(root);
   return found;
 }
 
@@ -165,7 +195,19 @@ function unsplittable({ kind, division }: DatasetNode): LeatError {
   );
 }
 
-function dividedInputs(node: DatasetNode): readonly DatasetNode[] {
+function unpaired({ kind }: DatasetNode): LeatError {
+  return new LeatError(
+    "unimplemented",
+    `Splitting is not implemented for ${kind} over inputs that are read by separate splits: each ` +
+      "worker would pair elements that do not belong together. Use processingMode " +
+      `"DETERMINISTIC", or "OFF", where each worker gives all pairs. DYNAMIC divides ${kind} if all ` +
+      `inputs are range, from or fromTensorSlices, with only map, select, enumerate or prefetch ` +
+      `before ${kind}, or if all but one are counter() or random().`,
+  );
+}
+
+/** The inputs that tasks divide: all but the one that each of them reads whole. */
+export function dividedInputs(node: DatasetNode): readonly DatasetNode[] {
   const whole = replicatedInputOf(node);
   return whole === undefined ? node.inputs : node.inputs.filter((_, i) => i !== whole);
 }

@@ -23,14 +23,14 @@ export class CalledFunction {
   }
 
   /** Loads a function. Rejects like its first call. */
-  static async load({ fn, random, operator, number }: ThreadFunction, host: Host) {
+  static async load({ fn, random, operator, number, ...counted }: ThreadFunction, host: Host) {
     const bound = deserializeFunction(unpack(fn));
     const source = bound.fn.toString();
     // Loaded on demand: most functions make no datasets.
     if (mayUse(["Dataset"], source, ARITY)) await import("../dataset.ts");
     const stats = new OperatorMeter(operator, number);
     const stream = RandomStream.named(random);
-    const context = { host, stats, callStream: () => stream };
+    const context = { ...counted, host, stats, callStream: () => stream };
     const call = new Call(bound, context, { overlapping: true });
     await call.load(ARITY);
     return new CalledFunction(call, host);

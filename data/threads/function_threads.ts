@@ -4,11 +4,12 @@ import type { Budgets } from "../autotune/hill_climbing.ts";
 import type { RandomState } from "../iteration_options.ts";
 import type { IteratorStats } from "../iterators/stats.ts";
 import type { RuleName } from "../optimizer/options.ts";
+import type { CallContext } from "../udf/call.ts";
 import type { FirstNumbers } from "../operator_instances.ts";
 import type { PackedError } from "./packed_error.ts";
 
 /** A function of one operator in one iteration, for other threads. Plain data. */
-export interface ThreadFunction {
+export interface ThreadFunction extends Pick<CallContext, "randomState" | "readsSplits"> {
   /** The function and its captures (`WireFunction`), packed. */
   readonly fn: unknown;
   /** The name of the operator's random stream. Call i gets its fork i. */

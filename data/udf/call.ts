@@ -189,6 +189,10 @@ function disposed(): LeatError {
 export interface CallContext {
   readonly host: Host;
   readonly stats: OperatorMeter;
+  /** The split and the task that the iteration runs; 0 for none. Left out: unknown on this thread. */
+  readonly randomState?: { readonly split: number; readonly task?: number | undefined };
+  /** Whether the iteration reads splits. */
+  readonly readsSplits?: boolean;
   callStream(): RandomStream;
 }
 
@@ -332,15 +336,25 @@ export class Call {
     if (error instanceof ReadingFailure) return error;
     const { code, message } = LeatError.from(error);
     const { operator, number } = this.#stats;
+    const [among, of] = this.#counted();
     // The message of a missing permission must say which function needs it.
     const which = code === "permission_denied" ? ` (${functionText(this.#bound.fn)})` : "";
     return this.#stats.failed(
       new LeatError(
         code,
-        `${operator} (operator ${number}): the function failed at element ${index}${which}: ${message}`,
+        `${operator} (operator ${number}${among}): the function failed at element ${index}${of}${which}: ` +
+          message,
         { cause: error },
       ),
     );
+  }
+
+  /** What the numbers of the operator and the element count, if not those of the user's pipeline. */
+  #counted(): readonly [among: string, of: string] {
+    const { randomState: { split, task = 0 } = { split: 0 }, readsSplits = false } = this.#context;
+    if (split !== 0) return [" of those that run on each split", " of its split"];
+    if (task === 0 && !readsSplits) return ["", ""];
+    return [" of those on the worker", " of those that the worker reads"];
   }
 
   /** Awaits and checks what call `index` returned. */

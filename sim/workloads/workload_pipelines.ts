@@ -11,8 +11,10 @@
  *   no client has crashed either, it is received as often.
  * - Once the cluster has healed, every client reaches the end.
  */
+import { LeatError } from "../../core/error.ts";
 import { PipelineRunners } from "../../actors/worker/runner/pipeline_runner.ts";
 import { ShardingPolicy } from "../../data/sharding/sharding_policy.ts";
+import { checkSplittable } from "../../data/sharding/splits.ts";
 import { decodeMessage } from "../../transport/codec.ts";
 import { BagChecker } from "../checkers/bag.ts";
 import { Violations } from "../checkers/checker.ts";
@@ -44,12 +46,25 @@ const OUTSTANDING: [number, ...number[]] = [1, 4, 16];
 export async function runPipelines(options: RunOptions): Promise<RunOutcome> {
   const rng = new SimCluster({ seed: options.seed }).random.fork("random pipeline");
   const pipeline = drawPipeline(rng);
-  const mode = rng.pick(["DYNAMIC", "OFF", "DETERMINISTIC"]) as ShardingPolicy;
+  const drawn = rng.pick(["DYNAMIC", "OFF", "DETERMINISTIC"]) as ShardingPolicy;
+  const isRefused = drawn === ShardingPolicy.DYNAMIC && !canBeSplit(pipeline);
+  const mode = isRefused ? ShardingPolicy.OFF : drawn;
   const outcome = mode === ShardingPolicy.DETERMINISTIC
     ? await runInOrder(pipeline, 1 + rng.int(2), options)
     : await runWithoutOrder(pipeline, mode, options);
   const what = `${mode} of ${pipeline.text}`;
   return { ...outcome, violations: outcome.violations.map((each) => `${each} [${what}]`) };
+}
+
+/** Whether DYNAMIC accepts the pipeline: it refuses a `zip` that would pair what belongs apart. */
+function canBeSplit({ make }: RandomPipeline): boolean {
+  try {
+    checkSplittable(make().node);
+    return true;
+  } catch (error) {
+    if (error instanceof LeatError) return false;
+    throw error;
+  }
 }
 
 async function runWithoutOrder(

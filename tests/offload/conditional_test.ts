@@ -328,6 +328,39 @@ testInline("offload pairs the elements of two sources as they belong together", 
   assertEquals(found, await outcomesOf(zipped.iterator()));
 });
 
+testInline(
+  "offload keeps the order for operators that need it, and warns where told not to",
+  async (start) => {
+    await using cluster = await start({ workers: 2 });
+    const chain = Dataset.range(300).map((x) => x * 2);
+    const ordered: Dataset<unknown>[] = [
+      chain.window(5).flatMap((window) => window.batch(5)),
+      chain.enumerate().skip(3).take(200),
+      chain.scan(0, (sum, x) => [sum + x, sum + x]).batch(4),
+    ];
+    for (const dataset of ordered) {
+      const plan = { candidate: "p'2", ratio: 0.3 };
+      const offloaded = dataset.offload({ service: cluster, plan, adapt: true });
+      assertEquals(await outcomesOf(offloaded.iterator()), await outcomesOf(dataset.iterator()));
+      assert(offloadProgress(offloaded).remote.elements > 0);
+    }
+    const warnings: string[] = [];
+    class Host extends DenoHost {
+      override warn(message: string): void {
+        warnings.push(message);
+      }
+    }
+    for (const how of [{}, { deterministic: false }]) {
+      const plan = { candidate: "p'2", ratio: 0.5 };
+      const { node } = ordered[1]!.offload({ service: cluster, plan, ...how });
+      await using iterator = openIterator(node, { host: new Host() });
+      assertEquals((await outcomesOf(iterator)).length, 200);
+    }
+    assertEquals(warnings.length, 1);
+    assert(warnings[0]!.includes("before enumerate, skip, take,"), warnings[0]);
+  },
+);
+
 testInline("offload shuffles before and after the cut", async (start) => {
   await using cluster = await start({ workers: 2 });
   for (const candidate of ["p'2", "p'3"]) {

@@ -202,7 +202,7 @@ Deno.test("decide does not say how many workers suffice if more than one kept up
   assertEquals(workersOf(90, 8), Math.ceil(60 * 1.9 * 8 / 90));
 });
 
-Deno.test("decide counts the workers of section 9, and explain tells of them", () => {
+Deno.test("decide counts the workers of section 9, and explain tells of them and of the order kept", () => {
   const metrics = {
     ...{ Gthp: 100, Lthp: 40, Pcycle: 10 },
     candidates: [{ name: "p'2", Rthp: 20, Ocycle: 2, workers: 2 }],
@@ -213,10 +213,12 @@ Deno.test("decide counts the workers of section 9, and explain tells of them", (
     decision: decide(metrics),
     metrics,
     refused: [],
+    ordered: ["window", "take"],
     source: "measured",
     ...{ planningMs: 1_500, stepMs: 10 },
   });
   assertMatch(plan.explain(), /with 8 workers \(Lower \/ Rthp of one\); 2 workers were measured/);
+  assertMatch(plan.explain(), /In order: .* because `window`, `take` would give other elements/);
   assertMatch(plan.explain(), /took 1.50 s: as long as 150 steps of this training, .* 1.5 % of/);
 });
 

@@ -33,8 +33,8 @@ function rowsIn(outcomes: readonly unknown[]): number[] {
 const sorted = (numbers: readonly number[]) => numbers.toSorted((a, b) => a - b);
 
 /** The splits of the part that workers may run. */
-async function splitsOf(dataset: Dataset<unknown>, groupsFiles?: boolean) {
-  const { candidates } = cutPointsOf(dataset.node, groupsFiles);
+async function splitsOf(dataset: Dataset<unknown>, groupsFiles = true) {
+  const { candidates } = cutPointsOf(dataset.node, groupsFiles ? undefined : true);
   const { root, chain } = candidates.find(({ name }) => name === "p'2")!;
   return { chain, splits: (await listSplitTable(root, new DenoHost()))[0]! };
 }

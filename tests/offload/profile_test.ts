@@ -238,6 +238,20 @@ Deno.test("cutPointsOf stays below caches, keeps pairs together, and says what i
   assertEquals(refusedOf(Dataset.fromGenerator(function* () {})).includes("source"), true);
 });
 
+Deno.test("cutPointsOf keeps the order below operators that need it, unless deterministic is false", () => {
+  const chain = Dataset.range(9).map((x) => x);
+  const windows = chain.window(3).flatMap((window) => window.batch(3)).enumerate();
+  assertEquals(cuts(windows), ["p'2 map in order"]);
+  assertEquals(cutPointsOf(windows.node).ordered, ["window", "enumerate"]);
+  const loose = cutPointsOf(windows.node, false);
+  assertEquals(loose.candidates.map(({ keepsOrder }) => keepsOrder), [false]);
+  assertEquals(loose.ordered, ["window", "enumerate"]);
+  for (const dataset of [chain.batch(2).repeat(2), chain.take(-1), chain.cache().shuffle(3)]) {
+    assertEquals(cutPointsOf(dataset.node).ordered, []);
+    assert(cutPointsOf(dataset.node).candidates.every(({ keepsOrder }) => !keepsOrder));
+  }
+});
+
 Deno.test("cutPointsOf says which operator keeps the batch and p'1 from workers", () => {
   const refusedOf = (dataset: Dataset<unknown>) => cutPointsOf(dataset.node).refused;
   const stays = "and stays on this host with all that follows it";

@@ -20,6 +20,7 @@ const KIND = "padToCardinality";
 
 export class PadToCardinalityNode extends UnaryNode {
   override readonly division = "whole";
+  override readonly needsWholeInput = true;
   readonly count: number;
   /** The component that is true in the elements of the input and false in padding. */
   readonly maskKey: string;

@@ -36,6 +36,7 @@ export class WindowNode extends UnaryNode {
     dropRemainder: true,
   });
   override readonly division = "whole";
+  override readonly needsWholeInput = true;
   /** Specs cannot describe datasets. */
   override readonly elementSpec: undefined = undefined;
   readonly size: number;

@@ -18,6 +18,7 @@ export class ScanNode extends OneToOneNode {
     captures: true,
   });
   override readonly division = "whole";
+  override readonly needsWholeInput = true;
   readonly initial: unknown;
   readonly fn: NodeFunction;
   readonly check: SpecCheck | undefined;

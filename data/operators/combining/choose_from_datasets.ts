@@ -23,6 +23,7 @@ export class ChooseFromDatasetsNode extends DatasetNode implements Replicated {
     stopOnEmptyDataset: true,
   });
   override readonly division = "whole";
+  override readonly needsWholeInput = true;
   readonly stopOnEmptyDataset: boolean;
   override readonly elementSpec: ElementSpec;
 

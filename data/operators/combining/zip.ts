@@ -18,10 +18,13 @@ import { cutRuns, type Split, type Splittable } from "../../sharding/splits.ts";
 
 /**
  * If element n of each input comes from element n of an indexed or endless source, tasks divide these
- * sources together, by index. Otherwise each input is divided alone, and elements pair as they come.
+ * sources together, by index. Otherwise only one input may be divided: the others are endless.
  */
 export class ZipNode extends DatasetNode implements Splittable {
   override readonly division = "whole";
+  readonly pairsInputs = true;
+  /** A task may pair its elements with any random numbers, but not with any other elements. */
+  override readonly needsWholeInput: boolean;
   /** The names of the components; `null` for a tuple. */
   readonly keys: readonly string[] | null;
 
@@ -36,6 +39,8 @@ export class ZipNode extends DatasetNode implements Splittable {
       throw invalidArgument("zip", "keys", `${inputs.length} names, or null`, keys);
     }
     this.keys = keys;
+    const isRandom = (input: DatasetNode) => alignedSource(input)?.kind === "random";
+    this.needsWholeInput = inputs.filter((input) => !isRandom(input)).length > 1;
   }
 
   override copiesInput(isCopied: boolean): boolean {

@@ -42,6 +42,7 @@ export class GroupByReducerNode extends UnaryNode {
     { key: true, init: true, reduce: true, finalize: true, spec: true, captures: true },
   );
   override readonly division = "whole";
+  override readonly needsWholeInput = true;
   readonly functions: ReducerFunctions;
   readonly check: SpecCheck | undefined;
   override readonly elementSpec: ElementSpec;

@@ -6,7 +6,7 @@ import { chainOf } from "../../../data/deterministic/chain.ts";
 import { openIterator } from "../../../data/dataset_iterator.ts";
 import { END } from "../../../data/iterator.ts";
 import type { DatasetNode, Division } from "../../../data/node.ts";
-import { listSplitTable, type SplitSource } from "../../../data/sharding/splits.ts";
+import { isSplittable, listSplitTable, type SplitSource } from "../../../data/sharding/splits.ts";
 import { Dataset } from "../../../mod.ts";
 import { DenoHost } from "../../../platform/deno_host.ts";
 import { assert, assertEquals } from "../../assert.ts";
@@ -139,6 +139,24 @@ testKinds(
       await using iterator = openIterator(pairs, { host, seed });
       const whole = pairsOf(await outcomesOf(iterator));
       assertEquals(pairsOf(await sharedByTasks(pairs)), whole, node.kind);
+    }
+  },
+);
+
+/** Their results vary anyway: by the errors so far, or by random draws. */
+const NOT_COUNTED = ["ignoreErrors", "rejectionResample"];
+
+testKinds(
+  "an operator needs its whole input exactly if tasks that share the splits change what it gives",
+  async (cases) => {
+    for (const { node, dataset, ...kind } of cases) {
+      if (node !== dataset.node || node.inputs.length === 0 || isSplittable(node)) continue;
+      if (NOT_COUNTED.includes(node.kind)) continue;
+      const shared = await sharedByTasks(node).catch(() => undefined);
+      if (shared === undefined) continue; // such as `snapshot`, which is not divided
+      const whole = await undivided({ node, dataset, ...kind });
+      const changes = JSON.stringify(scalarsOf(shared)) !== JSON.stringify(scalarsOf(whole));
+      assertEquals(node.needsWholeInput, changes, node.kind);
     }
   },
 );

@@ -1,7 +1,8 @@
 /** The guarantees of each sharding policy, end to end, on every carrier. */
 import { Dataset, LeatError } from "../../../mod.ts";
-import { assertEquals, assertRejects } from "../../assert.ts";
-import { numbersOf, sorted, testOnEach, upTo } from "../lib/carriers.ts";
+import { assert, assertEquals, assertRejects } from "../../assert.ts";
+import { TempFolder } from "../../lib/temp_folder.ts";
+import { numbersOf, sorted, testInline, testOnEach, upTo } from "../lib/carriers.ts";
 
 testOnEach("DYNAMIC delivers every element exactly once", async (start) => {
   await using cluster = await start({ workers: 3 });
@@ -116,6 +117,35 @@ testOnEach("an element that fails costs that element", async (start) => {
   assertEquals(seen, [0, 1, 2, true, 4, 5]);
 });
 
+testInline(
+  "the error of a function says what the numbers of element and operator count",
+  async (start) => {
+    await using cluster = await start({ workers: 1 });
+    const failing = Dataset.range(1_000).map((x) => {
+      if (x === 503) throw new Error("503 is bad");
+      return x;
+    }).batch(10);
+    const messageOf = async (dataset: Dataset<unknown>) =>
+      (await assertRejects(() => Array.fromAsync(dataset), LeatError)).message;
+    assertEquals(
+      await messageOf(failing),
+      "map (operator 1): the function failed at element 503: 503 is bad",
+    );
+    const under = (processingMode: "DYNAMIC" | "DETERMINISTIC") =>
+      messageOf(failing.distribute({ service: cluster, processingMode }));
+    assertEquals(
+      await under("DYNAMIC"),
+      "map (operator 1 of those on the worker): the function failed at element 503 of those that the " +
+        "worker reads: 503 is bad",
+    );
+    assertEquals(
+      await under("DETERMINISTIC"),
+      "map (operator 2 of those that run on each split): the function failed at element 3 of its split: " +
+        "503 is bad",
+    );
+  },
+);
+
 testOnEach(
   "a job name with other parameters is refused, showing both",
   async (start) => {
@@ -169,3 +199,15 @@ testOnEach(
     await Deno.remove(path);
   },
 );
+
+testInline("OFF says what to do if workers fill one cache on disk", async (start) => {
+  await using folder = await TempFolder.make();
+  await using cluster = await start({ workers: 1 });
+  const cached = Dataset.range(6).cache(`${folder.path}/cache`);
+  await using first = cached.iterator();
+  await first.next();
+  const distributed = cached.distribute({ service: cluster, processingMode: "OFF" });
+  const error = await assertRejects(() => Array.fromAsync(distributed), LeatError);
+  assertEquals(error.code, "already_exists");
+  assert(error.message.includes("Fill it before distribute()"), error.message);
+});
