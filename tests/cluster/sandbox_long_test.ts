@@ -45,7 +45,7 @@ Deno.test("an access that was not granted fails only its element", async () => {
   assertEquals(denied.code, "permission_denied");
   assertMatch(
     denied.message,
-    /^map \(operator 0\): .* at element 1 \(.*fetch\("http:\/\/evil.example\/"\)/,
+    /^map \(operator 0 of those on the worker\): .* at element 1 of those .* \(.*fetch\("http:\/\/evil.example\/"\)/,
   );
   assertStringIncludes(denied.message, 'net access to "evil.example:80"');
   assertStringIncludes(denied.message, "--allow-net=evil.example:80");

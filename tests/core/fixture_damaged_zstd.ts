@@ -20,5 +20,10 @@ async function round(): Promise<void> {
 
 await round();
 const { rss } = Deno.memoryUsage();
-for (let i = 0; i < 15; i++) await round();
-console.log(`grown by ${Deno.memoryUsage().rss - rss}`);
+// On a busy machine memory is freed late: the least use of the last rounds counts.
+let leastBytes = Infinity;
+for (let i = 0; i < 30; i++) {
+  await round();
+  if (i >= 15) leastBytes = Math.min(leastBytes, Deno.memoryUsage().rss);
+}
+console.log(`grown by ${leastBytes - rss}`);

@@ -39,7 +39,6 @@ export class ZipNode extends DatasetNode implements Splittable {
       throw invalidArgument("zip", "keys", `${inputs.length} names, or null`, keys);
     }
     this.keys = keys;
-    const isRandom = (input: DatasetNode) => alignedSource(input)?.kind === "random";
     this.needsWholeInput = inputs.filter((input) => !isRandom(input)).length > 1;
   }
 
@@ -277,4 +276,11 @@ function firstOf(failures: readonly Failure[]): unknown {
 
 function ignoreRejections(parts: readonly unknown[]): void {
   for (const part of parts) if (part instanceof Promise) part.catch(() => {});
+}
+
+/** Whether the elements are random numbers, or each is computed from one. */
+function isRandom(node: DatasetNode): boolean {
+  const { division } = node;
+  const isComputed = division === "element" || division === "position";
+  return isComputed ? isRandom(node.inputs[0]!) : node.kind === "random";
 }
