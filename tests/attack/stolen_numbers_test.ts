@@ -9,8 +9,11 @@ import type { Link, NodeId } from "../../actors/runtime/link.ts";
 import type { Ref } from "../../actors/runtime/ref.ts";
 import { Dataset, serveDispatcher, serveWorker } from "../../mod.ts";
 import { DenoWorld } from "../../platform/deno_world.ts";
-import { webSocketConnector } from "../../transport/web_socket.ts";
-import { assertEquals } from "../assert.ts";
+import { openHome } from "../../platform/nodes/client_homes.ts";
+import { LeatError } from "../../core/error.ts";
+import { clientName, webSocketConnector } from "../../transport/web_socket.ts";
+import { isNameOfOther } from "../../transport/web_socket/tokens/proof.ts";
+import { assertEquals, assertRejects } from "../assert.ts";
 import { soon } from "../cluster/lib.ts";
 import { until } from "../lib/until.ts";
 
@@ -101,6 +104,29 @@ Deno.test("a client that used a worker's incarnation before the worker came cann
 
 Deno.test("a worker that used another's incarnation before the other came cannot make the dispatcher ignore it", async () => {
   await useWorkersIncarnationFirst(TWO.token);
+});
+
+Deno.test("a worker that uses a client's name first, at a dispatcher where the client has no link, is refused", async () => {
+  await using dispatcher = await serveDispatcher({ ...QUIET, tokens: [ONE, TEAM] });
+  const service = dispatcher.address;
+  const incarnation = "ef".repeat(8);
+  const node = clientName(TEAM.token, "0123456789abcdef");
+  const { code } = await assertRejects(
+    () => linkTo(service, ONE.token, "service", { node, incarnation }),
+    LeatError,
+    "the name of a client with another token",
+  );
+  assertEquals(code, "permission_denied");
+  const client = await linkTo(service, TEAM.token, "service", { node, incarnation });
+  client.close();
+});
+
+Deno.test("a client's node has a name that only its token's holder may use", async () => {
+  await using dispatcher = await serveDispatcher({ ...QUIET, tokens: [ONE, TEAM] });
+  const home = openHome(dispatcher.address, { token: TEAM.token });
+  const { node } = home.system.id;
+  home.release();
+  assertEquals([isNameOfOther(node, TEAM.token), isNameOfOther(node, ONE.token)], [false, true]);
 });
 
 Deno.test("a worker that uses a client's incarnation cannot make another worker ignore the client", async () => {

@@ -18,6 +18,7 @@ import { WebSocketLink, type WebSocketLinkOptions } from "./link.ts";
 import type { Peer } from "./peer.ts";
 import type { NearListener } from "./slots.ts";
 import type { Socket } from "./socket.ts";
+import { isNameOfOther } from "./tokens/proof.ts";
 import type { AcceptedTokens } from "./tokens/token.ts";
 import { Unread } from "./unread.ts";
 
@@ -224,6 +225,7 @@ class Server implements WebSocketServer {
     if (withdrawal !== undefined) throw withdrawal;
     const hello = readHello(data, "dialler");
     checkName(hello.node, admission.identity, local().node);
+    this.#checkClientName(hello.node, admission);
     this.#checkOwner(hello.node, admission.identity);
     this.#checkLinks(admission.identity);
     const { messageBytesMax } = { ...LINK_LIMITS, ...limits };
@@ -249,6 +251,19 @@ class Server implements WebSocketServer {
       if (!this.#hasLink(name)) this.#memory.delete(name);
     });
     onLink(link, admission);
+  }
+
+  /**
+   * Workers learn the names of the clients that read from them, and must not use them.
+   * @throws LeatError `permission_denied`.
+   */
+  #checkClientName(node: string, { tokenId, identity }: Admission): void {
+    const token = tokenId === undefined ? undefined : this.#options.tokens?.find(tokenId)?.token;
+    if (token === undefined || !isNameOfOther(node, token)) return;
+    throw new LeatError(
+      "permission_denied",
+      `"${identity.name}" calls its node "${node}", the name of a client with another token`,
+    );
   }
 
   /**

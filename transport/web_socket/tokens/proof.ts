@@ -57,6 +57,24 @@ export function proofOf(token: string, by: "dialler" | "listener", about: Transc
   return keyedHash(token, [`leat/${PROTOCOL_VERSION}`, ...lines].join("\n"));
 }
 
+/** The digits of a random part and of a digest in the name of a client. */
+const CLIENT_NAME = /^client-([0-9a-f]{16})-([0-9a-f]{16})$/;
+
+/** A name for a client's node that no other token's holder may use: servers check its digest. */
+export function clientName(token: string, random: string): string {
+  return `client-${random}-${nameDigest(token, random)}`;
+}
+
+/** Whether a node's name is that of a client with another token. */
+export function isNameOfOther(node: string, token: string): boolean {
+  const [, random, digest] = CLIENT_NAME.exec(node) ?? [];
+  return random !== undefined && !isSameProof(digest!, nameDigest(token, random));
+}
+
+function nameDigest(token: string, random: string): string {
+  return keyedHash(token, `leat/${PROTOCOL_VERSION}\nname\n${random}`).slice(0, 16);
+}
+
 /** Whether two proofs are the same, in constant time. */
 export function isSameProof(one: string, other: string): boolean {
   return one.length === other.length &&
