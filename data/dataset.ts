@@ -1160,8 +1160,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   /**
    * Stores the elements of the first complete pass in files, like `cache(path)`, but in a separate
    * folder below `path` for each pipeline. If operators, arguments or the source text of functions
-   * before this point change, or the seed of `withOptions` wherever it is set, the elements are made
-   * again. Folders of old pipelines stay until you remove them.
+   * before this point change, the elements are made again. So they are with another seed of
+   * `withOptions`, wherever it is set, if operators before this point may draw random numbers. Folders
+   * of old pipelines stay until you remove them.
    *
    * The copy is not compared with the input files: if their contents change, remove the folder, or
    * give new files new names.

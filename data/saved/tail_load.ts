@@ -24,8 +24,8 @@ export interface LoadWait {
   /**
    * If nothing is written for this time, in ms, the writer counts as dead, and reading fails with
    * `deadline_exceeded`. A writer writes with the first element after each second, so this time must
-   * be longer than one element takes. Default 600,000. If an operator reads ahead, `save()` of the iterator may wait
-   * as long.
+   * be longer than one element takes. Default 600,000. If an operator reads ahead, `save()` of the
+   * iterator may wait as long.
    */
   readonly timeoutMs?: number;
 }

@@ -11,7 +11,7 @@ import type { RowBlocks } from "../row_blocks.ts";
 /** Maximum decompressed bytes of the chosen compressed arrays of an archive: all are held in memory. */
 const NPZ_INFLATED_BYTES_MAX = 1024 * 1024 * 1024;
 
-/** Maximum number of files in an archive. With its array, each takes up to 16 KB of memory. */
+/** Maximum number of files in an archive. With its array, each takes up to 40 KB of memory. */
 const NPZ_FILES_MAX = 16_384;
 
 /** Limit of an archive's directory. Parsed, it takes up to 40 times its bytes, and 5 KB an entry. */

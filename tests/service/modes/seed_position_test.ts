@@ -91,3 +91,17 @@ testInline(
     assert(message.includes("seed"), message);
   },
 );
+
+testInline(
+  "clients of one job that draws no numbers may set other seeds for their own operators",
+  async (start) => {
+    await using service = await start({ workers: 1 });
+    const client = (seed: number) =>
+      Dataset.range(100).map((x) => x + 1).distribute({ service, jobName: "one" }).shuffle(9)
+        .withOptions({ seed }).iterator();
+    await using first = client(1);
+    await first.next();
+    await using second = client(2);
+    assertEquals((await second.next()).done, false);
+  },
+);

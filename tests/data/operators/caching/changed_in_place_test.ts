@@ -111,14 +111,24 @@ Deno.test("a function that changes its element in place gets the same element in
   assertEquals([await pass(), await pass()], [[2, 4, 6, 8], [2, 4, 6, 8]]);
 });
 
-Deno.test("batch gives memory of its own, so that what it gathers is not copied twice", async () => {
-  const kept = Float32Array.of(1, 2);
-  const batches = Dataset.from([kept, kept]).cache().batch(2);
+Deno.test("from and cache copy nothing for a batch, which has memory of its own", async () => {
+  let copies = 0;
+  class Counted extends Uint8Array<ArrayBuffer> {
+    override slice(start?: number, end?: number): Uint8Array<ArrayBuffer> {
+      copies++;
+      return super.slice(start, end);
+    }
+  }
+  const kept: Uint8Array = Counted.of(1, 2);
+  const cached = Dataset.from([kept, kept]).cache();
+  const batches = cached.shuffle(2).take(2).repeat(2).batch(2) as Dataset<Tensor<"uint8">>;
   for (let pass = 0; pass < 2; pass++) {
     for await (const batch of batches) {
       assertEquals(batch.toArray(), [[1, 2], [1, 2]]);
       batch.data.fill(99);
     }
   }
-  assertEquals([...kept], [1, 2]);
+  assertEquals([copies, ...kept], [0, 1, 2]);
+  await Array.fromAsync(cached);
+  assertEquals(copies, 2);
 });
