@@ -38,6 +38,10 @@ const ARROW_BATCH_BYTES_MAX = 2 * 1024 * 1024 * 1024;
  */
 let remainingBytes: number | undefined;
 
+/**
+ * Decompresses buffers. The length that a file says before each is not checked: Arrow's JavaScript
+ * library writes the compressed length there, instead of the decompressed one.
+ */
 function codecOf(decompress: typeof unzstd): { decode(data: Uint8Array): Uint8Array } {
   return {
     decode(data) {

@@ -49,7 +49,7 @@ class Walk extends ByteWalk {
   }
 
   struct(depth: number): number {
-    if (depth > DEPTH_MAX) throw new Error(`structures are nested more than ${DEPTH_MAX} deep`);
+    checkDepth(depth);
     this.#count();
     for (;;) {
       const field = this.byte();
@@ -88,7 +88,7 @@ class Walk extends ByteWalk {
       case BINARY:
         return this.#skip(this.varint());
       case LIST:
-        return this.#list(depth);
+        return this.#list(depth + 1);
       case STRUCT:
         return void this.struct(depth + 1);
       default:
@@ -97,6 +97,7 @@ class Walk extends ByteWalk {
   }
 
   #list(depth: number): void {
+    checkDepth(depth);
     const header = this.byte();
     const length = header >> 4 === 15 ? this.varint() : header >> 4;
     const remaining = this.bytes.length - this.at;
@@ -109,5 +110,11 @@ class Walk extends ByteWalk {
   #skip(count: number): void {
     this.at += count;
     if (this.at > this.bytes.length) throw this.endsWithin();
+  }
+}
+
+function checkDepth(depth: number): void {
+  if (depth > DEPTH_MAX) {
+    throw new Error(`structures and lists are nested more than ${DEPTH_MAX} deep`);
   }
 }

@@ -110,3 +110,10 @@ export function fileOfEmptyStructures(count: number): Uint8Array {
   const length = new Uint8Array(new Uint32Array([footerBytes]).buffer);
   return concat(MAGIC, head, new Uint8Array(count + 1), length, MAGIC);
 }
+
+/** A file whose footer is a list in a list, and so on. */
+export function fileOfLists(depth: number): Uint8Array {
+  const footer = new Uint8Array([0x19, ...new Array<number>(depth).fill(1 << 4 | 9), 0x03, 0]);
+  const length = new Uint8Array(new Uint32Array([footer.length]).buffer);
+  return concat(MAGIC, footer, length, MAGIC);
+}

@@ -2,7 +2,7 @@
 import { LeatError } from "../../../../core/error.ts";
 import { assertEquals, assertInstanceOf, assertStringIncludes } from "../../../assert.ts";
 import { rowsOf } from "../row_laws.ts";
-import { fileOfEmptyStructures, fileOfGroups } from "./footers.ts";
+import { fileOfEmptyStructures, fileOfGroups, fileOfLists } from "./footers.ts";
 import { node, numbers, refusal, TEN, write, writeColumn } from "./written.ts";
 
 Deno.test("parquet reports damaged and truncated files as data_loss", async () => {
@@ -57,6 +57,12 @@ Deno.test("parquet refuses a footer of more structures than its bytes or its mem
     assertEquals(error.code, code);
     assertStringIncludes(error.message, said);
   }
+});
+
+Deno.test("parquet refuses a footer of lists in lists before they fill the stack", async () => {
+  const { code, message } = await refusal(fileOfLists(1_000_000));
+  assertEquals(code, "data_loss");
+  assertStringIncludes(message, "structures and lists are nested more than 32 deep");
 });
 
 Deno.test("parquet gives a damaged row group as one error, and reads the next", async () => {
