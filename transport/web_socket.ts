@@ -18,6 +18,6 @@ export {
   TokenSet,
   withdrawalOf,
 } from "./web_socket/tokens/token.ts";
-export { clientName } from "./web_socket/tokens/proof.ts";
+export { diallerName } from "./web_socket/tokens/proof.ts";
 export type { WebSocketLinkOptions } from "./web_socket/link.ts";
 export type { NearDialler, NearListener } from "./web_socket/slots.ts";

@@ -6,7 +6,7 @@ import type { Connector } from "../../actors/runtime/link.ts";
 import { ActorSystem } from "../../actors/runtime/system.ts";
 import { nearDialler } from "../process/near_slots.ts";
 import { withoutRefusals } from "../../transport/connectors.ts";
-import { checkToken, clientName, webSocketConnector } from "../../transport/web_socket.ts";
+import { checkToken, diallerName, webSocketConnector } from "../../transport/web_socket.ts";
 import { DenoWorld, type DenoWorldOptions } from "../deno_world.ts";
 import { DISPATCHER } from "./node_tokens.ts";
 import { admitClient, hasLocalWorker, isNear, nearOr, PROCESS_ID } from "./process_nodes.ts";
@@ -88,8 +88,7 @@ export class Homes {
   #dial(service: string, { token, ca }: Credentials): Dialled {
     const { mayDial, print } = this.#options;
     const world = new DenoWorld({ logLevel: "warn", ...(print === undefined ? {} : { print }) });
-    const random = world.random.fork("node name").hex64();
-    const node = token === undefined ? `client-${random}` : clientName(token, random);
+    const node = diallerName("client", world.random.fork("node name").hex64(), token);
     const far = webSocketConnector({
       world,
       // The user chose the service's address, but the service chose the addresses of its workers.

@@ -1,6 +1,6 @@
 /** A node that does not listen. Others reach it over links that it has dialled, or from its thread. */
 import { ActorSystem } from "../../actors/runtime/system.ts";
-import { webSocketConnector } from "../../transport/web_socket.ts";
+import { diallerName, webSocketConnector } from "../../transport/web_socket.ts";
 import { DenoWorld } from "../deno_world.ts";
 import { NodeTokens } from "./node_tokens.ts";
 import type { ServiceNodeConfig } from "./service_node.ts";
@@ -18,7 +18,7 @@ export class PrivateNode {
       logsInMemory: true,
       ...(logLevel === undefined ? {} : { logLevel }),
     });
-    const node = `local-worker-${world.random.hex64()}`;
+    const node = diallerName("local-worker", world.random.hex64(), token);
     const own = token === undefined ? {} : { token };
     const tokens = new NodeTokens(world, own, { service: dispatcher });
     this.system = new ActorSystem({

@@ -11,7 +11,7 @@ import { Dataset, serveDispatcher, serveWorker } from "../../mod.ts";
 import { DenoWorld } from "../../platform/deno_world.ts";
 import { openHome } from "../../platform/nodes/client_homes.ts";
 import { LeatError } from "../../core/error.ts";
-import { clientName, webSocketConnector } from "../../transport/web_socket.ts";
+import { diallerName, webSocketConnector } from "../../transport/web_socket.ts";
 import { isNameOfOther } from "../../transport/web_socket/tokens/proof.ts";
 import { assertEquals, assertRejects } from "../assert.ts";
 import { soon } from "../cluster/lib.ts";
@@ -106,19 +106,40 @@ Deno.test("a worker that used another's incarnation before the other came cannot
   await useWorkersIncarnationFirst(TWO.token);
 });
 
-Deno.test("a worker that uses a client's name first, at a dispatcher where the client has no link, is refused", async () => {
+async function useNameFirst(node: string, owner: string, thief: string): Promise<void> {
   await using dispatcher = await serveDispatcher({ ...QUIET, tokens: [ONE, TEAM] });
   const service = dispatcher.address;
   const incarnation = "ef".repeat(8);
-  const node = clientName(TEAM.token, "0123456789abcdef");
   const { code } = await assertRejects(
-    () => linkTo(service, ONE.token, "service", { node, incarnation }),
+    () => linkTo(service, thief, "service", { node, incarnation }),
     LeatError,
-    "the name of a client with another token",
+    "a name made with another token",
   );
   assertEquals(code, "permission_denied");
-  const client = await linkTo(service, TEAM.token, "service", { node, incarnation });
-  client.close();
+  const link = await linkTo(service, owner, "service", { node, incarnation });
+  link.close();
+}
+
+Deno.test("a worker that uses a client's name first, at a dispatcher where the client has no link, is refused", async () => {
+  const node = diallerName("client", "0123456789abcdef", TEAM.token);
+  await useNameFirst(node, TEAM.token, ONE.token);
+});
+
+Deno.test("a client that uses a local worker's name first, at a dispatcher where the worker has no link, is refused", async () => {
+  const node = diallerName("local-worker", "0123456789abcdef", ONE.token);
+  await useNameFirst(node, ONE.token, TEAM.token);
+});
+
+Deno.test("a local worker's node has a name that only its token's holder may use", async () => {
+  await using dispatcher = await serveDispatcher({ ...QUIET, tokens: [ONE, TEAM] });
+  await using worker = await serveWorker({
+    ...{ ...QUIET, dispatcher: dispatcher.address, local: true, token: ONE.token },
+  });
+  const { address } = worker;
+  assertEquals([isNameOfOther(address, ONE.token), isNameOfOther(address, TEAM.token)], [
+    false,
+    true,
+  ]);
 });
 
 Deno.test("a client's node has a name that only its token's holder may use", async () => {

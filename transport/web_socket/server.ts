@@ -225,7 +225,7 @@ class Server implements WebSocketServer {
     if (withdrawal !== undefined) throw withdrawal;
     const hello = readHello(data, "dialler");
     checkName(hello.node, admission.identity, local().node);
-    this.#checkClientName(hello.node, admission);
+    this.#checkDiallerName(hello.node, admission);
     this.#checkOwner(hello.node, admission.identity);
     this.#checkLinks(admission.identity);
     const { messageBytesMax } = { ...LINK_LIMITS, ...limits };
@@ -254,15 +254,16 @@ class Server implements WebSocketServer {
   }
 
   /**
-   * Workers learn the names of the clients that read from them, and must not use them.
+   * Workers learn the names of the clients that read from them, and clients those of local workers.
+   * They must not use them.
    * @throws LeatError `permission_denied`.
    */
-  #checkClientName(node: string, { tokenId, identity }: Admission): void {
+  #checkDiallerName(node: string, { tokenId, identity }: Admission): void {
     const token = tokenId === undefined ? undefined : this.#options.tokens?.find(tokenId)?.token;
     if (token === undefined || !isNameOfOther(node, token)) return;
     throw new LeatError(
       "permission_denied",
-      `"${identity.name}" calls its node "${node}", the name of a client with another token`,
+      `"${identity.name}" calls its node "${node}", a name made with another token`,
     );
   }
 

@@ -57,17 +57,25 @@ export function proofOf(token: string, by: "dialler" | "listener", about: Transc
   return keyedHash(token, [`leat/${PROTOCOL_VERSION}`, ...lines].join("\n"));
 }
 
-/** The digits of a random part and of a digest in the name of a client. */
-const CLIENT_NAME = /^client-([0-9a-f]{16})-([0-9a-f]{16})$/;
+/** The random part and the digest in the name of a node that does not listen. */
+const DIALLER_NAME = /^(?:client|local-worker)-([0-9a-f]{16})-([0-9a-f]{16})$/;
 
-/** A name for a client's node that no other token's holder may use: servers check its digest. */
-export function clientName(token: string, random: string): string {
-  return `client-${random}-${nameDigest(token, random)}`;
+/**
+ * A name for a node that does not listen. With a token, no holder of another one may use the name:
+ * servers check its digest.
+ */
+export function diallerName(
+  kind: "client" | "local-worker",
+  random: string,
+  token: string | undefined,
+): string {
+  const name = `${kind}-${random}`;
+  return token === undefined ? name : `${name}-${nameDigest(token, random)}`;
 }
 
-/** Whether a node's name is that of a client with another token. */
+/** Whether a node's name has the digest of another token. */
 export function isNameOfOther(node: string, token: string): boolean {
-  const [, random, digest] = CLIENT_NAME.exec(node) ?? [];
+  const [, random, digest] = DIALLER_NAME.exec(node) ?? [];
   return random !== undefined && !isSameProof(digest!, nameDigest(token, random));
 }
 
