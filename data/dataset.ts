@@ -799,7 +799,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
 
   /**
    * Keeps the elements for which `predicate` returns (or resolves to) true. With `numParallelCalls`
-   * several calls of an asynchronous predicate are in flight.
+   * several calls of an asynchronous predicate are in flight. The predicate must not change its element
+   * in place: `restore()` recomputes an element that is held without calling it.
    *
    * @example
    * ```ts
@@ -1068,7 +1069,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
 
   /**
    * The elements before the first one for which `predicate` returns (or resolves to) false. Nothing is
-   * read after that element.
+   * read after that element. As in `filter`, the predicate must not change its element in place.
    *
    * @example
    * ```ts

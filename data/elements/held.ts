@@ -2,6 +2,7 @@
  * Elements that operators hold. They are saved by token where the input gives tokens, and otherwise
  * by content.
  */
+import { copyTree } from "../../core/tree.ts";
 import type { ElementIterator, Token } from "../iterator.ts";
 import { wholeState } from "../checkpoint/whole_state.ts";
 import { keepMemory } from "./released.ts";
@@ -18,6 +19,14 @@ export function heldFrom(input: ElementIterator, element: unknown): HeldElements
   keepMemory(element);
   const token = input.token();
   return { elements: [element], tokens: token === undefined ? [] : [token] };
+}
+
+/**
+ * The held element as the argument of a function, which may change it in place: a copy if the element
+ * is saved by content, because `restore()` repeats the call.
+ */
+export function argumentOf({ elements, tokens }: HeldElements): unknown {
+  return tokens.length > 0 ? elements[0] : copyTree(elements[0]);
 }
 
 export function saveHeld({ elements, tokens }: HeldElements): unknown {

@@ -4,7 +4,7 @@ import type { FunctionOptions } from "../../dataset_types.ts";
 import { optionsOf } from "../../check.ts";
 import { Call, NodeFunction } from "../../udf/call.ts";
 import type { IteratorContext } from "../../context.ts";
-import { type HeldElements, heldFrom } from "../../elements/held.ts";
+import { argumentOf, type HeldElements, heldFrom } from "../../elements/held.ts";
 import { END } from "../../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../../node.ts";
 import { checkSpec, type ElementSpec } from "../../elements/spec.ts";
@@ -92,7 +92,7 @@ class FlatMapIterator extends ElementwiseIterator {
   protected override accept(outer: unknown): unknown {
     if (outer === END) return END;
     const held = heldFrom(this.input, outer);
-    const made = this.#call.one(outer);
+    const made = this.#call.one(argumentOf(held));
     return made instanceof Promise
       ? made.then((element) => this.#open(held, element))
       : this.#open(held, made);

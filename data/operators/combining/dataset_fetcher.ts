@@ -2,7 +2,13 @@
 import type { Setting } from "../../autotune/model.ts";
 import { Call, type NodeFunction } from "../../udf/call.ts";
 import type { IteratorContext } from "../../context.ts";
-import { type HeldElements, heldFrom, restoreHeld, saveHeld } from "../../elements/held.ts";
+import {
+  argumentOf,
+  type HeldElements,
+  heldFrom,
+  restoreHeld,
+  saveHeld,
+} from "../../elements/held.ts";
 import { type ElementIterator, END } from "../../iterator.ts";
 import { BufferMeter } from "../../iterators/stats.ts";
 import { AGAIN } from "../../iterators/stepping.ts";
@@ -244,7 +250,7 @@ export class DatasetFetcher {
       ahead.opened = new Opened(this.#call, index, outer, made, this.#context);
     };
     try {
-      const made = this.#call.one(outer.elements[0]);
+      const made = this.#call.one(argumentOf(outer));
       if (made instanceof Promise) this.#during(ahead, async () => open(await made));
       else open(made);
     } catch (error) {

@@ -4,7 +4,7 @@ import { Call, NodeFunction } from "../../udf/call.ts";
 import { checkInteger, checkOptionalBoolean, optionsOf } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
 import type { Captures } from "../../udf/user_function.ts";
-import { type HeldElements, heldFrom } from "../../elements/held.ts";
+import { argumentOf, type HeldElements, heldFrom } from "../../elements/held.ts";
 import { type ElementIterator, END, type Pulled } from "../../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../../node.ts";
 import { AUTOTUNE, checkParallelCalls } from "../../parallelism.ts";
@@ -177,7 +177,7 @@ class InterleaveIterator extends ElementwiseIterator {
       return AGAIN;
     }
     const held = heldFrom(this.input, outer);
-    const made = this.#call.one(outer);
+    const made = this.#call.one(argumentOf(held));
     return made instanceof Promise
       ? made.then((element) => this.#place(held, element))
       : this.#place(held, made);

@@ -4,7 +4,7 @@ import type { RandomStream } from "../../../core/philox.ts";
 import type { Call } from "../../udf/call.ts";
 import { show } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
-import { type HeldElements, restoreHeld, saveHeld } from "../../elements/held.ts";
+import { argumentOf, type HeldElements, restoreHeld, saveHeld } from "../../elements/held.ts";
 import type { ElementIterator } from "../../iterator.ts";
 import { type DatasetNode, nodeOf } from "../../node.ts";
 import { restoreShared, saveShared } from "../../checkpoint/shared_state.ts";
@@ -99,7 +99,7 @@ export class Opened {
   ): Promise<Opened> {
     const { index, outer, nested } = wholeState(state);
     const held = await restoreHeld(outer, input);
-    const made = await call.again(index, held.elements[0]);
+    const made = await call.again(index, argumentOf(held));
     const opened = new Opened(call, index, held, made, context);
     await opened.#nested.restore(nested);
     return opened;

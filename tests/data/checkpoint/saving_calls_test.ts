@@ -63,6 +63,17 @@ function doubleLater(record: { n: number }): Promise<unknown> {
   return rounds(1).then(() => record);
 }
 
+/** Lists without tokens. */
+const lists = (count: number) =>
+  forgetting(count).map((n) => ({ words: Array.from({ length: n % 4 }, (_, at) => `${n}${at}`) }));
+
+/** Changes its element, and makes a dataset of what is left. */
+function endingIn(record: { words: string[] }, { Dataset: D }: { Dataset: unknown }) {
+  record.words.push("end");
+  record.words.shift();
+  return (D as typeof Dataset).from([...record.words]);
+}
+
 /** Tests the law immediately, and after background work had time. */
 async function assertLaw(make: Make, options: LawOptions = {}): Promise<void> {
   await assertCheckpointLaw(make, options);
@@ -122,6 +133,11 @@ const IN_ORDER: Record<string, Make> = {
     records(9).map(doubleLater, { numParallelCalls: 3 }).batch(2).prefetch(1),
   "reading ahead of what a call changes in place": () =>
     records(12).prefetch(3).map(doubleLater).prefetch(3).skip(0),
+  "flatMap of a function that changes its element in place": () => lists(9).flatMap(endingIn),
+  "interleave of a function that changes its element in place": () =>
+    lists(9).interleave(endingIn, { cycleLength: 3 }),
+  "interleave, 2 calls at once, of a function that changes its element in place": () =>
+    lists(9).interleave(endingIn, { cycleLength: 3, numParallelCalls: 2 }),
   withOptions: () => Dataset.range(9).shuffle(4).map(telling).withOptions({ deterministic: true }),
 };
 
