@@ -37,6 +37,12 @@ export function openIterator<T = unknown>(
   return new DatasetIterator<T>(node, options);
 }
 
+/** A position that is being restored. */
+interface Restoring {
+  readonly context: IteratorContext;
+  last?: LastIterator;
+}
+
 /**
  * An iterator over a dataset's elements.
  *
@@ -63,6 +69,7 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
   #coordinates: Coordinates;
   #context: IteratorContext;
   #last: LastIterator;
+  #restoring: Restoring | undefined;
   readonly #queue: Request[] = [];
   /** When the first `next()` was called. */
   #startedAtMs = NaN;
@@ -257,21 +264,23 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
   }
 
   async #restore(bytes: Uint8Array): Promise<void> {
-    let context: IteratorContext | undefined;
-    let last: LastIterator | undefined;
+    let context: IteratorContext;
+    let last: LastIterator;
     let saved: ReturnType<typeof decodeIteration>;
     try {
       saved = decodeIteration(this.#node, bytes);
       const { seed, seeded, salt, epoch, split } = saved;
       context = rootContext(this.#node, this.#options, { seed, seeded, salt, epoch, split });
+      this.#restoring = { context };
       restoreShared(this.#node, saved.shared, context);
-      last = this.#open(context, saved.ahead);
+      last = this.#restoring.last = this.#open(context, saved.ahead);
       await last.restore(saved.state);
+      if (this.#closed) throw closedError();
     } catch (error) {
-      if (last !== undefined) dropHalfRestored(last.elements);
-      context?.endRestoring(false);
-      await context?.close();
+      await this.#stopRestoring();
       throw error instanceof LeatError ? userErrorOf(error) : unreadableState(error);
+    } finally {
+      this.#restoring = undefined;
     }
     const { seed, seeded, salt, epoch, split, state, ahead } = saved;
     const coordinates = { seed, seeded, salt, epoch, split };
@@ -287,9 +296,17 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
     this.#waitedMs = 0;
     this.#held = new OperatorMeter("next", -1);
     this.#watch = new Stopwatch(context.host, this.#held);
-    if (this.#closed) this.#dispose();
-    else this.#options.onRestored?.(coordinates.epoch, context.lastReaders);
+    this.#options.onRestored?.(coordinates.epoch, context.lastReaders);
     await closing;
+  }
+
+  /** Ends a restore that failed, or that closing interrupts, and undoes what it has changed. */
+  #stopRestoring(): Promise<void> | undefined {
+    if (this.#restoring === undefined) return undefined;
+    const { context, last } = this.#restoring;
+    if (last !== undefined) dropHalfRestored(last.elements);
+    context.endRestoring(false);
+    return context.close();
   }
 
   #pull(): IteratorResult<T, undefined> | Promise<IteratorResult<T, undefined>> {
@@ -403,9 +420,10 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
   /** Ends the iteration, and answers all pending calls with the end. */
   #close(): Promise<void> | undefined {
     this.#closed = true;
+    const stopping = this.#stopRestoring();
     const closing = this.#dispose();
     for (const request of this.#queue.splice(0)) request.whenClosed();
-    return closing;
+    return stopping === undefined ? closing : stopping.then(() => closing);
   }
 
   #dispose(): Promise<void> | undefined {

@@ -125,6 +125,51 @@ Deno.test("disposing stops further calls after those in flight", async () => {
   assertEquals((await pending).done, true);
 });
 
+/** A generator of ten steps, which `restore()` runs again. */
+function rerunning(onStep: (step: number) => void): Dataset<number> {
+  return Dataset.fromGenerator(function* () {
+    for (let step = 1; step <= 10; step++) {
+      onStep(step);
+      yield step;
+    }
+  });
+}
+
+Deno.test("return during restore rejects it and stops the iterator that is being restored", async () => {
+  await using saver = rerunning(() => {}).iterator();
+  for (let i = 0; i < 9; i++) await saver.next();
+  const state = await saver.save();
+  let last = 0;
+  let closing: Promise<unknown> | undefined;
+  const iterator = rerunning((step) => {
+    last = step;
+    if (step === 4) closing = iterator.return();
+  }).iterator();
+  await assertRejects(() => iterator.restore(state), LeatError, "closed");
+  await closing;
+  await turn(1);
+  assertEquals(last, 4);
+});
+
+Deno.test("return during restore leaves the caches that iterators of the dataset share", async () => {
+  const withCache = (calls: { made: number }, onStep: (step: number) => void) => {
+    const cached = Dataset.range(10).map((x) => (calls.made++, x)).cache();
+    return { cached, both: Dataset.zip([cached, rerunning(onStep)]) };
+  };
+  const saved = withCache({ made: 0 }, () => {});
+  await Array.fromAsync(saved.cached);
+  await using saver = saved.both.iterator();
+  for (let i = 0; i < 9; i++) await saver.next();
+  const state = await saver.save();
+  const calls = { made: 0 };
+  const { cached, both } = withCache(calls, (step) => step === 4 && iterator.return());
+  const iterator = both.iterator();
+  await assertRejects(() => iterator.restore(state), LeatError, "closed");
+  await turn(1);
+  await Array.fromAsync(cached);
+  assertEquals(calls.made, 10);
+});
+
 Deno.test("breaking out of a loop disposes", async () => {
   let calls = 0;
   for await (const x of Dataset.range(100).map((x) => (calls++, x)).prefetch(3)) {
