@@ -82,7 +82,11 @@ class ConcatenateIterator extends ElementIterator implements Stepping {
   }
 
   #second(): ElementIterator {
-    return this.#inputs[1] ??= this.#context.makeInput(1);
+    if (this.#inputs[1] === undefined) {
+      this.#inputs[1] = this.#context.makeInput(1);
+      if (this.disposed) this.#inputs[1].dispose(); // it only recomputes elements
+    }
+    return this.#inputs[1];
   }
 
   override token(): Token | undefined {

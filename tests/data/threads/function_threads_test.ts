@@ -131,6 +131,41 @@ Deno.test("an iterator saved with threads continues without, and the other way r
   }
 });
 
+/** Pipelines whose first part has ended while a shuffle still holds elements of it. */
+const ENDED_PARTS: Record<string, (part: Dataset<number>) => Dataset<number>> = {
+  repeat: (part) => part.repeat(2).concatenate(Dataset.range(5)).shuffle(12),
+  "repeat of concatenate": (part) =>
+    Dataset.range(1).concatenate(part).repeat(2).concatenate(Dataset.range(5)).shuffle(12),
+  concatenate: (part) =>
+    Dataset.range(1).concatenate(part).concatenate(Dataset.range(5)).shuffle(12),
+};
+
+for (const [name, make] of Object.entries(ENDED_PARTS)) {
+  Deno.test(`${name} closes on threads what it opens to recompute elements`, async () => {
+    await using host = new ThreadsHost(1);
+    const open = new Set<unknown>();
+    const { threads } = host;
+    const openFunction = threads.open.bind(threads);
+    threads.open = (...args) => {
+      const opened = openFunction(...args);
+      open.add(opened);
+      const close = opened.close.bind(opened);
+      opened.close = () => (open.delete(opened), close());
+      return opened;
+    };
+    const { node } = make(Dataset.range(4).map((x) => x + 1, { numParallelCalls: 2 }))
+      .withOptions(THREADS);
+    await using saver = openIterator(node, { host, seed: 5n });
+    await readOutcomes(saver, 2);
+    const state = await saver.save();
+    const rest = await outcomesOf(saver);
+    await using restored = openIterator(node, { host, seed: 5n });
+    await restored.restore(state);
+    assertEquals(await outcomesOf(restored), rest);
+    assertEquals(open.size, 0);
+  });
+}
+
 Deno.test("an error on a thread carries message, stack and cause, and costs one element", async () => {
   await using host = new ThreadsHost(2);
   const dataset = Dataset.range(7).map(udf<(x: number) => number>(FUNCTIONS, "fail"), {
