@@ -77,6 +77,8 @@ export class GroupingIterator extends SteppingIterator {
   #opened = 0;
   #current: Current | undefined;
   #inputEnded = false;
+  /** At the end of the input, the keys of the windows that are left, in decreasing order. */
+  #keysLeft: number[] | undefined;
 
   constructor(context: IteratorContext, grouping: Grouping) {
     super(context);
@@ -158,9 +160,9 @@ export class GroupingIterator extends SteppingIterator {
   }
 
   #flush(): unknown {
-    if (this.#windows.size === 0) return END;
-    const key = this.#windows.keys().reduce((least, at) => Math.min(least, at));
-    return this.#close(key, this.#windows.get(key)!);
+    this.#keysLeft ??= [...this.#windows.keys()].sort((a, b) => b - a);
+    const key = this.#keysLeft.pop();
+    return key === undefined ? END : this.#close(key, this.#windows.get(key)!);
   }
 
   /** Closes a window and opens its dataset. If that fails, the window is lost. */
@@ -240,6 +242,7 @@ export class GroupingIterator extends SteppingIterator {
     super.release();
     this.#current?.nested.iterator.dispose();
     this.#windows.clear();
+    this.#keysLeft = undefined;
     this.#meter.holds(0);
   }
 }
