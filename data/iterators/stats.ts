@@ -139,6 +139,22 @@ export interface ServiceRead {
 /** Per operator, in pre-order from the last one. A copy: it does not change any more. */
 export type IteratorStats = readonly OperatorStats[];
 
+/** The figures of two runs of the same operators: totals are added, the rest is of the later run. */
+export function addStats(earlier: IteratorStats, later: IteratorStats): IteratorStats {
+  return later.map((stats, at) => {
+    const before = earlier[at]!;
+    return {
+      ...stats,
+      elements: before.elements + stats.elements,
+      errors: before.errors + stats.errors,
+      bytesIn: before.bytesIn + stats.bytesIn,
+      bytesOut: before.bytesOut + stats.bytesOut,
+      selfMs: before.selfMs + stats.selfMs,
+      waitMs: before.waitMs + stats.waitMs,
+    };
+  });
+}
+
 /** The first elements are all measured. Then this many while the number of elements doubles. */
 const SAMPLES_PER_DOUBLING = 16;
 /** At least one element in this many is measured. Odd: if two kinds alternate, both are measured. */

@@ -7,6 +7,7 @@ import type { IteratorContext } from "../context.ts";
 import { isForeign } from "../foreign/foreign.ts";
 import { ElementIterator, END, type Pulled } from "../iterator.ts";
 import { ReadingFailure } from "../iterators/reading_failure.ts";
+import { addStats, type IteratorStats } from "../iterators/stats.ts";
 import { type DatasetNode, inPreOrder } from "../node.ts";
 import type { PrefetchState } from "../operators/prefetch.ts";
 import { Seeding } from "../random/seeding.ts";
@@ -60,6 +61,8 @@ function refuseUnmovable(node: DatasetNode): void {
 class SegmentIterator extends ElementIterator {
   readonly #context: IteratorContext;
   readonly #segment: OpenSegment;
+  /** The figures of earlier repetitions. */
+  readonly #earlier: IteratorStats | undefined;
   /** Answers that arrived and were not given yet. */
   #ahead: Outcome[] = [];
   /** The length of `#ahead` when the last block arrived. */
@@ -75,6 +78,7 @@ class SegmentIterator extends ElementIterator {
     super();
     this.#context = context;
     this.#segment = segment;
+    this.#earlier = context.delegation.instance.remoteStats;
     context.cores.segments++;
   }
 
@@ -134,7 +138,9 @@ class SegmentIterator extends ElementIterator {
     }
     if (this.disposed) return;
     const { answers = [], isEnd = false, failure, stats } = answer;
-    this.#context.delegation.instance.remoteStats = stats;
+    this.#context.delegation.instance.remoteStats = this.#earlier === undefined
+      ? stats
+      : addStats(this.#earlier, stats);
     for (const one of answers) {
       this.#ahead.push(
         "value" in one

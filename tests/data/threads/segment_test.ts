@@ -1,6 +1,6 @@
 /** `prefetch` with `thread`: the pipeline up to there runs on a thread of its own. */
 import { openIterator } from "../../../data/dataset_iterator.ts";
-import { AUTOTUNE, Dataset, LeatError, udf } from "../../../mod.ts";
+import { AUTOTUNE, Dataset, type IteratorStats, LeatError, udf } from "../../../mod.ts";
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "../../assert.ts";
 import { TempFolder } from "../../lib/temp_folder.ts";
 import { until } from "../../lib/until.ts";
@@ -42,6 +42,20 @@ Deno.test("every kind of operator gives the same elements on a thread, with the 
     assertEquals(counts(there.stats), counts(here.stats), node.kind);
   }
   assert(apart > 45, `${apart}`);
+});
+
+Deno.test("stats of prefetch on a thread add up repetitions", async () => {
+  await using host = new ThreadsHost(1);
+  const dataset = (thread: boolean) =>
+    Dataset.range(10).map((x) => {
+      if (x === 4) throw new RangeError(`no ${x}`);
+      return x;
+    }).prefetch(2, { thread }).repeat(3);
+  const counts = ({ stats }: { stats: IteratorStats }) =>
+    stats.map(({ elements, errors, bytesIn, bytesOut }) => [elements, errors, bytesIn, bytesOut]);
+  const there = await runApart(dataset(true), host);
+  assertEquals(there.obstacles, []);
+  assertEquals(counts(there), counts(await runHere(dataset(false), host)));
 });
 
 Deno.test("an iterator saved on a thread continues here, and the other way round", async () => {
