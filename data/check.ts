@@ -30,6 +30,9 @@ export function showBeginning(text: string): string {
   return isShort ? show(text) : `${show(text.slice(0, SHOWN_LENGTH_MAX))}…`;
 }
 
+/** The longest delay that `setTimeout()` supports. After a longer one it fires at once. */
+export const TIMER_MS_MAX: number = 2 ** 31 - 1;
+
 export function checkInteger(
   operator: string,
   argument: string,

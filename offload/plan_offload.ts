@@ -1,13 +1,8 @@
 /** Plans the offloading of a dataset before it is trained on. */
-import { checkInteger, invalidArgument, optionsOf } from "../data/check.ts";
+import { checkInteger, invalidArgument, optionsOf, TIMER_MS_MAX } from "../data/check.ts";
 import { Dataset } from "../data/dataset.ts";
 import { type Host, installedHost } from "../data/host.ts";
-import {
-  OffloadNode,
-  offloadOf,
-  type OffloadOptions,
-  TIMER_MS_MAX,
-} from "../data/operators/offload.ts";
+import { OffloadNode, offloadOf, type OffloadOptions } from "../data/operators/offload.ts";
 import { figuresOf, type OffloadProgress } from "./figures.ts";
 import type { OffloadPlan } from "./plan.ts";
 import type { PlanningProgress } from "./planner.ts";

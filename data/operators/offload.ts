@@ -4,15 +4,18 @@
  */
 import { LeatError } from "../../core/error.ts";
 import { isPlainObject } from "../../core/tree.ts";
-import { checkInteger, checkOptionalBoolean, invalidArgument, optionsOf } from "../check.ts";
+import {
+  checkInteger,
+  checkOptionalBoolean,
+  invalidArgument,
+  optionsOf,
+  TIMER_MS_MAX,
+} from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import type { ElementIterator } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode, servedIterator } from "../node.ts";
 import { attributesOf, checkDistributeOptions, type DistributeOptions } from "./distribute.ts";
 import { SameElementsNode } from "./unary.ts";
-
-/** The longest delay that `setTimeout()` supports. After a longer one it fires at once. */
-export const TIMER_MS_MAX: number = 2 ** 31 - 1;
 
 /** Where to offload, and how much: what `planOffload()` decides. */
 export interface OffloadChoice {

@@ -4,7 +4,14 @@
  * The reader polls for new chunks. New or growing files show that the writer is alive.
  */
 import { LeatError } from "../../core/error.ts";
-import { checkBoolean, checkInteger, checkPath, invalidArgument, optionsOf } from "../check.ts";
+import {
+  checkBoolean,
+  checkInteger,
+  checkPath,
+  invalidArgument,
+  optionsOf,
+  TIMER_MS_MAX,
+} from "../check.ts";
 import type { IteratorContext } from "../context.ts";
 import type { Dataset } from "../dataset.ts";
 import type { Compression } from "../formats/compression/compression.ts";
@@ -19,7 +26,7 @@ import { storedNode } from "./stored_node.ts";
 
 /** How a reader waits for a dataset that is still being written. */
 export interface LoadWait {
-  /** Polling interval in ms. Default 250. */
+  /** Polling interval in ms, at most 2,147,483,647. Default 250. */
   readonly pollMs?: number;
   /**
    * If nothing is written for this time, in ms, the writer counts as dead, and reading fails with
@@ -60,7 +67,7 @@ export function checkWait(wait: unknown): Required<LoadWait> | undefined {
     throw invalidArgument("load", "wait", "true, or { pollMs, timeoutMs }", `{ ${unknown} }`);
   }
   return {
-    pollMs: checkInteger("load", "wait.pollMs", pollMs, 1),
+    pollMs: checkInteger("load", "wait.pollMs", pollMs, 1, TIMER_MS_MAX),
     timeoutMs: checkInteger("load", "wait.timeoutMs", timeoutMs, 1),
   };
 }

@@ -198,6 +198,7 @@ Deno.test("load checks its option wait", async () => {
     assertEquals((await assertRejects(load, LeatError)).code, "invalid_argument");
   };
   await refused({ wait: { pollMs: 0 } });
+  await refused({ wait: { pollMs: 2 ** 31 } }); // a timer would fire at once
   await refused({ wait: { pollMS: 5 } });
   await refused({ wait: 1 });
   await refused({ wait: true, readerFunc: (shards: Dataset<unknown>) => shards });
