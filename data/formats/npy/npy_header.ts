@@ -17,6 +17,9 @@ const NPY_ROW_BYTES_MAX = 1024 * 1024 * 1024;
 /** As in NumPy. A header can name half a million axes, which each row would carry along. */
 const NPY_AXES_MAX = 64;
 
+/** Limit of the rows without elements, because the size of the file does not limit them. */
+const NPY_EMPTY_ROWS_MAX = 1 << 24;
+
 const MAGIC = "\x93NUMPY";
 const PREFIX_BYTES = 8;
 
@@ -141,6 +144,13 @@ function checkSize(bytes: ByteRanges, array: NpyArray): void {
     throw bytes.refused(
       "resource_exhausted",
       `A row of ${bytes.path} has ${rowBytes} bytes, more than ${NPY_ROW_BYTES_MAX} (NPY_ROW_BYTES_MAX).`,
+    );
+  }
+  if (rowBytes === 0 && shape[0]! > NPY_EMPTY_ROWS_MAX) {
+    throw bytes.refused(
+      "resource_exhausted",
+      `${bytes.path} has ${shape[0]} rows without elements, more than ${NPY_EMPTY_ROWS_MAX} ` +
+        "(NPY_EMPTY_ROWS_MAX).",
     );
   }
   const wanted = dataOffset + shape[0]! * rowBytes;

@@ -197,6 +197,12 @@ Deno.test("npy refuses more axes than NumPy has, which each row would carry alon
   assertStringIncludes(error.message, "it has 200000 axes, more than 64 (NPY_AXES_MAX)");
 });
 
+Deno.test("npy refuses more rows without elements than NPY_EMPTY_ROWS_MAX", async () => {
+  const error = await refusal(npyBytes("<f4", [2 ** 24 + 1, 0], new Float32Array(0)));
+  assertEquals(error.code, "resource_exhausted");
+  assertStringIncludes(error.message, "16777217 rows without elements, more than 16777216");
+});
+
 Deno.test("npy reports damaged and truncated files as data_loss", async () => {
   const bytes = npyBytes("<f4", [4], new Float32Array(4));
   const long = npyBytes("<f4", [4], new Float32Array(4), { version: 2 });
