@@ -173,24 +173,22 @@ Deno.test("reductions and reads by index give the same with foreign functions", 
   assertEquals(await shuffled(false), await shuffled(true));
 });
 
-for (
-  const [trusts, hint] of [
-    [true, "Restore it with trustPipeline: true,"],
-    [false, "Restore it without trustPipeline,"],
-  ] as const
-) {
-  const [one, other] = trusts ? ["a trusted", "an untrusted"] : ["an untrusted", "a trusted"];
-  Deno.test(`a state of ${one} pipeline is refused by ${other} one, which says why`, async () => {
-    const dataset = PIPELINES["random numbers of functions"]!;
-    await using saver = built(dataset, trusts).iterator();
-    await saver.next();
-    await using restored = built(dataset, !trusts).iterator();
-    const state = await saver.save();
-    const error = await assertRejects(() => restored.restore(state), LeatError);
-    assertEquals(error.code, "failed_precondition");
-    assertStringIncludes(error.message, hint);
-  });
+async function assertRefused({ trusts, hint }: { trusts: boolean; hint: string }): Promise<void> {
+  const dataset = PIPELINES["random numbers of functions"]!;
+  await using saver = built(dataset, trusts).iterator();
+  await saver.next();
+  await using restored = built(dataset, !trusts).iterator();
+  const state = await saver.save();
+  const error = await assertRejects(() => restored.restore(state), LeatError);
+  assertEquals(error.code, "failed_precondition");
+  assertStringIncludes(error.message, hint);
 }
+
+Deno.test("a state of a trusted pipeline is refused by an untrusted one, which says why", () =>
+  assertRefused({ trusts: true, hint: "Restore it with trustPipeline: true" }));
+
+Deno.test("a state of an untrusted pipeline is refused by a trusted one, which says why", () =>
+  assertRefused({ trusts: false, hint: "Restore it without trustPipeline" }));
 
 const processingMode = "DETERMINISTIC";
 
