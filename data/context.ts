@@ -65,6 +65,13 @@ const foreignIterator = lazyFactory(async () => {
   return foreignIterator;
 });
 
+/** What the contexts of one iteration differ in. */
+interface Position {
+  readonly randomState: RandomState;
+  readonly instance: OperatorInstance;
+  readonly splits: SplitProgress | undefined;
+}
+
 /** Passed to `makeIterator`: all that an operator's iterator may know of its environment. */
 export class IteratorContext {
   readonly randomState: RandomState;
@@ -75,12 +82,7 @@ export class IteratorContext {
   /** The host for this operator. For a foreign operator it runs no code and opens no files. */
   readonly host: Host;
 
-  private constructor(
-    iteration: Iteration,
-    randomState: RandomState,
-    instance: OperatorInstance,
-    splits: SplitProgress | undefined,
-  ) {
+  private constructor(iteration: Iteration, { randomState, instance, splits }: Position) {
     this.randomState = randomState;
     this.stats = instance.stats;
     this.#iteration = iteration;
@@ -116,7 +118,13 @@ export class IteratorContext {
       hasOtherConsumers: false,
     };
     const progress = splits === undefined ? undefined : new SplitProgress(splits);
-    return new IteratorContext(iteration, randomState, instance, progress);
+    return new IteratorContext(iteration, { randomState, instance, splits: progress });
+  }
+
+  /** A context of the same iteration that differs in `changes`. */
+  #with(changes: Partial<Position>): IteratorContext {
+    const own = { randomState: this.randomState, instance: this.#instance, splits: this.#splits };
+    return new IteratorContext(this.#iteration, { ...own, ...changes });
   }
 
   get pacer(): Pacer {
@@ -188,9 +196,7 @@ export class IteratorContext {
 
   /** Makes the iterator of this operator's input. */
   makeInput(index = 0): ElementIterator {
-    const instance = this.#instance.inputs[index]!;
-    return new IteratorContext(this.#iteration, this.randomState, instance, this.#splits)
-      .makeIterator();
+    return this.#with({ instance: this.#instance.inputs[index]! }).makeIterator();
   }
 
   /**
@@ -202,7 +208,7 @@ export class IteratorContext {
     const stats = new OperatorMeter(node.kind, -1);
     const instance = { ...below, node, stats, knob: undefined, inputs: [below] };
     this.#iteration.added = instance;
-    return new IteratorContext(this.#iteration, this.randomState, instance, this.#splits);
+    return this.#with({ instance });
   }
 
   /** Whether the pipeline uses a rule of static optimisation. */
@@ -242,11 +248,8 @@ export class IteratorContext {
 
   /** The context of the same operator in a repetition by an operator above. */
   repeated(repetition: number): IteratorContext {
-    const randomState = {
-      ...this.randomState,
-      epoch: epochOfRepetition(this.randomState.epoch, repetition),
-    };
-    return new IteratorContext(this.#iteration, randomState, this.#instance, this.#splits);
+    const epoch = epochOfRepetition(this.randomState.epoch, repetition);
+    return this.#with({ randomState: { ...this.randomState, epoch } });
   }
 
   /** The number of the dataset's iterator: the epoch, before any repetition by an operator above. */
@@ -288,22 +291,12 @@ export class IteratorContext {
    * common.
    */
   unsplit(): IteratorContext {
-    return new IteratorContext(
-      this.#iteration,
-      { ...this.randomState, split: 0 },
-      this.#instance,
-      undefined,
-    );
+    return this.#with({ randomState: { ...this.randomState, split: 0 }, splits: undefined });
   }
 
   /** A context of this operator in which the sources below it read `splits`, not the task's. */
   withSplits(splits: SplitSource): IteratorContext {
-    return new IteratorContext(
-      this.#iteration,
-      this.randomState,
-      this.#instance,
-      new SplitProgress(splits),
-    );
+    return this.#with({ splits: new SplitProgress(splits) });
   }
 
   /**
@@ -314,12 +307,7 @@ export class IteratorContext {
   nested(node: DatasetNode, root: () => RandomStream): IteratorContext {
     const { salt, chosenSeed } = this.randomState;
     const randomState = { root, seeded: true, chosenSeed, salt, epoch: 0, split: 0 };
-    return new IteratorContext(
-      this.#iteration,
-      randomState,
-      instancesOf(node, this.stats),
-      undefined,
-    );
+    return this.#with({ randomState, instance: instancesOf(node, this.stats), splits: undefined });
   }
 
   /**
@@ -331,7 +319,7 @@ export class IteratorContext {
     const own = { root: () => root, seeded: true, chosenSeed, salt: 0n };
     const randomState = { ...this.randomState, ...own };
     const instance = { ...instancesOf(node, this.stats), stats: this.stats };
-    return new IteratorContext(this.#iteration, randomState, instance, undefined);
+    return this.#with({ randomState, instance, splits: undefined });
   }
 
   /**
@@ -379,7 +367,7 @@ export class IteratorContext {
       ...{ host, deterministic, options, instance: this.#instance },
       start: () => foreign.runner ??= host.foreignRunners!.start(),
       contextOf: (instance, epoch) =>
-        new IteratorContext(this.#iteration, { ...this.randomState, epoch }, instance, undefined),
+        this.#with({ randomState: { ...this.randomState, epoch }, instance, splits: undefined }),
     };
   }
 
