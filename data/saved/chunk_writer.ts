@@ -5,6 +5,9 @@ import type { Host, NewFile } from "../host.ts";
 import { type Chunk, within } from "./manifest.ts";
 import { encodeElement } from "./stored_element.ts";
 
+/** Default size in bytes after which a new file begins: `chunkBytesMax`. */
+export const CHUNK_BYTES_MAX: number = 256 << 20;
+
 /** Elements are compressed and appended in blocks of at least this many bytes. */
 const BLOCK_BYTES = 1 << 20;
 /**

@@ -5,7 +5,7 @@ import { hex64, type Host, type NewFile } from "../host.ts";
 import { type ElementSpec, mergeSpecs } from "../elements/spec.ts";
 import { isWhole, missingIn } from "../elements/spec_check.ts";
 import { wholeState } from "../checkpoint/whole_state.ts";
-import { ChunkWriter } from "./chunk_writer.ts";
+import { CHUNK_BYTES_MAX, ChunkWriter } from "./chunk_writer.ts";
 import { entryName, Ledger, type LedgerHead } from "./ledger.ts";
 import {
   type Chunk,
@@ -40,8 +40,6 @@ export interface WritingState {
   readonly count: number;
   readonly spec: ElementSpec;
 }
-
-const CHUNK_BYTES_MAX = 256 << 20;
 
 /**
  * Writes the chunks of a folder, and its manifest last. Until then the manifest is an uncommitted
@@ -295,13 +293,13 @@ export class ElementsWriter {
   }
 }
 
-/** A chunk of a checkpoint. Throws if one of the fields that the manifest will list is missing. */
 /** Returns a copy of a saved state. Throws if a field is missing. */
 export function wholeWriting(saved: WritingState): WritingState {
   const { id, chunks, count, spec } = wholeState(saved);
   return { id, chunks: chunks.map(wholeChunk), count, spec };
 }
 
+/** Returns a copy of a chunk. Throws if one of the fields that the manifest will list is missing. */
 function wholeChunk(saved: Chunk): Chunk {
   const { name, shard, count, sizeBytes } = wholeState(saved);
   return { name, shard, count, sizeBytes };

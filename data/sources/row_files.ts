@@ -57,7 +57,7 @@ export abstract class RowFileNode extends FileSourceNode {
         compression,
       );
     }
-    this.columns = columns === undefined ? undefined : checkColumns(kind, columns);
+    this.columns = columns === undefined ? undefined : checkColumnNames(kind, columns);
     this.elementSpec = checkSpec(kind, spec);
     this.#check = SpecCheck.of(this.elementSpec, { nullable: true });
   }
@@ -99,7 +99,7 @@ export abstract class RowFileNode extends FileSourceNode {
   }
 }
 
-function checkColumns(operator: string, value: unknown): readonly string[] {
+function checkColumnNames(operator: string, value: unknown): readonly string[] {
   const columns = checkArray(operator, "columns", value);
   const isName = (name: unknown) => typeof name === "string" && name !== "";
   if (columns.length === 0 || !columns.every(isName) || new Set(columns).size < columns.length) {

@@ -15,12 +15,12 @@ type Zlib = Exclude<Compression, "zstd">;
 
 /** Decompresses a file of one or more members. Zeros after a gzip member are padding. */
 export function zlibDecoder(path: string, file: OpenFile, compression: Zlib): Decoder {
-  const members = new Members(path, file, compression);
+  const members = new ZlibMembers(path, file, compression);
   const chunks = members.chunks();
   return { next: () => chunks.next(), destroy: () => members.destroy() };
 }
 
-class Members {
+class ZlibMembers {
   readonly #path: string;
   readonly #file: OpenFile;
   readonly #compression: Zlib;

@@ -17,12 +17,12 @@ const PUSH_BYTES = 8 * 1024;
 
 /** Decompresses a file of one or more frames. Damage loses its block, at most 128 KiB. */
 export function zstdDecoder(path: string, file: OpenFile): Decoder {
-  const members = new Members(path, file);
-  const chunks = members.chunks();
-  return { next: () => chunks.next(), destroy: () => members.destroy() };
+  const decoder = new FrameDecoder(path, file);
+  const chunks = decoder.chunks();
+  return { next: () => chunks.next(), destroy: () => decoder.destroy() };
 }
 
-class Members {
+class FrameDecoder {
   readonly #path: string;
   readonly #file: OpenFile;
   readonly #frames = new ZstdFrames();

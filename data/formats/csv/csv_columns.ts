@@ -56,7 +56,7 @@ export type RecordConversion = (fields: readonly string[], describe: DescribeRec
  *
  * @throws {LeatError} `invalid_argument` naming the column.
  */
-export function checkColumns(operator: string, value: unknown): readonly DeclaredColumn[] {
+export function checkDeclaredColumns(operator: string, value: unknown): readonly DeclaredColumn[] {
   if (Array.isArray(value)) {
     return value.map((column, i) => checkColumn(operator, undefined, `${i}`, column));
   }

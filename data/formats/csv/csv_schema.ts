@@ -4,7 +4,7 @@ import { checkArray, checkBoolean, invalidArgument, show } from "../../check.ts"
 import type { ElementSpec } from "../../elements/spec.ts";
 import { COLUMNS_MAX, listNames } from "../column_rows.ts";
 import {
-  checkColumns,
+  checkDeclaredColumns,
   columnsSpec,
   type DeclaredColumn,
   type ReadColumn,
@@ -29,7 +29,7 @@ export class CsvSchema {
   ) {
     const { columns, header, select, exclude, naValue = "" } = options;
     this.header = checkBoolean(operator, "header", header, true);
-    this.columns = columns === undefined ? undefined : checkColumns(operator, columns);
+    this.columns = columns === undefined ? undefined : checkDeclaredColumns(operator, columns);
     this.select = checkKeys(operator, "select", select, this.header);
     this.exclude = checkKeys(operator, "exclude", exclude, this.header);
     if (typeof naValue !== "string") throw invalidArgument(operator, "naValue", "a text", naValue);

@@ -8,7 +8,7 @@ import { ByteReader } from "../../formats/byte_reader.ts";
 import { RecordReader } from "../../formats/tfrecord/tfrecord.ts";
 import { END } from "../../iterator.ts";
 import { type ElementSpec, mergeSpecs } from "../../elements/spec.ts";
-import { ChunkWriter } from "../chunk_writer.ts";
+import { CHUNK_BYTES_MAX, ChunkWriter } from "../chunk_writer.ts";
 import { readDocument, writeDocument } from "../document.ts";
 import { isRest, type Rest } from "../ledger.ts";
 import { checkChunks, type Chunk, readManifest, within } from "../manifest.ts";
@@ -17,8 +17,6 @@ import type { DistributedFolder } from "./folder.ts";
 import type { Written, WrittenRun } from "./work.ts";
 
 const NOTE_FORMAT = "leat-run-1";
-/** Default size in bytes after which a new file begins. */
-const CHUNK_BYTES_MAX = 256 << 20;
 
 /** The contents of a run, in order. */
 export interface RunNote extends WrittenRun {
