@@ -1,9 +1,13 @@
 /** The facts that a service needs about operators, checked for every registered kind. */
-import type { DatasetNode, Division } from "../../data/node.ts";
+import { openIterator } from "../../data/dataset_iterator.ts";
 import { chainOf } from "../../data/deterministic/chain.ts";
+import { rebuilt } from "../../data/foreign/foreign.ts";
+import type { DatasetNode, Division } from "../../data/node.ts";
+import { withDrawnSeed } from "../../data/operators/options.ts";
 import { assert, assertEquals } from "../assert.ts";
 import { TempFolder } from "../lib/temp_folder.ts";
 import { everyKind } from "./lib/every_kind.ts";
+import { outcomesOf } from "./lib/outcomes.ts";
 
 /** Every kind of operator, and how its work can be divided. */
 async function facts(): Promise<[DatasetNode, Division][]> {
@@ -51,5 +55,35 @@ Deno.test("operators declare the facts that advice needs", async () => {
     ["interleave", "callsSideBySide,opensDatasets", false],
     ["shuffle", "", true],
     ["snapshot", "opensDatasets", false],
+  ]);
+});
+
+/** The graph with operators that have no seed of their own. */
+function unseeded(node: DatasetNode): DatasetNode {
+  return rebuilt(node, { ...node.attributes, seed: undefined }, node.inputs.map(unseeded));
+}
+
+/** Whether the elements of a graph depend on the seed of its pipeline. */
+async function dependsOnSeed(node: DatasetNode): Promise<boolean> {
+  const streams = new Set<string>();
+  for (const seed of [1n, 2n, 3n, 4n, 5n]) {
+    await using iterator = openIterator(node, { seed });
+    streams.add(Deno.inspect(await outcomesOf(iterator), { depth: 9, iterableLimit: 999 }));
+  }
+  return streams.size > 1;
+}
+
+Deno.test("withDrawnSeed sets the seed of every kind of operator that draws numbers from it", async () => {
+  await using folder = await TempFolder.make();
+  const drawing = new Set<string>();
+  for (const { node, dataset, division } of await everyKind(folder.path)) {
+    const graph = unseeded(dataset.node);
+    if (division === "served" || !await dependsOnSeed(graph)) continue;
+    drawing.add(node.kind);
+    assert(withDrawnSeed(graph, 1n) !== graph, `${node.kind} draws numbers and does not say so`);
+  }
+  assertEquals([...drawing].sort(), [
+    ...["fileGroups", "globalShuffle", "listFiles", "random"],
+    ...["rejectionResample", "sampleFromDatasets", "shuffle"],
   ]);
 });
