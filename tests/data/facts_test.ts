@@ -3,6 +3,7 @@ import { openIterator } from "../../data/dataset_iterator.ts";
 import { chainOf } from "../../data/deterministic/chain.ts";
 import { rebuilt } from "../../data/foreign/foreign.ts";
 import type { DatasetNode, Division } from "../../data/node.ts";
+import { Dataset } from "../../data/mod.ts";
 import { withDrawnSeed } from "../../data/operators/options.ts";
 import { assert, assertEquals } from "../assert.ts";
 import { TempFolder } from "../lib/temp_folder.ts";
@@ -86,4 +87,17 @@ Deno.test("withDrawnSeed sets the seed of every kind of operator that draws numb
     ...["fileGroups", "globalShuffle", "listFiles", "random"],
     ...["rejectionResample", "sampleFromDatasets", "shuffle"],
   ]);
+});
+
+Deno.test("distribute under DETERMINISTIC and offload draw numbers if the order of splits is drawn", () => {
+  const service = "ws://127.0.0.1:1";
+  const processingMode = "DETERMINISTIC";
+  const draws = ({ node }: Dataset<unknown>) => withDrawnSeed(node, 1n) !== node;
+  const shuffled = Dataset.range(9).shuffle(3, { seed: 5 });
+  assert(draws(shuffled.distribute({ service, processingMode })));
+  assert(draws(shuffled.take(5).distribute({ service, processingMode })));
+  assert(draws(shuffled.offload({ service })));
+  assert(!draws(shuffled.distribute({ service })));
+  assert(!draws(Dataset.range(9).distribute({ service, processingMode })));
+  assert(!draws(Dataset.range(9).offload({ service })));
 });
