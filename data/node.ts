@@ -122,7 +122,10 @@ export abstract class DatasetNode {
     return undefined;
   }
 
-  /** Whether the operator itself draws random numbers from the pipeline's seed. */
+  /**
+   * Whether the operator itself draws random numbers from the pipeline's seed, or reads datasets that
+   * may. What its functions take from their last argument does not count here.
+   */
   get drawsNumbers(): boolean {
     return false;
   }
