@@ -5,6 +5,7 @@ import { rebuilt } from "../../data/foreign/foreign.ts";
 import type { DatasetNode, Division } from "../../data/node.ts";
 import { Dataset } from "../../data/mod.ts";
 import { withDrawnSeed } from "../../data/operators/options.ts";
+import { deserializeGraph, serializeGraph } from "../../data/wire.ts";
 import { assert, assertEquals } from "../assert.ts";
 import { TempFolder } from "../lib/temp_folder.ts";
 import { everyKind } from "./lib/every_kind.ts";
@@ -100,4 +101,30 @@ Deno.test("distribute under DETERMINISTIC and offload draw numbers if the order 
   assert(!draws(shuffled.distribute({ service })));
   assert(!draws(Dataset.range(9).distribute({ service, processingMode })));
   assert(!draws(Dataset.range(9).offload({ service })));
+});
+
+Deno.test("withDrawnSeed finds functions that take random in a graph that was sent", () => {
+  const records = Dataset.from([{ x: 1 }]);
+  const drawing: readonly Dataset<unknown>[] = [
+    Dataset.fromGenerator(({ random }) => [random.next()]),
+    records.scan(0, (sum, { x }, { random }) => [sum, x + random.next()]),
+    records.groupByReducer({
+      key: ({ x }) => x,
+      init: () => 0,
+      reduce: (sum: number, { x }, { random }) => sum + x + random.next(),
+    }),
+    records.groupByReducer({
+      key: ({ x }) => x,
+      init: () => ({ sum: 0 }),
+      reduce: (state) => state,
+      finalize: ({ sum }, _key, { random }) => sum + random.next(),
+    }),
+  ];
+  for (const { node } of drawing) {
+    const sent = deserializeGraph(serializeGraph(node));
+    assert(withDrawnSeed(sent, 1n) !== sent, node.kind);
+  }
+  const { node } = records.scan(0, (sum, { x }) => [sum, sum + x]);
+  const sent = deserializeGraph(serializeGraph(node));
+  assertEquals(withDrawnSeed(sent, 1n), sent);
 });

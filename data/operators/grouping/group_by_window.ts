@@ -68,7 +68,7 @@ registerNode("groupByWindow", {
     new GroupByWindowNode(
       input!,
       NodeFunction.among(a, "key"),
-      NodeFunction.among(a, "reduce"),
+      NodeFunction.among(a, "reduce", 2),
       a.windowSize as number | NodeFunction,
     ),
 });
