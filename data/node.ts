@@ -131,9 +131,9 @@ export abstract class DatasetNode {
   }
 
   /**
-   * Whether nobody can change the elements that it gets from its input, because it copies them, or
-   * gives them unchanged to operators that do. `isCopied`: whether the elements that it gives are
-   * copied.
+   * Whether nobody can change the elements that it gets from its input, except for byte strings,
+   * because it copies them, or gives them unchanged to operators that do. `isCopied`: whether the
+   * elements that it gives are copied.
    */
   copiesInput(_isCopied: boolean): boolean {
     return false;
