@@ -1,4 +1,5 @@
 /** Functions and loops that change their elements in place: what operators keep stays as it is. */
+import { Buffer } from "node:buffer";
 import { Dataset, RaggedTensor, Tensor, TensorSpec } from "../../../../mod.ts";
 import { mapTree } from "../../../../core/tree.ts";
 import { assertEquals } from "../../../assert.ts";
@@ -66,6 +67,8 @@ const KEEPERS: Readonly<Record<string, () => Dataset<unknown>>> = {
   "from": () => Dataset.from(rows()),
   "cache": () => Dataset.range(4).map((i) => new Float32Array([i, i])).cache(),
   "cache of from": () => Dataset.from(rows()).cache(),
+  "from of Node.js buffers": () =>
+    Dataset.from([{ bytes: Buffer.of(1), tensor: new Tensor("uint8", [1], Buffer.of(2)) }]),
   "fromTensors": () => Dataset.fromTensors(new Tensor("float32", [2], Float32Array.of(1, 2))),
   "fromTensorSlices": () =>
     Dataset.fromTensorSlices({
@@ -151,9 +154,10 @@ Deno.test("a function that changes its element in place gets the same element in
 Deno.test("from and cache copy nothing for a batch, which has memory of its own", async () => {
   let copies = 0;
   class Counted extends Uint8Array<ArrayBuffer> {
-    override slice(start?: number, end?: number): Uint8Array<ArrayBuffer> {
+    /** The class of copies. */
+    static get [Symbol.species]() {
       copies++;
-      return super.slice(start, end);
+      return Uint8Array;
     }
   }
   const kept: Uint8Array = Counted.of(1, 2);
