@@ -1,8 +1,10 @@
 /** A dispatcher's state in a terminal: `deno task status --help`. */
 import { CREDENTIAL_OPTIONS, readCredentials } from "./cluster/server_options.ts";
 import { askForState, stateUrl } from "./cluster/state_request.ts";
+import { LeatError } from "../core/error.ts";
 import { shownJson } from "../core/shown_text.ts";
 import { statusText } from "./cluster/status_text.ts";
+import type { DispatcherDescription } from "../mod.ts";
 import { runProgram, UsageError } from "./lib/args.ts";
 import type { Program } from "./lib/help.ts";
 import { flag, milliseconds, text, type Values } from "./lib/options.ts";
@@ -17,7 +19,7 @@ const OPTIONS = {
     placeholder: "ADDRESS",
   }),
   ...CREDENTIAL_OPTIONS,
-  watch: flag("Shows the state repeatedly, until Ctrl-C."),
+  watch: flag("Shows the state repeatedly, until Ctrl-C; waits while the dispatcher is away."),
   intervalMs: milliseconds({
     help: "Time between updates with --watch.",
     default: 1_000,
@@ -48,12 +50,27 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   await UsageError.where(() => stateUrl(dispatcher));
   const credentials = await readCredentials(values);
   const clear = watch && !json && Deno.stdout.isTerminal() ? CLEAR_SCREEN : "";
-  do {
-    const state = await askForState(dispatcher, credentials);
-    const shown = json ? shownJson(state, watch ? undefined : 2) : clear + statusText(state);
-    if (!await print(shown)) return;
-    if (watch) await new Promise((resolve) => setTimeout(resolve, intervalMs));
-  } while (watch);
+  const ask = () => askForState(dispatcher, credentials);
+  let state: DispatcherDescription | undefined = await ask();
+  for (let isAway = false;; isAway = state === undefined) {
+    if (state !== undefined) {
+      const shown = json ? shownJson(state, watch ? undefined : 2) : clear + statusText(state);
+      if (!await print(shown)) return;
+    }
+    if (!watch) return;
+    await new Promise((resolve) => setTimeout(resolve, intervalMs));
+    state = await ask().catch((error): undefined => warnOfOutage(error, isAway));
+  }
+}
+
+/**
+ * Says once for each outage that the watched dispatcher does not answer.
+ * @throws the error if waiting does not help against it.
+ */
+function warnOfOutage(error: unknown, isKnown: boolean): undefined {
+  const { code, message } = LeatError.from(error);
+  if (code !== "unavailable") throw error;
+  if (!isKnown) console.error(`${message}. Waiting until it answers again`);
 }
 
 /** Prints a text to standard output. Returns whether somebody still reads that: not so after `| head`. */

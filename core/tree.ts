@@ -113,7 +113,7 @@ const TOO_DEEP = Symbol("too deep");
 
 function copyOf(value: unknown, depth: number): unknown {
   if (typeof value !== "object" || value === null) return value;
-  if (isTypedArray(value)) return value.slice();
+  if (isTypedArray(value)) return copyOfArray(value);
   if (value instanceof Tensor) return copyOfTensor(value);
   if (value instanceof RaggedTensor) {
     return new RaggedTensor(copyOfTensor(value.values), value.rowSplits.slice());
@@ -129,8 +129,13 @@ function copyOf(value: unknown, depth: number): unknown {
   return copy;
 }
 
+/** Not by the array's own `slice`: that of a `Buffer` of Node.js gives a view. */
+function copyOfArray(array: TypedArray): TypedArray {
+  return Uint8Array.prototype.slice.call(array);
+}
+
 function copyOfTensor({ dtype, shape, data }: Tensor): Tensor {
-  const copy = Array.isArray(data) ? data.map((item) => copyOf(item, 0)) : data.slice();
+  const copy = Array.isArray(data) ? data.map((item) => copyOf(item, 0)) : copyOfArray(data);
   return new Tensor(dtype, [...shape], copy as typeof data);
 }
 

@@ -58,6 +58,7 @@ export class EndlessRun<I extends AsyncIterator<unknown> & AsyncDisposable>
   #runs = 1;
   #taken = 0;
   #takenBefore = 0;
+  #isDisposed = false;
 
   /** @param onEnd Receives each iterator that has ended, and how many elements it gave. */
   constructor(open: () => I, onEnd: (iterator: I, taken: number) => void = () => {}) {
@@ -85,7 +86,7 @@ export class EndlessRun<I extends AsyncIterator<unknown> & AsyncDisposable>
     return this.#takenBefore + this.#taken;
   }
 
-  /** The next element; undefined if an iterator has ended without one. */
+  /** The next element; undefined if an iterator has ended without one, or this run is disposed. */
   async next(): Promise<{ readonly element: unknown } | undefined> {
     for (;;) {
       const { done, value } = await this.#iterator.next();
@@ -96,6 +97,8 @@ export class EndlessRun<I extends AsyncIterator<unknown> & AsyncDisposable>
       if (this.#taken === 0) return undefined;
       this.#onEnd(this.#iterator, this.#taken);
       await this.#iterator[Symbol.asyncDispose]();
+      // Disposing also ends an iterator that this call waits for. Nothing would dispose the next one.
+      if (this.#isDisposed) return undefined;
       this.#takenBefore += this.#taken;
       this.#taken = 0;
       this.#runs++;
@@ -104,6 +107,7 @@ export class EndlessRun<I extends AsyncIterator<unknown> & AsyncDisposable>
   }
 
   [Symbol.asyncDispose](): PromiseLike<void> {
+    this.#isDisposed = true;
     return this.#iterator[Symbol.asyncDispose]();
   }
 }

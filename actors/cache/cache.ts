@@ -115,14 +115,14 @@ class Cache {
     request: GetElementRequest,
     asker: Ref<ElementReaderProtocol>,
   ): ElementAnswer | Promise<ElementAnswer> {
-    const { trainerId, way } = request;
+    const { trainerId, bandwidth } = request;
     if (trainerId === undefined) {
       throw new LeatError(
         "invalid_argument",
         "This job shares its data: a request must have a trainerId",
       );
     }
-    if (way !== undefined) this.#bandwidth = way;
+    if (bandwidth !== undefined) this.#bandwidth = bandwidth;
     const reader = readerId(asker as Ref, request.clientId);
     try {
       return this.#repeats.answer(request, () => this.#take(request, trainerId, reader), asker);
@@ -247,9 +247,9 @@ class Cache {
 
   async #fetchOne(): Promise<ElementAnswer> {
     try {
-      const way = this.#bandwidth;
+      const bandwidth = this.#bandwidth;
       this.#bandwidth = undefined;
-      return await this.#fetcher.fetch(way === undefined ? {} : { way });
+      return await this.#fetcher.fetch(bandwidth === undefined ? {} : { bandwidth });
     } catch (error) {
       const failure = LeatError.from(error);
       if (failure.code === "cancelled") throw failure;

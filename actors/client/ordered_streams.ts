@@ -74,7 +74,7 @@ function partsAtReader(node: DatasetNode): DatasetNode[] {
 }
 
 /** The reader identity sent to services; empty where no other reader is possible. */
-type Reader = Pick<
+type ReaderIdentity = Pick<
   NonNullable<ClientOptions["ordered"]>,
   "stream" | "lastReader" | "restoration" | "runId" | "iterator" | "onJoined"
 >;
@@ -88,7 +88,7 @@ function readerOf(
   streams: readonly StreamNode[],
   { service, jobName, consumerIndex, runId }: DistributeOptions,
   { host, lastReaders }: IteratorContext,
-): (isRestored: boolean) => Reader {
+): (isRestored: boolean) => ReaderIdentity {
   if (jobName === undefined) return () => ({});
   const address = typeof service === "string" ? service : service.address;
   return (isRestored) => {
@@ -144,7 +144,7 @@ interface StreamOptions {
   readonly options: DistributeOptions;
   readonly access: ServiceAccess;
   /** The current reader identity. */
-  readonly reader: (isRestored: boolean) => Reader;
+  readonly reader: (isRestored: boolean) => ReaderIdentity;
   readonly context: IteratorContext;
   /** With consumers: gives this consumer's own elements only. */
   readonly ownOnly: boolean;
@@ -200,6 +200,6 @@ function streamIterator(node: DatasetNode, stream: StreamOptions): ElementIterat
  */
 function iteratorOf(
   { iterator, randomState: { epoch } }: IteratorContext,
-): Pick<Reader, "iterator"> {
+): Pick<ReaderIdentity, "iterator"> {
   return iterator === 0 || iterator === epoch ? {} : { iterator };
 }

@@ -101,17 +101,27 @@ class SaveClient {
     }
   }
 
-  /** Joins again if the dispatcher forgot this client. The save then resumes from the folder. */
+  /**
+   * Joins again if the dispatcher forgot this client. The save then resumes from the folder. An
+   * aborted client joins once more, too: the save continues without clients, and only one that has
+   * joined can end it.
+   */
   async #untilSaved(): Promise<void> {
+    const { signal } = this.#options;
     try {
-      for (let isSaved = false; !isSaved;) {
+      for (;;) {
+        const isAborted = signal?.aborted === true;
         this.#clientId = await this.#join();
-        isSaved = await this.#follow(this.#clientId);
+        if (await this.#follow(this.#clientId)) return;
+        if (isAborted) throw signal.reason;
+        await this.#pause();
       }
     } catch (error) {
       // The save was completed while no client was connected.
       const isSaved = LeatError.from(error).details?.["reason"] === IS_SAVED;
-      if (!(this.#hasBegun && isSaved)) throw error;
+      if (this.#hasBegun && isSaved) return;
+      signal?.throwIfAborted();
+      throw error;
     }
   }
 

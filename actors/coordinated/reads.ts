@@ -110,8 +110,8 @@ class Reads {
     request: GetElementRequest,
     asker: Ref<ElementReaderProtocol>,
   ): ElementAnswer | Promise<ElementAnswer> {
-    const { consumerIndex, round, floor = 0, way } = request;
-    if (way !== undefined) this.#bandwidth = way;
+    const { consumerIndex, round, floor = 0, bandwidth } = request;
+    if (bandwidth !== undefined) this.#bandwidth = bandwidth;
     if (consumerIndex === undefined || round === undefined) {
       throw new LeatError(
         "invalid_argument",
@@ -285,7 +285,7 @@ class Reads {
 
   async #gather(): Promise<readonly ElementAnswer[]> {
     const { numConsumers } = this.#config;
-    const wanted = this.#bandwidth === undefined ? {} : { way: this.#bandwidth };
+    const wanted = this.#bandwidth === undefined ? {} : { bandwidth: this.#bandwidth };
     this.#bandwidth = undefined;
     const answers = await Promise.all(
       Array.from({ length: numConsumers }, (_, i) => this.#fetch(i === 0 ? wanted : {})),

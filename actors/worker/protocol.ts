@@ -184,7 +184,7 @@ export interface GetElementRequest {
    */
   readonly waitMs?: number;
   /** For compression `auto`: the bandwidth that the client measured, and how it reads. */
-  readonly way?: BandwidthFigures;
+  readonly bandwidth?: BandwidthFigures;
 }
 
 /** The client id in `leave` where one consumer reports the departure of others. Real ids start at 1. */

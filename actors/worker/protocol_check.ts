@@ -49,7 +49,7 @@ const elementSource = {
     upTo: optional(count),
     own: optional(object({ sequence: count, number: count })),
     waitMs: optional(duration),
-    way: optional(object({
+    bandwidth: optional(object({
       bytesPerSecond: figure,
       unpackBytesPerSecond: optional(figure),
       waitingShare: figure,

@@ -3,9 +3,11 @@ import { LeatError } from "../../core/error.ts";
 
 /** Limit of the places that an error names, and of the causes that are searched for them. */
 const PLACES_MAX = 8;
-/** Leat's own folders. */
+/** Leat's own folders, as Deno writes them in stacks: without escapes of URLs. */
 const OWN = ["actors", "cli", "core", "data", "offload", "platform", "server", "transport"]
-  .map((layer) => new URL(`../../${layer}/`, import.meta.url).href);
+  .map((layer) => decodeURIComponent(new URL(`../../${layer}/`, import.meta.url).href));
+/** A line of a stack, with the file, line and column of a call. */
+const CALL = /^\s+at .*?\(?((?:file|https?):\/\/.+?:\d+:\d+)\)?$/gm;
 
 /**
  * Returns the error with `details.places`: `file:line:column` of the calls outside Leat that led to
@@ -23,10 +25,7 @@ function placesOf(thrown: unknown): string[] {
   let places: string[] = [];
   let error = thrown;
   for (let depth = 0; error instanceof Error && depth < PLACES_MAX; depth++) {
-    const placesOfError = [
-      ...(error.stack ?? "").matchAll(/^\s+at .*?\(?((?:file|https?):\/\/\S+?:\d+:\d+)\)?$/gm),
-    ]
-      .map((match) => match[1]!)
+    const placesOfError = [...(error.stack ?? "").matchAll(CALL)].map((match) => match[1]!)
       .filter((place) => !OWN.some((layer) => place.startsWith(layer)));
     if (placesOfError.length > 0) places = placesOfError;
     error = error.cause;

@@ -3,7 +3,7 @@ import { shownPath } from "../../core/shown_text.ts";
 import type { OpenFile } from "../host.ts";
 import { ReadingFailure } from "../iterators/reading_failure.ts";
 import { type ByteSource, byteSource } from "./byte_source.ts";
-import type { Compression } from "./compression/compression.ts";
+import { type Compression, compressionRemedy } from "./compression/compression.ts";
 import type { SourceFile } from "./format_reader.ts";
 import { READ_BYTES } from "./plain_bytes.ts";
 
@@ -29,6 +29,8 @@ export class ByteReader {
   readonly path: string;
   /** What offsets in messages refer to: the file (`""`), or its decompressed contents. */
   readonly stream: string;
+  /** The end of messages about damage: what to do if the file should have been decompressed, or `""`. */
+  readonly remedy: string;
   readonly #source: ByteSource;
   readonly #sizeBytes: number;
   /** Allocated on first use: some files are read without it. */
@@ -51,6 +53,7 @@ export class ByteReader {
   constructor(path: string, file: OpenFile, compression?: Compression, offset = 0) {
     this.path = shownPath(path);
     this.stream = compression === undefined ? "" : " of its decompressed contents";
+    this.remedy = compression === undefined ? compressionRemedy(path) : "";
     this.#sizeBytes = compression === undefined ? file.sizeBytes : Infinity;
     this.#position = offset;
     this.#source = byteSource(this.path, file, compression, offset);

@@ -166,6 +166,8 @@ export class ConditionalIterator extends ElementIterator {
     const { ratio } = this.#part;
     const listed = EpochSplits.list({ root, chain, seed, epoch, host, settings });
     const splits = this.#splits = await listed;
+    // `release()` has run: nothing would dispose what is opened below.
+    if (this.disposed) return;
     splits.checkDigest(this.#digest);
     this.#digest = splits.digest;
     this.#ledger ??= new DeliveredSplits(splits.total);

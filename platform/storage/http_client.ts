@@ -1,6 +1,5 @@
 /** HTTP requests to far storage, with timeouts. An error's code says whether to retry. */
 
-import { joined } from "../../core/bytes.ts";
 import { innermostCause, LeatError, type LeatErrorCode } from "../../core/error.ts";
 import { shownText, withShownUrls } from "../../core/shown_text.ts";
 import { Retries, type RetryOptions, type RetryTiming } from "./retries.ts";
@@ -32,6 +31,9 @@ const REDIRECT_STATUSES: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]
 
 /** Limit of the bytes that are read of an error page. */
 const REFUSAL_BYTES_MAX = 64 * 1024;
+
+/** The bytes that are allocated for a body whose length is unknown. */
+const COLLECTED_BYTES_MIN = 16 * 1024;
 
 /** Limit of the characters of an error page that an error message quotes. */
 const REFUSAL_SHOWN_MAX = 200;
@@ -114,13 +116,20 @@ export class HttpAnswer {
 
   /** The whole body; `undefined` if it is larger than `bytesMax`. */
   async collect(bytesMax: number): Promise<Uint8Array | undefined> {
-    const chunks: Uint8Array[] = [];
+    let bytes = new Uint8Array(0);
     let count = 0;
     for await (const chunk of this.chunks()) {
-      if ((count += chunk.length) > bytesMax) return undefined;
-      chunks.push(chunk);
+      const end = count + chunk.length;
+      if (end > bytesMax) return undefined;
+      if (end > bytes.length) {
+        const room = Math.max(end, 2 * bytes.length, COLLECTED_BYTES_MIN);
+        bytes = new Uint8Array(bytes.buffer.transfer(Math.min(room, bytesMax)));
+      }
+      // Copied at once: a chunk of one byte keeps a buffer of kilobytes alive.
+      bytes.set(chunk, count);
+      count = end;
     }
-    return joined(chunks);
+    return bytes.subarray(0, count);
   }
 
   /**

@@ -37,6 +37,15 @@ def test_an_element_that_fails_is_raised_with_its_place_and_the_next_one_comes()
     assert list(batches) == [3, 4]
 
 
+def test_a_place_in_a_folder_with_a_space_is_named(tmp_path: Path) -> None:
+    pipeline = tmp_path / "my pipelines" / "failing.ts"
+    pipeline.parent.mkdir()
+    pipeline.write_text('import { Dataset } from "@leat/leat";\nexport default Dataset.range(1).map(() => {\n  throw new Error("no");\n});\n')
+    with pytest.raises(leat.LeatError, match="no") as raised:
+        next(iter(leat.load(pipeline)))
+    assert raised.value.places[0].startswith(f"{pipeline}:3:")
+
+
 def test_an_element_that_cannot_be_sent_costs_only_itself_and_the_position_is_right() -> None:
     loader, found, errors = leat.load(PIPELINES, export="unsendable"), [], []
     batches = iter(loader)

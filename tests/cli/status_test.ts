@@ -5,6 +5,7 @@ import { Dataset, type DispatcherDescription, serveDispatcher, serveWorker } fro
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
 import { noFigures } from "../lib/no_figures.ts";
 import { startChild } from "../lib/child.ts";
+import { freePort } from "../lib/free_port.ts";
 import { until } from "../lib/until.ts";
 
 const QUIET = { logLevel: "off" } as const;
@@ -159,6 +160,20 @@ Deno.test("deno task status --watch continues until it is stopped", async () => 
   for (let i = 0; i < 3; i++) await child.line(/"clusterId"/);
   child.kill("SIGTERM");
   assertEquals((await child.status).signal, "SIGTERM");
+});
+
+Deno.test("deno task status --watch waits for a dispatcher that was stopped and starts again", async () => {
+  const options = { ...QUIET, port: freePort() };
+  const dispatcher = await serveDispatcher(options);
+  await using child = startChild("cli/status.ts", {
+    flags: ["-P=status"],
+    args: ["--dispatcher", dispatcher.address, "--watch", "--interval-ms", "100", "--json"],
+  });
+  const [, first] = await child.line(/"clusterId":"(\w+)"/);
+  await dispatcher.close();
+  await child.stderr.match(/No dispatcher answers at .*Waiting until it answers again/);
+  await using _restarted = await serveDispatcher(options);
+  await child.line(new RegExp(`"clusterId":"(?!${first}")`));
 });
 
 Deno.test("deno task status --watch ends when nobody reads its output any more", async () => {

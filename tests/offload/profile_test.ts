@@ -177,6 +177,42 @@ Deno.test("a measurement gives up on a batch that does not come in time", async 
   }
 });
 
+Deno.test("profileCandidate opens no other run when its time is up or it is aborted during a batch", async () => {
+  const aborted = new Error("aborted");
+  for (const reason of [undefined, aborted]) {
+    const { open, options } = machine({ batchMs: 1, cpuMs: 1, trainMs: 1 });
+    const up = Promise.withResolvers<void>();
+    let given = 0;
+    let opened = 0;
+    let closed = 0;
+    const waiting = () => {
+      const { next } = open();
+      const end = Promise.withResolvers<{ done: true; value: undefined }>();
+      opened++;
+      return {
+        next: () => {
+          if (given++ < 3) return next();
+          if (reason === undefined) up.resolve();
+          else up.reject(reason);
+          return end.promise;
+        },
+        [Symbol.asyncDispose]: () => {
+          closed++;
+          // As an iterator of a service does.
+          end.resolve({ done: true, value: undefined });
+          return Promise.resolve();
+        },
+      };
+    };
+    const limited = { ...options, sleep: () => up.promise, untilMs: 1e9 };
+    const measured = profileCandidate("p'3", waiting, limited);
+    if (reason === undefined) assertEquals(await measured, undefined);
+    else assertEquals(await assertRejects(() => measured), reason);
+    await new Promise((resolve) => setTimeout(resolve));
+    assertEquals([opened, closed > 0], [1, true]);
+  }
+});
+
 Deno.test("profileLocal tells its steps", async () => {
   const { open, options } = machine({ batchMs: 1, cpuMs: 1, trainMs: 1 });
   const told: [number, number][] = [];

@@ -49,6 +49,15 @@ for (const keepsOrder of [false, true]) {
   });
 }
 
+Deno.test("ConditionalIterator opens no reader if it is disposed while the splits are listed", async () => {
+  const service = new VirtualService(1);
+  const host = new VirtualHost(service);
+  const { iterator } = open({ pipeline: Dataset.range(64), service, host, ratio: 0.5 });
+  const first = iterator.next();
+  iterator.dispose();
+  assertEquals([await first, service.readers], [END, 0]);
+});
+
 /** A dataset of `splits` splits, with 100 elements each. @param prepare Called for each element. */
 function fewSplits(splits: number, prepare: () => void): Dataset<unknown> {
   return Dataset.range(splits)

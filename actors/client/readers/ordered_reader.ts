@@ -32,8 +32,8 @@ export const IN_FLIGHT_BYTES = 2 ** 20;
 const LARGEST_DECAY = 7 / 8;
 /** While early items, with those in the feed, take this many bytes, the buffer is full. */
 const EARLY_BUFFER_BYTES_MAX = 256 * 2 ** 20;
-/** With this many early items the buffer is full, too: small ones take more memory than bytes. */
-const EARLY_BUFFER_ITEMS_MAX = 2 ** 16;
+/** With this many items the buffer is full, too: small ones take more memory than bytes. */
+export const EARLY_BUFFER_ITEMS_MAX = 2 ** 16;
 /**
  * Limit of the items of one split that wait for an earlier item. One task sends at most
  * {@linkcode UNACKNOWLEDGED_MAX}; this is enough for four tasks that lose the split one after another.
@@ -231,14 +231,14 @@ export class OrderedReader implements Reader {
   get #isFull(): boolean {
     const { feed, options: { bufferBytesMax = EARLY_BUFFER_BYTES_MAX } } = this.#deps;
     return this.#earlyBytes + feed.bytes >= bufferBytesMax ||
-      this.#earlyItems >= EARLY_BUFFER_ITEMS_MAX;
+      this.#earlyItems + feed.length >= EARLY_BUFFER_ITEMS_MAX;
   }
 
   /**
    * Whether the feed may get more items. A lone reader's feed has a limit of items. A consumer's
-   * has a limit of its own elements, or none if it cannot tell which those are. It must also
-   * receive the elements of the others, because a task keeps an element until all consumers have
-   * passed it.
+   * has a limit of its own elements. If it cannot tell which those are, only the limits of the
+   * buffer apply. It must also receive the elements of the others, because a task keeps an element
+   * until all consumers have passed it.
    */
   get #hasRoom(): boolean {
     const { feed, options } = this.#deps;

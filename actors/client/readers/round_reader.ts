@@ -41,9 +41,9 @@ import {
 import { TaskFetcher } from "./task_fetcher.ts";
 import {
   isServedIn,
-  type OpenTask,
   type ReadRound,
   RoundSchedules,
+  type ServingTask,
   UNCONFIRMED,
 } from "./round_schedules.ts";
 
@@ -56,7 +56,7 @@ const CONFIRM_RETRY_MS = 100;
 
 export class RoundReader implements Reader {
   readonly #deps: ReaderDependencies;
-  readonly #tasks = new Map<number, OpenTask>();
+  readonly #tasks = new Map<number, ServingTask>();
   readonly #schedules = new RoundSchedules();
   /** Rounds that were requested and not yet given to the training loop, in ascending order. */
   #rounds: ReadRound[] = [];
@@ -189,7 +189,7 @@ export class RoundReader implements Reader {
     for (const task of added) {
       const onUnreachable = () => this.#lost(open);
       const fetcher = new TaskFetcher(this.#deps, this.#clientId, task, { onUnreachable });
-      const open: OpenTask = { task, fetcher, lost: false };
+      const open: ServingTask = { task, fetcher, lost: false };
       this.#tasks.set(task.taskId, open);
     }
   }
@@ -224,7 +224,7 @@ export class RoundReader implements Reader {
     }
   }
 
-  #taskFor(round: number): OpenTask | undefined {
+  #taskFor(round: number): ServingTask | undefined {
     const taskId = this.#schedules.taskOf(round);
     return taskId === undefined ? undefined : this.#tasks.get(taskId);
   }
@@ -260,7 +260,7 @@ export class RoundReader implements Reader {
   }
 
   /** The round's element for this consumer; undefined when the task is gone. */
-  async #fetch(number: number, open: OpenTask): Promise<ElementAnswer | undefined> {
+  async #fetch(number: number, open: ServingTask): Promise<ElementAnswer | undefined> {
     try {
       const answer = await open.fetcher.fetch({
         round: number,
@@ -305,7 +305,7 @@ export class RoundReader implements Reader {
    */
   async #tryConfirm(
     round: number,
-    open: OpenTask,
+    open: ServingTask,
     absent: readonly number[] | undefined,
   ): Promise<"confirmed" | "again" | LeatError> {
     const { context, options: { consumerIndex = -1, requestTimeoutMs } } = this.#deps;
@@ -334,11 +334,11 @@ export class RoundReader implements Reader {
     this.pump();
   }
 
-  #isListed(open: OpenTask): boolean {
+  #isListed(open: ServingTask): boolean {
     return this.#tasks.get(open.task.taskId) === open;
   }
 
-  #lost(open: OpenTask): void {
+  #lost(open: ServingTask): void {
     if (open.lost || !this.#isListed(open)) return;
     open.lost = true;
     this.#deps.refresh();

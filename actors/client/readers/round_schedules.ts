@@ -104,7 +104,8 @@ export class RoundSchedules {
   }
 }
 
-export interface OpenTask {
+/** A task that serves, or served, rounds of the schedule. */
+export interface ServingTask {
   readonly task: TaskSource;
   readonly fetcher: TaskFetcher;
   lost: boolean;
@@ -114,7 +115,7 @@ export interface OpenTask {
 export interface ReadRound {
   readonly number: number;
   /** The task it was last requested from; undefined while its task is unknown. */
-  askedFrom: OpenTask | undefined;
+  askedFrom: ServingTask | undefined;
   answer: ElementAnswer | undefined;
   /** The confirmation in flight. If undefined, it must be sent, perhaps again. */
   confirming: symbol | undefined;

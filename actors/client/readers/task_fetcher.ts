@@ -120,7 +120,7 @@ export class TaskFetcher {
     this.#outstanding++;
     try {
       const bandwidth = this.#bandwidthNews(askedMs);
-      const request = bandwidth === undefined ? wanted : { ...wanted, way: bandwidth };
+      const request = bandwidth === undefined ? wanted : { ...wanted, bandwidth };
       const answer = await this.#fetcher.fetch(request);
       this.#deps.unread.answered(this.#task);
       return "element" in answer ? this.#unpacked(this.#noted(answer, askedMs)) : answer;

@@ -29,7 +29,8 @@ interface Request {
   answer?: ElementAnswer;
 }
 
-interface OpenTask {
+/** A task that this reader requests elements from. */
+interface RequestedTask {
   readonly task: TaskSource;
   readonly fetcher: TaskFetcher;
   /** How many requests were worth keeping open when this was last computed. */
@@ -59,11 +60,11 @@ export class UnorderedReader implements Reader {
   /** Always 0: elements go to the feed as they arrive. */
   readonly earlyBytes = 0;
   readonly #deps: ReaderDependencies;
-  readonly #tasks = new Map<number, OpenTask>();
+  readonly #tasks = new Map<number, RequestedTask>();
   /** Tasks that may be asked, in turn. A task that may not when its turn comes is dropped. */
-  readonly #ring = new Fifo<OpenTask>();
+  readonly #ring = new Fifo<RequestedTask>();
   /** Tasks that can be reached again, and whose requests want slots again. */
-  readonly #returning = new Fifo<OpenTask>();
+  readonly #returning = new Fifo<RequestedTask>();
   #clientId = -1;
   #inFlight = 0;
   /** How many requests in flight hold no slot. */
@@ -155,14 +156,14 @@ export class UnorderedReader implements Reader {
     this.#tasks.clear();
   }
 
-  #open(task: TaskSource): OpenTask {
+  #open(task: TaskSource): RequestedTask {
     this.#live++;
     this.#wanted += REQUESTS_START;
     const fetcher = new TaskFetcher(this.#deps, this.#clientId, task, {
       onUnreachable: () => this.#unreachable(open),
       whenRoom: () => this.#slotAt(open),
     });
-    const open: OpenTask = {
+    const open: RequestedTask = {
       task,
       fetcher,
       wanted: REQUESTS_START,
@@ -179,7 +180,7 @@ export class UnorderedReader implements Reader {
   }
 
   /** A request cannot reach its task: it gives up its slot until the task answers. */
-  #unreachable(open: OpenTask): void {
+  #unreachable(open: RequestedTask): void {
     if (open.gone) return;
     open.withoutSlot++;
     this.#withoutSlot++;
@@ -191,7 +192,7 @@ export class UnorderedReader implements Reader {
    * later request keeps its slot until the earlier ones have answers. So if any request of the task has
    * a slot, the others must not wait for one.
    */
-  #slotAt(open: OpenTask): Promise<void> {
+  #slotAt(open: RequestedTask): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
     open.returning.push(resolve);
     if (open.requests.length > open.withoutSlot) this.#resume(open);
@@ -202,7 +203,7 @@ export class UnorderedReader implements Reader {
     return promise;
   }
 
-  #resume(open: OpenTask): void {
+  #resume(open: RequestedTask): void {
     const returning = open.returning.splice(0);
     if (open.gone) return;
     open.withoutSlot -= returning.length;
@@ -232,24 +233,24 @@ export class UnorderedReader implements Reader {
   }
 
   /** How many requests may be open at a task: one if the limit is too low for all tasks. */
-  #limitAt({ wanted }: OpenTask): number {
+  #limitAt({ wanted }: RequestedTask): number {
     return this.#limitThatFits < REQUESTS_START * this.#live ? 1 : wanted;
   }
 
-  #isAskable(open: OpenTask): boolean {
+  #isAskable(open: RequestedTask): boolean {
     return !open.ended && open.requests.length < this.#limitAt(open);
   }
 
   /** Puts a task that can be asked into the ring. */
-  #offer(open: OpenTask): void {
+  #offer(open: RequestedTask): void {
     if (open.inRing || !this.#isAskable(open)) return;
     open.inRing = true;
     this.#ring.push(open);
   }
 
   /** The next task to ask. Skipped tasks are asked only when no other can be. */
-  #nextInTurn(): OpenTask | undefined {
-    let passedOver: OpenTask | undefined;
+  #nextInTurn(): RequestedTask | undefined {
+    let passedOver: RequestedTask | undefined;
     for (let left = this.#ring.length; left > 0; left--) {
       const open = this.#ring.shift()!;
       open.inRing = false;
@@ -279,7 +280,7 @@ export class UnorderedReader implements Reader {
     return Math.max(OUTSTANDING_MIN, this.#wanted);
   }
 
-  #fetch(open: OpenTask): void {
+  #fetch(open: RequestedTask): void {
     this.#resume(open);
     const { context } = this.#deps;
     const nowMs = context.world.nowMs();
@@ -300,7 +301,7 @@ export class UnorderedReader implements Reader {
   }
 
   /** Takes a task's answers in the order of its requests; that to a repeated one may come late. */
-  #answered(open: OpenTask, request: Request, answer: ElementAnswer): void {
+  #answered(open: RequestedTask, request: Request, answer: ElementAnswer): void {
     request.answer = answer;
     for (let next = open.requests[0]?.answer; next !== undefined; next = open.requests[0]?.answer) {
       open.requests.shift();
@@ -316,7 +317,7 @@ export class UnorderedReader implements Reader {
     this.#meanBytes = mean === 0 ? bytes : mean + (bytes - mean) / OUTSTANDING_MIN;
   }
 
-  #came(open: OpenTask, answer: ElementAnswer): void {
+  #came(open: RequestedTask, answer: ElementAnswer): void {
     const { feed, refresh } = this.#deps;
     if (!open.ended) {
       this.#wanted += open.fetcher.requestsWanted - open.wanted;
@@ -337,7 +338,7 @@ export class UnorderedReader implements Reader {
     this.pump();
   }
 
-  #end(open: OpenTask): void {
+  #end(open: RequestedTask): void {
     if (open.ended) return;
     open.ended = true;
     this.#live--;

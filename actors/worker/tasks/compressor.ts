@@ -62,8 +62,8 @@ export class Compressor {
       : `the dataset says "${setting}"`;
   }
 
-  /** The compression that the runner should use for the next element. */
-  get wish(): CompressionWish | undefined {
+  /** The compression that the runner should use for the next element. Called once for each. */
+  takeWish(): CompressionWish | undefined {
     if (this.#active !== undefined) return { codec: this.#active, isTrial: false };
     if (!this.#trialDue || ++this.#sinceTrial < this.#trialEvery && this.#ratio !== undefined) {
       return undefined;
@@ -104,10 +104,10 @@ export class Compressor {
   }
 
   /** Handles a client's report of how it reads. */
-  noteReport(way: BandwidthFigures, making: Making): void {
+  noteReport(bandwidth: BandwidthFigures, making: Making): void {
     if (this.#setting !== "auto") return;
     this.#noteMaking(making);
-    const verdict = this.#judge(way);
+    const verdict = this.#judge(bandwidth);
     const isActive = this.#active !== undefined;
     this.#trialDue = !isActive && verdict.needsTrial;
     if (verdict.pays === isActive) {
@@ -129,26 +129,28 @@ export class Compressor {
     this.#made = made;
   }
 
-  #judge(way: BandwidthFigures): Verdict {
+  #judge(bandwidth: BandwidthFigures): Verdict {
     const isActive = this.#active !== undefined;
-    if (way.waitingShare < WAITING_SHARE_MIN) {
+    if (bandwidth.waitingShare < WAITING_SHARE_MIN) {
       // They may hardly wait because elements are compressed, so the decision stays as it is.
       return { pays: isActive, needsTrial: false, reason: "training loops hardly wait" };
     }
-    const sendingMs = 1_000 / way.bytesPerSecond;
+    const sendingMs = 1_000 / bandwidth.bytesPerSecond;
     const makingMs = this.#makingMsPerByte;
     const plainMs = Math.max(sendingMs, makingMs);
     if (sendingMs < makingMs * GAIN_TO_GO_ON) {
       return {
         pays: false,
         needsTrial: false,
-        reason: `elements take longer to make than to send at ${perSecond(way.bytesPerSecond)}`,
+        reason: `elements take longer to make than to send at ${
+          perSecond(bandwidth.bytesPerSecond)
+        }`,
       };
     }
     if (this.#ratio === undefined) {
       return { pays: false, needsTrial: true, reason: "it has not been tried" };
     }
-    const unpackingMs = 1_000 / (way.unpackBytesPerSecond ?? UNPACKING_BYTES_PER_SECOND);
+    const unpackingMs = 1_000 / (bandwidth.unpackBytesPerSecond ?? UNPACKING_BYTES_PER_SECOND);
     const compressedMs = Math.max(
       sendingMs * this.#ratio,
       makingMs + this.#msPerByte,
@@ -156,7 +158,7 @@ export class Compressor {
     );
     const gain = plainMs / compressedMs;
     const facts = `${percentText(this.#ratio)} of the bytes are left, at ${
-      perSecond(way.bytesPerSecond)
+      perSecond(bandwidth.bytesPerSecond)
     } over the network: ${gain.toFixed(2)} times as fast`;
     const pays = gain >= (isActive ? GAIN_TO_GO_ON : GAIN_TO_BEGIN);
     return { pays, needsTrial: !pays, reason: facts };

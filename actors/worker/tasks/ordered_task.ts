@@ -127,7 +127,7 @@ class OrderedTask implements RunningTask {
     asker: Ref<ElementReaderProtocol>,
   ): ElementAnswer | Promise<ElementAnswer> {
     this.#pipeline.noteAsked();
-    this.#pipeline.noteBandwidth(request.way);
+    this.#pipeline.noteBandwidth(request.bandwidth);
     this.#splits.readBy(asker as Ref as Ref<ElementGiverProtocol>);
     try {
       return this.#repeats.answer(request, () => this.#take(request, asker), asker);

@@ -77,8 +77,9 @@ class SaveTask {
   }
 
   /**
-   * Finishes the current work, and the work that the task has already requested: no other task gets
-   * that.
+   * Finishes the current work, and reports it. A task that waits for work is done at once, as it may
+   * wait for long: if its open request still gets a piece, and the worker leaves before that is
+   * written, the dispatcher assigns the piece again.
    */
   drain(): Promise<void> {
     this.#isDraining = true;

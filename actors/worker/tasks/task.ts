@@ -209,7 +209,7 @@ class Task implements RunningTask {
     asker: Ref<ElementReaderProtocol>,
   ): ElementAnswer | Promise<ElementAnswer> {
     this.#pipeline.noteAsked();
-    this.#pipeline.noteBandwidth(request.way);
+    this.#pipeline.noteBandwidth(request.bandwidth);
     try {
       return this.#repeats.answer(request, () => this.#take(request, asker), asker);
     } finally {

@@ -72,7 +72,7 @@ export class TaskPipeline {
 
   /** @throws LeatError see {@linkcode Runner.next}. */
   async step(runner: Runner, ownStep?: OwnStep): Promise<RunnerOutcome> {
-    const outcome = await runner.next(ownStep, this.#compressor.wish);
+    const outcome = await runner.next(ownStep, this.#compressor.takeWish());
     if ("frame" in outcome && runner === this.#runner) {
       this.#producedBytes += this.#compressor.noteArrival(outcome.frame, outcome.trial);
     }

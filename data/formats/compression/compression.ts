@@ -25,3 +25,10 @@ export function compressionOf(
   const name = path.toLowerCase();
   return COMPRESSION_OF_SUFFIX.find(([suffix]) => name.endsWith(suffix))?.[1];
 }
+
+/** A sentence for errors of a file that is read as it is, if its name says that it is compressed. */
+export function compressionRemedy(path: string): string {
+  const found = compressionOf(path, "auto");
+  if (found === undefined) return "";
+  return ` Its name is that of a ${found} file: set the option compression to "${found}" or "auto".`;
+}

@@ -206,7 +206,7 @@ export class QuotedCsvReader implements FormatReader {
       const isText = !fields.some((field) => field.includes("\ufffd")) || this.#isUtf8(stop);
       const where = { number: line, offset: this.#parsed };
       this.#outcomes.push(
-        isText ? { fields, stop, line } : { error: notUtf8(where, this.#bytes.path) },
+        isText ? { fields, stop, line } : { error: notUtf8(where, this.#bytes) },
       );
       this.#parsed = stop;
     }

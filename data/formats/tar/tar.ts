@@ -245,9 +245,9 @@ export class TarReader {
   }
 
   #damage(code: LeatErrorCode, what: string, cause?: unknown): LeatError {
-    const { path, stream } = this.#bytes;
+    const { path, stream, remedy } = this.#bytes;
     const offset = this.#offset;
-    return new LeatError(code, `Tar file ${path}, at byte ${offset}${stream}: ${what}.`, {
+    return new LeatError(code, `Tar file ${path}, at byte ${offset}${stream}: ${what}.${remedy}`, {
       details: { path, offset },
       cause,
     });

@@ -166,7 +166,7 @@ export class LineReader implements FormatReader {
     const stop = start + length - (hasReturn ? 1 : 0);
     let text = utf8Text(buffer.subarray(start, stop));
     this.#bytes.skip(length + endBytes);
-    if (text === undefined) throw notUtf8({ number: this.#number, offset: position }, path);
+    if (text === undefined) throw notUtf8({ number: this.#number, offset: position }, this.#bytes);
     if (position === 0 && text.startsWith(BYTE_ORDER_MARK)) text = text.slice(1);
     return this.#convert({ text, number: this.#number, offset: position }, path);
   }
@@ -216,15 +216,15 @@ export function utf8Text(bytes: Uint8Array): string | undefined {
 }
 
 /** The error of a line that is not UTF-8. */
-export function notUtf8(line: LineLocation, path: string): LeatError {
+export function notUtf8(line: LineLocation, { path, remedy }: ByteReader): LeatError {
   return new LeatError(
     "data_loss",
-    `${
-      describeLine(line, path)
-    } is not UTF-8. Convert the file, as with "iconv -f WINDOWS-1252 -t UTF-8".`,
+    `${describeLine(line, path)} is not UTF-8.${remedy === "" ? CONVERT : remedy}`,
     { details: lineDetails(line, path) },
   );
 }
+
+const CONVERT = ' Convert the file, as with "iconv -f WINDOWS-1252 -t UTF-8".';
 
 /** Names a line in messages. */
 export function describeLine({ number, offset }: LineLocation, path: string): string {

@@ -172,10 +172,10 @@ export class RecordReader implements FormatReader {
   }
 
   #damage(code: LeatErrorCode, offset: number, what: string, crc?: "length" | "data"): LeatError {
-    const { path, stream } = this.#bytes;
+    const { path, stream, remedy } = this.#bytes;
     return new LeatError(
       code,
-      `Damaged TFRecord file ${path} at byte ${offset}${stream}: ${what}.`,
+      `Damaged TFRecord file ${path} at byte ${offset}${stream}: ${what}.${remedy}`,
       { details: { path, offset, ...(crc === undefined ? {} : { crc }) } },
     );
   }

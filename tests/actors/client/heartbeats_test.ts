@@ -15,8 +15,14 @@ const REFRESH_MS = 60_000;
 /** The answer to a heartbeat that is repeated although its answer was not kept. */
 const NOT_KEPT = new LeatError("aborted", "The answer was given before and was not kept");
 
-/** A node with a dispatcher. Each heartbeat is answered with the next of `answers`, then the last. */
-function systemWith(answers: (LeatError | { finished: boolean; error?: WireError })[]) {
+/**
+ * A node with a dispatcher. Each heartbeat is answered with the next of `answers`, then the last.
+ * @param handlers What the dispatcher does otherwise than usually.
+ */
+function systemWith(
+  answers: (LeatError | { finished: boolean; error?: WireError })[],
+  handlers: object = {},
+) {
   const world = new SteppedWorld(() => Promise.reject(new Error("nobody keeps a log")));
   const system = new ActorSystem({ node: "bench", world });
   system.spawn<DispatcherProtocol>({
@@ -31,6 +37,7 @@ function systemWith(answers: (LeatError | { finished: boolean; error?: WireError
           return { kind: "whole", tasks: [], ...answer };
         },
         releaseClient: () => null,
+        ...handlers,
       } as never,
     }),
   });
@@ -89,4 +96,53 @@ Deno.test("a save whose heartbeat's answer was not kept continues", async () => 
   await world.advance(REFRESH_MS);
   await saved;
   await system.stop();
+});
+
+/** Aborts a save while its heartbeat finds that the dispatcher forgot the client, which joins again. */
+async function forgottenAtAbort(joinAgain: () => unknown) {
+  const reason = new Error("aborted");
+  const abort = new AbortController();
+  const asked: string[] = [];
+  const { system, world } = systemWith([], {
+    openIteration: () => {
+      asked.push("openIteration");
+      if (abort.signal.aborted) return joinAgain();
+      return { jobId: 1, iterationId: 1, clientId: 1, clusterId: "c" };
+    },
+    clientHeartbeat: () => {
+      asked.push("clientHeartbeat");
+      abort.abort(reason);
+      throw new LeatError("not_found", "There is no such client");
+    },
+    releaseClient: (request: { readonly clientId: number; readonly cancel?: boolean }) => {
+      asked.push(`releaseClient ${request.clientId} ${request.cancel}`);
+      return null;
+    },
+  });
+  const home = { system, dispatcher: dispatcherAt("bench"), release: () => {} };
+  const save = { folder: "/saved", overwrite: false };
+  const options = { save, signal: abort.signal };
+  const saved = saveByService(Dataset.range(3).node, "bench", options, () => home);
+  const rejected = assertRejects(() => saved);
+  await settle();
+  assertEquals(asked, ["openIteration", "clientHeartbeat"], "it pauses first");
+  await world.advance(REFRESH_MS);
+  assertEquals(await rejected, reason);
+  await system.stop();
+  return asked.slice(2);
+}
+
+Deno.test("a save whose forgotten client is aborted joins once more to end it", async () => {
+  const joined = { jobId: 1, iterationId: 1, clientId: 2, clusterId: "c" };
+  assertEquals(
+    await forgottenAtAbort(() => joined),
+    ["openIteration", "clientHeartbeat", "releaseClient 2 true"],
+  );
+});
+
+Deno.test("a save whose forgotten client is aborted and refused rejects with the signal's reason", async () => {
+  const asked = await forgottenAtAbort(() => {
+    throw new LeatError("permission_denied", "The token was withdrawn");
+  });
+  assertEquals(asked[0], "openIteration");
 });

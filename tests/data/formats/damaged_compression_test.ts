@@ -16,7 +16,13 @@ import { zstdDecoder } from "../../../data/formats/compression/zstd_decoder.ts";
 import { encodeTfRecord } from "../../../data/formats/tfrecord/tfrecord.ts";
 import type { OpenFile } from "../../../data/host.ts";
 import { Dataset } from "../../../data/mod.ts";
-import { assert, assertEquals, assertInstanceOf, assertRejects } from "../../assert.ts";
+import {
+  assert,
+  assertEquals,
+  assertInstanceOf,
+  assertRejects,
+  assertStringIncludes,
+} from "../../assert.ts";
 import { withFiles } from "../../lib/temp_folder.ts";
 import { collect } from "../sources/running.ts";
 import { concat } from "./reading.ts";
@@ -282,4 +288,35 @@ Deno.test("a gzip file may end with some zeros, and not with as many as a sparse
   assertEquals([error.code, error.details?.["offset"]], ["data_loss", member.length]);
   assert(readBytes < 2 * PADDING_BYTES_MAX + 2 * member.length, `${readBytes} bytes were read`);
   source.close();
+});
+
+Deno.test("an error of a compressed file that is read as it is names the option compression", async () => {
+  const lines = gzipSync(new TextEncoder().encode("x,y\n1,2\n"));
+  const files = {
+    "lines.txt.gz": lines,
+    "records.zst": zstdCompressSync(encodeTfRecord(new Uint8Array(9))),
+    "samples.tgz": lines,
+    "latin1.txt": Uint8Array.of(0xe4, 10),
+  };
+  await withFiles(files, async (folder) => {
+    const path = (name: keyof typeof files) => `${folder}/${name}`;
+    const option = (compression: string) =>
+      `set the option compression to "${compression}" or "auto"`;
+    for (
+      const [dataset, remedy] of [
+        [Dataset.textLines(path("lines.txt.gz")), option("gzip")],
+        [Dataset.jsonLines(path("lines.txt.gz")), option("gzip")],
+        [Dataset.csv(path("lines.txt.gz")), option("gzip")],
+        [Dataset.csv(path("lines.txt.gz"), { useQuoteDelim: false }), option("gzip")],
+        [Dataset.tfRecords(path("records.zst")), option("zstd")],
+        [Dataset.webDataset(path("samples.tgz")), option("gzip")],
+        [Dataset.textLines(path("latin1.txt")), "iconv"],
+      ] as const
+    ) {
+      const [error] = await collect(dataset.node);
+      assertInstanceOf(error, LeatError);
+      assertEquals(error.code, "data_loss");
+      assertStringIncludes(error.message, remedy);
+    }
+  });
 });

@@ -1,6 +1,12 @@
 /** Files behind URLs: a real web server on loopback, with every relevant failure. */
 
-import { assert, assertEquals, assertRejects, assertStringIncludes } from "../../assert.ts";
+import {
+  assert,
+  assertEquals,
+  assertLess,
+  assertRejects,
+  assertStringIncludes,
+} from "../../assert.ts";
 import { LeatError, type LeatErrorCode } from "../../../core/error.ts";
 import { ByteReader } from "../../../data/formats/byte_reader.ts";
 import type { OpenFile } from "../../../data/host.ts";
@@ -203,6 +209,30 @@ Deno.test("a server that ignores ranges is read whole", async () => {
     file.close();
     assertEquals(server.ranges.length, 1);
   }
+});
+
+/** Serves one answer of chunks of one byte, which `Deno.serve` would join. */
+async function serveBytewise(listener: Deno.Listener, count: number): Promise<void> {
+  using connection = await listener.accept();
+  await connection.read(new Uint8Array(4_096));
+  const answer = ReadableStream.from([
+    "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n",
+    "1\r\na\r\n".repeat(count),
+    "0\r\n\r\n",
+  ]);
+  await answer.pipeThrough(new TextEncoderStream()).pipeTo(connection.writable);
+}
+
+Deno.test("a far file that arrives byte by byte takes memory for its bytes, not for each arrival", async () => {
+  using listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  const served = serveBytewise(listener, 20_000);
+  const before = Deno.memoryUsage().external;
+  const file = await filesOf().open(`http://127.0.0.1:${listener.addr.port}/file`);
+  // For each arrival that is kept, Deno keeps a buffer of 64 KiB: 1,250 MiB.
+  assertLess(Deno.memoryUsage().external - before, 500 * MIB);
+  assertEquals(new TextDecoder().decode(await readAll(file)), "a".repeat(20_000));
+  file.close();
+  await served;
 });
 
 Deno.test("a retry skips the bytes it has if the server ignores ranges", async () => {

@@ -79,7 +79,7 @@ const ELEMENT_REQUESTS = {
   getElement: {
     ...{ clientId: 1, sequence: 3, acknowledged: 2, trainerId: "t", consumerIndex: 0, round: 1 },
     ...{ floor: 1, absent: [1], upTo: 9, own: { sequence: 1, number: 2 }, waitMs: 5 },
-    way: { bytesPerSecond: 1, unpackBytesPerSecond: 2, waitingShare: 0.5 },
+    bandwidth: { bytesPerSecond: 1, unpackBytesPerSecond: 2, waitingShare: 0.5 },
   },
   leave: { clientId: 1, consumerIndex: 0 },
   confirm: { consumerIndex: 0, round: 1, absent: [2] },

@@ -1,5 +1,6 @@
 /** The reader of a DETERMINISTIC job: what it sorts, drops and requests. */
 import {
+  EARLY_BUFFER_ITEMS_MAX,
   IN_FLIGHT_BYTES,
   IN_FLIGHT_MAX,
 } from "../../../../actors/client/readers/ordered_reader.ts";
@@ -58,6 +59,19 @@ Deno.test("an ordered reader holds at most its window and the answers in flight"
   assertEquals(reported().openSplitsMax, given / ELEMENT_BYTES + 1);
   first.resolve();
   assertEquals(await rest, inOrder(total));
+});
+
+Deno.test("an ordered reader of a consumer whose operators run here requests nothing while 65,536 items wait", async () => {
+  await using bench = new ReaderBench({ total: 3, bufferBytesMax: 1e9, numConsumers: 2 });
+  const item = element(0, 0, 0) as Extract<ElementAnswer, { kind: "element" }>;
+  for (let i = 0; i < EARLY_BUFFER_ITEMS_MAX; i++) bench.feed.push(item);
+  const items = [...splits(0, 2)];
+  let asked = 0;
+  bench.addTask(() => (asked++, items.shift() ?? { kind: "later" }));
+  await until(() => bench.heartbeats.length > 3);
+  assertEquals(asked, 0);
+  await bench.feed.take();
+  await until(() => asked > 0);
 });
 
 Deno.test("an ordered reader ends with the refusal of a task that has forgotten an element", async () => {

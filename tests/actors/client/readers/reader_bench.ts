@@ -43,9 +43,10 @@ export class ReaderBench implements AsyncDisposable {
   readonly refusals: LeatError[] = [];
 
   constructor(
-    { total, bufferBytesMax, refreshMs = 20, windowSplits, ordered, world }: {
+    { total, bufferBytesMax, numConsumers, refreshMs = 20, windowSplits, ordered, world }: {
       total: number;
       bufferBytesMax: number;
+      numConsumers?: number;
       refreshMs?: number;
       windowSplits?: number;
       ordered?: NonNullable<ClientOptions["ordered"]>;
@@ -85,7 +86,11 @@ export class ReaderBench implements AsyncDisposable {
         createClient(context, {
           dispatcher: dispatcherAt("bench"),
           dataset: { datasetId: "d" },
-          parameters: { processingMode: "DETERMINISTIC", sharing: false },
+          parameters: {
+            processingMode: "DETERMINISTIC",
+            sharing: false,
+            ...(numConsumers === undefined ? {} : { numConsumers }),
+          },
           repetition: 0,
           bufferBytesMax,
           refreshMs,
