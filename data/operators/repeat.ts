@@ -51,7 +51,7 @@ class RepeatIterator extends ElementIterator implements Stepping {
   /** Whether this repetition has given anything, even an error. */
   #gave = false;
   #ended = false;
-  /** The input in another repetition, disposed: it only recomputes elements. */
+  /** The input in another repetition, opened to recompute an element of it. */
   #other: { readonly repetition: number; readonly input: ElementIterator } | undefined;
 
   /** Whether rule `shuffleAndRepeatFusion` lets repetitions overlap. */
@@ -163,8 +163,9 @@ class RepeatIterator extends ElementIterator implements Stepping {
   #inputOf(repetition: number): ElementIterator {
     if (repetition === this.#repetition && this.#input !== undefined) return this.#input;
     if (this.#other?.repetition !== repetition) {
+      this.#other?.input.dispose();
       this.#other = { repetition, input: this.#context.repeated(repetition).makeInput() };
-      this.#other.input.dispose();
+      if (this.disposed) this.#other.input.dispose(); // it recomputes elements all the same
     }
     return this.#other.input;
   }
@@ -193,6 +194,7 @@ class RepeatIterator extends ElementIterator implements Stepping {
     this.#input = undefined;
     this.#next?.dispose();
     this.#next = undefined;
+    this.#other?.input.dispose();
     this.#other = undefined;
   }
 }

@@ -71,6 +71,8 @@ class SegmentIterator extends ElementIterator {
   #asking: Promise<void> | undefined;
   #ended = false;
   #failure: ReadingFailure | undefined;
+  /** The input on this thread, once the segment is closed. */
+  #inputHere: ElementIterator | undefined;
   /** Nothing is requested while the iteration is saved. */
   #paused = false;
 
@@ -92,10 +94,20 @@ class SegmentIterator extends ElementIterator {
 
   /** It gives no tokens, but states saved without threads have some, and random access makes them. */
   override async again(token: Token): Promise<unknown> {
+    if (this.disposed) return await this.#madeHere(token);
     const { answers } = await this.#segment.ask({ kind: "again", token: encodeValue(token) });
     const { failed, value } = outcomeOf(answers![0]!);
     if (failed) throw value;
     return value;
+  }
+
+  /** Makes an element again on this thread, because the other one may run another segment by now. */
+  #madeHere(token: Token): unknown {
+    if (this.#inputHere === undefined) {
+      this.#inputHere = this.#context.makeInput();
+      this.#inputHere.dispose(); // it recomputes elements all the same
+    }
+    return this.#inputHere.again(token);
   }
 
   protected override async saveState(): Promise<PrefetchState> {

@@ -84,7 +84,7 @@ class ConcatenateIterator extends ElementIterator implements Stepping {
   #second(): ElementIterator {
     if (this.#inputs[1] === undefined) {
       this.#inputs[1] = this.#context.makeInput(1);
-      if (this.disposed) this.#inputs[1].dispose(); // it only recomputes elements
+      if (this.disposed) this.#inputs[1].dispose(); // it recomputes elements all the same
     }
     return this.#inputs[1];
   }

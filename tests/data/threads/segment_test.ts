@@ -123,6 +123,27 @@ Deno.test("operators that hold elements of a thread restore those of this one, a
   }
 });
 
+Deno.test("elements of a thread that has ended are made again here", async () => {
+  await using host = new ThreadsHost(1);
+  const ending: Readonly<Record<string, (part: Dataset<number>) => Dataset<number>>> = {
+    repeat: (part) => part.repeat(2).concatenate(Dataset.range(5)).shuffle(12),
+    concatenate: (part) => part.concatenate(Dataset.range(5)).shuffle(12),
+    "concatenate of concatenate": (part) =>
+      Dataset.range(1).concatenate(part).concatenate(Dataset.range(5)).shuffle(12),
+  };
+  for (const [name, make] of Object.entries(ending)) {
+    const open = (thread: boolean) => {
+      const part = Dataset.range(4).map((x, { random }) => x + random.int(50));
+      return openIterator(make(part.prefetch(2, { thread })).node, { host, seed: 5n });
+    };
+    await using saver = open(false);
+    await readOutcomes(saver, 1);
+    await using restored = open(true);
+    await restored.restore(await saver.save());
+    assertEquals(await outcomesOf(restored), await outcomesOf(saver), name);
+  }
+});
+
 Deno.test("random access reaches elements and errors behind prefetch on a thread", async () => {
   await using host = new ThreadsHost(2);
   const make = (thread: boolean) =>
