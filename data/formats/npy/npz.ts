@@ -1,6 +1,7 @@
 /** Reads NumPy's .npz archives: .npy files in a zip file. An element has one row of each array. */
 import { type FileEntry, Reader, Uint8ArrayWriter, ZipReader } from "@zip.js/zip.js";
 import { LeatError } from "../../../core/error.ts";
+import { shownText } from "../../../core/shown_text.ts";
 import { ByteRanges, memoryFile } from "../byte_ranges.ts";
 import { chosenColumns, columnRows, type LoadedColumn } from "../column_rows.ts";
 import type { SourceFile } from "../format_reader.ts";
@@ -75,10 +76,11 @@ export class NpzArchive {
   #checkEntries(): void {
     let inflatedBytes = 0, storedBytes = 0;
     for (const { filename, encrypted, compressionMethod, uncompressedSize } of this.#entries) {
-      if (encrypted) throw this.#bytes.unsupported(`${filename} in it is encrypted`);
+      if (encrypted) throw this.#bytes.unsupported(`${shownText(filename)} in it is encrypted`);
       if (compressionMethod !== STORED && compressionMethod !== DEFLATED) {
         throw this.#bytes.unsupported(
-          `${filename} in it is compressed by method ${compressionMethod}, not ${DEFLATED} (deflate)`,
+          `${shownText(filename)} in it is compressed by method ${compressionMethod}, ` +
+            `not ${DEFLATED} (deflate)`,
         );
       }
       if (compressionMethod === DEFLATED) inflatedBytes += uncompressedSize;
@@ -100,7 +102,7 @@ export class NpzArchive {
   }
 
   #checkLengths(arrays: ReadonlyMap<string, NpyFile>): void {
-    const lengths = [...arrays].map(([name, { length }]) => `${name} ${length}`);
+    const lengths = [...arrays].map(([name, { length }]) => `${shownText(name)} ${length}`);
     if (new Set([...arrays.values()].map(({ length }) => length)).size === 1) return;
     throw this.#bytes.refused(
       "invalid_argument",
@@ -110,7 +112,7 @@ export class NpzArchive {
   }
 
   async #open(entry: FileEntry): Promise<ByteRanges> {
-    const path = `${entry.filename} in ${this.#bytes.path}`;
+    const path = `${shownText(entry.filename)} in ${this.#bytes.path}`;
     if (entry.compressionMethod === STORED) {
       return this.#bytes.within(path, await this.#dataOffset(entry), entry.uncompressedSize);
     }
@@ -121,7 +123,7 @@ export class NpzArchive {
       });
       return new ByteRanges(this.#bytes.format, path, memoryFile(inflated));
     } catch (error) {
-      throw this.#bytes.failed(`${entry.filename} in it`, error);
+      throw this.#bytes.failed(`${shownText(entry.filename)} in it`, error);
     }
   }
 

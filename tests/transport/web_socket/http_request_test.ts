@@ -12,6 +12,10 @@ Deno.test("parseHead reads method, address and headers", () => {
   assertEquals([...headers], [["accept", "*/*"], ["host", "x:1"], ["x-two", "1, 2"]]);
 });
 
+Deno.test("parseHead takes HTTP/1.0 without a host", () => {
+  assertEquals(parseHead("GET /healthz HTTP/1.0").url.href, "http://localhost/healthz");
+});
+
 const BAD: readonly string[] = [
   "",
   "GET",
@@ -25,6 +29,8 @@ const BAD: readonly string[] = [
   "GET / HTTP/1.1\r\nHost: x\r\nA: \0",
   "GET / HTTP/1.1\r\nHost: x\nA: b",
   "GET / HTTP/1.1",
+  "GET /healthz HTTP/1.1",
+  "GET /healthz HTTP/1.1\r\nHost: ",
 ];
 
 for (const text of BAD) {

@@ -14,7 +14,7 @@ const HEAD_BYTES_MAX = 16_384;
 /** The first read of a head; most are shorter. */
 const HEAD_BYTES = 1_024;
 
-const REQUEST_LINE = /^([A-Z]{1,16}) (\/[\x21-\x7e]*) HTTP\/1\.[01]$/;
+const REQUEST_LINE = /^([A-Z]{1,16}) (\/[\x21-\x7e]*) HTTP\/1\.([01])$/;
 const FIELD = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\x20-\x7e\x80-\xff\t]*)$/;
 
 export interface RequestHead {
@@ -76,7 +76,7 @@ function larger(bytes: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
 /** @throws NoRequest */
 export function parseHead(text: string): RequestHead {
   const [first = "", ...lines] = text.split("\r\n");
-  const [, method, target] = REQUEST_LINE.exec(first) ?? [];
+  const [, method, target, minor] = REQUEST_LINE.exec(first) ?? [];
   if (method === undefined || target === undefined) {
     throw new NoRequest(400, "This is not an HTTP request.");
   }
@@ -86,8 +86,10 @@ export function parseHead(text: string): RequestHead {
     if (name === undefined || value === undefined) throw new NoRequest(400, "No valid header.");
     headers.append(name, value);
   }
-  const url = URL.parse(`http://${headers.get("host") ?? ""}${target}`);
-  if (url === null || url.username !== "" || url.password !== "") {
+  // Health probes that speak HTTP/1.0 name no host.
+  const host = headers.get("host") || (minor === "0" ? "localhost" : "");
+  const url = URL.parse(`http://${host}${target}`);
+  if (host === "" || url === null || url.username !== "" || url.password !== "") {
     throw new NoRequest(400, "No valid host.");
   }
   return { method, url, headers };

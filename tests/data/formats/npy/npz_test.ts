@@ -101,6 +101,8 @@ Deno.test("npz names an array that is missing, too long, or unreadable", async (
   const odd = await refusal(await zip({ ...ARRAYS, "z.npy": complex }));
   assertEquals(odd.code, "unimplemented");
   assertStringIncludes(odd.message, "z.npy in my data");
+  const steering = await refusal(await zip({ ...ARRAYS, "\x1b[2J.npy": complex }));
+  assertStringIncludes(steering.message, "\\x1b[2J.npy in my data");
   const locked = await refusal(await zip(ARRAYS, { password: "secret" }));
   assertEquals(locked.code, "unimplemented");
   assertStringIncludes(locked.message, "encrypted");
