@@ -134,12 +134,12 @@ export class HttpAnswer {
 
   /**
    * Returns the server's reason for a refusal: its page, or "" if the page is large or cannot be read.
-   * Removes secrets of the request's URL.
+   * Removes secrets of the request's URL and headers.
    */
   async reason(): Promise<string> {
     try {
       const page = new TextDecoder().decode(await this.collect(REFUSAL_BYTES_MAX));
-      return withoutSecretsOf(this.#request.url, page);
+      return withoutSecretsOf(this.#request, page);
     } catch {
       return ""; // the status suffices
     }
@@ -293,21 +293,28 @@ function causeOf(error: unknown): string {
 const SECRET_CHARS_MIN = 6;
 
 /**
- * Removes a URL's user, password and query values from a text. A page may escape them as HTML, JSON
- * or URLs do, so their words are removed one by one, too.
+ * Removes a URL's user, password and query values, and the values of headers, from a text. A page may
+ * escape those of a URL as HTML, JSON or URLs do, so their words are removed one by one, too.
  */
-function withoutSecretsOf(url: string, text: string): string {
+function withoutSecretsOf({ url, headers }: HttpRequest, text: string): string {
   const { username, password, search } = new URL(url);
   const names = [username, password].flatMap((name) => [name, decoded(name)]);
   const values = [search, ...search.slice(1).split(/[&=]/)]
     .flatMap((value) => [value, decoded(value.replaceAll("+", " "))]);
   const words = [...names, ...values].flatMap((part) => part.split(/[^a-z0-9]+/i));
-  const hidden = [...names, ...[...values, ...words].filter(isSecret)]
+  const sent = [...new Headers(headers)].flatMap(([, value]) => partsOfHeader(value));
+  const hidden = [...names, ...[...values, ...words, ...sent].filter(isSecret)]
     .filter((part) => part !== "")
     // The longest first: a part may be the beginning of a longer one.
     .sort((a, b) => b.length - a.length);
   if (hidden.length === 0) return text;
   return text.replaceAll(new RegExp(hidden.map(RegExp.escape).join("|"), "gi"), "…");
+}
+
+/** The value, its parts without their names, and what comes before a slash, such as the id of a key. */
+function partsOfHeader(value: string): string[] {
+  const parts = value.split(/[\s,]+/).map((part) => part.replace(/^[\w-]+=/, ""));
+  return [value, ...parts, ...parts.map((part) => part.split("/")[0]!)];
 }
 
 function isSecret({ length }: string): boolean {

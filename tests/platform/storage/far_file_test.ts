@@ -275,6 +275,24 @@ Deno.test("a server's refusal becomes an error with its code, at once, without s
   }
 });
 
+Deno.test("a server's refusal does not tell the headers that it was sent", async () => {
+  await using server = new RangeServer(noise(10));
+  server.fault = ({ headers }) =>
+    new Response(`No: ${headers.get("authorization")}, ${headers.get("x-key")}`, { status: 403 });
+  for (
+    const authorization of [
+      "Bearer secret-token",
+      "AWS4-HMAC-SHA256 Credential=secret-id/20260101/here/s3, Signature=secret-signature",
+    ]
+  ) {
+    const headers = { [server.origin]: { authorization, "x-key": "secret-key" } };
+    const files = new StorageFiles({ http: { headers } }, new Waits());
+    const message = await failure(() => files.open(`${server.origin}/file`), "permission_denied");
+    assertStringIncludes(message, "the server answered 403 (No: …");
+    assert(!message.includes("secret"), message);
+  }
+});
+
 /** Answers every request with these bytes, which may be no HTTP, and closes the connection. */
 function rawServer(answer: string): { origin: string } & AsyncDisposable {
   const listener = Deno.listen({ hostname: "127.0.0.1", port: 0 });
