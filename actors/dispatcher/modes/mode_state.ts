@@ -59,7 +59,10 @@ export interface RoundSchedules {
   /** The schedules in force, oldest first. */
   schedules: RoundSchedule[];
   proposal: Proposal | null;
-  /** The highest round that consumers have reached, according to the journal. */
+  /**
+   * Every new schedule begins after this round: the highest one that the journal says was reached, or
+   * the start of a schedule beyond the rounds of vanished consumers.
+   */
   reached: number;
   /** The common end round; null while there is no end. */
   ended: number | null;

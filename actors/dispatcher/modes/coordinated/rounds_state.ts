@@ -53,7 +53,11 @@ export function committed(tables: Tables, record: RecordOf<"schedule_committed">
   rounds.schedules = mayHaveLostTasks ? older.map((old) => replaced(tables, old, schedule)) : older;
   rounds.schedules.push(kept.length === 0 ? schedule : { ...schedule, kept });
   rounds.proposal = null;
-  if (version >= (rounds.vanished?.version ?? Infinity)) rounds.vanished = null;
+  if (version >= (rounds.vanished?.version ?? Infinity)) {
+    rounds.vanished = null;
+    // No later schedule may begin among the rounds of consumers that have vanished either.
+    rounds.reached = Math.max(rounds.reached, schedule.fromRound);
+  }
   for (const client of clients) client.firstVersion ??= version;
   index?.committed(version);
 }

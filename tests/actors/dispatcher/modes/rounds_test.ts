@@ -354,6 +354,25 @@ Deno.test("a proposal from before a consumer crashed is no beginning for its nex
   assertBeganFrom(again, had);
 });
 
+Deno.test("a schedule that the others accepted after a consumer crashed is a bound for its next life", async () => {
+  const { cluster, workers, join } = await coordinatedCluster(1);
+  await using _ = cluster;
+  const [a, b] = [await join(0), await join(1)];
+  for (const worker of workers) await worker.heartbeat();
+  await readUntil([a, b], 10);
+  for (const consumer of [a, b]) await consumer.heartbeat();
+  for (let round = 0; round < ROUNDS_AHEAD_MAX; round++) b.step();
+  const had = b.nextRound!;
+  await timeOut(cluster, [a, ...workers]);
+  const late = cluster.worker("late");
+  for (let i = 0; i < 4; i++) for (const each of [late, a]) await each.heartbeat();
+  assert(a.proposed === undefined, "the other has accepted the schedule with the late worker");
+  assert(a.nextRound! < had, "the other has not come to the rounds that it had");
+  const again = await join(1);
+  await readUntil([a, again], had + 100, 1);
+  assertBeganFrom(again, had);
+});
+
 Deno.test("consumers that all come anew begin together beyond every earlier round", async () => {
   const { cluster, workers, join } = await coordinatedCluster(2);
   await using _ = cluster;
