@@ -165,7 +165,8 @@ function pipelineDiff(state: DispatcherState, one: JobParameters, other: JobPara
 
 function describeParameters(state: DispatcherState, parameters: JobParameters): string {
   const { datasetId, processingMode, policy, numConsumers, sharing, ordered, save } = parameters;
-  const { targetWorkers = "auto", targetTags = [] } = parameters;
+  const { targetWorkers = "auto" } = parameters;
+  const targetTags = [...new Set(parameters.targetTags)].sort();
   const mode = policy === undefined
     ? processingMode
     : `${policy.name} (${hashJson(policy.shard).slice(0, 12)})`;

@@ -25,8 +25,6 @@ export class WorkerPools {
   observe(nowMs: number, jobs: readonly JobWants[]): PoolScaling[] {
     const wanted = new Map<string, number>();
     for (const job of jobs) {
-      // No autoscaler can start workers in the trainer's own process.
-      if (job.pool.targetWorkers === "local") continue;
       const key = keyOf(job.pool);
       wanted.set(key, Math.max(wanted.get(key) ?? 0, job.wanted));
       if (this.#pools.has(key)) continue;

@@ -5,6 +5,7 @@
  */
 import { LeatError } from "../../../core/error.ts";
 import type { ActorContext } from "../../runtime/actor.ts";
+import { RareLog } from "../../runtime/rare_log.ts";
 import { type FencedRef, formatRef } from "../../runtime/ref.ts";
 import type { WorkerProtocol } from "../../worker/protocol.ts";
 
@@ -18,11 +19,11 @@ type WorkerRef = FencedRef<WorkerProtocol>;
 /** Checks that the holder of a claimed name is gone. */
 export class NameClaims {
   readonly #context: ActorContext;
-  /** By name, the incarnation of the claimant that was logged last. */
-  readonly #logged = new Map<string, string>();
+  readonly #log: RareLog;
 
   constructor(context: ActorContext) {
     this.#context = context;
+    this.#log = new RareLog(context.world);
   }
 
   /**
@@ -30,19 +31,13 @@ export class NameClaims {
    * @throws {LeatError} `unavailable` while it answers.
    */
   async expectGone(name: string, holder: WorkerRef, claimant: WorkerRef): Promise<void> {
-    if (!await this.#answers(holder, claimant)) {
-      this.#logged.delete(name);
-      return;
-    }
+    if (!await this.#answers(holder, claimant)) return;
     const remedy = "Give each worker a name of its own (--name)";
-    if (this.#logged.get(name) !== claimant.incarnation) {
-      this.#logged.set(name, claimant.incarnation);
-      this.#context.world.log(
-        "warn",
-        `Two workers have the name "${name}": the one at ${holder.node} works, and the one at ` +
-          `${claimant.node} waits until the first ends. ${remedy}`,
-      );
-    }
+    this.#log.note(
+      name,
+      `Two workers have the name "${name}": the one at ${holder.node} works, and the one at ` +
+        `${claimant.node} waits until the first ends. ${remedy}`,
+    );
     throw new LeatError(
       "unavailable",
       `The worker "${name}" at ${formatRef(holder)} is alive, and ${formatRef(claimant)} must ` +

@@ -3,6 +3,7 @@
  * share of every iteration. Only that worker produces it, so an iteration waits for all of them.
  */
 import { LeatError } from "../../../core/error.ts";
+import { shellWord } from "../../../core/shown_text.ts";
 import type { Shard } from "../../../data/sharding/sharding_policy.ts";
 import type { Iteration, Task } from "../state/entities.ts";
 import { workersText } from "./listed_workers.ts";
@@ -58,6 +59,16 @@ export class StaticMode extends Mode {
     const { name, parameters } = state.jobs.get(iteration.jobId)!;
     return `${parameters.processingMode} job ${name ?? iteration.jobId} is shared by the workers ` +
       `${workersText(workers)}, and this one is not among them`;
+  }
+
+  /** The missing workers, once those that are there have done their shares. */
+  override whyWaiting({ state, iteration }: Subject): string | null {
+    const missing = iteration.finished ? [] : workersMissing({ state, iteration });
+    const isThere = (worker: string) => state.workers.get(worker)?.alive === true;
+    if (missing.length === 0 || missing.some(isThere)) return null;
+    const start = `leat worker --name ${shellWord(missing[0]!)}`;
+    return `It waits for ${workersText(missing)}, which the dispatcher's list of workers names. ` +
+      (missing.length === 1 ? `Start it (${start}).` : `Start them (${start}, and so on).`);
   }
 
   override namePiece(piece: number | null): string {

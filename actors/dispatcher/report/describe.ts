@@ -80,7 +80,7 @@ export function describeState(
 function shownParameters(parameters: JobParameters): JobParameters {
   const { policy } = parameters;
   if (policy === undefined || policy.shard.length <= POLICY_SHOWN_LENGTH) return parameters;
-  const shard = `${policy.shard.slice(0, POLICY_SHOWN_LENGTH)}…`;
+  const shard = `${policy.shard.slice(0, POLICY_SHOWN_LENGTH).toWellFormed()}…`;
   return { ...parameters, policy: { ...policy, shard } };
 }
 

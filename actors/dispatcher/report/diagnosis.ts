@@ -80,7 +80,8 @@ export function bottleneckOf(iteration: IterationFigures): Bottleneck {
   if (tasks.length === 0) {
     return {
       kind: "stuck",
-      text: iteration.starvation ?? "Trainers wait for workers: none has a task of it yet.",
+      text: iteration.starvation ?? iteration.waiting ??
+        "Trainers wait for workers: none has a task of it yet.",
     };
   }
   if (!tasks.some(hasWork)) {

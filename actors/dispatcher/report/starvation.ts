@@ -23,6 +23,8 @@ export function whyStarved(
 ): string | null {
   const readers = [...clients];
   if (iteration.finished || readers.length === 0) return null;
+  // Only listed workers help such a job. `whyWaiting` of its mode names those that are missing.
+  if (state.modeOf(iteration).hasFixedWorkers) return null;
   const parameters = parametersOf(state, iteration);
   // Checked first, because it is cheap in a large cluster, and each client heartbeat needs it.
   if (hasTask(state, iteration, readers)) return null;
@@ -113,7 +115,7 @@ function aliveOf(state: DispatcherState): string {
 /** The tags that a sentence names. They are limited because each job's description repeats them. */
 function shownTags(tags: readonly string[]): string[] {
   return tags.slice(0, TAGS_NAMED_MAX).map((tag) =>
-    tag.length <= TAG_SHOWN_LENGTH ? tag : `${tag.slice(0, TAG_SHOWN_LENGTH)}…`
+    tag.length <= TAG_SHOWN_LENGTH ? tag : `${tag.slice(0, TAG_SHOWN_LENGTH).toWellFormed()}…`
   );
 }
 

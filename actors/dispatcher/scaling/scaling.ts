@@ -47,7 +47,10 @@ function signsOf(state: DispatcherState, soft: SoftState, staleMs: number): Clus
   return {
     workers: workers.length,
     heard: workers.filter(({ name }) => soft.figures.ofWorker(name, soft.nowMs) !== null).length,
-    jobs: [...state.jobs.values()].flatMap((job) => signsOfJob(state, soft, job, staleMs)),
+    jobs: [...state.jobs.values()]
+      // No autoscaler can start workers in the trainer's own process.
+      .filter(({ parameters }) => parameters.targetWorkers !== "local")
+      .flatMap((job) => signsOfJob(state, soft, job, staleMs)),
   };
 }
 

@@ -96,6 +96,14 @@ Deno.test("openIteration refuses a job's name with other parameters and shows bo
   }
 });
 
+Deno.test("openIteration takes the same tags in any order for the same job", async () => {
+  await using cluster = await TestCluster.start();
+  const datasetId = await cluster.dataset();
+  const open = (targetTags: string[]) => cluster.open(datasetId, { jobName: "job", targetTags });
+  const { jobId } = await open(["a", "b"]);
+  assertEquals((await open(["b", "a", "b"])).jobId, jobId);
+});
+
 Deno.test("openIteration refuses what cannot work, before anything is made", async () => {
   await using cluster = await TestCluster.start();
   const finite = await cluster.dataset("finite", 10);

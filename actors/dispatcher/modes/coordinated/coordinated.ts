@@ -70,8 +70,9 @@ export function coordinated(Sharding: new () => Mode): new () => Mode {
       };
     }
 
-    override whyWaiting({ state, iteration }: Subject): string | null {
-      return whyNotBegun(state, iteration);
+    override whyWaiting(subject: Subject, windowSplits: number): string | null {
+      return whyNotBegun(subject.state, subject.iteration) ??
+        super.whyWaiting(subject, windowSplits);
     }
 
     override describeRounds(

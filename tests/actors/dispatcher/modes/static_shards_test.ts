@@ -53,6 +53,27 @@ Deno.test("a worker beyond the list gets nothing of static policies, and it is s
   assertEquals((await c.heartbeat()).length, 1);
 });
 
+Deno.test("a client of a static policy is told which listed workers are missing", async () => {
+  await using cluster = await TestCluster.start(LISTED);
+  const { clientId } = await cluster.open(await cluster.dataset(), FILE);
+  const waits = async () => (await cluster.ask("clientHeartbeat", { clientId })).starvation;
+  const listed = "which the dispatcher's list of workers names. Start";
+  const both = `It waits for a, b, ${listed} them (leat worker --name a, and so on).`;
+  assertEquals(await waits(), both);
+  await cluster.worker("c").heartbeat();
+  assertEquals(await waits(), both, "c is not listed");
+  assertEquals((await cluster.ask("describe", null)).jobs[0]?.iterations[0]?.bottleneck, {
+    kind: "stuck",
+    text: both,
+  });
+  const a = cluster.worker("a");
+  const [task = 0] = await a.heartbeat();
+  assertEquals(await waits(), undefined, "a has work to do");
+  a.complete(task);
+  await a.heartbeat();
+  assertEquals(await waits(), `It waits for b, ${listed} it (leat worker --name b).`);
+});
+
 Deno.test("an iteration of a static policy is done when every listed worker has done its share", async () => {
   await using cluster = await TestCluster.start(LISTED);
   const a = cluster.worker("a");

@@ -40,6 +40,19 @@ Deno.test("a job whose tags nobody carries says what it waits for and who is the
   assertEquals(await waitingOf(cluster, clientId), undefined);
 });
 
+Deno.test("a long tag or policy is shortened between characters", async () => {
+  const long = `${"x".repeat(59)}\u{1f600}${"x".repeat(300)}`;
+  await using cluster = await TestCluster.start({ workers: ["a"] });
+  const datasetId = await cluster.dataset();
+  const { clientId } = await cluster.open(datasetId, { targetTags: [long.slice(0, 100)] });
+  const { starvation } = await cluster.ask("clientHeartbeat", { clientId });
+  assert(starvation?.isWellFormed());
+  const policy = { name: "own", shard: long };
+  await cluster.open(datasetId, { processingMode: "CUSTOM", policy });
+  const { jobs } = await cluster.ask("describe", null);
+  for (const { parameters } of jobs) assert(parameters.policy?.shard.isWellFormed() ?? true);
+});
+
 Deno.test("the command for a missing worker quotes tags for the shell", async () => {
   await using cluster = await TestCluster.start();
   const datasetId = await cluster.dataset();

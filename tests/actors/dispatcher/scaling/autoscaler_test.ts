@@ -334,11 +334,10 @@ Deno.test("what is wanted of a pool is what its hungriest job wants, and falls s
     ...{ jobId, name: `${jobId}`, serving: 0, shares: jobId, sought: null, rates: null },
     pool: { targetTags },
   });
-  const local = { ...of(5, []), pool: { targetWorkers: "local" as const } };
   const poolsAt = (nowMs: number, jobs: readonly JobSigns[]) =>
     autoscaler.observe(nowMs, { workers: 0, heard: 0, jobs }).pools;
   const both = [{ targetTags: ["a", "b"], wanted: 3 }, { targetTags: [], wanted: 2 }];
-  assertEquals(poolsAt(0, [of(1, ["a", "b"]), of(2, []), of(3, ["b", "a"]), local]), both);
+  assertEquals(poolsAt(0, [of(1, ["a", "b"]), of(2, []), of(3, ["b", "a"])]), both);
   assertEquals(poolsAt(30 * SECOND, []), both);
   assertEquals(poolsAt(MINUTE, [of(1, ["b", "a"])]), [{ targetTags: ["a", "b"], wanted: 1 }]);
   assertEquals(poolsAt(2 * MINUTE, []), []);

@@ -150,3 +150,17 @@ Deno.test("a job that none of the workers there may serve wants one, and says wh
     /has no worker yet: it waits for a worker with the tag "b" .*no live worker is one/,
   );
 });
+
+Deno.test("a job that only workers of the trainer's own process serve wants no other worker", async () => {
+  await using cluster = await TestCluster.start();
+  const own = cluster.worker("own");
+  own.place = { process: "process a", isPrivate: true };
+  await own.heartbeat();
+  const local = { targetWorkers: "local", process: "process a" } as const;
+  const { clientId } = await cluster.open(await cluster.dataset(), local);
+  await own.heartbeat();
+  await cluster.ask("clientHeartbeat", { clientId });
+  await cluster.world.advance(5 * SECOND);
+  const { wanted, pools, jobs } = (await cluster.ask("describe", null)).scaling;
+  assertEquals([wanted, pools, jobs], [0, [], []]);
+});
