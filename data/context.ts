@@ -8,6 +8,7 @@ import { Knob, type KnobParameter, type KnobRange } from "./autotune/knob.ts";
 import { budgetsOf } from "./autotune/options.ts";
 import { Tuner, type TunerOptions } from "./autotune/tuner.ts";
 import type { BatchMemory } from "./elements/batch_rows.ts";
+import { byteStringCopier } from "./elements/components.ts";
 import { ForeignHost, hasForeignFunction, isForeign } from "./foreign/foreign.ts";
 import type { ForeignRunner } from "./foreign/foreign_runners.ts";
 import type { Host } from "./host.ts";
@@ -72,6 +73,8 @@ export class IteratorContext {
   readonly #iteration: Iteration;
   readonly #instance: OperatorInstance;
   readonly #splits: SplitProgress | undefined;
+  /** Copies the byte strings of this operator's elements; made on demand. */
+  #ownBytes: ((element: unknown) => unknown) | undefined;
   /** The host for this operator. For a foreign operator it runs no code and opens no files. */
   readonly host: Host;
 
@@ -216,11 +219,12 @@ export class IteratorContext {
   }
 
   /**
-   * What to give of an element that this operator keeps: a copy, unless later operators copy it.
+   * What to give of an element that this operator keeps: a copy of what later operators do not copy.
    * Functions and training loops may change in place what they get.
    */
   given(kept: unknown): unknown {
-    return this.#instance.isCopied ? kept : copyTree(kept);
+    if (!this.#instance.isCopied) return copyTree(kept);
+    return (this.#ownBytes ??= byteStringCopier(this.#instance.node.elementSpec))(kept);
   }
 
   /** Makes the input's iterator, to be used as this operator's own: its elements count for both. */

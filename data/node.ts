@@ -122,15 +122,18 @@ export abstract class DatasetNode {
     return undefined;
   }
 
-  /** Whether the operator itself draws random numbers from the pipeline's seed. */
+  /**
+   * Whether the operator itself draws random numbers from the pipeline's seed, or reads datasets that
+   * may. What its functions take from their last argument does not count here.
+   */
   get drawsNumbers(): boolean {
     return false;
   }
 
   /**
-   * Whether nobody can change the elements that it gets from its input, because it copies them, or
-   * gives them unchanged to operators that do. `isCopied`: whether the elements that it gives are
-   * copied.
+   * Whether nobody can change the elements that it gets from its input, except for byte strings,
+   * because it copies them, or gives them unchanged to operators that do. `isCopied`: whether the
+   * elements that it gives are copied.
    */
   copiesInput(_isCopied: boolean): boolean {
     return false;

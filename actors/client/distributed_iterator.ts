@@ -10,7 +10,7 @@ import {
   partsWarning,
   shardingModeOf,
 } from "../../data/operators/distribute.ts";
-import { withDrawnSeed } from "../../data/operators/options.ts";
+import { mayDraw, withSeed } from "../../data/operators/options.ts";
 import { FromIdNode } from "../../data/operators/sources/from_id.ts";
 import { type ShardingMode, ShardingPolicy } from "../../data/sharding/sharding_policy.ts";
 import { ReadingFailure } from "../../data/iterators/reading_failure.ts";
@@ -39,7 +39,7 @@ export function serviceIterator(
   if (node instanceof FromIdNode) return registeredIterator(node, context, access);
   if (node instanceof DistributeNode) {
     const [input] = node.inputs;
-    const seeded = withDrawnSeed(input!, context.chosenSeedOf(input!));
+    const seeded = mayDraw(node) ? withSeed(input!, context.chosenSeedOf(input!)) : input!;
     // Later epochs would only repeat the warning.
     const warning = context.randomState.epoch === 0 ? partsWarning(node) : undefined;
     return distributedIterator(seeded, node.options, context, access, warning);

@@ -46,6 +46,15 @@ export function chainOf(root: DatasetNode): OrderedChain | undefined {
 }
 
 /**
+ * Whether a DETERMINISTIC job draws the order of splits from its seed, for some chain of `root`. It
+ * does so also if the operator that shuffles has a seed of its own.
+ */
+export function drawsSplitOrder(root: DatasetNode): boolean {
+  if (root.division === "served") return false;
+  return chainOf(root)?.shuffled ?? root.inputs.some(drawsSplitOrder);
+}
+
+/**
  * The graph that the reader runs: `distribute()` replaces each chain in `root`, as long as
  * possible; all other operators stay.
  *

@@ -2,9 +2,16 @@
 import { isTypedArray } from "../../core/dtype.ts";
 import { LeatError } from "../../core/error.ts";
 import { RaggedTensor, Tensor, tensor } from "../../core/tensor.ts";
-import { isLeaf, isPlainObject, type Leaf, mapTree, TREE_DEPTH_MAX } from "../../core/tree.ts";
+import {
+  copyTree,
+  isLeaf,
+  isPlainObject,
+  type Leaf,
+  mapTree,
+  TREE_DEPTH_MAX,
+} from "../../core/tree.ts";
 import { cutLeaf } from "./rows.ts";
-import { type ElementSpec, TensorSpec } from "./spec.ts";
+import { type ElementSpec, leavesOfSpec, TensorSpec } from "./spec.ts";
 
 /**
  * Reads nested arrays of scalars as tensors: `[[1, 2], [3, 4]]` becomes one of shape [2, 2].
@@ -133,4 +140,45 @@ export function commonRows(
     );
   }
   return rows;
+}
+
+/**
+ * A function that copies the byte strings of elements with this spec. A batch holds those as they are;
+ * the numbers of the elements it copies itself.
+ */
+export function byteStringCopier(spec: ElementSpec): (element: unknown) => unknown {
+  const hasNone = leavesOfSpec(spec)?.every(({ dtype }) => dtype !== "bytes") === true;
+  if (hasNone) return (element) => element;
+  return (element) => {
+    try {
+      return withOwnBytes(element, spec);
+    } catch {
+      return element; // a cycle has overflowed the stack: no operator can use the element
+    }
+  };
+}
+
+/** Without a spec a `Uint8Array` is a row of numbers, as for a batch. */
+function withOwnBytes(value: unknown, spec: unknown): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  if (isLeaf(value)) return isBytes(value, spec) ? copyTree(value) : value;
+  if (!Array.isArray(value) && !isPlainObject(value)) return value;
+  const parts = value as Record<string, unknown>;
+  const specs = spec instanceof TensorSpec
+    ? undefined
+    : spec as Record<string, unknown> | undefined;
+  let copy: Record<string, unknown> | undefined;
+  for (const key of Object.keys(parts)) {
+    const own = withOwnBytes(parts[key], specs?.[key]);
+    if (own === parts[key]) continue;
+    copy ??= (Array.isArray(value) ? [...value] : { ...value }) as Record<string, unknown>;
+    copy[key] = own;
+  }
+  return copy ?? value;
+}
+
+function isBytes(leaf: Leaf, spec: unknown): boolean {
+  if (leaf instanceof Tensor) return leaf.dtype === "bytes";
+  if (leaf instanceof RaggedTensor) return leaf.values.dtype === "bytes";
+  return spec instanceof TensorSpec && spec.dtype === "bytes";
 }

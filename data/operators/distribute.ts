@@ -25,6 +25,7 @@ import {
   servedIterator,
   UNKNOWN_CARDINALITY,
 } from "../node.ts";
+import { drawsSplitOrder } from "../deterministic/chain.ts";
 import { checkReproducible } from "../deterministic/reproducible.ts";
 import { CustomShardingPolicy } from "../sharding/custom_policy.ts";
 import { MODE_FACTS, type ShardingMode, ShardingPolicy } from "../sharding/sharding_policy.ts";
@@ -184,6 +185,11 @@ export class DistributeNode extends ElementsOfInputNode {
   override get checkpointAttributes(): Attributes {
     const { processingMode = ShardingPolicy.OFF, numConsumers } = attributesOf(this.options);
     return { processingMode, numConsumers };
+  }
+
+  override get drawsNumbers(): boolean {
+    return this.options.processingMode === ShardingPolicy.DETERMINISTIC &&
+      drawsSplitOrder(this.input);
   }
 
   override get cardinality(): number {

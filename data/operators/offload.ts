@@ -6,6 +6,7 @@ import { LeatError } from "../../core/error.ts";
 import { isPlainObject } from "../../core/tree.ts";
 import { checkInteger, checkOptionalBoolean, invalidArgument, optionsOf } from "../check.ts";
 import type { IteratorContext } from "../context.ts";
+import { drawsSplitOrder } from "../deterministic/chain.ts";
 import type { ElementIterator } from "../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode, servedIterator } from "../node.ts";
 import { attributesOf, checkDistributeOptions, type DistributeOptions } from "./distribute.ts";
@@ -117,6 +118,10 @@ export class OffloadNode extends SameElementsNode {
   /** The service and the plan may change; a saved position says which plan it belongs to. */
   override get checkpointAttributes(): Attributes {
     return { deterministic: this.options.deterministic };
+  }
+
+  override get drawsNumbers(): boolean {
+    return drawsSplitOrder(this.input);
   }
 
   override makeIterator(context: IteratorContext): ElementIterator {

@@ -106,7 +106,8 @@ export function withDrawnSeed(node: DatasetNode, seed: bigint | undefined): Data
   return mayDraw(node) ? withSeed(node, seed) : node;
 }
 
-function mayDraw(node: DatasetNode): boolean {
+/** Whether the elements of a graph may depend on the seed of its pipeline. */
+export function mayDraw(node: DatasetNode): boolean {
   return node.drawsNumbers || node.inputs.some(mayDraw) ||
     Object.values(node.attributes).some((value) => value instanceof NodeFunction && value.mayDraw);
 }

@@ -90,6 +90,7 @@ export interface Segment {
 
 export type SegmentRequest =
   | { readonly kind: "next" }
+  | { readonly kind: "again"; readonly token: Uint8Array }
   | { readonly kind: "save" }
   | { readonly kind: "restore"; readonly state: Uint8Array };
 
@@ -97,7 +98,7 @@ export type SegmentRequest =
 export type SegmentElement = { readonly value: unknown } | { readonly error: PackedError };
 
 export interface SegmentAnswer {
-  /** The answer to `next`: elements, in order. */
+  /** The answer to `next`: elements, in order; the answer to `again`: one element. */
   readonly answers?: readonly SegmentElement[];
   /** Whether nothing follows. */
   readonly isEnd?: boolean;

@@ -5,13 +5,13 @@ import { EncodedValue, encodeValue } from "../elements/value_codec.ts";
 import { saveShared } from "../checkpoint/shared_state.ts";
 import type { IteratorContext } from "../context.ts";
 import { isForeign } from "../foreign/foreign.ts";
-import { ElementIterator, END, type Pulled } from "../iterator.ts";
+import { ElementIterator, END, type Pulled, type Token } from "../iterator.ts";
 import { ReadingFailure } from "../iterators/reading_failure.ts";
 import { type DatasetNode, inPreOrder } from "../node.ts";
 import type { PrefetchState } from "../operators/prefetch.ts";
 import { Seeding } from "../random/seeding.ts";
 import { serializeGraph } from "../wire.ts";
-import type { OpenSegment, Segment, SegmentAnswer } from "./function_threads.ts";
+import type { OpenSegment, Segment, SegmentAnswer, SegmentElement } from "./function_threads.ts";
 import { unpack } from "./packing.ts";
 import { unpackError } from "./packed_error.ts";
 
@@ -86,6 +86,14 @@ class SegmentIterator extends ElementIterator {
     return this.#later();
   }
 
+  /** It gives no tokens, but states saved without threads have some, and random access makes them. */
+  override async again(token: Token): Promise<unknown> {
+    const { answers } = await this.#segment.ask({ kind: "again", token: encodeValue(token) });
+    const { failed, value } = outcomeOf(answers![0]!);
+    if (failed) throw value;
+    return value;
+  }
+
   protected override async saveState(): Promise<PrefetchState> {
     this.#paused = true;
     this.#context.pause.whenOver(() => this.#paused = false);
@@ -135,15 +143,15 @@ class SegmentIterator extends ElementIterator {
     if (this.disposed) return;
     const { answers = [], isEnd = false, failure, stats } = answer;
     this.#context.delegation.instance.remoteStats = stats;
-    for (const one of answers) {
-      this.#ahead.push(
-        "value" in one
-          ? { failed: false, value: unpack(one.value) }
-          : { failed: true, value: unpackError(one.error) },
-      );
-    }
+    this.#ahead.push(...answers.map(outcomeOf));
     this.#aheadAtArrival = this.#ahead.length;
     this.#ended = isEnd;
     if (failure !== undefined) this.#failure = ReadingFailure.of(unpackError(failure));
   }
+}
+
+function outcomeOf(answer: SegmentElement): Outcome {
+  return "value" in answer
+    ? { failed: false, value: unpack(answer.value) }
+    : { failed: true, value: unpackError(answer.error) };
 }

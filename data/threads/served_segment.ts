@@ -49,6 +49,10 @@ export class ServedSegment {
     switch (request.kind) {
       case "next":
         return { ...await this.#next(buffers), stats: this.#context.collectStats() };
+      case "again": {
+        const token = new EncodedValue(request.token).read({ isOwn: true });
+        return { answers: [packed(await this.#elements.again(token), buffers)], stats: [] };
+      }
       case "save":
         try {
           return { state: encodeValue(await this.#elements.save()), stats: [] };

@@ -73,7 +73,7 @@ export interface FunctionExtra {
 export class NodeFunction implements BoundFunction {
   readonly fn: UserFunction;
   readonly captures?: Captures;
-  readonly #arity: Arity;
+  #arity: Arity;
   #sendable: WireFunction | undefined;
 
   /**
@@ -144,10 +144,17 @@ export class NodeFunction implements BoundFunction {
     return this.fn instanceof PythonFunction ? PYTHON_CALLS : undefined;
   }
 
-  /** @throws {LeatError} `invalid_argument` if a received attribute is no function. */
-  static among(attributes: Attributes, name: string): NodeFunction {
+  /**
+   * A function among received attributes. `arity`: as for the constructor; it is not sent.
+   *
+   * @throws {LeatError} `invalid_argument` if the attribute is no function.
+   */
+  static among(attributes: Attributes, name: string, arity: Arity = 1): NodeFunction {
     const found = attributes[name];
-    if (found instanceof NodeFunction) return found;
+    if (found instanceof NodeFunction) {
+      found.#arity = arity;
+      return found;
+    }
     throw new LeatError("invalid_argument", `A serialised operator has no function "${name}".`);
   }
 }

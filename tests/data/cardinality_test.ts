@@ -192,6 +192,16 @@ Deno.test("padToCardinality adds zeros shaped like the elements, and marks them"
   assertEquals((await Promise.all(shards.map(collect))).map((shard) => shard.length), [3, 3]);
 });
 
+Deno.test("padToCardinality gives padding that a loop may change in place", async () => {
+  const padded = Dataset.from([{ x: [Float32Array.of(1)] }]).padToCardinality(4);
+  const read: number[] = [];
+  for await (const { x: [numbers] } of padded) {
+    read.push(numbers![0]!);
+    numbers![0] = 99;
+  }
+  assertEquals(read, [1, 0, 0, 0]);
+});
+
 Deno.test("padToCardinality of no elements pads by the spec, or ends with an error", async () => {
   const spec = { x: new TensorSpec("int32", [2, null]), y: [new TensorSpec("bool", [])] };
   const none = (how: { spec?: typeof spec }) =>

@@ -5,6 +5,7 @@
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
 import { dtypeOf } from "../../../core/dtype.ts";
 import { LeatError } from "../../../core/error.ts";
+import { copyTree } from "../../../core/tree.ts";
 import { show, showBeginning } from "../../check.ts";
 import {
   BYTES_LIST,
@@ -146,7 +147,7 @@ function readFeature(
   const feature = found.get(name)!;
   const kind = kindOf(feature);
   if (kind === undefined) {
-    if (plan.default !== undefined) return plan.default;
+    if (plan.default !== undefined) return copyTree(plan.default);
     throw dataLoss(
       `The example has no feature ${show(name)}, which has no default; ${namesOf(example)}`,
     );

@@ -2,7 +2,7 @@
 import { dtypeOf, TYPED_ARRAYS } from "../../../core/dtype.ts";
 import { LeatError } from "../../../core/error.ts";
 import { RaggedTensor, Tensor } from "../../../core/tensor.ts";
-import { isPlainObject, type Leaf, mapTree } from "../../../core/tree.ts";
+import { copyTree, isPlainObject, type Leaf, mapTree } from "../../../core/tree.ts";
 import { checkInteger, invalidArgument, show } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
 import { END } from "../../iterator.ts";
@@ -128,7 +128,7 @@ class PadToCardinalityIterator extends ElementwiseIterator {
 
   #pad(): unknown {
     if (this.#given === this.#count) return END;
-    return this.#give({ ...this.#like as object, [this.#maskKey]: false });
+    return this.#give({ ...copyTree(this.#like) as object, [this.#maskKey]: false });
   }
 
   /** Ends the iteration if the structure of padding is unknown. */

@@ -64,6 +64,11 @@ export class SnapshotNode extends UnaryNode {
     this.shardFunc = options.shardFunc;
   }
 
+  /** The dataset that `readerFunc` returns may draw, also if the function itself does not. */
+  override get drawsNumbers(): boolean {
+    return this.readerFunc !== undefined;
+  }
+
   override get attributes(): Attributes {
     const { path, compression, readerFunc, shardFunc } = this;
     return { path, compression, readerFunc, shardFunc };

@@ -42,6 +42,11 @@ export class FlatMapNode extends UnaryNode {
     this.check = SpecCheck.of(this.elementSpec);
   }
 
+  /** The dataset that `fn` returns may draw, also if the function itself does not. */
+  override get drawsNumbers(): boolean {
+    return true;
+  }
+
   override get attributes(): Attributes {
     return { fn: this.fn, spec: this.elementSpec };
   }

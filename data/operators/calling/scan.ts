@@ -44,7 +44,7 @@ export class ScanNode extends OneToOneNode {
 
 registerNode("scan", {
   fromWire: (a, [input]) =>
-    new ScanNode(input!, a.initial, NodeFunction.among(a, "fn"), a.spec as ElementSpec),
+    new ScanNode(input!, a.initial, NodeFunction.among(a, "fn", 2), a.spec as ElementSpec),
 });
 
 class ScanIterator extends ElementwiseIterator {

@@ -68,6 +68,11 @@ export class InterleaveNode extends UnaryNode {
     this.deterministic = checkOptionalBoolean("interleave", "deterministic", options.deterministic);
   }
 
+  /** The dataset that `fn` returns may draw, also if the function itself does not. */
+  override get drawsNumbers(): boolean {
+    return true;
+  }
+
   override get attributes(): Attributes {
     const { fn, cycleLength, blockLength, numParallelCalls, deterministic } = this;
     return {

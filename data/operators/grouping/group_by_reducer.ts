@@ -73,11 +73,13 @@ export class GroupByReducerNode extends UnaryNode {
 
 registerNode("groupByReducer", {
   fromWire: (a, [input]) => {
-    const [key, init, reduce] = ["key", "init", "reduce"].map((name) =>
-      NodeFunction.among(a, name)
-    ) as [NodeFunction, NodeFunction, NodeFunction];
-    const finalize = a.finalize === undefined ? undefined : NodeFunction.among(a, "finalize");
-    return new GroupByReducerNode(input!, { key, init, reduce, finalize }, a.spec as ElementSpec);
+    const functions = {
+      key: NodeFunction.among(a, "key"),
+      init: NodeFunction.among(a, "init"),
+      reduce: NodeFunction.among(a, "reduce", 2),
+      finalize: a.finalize === undefined ? undefined : NodeFunction.among(a, "finalize", 2),
+    };
+    return new GroupByReducerNode(input!, functions, a.spec as ElementSpec);
   },
 });
 

@@ -49,6 +49,11 @@ export class GroupByWindowNode extends UnaryNode {
       : checkInteger("groupByWindow", "windowSize", windowSize, 1);
   }
 
+  /** The dataset that `reduce` returns may draw, also if the function itself does not. */
+  override get drawsNumbers(): boolean {
+    return true;
+  }
+
   override get attributes(): Attributes {
     return { key: this.key, reduce: this.reduce, windowSize: this.windowSize };
   }
@@ -63,7 +68,7 @@ registerNode("groupByWindow", {
     new GroupByWindowNode(
       input!,
       NodeFunction.among(a, "key"),
-      NodeFunction.among(a, "reduce"),
+      NodeFunction.among(a, "reduce", 2),
       a.windowSize as number | NodeFunction,
     ),
 });

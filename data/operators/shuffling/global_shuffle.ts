@@ -29,6 +29,10 @@ export class GlobalShuffleNode extends IndexedNode {
     );
   }
 
+  override get drawsNumbers(): boolean {
+    return this.seeding.seed === undefined;
+  }
+
   override get attributes(): Attributes {
     const { seed, anewEachIteration } = this.seeding;
     return { seed, reshuffleEachIteration: anewEachIteration };

@@ -1,17 +1,10 @@
 /** `shuffle`: elements in random order, drawn from a buffer that is kept full. */
 import { checkBoolean, checkInteger, checkSeed, optionsOf } from "../../check.ts";
 import type { IteratorContext } from "../../context.ts";
-import {
-  type Outcome,
-  restoreOutcome,
-  type SavedOutcome,
-  saveOutcome,
-} from "../../elements/answer.ts";
 import { restoreHeld, saveHeld } from "../../elements/held.ts";
 import { END, type Token } from "../../iterator.ts";
 import { type Attributes, type DatasetNode, registerNode } from "../../node.ts";
 import { Draws, Seeding } from "../../random/seeding.ts";
-import { isOfStream } from "../../iterators/reading_failure.ts";
 import { BufferMeter } from "../../iterators/stats.ts";
 import { AGAIN } from "../../iterators/stepping.ts";
 import { SameElementsNode, SteppingIterator } from "../unary.ts";
@@ -74,13 +67,6 @@ interface ShuffleState {
   readonly held: unknown;
   readonly draws: unknown;
   readonly inputEnded: boolean;
-  /** Answers that were read ahead and are not in the buffer; absent if there are none. */
-  readonly ahead?: readonly SavedOutcome[];
-}
-
-/** An answer of the input that was read ahead. */
-interface ReadAhead extends Outcome {
-  readonly token: Token | undefined;
 }
 
 export class ShuffleIterator extends SteppingIterator {
@@ -88,12 +74,13 @@ export class ShuffleIterator extends SteppingIterator {
   readonly #draws: Draws;
   readonly #meter: BufferMeter;
   #buffer: unknown[] = [];
-  /** The tokens of the elements in the buffer, by index; empty if the input gives none. */
+  /** The tokens of the elements in the buffer, by index; fewer if the input did not give all of them. */
   #tokens: Token[] = [];
   #inputEnded = false;
-  readonly #ahead: ReadAhead[] = [];
   /** The element that is being read ahead; never rejects. */
   #reading: Promise<void> | undefined;
+  /** What reading ahead threw, until it is thrown. */
+  #failure: { readonly error: unknown } | undefined;
 
   constructor(context: IteratorContext, node: ShuffleNode) {
     super(context);
@@ -107,65 +94,74 @@ export class ShuffleIterator extends SteppingIterator {
     return this.#inputEnded && this.#buffer.length > 0;
   }
 
+  get #isFull(): boolean {
+    return this.#buffer.length >= this.#size;
+  }
+
   /**
    * Rule `shuffleAndRepeatFusion`: begins to read one more element. Called before the first `next()`.
    * Nothing is read ahead after an error.
    */
   readAhead(): void {
-    const last = this.#ahead.at(-1);
-    const isOver = last?.failed === true || last?.value === END;
-    if (isOver || this.#reading !== undefined || this.#ahead.length >= this.#size) return;
+    const isOver = this.#inputEnded || this.#failure !== undefined;
+    if (isOver || this.#reading !== undefined || this.#isFull) return;
     try {
       const element = this.input.next();
       if (element instanceof Promise) this.#reading = this.#readLater(element);
-      else this.#hold({ failed: false, value: element });
-    } catch (value) {
-      this.#hold({ failed: true, value });
+      else this.#holdAhead(element);
+    } catch (error) {
+      this.#failure = { error };
     }
   }
 
   async #readLater(pending: Promise<unknown>): Promise<void> {
     try {
-      this.#hold({ failed: false, value: await pending });
-    } catch (value) {
-      this.#hold({ failed: true, value });
+      this.#holdAhead(await pending);
+    } catch (error) {
+      this.#failure = { error };
     }
     this.#reading = undefined;
   }
 
-  #hold(answer: Outcome): void {
-    if (this.disposed) return;
-    const token = answer.failed || answer.value === END ? undefined : this.input.token();
-    this.#ahead.push({ ...answer, token });
-    this.#meter.enters(answer.value);
-    this.#meter.holds(this.#ahead.length);
+  #holdAhead(element: unknown): void {
+    this.#hold(element);
+    this.#meter.holds(this.#buffer.length);
   }
 
   override step(): unknown {
-    if (this.#inputEnded) return this.#draw();
-    const ahead = this.#ahead.shift();
-    if (ahead !== undefined) {
-      if (ahead.failed) throw ahead.value;
-      return this.#accept(ahead.value, ahead.token);
-    }
     if (this.#reading !== undefined) return this.#reading.then(() => AGAIN);
+    if (this.#failure !== undefined) throw this.#takeFailure();
+    if (this.#inputEnded || this.#isFull) return this.#draw();
     const element = this.input.next();
     return element instanceof Promise
       ? this.arrival(element).then((element) => this.#accept(element))
       : this.#accept(element);
   }
 
+  #takeFailure(): unknown {
+    const { error } = this.#failure!;
+    this.#failure = undefined;
+    return error;
+  }
+
   /** Draws only from a full buffer, so that each element is one of `size` candidates. */
-  #accept(element: unknown, token = this.input.token()): unknown {
+  #accept(element: unknown): unknown {
     if (this.disposed) return END;
+    this.#hold(element);
+    return this.#isFull ? this.#draw() : AGAIN;
+  }
+
+  /** Puts what the input has just given into the buffer. */
+  #hold(element: unknown): void {
+    if (this.disposed) return;
     if (element === END) {
       this.#inputEnded = true;
-      return AGAIN;
+      return;
     }
+    const token = this.input.token();
     this.#buffer.push(element);
     if (token !== undefined) this.#tokens.push(token);
     this.#meter.enters(element);
-    return this.#buffer.length < this.#size ? AGAIN : this.#draw();
   }
 
   #draw(): unknown {
@@ -179,10 +175,7 @@ export class ShuffleIterator extends SteppingIterator {
   }
 
   protected override ownState(): ShuffleState {
-    const ahead = this.#ahead.filter((answer) => answer.value !== END && isOfStream(answer))
-      .map((answer) => saveOutcome(answer, answer.token));
     return {
-      ...(ahead.length === 0 ? {} : { ahead }),
       held: saveHeld({ elements: this.#buffer, tokens: this.#tokens }),
       draws: this.#draws.save(),
       inputEnded: this.#inputEnded,
@@ -191,10 +184,6 @@ export class ShuffleIterator extends SteppingIterator {
 
   protected override async restoreOwn(state: unknown): Promise<void> {
     const { held, draws, inputEnded } = state as ShuffleState;
-    for (const saved of "ahead" in (state as object) ? (state as ShuffleState).ahead! : []) {
-      const token = "token" in saved ? saved.token : undefined;
-      this.#ahead.push({ ...await restoreOutcome(saved, this.input), token });
-    }
     const { elements, tokens } = await restoreHeld(held, this.input);
     this.#draws.restore(draws);
     this.#inputEnded = inputEnded;
@@ -208,7 +197,7 @@ export class ShuffleIterator extends SteppingIterator {
     super.release();
     this.#buffer.length = 0;
     this.#tokens.length = 0;
-    this.#ahead.length = 0;
+    this.#failure = undefined;
     this.#inputEnded = true;
     this.#meter.holds(0);
   }

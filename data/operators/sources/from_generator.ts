@@ -34,7 +34,7 @@ export class FromGeneratorNode extends DatasetNode {
 }
 
 registerNode("fromGenerator", {
-  fromWire: (a) => new FromGeneratorNode(NodeFunction.among(a, "fn")),
+  fromWire: (a) => new FromGeneratorNode(NodeFunction.among(a, "fn", 0)),
 });
 
 type Running = Iterator<unknown> | AsyncIterator<unknown>;

@@ -21,7 +21,13 @@ const SOURCES: readonly ((size: number, failing: number) => Dataset<number>)[] =
       return x;
     }, { numParallelCalls: 2 }),
   (size) => Dataset.range(size).filter((x) => x % 2 > 0).take(5),
+  (size) => partlyWithTokens(size),
 ];
+
+/** Only the elements of `range` can be recomputed from tokens. */
+function partlyWithTokens(size: number): Dataset<number> {
+  return Dataset.fromGenerator(() => [100, 101]).concatenate(Dataset.range(size));
+}
 
 Deno.test("rule shuffleAndRepeatFusion gives the elements and errors of every repetition in order", async () => {
   const pipelines = fc.record({
@@ -60,6 +66,12 @@ Deno.test("rule shuffleAndRepeatFusion reads the next repetition while the buffe
   assertEquals([await reads(33, false), await reads(33, true)], [40, 40]);
   const [said] = Dataset.range(9).shuffle(3).repeat().explain().rewrites;
   assertStringIncludes(said!, "for the next repetition");
+});
+
+Deno.test("rule shuffleAndRepeatFusion saves elements without tokens among others at every position", async () => {
+  const dataset = partlyWithTokens(6).shuffle(6, { seed: 1 }).repeat(3);
+  const rules = { shuffleAndRepeatFusion: true };
+  for (let at = 0; at < 24; at++) await assertRuleLaw(dataset, at, [rules, rules]);
 });
 
 Deno.test("rule shuffleAndRepeatFusion keeps what a cache gives", async () => {

@@ -70,6 +70,59 @@ Deno.test("an iterator saved on a thread continues here, and the other way round
   }
 });
 
+Deno.test("operators that hold elements of a thread restore those of this one, and the other way round", async () => {
+  await using host = new ThreadsHost(2);
+  const holding: Readonly<Record<string, (dataset: Dataset<number>) => Dataset<unknown>>> = {
+    shuffle: (dataset) => dataset.shuffle(4),
+    prefetch: (dataset) => dataset.map((x) => x).prefetch(3),
+    calls: (dataset) => dataset.map((x) => Promise.resolve(x), { numParallelCalls: 3 }),
+    window: (dataset) => dataset.window(4, { shift: 2 }).flatMap((window) => window.batch(3)),
+    groups: (dataset) =>
+      dataset.groupByWindow({
+        key: (x) => x % 2,
+        reduce: (_key, window) => window.batch(3),
+        windowSize: 3,
+      }),
+    interleave: (dataset) =>
+      dataset.interleave((x, { Dataset }) => Dataset.range(x % 5), { cycleLength: 3 }),
+  };
+  for (const [name, hold] of Object.entries(holding)) {
+    const open = (thread: boolean) =>
+      openIterator(
+        hold(
+          Dataset.range(12).map((x, { random }) => x + random.int(50)).prefetch(2, { thread }),
+        ).node,
+        { host, seed: 5n },
+      );
+    await using first = open(false);
+    const whole = await outcomesOf(first);
+    for (const position of [1, 2, 4]) {
+      for (const [from, to] of [[true, true], [true, false], [false, true]]) {
+        await using saver = open(from!);
+        const before = await readOutcomes(saver, position);
+        await using restored = open(to!);
+        await restored.restore(await saver.save());
+        const where = `${name} at ${position}: ${from} to ${to}`;
+        assertEquals([...before, ...await outcomesOf(restored)], whole, where);
+      }
+    }
+  }
+});
+
+Deno.test("random access reaches elements and errors behind prefetch on a thread", async () => {
+  await using host = new ThreadsHost(2);
+  const make = (thread: boolean) =>
+    Dataset.range(20).map((x) => {
+      if (x % 9 === 4) throw new RangeError(`no ${x}`);
+      return [x];
+    }).prefetch(2, { thread }).globalShuffle({ seed: 1 });
+  const here = await runHere(make(false), host);
+  const there = await runApart(make(true), host);
+  assertEquals(there.outcomes, here.outcomes);
+  assertEquals(there.outcomes.length, 20);
+  assertEquals(there.obstacles, []);
+});
+
 Deno.test("a cache in files behind prefetch on a thread counts the seed of withOptions after it", async () => {
   await using folder = await TempFolder.make();
   await using host = new ThreadsHost(2);

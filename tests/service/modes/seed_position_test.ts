@@ -59,6 +59,20 @@ testInline(
   },
 );
 
+testInline(
+  "withOptions after distribute sets the seed of the order of splits if shuffle has its own seed",
+  async (start) => {
+    await using service = await start({ workers: 1 });
+    const options = { service, processingMode: "DETERMINISTIC" } as const;
+    const shuffled = () => Dataset.range(50).shuffle(3, { seed: 5 });
+    const after = (seed: number) => streamOf(shuffled().distribute(options).withOptions({ seed }));
+    const before = (seed: number) => streamOf(shuffled().withOptions({ seed }).distribute(options));
+    assertEquals(await after(1), await before(1));
+    assertEquals(await after(2), await before(2));
+    assertNotEquals(await after(1), await after(2));
+  },
+);
+
 testInline("withOptions after offload sets the seed of both sides", async (start) => {
   await using service = await start({ workers: 1 });
   for (const deterministic of [true, false]) {

@@ -123,6 +123,21 @@ Deno.test("defaults replace missing features, as one value for all or as all val
   assertEquals(parsed.none.shape, [0]);
 });
 
+Deno.test("parseExample gives every example a default of its own", () => {
+  const features = {
+    box: { dtype: "float32", shape: [2], default: 1 },
+    image: { dtype: "bytes", default: new Uint8Array([9]) },
+    parts: { dtype: "bytes", shape: [1], default: [new Uint8Array([8])] },
+  } as const;
+  const parsed = () => parseExample(encodeExample({}), features);
+  const first = parsed();
+  first.box.data.fill(99);
+  first.image.fill(99);
+  first.parts.data[0]!.fill(99);
+  const { box, image, parts } = parsed();
+  assertEquals([box.toArray(), [...image], [...parts.data[0]!]], [[1, 1], [9], [8]]);
+});
+
 Deno.test("parseExample names features that are missing, or of another type or size", () => {
   const bytes = encodeExample({ a: [1n, 2n, 3n], b: 1.5 });
   assertStringIncludes(refusal(bytes, { c: "int64" }), 'data_loss: The example has no feature "c"');

@@ -1,5 +1,5 @@
 /** Functions and loops that change their elements in place: what operators keep stays as it is. */
-import { Dataset, RaggedTensor, Tensor } from "../../../../mod.ts";
+import { Dataset, RaggedTensor, Tensor, TensorSpec } from "../../../../mod.ts";
 import { mapTree } from "../../../../core/tree.ts";
 import { assertEquals } from "../../../assert.ts";
 
@@ -93,6 +93,43 @@ const ROUTES: Readonly<Record<string, (kept: Dataset<unknown>) => Dataset<unknow
 for (const [keeper, make] of Object.entries(KEEPERS)) {
   Deno.test(`${keeper} gives each pass the same elements, although a loop changes them in place`, async () => {
     for (const [route, lead] of Object.entries(ROUTES)) {
+      const untouched: unknown[] = [];
+      for await (const element of lead(make())) untouched.push(structure(element));
+      assertEquals(await spoiledPasses(lead(make())), [untouched, untouched], route);
+    }
+  });
+}
+
+const bytesSpec = new TensorSpec("bytes", []);
+const texts = (...lengths: number[]) =>
+  new Tensor("bytes", [lengths.length], lengths.map((length) => new Uint8Array(length).fill(7)));
+
+/** Operators that keep byte strings for the next pass. */
+const BYTE_KEEPERS: Readonly<Record<string, () => Dataset<unknown>>> = {
+  "cache": () => Dataset.range(4).map((i) => Uint8Array.of(i), { spec: bytesSpec }).cache(),
+  "cache of structures": () =>
+    Dataset.range(4).map((i) => ({ i, parts: [i, Uint8Array.of(i)] as [number, Uint8Array] }), {
+      spec: { i: new TensorSpec("float64", []), parts: [new TensorSpec("float64", []), bytesSpec] },
+    }).cache(),
+  "cache without a spec": () => Dataset.range(4).map((i) => ({ i, text: texts(i, 2) })).cache(),
+  "from": () => Dataset.from([{ text: texts(1) }, { text: texts(2) }]),
+  "fromTensors": () => Dataset.fromTensors(texts(1, 2)),
+  "fromTensorSlices": () =>
+    Dataset.fromTensorSlices({ id: new Int32Array([1, 2, 3]), text: texts(1, 2, 3) }),
+};
+
+/** What makes batches of the kept elements. */
+const BATCHES: Readonly<Record<string, (kept: Dataset<unknown>) => Dataset<unknown>>> = {
+  "batch": (kept) => kept.batch(2),
+  "paddedBatch": (kept) => kept.paddedBatch(2),
+  "raggedBatch": (kept) => kept.raggedBatch(2),
+  "repeat and batch": (kept) => kept.repeat(2).batch(2),
+  "zip, enumerate and batch": (kept) => Dataset.zip([kept, kept]).enumerate().batch(2),
+};
+
+for (const [keeper, make] of Object.entries(BYTE_KEEPERS)) {
+  Deno.test(`${keeper} gives each pass the same byte strings, although a loop changes them in batches`, async () => {
+    for (const [route, lead] of Object.entries(BATCHES)) {
       const untouched: unknown[] = [];
       for await (const element of lead(make())) untouched.push(structure(element));
       assertEquals(await spoiledPasses(lead(make())), [untouched, untouched], route);

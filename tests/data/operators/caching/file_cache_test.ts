@@ -211,6 +211,34 @@ Deno.test("a cache in files of a dataset that a function makes counts the pipeli
   });
 });
 
+Deno.test("a cache in files of datasets that functions return counts the pipeline's seed", async () => {
+  await inFolder(async (folder) => {
+    const inner = Dataset.range(9).shuffle(9);
+    const read = () =>
+      Dataset.range(9).snapshot(`${folder}/read`, {
+        readerFunc: (shards) => shards.flatMap((shard) => shard).shuffle(9),
+      });
+    await Array.fromAsync(read());
+    const cases: Readonly<Record<string, Dataset<number>>> = {
+      outer: Dataset.range(1).flatMap(() => inner),
+      captured: Dataset.range(1).flatMap((_, { inner }) => inner, { captures: { inner } }),
+      interleave: Dataset.range(1).interleave((_, { inner }) => inner, { captures: { inner } }),
+      window: Dataset.range(9).window(9).flatMap((window) => window.shuffle(9)),
+      groupByWindow: Dataset.range(9).groupByWindow({
+        key: () => 0,
+        reduce: (_, window) => window.shuffle(9),
+        windowSize: 9,
+      }),
+      snapshot: read(),
+    };
+    for (const [name, dataset] of Object.entries(cases)) {
+      const kept = (seed: number) => dataset.cache(`${folder}/${name}`).withOptions({ seed });
+      await Array.fromAsync(kept(1));
+      assertEquals(await codeOf(kept(2).iterator()), "failed_precondition", name);
+    }
+  });
+});
+
 Deno.test("a cache in files of what draws no numbers is read with any seed", async () => {
   await inFolder(async (folder) => {
     const quiet = (seed: number) =>
