@@ -35,6 +35,29 @@ Deno.test("chainOf takes one source, operators of splits, one batch and one-to-o
   assertEquals(chainOf(Dataset.fromGenerator(() => [1]).node), undefined);
 });
 
+Deno.test("chainOf draws the order of splits for each format if the listing of its files is shuffled", () => {
+  const formats: ((files: Dataset<string>) => Dataset<unknown>)[] = [
+    (files) => Dataset.tfRecords(files),
+    (files) => Dataset.textLines(files),
+    (files) => Dataset.jsonLines(files),
+    (files) => Dataset.csv(files),
+    (files) => Dataset.csv(files, { useQuoteDelim: false }),
+    (files) => Dataset.fixedLengthRecords(files, { recordBytes: 2 }),
+    (files) => Dataset.parquet(files),
+    (files) => Dataset.arrow(files),
+    (files) => Dataset.npy(files),
+    (files) => Dataset.npz(files),
+    (files) => Dataset.wav(files),
+    (files) => Dataset.webDataset(files),
+  ];
+  for (const format of formats) {
+    for (const shuffle of [true, false]) {
+      const { node } = format(Dataset.listFiles("./*", { shuffle }));
+      assertEquals(chainOf(node)?.shuffled, shuffle, `${node.kind}, shuffle: ${shuffle}`);
+    }
+  }
+});
+
 Deno.test("distributeChains distributes the longest chains and leaves the rest to the reader", () => {
   const kindsOf = (dataset: Dataset<unknown>) => {
     const found: string[] = [];

@@ -31,6 +31,23 @@ testOnEach("DETERMINISTIC numbers the epochs of a repeated stream on", async (st
   assertEquals(found, wanted);
 });
 
+testInline(
+  "DETERMINISTIC reads the files of a shuffled listing in an order of its seed and epoch",
+  async (start) => {
+    await using folder = await TempFolder.make();
+    for (let i = 0; i < 8; i++) await Deno.writeTextFile(`${folder.path}/${i}.txt`, `${i}\n`);
+    await using cluster = await start({ workers: 2 });
+    const lines = Dataset.textLines(Dataset.listFiles(`${folder.path}/*.txt`));
+    const stream = (seed: number) =>
+      outcomesOf(distributed(lines, cluster).repeat(2).withOptions({ seed }).iterator());
+    const wanted = await Promise.all(
+      [1n, 2n].flatMap((seed) => [0, 1].map((epoch) => orderedReference(lines, { seed, epoch }))),
+    );
+    assertEquals([...await stream(1), ...await stream(2)], wanted.flat());
+    assertEquals(new Set(wanted.map((epoch) => JSON.stringify(epoch))).size, 4);
+  },
+);
+
 testOnEach("DETERMINISTIC runs at the reader what cannot be run by splits", async (start) => {
   await using cluster = await start({ workers: 2 });
   const chain = Dataset.range(100).map((x) => x * 2);
