@@ -5,6 +5,7 @@ import type { DatasetNode } from "../node.ts";
 import { inOrder, withInputs } from "../deterministic/chain.ts";
 import { AssertCardinalityNode } from "../operators/assert_cardinality.ts";
 import { CacheNode } from "../operators/caching/cache.ts";
+import { deterministicOf, OptionsNode } from "../operators/options.ts";
 import { ShardNode } from "../operators/shard.ts";
 import { ShuffleNode } from "../operators/shuffling/shuffle.ts";
 import { type Shard, SHARD_HINT, type ShardingMode, ShardingPolicy } from "./sharding_policy.ts";
@@ -36,7 +37,7 @@ export function shardGraph(root: DatasetNode, policy: ShardingMode, shard: Shard
         return shardElements(root, shard);
       }
     case ShardingPolicy.HINT:
-      return replaceHints(root, shard);
+      return shardAtHints(root, shard);
     default:
       throw new LeatError(
         "internal",
@@ -99,11 +100,19 @@ function unshuffled(node: DatasetNode, removed: ShuffleNode[]): DatasetNode {
   return withInputs(node, node.inputs.map((input) => unshuffled(input, removed)));
 }
 
+/** Divides elements by index where the hints are, so up to these all workers keep their order. */
+function shardAtHints(root: DatasetNode, shard: Shard): DatasetNode {
+  const share = replaceHints(root, shard);
+  if (share === root || deterministicOf(share)) return share;
+  // The option holds for the whole graph. Operators after a hint may still leave it for themselves.
+  return new OptionsNode(share, { deterministic: true });
+}
+
 function replaceHints(node: DatasetNode, shard: Shard): DatasetNode {
-  const inputs = node.inputs.map((input) => replaceHints(input, shard));
   if (node instanceof ShardNode && node.numShards === SHARD_HINT) {
-    return new ShardNode(inputs[0]!, shard.count, shard.index);
+    return new ShardNode(replaceHints(inOrder(node.inputs[0]!), shard), shard.count, shard.index);
   }
+  const inputs = node.inputs.map((input) => replaceHints(input, shard));
   if (inputs.every((input, i) => input === node.inputs[i])) return node;
   return refuseStoring(withInputs(node, inputs));
 }

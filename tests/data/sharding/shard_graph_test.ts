@@ -3,6 +3,7 @@
 import { LeatError } from "../../../core/error.ts";
 import { openIterator } from "../../../data/dataset_iterator.ts";
 import { Dataset, SHARD_HINT, ShardingPolicy, shardingPolicy } from "../../../data/mod.ts";
+import { deterministicOf } from "../../../data/operators/options.ts";
 import { CustomShardingPolicy } from "../../../data/sharding/custom_policy.ts";
 import { shardGraph } from "../../../data/sharding/shard_graph.ts";
 import type { ShardingMode } from "../../../data/sharding/sharding_policy.ts";
@@ -203,6 +204,24 @@ Deno.test("HINT replaces hints by workers, and leaves other shards unchanged", a
   assertEquals((await shardsOf(shuffled, "HINT", 3)).flat().length, 12);
   assertEquals(new Set((await shardsOf(shuffled, "HINT", 3)).flat()).size, 12);
   assertEquals(await shardsOf(Dataset.range(4).shard(2, 1), "HINT", 2), [[1, 3], [1, 3]]);
+});
+
+Deno.test("HINT keeps the order of elements up to its hints, whatever the pipeline says", () => {
+  const calls = { numParallelCalls: 4 };
+  const hurried = { ...calls, deterministic: false };
+  const shareOf = (dataset: Dataset<unknown>) =>
+    shardGraph(dataset.node, "HINT", { index: 0, count: 2 });
+  const own = shareOf(
+    Dataset.range(9).map((x) => x, hurried).shard(SHARD_HINT, SHARD_HINT).map((x) => x, hurried),
+  );
+  assertEquals(own.attributes["deterministic"], false, "it may follow the division");
+  assertEquals(own.inputs[0]!.inputs[0]!.attributes["deterministic"], true);
+  const hinted = Dataset.range(9).map((x) => x, calls).shard(SHARD_HINT, SHARD_HINT);
+  for (const dataset of [hinted, Dataset.zip([hinted, Dataset.range(9)])]) {
+    assertEquals(deterministicOf(shareOf(dataset.withOptions({ deterministic: false }))), true);
+  }
+  const unhinted = Dataset.range(9).map((x) => x, hurried);
+  assertEquals(shareOf(unhinted).attributes["deterministic"], false);
 });
 
 Deno.test("SHARD_HINT is refused wherever no HINT job replaces it", () => {

@@ -55,6 +55,16 @@ testOnEach("a policy of a user's own divides the dataset as it says", async (sta
   assertEquals(sorted(await Array.fromAsync(numbers)), [0, 10, 20, 31, 41, 51, 62]);
 });
 
+testInline("a policy of a user's own divides a dataset that keeps its order", async (start) => {
+  await using cluster = await start({ workers: 2 });
+  const processingMode = shardingPolicy("order", {
+    shard: ({ node }, { Dataset }) => Dataset.from([node.attributes["deterministic"]]),
+  });
+  const hurried = Dataset.range(9).map((x) => x, { numParallelCalls: 4, deterministic: false });
+  const orders = hurried.distribute({ service: cluster, processingMode });
+  assertEquals(await Array.fromAsync(orders as Dataset<unknown>), [true, true]);
+});
+
 testInline(
   "a pipeline that cannot be sharded as requested is reported once, by one worker",
   async (start) => {
