@@ -101,7 +101,7 @@ export class IteratorContext {
     options: RootOptions,
   ): IteratorContext {
     const { randomState, deterministic, tuning, rules, splits, lastReaders, within } = options;
-    const instance = instancesOf(node, undefined, options.first);
+    const instance = instancesOf(node, undefined, options.first, options.ordersOpened);
     const iteration: Iteration = {
       host,
       options,
@@ -163,6 +163,11 @@ export class IteratorContext {
   /** Whether this operator keeps the order of elements unless it says otherwise. */
   get deterministic(): boolean {
     return this.#iteration.deterministic;
+  }
+
+  /** Whether datasets that this operator opens keep their order, even if they say otherwise. */
+  get ordersOpened(): boolean {
+    return this.#instance.ordersOpened;
   }
 
   /** The operator's number in its graph: pre-order, from 0; settings are not counted. */
@@ -321,20 +326,21 @@ export class IteratorContext {
     return new IteratorContext(
       this.#iteration,
       randomState,
-      instancesOf(node, this.stats),
+      instancesOf(node, this.stats, undefined, this.ordersOpened),
       undefined,
     );
   }
 
   /**
    * The context of a graph that runs in place of this operator, in the same epoch, with random numbers
-   * from `root`. The elements of the graph's last operator count as this operator's.
+   * from `root`. The elements of the graph's last operator count as this operator's. Datasets that its
+   * operators open keep their order.
    */
   instead(node: DatasetNode, root: RandomStream): IteratorContext {
     const chosenSeed = seedOf(node);
     const own = { root: () => root, seeded: true, chosenSeed, salt: 0n };
     const randomState = { ...this.randomState, ...own };
-    const instance = { ...instancesOf(node, this.stats), stats: this.stats };
+    const instance = { ...instancesOf(node, this.stats, undefined, true), stats: this.stats };
     return new IteratorContext(this.#iteration, randomState, instance, undefined);
   }
 

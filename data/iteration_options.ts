@@ -28,6 +28,8 @@ export interface IterationOptions {
   readonly epoch?: number;
   /** The number of the split that runs as a dataset of its own. Default 0. */
   readonly split?: number;
+  /** As in {@linkcode RootOptions}. */
+  readonly ordersOpened?: boolean;
   /** Settings of the iteration that this one is a part of. Default: those of the graph. */
   readonly settings?: Settings | undefined;
   /** Where the splits to read come from; without it sources are read whole. */
@@ -77,6 +79,8 @@ export interface RootOptions extends ThreadOptions {
   readonly randomState: RandomState;
   /** Whether operators keep the order unless they say otherwise. */
   readonly deterministic: boolean;
+  /** Whether datasets that functions make keep their order, even if they say otherwise. Default false. */
+  readonly ordersOpened?: boolean | undefined;
   /** How `AUTOTUNE` chooses. Default: it keeps its first values. */
   readonly tuning?: TunerOptions | undefined;
   /** The rules of static optimisation. Default: all. */

@@ -190,7 +190,7 @@ export class PipelineRunner implements Runner {
   }
 
   async #open(): Promise<DatasetIterator<unknown>> {
-    const { seed, task = 0, epoch, splits } = this.#settings;
+    const { seed, task = 0, epoch, splits, shard } = this.#settings;
     const node = await this.#share();
     this.#reuses = !areElementsSeen(node);
     // The dispatcher checks this as well, but the pipeline might have begun by then.
@@ -201,6 +201,8 @@ export class PipelineRunner implements Runner {
       task,
       epoch,
       keepsReadingFailures: true,
+      // All workers must number the elements that they divide alike. FILE divides only names.
+      ordersOpened: shard !== undefined && shard.mode !== "FILE",
       ...(splits ? { splits: sourceOf(this.#splits) } : {}),
     });
   }

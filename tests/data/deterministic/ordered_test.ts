@@ -15,6 +15,7 @@ import {
   assertThrows,
 } from "../../assert.ts";
 import { canonicalStream } from "../../../sim/reference/canonical_stream.ts";
+import { hurried } from "../lib/hurried.ts";
 import { orderedReference } from "../lib/ordered_reference.ts";
 
 const element = (value: unknown) => ({ element: value });
@@ -85,6 +86,12 @@ Deno.test("distributeChains keeps elements in order whatever the pipeline says",
     return chain;
   });
   assertEquals(found, true);
+});
+
+Deno.test("openSplit keeps the order of datasets that functions make, whatever they say", async () => {
+  const numbers = hurried(Dataset.range(2));
+  assertEquals(await Array.fromAsync(numbers), [1, 0, 3, 2], "it is lost where it may be");
+  assertEquals(await orderedReference(numbers), [0, 1, 2, 3].map(element));
 });
 
 Deno.test("remainders join in the order of splits, each batch after the split that completes it", async () => {

@@ -3,6 +3,7 @@ import { openIterator } from "../../../data/dataset_iterator.ts";
 import { Dataset, LeatError } from "../../../mod.ts";
 import { assert, assertEquals, assertRejects } from "../../assert.ts";
 import { orderedReference } from "../../data/lib/ordered_reference.ts";
+import { hurried } from "../../data/lib/hurried.ts";
 import { type Outcome, outcomesOf, readOutcomes } from "../../data/lib/outcomes.ts";
 import { TempFolder } from "../../lib/temp_folder.ts";
 import { distributed, makeDataset } from "../lib/canonical.ts";
@@ -55,6 +56,18 @@ testOnEach("DETERMINISTIC runs at the reader what cannot be run by splits", asyn
   const local = await outcomesOf(openIterator(dataset.node, { seed: 0n }));
   assertEquals(await outcomesOf(distributed(dataset, cluster).iterator()), local);
 });
+
+testInline(
+  "DETERMINISTIC keeps the order of datasets that functions make, at workers and at the reader",
+  async (start) => {
+    await using cluster = await start({ workers: 1 });
+    const range = Dataset.range(2);
+    const wanted = [0, 1, 2, 3].map((element) => ({ element }));
+    for (const numbers of [hurried(range), hurried(range.take(2))]) {
+      assertEquals(await outcomesOf(distributed(numbers, cluster).iterator()), wanted);
+    }
+  },
+);
 
 testOnEach("DETERMINISTIC loses and repeats nothing when workers die", async (start) => {
   const dataset = makeDataset();

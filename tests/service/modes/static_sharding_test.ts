@@ -4,6 +4,7 @@
  */
 import { Dataset, LeatError, SHARD_HINT, shardingPolicy } from "../../../mod.ts";
 import { assert, assertEquals, assertRejects } from "../../assert.ts";
+import { hurried } from "../../data/lib/hurried.ts";
 import { outcomesOf } from "../../data/lib/outcomes.ts";
 import { numbersOf, sorted, testInline, testOnEach, upTo } from "../lib/carriers.ts";
 import { TempFolder } from "../../lib/temp_folder.ts";
@@ -63,6 +64,15 @@ testInline("a policy of a user's own divides a dataset that keeps its order", as
   const hurried = Dataset.range(9).map((x) => x, { numParallelCalls: 4, deterministic: false });
   const orders = hurried.distribute({ service: cluster, processingMode });
   assertEquals(await Array.fromAsync(orders as Dataset<unknown>), [true, true]);
+});
+
+testInline("DATA keeps the order of datasets that functions make", async (start) => {
+  await using cluster = await start({ workers: 1 });
+  const numbers = hurried(Dataset.range(3)).distribute({
+    service: cluster,
+    processingMode: "DATA",
+  });
+  assertEquals(await Array.fromAsync(numbers), upTo(6));
 });
 
 testInline(
