@@ -101,7 +101,7 @@ export class IteratorContext {
     options: RootOptions,
   ): IteratorContext {
     const { randomState, deterministic, tuning, rules, splits, lastReaders, within } = options;
-    const instance = instancesOf(node, undefined, options.first, options.ordersOpened);
+    const instance = instancesOf(node, undefined, options.first, options.needsOrder);
     const iteration: Iteration = {
       host,
       options,
@@ -162,12 +162,12 @@ export class IteratorContext {
 
   /** Whether this operator keeps the order of elements unless it says otherwise. */
   get deterministic(): boolean {
-    return this.#iteration.deterministic;
+    return this.#iteration.deterministic || this.needsOrder;
   }
 
-  /** Whether datasets that this operator opens keep their order, even if they say otherwise. */
-  get ordersOpened(): boolean {
-    return this.#instance.ordersOpened;
+  /** Whether datasets that this operator opens must keep their order, even if they say otherwise. */
+  get needsOrder(): boolean {
+    return this.#instance.needsOrder;
   }
 
   /** The operator's number in its graph: pre-order, from 0; settings are not counted. */
@@ -326,15 +326,15 @@ export class IteratorContext {
     return new IteratorContext(
       this.#iteration,
       randomState,
-      instancesOf(node, this.stats, undefined, this.ordersOpened),
+      instancesOf(node, this.stats, undefined, this.needsOrder),
       undefined,
     );
   }
 
   /**
    * The context of a graph that runs in place of this operator, in the same epoch, with random numbers
-   * from `root`. The elements of the graph's last operator count as this operator's. Datasets that its
-   * operators open keep their order.
+   * from `root`. The elements of the graph's last operator count as this operator's. Their
+   * order is needed.
    */
   instead(node: DatasetNode, root: RandomStream): IteratorContext {
     const chosenSeed = seedOf(node);
@@ -384,9 +384,9 @@ export class IteratorContext {
 
   /** What is needed to run this operator and all below it in another process or thread. */
   get delegation(): Delegation {
-    const { host, foreign, deterministic, options } = this.#iteration;
+    const { host, foreign, options } = this.#iteration;
     return {
-      ...{ host, deterministic, options, instance: this.#instance },
+      ...{ host, deterministic: this.deterministic, options, instance: this.#instance },
       start: () => foreign.runner ??= host.foreignRunners!.start(),
       contextOf: (instance, epoch) =>
         new IteratorContext(this.#iteration, { ...this.randomState, epoch }, instance, undefined),

@@ -29,7 +29,7 @@ export interface IterationOptions {
   /** The number of the split that runs as a dataset of its own. Default 0. */
   readonly split?: number;
   /** As in {@linkcode RootOptions}. */
-  readonly ordersOpened?: boolean;
+  readonly needsOrder?: boolean;
   /** Settings of the iteration that this one is a part of. Default: those of the graph. */
   readonly settings?: Settings | undefined;
   /** Where the splits to read come from; without it sources are read whole. */
@@ -79,8 +79,11 @@ export interface RootOptions extends ThreadOptions {
   readonly randomState: RandomState;
   /** Whether operators keep the order unless they say otherwise. */
   readonly deterministic: boolean;
-  /** Whether datasets that functions make keep their order, even if they say otherwise. Default false. */
-  readonly ordersOpened?: boolean | undefined;
+  /**
+   * Whether the order of elements is needed. Then `withOptions` cannot leave it, and datasets that
+   * functions make keep it even if they say otherwise. Operators of the graph may. Default false.
+   */
+  readonly needsOrder?: boolean | undefined;
   /** How `AUTOTUNE` chooses. Default: it keeps its first values. */
   readonly tuning?: TunerOptions | undefined;
   /** The rules of static optimisation. Default: all. */

@@ -44,7 +44,7 @@ export function openSplit(chain: OrderedChain, options: SplitRunOptions): Datase
     keepsReadingFailures,
     settings,
     // A split that is run again must give the same elements by the same numbers.
-    ordersOpened: true,
+    needsOrder: true,
     // 0 means that the iteration does not run a split.
     split: index + 1,
     splits: {

@@ -21,7 +21,7 @@ export interface ForeignPart {
   /** Whether operators keep the order of elements unless they say otherwise. */
   readonly deterministic: boolean;
   /** As in `RootOptions`. */
-  readonly ordersOpened: boolean;
+  readonly needsOrder: boolean;
   /** The number of its last operator in the whole graph; `randomStateNumber` does not count settings. */
   readonly number: number;
   readonly randomStateNumber: number;

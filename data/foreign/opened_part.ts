@@ -79,7 +79,7 @@ function contextOf(
   return IteratorContext.root(node, new PartHost(host), {
     randomState: { ...randomState, root: () => stream, salt: BigInt(salt) },
     deterministic: part.deterministic,
-    ordersOpened: part.ordersOpened,
+    needsOrder: part.needsOrder,
     first: { number, randomStateNumber },
   });
 }

@@ -5,7 +5,6 @@ import type { DatasetNode } from "../node.ts";
 import { inOrder, withInputs } from "../deterministic/chain.ts";
 import { AssertCardinalityNode } from "../operators/assert_cardinality.ts";
 import { CacheNode } from "../operators/caching/cache.ts";
-import { deterministicOf, OptionsNode } from "../operators/options.ts";
 import { ShardNode } from "../operators/shard.ts";
 import { ShuffleNode } from "../operators/shuffling/shuffle.ts";
 import { type Shard, SHARD_HINT, type ShardingMode, ShardingPolicy } from "./sharding_policy.ts";
@@ -16,7 +15,7 @@ import { FileShardNode } from "./file_shard.ts";
 
 /**
  * The part of a graph that a worker runs. The parts of all workers together give every element
- * once, if they run with the same seed.
+ * once, if they run with the same seed and `needsOrder`.
  *
  * @throws {LeatError} `not_found` under FILE for a source that reads no files;
  * `failed_precondition` if a worker would store its part as the whole dataset; `internal` for a mode
@@ -37,7 +36,7 @@ export function shardGraph(root: DatasetNode, policy: ShardingMode, shard: Shard
         return shardElements(root, shard);
       }
     case ShardingPolicy.HINT:
-      return shardAtHints(root, shard);
+      return replaceHints(root, shard);
     default:
       throw new LeatError(
         "internal",
@@ -100,14 +99,7 @@ function unshuffled(node: DatasetNode, removed: ShuffleNode[]): DatasetNode {
   return withInputs(node, node.inputs.map((input) => unshuffled(input, removed)));
 }
 
-/** Divides elements by index where the hints are, so up to these all workers keep their order. */
-function shardAtHints(root: DatasetNode, shard: Shard): DatasetNode {
-  const share = replaceHints(root, shard);
-  if (share === root || deterministicOf(share)) return share;
-  // The option holds for the whole graph. Operators after a hint may still leave it for themselves.
-  return new OptionsNode(share, { deterministic: true });
-}
-
+/** The input of a hint is divided by index, so all workers must produce it in the same order. */
 function replaceHints(node: DatasetNode, shard: Shard): DatasetNode {
   if (node instanceof ShardNode && node.numShards === SHARD_HINT) {
     return new ShardNode(replaceHints(inOrder(node.inputs[0]!), shard), shard.count, shard.index);

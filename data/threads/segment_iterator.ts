@@ -37,7 +37,7 @@ function segmentOf(node: DatasetNode, context: IteratorContext): Segment {
     shared: encodeValue(saveShared(node, context)),
     randomState: { ...randomState, root: root().name },
     deterministic,
-    ordersOpened: instance.ordersOpened,
+    needsOrder: instance.needsOrder,
     budgets: tuning === undefined || tuning.isOff ? undefined : tuning.budgets,
     rules: [...rules],
     first: { number: instance.stats.number, randomStateNumber: instance.randomStateNumber },

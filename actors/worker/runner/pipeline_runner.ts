@@ -202,7 +202,7 @@ export class PipelineRunner implements Runner {
       epoch,
       keepsReadingFailures: true,
       // All workers must number the elements that they divide alike. FILE divides only names.
-      ordersOpened: shard !== undefined && shard.mode !== "FILE",
+      needsOrder: shard !== undefined && shard.mode !== "FILE",
       ...(splits ? { splits: sourceOf(this.#splits) } : {}),
     });
   }

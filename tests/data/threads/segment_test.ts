@@ -48,7 +48,7 @@ Deno.test("every kind of operator gives the same elements on a thread, with the 
 Deno.test("a segment keeps the order of datasets that functions make where its iteration does", async () => {
   await using host = new ThreadsHost(1);
   const { node } = hurried(Dataset.range(2)).prefetch(2, APART);
-  await using iterator = openIterator(node, { host, ordersOpened: true });
+  await using iterator = openIterator(node, { host, needsOrder: true });
   assertEquals(await Array.fromAsync(iterator), [0, 1, 2, 3]);
   assertEquals(iterator.explain().obstacles, []);
 });

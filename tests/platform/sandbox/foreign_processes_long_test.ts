@@ -140,7 +140,7 @@ Deno.test("foreign functions draw one order for all iterations where trusted one
 
 Deno.test("datasets that foreign functions make keep their order where the iteration does", async () => {
   const { node } = built(hurried(Dataset.range(2)), false);
-  await using iterator = openIterator(node, { ordersOpened: true });
+  await using iterator = openIterator(node, { needsOrder: true });
   assertEquals(await Array.fromAsync(iterator), [0, 1, 2, 3]);
 });
 

@@ -69,6 +69,24 @@ testInline(
   },
 );
 
+testInline(
+  "DETERMINISTIC keeps the order at the reader if withOptions sets deterministic: false",
+  async (start) => {
+    await using cluster = await start({ workers: 1 });
+    // A call without a promise ends before any that has one.
+    const numbers = Dataset.range(8).take(8).batch(8).unbatch()
+      .map((x) => Number(x) % 2 === 0 ? Promise.resolve(x) : x, { numParallelCalls: 4 });
+    const hurried = { deterministic: false };
+    const wanted = Array.from({ length: 8 }, (_, element) => ({ element }));
+    for (
+      const stream of [
+        distributed(numbers.withOptions(hurried), cluster),
+        distributed(numbers, cluster).withOptions(hurried),
+      ]
+    ) assertEquals(await outcomesOf(stream.iterator()), wanted);
+  },
+);
+
 testOnEach("DETERMINISTIC loses and repeats nothing when workers die", async (start) => {
   const dataset = makeDataset();
   const wanted = await orderedReference(dataset);

@@ -66,6 +66,17 @@ testInline("a policy of a user's own divides a dataset that keeps its order", as
   assertEquals(await Array.fromAsync(orders as Dataset<unknown>), [true, true]);
 });
 
+testInline("HINT keeps the order if withOptions sets deterministic: false", async (start) => {
+  await using cluster = await start({ workers: 1 });
+  // A call without a promise ends before any that has one.
+  const numbers = Dataset.range(6).map((x) => x % 2 === 0 ? Promise.resolve(x) : x, {
+    numParallelCalls: 2,
+  });
+  const hinted = numbers.shard(SHARD_HINT, SHARD_HINT).withOptions({ deterministic: false });
+  const shared = hinted.distribute({ service: cluster, processingMode: "HINT" });
+  assertEquals(await Array.fromAsync(shared), upTo(6));
+});
+
 testInline("DATA keeps the order of datasets that functions make", async (start) => {
   await using cluster = await start({ workers: 1 });
   const numbers = hurried(Dataset.range(3)).distribute({
