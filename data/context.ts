@@ -103,7 +103,7 @@ export class IteratorContext {
     options: RootOptions,
   ): IteratorContext {
     const { randomState, deterministic, tuning, rules, splits, lastReaders, within } = options;
-    const instance = instancesOf(node, undefined, options.first);
+    const instance = instancesOf(node, undefined, options.first, options.needsOrder);
     const iteration: Iteration = {
       host,
       options,
@@ -170,7 +170,12 @@ export class IteratorContext {
 
   /** Whether this operator keeps the order of elements unless it says otherwise. */
   get deterministic(): boolean {
-    return this.#iteration.deterministic;
+    return this.#iteration.deterministic || this.needsOrder;
+  }
+
+  /** Whether datasets that this operator opens must keep their order, even if they say otherwise. */
+  get needsOrder(): boolean {
+    return this.#instance.needsOrder;
   }
 
   /** The operator's number in its graph: pre-order, from 0; settings are not counted. */
@@ -311,18 +316,20 @@ export class IteratorContext {
   nested(node: DatasetNode, root: () => RandomStream): IteratorContext {
     const { salt, chosenSeed } = this.randomState;
     const randomState = { root, seeded: true, chosenSeed, salt, epoch: 0, split: 0 };
-    return this.#with({ randomState, instance: instancesOf(node, this.stats), splits: undefined });
+    const instance = instancesOf(node, this.stats, undefined, this.needsOrder);
+    return this.#with({ randomState, instance, splits: undefined });
   }
 
   /**
    * The context of a graph that runs in place of this operator, in the same epoch, with random numbers
-   * from `root`. The elements of the graph's last operator count as this operator's.
+   * from `root`. The elements of the graph's last operator count as this operator's. Their
+   * order is needed.
    */
   instead(node: DatasetNode, root: RandomStream): IteratorContext {
     const chosenSeed = seedOf(node);
     const own = { root: () => root, seeded: true, chosenSeed, salt: 0n };
     const randomState = { ...this.randomState, ...own };
-    const instance = { ...instancesOf(node, this.stats), stats: this.stats };
+    const instance = { ...instancesOf(node, this.stats, undefined, true), stats: this.stats };
     return this.#with({ randomState, instance, splits: undefined });
   }
 
@@ -366,9 +373,9 @@ export class IteratorContext {
 
   /** What is needed to run this operator and all below it in another process or thread. */
   get delegation(): Delegation {
-    const { host, foreign, deterministic, options } = this.#iteration;
+    const { host, foreign, options } = this.#iteration;
     return {
-      ...{ host, deterministic, options, instance: this.#instance },
+      ...{ host, deterministic: this.deterministic, options, instance: this.#instance },
       start: () => foreign.runner ??= host.foreignRunners!.start(),
       contextOf: (instance, epoch) =>
         this.#with({ randomState: { ...this.randomState, epoch }, instance, splits: undefined }),

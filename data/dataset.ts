@@ -1649,9 +1649,9 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * share to offload, or nothing if that would not make training faster. `fit()` does the same with
    * the measured time of a training step.
    *
-   * Elements come once each. Their order depends on the plan, unless `deterministic`. If the service
-   * fails, they are prepared here until it is back. An iterator's `save()` includes what workers do.
-   * Functions that use the clock or ambient random numbers are not offloaded.
+   * Elements come once each. Their order depends on the plan; with `deterministic` only on its
+   * candidate. If the service fails, they are prepared here until it is back. An iterator's `save()`
+   * includes what workers do. Functions that use the clock or ambient random numbers are not offloaded.
    *
    * @example
    * ```ts

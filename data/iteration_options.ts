@@ -28,6 +28,8 @@ export interface IterationOptions {
   readonly epoch?: number;
   /** The number of the split that runs as a dataset of its own. Default 0. */
   readonly split?: number;
+  /** As in {@linkcode RootOptions}. */
+  readonly needsOrder?: boolean;
   /** Settings of the iteration that this one is a part of. Default: those of the graph. */
   readonly settings?: Settings | undefined;
   /** Where the splits to read come from; without it sources are read whole. */
@@ -77,6 +79,11 @@ export interface RootOptions extends ThreadOptions {
   readonly randomState: RandomState;
   /** Whether operators keep the order unless they say otherwise. */
   readonly deterministic: boolean;
+  /**
+   * Whether the order of elements is needed. Then `withOptions` cannot leave it, and datasets that
+   * functions make keep it even if they say otherwise. Operators of the graph may. Default false.
+   */
+  readonly needsOrder?: boolean | undefined;
   /** How `AUTOTUNE` chooses. Default: it keeps its first values. */
   readonly tuning?: TunerOptions | undefined;
   /** The rules of static optimisation. Default: all. */

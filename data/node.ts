@@ -73,6 +73,8 @@ export abstract class DatasetNode {
    * order. Not those that only divide or order their elements otherwise, such as `batch`.
    */
   readonly needsWholeInput: boolean = false;
+  /** Whether it compares a count of its whole input, in whatever order, with a limit. */
+  readonly countsWholeInput: boolean = false;
   /** Optional: without facts, `explain()` only gives less advice. */
   readonly adviceFacts: AdviceFacts = {};
 

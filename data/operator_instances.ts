@@ -31,6 +31,8 @@ export interface OperatorInstance {
   readonly sourceIndex: number | undefined;
   /** The seed that the last `withOptions` after the operator sets, if one does. */
   readonly seedAfter: bigint | undefined;
+  /** Whether the order of its elements is needed. See `RootOptions`. */
+  readonly needsOrder: boolean;
   readonly inputs: readonly OperatorInstance[];
 }
 
@@ -77,6 +79,7 @@ export function instancesOf(
   root: DatasetNode,
   opener?: OperatorMeter,
   first: FirstNumbers = { number: 0, randomStateNumber: 0 },
+  needsOrder = false,
 ): OperatorInstance {
   let numbers = first.number;
   let settings = first.number - first.randomStateNumber;
@@ -111,6 +114,7 @@ export function instancesOf(
       randomStateNumber,
       sourceIndex,
       seedAfter,
+      needsOrder,
       inputs,
       shared: undefined,
       knob: undefined,

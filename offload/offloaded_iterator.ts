@@ -243,7 +243,9 @@ class OffloadedIterator extends ElementIterator {
       ? candidate
       : saved?.from;
     const exchange = from == null ? undefined : this.#exchangeFrom(from);
-    const isOffloaded = saved?.hasConditional ?? (choice.ratio > 0 || control !== undefined);
+    // With `deterministic` the order is that of the splits, also if this host prepares them all.
+    const isOffloaded = saved?.hasConditional ??
+      (choice.ratio > 0 || control !== undefined || deterministic);
     const cut = exchange ??
       (candidate !== null && isOffloaded ? findCut(cutsOf(this.#node), candidate) : undefined);
     this.#hasConditional = cut !== undefined;

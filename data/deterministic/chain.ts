@@ -41,7 +41,8 @@ export function chainOf(root: DatasetNode): OrderedChain | undefined {
     shuffled ||= at.division === "shuffle";
   }
   if (!PER_SPLIT.includes(at.division)) return undefined;
-  shuffled ||= at.division === "shuffle";
+  // A source that divides its files itself stands above their listing, which may be shuffled.
+  shuffled ||= [at, ...at.inputs].some(({ division }) => division === "shuffle");
   return { perSplit, batch, after: batch === undefined ? [] : after, shuffled };
 }
 

@@ -43,6 +43,8 @@ export function openSplit(chain: OrderedChain, options: SplitRunOptions): Datase
     batchMemory,
     keepsReadingFailures,
     settings,
+    // A split that is run again must give the same elements by the same numbers.
+    needsOrder: true,
     // 0 means that the iteration does not run a split.
     split: index + 1,
     splits: {

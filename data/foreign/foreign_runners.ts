@@ -20,6 +20,8 @@ export interface ForeignPart {
   readonly randomState: PartRandomState;
   /** Whether operators keep the order of elements unless they say otherwise. */
   readonly deterministic: boolean;
+  /** As in `RootOptions`. */
+  readonly needsOrder: boolean;
   /** The number of its last operator in the whole graph; `randomStateNumber` does not count settings. */
   readonly number: number;
   readonly randomStateNumber: number;

@@ -71,15 +71,15 @@ export class OpenedPart implements ServedElements {
 }
 
 function contextOf(
-  { randomState: { root, salt, ...randomState }, deterministic, number, randomStateNumber }:
-    ForeignPart,
+  { randomState: { root, salt, ...randomState }, number, randomStateNumber, ...part }: ForeignPart,
   node: DatasetNode,
   host: Host,
 ): IteratorContext {
   const stream = RandomStream.named(root);
   return IteratorContext.root(node, new PartHost(host), {
     randomState: { ...randomState, root: () => stream, salt: BigInt(salt) },
-    deterministic,
+    deterministic: part.deterministic,
+    needsOrder: part.needsOrder,
     first: { number, randomStateNumber },
   });
 }

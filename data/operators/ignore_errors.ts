@@ -34,6 +34,7 @@ export class IgnoreErrorsNode extends ElementsOfInputNode {
     maxFraction: true,
   });
   override readonly division = "whole";
+  override readonly countsWholeInput: boolean;
   readonly logWarning: boolean;
   readonly maxErrors: number;
   readonly maxFraction: number;
@@ -51,6 +52,7 @@ export class IgnoreErrorsNode extends ElementsOfInputNode {
       throw invalidArgument(KIND, "maxFraction", "a number from 0 to 1", maxFraction);
     }
     this.maxFraction = maxFraction;
+    this.countsWholeInput = this.maxErrors < Infinity || maxFraction < 1;
   }
 
   override get attributes(): Attributes {

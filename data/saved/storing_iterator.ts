@@ -257,11 +257,13 @@ export class StoringIterator extends ElementIterator {
 
   /** Resumes writing. If the chunks are gone, or another writer is active, nothing is stored. */
   async #resume(writing: WritingState): Promise<void> {
-    const { folder, options } = this.#storing;
+    const { operator, folder, options } = this.#storing;
     const { host } = this.#context;
+    const isStored = async () => await readManifest(host, folder) !== undefined;
     try {
-      if (await readManifest(host, folder) === undefined) {
+      if (!await isStored()) {
         this.#writer = await ElementsWriter.resume(host, folder, options, writing);
+        if (this.#writer === undefined && !await isStored()) host.warn(isLost(operator, folder));
       }
     } catch (error) {
       if (LeatError.from(error).code !== "already_exists") throw error;
@@ -285,6 +287,12 @@ function madeByAnother(operator: string, folder: string): LeatError {
       `Remove the folder to have it written again, give this ${operator} another path, or read what ` +
       "is there with Dataset.load().",
   );
+}
+
+function isLost(operator: string, folder: string): string {
+  return `${operator}: ${folder} no longer holds the elements that the saved iterator had stored there, ` +
+    "so this pass is not stored. The next pass makes all elements again; they differ if operators " +
+    `before ${operator} draw random numbers`;
 }
 
 function filledByWorkers(operator: string, folder: string, cause: unknown): LeatError {

@@ -15,7 +15,7 @@ import { FileShardNode } from "./file_shard.ts";
 
 /**
  * The part of a graph that a worker runs. The parts of all workers together give every element
- * once, if they run with the same seed.
+ * once, if they run with the same seed and `needsOrder`.
  *
  * @throws {LeatError} `not_found` under FILE for a source that reads no files;
  * `failed_precondition` if a worker would store its part as the whole dataset; `internal` for a mode
@@ -99,11 +99,12 @@ function unshuffled(node: DatasetNode, removed: ShuffleNode[]): DatasetNode {
   return withInputs(node, node.inputs.map((input) => unshuffled(input, removed)));
 }
 
+/** The input of a hint is divided by index, so all workers must produce it in the same order. */
 function replaceHints(node: DatasetNode, shard: Shard): DatasetNode {
-  const inputs = node.inputs.map((input) => replaceHints(input, shard));
   if (node instanceof ShardNode && node.numShards === SHARD_HINT) {
-    return new ShardNode(inputs[0]!, shard.count, shard.index);
+    return new ShardNode(replaceHints(inOrder(node.inputs[0]!), shard), shard.count, shard.index);
   }
+  const inputs = node.inputs.map((input) => replaceHints(input, shard));
   if (inputs.every((input, i) => input === node.inputs[i])) return node;
   return refuseStoring(withInputs(node, inputs));
 }

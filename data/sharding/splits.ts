@@ -166,7 +166,8 @@ export function operatorsOnParts(
   const visit = (at: DatasetNode): boolean => {
     if (isDivided(at)) return true;
     const getsPart = dividedInputs(at).map(visit).includes(true);
-    if (getsPart && at.needsWholeInput && at.noOp === undefined) found.push(at);
+    const needsWhole = at.needsWholeInput || at.countsWholeInput;
+    if (getsPart && needsWhole && at.noOp === undefined) found.push(at);
     return getsPart;
   };
   visit(root);

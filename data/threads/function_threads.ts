@@ -81,6 +81,7 @@ export interface Segment {
   readonly shared: Uint8Array;
   readonly randomState: Omit<RandomState, "root"> & { readonly root: PhiloxBlock };
   readonly deterministic: boolean;
+  readonly needsOrder: boolean;
   /** The budgets of `AUTOTUNE`; undefined if it is off. */
   readonly budgets: Budgets | undefined;
   readonly rules: readonly RuleName[];

@@ -34,6 +34,7 @@ export class ServedSegment {
     this.#context = IteratorContext.root(node, host, {
       randomState: { ...randomState, root: () => root },
       deterministic: part.deterministic,
+      needsOrder: part.needsOrder,
       tuning: { budgets: budgets ?? budgetsOf(undefined), isOff: budgets === undefined },
       rules: new Set(part.rules),
       first: part.first,

@@ -11,7 +11,7 @@ import { END } from "../../../data/iterator.ts";
 import type { DatasetNode } from "../../../data/node.ts";
 import type { GivenElements } from "../../../data/operators/sources/given.ts";
 import { seedOf } from "../../../data/operators/options.ts";
-import { chainOf, type OrderedChain } from "../../../data/deterministic/chain.ts";
+import { chainOf, inOrder, type OrderedChain } from "../../../data/deterministic/chain.ts";
 import { ListedHost } from "../../../data/deterministic/listed_host.ts";
 import { openSplit } from "../../../data/deterministic/split_run.ts";
 import { ReadingFailure, userErrorOf } from "../../../data/iterators/reading_failure.ts";
@@ -190,7 +190,7 @@ export class PipelineRunner implements Runner {
   }
 
   async #open(): Promise<DatasetIterator<unknown>> {
-    const { seed, task = 0, epoch, splits } = this.#settings;
+    const { seed, task = 0, epoch, splits, shard } = this.#settings;
     const node = await this.#share();
     this.#reuses = !areElementsSeen(node);
     // The dispatcher checks this as well, but the pipeline might have begun by then.
@@ -201,6 +201,8 @@ export class PipelineRunner implements Runner {
       task,
       epoch,
       keepsReadingFailures: true,
+      // All workers must number the elements that they divide alike. FILE divides only names.
+      needsOrder: shard !== undefined && shard.mode !== "FILE",
       ...(splits ? { splits: sourceOf(this.#splits) } : {}),
     });
   }
@@ -212,7 +214,7 @@ export class PipelineRunner implements Runner {
     const { index, count, mode, policy } = shard;
     if (policy === undefined) return shardGraph(this.#node, mode, { index, count });
     return await CustomShardingPolicy.fromWire(policy)
-      .shardOf(this.#node, { index, count }, this.#host);
+      .shardOf(inOrder(this.#node), { index, count }, this.#host);
   }
 
   #openSplit(only: OnlySplit): OpenSplit {

@@ -9,6 +9,7 @@ import type { ElementIterator } from "../../iterator.ts";
 import { type DatasetNode, nodeOf } from "../../node.ts";
 import { restoreShared, saveShared } from "../../checkpoint/shared_state.ts";
 import { wholeState } from "../../checkpoint/whole_state.ts";
+import { inOrder } from "../../deterministic/chain.ts";
 
 /** A dataset that is read but is not an operator's input, such as one that a function made. */
 export class Nested {
@@ -17,8 +18,8 @@ export class Nested {
   readonly #context: IteratorContext;
 
   constructor(node: DatasetNode, randomState: () => RandomStream, context: IteratorContext) {
-    this.#node = node;
-    this.#context = context.nested(node, randomState);
+    this.#node = context.needsOrder ? inOrder(node) : node;
+    this.#context = context.nested(this.#node, randomState);
     this.iterator = this.#context.makeIterator();
   }
 

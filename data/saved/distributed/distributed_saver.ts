@@ -106,7 +106,7 @@ export class DistributedSaver {
   ): DatasetIterator<unknown> {
     const { node, chain, seed } = this.#pipeline;
     const { host } = this.#folder;
-    if (chain === undefined) return openIterator(node, { host, seed });
+    if (chain === undefined) return openIterator(node, { host, seed, needsOrder: true });
     return openSplit(chain, { host, seed, epoch: 0, index, split: { start, stop }, onRemainder });
   }
 

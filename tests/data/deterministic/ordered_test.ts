@@ -15,6 +15,7 @@ import {
   assertThrows,
 } from "../../assert.ts";
 import { canonicalStream } from "../../../sim/reference/canonical_stream.ts";
+import { hurried } from "../lib/hurried.ts";
 import { orderedReference } from "../lib/ordered_reference.ts";
 
 const element = (value: unknown) => ({ element: value });
@@ -33,6 +34,29 @@ Deno.test("chainOf takes one source, operators of splits, one batch and one-to-o
   assertEquals(chainOf(Dataset.range(5).batch(2).batch(2).node), undefined);
   assertEquals(chainOf(Dataset.range(5).zip(Dataset.range(5)).node), undefined);
   assertEquals(chainOf(Dataset.fromGenerator(() => [1]).node), undefined);
+});
+
+Deno.test("chainOf draws the order of splits for each format if the listing of its files is shuffled", () => {
+  const formats: ((files: Dataset<string>) => Dataset<unknown>)[] = [
+    (files) => Dataset.tfRecords(files),
+    (files) => Dataset.textLines(files),
+    (files) => Dataset.jsonLines(files),
+    (files) => Dataset.csv(files),
+    (files) => Dataset.csv(files, { useQuoteDelim: false }),
+    (files) => Dataset.fixedLengthRecords(files, { recordBytes: 2 }),
+    (files) => Dataset.parquet(files),
+    (files) => Dataset.arrow(files),
+    (files) => Dataset.npy(files),
+    (files) => Dataset.npz(files),
+    (files) => Dataset.wav(files),
+    (files) => Dataset.webDataset(files),
+  ];
+  for (const format of formats) {
+    for (const shuffle of [true, false]) {
+      const { node } = format(Dataset.listFiles("./*", { shuffle }));
+      assertEquals(chainOf(node)?.shuffled, shuffle, `${node.kind}, shuffle: ${shuffle}`);
+    }
+  }
 });
 
 Deno.test("distributeChains distributes the longest chains and leaves the rest to the reader", () => {
@@ -62,6 +86,12 @@ Deno.test("distributeChains keeps elements in order whatever the pipeline says",
     return chain;
   });
   assertEquals(found, true);
+});
+
+Deno.test("openSplit keeps the order of datasets that functions make, whatever they say", async () => {
+  const numbers = hurried(Dataset.range(2));
+  assertEquals(await Array.fromAsync(numbers), [1, 0, 3, 2], "it is lost where it may be");
+  assertEquals(await orderedReference(numbers), [0, 1, 2, 3].map(element));
 });
 
 Deno.test("remainders join in the order of splits, each batch after the split that completes it", async () => {

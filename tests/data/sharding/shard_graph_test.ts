@@ -205,6 +205,19 @@ Deno.test("HINT replaces hints by workers, and leaves other shards unchanged", a
   assertEquals(await shardsOf(Dataset.range(4).shard(2, 1), "HINT", 2), [[1, 3], [1, 3]]);
 });
 
+Deno.test("HINT keeps the order of elements up to its hints, whatever the pipeline says", () => {
+  const hurried = { numParallelCalls: 4, deterministic: false };
+  const shareOf = (dataset: Dataset<unknown>) =>
+    shardGraph(dataset.node, "HINT", { index: 0, count: 2 });
+  const own = shareOf(
+    Dataset.range(9).map((x) => x, hurried).shard(SHARD_HINT, SHARD_HINT).map((x) => x, hurried),
+  );
+  assertEquals(own.attributes["deterministic"], false, "it may follow the division");
+  assertEquals(own.inputs[0]!.inputs[0]!.attributes["deterministic"], true);
+  const unhinted = Dataset.range(9).map((x) => x, hurried);
+  assertEquals(shareOf(unhinted).attributes["deterministic"], false);
+});
+
 Deno.test("SHARD_HINT is refused wherever no HINT job replaces it", () => {
   const hinted = Dataset.range(4).shard(SHARD_HINT, SHARD_HINT).batch(2);
   assertEquals(hinted.cardinality(), -2);

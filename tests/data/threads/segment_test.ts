@@ -5,6 +5,7 @@ import { assert, assertEquals, assertRejects, assertStringIncludes } from "../..
 import { TempFolder } from "../../lib/temp_folder.ts";
 import { until } from "../../lib/until.ts";
 import { everyKind } from "../lib/every_kind.ts";
+import { hurried } from "../lib/hurried.ts";
 import { outcomesOf, readOutcomes } from "../lib/outcomes.ts";
 import { ThreadsHost } from "./threads_host.ts";
 
@@ -56,6 +57,14 @@ Deno.test("stats of prefetch on a thread add up repetitions", async () => {
   const there = await runApart(dataset(true), host);
   assertEquals(there.obstacles, []);
   assertEquals(counts(there), counts(await runHere(dataset(false), host)));
+});
+
+Deno.test("a segment keeps the order of datasets that functions make where its iteration does", async () => {
+  await using host = new ThreadsHost(1);
+  const { node } = hurried(Dataset.range(2)).prefetch(2, APART);
+  await using iterator = openIterator(node, { host, needsOrder: true });
+  assertEquals(await Array.fromAsync(iterator), [0, 1, 2, 3]);
+  assertEquals(iterator.explain().obstacles, []);
 });
 
 Deno.test("an iterator saved on a thread continues here, and the other way round", async () => {

@@ -14,6 +14,7 @@ import {
 import { openIterator } from "../../../data/dataset_iterator.ts";
 import { DenoHost } from "../../../platform/deno_host.ts";
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "../../assert.ts";
+import { hurried } from "../../data/lib/hurried.ts";
 import { TempFolder } from "../../lib/temp_folder.ts";
 
 /** An element, or code and message of its error. */
@@ -135,6 +136,12 @@ Deno.test("foreign functions draw one order for all iterations where trusted one
   const first = await Array.fromAsync(dataset);
   assertEquals(await Array.fromAsync(dataset), first);
   assert(first.some((x, i) => x !== i));
+});
+
+Deno.test("datasets that foreign functions make keep their order where the iteration does", async () => {
+  const { node } = built(hurried(Dataset.range(2)), false);
+  await using iterator = openIterator(node, { needsOrder: true });
+  assertEquals(await Array.fromAsync(iterator), [0, 1, 2, 3]);
 });
 
 Deno.test("an element that cannot be sent fails alone among those of one answer", async () => {

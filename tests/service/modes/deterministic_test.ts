@@ -3,6 +3,7 @@ import { openIterator } from "../../../data/dataset_iterator.ts";
 import { Dataset, LeatError } from "../../../mod.ts";
 import { assert, assertEquals, assertRejects } from "../../assert.ts";
 import { orderedReference } from "../../data/lib/ordered_reference.ts";
+import { hurried } from "../../data/lib/hurried.ts";
 import { type Outcome, outcomesOf, readOutcomes } from "../../data/lib/outcomes.ts";
 import { TempFolder } from "../../lib/temp_folder.ts";
 import { distributed, makeDataset } from "../lib/canonical.ts";
@@ -31,6 +32,23 @@ testOnEach("DETERMINISTIC numbers the epochs of a repeated stream on", async (st
   assertEquals(found, wanted);
 });
 
+testInline(
+  "DETERMINISTIC reads the files of a shuffled listing in an order of its seed and epoch",
+  async (start) => {
+    await using folder = await TempFolder.make();
+    for (let i = 0; i < 8; i++) await Deno.writeTextFile(`${folder.path}/${i}.txt`, `${i}\n`);
+    await using cluster = await start({ workers: 2 });
+    const lines = Dataset.textLines(Dataset.listFiles(`${folder.path}/*.txt`));
+    const stream = (seed: number) =>
+      outcomesOf(distributed(lines, cluster).repeat(2).withOptions({ seed }).iterator());
+    const wanted = await Promise.all(
+      [1n, 2n].flatMap((seed) => [0, 1].map((epoch) => orderedReference(lines, { seed, epoch }))),
+    );
+    assertEquals([...await stream(1), ...await stream(2)], wanted.flat());
+    assertEquals(new Set(wanted.map((epoch) => JSON.stringify(epoch))).size, 4);
+  },
+);
+
 testOnEach("DETERMINISTIC runs at the reader what cannot be run by splits", async (start) => {
   await using cluster = await start({ workers: 2 });
   const chain = Dataset.range(100).map((x) => x * 2);
@@ -38,6 +56,36 @@ testOnEach("DETERMINISTIC runs at the reader what cannot be run by splits", asyn
   const local = await outcomesOf(openIterator(dataset.node, { seed: 0n }));
   assertEquals(await outcomesOf(distributed(dataset, cluster).iterator()), local);
 });
+
+testInline(
+  "DETERMINISTIC keeps the order of datasets that functions make, at workers and at the reader",
+  async (start) => {
+    await using cluster = await start({ workers: 1 });
+    const range = Dataset.range(2);
+    const wanted = [0, 1, 2, 3].map((element) => ({ element }));
+    for (const numbers of [hurried(range), hurried(range.take(2))]) {
+      assertEquals(await outcomesOf(distributed(numbers, cluster).iterator()), wanted);
+    }
+  },
+);
+
+testInline(
+  "DETERMINISTIC keeps the order at the reader if withOptions sets deterministic: false",
+  async (start) => {
+    await using cluster = await start({ workers: 1 });
+    // A call without a promise ends before any that has one.
+    const numbers = Dataset.range(8).take(8).batch(8).unbatch()
+      .map((x) => Number(x) % 2 === 0 ? Promise.resolve(x) : x, { numParallelCalls: 4 });
+    const hurried = { deterministic: false };
+    const wanted = Array.from({ length: 8 }, (_, element) => ({ element }));
+    for (
+      const stream of [
+        distributed(numbers.withOptions(hurried), cluster),
+        distributed(numbers, cluster).withOptions(hurried),
+      ]
+    ) assertEquals(await outcomesOf(stream.iterator()), wanted);
+  },
+);
 
 testOnEach("DETERMINISTIC loses and repeats nothing when workers die", async (start) => {
   const dataset = makeDataset();

@@ -29,6 +29,9 @@ Deno.test("partsWarning names operators that need the whole dataset, where worke
   }
   assertEquals(warnedOf(range.take(4), "FILE_OR_DATA"), undefined);
   assertEquals(warnedOf(lines.zip(lines), "FILE"), "zip");
+  for (const budget of [{ maxErrors: 3 }, { maxFraction: 0.5 }]) {
+    assertEquals(warnedOf(range.ignoreErrors(budget), "DYNAMIC"), "ignoreErrors");
+  }
 });
 
 Deno.test("partsWarning leaves out operators that give the same on parts, and under FILE what selects files", () => {
@@ -36,6 +39,7 @@ Deno.test("partsWarning leaves out operators that give the same on parts, and un
     const dataset of [
       range.shuffle(4).repeat(2).batch(2).cache().prefetch(1),
       range.take(-1).skip(0),
+      range.ignoreErrors(),
       range.zip(Dataset.counter()),
       range.filter(() => true).zip(Dataset.random()),
     ]

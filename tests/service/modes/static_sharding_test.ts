@@ -4,6 +4,7 @@
  */
 import { Dataset, LeatError, SHARD_HINT, shardingPolicy } from "../../../mod.ts";
 import { assert, assertEquals, assertRejects } from "../../assert.ts";
+import { hurried } from "../../data/lib/hurried.ts";
 import { outcomesOf } from "../../data/lib/outcomes.ts";
 import { numbersOf, sorted, testInline, testOnEach, upTo } from "../lib/carriers.ts";
 import { TempFolder } from "../../lib/temp_folder.ts";
@@ -53,6 +54,36 @@ testOnEach("a policy of a user's own divides the dataset as it says", async (sta
   });
   const numbers = Dataset.range(7).distribute({ service: cluster, processingMode });
   assertEquals(sorted(await Array.fromAsync(numbers)), [0, 10, 20, 31, 41, 51, 62]);
+});
+
+testInline("a policy of a user's own divides a dataset that keeps its order", async (start) => {
+  await using cluster = await start({ workers: 2 });
+  const processingMode = shardingPolicy("order", {
+    shard: ({ node }, { Dataset }) => Dataset.from([node.attributes["deterministic"]]),
+  });
+  const hurried = Dataset.range(9).map((x) => x, { numParallelCalls: 4, deterministic: false });
+  const orders = hurried.distribute({ service: cluster, processingMode });
+  assertEquals(await Array.fromAsync(orders as Dataset<unknown>), [true, true]);
+});
+
+testInline("HINT keeps the order if withOptions sets deterministic: false", async (start) => {
+  await using cluster = await start({ workers: 1 });
+  // A call without a promise ends before any that has one.
+  const numbers = Dataset.range(6).map((x) => x % 2 === 0 ? Promise.resolve(x) : x, {
+    numParallelCalls: 2,
+  });
+  const hinted = numbers.shard(SHARD_HINT, SHARD_HINT).withOptions({ deterministic: false });
+  const shared = hinted.distribute({ service: cluster, processingMode: "HINT" });
+  assertEquals(await Array.fromAsync(shared), upTo(6));
+});
+
+testInline("DATA keeps the order of datasets that functions make", async (start) => {
+  await using cluster = await start({ workers: 1 });
+  const numbers = hurried(Dataset.range(3)).distribute({
+    service: cluster,
+    processingMode: "DATA",
+  });
+  assertEquals(await Array.fromAsync(numbers), upTo(6));
 });
 
 testInline(

@@ -4,7 +4,7 @@ import { Dataset, type DatasetIterator, LeatError, tensor } from "../../../../mo
 import type { NewFiles } from "../../../../data/host.ts";
 import { DenoHost } from "../../../../platform/deno_host.ts";
 import { DenoNewFiles } from "../../../../platform/storage/new_files.ts";
-import { assert, assertEquals, assertRejects } from "../../../assert.ts";
+import { assert, assertEquals, assertRejects, assertStringIncludes } from "../../../assert.ts";
 import { assertCheckpointLaw } from "../../lib/checkpoint_law.ts";
 import { collectWithErrors, failingOn } from "../../lib/collect.ts";
 import { outcomesOf, readOutcomes } from "../../lib/outcomes.ts";
@@ -34,6 +34,14 @@ class HostWithEvents extends DenoHost {
       create: async (path) => (await beforeCreate(), await files.create(path)),
       remove: (path) => files.remove(path),
     };
+  }
+}
+
+class WarningsHost extends DenoHost {
+  readonly warnings: string[] = [];
+
+  override warn(message: string): void {
+    this.warnings.push(message);
   }
 }
 
@@ -398,6 +406,32 @@ Deno.test("a checkpoint of a cache that is being filled continues unstored next 
     assertEquals(await Array.fromAsync(restored), [1, 2, 3]);
     assertEquals(await Array.fromAsync(saver), [1, 2, 3]);
     assertEquals(await Array.fromAsync(dataset), [0, 1, 2, 3]);
+  });
+});
+
+Deno.test("a checkpoint of a cache that is being filled warns if its elements are gone, and continues unstored", async () => {
+  await inFolder(async (folder) => {
+    for (const operator of ["cache", "snapshot"] as const) {
+      const path = `${folder}/${operator}`;
+      const { dataset } = counted(4);
+      const saver = dataset[operator](path).iterator();
+      await readOutcomes(saver, 2);
+      const state = await saver.save();
+      await saver.return();
+      for (const isGone of [false, true]) {
+        if (isGone) await Deno.remove(path, { recursive: true });
+        const host = new WarningsHost();
+        await using restored = openIterator(dataset[operator](path).node, { host });
+        await restored.restore(state);
+        await restored.next();
+        assertEquals(host.warnings.length, isGone ? 1 : 0, operator);
+        for (const warning of host.warnings) {
+          assertStringIncludes(warning, `${operator}: ${path}`);
+          assertStringIncludes(warning, "no longer holds the elements");
+        }
+        if (isGone) assertEquals(await Array.fromAsync(restored), [3]);
+      }
+    }
   });
 });
 
