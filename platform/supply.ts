@@ -215,13 +215,16 @@ export class Supply<T extends Supplied> {
 
   async #load(): Promise<void> {
     this.#loading++;
+    let item: T | undefined;
     try {
-      const item = this.#start();
+      item = this.#start();
       await item.loaded;
       this.#loading--;
       this.#handOver(item);
     } catch (error) {
       this.#loading--;
+      // It may still run: what it was told at its start may have failed.
+      item?.terminate();
       this.#next()?.reject(error);
       // If no caller waits, the next call of `take` tries again.
       if (this.#callers === 0) return;

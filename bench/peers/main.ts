@@ -127,7 +127,7 @@ function commandsOf(
   const sideArgs = [pipeline, JSON.stringify(files)];
   const program = import.meta.resolve("./leat/main.ts");
   const peer = (name: Needed): [string, SideCommand] => {
-    const script = new URL(`./python/${name}_side.py`, import.meta.url).pathname;
+    const script = `${import.meta.dirname}/python/${name}_side.py`;
     return [name, { command: python, args: [script, ...sideArgs], pinned }];
   };
   const leat: [string, SideCommand] = [LEAT, {

@@ -9,11 +9,11 @@ import { measureSize } from "../../cli/scale/size.ts";
 import { measured } from "../../cli/lib/quantity.ts";
 import { assert, assertAlmostEquals, assertEquals, assertMatch, assertThrows } from "../assert.ts";
 
-const PROGRAM = new URL("../../cli/scale.ts", import.meta.url);
+const PROGRAM = `${import.meta.dirname}/../../cli/scale.ts`;
 
 async function run(...args: string[]): Promise<{ code: number; said: string }> {
   const command = new Deno.Command("deno", {
-    args: ["run", "-P", "--no-check", PROGRAM.pathname, ...args],
+    args: ["run", "-P", "--no-check", PROGRAM, ...args],
     cwd: new URL("../..", import.meta.url),
     env: { NO_COLOR: "1" },
   });

@@ -30,7 +30,7 @@ Deno.test("README.md's import of Leat into another project passes the type check
   const folder = temporary.path;
   // The lock file fixes the packages' versions, so no registry is asked.
   await Deno.copyFile(new URL("deno.lock", ROOT), `${folder}/deno.lock`);
-  const linked = { ...config, links: [ROOT.pathname] };
+  const linked = { ...config, links: [`${import.meta.dirname}/../..`] };
   await Deno.writeTextFile(`${folder}/deno.json`, JSON.stringify(linked));
   await Deno.writeTextFile(`${folder}/train.ts`, program);
   const copied = example.replace("../mod.ts", "@leat/leat");

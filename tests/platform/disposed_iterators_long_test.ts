@@ -14,7 +14,7 @@ Deno.test({
   // Its handles and threads are counted in /proc.
   ignore: Deno.build.os !== "linux",
   fn: async () => {
-    const program = new URL("fixture_disposed_iterators.ts", import.meta.url).pathname;
+    const program = `${import.meta.dirname}/fixture_disposed_iterators.ts`;
     // Deno opens /proc/self/fd only with all permissions.
     const { success, stdout, stderr } = await new Deno.Command("deno", {
       args: ["run", "--allow-all", "--v8-flags=--expose-gc", program],

@@ -10,7 +10,7 @@ import { readableSlots, writableSlots } from "../../platform/process/slot_files.
 import { SlotFolder } from "../../platform/process/slot_folder.ts";
 import { assert, assertEquals, assertInstanceOf } from "../assert.ts";
 
-const PROGRAM = new URL("wire_process.py", import.meta.url).pathname;
+const PROGRAM = `${import.meta.dirname}/wire_process.py`;
 
 interface Echo {
   echo(value: unknown): unknown;

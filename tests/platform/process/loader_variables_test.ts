@@ -5,9 +5,9 @@ Deno.test({
   name: "a program with LD_LIBRARY_PATH may start those that it is allowed to",
   ignore: Deno.build.os === "windows",
   fn: async () => {
-    const fixture = new URL("./fixture_loader_variables.ts", import.meta.url).pathname;
+    const fixture = `${import.meta.dirname}/fixture_loader_variables.ts`;
     for (const flag of ["--allow-run=sh", "--allow-run"]) {
-      const shell = `LD_LIBRARY_PATH=/nowhere exec deno run --no-check ${flag} ${fixture}`;
+      const shell = `LD_LIBRARY_PATH=/nowhere exec deno run --no-check ${flag} "${fixture}"`;
       const { stdout, stderr } = await new Deno.Command("sh", { args: ["-c", shell] }).output();
       const [out, errors] = [stdout, stderr].map((bytes) => new TextDecoder().decode(bytes));
       assertEquals(out, "started\n", errors);

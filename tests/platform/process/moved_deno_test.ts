@@ -10,7 +10,7 @@ Deno.test({
     const other = `${folder.path}/deno`;
     await Deno.writeTextFile(other, "#!/bin/sh\n");
     await Deno.chmod(other, 0o755);
-    const fixture = new URL("./fixture_moved_deno.ts", import.meta.url).pathname;
+    const fixture = `${import.meta.dirname}/fixture_moved_deno.ts`;
     const permissions = ["--allow-run=deno", "--allow-env", "--allow-read", "--allow-write=/tmp"];
     const { stdout, stderr } = await new Deno.Command("deno", {
       args: ["run", "--no-prompt", "--no-check", ...permissions, fixture, folder.path],

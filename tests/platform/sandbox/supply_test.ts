@@ -247,12 +247,13 @@ Deno.test("Supply keeps one unneeded process, and ends the others", async () => 
   assertEquals(supplied.started.map(({ isAlive }) => isAlive), [true, false, false]);
 });
 
-Deno.test("Supply reports a process that never loads to one caller, and serves the next", async () => {
+Deno.test("Supply ends a process that never loads, reports it to one caller, and serves the next", async () => {
   const supplied = new TestSupply(1);
   const [unlucky, next, after] = [1, 2, 3].map(() => supplied.supply.take());
   const told = unlucky!.catch((error) => error);
   await supplied.step(NEVER);
   assertEquals(await told, NEVER);
+  assertEquals(supplied.started[0]!.isAlive, false);
   assertEquals(supplied.loading, 1);
   await supplied.step();
   assertEquals((await next!).number, 1);

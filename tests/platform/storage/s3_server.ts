@@ -23,7 +23,7 @@ export class S3Server implements AsyncDisposable {
 
   static async start(): Promise<S3Server> {
     const folder = await Deno.makeTempDir();
-    const program = new URL("./fixture_s3_server.ts", import.meta.url).pathname;
+    const program = `${import.meta.dirname}/fixture_s3_server.ts`;
     const rights = [
       "--allow-env",
       "--allow-net=127.0.0.1",

@@ -78,7 +78,7 @@ Deno.test({
   name: "wire_reader.py, written from docs/wire.md, reads the committed vectors",
   ignore: noPython !== undefined,
   async fn() {
-    const script = new URL("../wire_reader.py", import.meta.url).pathname;
+    const script = `${import.meta.dirname}/../wire_reader.py`;
     const child = new Deno.Command("python3", { args: [script], stdin: "piped", stdout: "piped" })
       .spawn();
     const writer = child.stdin.getWriter();

@@ -135,8 +135,8 @@ Deno.test("proofOf and idOf return the bytes in docs/wire.md", async () => {
 });
 
 Deno.test("a client in Python computes the same proof", async () => {
-  const script = new URL("../wire_proof.py", import.meta.url).pathname;
-  const vectors = new URL("../vectors/proof.json", import.meta.url).pathname;
+  const script = `${import.meta.dirname}/../wire_proof.py`;
+  const vectors = `${import.meta.dirname}/../vectors/proof.json`;
   const output = await new Deno.Command("python3", { args: [script, vectors] }).output();
   assertEquals(new TextDecoder().decode(output.stderr), "");
   assertEquals(output.code, 0);

@@ -143,10 +143,9 @@ Deno.test({
   name: "eight threads fit the memory that a host process has by default",
   ignore: ignore || Deno.build.os !== "linux",
   fn: async () => {
-    const program = import.meta.resolve("./fixture_many_threads.ts");
-    const shell = `ulimit -d ${4 * 2 ** 20} && exec deno run --no-check --allow-ffi --allow-read ${
-      new URL(program).pathname
-    }`;
+    const program = `${import.meta.dirname}/fixture_many_threads.ts`;
+    const shell = `ulimit -d ${4 * 2 ** 20} && exec deno run --no-check --allow-ffi --allow-read ` +
+      `"${program}"`;
     const { stdout, stderr } = await new Deno.Command("sh", { args: ["-c", shell] }).output();
     assertEquals(new TextDecoder().decode(stdout), "8\n", new TextDecoder().decode(stderr));
   },
