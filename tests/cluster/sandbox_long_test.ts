@@ -1,4 +1,5 @@
 /** Worker processes, whose functions are confined by default. */
+import { shellWord } from "../../core/shown_text.ts";
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Dataset, LeatError, udf } from "../../mod.ts";
@@ -51,7 +52,7 @@ Deno.test("an access that was not granted fails only its element", async () => {
   assertStringIncludes(denied.message, "--allow-net=evil.example:80");
   const [line] = await read(address, Dataset.textLines(OUTSIDE)) as [LeatError];
   assertEquals(line.code, "permission_denied");
-  assertStringIncludes(line.message, `--data-root=${dirname(OUTSIDE)}`);
+  assertStringIncludes(line.message, `--data-root=${shellWord(dirname(OUTSIDE))}`);
   // A function may end its own process, which ends its own job.
   for (const code of ["Deno.exit(1)", "process.abort()", "process.kill(process.pid)"]) {
     const ending = Dataset.from([code]).map((code) => new Function(code)());
