@@ -4,6 +4,7 @@ import { cutPointsOf } from "../../offload/cut_points.ts";
 import { staysLocal } from "../../offload/decide.ts";
 import { profileCandidate, profileLocal } from "../../offload/profile.ts";
 import { assert, assertAlmostEquals, assertEquals, assertRejects } from "../assert.ts";
+import { turn } from "../data/lib/collect.ts";
 
 /**
  * A pipeline of which a batch of 8,000 bytes takes `batchMs`, `cpuMs` of it on a CPU. The first `cold`
@@ -208,7 +209,7 @@ Deno.test("profileCandidate opens no other run when its time is up or it is abor
     const measured = profileCandidate("p'3", waiting, limited);
     if (reason === undefined) assertEquals(await measured, undefined);
     else assertEquals(await assertRejects(() => measured), reason);
-    await new Promise((resolve) => setTimeout(resolve));
+    await turn();
     assertEquals([opened, closed > 0], [1, true]);
   }
 });

@@ -200,6 +200,9 @@ function startOf(part: number, partBytes: number, first: LinePosition): LinePosi
     : { offset: start - 1, number: null, skipping: true, ended: false };
 }
 
+/** What to do about a line that is not UTF-8, unless the file should be decompressed. */
+const CONVERT = ' Convert the file, as with "iconv -f WINDOWS-1252 -t UTF-8".';
+
 const DECODER = new TextDecoder("utf-8", { ignoreBOM: true });
 const STRICT_DECODER = new TextDecoder("utf-8", { ignoreBOM: true, fatal: true });
 
@@ -223,8 +226,6 @@ export function notUtf8(line: LineLocation, { path, remedy }: ByteReader): LeatE
     { details: lineDetails(line, path) },
   );
 }
-
-const CONVERT = ' Convert the file, as with "iconv -f WINDOWS-1252 -t UTF-8".';
 
 /** Names a line in messages. */
 export function describeLine({ number, offset }: LineLocation, path: string): string {

@@ -20,6 +20,15 @@ function assertBeganFrom({ read }: Consumer, had: number): void {
   assert(first >= had, `began at round ${first}, and ${had - 1} had been requested`);
 }
 
+/** A cluster of one worker with two consumers, which have both read ten rounds. */
+async function twoAtRound10() {
+  const { cluster, workers, join } = await coordinatedCluster(1);
+  const [a, b] = [await join(0), await join(1)];
+  for (const worker of workers) await worker.heartbeat();
+  await readUntil([a, b], 10);
+  return { cluster, workers, join, a, b };
+}
+
 Deno.test("rounds begin when all consumers are there and a task can be read, each round with one task", async () => {
   const { cluster, workers, join } = await coordinatedCluster(2);
   await using _ = cluster;
@@ -261,11 +270,8 @@ Deno.test("a consumer index is held while its client lives; a restarted consumer
 });
 
 Deno.test("a restarted consumer begins beyond all that its earlier life had requested since its last heartbeat", async () => {
-  const { cluster, workers, join } = await coordinatedCluster(1);
+  const { cluster, workers, join, a, b } = await twoAtRound10();
   await using _ = cluster;
-  const [a, b] = [await join(0), await join(1)];
-  for (const worker of workers) await worker.heartbeat();
-  await readUntil([a, b], 10);
   const nextRound = b.nextRound! + 40;
   await cluster.ask("releaseClient", { clientId: b.clientId, nextRound });
   const again = await join(1);
@@ -287,11 +293,8 @@ async function timeOut(
 
 Deno.test("a restarted consumer begins at no round that its earlier life may have had when it crashed", async () => {
   for (const restarts of [false, true]) {
-    const { cluster, workers, join } = await coordinatedCluster(1);
+    const { cluster, workers, join, a, b } = await twoAtRound10();
     await using _ = cluster;
-    const [a, b] = [await join(0), await join(1)];
-    for (const worker of workers) await worker.heartbeat();
-    await readUntil([a, b], 10);
     for (const consumer of [a, b]) await consumer.heartbeat();
     // It reads ahead of the other, and tells nobody.
     for (let round = 0; round < ROUNDS_AHEAD_MAX; round++) b.step();
@@ -306,11 +309,8 @@ Deno.test("a restarted consumer begins at no round that its earlier life may hav
 
 Deno.test("a consumer that crashes before the others have come to its first round restarts beyond what it had", async () => {
   for (const restarts of [false, true]) {
-    const { cluster, workers, join } = await coordinatedCluster(1);
+    const { cluster, workers, join, a, b } = await twoAtRound10();
     await using _ = cluster;
-    const [a, b] = [await join(0), await join(1)];
-    for (const worker of workers) await worker.heartbeat();
-    await readUntil([a, b], 10);
     for (const consumer of [a, b]) await consumer.heartbeat();
     await timeOut(cluster, [a, ...workers]);
     /** A new life of the consumer, which the other waits for. */
@@ -335,11 +335,8 @@ Deno.test("a consumer that crashes before the others have come to its first roun
 });
 
 Deno.test("a proposal from before a consumer crashed is no beginning for its next life", async () => {
-  const { cluster, workers, join } = await coordinatedCluster(1);
+  const { cluster, workers, join, a, b } = await twoAtRound10();
   await using _ = cluster;
-  const [a, b] = [await join(0), await join(1)];
-  for (const worker of workers) await worker.heartbeat();
-  await readUntil([a, b], 10);
   for (const consumer of [a, b]) await consumer.heartbeat();
   const late = cluster.worker("late");
   for (let i = 0; i < 2; i++) await late.heartbeat();
@@ -355,11 +352,8 @@ Deno.test("a proposal from before a consumer crashed is no beginning for its nex
 });
 
 Deno.test("a schedule that the others accepted after a consumer crashed is a bound for its next life", async () => {
-  const { cluster, workers, join } = await coordinatedCluster(1);
+  const { cluster, workers, join, a, b } = await twoAtRound10();
   await using _ = cluster;
-  const [a, b] = [await join(0), await join(1)];
-  for (const worker of workers) await worker.heartbeat();
-  await readUntil([a, b], 10);
   for (const consumer of [a, b]) await consumer.heartbeat();
   for (let round = 0; round < ROUNDS_AHEAD_MAX; round++) b.step();
   const had = b.nextRound!;
