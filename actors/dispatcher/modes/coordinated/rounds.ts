@@ -22,10 +22,11 @@
  *
  * A consumer starts at the first schedule committed after it joined. A crashed consumer may have
  * requested more rounds than all others, and the first ones beyond its start. It is never further
- * than it reads ahead. The next schedule begins that many rounds after all these, so that a restarted
- * consumer requests no round that its former client was given. If all consumers are new (the job was
- * restarted), none has to accept, and they start together far beyond any earlier round. A consumer that has left blocks no other. One that stops
- * responding blocks the others until it times out.
+ * than it reads ahead. The next schedule begins that many rounds after all these, and later ones
+ * after that, so that a restarted consumer requests no round that its former client was given. If
+ * all consumers are new (the job was restarted), none has to accept, and they start together far
+ * beyond any earlier round. A consumer that has left blocks no other. One that stops responding
+ * blocks the others until it times out.
  */
 import { LeatError } from "../../../../core/error.ts";
 import type { Client, Iteration } from "../../state/entities.ts";
