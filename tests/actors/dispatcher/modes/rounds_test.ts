@@ -270,7 +270,7 @@ Deno.test("a consumer index is held while its client lives; a restarted consumer
 });
 
 Deno.test("a restarted consumer begins beyond all that its earlier life had requested since its last heartbeat", async () => {
-  const { cluster, workers, join, a, b } = await twoAtRound10();
+  const { cluster, join, a, b } = await twoAtRound10();
   await using _ = cluster;
   const nextRound = b.nextRound! + 40;
   await cluster.ask("releaseClient", { clientId: b.clientId, nextRound });
