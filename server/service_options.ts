@@ -9,7 +9,8 @@ import type { LocalClusterOptions, LocalWorkerOptions } from "./cluster/local_cl
 import type { Quotas } from "../actors/dispatcher/jobs/quotas.ts";
 import { secretiveServices } from "../platform/nodes/service_address.ts";
 import type { ServiceNodeConfig } from "../platform/nodes/service_node.ts";
-import type { WorkerStorage } from "../platform/storage/storage.ts";
+import type { RequestOptions } from "../platform/storage/http_client.ts";
+import type { StorageOptions, WorkerStorage } from "../platform/storage/storage.ts";
 import type { WorkerServerConfig } from "./worker_server.ts";
 
 /** The least timeout for missed heartbeats, in ms: a heartbeat and its answer take about as long. */
@@ -28,6 +29,9 @@ const oneOf = (...words: readonly string[]): Check => [
   `one of ${words.join(", ")}`,
   (value) => words.includes(value as string),
 ];
+
+/** For objects with secrets that are checked where they are used. */
+const SECRETS: Check = ["an object", isObject, true];
 
 /** For options that are checked where they are used. */
 const ANYTHING: Check = ["", () => true];
@@ -50,6 +54,10 @@ const HEARTBEAT_TIMEOUT: Check = [
   (value) => isNumber(value) && value >= HEARTBEAT_TIMEOUT_MIN_MS,
 ];
 const BYTES: Check = ["a number of bytes above 0", (value) => isNumber(value) && value > 0];
+const COUNT: Check = [
+  "an integer of at least 1",
+  (n) => Number.isSafeInteger(n) && n as number > 0,
+];
 const CARRIER = oneOf("inline", "thread", "websocket");
 
 const storage: Checks<WorkerStorage> = {
@@ -59,10 +67,19 @@ const storage: Checks<WorkerStorage> = {
   services: ["an object that has { token, ca } for each address", isObject, true],
 };
 
-const COUNT: Check = [
-  "an integer of at least 1",
-  (n) => Number.isSafeInteger(n) && n as number > 0,
-];
+const farStorage: Checks<StorageOptions> = {
+  s3: SECRETS,
+  gs: SECRETS,
+  http: SECRETS,
+  requests: OBJECT,
+};
+
+const requests: Checks<RequestOptions> = {
+  timeoutMs: ["a number of ms above 0", (value) => isNumber(value) && value > 0],
+  attemptsMax: COUNT,
+  backoffMs: TIME,
+  backoffMsMax: TIME,
+};
 
 const worker: Checks<LocalWorkerOptions> = {
   ...storage,
@@ -182,13 +199,13 @@ export function checkClusterOptions(options: LocalClusterOptions): void {
   check("LocalCluster", cluster, options);
   check("LocalCluster: placement", placement, options.placement ?? {});
   check("LocalCluster: scaling", scaling, options.scaling ?? {});
-  checkServices("LocalCluster", options);
+  checkStorage("LocalCluster", options);
 }
 
 /** @throws {LeatError} As {@linkcode checkClusterOptions}. */
 export function checkWorkerOptions(options: LocalWorkerOptions): void {
   check("addWorker", worker, options);
-  checkServices("addWorker", options);
+  checkStorage("addWorker", options);
 }
 
 /** @throws {LeatError} As {@linkcode checkClusterOptions}. */
@@ -201,7 +218,13 @@ export function checkDispatcherConfig(config: DispatcherServerConfig): void {
 /** @throws {LeatError} As {@linkcode checkClusterOptions}. */
 export function checkWorkerConfig(config: WorkerServerConfig): void {
   check("serveWorker", workerServer, config);
-  checkServices("serveWorker", config);
+  checkStorage("serveWorker", config);
+}
+
+function checkStorage(what: string, options: WorkerStorage): void {
+  check(`${what}: storage`, farStorage, options.storage ?? {});
+  check(`${what}: storage.requests`, requests, options.storage?.requests ?? {});
+  checkServices(what, options);
 }
 
 /** Checks `services`. Errors show only addresses and field names: a misplaced value may be a secret. */

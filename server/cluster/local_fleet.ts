@@ -35,6 +35,7 @@ export class LocalFleet {
   readonly #inline = new InlineHub();
   readonly #nodes = new Set<FleetNode>();
   readonly #starting = new Set<Promise<FleetNode>>();
+  readonly #ending = new Set<Promise<void>>();
   #isClosed = false;
   /** Connects to the nodes of this process that listen on no socket. */
   readonly #near: Connector = {
@@ -105,10 +106,11 @@ export class LocalFleet {
     return await this.threads.startNode({ name, module, config, world: this.#worldOptions() });
   }
 
-  /** Stops every node, also those that are starting. */
+  /** Stops every node, also those that are starting; resolves when all have ended. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await Promise.allSettled(this.#starting);
+    const ending = [...this.#ending];
     for (const node of [...this.#nodes].reverse()) {
       await node.stop().catch((error) => {
         this.home.world.log("warn", `${node.id.node} did not stop gracefully`, {
@@ -116,6 +118,7 @@ export class LocalFleet {
         });
       });
     }
+    await Promise.allSettled(ending);
     await this.home.stop();
     await this.threads.close();
   }
@@ -226,7 +229,7 @@ export class LocalFleet {
     });
     const once = (end: () => Promise<void>) => () => {
       this.#nodes.delete(added);
-      return ended ??= end();
+      return ended ??= this.#end(end);
     };
     const added = {
       ...node,
@@ -236,6 +239,17 @@ export class LocalFleet {
     };
     this.#nodes.add(added);
     return added;
+  }
+
+  /** Ends a node; `close` waits for it. */
+  async #end(end: () => Promise<void>): Promise<void> {
+    const ending = end();
+    this.#ending.add(ending);
+    try {
+      await ending;
+    } finally {
+      this.#ending.delete(ending);
+    }
   }
 
   /** Lets all nodes reach a system of this thread. The returned function disconnects it. */

@@ -121,6 +121,8 @@ class FleetScaler implements Scaler {
   /** Names of the fleet's workers, including ended ones that the dispatcher still lists as alive. */
   #fleetNames = new Set<string>();
   readonly #loop: Promise<void>;
+  /** How many workers the fleet had when it last said. */
+  #lastRunning = 0;
   /** Consecutive checks in which the dispatcher did not answer. */
   #unanswered = 0;
   /** Consecutive checks in which the fleet failed. */
@@ -285,9 +287,19 @@ class FleetScaler implements Scaler {
   }
 
   #fail(what: string, error: unknown): void {
-    const workers = this.#options.fleet.names.length;
+    const workers = this.#running();
     const reason = `${what}: ${LeatError.from(error).message}`;
     this.#report({ action: "fail", workers, reason });
+  }
+
+  /** How many workers run now, or ran when the fleet last said: `names` may be what failed. */
+  #running(): number {
+    try {
+      this.#lastRunning = this.#options.fleet.names.length;
+    } catch {
+      // Each check reports that `names` fails.
+    }
+    return this.#lastRunning;
   }
 
   /** Calls the listener. An error that it throws only goes to the console. */

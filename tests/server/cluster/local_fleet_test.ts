@@ -2,7 +2,7 @@
 import { LocalFleet } from "../../../server/cluster/local_fleet.ts";
 import { LocalCluster } from "../../../mod.ts";
 import { rejection } from "../../actors/runtime/nodes.ts";
-import { assertEquals, assertInstanceOf } from "../../assert.ts";
+import { assert, assertEquals, assertInstanceOf } from "../../assert.ts";
 import { TempFolder } from "../../lib/temp_folder.ts";
 import { until } from "../../lib/until.ts";
 
@@ -32,6 +32,16 @@ Deno.test("LocalFleet.close stops nodes that are starting, and later ones are re
   ]);
   await takePortOf(webSocket!.id.node);
   await rejection(fleet.start("inline", "late", { role: "proxy" }), "cancelled");
+});
+
+Deno.test("LocalFleet.close waits for nodes that are ending", async () => {
+  const fleet = new LocalFleet("fleet-test", "off");
+  const node = await fleet.start("websocket", "ending", { role: "proxy" });
+  let ended = false;
+  const ending = node.kill().then(() => ended = true);
+  await fleet.close();
+  assert(ended);
+  await ending;
 });
 
 Deno.test("LocalCluster.close stops a dispatcher that is restarting, and a worker that is starting", async () => {

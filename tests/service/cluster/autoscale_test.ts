@@ -219,6 +219,32 @@ Deno.test("autoscale continues after a failed start and a dispatcher that did no
   await until(() => fleet.names.length === 1);
 });
 
+Deno.test("autoscale continues after the fleet could not say which workers run", async () => {
+  const names = new Names();
+  let failing = true;
+  const fleet = {
+    get names() {
+      if (failing) throw new LeatError("unavailable", "No list of machines");
+      return names.names;
+    },
+    start: () => names.start(),
+    stop: (name: string) => names.stop(name),
+  };
+  const steps: ScalingStep[] = [];
+  await using _scaler = autoscale({
+    dispatcher: { describe: () => Promise.resolve(stateOf(1)) },
+    fleet,
+    maxWorkers: 2,
+    intervalMs: 1,
+    onStep: (step) => void steps.push(step),
+  });
+  await until(() => steps.length > 1);
+  const reason = "The fleet could not be scaled: No list of machines";
+  assertEquals(steps[0], { action: "fail", workers: 0, reason });
+  failing = false;
+  await until(() => fleet.names.length === 1);
+});
+
 Deno.test("autoscale names the fleet, not the dispatcher, if start or stop throws synchronously, and continues", async () => {
   const fleet = new Names();
   const { start, stop } = Names.prototype;

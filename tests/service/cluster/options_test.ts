@@ -10,6 +10,7 @@ import {
   serveDispatcher,
   serveWorker,
   ShardingPolicy,
+  type StorageOptions,
   TensorSpec,
   UNKNOWN_CARDINALITY,
 } from "../../../mod.ts";
@@ -276,6 +277,14 @@ Deno.test("servers refuse invalid options by name", async () => {
     [() => serveWorker({ dispatcher, heartbeatMs: NaN }), "heartbeatMs"],
     [() => serveWorker({ dispatcher, name: "" }), "name"],
     [() => serveWorker({ dispatcher: "" }), "dispatcher"],
+    [
+      () => serveWorker({ dispatcher, storage: { requests: { attemptsMax: 0 } } }),
+      "storage.requests: attemptsMax",
+    ],
+    [
+      () => serveWorker({ dispatcher, storage: { request: {} } as StorageOptions }),
+      'storage: there is no option "request"',
+    ],
     [() => serveWorker({ dispatcher, work_dir: "/x" } as { dispatcher: string }), "work_dir"],
   ];
   for (const [start, name] of refused) {
