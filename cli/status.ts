@@ -64,12 +64,12 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
 }
 
 /**
- * Says once for each outage that the watched dispatcher does not answer.
+ * Says once for each outage that the watched dispatcher does not answer, or only later.
  * @throws the error if waiting does not help against it.
  */
 function warnOfOutage(error: unknown, isKnown: boolean): undefined {
   const { code, message } = LeatError.from(error);
-  if (code !== "unavailable") throw error;
+  if (code !== "unavailable" && code !== "resource_exhausted") throw error;
   if (!isKnown) console.error(`${message}. Waiting until it answers again`);
 }
 

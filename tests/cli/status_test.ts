@@ -176,6 +176,22 @@ Deno.test("deno task status --watch waits for a dispatcher that was stopped and 
   await child.line(new RegExp(`"clusterId":"(?!${first}")`));
 });
 
+Deno.test("deno task status --watch waits while its token has sent too many requests", async () => {
+  const state = { clusterId: "c", workers: [], jobs: [] };
+  let requests = 0;
+  await using server = Deno.serve(
+    { hostname: "127.0.0.1", port: 0, onListen: () => {} },
+    () => requests++ === 1 ? new Response(null, { status: 429 }) : Response.json(state),
+  );
+  await using child = startChild("cli/status.ts", {
+    flags: ["-P=status"],
+    args: ["--dispatcher", `ws://127.0.0.1:${server.addr.port}`]
+      .concat("--watch", "--interval-ms", "100", "--json"),
+  });
+  for (let i = 0; i < 2; i++) await child.line(/"clusterId"/);
+  await child.stderr.match(/limit of requests for one token.*Waiting until it answers again/);
+});
+
 Deno.test("deno task status --watch ends when nobody reads its output any more", async () => {
   await using dispatcher = await serveDispatcher(QUIET);
   const child = new Deno.Command("deno", {
