@@ -6,6 +6,7 @@ import { isOfPool } from "../../actors/dispatcher/jobs/worker_pools.ts";
 import { Sleep } from "../../actors/runtime/timers.ts";
 import { isCount } from "../../core/count.ts";
 import { LeatError } from "../../core/error.ts";
+import { TIMER_MS_MAX } from "../../data/check.ts";
 
 /** Time between requests to the dispatcher, in ms. */
 const INTERVAL_MS = 5_000;
@@ -13,8 +14,6 @@ const INTERVAL_MS = 5_000;
 const RETRY_MAX_MS = 60_000;
 /** Limit of the time of a start, in ms. A cloud may take minutes for a machine. */
 export const START_TIMEOUT_MS = 600_000;
-/** Limit of the delay of `setTimeout`, in ms: a timer with a longer delay fires at once. */
-const INTERVAL_MAX_MS = 2 ** 31 - 1;
 
 /** Workers that can be started and stopped. */
 export interface WorkerFleet {
@@ -374,10 +373,10 @@ function systemTimer(delayMs: number, fn: () => void): { cancel(): void } {
 }
 
 function checkLimits({ minWorkers = 0, maxWorkers, intervalMs = INTERVAL_MS }: ScalerOptions) {
-  if (!(intervalMs > 0 && intervalMs <= INTERVAL_MAX_MS)) {
+  if (!(intervalMs > 0 && intervalMs <= TIMER_MS_MAX)) {
     throw new LeatError(
       "invalid_argument",
-      `autoscale: intervalMs is ${intervalMs}; it must be above 0, and at most ${INTERVAL_MAX_MS}`,
+      `autoscale: intervalMs is ${intervalMs}; it must be above 0, and at most ${TIMER_MS_MAX}`,
     );
   }
   if (isCount(minWorkers) && isCount(maxWorkers) && maxWorkers >= Math.max(1, minWorkers)) {
