@@ -67,6 +67,7 @@ export class ActorNode implements CellSystem, ReceptionOwner {
     );
     this.router = new Router({
       id: this.id,
+      nowMs: () => this.world.nowMs(),
       receive: (envelope, sender) => this.#queue.receive(envelope, sender),
       unreachable: (envelopes, error) => this.#unreachable(envelopes, error),
       refused: (envelope, error) => this.#refused(envelope, error),

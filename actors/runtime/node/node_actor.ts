@@ -4,6 +4,7 @@ import type { Access } from "../access.ts";
 import type { Actor, ActorContext } from "../actor.ts";
 import { anything, checksOf, fencedRef, list, nothing, object, optional, text } from "../checks.ts";
 import type { ActorInfo } from "../inspection.ts";
+import { isUnknownNode } from "../link.ts";
 import type { FencedRef, Ref } from "../ref.ts";
 import type { ActorKind } from "../system.ts";
 import type { Timer } from "../world.ts";
@@ -163,9 +164,9 @@ function watchOwner(context: ActorContext, owner: FencedRef, lost: () => void): 
       lostAtMs = undefined;
       renew();
     });
-    unwatch = context.watch(owner, ({ code }, end) => {
+    unwatch = context.watch(owner, (error, end) => {
       timer?.cancel();
-      const isUnreachable = code === "unavailable";
+      const isUnreachable = error.code === "unavailable" || isUnknownNode(error);
       // A refused watch says that the owner's node is there, but not whether the owner is.
       const isRefused = end === "lost" && !isUnreachable;
       if (!isRefused) {

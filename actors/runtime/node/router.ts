@@ -12,10 +12,13 @@ const WAITING_MAX = 1_024;
  * of elements far below.
  */
 const BUFFERED_BYTES_MAX = 1 << 30;
+/** If two nodes dial each other at the same time, both links are open this long after it, in ms. */
+const DIALLING_MS_MAX = 10_000;
 
 /** The router's callbacks to its node. */
 interface RouterOwner {
   readonly id: NodeId;
+  nowMs(): number;
   receive(envelope: Envelope, sender: Identity): void;
   /** The envelopes could not be sent. */
   unreachable(envelopes: readonly Envelope[], error: LeatError): void;
@@ -24,7 +27,7 @@ interface RouterOwner {
   notAdmitted(identity: Identity, error: LeatError): void;
   /** The first link to the node is open, and envelopes that waited for it are sent. */
   linkUp(node: string): void;
-  /** A link to this incarnation of the node is lost with its envelopes; another one is left. */
+  /** A link to this incarnation of the node is lost, at one end at least; another one is left. */
   linkChanged(node: string, error: LeatError): void;
   /** The last link to this incarnation of the node is lost. */
   linkDown(node: string, error: LeatError): void;
@@ -46,6 +49,8 @@ export class Router {
   readonly #dialling: Dialling;
   /** Links by remote node; the first is used for sending, so that order is kept. */
   readonly #links = new Map<string, Link[]>();
+  /** When the links that this node dialled were opened. */
+  readonly #dialledAtMs = new WeakMap<Link, number>();
   readonly #waiting = new Map<string, Envelope[]>();
   readonly #stopping = new AbortController();
 
@@ -97,13 +102,27 @@ export class Router {
       this.#detach(other, closedThere(error));
     }
     const links = this.#links.get(node);
+    const replaces = links !== undefined && this.#hasLost(links[0]!, link);
     if (links === undefined) this.#links.set(node, [link]);
+    else if (replaces) links.unshift(link);
     else links.push(link);
     link.closed.then((error) => this.#detach(link, error));
     // Waiting envelopes first: an answer to an incoming request must not overtake them.
     this.#flush(node, link);
     if (links === undefined) this.#owner.linkUp(node);
+    if (replaces) this.#owner.linkChanged(node, unavailable(node, "it has lost its connection"));
     link.start((envelope) => this.#owner.receive(envelope, link.identity));
+  }
+
+  /**
+   * Whether the other node has lost a link that seems open here, as after a reset by a device between
+   * the nodes: it has dialled `next`, and a node with a link does not dial. The lost link stays, because
+   * that node may also have dialled this one by two names.
+   */
+  #hasLost(link: Link, next: Link): boolean {
+    if (this.#dialledAtMs.has(next)) return false;
+    const dialledAtMs = this.#dialledAtMs.get(link);
+    return dialledAtMs === undefined || this.#owner.nowMs() - dialledAtMs > DIALLING_MS_MAX;
   }
 
   /**
@@ -174,15 +193,20 @@ export class Router {
   }
 
   #dial(node: string, first: Envelope): void {
-    this.#waiting.set(node, [first]);
+    const waiting = [first];
+    this.#waiting.set(node, waiting);
     const { signal } = this.#stopping;
     this.#dialling.connector!.connect(node, this.#owner.id, signal).then(
-      (link) => this.#take(link),
+      (link) => {
+        this.#dialledAtMs.set(link, this.#owner.nowMs());
+        this.#take(link);
+      },
       (error) => {
-        const lost = this.#waiting.get(node);
+        // They may have been sent over another link since, and others wait for a later dial.
+        if (this.#waiting.get(node) !== waiting) return;
         this.#waiting.delete(node);
-        if (lost !== undefined && !this.#isStopped) {
-          this.#owner.unreachable(lost, LeatError.from(error, "unavailable"));
+        if (!this.#isStopped) {
+          this.#owner.unreachable(waiting, LeatError.from(error, "unavailable"));
         }
       },
     );

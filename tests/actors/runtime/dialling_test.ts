@@ -5,9 +5,10 @@ import {
   type NodeId,
   unknownNode,
 } from "../../../actors/runtime/link.ts";
+import { nodeActorOf, OWNER_LOST_MS } from "../../../actors/runtime/node/node_actor.ts";
 import { inlinePair } from "../../../transport/inline.ts";
 import { assertEquals } from "../../assert.ts";
-import { type Probe, probe, rejection, SOON, TestNode } from "./nodes.ts";
+import { join, type Probe, probe, rejection, SOON, spawnProbe, test, TestNode } from "./nodes.ts";
 
 /** Notes which nodes are dialled, and connects to none. */
 class Dialled implements Connector {
@@ -55,3 +56,31 @@ Deno.test("a node with mayDial dials only permitted nodes", async () => {
   }
   assertEquals([...new Set(connector.nodes)], ["ws://known"]);
 });
+
+for (
+  const dialling of ["without a connector", "that may not dial it", "that knows no address of it"]
+) {
+  test(`a node ${dialling} stops what it runs for an owner whose link is lost`, async () => {
+    await using owner = new TestNode("owner");
+    const connector = new Dialled();
+    await using node = new TestNode("node", {
+      kinds: { probe: () => ({ create: probe }) },
+      ...(dialling === "without a connector" ? {} : { connector }),
+      ...(dialling === "that may not dial it" ? { mayDial: () => false } : {}),
+    });
+    const [toNode] = join(owner, node);
+    const request = { kind: "probe", name: "probe", config: {}, owner: spawnProbe(owner) };
+    await owner.system.ask(nodeActorOf("node"), "spawn", request, SOON);
+    const isThere = () => node.system.actors().some(({ ref }) => ref.path === "/probe");
+    toNode.close();
+    await later(node, OWNER_LOST_MS / 2);
+    assertEquals(isThere(), true);
+    await later(node, OWNER_LOST_MS);
+    assertEquals(isThere(), false);
+  });
+}
+
+/** Resolves after that much time of the node. */
+function later(node: TestNode, ms: number): Promise<void> {
+  return new Promise((resolve) => node.system.world.timer(ms, resolve));
+}

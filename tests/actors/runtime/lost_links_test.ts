@@ -1,5 +1,6 @@
 /** Asks whose link is lost or whose system stops. */
-import type { Connector } from "../../../actors/runtime/link.ts";
+import { SAME_PROCESS } from "../../../actors/runtime/identity.ts";
+import type { Connector, Link, NodeId } from "../../../actors/runtime/link.ts";
 import { ActorSystem } from "../../../actors/runtime/system.ts";
 import { LeatError, type LeatErrorCode } from "../../../core/error.ts";
 import { DenoWorld } from "../../../platform/deno_world.ts";
@@ -10,7 +11,7 @@ import {
   assertRejects,
   assertStringIncludes,
 } from "../../assert.ts";
-import { rejection, settle, SOON, spawnProbe, test, TestNode, TestPair } from "./nodes.ts";
+import { join, rejection, settle, SOON, spawnProbe, test, TestNode, TestPair } from "./nodes.ts";
 
 test("asks in flight are rejected when the link is lost; patient ones go over the next", async () => {
   await using pair = new TestPair();
@@ -74,6 +75,80 @@ test("asks are rejected when one of two links is lost, and watches live on", asy
   await pair.b.system.stopActor("probe");
   await settle();
   assertEquals(downs.length, 1);
+});
+
+/** A link that seems open, and whose other end is gone: what is sent over it is lost. */
+function deadLink(remote: NodeId): Link {
+  return {
+    remote,
+    identity: SAME_PROCESS,
+    closed: new Promise(() => {}),
+    bufferedBytes: 0,
+    start: () => {},
+    send: () => true,
+    ready: () => Promise.resolve(),
+    close: () => {},
+  };
+}
+
+test("a node that has lost a link at its end alone is answered over the one that it dials next", async () => {
+  const [a, b] = [new TestNode("a"), new TestNode("b")];
+  await using _a = a;
+  await using _b = b;
+  const ref = spawnProbe(b);
+  b.system.attach(deadLink(a.system.id));
+  const asked = b.system.ask(spawnProbe(a), "echo", 1, { ...SOON, attemptMs: 5_000 });
+  const downs: LeatError[] = [];
+  b.system.watch({ node: "a", path: "/probe" }, (error) => downs.push(error));
+  await settle();
+  join(a, b);
+  assertEquals(await a.system.ask(ref, "echo", 2, SOON), { value: 2, calls: 1 });
+  assertEquals(await asked, { value: 1, calls: 1 });
+  await a.system.stopActor("probe");
+  await settle();
+  assertEquals(downs.length, 1);
+});
+
+test("nodes that dial each other at once send over the links they dialled, and later over new ones", async () => {
+  const b = new TestNode("b");
+  const dialled = () => deadLink(b.system.id);
+  const a = new TestNode("a", { connector: { connect: () => Promise.resolve(dialled()) } });
+  await using _a = a;
+  await using _b = b;
+  const ref = spawnProbe(b);
+  const ask = (timeoutMs: number) => a.system.ask(ref, "echo", 1, { timeoutMs });
+  const first = rejection(ask(11_000), "deadline_exceeded");
+  await settle();
+  join(a, b);
+  await rejection(ask(5_000), "deadline_exceeded");
+  await first;
+  join(a, b);
+  assertEquals(await ask(1_000), { value: 1, calls: 1 });
+});
+
+test("a dial that fails late does not refuse messages that wait for a later dial", async () => {
+  const b = new TestNode("b");
+  const dials: PromiseWithResolvers<Link>[] = [];
+  const connect = () => {
+    const dial = Promise.withResolvers<Link>();
+    dials.push(dial);
+    return dial.promise;
+  };
+  const a = new TestNode("a", { connector: { connect } });
+  await using _a = a;
+  await using _b = b;
+  const ref = spawnProbe(b);
+  const first = a.system.ask(ref, "echo", 1, SOON);
+  const [, toA] = join(a, b);
+  assertEquals(await first, { value: 1, calls: 1 });
+  toA.close();
+  await a.happened("link_down");
+  const second = a.system.ask(ref, "echo", 2, SOON);
+  dials[0]!.reject(new LeatError("unavailable", "The first dial failed"));
+  await settle();
+  join(a, b);
+  assertEquals(await second, { value: 2, calls: 2 });
+  dials[1]!.reject(new LeatError("unavailable", "Connected by the other node"));
 });
 
 test("what waits for a link goes before what the link's first messages cause", async () => {

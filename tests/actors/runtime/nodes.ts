@@ -77,6 +77,14 @@ export class TestNode implements AsyncDisposable {
   }
 }
 
+/** The two ends of a new link between two nodes, each of which accepts its own. */
+export function join(a: TestNode, b: TestNode): [toB: Link, toA: Link] {
+  const links = inlinePair(a.system.world, a.system.id, b.system.world, b.system.id);
+  a.system.attach(links[0]);
+  b.system.attach(links[1]);
+  return links;
+}
+
 /** Two nodes with a link between them. */
 export class TestPair implements AsyncDisposable {
   readonly a: TestNode;
@@ -90,11 +98,7 @@ export class TestPair implements AsyncDisposable {
   }
 
   join(): [Link, Link] {
-    const [a, b] = [this.a.system, this.b.system];
-    const links = inlinePair(a.world, a.id, b.world, b.id);
-    a.attach(links[0]);
-    b.attach(links[1]);
-    return links;
+    return join(this.a, this.b);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
