@@ -1,6 +1,7 @@
 /** Workers of a distributed save without a service: each kind of work, and storage that fails. */
 import { Dataset, type Host, LeatError } from "../../../../mod.ts";
 import { installedHost } from "../../../../data/host.ts";
+import { TextLinesNode } from "../../../../data/sources/text_lines.ts";
 import { DistributedSaver } from "../../../../data/saved/distributed/distributed_saver.ts";
 import type {
   Begun,
@@ -367,5 +368,34 @@ Deno.test("save() is refused next to an unfinished distributed save, and replace
     const names = await namesIn(folder);
     assertEquals(names.filter((name) => !name.endsWith(".tfrecord")), ["DONE"]);
     assertEquals(await Array.fromAsync(await Dataset.load(folder)), [0, 1, 2, 3]);
+  });
+});
+
+/** This machine, where a file cannot be opened once. */
+function failingOnce(path: string): Host {
+  const host = installedHost();
+  let isAway = true;
+  const open = (opened: string, signal?: AbortSignal) => {
+    if (opened !== path || !isAway) return host.files.open(opened, signal);
+    isAway = false;
+    return Promise.reject(new LeatError("unavailable", "the storage is away"));
+  };
+  const list = (pattern: string) => host.files.list(pattern);
+  return Object.create(withFiles(host, {}), { files: { value: { open, list } } });
+}
+
+Deno.test("begin fails if the storage cannot answer, and resumes the same save when it can", async () => {
+  await inFolder(async (path) => {
+    const lines = `${path}/lines`;
+    await Deno.writeTextFile(lines, "one\ntwo\nthree\nfour\n");
+    const dataset = new Dataset<string>(new TextLinesNode(lines, { partBytes: 5 }));
+    const saver = writerOf(`${path}/saved`, dataset);
+    const begun = await saver.do({ work: "begin", owner: OWNER }) as Begun;
+    await saver.do(run(begun, 0, 2));
+    const other = writerOf(`${path}/saved`, dataset, failingOnce(lines));
+    const beginAgain = () => other.do({ work: "begin", owner: "cluster/2" }) as Promise<Begun>;
+    assertEquals((await assertRejects(beginAgain, LeatError)).code, "unavailable");
+    const { id, runs } = await beginAgain();
+    assertEquals([id, runs.length], [begun.id, 1]);
   });
 });
