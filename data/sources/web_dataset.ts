@@ -21,7 +21,7 @@ export interface WebDatasetOptions extends FileSourceOptions {
   readonly extensions?: readonly string[] | undefined;
   /**
    * The extensions to decode, by their last part: `json` to its value, `txt` to a string, `cls` to an
-   * integer. Files with other extensions stay bytes. Default: none is decoded.
+   * whole number of int32. Files with other extensions stay bytes. Default: none is decoded.
    */
   readonly decode?: readonly DecodedExtension[] | undefined;
   /**

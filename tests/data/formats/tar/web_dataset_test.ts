@@ -189,6 +189,20 @@ Deno.test("an error shows the beginning of a class that is no number", async () 
   assertLess((error as LeatError).message.length, 300);
 });
 
+Deno.test("a class beyond int32 loses its sample, and is not rounded", async () => {
+  const numbers = ["2147483647", "-2147483648", "2147483648", "-2147483649", "9007199254740993"];
+  const archive = tar(...numbers.map((contents, i) => ({ name: `${i}.cls`, contents })));
+  const found = await read(archive, { decode: new Set(["cls"]) });
+  assertEquals(found.slice(0, 2), [
+    { __key__: "0", cls: 2147483647 },
+    { __key__: "1", cls: -2147483648 },
+  ]);
+  assertEquals(keysOf(found.slice(2)), ["data_loss", "data_loss", "data_loss"]);
+  for (const [i, error] of found.slice(2).entries()) {
+    assertStringIncludes((error as LeatError).message, `"${numbers[i + 2]}" is beyond int32`);
+  }
+});
+
 Deno.test("an empty file is an archive without samples, as are blocks of zeros", async () => {
   for (const length of [0, 100, 512, 1024, 10_240]) {
     assertEquals(await read(new Uint8Array(length)), [], `${length} bytes`);
