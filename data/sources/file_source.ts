@@ -34,7 +34,7 @@ const AUTOTUNE_PARALLEL_READS = 4;
 export interface FileSourceOptions {
   /**
    * How all files are compressed. With `"auto"`, the name of each file decides (`.gz`, `.zst`, `.zz`).
-   * Default: no compression. The checksums of zstd are not verified.
+   * Default: no compression.
    */
   readonly compression?: FileCompression | undefined;
   /**
