@@ -164,6 +164,34 @@ Deno.test("concurrent repetitions of work count once, and the first entry stays"
   }
 });
 
+Deno.test("an entry that fails at an unreadable note removes the batches that it had joined", async () => {
+  await inFolder(async (path) => {
+    const [folder, lines] = [`${path}/saved`, `${path}/lines`];
+    await Deno.writeTextFile(lines, "ab\n".repeat(12));
+    // Four splits of three lines: a batch, and a line for a joined batch.
+    const splits = new Dataset<string>(new TextLinesNode(lines, { partBytes: 9 }));
+    const dataset = splits.batch(2).map((x) => x.toArray());
+    const writer = writerOf(folder, dataset);
+    const begun = await writer.do({ work: "begin", owner: OWNER }) as Begun;
+    assertEquals(begun.table[0]!.length, 4);
+    const first = { first: 0, count: 3, ...await writer.do(run(begun, 0, 3)) as RunReport };
+    const before = await namesIn(folder);
+    const last = { first: 3, count: 1, ...await writer.do(run(begun, 3, 1)) as RunReport };
+    const [note] = (await namesIn(folder)).filter((name) =>
+      name.endsWith(".run") && !before.includes(name)
+    );
+    const contents = await Deno.readFile(`${folder}/${note}`);
+    await Deno.remove(`${folder}/${note}`);
+    const left = await namesIn(folder);
+    const entering = () => writer.do(entry(begun, 0, [first, last]));
+    assertEquals((await assertRejects(entering, LeatError)).code, "data_loss");
+    assertEquals(await namesIn(folder), left);
+    await Deno.writeFile(`${folder}/${note}`, contents);
+    await entering();
+    assertEquals((await Array.fromAsync(await Dataset.load(folder))).flat(), Array(12).fill("ab"));
+  });
+});
+
 Deno.test("a save that was taken over enters nothing more", async () => {
   await inFolder(async (folder) => {
     const dataset = Dataset.range(4);
