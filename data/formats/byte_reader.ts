@@ -1,5 +1,6 @@
 /** Reads a file sequentially in chunks, and decompresses it if necessary. */
 import { shownPath } from "../../core/shown_text.ts";
+import { then } from "../../core/then.ts";
 import type { OpenFile } from "../host.ts";
 import { ReadingFailure } from "../iterators/reading_failure.ts";
 import { type ByteSource, byteSource } from "./byte_source.ts";
@@ -187,9 +188,7 @@ export class ByteReader {
     const bytes = new Uint8Array(count);
     const taken = this.takeInto(bytes);
     if (this.#isSynchronous) this.#readAheadBytes = READ_AHEAD_BYTES_MIN;
-    return taken instanceof Promise
-      ? taken.then((taken) => bytes.subarray(0, taken))
-      : bytes.subarray(0, taken);
+    return then(taken, (length) => bytes.subarray(0, length));
   }
 
   async #fillLater(count: number, pending: Promise<number>): Promise<number> {

@@ -1,6 +1,7 @@
 /** Reads files whose records have equal length. An optional header and footer are skipped. */
 import { LeatError } from "../../core/error.ts";
 import { shownPath } from "../../core/shown_text.ts";
+import { then } from "../../core/then.ts";
 import { END } from "../iterator.ts";
 import { ByteReader } from "./byte_reader.ts";
 import type { FormatReader, ReadFrom, SourceFile } from "./format_reader.ts";
@@ -77,9 +78,7 @@ function fixedLengthReader(
       // The size of a compressed file is unknown: bytes are a record only if a footer follows them.
       const trailing = stop === Infinity ? footerBytes : 0;
       const filled = bytes.fill(header + recordBytes + trailing);
-      return filled instanceof Promise
-        ? filled.then((available) => record(header, trailing, available))
-        : record(header, trailing, filled);
+      return then(filled, (available) => record(header, trailing, available));
     },
     save: () =>
       ({

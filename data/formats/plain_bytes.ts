@@ -1,5 +1,6 @@
 /** Reads the bytes of an uncompressed file. */
 import { LeatError } from "../../core/error.ts";
+import { then } from "../../core/then.ts";
 import type { OpenFile } from "../host.ts";
 import type { ByteSource } from "./byte_source.ts";
 
@@ -25,8 +26,7 @@ export function plainBytes(path: string, file: OpenFile, offset: number): ByteSo
     read(into) {
       // Uses the known size, because asking remote storage for the end would cost a round trip.
       if (offset >= sizeBytes) return 0;
-      const read = file.read(into, offset);
-      return read instanceof Promise ? read.then(advance) : advance(read);
+      return then(file.read(into, offset), advance);
     },
     skip(count) {
       const skipped = Math.min(count, Math.max(sizeBytes - offset, 0));

@@ -101,14 +101,21 @@ function requireBatch(operation: string, { images, labels }: MixedBatch, alpha: 
   );
 }
 
+/** A number of Beta(alpha, alpha). */
 function beta(alpha: number, random: RandomStream): number {
-  const [a, b] = [gamma(alpha, random), gamma(alpha, random)];
-  return a + b === 0 ? 0.5 : a / (a + b);
+  // For an alpha below 1, Gamma(alpha) is Gamma(alpha + 1) times a power of a uniform number.
+  const isSmall = alpha < 1;
+  const draw = () =>
+    [gamma(isSmall ? alpha + 1 : alpha, random), isSmall ? 1 - random.next() : 1] as const;
+  const [[g, u], [h, w]] = [draw(), draw()];
+  const a = g * u ** (1 / alpha), b = h * w ** (1 / alpha);
+  if (a + b > 0) return a / (a + b);
+  // Both powers are too small for a number, but not their quotient.
+  return 1 / (1 + Math.exp(Math.log(h / g) + (Math.log(w) - Math.log(u)) / alpha));
 }
 
-/** Marsaglia and Tsang, "A Simple Method for Generating Gamma Variables" (2000). */
+/** For a shape of at least 1. Marsaglia and Tsang, "A Simple Method for Generating Gamma Variables" (2000). */
 function gamma(shape: number, random: RandomStream): number {
-  if (shape < 1) return gamma(shape + 1, random) * (1 - random.next()) ** (1 / shape);
   const d = shape - 1 / 3, c = 1 / Math.sqrt(9 * d);
   for (;;) {
     const x = random.normal(), v = (1 + c * x) ** 3;

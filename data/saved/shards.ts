@@ -1,5 +1,6 @@
 /** Shards of stored datasets: the shard of each element, and the dataset of each shard. */
 import { LeatError } from "../../core/error.ts";
+import { then } from "../../core/then.ts";
 import type { Call } from "../udf/call.ts";
 import { show } from "../check.ts";
 import { facade, type HasNode } from "../node.ts";
@@ -17,10 +18,7 @@ export function shardBy(
   element: unknown,
 ): number | Promise<number> {
   if (call === undefined) return 0;
-  const shard = call.one(element);
-  return shard instanceof Promise
-    ? shard.then((settled) => checkShard(operator, settled))
-    : checkShard(operator, shard);
+  return then(call.one(element), (shard) => checkShard(operator, shard));
 }
 
 function checkShard(operator: string, shard: unknown): number {

@@ -129,7 +129,7 @@ class TailLoadIterator extends ElementIterator {
   override next(): Pulled<unknown> {
     if (this.#ended || this.disposed) return END;
     if (this.#failure !== undefined) throw this.#failure;
-    const pulled = this.#nested?.iterator.next() ?? END;
+    const pulled = this.#nested === undefined ? END : this.#nested.iterator.next();
     if (pulled !== END && !(pulled instanceof Promise)) return this.#context.stats.gave(pulled);
     return this.#pull(pulled);
   }

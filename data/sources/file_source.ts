@@ -22,6 +22,7 @@ import { listFileParts } from "./reading/file_parts.ts";
 import { filesNode, isFileListing } from "./files.ts";
 import { ParallelFiles } from "./reading/parallel_files.ts";
 import { SequentialFiles } from "./reading/sequential_files.ts";
+import { fileOfStorage, storageError } from "./reading/storage_errors.ts";
 
 /** Maximum number of files that one source reads concurrently. Each has a descriptor and a buffer. */
 export const PARALLEL_READS_MAX = 256;
@@ -33,7 +34,7 @@ const AUTOTUNE_PARALLEL_READS = 4;
 export interface FileSourceOptions {
   /**
    * How all files are compressed. With `"auto"`, the name of each file decides (`.gz`, `.zst`, `.zz`).
-   * Default: no compression. The checksums of zstd are not verified.
+   * Default: no compression.
    */
   readonly compression?: FileCompression | undefined;
   /**
@@ -119,7 +120,8 @@ export abstract class FileSourceNode extends UnaryNode implements Splittable {
   }
 
   /**
-   * Opens one file, which the caller closes. `signal` cancels opening.
+   * Opens one file, which the caller closes. `signal` cancels opening. Opening and reading it fail with
+   * a `ReadingFailure` if the storage cannot answer now.
    *
    * @throws {LeatError} `invalid_argument` for a value that is no path, and the host's errors.
    */
@@ -131,10 +133,10 @@ export abstract class FileSourceNode extends UnaryNode implements Splittable {
       );
     }
     try {
-      const file = await host.files.open(path, signal);
+      const file = fileOfStorage(await host.files.open(path, signal));
       return { path, file, compression: compressionOf(path, this.compression) };
     } catch (error) {
-      throw hinted(error, this.hintIfMissing(path));
+      throw storageError(hinted(error, this.hintIfMissing(path)));
     }
   }
 

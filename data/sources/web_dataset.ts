@@ -20,8 +20,8 @@ export interface WebDatasetOptions extends FileSourceOptions {
   /** The extensions to keep, such as `["jpg", "cls"]`; default: all. Files with others are skipped. */
   readonly extensions?: readonly string[] | undefined;
   /**
-   * The extensions to decode, by their last part: `json` to its value, `txt` to a string, `cls` to an
-   * integer. Files with other extensions stay bytes. Default: none is decoded.
+   * The extensions to decode, by their last part: `json` to its value, `txt` to a string, `cls` to a
+   * whole number of int32. Files with other extensions stay bytes. Default: none is decoded.
    */
   readonly decode?: readonly DecodedExtension[] | undefined;
   /**

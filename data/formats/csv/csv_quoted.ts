@@ -1,6 +1,7 @@
 /** Reads CSV files with quoted fields, which may contain delimiters, quotes and ends of line. */
 import { Parser } from "csv-parse";
 import { LeatError, type LeatErrorCode } from "../../../core/error.ts";
+import { then } from "../../../core/then.ts";
 import { END } from "../../iterator.ts";
 import { AGAIN } from "../../iterators/stepping.ts";
 import type { ByteReader } from "../byte_reader.ts";
@@ -132,9 +133,7 @@ export class QuotedCsvReader implements FormatReader {
     this.#at = 0;
     this.#ended = true; // unless the file continues
     const filled = this.#bytes.fill(BYTE_ORDER_MARK.length);
-    return filled instanceof Promise
-      ? filled.then((available) => this.#parse(available))
-      : this.#parse(filled);
+    return then(filled, (available) => this.#parse(available));
   }
 
   save(): CsvPosition {

@@ -22,6 +22,13 @@ function decodeText(contents: Uint8Array): string {
 
 function decodeClass(contents: Uint8Array): number {
   const text = decodeText(contents).trim();
-  if (/^[+-]?\d+$/.test(text)) return Number(text);
-  throw new LeatError("data_loss", `${showBeginning(text)} is no whole number`);
+  const shown = showBeginning(text);
+  if (!/^[+-]?\d+$/.test(text)) throw new LeatError("data_loss", `${shown} is no whole number`);
+  const number = Number(text);
+  // The spec of a class says int32: a batch would have another number.
+  if (number === (number | 0)) return number;
+  throw new LeatError(
+    "data_loss",
+    `${shown} is beyond int32; decode it by a function, without "cls" in \`decode\``,
+  );
 }

@@ -62,19 +62,20 @@ type Found = TarMember | typeof AGAIN | typeof END;
  */
 export class TarReader {
   readonly #bytes: ByteReader;
-  /** Offset of the next member's headers. */
+  /** Offset of the next member's headers, or of the padding before them. */
   #offset: number;
   /** What the extended headers read so far say about the next member. */
   #extension: Extension | undefined;
-  /** Bytes of padding after the previous member. */
-  #padding = 0;
 
   constructor(bytes: ByteReader) {
     this.#bytes = bytes;
     this.#offset = bytes.position;
   }
 
-  /** Offset of the headers of the member that `next()` will find. */
+  /**
+   * Offset from which another reader finds what `next()` will find. It is not beyond the end of the
+   * file, so that the other reader also notices if padding is missing.
+   */
   get offset(): number {
     return this.#offset;
   }
@@ -88,13 +89,15 @@ export class TarReader {
    * call `contents()` or `pass()` before the next `next()`.
    */
   next(): Found | Promise<Found> {
-    const padding = this.#padding;
-    this.#padding = 0;
+    const { position } = this.#bytes;
+    const padding = (BLOCK_BYTES - position % BLOCK_BYTES) % BLOCK_BYTES;
     return then(padding === 0 ? 0 : this.#bytes.pass(padding), (passed) => {
       if (passed < padding) {
         this.#offset = this.#bytes.position;
         throw this.#truncated("within the last block of a member");
       }
+      // Extended headers before the padding belong to the next member.
+      if (this.#offset === position) this.#offset += padding;
       return then(this.#bytes.fill(BLOCK_BYTES), (available) => this.#header(available));
     });
   }
@@ -223,8 +226,7 @@ export class TarReader {
   /** Ends a member. `count` is how many bytes of its contents the file had. */
   #end(member: TarMember, count: number): void {
     if (count < member.sizeBytes) throw this.#truncatedIn(member, count);
-    this.#padding = (BLOCK_BYTES - member.sizeBytes % BLOCK_BYTES) % BLOCK_BYTES;
-    this.#offset = this.#bytes.position + this.#padding;
+    this.#offset = this.#bytes.position;
   }
 
   #truncatedIn({ name, sizeBytes }: TarMember, count: number): LeatError {

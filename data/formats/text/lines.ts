@@ -1,5 +1,6 @@
 /** Reads lines of text files. */
 import { LeatError } from "../../../core/error.ts";
+import { then } from "../../../core/then.ts";
 import { END } from "../../iterator.ts";
 import { AGAIN } from "../../iterators/stepping.ts";
 import { ByteReader, READ_BYTES } from "../byte_reader.ts";
@@ -87,10 +88,7 @@ export class LineReader implements FormatReader {
     this.#searched = available;
     if (this.#skipping || available > LINE_BYTES_MAX) this.#drop();
     this.#ended = true; // unless the file continues
-    const filled = this.#bytes.fill(this.#searched + 1);
-    return filled instanceof Promise
-      ? filled.then((available) => this.#filled(available))
-      : this.#filled(filled);
+    return then(this.#bytes.fill(this.#searched + 1), (available) => this.#filled(available));
   }
 
   save(): LinePosition {

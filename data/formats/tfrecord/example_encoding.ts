@@ -36,8 +36,8 @@ export type FeatureValue =
  * typed arrays and tensors of integers. Strings are written as UTF-8, and a `Uint8Array` as one
  * bytes value.
  *
- * @throws {LeatError} `invalid_argument` naming a feature whose values cannot be written, or are of
- * different kinds.
+ * @throws {LeatError} `invalid_argument` naming a feature whose values cannot be written, are of
+ * different kinds, or beyond int64 or float32.
  *
  * @example
  * ```ts
@@ -75,12 +75,36 @@ function writeFeature(writer: BinaryWriter, name: string, value: unknown): void 
   } else {
     writer.tag(VALUE, WireType.LengthDelimited).fork();
     for (const item of values) {
-      if (kind === FLOAT_LIST) writer.float(item as number);
-      else writer.int64(BigInt(item as number | bigint | boolean));
+      if (kind === FLOAT_LIST) writer.float(checkFloat(name, item as number));
+      else writer.int64(checkInt64(name, BigInt(item as number | bigint | boolean)));
     }
     writer.join();
   }
   writer.join();
+}
+
+/** Returns the float32 nearest to `value`. */
+function checkFloat(name: string, value: number): number {
+  const float = Math.fround(value);
+  if (Number.isFinite(float) || !Number.isFinite(value)) return float;
+  throw new LeatError(
+    "invalid_argument",
+    `example.encode: feature ${
+      show(name)
+    } has ${value}, and is stored as float32, whose largest value ` +
+      `is about 3.4e38. Scale or clip it.`,
+  );
+}
+
+function checkInt64(name: string, value: bigint): bigint {
+  if (BigInt.asIntN(64, value) === value) return value;
+  throw new LeatError(
+    "invalid_argument",
+    `example.encode: feature ${
+      show(name)
+    } has ${value}, and is stored as int64, which has -2^63 to ` +
+      `2^63 - 1. Use a smaller one, or a string.`,
+  );
 }
 
 /** Returns the kind of a feature's list and its values. An empty array has no kind. */

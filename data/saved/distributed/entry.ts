@@ -70,17 +70,17 @@ async function enterRuns(
 }
 
 /**
- * Makes the entry, adds it to the ledger, and returns the entry that is now there. If another
- * worker was faster, this one removes its own files.
+ * Makes the entry, adds it to the ledger, and returns the entry that is now there. If this one cannot
+ * be there, because it failed or another worker was faster, removes its files.
  */
 async function enterOurs(
   folder: DistributedFolder,
   work: WorkOf<"entry">,
   writer: EntryWriter,
 ): Promise<LedgerEntry> {
-  const entry = await writer.write();
   let mayBeEntered = false;
   try {
+    const entry = await writer.write();
     const entered = await folder.ledger.enterOnce(work.id, entry, (head) => {
       expectOurs(folder, work, head);
       mayBeEntered = true;

@@ -9,7 +9,6 @@ import { checkPart, type FilePart, FileParts } from "./file_parts.ts";
 import type { FileSourceNode } from "../file_source.ts";
 import { isFileListing } from "../files.ts";
 import { meteredFile, type MeterReader, readerMeter } from "./metered_reading.ts";
-import { fileOfStorage, storageError } from "./storage_errors.ts";
 
 /** A file that is being read. */
 export interface OpenReading {
@@ -107,10 +106,8 @@ export abstract class FileSourceIterator extends UnaryIterator {
     fromOf: (source: SourceFile) => Promise<ReadFrom>,
   ): Promise<OpenReading | undefined> {
     const { signal } = this.#closing;
-    const opened = await this.#node.openFile(this.context.host, path, signal).catch((error) => {
-      throw storageError(error);
-    });
-    const file = meteredFile(fileOfStorage(opened.file), this.context);
+    const opened = await this.#node.openFile(this.context.host, path, signal);
+    const file = meteredFile(opened.file, this.context);
     const wantedFields = this.#node.readsFields ? this.context.wantedFields : undefined;
     const source = { ...opened, file, wantedFields };
     // The first reads of the format may take long, too. Closing the file cancels them.

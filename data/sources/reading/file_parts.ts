@@ -28,7 +28,11 @@ export interface FilePart {
   readonly isLast: boolean;
 }
 
-/** Lists one split per part of each file, in the order of `paths`. */
+/**
+ * Lists one split per part of each file, in the order of `paths`.
+ *
+ * @throws {ReadingFailure} if the storage cannot answer now.
+ */
 export async function listFileParts(
   node: FileSourceNode,
   paths: readonly string[],
@@ -50,7 +54,8 @@ export async function listFileParts(
 
 /**
  * Counts the parts of a file. A file that cannot be opened or counted is one part, because its reader
- * reports the error.
+ * reports the error. Storage that cannot answer now says nothing about the file: the next listing would
+ * have other splits.
  */
 async function countParts(node: FileSourceNode, path: string, host: Host): Promise<number> {
   let source: SourceFile | undefined;
@@ -58,7 +63,8 @@ async function countParts(node: FileSourceNode, path: string, host: Host): Promi
   try {
     source = await node.openFile(host, path);
     count = await node.partsOf(source);
-  } catch {
+  } catch (error) {
+    if (error instanceof ReadingFailure) throw error;
     return 1;
   } finally {
     source?.file.close();

@@ -1,4 +1,5 @@
 /** Reads files one after the other. */
+import { then } from "../../../core/then.ts";
 import { END, type Pulled } from "../../iterator.ts";
 import { ReadingFailure } from "../../iterators/reading_failure.ts";
 import { AGAIN, stepOn, type Stepping } from "../../iterators/stepping.ts";
@@ -53,10 +54,7 @@ export class SequentialFiles extends FileSourceIterator implements Stepping {
   }
 
   #step({ reader }: OpenReading): unknown {
-    const element = reader.step();
-    return element instanceof Promise
-      ? element.then((element) => this.#element(element))
-      : this.#element(element);
+    return then(reader.step(), (element) => this.#element(element));
   }
 
   #element(element: unknown): unknown {

@@ -2,7 +2,7 @@
  * Checkpoints of operators that combine datasets and split them: each continues at its position.
  */
 import { Dataset, LeatError, tensor } from "../../../mod.ts";
-import { assertEquals, assertRejects } from "../../assert.ts";
+import { assert, assertEquals, assertRejects } from "../../assert.ts";
 import { assertCheckpointLaw } from "../lib/checkpoint_law.ts";
 import { outcomesOf, readOutcomes } from "../lib/outcomes.ts";
 
@@ -268,6 +268,35 @@ Deno.test("a saved iterator that was read to its end stays at its end", async ()
   await using restored = make().iterator();
   await restored.restore(await iterator.save());
   assertEquals(await readOutcomes(restored, 2), []);
+});
+
+Deno.test("save keeps a cache that several operators read once, and restore fills each copy of it", async () => {
+  const make = () => Dataset.range(1000).cache();
+  const filled = async (dataset: Dataset<number>) => {
+    await Array.fromAsync(dataset);
+    return dataset;
+  };
+  const one = await filled(make());
+  /** Equal pipelines: one reads a cache four times, the other has four caches. */
+  const together = Dataset.zip([one, one, one, one]);
+  const apart = Dataset.zip([make(), make(), make(), make()]);
+  await using iterator = together.iterator();
+  await iterator.next();
+  const state = await iterator.save();
+  await using alone = one.iterator();
+  await alone.next();
+  assert(state.length < 1.5 * (await alone.save()).length);
+  const left = await Array.fromAsync(iterator);
+  assertEquals(left.length, 999);
+  for (const dataset of [together, apart]) {
+    await using restored = dataset.iterator();
+    await restored.restore(state);
+    const again = await restored.save();
+    assertEquals(await Array.fromAsync(restored), left);
+    await using backAgain = together.iterator();
+    await backAgain.restore(again);
+    assertEquals(await Array.fromAsync(backAgain), left);
+  }
 });
 
 Deno.test("save of a distributed dataset is refused with its mode", async () => {

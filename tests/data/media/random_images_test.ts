@@ -152,6 +152,19 @@ Deno.test("mixup and cutmix mix each image and label with the one before", () =>
   assertEquals((error as LeatError).code, "invalid_argument");
 });
 
+Deno.test("mixup with a small alpha keeps nearly all of one image, of either as often", () => {
+  const images = new Tensor("float32", [2, 1, 1, 1], new Float32Array([1, 0]));
+  const labels = oneHot(tensor(new Int32Array([0, 1])), 2);
+  for (const alpha of [0.002, 1e-4, Number.MIN_VALUE]) {
+    const shares = Array.from({ length: 300 }, (_, seed) => {
+      return mixup({ images, labels }, new RandomStream(seed, []), { alpha }).labels.data[0]!;
+    });
+    const mixed = shares.filter((share) => share > 0.01 && share < 0.99);
+    assert(mixed.length < 10, `${mixed.length} of 300 are mixed`);
+    assertAlmostEquals(shares.reduce((a, b) => a + b) / shares.length, 0.5, 0.1);
+  }
+});
+
 Deno.test("convertImage scales, normalizes and reorders", () => {
   const normalize = { mean: [0.5, 0.4, 0.3], std: [0.2, 0.3, 0.4] };
   const made = convertImage(photo, { normalize, layout: "CHW" });

@@ -103,6 +103,15 @@ Deno.test("load that waits gives finished chunks, and can be saved and restored"
   });
 });
 
+Deno.test("load that waits gives null as an element, and continues after it", async () => {
+  await inFolder(async (path) => {
+    await Dataset.from([1, null, 3, null]).save(path);
+    const loaded = await Dataset.load<number | null>(path, { wait: true });
+    assertEquals(await Array.fromAsync(loaded), [1, null, 3, null]);
+    await assertCheckpointLaw(() => loaded);
+  });
+});
+
 /** This machine with a clock that moves only during sleeps. */
 function withVirtualTime(host: Host): Host {
   let nowMs = 0;

@@ -6,17 +6,21 @@ import {
   assert,
   assertEquals,
   assertInstanceOf,
+  assertRejects,
   assertStringIncludes,
   assertThrows,
 } from "../../assert.ts";
+import { parquetWriteBuffer } from "hyparquet-writer";
 import { gzipSync } from "node:zlib";
-import { LeatError } from "../../../core/error.ts";
+import { LeatError, type LeatErrorCode } from "../../../core/error.ts";
+import type { OpenFile } from "../../../data/host.ts";
 import { END } from "../../../data/iterator.ts";
 import { CsvNode } from "../../../data/sources/csv.ts";
 import { fileNumber, fileOfNumber, PARTS_PER_FILE_MAX } from "../../../data/sources/files.ts";
 import type { FileSourceNode } from "../../../data/sources/file_source.ts";
 import { JsonLinesNode } from "../../../data/sources/json_lines.ts";
 import { ListFilesNode } from "../../../data/sources/list_files.ts";
+import { ParquetNode } from "../../../data/sources/parquet.ts";
 import { TextLinesNode } from "../../../data/sources/text_lines.ts";
 import {
   isSplittable,
@@ -197,6 +201,43 @@ Deno.test("a file that cannot be opened is one split, whose reader gets the erro
     assertEquals((missing![0] as LeatError).code, "not_found");
     assertEquals((directory![0] as LeatError).code, "invalid_argument");
     assertEquals(a, ["a"]);
+  });
+});
+
+/** This machine with storage whose request `failing` fails. Each file opened and each read is one. */
+function failingAt(failing: number, code: LeatErrorCode): DenoHost {
+  const { files } = host;
+  let requests = 0;
+  const request = () => {
+    if (++requests === failing) throw new LeatError(code, "the storage is away");
+  };
+  const open = async (path: string): Promise<OpenFile> => {
+    request();
+    const file = await files.open(path);
+    const read: OpenFile["read"] = (into, offset) => (request(), file.read(into, offset));
+    return { sizeBytes: file.sizeBytes, read, close: () => file.close() };
+  };
+  return new DenoHost({ files: { open, list: (pattern) => files.list(pattern) } });
+}
+
+Deno.test("listSplits fails if the storage cannot answer, so that no file has other parts then", async () => {
+  const rows = new Uint8Array(parquetWriteBuffer({
+    columnData: [{ name: "x", type: "INT32", data: [1, 2, 3, 4] }],
+    rowGroupSize: 2,
+  }));
+  const text = "one\ntwo\nthree\n";
+  await withFiles({ a: text, b: text, "a.rows": rows, "b.rows": rows }, async (folder) => {
+    const lines = new TextLinesNode([`${folder}/a`, `${folder}/b`], { partBytes: 5 });
+    const parquet = new ParquetNode([`${folder}/a.rows`, `${folder}/b.rows`]);
+    for (const [node, requests] of [[lines, 2], [parquet, 4]] as const) {
+      for (const code of ["unavailable", "deadline_exceeded", "resource_exhausted"] as const) {
+        for (let failing = 1; failing <= requests; failing++) {
+          const listing = listSplitTable(node, failingAt(failing, code));
+          const error = await assertRejects(() => listing, LeatError, "the storage is away");
+          assertEquals(error.code, code);
+        }
+      }
+    }
   });
 });
 

@@ -189,6 +189,20 @@ Deno.test("an error shows the beginning of a class that is no number", async () 
   assertLess((error as LeatError).message.length, 300);
 });
 
+Deno.test("a class beyond int32 loses its sample, and is not rounded", async () => {
+  const numbers = ["2147483647", "-2147483648", "2147483648", "-2147483649", "9007199254740993"];
+  const archive = tar(...numbers.map((contents, i) => ({ name: `${i}.cls`, contents })));
+  const found = await read(archive, { decode: new Set(["cls"]) });
+  assertEquals(found.slice(0, 2), [
+    { __key__: "0", cls: 2147483647 },
+    { __key__: "1", cls: -2147483648 },
+  ]);
+  assertEquals(keysOf(found.slice(2)), ["data_loss", "data_loss", "data_loss"]);
+  for (const [i, error] of found.slice(2).entries()) {
+    assertStringIncludes((error as LeatError).message, `"${numbers[i + 2]}" is beyond int32`);
+  }
+});
+
 Deno.test("an empty file is an archive without samples, as are blocks of zeros", async () => {
   for (const length of [0, 100, 512, 1024, 10_240]) {
     assertEquals(await read(new Uint8Array(length)), [], `${length} bytes`);
@@ -356,6 +370,32 @@ Deno.test("WebDatasetReader reports a failure of the file once, and ends", async
   }
 });
 
+/** Opens an archive at each position of another reader. Returns the keys that both gave. */
+async function keysFromAnyPosition(bytes: Uint8Array, compression: Compression | undefined) {
+  const options = { ...OPTIONS, sampleBytesMax: 3000 };
+  const openAt = (from?: SamplePosition) =>
+    new WebDatasetReader(
+      new ByteReader("data", new BytesFile(bytes), compression, from?.offset),
+      options,
+      from?.ended,
+    );
+  const all = await readAll(openAt());
+  const reader = openAt();
+  for (let given = 0;;) {
+    const position = structuredClone(reader.save());
+    assertEquals(await readAll(openAt(position)), all.slice(given));
+    try {
+      const element = await reader.step();
+      if (element === END) break;
+      if (element !== AGAIN) given++;
+    } catch {
+      given++;
+    }
+  }
+  reader.close();
+  return keysOf(all);
+}
+
 Deno.test("a reader opened at any position of another continues from there, compressed or not", async () => {
   const entries = [
     ...files("a.txt", "a.jpg"),
@@ -372,37 +412,19 @@ Deno.test("a reader opened at any position of another continues from there, comp
     ...files("f.txt", "f.txt", "f.jpg", "g.txt"),
   ];
   const whole = tar(...entries);
-  const options = { ...OPTIONS, sampleBytesMax: 3000 };
-  const openAt = (bytes: Uint8Array, compression?: Compression, from?: SamplePosition) =>
-    new WebDatasetReader(
-      new ByteReader("data", new BytesFile(bytes), compression, from?.offset),
-      options,
-      from?.ended,
-    );
-  const broken = whole.slice(0, -TAR_END.length - 700);
-  const archives: [Uint8Array, Compression | undefined][] = [
-    [whole, undefined],
-    [broken, undefined],
-    [gzipSync(whole), "gzip"],
-    [gzipSync(broken), "gzip"],
-  ];
-  for (const [bytes, compression] of archives) {
-    const all = await readAll(openAt(bytes, compression));
-    assertEquals(keysOf(all).slice(0, 6), ["a", "b", "c", "resource_exhausted", "e", "data_loss"]);
-    const reader = openAt(bytes, compression);
-    for (let given = 0;;) {
-      const position = structuredClone(reader.save());
-      assertEquals(await readAll(openAt(bytes, compression, position)), all.slice(given));
-      try {
-        const element = await reader.step();
-        if (element === END) break;
-        if (element !== AGAIN) given++;
-      } catch {
-        given++;
-      }
+  for (const bytes of [whole, whole.slice(0, -TAR_END.length - 700)]) {
+    for (const compression of [undefined, "gzip"] as const) {
+      const archive = compression === undefined ? bytes : gzipSync(bytes);
+      const keys = await keysFromAnyPosition(archive, compression);
+      assertEquals(keys.slice(0, 6), ["a", "b", "c", "resource_exhausted", "e", "data_loss"]);
     }
-    reader.close();
   }
+});
+
+Deno.test("a reader opened before padding that is cut off reports the truncation, compressed or not", async () => {
+  const bytes = tarMember(files("README")[0]!).slice(0, -100);
+  assertEquals(await keysFromAnyPosition(bytes, undefined), ["data_loss"]);
+  assertEquals(await keysFromAnyPosition(gzipSync(bytes), "gzip"), ["data_loss"]);
 });
 
 Deno.test("a closed WebDatasetReader ends, even in the middle of a read, and closes its file once", async () => {

@@ -1,6 +1,7 @@
 /** `tf.train.Example`: bytes written by TensorFlow, every kind of feature, and mismatches. */
 
 import {
+  assert,
   assertEquals,
   assertInstanceOf,
   assertStringIncludes,
@@ -101,6 +102,29 @@ Deno.test("values of every kind are read back, single, of fixed shape and of any
   assertEquals(parsed.image, new Uint8Array([1, 2, 3]));
   assertEquals(parsed.images.data, [new Uint8Array([1]), new Uint8Array()]);
   assertEquals([parsed.text, parsed.texts.toArray(), parsed.empty], ["ünï 🙂", ["a", ""], ""]);
+});
+
+Deno.test("encodeExample refuses values beyond int64 and float32, and names feature and value", () => {
+  const beyond = [
+    [2n ** 63n, "9223372036854775808"],
+    [-(2n ** 63n) - 1n, "-9223372036854775809"],
+    [new BigUint64Array([1n, 2n ** 64n - 1n]), "18446744073709551615"],
+    [1e39, "1e+39"],
+    [[0, -1e39], "-1e+39"],
+    [new Float64Array([1e300]), "1e+300"],
+  ] as const;
+  for (const [value, shown] of beyond) {
+    const error = assertThrows(() => encodeExample({ ok: 1n, size: value }), LeatError);
+    assertEquals(error.code, "invalid_argument");
+    assert(error.message.includes(`feature "size" has ${shown},`), error.message);
+  }
+  const largest = { int: -(2n ** 63n), float: 3.4028235e38, infinite: -Infinity };
+  const parsed = parseExample(encodeExample(largest), {
+    int: "int64",
+    float: "float32",
+    infinite: "float32",
+  });
+  assertEquals(parsed, { ...largest, float: Math.fround(largest.float) });
 });
 
 Deno.test("defaults replace missing features, as one value for all or as all values", () => {

@@ -1,6 +1,7 @@
 /** Workers of a distributed save without a service: each kind of work, and storage that fails. */
 import { Dataset, type Host, LeatError } from "../../../../mod.ts";
 import { installedHost } from "../../../../data/host.ts";
+import { TextLinesNode } from "../../../../data/sources/text_lines.ts";
 import { DistributedSaver } from "../../../../data/saved/distributed/distributed_saver.ts";
 import type {
   Begun,
@@ -161,6 +162,34 @@ Deno.test("concurrent repetitions of work count once, and the first entry stays"
       assertEquals((await Array.fromAsync(await Dataset.load<number[]>(folder))).flat(), wanted);
     });
   }
+});
+
+Deno.test("an entry that fails at an unreadable note removes the batches that it had joined", async () => {
+  await inFolder(async (path) => {
+    const [folder, lines] = [`${path}/saved`, `${path}/lines`];
+    await Deno.writeTextFile(lines, "ab\n".repeat(12));
+    // Four splits of three lines: a batch, and a line for a joined batch.
+    const splits = new Dataset<string>(new TextLinesNode(lines, { partBytes: 9 }));
+    const dataset = splits.batch(2).map((x) => x.toArray());
+    const writer = writerOf(folder, dataset);
+    const begun = await writer.do({ work: "begin", owner: OWNER }) as Begun;
+    assertEquals(begun.table[0]!.length, 4);
+    const first = { first: 0, count: 3, ...await writer.do(run(begun, 0, 3)) as RunReport };
+    const before = await namesIn(folder);
+    const last = { first: 3, count: 1, ...await writer.do(run(begun, 3, 1)) as RunReport };
+    const [note] = (await namesIn(folder)).filter((name) =>
+      name.endsWith(".run") && !before.includes(name)
+    );
+    const contents = await Deno.readFile(`${folder}/${note}`);
+    await Deno.remove(`${folder}/${note}`);
+    const left = await namesIn(folder);
+    const entering = () => writer.do(entry(begun, 0, [first, last]));
+    assertEquals((await assertRejects(entering, LeatError)).code, "data_loss");
+    assertEquals(await namesIn(folder), left);
+    await Deno.writeFile(`${folder}/${note}`, contents);
+    await entering();
+    assertEquals((await Array.fromAsync(await Dataset.load(folder))).flat(), Array(12).fill("ab"));
+  });
 });
 
 Deno.test("a save that was taken over enters nothing more", async () => {
@@ -367,5 +396,34 @@ Deno.test("save() is refused next to an unfinished distributed save, and replace
     const names = await namesIn(folder);
     assertEquals(names.filter((name) => !name.endsWith(".tfrecord")), ["DONE"]);
     assertEquals(await Array.fromAsync(await Dataset.load(folder)), [0, 1, 2, 3]);
+  });
+});
+
+/** This machine, where a file cannot be opened once. */
+function failingOnce(path: string): Host {
+  const host = installedHost();
+  let isAway = true;
+  const open = (opened: string, signal?: AbortSignal) => {
+    if (opened !== path || !isAway) return host.files.open(opened, signal);
+    isAway = false;
+    return Promise.reject(new LeatError("unavailable", "the storage is away"));
+  };
+  const list = (pattern: string) => host.files.list(pattern);
+  return Object.create(withFiles(host, {}), { files: { value: { open, list } } });
+}
+
+Deno.test("begin fails if the storage cannot answer, and resumes the same save when it can", async () => {
+  await inFolder(async (path) => {
+    const lines = `${path}/lines`;
+    await Deno.writeTextFile(lines, "one\ntwo\nthree\nfour\n");
+    const dataset = new Dataset<string>(new TextLinesNode(lines, { partBytes: 5 }));
+    const saver = writerOf(`${path}/saved`, dataset);
+    const begun = await saver.do({ work: "begin", owner: OWNER }) as Begun;
+    await saver.do(run(begun, 0, 2));
+    const other = writerOf(`${path}/saved`, dataset, failingOnce(lines));
+    const beginAgain = () => other.do({ work: "begin", owner: "cluster/2" }) as Promise<Begun>;
+    assertEquals((await assertRejects(beginAgain, LeatError)).code, "unavailable");
+    const { id, runs } = await beginAgain();
+    assertEquals([id, runs.length], [begun.id, 1]);
   });
 });
