@@ -3,6 +3,7 @@
  * tensors, so the sender extracts them and the receiver puts them back. It would copy the whole
  * buffer of a view, so the sender copies the view.
  */
+import { isDetached } from "../core/bytes.ts";
 import { LeatError } from "../core/error.ts";
 import { RaggedTensor, Tensor } from "../core/tensor.ts";
 import type { DType, DTypeArrays, TypedArray } from "../core/dtype.ts";
@@ -128,6 +129,9 @@ export class ThreadBody {
 
   /** Structured clone would copy the whole of a larger buffer, and share a `SharedArrayBuffer`. */
   #visitView(view: ArrayBufferView): ArrayBufferView {
+    if (isDetached(view)) {
+      throw this.#refusal(`a ${view.constructor.name} whose buffer was transferred: send a copy`);
+    }
     this.bytes += view.byteLength;
     const { buffer } = view;
     if (buffer instanceof ArrayBuffer && buffer.byteLength === view.byteLength) return view;

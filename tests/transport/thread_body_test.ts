@@ -1,7 +1,14 @@
 /** Message bodies between threads, without a thread: structured clone does the same. */
+import { LeatError } from "../../core/error.ts";
 import { RaggedTensor, Tensor, tensor } from "../../core/tensor.ts";
 import { joinThreadBody, ThreadBody } from "../../transport/thread_body.ts";
-import { assert, assertEquals, assertStrictEquals } from "../assert.ts";
+import {
+  assert,
+  assertEquals,
+  assertStrictEquals,
+  assertStringIncludes,
+  assertThrows,
+} from "../assert.ts";
 
 /** What arrives at another thread, and the bytes that the sender counts for it. */
 function sent(body: unknown): { readonly arrived: unknown; readonly bytes: number } {
@@ -45,6 +52,18 @@ Deno.test("ThreadBody counts the content of tensors of texts and byte strings", 
   assert(sent(new Tensor("bytes", [1], [new Uint8Array(1_000)])).bytes >= 1_000);
   const { bytes } = sent(tensor(new Float32Array(250)));
   assert(bytes >= 1_000 && bytes < 1_100, `${bytes} bytes are counted for 1,000`);
+});
+
+Deno.test("ThreadBody refuses arrays whose buffer was transferred, naming their path", () => {
+  const memory = new ArrayBuffer(8);
+  const array = new Float32Array(memory);
+  const values = [array, new DataView(memory), tensor(array)];
+  memory.transfer();
+  for (const value of values) {
+    const error = assertThrows(() => sent({ list: [0, value] }), LeatError, "body.list.1 is a");
+    assertEquals(error.code, "invalid_argument");
+    assertStringIncludes(error.message, "whose buffer was transferred");
+  }
 });
 
 Deno.test("ThreadBody sends a tensor on shared memory without a copy", () => {
