@@ -24,6 +24,14 @@ export function ownBytes(view: Uint8Array, besideBytesMax = BESIDE_BYTES_MAX): U
   return besideBytes > byteLength && besideBytes > besideBytesMax ? view.slice() : view;
 }
 
+/** Whether the array's buffer was transferred, which empties the array: its content is lost. */
+export function isDetached(array: ArrayBufferView): boolean {
+  // The length comes first, because V8 allocates a buffer for a small array that is asked for it.
+  // A DataView would throw when it is asked for its length.
+  const mayBe = array instanceof DataView || array.byteLength === 0;
+  return mayBe && array.buffer instanceof ArrayBuffer && array.buffer.detached;
+}
+
 /** The unsigned big-endian integer in the four bytes at `at`. */
 export function uint32At(bytes: Uint8Array, at: number): number {
   return (bytes[at]! << 24 | bytes[at + 1]! << 16 | bytes[at + 2]! << 8 | bytes[at + 3]!) >>> 0;

@@ -6,6 +6,7 @@
  * JSON values are written as they are. Any other value becomes an object with one key that begins with
  * `$`. A user's key that begins with `$` gets a second one.
  */
+import { isDetached } from "../core/bytes.ts";
 import { type DType, dtypeOf, isDType, TYPED_ARRAYS } from "../core/dtype.ts";
 import { LeatError } from "../core/error.ts";
 import { hashBytes } from "../core/hash.ts";
@@ -233,6 +234,7 @@ export class ValueWriter {
     const dtype = dtypeOf(value);
     if (dtype !== undefined) {
       const { buffer, byteOffset, byteLength } = value as ArrayBufferView;
+      if (isDetached(value as ArrayBufferView)) throw detached(value);
       return { [`$${dtype}`]: this.bytes(new Uint8Array(buffer, byteOffset, byteLength)) };
     }
     if (!isPlainObject(value)) return this.opaque(value);
@@ -243,6 +245,14 @@ export class ValueWriter {
       ]),
     );
   }
+}
+
+function detached(array: object): LeatError {
+  return new LeatError(
+    "failed_precondition",
+    `A ${array.constructor.name} cannot be encoded, because its buffer was transferred and its ` +
+      "content is lost: transfer a copy, which slice() makes",
+  );
 }
 
 /** Reads what a `ValueWriter` wrote. */

@@ -67,8 +67,9 @@ export interface DecodeOptions {
  * see `slab`). If a payload was not copied, the message is in the buffer of that payload, around
  * it.
  * @throws {LeatError} `invalid_argument` naming the path of a value that cannot be sent:
- * `undefined` in an array, functions, symbols, Map, Set, Date and other class instances, bigints
- * beyond 64 bits, text with half a surrogate pair, the key `__proto__`, structure deeper than
+ * `undefined` in an array, functions, symbols, Map, Set, Date and other class instances, arrays whose
+ * buffer was transferred, bigints beyond 64 bits, text with half a surrogate pair, the key
+ * `__proto__`, structure deeper than
  * {@linkcode ENVELOPE_DEPTH_MAX}; `resource_exhausted` for a message of more than `bytesMax` bytes.
  */
 export function encodeMessage(

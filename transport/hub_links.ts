@@ -2,19 +2,39 @@
 import type { Link, NodeId } from "../actors/runtime/link.ts";
 import { LeatError, type WireError } from "../core/error.ts";
 
-/** Limit of the remembered ended nodes. Links to them may still be opening. */
+/** Limit of the remembered ended nodes. */
 const GONE_MAX = 1_024;
+
+/** Why nodes ended; those that ended first are forgotten. */
+export class GoneNodes {
+  /** In wire form: an error keeps objects alive until its stack is read. */
+  readonly #errors = new Map<string, WireError>();
+
+  get(key: string): LeatError | undefined {
+    const error = this.#errors.get(key);
+    return error && LeatError.fromWire(error);
+  }
+
+  add(key: string, error: LeatError): void {
+    this.#errors.set(key, error.toWire());
+    if (this.#errors.size > GONE_MAX) this.#errors.delete(this.#errors.keys().next().value!);
+  }
+
+  delete(key: string): void {
+    this.#errors.delete(key);
+  }
+}
 
 export class HubLinks {
   readonly #links = new Map<string, Set<Link>>();
-  /** Why nodes ended, in wire form: an error keeps objects alive until its stack is read. */
-  readonly #gone = new Map<string, WireError>();
+  /** By incarnation: links to it may still be opening. */
+  readonly #gone = new GoneNodes();
 
   /** Adds a link. Closes it if the incarnation at its other end is known to have ended. */
   track(link: Link): void {
     const key = keyOf(link.remote);
     const gone = this.#gone.get(key);
-    if (gone !== undefined) return link.close(LeatError.fromWire(gone));
+    if (gone !== undefined) return link.close(gone);
     this.#links.getOrInsertComputed(key, () => new Set()).add(link);
     link.closed.then(() => {
       const tracked = this.#links.get(key);
@@ -26,8 +46,7 @@ export class HubLinks {
   /** Closes all links to an incarnation that has ended. An incarnation never returns. */
   close(remote: NodeId, error: LeatError): void {
     const key = keyOf(remote);
-    this.#gone.set(key, error.toWire());
-    if (this.#gone.size > GONE_MAX) this.#gone.delete(this.#gone.keys().next().value!);
+    this.#gone.add(key, error);
     for (const link of this.#links.get(key) ?? []) link.close(error);
   }
 

@@ -2,7 +2,8 @@
 
 /**
  * Starts a thread whose program is a module and whose first message is `port`. Returns a function
- * that ends it at once. `onDeath` is called if it dies of an uncaught error.
+ * that ends it at once. `onDeath` gets the reason if the thread dies of an uncaught error, or cannot
+ * be started. It is not called for a thread that was ended.
  */
 export type StartThread = (
   program: string,
@@ -23,6 +24,7 @@ export const startThread: StartThread = (program, name, port, onDeath) => {
 
 /** The threads of one node, numbered by that node. */
 export class OwnedThreads {
+  /** Ends each thread that runs. */
   readonly #ends = new Map<number, () => void>();
   #closed = false;
 
@@ -34,7 +36,10 @@ export class OwnedThreads {
       resolve("its owner is gone");
       return promise;
     }
-    const end = startThread(program, name, port, resolve);
+    const end = startThread(program, name, port, (why) => {
+      this.#ends.delete(id);
+      resolve(why);
+    });
     this.#ends.set(id, () => {
       end();
       resolve("it was ended");

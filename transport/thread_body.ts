@@ -3,9 +3,10 @@
  * tensors, so the sender extracts them and the receiver puts them back. It would copy the whole
  * buffer of a view, so the sender copies the view.
  */
+import { isDetached } from "../core/bytes.ts";
 import { LeatError } from "../core/error.ts";
 import { RaggedTensor, Tensor } from "../core/tensor.ts";
-import type { DType, DTypeArrays } from "../core/dtype.ts";
+import type { DType, DTypeArrays, TypedArray } from "../core/dtype.ts";
 import { Payload } from "./payload.ts";
 
 type Path = readonly (string | number)[];
@@ -70,14 +71,15 @@ export class ThreadBody {
     if (ArrayBuffer.isView(value)) return this.#visitView(value);
     if (value instanceof Payload) return this.#takePayload(value);
     if (value instanceof Tensor) {
-      this.bytes += dataBytes(value.data);
-      this.parts.push([[...this.#path], "tensor", value.dtype, value.shape, value.data]);
+      const { dtype, shape } = value;
+      this.parts.push([[...this.#path], "tensor", dtype, shape, this.#visitData(value)]);
       return null;
     }
     if (value instanceof RaggedTensor) {
-      const { dtype, shape, data } = value.values;
-      this.bytes += dataBytes(data) + value.rowSplits.byteLength;
-      this.parts.push([[...this.#path], "ragged", dtype, shape, data, value.rowSplits]);
+      const { values, values: { dtype, shape }, rowSplits } = value;
+      const data = this.#visitData(values);
+      const splits = this.#visitView(rowSplits) as BigInt64Array;
+      this.parts.push([[...this.#path], "ragged", dtype, shape, data, splits]);
       return null;
     }
     const prototype = Object.getPrototypeOf(value);
@@ -116,8 +118,20 @@ export class ThreadBody {
     return result;
   }
 
+  #visitData({ data }: Tensor): unknown {
+    if (Array.isArray(data)) return this.#visitArray(data);
+    const view = data as TypedArray;
+    // Threads may share a tensor, which nobody changes.
+    if (!(view.buffer instanceof SharedArrayBuffer)) return this.#visitView(view);
+    this.bytes += view.byteLength;
+    return view;
+  }
+
   /** Structured clone would copy the whole of a larger buffer, and share a `SharedArrayBuffer`. */
   #visitView(view: ArrayBufferView): ArrayBufferView {
+    if (isDetached(view)) {
+      throw this.#refusal(`a ${view.constructor.name} whose buffer was transferred: send a copy`);
+    }
     this.bytes += view.byteLength;
     const { buffer } = view;
     if (buffer instanceof ArrayBuffer && buffer.byteLength === view.byteLength) return view;
@@ -180,8 +194,4 @@ function partValue(part: ThreadPart): unknown {
         part[5],
       );
   }
-}
-
-function dataBytes(data: { readonly byteLength: number } | readonly unknown[]): number {
-  return "byteLength" in data ? data.byteLength : VALUE_BYTES * data.length;
 }

@@ -13,15 +13,12 @@ import {
 } from "../actors/runtime/link.ts";
 import type { ActorSystem } from "../actors/runtime/system.ts";
 import type { World } from "../actors/runtime/world.ts";
-import { LeatError, type WireError } from "../core/error.ts";
-import { HubLinks } from "./hub_links.ts";
+import { LeatError } from "../core/error.ts";
+import { GoneNodes, HubLinks } from "./hub_links.ts";
 import { OwnedThreads } from "./start_thread.ts";
 import { type Introducer, type Introduction, outcomeOf } from "./thread_control.ts";
 import { type HubMember, ThreadNode, type ThreadNodeOptions } from "./thread_node.ts";
 import { portLink } from "./web_worker.ts";
-
-/** Limit of the remembered ended nodes, to tell "it is gone" from "there is none". */
-const GONE_MAX = 1_024;
 
 interface ThreadHubOptions {
   readonly world: World;
@@ -34,8 +31,8 @@ export class ThreadHub implements AsyncDisposable {
   readonly #members = new Map<string, HubMember>();
   readonly #starting = new Map<string, Promise<unknown>>();
   readonly #threads = new Set<ThreadNode>();
-  /** Why nodes ended, in wire form: an error keeps objects alive until its stack is read. */
-  readonly #gone = new Map<string, WireError>();
+  /** By name, to tell "it is gone" from "there is none". */
+  readonly #gone = new GoneNodes();
   /** By a node's name: the names of its peers, each with the node's id when they were connected. */
   readonly #joined = new Map<string, Map<string, NodeId>>();
   #closed = false;
@@ -153,7 +150,7 @@ export class ThreadHub implements AsyncDisposable {
     const { name } = member;
     const gone = closedThere(error);
     this.#members.delete(name);
-    this.#remember(name, error);
+    this.#gone.add(name, error);
     const peers = this.#joined.get(name);
     this.#joined.delete(name);
     for (const [peer, id] of peers ?? []) {
@@ -161,15 +158,6 @@ export class ThreadHub implements AsyncDisposable {
       this.#reachable(peer)?.gone(id, gone);
     }
     if (member instanceof LocalMember) member.cut(error);
-  }
-
-  #remember(node: string, error: LeatError): void {
-    this.#gone.set(node, error.toWire());
-    if (this.#gone.size <= GONE_MAX) return;
-    for (const oldest of this.#gone.keys()) {
-      this.#gone.delete(oldest);
-      return;
-    }
   }
 
   /** Connects `source` with `node`, unless `isAlive` says that `source` has ended. */
@@ -193,7 +181,7 @@ export class ThreadHub implements AsyncDisposable {
     const error = this.#gone.get(node);
     if (error !== undefined) {
       return new LeatError("unavailable", `Node "${node}" is gone: ${error.message}`, {
-        cause: LeatError.fromWire(error),
+        cause: error,
       });
     }
     const known = this.nodes.join(", ") || "none";

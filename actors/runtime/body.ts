@@ -1,4 +1,5 @@
 /** Copies of message bodies for deliveries within a thread. */
+import { isDetached } from "../../core/bytes.ts";
 import { LeatError } from "../../core/error.ts";
 import { RaggedTensor, Tensor } from "../../core/tensor.ts";
 
@@ -34,6 +35,7 @@ type Path = (string | number)[];
 function copyObject(value: object, kept: boolean, path: Path): unknown {
   if (Array.isArray(value)) return copyArray(value, kept, path);
   if (ArrayBuffer.isView(value)) {
+    if (isDetached(value)) throw refusal(value, path);
     return value instanceof DataView ? structuredClone(value) : (value as Uint8Array).slice();
   }
   if (!isPlain(value)) {
@@ -94,7 +96,9 @@ export function bytesOfBody(value: unknown): number {
 
 function refusal(value: unknown, path: Path): LeatError {
   const place = ["body", ...path].join(".");
-  const what = typeof value === "object" && value !== null
+  const what = ArrayBuffer.isView(value)
+    ? `a ${value.constructor.name} whose buffer was transferred: send a copy`
+    : typeof value === "object" && value !== null
     ? `an instance of ${Object.getPrototypeOf(value)?.constructor?.name ?? "a class"}`
     : `a ${typeof value}`;
   return new LeatError("invalid_argument", `A message is plain data, but ${place} is ${what}`);

@@ -314,8 +314,12 @@ export class Cell implements ActorContext<unknown> {
     if (envelope.kind !== "ask" || this.state === "stopped") return;
     let answer: Answer = { kind: "reply", body };
     if (envelope.settledBelow !== undefined) {
-      // A copy: a repeated ask gets the same answer, even if the body is changed later.
-      answer = { kind: "reply", body: copyBody(body) };
+      try {
+        // A copy: a repeated ask gets the same answer, even if the body is changed later.
+        answer = { kind: "reply", body: copyBody(body) };
+      } catch (error) {
+        return this.#failed(envelope, sender, error);
+      }
       this.answers.settle(keyOfSender(envelope, sender), envelope.id, answer);
     }
     this.#system.answer(this, envelope, answer);

@@ -5,6 +5,7 @@
  * A tensor becomes an object with one key that begins with `$`. A user's key that begins with `$`
  * gets a second one.
  */
+import { isDetached } from "../../core/bytes.ts";
 import { type DType, dtypeOf, TYPED_ARRAYS, type TypedArray } from "../../core/dtype.ts";
 import { LeatError } from "../../core/error.ts";
 import { RaggedTensor, Tensor } from "../../core/tensor.ts";
@@ -18,7 +19,8 @@ const MOVED_BYTES_MIN = 4_096;
  * A copy of an element that can be sent.
  *
  * @param buffers Receives the buffers of the copy that should move with the message.
- * @throws {LeatError} `failed_precondition` for an element that is not plain data.
+ * @throws {LeatError} `failed_precondition` for an element that is not plain data, or has an array
+ * whose buffer was transferred.
  */
 export function pack(value: unknown, buffers: ArrayBuffer[], depth = 0): unknown {
   switch (typeof value) {
@@ -43,6 +45,7 @@ export function pack(value: unknown, buffers: ArrayBuffer[], depth = 0): unknown
   }
   const dtype = dtypeOf(value);
   if (dtype !== undefined && value.constructor === TYPED_ARRAYS[dtype]) {
+    if (isDetached(value as TypedArray)) throw detached(value);
     const copy = (value as TypedArray).slice();
     if (copy.byteLength >= MOVED_BYTES_MIN) buffers.push(copy.buffer as ArrayBuffer);
     return copy;
@@ -91,6 +94,14 @@ interface PackedTensor {
   readonly dtype: DType;
   readonly shape: readonly number[];
   readonly data: unknown;
+}
+
+function detached(value: object): LeatError {
+  return new LeatError(
+    "failed_precondition",
+    `An element's ${value.constructor.name} cannot be sent to another thread, because its buffer was ` +
+      "transferred and its content is lost: transfer a copy, which slice() makes",
+  );
 }
 
 function cannotTravel(value: unknown): LeatError {

@@ -1,4 +1,5 @@
 /** Threads that run segments of pipelines, one after the other. */
+import { LeatError } from "../../core/error.ts";
 import type {
   OpenSegment,
   Segment,
@@ -34,7 +35,11 @@ export async function openSegment(
   }
   let isOpen = true;
   return {
-    ask: async (request) => (await thread.ask({ request }))!,
+    ask: async (request) => {
+      // The thread may run another segment by now, which would answer.
+      if (!isOpen) throw new LeatError("cancelled", "The iterator was disposed");
+      return (await thread.ask({ request }))!;
+    },
     close: () => {
       if (!isOpen) return;
       isOpen = false;

@@ -95,8 +95,14 @@ class NodeThread implements ThreadControl {
     const id = ++this.#lastThread;
     const hub = this.#introducer!;
     const ended = hub.runThread(id, program, name, comlink.transfer(port, [port]));
-    ended.catch((error) => LeatError.from(error).message).then(onDeath);
-    return () => void hub.endThread(id);
+    let wasEnded = false;
+    ended.catch((error) => LeatError.from(error).message).then((why) => {
+      if (!wasEnded) onDeath(why);
+    });
+    return () => {
+      wasEnded = true;
+      hub.endThread(id);
+    };
   };
 
   async #dial(node: string, local: NodeId): Promise<Link> {

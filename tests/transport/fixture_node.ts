@@ -23,11 +23,14 @@ export interface Remote {
   die(request: null): null;
   /** Ends its node's thread for a reason. */
   giveUp(message: string): null;
+  /** Starts a thread that it ends, and one that dies. Answers with the reasons of their deaths. */
+  threadDeaths(request: null): string[];
   /** Watches another one, and answers with its end. */
   watchEnd(target: Ref): { code: string; message: string };
 }
 
 let endNode: NodeContext["endNode"];
+let startThread: StartThread;
 
 const createRemote: ActorFactory<Remote> = (context) => {
   return {
@@ -60,6 +63,19 @@ const createRemote: ActorFactory<Remote> = (context) => {
         endNode(new LeatError("data_loss", message));
         return new Promise<null>(() => {});
       },
+      async threadDeaths() {
+        const deaths: string[] = [];
+        const start = (program: string, onDeath: (why: string) => void) =>
+          startThread(`data:application/javascript,${program}`, "short", onePort(), onDeath);
+        start("", (why) => deaths.push(why))();
+        await new Promise<void>((resolve) => {
+          start("throw 'died of the test'", (why) => {
+            deaths.push(why);
+            resolve();
+          });
+        });
+        return deaths;
+      },
       watchEnd: (target) =>
         new Promise<{ code: string; message: string }>((resolve) => {
           context.watch(target, ({ code, message }) => resolve({ code, message }));
@@ -68,8 +84,15 @@ const createRemote: ActorFactory<Remote> = (context) => {
   };
 };
 
+/** A port whose other end is closed. */
+function onePort(): MessagePort {
+  const { port1, port2 } = new MessageChannel();
+  port1.close();
+  return port2;
+}
+
 /** Makes a thread of the node hold the lock of a file for its whole life. */
-async function lockOnThread(startThread: StartThread, path: string): Promise<void> {
+async function lockOnThread(path: string): Promise<void> {
   const program = `addEventListener("message", ({ data: port }) => {
     globalThis.file = Deno.openSync(${JSON.stringify(path)});
     file.lockSync(true);
@@ -86,11 +109,11 @@ async function lockOnThread(startThread: StartThread, path: string): Promise<voi
 
 /** See `NodeSetup`. */
 export async function setup(context: NodeContext): Promise<NodeParts> {
-  const { config, startThread } = context;
-  endNode = context.endNode;
+  const { config } = context;
+  ({ endNode, startThread } = context);
   if (config === "broken") throw new LeatError("not_found", "broken on purpose");
   if (typeof config === "object") {
-    await lockOnThread(startThread, (config as { lock: string }).lock);
+    await lockOnThread((config as { lock: string }).lock);
   }
   return {
     kinds: { remote: () => ({ create: createRemote }) },

@@ -1,7 +1,7 @@
 /** The links of a node of a hub: which of them are closed, and when. */
 import type { Link, NodeId } from "../../actors/runtime/link.ts";
 import { LeatError } from "../../core/error.ts";
-import { HubLinks } from "../../transport/hub_links.ts";
+import { GoneNodes, HubLinks } from "../../transport/hub_links.ts";
 import { inlinePair } from "../../transport/inline.ts";
 import { DenoWorld } from "../../platform/deno_world.ts";
 import { assertEquals } from "../assert.ts";
@@ -37,4 +37,12 @@ Deno.test("HubLinks closes all links to an ended incarnation, later ones too, an
   assertEquals(await endsOf(before, other, later, next), ["ended", undefined, "ended", undefined]);
   links.closeAll(new LeatError("unavailable", "all"));
   assertEquals(await endsOf(other, next), ["all", "all"]);
+});
+
+Deno.test("GoneNodes remembers why the last 1,024 nodes ended, unless they are back", () => {
+  const gone = new GoneNodes();
+  for (let i = 0; i <= 1_024; i++) gone.add(`n${i}`, new LeatError("unavailable", `end ${i}`));
+  gone.delete("n2");
+  const why = ["n0", "n1", "n2", "n1024"].map((node) => gone.get(node)?.message);
+  assertEquals(why, [undefined, "end 1", undefined, "end 1024"]);
 });

@@ -45,6 +45,29 @@ Deno.test("a node's thread that dies reports the reason, and harms nothing else"
   for (const { port1 } of channels) port1.close();
 });
 
+Deno.test("OwnedThreads keeps nothing of a thread that died", async () => {
+  const original = Worker;
+  let terminated = 0;
+  globalThis.Worker = class extends original {
+    override terminate() {
+      terminated++;
+      super.terminate();
+    }
+  };
+  try {
+    const threads = new OwnedThreads();
+    const { port1, port2 } = new MessageChannel();
+    const ended = threads.run(1, PROGRAM, "echo", port2);
+    port1.postMessage("throw");
+    await ended;
+    threads.close();
+    port1.close();
+  } finally {
+    globalThis.Worker = original;
+  }
+  assertEquals(terminated, 0);
+});
+
 Deno.test("an ended node gets no more threads", async () => {
   const threads = new OwnedThreads();
   threads.close();

@@ -159,6 +159,14 @@ Deno.test("the threads of a node end with it, however it ends", async () => {
   await Deno.remove(lock);
 });
 
+Deno.test("a node hears of a thread that dies, and not of one that it ends", async () => {
+  await using home = new Home();
+  await home.start("one");
+  const deaths = await home.main.ask(remoteOn("one"), "threadDeaths", null, SOON);
+  assertEquals(deaths.length, 1, deaths.join());
+  assertStringIncludes(deaths[0]!, "died of the test");
+});
+
 Deno.test("a patient ask survives a thread's restart", async () => {
   await using home = new Home();
   const first = await home.start("one");

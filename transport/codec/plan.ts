@@ -4,6 +4,7 @@
  * paths.
  */
 
+import { isDetached } from "../../core/bytes.ts";
 import { type DType, dtypeOf, type TypedArray } from "../../core/dtype.ts";
 import { LeatError } from "../../core/error.ts";
 import { RaggedTensor, Tensor, utf8Length } from "../../core/tensor.ts";
@@ -146,7 +147,7 @@ export class MessagePlan {
 
   #ragged(ragged: RaggedTensor, depth: number): RawMsgpack {
     const bytes = ext(EXT.RAGGED);
-    putUint32(bytes, this.#add(bytesOf(ragged.rowSplits), depth));
+    putUint32(bytes, this.#addArray(ragged.rowSplits, depth));
     this.#putTensor(bytes, ragged.values, depth);
     return sealed(bytes);
   }
@@ -162,7 +163,7 @@ export class MessagePlan {
     if (dtype === "bool" && !areBools(data as Uint8Array)) throw this.#refusal(depth, ODD_BOOL);
     const index = Array.isArray(data)
       ? this.#addBlock(data as string[] | Uint8Array[], dtype, depth)
-      : this.#add(bytesOf(data as TypedArray), depth);
+      : this.#addArray(data as TypedArray, depth);
     putUint32(bytes, index);
     bytes.push(DTYPE_CODES[dtype], shape.length);
     for (const length of shape) putUint32(bytes, length);
@@ -170,10 +171,11 @@ export class MessagePlan {
 
   #typedArray(array: TypedArray, dtype: DType, depth: number): RawMsgpack {
     if (dtype === "uint8" && array.byteLength <= INLINE_BYTES_MAX) {
+      this.#checkAttached(array, depth);
       return new RawMsgpack([TOKEN.BIN8, array.byteLength], array as Uint8Array);
     }
     const bytes = ext(EXT.TYPED_ARRAY);
-    putUint32(bytes, this.#add(bytesOf(array), depth));
+    putUint32(bytes, this.#addArray(array, depth));
     bytes.push(DTYPE_CODES[dtype]);
     return sealed(bytes);
   }
@@ -185,8 +187,17 @@ export class MessagePlan {
     return sealed(bytes);
   }
 
-  #add(source: Uint8Array, depth: number): number {
-    return this.#push({ byteLength: source.byteLength, source }, depth);
+  #addArray(array: TypedArray, depth: number): number {
+    this.#checkAttached(array, depth);
+    const { buffer, byteOffset, byteLength } = array;
+    return this.#push(
+      { byteLength, source: new Uint8Array(buffer, byteOffset, byteLength) },
+      depth,
+    );
+  }
+
+  #checkAttached(array: TypedArray, depth: number): void {
+    if (isDetached(array)) throw this.#refusal(depth, `${array.constructor.name} ${DETACHED}`);
   }
 
   #push(part: PayloadPart, depth: number): number {
@@ -211,10 +222,11 @@ export class MessagePlan {
       if (typeof item === "string" && !item.isWellFormed()) {
         throw this.#refusal(depth, `element ${i}: ${LONE_SURROGATE}`);
       }
+      if (typeof item !== "string") this.#checkAttached(item!, depth);
       byteLength += typeof item === "string" ? utf8Length(item) : item!.byteLength;
       offsets[i + 1] = byteLength;
     }
-    const index = this.#add(bytesOf(offsets), depth);
+    const index = this.#addArray(offsets, depth);
     this.#push({ byteLength, source: items }, depth);
     return index;
   }
@@ -238,12 +250,10 @@ export class MessagePlan {
 
 const CANNOT_BE_SENT =
   "cannot be sent; messages are plain objects and arrays of numbers, bigints, booleans, strings, null, typed arrays and tensors";
+const DETACHED =
+  "cannot be sent, because its buffer was transferred and its content is lost; transfer a copy, which slice() makes";
 const LONE_SURROGATE =
   "a string with half a surrogate pair has no UTF-8; repair it with toWellFormed() or send bytes";
-
-function bytesOf(array: TypedArray): Uint8Array {
-  return new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
-}
 
 /** An extension whose length {@linkcode sealed} fills in. */
 function ext(type: number): number[] {

@@ -17,7 +17,7 @@ import { formatRef, nameOf, sameActor } from "../../../actors/runtime/ref.ts";
 import { LeatError } from "../../../core/error.ts";
 import { tensor } from "../../../core/tensor.ts";
 import { DenoWorld } from "../../../platform/deno_world.ts";
-import { assert, assertEquals, assertThrows } from "../../assert.ts";
+import { assert, assertEquals, assertStringIncludes, assertThrows } from "../../assert.ts";
 
 const reply = (body: unknown): Answer => ({ kind: "reply", body });
 
@@ -293,6 +293,17 @@ Deno.test("copyBody refuses values that other carriers could not send, naming th
   ) {
     const error = assertThrows(() => copyBody({ list: [0, strange] }), LeatError, "body.list.1");
     assertEquals(error.code, "invalid_argument");
+  }
+});
+
+Deno.test("copyBody refuses arrays whose buffer was transferred, naming their path", () => {
+  const memory = new ArrayBuffer(8);
+  const views = [new Uint8Array(memory), new DataView(memory)];
+  memory.transfer();
+  for (const view of views) {
+    const error = assertThrows(() => copyBody({ list: [0, view] }), LeatError, "body.list.1");
+    assertEquals(error.code, "invalid_argument");
+    assertStringIncludes(error.message, `a ${view.constructor.name} whose buffer was transferred`);
   }
 });
 

@@ -286,6 +286,39 @@ test("a handler's LeatError is the answer and the actor lives", async () => {
   assertEquals(pair.b.of("stop"), []);
 });
 
+test("an answer that is not plain data is `invalid_argument`, also to a repeatable ask, and the actor lives", async () => {
+  await using pair = new TestPair();
+  interface Strange {
+    now(request: null): unknown;
+    later(request: null): unknown;
+  }
+  const handlers = { now: () => new Map(), later: () => Promise.resolve([new Map()]) };
+  const spec = { name: "strange", create: () => ({ handlers }) };
+  for (const ref of [pair.a.system.spawn<Strange>(spec), pair.b.system.spawn<Strange>(spec)]) {
+    for (const limits of [SOON, { ...SOON, attemptMs: 20 }]) {
+      for (const [method, place] of [["now", "body"], ["later", "body.0"]] as const) {
+        const asked = pair.a.system.ask(ref, method, null, limits);
+        const { message } = await rejection(asked, "invalid_argument");
+        assertStringIncludes(message, `${place} is an instance of Map`);
+      }
+    }
+  }
+  assertEquals([...pair.a.of("stop"), ...pair.b.of("stop")], []);
+  assertEquals(pair.a.system.linkedNodes, ["b"]);
+});
+
+test("an answer that cannot be copied for a bug ends the actor, with the error as the answer", async () => {
+  await using node = new TestNode("a");
+  const circle: unknown[] = [];
+  circle.push(circle);
+  const ref = node.system.spawn<{ get(request: null): unknown }>({
+    name: "circle",
+    create: () => ({ handlers: { get: () => circle } }),
+  });
+  await rejection(node.system.ask(ref, "get", null, { ...SOON, attemptMs: 20 }), "internal");
+  await node.happened("stop");
+});
+
 test("an unknown method is `unimplemented`, inherited ones too", async () => {
   await using node = new TestNode("a");
   const ref = spawnProbe(node) as Ref as Ref<Record<string, (request: null) => null>>;

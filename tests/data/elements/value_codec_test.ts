@@ -22,6 +22,13 @@ Deno.test("encodeValue keeps a hole in an array apart from null", () => {
   assertEquals(new EncodedValue(encodeValue(holed)).read(), [null, undefined, 1]);
 });
 
+Deno.test("encodeValue refuses an array whose buffer was transferred", () => {
+  const array = new Float32Array(4);
+  array.buffer.transfer();
+  const error = assertThrows(() => encodeValue({ array }), LeatError, "Float32Array") as LeatError;
+  assertEquals(error.code, "failed_precondition");
+});
+
 Deno.test("EncodedValue.read refuses a value whose arrays name more bytes than there are", () => {
   const encoded = encodeValue([new Uint8Array(100), new Uint8Array(50)]);
   const jsonLength = new DataView(encoded.buffer).getUint32(0, true);

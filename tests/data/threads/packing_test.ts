@@ -2,7 +2,7 @@
 import { LeatError, RaggedTensor, type Tensor, tensor } from "../../../mod.ts";
 import { pack, unpack } from "../../../data/threads/packing.ts";
 import { packError, unpackError } from "../../../data/threads/packed_error.ts";
-import { assert, assertEquals, assertThrows } from "../../assert.ts";
+import { assert, assertEquals, assertStringIncludes, assertThrows } from "../../assert.ts";
 
 /** The value as another thread gets it. */
 function sent(value: unknown): unknown {
@@ -45,6 +45,17 @@ Deno.test("pack refuses what would change on the way, and names it", () => {
   ) {
     const error = assertThrows(() => pack({ deep: [value] }, []), LeatError, name as string);
     assertEquals(error.code, "failed_precondition");
+  }
+});
+
+Deno.test("pack refuses an array whose buffer was transferred, alone and in a tensor, and says what to do", () => {
+  const array = new Float32Array(4);
+  const batch = tensor(array);
+  array.buffer.transfer();
+  for (const value of [{ array }, [batch]]) {
+    const error = assertThrows(() => pack(value, []), LeatError, "Float32Array");
+    assertEquals(error.code, "failed_precondition");
+    assertStringIncludes(error.message, "transfer a copy");
   }
 });
 

@@ -67,6 +67,25 @@ Deno.test("a segment keeps the order of datasets that functions make where its i
   assertEquals(iterator.explain().obstacles, []);
 });
 
+Deno.test("prefetch on a thread fails an element with an array whose buffer was transferred, and no other", async () => {
+  await using host = new ThreadsHost(1);
+  const dataset = Dataset.range(3).map((x) => {
+    const array = new Float32Array([x]);
+    if (x === 1) array.buffer.transfer();
+    return array;
+  });
+  const [first, failed, last] = (await runApart(dataset.prefetch(1, APART), host)).outcomes;
+  assertEquals([first, last], [
+    { element: new Float32Array([0]) },
+    { element: new Float32Array([2]) },
+  ]);
+  assert("error" in failed!);
+  assertStringIncludes(
+    failed.error,
+    "failed_precondition: An element's Float32Array cannot be sent",
+  );
+});
+
 Deno.test("an iterator saved on a thread continues here, and the other way round", async () => {
   await using host = new ThreadsHost(2);
   const make = (thread: boolean) =>

@@ -7,6 +7,7 @@ import { LeatError, type LeatErrorCode } from "../../../core/error.ts";
 import { RaggedTensor, Tensor, tensor } from "../../../core/tensor.ts";
 import {
   decodeMessage,
+  encodeBlocks,
   encodeMessage,
   type EncodeOptions,
   ENVELOPE_DEPTH_MAX,
@@ -105,6 +106,30 @@ Deno.test("codec refuses values that cannot be sent, naming their path", () => {
     assertStringIncludes(error.message, path);
   }
   assertEquals(roundTrip({ after: "a refusal" }), { after: "a refusal" });
+});
+
+Deno.test("codec refuses arrays whose buffer was transferred, naming their path", () => {
+  const detached = <A extends Uint8Array | Float32Array | BigInt64Array>(array: A): A => {
+    (array.buffer as ArrayBuffer).transfer();
+    return array;
+  };
+  const values = tensor(new Float32Array(2));
+  const splits = new BigInt64Array([0n, 2n]);
+  const ragged = new RaggedTensor(values, splits);
+  detached(splits);
+  const batch = tensor(new Float32Array(4));
+  detached(batch.data);
+  const blocks = new Tensor("bytes", [2], [new Uint8Array(1), detached(new Uint8Array(1))]);
+  const small = detached(new Uint8Array(4));
+  const large = detached(new Uint8Array(100_000));
+  for (const value of [ragged, batch, blocks, small, large]) {
+    for (const encode of [encodeMessage, encodeBlocks, prepareMessage]) {
+      const error = refusal("invalid_argument", () => encode({ a: [0, value] }));
+      assertStringIncludes(error.message, "cannot encode $.a[1]");
+      assertStringIncludes(error.message, "transfer a copy");
+    }
+  }
+  assertEquals(roundTrip([new Uint8Array(0)]), [new Uint8Array(0)]);
 });
 
 Deno.test("codec accepts structure up to its depth limit, and no deeper", () => {
