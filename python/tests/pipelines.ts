@@ -110,3 +110,18 @@ export const late = Dataset.range(3).map(async (x) => {
 export const ready = Dataset.from([new Uint8Array(6_000_000).fill(1)]).repeat(300);
 
 export const endless = Dataset.range(10).repeat();
+
+let running = 0;
+
+/** Numbers, and how many iterators of this process are being read. */
+export const counted = Dataset.fromGenerator(async function* () {
+  running++;
+  try {
+    for (let i = 0;; i++) {
+      await new Promise((resolve) => setTimeout(resolve));
+      yield { i, running };
+    }
+  } finally {
+    running--;
+  }
+});
