@@ -42,6 +42,9 @@ export const numbers = ({ count, size = 4 }: { count: number; size?: number }) =
 /** Ids from 2^24, of which float32 has every other one. */
 export const ids = Dataset.range(4).map((x) => ({ of: [{ id: 2 ** 24 + x }] })).batch(2);
 
+/** The argument as text. */
+export const json = (given: unknown) => Dataset.from([JSON.stringify(given)]);
+
 /** Batches of a megabyte, each in a slot: batch i is filled with i. */
 export const large = ({ count }: { count: number }) =>
   Dataset.range(count).map((i) => ({ i, x: new Float32Array(262_144).fill(i) }));

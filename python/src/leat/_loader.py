@@ -147,7 +147,7 @@ def _reading(
         raise LeatError("invalid_argument", f"options has {', '.join(twice)}, which another argument has, too: give one")
     if consumer is not None and job is None and others.get("jobName") is None:
         raise LeatError("invalid_argument", f"consumer={consumer} with a service needs job=, so that the consumers meet in one job")
-    return {"service": {**distribution, **others}}
+    return {"service": {name: value for name, value in {**distribution, **others}.items() if value is not None}}
 
 
 class Loader:
