@@ -74,6 +74,11 @@ export class Feed {
     this.#snapshots = new Snapshots(iterator);
   }
 
+  /** Continues from a saved position, before anything is taken. */
+  restore(state: Uint8Array): Promise<void> {
+    return this.#iterator.restore(state);
+  }
+
   /**
    * Drops elements that the program received before a restart. Failed elements count, too.
    * @throws {LeatError} if reading fails.

@@ -27,13 +27,15 @@ if (Deno.build.os === "linux") new KernelCalls().dieWithParent();
 
 let dataset: Dataset<unknown> | undefined;
 let feed: Feed | undefined;
+/** Settles when the last start has succeeded or failed. */
+let lastStart: Promise<unknown> = Promise.resolve();
 let isClient = false;
 
 // No limits are needed, because the program requests only a few batches at a time.
 const limits = { highWaterBytes: Infinity, lowWaterBytes: Infinity };
 const edge: Edge = new Edge(linkToParent({ lendsSlots: true, limits }), localNode(), {
   open: (request) => addingStack(() => open(request as OpenRequest)),
-  start: (request) => addingStack(() => start(request as StartRequest)),
+  start: (request) => addingStack(() => startInTurn(request as StartRequest)),
   take: (request) => current(request).take((request as TakeRequest).received),
   save: (request) => addingStack(() => current(request).save()),
   explain: (request) => explained(dataset!, current(request).explain()),
@@ -71,20 +73,28 @@ async function open(request: OpenRequest): Promise<{ cardinality: number }> {
   return { cardinality: dataset.cardinality() };
 }
 
+/** Starts an iteration after all earlier starts: one that ended later would replace it. */
+function startInTurn(request: StartRequest): Promise<Snapshot> {
+  const started = lastStart.then(() => start(request));
+  lastStart = started.catch(() => {});
+  return started;
+}
+
 async function start(request: StartRequest): Promise<Snapshot> {
-  if (dataset === undefined) throw new LeatError("failed_precondition", "No pipeline is open");
   const { iteration, state, skip = 0, ended = false, epochs = 0 } = request;
+  let begun = await replaceFeed(iteration);
+  if (state !== undefined) await begun.restore(state);
+  for (let left = epochs + Number(ended); left > 0; left--) begun = await replaceFeed(iteration);
+  await begun.skip(skip);
+  return skip > 0 ? {} : await begun.beginning();
+}
+
+/** Opens an iterator. It is the current one at once, so that it is closed even if its start fails. */
+async function replaceFeed(iteration: number): Promise<Feed> {
+  if (dataset === undefined) throw new LeatError("failed_precondition", "No pipeline is open");
   await feed?.close();
   feed = undefined;
-  let iterator = dataset.iterator();
-  if (state !== undefined) await iterator.restore(state);
-  for (let left = epochs + Number(ended); left > 0; left--) {
-    await iterator.return();
-    iterator = dataset.iterator();
-  }
-  feed = new Feed(iteration, iterator, !areElementsSeen(dataset.node));
-  await feed.skip(skip);
-  return skip > 0 ? {} : await feed.beginning();
+  return feed = new Feed(iteration, dataset.iterator(), !areElementsSeen(dataset.node));
 }
 
 function current(request: unknown): Feed {

@@ -42,6 +42,9 @@ export const numbers = ({ count, size = 4 }: { count: number; size?: number }) =
 /** Ids from 2^24, of which float32 has every other one. */
 export const ids = Dataset.range(4).map((x) => ({ of: [{ id: 2 ** 24 + x }] })).batch(2);
 
+/** The argument as text. */
+export const json = (given: unknown) => Dataset.from([JSON.stringify(given)]);
+
 /** Batches of a megabyte, each in a slot: batch i is filled with i. */
 export const large = ({ count }: { count: number }) =>
   Dataset.range(count).map((i) => ({ i, x: new Float32Array(262_144).fill(i) }));
@@ -110,3 +113,18 @@ export const late = Dataset.range(3).map(async (x) => {
 export const ready = Dataset.from([new Uint8Array(6_000_000).fill(1)]).repeat(300);
 
 export const endless = Dataset.range(10).repeat();
+
+let running = 0;
+
+/** Numbers, and how many iterators of this process are being read. */
+export const counted = Dataset.fromGenerator(async function* () {
+  running++;
+  try {
+    for (let i = 0;; i++) {
+      await new Promise((resolve) => setTimeout(resolve));
+      yield { i, running };
+    }
+  } finally {
+    running--;
+  }
+});

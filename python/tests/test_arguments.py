@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import leat
 import numpy as np
@@ -46,6 +48,21 @@ def test_an_argument_of_another_kind_is_refused_by_name(options: dict[str, Any],
     with pytest.raises(leat.LeatError, match=message) as raised:
         leat.load(PIPELINES, **{"export": "numbers", **options})
     assert raised.value.code == "invalid_argument"
+
+
+def test_load_gives_none_in_args_to_the_pipeline_as_null() -> None:
+    args: dict[str, Any] = {"a": None, "list": [None, 1], "of": {"b": None}}
+    (text,) = leat.load(PIPELINES, export="json", args=args)
+    assert json.loads(text) == args
+
+
+def test_load_gives_options_that_are_none_their_default() -> None:
+    loader = Mock()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("leat._loader.Loader", loader)
+        leat.load(PIPELINES, service="ws://127.0.0.1:1", options={"runId": None, "targetTags": ["a"]})
+    (request, *_), _ = loader.call_args
+    assert request["service"] == {"service": "ws://127.0.0.1:1", "targetTags": ["a"]}
 
 
 @pytest.mark.parametrize("name", ["args", "options"])

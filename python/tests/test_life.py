@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import errno
 import multiprocessing
 import os
@@ -346,6 +347,40 @@ def test_an_epoch_whose_beginning_failed_is_begun_again(monkeypatch: pytest.Monk
         with pytest.raises(KeyboardInterrupt):
             iter(loader)
     assert [[batch["r"].tolist() for batch in loader] for _ in range(2)] == epochs[2:]
+
+
+def test_ctrl_c_in_an_iteration_that_resumes_ends_the_helper_that_is_starting_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    loader = leat.load(PIPELINES, export="numbers", args={"count": 40}, seed=5)
+    batches, epoch, states = iter(loader), [], []
+    for batch in batches:
+        epoch.append(batch["r"].tolist())
+        states.append(loader.state_dict())
+    helper = helper_of(loader)
+
+    def interrupted(connection: Connection, method: str, body: dict[str, Any]) -> Any:
+        connection._send(method, body)
+        raise KeyboardInterrupt
+
+    loader.load_state_dict(states[7])
+    with monkeypatch.context() as patched:
+        patched.setattr(Connection, "ask", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            iter(loader)
+    assert not is_alive(helper), "it would displace the next iteration when it has started this one"
+    assert loader.state_dict() == states[7]
+    loader.load_state_dict(states[0])
+    assert [batch["r"].tolist() for batch in loader] == epoch[1:]
+
+
+def test_a_helper_runs_starts_one_after_another_and_returns_each_iterator() -> None:
+    loader = leat.load(PIPELINES, export="counted")
+    batches = iter(loader)
+    while next(batches)["i"] < 300:
+        pass
+    start = {"iteration": 1_000, "state": base64.b64decode(loader.state_dict()["state"])}
+    loader._connection._send("start", start)
+    loader._connection._send("start", {**start, "iteration": 1_001})
+    assert next(iter(loader)) == {"i": 0, "running": 1}
 
 
 def test_a_helper_that_hangs_ends_with_its_loader() -> None:

@@ -135,7 +135,8 @@ class Connection:
         if stream is not None:
             # Before the request is sent: the stream gets the answer even if Ctrl-C interrupts this call.
             self._waiting[number] = stream, method
-        self.helper.ask(number, method, body)
+        # A field without a value is absent, but None in a pipeline's arguments is one of their values.
+        self.helper.ask(number, method, {key: value for key, value in body.items() if value is not None})
         return number
 
     def _answer(self, number: int) -> Any:

@@ -11,7 +11,6 @@ import importlib.util
 import inspect
 import os
 import queue
-import struct
 import sys
 import threading
 import traceback
@@ -24,16 +23,14 @@ import msgpack  # type: ignore[import-untyped]
 import numpy as np
 
 from ._errors import LeatError
+from ._frames import FREED, HEADER, PIPED, PIPED_BYTES_MAX, freed, in_slot, piped
 from ._slots import SLOT_BYTES_MAX
 from ._wire import Bytes, decode, encode, joined, place_of_fault, sendable, with_arrays
 
-PIPED, FREED = 0xFFFFFFFF, 0x80000000
-PIPED_BYTES_MAX = 65_536
 SLOTS = 2
 # Limit of the bytes of a result. The rest of the slot is for the head of its message.
 VALUE_BYTES_MAX = SLOT_BYTES_MAX - 2**20
 
-_header = struct.Struct("<II")
 # The codes of Python's errors, as in TypeScript. All others are `unknown`.
 _CODES: tuple[tuple[type[BaseException], str], ...] = (
     (FileNotFoundError, "not_found"),
@@ -69,7 +66,7 @@ class Link:
     def send(self, message: bytes) -> None:
         """Sends a message."""
         if len(message) <= PIPED_BYTES_MAX:
-            return self._write(_header.pack(len(message), PIPED) + message)
+            return self._write(piped(message))
         if len(message) > SLOT_BYTES_MAX:
             # The error ends this process, and its caller repeats the calls one by one.
             raise LeatError("resource_exhausted", f"Results of {len(message)} bytes fit no slot")
@@ -78,20 +75,20 @@ class Link:
         while view:
             count = os.pwrite(self._written, view, at)
             view, at = view[count:], at + count
-        self._write(_header.pack(len(message), slot))
+        self._write(in_slot(len(message), slot))
 
     def _receive_all(self, source: BinaryIO) -> None:
         """Receives messages. Ends this process when the program that started it ends, even during a call."""
         try:
-            while len(header := source.read(_header.size)) == _header.size:
-                length, place = _header.unpack(header)
+            while len(header := source.read(HEADER.size)) == HEADER.size:
+                length, place = HEADER.unpack(header)
                 if place == PIPED:
                     self._messages.put(np.frombuffer(bytearray(source.read(length)), dtype=np.uint8))
                 elif place >= FREED:
                     self._free.put(place - FREED)
                 else:
                     self._messages.put(self._from_slot(place, length))
-                    self._write(_header.pack(0, FREED + place))
+                    self._write(freed(place))
         finally:
             os._exit(0)
 

@@ -8,7 +8,6 @@ import os
 import secrets
 import select
 import signal
-import struct
 import subprocess
 import sys
 import threading
@@ -22,11 +21,10 @@ import numpy as np
 from ._deno import environment, helper_command
 from ._errors import LeatError, from_wire
 from ._folder import slot_folder
+from ._frames import FREED, HEADER, PIPED, PIPED_BYTES_MAX, freed, in_slot, piped
 from ._slots import SLOT_BYTES_MAX, SLOTS, Lease, SlotFile
 from ._wire import Bytes, decode, encode
 
-PIPED, FREED = 0xFFFFFFFF, 0x80000000
-PIPED_BYTES_MAX = 65_536
 PIPE_BYTES = 2**20
 STDERR_CHARS = 4_096
 # Time for the helper to leave a service and to end, in seconds.
@@ -41,8 +39,6 @@ NOT_CACHED = (
     "The first loader on a machine downloads Leat's npm packages, and the registry cannot be reached: run it once with "
     "a network, name another registry in NPM_CONFIG_REGISTRY, or copy the folder DENO_DIR of a machine that has them"
 )
-
-_header = struct.Struct("<II")
 
 
 class Received:
@@ -100,7 +96,7 @@ class Helper:
             **{"kind": "hello", "version": 1, "role": "listener", "node": "python"},
             **{"incarnation": self._node["incarnation"][:-2], "messageBytesMax": SLOT_BYTES_MAX, "slots": SLOTS},
         }
-        self._write(_piped(encode(hello)))
+        self._write(piped(encode(hello)))
         if not self._wait(SLOW_START_MS):
             print("leat: the helper is still starting; the first loader on a machine downloads Leat's npm packages", file=sys.stderr)
         # The helper has both files open when it says hello.
@@ -118,7 +114,7 @@ class Helper:
         asked: dict[str, Any] = {"kind": "ask", "source": self._node, "target": self._remote, "method": method}
         number = self._number + 1
         message = encode({**asked, "number": number, "id": identifier, "body": body, "timeoutMs": float("inf")})
-        frame = _piped(message) if len(message) <= PIPED_BYTES_MAX else self._in_slot(message)
+        frame = piped(message) if len(message) <= PIPED_BYTES_MAX else self._in_slot(message)
         self._is_mid_message = True
         self._number = number
         self._write(frame)
@@ -136,7 +132,7 @@ class Helper:
                 f"A request of {len(message)} bytes cannot be written for the helper: {error.strerror}. Free space on the "
                 "disk of the slots, or give leat.load another folder=",
             ) from error
-        return _header.pack(len(message), 0)
+        return in_slot(len(message), 0)
 
     def receive(self, take: Callable[[Received], None] = lambda _: None) -> Received:
         """Waits for the next message, and gives it to `take`.
@@ -166,8 +162,8 @@ class Helper:
         """Tells the helper which slots no array uses any more."""
         self.check()
         self._is_mid_message = True
-        if freed := self.slots.take_freed():
-            self._write(b"".join(_header.pack(0, FREED + slot) for slot in freed))
+        if slots := self.slots.take_freed():
+            self._write(b"".join(map(freed, slots)))
         self._is_mid_message = False
 
     def close(self) -> None:
@@ -194,9 +190,9 @@ class Helper:
 
     def _parse(self) -> Received | None:
         """The next message that has arrived whole."""
-        while len(self._input) - self._at >= _header.size:
-            length, place = _header.unpack_from(self._input, self._at)
-            start = self._at + _header.size
+        while len(self._input) - self._at >= HEADER.size:
+            length, place = HEADER.unpack_from(self._input, self._at)
+            start = self._at + HEADER.size
             if place == PIPED:
                 if len(self._input) < start + length:
                     return None
@@ -267,10 +263,6 @@ def _is_readable(descriptor: int, milliseconds: int) -> bool:
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
     return poll.poll(milliseconds) != []
-
-
-def _piped(message: bytes) -> bytes:
-    return _header.pack(len(message), PIPED) + message
 
 
 class Process:

@@ -147,7 +147,7 @@ def _reading(
         raise LeatError("invalid_argument", f"options has {', '.join(twice)}, which another argument has, too: give one")
     if consumer is not None and job is None and others.get("jobName") is None:
         raise LeatError("invalid_argument", f"consumer={consumer} with a service needs job=, so that the consumers meet in one job")
-    return {"service": {**distribution, **others}}
+    return {"service": {name: value for name, value in {**distribution, **others}.items() if value is not None}}
 
 
 class Loader:
@@ -209,21 +209,20 @@ class Loader:
     def _begin(self) -> Stream:
         """The stream of the position to resume, or of the next epoch."""
         is_new, self._counting = self._counting != self._connection.helpers, self._connection.helpers
-        if self._resume is not None:
-            stream = Stream(self._connection, self._resume, self._reuse)
-            state, ended = self._resume.state, self._resume.ended
-            self._follows, self._epochs = Checkpoint(state, ended=state is not None), int(ended or state is None)
-            self._resume = None
-            return stream
         # A helper counts its epochs. One that replaces it begins where that one was.
-        beginning, epochs = (self._follows, self._epochs) if is_new else (Checkpoint(), 0)
+        follows, epochs = (self._follows, self._epochs) if is_new else (Checkpoint(), 0)
+        resume = self._resume
         try:
-            stream = Stream(self._connection, beginning, self._reuse, epochs)
+            stream = Stream(self._connection, resume or follows, self._reuse, 0 if resume else epochs)
         except BaseException:
-            # The helper may have counted this epoch, or not. Another one begins with it again.
+            # The helper may have counted this epoch, or not, and may still be starting it. Another one begins with it again.
             self._connection.close()
             raise
-        self._epochs += 1
+        if resume is None:
+            self._epochs += 1
+        else:
+            self._follows, self._epochs = Checkpoint(resume.state, ended=resume.state is not None), int(resume.ended or resume.state is None)
+            self._resume = None
         return stream
 
     def __len__(self) -> int:

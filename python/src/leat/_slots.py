@@ -59,7 +59,8 @@ class Lease:
 
     def release(self) -> None:
         """Frees the slot, even if arrays still use it. Idempotent."""
-        freed, self._freed = self._freed, None
+        # It has none if Ctrl-C has interrupted the constructor.
+        freed, self._freed = getattr(self, "_freed", None), None
         if freed is not None:
             freed.append(self._slot)
 

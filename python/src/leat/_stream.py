@@ -24,18 +24,22 @@ SLOTS_SPARE = 2 * TAKES
 class _Answer:
     """The elements of one message that the program has not got yet."""
 
-    __slots__ = ("elements", "end", "error", "has_reading_failed", "is_unsavable", "is_unsaved", "message", "state", "taken")
+    __slots__ = ("at", "elements", "end", "has_reading_failed", "is_unsavable", "is_unsaved", "message", "state", "total")
 
-    def __init__(self, message: Received) -> None:
+    def __init__(self, message: Received, at: int) -> None:
+        """`at` is how many elements of the stream are before it."""
         self.message = message
+        self.at = at
         value = message.value
         body = value.get("body") or {}
+        # The error of an element is the last one.
         self.elements: deque[Any] = deque(body.get("elements", ()))
-        self.taken = 0
         error = value.get("error") if value["kind"] == "failure" else body.get("error")
-        self.error = None if error is None else from_wire(error)
+        if error is not None:
+            self.elements.append(from_wire(error))
+        self.total = len(self.elements)
         # Whether the error is a failure of reading, which is no part of the stream.
-        self.has_reading_failed = bool(body.get("hasReadingFailed", False))
+        self.has_reading_failed = error is not None and bool(body.get("hasReadingFailed", False))
         state = body.get("state")
         self.state = None if state is None else _bytes(state)
         self.is_unsaved = bool(body.get("isUnsaved", False))
@@ -45,7 +49,22 @@ class _Answer:
     @property
     def left(self) -> int:
         """How many elements and errors of elements are left."""
-        return len(self.elements) + (self.error is not None)
+        return len(self.elements)
+
+    @property
+    def taken(self) -> int:
+        """How many are not left."""
+        return self.total - self.left
+
+    @property
+    def given(self) -> int:
+        """How many elements of the stream the program has got when it has got those that were taken."""
+        return self.at + min(self.taken, self.total - self.has_reading_failed)
+
+    @property
+    def after(self) -> int:
+        """How many elements of the stream the program has got when it has got all of it."""
+        return self.at + self.total - self.has_reading_failed
 
 
 class Stream:
@@ -61,8 +80,8 @@ class Stream:
         self._reuse = reuse
         self._answers: deque[_Answer] = deque()
         self._in_flight = 0
-        # How many elements the program has got.
-        self._given = 0
+        # How many elements the answers had that were dropped.
+        self._dropped = 0
         self._is_ended = False
         # Whether the end that follows is that of a failure of reading, not of the epoch.
         self._has_reading_failed = False
@@ -88,14 +107,13 @@ class Stream:
         """Takes the answers of a checkpoint, which is untrusted."""
         try:
             for message in beginning.pending:
-                self._answers.append(_Answer(Received(np.frombuffer(bytearray(message), dtype=np.uint8), None)))
+                self._answers.append(self._answer(Received(np.frombuffer(bytearray(message), dtype=np.uint8), None)))
             if beginning.dropped > sum(answer.left for answer in self._answers):
                 raise ValueError("it drops elements that it does not have")
             for _ in range(beginning.dropped):
                 self._take()
         except Exception as error:
             raise LeatError("invalid_argument", f"{NO_STATE}: {error}") from error
-        self._given = 0
 
     def next(self) -> Any:
         """The next batch. Raises the error of an element, and StopIteration at the end."""
@@ -171,30 +189,36 @@ class Stream:
             self._in_flight -= 1
         elif received.value["kind"] == "failure":
             return  # The position could not be saved. That is no part of the stream.
-        answer = _Answer(received)
+        answer = self._answer(received)
         is_needed = method == "take" or answer.left > 0 or answer.end
         if is_needed and not self.is_replaced:
             self._answers.append(answer)
 
+    def _answer(self, message: Received) -> _Answer:
+        """A message as the answer after all others."""
+        return _Answer(message, self._answers[-1].after if self._answers else self._dropped)
+
+    @property
+    def _given(self) -> int:
+        """How many elements the program has got."""
+        return self._answers[0].given if self._answers else self._dropped
+
     def _take(self) -> Any:
-        """The next element, or its error."""
+        """The next element, or its error.
+
+        Its removal is the only step that counts. If Ctrl-C interrupts this before, the next call takes the element;
+        after it, the position is the one after the element.
+        """
         answer = self._answers[0]
         if answer.taken == 0:
             self._note_position(answer)
-        if answer.elements:
-            # Before it is removed: if Ctrl-C interrupts this, the next call takes the element.
-            element = with_arrays(answer.elements[0])
-            answer.elements.popleft()
-            self._has_reading_failed = False
-        else:
-            element, answer.error = answer.error, None
-            self._has_reading_failed = answer.has_reading_failed
-        answer.taken += 1
-        self._given += not self._has_reading_failed
-        if not answer.elements and answer.error is None:
+        element = with_arrays(answer.elements[0])
+        self._has_reading_failed = answer.has_reading_failed and answer.left == 1
+        answer.elements.popleft()
+        if answer.left == 0:
             self._last = answer.message.lease
             if not answer.end:
-                self._answers.popleft()
+                self._drop_answer()
         return element
 
     def _note_position(self, answer: _Answer) -> None:
@@ -207,10 +231,13 @@ class Stream:
             self.is_unsavable = answer.is_unsavable
 
     def _drop_answer(self) -> None:
-        """Drops the last answer, which has no further elements."""
-        answer = self._answers.popleft()
-        self._note_position(answer)
+        """Drops the first answer, which has no further elements. All steps before the last one may be repeated."""
+        answer = self._answers[0]
+        if answer.taken == 0:
+            self._note_position(answer)
         self._is_ended = self._is_ended or answer.end
+        self._dropped = answer.after
+        self._answers.popleft()
 
     def _request_more(self, used: _Answer | None = None) -> None:
         """Requests answers ahead, as far as the program's memory allows. An element of `used` is taken next."""

@@ -116,7 +116,7 @@ def _tensor_of(array: npt.NDArray[Any], payloads: list[bytes]) -> bytes:
 def _sendable(value: Any) -> Any:
     """Plain data for MessagePack. Integers beyond 32 bits, up to 2^53, become floats: JavaScript reads numbers."""
     if isinstance(value, dict):
-        return {key: _sendable(item) for key, item in value.items() if item is not None}
+        return {key: _sendable(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
         return [_sendable(item) for item in value]
     if isinstance(value, np.generic):
