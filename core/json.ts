@@ -8,10 +8,11 @@ import { LeatError } from "./error.ts";
 export const JSON_DEPTH_MAX = 16_384;
 
 /**
- * Limit of the lists, objects and their fields in JSON together. V8 takes about 100 bytes for each,
- * which has as few as two in the text. Numbers and texts take only a few times their bytes.
+ * Limit of the lists, objects and their fields in JSON together. V8 takes about 100 bytes for each, and
+ * more while it parses; each has as few as two in the text. Numbers and texts take only a few times
+ * their bytes.
  */
-export const JSON_STRUCTURES_MAX = 1 << 22;
+export const JSON_STRUCTURES_MAX = 1 << 21;
 
 const QUOTE = 0x22;
 const COLON = 0x3a;

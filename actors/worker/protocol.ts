@@ -21,12 +21,16 @@ export interface WorkerProtocol {
   listSplits(request: { readonly dataset: DatasetDefinition; readonly owner: string }): {
     readonly bounds: SplitBounds;
   };
-  /** Begins or resumes a save, on a runner. The folder records `owner`. @throws as `listSplits`. */
+  /**
+   * Begins or resumes a save, on a runner, like `listSplits`. The folder records `saveName`.
+   * @throws as `listSplits`.
+   */
   beginSave(request: {
     readonly dataset: DatasetDefinition;
     readonly save: DistributedSaveSettings;
     readonly seed: string;
     readonly owner: string;
+    readonly saveName: string;
   }): SaveStart;
   /** Takes no more work. Answers true when all is fetched, or false at the deadline. */
   drain(request: { readonly timeoutMs: number }): boolean;

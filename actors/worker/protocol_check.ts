@@ -26,7 +26,7 @@ const dataset = object({ datasetId: name, ...datasetFields });
 
 export const workerChecks = checksOf<WorkerProtocol>()({
   listSplits: object({ dataset, owner: name }),
-  beginSave: object({ dataset, save: saveSettings, seed: name, owner: name }),
+  beginSave: object({ dataset, save: saveSettings, seed: name, owner: name, saveName: name }),
   drain: object({ timeoutMs: figure }),
   leave: nothing,
   wake: nothing,

@@ -57,13 +57,13 @@ export function createWorker(
 ): Actor<WorkerProtocol> {
   const worker = new Worker(context, options);
   const listings = new Listings(context.world, options.runners);
-  const saves = new SaveBeginnings(options.runners);
+  const saves = new SaveBeginnings(context.world, options.runners);
   return {
     handlers: {
       listSplits: async ({ dataset, owner }, { deadlineMs }) => ({
         bounds: await listings.list(dataset, owner, deadlineMs),
       }),
-      beginSave: (request) => saves.begin(request),
+      beginSave: (request, { deadlineMs }) => saves.begin(request, deadlineMs),
       wake: () => {
         worker.wake();
         return null;

@@ -2,17 +2,17 @@
 import { LeatError } from "../../core/error.ts";
 import { shownPath, shownText } from "../../core/shown_text.ts";
 import { hashBytes } from "../../core/hash.ts";
-import { hasManyStructures, parseJson } from "../../core/json.ts";
+import { hasManyStructures, JSON_STRUCTURES_MAX, parseJson } from "../../core/json.ts";
 import { fieldsOf, isPlainObject } from "../../core/tree.ts";
 import { ByteReader } from "../formats/byte_reader.ts";
 import type { Host } from "../host.ts";
 import { ValueReader, ValueWriter } from "../wire.ts";
 
-/** Limit of a document's size in bytes: enough for a list of about a million files. */
+/**
+ * Limit of a document's size in bytes. A list of 400,000 files is half as long, and has as many fields
+ * as JSON may have: a file takes five.
+ */
 const DOCUMENT_BYTES_MAX = 128 << 20;
-
-/** Limit of the lists, objects and fields of a document: a file takes five. */
-export const DOCUMENT_STRUCTURES_MAX = 1 << 23;
 
 /** Characters of what is wrong with a document that an error shows. */
 const WHY_CHARS_SHOWN = 1_000;
@@ -34,7 +34,7 @@ export type DocumentCheck = (document: Readonly<Record<string, unknown>>) => voi
  */
 export function encodeDocument(format: string, value: object): Uint8Array {
   const content = JSON.stringify(new ValueWriter().write({ format, ...value }));
-  const isWide = hasManyStructures(content, DOCUMENT_STRUCTURES_MAX);
+  const isWide = hasManyStructures(content, JSON_STRUCTURES_MAX);
   if (isWide || content.length > DOCUMENT_BYTES_MAX) throw tooLong();
   const bytes = new TextEncoder().encode(JSON.stringify({ digest: hashBytes(content), content }));
   if (bytes.length > DOCUMENT_BYTES_MAX) throw tooLong();
@@ -45,7 +45,7 @@ function tooLong(): LeatError {
   return new LeatError(
     "resource_exhausted",
     `A saved dataset's list of files takes more than ${DOCUMENT_BYTES_MAX} bytes (DOCUMENT_BYTES_MAX), ` +
-      `or has more than ${DOCUMENT_STRUCTURES_MAX} fields (DOCUMENT_STRUCTURES_MAX); ` +
+      `or has more than ${JSON_STRUCTURES_MAX} fields (JSON_STRUCTURES_MAX); ` +
       "save it in fewer files, with a larger chunkBytesMax",
   );
 }
@@ -146,7 +146,7 @@ async function readWhole(host: Host, path: string): Promise<Uint8Array | undefin
   try {
     const reader = new ByteReader(path, await host.files.open(path));
     try {
-      const size = await reader.fill(Math.min(reader.remaining, DOCUMENT_BYTES_MAX));
+      const size = await reader.fill(Math.min(reader.remaining, DOCUMENT_BYTES_MAX + 1));
       return reader.take(size);
     } finally {
       reader.close();
@@ -158,6 +158,9 @@ async function readWhole(host: Host, path: string): Promise<Uint8Array | undefin
 }
 
 function decode(bytes: Uint8Array, format: string): Record<string, unknown> {
+  if (bytes.length > DOCUMENT_BYTES_MAX) {
+    throw new Error(`it has more than ${DOCUMENT_BYTES_MAX} bytes (DOCUMENT_BYTES_MAX)`);
+  }
   const outer = parsed(new TextDecoder().decode(bytes));
   const { digest, content } = fieldsOf(outer);
   if (typeof content !== "string") throw new Error("it has no contents");
@@ -170,8 +173,8 @@ function decode(bytes: Uint8Array, format: string): Record<string, unknown> {
 
 /** V8's error would quote the file, which may be a symbolic link to any file of this machine. */
 function parsed(text: string): unknown {
-  if (hasManyStructures(text, DOCUMENT_STRUCTURES_MAX)) {
-    throw new Error(`it has more than ${DOCUMENT_STRUCTURES_MAX} fields (DOCUMENT_STRUCTURES_MAX)`);
+  if (hasManyStructures(text, JSON_STRUCTURES_MAX)) {
+    throw new Error(`it has more than ${JSON_STRUCTURES_MAX} fields (JSON_STRUCTURES_MAX)`);
   }
   try {
     return parseJson(text, Infinity);

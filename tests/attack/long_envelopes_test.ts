@@ -91,9 +91,10 @@ Deno.test("splits that a worker lists or begins to save are no long envelope, wh
   const table = [Array.from({ length: 100_000 }, (_, i) => ({ start: i, stop: i + 1 }))];
   const progress = { id: "1", entries: 0, upTo: 0, runs: [], elements: 0, sizeBytes: 0 };
   const begun = encodeMessage({ ...progress, bounds: packSplits(table) });
-  const saves = new SaveBeginnings(runnersThatAnswer(begun));
+  const saves = new SaveBeginnings(new DenoWorld(QUIET), runnersThatAnswer(begun));
   const dataset = { datasetId: "1", fingerprint: "f", cardinality: -1, graph: new Uint8Array() };
-  const save = await saves.begin({ dataset, save: {} as never, seed: "7", owner: "it" });
+  const request = { dataset, save: {} as never, seed: "7", owner: "team", saveName: "it" };
+  const save = await saves.begin(request, Infinity);
   for (const body of [{ bounds: packSplits(table) }, save]) {
     const frame = encodeMessage({ kind: "reply", body });
     const envelopeBytes = new DataView(frame.buffer, frame.byteOffset).getUint32(1);

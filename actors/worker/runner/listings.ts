@@ -10,12 +10,17 @@ import type { DatasetDefinition } from "../../dispatcher/protocol.ts";
 import type { World } from "../../runtime/world.ts";
 import { listerError } from "../protocol.ts";
 import type { RunnerFactory } from "./runner.ts";
-import { Turns } from "./turns.ts";
+import { type SlotLimits, Slots } from "./turns.ts";
 
 /** Concurrent listings, not counting abandoned ones that could not be stopped. */
 const LISTINGS_MAX = 3;
 /** Concurrent listings of one identity. */
 const LISTINGS_PER_OWNER_MAX = 2;
+/** Limits of work that lists splits. */
+export const LISTING_LIMITS: SlotLimits = {
+  max: LISTINGS_MAX,
+  perOwnerMax: LISTINGS_PER_OWNER_MAX,
+};
 
 interface Asker {
   readonly deadlineMs: number;
@@ -30,9 +35,9 @@ interface Listing {
 export class Listings {
   readonly #world: World;
   readonly #runners: Pick<RunnerFactory, "listSplits">;
-  /** The listings not begun of each identity, by dataset id and fingerprint, oldest first. */
-  readonly #turns = new Turns(() => new Map<string, Listing>(), LISTINGS_PER_OWNER_MAX);
-  #running = 0;
+  readonly #slots = new Slots(LISTING_LIMITS);
+  /** Listings that have not begun, by identity, dataset id and fingerprint. */
+  readonly #waiting = new Map<string, Listing>();
 
   constructor(world: World, runners: Pick<RunnerFactory, "listSplits">) {
     this.#world = world;
@@ -46,22 +51,19 @@ export class Listings {
    */
   list(dataset: DatasetDefinition, owner: string, deadlineMs: number): Promise<SplitBounds> {
     // A dispatcher that lost its journal assigns the same ids again.
-    const key = `${dataset.datasetId} ${dataset.fingerprint}`;
-    const listing = this.#turns.queueOf(owner).getOrInsert(key, { dataset, askers: [] });
-    const bounds = Promise.withResolvers<SplitBounds>();
-    listing.askers.push({ deadlineMs, bounds });
-    this.#begin();
-    return bounds.promise;
-  }
-
-  #begin(): void {
-    while (this.#running < LISTINGS_MAX) {
-      const turn = this.#turns.begin();
-      if (turn === undefined) return;
-      const [key, listing] = turn.queue.entries().next().value!;
-      turn.queue.delete(key);
-      this.#run(turn.owner, listing);
+    const key = JSON.stringify([owner, dataset.datasetId, dataset.fingerprint]);
+    const asker = { deadlineMs, bounds: Promise.withResolvers<SplitBounds>() };
+    const waiting = this.#waiting.get(key);
+    if (waiting !== undefined) waiting.askers.push(asker);
+    else {
+      const listing = { dataset, askers: [asker] };
+      this.#waiting.set(key, listing);
+      this.#slots.run(owner, () => {
+        this.#waiting.delete(key);
+        return this.#run(owner, listing);
+      });
     }
+    return asker.bounds.promise;
   }
 
   async #run(owner: string, { dataset, askers }: Listing): Promise<void> {
@@ -71,10 +73,8 @@ export class Listings {
       new LeatError("deadline_exceeded", "The splits were not listed in time");
     if (leftMs <= 0) {
       for (const { bounds } of askers) bounds.reject(timeoutError());
-      this.#turns.end(owner);
       return;
     }
-    this.#running++;
     const aborter = new AbortController();
     // The runner may not react to the signal, for example if its disk does not answer.
     const abort = new AbortRace();
@@ -94,9 +94,6 @@ export class Listings {
       for (const asker of askers) asker.bounds.reject(failure);
     } finally {
       timer?.cancel();
-      this.#running--;
-      this.#turns.end(owner);
-      this.#begin();
     }
   }
 }

@@ -1,5 +1,47 @@
 /** Identities take turns at what they share, so that one with many requests does not delay the others. */
 
+/** Limits of the work that runs at a time. */
+export interface SlotLimits {
+  readonly max: number;
+  /** Of one identity. */
+  readonly perOwnerMax: number;
+}
+
+/** Runs work of identities in turns, some of it at a time. */
+export class Slots {
+  readonly #max: number;
+  readonly #turns: Turns<Set<() => Promise<void>>>;
+  #running = 0;
+
+  constructor({ max, perOwnerMax }: SlotLimits) {
+    this.#max = max;
+    this.#turns = new Turns(() => new Set(), perOwnerMax);
+  }
+
+  /** Runs `work` when it is the identity's turn; settles as it does. */
+  run<T>(owner: string, work: () => Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.#turns.queueOf(owner).add(() => Promise.try(work).then(resolve, reject));
+      this.#begin();
+    });
+  }
+
+  #begin(): void {
+    while (this.#running < this.#max) {
+      const turn = this.#turns.begin();
+      if (turn === undefined) return;
+      const run = turn.queue.values().next().value!;
+      turn.queue.delete(run);
+      this.#running++;
+      run().then(() => {
+        this.#running--;
+        this.#turns.end(turn.owner);
+        this.#begin();
+      });
+    }
+  }
+}
+
 interface Owned<Queue> {
   readonly queue: Queue;
   running: number;

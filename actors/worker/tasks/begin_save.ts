@@ -1,39 +1,67 @@
 /** Begins saves in their folders, at the request of the dispatcher, which touches no file itself. */
 import { LeatError } from "../../../core/error.ts";
 import type { RequestOf } from "../../runtime/protocol.ts";
+import type { World } from "../../runtime/world.ts";
 import { listerError, type SaveStart, type WorkerProtocol } from "../protocol.ts";
+import { LISTING_LIMITS } from "../runner/listings.ts";
 import { NO_SPLITS, type RunnerFactory } from "../runner/runner.ts";
+import { Slots } from "../runner/turns.ts";
 import { startOf } from "./save_answers.ts";
 
+type Request = RequestOf<WorkerProtocol, "beginSave">;
+
+/** The beginning of a save that waits or runs. */
+interface Beginning {
+  readonly start: Promise<SaveStart>;
+  /** The latest deadline of its requests, on the world's monotonic clock. */
+  readonly latest: { deadlineMs: number };
+}
+
 /**
- * Begins saves. A repeated request of the dispatcher waits for the first one, which holds the lock of
- * the folder.
+ * Begins saves, a few at a time, because each lists the splits of its pipeline. A repeated request of the dispatcher waits for the first one, which
+ * holds the lock of the folder.
  */
 export class SaveBeginnings {
+  readonly #world: World;
   readonly #runners: RunnerFactory;
-  readonly #underWay = new Map<string, Promise<SaveStart>>();
+  readonly #slots = new Slots(LISTING_LIMITS);
+  /** By the name of the save. */
+  readonly #underWay = new Map<string, Beginning>();
 
-  constructor(runners: RunnerFactory) {
+  constructor(world: World, runners: RunnerFactory) {
+    this.#world = world;
     this.#runners = runners;
   }
 
-  begin(request: RequestOf<WorkerProtocol, "beginSave">): Promise<SaveStart> {
-    const { owner } = request;
-    return this.#underWay.getOrInsertComputed(
-      owner,
-      () => beginSave(this.#runners, request).finally(() => this.#underWay.delete(owner)),
-    );
+  /** `deadlineMs` is monotonic. @throws {LeatError} See {@linkcode WorkerProtocol.beginSave}. */
+  begin(request: Request, deadlineMs: number): Promise<SaveStart> {
+    const { owner, saveName } = request;
+    const known = this.#underWay.get(saveName);
+    if (known !== undefined) {
+      known.latest.deadlineMs = Math.max(known.latest.deadlineMs, deadlineMs);
+      return known.start;
+    }
+    const latest = { deadlineMs };
+    const start = this.#slots.run(owner, () => this.#begin(request, latest))
+      .finally(() => this.#underWay.delete(saveName));
+    this.#underWay.set(saveName, { start, latest });
+    return start;
+  }
+
+  async #begin(request: Request, latest: Beginning["latest"]): Promise<SaveStart> {
+    if (latest.deadlineMs > this.#world.nowMs()) return await beginSave(this.#runners, request);
+    throw new LeatError("deadline_exceeded", "The save was not begun in time");
   }
 }
 
 async function beginSave(
   runners: RunnerFactory,
-  { dataset, save, seed, owner }: RequestOf<WorkerProtocol, "beginSave">,
+  { dataset, save, seed, owner, saveName }: Request,
 ): Promise<SaveStart> {
   const settings = { graph: dataset.graph, seed, epoch: 0, splits: false, shared: false, save };
-  const runner = runners.start(settings, NO_SPLITS);
+  const runner = runners.start(settings, NO_SPLITS, { owner });
   try {
-    const outcome = await runner.next({ work: "begin", owner }).catch((error) => {
+    const outcome = await runner.next({ work: "begin", owner: saveName }).catch((error) => {
       throw listerError(error);
     });
     if (outcome.kind === "error") throw LeatError.fromWire(outcome.error);

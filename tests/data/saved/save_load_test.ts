@@ -3,7 +3,8 @@ import { openIterator } from "../../../data/dataset_iterator.ts";
 import { Dataset, LeatError, SHARD_HINT, tensor, TensorSpec } from "../../../mod.ts";
 import { END } from "../../../data/iterator.ts";
 import { installedHost } from "../../../data/host.ts";
-import { DOCUMENT_STRUCTURES_MAX, encodeDocument } from "../../../data/saved/document.ts";
+import { JSON_STRUCTURES_MAX } from "../../../core/json.ts";
+import { encodeDocument } from "../../../data/saved/document.ts";
 import { entryName } from "../../../data/saved/ledger.ts";
 import { encodeManifest, type Manifest, readManifest } from "../../../data/saved/manifest.ts";
 import { listSplitTable } from "../../../data/sharding/splits.ts";
@@ -131,18 +132,28 @@ Deno.test("encodeDocument refuses a document that nobody could read", () => {
   const { code, message } = assertThrows(() => encodeDocument("f", { files }), LeatError);
   assertEquals(code, "resource_exhausted");
   assertStringIncludes(message, "chunkBytesMax");
-  const wide = { files: new Array(DOCUMENT_STRUCTURES_MAX).fill([]) };
-  assertThrows(() => encodeDocument("f", wide), LeatError, "DOCUMENT_STRUCTURES_MAX");
+  const wide = { files: new Array(JSON_STRUCTURES_MAX).fill([]) };
+  assertThrows(() => encodeDocument("f", wide), LeatError, "JSON_STRUCTURES_MAX");
 });
 
 Deno.test("load refuses a wide document before it is parsed, and tells the limit", async () => {
   await inFolder(async (folder) => {
     for (const text of ["{},", '"a":1,']) {
-      await Deno.writeTextFile(`${folder}/DONE`, text.repeat(DOCUMENT_STRUCTURES_MAX + 1));
+      await Deno.writeTextFile(`${folder}/DONE`, text.repeat(JSON_STRUCTURES_MAX + 1));
       const error = await assertRejects(() => Dataset.load(folder), LeatError) as LeatError;
       assertEquals(error.code, "data_loss");
-      assertStringIncludes(error.message, `${DOCUMENT_STRUCTURES_MAX} fields`);
+      assertStringIncludes(error.message, `${JSON_STRUCTURES_MAX} fields`);
     }
+  });
+});
+
+Deno.test("load refuses a document that is too long, and tells the limit", async () => {
+  await inFolder(async (folder) => {
+    await Deno.writeTextFile(`${folder}/DONE`, "{");
+    await Deno.truncate(`${folder}/DONE`, 2 ** 27 + 1);
+    const error = await assertRejects(() => Dataset.load(folder), LeatError) as LeatError;
+    assertEquals(error.code, "data_loss");
+    assertStringIncludes(error.message, `more than ${2 ** 27} bytes`);
   });
 });
 

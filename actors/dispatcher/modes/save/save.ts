@@ -77,8 +77,9 @@ export class SaveMode extends Mode {
   ): Promise<Listing> {
     const { iterationId } = iteration;
     const { save, ordered } = parametersOf(state, iteration);
-    const owner = saveOwner(state, iteration);
-    const request = { dataset, save: save!, seed: ordered!.seed, owner };
+    const { owner } = state.jobs.get(iteration.jobId)!;
+    const saveName = saveOwner(state, iteration);
+    const request = { dataset, save: save!, seed: ordered!.seed, owner, saveName };
     // Only these fields: a worker must not add others to the record.
     const { bounds, upTo, runs, id, entries, elements, sizeBytes } = await ask(
       "beginSave",

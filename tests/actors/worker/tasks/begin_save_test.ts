@@ -1,22 +1,36 @@
 /** Beginning a save on a runner. */
 import { LISTER_DIED } from "../../../../actors/worker/protocol.ts";
-import type { RunnerFactory } from "../../../../actors/worker/runner/runner.ts";
+import type {
+  RunnerCaller,
+  RunnerFactory,
+  RunnerOutcome,
+} from "../../../../actors/worker/runner/runner.ts";
 import { SaveBeginnings } from "../../../../actors/worker/tasks/begin_save.ts";
 import { LeatError } from "../../../../core/error.ts";
+import { DenoWorld } from "../../../../platform/deno_world.ts";
 import { assertEquals } from "../../../assert.ts";
 
 const REQUEST = {
   dataset: { datasetId: "1", fingerprint: "f", cardinality: 1, graph: new Uint8Array(1) },
   save: { folder: "/saved", overwrite: false, fingerprint: "f" },
   seed: "0",
-  owner: "job",
+  owner: "team",
+  saveName: "job",
 };
 
-/** Runners whose steps fail. */
-function failing(error: LeatError): RunnerFactory {
+const world = new DenoWorld({ logLevel: "off" });
+
+/** Runners whose steps are what `next` returns. */
+function runnersOf(
+  next: (caller: RunnerCaller | undefined) => Promise<RunnerOutcome>,
+): RunnerFactory {
   return {
-    start: () => ({ next: () => Promise.reject(error), bytesRead: 0, dispose() {} }),
-    listSplits: () => Promise.reject(error),
+    start: (_settings, _splits, caller) => ({
+      next: () => next(caller),
+      bytesRead: 0,
+      dispose() {},
+    }),
+    listSplits: () => Promise.reject(new Error("nothing is listed")),
     close: () => Promise.resolve(),
   };
 }
@@ -24,10 +38,41 @@ function failing(error: LeatError): RunnerFactory {
 Deno.test("SaveBeginnings reports the death of its runner so that it is counted, and no other failure", async () => {
   const codes: unknown[] = [];
   for (const details of [{ reason: "runner_died" }, {}]) {
-    const runners = failing(new LeatError("unavailable", "The runner is gone", { details }));
-    const error = await new SaveBeginnings(runners).begin(REQUEST).catch(LeatError.from);
-    const { code, details: given } = error as LeatError;
+    const error = new LeatError("unavailable", "The runner is gone", { details });
+    const saves = new SaveBeginnings(world, runnersOf(() => Promise.reject(error)));
+    const { code, details: given } = await saves.begin(REQUEST, Infinity).catch(
+      LeatError.from,
+    ) as LeatError;
     codes.push([code, given?.["reason"]]);
   }
   assertEquals(codes, [["aborted", LISTER_DIED], ["unavailable", undefined]]);
+});
+
+Deno.test("SaveBeginnings begins a save of another identity at once, however many one identity begins", async () => {
+  const running: PromiseWithResolvers<RunnerOutcome>[] = [];
+  const owners: (string | undefined)[] = [];
+  const saves = new SaveBeginnings(
+    world,
+    runnersOf((caller) => {
+      owners.push(caller?.owner);
+      const outcome = Promise.withResolvers<RunnerOutcome>();
+      running.push(outcome);
+      return outcome.promise;
+    }),
+  );
+  const begin = (owner: string, saveName: string, deadlineMs = Infinity) =>
+    saves.begin({ ...REQUEST, owner, saveName }, deadlineMs).catch((error) => error.code);
+  const begun = [1, 2, 3, 4].map((number) => begin("many", `many/${number}`));
+  const late = begin("many", "late", 0);
+  begun.push(begin("few", "few/1"));
+  const settle = () => new Promise((resolve) => setTimeout(resolve));
+  await settle();
+  assertEquals(owners, ["many", "many", "few"]);
+  for (let ended = 0; ended < begun.length; ended++) {
+    running[ended]!.resolve({ kind: "end" });
+    await settle();
+  }
+  assertEquals(owners, ["many", "many", "few", "many", "many"]);
+  assertEquals(await Promise.all(begun), Array(5).fill("unavailable"));
+  assertEquals(await late, "deadline_exceeded");
 });
