@@ -36,11 +36,13 @@ export interface MetricSubject {
   readonly remoteResources: string;
   /** Whether training keeps the order of elements, so that one side may wait for the other. */
   readonly deterministic: boolean;
+  /** How elements are compressed on their way. Null: as the service chooses. */
+  readonly compression: string | null;
 }
 
 /** The keys of a subject; undefined for a pipeline that has no fingerprint. */
 export function keysOf(subject: MetricSubject): MetricKeys | undefined {
-  const { pipeline, model, localResources, remoteResources, deterministic } = subject;
+  const { pipeline, model, localResources, remoteResources, ...how } = subject;
   let P: string;
   try {
     P = fingerprintGraph(pipeline);
@@ -51,7 +53,7 @@ export function keysOf(subject: MetricSubject): MetricKeys | undefined {
   const local = ["P, M", P, model, localResources];
   return {
     local: hashJson(local),
-    remote: hashJson([...local, remoteResources, deterministic]),
+    remote: hashJson([...local, remoteResources, how.deterministic, how.compression]),
   };
 }
 

@@ -119,16 +119,9 @@ class OffloadedIterator extends ElementIterator {
   }
 
   async #start(): Promise<unknown> {
-    const { plan } = this.#node.options;
+    const { plan = figuresOf(this.#node).plan } = this.#node.options;
     const known = knownAdaptation(this.#node);
-    let choice: OffloadChoice;
-    try {
-      choice = await this.#planAgain(known) ?? known?.choice ?? plan ??
-        await this.#context.waitFor(this.#decide(this.#node.options));
-    } catch (error) {
-      if (this.disposed) return END;
-      throw error;
-    }
+    const choice = await this.#planAgain(known) ?? known?.choice ?? plan ?? await this.#plan();
     if (this.disposed) return END;
     this.#begin(choice);
     return await this.next();
@@ -184,6 +177,19 @@ class OffloadedIterator extends ElementIterator {
 
   #newMeter(): EpochMeter {
     return new EpochMeter(() => this.#context.host.nowMs());
+  }
+
+  /** Makes the first plan. If planning fails, the iterator itself shows what is wrong with the input. */
+  async #plan(): Promise<OffloadChoice> {
+    try {
+      return await this.#context.waitFor(this.#decide(this.#node.options));
+    } catch (error) {
+      if (!this.disposed) {
+        const { message } = LeatError.from(error);
+        this.#context.host.warn(`offload: planning failed, so this epoch runs here: ${message}`);
+      }
+      return { candidate: null, ratio: 0 };
+    }
   }
 
   /** Plans again if the last plan offloaded nothing, and training has begun to wait for data. */

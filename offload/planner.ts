@@ -159,13 +159,14 @@ class Planning {
 
   #subject() {
     const { pipeline, model = "", remoteResources } = this.#request;
-    const { service, targetTags = [], deterministic = false } = this.#request.service;
+    const { service, targetTags = [], deterministic = false, compression = null } =
+      this.#request.service;
     return {
       pipeline,
       model,
       localResources: offloadDependencies().localResources(),
       remoteResources: remoteResources ?? JSON.stringify([addressOf(service), targetTags]),
-      deterministic,
+      ...{ deterministic, compression },
     };
   }
 

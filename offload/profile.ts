@@ -36,6 +36,8 @@ const SLOW_STEPS_MIN = 3;
 
 /** Reading without training measures CPU time: `STEPS_MIN` steps, or fewer after this time, in ms. */
 const READING_MS_MAX = 500;
+/** This many elements in a row may fail before a measurement does: training goes on after each. */
+const FAILED_ELEMENTS_MAX = 16;
 /** A core that is busy for this share of the time counts as fully busy. */
 const BUSY_SHARE = 0.8;
 /** A timer that is later than this, in ms, is late because this host is busy. */
@@ -173,13 +175,23 @@ async function throughputOf(
   await using run = new EndlessRun(open);
   let bytes = 0;
   let taken = 0;
-  const next = async () => {
+  let failures: unknown[] = [];
+  const next = async (): Promise<unknown> => {
     onStep?.(++taken, 2 * steps + Math.min(steps, STEPS_MIN));
-    const given = await limit.race(run.next());
-    if (given === undefined) throw emptyDatasetError();
+    let given;
+    try {
+      given = await limit.race(run.next());
+    } catch (error) {
+      const isOver = error === TIME_IS_UP || options.signal?.aborted === true;
+      if (isOver || failures.push(error) > FAILED_ELEMENTS_MAX) throw error;
+      return await next();
+    }
+    if (given === undefined) throw failures[0] ?? emptyDatasetError();
+    failures = [];
     bytes += bytesOfElement(given.element);
     return given.element;
   };
+  let warm: Throughput | undefined;
   try {
     const first = await next();
     // `gradientThroughput` trains on this batch again: its memory must not be reused.
@@ -197,6 +209,7 @@ async function throughputOf(
       await train(await next());
       warmUp.step();
       atMs.push(warmUp.elapsedMs);
+      warm = { ...throughputIn(warmUp.read(), bytes), idle: 0, batch: first, isComplete: false };
       if (warmUp.steps + 1 < warmUpMin) continue;
       if (Number.isNaN(firstThroughput)) firstThroughput = 1_000 * bytes / warmUp.elapsedMs;
       if (firstThroughput < firstThroughputMin || isWarm(atMs, steps)) break;
@@ -234,9 +247,19 @@ async function throughputOf(
     });
     return { ...found, cpuMs: reading.cpuMs / reading.steps, isComplete: !limit.isUp };
   } catch (error) {
-    if (error === TIME_IS_UP) return undefined;
+    if (error === TIME_IS_UP) return warm;
     throw error;
   }
+}
+
+/** What a warm-up alone tells. */
+function throughputIn({ steps, elapsedMs, cpuMs }: StepFigures, bytes: number) {
+  const bytesPerSecond = 1_000 * bytes / elapsedMs;
+  const stepCpuMs = cpuMs / steps;
+  return {
+    ...{ bytesPerSecond, firstThroughput: bytesPerSecond },
+    ...{ cpuMs: stepCpuMs, trainingCpuMs: stepCpuMs },
+  };
 }
 
 /**

@@ -148,8 +148,10 @@ function checkOffloadOptions(options: OffloadOptions): OffloadOptions {
   for (const [name, value] of Object.entries({ planningTimeoutMs, timeoutMs })) {
     if (value !== undefined) checkInteger("offload", name, value, 1, TIMER_MS_MAX);
   }
-  if (stepMs !== undefined && !(typeof stepMs === "number" && stepMs >= 0)) {
-    throw invalidArgument("offload", "stepMs", "a time in ms, from 0", stepMs);
+  if (
+    stepMs !== undefined && !(typeof stepMs === "number" && stepMs >= 0 && stepMs <= TIMER_MS_MAX)
+  ) {
+    throw invalidArgument("offload", "stepMs", `a time in ms, from 0 to ${TIMER_MS_MAX}`, stepMs);
   }
   return options;
 }

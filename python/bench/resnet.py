@@ -91,7 +91,9 @@ def data_loader(images: Path, side: int, batch: int, workers: int) -> Iterator[A
 
 def leat_loader(service: str | None, **args: Any) -> leat.Loader:
     """Leat, with a service where that may prepare a share."""
-    return leat.load(PIPELINE, args={"service": service, **args}, seed=1, allow=["net"] if service else [])
+    if service is None:
+        return leat.load(PIPELINE, args=args, seed=1)
+    return leat.load(PIPELINE, args={"service": service, **args}, seed=1, allow=["net"])
 
 
 def leat_batches(device: torch.device, loader: leat.Loader) -> Iterator[Any]:

@@ -55,7 +55,7 @@ async function storeStall(path: string, service: string): Promise<void> {
   const { localResources, openStore } = offloadDependencies();
   const keys = keysOf({
     ...{ pipeline: batches.node, model: "m", localResources: localResources() },
-    ...{ remoteResources: JSON.stringify([service, []]), deterministic: false },
+    ...{ remoteResources: JSON.stringify([service, []]), deterministic: false, compression: null },
   })!;
   using store = await openStore(path);
   store.set(keys.local, { Gthp: 1e9, Lthp: 1e6, Pcycle: 10 });
@@ -337,15 +337,21 @@ testInline("planning measures candidates in the order that training wants", asyn
   }
 });
 
-Deno.test("the metric store keeps Rthp by the order of elements, and Lthp not", () => {
-  const [unordered, ordered] = [false, true].map((deterministic) =>
+Deno.test("the metric store keeps Rthp by the order of elements and their compression, and Lthp not", () => {
+  const [plain, ...others] = [
+    { deterministic: false, compression: null },
+    { deterministic: true, compression: null },
+    { deterministic: false, compression: "gzip" },
+  ].map((how) =>
     keysOf({
       ...{ pipeline: batches.node, model: "m", localResources: "l", remoteResources: "r" },
-      deterministic,
+      ...how,
     })!
   );
-  assert(unordered!.remote !== ordered!.remote);
-  assertEquals(unordered!.local, ordered!.local);
+  for (const other of others) {
+    assert(plain!.remote !== other.remote);
+    assertEquals(plain!.local, other.local);
+  }
 });
 
 testInline("fit trains whatever state the metric store is in", async (start) => {

@@ -14,6 +14,7 @@ import { keysOf } from "../../offload/metric_store.ts";
 import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { TempFolder } from "../lib/temp_folder.ts";
 import { until } from "../lib/until.ts";
+import { outcomesOf } from "../data/lib/outcomes.ts";
 import { testInline } from "../service/lib/carriers.ts";
 
 const numbers = Dataset.range(400).map((x) => x + 1).batch(10);
@@ -41,7 +42,7 @@ testInline("planning decides without the candidates that it had no time for", as
   const { localResources, openStore } = offloadDependencies();
   const keys = keysOf({
     ...{ pipeline: stuck.node, model: "m", localResources: localResources() },
-    ...{ remoteResources: "r", deterministic: false },
+    ...{ remoteResources: "r", deterministic: false, compression: null },
   })!;
   {
     using store = await openStore(metricsStore);
@@ -78,7 +79,7 @@ testInline("the store keeps no candidates of which one had no time", async (star
   using store = await openStore(metricsStore);
   const keys = keysOf({
     ...{ pipeline: numbers.node, model: "m", localResources: localResources() },
-    ...{ remoteResources: "r", deterministic: false },
+    ...{ remoteResources: "r", deterministic: false, compression: null },
   })!;
   assertEquals([store.get(keys.remote), store.get(keys.local) !== undefined], [undefined, true]);
 });
@@ -169,3 +170,31 @@ testInline("offloadProgress tells what is measured, until there is a plan", asyn
   const { planning, plan } = offloadProgress(other);
   assert(planning === undefined && plan !== undefined);
 });
+
+testInline("offload without a plan gives what follows an element that fails", async (start) => {
+  await using service = await start({ workers: 1 });
+  const dataset = Dataset.range(40).map((x) => {
+    if (x === 5) throw new Error("bad");
+    return x;
+  });
+  const outcomes = await outcomesOf(
+    dataset.offload({ service, profileSteps: 2, adapt: false }).iterator(),
+  );
+  const numbers = outcomes.flatMap((outcome) => "element" in outcome ? [outcome.element] : []);
+  assertEquals([outcomes.length, numbers.length, numbers.includes(39)], [40, 39, true]);
+  const empty = Dataset.range(0).offload({ service, profileSteps: 2 });
+  assertEquals(await outcomesOf(empty.iterator()), []);
+});
+
+for (const how of [{ deterministic: true }, { adapt: false }]) {
+  testInline(`offload makes one plan for all epochs with ${Deno.inspect(how)}`, async (start) => {
+    await using service = await start({ workers: 1 });
+    const dataset = Dataset.range(20).offload({ service, profileSteps: 2, ...how });
+    const plans = new Set();
+    for (let epoch = 0; epoch < 3; epoch++) {
+      await outcomesOf(dataset.iterator());
+      plans.add(offloadProgress(dataset).plan);
+    }
+    assertEquals([plans.size, plans.has(undefined)], [1, false]);
+  });
+}

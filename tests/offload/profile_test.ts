@@ -155,7 +155,7 @@ Deno.test("a measurement ends when its time is up, with what it has", async () =
 
 Deno.test("a measurement gives up on a batch that does not come in time", async () => {
   const { open, options } = machine({ batchMs: 1, cpuMs: 1, trainMs: 1 });
-  for (const batches of [0, 24, 27]) {
+  for (const batches of [0, 1, 2, 24, 27]) {
     let given = 0;
     let closed = 0;
     const up = Promise.withResolvers<void>();
@@ -173,8 +173,11 @@ Deno.test("a measurement gives up on a batch that does not come in time", async 
     };
     const limited = { ...options, sleep: () => up.promise, untilMs: 1e9 };
     const measured = await profileCandidate("p'3", stuck, limited);
-    // 25 batches warm up.
-    assertEquals([measured?.metrics.name, closed], [batches > 25 ? "p'3" : undefined, 1]);
+    // The first batch compiles; a step of the warm-up already tells something.
+    assertEquals([measured?.metrics.name, closed], [batches > 1 ? "p'3" : undefined, 1]);
+    if (measured === undefined) continue;
+    assertAlmostEquals(measured.metrics.Rthp, 8_000 / 0.002, 1);
+    assertEquals(measured.isComplete, false);
   }
 });
 
@@ -192,7 +195,7 @@ Deno.test("profileCandidate opens no other run when its time is up or it is abor
       opened++;
       return {
         next: () => {
-          if (given++ < 3) return next();
+          if (given++ < 1) return next();
           if (reason === undefined) up.resolve();
           else up.reject(reason);
           return end.promise;
@@ -233,6 +236,23 @@ Deno.test("profileLocal measures the CPU time of training, and what is left", as
   assertEquals(measured.Gcycle, 0);
   // Of 10 ms it uses 2, and could use 8.
   assertAlmostEquals(measured.idle!, 3, 1e-9);
+});
+
+Deno.test("profileLocal goes on after elements that fail, unless too many do or no other follows", async () => {
+  const { open, options } = machine({ batchMs: 1, cpuMs: 1, trainMs: 1 });
+  const failing = (isFailed: (number: number) => boolean, end = Infinity) => () => {
+    const { next, ...others } = open();
+    let number = 0;
+    const step = () => {
+      if (number >= end) return Promise.resolve({ done: true as const, value: undefined });
+      return isFailed(number++) ? Promise.reject(new Error(`bad ${number}`)) : next();
+    };
+    return { ...others, next: step };
+  };
+  const some = (await profileLocal(failing((number) => number % 20 < 16), options))!;
+  assertEquals(some.isComplete, true);
+  await assertRejects(() => profileLocal(failing(() => true), options), Error, "bad 17");
+  await assertRejects(() => profileLocal(failing(() => true, 3), options), Error, "bad 1");
 });
 
 Deno.test("profileLocal refuses an empty dataset", async () => {
