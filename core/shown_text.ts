@@ -9,7 +9,7 @@
  */
 const UNSAFE_CHARACTERS =
   // deno-lint-ignore no-control-regex -- these characters are searched for
-  /[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g;
+  /[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u00ad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\u{e0000}-\u{e007f}]/gu;
 
 /**
  * Returns `text` on one line, with escapes for the characters that a terminal or a log reader would
@@ -50,7 +50,7 @@ export function shownJson(value: unknown, space?: number): string {
   // Line ends here come from the indentation by `space`: JSON escapes those inside strings.
   return JSON.stringify(value, null, space).replaceAll(
     UNSAFE_CHARACTERS,
-    (char) => char === "\n" ? char : `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`,
+    (char) => char === "\n" ? char : unitsOf(char),
   );
 }
 
@@ -72,9 +72,13 @@ function indented(line: string): string {
 function escaped(char: string): string {
   if (char === "\n") return "\\n";
   const code = char.charCodeAt(0);
-  return code < 0x100
-    ? `\\x${code.toString(16).padStart(2, "0")}`
-    : `\\u${code.toString(16).padStart(4, "0")}`;
+  return code < 0x100 ? `\\x${code.toString(16).padStart(2, "0")}` : unitsOf(char);
+}
+
+/** The escapes of a character's UTF-16 code units, as in JSON. */
+function unitsOf(char: string): string {
+  return char.split("").map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`)
+    .join("");
 }
 
 /**

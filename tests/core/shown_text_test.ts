@@ -14,13 +14,17 @@ import {
 } from "../../core/shown_text.ts";
 
 Deno.test("shownText and shownJson escape marks of direction, and characters that take no place", () => {
-  const marks = [0xad, 0x61c, 0x200b, 0x200e, 0x200f, 0x2028, 0x202e, 0x2066, 0x2069, 0xfeff];
+  const marks = [0xad, 0x61c, 0x200b, 0x200e, 0x200f, 0x2028, 0x202e, 0x2066, 0x2069, 0xfeff]
+    .concat(0x1160, 0x180e, 0x2060, 0x3164, 0xfff9, 0xe0001, 0xe0041);
   for (const code of marks) {
-    const digits = code.toString(16);
-    const escape = code < 0x100 ? `\\x${digits}` : `\\u${digits.padStart(4, "0")}`;
-    assertEquals(shownText(`a${String.fromCharCode(code)}b`), `a${escape}b`);
-    const json = shownJson([`a${String.fromCharCode(code)}b`]);
-    assertEquals(json, `["a\\u${digits.padStart(4, "0")}b"]`);
+    const mark = String.fromCodePoint(code);
+    const units = mark.split("").map((unit) => unit.charCodeAt(0).toString(16).padStart(4, "0"));
+    const escapes = units.map((digits) => `\\u${digits}`).join("");
+    assertEquals(
+      shownText(`a${mark}b`),
+      code < 0x100 ? `a\\x${code.toString(16)}b` : `a${escapes}b`,
+    );
+    assertEquals(shownJson([`a${mark}b`]), `["a${escapes}b"]`);
   }
   // Joiners are part of words and of emojis.
   for (const text of ["déjà", "日本", "עברית", "\u{1f468}\u200d\u{1f469}"]) {
