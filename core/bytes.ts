@@ -24,6 +24,10 @@ export function ownBytes(view: Uint8Array, besideBytesMax = BESIDE_BYTES_MAX): U
   return besideBytes > byteLength && besideBytes > besideBytesMax ? view.slice() : view;
 }
 
+/** The end of errors about an array that {@linkcode isDetached}. */
+export const DETACHED =
+  "because its buffer was transferred and its content is lost; transfer a copy, which slice() makes";
+
 /** Whether the array's buffer was transferred, which empties the array: its content is lost. */
 export function isDetached(array: ArrayBufferView): boolean {
   // The length comes first, because V8 allocates a buffer for a small array that is asked for it.

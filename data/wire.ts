@@ -6,7 +6,7 @@
  * JSON values are written as they are. Any other value becomes an object with one key that begins with
  * `$`. A user's key that begins with `$` gets a second one.
  */
-import { isDetached } from "../core/bytes.ts";
+import { DETACHED, isDetached } from "../core/bytes.ts";
 import { type DType, dtypeOf, isDType, TYPED_ARRAYS } from "../core/dtype.ts";
 import { LeatError } from "../core/error.ts";
 import { hashBytes } from "../core/hash.ts";
@@ -250,8 +250,7 @@ export class ValueWriter {
 function detached(array: object): LeatError {
   return new LeatError(
     "failed_precondition",
-    `A ${array.constructor.name} cannot be encoded, because its buffer was transferred and its ` +
-      "content is lost: transfer a copy, which slice() makes",
+    `A ${array.constructor.name} cannot be encoded, ${DETACHED}`,
   );
 }
 

@@ -9,8 +9,8 @@ import type { Host } from "../host.ts";
 import { ValueReader, ValueWriter } from "../wire.ts";
 
 /**
- * Limit of a document's size in bytes. A list of 400,000 files is half as long, and has as many fields
- * as JSON may have: a file takes five.
+ * Limit of a document's size in bytes. The limit of JSON's fields is usually reached first, by a list of
+ * some 400,000 files: each takes five.
  */
 const DOCUMENT_BYTES_MAX = 128 << 20;
 

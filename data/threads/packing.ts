@@ -5,7 +5,7 @@
  * A tensor becomes an object with one key that begins with `$`. A user's key that begins with `$`
  * gets a second one.
  */
-import { isDetached } from "../../core/bytes.ts";
+import { DETACHED, isDetached } from "../../core/bytes.ts";
 import { type DType, dtypeOf, TYPED_ARRAYS, type TypedArray } from "../../core/dtype.ts";
 import { LeatError } from "../../core/error.ts";
 import { RaggedTensor, Tensor } from "../../core/tensor.ts";
@@ -99,8 +99,7 @@ interface PackedTensor {
 function detached(value: object): LeatError {
   return new LeatError(
     "failed_precondition",
-    `An element's ${value.constructor.name} cannot be sent to another thread, because its buffer was ` +
-      "transferred and its content is lost: transfer a copy, which slice() makes",
+    `An element's ${value.constructor.name} cannot be sent to another thread, ${DETACHED}`,
   );
 }
 

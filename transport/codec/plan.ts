@@ -4,7 +4,7 @@
  * paths.
  */
 
-import { isDetached } from "../../core/bytes.ts";
+import { DETACHED, isDetached } from "../../core/bytes.ts";
 import { type DType, dtypeOf, type TypedArray } from "../../core/dtype.ts";
 import { LeatError } from "../../core/error.ts";
 import { RaggedTensor, Tensor, utf8Length } from "../../core/tensor.ts";
@@ -197,7 +197,9 @@ export class MessagePlan {
   }
 
   #checkAttached(array: TypedArray, depth: number): void {
-    if (isDetached(array)) throw this.#refusal(depth, `${array.constructor.name} ${DETACHED}`);
+    if (isDetached(array)) {
+      throw this.#refusal(depth, `${array.constructor.name} cannot be sent, ${DETACHED}`);
+    }
   }
 
   #push(part: PayloadPart, depth: number): number {
@@ -250,8 +252,6 @@ export class MessagePlan {
 
 const CANNOT_BE_SENT =
   "cannot be sent; messages are plain objects and arrays of numbers, bigints, booleans, strings, null, typed arrays and tensors";
-const DETACHED =
-  "cannot be sent, because its buffer was transferred and its content is lost; transfer a copy, which slice() makes";
 const LONE_SURROGATE =
   "a string with half a surrogate pair has no UTF-8; repair it with toWellFormed() or send bytes";
 

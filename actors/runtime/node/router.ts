@@ -12,7 +12,7 @@ const WAITING_MAX = 1_024;
  * of elements far below.
  */
 const BUFFERED_BYTES_MAX = 1 << 30;
-/** If two nodes dial each other at the same time, both links are open this long after it, in ms. */
+/** If two nodes dial each other at the same time, their links open within this time, in ms. */
 const DIALLING_MS_MAX = 10_000;
 
 /** The router's callbacks to its node. */

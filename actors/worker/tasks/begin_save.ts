@@ -18,8 +18,8 @@ interface Beginning {
 }
 
 /**
- * Begins saves, a few at a time, because each lists the splits of its pipeline. A repeated request of the dispatcher waits for the first one, which
- * holds the lock of the folder.
+ * Begins saves, a few at a time, because each lists the splits of its pipeline. A repeated request of
+ * the dispatcher waits for the first one, which holds the lock of the folder.
  */
 export class SaveBeginnings {
   readonly #world: World;

@@ -9,6 +9,7 @@ import { SaveBeginnings } from "../../../../actors/worker/tasks/begin_save.ts";
 import { LeatError } from "../../../../core/error.ts";
 import { DenoWorld } from "../../../../platform/deno_world.ts";
 import { assertEquals } from "../../../assert.ts";
+import { turn } from "../../../data/lib/collect.ts";
 
 const REQUEST = {
   dataset: { datasetId: "1", fingerprint: "f", cardinality: 1, graph: new Uint8Array(1) },
@@ -65,12 +66,11 @@ Deno.test("SaveBeginnings begins a save of another identity at once, however man
   const begun = [1, 2, 3, 4].map((number) => begin("many", `many/${number}`));
   const late = begin("many", "late", 0);
   begun.push(begin("few", "few/1"));
-  const settle = () => new Promise((resolve) => setTimeout(resolve));
-  await settle();
+  await turn();
   assertEquals(owners, ["many", "many", "few"]);
   for (let ended = 0; ended < begun.length; ended++) {
     running[ended]!.resolve({ kind: "end" });
-    await settle();
+    await turn();
   }
   assertEquals(owners, ["many", "many", "few", "many", "many"]);
   assertEquals(await Promise.all(begun), Array(5).fill("unavailable"));
