@@ -150,7 +150,15 @@ async function makeFolder(path: string): Promise<void> {
     } catch (error) {
       const { AlreadyExists, NotFound } = Deno.errors;
       const isGone = error instanceof AlreadyExists || error instanceof NotFound;
-      if (!isGone || tries === TRIES_MAX) throw error;
+      if (isGone && tries < TRIES_MAX) continue;
+      if (!(error instanceof AlreadyExists)) throw error;
+      // Not `already_exists`, which means that another writer will be done.
+      throw new LeatError(
+        "failed_precondition",
+        `Cannot create the folder ${path}: a part of this path is a link that leads to no folder. ` +
+          "Remove the link, or write to another folder.",
+        { cause: error },
+      );
     }
   }
 }

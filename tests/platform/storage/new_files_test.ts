@@ -211,6 +211,16 @@ Deno.test("DenoNewFiles.create creates nothing where a dangling link leads", asy
   });
 });
 
+Deno.test("DenoNewFiles.create says that a folder's path has a dangling link, not a writer", async () => {
+  await inFolder(async (folder) => {
+    await link(`${folder}/elsewhere`, `${folder}/dangling`);
+    const error = await assertRejects(() => files.create(`${folder}/dangling/a/DONE`), LeatError);
+    assertEquals(error.code, "failed_precondition");
+    assertStringIncludes(error.message, `${folder}/dangling/a: a part of this path is a link`);
+    assertEquals(await namesIn(folder), ["dangling"]);
+  });
+});
+
 Deno.test({
   name: "DenoNewFiles.create opens nothing but a file in place of the unfinished one",
   ignore: Deno.build.os === "windows",
