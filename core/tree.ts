@@ -129,6 +129,21 @@ function copyOf(value: unknown, depth: number): unknown {
   return copy;
 }
 
+/** Whether a change of one tree in place may change the other: both have an object or a buffer. */
+export function sharesMemory(one: unknown, other: unknown): boolean {
+  if (typeof one !== "object" || one === null) return false;
+  const known = new Set(mutableParts(one, 0));
+  for (const part of mutableParts(other, 0)) if (known.has(part)) return true;
+  return false;
+}
+
+function* mutableParts(value: unknown, depth: number): Generator<object> {
+  if (typeof value !== "object" || value === null || depth > TREE_DEPTH_MAX) return;
+  yield value;
+  if (ArrayBuffer.isView(value)) return yield value.buffer;
+  for (const part of Object.values(value)) yield* mutableParts(part, depth + 1);
+}
+
 /** Not by the array's own `slice`: that of a `Buffer` of Node.js gives a view. */
 function copyOfArray(array: TypedArray): TypedArray {
   return Uint8Array.prototype.slice.call(array);

@@ -1,4 +1,5 @@
 /** `scan`: applies a function to every element and a state that it passes on. */
+import { copyTree, sharesMemory } from "../../../core/tree.ts";
 import type { Captures } from "../../udf/user_function.ts";
 import type { FlatMapOptions } from "./flat_map.ts";
 import { Call, NodeFunction } from "../../udf/call.ts";
@@ -57,7 +58,7 @@ class ScanIterator extends ElementwiseIterator {
     super(context);
     this.#check = check;
     this.#call = new Call(fn, context);
-    this.#state = initial;
+    this.#state = copyTree(initial);
   }
 
   protected override accept(element: unknown): unknown {
@@ -77,7 +78,8 @@ class ScanIterator extends ElementwiseIterator {
       throw this.#call.failure(this.#check.failure(element));
     }
     keepMemory(state);
-    this.#state = state;
+    // Who gets the element may change it in place.
+    this.#state = sharesMemory(element, state) ? copyTree(state) : state;
     return this.stats.gave(element);
   }
 

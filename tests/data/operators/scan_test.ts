@@ -36,6 +36,34 @@ Deno.test("scan keeps its state when an element or a call fails", async () => {
   assertEquals(await collectWithErrors(odd), ["error invalid_argument", "error invalid_argument"]);
 });
 
+Deno.test("scan keeps its state when the element that shares it is changed in place", async () => {
+  const changed = (x: { n: number }) => (x.n += 1000) - 1000;
+  const whole = Dataset.range(4).scan({ n: 0 }, ({ n }, x) => {
+    const state = { n: n + x };
+    return [state, state];
+  });
+  assertEquals(await collect(whole.map(changed)), [0, 1, 3, 6]);
+  const part = Dataset.range(4).scan([{ n: 0 }] as [{ n: number }], ([{ n }], x) => {
+    const state = [{ n: n + x }] as [{ n: number }];
+    return [state, state[0]!];
+  });
+  assertEquals(await collect(part.map(changed)), [0, 1, 3, 6]);
+  const views = Dataset.range(4).scan(new Int32Array(1), (sums, x) => {
+    const bytes = sums.slice();
+    bytes[0]! += x;
+    return [bytes, bytes.subarray(0, 1)];
+  });
+  assertEquals(await collect(views.map((view) => (view[0]! += 1000) - 1000)), [0, 1, 3, 6]);
+});
+
+Deno.test("scan's initial state stays as it is when its function changes the state", async () => {
+  const dataset = Dataset.range(3).scan({ n: 0 }, (state, x) => {
+    state.n += x;
+    return [state, state.n];
+  });
+  for (let i = 0; i < 2; i++) assertEquals(await collect(dataset), [0, 1, 3]);
+});
+
 Deno.test("scan has as many elements as its input, and the given spec", () => {
   assertEquals(sums(Dataset.range(5)).cardinality(), 5);
   assertEquals(sums(Dataset.range(5).repeat()).cardinality(), Infinity);
