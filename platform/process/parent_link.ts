@@ -20,6 +20,7 @@ export function launcherArgument(): string | undefined {
  * this program's permissions for their paths give access to nothing.
  */
 export function linkToParent(options?: ProcessLinkOptions): Promise<Link> {
+  outliveStopSignals();
   const [incoming, outgoing] = Deno.args as [string, string];
   const streams = {
     incoming: standardInput(),
@@ -28,4 +29,14 @@ export function linkToParent(options?: ProcessLinkOptions): Promise<Link> {
     outgoingSlots: writableSlots(outgoing),
   };
   return openProcessLink(streams, localNode(), "dialler", options);
+}
+
+/**
+ * Leaves it to the parent to end this program. A terminal's Ctrl-C, systemd and Slurm send their
+ * signal to all processes of a group, and the parent may need this one to finish its work.
+ */
+function outliveStopSignals(): void {
+  const ignore = () => {};
+  Deno.addSignalListener("SIGINT", ignore);
+  if (Deno.build.os !== "windows") Deno.addSignalListener("SIGTERM", ignore);
 }

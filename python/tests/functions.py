@@ -73,6 +73,19 @@ def die_at_7(x: int) -> int:
     return x
 
 
+def signalled_at_7(x: int) -> Any:
+    """Gets at 7 the signals that stop a group's processes. Returns how a process that it forks ends by one."""
+    if x != 7:
+        return x
+    for number in (signal.SIGINT, signal.SIGTERM):
+        os.kill(os.getpid(), number)
+    child = os.fork()
+    if child == 0:
+        os.kill(os.getpid(), signal.SIGTERM)
+        os._exit(0)
+    return -os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
 def orphan_at_7(x: int) -> int:
     """Ends its process at 7, and leaves one behind that has its output open."""
     if x == 7:

@@ -103,6 +103,10 @@ def test_a_process_that_dies_costs_its_element_and_is_replaced() -> None:
     assert found[7].code == "internal" and "has ended by SIGKILL: seven" in str(found[7])
 
 
+def test_a_process_outlives_the_signals_that_stop_a_group_but_those_that_it_forks_do_not() -> None:
+    assert list(outcomes(called("signalled_at_7"))) == [signal.SIGTERM if x == 7 else x for x in range(20)]
+
+
 def test_a_process_that_dies_and_leaves_another_costs_its_element(tmp_path: Path) -> None:
     found = list(outcomes(called("orphan_at_7")))
     orphans = named(f"orphan of {tmp_path}")

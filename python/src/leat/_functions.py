@@ -11,10 +11,11 @@ import importlib.util
 import inspect
 import os
 import queue
+import signal
 import sys
 import threading
 import traceback
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, BinaryIO, Callable
 from urllib.parse import unquote, urlparse
@@ -239,8 +240,20 @@ def _error_fields(error: BaseException) -> dict[str, Any]:
     return {"code": code, "message": message.encode(errors="replace").decode()}
 
 
+def _outlive_stop_signals() -> None:
+    """Leaves it to the program that started this one to end it.
+
+    Ctrl-C, systemd and Slurm send their signal to all processes of a group. Processes that functions start keep
+    Python's handlers.
+    """
+    for number in (signal.SIGINT, signal.SIGTERM):
+        default = signal.signal(number, lambda *_: None)
+        os.register_at_fork(after_in_child=partial(signal.signal, number, default))
+
+
 def main() -> None:
     """Answers requests until the program that started it ends."""
+    _outlive_stop_signals()
     read, written, node, incarnation = sys.argv[1:]
     link = Link(read, written)
     hello = {"kind": "hello", "version": 1, "role": "dialler", "node": node, "incarnation": incarnation}

@@ -1,6 +1,7 @@
 /** The end of a process that runs a program of Leat. */
 import { fileURLToPath } from "node:url";
 import { ChildProcess } from "../../../platform/process/child_process.ts";
+import { Edge } from "../../../platform/sandbox/edge.ts";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../../assert.ts";
 import { inFolder, namesIn } from "../../lib/temp_folder.ts";
 
@@ -26,6 +27,23 @@ Deno.test({
     assertMatch(stderrTail, /^\d+\n$/);
     // The end did not wait for the process that keeps the output open.
     assertEquals(await succeeds(`kill -KILL ${stderrTail.trim()}`), true);
+  },
+});
+
+Deno.test({
+  name: "ChildProcess answers after the signals that stop the processes of a group",
+  ignore: Deno.build.os === "windows",
+  fn: async () => {
+    const program = import.meta.resolve("./fixture_signalled.ts");
+    const child = new ChildProcess({ name: "signalled", program });
+    const edge = new Edge(child.link, child.local, {});
+    const pid = await edge.ask("pid", null);
+    for (const signal of ["INT", "TERM"]) {
+      assertEquals(await succeeds(`kill -${signal} ${pid}`), true);
+      assertEquals(await edge.ask("pid", null), pid);
+    }
+    child.kill();
+    await child.ended;
   },
 });
 
