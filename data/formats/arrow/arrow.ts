@@ -65,7 +65,7 @@ type Reader = AsyncRecordBatchFileReader | AsyncRecordBatchStreamReader;
  *
  * @param columns Names at the top level of the schema; default: all.
  * @throws {LeatError} `data_loss` for a file that is damaged or of another format; `not_found` for
- * a column that the file does not have.
+ * a column that the file does not have; `unimplemented` for a schema with {@linkcode LATER_TYPES}.
  */
 export async function openArrow(
   source: SourceFile,
@@ -87,8 +87,25 @@ export async function openArrow(
     const chosen = chosenColumns(bytes, names, columns, { wanted: source.wantedFields });
     return arrowBlocks(bytes, reader, chosen);
   } catch (error) {
+    const type = laterType(error);
+    if (type !== undefined) throw bytes.unsupported(`a column has the type ${type}`);
     throw bytes.failed("its schema", error);
   }
+}
+
+/** Types of the format that are younger than the library, by their number in a schema. */
+const LATER_TYPES = new Map([
+  [22, "run_end_encoded"],
+  [23, "binary_view"],
+  [24, "string_view"],
+  [25, "list_view"],
+  [26, "large_list_view"],
+]);
+
+/** The type because of which the library refused a schema. */
+function laterType(error: unknown): string | undefined {
+  const [, number] = /^Unrecognized type: .*\((\d+)\)$/.exec((error as Error).message) ?? [];
+  return number === undefined ? undefined : LATER_TYPES.get(Number(number));
 }
 
 async function isFile(bytes: ByteRanges): Promise<boolean> {

@@ -269,6 +269,20 @@ Deno.test("arrow names a missing column, and an unsupported type", async () => {
   }
 });
 
+/** The schema, of one column, that PyArrow 26 writes for `pa.string_view()`. */
+const STRING_VIEW_SCHEMA =
+  "/////3AAAAAQAAAAAAAKAAwABgAFAAgACgAAAAABBAAMAAAACAAIAAAABAAIAAAABAAAAAEAAAAUAAAAEAAUAAgABgAH" +
+  "AAwAAAAQABAAAAAAAAEYEAAAABgAAAAEAAAAAAAAAAEAAABhAAAABAAEAAQAAAAAAAAA";
+
+Deno.test("arrow names a type that is younger than its library, and calls no such file damaged", async () => {
+  const schema = Uint8Array.fromBase64(STRING_VIEW_SCHEMA);
+  const { code, message } = await refusal(schema);
+  assertEquals(code, "unimplemented");
+  assertStringIncludes(message, "my data: a column has the type string_view");
+  const unknown = schema.with(schema.indexOf(24), 99);
+  assertEquals((await refusal(unknown)).code, "data_loss");
+});
+
 Deno.test("arrow reads files without rows", async () => {
   for (const format of FORMATS) {
     assertEquals(await values(new Int32(), []), []);
