@@ -90,9 +90,15 @@ function isRelative(what: string): boolean {
   return what !== "" && !isAbsolute(what) && !/^[a-z][a-z0-9+.-]+:/i.test(what);
 }
 
-/** The folder to grant for a path or a URL: of a file at the root of a host or a bucket, that root. */
+/**
+ * The folder to grant for a path or a URL: of a file at the root of a host or a bucket, that root. Never
+ * the root of this machine, which would grant everything.
+ */
 function folderOf(what: string): string {
-  return /^([a-z][a-z0-9+.-]+:\/\/[^/]+)(?:\/[^/]*)?$/i.exec(what)?.[1] ?? dirname(what);
+  const root = /^([a-z][a-z0-9+.-]+:\/\/[^/]+)(?:\/[^/]*)?$/i.exec(what)?.[1];
+  if (root !== undefined) return root;
+  const folder = dirname(what);
+  return folder === "/" ? what : folder;
 }
 
 function remedy(kind: string, what: string): string {
@@ -103,7 +109,7 @@ function remedy(kind: string, what: string): string {
     case "read":
       return `its operator can, with --data-root=${shellWord(folderOf(what))}`;
     case "write":
-      return `its operator can, with --allow-write=${shellWord(dirname(what))}`;
+      return `its operator can, with --allow-write=${shellWord(folderOf(what))}`;
     case "net":
       return `its operator can, with --allow-net=${shellWord(what)}`;
     case "import":

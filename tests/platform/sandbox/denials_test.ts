@@ -5,6 +5,7 @@ import { assertStringIncludes } from "../../assert.ts";
 Deno.test("explainDenial advises a root that can be granted, also at the top of a host or a bucket", () => {
   const roots = {
     "/etc/hostname": "/etc",
+    "/etc": "/etc",
     "http://host.example/a/b.txt": "http://host.example/a",
     "http://host.example/b.txt": "http://host.example",
     "http://127.0.0.1:4300.evil.test/": "http://127.0.0.1:4300.evil.test",
