@@ -168,6 +168,21 @@ def test_a_program_killed_while_its_helper_starts_leaves_no_helper() -> None:
     assert left_folders() == []
 
 
+def test_a_helper_outlives_a_signal_to_all_processes_of_a_job_so_that_the_program_can_save_its_position() -> None:
+    loader = leat.load(PIPELINES, export="large", args={"count": 9})
+    batches = iter(loader)
+    before = [next(batches)["i"] for _ in range(3)]
+    (helper,) = children_of(os.getpid())
+    for number in (signal.SIGINT, signal.SIGTERM):
+        os.kill(helper, number)
+    state = loader.state_dict()
+    before += [next(batches)["i"] for _ in range(2)]
+    loader.close()
+    other = leat.load(PIPELINES, export="large", args={"count": 9})
+    other.load_state_dict(state)
+    assert before == [0, 1, 2, 3, 4] and [batch["i"] for batch in other] == [3, 4, 5, 6, 7, 8]
+
+
 def test_python_functions_end_with_a_killed_helper() -> None:
     loader = leat.load(FUNCTIONS, export="numbers", args={"name": "endless"}, allow=["python"])
     batches = iter(loader)
