@@ -30,8 +30,8 @@ export function isDenial(error: unknown): boolean {
 interface Denier {
   /** `"this worker"` */
   readonly program: string;
-  /** How to get the permission, to be put in parentheses. */
-  remedy(kind: string, what: string): string;
+  /** How to get the permission, to be put in parentheses. `folder`: what to grant for a path or URL. */
+  remedy(kind: string, what: string, folder: string): string;
 }
 
 /** A trainer gives no permissions to functions of a pipeline that it did not build. */
@@ -64,13 +64,15 @@ function explained(error: WireError, denier: Denier): string {
   // Deno's message ends with the position of the import.
   const message = error.message.replaceAll("LeatError: ", "").replace(PACKAGE_SENTENCE, noPackage)
     .replace(/\n\s+at [^]*$/, "");
+  const listed = /\bCannot list (.+?): /.exec(message)?.[1];
   const own = DENO_SENTENCE.exec(message);
-  if (own !== null) return message.replace(own[0], `it needs ${denied(own, denier)}`);
+  if (own !== null) return message.replace(own[0], `it needs ${denied(own, denier, listed)}`);
   const system = SYSTEM_SENTENCE.exec(message);
   if (system !== null) return message.replace(system[0], deniedBySystem(system));
   for (let cause = error.cause; cause !== undefined; cause = cause.cause) {
     const found = DENO_SENTENCE.exec(cause.message);
-    if (found !== null) return `${message} In ${denier.program}: it needs ${denied(found, denier)}`;
+    if (found === null) continue;
+    return `${message} In ${denier.program}: it needs ${denied(found, denier, listed)}`;
   }
   return message;
 }
@@ -81,9 +83,15 @@ function deniedBySystem([, path]: RegExpExecArray): string {
     "grants (its operator can grant the target, with --data-root), or the worker's user has no access";
 }
 
-function denied([, kind = "", what = ""]: RegExpExecArray, denier: Denier): string {
+/** `listed`: the pattern whose files could not be listed. Another path that was read for it is a folder. */
+function denied(
+  [, kind = "", what = ""]: RegExpExecArray,
+  { program, remedy }: Denier,
+  listed: string | undefined,
+): string {
   const permission = what === "" ? `${kind} access` : `${kind} access to "${what}"`;
-  return `${permission}, which ${denier.program} does not grant (${denier.remedy(kind, what)})`;
+  const how = remedy(kind, what, listed === undefined || listed === what ? folderOf(what) : what);
+  return `${permission}, which ${program} does not grant (${how})`;
 }
 
 function isRelative(what: string): boolean {
@@ -101,15 +109,15 @@ function folderOf(what: string): string {
   return folder === "/" ? what : folder;
 }
 
-function remedy(kind: string, what: string): string {
+function remedy(kind: string, what: string, folder: string): string {
   if ((kind === "read" || kind === "write") && isRelative(what)) {
     return "a relative path starts at the folder that the worker was started in: give an absolute path";
   }
   switch (kind) {
     case "read":
-      return `its operator can, with --data-root=${shellWord(folderOf(what))}`;
+      return `its operator can, with --data-root=${shellWord(folder)}`;
     case "write":
-      return `its operator can, with --allow-write=${shellWord(folderOf(what))}`;
+      return `its operator can, with --allow-write=${shellWord(folder)}`;
     case "net":
       return `its operator can, with --allow-net=${shellWord(what)}`;
     case "import":

@@ -23,6 +23,16 @@ Deno.test("explainDenial advises a root that can be granted, also at the top of 
   }
 });
 
+Deno.test("explainDenial advises the folder that could not be listed, not the one above it", () => {
+  for (const [pattern, path] of [["/sets/a/*.arrow", "/sets/a"], ["/sets/a/b", "/sets/a/b"]]) {
+    const { message } = explainDenial({
+      code: "permission_denied",
+      message: `Cannot list ${pattern}: Requires read access to "${path}"`,
+    });
+    assertStringIncludes(message, "--data-root=/sets/a)");
+  }
+});
+
 Deno.test("explainDenial advises an absolute path for a relative one, which a root on the worker would not help", () => {
   for (const kind of ["read", "write"]) {
     const { message } = explainDenial({
