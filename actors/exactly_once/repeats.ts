@@ -192,6 +192,8 @@ export class Repeats {
     if (sequence <= client.begun + 1) return this.#begin(client, sequence, produce);
     const turn = new Promise<void>((resolve) => client.early.set(sequence, resolve));
     const producing = turn.then(() => {
+      // The client may have left since its turn came: then it must take no element.
+      if (!client.answers.has(sequence)) throw HAS_LEFT;
       this.#advance(client, sequence);
       return produce();
     });

@@ -257,6 +257,21 @@ for (const kind of ["element", "remainder"] as const) {
   });
 }
 
+Deno.test("Repeats produces nothing for a request that came early, and whose client left at its turn", async () => {
+  const repeats = new Repeats(world);
+  const produced: number[] = [];
+  const ask = (sequence: number) =>
+    repeats.answer({ clientId: 1, sequence, acknowledged: 0 }, () => {
+      produced.push(sequence);
+      return element(sequence);
+    }, asker);
+  const early = ask(2);
+  ask(1);
+  repeats.leave(readerId(asker, 1));
+  assertEquals((await assertRejects(async () => await early, LeatError)).code, "cancelled");
+  assertEquals(produced, [1]);
+});
+
 Deno.test("Repeats reports each answer once its client has acknowledged it, and no other", () => {
   const arrived: unknown[] = [];
   const repeats = new Repeats(world, { onArrived: (answer) => arrived.push(answer) });
