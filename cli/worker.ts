@@ -8,7 +8,7 @@ import {
   SERVER_OPTIONS,
 } from "./cluster/server_options.ts";
 import { readSandbox, SANDBOX_OPTIONS } from "./cluster/sandbox_options.ts";
-import { serveUntilStopped, startServing } from "./cluster/serving.ts";
+import { asSettingsError, serveUntilStopped, startServing } from "./cluster/serving.ts";
 import { runProgram } from "./lib/args.ts";
 import type { Program } from "./lib/help.ts";
 import { flag, host, integer, milliseconds, text, texts, type Values } from "./lib/options.ts";
@@ -108,7 +108,8 @@ export const PROGRAM: Program<typeof OPTIONS> = {
 Functions of submitted pipelines run in a sandbox: they may read below the data roots, and beyond that
 may do only what --allow-… grants (docs/cluster/sandbox.md).
 
-It waits for its dispatcher without a limit. After Ctrl-C, clients have --drain-ms to fetch what is
+It waits for its dispatcher without a limit. It ends with status 2 if a setting is wrong or the
+dispatcher refuses its token: a restart would not help. After Ctrl-C, clients have --drain-ms to fetch what is
 left; a second Ctrl-C stops at once.`,
 };
 
@@ -148,7 +149,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   );
   console.log(`Worker "${server.name}" listening on ${server.address}`);
   const serving = {
-    failed: server.failed,
+    failed: server.failed.then(asSettingsError),
     close: () => server.close({ drainTimeoutMs: values.drainMs }),
   };
   await serveUntilStopped(serving, requests, (by) => {
