@@ -99,8 +99,8 @@ function refusal(address: string, status: number, token: string | undefined): Le
     case 403:
       return new LeatError(
         "permission_denied",
-        `The dispatcher at ${address} shows its state to the roles admin and viewer only, and this token ` +
-          "has another role: give a viewer's token",
+        `The dispatcher at ${address} shows its state to the roles admin, worker and viewer only, and ` +
+          "this token has another role: give a viewer's token, or a worker's to `deno task autoscale`",
       );
     case 429:
       return new LeatError(

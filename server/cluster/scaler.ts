@@ -73,8 +73,9 @@ export interface ScalerOptions {
 /** A running scaler. */
 export interface Scaler extends AsyncDisposable {
   /**
-   * Resolves when retries cannot help: the dispatcher requires another token (`unauthenticated`), or no
-   * worker can be started with these settings (`invalid_argument`). The scaler then starts and
+   * Resolves when retries cannot help: the dispatcher requires another token (`unauthenticated`) or
+   * another role (`permission_denied`), or no worker can be started with these settings
+   * (`invalid_argument`). The scaler then starts and
    * stops nothing more; close it.
    */
   readonly failed: Promise<LeatError>;
@@ -176,7 +177,7 @@ class FleetScaler implements Scaler {
       return state;
     } catch (cause) {
       const error = LeatError.from(cause);
-      if (error.code === "unauthenticated") {
+      if (error.code === "unauthenticated" || error.code === "permission_denied") {
         this.#closed = true;
         this.#resolveFailed(error);
       }

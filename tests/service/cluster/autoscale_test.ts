@@ -286,6 +286,25 @@ Deno.test("autoscale names the fleet, not the dispatcher, if start or stop throw
   assertEquals((await told.promise).startsWith("The fleet could not be scaled"), true);
 });
 
+Deno.test("autoscale fails with the dispatcher's error once that refuses its token or its role", async () => {
+  for (const code of ["unauthenticated", "permission_denied"] as const) {
+    const { clock, timer } = virtual();
+    const steps: ScalingStep[] = [];
+    let asked = 0;
+    const describe = () => {
+      asked++;
+      return Promise.reject(new LeatError(code, "Refused"));
+    };
+    await using scaler = autoscale({
+      ...{ dispatcher: { describe }, fleet: new Names(), maxWorkers: 2, timer },
+      onStep: (step) => void steps.push(step),
+    });
+    await clock.pass(100_000);
+    assertEquals([asked, steps], [1, []]);
+    assertEquals((await scaler.failed).code, code);
+  }
+});
+
 Deno.test("autoscale asks less often while the dispatcher does not answer, and as before afterwards", async () => {
   const { delays, timer } = hurried();
   const fleet = new Names();
