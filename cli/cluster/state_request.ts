@@ -47,8 +47,8 @@ export async function askForState(
       isProved ||= side!.isProved(response.headers.get("authentication-info"));
     }
     if (response.ok && isProved) {
-      const state = await response.json();
-      if (Array.isArray(state?.workers) && Array.isArray(state.jobs)) return state;
+      const state = stateOf(await response.text());
+      if (state !== undefined) return state;
     } else await response.body?.cancel();
   } catch (thrown) {
     const cause = withShownUrls(thrown);
@@ -74,6 +74,16 @@ export function stateUrl(address: string): URL {
     "invalid_argument",
     `A dispatcher's address is ws://host:port or wss://host:port, not "${shownPath(address)}"`,
   );
+}
+
+/** The state in a server's answer; undefined if the answer is something else, such as a web page. */
+function stateOf(answer: string): DispatcherDescription | undefined {
+  try {
+    const state = JSON.parse(answer);
+    return Array.isArray(state?.workers) && Array.isArray(state.jobs) ? state : undefined;
+  } catch {
+    return undefined;
+  }
 }
 
 /** The error for a server that has not proved that it knows the token: it may be an impostor. */
@@ -108,6 +118,8 @@ function refusal(address: string, status: number, token: string | undefined): Le
         `The dispatcher at ${address} has reached its limit of requests for one token: ` +
           "ask again later, or give each program its own token",
       );
+    case 502: // These two are of a proxy in front of it.
+    case 504:
     case 503:
       return new LeatError("unavailable", `The dispatcher at ${address} is starting or stopping`);
     default:

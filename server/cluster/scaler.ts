@@ -74,8 +74,8 @@ export interface ScalerOptions {
 export interface Scaler extends AsyncDisposable {
   /**
    * Resolves when retries cannot help: the dispatcher requires another token (`unauthenticated`) or
-   * another role (`permission_denied`), or no worker can be started with these settings
-   * (`invalid_argument`). The scaler then starts and
+   * another role (`permission_denied`), or was no dispatcher from the beginning
+   * (`failed_precondition`), or no worker can be started with these settings (`invalid_argument`). The scaler then starts and
    * stops nothing more; close it.
    */
   readonly failed: Promise<LeatError>;
@@ -126,6 +126,7 @@ class FleetScaler implements Scaler {
   readonly #unlisted = new Set<string>();
   /** The workers that the fleet had when it last said. */
   #lastNames: readonly string[] = [];
+  #hasAnswered = false;
   /** Consecutive checks in which the dispatcher did not answer. */
   #unanswered = 0;
   /** Consecutive checks in which the fleet failed. */
@@ -174,10 +175,11 @@ class FleetScaler implements Scaler {
     try {
       const state = await this.#options.dispatcher.describe();
       this.#unanswered = 0;
+      this.#hasAnswered = true;
       return state;
     } catch (cause) {
       const error = LeatError.from(cause);
-      if (error.code === "unauthenticated" || error.code === "permission_denied") {
+      if (this.#isFinal(error)) {
         this.#closed = true;
         this.#resolveFailed(error);
       }
@@ -185,6 +187,15 @@ class FleetScaler implements Scaler {
       if (!this.#closed) this.#fail("The dispatcher does not answer", error);
       return undefined;
     }
+  }
+
+  /**
+   * Whether asking again cannot help. While a known dispatcher restarts, a proxy in front of it may
+   * answer with a page of its own, which is no dispatcher.
+   */
+  #isFinal({ code }: LeatError): boolean {
+    return code === "unauthenticated" || code === "permission_denied" ||
+      code === "failed_precondition" && !this.#hasAnswered;
   }
 
   /**

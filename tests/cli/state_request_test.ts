@@ -1,6 +1,6 @@
 /** A dispatcher's state over HTTP: which error each kind of refusal is. */
 import { askForState } from "../../cli/cluster/state_request.ts";
-import { serveDispatcher } from "../../mod.ts";
+import { type LeatErrorCode, serveDispatcher } from "../../mod.ts";
 import { assertEquals, assertStringIncludes } from "../assert.ts";
 import { rejection } from "../actors/runtime/nodes.ts";
 import { TempFolder } from "../lib/temp_folder.ts";
@@ -20,4 +20,28 @@ Deno.test("askForState names the roles that may see the state, and shows it to e
     error.message,
     "give a viewer's token, or a worker's to `deno task autoscale`",
   );
+});
+
+Deno.test("askForState tells what is no dispatcher from one that does not answer", async () => {
+  const answers: [status: number, body: string, code: LeatErrorCode][] = [
+    [200, "<!doctype html><title>Router</title>", "failed_precondition"],
+    [200, '{"ok": true}', "failed_precondition"],
+    [404, "Not found", "failed_precondition"],
+    [502, "<h1>Bad gateway</h1>", "unavailable"],
+    [503, "", "unavailable"],
+  ];
+  let next = 0;
+  const handler = () => {
+    const [status, body] = answers[next++]!;
+    return new Response(body, { status });
+  };
+  const options = { hostname: "127.0.0.1", port: 0, onListen: () => {} };
+  await using server = Deno.serve(options, handler);
+  const address = `ws://127.0.0.1:${server.addr.port}`;
+  for (const [status, , code] of answers) {
+    const { message } = await rejection(askForState(address), code);
+    const isNone = message === `What answers at ${address} (HTTP ${status}) is no dispatcher: ` +
+        "is it a worker's address?";
+    assertEquals(isNone, code === "failed_precondition", message);
+  }
 });

@@ -286,8 +286,8 @@ Deno.test("autoscale names the fleet, not the dispatcher, if start or stop throw
   assertEquals((await told.promise).startsWith("The fleet could not be scaled"), true);
 });
 
-Deno.test("autoscale fails with the dispatcher's error once that refuses its token or its role", async () => {
-  for (const code of ["unauthenticated", "permission_denied"] as const) {
+Deno.test("autoscale fails with the dispatcher's error once that refuses its token or its role, or is none", async () => {
+  for (const code of ["unauthenticated", "permission_denied", "failed_precondition"] as const) {
     const { clock, timer } = virtual();
     const steps: ScalingStep[] = [];
     let asked = 0;
@@ -303,6 +303,24 @@ Deno.test("autoscale fails with the dispatcher's error once that refuses its tok
     assertEquals([asked, steps], [1, []]);
     assertEquals((await scaler.failed).code, code);
   }
+});
+
+Deno.test("autoscale waits for a dispatcher that has answered once, whatever answers in its place", async () => {
+  const { clock, timer } = virtual();
+  const fleet = new Names();
+  let isAway = false;
+  const describe = () =>
+    isAway
+      ? Promise.reject(new LeatError("failed_precondition", "A proxy's page"))
+      : Promise.resolve(stateOf(2, fleet.listed()));
+  await using _scaler = autoscale({ dispatcher: { describe }, timer, fleet, maxWorkers: 2 });
+  await clock.pass(10_000);
+  isAway = true;
+  await clock.pass(100_000);
+  isAway = false;
+  await fleet.stop("w0");
+  await clock.pass(60_000);
+  assertEquals(fleet.names.length, 2);
 });
 
 Deno.test("autoscale asks less often while the dispatcher does not answer, and as before afterwards", async () => {
