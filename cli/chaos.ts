@@ -8,7 +8,7 @@ import { MODES } from "./chaos/modes/drill.ts";
 import { FAULTS } from "./chaos/nemesis.ts";
 import { SCALED_DRAIN_MS } from "./chaos/scaling.ts";
 import { TestBed } from "./chaos/test_bed.ts";
-import { EXIT_FAILURE, runProgram, UsageError } from "./lib/args.ts";
+import { runProgram, UsageError } from "./lib/args.ts";
 import type { Program } from "./lib/help.ts";
 import { integer, milliseconds, number, subset, type Values } from "./lib/options.ts";
 import { StatusLine } from "./lib/status_line.ts";
@@ -124,22 +124,15 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   using status = new StatusLine();
   const campaign = new Campaign({ ...values, minutes }, testBed, status);
   const end = await requests.interrupting(campaign.run(), async () => {
-    const summary = campaign.interrupt();
-    await testBed[Symbol.asyncDispose]();
+    const summary = await campaign.interrupt();
     status[Symbol.dispose]();
     return summary;
   });
   // A paused process would not notice the request to end.
   campaign.prepareToEnd();
   if (end === "kept") return;
-  testBed.keepsLogs = true;
   // A run that hangs fails when its processes end. Its rejection must not end this program before the
   // last line is printed.
   globalThis.addEventListener("unhandledrejection", (event) => event.preventDefault());
-  await testBed[Symbol.asyncDispose]();
-  console.error(
-    `Promises were broken with --seed ${values.seed}; logs of the processes: ${testBed.logs.folder}`,
-  );
-  // The loops of a run that hangs would keep this process alive.
-  Deno.exit(EXIT_FAILURE);
+  await testBed.fail(`Promises were broken with --seed ${values.seed}`);
 }

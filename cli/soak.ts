@@ -8,7 +8,7 @@ import { MODES } from "./chaos/modes/drill.ts";
 import { FAULTS, Nemesis } from "./chaos/nemesis.ts";
 import { DrillRunner } from "./chaos/drill_runner.ts";
 import { TestBed } from "./chaos/test_bed.ts";
-import { EXIT_FAILURE, runProgram, UsageError } from "./lib/args.ts";
+import { runProgram, UsageError } from "./lib/args.ts";
 import { commandOf } from "./lib/command_line.ts";
 import type { Program } from "./lib/help.ts";
 import { choice, integer, milliseconds, number, subset, text, type Values } from "./lib/options.ts";
@@ -120,10 +120,12 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   });
   const soaked = soak(values, testBed, { nemesis, samples, violations, status });
   const report = await requests.interrupting(soaked, async () => {
-    const summary = `Interrupted after ${samples.seconds.toFixed(0)} s: no promise was broken so ` +
-      "far; growth was not judged, and no report was written";
+    nemesis?.enough();
     nemesis?.resumeAll();
-    await testBed[Symbol.asyncDispose]();
+    const done = `${
+      samples.seconds.toFixed(0)
+    } s: growth was not judged, and no report was written`;
+    const summary = await testBed.interrupted(done, violations);
     status[Symbol.dispose]();
     return summary;
   });
@@ -134,11 +136,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   if (report.trends.length > 0) console.log(renderTable(trendTable(report.trends)));
   console.log(`${findingOf(report)}. Plots: ${path}`);
   const isKept = report.violations.length === 0 && report.trends.every(({ grows }) => !grows);
-  if (isKept) return;
-  testBed.keepsLogs = true;
-  await testBed[Symbol.asyncDispose]();
-  console.error(`--seed ${seed}; logs of the processes: ${testBed.logs.folder}`);
-  Deno.exit(EXIT_FAILURE);
+  if (!isKept) await testBed.fail(`--seed ${seed}`);
 }
 
 async function soak(

@@ -1,5 +1,6 @@
 /** A worker of a cluster, as a program: `deno task worker --help`. */
 // Not from mod.ts, which also loads what only trainers need.
+import { definedFields } from "../core/tree.ts";
 import { serveWorker } from "../server/worker_server.ts";
 import {
   nodeAddress,
@@ -8,15 +9,20 @@ import {
   SERVER_OPTIONS,
 } from "./cluster/server_options.ts";
 import { readSandbox, SANDBOX_OPTIONS } from "./cluster/sandbox_options.ts";
-import { serveUntilStopped, startServing } from "./cluster/serving.ts";
+import { asSettingsError, serveUntilStopped, startServing } from "./cluster/serving.ts";
 import { runProgram } from "./lib/args.ts";
 import type { Program } from "./lib/help.ts";
-import { flag, host, integer, milliseconds, text, texts, type Values } from "./lib/options.ts";
+import {
+  flag,
+  host,
+  integer,
+  mebibytes,
+  milliseconds,
+  text,
+  texts,
+  type Values,
+} from "./lib/options.ts";
 import { StopRequests } from "./lib/stop_requests.ts";
-
-const BYTES_PER_MIB = 2 ** 20;
-/** Limit of a number of MiB: above it, the number of bytes would be inexact. */
-const MIB_MAX = Math.floor(Number.MAX_SAFE_INTEGER / BYTES_PER_MIB);
 
 const OPTIONS = {
   dispatcher: nodeAddress({
@@ -49,18 +55,14 @@ const OPTIONS = {
     default: 10_000,
     min: 0,
   }),
-  windowMib: integer({
+  windowMib: mebibytes({
     help: "Limit of the memory of all sliding windows of shared tasks, in MiB; by default " +
       "10,240, or a quarter of this host's memory if that is less.",
-    min: 1,
-    max: MIB_MAX,
   }),
-  roundsMib: integer({
+  roundsMib: mebibytes({
     help:
       "Limit of the memory of one coordinated task's rounds that wait for slow trainers, in MiB; beyond " +
       "it the task starts no later round. By default 256.",
-    min: 1,
-    max: MIB_MAX,
   }),
   runawayThreadsMax: integer({
     help:
@@ -84,12 +86,10 @@ const OPTIONS = {
     default: 0,
     min: 0,
   }),
-  imageMib: integer({
+  imageMib: mebibytes({
     help:
       "Limit of the memory for decoding one image, in MiB, computed from its header; a larger image " +
       "fails. By default 1,024.",
-    min: 1,
-    max: MIB_MAX,
   }),
   ...SANDBOX_OPTIONS,
   ...SERVER_OPTIONS,
@@ -108,7 +108,8 @@ export const PROGRAM: Program<typeof OPTIONS> = {
 Functions of submitted pipelines run in a sandbox: they may read below the data roots, and beyond that
 may do only what --allow-… grants (docs/cluster/sandbox.md).
 
-It waits for its dispatcher without a limit. After Ctrl-C, clients have --drain-ms to fetch what is
+It waits for its dispatcher without a limit. It ends with status 2 if a setting is wrong or the
+dispatcher refuses its token: a restart would not help. After Ctrl-C, clients have --drain-ms to fetch what is
 left; a second Ctrl-C stops at once.`,
 };
 
@@ -119,7 +120,7 @@ if (import.meta.main) await run();
 
 async function main(values: Values<typeof OPTIONS>): Promise<void> {
   const { dispatcher, host, port, name, tag, heartbeatMs, storageLatencyMs } = values;
-  const { windowMib, roundsMib, imageMib } = values;
+  const { windowMib: windowBytesMax, roundsMib: roundsBytesMax, imageMib: imageBytesMax } = values;
   using requests = new StopRequests();
   if (values.stopAtEof) requests.watchStdin();
   const options = await readServerOptions(values);
@@ -133,22 +134,18 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
       tags: tag,
       services,
       heartbeatMs,
-      ...(windowMib === undefined ? {} : { windowBytesMax: windowMib * BYTES_PER_MIB }),
-      ...(roundsMib === undefined ? {} : { roundsBytesMax: roundsMib * BYTES_PER_MIB }),
-      ...(imageMib === undefined ? {} : { imageBytesMax: imageMib * BYTES_PER_MIB }),
       runawayThreadsMax: values.runawayThreadsMax ?? navigator.hardwareConcurrency,
       runawayAfterMs: values.runawayAfterMs,
       storageLatencyMs,
       ownProcess: true,
       sharesSlots: !values.noSlots,
       sandbox,
-      ...(host === undefined ? {} : { hostname: host }),
-      ...(name === undefined ? {} : { name }),
+      ...definedFields({ hostname: host, name, windowBytesMax, roundsBytesMax, imageBytesMax }),
     })
   );
   console.log(`Worker "${server.name}" listening on ${server.address}`);
   const serving = {
-    failed: server.failed,
+    failed: server.failed.then(asSettingsError),
     close: () => server.close({ drainTimeoutMs: values.drainMs }),
   };
   await serveUntilStopped(serving, requests, (by) => {

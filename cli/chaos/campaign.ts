@@ -107,18 +107,17 @@ export class Campaign {
     void this.#testBed.scaling?.close();
   }
 
-  /** Stops checking, and resumes paused processes. Returns a sentence about what was done so far. */
-  interrupt(): string {
+  /** Stops checking, and ends the cluster. Returns a sentence about what was done so far. */
+  interrupt(): Promise<string> {
     this.#isInterrupted = true;
     this.#nemesis?.enough();
     this.prepareToEnd();
-    const { count } = this.#violations;
-    return `Interrupted after ${
-      this.#seconds.toFixed(0)
-    } s: ${this.#completed} runs were judged, with ` +
-      `${counted(this.#nemesis?.total() ?? 0, "fault")} so far, and ${
-        count === 0 ? "no promise was broken" : `promises were broken ${counted(count, "time")}`
-      }; the unfinished run is not judged, and there is no table`;
+    const done = `${this.#seconds.toFixed(0)} s: ${this.#completed} runs were judged, with ` +
+      `${
+        counted(this.#nemesis?.total() ?? 0, "fault")
+      }; the unfinished run is not judged, and there ` +
+      "is no table";
+    return this.#testBed.interrupted(done, this.#violations);
   }
 
   get #seconds(): number {

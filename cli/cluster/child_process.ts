@@ -95,6 +95,11 @@ export class ChildProcess {
     clearTimeout(timer);
   }
 
+  /** The error of a program that has ended, with the end of its log; see {@linkcode ChildProcess.start}. */
+  get failure(): LeatError {
+    return this.#failed(`ended with ${this.end}`);
+  }
+
   async #awaitEnd(): Promise<string> {
     const logged = this.#readLog();
     const { code, signal } = await this.#process.status;
@@ -125,7 +130,10 @@ export class ChildProcess {
       const [, address] = /listening on (\S+)/.exec(line) ?? [];
       if (address !== undefined) listening.resolve(address);
       this.#options.onOutput?.(line);
-    }).then(async () => listening.reject(this.#failed(`ended with ${await this.ended}`)));
+    }).then(async () => {
+      await this.ended;
+      listening.reject(this.failure);
+    });
     return await listening.promise;
   }
 

@@ -1,4 +1,5 @@
 /** Workers as processes on this host, which a scaler starts and stops. */
+import type { LeatError } from "../../core/error.ts";
 import type { WorkerFleet } from "../../mod.ts";
 import { ChildProcess } from "./child_process.ts";
 
@@ -27,6 +28,8 @@ export class ProcessFleet implements WorkerFleet, AsyncDisposable {
   /** Names of starting, running and stopping workers. */
   readonly #usedNames = new Set<string>();
   readonly #ending = new Set<Promise<void>>();
+  /** Why a worker ended, if all others with these settings would end the same way. */
+  #refusal: LeatError | undefined;
   #stopped = false;
 
   constructor(options: ProcessFleetOptions) {
@@ -42,6 +45,7 @@ export class ProcessFleet implements WorkerFleet, AsyncDisposable {
   }
 
   async start(): Promise<void> {
+    if (this.#refusal !== undefined) throw this.#refusal;
     const { args, drainMs, onLog } = this.#options;
     const name = this.#freeName();
     this.#usedNames.add(name);
@@ -96,6 +100,9 @@ export class ProcessFleet implements WorkerFleet, AsyncDisposable {
     const { name } = child;
     this.#children.delete(child);
     this.#usedNames.delete(name);
-    if (this.#running.delete(name)) this.#options.onLog(`${name}: ended by itself (${end})`);
+    if (!this.#running.delete(name)) return;
+    this.#options.onLog(`${name}: ended by itself (${end})`);
+    const { failure } = child;
+    if (failure.code === "invalid_argument") this.#refusal = failure;
   }
 }

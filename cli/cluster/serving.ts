@@ -11,6 +11,12 @@ const SETTINGS_ERRORS: ReadonlySet<LeatErrorCode> = new Set([
   "permission_denied",
 ]);
 
+/** Error codes with which a dispatcher refuses a token. */
+const TOKEN_REFUSALS: ReadonlySet<LeatErrorCode> = new Set([
+  "unauthenticated",
+  "permission_denied",
+]);
+
 /** A server that can fail and be closed. */
 interface Serving {
   readonly failed: Promise<LeatError>;
@@ -29,6 +35,11 @@ export async function startServing<S>(start: () => Promise<S>): Promise<S> {
     if (!SETTINGS_ERRORS.has(error.code) && error.details?.reason !== NO_TOKEN) throw error;
     throw new UsageError(error.message, { cause: error });
   }
+}
+
+/** A usage error for a refused token, which is a wrong setting; else the error itself. */
+export function asSettingsError(error: LeatError): LeatError {
+  return TOKEN_REFUSALS.has(error.code) ? new UsageError(error.message, { cause: error }) : error;
 }
 
 /**

@@ -47,8 +47,8 @@ export async function askForState(
       isProved ||= side!.isProved(response.headers.get("authentication-info"));
     }
     if (response.ok && isProved) {
-      const state = await response.json();
-      if (Array.isArray(state?.workers) && Array.isArray(state.jobs)) return state;
+      const state = stateOf(await response.text());
+      if (state !== undefined) return state;
     } else await response.body?.cancel();
   } catch (thrown) {
     const cause = withShownUrls(thrown);
@@ -76,6 +76,16 @@ export function stateUrl(address: string): URL {
   );
 }
 
+/** The state in a server's answer; undefined if the answer is something else, such as a web page. */
+function stateOf(answer: string): DispatcherDescription | undefined {
+  try {
+    const state = JSON.parse(answer);
+    return Array.isArray(state?.workers) && Array.isArray(state.jobs) ? state : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 /** The error for a server that has not proved that it knows the token: it may be an impostor. */
 function notTrusted(address: string): LeatError {
   return new LeatError(
@@ -99,8 +109,8 @@ function refusal(address: string, status: number, token: string | undefined): Le
     case 403:
       return new LeatError(
         "permission_denied",
-        `The dispatcher at ${address} shows its state to the roles admin and viewer only, and this token ` +
-          "has another role: give a viewer's token",
+        `The dispatcher at ${address} shows its state to the roles admin, worker and viewer only, and ` +
+          "this token has another role: give a viewer's token, or a worker's to `deno task autoscale`",
       );
     case 429:
       return new LeatError(
@@ -108,6 +118,8 @@ function refusal(address: string, status: number, token: string | undefined): Le
         `The dispatcher at ${address} has reached its limit of requests for one token: ` +
           "ask again later, or give each program its own token",
       );
+    case 502: // These two are of a proxy in front of it.
+    case 504:
     case 503:
       return new LeatError("unavailable", `The dispatcher at ${address} is starting or stopping`);
     default:

@@ -62,12 +62,26 @@ function isFolder(path: string): boolean {
 
 /**
  * Writes a page to a file, or replaces the file. It renames a temporary file, so that an interrupted program
- * leaves no partial page.
+ * leaves no partial page. If that fails, it removes the temporary file.
  */
 export function writePage(html: string, path: string): void {
   const temporary = temporaryOf(path);
-  Deno.writeTextFileSync(temporary, html);
-  Deno.renameSync(temporary, path);
+  try {
+    Deno.writeTextFileSync(temporary, html);
+    Deno.renameSync(temporary, path);
+  } catch (error) {
+    removeQuietly(temporary);
+    throw error;
+  }
+}
+
+/** Removes a file. An error of it would hide the one that matters. */
+function removeQuietly(path: string): void {
+  try {
+    Deno.removeSync(path);
+  } catch {
+    // The file was never made, or the folder can no longer be written.
+  }
 }
 
 function temporaryOf(path: string): string {

@@ -26,7 +26,8 @@ export interface WorkerFleet {
   readonly tags?: readonly string[];
   /**
    * Starts one more worker; resolves when it runs. It rejects with `invalid_argument` if no worker can
-   * be started with these settings; the scaler then fails. A start counts as failed after ten minutes.
+   * be started with these settings; the scaler then fails. A start counts as failed after ten minutes,
+   * and if the worker ends by itself before the dispatcher lists it as alive.
    */
   start(): Promise<void>;
   /** Stops a worker after clients have fetched what it holds; resolves when it has ended. */
@@ -72,8 +73,9 @@ export interface ScalerOptions {
 /** A running scaler. */
 export interface Scaler extends AsyncDisposable {
   /**
-   * Resolves when retries cannot help: the dispatcher requires another token (`unauthenticated`), or no
-   * worker can be started with these settings (`invalid_argument`). The scaler then starts and
+   * Resolves when retries cannot help: the dispatcher requires another token (`unauthenticated`) or
+   * another role (`permission_denied`), or was no dispatcher from the beginning
+   * (`failed_precondition`), or no worker can be started with these settings (`invalid_argument`). The scaler then starts and
    * stops nothing more; close it.
    */
   readonly failed: Promise<LeatError>;
@@ -120,8 +122,11 @@ class FleetScaler implements Scaler {
   /** Names of the fleet's workers, including ended ones that the dispatcher still lists as alive. */
   #fleetNames = new Set<string>();
   readonly #loop: Promise<void>;
-  /** How many workers the fleet had when it last said. */
-  #lastRunning = 0;
+  /** Started workers that the dispatcher has not listed as alive: it may refuse them. */
+  readonly #unlisted = new Set<string>();
+  /** The workers that the fleet had when it last said. */
+  #lastNames: readonly string[] = [];
+  #hasAnswered = false;
   /** Consecutive checks in which the dispatcher did not answer. */
   #unanswered = 0;
   /** Consecutive checks in which the fleet failed. */
@@ -170,10 +175,11 @@ class FleetScaler implements Scaler {
     try {
       const state = await this.#options.dispatcher.describe();
       this.#unanswered = 0;
+      this.#hasAnswered = true;
       return state;
     } catch (cause) {
       const error = LeatError.from(cause);
-      if (error.code === "unauthenticated") {
+      if (this.#isFinal(error)) {
         this.#closed = true;
         this.#resolveFailed(error);
       }
@@ -184,11 +190,20 @@ class FleetScaler implements Scaler {
   }
 
   /**
+   * Whether asking again cannot help. While a known dispatcher restarts, a proxy in front of it may
+   * answer with a page of its own, which is no dispatcher.
+   */
+  #isFinal({ code }: LeatError): boolean {
+    return code === "unauthenticated" || code === "permission_denied" ||
+      code === "failed_precondition" && !this.#hasAnswered;
+  }
+
+  /**
    * Counts consecutive checks in which a call failed. A check in which none failed resets the
-   * count, if a call succeeded or no call is open.
+   * count, if a call succeeded or no call is open. A start is open until its worker is listed.
    */
   #countFailures(): void {
-    const isIdle = this.#starting.size + this.#stopping.size === 0;
+    const isIdle = this.#starting.size + this.#unlisted.size + this.#stopping.size === 0;
     if (this.#hasFailed) this.#failures++;
     else if (this.#hasSucceeded || isIdle) this.#failures = 0;
     this.#hasFailed = this.#hasSucceeded = false;
@@ -206,6 +221,7 @@ class FleetScaler implements Scaler {
     const { minWorkers, maxWorkers } = this.#limits;
     const names = fleet.names.filter((name) => !this.#stopping.has(name));
     const alive = state.workers.filter(({ alive }) => alive);
+    this.#judgeStarts(names, alive);
     const stillListed = alive.map(({ name }) => name).filter((name) => this.#fleetNames.has(name));
     this.#fleetNames = new Set([...names, ...this.#stopping.keys(), ...stillListed]);
     const others = alive.filter((worker) =>
@@ -222,6 +238,25 @@ class FleetScaler implements Scaler {
     if (this.#starting.size > 0) return;
     for (const name of leastUseful(state, names).slice(0, Math.max(0, running - target))) {
       this.#stop(name, target, stopReason(wantedOfFleet, maxWorkers, state.scaling.text));
+    }
+  }
+
+  /** Records which of the started workers have registered, and which have ended instead. */
+  #judgeStarts(names: readonly string[], alive: DispatcherDescription["workers"]): void {
+    for (const name of this.#unlisted) {
+      if (alive.some((worker) => worker.name === name)) this.#hasSucceeded = true;
+      else if (names.includes(name)) continue;
+      else {
+        this.#hasFailed = true;
+        this.#fail(
+          "The fleet could not start a worker",
+          new LeatError(
+            "unavailable",
+            `"${name}" ended by itself before it had registered at the dispatcher. See its log`,
+          ),
+        );
+      }
+      this.#unlisted.delete(name);
     }
   }
 
@@ -249,18 +284,25 @@ class FleetScaler implements Scaler {
     } finally {
       limit.cancel();
     }
+    for (const name of this.#names()) {
+      if (!this.#fleetNames.has(name)) this.#unlisted.add(name);
+    }
   }
 
   #stop(name: string, workers: number, reason: string): void {
     this.#report({ action: "stop", worker: name, workers, reason });
+    this.#unlisted.delete(name);
     const stopping = this.#callFleet(
-      () => this.#options.fleet.stop(name),
+      async () => {
+        await this.#options.fleet.stop(name);
+        this.#hasSucceeded = true;
+      },
       `The fleet could not stop worker "${name}" gracefully`,
     ).finally(() => this.#stopping.delete(name));
     this.#stopping.set(name, stopping);
   }
 
-  /** Calls the fleet, and records whether it succeeds. A synchronous throw counts like a rejection. */
+  /** Calls the fleet, and records a failure. A synchronous throw counts like a rejection. */
   async #callFleet(
     call: () => Promise<void>,
     failure: string,
@@ -268,7 +310,6 @@ class FleetScaler implements Scaler {
   ): Promise<void> {
     try {
       await call();
-      this.#hasSucceeded = true;
     } catch (cause) {
       const error = LeatError.from(cause);
       if (isFinal(error)) return this.#giveUp(failure, error);
@@ -286,19 +327,19 @@ class FleetScaler implements Scaler {
   }
 
   #fail(what: string, error: unknown): void {
-    const workers = this.#running();
+    const workers = this.#names().length;
     const reason = `${what}: ${LeatError.from(error).message}`;
     this.#report({ action: "fail", workers, reason });
   }
 
-  /** How many workers run now, or ran when the fleet last said: `names` may be what failed. */
-  #running(): number {
+  /** The workers that run now, or ran when the fleet last said: `names` may be what failed. */
+  #names(): readonly string[] {
     try {
-      this.#lastRunning = this.#options.fleet.names.length;
+      this.#lastNames = [...this.#options.fleet.names];
     } catch {
       // Each check reports that `names` fails.
     }
-    return this.#lastRunning;
+    return this.#lastNames;
   }
 
   /** Calls the listener. An error that it throws only goes to the console. */

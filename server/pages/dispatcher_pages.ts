@@ -26,10 +26,8 @@ export interface DispatcherQuestions {
  * dispatcher answers.
  */
 export function dispatcherPages({ describe, hello }: DispatcherQuestions): Pages {
-  // Concurrent requests share one answer.
-  let describing: Promise<DispatcherDescription> | undefined;
-  let greeting: Promise<unknown> | undefined;
-  const describeOnce = () => describing ??= describe().finally(() => describing = undefined);
+  const describeOnce = shared(describe);
+  const greet = shared(hello);
   const home = respond(PAGE, "text/html; charset=utf-8", PAGE_HEADERS);
   const pages: Readonly<Record<string, () => Promise<Page>>> = {
     "/": () => Promise.resolve(home),
@@ -38,13 +36,11 @@ export function dispatcherPages({ describe, hello }: DispatcherQuestions): Pages
       const { text, contentType } = await scrape(await describeOnce());
       return respond(text, contentType);
     }),
-    "/healthz": () => {
-      greeting ??= hello().finally(() => greeting = undefined);
-      return greeting.then(
+    "/healthz": () =>
+      greet().then(
         () => respond("ok\n", "text/plain"),
         () => respond("The dispatcher does not answer.\n", "text/plain", {}, 503),
-      );
-    },
+      ),
   };
   return {
     home: "/",
@@ -60,9 +56,12 @@ const PAGE = livePage
   .replace('"PAGE_COLUMNS"', () => JSON.stringify(PAGE_COLUMNS));
 const PAGE_HEADERS = { "content-security-policy": PAGE_POLICY, "referrer-policy": "no-referrer" };
 
-/** Lets concurrent requests share one page, which may be large and is in memory until it is sent. */
-function shared(make: () => Promise<Page>): () => Promise<Page> {
-  let making: Promise<Page> | undefined;
+/**
+ * Lets concurrent requests share one answer: the dispatcher is asked once, and a page, which may be
+ * large, is in memory once until it is sent.
+ */
+function shared<T>(make: () => Promise<T>): () => Promise<T> {
+  let making: Promise<T> | undefined;
   return () => making ??= make().finally(() => making = undefined);
 }
 

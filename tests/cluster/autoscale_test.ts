@@ -125,3 +125,21 @@ Deno.test("deno task autoscale names the option for a required token, and refuse
   assertMatch(grants.said, /^error: The fleet could not start a worker: .*ended with exit code 2/m);
   assertMatch(grants.said, /\/no\/such\/folder cannot be granted/);
 });
+
+Deno.test("deno task autoscale ends, and says why, once the dispatcher refuses its workers' token", async () => {
+  const token = "token-of-a-viewer-0123";
+  await using folder = await TempFolder.make({ tokens: `eyes viewer ${token}\n`, token });
+  const tokens = { file: `${folder.path}/tokens` };
+  await using dispatcher = await serveDispatcher({ tokens, logLevel: "off" });
+  await using child = startChild("cli/autoscale.ts", {
+    flags: ["-P=autoscale"],
+    args: [
+      ...["--dispatcher", dispatcher.address, "--token-file", `${folder.path}/token`],
+      ...["--min", "1", "--name", "here", "--interval-ms", "100"],
+    ],
+  });
+  assertEquals((await child.status).code, 1);
+  const said = child.stderr.text;
+  assertMatch(said, /^error: The fleet could not start a worker: here-1 ended with exit code 2:/m);
+  assertMatch(said, /^error: The dispatcher at .* refuses worker "here-1": .*the role viewer/m);
+});

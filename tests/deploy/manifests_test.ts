@@ -135,6 +135,13 @@ Deno.test("there are never fewer workers than share jobs of static policies", ()
   assertEquals(find("StatefulSet", "leat-worker").spec.replicas >= listed.length, true);
 });
 
+Deno.test("no step of the page puts a secret on a command line, which other users can see", async () => {
+  const page = await Deno.readTextFile(`${DEPLOY}kubernetes/README.md`);
+  const steps = [...page.matchAll(/^```sh\n(.*?)^```/gms)].map(([, step]) => step).join("");
+  assertMatch(steps, /deno task status --token-file/);
+  assertEquals(steps.match(/--token[ =].*|--from-literal.*/g), null);
+});
+
 Deno.test("probes are answered without a token, and what is scaled on is a number", async () => {
   await using dispatcher = await serveDispatcher({ token: "sesame", logLevel: "off" });
   const { startupProbe, readinessProbe, livenessProbe } = containerOf("leat-dispatcher");

@@ -147,7 +147,7 @@ Deno.test("an onStep that throws or rejects does not count as a failure of the f
     ) {
       const fleet = new Names();
       fleet.failing = true;
-      const dispatcher = { describe: () => Promise.resolve(stateOf(1)) };
+      const dispatcher = { describe: () => Promise.resolve(stateOf(1, fleet.listed())) };
       await using _scaler = autoscale({
         ...{ dispatcher, fleet, maxWorkers: 2, intervalMs: 100, timer, onStep },
       });
@@ -286,6 +286,43 @@ Deno.test("autoscale names the fleet, not the dispatcher, if start or stop throw
   assertEquals((await told.promise).startsWith("The fleet could not be scaled"), true);
 });
 
+Deno.test("autoscale fails with the dispatcher's error once that refuses its token or its role, or is none", async () => {
+  for (const code of ["unauthenticated", "permission_denied", "failed_precondition"] as const) {
+    const { clock, timer } = virtual();
+    const steps: ScalingStep[] = [];
+    let asked = 0;
+    const describe = () => {
+      asked++;
+      return Promise.reject(new LeatError(code, "Refused"));
+    };
+    await using scaler = autoscale({
+      ...{ dispatcher: { describe }, fleet: new Names(), maxWorkers: 2, timer },
+      onStep: (step) => void steps.push(step),
+    });
+    await clock.pass(100_000);
+    assertEquals([asked, steps], [1, []]);
+    assertEquals((await scaler.failed).code, code);
+  }
+});
+
+Deno.test("autoscale waits for a dispatcher that has answered once, whatever answers in its place", async () => {
+  const { clock, timer } = virtual();
+  const fleet = new Names();
+  let isAway = false;
+  const describe = () =>
+    isAway
+      ? Promise.reject(new LeatError("failed_precondition", "A proxy's page"))
+      : Promise.resolve(stateOf(2, fleet.listed()));
+  await using _scaler = autoscale({ dispatcher: { describe }, timer, fleet, maxWorkers: 2 });
+  await clock.pass(10_000);
+  isAway = true;
+  await clock.pass(100_000);
+  isAway = false;
+  await fleet.stop("w0");
+  await clock.pass(60_000);
+  assertEquals(fleet.names.length, 2);
+});
+
 Deno.test("autoscale asks less often while the dispatcher does not answer, and as before afterwards", async () => {
   const { delays, timer } = hurried();
   const fleet = new Names();
@@ -329,9 +366,9 @@ Deno.test("autoscale checks as often as before once a worker could be started, t
   const { delays, timer } = hurried();
   const fleet = new Names();
   fleet.failing = true;
-  const dispatcher = { describe: () => Promise.resolve(stateOf(fleet.names.length + 1)) };
+  const describe = () => Promise.resolve(stateOf(fleet.names.length + 1, fleet.listed()));
   await using _scaler = autoscale({
-    dispatcher,
+    dispatcher: { describe },
     fleet,
     maxWorkers: 1_000_000,
     intervalMs: 100,
@@ -340,6 +377,43 @@ Deno.test("autoscale checks as often as before once a worker could be started, t
   await until(() => delays.at(-1)! > 1_000);
   fleet.failing = false;
   await until(() => delays.at(-1) === 100);
+});
+
+Deno.test("autoscale waits longer after each worker that ends before it has registered, until one registers", async () => {
+  const { clock, timer } = virtual();
+  const fleet = new Names();
+  const startsMs: number[] = [];
+  const reasons: string[] = [];
+  let lifeMs = 300;
+  // A start takes 1.9 s, so that a check may come while the worker still runs.
+  fleet.start = async () => {
+    startsMs.push(clock.nowMs);
+    await new Promise<void>((resolve) => timer(1_900, resolve));
+    const name = `w${startsMs.length}`;
+    fleet.names.push(name);
+    timer(lifeMs, () => void fleet.stop(name));
+  };
+  let lists = false;
+  const describe = () => Promise.resolve(stateOf(1, lists ? fleet.listed() : []));
+  await using _scaler = autoscale({
+    ...{ dispatcher: { describe }, timer, fleet, maxWorkers: 4, intervalMs: 1_000 },
+    onStep: ({ action, reason }) => void (action === "fail" && reasons.push(reason)),
+  });
+  await clock.pass(300_000);
+  const pausesMs = startsMs.slice(1).map((ms, i) => ms - startsMs[i]!);
+  assertEquals(pausesMs, [3_000, 4_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000, 60_000]);
+  assertEquals(
+    reasons[0],
+    'The fleet could not start a worker: "w1" ended by itself before it had registered at the ' +
+      "dispatcher. See its log",
+  );
+  const { length } = reasons;
+  [lists, lifeMs] = [true, 100_000];
+  await clock.pass(150_000);
+  const before = startsMs.length;
+  await clock.pass(100_000);
+  // The worker that had registered was replaced at the next check.
+  assertEquals([startsMs.length, reasons.length], [before + 1, length + 1]);
 });
 
 Deno.test("autoscale counts a start that never settles as failed, and scales down again", async () => {

@@ -13,6 +13,11 @@ export class Names {
   started = 0;
   failing = false;
 
+  /** Its workers, as a dispatcher lists them. */
+  listed(): Worker[] {
+    return this.names.map((name) => worker(name));
+  }
+
   start(): Promise<void> {
     if (this.failing) return Promise.reject(new LeatError("unavailable", "No more machines"));
     this.names.push(`w${this.started++}`);
