@@ -7,7 +7,7 @@ import { serveUntilStopped, startServing } from "./cluster/serving.ts";
 import { statusLine } from "./cluster/status.ts";
 import { runProgram, UsageError } from "./lib/args.ts";
 import type { Program } from "./lib/help.ts";
-import { host, integer, mebibytes, milliseconds, names, text, type Values } from "./lib/options.ts";
+import { host, integer, milliseconds, names, text, type Values } from "./lib/options.ts";
 import { StopRequests } from "./lib/stop_requests.ts";
 import { definedFields } from "../core/tree.ts";
 
@@ -17,8 +17,9 @@ const STATUS_MS = 1_000;
 /** A limit of at least 1, and its default. */
 const limit = (value: number, help: string) => integer({ help, default: value, min: 1 });
 
-/** A limit in MiB, and its default. */
-const mibLimit = (value: number, help: string) => mebibytes({ help, default: value });
+/** A limit in MiB. Above the maximum, the number of bytes would be inexact. */
+const mebibytes = (value: number, help: string) =>
+  integer({ help, default: value, min: 1, max: Math.floor(Number.MAX_SAFE_INTEGER / 2 ** 20) });
 
 const OPTIONS = {
   host: host({
@@ -80,19 +81,19 @@ const OPTIONS = {
     3,
     "A job fails when the same piece of its work has killed this many processes or threads.",
   ),
-  datasetMib: mibLimit(32, "Limit of one registered pipeline and the data in it, in MiB."),
-  datasetsMib: mibLimit(256, "Limit of all pipelines of one identity, in MiB."),
-  allDatasetsMib: mibLimit(512, "Limit of the pipelines of all identities, in MiB."),
-  parametersMib: mibLimit(
+  datasetMib: mebibytes(32, "Limit of one registered pipeline and the data in it, in MiB."),
+  datasetsMib: mebibytes(256, "Limit of all pipelines of one identity, in MiB."),
+  allDatasetsMib: mebibytes(512, "Limit of the pipelines of all identities, in MiB."),
+  parametersMib: mebibytes(
     32,
     "Limit of all parameters of one identity's jobs and clients, in MiB.",
   ),
-  allParametersMib: mibLimit(
+  allParametersMib: mebibytes(
     128,
     "Limit of the parameters of all identities' jobs and clients, in MiB.",
   ),
-  splitsMib: mibLimit(272, "Limit of all tables of splits of one identity's jobs, in MiB."),
-  allSplitsMib: mibLimit(
+  splitsMib: mebibytes(272, "Limit of all tables of splits of one identity's jobs, in MiB."),
+  allSplitsMib: mebibytes(
     544,
     "Limit of the tables of splits of all identities' jobs, in MiB.",
   ),
@@ -151,13 +152,13 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
       windowSplits: values.windowSplits,
       runnerDeathsMax: values.runnerDeathsMax,
       quotas: {
-        datasetBytesMax: values.datasetMib,
-        datasetsBytesMax: values.datasetsMib,
-        allDatasetsBytesMax: values.allDatasetsMib,
-        parametersBytesMax: values.parametersMib,
-        allParametersBytesMax: values.allParametersMib,
-        splitsBytesMax: values.splitsMib,
-        allSplitsBytesMax: values.allSplitsMib,
+        datasetBytesMax: values.datasetMib * 2 ** 20,
+        datasetsBytesMax: values.datasetsMib * 2 ** 20,
+        allDatasetsBytesMax: values.allDatasetsMib * 2 ** 20,
+        parametersBytesMax: values.parametersMib * 2 ** 20,
+        allParametersBytesMax: values.allParametersMib * 2 ** 20,
+        splitsBytesMax: values.splitsMib * 2 ** 20,
+        allSplitsBytesMax: values.allSplitsMib * 2 ** 20,
         jobsMax: values.jobsMax,
         tasksMax: values.tasksMax,
         clientsMax: values.clientsMax,

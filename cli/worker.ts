@@ -1,6 +1,5 @@
 /** A worker of a cluster, as a program: `deno task worker --help`. */
 // Not from mod.ts, which also loads what only trainers need.
-import { definedFields } from "../core/tree.ts";
 import { serveWorker } from "../server/worker_server.ts";
 import {
   nodeAddress,
@@ -12,17 +11,12 @@ import { readSandbox, SANDBOX_OPTIONS } from "./cluster/sandbox_options.ts";
 import { asSettingsError, serveUntilStopped, startServing } from "./cluster/serving.ts";
 import { runProgram } from "./lib/args.ts";
 import type { Program } from "./lib/help.ts";
-import {
-  flag,
-  host,
-  integer,
-  mebibytes,
-  milliseconds,
-  text,
-  texts,
-  type Values,
-} from "./lib/options.ts";
+import { flag, host, integer, milliseconds, text, texts, type Values } from "./lib/options.ts";
 import { StopRequests } from "./lib/stop_requests.ts";
+
+const BYTES_PER_MIB = 2 ** 20;
+/** Limit of a number of MiB: above it, the number of bytes would be inexact. */
+const MIB_MAX = Math.floor(Number.MAX_SAFE_INTEGER / BYTES_PER_MIB);
 
 const OPTIONS = {
   dispatcher: nodeAddress({
@@ -55,14 +49,18 @@ const OPTIONS = {
     default: 10_000,
     min: 0,
   }),
-  windowMib: mebibytes({
+  windowMib: integer({
     help: "Limit of the memory of all sliding windows of shared tasks, in MiB; by default " +
       "10,240, or a quarter of this host's memory if that is less.",
+    min: 1,
+    max: MIB_MAX,
   }),
-  roundsMib: mebibytes({
+  roundsMib: integer({
     help:
       "Limit of the memory of one coordinated task's rounds that wait for slow trainers, in MiB; beyond " +
       "it the task starts no later round. By default 256.",
+    min: 1,
+    max: MIB_MAX,
   }),
   runawayThreadsMax: integer({
     help:
@@ -86,10 +84,12 @@ const OPTIONS = {
     default: 0,
     min: 0,
   }),
-  imageMib: mebibytes({
+  imageMib: integer({
     help:
       "Limit of the memory for decoding one image, in MiB, computed from its header; a larger image " +
       "fails. By default 1,024.",
+    min: 1,
+    max: MIB_MAX,
   }),
   ...SANDBOX_OPTIONS,
   ...SERVER_OPTIONS,
@@ -120,7 +120,7 @@ if (import.meta.main) await run();
 
 async function main(values: Values<typeof OPTIONS>): Promise<void> {
   const { dispatcher, host, port, name, tag, heartbeatMs, storageLatencyMs } = values;
-  const { windowMib: windowBytesMax, roundsMib: roundsBytesMax, imageMib: imageBytesMax } = values;
+  const { windowMib, roundsMib, imageMib } = values;
   using requests = new StopRequests();
   if (values.stopAtEof) requests.watchStdin();
   const options = await readServerOptions(values);
@@ -134,13 +134,17 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
       tags: tag,
       services,
       heartbeatMs,
+      ...(windowMib === undefined ? {} : { windowBytesMax: windowMib * BYTES_PER_MIB }),
+      ...(roundsMib === undefined ? {} : { roundsBytesMax: roundsMib * BYTES_PER_MIB }),
+      ...(imageMib === undefined ? {} : { imageBytesMax: imageMib * BYTES_PER_MIB }),
       runawayThreadsMax: values.runawayThreadsMax ?? navigator.hardwareConcurrency,
       runawayAfterMs: values.runawayAfterMs,
       storageLatencyMs,
       ownProcess: true,
       sharesSlots: !values.noSlots,
       sandbox,
-      ...definedFields({ hostname: host, name, windowBytesMax, roundsBytesMax, imageBytesMax }),
+      ...(host === undefined ? {} : { hostname: host }),
+      ...(name === undefined ? {} : { name }),
     })
   );
   console.log(`Worker "${server.name}" listening on ${server.address}`);

@@ -3,7 +3,7 @@ import { LeatError } from "../../core/error.ts";
 import type { SandboxOptions } from "../../platform/sandbox/grants.ts";
 import { requireSecretsOutside, type Secret } from "../../server/secrets_outside.ts";
 import { UsageError } from "../lib/args.ts";
-import { flag, mebibytes, milliseconds, type Options, texts, type Values } from "../lib/options.ts";
+import { flag, integer, milliseconds, type Options, texts, type Values } from "../lib/options.ts";
 
 export const SANDBOX_OPTIONS = {
   dataRoot: texts({
@@ -31,13 +31,13 @@ export const SANDBOX_OPTIONS = {
       "functions. By default none.",
     placeholder: "FOLDER",
   }),
-  functionHeapMib: mebibytes({
+  functionHeapMib: integer({
     help: "Limit of the memory for JavaScript values of one task, in MiB; tensors do not count.",
     default: 2_048,
     min: 64,
     max: 1_048_576,
   }),
-  functionMemoryMib: mebibytes({
+  functionMemoryMib: integer({
     help:
       "Limit of the memory of the process of one task, in MiB: program, JavaScript values and " +
       "tensors. Linux enforces it.",
@@ -89,8 +89,8 @@ export async function readSandbox(
     net: separated(allowNet),
     imports: separated(allowUdfImport),
     pythonRoots: allowPython,
-    heapBytesMax: values.functionHeapMib,
-    memoryBytesMax: values.functionMemoryMib,
+    heapBytesMax: values.functionHeapMib * 2 ** 20,
+    memoryBytesMax: values.functionMemoryMib * 2 ** 20,
     stallTimeoutMs: values.functionTimeoutMs,
   };
 }

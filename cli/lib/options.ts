@@ -35,10 +35,6 @@ interface Described {
 /** Deno's timers support up to 2^31 ms. The limit is lower, because callers add to the value. */
 const WAIT_MS_MAX = 2_000_000_000;
 
-const BYTES_PER_MIB = 2 ** 20;
-/** Limit of a number of MiB: above it, the number of bytes would be inexact. */
-const MIB_MAX = Math.floor(Number.MAX_SAFE_INTEGER / BYTES_PER_MIB);
-
 /** An option without a value: true if it is given. */
 export function flag(help: string): Option<boolean> {
   return { help, remark: "", read: (texts) => texts.length > 0 && texts.at(-1) !== "false" };
@@ -171,17 +167,6 @@ export function integer(
   o: Described & Bounds & { readonly default?: number },
 ): Option<number | undefined> {
   return numeric(o, "N", "a whole number", isInteger);
-}
-
-/** Bytes, given as a whole number of MiB; `undefined` if the option is not given and has no default. */
-export function mebibytes(o: Described & Bounds & { readonly default: number }): Option<number>;
-export function mebibytes(o: Described & Bounds): Option<number | undefined>;
-export function mebibytes(
-  o: Described & Bounds & { readonly default?: number },
-): Option<number | undefined> {
-  const { read, ...rest } = integer({ min: 1, max: MIB_MAX, ...o });
-  const bytesOf = (mib: number | undefined) => mib === undefined ? mib : mib * BYTES_PER_MIB;
-  return { ...rest, read: (texts) => bytesOf(read(texts)) };
 }
 
 /** Whole numbers separated by commas, distinct and ascending; `undefined` if the option is not given. */

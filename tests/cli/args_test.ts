@@ -16,7 +16,6 @@ import {
   flag,
   host,
   integer,
-  mebibytes,
   number,
   operand,
   percent,
@@ -210,19 +209,6 @@ Deno.test("percent: a share, with or without its sign, of at most the whole", as
       LeatError,
       "--stall-max is",
     );
-  }
-});
-
-Deno.test("mebibytes: bytes of a given or default number of MiB, within what a number of bytes can be", async () => {
-  const options = { some: mebibytes({ help: "", default: 3 }), other: mebibytes({ help: "" }) };
-  const read = (...args: string[]) => parseCommandLine({ usage: "", summary: "", options }, args);
-  assertEquals(await read(), { some: 3 * 1_048_576, other: undefined });
-  assertEquals(await read("--some=1", "--other=2"), { some: 1_048_576, other: 2_097_152 });
-  const max = 8_589_934_591;
-  const most = await read(`--some=${max}`);
-  assertEquals(most.some, max * 1_048_576);
-  for (const no of ["0", `${max + 1}`]) {
-    await assertRejects(() => read(`--some=${no}`), UsageError, `1 to ${max}`);
   }
 });
 
