@@ -109,8 +109,8 @@ Functions of submitted pipelines run in a sandbox: they may read below the data 
 may do only what --allow-… grants (docs/cluster/sandbox.md).
 
 It waits for its dispatcher without a limit. It ends with status 2 if a setting is wrong or the
-dispatcher refuses its token: a restart would not help. After Ctrl-C, clients have --drain-ms to fetch what is
-left; a second Ctrl-C stops at once.`,
+dispatcher refuses its token: a restart would not help. After Ctrl-C, clients have --drain-ms to
+fetch what is left; a second Ctrl-C stops at once.`,
 };
 
 export const run = (args: readonly string[] = Deno.args): Promise<void> =>

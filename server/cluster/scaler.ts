@@ -75,8 +75,8 @@ export interface Scaler extends AsyncDisposable {
   /**
    * Resolves when retries cannot help: the dispatcher requires another token (`unauthenticated`) or
    * another role (`permission_denied`), or was no dispatcher from the beginning
-   * (`failed_precondition`), or no worker can be started with these settings (`invalid_argument`). The scaler then starts and
-   * stops nothing more; close it.
+   * (`failed_precondition`), or no worker can be started with these settings (`invalid_argument`).
+   * The scaler then starts and stops nothing more; close it.
    */
   readonly failed: Promise<LeatError>;
   /** Starts and stops nothing more; resolves when steps in progress have ended. Idempotent. */
