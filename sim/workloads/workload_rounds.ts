@@ -130,7 +130,7 @@ class RoundsRun {
       worker: { heartbeatMs: WORKER_HEARTBEAT_MS, skipAfterMs: rng.pick(SKIP_AFTER_MS) },
       client: CLIENT_TIMINGS,
     });
-    this.cluster.addNode(DISPATCHER_NODE, bootDispatcher(this.#timings.dispatcher));
+    this.cluster.addNode(DISPATCHER_NODE, bootDispatcher(this.#timings.dispatcher, this.rounds));
     const front = this.cluster.addNode(FRONT, () => {});
     if (crashes.includes("worker")) this.#planCrash(front);
     const placement = rng.chance(0.3) ? { reads: FRONT } : {};
@@ -157,6 +157,10 @@ class RoundsRun {
 
   async toTheEnd(): Promise<void> {
     await runThroughTrouble(this.cluster, this.#crashes, () => this.#isDone);
+    this.rounds.expectNoneLost({
+      restarts: this.#clients - CONSUMERS.length,
+      aheadMax: this.#reading.maxOutstandingRequests,
+    });
   }
 
   /** Plans a crash of the schedulers' node in some runs. */
@@ -188,6 +192,7 @@ class RoundsRun {
   async #train(node: SimNode, index: number): Promise<void> {
     for (;;) {
       const life = `${node.name} (client ${++this.#clients})`;
+      if (this.#clients <= CONSUMERS.length) this.rounds.began(life);
       const { feed, stop } = this.#startClient(node, index, life);
       try {
         await this.#read(node, index, life, feed);
