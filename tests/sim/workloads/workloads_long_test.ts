@@ -241,6 +241,12 @@ const CASES: Readonly<Record<string, Case>> = {
       seeds: 3,
       of: drawOptions,
     },
+  "an element that fails costs that element alone, and its error comes in its place, through all faults":
+    {
+      workload: "failing",
+      seeds: 10,
+      of: drawOptions,
+    },
   "a save has each element once through crashes, full disks and all other faults": {
     workload: "saving",
     seeds: 3,
