@@ -10,7 +10,7 @@ import { runOrdered } from "./workload_ordered.ts";
 import { runPipelines } from "./workload_pipelines.ts";
 import { runPoison } from "./workload_poison.ts";
 import { runRounds } from "./workload_rounds.ts";
-import { runSaving } from "./workload_saving.ts";
+import { runSaving, runStorage } from "./workload_saving.ts";
 import { runSharing } from "./workload_sharing.ts";
 import { runStatic } from "./workload_static.ts";
 
@@ -73,6 +73,10 @@ const ALL = {
   failing: [
     runFailing,
     "one of dynamic, off, restarts, epochs, static, rounds and sharing; some of its elements fail",
+  ],
+  storage: [
+    runStorage,
+    "the workload saving, with a storage that fails a few times",
   ],
 } satisfies Record<string, readonly [Workload, string]>;
 

@@ -45,7 +45,7 @@ const haveCrashed = (...roles: readonly Role[]) => (counters: Counters, seeds: n
 /** Number of seeds, each of a drawn workload, that are run in two processes. */
 const TRACES = 12;
 /** The first of them: from here on the seeds draw many workloads. */
-const FIRST_TRACE = 5;
+const FIRST_TRACE = 40;
 
 const MESSAGES = ["message_lost", "message_duplicated", "message_reordered"];
 
@@ -251,6 +251,12 @@ const CASES: Readonly<Record<string, Case>> = {
     workload: "saving",
     seeds: 3,
     of: drawOptions,
+  },
+  "a save that is requested again after its storage has failed is complete, through all faults": {
+    workload: "storage",
+    seeds: 10,
+    of: drawOptions,
+    happened: ["storage_failed_to_commit", "storage_failed_to_open"],
   },
 };
 
