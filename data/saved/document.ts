@@ -50,15 +50,18 @@ function tooLong(): LeatError {
   );
 }
 
+/** @param beforeCommit Called when the document is complete. Even if its commit fails, it may be there. */
 export async function writeDocument(
   host: Host,
   path: string,
   format: string,
   value: object,
+  beforeCommit: () => void = () => {},
 ): Promise<void> {
   const file = await host.newFiles.create(path);
   try {
     await file.append(encodeDocument(format, value));
+    beforeCommit();
     await file.commit();
   } finally {
     file.abandon();

@@ -7,6 +7,7 @@ import type { InspectionEvent } from "../../actors/runtime/inspection.ts";
 import { formatRef } from "../../actors/runtime/ref.ts";
 import type { ElementAnswer, GetElementRequest } from "../../actors/worker/protocol.ts";
 import type { Findings } from "./checker.ts";
+import { elementOf } from "./failing_elements.ts";
 
 /** Whether a life of a node still lasts. */
 type GoesOn = () => boolean;
@@ -115,7 +116,7 @@ class HandedOver {
     } else if (event.type === "deliver" && event.envelope.kind === "reply") {
       const { target, id, body } = event.envelope;
       const request = this.#requestOf.get(`${target.incarnation} ${id}`);
-      if (request === undefined || (body as ElementAnswer).kind === "element") return;
+      if (request === undefined || elementOf(body as ElementAnswer) !== undefined) return;
       this.#requests.delete(request);
     }
   };

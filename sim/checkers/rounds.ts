@@ -1,8 +1,10 @@
 /**
  * Checks what the training loops of a coordinated read receive. In every common step, each loop gets its
- * own part of one round of one task. Consumers that reach the end reach it after the same round.
+ * own part of one round of one task. No round of a task is missing, unless the task was lost. Consumers that reach the end reach it after the same round.
  */
+import type { JournalRecord } from "../../actors/dispatcher/journal/records.ts";
 import type { Findings } from "./checker.ts";
+import type { RecordWatcher } from "./journal.ts";
 
 /** One element: its number in the stream of its task, and the identity of the task. */
 interface RoundElement {
@@ -10,8 +12,14 @@ interface RoundElement {
   readonly task: unknown;
 }
 
+/**
+ * How many times the rounds that a consumer reads ahead may lie between rounds that begin one after the
+ * other, after a restart or the loss of a task.
+ */
+const OUT_OF_ORDER_TIMES = 3;
+
 /** Watches one job. Each life of a consumer's client has its own name. */
-export class RoundsChecker {
+export class RoundsChecker implements RecordWatcher {
   readonly #numConsumers: number;
   readonly #findings: Findings;
   /** The rounds that each life received, in order. */
@@ -22,6 +30,10 @@ export class RoundsChecker {
   readonly #taken = new Map<string, Map<string, number>>();
   /** The lives that reached the end, with their last round. */
   readonly #last = new Map<string, string>();
+  /** The numbers of the rounds that the first lives of consumers received, by life and task. */
+  readonly #firstLives = new Map<string, Map<unknown, Set<number>>>();
+  /** Tasks that ended before their data. */
+  readonly #lostTasks = new Set<number>();
 
   constructor(numConsumers: number, findings: Findings) {
     this.#numConsumers = numConsumers;
@@ -37,13 +49,21 @@ export class RoundsChecker {
     return this.#steps.get(life)?.length ?? 0;
   }
 
+  /** Records that the first life of a consumer begins. */
+  began(life: string): void {
+    this.#firstLives.set(life, new Map());
+  }
+
   /** Records that a life received an element. */
   took(life: string, consumerIndex: number, { index, task }: RoundElement): void {
     const n = this.#numConsumers;
     if (index % n !== consumerIndex) {
       this.#findings.add(`${life} took element ${index}, which is consumer ${index % n}'s`);
     }
-    const round = `round ${Math.floor(index / n)} of ${task}`;
+    const number = Math.floor(index / n);
+    const tasks = this.#firstLives.get(life);
+    tasks?.getOrInsertComputed(task, () => new Set()).add(number);
+    const round = `round ${number} of ${task}`;
     const steps = this.#steps.get(life) ?? [];
     this.#steps.set(life, steps);
     const takers = this.#taken.get(round) ?? new Map<string, number>();
@@ -65,6 +85,38 @@ export class RoundsChecker {
       this.#findings.add(`${life} came to the end after ${last}, and ${other} after ${round}`);
     }
     this.#last.set(life, last);
+  }
+
+  journaled(record: JournalRecord): void {
+    if (record.type !== "task_ended" || record.why === "unread") return;
+    this.#lostTasks.add(record.taskId);
+  }
+
+  /** Keeps tasks whose end is void. They only forgive a missing round. */
+  lost(): void {}
+
+  /**
+   * Checks at the end that lives which read from the first round received all rounds of each task, except
+   * of as many tasks as were lost. A consumer that restarts asks first for rounds that the others have not
+   * reached, and rounds of a lost task are asked of another, late. Each time, rounds begin out of order,
+   * so that the last ones that a life received may be further from its others.
+   * @param restarts Number of restarts of consumers.
+   * @param aheadMax Maximum number of rounds that a consumer reads ahead.
+   */
+  expectNoneLost({ restarts, aheadMax }: { restarts: number; aheadMax: number }): void {
+    const apartMax = OUT_OF_ORDER_TIMES * (aheadMax + 1) * (restarts + this.#lostTasks.size);
+    const missing = new Map<unknown, string>();
+    for (const [life, tasks] of this.#firstLives) {
+      for (const [task, rounds] of tasks) {
+        const stop = Math.max(...rounds) - apartMax;
+        for (let round = 0; round < stop; round++) {
+          if (!rounds.has(round)) missing.set(task, `${life} never took round ${round} of ${task}`);
+        }
+      }
+    }
+    if (missing.size <= this.#lostTasks.size) return;
+    const texts = [...missing.values()].join("; ");
+    this.#findings.add(`${texts}, and ${this.#lostTasks.size} tasks were lost`);
   }
 
   /** Whether each two of these lives shared a step. */

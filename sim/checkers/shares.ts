@@ -6,8 +6,8 @@ import type { DispatcherProtocol } from "../../actors/dispatcher/protocol.ts";
 import type { InspectionEvent } from "../../actors/runtime/inspection.ts";
 import type { RequestOf } from "../../actors/runtime/protocol.ts";
 import { formatRef } from "../../actors/runtime/ref.ts";
-import { decodeMessage } from "../../transport/codec.ts";
-import { Payload } from "../../transport/payload.ts";
+import type { ElementAnswer } from "../../actors/worker/protocol.ts";
+import { elementOf } from "./failing_elements.ts";
 import type { Findings } from "./checker.ts";
 
 /** Watches one iteration. Elements are different numbers. */
@@ -60,10 +60,8 @@ export class SharesChecker {
     return (event) => {
       if (event.type !== "deliver" || event.envelope.kind !== "reply") return;
       const { source, body } = event.envelope;
-      const { element } = body as { readonly element?: unknown } | null ?? {};
-      if (element instanceof Payload) {
-        this.#sent(Number(decodeMessage(element.bytes)), formatRef(source), consumer);
-      }
+      const element = elementOf(body as ElementAnswer | null);
+      if (element !== undefined) this.#sent(Number(element), formatRef(source), consumer);
     };
   }
 

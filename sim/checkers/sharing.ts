@@ -8,7 +8,7 @@ import type { InspectionEvent } from "../../actors/runtime/inspection.ts";
 import type { RequestOf } from "../../actors/runtime/protocol.ts";
 import type { Ref } from "../../actors/runtime/ref.ts";
 import type { ElementAnswer } from "../../actors/worker/protocol.ts";
-import { decodeMessage } from "../../transport/codec.ts";
+import { elementOf } from "./failing_elements.ts";
 import type { Findings } from "./checker.ts";
 import { type SharedElement, SharedOrderChecker } from "./shared_order.ts";
 
@@ -138,8 +138,9 @@ export class SharingChecker {
   }
 
   #sends({ node, incarnation }: Ref, answer: ElementAnswer | null): void {
-    if (answer?.kind !== "element") return;
-    const { stream, place } = decodeMessage(answer.element.bytes) as SharedElement;
+    const element = elementOf(answer) as SharedElement | undefined;
+    if (element === undefined) return;
+    const { stream, place } = element;
     const key = `${node} ${stream}`;
     const sent = this.#sent.get(key);
     if (sent !== undefined) {
@@ -164,9 +165,10 @@ export class SharingChecker {
   }
 
   #produces(answer: ElementAnswer | null, lives: () => boolean): void {
-    if (answer?.kind !== "element") return;
-    const { bytes } = answer.element;
-    const { stream, place } = decodeMessage(bytes) as SharedElement;
+    const element = elementOf(answer) as SharedElement | undefined;
+    if (element === undefined) return;
+    const { stream, place } = element;
+    const byteLength = answer?.kind === "element" ? answer.element.bytes.byteLength : 0;
     if (!this.#streams.has(stream)) this.#streams.set(stream, { sums: [], lives });
     const { sums } = this.#streams.get(stream)!;
     // A repeated request got the same answer.
@@ -174,7 +176,7 @@ export class SharingChecker {
     if (place !== sums.length) {
       this.#findings.add(`stream ${stream} gave its window ${place} after ${sums.length - 1}`);
     }
-    sums.push((sums.at(-1) ?? 0) + Math.max(ITEM_BYTES_MIN, bytes.byteLength));
+    sums.push((sums.at(-1) ?? 0) + Math.max(ITEM_BYTES_MIN, byteLength));
   }
 
   #reports({ name, tasks }: HeartbeatRequest): void {

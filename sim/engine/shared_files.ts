@@ -17,6 +17,12 @@ interface Making {
   readonly parts: Uint8Array[];
 }
 
+/** What may fail. A commit may also fail after it has made the file, as when its answer is lost. */
+export type FileOperation = "create" | "commit" | "committed" | "open" | "list";
+
+/** The text in the message of every failure. */
+export const STORAGE_FAILED = "The simulated storage fails";
+
 /** The shared storage of a cluster. */
 export class SharedFiles {
   readonly #files = new Map<string, Uint8Array>();
@@ -26,6 +32,8 @@ export class SharedFiles {
   readonly #missing = new Map<string, LeatError>();
   /** Returns the additional time of an operation on a file, in ms. */
   delayMs: (path: string) => number = () => 0;
+  /** Returns whether an operation on a file fails. */
+  fails: (operation: FileOperation, path: string) => boolean = () => false;
 
   /** The names of all files. Those of unfinished files have a suffix. */
   get names(): readonly string[] {
@@ -46,10 +54,12 @@ export class SharedFiles {
       files: {
         open: async (path) => {
           await later(path);
+          this.#mayFail("open", path);
           return openFile(this.#files.get(path) ?? this.#partOf(path) ?? this.#absent(path));
         },
         list: async (pattern) => {
           await later(pattern);
+          this.#mayFail("list", pattern);
           const matches = this.#matchers.getOrInsertComputed(pattern, matcher);
           const { names } = this;
           return names.filter((name) => matches.test(name));
@@ -58,6 +68,7 @@ export class SharedFiles {
       newFiles: {
         create: async (path) => {
           await later(path);
+          this.#mayFail("create", path);
           return this.#create(path, life, () => later(path));
         },
         remove: (path) => {
@@ -68,6 +79,12 @@ export class SharedFiles {
         },
       },
     };
+  }
+
+  /** @throws LeatError `unavailable` if the operation fails. */
+  #mayFail(operation: FileOperation, path: string): void {
+    if (!this.fails(operation, path)) return;
+    throw new LeatError("unavailable", `${STORAGE_FAILED}: ${operation} "${path}"`);
   }
 
   /** Returns the content so far of an unfinished file, by its temporary name. */
@@ -98,9 +115,11 @@ export class SharedFiles {
         await later();
         if (!isOpen) return;
         if (!isThere()) throw new LeatError("not_found", `"${path}" was removed while it was made`);
+        this.#mayFail("commit", path);
         isOpen = false;
         this.#files.set(path, joined(making.parts));
         this.#making.delete(path);
+        this.#mayFail("committed", path);
       },
       abandon: () => {
         if (!isOpen || !life.alive) return false;

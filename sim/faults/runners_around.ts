@@ -1,4 +1,5 @@
 /** Wraps the steps of runners, and what lists splits. */
+import type { WireError } from "../../core/error.ts";
 import type {
   Runner,
   RunnerCaller,
@@ -48,15 +49,17 @@ export class RunnersAround implements RunnerFactory {
   }
 }
 
-/** Wraps runners to report each element when it is made. */
+/** Wraps runners to report each element when it is made, and each that fails. */
 export function watchedRunners(
   runners: RunnerFactory,
   onMade: (frame: Uint8Array) => void,
+  onFailed: (error: WireError) => void = () => {},
 ): RunnerFactory {
   return new RunnersAround(runners, (next) => (ownStep, wish) => {
     const step = next(ownStep, wish);
     step.then((outcome) => {
       if (outcome.kind === "element") onMade(outcome.frame);
+      else if (outcome.kind === "error") onFailed(outcome.error);
     }, () => {});
     return step;
   });

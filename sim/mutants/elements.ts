@@ -6,6 +6,7 @@ import { ReceiveMarks } from "../../actors/runtime/asking/numbering.ts";
 import { ElementFetcher } from "../../actors/exactly_once/fetcher.ts";
 import { Repeats } from "../../actors/exactly_once/repeats.ts";
 import type { ElementAnswer, GetElementRequest } from "../../actors/worker/protocol.ts";
+import { TaskPipeline } from "../../actors/worker/tasks/task_pipeline.ts";
 import { TaskSplits } from "../../actors/worker/tasks/task_splits.ts";
 import { RequestQueue } from "../../actors/worker/tasks/request_queue.ts";
 import { SimRandom } from "../engine/random.ts";
@@ -86,6 +87,34 @@ export const ELEMENT_MUTANTS: readonly Mutant[] = [
         },
       }));
     },
+  },
+  {
+    name: "end-at-error",
+    wrong: "a task that ends at its first element that fails",
+    workload: "failing",
+    crashes: [],
+    install: () =>
+      changed(TaskPipeline.prototype, ({ step }) => ({
+        async step(...request) {
+          const outcome = await step.apply(this, request);
+          return outcome.kind === "error" ? { kind: "end" } : outcome;
+        },
+      })),
+  },
+  {
+    name: "swallow-errors",
+    wrong: "a task that skips the elements that fail",
+    workload: "failing",
+    crashes: [],
+    install: () =>
+      changed(TaskPipeline.prototype, ({ step }) => ({
+        async step(...request) {
+          for (;;) {
+            const outcome = await step.apply(this, request);
+            if (outcome.kind !== "error") return outcome;
+          }
+        },
+      })),
   },
   {
     name: "number-each-attempt",

@@ -108,6 +108,21 @@ export const ROUNDS_MUTANTS: readonly Mutant[] = [
       }));
     },
   },
+  {
+    name: "drop-a-round",
+    wrong: "a scheduler that drops the elements of every third round, as if it were late",
+    workload: "rounds",
+    crashes: [],
+    install: () => {
+      const filled = new PerInstance<Rounds, { count: number }>(() => ({ count: 0 }));
+      return changed(Rounds.prototype, ({ fill }) => ({
+        fill(round, answers) {
+          const isDropped = ++filled.of(this).count % 3 === 0;
+          fill.call(this, round, isDropped ? answers.map(() => ({ kind: "skip" })) : answers);
+        },
+      }));
+    },
+  },
 ];
 
 /** Changes consumers' reports. */

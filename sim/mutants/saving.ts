@@ -38,6 +38,19 @@ export const SAVING_MUTANTS: readonly Mutant[] = [
       })),
   },
   {
+    name: "ignore-failed-commits",
+    wrong: "a worker that takes a file for committed although the storage has failed to",
+    workload: "storage",
+    crashes: [],
+    install: () =>
+      changed(SharedFiles.prototype, ({ of }) => ({
+        of(life) {
+          const { files, newFiles } = of.call(this, life);
+          return { files, newFiles: deafFiles(newFiles) };
+        },
+      })),
+  },
+  {
     name: "forget-lost-chunks",
     wrong: "a dispatcher that never reassigns the work of a lost task",
     workload: "saving",
@@ -127,6 +140,16 @@ function lateFiles(newFiles: NewFiles, later: (fn: () => void) => void): NewFile
           return Promise.resolve();
         },
       };
+    },
+  };
+}
+
+function deafFiles(newFiles: NewFiles): NewFiles {
+  return {
+    ...newFiles,
+    create: async (path) => {
+      const file = await newFiles.create(path);
+      return { ...file, commit: () => file.commit().catch(() => {}) };
     },
   };
 }

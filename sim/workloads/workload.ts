@@ -33,6 +33,8 @@ export interface RunOptions {
   readonly crashes?: readonly Role[];
   /** A crash at a counted message. Default: none. */
   readonly crashPoint?: CrashPoint;
+  /** Whether some elements fail. See `failing_elements.ts`. Default false. */
+  readonly failing?: boolean;
   /** See {@linkcode SimCluster}. */
   readonly readable?: boolean;
 }

@@ -14,7 +14,7 @@
 import type { Feed } from "../../actors/client/feed.ts";
 import { dispatcherAt } from "../../actors/dispatcher/protocol.ts";
 import { decodeMessage } from "../../transport/codec.ts";
-import { LeatError } from "../../core/error.ts";
+import { LeatError, type WireError } from "../../core/error.ts";
 import type { DispatcherConfig } from "../../actors/dispatcher/config.ts";
 import { Dataset } from "../../data/dataset.ts";
 import { ShardingPolicy } from "../../data/sharding/sharding_policy.ts";
@@ -27,6 +27,8 @@ import { TaskOrderChecker } from "../checkers/task_order.ts";
 import { SimCluster } from "../engine/cluster.ts";
 import { Crashes, type Role } from "../faults/crashes.ts";
 import type { SimNode } from "../engine/node.ts";
+import type { SimHost } from "../host.ts";
+import { failedWith, takenElement, withFailures } from "../checkers/failing_elements.ts";
 import { pacedBy } from "../faults/paced_runners.ts";
 import { SimRandom } from "../engine/random.ts";
 import { watchedRunners } from "../faults/runners_around.ts";
@@ -93,11 +95,16 @@ export async function runDynamic(options: DynamicOptions): Promise<RunOutcome> {
 
 const DATASET = Dataset.range(SPLITS);
 const DATASET_ID = "numbers";
-const DEFINITION = {
-  graph: serializeGraph(DATASET.node),
-  fingerprint: fingerprintGraph(DATASET.node),
-  cardinality: SPLITS,
-};
+const DEFINITION = definitionOf(DATASET);
+const FAILING_DEFINITION = definitionOf(withFailures(DATASET));
+
+function definitionOf({ node }: Dataset<number>) {
+  return {
+    graph: serializeGraph(node),
+    fingerprint: fingerprintGraph(node),
+    cardinality: SPLITS,
+  };
+}
 
 class DynamicRun {
   readonly violations = new Violations();
@@ -139,7 +146,9 @@ class DynamicRun {
         else this.#taskLives.watch(node);
         const made = this.#handover.worker(node.lifetime());
         const onMade = (frame: Uint8Array) => made(String(decodeMessage(frame)));
-        bootWorker(this.#timings.worker, (host) => watchedRunners(pace(host), onMade))(node);
+        const onFailed = ({ message }: WireError) => made(String(failedWith(message)));
+        const runnersOf = (host: SimHost) => watchedRunners(pace(host), onMade, onFailed);
+        bootWorker(this.#timings.worker, runnersOf)(node);
       });
     }
     for (const name of CLIENTS) this.cluster.addNode(name, (node) => this.#bootClient(node));
@@ -209,12 +218,11 @@ class DynamicRun {
       for (;;) {
         const fed = await feed.take();
         if (fed.kind === "end") break;
-        if (fed.kind === "error") throw LeatError.fromWire(fed.error);
-        if (fed.kind !== "element") continue;
+        if (fed.kind !== "element" && fed.kind !== "error") continue;
         const { scheduler } = this.cluster;
-        const element = decodeMessage(fed.element.bytes);
+        const element = takenElement(fed);
         this.deliveries.took({ element, consumer, timeMs: scheduler.nowUs / 1_000 });
-        this.#order.took(fed.element, Number(element), consumer);
+        if (fed.kind === "element") this.#order.took(fed.element, Number(element), consumer);
         handedOver.took(String(element));
         this.#crashes.delivered(this.deliveries.delivered);
         await host.sleep(rng.between(0, STEP_MAX_MS));
@@ -226,17 +234,18 @@ class DynamicRun {
   }
 
   async #open(node: SimNode): Promise<Feed> {
-    const { mode = ShardingPolicy.DYNAMIC, registered = false } = this.#options;
+    const { mode = ShardingPolicy.DYNAMIC, registered = false, failing = false } = this.#options;
+    const definition = failing ? FAILING_DEFINITION : DEFINITION;
     if (registered) {
       await node.system.ask(
         dispatcherAt(DISPATCHER_NODE),
         "registerDataset",
-        { ...DEFINITION, datasetId: DATASET_ID },
+        { ...definition, datasetId: DATASET_ID },
         { timeoutMs: FIRST_ANSWER_TIMEOUT_MS, attemptMs: REQUEST_TIMEOUT_MS },
       );
     }
     return startClient(node, {
-      dataset: registered ? { datasetId: DATASET_ID } : DEFINITION,
+      dataset: registered ? { datasetId: DATASET_ID } : definition,
       parameters: { processingMode: mode, sharing: false },
       jobName: "job",
       repetition: 0,

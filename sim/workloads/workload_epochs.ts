@@ -15,6 +15,8 @@ import { SplitLedger } from "../checkers/splits/split_ledger.ts";
 import { SimCluster } from "../engine/cluster.ts";
 import { pacedBy } from "../faults/paced_runners.ts";
 import { bootDispatcher, bootWorker } from "../engine/service.ts";
+import { withFailures } from "../checkers/failing_elements.ts";
+import { nextOrFailed } from "./lib/reading.ts";
 import { TaskLives } from "./lib/task_lives.ts";
 import { type Trainer, Trainers } from "./lib/trainers.ts";
 import { outcomeOf, type RunOptions, type RunOutcome } from "./workload.ts";
@@ -56,11 +58,13 @@ class EpochsRun implements Disposable {
   readonly #epochs: number;
   readonly #stepMaxMs: number;
   readonly #leftEarlyPercent: number;
+  readonly #isFailing: boolean;
   #leftEarly = 0;
 
   constructor(options: RunOptions) {
     this.cluster = new SimCluster(options);
     const rng = this.cluster.random.fork("epochs");
+    this.#isFailing = options.failing ?? false;
     this.#epochs = EPOCHS_MIN + rng.int(EPOCHS_MAX - EPOCHS_MIN + 1);
     const clients = CLIENTS.slice(0, 2 + rng.int(2));
     this.#stepMaxMs = rng.pick(STEP_MAX_MS);
@@ -106,7 +110,8 @@ class EpochsRun implements Disposable {
   }
 
   async #train(trainer: Trainer): Promise<void> {
-    const next = trainer.dataset(() => Dataset.range(ELEMENTS));
+    const numbers = Dataset.range(ELEMENTS);
+    const next = trainer.dataset(() => this.#isFailing ? withFailures(numbers) : numbers);
     for (let epoch = 0; epoch < this.#epochs; epoch++) {
       const leaves = trainer.rng.int(100) < this.#leftEarlyPercent;
       const elementsMax = leaves ? trainer.rng.int(LEFT_AFTER_MAX + 1) : Infinity;
@@ -122,7 +127,7 @@ class EpochsRun implements Disposable {
     elementsMax: number,
   ): Promise<void> {
     for (let taken = 0; taken < elementsMax; taken++) {
-      const { done, value } = await iterator.next();
+      const { done, value } = await nextOrFailed(iterator);
       if (done) return;
       const timeMs = this.cluster.scheduler.nowUs / 1_000;
       this.deliveries.took({ element: epoch * ELEMENTS + value, consumer: who, timeMs });

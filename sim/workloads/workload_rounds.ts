@@ -15,13 +15,13 @@ import { LeatError } from "../../core/error.ts";
 import { Dataset } from "../../data/dataset.ts";
 import { ShardingPolicy } from "../../data/sharding/sharding_policy.ts";
 import { fingerprintGraph, serializeGraph } from "../../data/wire.ts";
-import { decodeMessage } from "../../transport/codec.ts";
 import { PROXY_KINDS } from "../../platform/nodes/service_kinds.ts";
 import { Violations } from "../checkers/checker.ts";
 import { RoundsChecker } from "../checkers/rounds.ts";
 import { SimCluster } from "../engine/cluster.ts";
 import { CRASH_AFTER_MAX_MS, Crashes, DOWN_MAX_MS } from "../faults/crashes.ts";
 import type { SimNode } from "../engine/node.ts";
+import { takenElement, withFailures } from "../checkers/failing_elements.ts";
 import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "../engine/service.ts";
 import { drawTimings, type ServiceTimings } from "../engine/timings.ts";
 import { outcomeOf, type RunOptions, type RunOutcome, runThroughTrouble } from "./workload.ts";
@@ -66,6 +66,8 @@ const ENDLESS = Dataset.zip([
 ]);
 /** A dataset that ends in the middle of a round of each task. The end is not known before. */
 const ENDING = ENDLESS.takeWhile(([number]) => number < 50);
+const FAILING = withFailures(ENDLESS);
+const FAILING_ENDING = withFailures(ENDING);
 const ENDING_PROBABILITY = 0.3;
 /** The cardinality of a dataset of unknown size. */
 const UNKNOWN = -2;
@@ -93,7 +95,8 @@ class RoundsRun {
   readonly #ended = new Set<string>();
   #clients = 0;
 
-  constructor({ seed, faults, readable = false, crashes = [], crashPoint }: RunOptions) {
+  constructor(options: RunOptions) {
+    const { seed, faults, readable = false, failing = false, crashes = [], crashPoint } = options;
     this.cluster = new SimCluster({
       seed,
       faults,
@@ -114,7 +117,8 @@ class RoundsRun {
       ? CONSUMERS.filter((name) => (name === picked) === isAlone)
       : [];
     this.#isEnding = this.cluster.random.fork("ending").chance(ENDING_PROBABILITY);
-    const { node } = this.#isEnding ? ENDING : ENDLESS;
+    const [endless, ending] = failing ? [FAILING, FAILING_ENDING] : [ENDLESS, ENDING];
+    const { node } = this.#isEnding ? ending : endless;
     this.#definition = {
       graph: serializeGraph(node),
       fingerprint: fingerprintGraph(node),
@@ -130,7 +134,7 @@ class RoundsRun {
       worker: { heartbeatMs: WORKER_HEARTBEAT_MS, skipAfterMs: rng.pick(SKIP_AFTER_MS) },
       client: CLIENT_TIMINGS,
     });
-    this.cluster.addNode(DISPATCHER_NODE, bootDispatcher(this.#timings.dispatcher));
+    this.cluster.addNode(DISPATCHER_NODE, bootDispatcher(this.#timings.dispatcher, this.rounds));
     const front = this.cluster.addNode(FRONT, () => {});
     if (crashes.includes("worker")) this.#planCrash(front);
     const placement = rng.chance(0.3) ? { reads: FRONT } : {};
@@ -157,6 +161,10 @@ class RoundsRun {
 
   async toTheEnd(): Promise<void> {
     await runThroughTrouble(this.cluster, this.#crashes, () => this.#isDone);
+    this.rounds.expectNoneLost({
+      restarts: this.#clients - CONSUMERS.length,
+      aheadMax: this.#reading.maxOutstandingRequests,
+    });
   }
 
   /** Plans a crash of the schedulers' node in some runs. */
@@ -188,6 +196,7 @@ class RoundsRun {
   async #train(node: SimNode, index: number): Promise<void> {
     for (;;) {
       const life = `${node.name} (client ${++this.#clients})`;
+      if (this.#clients <= CONSUMERS.length) this.rounds.began(life);
       const { feed, stop } = this.#startClient(node, index, life);
       try {
         await this.#read(node, index, life, feed);
@@ -221,10 +230,11 @@ class RoundsRun {
       (this.#stragglers.includes(node.name) ? STRAGGLER_TIMES : 1);
     for (;;) {
       const fed = await feed.take();
-      if (fed.kind === "error") throw LeatError.fromWire(fed.error);
       if (fed.kind === "end" && this.#isEnding) return;
-      if (fed.kind !== "element") throw new LeatError("internal", `it was fed ${fed.kind}`);
-      const [number, task] = decodeMessage(fed.element.bytes) as [number, number];
+      if (fed.kind !== "element" && fed.kind !== "error") {
+        throw new LeatError("internal", `it was fed ${fed.kind}`);
+      }
+      const [number, task] = takenElement(fed) as [number, number];
       this.#lives.set(node.name, life);
       this.rounds.took(life, index, { index: number, task });
       this.#crashes.delivered(this.rounds.delivered);

@@ -3,7 +3,8 @@
  * that requests the save, and requests it again after a crash. Another program saves the same dataset or
  * another dataset there, by the service or by itself. A third program reads the folder while it is
  * written (`Dataset.load({ wait })`). In some runs the save is cancelled, once or repeatedly, or one of
- * its elements fails. In some runs the disk is slow, so that much happens while a file is committed, and
+ * its elements fails. In the workload "storage", operations of the disk fail, and programs whose save
+ * failed request it again. In some runs the disk is slow, so that much happens while a file is committed, and
  * saves are cancelled just then.
  *
  * Promises: once the cluster has healed, the folder holds the canonical stream of the dataset, each
@@ -23,6 +24,7 @@ import { LoadingChecker, type LoadingPosition } from "../checkers/loading.ts";
 import { SimCluster } from "../engine/cluster.ts";
 import type { SimNode } from "../engine/node.ts";
 import type { SimRandom } from "../engine/random.ts";
+import { type FileOperation, STORAGE_FAILED } from "../engine/shared_files.ts";
 import { bootDispatcher, bootWorker, DISPATCHER_NODE } from "../engine/service.ts";
 import { drawTimings, type ServiceTimings } from "../engine/timings.ts";
 import { Crashes } from "../faults/crashes.ts";
@@ -72,6 +74,17 @@ const STALL_PROBABILITY = 0.3;
 
 const STALL_MAX_MS = 2_000;
 
+/** What may fail in the storage, the probability of it, and how often at most. */
+const FAILING_OPERATIONS: [FileOperation, ...FileOperation[]] = [
+  "create",
+  "commit",
+  "committed",
+  "open",
+  "list",
+];
+const FAILURE_PROBABILITY: [number, ...number[]] = [0.02, 0.2];
+const FAILURES_MAX = 3;
+
 /** How often a dataset that may be replaced is read. */
 const READINGS = 3;
 
@@ -105,7 +118,17 @@ const WORKER_TIMEOUT_MS: [number, ...number[]] = [3_000, 20_000];
 
 const CLIENT_TIMINGS = { refreshMs: 200 };
 
-export async function runSaving(options: RunOptions): Promise<RunOutcome> {
+export interface SavingOptions extends RunOptions {
+  /** Whether some operations of the shared storage fail. Default false. */
+  readonly storageFails?: boolean;
+}
+
+/** A save to a storage that fails a few times. */
+export async function runStorage(options: RunOptions): Promise<RunOutcome> {
+  return await runSaving({ ...options, storageFails: true });
+}
+
+export async function runSaving(options: SavingOptions): Promise<RunOutcome> {
   const rng = new SimCluster({ seed: options.seed }).random;
   const { plot, savers } = drawPlot(rng);
   const streams = await Promise.all(savers.map(({ pipeline }) => streamOf(pipeline, 1)));
@@ -124,6 +147,8 @@ class SavingRun {
   readonly #trainings = new Trainings(this.violations.by("training"));
   /** Programs whose save succeeded. */
   readonly #saved = new Set<string>();
+  /** Programs whose save the storage has failed. */
+  readonly #failed = new Set<string>();
   readonly #lateMaxMs: number;
   readonly #timings: ServiceTimings;
   readonly #wait: { readonly pollMs: number; readonly timeoutMs: number };
@@ -133,11 +158,13 @@ class SavingRun {
   #checkpoint: { readonly token: Uint8Array; readonly position: LoadingPosition } | undefined;
 
   constructor(
-    { seed, faults, readable = false, crashes = [], crashPoint }: RunOptions,
+    options: SavingOptions,
     plot: Plot,
     savers: readonly Saver[],
     streams: readonly (readonly string[])[],
   ) {
+    const { seed, faults, readable = false, crashes = [], crashPoint, storageFails = false } =
+      options;
     this.#plot = plot;
     this.#savers = savers;
     this.#streams = streams;
@@ -146,6 +173,7 @@ class SavingRun {
     const findings = this.violations.by("loading");
     this.loading = new LoadingChecker(streams, () => this.#isWhole, findings);
     this.#drawDisk();
+    if (storageFails) this.#drawStorageFailures();
     const rng = this.cluster.random.fork("saving");
     this.#lateMaxMs = rng.pick(LATE_MAX_MS);
     const pollMs = rng.pick(POLL_MS);
@@ -178,6 +206,7 @@ class SavingRun {
   async toTheEnd(): Promise<void> {
     const haveEnded = () => this.#trainings.haveEnded(this.#programs);
     await runThroughTrouble(this.cluster, this.#crashes, haveEnded);
+    this.cluster.files.fails = () => false;
     if (this.#plot === "failing") return this.#expectNothingSaved();
     if (this.#plot.endsWith("given_up")) await this.#saveAgain();
     await this.#expectStream();
@@ -212,6 +241,21 @@ class SavingRun {
     }
   }
 
+  /** Draws which operations of the shared disk fail: a few of one kind. */
+  #drawStorageFailures(): void {
+    const { files, random, counters } = this.cluster;
+    const rng = random.fork("failing storage");
+    const failing = rng.pick(FAILING_OPERATIONS);
+    const probability = rng.pick(FAILURE_PROBABILITY);
+    let left = 1 + rng.int(FAILURES_MAX);
+    files.fails = (operation) => {
+      if (operation !== failing || left === 0 || !rng.chance(probability)) return false;
+      left--;
+      counters.tally(`storage_failed_to_${operation}`);
+      return true;
+    };
+  }
+
   /** A program that saves a dataset, and in some plots cancels the save. */
   async #save(node: SimNode, saver: Saver, rng: SimRandom): Promise<void> {
     const isGivenUp = this.#plot.endsWith("given_up") && saver.name === SAVER;
@@ -219,26 +263,43 @@ class SavingRun {
     await node.host.sleep(rng.between(0, this.#lateMaxMs));
     const isInTurn = this.#plot === "in_turn" && node.lives === 1;
     for (let turns = isInTurn ? 1 + rng.int(TURNS_MAX) : 0; turns > 0; turns--) {
-      if (await this.#saveFor(node, saver, this.#givingUp(node, rng)) !== "given up") return;
+      const outcome = await this.#saveFor(node, saver, this.#givingUp(node, rng));
+      if (outcome === "saved" || outcome === "refused") return;
     }
     const signal = isGivenUp ? this.#givingUp(node, rng) : undefined;
-    while (await this.#saveFor(node, saver, signal) === "refused" && saver.overwrite) {
+    for (;;) {
+      const outcome = await this.#saveFor(node, saver, signal);
+      const isAgain = outcome === "failed" || outcome === "refused" && this.#insists(saver);
+      if (!isAgain) return;
       await node.host.sleep(AGAIN_MS);
     }
   }
 
-  /** Saves a dataset, unless the save is cancelled or refused. */
+  /**
+   * Whether a program that was refused requests its save again: it replaces another dataset, or another
+   * program began to save just after the storage had failed.
+   */
+  #insists({ name, overwrite }: Saver): boolean {
+    const isUnfinished = this.#failed.has(name) && this.#plot !== "failing" && !this.#isWhole;
+    return overwrite || isUnfinished;
+  }
+
+  /** Saves a dataset, unless the save is cancelled or refused, or the storage fails. */
   async #saveFor(
     node: SimNode,
     saver: Saver,
     signal?: AbortSignal,
-  ): Promise<"saved" | "given up" | "refused"> {
+  ): Promise<"saved" | "given up" | "refused" | "failed"> {
     try {
       await this.#request(node, saver, signal);
       this.#saved.add(saver.name);
       return "saved";
     } catch (error) {
       if (signal?.aborted) return "given up";
+      if (isStorageFailure(error)) {
+        this.#failed.add(saver.name);
+        return "failed";
+      }
       const { code } = LeatError.from(error);
       const mayFail = this.#plot === "failing" && !REFUSALS.includes(code);
       if (!mayFail && !this.#mayRefuse(code)) throw error;
@@ -320,7 +381,7 @@ class SavingRun {
         }
       }
     } catch (error) {
-      if (!READING_MAY_FAIL.includes(this.#plot)) throw error;
+      if (!READING_MAY_FAIL.includes(this.#plot) && !isStorageFailure(error)) throw error;
       this.cluster.counters.tally(`reader_${LeatError.from(error).code}`);
     } finally {
       await iterator.return();
@@ -372,6 +433,10 @@ class SavingRun {
       findings.add(`${name} got no error for its save, but the folder holds another dataset`);
     }
   }
+}
+
+function isStorageFailure(error: unknown): boolean {
+  return LeatError.from(error).message.includes(STORAGE_FAILED);
 }
 
 function isSame(found: readonly string[], wanted: readonly string[]): boolean {

@@ -8,7 +8,6 @@
  * position. Windows stay within their bounds. Once the cluster has healed, every trainer that reads makes
  * progress, whatever the others do.
  */
-import { decodeMessage } from "../../transport/codec.ts";
 import { LeatError } from "../../core/error.ts";
 import { Dataset } from "../../data/dataset.ts";
 import { ShardingPolicy } from "../../data/sharding/sharding_policy.ts";
@@ -18,6 +17,7 @@ import { type SharedElement, SharingChecker } from "../checkers/sharing.ts";
 import { SimCluster } from "../engine/cluster.ts";
 import { Crashes } from "../faults/crashes.ts";
 import type { SimNode } from "../engine/node.ts";
+import { takenElement, withFailures } from "../checkers/failing_elements.ts";
 import type { SimRandom } from "../engine/random.ts";
 import { pacedBy } from "../faults/paced_runners.ts";
 import { bootDispatcher, bootWorker, DISPATCHER_NODE, startClient } from "../engine/service.ts";
@@ -92,11 +92,12 @@ const DATASET = Dataset.range(1)
     }), { captures: { stream } })
   )
   .repeat();
-const DEFINITION = {
-  graph: serializeGraph(DATASET.node),
-  fingerprint: fingerprintGraph(DATASET.node),
-  cardinality: -1,
-};
+const DEFINITION = definitionOf(DATASET);
+const FAILING_DEFINITION = definitionOf(withFailures(DATASET));
+
+function definitionOf({ node }: Dataset<SharedElement>) {
+  return { graph: serializeGraph(node), fingerprint: fingerprintGraph(node), cardinality: -1 };
+}
 
 class SharingRun {
   readonly violations = new Violations();
@@ -106,10 +107,13 @@ class SharingRun {
   readonly #maxOutstandingRequests: number;
   readonly #timings: ServiceTimings;
   readonly #mode: ShardingPolicy;
+  readonly #isFailing: boolean;
   /** Number of elements that each trainer still wants. */
   readonly #wanted = new Map(Object.entries(TRAINERS).map(([id, { elements }]) => [id, elements]));
 
-  constructor({ seed, faults, readable = false, crashes = [], crashPoint }: RunOptions) {
+  constructor(options: RunOptions) {
+    const { seed, faults, readable = false, failing = false, crashes = [], crashPoint } = options;
+    this.#isFailing = failing;
     this.cluster = new SimCluster({ seed, faults, readable });
     const rng = this.cluster.random.fork("sharing");
     const windowBytesMax = rng.pick(WINDOW_BYTES);
@@ -177,7 +181,7 @@ class SharingRun {
   /** Runs a training loop until it has enough elements, or leaves. */
   async #read(node: SimNode, habits: Habits, rng: SimRandom): Promise<void> {
     const feed = startClient(node, {
-      dataset: DEFINITION,
+      dataset: this.#isFailing ? FAILING_DEFINITION : DEFINITION,
       parameters: { processingMode: this.#mode, sharing: true },
       jobName: "job",
       repetition: 0,
@@ -188,11 +192,10 @@ class SharingRun {
     this.checker.joined(node.name);
     while (this.#wants(node)) {
       const fed = await feed.take();
-      if (fed.kind === "error") throw LeatError.fromWire(fed.error);
-      if (fed.kind !== "element") {
+      if (fed.kind !== "element" && fed.kind !== "error") {
         throw new LeatError("internal", `A stream without end: ${fed.kind}`);
       }
-      const element = decodeMessage(fed.element.bytes) as SharedElement;
+      const element = takenElement(fed) as SharedElement;
       this.checker.took(node.name, element, fed.skipped ?? 0);
       this.#wanted.set(node.name, this.#wanted.get(node.name)! - 1);
       this.#crashes.delivered(this.checker.delivered);

@@ -12,6 +12,7 @@ import { Violations } from "../checkers/checker.ts";
 import { SharesChecker } from "../checkers/shares.ts";
 import { SimCluster } from "../engine/cluster.ts";
 import type { SimRandom } from "../engine/random.ts";
+import { withFailures } from "../checkers/failing_elements.ts";
 import { takeAll } from "./lib/reading.ts";
 import { bootDispatcher, bootWorker } from "../engine/service.ts";
 import { type Trainer, Trainers } from "./lib/trainers.ts";
@@ -47,6 +48,8 @@ interface Plan {
   /** Number of lines of each file, if there are files. */
   readonly files: readonly number[];
   readonly shares: readonly (readonly number[])[];
+  /** Whether each worker runs the whole pipeline, so that an element that fails does so on all of them. */
+  readonly runsWhole: boolean;
 }
 
 class StaticRun implements Disposable {
@@ -54,6 +57,7 @@ class StaticRun implements Disposable {
   readonly cluster: SimCluster;
   readonly shares: SharesChecker;
   readonly #plan: Plan;
+  readonly #isFailing: boolean;
   readonly #trainers: Trainers;
 
   constructor(options: RunOptions) {
@@ -61,6 +65,7 @@ class StaticRun implements Disposable {
     const rng = this.cluster.random.fork("static");
     const workers = LISTED.slice(0, 1 + rng.int(LISTED.length));
     this.#plan = drawPlan(rng, workers.length);
+    this.#isFailing = options.failing ?? false;
     const clients = CLIENTS.slice(0, 1 + rng.int(CLIENTS.length));
     for (const [file, lines] of this.#plan.files.entries()) {
       const text = Array.from({ length: lines }, (_, line) => `${file * LINES_MAX + line}\n`);
@@ -101,7 +106,9 @@ class StaticRun implements Disposable {
 
   async #train({ node, who, open, step }: Trainer): Promise<void> {
     node.system.inspect(this.shares.consumer(who));
-    await takeAll(open(this.#plan.dataset), async (element) => {
+    const { dataset, runsWhole } = this.#plan;
+    const make = () => this.#isFailing && !runsWhole ? withFailures(dataset()) : dataset();
+    await takeAll(open(make), async (element) => {
       this.shares.took(element as number, who);
       await step(this.shares.delivered);
     });
@@ -135,5 +142,6 @@ function drawPlan(rng: SimRandom, count: number): Plan {
         ? files.filter((_, file) => file % count === index).flat()
         : all.filter((_, position) => position % count === index),
   );
-  return { mode, dataset, files: readsFiles ? lines : [], shares };
+  const runsWhole = !isByFile && !isHinted;
+  return { mode, dataset, files: readsFiles ? lines : [], shares, runsWhole };
 }

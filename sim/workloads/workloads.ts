@@ -4,12 +4,13 @@ import { runAutoscaling } from "./workload_autoscaling.ts";
 import { runConsumers } from "./workload_consumers.ts";
 import { runDynamic, runRestarts } from "./workload_dynamic.ts";
 import { runEpochs } from "./workload_epochs.ts";
+import { runFailing } from "./workload_failing.ts";
 import { runDecisions, runExchange, runOffload } from "./workload_offload.ts";
 import { runOrdered } from "./workload_ordered.ts";
 import { runPipelines } from "./workload_pipelines.ts";
 import { runPoison } from "./workload_poison.ts";
 import { runRounds } from "./workload_rounds.ts";
-import { runSaving } from "./workload_saving.ts";
+import { runSaving, runStorage } from "./workload_saving.ts";
 import { runSharing } from "./workload_sharing.ts";
 import { runStatic } from "./workload_static.ts";
 
@@ -68,6 +69,14 @@ const ALL = {
   decisions: [
     runDecisions,
     "a trainer whose measurements are out of date, so that it must find the fastest candidate (place to cut its pipeline)",
+  ],
+  failing: [
+    runFailing,
+    "one of dynamic, off, restarts, epochs, static, rounds and sharing; some of its elements fail",
+  ],
+  storage: [
+    runStorage,
+    "the workload saving, with a storage that fails a few times",
   ],
 } satisfies Record<string, readonly [Workload, string]>;
 

@@ -72,8 +72,8 @@ export class RunWriter {
     const note: RunNote = { ...this.#run, items: this.#items, spec: this.#spec };
     const { host, settings } = this.#folder;
     const path = within(settings.folder, `${this.#name}.run`);
-    await writeDocument(host, path, NOTE_FORMAT, note);
-    this.#isFinished = true;
+    // A commit that fails may have made the note all the same. Then a resumed save counts the run.
+    await writeDocument(host, path, NOTE_FORMAT, note, () => this.#isFinished = true);
     return { attempt: this.#run.attempt, ...writtenIn(note) };
   }
 
@@ -90,7 +90,7 @@ export class RunWriter {
     }
   }
 
-  /** Abandons the run and removes its files; after `finish()` it does nothing. */
+  /** Abandons the run and removes its files, unless a note may list them. */
   abandon(): void {
     if (this.#isFinished) return;
     this.#isFinished = true;

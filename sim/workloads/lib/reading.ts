@@ -12,6 +12,7 @@ import type { DistributeNode } from "../../../data/operators/distribute.ts";
 import { OffloadNode } from "../../../data/operators/offload.ts";
 import { offloadedIterator } from "../../../offload/offloaded_iterator.ts";
 import { openHome, registerHome } from "../../../platform/nodes/client_homes.ts";
+import { failedElement } from "../../checkers/failing_elements.ts";
 import type { Given } from "../../reference/canonical_stream.ts";
 import type { Findings } from "../../checkers/checker.ts";
 import type { SimNode } from "../../engine/node.ts";
@@ -90,6 +91,20 @@ export async function take(
   }
 }
 
+/** Takes the next element, or one that failed on purpose. */
+export async function nextOrFailed<T>(
+  iterator: DatasetIterator<T>,
+): Promise<
+  { readonly done?: false; readonly value: T } | { readonly done: true; readonly value: undefined }
+> {
+  try {
+    const { done, value } = await iterator.next();
+    return done ? { done, value: undefined } : { value };
+  } catch (error) {
+    return { value: failedElement(error) as T };
+  }
+}
+
 /**
  * Reads to the end, as a training loop does.
  * @param step Takes an element and performs a step.
@@ -100,7 +115,7 @@ export async function takeAll(
   step: (element: unknown) => Promise<void>,
 ): Promise<void> {
   for (;;) {
-    const { done, value } = await iterator.next();
+    const { done, value } = await nextOrFailed(iterator);
     if (done) return;
     await step(value);
   }

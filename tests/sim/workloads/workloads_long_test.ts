@@ -45,7 +45,7 @@ const haveCrashed = (...roles: readonly Role[]) => (counters: Counters, seeds: n
 /** Number of seeds, each of a drawn workload, that are run in two processes. */
 const TRACES = 12;
 /** The first of them: from here on the seeds draw many workloads. */
-const FIRST_TRACE = 5;
+const FIRST_TRACE = 40;
 
 const MESSAGES = ["message_lost", "message_duplicated", "message_reordered"];
 
@@ -241,10 +241,22 @@ const CASES: Readonly<Record<string, Case>> = {
       seeds: 3,
       of: drawOptions,
     },
+  "an element that fails costs that element alone, and its error comes in its place, through all faults":
+    {
+      workload: "failing",
+      seeds: 10,
+      of: drawOptions,
+    },
   "a save has each element once through crashes, full disks and all other faults": {
     workload: "saving",
     seeds: 3,
     of: drawOptions,
+  },
+  "a save that is requested again after its storage has failed is complete, through all faults": {
+    workload: "storage",
+    seeds: 10,
+    of: drawOptions,
+    happened: ["storage_failed_to_commit", "storage_failed_to_open"],
   },
 };
 

@@ -50,12 +50,13 @@ function withDiskOf(bytesMax: number): Host {
 interface FileEvents {
   readonly onAppend?: (path: string, bytes: Uint8Array) => void;
   readonly beforeCommit?: (path: string) => void | Promise<void>;
+  readonly afterCommit?: (path: string) => void;
   /** Called when another writer has begun the file. */
   readonly onTaken?: (path: string) => void;
 }
 
 /** This machine with hooks for writes. */
-function withFiles(host: Host, { onAppend, beforeCommit, onTaken }: FileEvents): Host {
+function withFiles(host: Host, { onAppend, beforeCommit, afterCommit, onTaken }: FileEvents): Host {
   const newFiles = {
     remove: (path: string) => host.newFiles.remove(path),
     create: async (path: string) => {
@@ -71,6 +72,7 @@ function withFiles(host: Host, { onAppend, beforeCommit, onTaken }: FileEvents):
         commit: async () => {
           await beforeCommit?.(path);
           await file.commit();
+          afterCommit?.(path);
         },
         abandon: () => file.abandon(),
       };
@@ -109,6 +111,27 @@ Deno.test("a full disk ends a run, which leaves nothing, and another worker cont
     await writer.do(entry(begun, 0, [first, rest], "cluster/2"));
     const loaded = await Dataset.load<Uint8Array>(folder);
     assertEquals((await Array.fromAsync(loaded)).map((x) => x[0]), [0, 1, 2, 3, 4, 5, 6, 7]);
+  });
+});
+
+Deno.test("DistributedSaver.do: a run whose note is there although its commit failed keeps its files, and counts when the save is resumed", async () => {
+  await inFolder(async (folder) => {
+    const dataset = Dataset.range(40).filter((x) => x % 3 > 0).batch(4).map((x) => x.toArray());
+    const afterCommit = (path: string) => {
+      if (path.endsWith(".run")) throw new LeatError("unavailable", `Cannot write ${path}`);
+    };
+    const broken = writerOf(folder, dataset, withFiles(installedHost(), { afterCommit }));
+    const begun = await broken.do({ work: "begin", owner: OWNER }) as Begun;
+    const error = await assertRejects(() => broken.do(run(begun, 0, 10)), LeatError);
+    assertEquals(error.code, "unavailable");
+
+    const writer = writerOf(folder, dataset);
+    const again = await writer.do({ work: "begin", owner: "cluster/2" }) as Begun;
+    assertEquals(again.runs.map(({ first, count }) => [first, count]), [[0, 10]]);
+    const last = { first: 10, count: 30, ...await writer.do(run(again, 10, 30)) as RunReport };
+    await writer.do(entry(again, 0, [...again.runs, last], "cluster/2"));
+    const loaded = await Dataset.load<number[]>(folder);
+    assertEquals(await Array.fromAsync(loaded), await Array.fromAsync(dataset));
   });
 });
 
