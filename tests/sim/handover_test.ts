@@ -1,6 +1,8 @@
 /** What the checker of made and received elements detects. */
 import type { Envelope } from "../../actors/runtime/envelope.ts";
 import { HandoverChecker } from "../../sim/checkers/handover.ts";
+import { encodeMessage } from "../../transport/codec.ts";
+import { Payload } from "../../transport/payload.ts";
 import { assertEquals } from "../assert.ts";
 
 const TASK = { node: "worker", path: "/worker/task-1", incarnation: "1-1" };
@@ -31,7 +33,10 @@ function found(
     const ask = { kind: "ask", id, number: id, method, body, timeoutMs: 1_000 } as const;
     client.observe({ type: "send", envelope: { ...ask, source: CLIENT, target: TASK } });
     if (kind === undefined) continue;
-    const reply = { kind: "reply", id, number: id, body: { kind } } as const;
+    const answer = kind === "element"
+      ? { kind, element: new Payload(encodeMessage("x")) }
+      : { kind };
+    const reply = { kind: "reply", id, number: id, body: answer } as const;
     const envelope: Envelope = { ...reply, source: TASK, target: CLIENT };
     client.observe({ type: "deliver", envelope });
   }
