@@ -54,7 +54,7 @@ Deno.test("an access that was not granted fails only its element", async () => {
   assertEquals(line.code, "permission_denied");
   assertStringIncludes(line.message, `--data-root=${shellWord(dirname(OUTSIDE))}`);
   // A function may end its own process, which ends its own job.
-  for (const code of ["Deno.exit(1)", "process.abort()", "process.kill(process.pid)"]) {
+  for (const code of ["Deno.exit(1)", "process.abort()", "process.kill(process.pid, 'SIGKILL')"]) {
     const ending = Dataset.from([code]).map((code) => new Function(code)());
     const came = await read(address, ending) as LeatError[];
     assertMatch(came.map(({ message }) => message).join(), /The runner is gone/, code);
