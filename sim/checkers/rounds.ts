@@ -1,6 +1,7 @@
 /**
  * Checks what the training loops of a coordinated read receive. In every common step, each loop gets its
- * own part of one round of one task. No round of a task is missing, unless the task was lost. Consumers that reach the end reach it after the same round.
+ * own part of one round of one task. No round of a task is missing, unless the task was lost. Consumers
+ * that reach the end reach it after the same round.
  */
 import type { JournalRecord } from "../../actors/dispatcher/journal/records.ts";
 import type { Findings } from "./checker.ts";

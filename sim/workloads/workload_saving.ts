@@ -4,8 +4,8 @@
  * another dataset there, by the service or by itself. A third program reads the folder while it is
  * written (`Dataset.load({ wait })`). In some runs the save is cancelled, once or repeatedly, or one of
  * its elements fails. In the workload "storage", operations of the disk fail, and programs whose save
- * failed request it again. In some runs the disk is slow, so that much happens while a file is committed, and
- * saves are cancelled just then.
+ * failed request it again. In some runs the disk is slow, so that much happens while a file is
+ * committed, and saves are cancelled just then.
  *
  * Promises: once the cluster has healed, the folder holds the canonical stream of the dataset, each
  * element once and in order. If two datasets were saved, it holds one of them, complete, and the program
