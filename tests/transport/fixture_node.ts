@@ -65,8 +65,14 @@ const createRemote: ActorFactory<Remote> = (context) => {
       },
       async threadDeaths() {
         const deaths: string[] = [];
-        const start = (program: string, onDeath: (why: string) => void) =>
-          startThread(`data:application/javascript,${program}`, "short", onePort(), onDeath);
+        // Both wait for their port: Deno leaks the port of a message to a thread that has ended.
+        const start = (listener: string, onDeath: (why: string) => void) =>
+          startThread(
+            `data:application/javascript,addEventListener("message", () => { ${listener} })`,
+            "short",
+            onePort(),
+            onDeath,
+          );
         start("", (why) => deaths.push(why))();
         await new Promise<void>((resolve) => {
           start("throw 'died of the test'", (why) => {
