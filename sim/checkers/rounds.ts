@@ -100,24 +100,32 @@ export class RoundsChecker implements RecordWatcher {
    * Checks at the end that lives which read from the first round received all rounds of each task, except
    * of as many tasks as were lost. A consumer that restarts asks first for rounds that the others have not
    * reached, and rounds of a lost task are asked of another, late. Each time, rounds begin out of order,
-   * so that the last ones that a life received may be further from its others.
-   * @param restarts Number of restarts of consumers.
+   * so that the last ones that a life received may be further from its others. A consumer that was
+   * declared lost, and does not know it, may ask a task for rounds that are now another's: nobody else
+   * reads those.
+   * @param restarts Number of restarts of consumers, also of those that were only declared lost.
    * @param aheadMax Maximum number of rounds that a consumer reads ahead.
    */
   expectNoneLost({ restarts, aheadMax }: { restarts: number; aheadMax: number }): void {
     const apartMax = OUT_OF_ORDER_TIMES * (aheadMax + 1) * (restarts + this.#lostTasks.size);
-    const missing = new Map<unknown, string>();
+    const missing = new Map<unknown, Map<number, string>>();
     for (const [life, tasks] of this.#firstLives) {
       for (const [task, rounds] of tasks) {
         const stop = Math.max(...rounds) - apartMax;
         for (let round = 0; round < stop; round++) {
-          if (!rounds.has(round)) missing.set(task, `${life} never took round ${round} of ${task}`);
+          if (rounds.has(round)) continue;
+          const text = `${life} never took round ${round} of ${task}`;
+          missing.getOrInsertComputed(task, () => new Map()).set(round, text);
         }
       }
     }
-    if (missing.size <= this.#lostTasks.size) return;
-    const texts = [...missing.values()].join("; ");
-    this.#findings.add(`${texts}, and ${this.#lostTasks.size} tasks were lost`);
+    const unforgiven = [...missing.values()].sort((a, b) => b.size - a.size)
+      .slice(this.#lostTasks.size).flatMap((rounds) => [...rounds.values()]);
+    if (unforgiven.length <= restarts * (aheadMax + 1)) return;
+    const texts = unforgiven.join("; ");
+    this.#findings.add(
+      `${texts}, with ${this.#lostTasks.size} lost tasks and ${restarts} restarts`,
+    );
   }
 
   /** Whether each two of these lives shared a step. */
