@@ -69,7 +69,9 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
  */
 function warnOfOutage(error: unknown, isKnown: boolean): undefined {
   const { code, message } = LeatError.from(error);
-  if (code !== "unavailable" && code !== "resource_exhausted") throw error;
+  // While the dispatcher restarts, a proxy may answer with a page of its own.
+  const mayPass = ["unavailable", "resource_exhausted", "failed_precondition"].includes(code);
+  if (!mayPass) throw error;
   if (!isKnown) console.error(`${message}. Waiting until it answers again`);
 }
 

@@ -30,6 +30,7 @@ export async function askForState(
   const shown = shownPath(address);
   using client = Deno.createHttpClient(ca === undefined ? {} : { caCerts: [ca] });
   let response: Response;
+  let state: DispatcherDescription | undefined;
   const side = token === undefined
     ? undefined
     : new DiallerSide(token, "service", url.origin.replace(/^http/, "ws"));
@@ -37,7 +38,7 @@ export async function askForState(
   try {
     const signal = AbortSignal.timeout(TIMEOUT_MS);
     const request = (headers: Readonly<Record<string, string>>) =>
-      fetch(url, { client, headers, signal, redirect: "error" });
+      fetch(url, { client, headers, signal, redirect: "manual" });
     response = await request({});
     const challenge = response.status === 401 ? response.headers.get("www-authenticate") : null;
     const authorization = side?.answer(challenge ?? "");
@@ -46,10 +47,8 @@ export async function askForState(
       response = await request({ authorization });
       isProved ||= side!.isProved(response.headers.get("authentication-info"));
     }
-    if (response.ok && isProved) {
-      const state = stateOf(await response.text());
-      if (state !== undefined) return state;
-    } else await response.body?.cancel();
+    if (response.ok) state = stateOf(await response.text());
+    else await response.body?.cancel();
   } catch (thrown) {
     const cause = withShownUrls(thrown);
     const why = reasonOf(cause);
@@ -59,8 +58,9 @@ export async function askForState(
       cause,
     });
   }
-  if (response.ok && !isProved) throw notTrusted(shown);
-  throw refusal(shown, response.status, token);
+  if (state === undefined) throw refusal(shown, response.status, token);
+  if (!isProved) throw notTrusted(shown);
+  return state;
 }
 
 /**

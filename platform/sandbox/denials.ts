@@ -98,15 +98,19 @@ function isRelative(what: string): boolean {
   return what !== "" && !isAbsolute(what) && !/^[a-z][a-z0-9+.-]+:/i.test(what);
 }
 
-/**
- * The folder to grant for a path or a URL: of a file at the root of a host or a bucket, that root. Never
- * the root of this machine, which would grant everything.
- */
+/** The folder to grant for a path or a URL: of a file at the root of a host or a bucket, that root. */
 function folderOf(what: string): string {
   const root = /^([a-z][a-z0-9+.-]+:\/\/[^/]+)(?:\/[^/]*)?$/i.exec(what)?.[1];
   if (root !== undefined) return root;
   const folder = dirname(what);
   return folder === "/" ? what : folder;
+}
+
+/** Never advises the root of this machine, which would grant everything. */
+function granting(option: string, folder: string): string {
+  return folder === "/"
+    ? `its operator can grant folders below it, with ${option}`
+    : `its operator can, with ${option}=${shellWord(folder)}`;
 }
 
 function remedy(kind: string, what: string, folder: string): string {
@@ -115,9 +119,9 @@ function remedy(kind: string, what: string, folder: string): string {
   }
   switch (kind) {
     case "read":
-      return `its operator can, with --data-root=${shellWord(folder)}`;
+      return granting("--data-root", folder);
     case "write":
-      return `its operator can, with --allow-write=${shellWord(folder)}`;
+      return granting("--allow-write", folder);
     case "net":
       return `its operator can, with --allow-net=${shellWord(what)}`;
     case "import":

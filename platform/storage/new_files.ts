@@ -155,8 +155,8 @@ async function makeFolder(path: string): Promise<void> {
       // Not `already_exists`, which means that another writer will be done.
       throw new LeatError(
         "failed_precondition",
-        `Cannot create the folder ${path}: a part of this path is a link that leads to no folder. ` +
-          "Remove the link, or write to another folder.",
+        `Cannot create the folder ${path}: a part of this path is a file, or a link that leads to no ` +
+          "folder. Remove it, or write to another folder.",
         { cause: error },
       );
     }

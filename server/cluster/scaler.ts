@@ -252,7 +252,7 @@ class FleetScaler implements Scaler {
           "The fleet could not start a worker",
           new LeatError(
             "unavailable",
-            `"${name}" ended by itself before it had registered at the dispatcher. See its log`,
+            `"${name}" ended by itself before a check found it at the dispatcher. See its log`,
           ),
         );
       }

@@ -27,21 +27,25 @@ Deno.test("askForState tells what is no dispatcher from one that does not answer
     [200, "<!doctype html><title>Router</title>", "failed_precondition"],
     [200, '{"ok": true}', "failed_precondition"],
     [404, "Not found", "failed_precondition"],
+    [302, "", "failed_precondition"],
     [502, "<h1>Bad gateway</h1>", "unavailable"],
     [503, "", "unavailable"],
   ];
   let next = 0;
   const handler = () => {
     const [status, body] = answers[next++]!;
-    return new Response(body, { status });
+    return new Response(body, { status, headers: { location: "/login" } });
   };
   const options = { hostname: "127.0.0.1", port: 0, onListen: () => {} };
   await using server = Deno.serve(options, handler);
   const address = `ws://127.0.0.1:${server.addr.port}`;
-  for (const [status, , code] of answers) {
-    const { message } = await rejection(askForState(address), code);
-    const isNone = message === `What answers at ${address} (HTTP ${status}) is no dispatcher: ` +
-        "is it a worker's address?";
-    assertEquals(isNone, code === "failed_precondition", message);
+  for (const credentials of [{}, { token: "a-token-of-a-dispatcher" }]) {
+    next = 0;
+    for (const [status, , code] of answers) {
+      const { message } = await rejection(askForState(address, credentials), code);
+      const isNone = message === `What answers at ${address} (HTTP ${status}) is no dispatcher: ` +
+          "is it a worker's address?";
+      assertEquals(isNone, code === "failed_precondition", message);
+    }
   }
 });

@@ -176,12 +176,17 @@ Deno.test("deno task status --watch waits for a dispatcher that was stopped and 
   await child.line(new RegExp(`"clusterId":"(?!${first}")`));
 });
 
-Deno.test("deno task status --watch waits while its token has sent too many requests", async () => {
+Deno.test("deno task status --watch waits while its token has sent too many requests, or a proxy answers", async () => {
   const state = { clusterId: "c", workers: [], jobs: [] };
   let requests = 0;
   await using server = Deno.serve(
     { hostname: "127.0.0.1", port: 0, onListen: () => {} },
-    () => requests++ === 1 ? new Response(null, { status: 429 }) : Response.json(state),
+    () => {
+      requests++;
+      if (requests === 2) return new Response(null, { status: 429 });
+      if (requests === 3) return new Response("<title>Back soon</title>");
+      return Response.json(state);
+    },
   );
   await using child = startChild("cli/status.ts", {
     flags: ["-P=status"],

@@ -65,7 +65,7 @@ type Reader = AsyncRecordBatchFileReader | AsyncRecordBatchStreamReader;
  *
  * @param columns Names at the top level of the schema; default: all.
  * @throws {LeatError} `data_loss` for a file that is damaged or of another format; `not_found` for
- * a column that the file does not have; `unimplemented` for a schema with {@linkcode LATER_TYPES}.
+ * a column that the file does not have; `unimplemented` for a schema with {@linkcode UNREAD_TYPES}.
  */
 export async function openArrow(
   source: SourceFile,
@@ -87,14 +87,15 @@ export async function openArrow(
     const chosen = chosenColumns(bytes, names, columns, { wanted: source.wantedFields });
     return arrowBlocks(bytes, reader, chosen);
   } catch (error) {
-    const type = laterType(error);
+    const type = unreadType(error);
     if (type !== undefined) throw bytes.unsupported(`a column has the type ${type}`);
     throw bytes.failed("its schema", error);
   }
 }
 
-/** Types of the format that are younger than the library, by their number in a schema. */
-const LATER_TYPES = new Map([
+/** Types of the format that the library does not read, by their number in a schema. */
+const UNREAD_TYPES = new Map([
+  [21, "large_list"],
   [22, "run_end_encoded"],
   [23, "binary_view"],
   [24, "string_view"],
@@ -103,9 +104,9 @@ const LATER_TYPES = new Map([
 ]);
 
 /** The type because of which the library refused a schema. */
-function laterType(error: unknown): string | undefined {
+function unreadType(error: unknown): string | undefined {
   const [, number] = /^Unrecognized type: .*\((\d+)\)$/.exec((error as Error).message) ?? [];
-  return number === undefined ? undefined : LATER_TYPES.get(Number(number));
+  return number === undefined ? undefined : UNREAD_TYPES.get(Number(number));
 }
 
 async function isFile(bytes: ByteRanges): Promise<boolean> {

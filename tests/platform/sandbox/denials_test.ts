@@ -1,6 +1,6 @@
 /** What the message of a denied permission advises. */
 import { explainDenial } from "../../../platform/sandbox/denials.ts";
-import { assertStringIncludes } from "../../assert.ts";
+import { assertMatch, assertStringIncludes } from "../../assert.ts";
 
 Deno.test("explainDenial advises a root that can be granted, also at the top of a host or a bucket", () => {
   const roots = {
@@ -30,6 +30,16 @@ Deno.test("explainDenial advises the folder that could not be listed, not the on
       message: `Cannot list ${pattern}: Requires read access to "${path}"`,
     });
     assertStringIncludes(message, "--data-root=/sets/a)");
+  }
+});
+
+Deno.test("explainDenial never advises to grant the root of the machine", () => {
+  for (const kind of ["read", "write"]) {
+    const { message } = explainDenial({
+      code: "permission_denied",
+      message: `Cannot list /*.txt: Requires ${kind} access to "/"`,
+    });
+    assertMatch(message, /its operator can grant folders below it, with --[a-z-]+\)/);
   }
 });
 

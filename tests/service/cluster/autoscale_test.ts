@@ -404,7 +404,7 @@ Deno.test("autoscale waits longer after each worker that ends before it has regi
   assertEquals(pausesMs, [3_000, 4_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000, 60_000]);
   assertEquals(
     reasons[0],
-    'The fleet could not start a worker: "w1" ended by itself before it had registered at the ' +
+    'The fleet could not start a worker: "w1" ended by itself before a check found it at the ' +
       "dispatcher. See its log",
   );
   const { length } = reasons;

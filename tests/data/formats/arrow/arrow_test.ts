@@ -274,11 +274,13 @@ const STRING_VIEW_SCHEMA =
   "/////3AAAAAQAAAAAAAKAAwABgAFAAgACgAAAAABBAAMAAAACAAIAAAABAAIAAAABAAAAAEAAAAUAAAAEAAUAAgABgAH" +
   "AAwAAAAQABAAAAAAAAEYEAAAABgAAAAEAAAAAAAAAAEAAABhAAAABAAEAAQAAAAAAAAA";
 
-Deno.test("arrow names a type that is younger than its library, and calls no such file damaged", async () => {
+Deno.test("arrow names a type that its library does not read, and calls no such file damaged", async () => {
   const schema = Uint8Array.fromBase64(STRING_VIEW_SCHEMA);
   const { code, message } = await refusal(schema);
   assertEquals(code, "unimplemented");
   assertStringIncludes(message, "my data: a column has the type string_view");
+  const large = await refusal(schema.with(schema.indexOf(24), 21));
+  assertStringIncludes(large.message, "a column has the type large_list");
   const unknown = schema.with(schema.indexOf(24), 99);
   assertEquals((await refusal(unknown)).code, "data_loss");
 });
