@@ -132,16 +132,20 @@ function copyOf(value: unknown, depth: number): unknown {
 /** Whether a change of one tree in place may change the other: both have an object or a buffer. */
 export function sharesMemory(one: unknown, other: unknown): boolean {
   if (typeof one !== "object" || one === null) return false;
-  const known = new Set(mutableParts(one, 0));
-  for (const part of mutableParts(other, 0)) if (known.has(part)) return true;
-  return false;
+  return !mutableParts(one).isDisjointFrom(mutableParts(other));
 }
 
-function* mutableParts(value: unknown, depth: number): Generator<object> {
-  if (typeof value !== "object" || value === null || depth > TREE_DEPTH_MAX) return;
-  yield value;
-  if (ArrayBuffer.isView(value)) return yield value.buffer;
-  for (const part of Object.values(value)) yield* mutableParts(part, depth + 1);
+/** Objects, arrays and buffers. Each is visited once: a state may have cycles, and be deep. */
+function mutableParts(tree: unknown): Set<unknown> {
+  const parts = new Set<unknown>();
+  const found = [tree];
+  for (const value of found) {
+    if (typeof value !== "object" || value === null || parts.has(value)) continue;
+    parts.add(value);
+    if (ArrayBuffer.isView(value)) parts.add(value.buffer);
+    else for (const part of Object.values(value)) found.push(part);
+  }
+  return parts;
 }
 
 /** Not by the array's own `slice`: that of a `Buffer` of Node.js gives a view. */

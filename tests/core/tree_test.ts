@@ -1,12 +1,13 @@
 /** Trees: walking, zipping, paths and sizes. */
 
 import { LeatError } from "../../core/error.ts";
-import { RaggedTensor, tensor } from "../../core/tensor.ts";
+import { RaggedTensor, Tensor, tensor } from "../../core/tensor.ts";
 import {
   byteSize,
   flattenTree,
   isLeaf,
   mapTree,
+  sharesMemory,
   TREE_DEPTH_MAX,
   treePaths,
   zipTrees,
@@ -80,6 +81,28 @@ Deno.test("walks refuse values that elements cannot hold, naming the path", () =
     refused(() => walk(proto), "$.a.__proto__");
     refused(() => walk(circular), `${TREE_DEPTH_MAX} levels`);
   }
+});
+
+Deno.test("sharesMemory finds objects and buffers that two trees have, in tensors and views too", () => {
+  const row = tensor([1, 2]);
+  assertEquals(sharesMemory({ a: row }, [row]), true);
+  assertEquals(sharesMemory(new Tensor("int32", [2], new Int32Array(2)), TREE), false);
+  const bytes = new Uint8Array(4);
+  assertEquals(sharesMemory(new Tensor("uint8", [2], bytes.subarray(0, 2)), [bytes]), true);
+  assertEquals(sharesMemory(1, [1]), false);
+});
+
+Deno.test("sharesMemory ends for structure with many cycles and for long chains", () => {
+  interface Linked {
+    next?: Linked;
+    before?: Linked;
+  }
+  const first: Linked = {};
+  let last = first;
+  for (let i = 0; i < 100_000; i++) last = last.next = { before: last };
+  last.next = first;
+  assertEquals(sharesMemory({ x: 1 }, first), false);
+  assertEquals(sharesMemory(last, first), true);
 });
 
 Deno.test("byteSize adds up leaves and places, and is never 0 for structure", () => {
