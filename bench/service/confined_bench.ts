@@ -72,12 +72,13 @@ function settingsOf(graph: Uint8Array) {
 
 function open(runners: RunnerFactory, graph: Uint8Array): Load {
   const runner = runners.start(settingsOf(graph), NO_SPLITS);
+  const recycle = (buffer: ArrayBuffer) => runner.recycle?.(buffer);
   return pipelinedLoad(IN_FLIGHT, async () => {
     const outcome = await runner.next();
     const { kind } = outcome;
     if (kind !== "element") throw new LeatError("internal", `an element was expected, not ${kind}`);
-    // A task releases an element's frame when its client has the element.
-    new Payload(outcome.frame, { isAlone: true }).release();
+    // A task releases an element's frame when its client has the element, and the runner uses it again.
+    new Payload(outcome.frame, { isAlone: true, recycle }).release();
     return 1;
   }, async () => {
     runner.dispose();

@@ -13,6 +13,7 @@ import { LeatError } from "../../core/error.ts";
 import { Tensor } from "../../core/tensor.ts";
 import { show } from "../check.ts";
 import { WrittenBatch } from "./batch_rows.ts";
+import { keepSpare, noteFinished, takeSpare } from "./spare_arrays.ts";
 
 /**
  * Limit of the bytes that a column allocates before it has rows for them. It is large because
@@ -94,15 +95,6 @@ function replacementOf(path: string): string {
   return name === undefined ? "" : `: map((row) => ({ ...row, ${name}: row.${name} ?? 0 }))`;
 }
 
-/**
- * The array of the last store that was not full, for the next store of its size. Small splits end
- * with a short batch, for which clearing a new array costs more than copying the rows.
- */
-let spare: WeakRef<TypedArray> | undefined;
-
-/** A new array of fewer bytes costs less than a weak reference. */
-const SPARE_BYTES_MIN = 64 << 10;
-
 /** Rows of the same typed array type, `rowSize` items each. */
 class RowStore {
   readonly dtype: FixedDType;
@@ -116,18 +108,14 @@ class RowStore {
     this.dtype = dtype;
     this.#rowSize = rowSize;
     this.#capacity = capacity;
-    this.#rows = Math.min(capacity, Math.max(1, Math.floor(INITIAL_BYTES_MAX / rowBytes)));
+    const whole = takeSpare(dtype, capacity * rowSize);
+    this.#rows = whole !== undefined
+      ? capacity
+      : Math.min(capacity, Math.max(1, Math.floor(INITIAL_BYTES_MAX / rowBytes)));
     const length = this.#rows * rowSize;
-    const data = length * TYPED_ARRAYS[dtype].BYTES_PER_ELEMENT < SPARE_BYTES_MIN
-      ? undefined
-      : spare?.deref();
-    if (data?.constructor === TYPED_ARRAYS[dtype] && data.length === length) {
-      spare = undefined;
-      this.data = data;
-    } else {
+    this.data = whole ?? takeSpare(dtype, length) ??
       // Faster with a class that is written out than with one that is looked up.
-      this.data = dtype === "float64" ? new Float64Array(length) : new TYPED_ARRAYS[dtype](length);
-    }
+      (dtype === "float64" ? new Float64Array(length) : new TYPED_ARRAYS[dtype](length));
   }
 
   /** Allocates space for row `index`. */
@@ -143,8 +131,12 @@ class RowStore {
   take(count: number): TypedArray {
     const { data } = this;
     const length = count * this.#rowSize;
-    if (length === data.length) return data;
-    if (data.byteLength >= SPARE_BYTES_MIN) spare = new WeakRef(data);
+    if (length === data.length) {
+      noteFinished(data);
+      return data;
+    }
+    // Small splits end with a short batch: clearing a new array costs more than copying its rows.
+    keepSpare(data);
     return data.slice(0, length);
   }
 }

@@ -1,8 +1,10 @@
 /** Base of `batch`, `paddedBatch` and `raggedBatch`. */
+import type { TypedArray } from "../../../core/dtype.ts";
 import { LeatError } from "../../../core/error.ts";
 import { BatchMemory, BatchRows } from "../../elements/batch_rows.ts";
 import { noteMemory } from "../../elements/released.ts";
 import { InputBlock } from "../../elements/block.ts";
+import { finishedDuring, keepSpare } from "../../elements/spare_arrays.ts";
 import { checkBoolean, checkInteger } from "../../check.ts";
 import { type Column, ScalarColumn } from "../../elements/leaf_columns.ts";
 import type { IteratorContext } from "../../context.ts";
@@ -271,13 +273,27 @@ class GatheringIterator extends UnaryIterator implements Stepping {
     this.#column = this.#numbers = undefined;
     this.#count = 0;
     try {
-      const batch = within(this.stats.operator, () => this.#node.giveBatch(column, count));
-      const memory = this.#rows?.memory();
-      if (memory !== undefined) noteMemory(batch, memory);
+      const [batch, arrays] = finishedDuring(() =>
+        within(this.stats.operator, () => this.#node.giveBatch(column, count))
+      );
+      this.#noteMemory(batch, arrays);
       return this.stats.gave(batch);
     } catch (error) {
       throw this.stats.failed(error);
     }
+  }
+
+  /** @param arrays The arrays to which rows of the batch were copied. */
+  #noteMemory(batch: unknown, arrays: readonly TypedArray[]): void {
+    const images = this.#rows?.memory();
+    if (images === undefined && arrays.length === 0) return;
+    noteMemory(batch, {
+      release: () => images?.release(),
+      reuse() {
+        images?.reuse?.();
+        arrays.forEach(keepSpare);
+      },
+    });
   }
 
   protected override ownState(): GatheringState {
