@@ -78,7 +78,7 @@ export class SpecCheck {
   /**
    * Whether every plain number fits. If not, the integers within the bounds fit, if there are any.
    */
-  readonly #takesAnyNumber: boolean;
+  readonly takesAnyNumber: boolean;
   readonly #numberMin: number;
   readonly #numberMax: number;
   readonly #spec: ElementSpec;
@@ -95,13 +95,13 @@ export class SpecCheck {
     this.#nullable = nullable;
     this.#fits = fitsOf(spec, nullable);
     const dtype = spec instanceof TensorSpec && spec.shape.length === 0 ? spec.dtype : "string";
-    this.#takesAnyNumber = dtype.startsWith("float");
+    this.takesAnyNumber = dtype.startsWith("float");
     [this.#numberMin, this.#numberMax] = integerBounds(dtype);
   }
 
   /** `fits()` for a plain number, for loops over many. */
   fitsNumber(element: number): boolean {
-    return this.#takesAnyNumber ||
+    return this.takesAnyNumber ||
       element >= this.#numberMin && element <= this.#numberMax && Math.trunc(element) === element;
   }
 

@@ -59,7 +59,7 @@ export function fusedLoop(
   stages: readonly LoopStage[],
   sink: "elements" | "numbers",
 ): FusedLoop | undefined {
-  const shapes = stages.map(({ kind, check }) => check === undefined ? kind : `checked ${kind}`);
+  const shapes = stages.map((stage) => checksNumbers(stage) ? `checked ${stage.kind}` : stage.kind);
   const texts = stages.map(({ call }) => Function.prototype.toString.call(call.fn));
   const key = JSON.stringify([sink, shapes, texts]);
   const known = loops.get(key);
@@ -115,8 +115,13 @@ function keptUnlessNumber(top: number): string {
         }`;
 }
 
-function stepOf({ kind, check }: LoopStage, k: number): string {
-  if (kind === "filter") {
+/** Whether a number may not fit the spec of the stage's results. */
+function checksNumbers({ check }: LoopStage): boolean {
+  return check !== undefined && !check.takesAnyNumber;
+}
+
+function stepOf(stage: LoopStage, k: number): string {
+  if (stage.kind === "filter") {
     return `const verdict${k} = f${k}(x, extra${k});
         if (verdict${k} !== true) {
           if (verdict${k} === false) continue;
@@ -124,7 +129,7 @@ function stepOf({ kind, check }: LoopStage, k: number): string {
           break;
         }`;
   }
-  const fits = check === undefined ? "" : ` || !check${k}.fitsNumber(result${k})`;
+  const fits = !checksNumbers(stage) ? "" : ` || !check${k}.fitsNumber(result${k})`;
   return `const result${k} = f${k}(x, extra${k});
         if ((typeof result${k} !== "number"${fits}) && s${k}.deferResult(x, result${k})) break;
         x = result${k};`;
