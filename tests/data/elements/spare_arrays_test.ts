@@ -13,6 +13,9 @@ function copied(element: unknown): unknown[] {
   return flattenTree(element).map((leaf) => leaf instanceof Tensor ? leaf.toArray() : leaf);
 }
 
+/** While a test refers to arrays by this, the garbage collector does not free spare ones. */
+const kept: unknown[] = [];
+
 function buffersOf(element: unknown): ArrayBufferLike[] {
   return flattenTree(element).map((leaf) => (leaf as Tensor).data as Float64Array)
     .map(({ buffer }) => buffer);
@@ -25,6 +28,7 @@ Deno.test("reuseElement gives all columns of a batch to later batches", async ()
   const first = (await iterator.next()).value!;
   const buffers = new Set(buffersOf(first).filter(({ byteLength }) => byteLength >= 2 ** 16));
   assertEquals(buffers.size, 3, "all but the booleans are large");
+  kept.push(first);
   reuseElement(first);
   const second = (await iterator.next()).value!;
   const third = (await iterator.next()).value!;
@@ -102,6 +106,7 @@ Deno.test("a batch that grew gives its memory to a whole one", async () => {
   await using iterator = Dataset.range(20).map((x) => row.fill(x)).batch(10).iterator();
   const first = (await iterator.next()).value!;
   const [buffer] = buffersOf(first);
+  kept.push(first);
   reuseElement(first);
   const second = (await iterator.next()).value as Tensor<"float64">;
   assert(second.data.buffer === buffer);

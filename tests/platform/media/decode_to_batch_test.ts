@@ -234,7 +234,8 @@ imageTest("splits that run one after another share the memory of their batches",
     .batch(4);
   const chain = chainOf(dataset.node)!;
   const read = async (batchMemory?: BatchMemory) => {
-    const found: number[] = [], buffers = new Set<ArrayBufferLike>();
+    // The arrays are kept here, because the garbage collector may free unused ones.
+    const found: number[] = [], arrays = new Set<Float32Array>();
     for (let index = 0; index < 3; index++) {
       const split = { start: 4 * index, stop: 4 * index + 4 };
       const onRemainder = () => {};
@@ -242,13 +243,14 @@ imageTest("splits that run one after another share the memory of their batches",
         ...{ seed: 7n, epoch: 0, index, split, onRemainder, batchMemory },
       });
       for await (const batch of iterator) {
-        const { buffer, byteOffset, byteLength } = (batch as Tensor<"float32">).data;
+        const { data } = batch as Tensor<"float32">;
+        const { buffer, byteOffset, byteLength } = data;
         found.push(crc32c(new Uint8Array(buffer, byteOffset, byteLength).slice()));
-        buffers.add(buffer);
+        arrays.add(data);
         reuseElement(batch);
       }
     }
-    return { found, buffers: buffers.size };
+    return { found, buffers: new Set([...arrays].map(({ buffer }) => buffer)).size };
   };
   // Without memory that splits share, rows are copied, to the memory that the last batch gave back.
   const alone = await read();
