@@ -136,8 +136,9 @@ class RowStore {
       return data;
     }
     // Small splits end with a short batch: clearing a new array costs more than copying its rows.
+    const rows = data.slice(0, length);
     keepSpare(data);
-    return data.slice(0, length);
+    return rows;
   }
 }
 

@@ -1,10 +1,9 @@
 /** Base of `batch`, `paddedBatch` and `raggedBatch`. */
-import type { TypedArray } from "../../../core/dtype.ts";
 import { LeatError } from "../../../core/error.ts";
 import { BatchMemory, BatchRows } from "../../elements/batch_rows.ts";
 import { noteMemory } from "../../elements/released.ts";
 import { InputBlock } from "../../elements/block.ts";
-import { finishedDuring, keepSpare } from "../../elements/spare_arrays.ts";
+import { hasFinishedLarge, keepSpares } from "../../elements/spare_arrays.ts";
 import { checkBoolean, checkInteger } from "../../check.ts";
 import { type Column, ScalarColumn } from "../../elements/leaf_columns.ts";
 import type { IteratorContext } from "../../context.ts";
@@ -273,25 +272,23 @@ class GatheringIterator extends UnaryIterator implements Stepping {
     this.#column = this.#numbers = undefined;
     this.#count = 0;
     try {
-      const [batch, arrays] = finishedDuring(() =>
-        within(this.stats.operator, () => this.#node.giveBatch(column, count))
-      );
-      this.#noteMemory(batch, arrays);
+      const batch = within(this.stats.operator, () => this.#node.giveBatch(column, count));
+      this.#noteMemory(batch);
       return this.stats.gave(batch);
     } catch (error) {
       throw this.stats.failed(error);
     }
   }
 
-  /** @param arrays The arrays to which rows of the batch were copied. */
-  #noteMemory(batch: unknown, arrays: readonly TypedArray[]): void {
+  #noteMemory(batch: unknown): void {
     const images = this.#rows?.memory();
-    if (images === undefined && arrays.length === 0) return;
+    const hasArrays = hasFinishedLarge();
+    if (images === undefined && !hasArrays) return;
     noteMemory(batch, {
       release: () => images?.release(),
       reuse() {
         images?.reuse?.();
-        arrays.forEach(keepSpare);
+        if (hasArrays) keepSpares(batch);
       },
     });
   }

@@ -1,10 +1,15 @@
 /** The memory of batches that were used up, in later batches. */
 
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { assert, assertEquals } from "../../assert.ts";
 import { Tensor } from "../../../core/tensor.ts";
 import { flattenTree } from "../../../core/tree.ts";
 import { reuseElement } from "../../../data/elements/released.ts";
 import { Dataset } from "../../../mod.ts";
+
+setFlagsFromString("--expose-gc");
+const collectGarbage = runInNewContext("gc") as () => void;
 
 /** Numbers in 64 KiB: batches of fewer are not used again. */
 const ROWS = 8_192;
@@ -112,4 +117,24 @@ Deno.test("a batch that grew gives its memory to a whole one", async () => {
   assert(second.data.buffer === buffer);
   const firsts = Array.from({ length: 10 }, (_, i) => second.data[i * row.length + 9]);
   assertEquals(firsts, [10, 11, 12, 13, 14, 15, 16, 17, 18, 19]);
+});
+
+Deno.test("a batch keeps no array that a function has taken out of it", async () => {
+  const arrays: WeakRef<object>[] = [];
+  const dataset = Dataset.range(8 * ROWS).map((x) => ({ x, label: 1 })).batch(ROWS)
+    .map((batch) => {
+      arrays.push(new WeakRef(batch.x.data));
+      Reflect.deleteProperty(batch, "x");
+      return batch;
+    });
+  const batches = await Array.fromAsync(dataset);
+  const held = () => arrays.filter((array) => array.deref() !== undefined).length;
+  // The engine may hold the last one for longer.
+  for (let round = 0; round < 100 && held() > 1; round++) {
+    // A weak reference that was read keeps its array until the next turn of the event loop.
+    await new Promise((resolve) => setTimeout(resolve));
+    collectGarbage();
+  }
+  assert(held() <= 1, `${held()} of ${arrays.length} arrays are held`);
+  assertEquals(batches.map((batch) => Object.keys(batch as object)), Array(8).fill(["label"]));
 });
