@@ -1,6 +1,7 @@
 /** The host of pipelines on Deno: clock, timers, entropy, files, images, sound and modules. */
 
 import { clearTimeout, setImmediate, setTimeout } from "node:timers";
+import { LeatError } from "../core/error.ts";
 import type { AudioCodec, Files, Host, ImageCodec, NewFiles, PythonRunner } from "../data/host.ts";
 import { installCrc32c } from "../data/formats/tfrecord/crc32c.ts";
 import type { ForeignRunners } from "../data/foreign/foreign_runners.ts";
@@ -11,6 +12,11 @@ import type { PythonPool } from "./python/python_pool.ts";
 import { loadCrc32cAddon } from "./storage/crc32c_addon.ts";
 import { DenoNewFiles } from "./storage/new_files.ts";
 import type { MayFollow } from "./storage/http_files.ts";
+import type {
+  FunctionThreads,
+  OpenFunction,
+  OpenSegment,
+} from "../data/threads/function_threads.ts";
 import { FunctionPool } from "./threads/function_pool.ts";
 import {
   StorageFiles,
@@ -44,7 +50,8 @@ export interface DenoHostOptions {
   readonly pythonPool?: PythonPool;
   /**
    * Whether functions of pipelines may run on other threads of this process. Default: true, but false
-   * if `images` or `audio` is given, because other threads do not have these codecs.
+   * if `images` or `audio` is given, because other threads do not have these codecs. With `files` or
+   * `storage`, a `prefetch` with `thread` runs on the thread of its pipeline, which has these files.
    */
   readonly threads?: boolean;
   /**
@@ -82,7 +89,7 @@ export class DenoHost implements Host {
   /** @ignore */
   readonly python: PythonRunner | undefined;
   /** @ignore */
-  readonly threads: FunctionPool | undefined;
+  readonly threads: FunctionThreads | undefined;
   /** @ignore */
   readonly sharesBatches: boolean | undefined;
 
@@ -95,7 +102,8 @@ export class DenoHost implements Host {
     const { python = "python3", pythonPool } = options;
     if (python !== false) this.python = lazyPython(pythonPool ?? python);
     const { images, audio, threads = images === undefined && audio === undefined } = options;
-    this.threads = threads ? processPool : undefined;
+    const hasOwnFiles = options.files !== undefined || options.storage !== undefined;
+    if (threads) this.threads = hasOwnFiles ? new FunctionsOnly(processPool) : processPool;
     this.sharesBatches = options.sharesBatches;
   }
 
@@ -134,6 +142,33 @@ export class DenoHost implements Host {
 
   importModule(url: string): Promise<Record<string, unknown>> {
     return import(url);
+  }
+}
+
+/** Threads that call functions, but open no files: they lack the options of their host. */
+class FunctionsOnly implements FunctionThreads {
+  readonly #pool: FunctionPool;
+
+  constructor(pool: FunctionPool) {
+    this.#pool = pool;
+  }
+
+  get count(): number {
+    return this.#pool.count;
+  }
+
+  get isWarm(): boolean {
+    return this.#pool.isWarm;
+  }
+
+  open(...[fn, limits]: Parameters<FunctionThreads["open"]>): OpenFunction {
+    return this.#pool.open(fn, limits);
+  }
+
+  openSegment(): Promise<OpenSegment> {
+    const why =
+      "It cannot run on another thread: that thread lacks `files` and `storage` of this host.";
+    return Promise.reject(new LeatError("failed_precondition", why));
   }
 }
 

@@ -1,6 +1,9 @@
 /** `prefetch` with `thread`: the pipeline up to there runs on a thread of its own. */
 import { openIterator } from "../../../data/dataset_iterator.ts";
+import { memoryFile } from "../../../data/formats/byte_ranges.ts";
+import type { Files } from "../../../data/host.ts";
 import { AUTOTUNE, Dataset, type IteratorStats, LeatError, udf } from "../../../mod.ts";
+import { DenoHost } from "../../../platform/deno_host.ts";
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "../../assert.ts";
 import { TempFolder } from "../../lib/temp_folder.ts";
 import { until } from "../../lib/until.ts";
@@ -285,4 +288,16 @@ Deno.test("a thread that ends says so, and the next iterator has another one", a
   const outcomes = await outcomesOf(iterator);
   assertEquals(outcomes.at(-1), { error: "internal: The thread of prefetch has ended: fatal 2" });
   assertEquals((await runApart(dataset([]), host)).outcomes.length, 4);
+});
+
+Deno.test("prefetch on a thread stays with files and storage that only its host has", async () => {
+  const lines = Dataset.textLines(["memory:lines"]).prefetch(2, APART);
+  const files: Files = {
+    open: () => Promise.resolve(memoryFile(new TextEncoder().encode("a\nb\n"))),
+    list: () => Promise.resolve([]),
+  };
+  await using iterator = openIterator(lines.node, { host: new DenoHost({ files }) });
+  assertEquals(await Array.fromAsync(iterator), ["a", "b"]);
+  const [obstacle = ""] = iterator.explain().obstacles;
+  assertStringIncludes(obstacle, "that thread lacks `files` and `storage` of this host");
 });
