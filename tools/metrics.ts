@@ -71,9 +71,10 @@ function section(group: MetricGroup): string {
     metric.name === null ? "" : `\`${metric.name}\``,
     metric.unit,
     metric.heading ?? "",
-    [metric.help, derivation(metric), elsewhere(group, key)].filter((text) => text !== "").join(
-      " ",
-    ),
+    [metric.help, derivation(group, metric), elsewhere(group, key)].filter((text) => text !== "")
+      .join(
+        " ",
+      ),
   ]);
   const table = aligned([["field", "in `/metrics`", "unit", "column", "what it is"], ...rows]);
   const labelled = labels.length === 0 ? "" : `Labels: ${labels.join(", ")}.\n\n`;
@@ -85,10 +86,13 @@ function elsewhere(group: MetricGroup, key: string): string {
   return what === undefined ? "" : `In \`/state\`: ${what}.`;
 }
 
-function derivation({ origin }: Metric): string {
+function derivation(group: MetricGroup, { origin }: Metric): string {
   if (origin === "optional") return "May be missing.";
   if (typeof origin === "string") return "";
-  if ("rate" in origin) return `The growth of \`${origin.rate}\` per second; over tasks, the sum.`;
+  if ("rate" in origin) {
+    const sum = group === "task" ? "; over tasks, the sum" : "";
+    return `The growth of \`${origin.rate}\` per second${sum}.`;
+  }
   if ("share" in origin) {
     return origin.of === "time"
       ? `The growth of \`${origin.share}\` divided by the time; over tasks, the largest.`
