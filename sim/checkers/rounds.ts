@@ -33,6 +33,10 @@ export class RoundsChecker implements RecordWatcher {
   readonly #last = new Map<string, string>();
   /** The numbers of the rounds that the first lives of consumers received, by life and task. */
   readonly #firstLives = new Map<string, Map<unknown, Set<number>>>();
+  /** The first life of each consumer, by its index. */
+  readonly #firstLifeOf = new Map<number, string>();
+  /** Consumers for which the dispatcher has opened a client. */
+  readonly #opened = new Set<number>();
   /** Tasks that ended before their data. */
   readonly #lostTasks = new Set<number>();
 
@@ -51,8 +55,9 @@ export class RoundsChecker implements RecordWatcher {
   }
 
   /** Records that the first life of a consumer begins. */
-  began(life: string): void {
+  began(life: string, consumerIndex: number): void {
     this.#firstLives.set(life, new Map());
+    this.#firstLifeOf.set(consumerIndex, life);
   }
 
   /** Records that a life received an element. */
@@ -89,6 +94,7 @@ export class RoundsChecker implements RecordWatcher {
   }
 
   journaled(record: JournalRecord): void {
+    if (record.type === "client_opened") this.#clientOpened(record.consumerIndex!);
     if (record.type !== "task_ended" || record.why === "unread") return;
     this.#lostTasks.add(record.taskId);
   }
@@ -126,6 +132,17 @@ export class RoundsChecker implements RecordWatcher {
     this.#findings.add(
       `${texts}, with ${this.#lostTasks.size} lost tasks and ${restarts} restarts`,
     );
+  }
+
+  /**
+   * A consumer that hears no answer to its first request may be declared lost before it reads. Its next
+   * request opens another client, which begins where the others are.
+   */
+  #clientOpened(consumerIndex: number): void {
+    const life = this.#firstLifeOf.get(consumerIndex);
+    if (life === undefined) return;
+    if (this.#opened.has(consumerIndex) && this.stepsOf(life) === 0) this.#firstLives.delete(life);
+    this.#opened.add(consumerIndex);
   }
 
   /** Whether each two of these lives shared a step. */

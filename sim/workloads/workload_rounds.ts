@@ -196,7 +196,7 @@ class RoundsRun {
   async #train(node: SimNode, index: number): Promise<void> {
     for (;;) {
       const life = `${node.name} (client ${++this.#clients})`;
-      if (this.#clients <= CONSUMERS.length) this.rounds.began(life);
+      if (this.#clients <= CONSUMERS.length) this.rounds.began(life, index);
       const { feed, stop } = this.#startClient(node, index, life);
       try {
         await this.#read(node, index, life, feed);
