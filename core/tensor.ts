@@ -84,7 +84,7 @@ export class Tensor<D extends DType = DType> {
   }
 
   /**
-   * Row `index` along axis 0, as a view of the same data.
+   * Row `index` along axis 0, as a view of the same data (a copy of text and bytes).
    *
    * @throws {LeatError} `out_of_range` if there is no such row, `invalid_argument` for a scalar.
    */
@@ -295,7 +295,12 @@ function fromAny(value: unknown, dtype: DType | undefined): Tensor {
   const shape = nestedShape(value, dtype === "bytes");
   const leaves: unknown[] = [];
   flatten(value, shape, 0, leaves);
-  return pack(dtype ?? dtypeOfLeaf(value, leaves), shape, leaves);
+  if (dtype !== undefined) return pack(dtype, shape, leaves);
+  const inferred = dtypeOfLeaf(value, leaves);
+  // Otherwise a bigint among numbers would be rounded.
+  const odd = leaves.find((leaf) => typeof leaf !== typeof leaves[0]);
+  if (odd !== undefined) throw cannotHold(inferred, odd, shape);
+  return pack(inferred, shape, leaves);
 }
 
 /**

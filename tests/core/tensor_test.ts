@@ -95,6 +95,8 @@ Deno.test("tensor refuses values that the dtype cannot hold, naming value and sh
   refused(() => tensor([2], { dtype: "bool" }), "2");
   refused(() => tensor([1, "a"]), "a (string)");
   refused(() => tensor(["a", 1]), "1 (number)");
+  refused(() => tensor([1, 9_007_199_254_740_993n]), "9007199254740993 (bigint)");
+  refused(() => tensor([[true], [0]]), "0 (number)");
   refused(() => tensor([undefined as unknown as number]), "undefined");
   refused(() => tensor([["a"], undefined as unknown as string[]]), "undefined");
   refused(() => tensor([1], { dtype: "complex" as "int8" }), "complex");
