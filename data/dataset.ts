@@ -385,7 +385,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   /**
    * The records of TFRecord files, with both checksums verified. A record is a byte string:
    * functions get a `Uint8Array`, and a batch of n records is a `bytes` tensor of shape [n]. A
-   * `Uint8Array` that a function returns is `uint8`, unless its `spec` says `bytes`.
+   * `Uint8Array` that a function returns is `uint8`, unless its `spec` says `bytes`. A record of more
+   * than 1 GiB fails with `resource_exhausted`.
    *
    * @example
    * ```ts
@@ -400,8 +401,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   /**
    * The samples of tar archives that follow WebDataset's convention: consecutive files whose names are
    * equal up to the first dot are the parts of one sample, `{ __key__, jpg, json, cls, … }`. Parts are
-   * bytes, unless `decode` says otherwise; decode images with `image.decode()` in `map()`. Links,
-   * folders and files without an extension are skipped.
+   * bytes, unless `decode` says otherwise; decode images with `image.decode()` in `map()`. Extensions
+   * are in lower case. Links, folders, files without an extension and files named `__x__` are skipped.
    *
    * A damaged or truncated archive gives the samples before the damage, then one error that names
    * file and byte. An empty file is an archive without samples. An archive may end after any file
@@ -699,7 +700,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * dataset of such arrays, one for each element), or equally often. When a dataset has no more
    * elements, the others continue, unless `stopOnEmptyDataset`. Every iteration draws the same, unless
    * `rerandomizeEachIteration`; every run draws the same if there is a seed (here, or by
-   * `withOptions`).
+   * `withOptions`). It also ends when a dataset of weights ends.
    *
    * Errors: `invalid_argument` for negative weights or a wrong number of them, and for datasets
    * whose elements differ in structure.
@@ -1103,7 +1104,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   }
 
   /**
-   * All but the first `count` elements, or none with -1.
+   * All but the first `count` elements, or none with -1. A failed element does not count, and still
+   * rejects its `next()`.
    *
    * @example
    * ```ts
@@ -1363,7 +1365,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
 
   /**
    * Gathers elements by `key` into windows of `windowSize`. For each window, `reduce` returns a dataset,
-   * whose elements are given. Windows that are not full at the end come in increasing order of keys.
+   * whose elements are given. Windows that are not full at the end come in increasing order of keys. If
+   * `reduce` fails, the elements of its window are lost.
    *
    * @example
    * ```ts
@@ -1395,7 +1398,7 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
   /**
    * One element for each `key`, in increasing order of keys, after the whole input was read: `reduce`
    * folds the elements with that key, starting from `init`, and `finalize` converts the result. An
-   * element for which a function fails is left out.
+   * element for which a function fails is left out. An endless input is refused (`invalid_argument`).
    *
    * @example
    * ```ts

@@ -53,7 +53,8 @@ interface Restoring {
  *   defines: declare it with `await using` if elements may fail. A loop over a dataset closes its own
  *   iterator.
  * - Elements that are ready do not starve timers: it yields to the event loop every few ms.
- * - `return()` and disposal stop all reading and calling. Pending calls get the end.
+ * - `return()` and disposal stop all reading and calling. Pending calls of `next()` get the end;
+ *   `save()` and `restore()` reject with `failed_precondition`.
  *
  * @example
  * ```ts

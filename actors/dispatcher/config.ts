@@ -18,8 +18,8 @@ export interface DispatcherOptions {
   readonly workerTimeoutMs?: number;
   /**
    * A worker whose connection closed, for example because its process was killed, is lost if its
-   * node does not reconnect within this time, in ms. Default 10,000. From `workerTimeoutMs` on, only
-   * that counts.
+   * node does not reconnect within this time, in ms. Default 10,000. It has no effect unless it
+   * is below `workerTimeoutMs`.
    */
   readonly workerGraceMs?: number;
   /** Time without a heartbeat, in ms, after which a client is released. Default 120,000. */
@@ -30,8 +30,9 @@ export interface DispatcherOptions {
    */
   readonly clientGraceMs?: number;
   /**
-   * After this time, in ms, an iteration is garbage-collected that has no clients, or only tasks of
-   * such iterations. So is a transient dataset without jobs. -1 means never. Default 300,000.
+   * After this time, in ms, an iteration is forgotten that nobody reads, or only tasks of such
+   * iterations. So is a pipeline of `distribute()` without jobs, after a minute at least. -1 means
+   * never. Default 300,000.
    */
   readonly jobGcTimeoutMs?: number;
   /** DETERMINISTIC: how many splits may be assigned ahead of the reader's position. Default 256. */

@@ -32,8 +32,8 @@ export const METRICS = {
   },
   process: {
     cpuCores: [{ rate: "cpuSeconds" }, null, "cores", "Cores that its process uses.", "CPU cores"],
-    cpuSeconds: ["counter", "leat_worker_cpu_seconds_total", "seconds", "CPU time of the worker's process, if it has one of its own."],
-    memoryBytes: ["level", "leat_worker_memory_bytes", "bytes", "Resident memory of the worker's process, if it has one of its own.", "memory"],
+    cpuSeconds: ["counter", "leat_worker_cpu_seconds_total", "seconds", "CPU time of the worker's process and of its runners' processes, if it has a process of its own."],
+    memoryBytes: ["level", "leat_worker_memory_bytes", "bytes", "Resident memory of the worker's process and of its runners' processes, if it has a process of its own.", "memory"],
     runawayThreads: ["optional", "leat_worker_runaway_threads", "threads", "Threads that cannot be ended; each occupies a core until the worker restarts."],
   },
   task: {

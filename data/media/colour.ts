@@ -54,6 +54,8 @@ export function adjustBrightness<D extends ImageDType>(
 /**
  * The image with the distance of every value from the image's mean grey multiplied by `factor`, like
  * torchvision's `adjust_contrast`.
+ *
+ * @throws {LeatError} `invalid_argument` unless the image is RGB, and for a negative factor.
  */
 export function adjustContrast<D extends ImageDType>(image: Tensor<D>, factor: number): Tensor<D> {
   const shape = rgbShapeOf("adjustContrast", image);
@@ -67,6 +69,8 @@ export function adjustContrast<D extends ImageDType>(image: Tensor<D>, factor: n
 /**
  * The image with the distance of every value from its pixel's grey multiplied by `factor`, like
  * torchvision's `adjust_saturation`.
+ *
+ * @throws {LeatError} `invalid_argument` unless the image is RGB, and for a negative factor.
  */
 export function adjustSaturation<D extends ImageDType>(
   image: Tensor<D>,
@@ -83,6 +87,8 @@ export function adjustSaturation<D extends ImageDType>(
 /**
  * The image with its hues turned by `delta` of a full circle, from -0.5 to 0.5, like `adjust_hue` of
  * `tf.image` and torchvision.
+ *
+ * @throws {LeatError} `invalid_argument` unless the image is RGB, and for another `delta`.
  */
 export function adjustHue<D extends ImageDType>(image: Tensor<D>, delta: number): Tensor<D> {
   const shape = rgbShapeOf("adjustHue", image);

@@ -45,7 +45,7 @@ export interface DistributeOptions {
   /**
    * The dispatcher: `ws://host:port`, `wss://…`, or an object with such an address. The result may
    * be distributed again, with OFF: the workers of a second service then read from this one. With
-   * DYNAMIC and a `jobName` for this one, they get every element once, together.
+   * DYNAMIC and a `jobName` in this call, those workers together get every element once.
    */
   readonly service: string | { readonly address: string };
   /**
@@ -82,7 +82,8 @@ export interface DistributeOptions {
    * 3.5): each worker keeps a window of its newest elements, and each trainer reads the window at its
    * own pace. The fastest trainer makes the worker produce new elements. A trainer too slow for the
    * window misses the oldest elements (`stats()[…].skipped`). A trainer that joins starts with the
-   * oldest element of the window. Needs `jobName` and an endless dataset.
+   * oldest element of the window. Needs `jobName` and an endless dataset; not with DETERMINISTIC or
+   * `numConsumers`.
    *
    * `trainerId` names a position in the windows: a trainer that returns under the same id continues
    * there (if it makes a new dataset for each iterator). Two trainers that read under one id at the
@@ -93,7 +94,8 @@ export interface DistributeOptions {
    * Requests in flight plus buffered elements, from the first element on. Default: at least 16, and
    * more if workers then answer faster, within 256 MiB. In a coordinated job it is the number of
    * rounds ahead of the training loop: at most 32, by default 4, within 256 MiB. A consumer can be
-   * that far ahead of another.
+   * that far ahead of another. Under DETERMINISTIC it counts only elements that wait, in order, for
+   * the training loop; default 16.
    */
   readonly maxOutstandingRequests?: number;
   /**

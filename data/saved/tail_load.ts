@@ -30,8 +30,8 @@ export interface LoadWait {
   readonly pollMs?: number;
   /**
    * If nothing is written for this time, in ms, the writer counts as dead, and reading fails with
-   * `deadline_exceeded`. A writer writes with the first element after each second, so this time must
-   * be longer than one element takes. Default 600,000. If an operator reads ahead, `save()` of the
+   * `deadline_exceeded`. A writer writes about once a second, but only when it gets an element: allow
+   * more time than an element takes. Default 600,000. If an operator reads ahead, `save()` of the
    * iterator may wait as long.
    */
   readonly timeoutMs?: number;

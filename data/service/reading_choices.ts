@@ -13,9 +13,10 @@ export const ELEMENT_COMPRESSIONS: readonly ElementCompression[] = ["auto", "non
 /**
  * Private workers of other processes are never read (`serveWorker({ local: true })`). Of the others:
  *
- * - `"auto"`: all workers, except those of other processes with the tag {@linkcode LOCAL_ONLY_TAG}.
+ * - `"auto"`: all workers, except those of other processes with the tag `COLOCATED`.
  * - `"any"`: all workers.
- * - `"local"`: only the workers of the client's own process, by direct call.
+ * - `"local"`: only the workers of the client's own process, by direct call. It needs such a worker,
+ *   and does not go with `numConsumers`.
  */
 export type TargetWorkers = "auto" | "any" | "local";
 

@@ -33,13 +33,14 @@ const AUTOTUNE_PARALLEL_READS = 4;
 /** How files are read. */
 export interface FileSourceOptions {
   /**
-   * How all files are compressed. With `"auto"`, the name of each file decides (`.gz`, `.zst`, `.zz`).
+   * How all files are compressed. With `"auto"`, the name of each file decides (`.gz`, `.tgz`, `.zst`,
+   * `.zz` and similar ones).
    * Default: no compression.
    */
   readonly compression?: FileCompression | undefined;
   /**
-   * Number of files read concurrently, one element of each in turn. Default 1: one file after the
-   * other. `AUTOTUNE` is 4.
+   * Number of files read concurrently, up to 256, one element of each in turn. Default 1: one file
+   * after the other. `AUTOTUNE` is 4.
    */
   readonly numParallelReads?: number | undefined;
 }

@@ -28,13 +28,13 @@ export interface SandboxOptions {
    */
   readonly pythonRoots?: readonly string[];
   /**
-   * Limit of one task's JavaScript values, in bytes, not counting tensors. Default 2 GiB, or
-   * `memoryBytesMax` if that is less.
+   * Limit of one task's JavaScript values, in bytes, not counting tensors; at least 64 MiB. Default
+   * 2 GiB, or `memoryBytesMax` if that is less.
    */
   readonly heapBytesMax?: number;
   /**
    * Limit of the memory of one task's process, in bytes: the program (about 100 MB), JavaScript values,
-   * tensors and buffers. Only Linux enforces it. Default 4 GiB.
+   * tensors and buffers; at least 1 GiB. Only Linux enforces it. Default 4 GiB.
    */
   readonly memoryBytesMax?: number;
   /** How long a function may run without yielding to the event loop, in ms. Default two minutes. */

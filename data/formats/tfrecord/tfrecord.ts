@@ -20,7 +20,7 @@ const HEADER_BYTES = LENGTH_BYTES + CRC_BYTES;
  * Encodes one record of a TFRecord file: data with its length and two checksums. Concatenated records
  * are a file for {@linkcode Dataset.tfRecords}.
  *
- * @throws {LeatError} `invalid_argument` for data longer than {@linkcode RECORD_BYTES_MAX}.
+ * @throws {LeatError} `invalid_argument` for data longer than 1 GiB.
  *
  * @example
  * ```ts

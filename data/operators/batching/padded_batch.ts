@@ -16,7 +16,10 @@ import { GatheringNode } from "./gathering.ts";
 
 /** Options of `paddedBatch`. */
 export interface PaddedBatchOptions {
-  /** The shape of each component; -1 or null is the longest of the batch. Default: null everywhere. */
+  /**
+   * The shape of every component, `[]` for a scalar; -1 or null is the longest of the batch. Default:
+   * null everywhere.
+   */
   readonly paddedShapes?: PaddedShapes | undefined;
   /** The values to pad with: one, or one per component. Default: 0, `false` or `""`. */
   readonly paddingValues?: PaddingValues | undefined;

@@ -60,15 +60,16 @@ def load(
             Default: a batch's memory is reused when the program has dropped its last array.
         memory: Limit of the bytes of large batches that the program keeps. Default: half of the
             machine's available memory, or of the free space on the disk of `folder` if that is less.
-        folder: Where the files of shared memory are made. Default: the folder for temporary files.
+        folder: Where the files of shared memory are made, not in /dev, /proc or /sys. Default: the folder for
+            temporary files.
         allow: Further permissions of the helper process, as Deno names them: `"net=example.org"`,
             `"write=/data/cache"`; and `"python"`, for Python functions. Without them, the helper may
             read files, environment variables of AWS and facts about the machine, and load native
             libraries; with a service it may connect to all hosts, unless an entry names hosts.
 
     Raises:
-        LeatError: `not_found` where there is no such file or folder; `unavailable` where nothing answers
-            at `service`, or the packages of the first loader cannot be downloaded; what the pipeline's module
+        LeatError: `not_found` where there is no such file or folder; `unavailable` where the packages of
+            the first loader cannot be downloaded (and from the iterator if nothing answers at `service`); what the pipeline's module
             throws; `invalid_argument` for arguments of another type, and for options that do not fit
             together.
 
@@ -107,7 +108,7 @@ def from_id(
 ) -> Loader:
     """Opens a dataset that was registered with a service, by its id there.
 
-    The other arguments are those of `load`. Under DETERMINISTIC, if a part of the pipeline's functions
+    The other arguments are those of `load`; `options` has no `compression`. Under DETERMINISTIC, if a part of the pipeline's functions
     runs at the reader, allow `"run=deno"`, or give the option `trustPipeline`.
     """
     check(dataset_id=dataset_id, memory=memory, folder=folder, allow=allow)
@@ -195,7 +196,7 @@ class Loader:
     def __iter__(self) -> LoaderIterator:
         """Begins the next epoch, or continues from what `load_state_dict` was given.
 
-        An earlier iterator of this loader ends.
+        An earlier iterator of this loader then raises `failed_precondition`.
         """
         with self._connection.lock:
             if self._has_begun and self._resume == Checkpoint():

@@ -34,7 +34,7 @@ jax.tree_util.register_dataclass(Ragged, data_fields=["values", "row_splits"], m
 
 
 def to_jax(element: Any, sharding: Placement = None) -> Any:
-    """The element with a `jax.Array` for each array; on the CPU over the same memory.
+    """The element with a `jax.Array` for each array; on the CPU over the same memory, if the dtype stays.
 
     Arrays of text and bytes stay numpy's, as JAX has no such arrays. Integers and floats of 64 bits become 32,
     as everywhere in JAX without `jax_enable_x64`. A `UserWarning` names a component of float64 that contains only
@@ -113,7 +113,7 @@ def _warn_if_rounded(place: str, array: npt.NDArray[Any]) -> None:
 class Loader:
     """A loader's batches as `jax.Array`s.
 
-    On the CPU they are views of shared memory. For other devices, the next batch is on its way while
+    On the CPU they are views of shared memory, if the dtype stays. For other devices, the next batch is on its way while
     the program uses this one.
     """
 
