@@ -56,6 +56,26 @@ testOnEach("a policy of a user's own divides the dataset as it says", async (sta
   assertEquals(sorted(await Array.fromAsync(numbers)), [0, 10, 20, 31, 41, 51, 62]);
 });
 
+testInline(
+  "an element that fails under DATA fails once on each worker, and the others come once",
+  async (start) => {
+    await using cluster = await start({ workers: 3 });
+    const numbers = Dataset.range(12).map((x) => {
+      if (x === 5) throw new RangeError(`no ${x}`);
+      return x;
+    });
+    const shared = numbers.distribute({ service: cluster, processingMode: "DATA" });
+    const outcomes = await outcomesOf(shared.iterator());
+    const elements = outcomes.flatMap((outcome) => "element" in outcome ? [outcome.element] : []);
+    assertEquals(sorted(elements as number[]), [0, 1, 2, 3, 4, 6, 7, 8, 9, 10, 11]);
+    const errors = outcomes.flatMap((outcome) => "error" in outcome ? [outcome.error] : []);
+    assertEquals(
+      errors,
+      Array(3).fill("unknown: map (operator 1): the function failed at element 5: no 5"),
+    );
+  },
+);
+
 testInline("a policy of a user's own divides a dataset that keeps its order", async (start) => {
   await using cluster = await start({ workers: 2 });
   const processingMode = shardingPolicy("order", {
