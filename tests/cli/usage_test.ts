@@ -177,6 +177,17 @@ Deno.test("listening beyond this machine without a token is a usage error of the
   assertEquals(error, held);
 });
 
+Deno.test("tasks that write a file print --help, and refuse an unknown option with status 2", async () => {
+  for (const task of ["metrics", "kernels"]) {
+    await using helped = startChild(task, { command: "task", args: [task, "--help"] });
+    assertEquals((await helped.status).code, 0);
+    assertStringIncludes(helped.stdout.text, `Usage: deno task ${task}`);
+    await using refused = startChild(task, { command: "task", args: [task, "--check"] });
+    assertEquals((await refused.status).code, 2);
+    assertStringIncludes(refused.stderr.text, "--check");
+  }
+});
+
 Deno.test("the tasks of a cluster print none of Deno's warnings, also with a worker's grants", async () => {
   for (
     const [task, ...args] of [
