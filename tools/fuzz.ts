@@ -139,7 +139,7 @@ function higherLimits(): string {
   const higher = Object.entries(TARGETS).flatMap(([name, { memoryBytesMax }]) =>
     memoryBytesMax === undefined ? [] : [`${name} ${memoryBytesMax / BYTES_PER_MB}`]
   );
-  return `These may take at least: ${higher.join(", ")}.`;
+  return `Always allowed: ${higher.join(", ")}.`;
 }
 
 function resultText({ runs, valid, failures }: CampaignResult): string {
