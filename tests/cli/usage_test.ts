@@ -141,6 +141,9 @@ Deno.test("programs refuse options that exclude each other before they start", a
     ],
     [autoscale, ["--name=a\0b"], "--name has to be a non-empty text"],
     [soak, ["--chaos=kill", "--spared=2"], "--spared is 2 of 2 workers"],
+    [fastflow, ["--measured", "--modelled"], "--measured and --modelled"],
+    [fastflow, ["--measured", "--quick"], "--quick does not shorten --measured"],
+    [fastflow, ["--minutes=20"], "--minutes is 20, but only --measured"],
     [hashes, ["--write", "--seeds=3"], "--write records all"],
     [vopr, ["--mutants", "--crash=worker@1"], "--crash cannot be combined with --mutants"],
   ];
