@@ -132,8 +132,18 @@ Deno.test("every list of every program refuses an unknown part, with the same st
 Deno.test("programs refuse options that exclude each other before they start", async () => {
   const pairs: [program: unknown, args: string[], message: string][] = [
     [autoscale, ["--min=5", "--max=4"], "--min is 5, more than --max, which is 4"],
-    [chaos, ["--kills=3", "--faults=cut"], "--kills is 3, but --faults cut has none"],
-    [chaos, ["--workers=3", "--max-workers=3"], "--max-workers is 3 and --workers 3"],
+    [chaos, ["--kills=3", "--faults=cut"], "--kills is 3, but --faults cut has no kill"],
+    [chaos, ["--down-ms=3000", "--faults=pause,cut"], "--down-ms is 3000, but --faults pause,cut"],
+    [chaos, ["--pause-ms=5000", "--faults=kill"], "--faults kill has no pause or cut: add one"],
+    [chaos, ["--workers=3", "--max-workers=3"], "--max-workers is 3 and --workers 3: raise it"],
+    [simulate, ["--only=c", "--images=d"], "--images is for (a) or (b) or (d), but --only is c"],
+    [simulate, ["--only=a,b,d", "--text=f"], "--text is for (c), but --only is a,b,d"],
+    [simulate, ["--only=b", "--workers=1"], "--workers is for (a), but --only is b"],
+    [simulate, ["--only=c", "--trainers=1"], "--trainers is for (b), but --only is c"],
+    [simulate, ["--only=d", "--step-time-ms=9"], "--step-time-ms is for (a) or (b)"],
+    [simulate, ["--only=c", "--storage-latency-ms=40"], "--storage-latency-ms is for (a)"],
+    [soak, ["--spared=1"], "--spared is 1, but there are no faults: add --chaos"],
+    [status, ["--interval-ms=1000"], "the state is shown once: add --watch"],
     [
       dispatcher,
       ["--min-workers=5", "--max-workers=4"],
