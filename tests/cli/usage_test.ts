@@ -118,7 +118,7 @@ Deno.test("every list of every program refuses an unknown part, with the same st
     [dispatcher, "--workers", "a,,b", "names with commas between"],
     [dispatcher, "--workers", "a,b,a", "'a' twice"],
     [vopr, "--faults", "lossProbability=much", "lossProbability="],
-    [vopr, "--crashes", "nobody", "dispatcher, worker, client"],
+    [vopr, "--crashes", "nobody", "has to be dispatcher, worker or client"],
   ];
   for (const [program, option, value, remedy] of lists) {
     const refusal = await refusalOf(program, option, value);
