@@ -15,6 +15,10 @@ import { StatusLine } from "./lib/status_line.ts";
 import { StopRequests } from "./lib/stop_requests.ts";
 
 const DEFAULT_MINUTES = 3;
+const DEFAULT_DOWN_MS = 3_000;
+const DEFAULT_PAUSE_MS = 5_000;
+/** A day: limit of the time that a fault lasts. */
+const FAULT_MS_MAX = 86_400_000;
 
 const OPTIONS = {
   minutes: number({
@@ -57,16 +61,18 @@ const OPTIONS = {
     max: 1_000_000,
   }),
   betweenMs: milliseconds({ help: "The longest time between two faults.", default: 900, min: 1 }),
-  downMs: milliseconds({
-    help: "The longest time before a killed worker is restarted. From two seconds on, some " +
-      "workers time out before they are restarted.",
-    default: 3_000,
-    min: 0,
+  downMs: integer({
+    help:
+      `The longest time before a killed worker is restarted, by default ${DEFAULT_DOWN_MS}. From ` +
+      "two seconds on, some workers time out before they are restarted.",
+    placeholder: "MS",
+    ...{ min: 0, max: FAULT_MS_MAX },
   }),
-  pauseMs: milliseconds({
-    help: "The longest time that a process is paused or its connections are frozen.",
-    default: 5_000,
-    min: 1,
+  pauseMs: integer({
+    help: "The longest time that a process is paused or its connections are frozen, by default " +
+      `${DEFAULT_PAUSE_MS}.`,
+    placeholder: "MS",
+    ...{ min: 1, max: FAULT_MS_MAX },
   }),
   ...jobOptions({ elements: 20_000, work: 100_000 }),
 };
@@ -78,17 +84,22 @@ export const PROGRAM: Program<typeof OPTIONS> = {
     "them while processes are killed, paused and disconnected. Ends with status 1 at the first broken " +
     "guarantee, and prints the seed and the folder of the processes' logs.",
   options: OPTIONS,
-  check({ kills, faults, workers, maxWorkers }) {
-    if (kills !== undefined && !faults.includes("kill")) {
+  check({ kills, faults, downMs, pauseMs, workers, maxWorkers }) {
+    const given = `--faults ${faults.join(",")}`;
+    for (const [name, value] of Object.entries({ "--kills": kills, "--down-ms": downMs })) {
+      if (value === undefined || faults.includes("kill")) continue;
       throw new UsageError(
-        `--kills is ${kills}, but --faults ${
-          faults.join(",")
-        } has none: leave one of them out, or add kill`,
+        `${name} is ${value}, but ${given} has no kill: add it, or leave out one`,
+      );
+    }
+    if (pauseMs !== undefined && faults.every((fault) => fault === "kill")) {
+      throw new UsageError(
+        `--pause-ms is ${pauseMs}, but ${given} has no pause or cut: add one, or leave it out`,
       );
     }
     if (maxWorkers !== undefined && maxWorkers <= workers) {
       throw new UsageError(
-        `--max-workers is ${maxWorkers} and --workers ${workers}: give more, or leave it out`,
+        `--max-workers is ${maxWorkers} and --workers ${workers}: raise it, or leave it out`,
       );
     }
   },
@@ -119,10 +130,11 @@ if (import.meta.main) await run();
 
 async function main(values: Values<typeof OPTIONS>): Promise<void> {
   const { kills, maxWorkers, minutes = kills === undefined ? DEFAULT_MINUTES : Infinity } = values;
+  const { downMs = DEFAULT_DOWN_MS, pauseMs = DEFAULT_PAUSE_MS } = values;
   using requests = new StopRequests();
   await using testBed = new TestBed(maxWorkers === undefined ? {} : { drainMs: SCALED_DRAIN_MS });
   using status = new StatusLine();
-  const campaign = new Campaign({ ...values, minutes }, testBed, status);
+  const campaign = new Campaign({ ...values, minutes, downMs, pauseMs }, testBed, status);
   const end = await requests.interrupting(campaign.run(), async () => {
     const summary = await campaign.interrupt();
     status[Symbol.dispose]();

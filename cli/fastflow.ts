@@ -1,7 +1,7 @@
 /** The experiments of the FastFlow paper with Leat: `deno task fastflow --help`. */
 import { join } from "node:path";
 import { counted } from "./lib/counted.ts";
-import { runProgram, UsageError } from "./lib/args.ts";
+import { EXIT_FAILURE, runProgram, UsageError } from "./lib/args.ts";
 import { commandOf } from "./lib/command_line.ts";
 import type { Program } from "./lib/help.ts";
 import { flag, integer, subset, text, type Values } from "./lib/options.ts";
@@ -35,10 +35,13 @@ const QUICK = {
 
 /** The ratios of a sweep on slow hosts. */
 const COARSE_RATIOS = [0.25, 0.5, 0.75, 1];
+/** About how long the sweep takes. */
+const SWEEP_MINUTES = 20;
 
 const OPTIONS = {
   quick: flag(
-    "Shorter runs, and two workloads with real processes: some minutes.",
+    `Shorter runs, and real processes only for ${QUICK.measured}, and for ${QUICK.measuredOnHosts} ` +
+      "if ip and tc have the permissions: some minutes.",
   ),
   workloads: subset(LETTERS, {
     placeholder: "T,G,C,S,R,M,L",
@@ -47,13 +50,13 @@ const OPTIONS = {
   }),
   modelled: flag("Measure only the costs of a batch, and run the rest in the model."),
   measured: flag(
-    "Run only the sweep with real processes: 24 environments, each with brute force over " +
-      "candidates and ratios. It takes about --minutes, and needs 2 cores or more without other load.",
+    "Run only the sweep with real processes: up to 24 environments, fewer with --workloads or " +
+      "without ip and tc, each with brute force over candidates and ratios. It takes about --minutes, and needs 2 cores or more without other load.",
   ),
   minutes: integer({
-    help:
-      "About how long the sweep of --measured takes. With more cores it measures more in this time.",
-    ...{ default: 20, min: 1, max: 1_000 },
+    help: `About how long the sweep of --measured takes, by default ${SWEEP_MINUTES}. With more ` +
+      "cores it measures more in this time; a busy host takes longer.",
+    ...{ min: 1, max: 1_000 },
   }),
   out: text({ placeholder: "FILE", help: "Also writes the results as JSON." }),
   report: text({
@@ -68,21 +71,32 @@ export const PROGRAM: Program<typeof OPTIONS> = {
     "Runs the experiments of the FastFlow paper: local only, all remote, half remote and Leat's decision (Fig. 6), " +
     "each candidate (Fig. 8), each ratio (Fig. 9 and 10), and what profiling costs (Table 4).",
   options: OPTIONS,
+  check({ measured, modelled, quick, minutes }) {
+    if (measured && modelled) throw new UsageError("There are --measured and --modelled: give one");
+    if (measured && quick) {
+      throw new UsageError("--quick does not shorten --measured: leave it out, or give --minutes");
+    }
+    if (minutes !== undefined && !measured) {
+      throw new UsageError(`--minutes is ${minutes}, but only --measured has a limit: add that`);
+    }
+  },
   notes:
     "The costs of each pipeline are measured in the same run. Environments with several workers, " +
     "slow networks and slow disks are modelled in virtual time. An environment with a worker in " +
     "processes of its own is measured. If ip and tc have the permissions, a slow network and a slow disk " +
-    "are measured, too: the worker is in a network namespace behind a cable that tc slows down. " +
-    "Tables and plots say what is measured and what is modelled. Progress goes to standard error.",
+    `are measured, too, for ${
+      FULL.measuredOnHosts.join(" and ")
+    }: the worker is in a network namespace behind a cable that tc slows down. ` +
+    "Tables and plots say what is measured and what is modelled. Progress goes to standard error. The " +
+    "exit status is 1 if an environment of --measured failed.",
 };
 
 if (import.meta.main) await runProgram(PROGRAM, main);
 
 async function main(values: Values<typeof OPTIONS>): Promise<void> {
-  const { report: path, workloads: letters, out, measured, modelled } = values;
+  const { report: path, workloads: letters, out, measured } = values;
   requireWritable(path, "--report");
   if (out !== undefined) requireWritable(out, "--out");
-  if (measured && modelled) throw new UsageError("There are --measured and --modelled: give one");
   const workloads = WORKLOADS.filter(({ letter }) => letters.includes(letter));
   if (workloads.length === 0) throw new UsageError("--workloads is empty: name one");
   const startedMs = Date.now();
@@ -105,6 +119,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
     });
     progress.close();
     printTables(results);
+    Deno.exitCode = statusOf(results);
     if (out !== undefined) await Deno.writeTextFile(out, jsonOf(results));
     const seconds = formatNumber((Date.now() - startedMs) / 1_000, 0);
     // Loaded late: `--help` does not need the drawing library.
@@ -118,6 +133,11 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   }
 }
 
+/** Returns the exit status: a failure if an environment of the sweep failed. */
+export function statusOf({ sweep }: Pick<Results, "sweep">): number {
+  return sweep === undefined || sweep.failed.length === 0 ? 0 : EXIT_FAILURE;
+}
+
 function printTables(results: Results): void {
   for (const { finding, table } of tablesOf(results)) {
     console.log(`\n${renderTable(table)}\n${finding}`);
@@ -129,7 +149,7 @@ function jsonOf(results: Results): string {
 }
 
 async function runSweep(
-  { workloads: letters, minutes }: Values<typeof OPTIONS>,
+  { workloads: letters, minutes = SWEEP_MINUTES }: Values<typeof OPTIONS>,
   folder: string,
   progress: Progress,
   onFound: (results: Results) => void,

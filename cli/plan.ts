@@ -1,6 +1,6 @@
 /** Recommends the number of workers for a pipeline: `deno task plan --help`. */
 import { PAPER_PRICES, PAPER_TRAINER_MACHINE, PAPER_WORKER_MACHINE } from "../mod.ts";
-import { runProgram } from "./lib/args.ts";
+import { EXIT_FAILURE, runProgram } from "./lib/args.ts";
 import { commandOf } from "./lib/command_line.ts";
 import type { Program } from "./lib/help.ts";
 import { flag, integer, number, operand, percent, text, type Values } from "./lib/options.ts";
@@ -14,7 +14,7 @@ import { TIME_LIMIT_TEXT } from "./plan/progress_timeout.ts";
 import { type ProfiledModule, profileModule } from "./plan/profiled_module.ts";
 import { memoryGBOf, type Plan, planText, writePlan } from "./plan/report.ts";
 import { Stages } from "./plan/stages.ts";
-import { type Verification, verify } from "./plan/verification.ts";
+import { verifyUpTo } from "./plan/verification.ts";
 
 const BYTES_PER_MEGABIT = 1e6 / 8;
 /** Time between two progress lines outside a terminal, in ms. */
@@ -85,7 +85,9 @@ const OPTIONS = {
   priceMemoryGbHour: price("a GB of memory", PAPER_PRICES.memoryPerGBHour),
   priceAcceleratorHour: price("an accelerator", PAPER_PRICES.acceleratorPerHour),
   verify: integer({
-    help: "Also runs 1 to N real workers on threads of this host, for comparison.",
+    help:
+      "Also runs 1 to N real workers and one trainer, whatever --trainers is, on threads of this " +
+      "host, for comparison.",
     default: 0,
     min: 0,
     max: 16,
@@ -104,10 +106,12 @@ export const PROGRAM: Program<typeof OPTIONS> = {
   deno task plan cli/plan/demo_pipeline.ts --step-ms 20
   deno task plan pipeline.ts --step-ms 120 --export train --trainers 4 --out plan.html
 
-Under deno task plan the module may read files and decode images. Grant what else it needs
-with Deno's own flags:
+Under deno task plan the module may read files, decode images, and write below the working
+and the temporary folder. Grant what else it needs with Deno's own flags:
   deno run --no-prompt -P=plan --allow-net=data.example.org cli/plan.ts pipeline.ts \\
-    --step-ms 120`,
+    --step-ms 120
+
+The exit status is 1 if there is no plan, or --verify could not run a pipeline that was planned.`,
 };
 
 export const run = (args: readonly string[] = Deno.args): Promise<void> =>
@@ -128,6 +132,7 @@ async function main(values: Values<typeof OPTIONS>, args: readonly string[]): Pr
   });
   status[Symbol.dispose]();
   console.log(json ? JSON.stringify(plan, null, 2) : planText(plan));
+  if (plan.whyUnverified !== undefined) Deno.exitCode = EXIT_FAILURE;
   if (out === undefined) return;
   writePlan(plan, out);
   status.note(`Plots: ${out}`);
@@ -152,13 +157,13 @@ async function makePlan(
   stages.begin("simulating the next bottleneck");
   const limits = await limitsOf(profile, machines, Math.max(1, sweep.recommended.workers));
   onDone("the pipeline was measured, and clusters simulated");
-  const verified: Verification[] = [];
-  for (let workers = 1; workers <= values.verify; workers++) {
-    stages.begin(`running ${counted(workers, "real worker")}`);
-    verified.push(await verify(dataset, profile, machines, { workers, seconds }));
-  }
+  const verified = await verifyUpTo(dataset, profile, machines, {
+    ...{ workersMax: values.verify, seconds },
+    onRun: (workers) => stages.begin(`running ${counted(workers, "real worker")}`),
+  });
   return {
-    ...{ startedAt, module, host: hostText(), measured: profile, assumed: machines, verified },
+    ...{ startedAt, module, host: hostText(), measured: profile, assumed: machines },
+    ...verified,
     commandLine: commandOf(PROGRAM.usage, args),
     modelled: { ...sweep, limits },
   };

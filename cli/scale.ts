@@ -34,7 +34,7 @@ const OPTIONS = {
   clients: integer({
     min: 1,
     max: WORKERS_MAX,
-    help: "Clients of each cluster. Default: one for every five workers.",
+    help: "Clients of each cluster of --workers. Default: one for every five workers.",
   }),
   sweep: orNone(integers({
     ...{ placeholder: "8,64,512", min: 1, max: WORKERS_MAX },

@@ -12,7 +12,7 @@ import { LeatError } from "../core/error.ts";
 import denoJson from "../deno.json" with { type: "json" };
 import { EXIT_INTERRUPTED, runProgram, UsageError } from "./lib/args.ts";
 import { commandOf } from "./lib/command_line.ts";
-import type { Program } from "./lib/help.ts";
+import { kebab, type Program } from "./lib/help.ts";
 import { flag, integers, number, subset, text, type Values } from "./lib/options.ts";
 import { requireWritable } from "./lib/page.ts";
 import { StopRequests } from "./lib/stop_requests.ts";
@@ -22,9 +22,11 @@ import { scaleOut } from "./simulate/experiments/scale_out.ts";
 import { sharing } from "./simulate/experiments/sharing.ts";
 import type { Simulation } from "./simulate/experiments/simulation.ts";
 import { workerFailure } from "./simulate/experiments/worker_failure.ts";
+import { USER_IMAGES_MAX } from "./simulate/image_corpus.ts";
 import { Progress } from "./simulate/progress.ts";
 import type { Experiment, SimulationReport } from "./simulate/results.ts";
 import { summarize } from "./simulate/summary.ts";
+import { TOKENS_MAX, USER_TEXTS_MAX } from "./simulate/text_corpus.ts";
 import { formatNumber, renderTable } from "./lib/table.ts";
 import { wrap } from "./lib/text.ts";
 import { definedFields } from "../core/tree.ts";
@@ -40,6 +42,14 @@ const EXPERIMENTS: Record<
   d: workerFailure,
 };
 
+/** For each option that only some experiments use, which these are. */
+const USED_BY = {
+  ...{ images: "abd", text: "c", workers: "a", trainers: "b", storageLatencyMs: "a" },
+  stepTimeMs: "ab",
+} as const;
+
+/** Default of `--storage-latency-ms`. */
+const STORAGE_LATENCY_MS = 40;
 /** Limit of the number of workers or trainers, each of which is a thread. */
 const COUNT_MAX = 64;
 const LINE_COLUMNS = 100;
@@ -50,11 +60,19 @@ const OPTIONS = {
   ),
   images: text({
     placeholder: "DIR",
-    help: "A folder of your own JPEGs, subfolders included, instead of generated photographs.",
+    help:
+      "A folder of your own JPEGs, subfolders included, instead of generated photographs in (a), " +
+      `(b) and (d): the first ${
+        formatNumber(USER_IMAGES_MAX, 0)
+      } .jpg and .jpeg files in the order of their paths.`,
   }),
   text: text({
     placeholder: "FILE",
-    help: "A file of your own text, a sample on each line, instead of generated text.",
+    help:
+      "A file of your own text, a sample on each line, instead of generated text in (c): the first " +
+      `${
+        formatNumber(USER_TEXTS_MAX, 0)
+      } lines that are not blank, and ${TOKENS_MAX} words of each.`,
   }),
   corpus: text({
     placeholder: "DIR",
@@ -81,10 +99,10 @@ const OPTIONS = {
     help: "Numbers of trainers in (b), 1 among them. Default: 1,2,4,8,16; fewer with --quick.",
   }),
   storageLatencyMs: number({
-    default: 40,
     min: 0,
     max: 10_000,
-    help: "Added to every open and read of a file in the second curve of (a); 0 leaves that out.",
+    help: "Added to every open and read of a file in the second curve of (a), by default " +
+      `${STORAGE_LATENCY_MS}; 0 leaves that out.`,
   }),
   stepTimeMs: number({
     min: 0.1,
@@ -101,7 +119,9 @@ export const PROGRAM: Program<typeof OPTIONS> = {
     "Runs the service on threads of this host, on real files, and shows what preprocessing on workers, sharing and " +
     "coordinated reads gain. Only the accelerators' step time is simulated.",
   options: OPTIONS,
-  check({ trainers }) {
+  check(values) {
+    refuseIgnored(values);
+    const { trainers } = values;
     if (trainers === undefined || trainers.includes(1)) return;
     throw new UsageError(
       `--trainers is '${trainers}': the runs are compared with one trainer, so 1 must be among them`,
@@ -115,6 +135,19 @@ export const run = (args: readonly string[] = Deno.args): Promise<void> =>
   runProgram(PROGRAM, main, args);
 
 if (import.meta.main) await run();
+
+/** @throws {UsageError} if an option is given that no experiment of `--only` uses. */
+function refuseIgnored(values: Values<typeof OPTIONS>): void {
+  const { only } = values;
+  for (const [key, letters] of Object.entries(USED_BY)) {
+    if (values[key as keyof typeof USED_BY] === undefined) continue;
+    if (only.some((letter) => letters.includes(letter))) continue;
+    const users = [...letters].map((letter) => `(${letter})`).join(" or ");
+    throw new UsageError(
+      `--${kebab(key)} is for ${users}, but --only is ${only}: add one, or leave out the option`,
+    );
+  }
+}
 
 async function main(values: Values<typeof OPTIONS>): Promise<void> {
   const { images, text, only, report: path } = values;
@@ -160,7 +193,8 @@ async function prepare(
   progress: Progress,
   signal: AbortSignal,
 ): Promise<Simulation> {
-  const { quick, images, text, workers, trainers, storageLatencyMs, stepTimeMs } = values;
+  const { quick, images, text, workers, trainers, stepTimeMs } = values;
+  const { storageLatencyMs = STORAGE_LATENCY_MS } = values;
   const corpus = await prepareCorpus({
     directory: values.corpus ?? CORPUS_DIRECTORY,
     quick,

@@ -20,7 +20,7 @@ import { renderTable } from "./lib/table.ts";
 import { runLoad } from "./soak/load.ts";
 import { PROBE_FLAGS, Samples } from "./soak/samples.ts";
 import type { SoakReport } from "./soak/report.ts";
-import { CREEP_SHARE, MARGINS, trendsOf, WARM_UP_SHARE } from "./soak/trend.ts";
+import { CREEP_SHARE, MARGINS, SAMPLES_OF_RUN_MIN, trendsOf, WARM_UP_SHARE } from "./soak/trend.ts";
 
 const SECONDS_PER_MINUTE = 60;
 /** Short, so that the dispatcher does not accumulate ended jobs. */
@@ -29,6 +29,7 @@ const FAULTS_PER_ROUND = 5;
 const BETWEEN_FAULTS_MS = 1_000;
 const FAULT_LASTS_MS = 3_000;
 const GENTLE_MS = 500;
+const SPARED = 1;
 
 const OPTIONS = {
   minutes: number({
@@ -46,8 +47,7 @@ const OPTIONS = {
     default: "none",
   }),
   spared: integer({
-    help: "How many workers get no faults, whatever --chaos is.",
-    default: 1,
+    help: `How many workers get no faults of --chaos, by default ${SPARED}.`,
     min: 0,
     max: 63,
   }),
@@ -69,9 +69,15 @@ export const PROGRAM: Program<typeof OPTIONS> = {
     "file handles of each process. Ends with status 1 if one of them grows, or a guarantee is broken.",
   options: OPTIONS,
   check({ workers, chaos, spared }) {
-    if (chaos === "none" || spared < workers) return;
+    if (chaos === "none") {
+      if (spared === undefined) return;
+      throw new UsageError(`--spared is ${spared}, but there are no faults: add --chaos`);
+    }
+    if ((spared ?? SPARED) < workers) return;
     throw new UsageError(
-      `--spared is ${spared} of ${workers} workers, and --chaos ${chaos} needs one for faults; ` +
+      `--spared is ${
+        spared ?? SPARED
+      } of ${workers} workers, and --chaos ${chaos} needs one for faults; ` +
         "spare fewer, or have more --workers",
     );
   },
@@ -91,6 +97,7 @@ ${
       )
       .join("\n")
   }
+Growth is judged only after ${SAMPLES_OF_RUN_MIN} samples (--sample-ms); a run that is shorter says so.
 What rises all the way, and no slower at the end, may grow by only ${100 * CREEP_SHARE} % of that.
 Threads and file handles are read from /proc, and left out where there is none.`,
 };
@@ -101,7 +108,7 @@ export const run = (args: readonly string[] = Deno.args): Promise<void> =>
 if (import.meta.main) await run();
 
 async function main(values: Values<typeof OPTIONS>): Promise<void> {
-  const { chaos, spared, seed, report: path } = values;
+  const { chaos, spared = SPARED, seed, report: path } = values;
   requireWritable(path, "--report");
   using requests = new StopRequests();
   const samples = new Samples();

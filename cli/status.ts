@@ -7,10 +7,15 @@ import { statusText } from "./cluster/status_text.ts";
 import type { DispatcherDescription } from "../mod.ts";
 import { runProgram, UsageError } from "./lib/args.ts";
 import type { Program } from "./lib/help.ts";
-import { flag, milliseconds, text, type Values } from "./lib/options.ts";
+import { flag, integer, text, type Values } from "./lib/options.ts";
 
 /** Clears the screen and its scrollback, and moves to the top. */
 const CLEAR_SCREEN = "\x1b[2J\x1b[3J\x1b[H";
+
+/** Default time between updates. */
+const INTERVAL_MS = 1_000;
+/** A day: limit of the time between updates. */
+const INTERVAL_MS_MAX = 86_400_000;
 
 const OPTIONS = {
   dispatcher: text({
@@ -20,10 +25,11 @@ const OPTIONS = {
   }),
   ...CREDENTIAL_OPTIONS,
   watch: flag("Shows the state repeatedly, until Ctrl-C; waits while the dispatcher is away."),
-  intervalMs: milliseconds({
-    help: "Time between updates with --watch.",
-    default: 1_000,
+  intervalMs: integer({
+    help: `Time between updates with --watch, by default ${INTERVAL_MS}.`,
+    placeholder: "MS",
     min: 100,
+    max: INTERVAL_MS_MAX,
   }),
   json: flag("Prints the whole state as JSON; with --watch, a line each time."),
 };
@@ -34,6 +40,12 @@ export const PROGRAM: Program<typeof OPTIONS> = {
     "Prints a dispatcher's state: waits and their causes, jobs with their clients, and workers " +
     "with their tasks. The dispatcher's port shows the same as a page.",
   options: OPTIONS,
+  check({ watch, intervalMs }) {
+    if (intervalMs === undefined || watch) return;
+    throw new UsageError(
+      `--interval-ms is ${intervalMs}, but the state is shown once: add --watch`,
+    );
+  },
   notes: `Examples:
   deno task status
   deno task status --dispatcher ws://10.0.0.5:5050 --token-file token --watch
@@ -46,7 +58,7 @@ export const run = (args: readonly string[] = Deno.args): Promise<void> =>
 if (import.meta.main) await run();
 
 async function main(values: Values<typeof OPTIONS>): Promise<void> {
-  const { dispatcher, watch, intervalMs, json } = values;
+  const { dispatcher, watch, intervalMs = INTERVAL_MS, json } = values;
   await UsageError.where(() => stateUrl(dispatcher));
   const credentials = await readCredentials(values);
   const clear = watch && !json && Deno.stdout.isTerminal() ? CLEAR_SCREEN : "";

@@ -34,5 +34,6 @@ if (import.meta.main) {
     console.log(`with ${workers}: accelerators wait ${(100 * stall.expected).toFixed(0)} %`);
   }
   const { recommended: { workers }, isMet } = modelled;
-  console.log(`recommended: ${workers} workers${isMet ? "" : ", the most that were simulated"}`);
+  const missed = isMet ? "" : ", with which accelerators still wait too long";
+  console.log(`recommended number of workers: ${workers}${missed}`);
 }

@@ -122,7 +122,10 @@ async function pointsOf(
 ): Promise<readonly RunOptions[]> {
   const points = await crashPoints((options) => outcomeOf({ ...run, options }), { seed, role });
   if (points.length === 0) {
-    throw new UsageError(`--crash is '${role}', but it has no message in seed ${seed}`);
+    throw new UsageError(
+      `--crash is '${role}', but that node has no message in seed ${seed} of ${run.workload}: ` +
+        "choose another role, or another --workload",
+    );
   }
   if (message === undefined) return points;
   const point = points[message - 1];

@@ -24,6 +24,8 @@ const FOLDER = ".cache/fuzz";
 const ALL = "all";
 /** Default time for all targets together. */
 const MINUTES = 5;
+const SEED = 1;
+const BYTES_PER_MB = 2 ** 20;
 
 const OPTIONS = {
   minutes: number({
@@ -32,8 +34,7 @@ const OPTIONS = {
   }),
   inputs: integer({ help: "How many inputs of each target.", min: 1 }),
   seed: integer({
-    help: "The seed of the inputs. The same seed gives the same inputs.",
-    default: 1,
+    help: `The seed of the inputs. The same seed gives the same inputs. Default: ${SEED}.`,
     min: 0,
     max: Number.MAX_SAFE_INTEGER,
   }),
@@ -43,9 +44,9 @@ const OPTIONS = {
     default: ALL,
   }),
   input: text({ help: "Runs this one file instead, for a named target.", placeholder: "FILE" }),
-  timeoutS: number({ help: "An input that takes longer hangs.", default: 20, min: 0.1 }),
+  timeoutS: number({ help: "An input that takes longer fails.", default: 20, min: 0.1 }),
   memoryMb: integer({
-    help: "A process that has held more has failed.",
+    help: `A process that takes more fails. ${higherLimits()}`,
     default: 1_024,
     min: 128,
   }),
@@ -57,11 +58,11 @@ export const PROGRAM: Program<typeof OPTIONS> = {
   summary:
     "Gives Leat's readers damaged and hostile input, and fails if one does not withstand it.",
   options: OPTIONS,
-  check: ({ input, target, inputs, minutes }) => {
+  check: ({ input, target, inputs, minutes, seed }) => {
     if (input === undefined) return;
     if (target === ALL) throw new UsageError("--input needs --target: one file is of one target");
-    if (inputs !== undefined || minutes !== undefined) {
-      throw new UsageError("--input runs one file once: leave out --inputs and --minutes");
+    if (inputs !== undefined || minutes !== undefined || seed !== undefined) {
+      throw new UsageError("--input runs one file once: leave out --inputs, --minutes and --seed");
     }
   },
   notes: [
@@ -85,7 +86,7 @@ async function main(settings: Settings): Promise<void> {
     isInterrupted = true;
     stopping.abort();
   });
-  console.log(`Seed ${settings.seed}`);
+  console.log(`Seed ${settings.seed ?? SEED}`);
   let failed = 0;
   for (const [i, name] of names.entries()) {
     if (isInterrupted) break;
@@ -97,13 +98,20 @@ async function main(settings: Settings): Promise<void> {
     console.log(`${i + 1}/${names.length} ${name.padEnd(14)} ${resultText(result)}`);
     for (const failure of result.failures) await report(name, failure);
   }
-  if (isInterrupted) Deno.exitCode = EXIT_INTERRUPTED;
-  else if (failed > 0) Deno.exitCode = EXIT_FAILURE;
+  Deno.exitCode = statusOf({ failed, isInterrupted });
+}
+
+/** Returns the exit status of a campaign. A failure counts also if Ctrl-C ended the campaign. */
+export function statusOf(
+  { failed, isInterrupted }: { readonly failed: number; readonly isInterrupted: boolean },
+): number {
+  if (failed > 0) return EXIT_FAILURE;
+  return isInterrupted ? EXIT_INTERRUPTED : 0;
 }
 
 async function campaign(
   target: string,
-  { seed, inputs, memoryMb, timeoutS }: Settings,
+  { seed = SEED, inputs, memoryMb, timeoutS }: Settings,
   limits: { readonly ms?: number; readonly signal: AbortSignal },
 ): Promise<CampaignResult> {
   using progress = new CampaignProgress(
@@ -123,7 +131,15 @@ async function campaign(
 }
 
 function memoryOf(target: string, memoryMb: number): number {
-  return Math.max(memoryMb * 2 ** 20, TARGETS[target]!.memoryBytesMax ?? 0);
+  return Math.max(memoryMb * BYTES_PER_MB, TARGETS[target]!.memoryBytesMax ?? 0);
+}
+
+/** Says which targets may take more memory than `--memory-mb`. */
+function higherLimits(): string {
+  const higher = Object.entries(TARGETS).flatMap(([name, { memoryBytesMax }]) =>
+    memoryBytesMax === undefined ? [] : [`${name} ${memoryBytesMax / BYTES_PER_MB}`]
+  );
+  return `Always allowed: ${higher.join(", ")}.`;
 }
 
 function resultText({ runs, valid, failures }: CampaignResult): string {

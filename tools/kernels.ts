@@ -4,9 +4,17 @@
  *     deno task kernels
  */
 import wabt from "wabt";
+import { runProgram } from "../cli/lib/args.ts";
+import type { Program } from "../cli/lib/help.ts";
 
 const SOURCE = new URL("../platform/media/resampling/row.wat", import.meta.url);
 const BUILT = new URL("../platform/media/resampling/row_wasm.ts", import.meta.url);
+
+const PROGRAM: Program<Record<never, never>> = {
+  usage: "deno task kernels",
+  summary: "Writes the WebAssembly that Leat contains, as Base64 in a module, from its source.",
+  options: {},
+};
 
 /** Returns the text of the module. */
 export async function kernelModule(): Promise<string> {
@@ -20,4 +28,6 @@ export const ROW_WASM =
 `;
 }
 
-if (import.meta.main) await Deno.writeTextFile(BUILT, await kernelModule());
+if (import.meta.main) {
+  await runProgram(PROGRAM, async () => await Deno.writeTextFile(BUILT, await kernelModule()));
+}

@@ -5,6 +5,8 @@
  */
 import type { Metric } from "../actors/dispatcher/metric.ts";
 import { type MetricGroup, METRICS, metricsOf } from "../actors/dispatcher/protocol_metrics.ts";
+import { runProgram } from "../cli/lib/args.ts";
+import type { Program } from "../cli/lib/help.ts";
 import { METRIC_LABELS } from "../server/pages/dispatcher_metrics.ts";
 
 const FILE = new URL("../docs/reference/metrics.md", import.meta.url);
@@ -56,6 +58,12 @@ const ELSEWHERE: { readonly [G in MetricGroup]?: Readonly<Record<string, string>
     busyShare: "`workers[].figures.busyShare`",
   },
   compression: { compressing: 'whether `compression.active` differs from `"none"`' },
+};
+
+const PROGRAM: Program<Record<never, never>> = {
+  usage: "deno task metrics",
+  summary: "Writes docs/reference/metrics.md, the reference of all metrics, from their table.",
+  options: {},
 };
 
 /** Returns the text of the page. */
@@ -113,4 +121,4 @@ function aligned(rows: readonly (readonly string[])[]): string {
   return [head, rule, ...others].join("\n");
 }
 
-if (import.meta.main) await Deno.writeTextFile(FILE, metricsPage());
+if (import.meta.main) await runProgram(PROGRAM, () => Deno.writeTextFile(FILE, metricsPage()));

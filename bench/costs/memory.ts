@@ -16,6 +16,7 @@ import { Dataset } from "../../mod.ts";
 
 const RECORD_BYTES = 16 * 1024;
 const RECORDS_PER_FILE = 16 * 1024;
+const MEGABYTES_PER_FILE = RECORD_BYTES * RECORDS_PER_FILE / 2 ** 20;
 const FOLDER = ".cache/bench-memory";
 
 /** The program's options and help. */
@@ -26,7 +27,7 @@ export const PROGRAM = {
   options: {
     epochs: integer({ help: "How many times everything is read.", default: 4, min: 2 }),
     megabytes: integer({
-      help: "How much an epoch reads.",
+      help: `How much an epoch reads, rounded up to files of ${MEGABYTES_PER_FILE} MB.`,
       placeholder: "MB",
       default: 2048,
       min: 256,
@@ -41,7 +42,7 @@ if (import.meta.main) await runProgram(PROGRAM, main);
 async function main(
   { epochs, megabytes, limitMb }: Values<typeof PROGRAM.options>,
 ): Promise<void> {
-  const count = Math.ceil(megabytes * 2 ** 20 / (RECORD_BYTES * RECORDS_PER_FILE));
+  const count = Math.ceil(megabytes / MEGABYTES_PER_FILE);
   const files = await writeFiles(count);
   const records = Dataset.tfRecords(files).shuffle(1000).batch(64);
   const startBytes = residentBytes();

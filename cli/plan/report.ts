@@ -1,4 +1,5 @@
 /** Formats a plan as text, as tables and as a page. */
+import { counted } from "../lib/counted.ts";
 import { type ChartSeries, drawLines, type Figure, seriesColor } from "../lib/line_chart.ts";
 import { renderFacts, renderPage, renderSection, writePage } from "../lib/page.ts";
 import { measured, modelled, type Quantity, type Unit } from "../lib/quantity.ts";
@@ -6,10 +7,10 @@ import { formatNumber, percent, renderTable, type Table } from "../lib/table.ts"
 import { type ClusterRun, inGB, type Machines, SAME_PRICE, STEPS, type Sweep } from "./clusters.ts";
 import { type Limit, nextLimit, type Part } from "./limits.ts";
 import type { Profile } from "./profile.ts";
-import type { Verification } from "./verification.ts";
+import type { Verification, Verified } from "./verification.ts";
 
 /** The plan as plain data: measurements, assumptions, and the model's results. */
-export interface Plan {
+export interface Plan extends Verified {
   readonly startedAt: string;
   readonly commandLine: string;
   readonly host: string;
@@ -17,7 +18,6 @@ export interface Plan {
   readonly measured: Profile;
   readonly assumed: Machines;
   readonly modelled: Sweep & { readonly limits: readonly Limit[] };
-  readonly verified: readonly Verification[];
 }
 
 const BYTES_PER_MB = 1e6;
@@ -53,7 +53,15 @@ export function planText(plan: Plan): string {
     "",
     ...verified,
     ...recommendation(plan),
+    ...unverifiedLines(plan),
   ].join("\n");
+}
+
+/** Says which number of real workers could not be run, and why. */
+function unverifiedLines({ verified, whyUnverified }: Plan): string[] {
+  return whyUnverified === undefined ? [] : [
+    `NOT VERIFIED with ${counted(verified.length + 1, "real worker")}: ${whyUnverified}`,
+  ];
 }
 
 /** The measurements, in sentences. */
@@ -247,7 +255,8 @@ export function writePlan(plan: Plan, path: string): void {
 /** Returns the page as HTML. */
 export function renderPlan(plan: Plan): string {
   const { measured: profile, modelled: sweep, assumed } = plan;
-  const [finding = "", ...more] = recommendation(plan);
+  const [finding = "", ...rest] = recommendation(plan);
+  const more = [...rest, ...unverifiedLines(plan)];
   const [measuredFinding = "", ...measuredMore] = profileLines(plan);
   const { prices } = assumed;
   const facts = renderFacts([

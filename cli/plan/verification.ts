@@ -2,7 +2,7 @@
 import process from "node:process";
 import { isForeign } from "../../data/foreign/foreign.ts";
 import { inPreOrder } from "../../data/node.ts";
-import { type Dataset, LocalCluster } from "../../mod.ts";
+import { type Dataset, LeatError, LocalCluster } from "../../mod.ts";
 import { simulateCluster } from "../../sim/model/modelled.ts";
 import { type Machines, modelOptions } from "./clusters.ts";
 import type { Profile } from "./profile.ts";
@@ -24,6 +24,41 @@ export interface Verification {
   readonly profiledCpuMs: number;
   readonly measuredBatchesPerSecond: number;
   readonly modelledBatchesPerSecond: number;
+}
+
+/** The verifications of 1, 2, … workers. */
+export interface Verified {
+  readonly verified: readonly Verification[];
+  /** Why the next number of workers could not be run, if it could not. */
+  readonly whyUnverified?: string;
+}
+
+/**
+ * Verifies 1 to `workersMax` workers, and ends at the first number that cannot be run: DYNAMIC
+ * refuses some pipelines that can be planned.
+ */
+export async function verifyUpTo(
+  dataset: Dataset<unknown>,
+  profile: Profile,
+  machines: Machines,
+  { workersMax, seconds, onRun }: {
+    readonly workersMax: number;
+    readonly seconds: number;
+    /** Called before each number of workers. */
+    readonly onRun: (workers: number) => void;
+  },
+): Promise<Verified> {
+  const verified: Verification[] = [];
+  try {
+    for (let workers = 1; workers <= workersMax; workers++) {
+      onRun(workers);
+      verified.push(await verify(dataset, profile, machines, { workers, seconds }));
+    }
+  } catch (error) {
+    if (!(error instanceof LeatError)) throw error;
+    return { verified, whyUnverified: error.message };
+  }
+  return { verified };
 }
 
 /** Runs a pipeline on a real cluster with one trainer for some seconds, and simulates the same. */

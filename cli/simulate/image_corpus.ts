@@ -13,7 +13,7 @@ import { type CorpusFolder, openCorpus, Shards } from "./corpus_folder.ts";
 import { PhotographMaker } from "./photographs.ts";
 
 /** Limit of the user's images: the first ones in the order of their paths are packed. */
-const USER_IMAGES_MAX = 2_000;
+export const USER_IMAGES_MAX = 2_000;
 
 /** Limit of the TFRecord files of a corpus. */
 const IMAGE_SHARDS = 16;
@@ -124,7 +124,7 @@ export async function packImages(options: PackImagesOptions): Promise<ImageCorpu
   const { path, reason } = corpus.skipped[0]!;
   throw new LeatError(
     "not_found",
-    `No images in '${source}': none of its ${corpus.skipped.length} .jpg files can be decoded; ` +
+    `No images in '${source}': none of its ${corpus.skipped.length} JPEG files can be decoded; ` +
       `${path}: ${reason}`,
   );
 }
@@ -136,7 +136,7 @@ export async function packImages(options: PackImagesOptions): Promise<ImageCorpu
 export async function requireImages(source: string): Promise<string[]> {
   const paths = await listImages(source);
   if (paths.length > 0) return paths;
-  throw new LeatError("not_found", `No images in '${source}': it holds no .jpg file`);
+  throw new LeatError("not_found", `No images in '${source}': it holds no .jpg or .jpeg file`);
 }
 
 /**

@@ -16,7 +16,7 @@ export const TOKENS_MAX = 512;
 export const VOCABULARY_SIZE = 30_000;
 
 /** Limit of the lines of the user's text that are packed. */
-const USER_TEXTS_MAX = 100_000;
+export const USER_TEXTS_MAX = 100_000;
 
 /** Limit of the JSON lines files of a corpus. */
 const TEXT_SHARDS = 8;

@@ -83,7 +83,9 @@ export function parseCrash(text: string): CrashWish {
 function roleOf(flag: string, text: string): Role {
   const role = ROLES.find((each) => each === text);
   if (role !== undefined) return role;
-  throw refuse(`${flag} is '${text}', but has to be of ${ROLES.join(", ")}`);
+  throw refuse(
+    `${flag} is '${text}', but has to be ${ROLES.slice(0, -1).join(", ")} or ${ROLES.at(-1)}`,
+  );
 }
 
 function refuse(message: string): LeatError {

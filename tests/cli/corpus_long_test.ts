@@ -265,13 +265,13 @@ Deno.test("packImages explains what is wrong with a folder without images", () =
     await assertRejects(
       () => packImages({ directory, source: join(folder, "empty") }),
       LeatError,
-      "holds no .jpg file",
+      "holds no .jpg or .jpeg file",
     );
     await Deno.writeTextFile(join(folder, "empty", "a.jpg"), "no image");
     await assertRejects(
       () => packImages({ directory, source: join(folder, "empty") }),
       LeatError,
-      "none of its 1 .jpg files can be decoded; a.jpg: Not a JPEG",
+      "none of its 1 JPEG files can be decoded; a.jpg: Not a JPEG",
     );
   }));
 

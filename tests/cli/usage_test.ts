@@ -118,7 +118,7 @@ Deno.test("every list of every program refuses an unknown part, with the same st
     [dispatcher, "--workers", "a,,b", "names with commas between"],
     [dispatcher, "--workers", "a,b,a", "'a' twice"],
     [vopr, "--faults", "lossProbability=much", "lossProbability="],
-    [vopr, "--crashes", "nobody", "dispatcher, worker, client"],
+    [vopr, "--crashes", "nobody", "has to be dispatcher, worker or client"],
   ];
   for (const [program, option, value, remedy] of lists) {
     const refusal = await refusalOf(program, option, value);
@@ -132,8 +132,18 @@ Deno.test("every list of every program refuses an unknown part, with the same st
 Deno.test("programs refuse options that exclude each other before they start", async () => {
   const pairs: [program: unknown, args: string[], message: string][] = [
     [autoscale, ["--min=5", "--max=4"], "--min is 5, more than --max, which is 4"],
-    [chaos, ["--kills=3", "--faults=cut"], "--kills is 3, but --faults cut has none"],
-    [chaos, ["--workers=3", "--max-workers=3"], "--max-workers is 3 and --workers 3"],
+    [chaos, ["--kills=3", "--faults=cut"], "--kills is 3, but --faults cut has no kill"],
+    [chaos, ["--down-ms=3000", "--faults=pause,cut"], "--down-ms is 3000, but --faults pause,cut"],
+    [chaos, ["--pause-ms=5000", "--faults=kill"], "--faults kill has no pause or cut: add one"],
+    [chaos, ["--workers=3", "--max-workers=3"], "--max-workers is 3 and --workers 3: raise it"],
+    [simulate, ["--only=c", "--images=d"], "--images is for (a) or (b) or (d), but --only is c"],
+    [simulate, ["--only=a,b,d", "--text=f"], "--text is for (c), but --only is a,b,d"],
+    [simulate, ["--only=b", "--workers=1"], "--workers is for (a), but --only is b"],
+    [simulate, ["--only=c", "--trainers=1"], "--trainers is for (b), but --only is c"],
+    [simulate, ["--only=d", "--step-time-ms=9"], "--step-time-ms is for (a) or (b)"],
+    [simulate, ["--only=c", "--storage-latency-ms=40"], "--storage-latency-ms is for (a)"],
+    [soak, ["--spared=1"], "--spared is 1, but there are no faults: add --chaos"],
+    [status, ["--interval-ms=1000"], "the state is shown once: add --watch"],
     [
       dispatcher,
       ["--min-workers=5", "--max-workers=4"],
@@ -141,6 +151,9 @@ Deno.test("programs refuse options that exclude each other before they start", a
     ],
     [autoscale, ["--name=a\0b"], "--name has to be a non-empty text"],
     [soak, ["--chaos=kill", "--spared=2"], "--spared is 2 of 2 workers"],
+    [fastflow, ["--measured", "--modelled"], "--measured and --modelled"],
+    [fastflow, ["--measured", "--quick"], "--quick does not shorten --measured"],
+    [fastflow, ["--minutes=20"], "--minutes is 20, but only --measured"],
     [hashes, ["--write", "--seeds=3"], "--write records all"],
     [vopr, ["--mutants", "--crash=worker@1"], "--crash cannot be combined with --mutants"],
   ];
@@ -175,6 +188,17 @@ Deno.test("listening beyond this machine without a token is a usage error of the
   const held = new LeatError("failed_precondition", "Another dispatcher holds the journal");
   const error = await assertRejects(() => startServing(() => Promise.reject(held)));
   assertEquals(error, held);
+});
+
+Deno.test("tasks that write a file print --help, and refuse an unknown option with status 2", async () => {
+  for (const task of ["metrics", "kernels"]) {
+    await using helped = startChild(task, { command: "task", args: [task, "--help"] });
+    assertEquals((await helped.status).code, 0);
+    assertStringIncludes(helped.stdout.text, `Usage: deno task ${task}`);
+    await using refused = startChild(task, { command: "task", args: [task, "--check"] });
+    assertEquals((await refused.status).code, 2);
+    assertStringIncludes(refused.stderr.text, "--check");
+  }
 });
 
 Deno.test("the tasks of a cluster print none of Deno's warnings, also with a worker's grants", async () => {

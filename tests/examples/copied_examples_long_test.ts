@@ -69,7 +69,7 @@ const EXAMPLES: Readonly<Record<string, (out: string, err: string) => void>> = {
   plan_pipeline(out) {
     const waits = numbersIn(out, /accelerators wait (\d+) %$/gm);
     assert(waits.length > 0 && waits.at(-1)! <= waits[0]!, out);
-    assertMatch(out, /^recommended: \d+ workers/m);
+    assertMatch(out, /^recommended number of workers: \d+/m);
   },
 };
 

@@ -106,3 +106,14 @@ Deno.test("an interrupted runBenches shows the finished benches and their number
   assertEquals(JSON.parse(await Deno.readTextFile(file)).length, 1);
   await Deno.remove(folder, { recursive: true });
 });
+
+Deno.test("README.md names its benches as deno task bench --filter takes them", async () => {
+  const readme = await Deno.readTextFile(new URL("../../README.md", import.meta.url));
+  const [, table = ""] = /^\| bench .*\n\| -.*\n((?:\|.*\n)+)/m.exec(readme) ?? [];
+  const named = [...table.matchAll(/^\| (.*) \([^()]*\) *\|/gm)].map(([, name]) => name!);
+  assert(named.length > 5, readme);
+  await using child = startChild("bench/main.ts", { args: ["--list"], flags: ["-P=bench"] });
+  assertEquals((await child.status).code, 0, child.stderr.text);
+  const benches = child.stdout.text.split("\n").map((line) => line.replace(/ \([^()]*\)$/, ""));
+  assertEquals(named.filter((name) => !benches.includes(name)), []);
+});

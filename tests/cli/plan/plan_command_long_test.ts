@@ -55,6 +55,19 @@ Deno.test("cli/plan.ts plans for its own pipeline, and names the flag for a modu
   assertStringIncludes(wrong.stderr.text, "--step-ms is '0', but has to be");
 });
 
+Deno.test("cli/plan.ts --verify keeps the plan of a pipeline that DYNAMIC refuses", async () => {
+  const undivided = "export default Dataset.fromGenerator(function* () { yield* [1, 2, 3]; });";
+  await withModule(undivided, async (path) => {
+    await using plan = startChild("cli/plan.ts", {
+      args: [path, "--step-ms", "20", "--seconds", "0.1", "--workers-max", "1", "--verify", "1"],
+      flags: FLAGS,
+    });
+    assertEquals(await codeOf(plan), 1);
+    assertStringIncludes(plan.stdout.text, "Next bottleneck");
+    assertStringIncludes(plan.stdout.text, "NOT VERIFIED with 1 real worker: ");
+  });
+});
+
 Deno.test("cli/plan.ts handles Ctrl-C while a user's function never yields", async () => {
   const spinning = "export default Dataset.range(3).map(() => { for (;;); });";
   await withModule(spinning, async (path) => {

@@ -14,7 +14,7 @@ import { profileModule } from "../../../cli/plan/profiled_module.ts";
 import { type Plan, planText, renderPlan } from "../../../cli/plan/report.ts";
 import { fastestMs } from "../../../cli/plan/split_cost.ts";
 import { loadPipeline } from "../../../cli/plan/user_pipeline.ts";
-import { verify } from "../../../cli/plan/verification.ts";
+import { verify, verifyUpTo } from "../../../cli/plan/verification.ts";
 import { Dataset, LeatError, PAPER_PRICES } from "../../../mod.ts";
 import { SimCluster } from "../../../sim/engine/cluster.ts";
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "../../assert.ts";
@@ -286,6 +286,19 @@ Deno.test("verify: real workers of a pipeline that waits are no faster than the 
   assert(measuredBatchesPerSecond > 0 && measuredBatchesPerSecond < 2 * most);
 });
 
+Deno.test("verifyUpTo: says why a pipeline that DYNAMIC refuses cannot be run, instead of failing", async () => {
+  const undivided = Dataset.fromGenerator(function* () {
+    yield* [1, 2, 3];
+  });
+  const tried: number[] = [];
+  const { verified, whyUnverified = "" } = await verifyUpTo(undivided, PROFILE, MACHINES, {
+    ...{ workersMax: 2, seconds: 0.1 },
+    onRun: (workers) => tried.push(workers),
+  });
+  assertEquals([verified, tried], [[], [1]]);
+  assertStringIncludes(whyUnverified, "fromGenerator");
+});
+
 Deno.test("neither profileModule nor verify gives functions of others a permission of this program", async () => {
   const code = `
     const write = (x, { made }) => {
@@ -334,6 +347,10 @@ Deno.test("planText and renderPlan: measurements, a table, plots, and a recommen
       "◇ modelled",
     ]
   ) assertStringIncludes(text, part);
+  const unverified = { ...plan, whyUnverified: "it is refused" };
+  for (const shown of [planText(unverified), renderPlan(unverified)]) {
+    assertStringIncludes(shown, "NOT VERIFIED with 2 real workers: it is refused");
+  }
   const page = renderPlan(plan);
   assertEquals(page.match(/<svg [^>]*role="img"/g)?.length, 3);
   for (const part of ["Throughput", "Time accelerators wait", "deno task plan &lt;x&gt;"]) {
