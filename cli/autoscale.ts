@@ -47,7 +47,11 @@ export const PROGRAM: Program<typeof OPTIONS> = {
     "Arguments after -- are given to each worker.",
   options: OPTIONS,
   check({ min, max, name }) {
-    if (min > max) throw new UsageError(`--min is ${min}, more than --max, which is ${max}`);
+    if (min > max) {
+      throw new UsageError(
+        `--min is ${min}, more than --max, which is ${max}: raise one or lower the other`,
+      );
+    }
     if (name === undefined || isWorkerName(name)) return;
     throw new UsageError(`--name has to be ${WORKER_NAME_FORM}, not ${shownJson(name)}`);
   },

@@ -34,16 +34,20 @@ const OPTIONS = {
       "address that it advertises.",
   }),
   tag: texts({
-    help:
-      "A tag by which jobs choose workers (targetTags). COLOCATED reserves this worker for clients " +
-      "that request any worker (targetWorkers).",
+    help: "A tag by which jobs choose workers (targetTags). With COLOCATED only clients with " +
+      'targetWorkers: "any" use this worker.',
     placeholder: "WORD",
   }),
   serviceTokenFile: texts({
     help: "The token file of another service that pipelines read from.",
     placeholder: "ADDRESS=FILE",
   }),
-  heartbeatMs: milliseconds({ help: "Time between heartbeats.", default: 30_000, min: 10 }),
+  heartbeatMs: milliseconds({
+    help:
+      "Longest time between heartbeats; shorter if the dispatcher's --worker-timeout-ms needs it.",
+    default: 30_000,
+    min: 10,
+  }),
   drainMs: milliseconds({
     help: "How long clients may fetch the rest when the worker is asked to stop.",
     default: 10_000,
@@ -103,7 +107,8 @@ export const PROGRAM: Program<typeof OPTIONS> = {
   notes: `Examples:
   deno task worker --dispatcher ws://127.0.0.1:5050
   deno task worker --dispatcher ws://10.0.0.5:5050 --token-file /etc/leat/token --port 5051
-  deno task worker --dispatcher ws://10.0.0.5:5050 --data-root /data --data-root s3://bucket/shards
+  deno task worker --dispatcher ws://10.0.0.5:5050 --token-file /etc/leat/token \\
+    --data-root /data --data-root s3://bucket/shards
 
 Functions of submitted pipelines run in a sandbox: they may read below the data roots, and beyond that
 may do only what --allow-… grants (docs/cluster/sandbox.md).

@@ -46,7 +46,8 @@ export const SANDBOX_OPTIONS = {
     max: 1_048_576,
   }),
   functionTimeoutMs: milliseconds({
-    help: "How long a function may run without yielding, as an endless loop does.",
+    help:
+      "A function that does not yield for this long, as an endless loop, ends with its process.",
     default: 120_000,
     min: 100,
   }),

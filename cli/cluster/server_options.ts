@@ -34,7 +34,7 @@ export const SERVER_OPTIONS = {
   advertise: text({
     help:
       "The host, or host:port, at which others reach this program; by default the interface it " +
-      "listens on. If that is all interfaces, an address of this machine that is no loopback.",
+      "listens on. If that is all interfaces: an address of this machine other than loopback.",
     placeholder: "HOST[:PORT]",
   }),
   ...CREDENTIAL_OPTIONS,

@@ -131,13 +131,17 @@ Deno.test("every list of every program refuses an unknown part, with the same st
 
 Deno.test("programs refuse options that exclude each other before they start", async () => {
   const pairs: [program: unknown, args: string[], message: string][] = [
-    [autoscale, ["--min=5", "--max=4"], "--min is 5, more than --max, which is 4"],
+    [
+      autoscale,
+      ["--min=5", "--max=4"],
+      "--min is 5, more than --max, which is 4: raise one or lower the other",
+    ],
     [chaos, ["--kills=3", "--faults=cut"], "--kills is 3, but --faults cut has none"],
     [chaos, ["--workers=3", "--max-workers=3"], "--max-workers is 3 and --workers 3"],
     [
       dispatcher,
       ["--min-workers=5", "--max-workers=4"],
-      "--min-workers is 5, more than --max-workers, which is 4",
+      "--min-workers is 5, more than --max-workers, which is 4: raise one or lower the other",
     ],
     [autoscale, ["--name=a\0b"], "--name has to be a non-empty text"],
     [soak, ["--chaos=kill", "--spared=2"], "--spared is 2 of 2 workers"],
@@ -152,6 +156,19 @@ Deno.test("programs refuse options that exclude each other before they start", a
     );
     assertInstanceOf(error, UsageError);
     assertStringIncludes(error.message, message);
+  }
+});
+
+Deno.test("examples of the servers' programs that listen beyond this machine have a token", () => {
+  for (const { notes = "" } of [dispatcher, worker]) {
+    const examples = notes.replaceAll(/\\\n */g, "").split("\n").filter((line) =>
+      /^ {2}\S/.test(line)
+    );
+    assert(examples.length > 2);
+    for (const example of examples) {
+      if (!/--host 0\.0\.0\.0|--dispatcher ws:\/\/(?!127)/.test(example)) continue;
+      assertStringIncludes(example, "--token-file");
+    }
   }
 });
 
