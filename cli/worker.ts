@@ -6,12 +6,13 @@ import {
   readServerOptions,
   readServiceTokens,
   SERVER_OPTIONS,
+  workerName,
 } from "./cluster/server_options.ts";
 import { readSandbox, SANDBOX_OPTIONS } from "./cluster/sandbox_options.ts";
 import { asSettingsError, serveUntilStopped, startServing } from "./cluster/serving.ts";
 import { runProgram } from "./lib/args.ts";
 import type { Program } from "./lib/help.ts";
-import { flag, host, integer, milliseconds, text, texts, type Values } from "./lib/options.ts";
+import { flag, host, integer, milliseconds, texts, type Values } from "./lib/options.ts";
 import { StopRequests } from "./lib/stop_requests.ts";
 
 const BYTES_PER_MIB = 2 ** 20;
@@ -29,7 +30,7 @@ const OPTIONS = {
       "loopback and 0.0.0.0 otherwise, which needs a token or --insecure.",
   }),
   port: integer({ help: "The port; 0 takes a free one.", default: 0, min: 0, max: 65_535 }),
-  name: text({
+  name: workerName({
     help: "A stable name, unique among workers, for restarts; by default the " +
       "address that it advertises.",
   }),

@@ -8,6 +8,7 @@ import { PROGRAM as chaos } from "../../cli/chaos.ts";
 import { PROGRAM as cluster } from "../../cli/cluster.ts";
 import { PROGRAM as dispatcher } from "../../cli/dispatcher.ts";
 import { startServing } from "../../cli/cluster/serving.ts";
+import { readWorkerTags } from "../../cli/cluster/worker_arguments.ts";
 import { parseCommandLine, UsageError } from "../../cli/lib/args.ts";
 import type { Program } from "../../cli/lib/help.ts";
 import type { Option } from "../../cli/lib/options.ts";
@@ -143,7 +144,18 @@ Deno.test("programs refuse options that exclude each other before they start", a
       ["--min-workers=5", "--max-workers=4"],
       "--min-workers is 5, more than --max-workers, which is 4: raise one or lower the other",
     ],
+    [
+      cluster,
+      ["--kill-after=1000001"],
+      "--kill-after is 1000001, but only 1000000 elements arrive (--elements 1000000, ",
+    ],
+    [
+      cluster,
+      ["--kill-after=31", "--elements=10", "--mode=OFF"],
+      "--kill-after is 31, but only 30 elements arrive (--elements 10, --mode OFF): lower it, or",
+    ],
     [autoscale, ["--name=a\0b"], "--name has to be a non-empty text"],
+    [worker, ["--name=a\0b"], "--name has to be a non-empty text"],
     [soak, ["--chaos=kill", "--spared=2"], "--spared is 2 of 2 workers"],
     [hashes, ["--write", "--seeds=3"], "--write records all"],
     [vopr, ["--mutants", "--crash=worker@1"], "--crash cannot be combined with --mutants"],
@@ -157,6 +169,30 @@ Deno.test("programs refuse options that exclude each other before they start", a
     assertInstanceOf(error, UsageError);
     assertStringIncludes(error.message, message);
   }
+  const killed = ["--kill-after=30", "--elements=10", "--mode=OFF"];
+  assertEquals((await parseCommandLine(cluster, killed)).killAfter, 30);
+});
+
+Deno.test("readWorkerTags refuses what autoscale sets itself, and ports of which there is only one", async () => {
+  const own = ["--dispatcher", "ws://a:1", "--token-file=token"];
+  const cases: [given: string[], message: string][] = [
+    [["--name", "x"], "sets --name of each worker: give the prefix of all names before --"],
+    ...["--dispatcher", "--drain-ms", "--token", "--token-file", "--ca"].flatMap(
+      (option): [string[], string][] => [
+        [[option, "1"], `autoscale sets ${option} of each worker: give it before --`],
+        [[`${option}=1`], `autoscale sets ${option} of each worker: give it before --`],
+      ],
+    ),
+    [["--port", "5051"], "--port is 5051, but only one worker can listen there: leave it out"],
+    [["--advertise", "h:5051"], "--advertise is h:5051, but only one worker can have this port"],
+  ];
+  for (const [given, message] of cases) {
+    const error = await assertRejects(() => readWorkerTags(own, given), UsageError);
+    assertStringIncludes(error.message, "The arguments for workers (after --) are wrong: ");
+    assertStringIncludes(error.message, message);
+  }
+  const given = ["--port=0", "--advertise", "[::1]", "--tag", "a", "--tag=b"];
+  assertEquals(await readWorkerTags(own, given), ["a", "b"]);
 });
 
 Deno.test("examples of the servers' programs that listen beyond this machine have a token", () => {
