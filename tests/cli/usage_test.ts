@@ -8,6 +8,7 @@ import { PROGRAM as chaos } from "../../cli/chaos.ts";
 import { PROGRAM as cluster } from "../../cli/cluster.ts";
 import { PROGRAM as dispatcher } from "../../cli/dispatcher.ts";
 import { startServing } from "../../cli/cluster/serving.ts";
+import { readSandbox, SANDBOX_OPTIONS } from "../../cli/cluster/sandbox_options.ts";
 import { readWorkerTags } from "../../cli/cluster/worker_arguments.ts";
 import { parseCommandLine, UsageError } from "../../cli/lib/args.ts";
 import type { Program } from "../../cli/lib/help.ts";
@@ -156,6 +157,25 @@ Deno.test("programs refuse options that exclude each other before they start", a
     ],
     [autoscale, ["--name=a\0b"], "--name has to be a non-empty text"],
     [worker, ["--name=a\0b"], "--name has to be a non-empty text"],
+    ...["--data-root=/data", "--allow-net=h"].map((arg): [unknown, string[], string] => [
+      worker,
+      ["--no-sandbox", arg],
+      "--no-sandbox grants everything",
+    ]),
+    ...["heap-mib=64", "memory-mib=1024", "timeout-ms=100"].map((
+      arg,
+    ): [unknown, string[], string] => [
+      worker,
+      ["--no-sandbox", `--function-${arg}`],
+      `--no-sandbox limits nothing, and --function-${arg.split("=")[0]} limits the sandbox`,
+    ]),
+    ...["--runaway-threads-max", "--runaway-after-ms"].map((
+      option,
+    ): [unknown, string[], string] => [
+      worker,
+      [`${option}=5`],
+      `${option} is for functions on threads, and the sandbox runs them in processes`,
+    ]),
     [soak, ["--chaos=kill", "--spared=2"], "--spared is 2 of 2 workers"],
     [hashes, ["--write", "--seeds=3"], "--write records all"],
     [vopr, ["--mutants", "--crash=worker@1"], "--crash cannot be combined with --mutants"],
@@ -171,6 +191,19 @@ Deno.test("programs refuse options that exclude each other before they start", a
   }
   const killed = ["--kill-after=30", "--elements=10", "--mode=OFF"];
   assertEquals((await parseCommandLine(cluster, killed)).killAfter, 30);
+});
+
+Deno.test({
+  name: "a worker that may not run Python names the command with which --allow-python works",
+  permissions: { read: true, run: ["deno"] },
+  async fn() {
+    const args = ["--dispatcher=ws://a:1", "--allow-python=tests"];
+    const values = await parseCommandLine(worker, args);
+    const error = await assertRejects(() => readSandbox(values), UsageError);
+    const command = "deno run -P=server --allow-run=deno,python3 cli/worker.ts";
+    assertStringIncludes(error.message, command);
+    assertStringIncludes(SANDBOX_OPTIONS.allowPython.help, command);
+  },
 });
 
 Deno.test("readWorkerTags refuses what autoscale sets itself, and ports of which there is only one", async () => {
