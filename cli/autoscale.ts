@@ -1,14 +1,19 @@
 /** Keeps as many workers on this host as a dispatcher wants: `deno task autoscale --help`. */
-import { isWorkerName, WORKER_NAME_FORM } from "../actors/runtime/checks.ts";
-import { shownJson, shownText } from "../core/shown_text.ts";
+import { shownText } from "../core/shown_text.ts";
 import { autoscale, type ScalingStep } from "../server/cluster/scaler.ts";
 import { ProcessFleet } from "./cluster/process_fleet.ts";
-import { CREDENTIAL_OPTIONS, nodeAddress, readCredentials } from "./cluster/server_options.ts";
+import {
+  CREDENTIAL_OPTIONS,
+  nodeAddress,
+  readCredentials,
+  workerName,
+} from "./cluster/server_options.ts";
 import { serveUntilStopped } from "./cluster/serving.ts";
 import { askForState } from "./cluster/state_request.ts";
-import { parseCommandLine, runProgram, UsageError } from "./lib/args.ts";
+import { readWorkerTags } from "./cluster/worker_arguments.ts";
+import { runProgram, UsageError } from "./lib/args.ts";
 import type { Program } from "./lib/help.ts";
-import { integer, milliseconds, text, type Values } from "./lib/options.ts";
+import { integer, milliseconds, type Values } from "./lib/options.ts";
 import { StopRequests } from "./lib/stop_requests.ts";
 
 /** Limit of the workers: no host can run that many processes. */
@@ -21,7 +26,7 @@ const OPTIONS = {
   }),
   min: integer({ help: "The least number of workers here.", default: 0, min: 0, max: WORKERS_MAX }),
   max: integer({ help: "Limit of the workers here.", default: 4, min: 1, max: WORKERS_MAX }),
-  name: text({
+  name: workerName({
     help:
       "The prefix of the workers' names, unique to each autoscaler; by default this host's name.",
     placeholder: "PREFIX",
@@ -46,10 +51,11 @@ export const PROGRAM: Program<typeof OPTIONS> = {
     "Workers that others have started count, if they may serve the job and can be reached. " +
     "Arguments after -- are given to each worker.",
   options: OPTIONS,
-  check({ min, max, name }) {
-    if (min > max) throw new UsageError(`--min is ${min}, more than --max, which is ${max}`);
-    if (name === undefined || isWorkerName(name)) return;
-    throw new UsageError(`--name has to be ${WORKER_NAME_FORM}, not ${shownJson(name)}`);
+  check({ min, max }) {
+    if (min <= max) return;
+    throw new UsageError(
+      `--min is ${min}, more than --max, which is ${max}: raise one or lower the other`,
+    );
   },
   notes: `Examples:
   deno task autoscale --dispatcher ws://127.0.0.1:5050 --min 1 --max 8
@@ -83,14 +89,13 @@ async function main(
     ...(token === undefined ? [] : [`--token=${token}`]),
     ...(tokenFile === undefined ? [] : [`--token-file=${tokenFile}`]),
     ...(ca === undefined ? [] : [`--ca=${ca}`]),
-    ...workerArgs,
   ];
-  const tags = await readWorkerTags(args);
+  const tags = await readWorkerTags(args, workerArgs);
   using requests = new StopRequests(() => fleet.kill());
   await using fleet = new ProcessFleet({
     prefix: name,
     drainMs,
-    args,
+    args: [...args, ...workerArgs],
     tags,
     onLog: (line) => console.error(line),
   });
@@ -112,22 +117,6 @@ async function main(
     },
   };
   await serveUntilStopped(serving, requests, (by) => console.log(`Stopping (${by})`));
-}
-
-/**
- * Checks the workers' arguments before the first start, and returns the tags. With wrong arguments,
- * each worker would end at once, and the scaler would start it again.
- */
-async function readWorkerTags(args: readonly string[]): Promise<readonly string[]> {
-  const { PROGRAM: worker } = await import("./worker.ts");
-  try {
-    return (await parseCommandLine(worker, [...args, "--name", "any", "--drain-ms", "0"])).tag;
-  } catch (error) {
-    if (!(error instanceof UsageError)) throw error;
-    throw new UsageError(
-      `The arguments for workers (after --) are wrong: ${error.message}`,
-    );
-  }
 }
 
 function lineOf({ action, worker, workers, reason }: ScalingStep): string {

@@ -47,11 +47,19 @@ export const PROGRAM: Program<typeof OPTIONS> = {
     "Starts a dispatcher and workers as processes of their own behind WebSockets, runs a job " +
     "through them from this process, checks every element that arrives, and stops them again.",
   options: OPTIONS,
-  check({ workers, killAfter }) {
-    if (killAfter === undefined || workers > 1) return;
+  check({ workers, elements, mode, killAfter }) {
+    if (killAfter === undefined) return;
+    if (workers === 1) {
+      throw new UsageError(
+        "--kill-after kills the last worker, so with --workers 1 none would be left to continue: " +
+          "give at least --workers 2",
+      );
+    }
+    const arriving = elements * timesOf(mode, workers);
+    if (killAfter <= arriving) return;
     throw new UsageError(
-      "--kill-after kills the last worker, so with --workers 1 none would be left to continue: " +
-        "give at least --workers 2",
+      `--kill-after is ${killAfter}, but only ${arriving} elements arrive (--elements ${elements}, ` +
+        `--mode ${mode}): lower it, or raise --elements`,
     );
   },
   notes: `Examples:
@@ -136,8 +144,13 @@ async function runJob(
   const end = await Promise.race([reading, stopped, dispatcherLost, workersLost]);
   const seconds = (performance.now() - startedMs) / 1_000;
   await observer.refresh();
-  const times = mode === "OFF" ? workers : 1;
+  const times = timesOf(mode, workers);
   return { seconds, elements, times, interrupted: end === "interrupted" };
+}
+
+/** How often each element of the job arrives. */
+function timesOf(mode: string, workers: number): number {
+  return mode === "OFF" ? workers : 1;
 }
 
 async function readAll(

@@ -63,7 +63,7 @@ const OPTIONS = {
   }),
   clientGraceMs: milliseconds({
     help:
-      "A client that closed its connection, as the end of its process does, is released if it does " +
+      "A client whose connection was closed, as by the end of its process, is released if it does " +
       "not reconnect within this time.",
     default: 10_000,
     min: 100,
@@ -118,7 +118,8 @@ export const PROGRAM: Program<typeof OPTIONS> = {
   check({ minWorkers, maxWorkers }) {
     if (minWorkers <= maxWorkers) return;
     throw new UsageError(
-      `--min-workers is ${minWorkers}, more than --max-workers, which is ${maxWorkers}`,
+      `--min-workers is ${minWorkers}, more than --max-workers, which is ${maxWorkers}: ` +
+        "raise one or lower the other",
     );
   },
   notes: `Examples:
@@ -126,7 +127,7 @@ export const PROGRAM: Program<typeof OPTIONS> = {
   deno task dispatcher --host 0.0.0.0 --token-file /etc/leat/token --journal /var/lib/leat
   deno task dispatcher --workers node-1,node-2
 
-Ctrl-C stops it; a restart continues from its journal.`,
+Ctrl-C stops it; with --journal a restart continues.`,
 };
 
 export const run = (args: readonly string[] = Deno.args): Promise<void> =>

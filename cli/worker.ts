@@ -1,17 +1,19 @@
 /** A worker of a cluster, as a program: `deno task worker --help`. */
 // Not from mod.ts, which also loads what only trainers need.
+import { definedFields } from "../core/tree.ts";
 import { serveWorker } from "../server/worker_server.ts";
 import {
   nodeAddress,
   readServerOptions,
   readServiceTokens,
   SERVER_OPTIONS,
+  workerName,
 } from "./cluster/server_options.ts";
-import { readSandbox, SANDBOX_OPTIONS } from "./cluster/sandbox_options.ts";
+import { checkSandbox, readSandbox, SANDBOX_OPTIONS } from "./cluster/sandbox_options.ts";
 import { asSettingsError, serveUntilStopped, startServing } from "./cluster/serving.ts";
-import { runProgram } from "./lib/args.ts";
+import { runProgram, UsageError } from "./lib/args.ts";
 import type { Program } from "./lib/help.ts";
-import { flag, host, integer, milliseconds, text, texts, type Values } from "./lib/options.ts";
+import { flag, host, integer, milliseconds, texts, type Values } from "./lib/options.ts";
 import { StopRequests } from "./lib/stop_requests.ts";
 
 const BYTES_PER_MIB = 2 ** 20;
@@ -29,21 +31,25 @@ const OPTIONS = {
       "loopback and 0.0.0.0 otherwise, which needs a token or --insecure.",
   }),
   port: integer({ help: "The port; 0 takes a free one.", default: 0, min: 0, max: 65_535 }),
-  name: text({
+  name: workerName({
     help: "A stable name, unique among workers, for restarts; by default the " +
       "address that it advertises.",
   }),
   tag: texts({
-    help:
-      "A tag by which jobs choose workers (targetTags). COLOCATED reserves this worker for clients " +
-      "that request any worker (targetWorkers).",
+    help: "A tag by which jobs choose workers (targetTags). With COLOCATED only clients with " +
+      'targetWorkers: "any" use this worker.',
     placeholder: "WORD",
   }),
   serviceTokenFile: texts({
     help: "The token file of another service that pipelines read from.",
     placeholder: "ADDRESS=FILE",
   }),
-  heartbeatMs: milliseconds({ help: "Time between heartbeats.", default: 30_000, min: 10 }),
+  heartbeatMs: milliseconds({
+    help:
+      "Longest time between heartbeats; shorter if the dispatcher's --worker-timeout-ms needs it.",
+    default: 30_000,
+    min: 10,
+  }),
   drainMs: milliseconds({
     help: "How long clients may fetch the rest when the worker is asked to stop.",
     default: 10_000,
@@ -71,8 +77,8 @@ const OPTIONS = {
   }),
   runawayAfterMs: milliseconds({
     help:
-      "How long a thread may ignore the request to end before it counts for --runaway-threads-max.",
-    default: 120_000,
+      "How long a thread may ignore the request to end before it counts for --runaway-threads-max. By " +
+      "default 120,000. Only with --no-sandbox.",
     min: 1,
   }),
   noSlots: flag(
@@ -100,10 +106,21 @@ export const PROGRAM: Program<typeof OPTIONS> = {
   summary: "Serves a worker of a cluster: it runs pipelines and sends their elements to clients, " +
     "which have to reach it at the address that it prints.",
   options: OPTIONS,
+  check(values) {
+    checkSandbox(values);
+    const { noSandbox, runawayThreadsMax, runawayAfterMs } = values;
+    if (noSandbox || (runawayThreadsMax ?? runawayAfterMs) === undefined) return;
+    const option = runawayThreadsMax === undefined ? "--runaway-after-ms" : "--runaway-threads-max";
+    throw new UsageError(
+      `${option} is for functions on threads, and the sandbox runs them in processes: leave it out, ` +
+        "or add --no-sandbox (--function-timeout-ms ends such a process)",
+    );
+  },
   notes: `Examples:
   deno task worker --dispatcher ws://127.0.0.1:5050
   deno task worker --dispatcher ws://10.0.0.5:5050 --token-file /etc/leat/token --port 5051
-  deno task worker --dispatcher ws://10.0.0.5:5050 --data-root /data --data-root s3://bucket/shards
+  deno task worker --dispatcher ws://10.0.0.5:5050 --token-file /etc/leat/token \\
+    --data-root /data --data-root s3://bucket/shards
 
 Functions of submitted pipelines run in a sandbox: they may read below the data roots, and beyond that
 may do only what --allow-… grants (docs/cluster/sandbox.md).
@@ -138,7 +155,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
       ...(roundsMib === undefined ? {} : { roundsBytesMax: roundsMib * BYTES_PER_MIB }),
       ...(imageMib === undefined ? {} : { imageBytesMax: imageMib * BYTES_PER_MIB }),
       runawayThreadsMax: values.runawayThreadsMax ?? navigator.hardwareConcurrency,
-      runawayAfterMs: values.runawayAfterMs,
+      ...definedFields({ runawayAfterMs: values.runawayAfterMs }),
       storageLatencyMs,
       ownProcess: true,
       sharesSlots: !values.noSlots,

@@ -81,9 +81,9 @@ export interface WorkerServer extends AsyncDisposable {
   /** Its name at the dispatcher. */
   readonly name: string;
   /**
-   * Resolves if the worker cannot continue: the dispatcher refuses it (a wrong token, another
-   * worker with its name), its actor died too often, or too many of its threads cannot be ended
-   * (`runawayThreadsMax`). Close it then.
+   * Resolves if the worker cannot continue: the dispatcher refuses it (a wrong token, or another
+   * worker has taken its name over), its actor died too often, or too many of its threads cannot be
+   * ended (`runawayThreadsMax`). Close it then.
    */
   readonly failed: Promise<LeatError>;
   /**

@@ -279,7 +279,9 @@ export interface DispatcherProtocol {
    * incarnation with a known name must name the earlier one in `follows`; then the tasks of the
    * earlier one end.
    * @throws `failed_precondition` when a newer incarnation has this name; `unavailable` while the
-   *   earlier incarnation still answers, because a live worker keeps its name.
+   *   earlier incarnation still answers, because a live worker keeps its name; `permission_denied`
+   *   for another sender than the worker, with `details.reason` {@linkcode NAME_TAKEN} while a live
+   *   worker of another identity has the name.
    */
   workerHeartbeat(request: {
     /** Stable: the advertised address, or a name given by the operator. */
@@ -393,6 +395,9 @@ export const TO_FOLLOW = "to_follow";
 
 /** The `details.reason` with which `openIteration` refuses a reader because of other readers. */
 export const READ_BY_ANOTHER = "read_by_another";
+
+/** The `details.reason` of a refusal because a live worker of another identity has the name. */
+export const NAME_TAKEN = "name_taken";
 
 const DISPATCHER_PATH = "/dispatcher";
 

@@ -7,6 +7,7 @@ import { ShardingPolicy } from "../../data/sharding/sharding_policy.ts";
 import {
   dispatcherError,
   type DispatcherProtocol,
+  NAME_TAKEN,
   pauseWithin,
   type TaskDefinition,
 } from "../dispatcher/protocol.ts";
@@ -77,6 +78,11 @@ export function createWorker(
     start: () => worker.start(),
     stop: () => worker.stop(),
   };
+}
+
+/** Whether a retry cannot help. A name that is taken gets free when its worker ends. */
+function isRefusal({ code, details }: LeatError): boolean {
+  return REFUSALS.includes(code) && details?.["reason"] !== NAME_TAKEN;
 }
 
 class Worker {
@@ -207,7 +213,7 @@ class Worker {
       this.#unregistered();
       // The dispatcher refuses a heartbeat that it gets after the request to leave.
       if (this.#left) return "unanswered";
-      if (REFUSALS.includes(failure.code)) {
+      if (isRefusal(failure)) {
         await this.#refused(failure);
         return "refused";
       }

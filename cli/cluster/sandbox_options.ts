@@ -1,5 +1,7 @@
 /** The options of a worker that grant permissions to the functions of submitted pipelines. */
 import { LeatError } from "../../core/error.ts";
+import { definedFields } from "../../core/tree.ts";
+import { PYTHON } from "../../platform/python/python_pool.ts";
 import type { SandboxOptions } from "../../platform/sandbox/grants.ts";
 import { requireSecretsOutside, type Secret } from "../../server/secrets_outside.ts";
 import { UsageError } from "../lib/args.ts";
@@ -28,26 +30,28 @@ export const SANDBOX_OPTIONS = {
   allowPython: texts({
     help:
       "A folder of Python files whose functions pipelines may call, with any arguments. Nothing confines these " +
-      "functions. By default none.",
+      "functions. By default none. Not with deno task: deno run -P=server " +
+      "--allow-run=deno,python3 cli/worker.ts has the permission.",
     placeholder: "FOLDER",
   }),
   functionHeapMib: integer({
-    help: "Limit of the memory for JavaScript values of one task, in MiB; tensors do not count.",
-    default: 2_048,
+    help:
+      "Limit of the memory for JavaScript values of one task, in MiB; tensors do not count. By " +
+      "default 2,048, or --function-memory-mib if that is less.",
     min: 64,
     max: 1_048_576,
   }),
   functionMemoryMib: integer({
     help:
       "Limit of the memory of the process of one task, in MiB: program, JavaScript values and " +
-      "tensors. Linux enforces it.",
-    default: 4_096,
+      "tensors. Linux enforces it. By default 4,096.",
     min: 1_024,
     max: 1_048_576,
   }),
   functionTimeoutMs: milliseconds({
-    help: "How long a function may run without yielding, as an endless loop does.",
-    default: 120_000,
+    help:
+      "A function that does not yield for this long, as an endless loop, ends with its process. " +
+      "By default 120,000.",
     min: 100,
   }),
   noSandbox: flag(
@@ -64,19 +68,38 @@ interface SecretFiles {
   readonly serviceTokenFile: readonly string[];
 }
 
+/**
+ * Refuses what has no effect beside `--no-sandbox`.
+ * @throws {UsageError}
+ */
+export function checkSandbox(values: Values<typeof SANDBOX_OPTIONS>): void {
+  if (!values.noSandbox) return;
+  const { dataRoot, allowNet, allowWrite, allowUdfImport, allowPython } = values;
+  const lists = [dataRoot, allowNet, allowWrite, allowUdfImport, allowPython];
+  if (lists.some((list) => list.length > 0)) {
+    throw new UsageError(
+      "--no-sandbox grants everything, and another option grants a part: give only one of them",
+    );
+  }
+  const limits = {
+    "--function-heap-mib": values.functionHeapMib,
+    "--function-memory-mib": values.functionMemoryMib,
+    "--function-timeout-ms": values.functionTimeoutMs,
+  };
+  const limit = Object.entries(limits).find(([, value]) => value !== undefined);
+  if (limit === undefined) return;
+  throw new UsageError(
+    `--no-sandbox limits nothing, and ${limit[0]} limits the sandbox: give only one of them`,
+  );
+}
+
 /** Reads the sandbox from the values of {@linkcode SANDBOX_OPTIONS}. */
 export async function readSandbox(
   values: Values<typeof SANDBOX_OPTIONS> & SecretFiles,
 ): Promise<SandboxOptions | false> {
   const { dataRoot, allowNet, allowWrite, allowUdfImport, allowPython, noSandbox } = values;
-  if (noSandbox) {
-    const lists = [dataRoot, allowNet, allowWrite, allowUdfImport, allowPython];
-    const isGranting = lists.some((list) => list.length > 0);
-    if (!isGranting) return false;
-    throw new UsageError(
-      "--no-sandbox grants everything, and another option grants a part: give only one of them",
-    );
-  }
+  if (noSandbox) return false;
+  if (allowPython.length > 0) requirePython();
   const dataRoots = dataRoot.length > 0 ? dataRoot : [Deno.cwd()];
   const roots = { dataRoots, writeRoots: allowWrite };
   try {
@@ -89,10 +112,25 @@ export async function readSandbox(
     net: separated(allowNet),
     imports: separated(allowUdfImport),
     pythonRoots: allowPython,
-    heapBytesMax: values.functionHeapMib * 2 ** 20,
-    memoryBytesMax: values.functionMemoryMib * 2 ** 20,
-    stallTimeoutMs: values.functionTimeoutMs,
+    ...definedFields({
+      heapBytesMax: bytesOf(values.functionHeapMib),
+      memoryBytesMax: bytesOf(values.functionMemoryMib),
+      stallTimeoutMs: values.functionTimeoutMs,
+    }),
   };
+}
+
+function bytesOf(mib: number | undefined): number | undefined {
+  return mib === undefined ? undefined : mib * 2 ** 20;
+}
+
+/** Deno's tasks cannot be given a further permission, so the remedy is another command. */
+function requirePython(): void {
+  if (Deno.permissions.querySync({ name: "run", command: PYTHON }).state === "granted") return;
+  throw new UsageError(
+    `--allow-python needs the permission to run ${PYTHON}, which the task does not have: start the ` +
+      `worker with deno run -P=server --allow-run=deno,${PYTHON} cli/worker.ts`,
+  );
 }
 
 function separated(lists: readonly string[]): string[] {

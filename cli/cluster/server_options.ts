@@ -1,9 +1,19 @@
 /** Options that the programs of a cluster share: how they listen, and their credentials. */
+import { isWorkerName, WORKER_NAME_FORM } from "../../actors/runtime/checks.ts";
 import { LeatError } from "../../core/error.ts";
+import { shownJson } from "../../core/shown_text.ts";
 import { secretiveServices, serviceAddress } from "../../platform/nodes/service_address.ts";
 import type { ServiceNodeConfig } from "../../platform/nodes/service_node.ts";
 import { UsageError } from "../lib/args.ts";
-import { choice, flag, type Option, type Options, text, type Values } from "../lib/options.ts";
+import {
+  choice,
+  flag,
+  Misread,
+  type Option,
+  type Options,
+  text,
+  type Values,
+} from "../lib/options.ts";
 
 /** The address of a dispatcher. */
 export function nodeAddress(
@@ -12,6 +22,21 @@ export function nodeAddress(
   const option: Option<string | undefined> = text({ placeholder: "ADDRESS", ...o });
   // Checked here, because a worker retries an address forever: its dispatcher may not have started yet.
   return { ...option, read: (texts) => serviceAddress(option.read(texts)!, "--dispatcher") };
+}
+
+/** The name of a worker, or the beginning of names. */
+export function workerName(
+  o: { readonly help: string; readonly placeholder?: string },
+): Option<string | undefined> {
+  const option = text(o);
+  return {
+    ...option,
+    read(texts) {
+      const given = option.read(texts);
+      if (given === undefined || isWorkerName(given)) return given;
+      throw new Misread(`has to be ${WORKER_NAME_FORM}, not ${shownJson(given)}`);
+    },
+  };
 }
 
 /** Options for a program's own credentials, and for the authorities that it trusts. */
@@ -34,7 +59,7 @@ export const SERVER_OPTIONS = {
   advertise: text({
     help:
       "The host, or host:port, at which others reach this program; by default the interface it " +
-      "listens on. If that is all interfaces, an address of this machine that is no loopback.",
+      "listens on. If that is all interfaces: an address of this machine other than loopback.",
     placeholder: "HOST[:PORT]",
   }),
   ...CREDENTIAL_OPTIONS,

@@ -199,7 +199,13 @@ export function integers(
 }
 
 /** A length of time in ms, within the limit of timers. */
-export function milliseconds(o: Described & Bounds & { readonly default: number }): Option<number> {
+export function milliseconds(
+  o: Described & Bounds & { readonly default: number },
+): Option<number>;
+export function milliseconds(o: Described & Bounds): Option<number | undefined>;
+export function milliseconds(
+  o: Described & Bounds & { readonly default?: number },
+): Option<number | undefined> {
   return integer({ placeholder: "MS", max: WAIT_MS_MAX, ...o });
 }
 

@@ -2,10 +2,10 @@
  * Tokens with roles, over real sockets: a client must not act as a worker, a worker not as another
  * one, a viewer must not join a job, and the holder of a withdrawn token must not stay connected.
  */
-import { dispatcherAt } from "../../actors/dispatcher/protocol.ts";
+import { dispatcherAt, NAME_TAKEN } from "../../actors/dispatcher/protocol.ts";
 import type { AccessRole } from "../../actors/runtime/identity.ts";
 import { ActorSystem } from "../../actors/runtime/system.ts";
-import { workerAt } from "../../actors/worker/protocol.ts";
+import { workerAt, type WorkerProtocol } from "../../actors/worker/protocol.ts";
 import { askForState } from "../../cli/cluster/state_request.ts";
 import {
   Dataset,
@@ -135,19 +135,35 @@ Deno.test("neither a client nor another worker makes a worker leave, or speaks f
 
 Deno.test("a worker's name belongs to its token while it lives, and its address to no other node", async () => {
   await using cluster = await startCluster();
-  const { service, worker } = cluster;
-  await using thief = await serveWorker({
-    ...{ ...QUIET, dispatcher: service, name: "one", token: TWO.token },
+  const { dispatcher, service, worker } = cluster;
+  await using thief = nodeWith(TWO.token, "service");
+  const asked = Promise.withResolvers<unknown>();
+  thief.spawn<WorkerProtocol>({
+    name: "worker",
+    create: (context) => {
+      const heartbeat = { name: "one", worker: context.self, tags: [], tasks: [] };
+      asked.resolve(context.ask(dispatcherAt(service), "workerHeartbeat", heartbeat, PATIENCE));
+      return { handlers: {} as never };
+    },
   });
-  const error = await soon("the refusal", thief.failed);
-  assertEquals(error.code, "permission_denied");
-  assertStringIncludes(error.message, 'The worker "one" belongs to "one"');
+  const error = await rejection(asked.promise, "permission_denied");
+  assertStringIncludes(error.message, 'The worker "one" belongs to "one", and "two" must wait');
+  assertEquals(error.details, { reason: NAME_TAKEN });
   await using forger = nodeWith(TEAM.token, "service", worker.address);
   const refused = await rejection(
     forger.ask(dispatcherAt(service), "hello", null, PATIENCE),
     "permission_denied",
   );
   assertStringIncludes(refused.message, '"team" has the role client and calls its node');
+  await using heir = await serveWorker({
+    ...{ ...QUIET, dispatcher: service, name: "one", token: TWO.token },
+  });
+  await worker.close();
+  const hasName = until(async () => {
+    const { workers } = await dispatcher.describe();
+    return workers.some(({ alive, ref }) => alive && ref.node === heir.address);
+  });
+  await soon("the name", Promise.race([hasName, heir.failed.then((why) => Promise.reject(why))]));
 });
 
 Deno.test("pages are for admins, workers and viewers, by the header or by a proof", async () => {

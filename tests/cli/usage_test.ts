@@ -8,6 +8,8 @@ import { PROGRAM as chaos } from "../../cli/chaos.ts";
 import { PROGRAM as cluster } from "../../cli/cluster.ts";
 import { PROGRAM as dispatcher } from "../../cli/dispatcher.ts";
 import { startServing } from "../../cli/cluster/serving.ts";
+import { readSandbox, SANDBOX_OPTIONS } from "../../cli/cluster/sandbox_options.ts";
+import { readWorkerTags } from "../../cli/cluster/worker_arguments.ts";
 import { parseCommandLine, UsageError } from "../../cli/lib/args.ts";
 import type { Program } from "../../cli/lib/help.ts";
 import type { Option } from "../../cli/lib/options.ts";
@@ -131,7 +133,11 @@ Deno.test("every list of every program refuses an unknown part, with the same st
 
 Deno.test("programs refuse options that exclude each other before they start", async () => {
   const pairs: [program: unknown, args: string[], message: string][] = [
-    [autoscale, ["--min=5", "--max=4"], "--min is 5, more than --max, which is 4"],
+    [
+      autoscale,
+      ["--min=5", "--max=4"],
+      "--min is 5, more than --max, which is 4: raise one or lower the other",
+    ],
     [chaos, ["--kills=3", "--faults=cut"], "--kills is 3, but --faults cut has no kill"],
     [chaos, ["--down-ms=3000", "--faults=pause,cut"], "--down-ms is 3000, but --faults pause,cut"],
     [chaos, ["--pause-ms=5000", "--faults=kill"], "--faults kill has no pause or cut: add one"],
@@ -147,9 +153,39 @@ Deno.test("programs refuse options that exclude each other before they start", a
     [
       dispatcher,
       ["--min-workers=5", "--max-workers=4"],
-      "--min-workers is 5, more than --max-workers, which is 4",
+      "--min-workers is 5, more than --max-workers, which is 4: raise one or lower the other",
+    ],
+    [
+      cluster,
+      ["--kill-after=1000001"],
+      "--kill-after is 1000001, but only 1000000 elements arrive (--elements 1000000, ",
+    ],
+    [
+      cluster,
+      ["--kill-after=31", "--elements=10", "--mode=OFF"],
+      "--kill-after is 31, but only 30 elements arrive (--elements 10, --mode OFF): lower it, or",
     ],
     [autoscale, ["--name=a\0b"], "--name has to be a non-empty text"],
+    [worker, ["--name=a\0b"], "--name has to be a non-empty text"],
+    ...["--data-root=/data", "--allow-net=h"].map((arg): [unknown, string[], string] => [
+      worker,
+      ["--no-sandbox", arg],
+      "--no-sandbox grants everything",
+    ]),
+    ...["heap-mib=64", "memory-mib=1024", "timeout-ms=100"].map((
+      arg,
+    ): [unknown, string[], string] => [
+      worker,
+      ["--no-sandbox", `--function-${arg}`],
+      `--no-sandbox limits nothing, and --function-${arg.split("=")[0]} limits the sandbox`,
+    ]),
+    ...["--runaway-threads-max", "--runaway-after-ms"].map((
+      option,
+    ): [unknown, string[], string] => [
+      worker,
+      [`${option}=5`],
+      `${option} is for functions on threads, and the sandbox runs them in processes`,
+    ]),
     [soak, ["--chaos=kill", "--spared=2"], "--spared is 2 of 2 workers"],
     [fastflow, ["--measured", "--modelled"], "--measured and --modelled"],
     [fastflow, ["--measured", "--quick"], "--quick does not shorten --measured"],
@@ -165,6 +201,56 @@ Deno.test("programs refuse options that exclude each other before they start", a
     );
     assertInstanceOf(error, UsageError);
     assertStringIncludes(error.message, message);
+  }
+  const killed = ["--kill-after=30", "--elements=10", "--mode=OFF"];
+  assertEquals((await parseCommandLine(cluster, killed)).killAfter, 30);
+});
+
+Deno.test({
+  name: "a worker that may not run Python names the command with which --allow-python works",
+  permissions: { read: true, run: ["deno"] },
+  async fn() {
+    const args = ["--dispatcher=ws://a:1", "--allow-python=tests"];
+    const values = await parseCommandLine(worker, args);
+    const error = await assertRejects(() => readSandbox(values), UsageError);
+    const command = "deno run -P=server --allow-run=deno,python3 cli/worker.ts";
+    assertStringIncludes(error.message, command);
+    assertStringIncludes(SANDBOX_OPTIONS.allowPython.help, command);
+  },
+});
+
+Deno.test("readWorkerTags refuses what autoscale sets itself, and ports of which there is only one", async () => {
+  const own = ["--dispatcher", "ws://a:1", "--token-file=token"];
+  const cases: [given: string[], message: string][] = [
+    [["--name", "x"], "sets --name of each worker: give the prefix of all names before --"],
+    ...["--dispatcher", "--drain-ms", "--token", "--token-file", "--ca"].flatMap(
+      (option): [string[], string][] => [
+        [[option, "1"], `autoscale sets ${option} of each worker: give it before --`],
+        [[`${option}=1`], `autoscale sets ${option} of each worker: give it before --`],
+      ],
+    ),
+    [["--port", "5051"], "--port is 5051, but only one worker can listen there: leave it out"],
+    [["--advertise", "h:5051"], "--advertise is h:5051, but only one worker can have this port"],
+  ];
+  for (const [given, message] of cases) {
+    const error = await assertRejects(() => readWorkerTags(own, given), UsageError);
+    assertStringIncludes(error.message, "The arguments for workers (after --) are wrong: ");
+    assertStringIncludes(error.message, message);
+  }
+  const given = ["--port=0", "--advertise", "[::1]", "--tag", "a", "--tag=b"];
+  assertEquals(await readWorkerTags(own, given), ["a", "b"]);
+});
+
+Deno.test("examples of the servers' programs that listen beyond this machine have a token", () => {
+  for (const { notes = "" } of [dispatcher, worker]) {
+    const examples = notes.replaceAll(/\\\n */g, "").split("\n").filter((line) =>
+      /^ {2}\S/.test(line)
+    );
+    assert(examples.length > 2);
+    for (const example of examples) {
+      if (!/--host 0\.0\.0\.0|--dispatcher ws:\/\/(?!127)/.test(example)) continue;
+      assertStringIncludes(example, "--token-file");
+    }
   }
 });
 

@@ -222,7 +222,7 @@ Deno.test("a task's loop that allocates is ended at the limit of memory", async 
   const limits = ["--function-heap-mib", "96", "--function-timeout-ms", "60000"];
   await using worker = startChild("worker", {
     command: "task",
-    args: ["--dispatcher", address, "--port", "0", "--runaway-threads-max", "1", ...limits],
+    args: ["--dispatcher", address, "--port", "0", ...limits],
   });
   await worker.line(/listening on/);
   // Its inner loop has a known number of iterations: in one loop the engine would leave out its

@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 // @deno-types="npm:@types/js-yaml@4.0.9"
 import { loadAll } from "js-yaml";
 import { Dataset, METRICS, serveDispatcher } from "../../mod.ts";
-import { assertEquals, assertMatch } from "../assert.ts";
+import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { type Child, startChild } from "../lib/child.ts";
 import { numbersOf, sorted, upTo } from "../service/lib/carriers.ts";
 import { TempFolder } from "../lib/temp_folder.ts";
@@ -29,6 +29,14 @@ function manifestsOf(folder: string): Manifest[] {
   const [{ resources }] = documentsOf(`${path}kustomization.yaml`);
   return resources.filter((name: string) => name.endsWith(".yaml"))
     .flatMap((name: string) => documentsOf(path + name));
+}
+
+/** The paths of all files below a folder of the tree. */
+function filesBelow(folder: string): string[] {
+  return [...Deno.readDirSync(`${ROOT}${folder}`)].flatMap(({ name, isDirectory }) => {
+    const path = `${folder}/${name}`;
+    return isDirectory ? filesBelow(path) : [path];
+  });
 }
 
 const BASE = manifestsOf("base");
@@ -178,6 +186,16 @@ Deno.test("the image has one version of Deno, and its user is that of the manife
     const { runAsUser, runAsGroup } = podOf(name).securityContext;
     assertMatch(image, new RegExp(`^USER ${runAsUser}:${runAsGroup}$`, "m"));
   }
+});
+
+Deno.test("the image compiles the programs of all threads", () => {
+  const image = Deno.readTextFileSync(`${DEPLOY}Containerfile`);
+  const [, list = ""] = /deno cache ([^&]*)/.exec(image) ?? [];
+  const listed = list.split(/[\s\\]+/).filter((word) => word !== "");
+  for (const path of listed) assert(Deno.statSync(`${ROOT}${path}`).isFile, path);
+  const entries = filesBelow("platform").filter((path) => path.endsWith("_entry.ts"));
+  assert(entries.length > 1);
+  assertEquals(entries.filter((path) => !listed.includes(path)), []);
 });
 
 Deno.test("the tasks, started as in the manifests, are a cluster, and SIGTERM ends them gracefully", async () => {

@@ -6,7 +6,7 @@ import { LeatError } from "../../../core/error.ts";
 import { SAME_PROCESS } from "../../runtime/identity.ts";
 import type { Delivery, RequestOf } from "../../runtime/protocol.ts";
 import { type FencedRef, formatRef, sameActor } from "../../runtime/ref.ts";
-import type { DispatcherProtocol } from "../protocol.ts";
+import { type DispatcherProtocol, NAME_TAKEN } from "../protocol.ts";
 import type { DispatcherState } from "../state/state.ts";
 
 /** The sender of a report. */
@@ -29,9 +29,11 @@ export function forgeryOf(
   if (sender.role === "admin") return undefined;
   const known = state.workers.get(name);
   if (known?.alive && known.owner !== null && known.owner !== sender.name) {
-    return denied(
-      `The worker "${name}" belongs to "${known.owner}", and "${sender.name}" asks for its name: ` +
-        "give each worker a name of its own (--name)",
+    return new LeatError(
+      "permission_denied",
+      `The worker "${name}" belongs to "${known.owner}", and "${sender.name}" must wait until it ` +
+        "ends: give each worker a name of its own (--name)",
+      { details: { reason: NAME_TAKEN } },
     );
   }
   const elsewhere = tasks.find((task) =>

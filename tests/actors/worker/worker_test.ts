@@ -2,6 +2,7 @@
 import {
   dispatcherAt,
   type DispatcherProtocol,
+  NAME_TAKEN,
   type TaskStatus,
 } from "../../../actors/dispatcher/protocol.ts";
 import { ActorSystem } from "../../../actors/runtime/system.ts";
@@ -119,6 +120,48 @@ Deno.test("a worker that has left ignores the refusal of an earlier heartbeat", 
   await settle();
   await system.stop();
   assertEquals({ hasLeft, heartbeats, refusals }, { hasLeft: true, heartbeats: 2, refusals: [] });
+});
+
+Deno.test("a worker whose name another identity has waits until it gets the name", async () => {
+  const said: string[] = [];
+  const world = new DenoWorld({ logLevel: "warn", print: (_, line) => void said.push(line) });
+  const system = new ActorSystem({ node: "bench", world });
+  const registered = Promise.withResolvers<"registered">();
+  let isTaken = true;
+  system.spawn<DispatcherProtocol>({
+    name: "dispatcher",
+    create: () => ({
+      handlers: {
+        workerHeartbeat() {
+          if (isTaken) {
+            isTaken = false;
+            throw new LeatError("permission_denied", "The worker belongs to another", {
+              details: { reason: NAME_TAKEN },
+            });
+          }
+          registered.resolve("registered");
+          return { kind: "work", newTasks: [], endedTasks: [] };
+        },
+      } as never,
+    }),
+  });
+  const refused = Promise.withResolvers<LeatError>();
+  system.spawn<WorkerProtocol>({
+    name: "worker",
+    create: (context) =>
+      createWorker(context, {
+        name: "w",
+        dispatcher: dispatcherAt("bench"),
+        runners: IDLE,
+        proxies: { cache: NO_PROXY, reads: NO_PROXY },
+        heartbeatMs: 1,
+        onRefused: refused.resolve,
+      }),
+  });
+  assertEquals(await Promise.race([registered.promise, refused.promise]), "registered");
+  assertEquals(said.length, 1);
+  assertMatch(said[0]!, /"w" waits for the dispatcher at bench: The worker belongs to another/);
+  await system.stop();
 });
 
 Deno.test("a worker whose dispatcher's address is another worker's says so while it waits", async () => {
