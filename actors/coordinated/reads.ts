@@ -66,7 +66,6 @@ export function createReads(
     },
     checks: roundSourceChecks,
     access: roundSourceAccess,
-    start: () => reads.fill(),
     stop: () => reads.stop(),
   };
 }
@@ -98,12 +97,6 @@ class Reads {
       clientId: READS_CLIENT_ID,
       requestTimeoutMs: REQUEST_TIMEOUT_MS,
     });
-  }
-
-  /** Starts to gather the next group of elements, unless that is in progress. */
-  fill(): void {
-    this.#next ??= this.#gather();
-    this.#next.catch(() => {});
   }
 
   getElement(
@@ -257,11 +250,21 @@ class Reads {
   }
 
   /**
+   * Starts to gather the next group of elements, unless that is in progress. Not before a consumer has
+   * asked: if the node restarts before the worker knows this scheduler, another one takes its place,
+   * and must get the same elements.
+   */
+  #fill(): void {
+    this.#next ??= this.#gather();
+    this.#next.catch(() => {});
+  }
+
+  /**
    * The gathered elements. If they come too late, this round is skipped, and the next one gets
    * them.
    */
   #elementsOrSkips(): Promise<readonly ElementAnswer[]> {
-    this.fill();
+    this.#fill();
     const gathering = this.#next!;
     const skips = Promise.withResolvers<readonly ElementAnswer[]>();
     const skipsAtOnce = this.#context.world.fault("reads.skip_at_once");
@@ -273,7 +276,7 @@ class Reads {
     return first.then((answers) => {
       if (this.#next === gathering && answers[0]?.kind !== "skip") {
         this.#next = undefined;
-        this.fill();
+        this.#fill();
       }
       return answers;
     }, (error) => {

@@ -35,8 +35,10 @@ export class RoundsChecker implements RecordWatcher {
   readonly #firstLives = new Map<string, Map<unknown, Set<number>>>();
   /** The first life of each consumer, by its index. */
   readonly #firstLifeOf = new Map<number, string>();
-  /** Consumers for which the dispatcher has opened a client. */
-  readonly #opened = new Set<number>();
+  /** The requests for which the dispatcher has opened a client. */
+  readonly #requests = new Set<string>();
+  /** How many times it has opened another client for such a request. */
+  #rejoins = 0;
   /** Tasks that ended before their data. */
   readonly #lostTasks = new Set<number>();
 
@@ -94,7 +96,9 @@ export class RoundsChecker implements RecordWatcher {
   }
 
   journaled(record: JournalRecord): void {
-    if (record.type === "client_opened") this.#clientOpened(record.consumerIndex!);
+    if (record.type === "client_opened") {
+      this.#clientOpened(record.requestId, record.consumerIndex!);
+    }
     if (record.type !== "task_ended" || record.why === "unread") return;
     this.#lostTasks.add(record.taskId);
   }
@@ -109,10 +113,12 @@ export class RoundsChecker implements RecordWatcher {
    * so that the last ones that a life received may be further from its others. A consumer that was
    * declared lost, and does not know it, may ask a task for rounds that are now another's: nobody else
    * reads those.
-   * @param restarts Number of restarts of consumers, also of those that were only declared lost.
+   * @param started Number of lives of consumers after the first ones.
    * @param aheadMax Maximum number of rounds that a consumer reads ahead.
    */
-  expectNoneLost({ restarts, aheadMax }: { restarts: number; aheadMax: number }): void {
+  expectNoneLost({ started, aheadMax }: { started: number; aheadMax: number }): void {
+    // Also of those that were only declared lost.
+    const restarts = started + this.#rejoins;
     const apartMax = OUT_OF_ORDER_TIMES * (aheadMax + 1) * (restarts + this.#lostTasks.size);
     const missing = new Map<unknown, Map<number, string>>();
     for (const [life, tasks] of this.#firstLives) {
@@ -135,14 +141,14 @@ export class RoundsChecker implements RecordWatcher {
   }
 
   /**
-   * A consumer that hears no answer to its first request may be declared lost before it reads. Its next
-   * request opens another client, which begins where the others are.
+   * A consumer that hears no answer to its first request may be declared lost before it reads. When it
+   * repeats the request, it gets another client, which begins where the others are, as after a restart.
    */
-  #clientOpened(consumerIndex: number): void {
+  #clientOpened(requestId: string, consumerIndex: number): void {
+    if (!this.#requests.has(requestId)) return void this.#requests.add(requestId);
+    this.#rejoins++;
     const life = this.#firstLifeOf.get(consumerIndex);
-    if (life === undefined) return;
-    if (this.#opened.has(consumerIndex) && this.stepsOf(life) === 0) this.#firstLives.delete(life);
-    this.#opened.add(consumerIndex);
+    if (life !== undefined && this.stepsOf(life) === 0) this.#firstLives.delete(life);
   }
 
   /** Whether each two of these lives shared a step. */

@@ -162,7 +162,7 @@ class RoundsRun {
   async toTheEnd(): Promise<void> {
     await runThroughTrouble(this.cluster, this.#crashes, () => this.#isDone);
     this.rounds.expectNoneLost({
-      restarts: this.#clients - CONSUMERS.length,
+      started: this.#clients - CONSUMERS.length,
       aheadMax: this.#reading.maxOutstandingRequests,
     });
   }

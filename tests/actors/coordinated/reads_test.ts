@@ -10,6 +10,7 @@ import type { Ref } from "../../../actors/runtime/ref.ts";
 import type {
   ElementAnswer,
   ElementReaderProtocol,
+  ElementSourceProtocol,
   RoundSourceProtocol,
 } from "../../../actors/worker/protocol.ts";
 import { opened, TaskBench } from "../lib/task_bench.ts";
@@ -23,6 +24,30 @@ function coordinated(dataset: Dataset<unknown>, numConsumers: number, skipAfterM
   const read = async (consumerIndex: number, round: number) =>
     opened(await bench.get(reads, consumerIndex, { consumerIndex, round }));
   return { bench, reads, read };
+}
+
+/** A task whose elements are numbers from 0, and the numbers of the requests that it got. */
+function counted(bench: TaskBench) {
+  const repeats = new Repeats(bench.system.world);
+  const asked: number[] = [];
+  const task = bench.spawn<ElementSourceProtocol>({
+    name: "counted",
+    create: () => ({
+      handlers: {
+        getElement(request, { source }) {
+          asked.push(request.sequence);
+          const place = new Payload(encodeMessage(request.sequence - 1));
+          const asker = source as Ref<ElementReaderProtocol>;
+          return repeats.answer(request, () => ({ kind: "element", element: place }), asker);
+        },
+        leave: () => null,
+        stats: () => {
+          throw new LeatError("unimplemented", "a source without figures");
+        },
+      },
+    }),
+  });
+  return { task, asked };
 }
 
 Deno.test("reads gives consumer c element c of each round, in any order of requests", async () => {
@@ -54,25 +79,7 @@ Deno.test("reads gives no element to two rounds that are requested at once", asy
 
 Deno.test("reads requests each element once, even with more consumers than a task keeps answers for", async () => {
   await using bench = new TaskBench(Dataset.range(1));
-  const repeats = new Repeats(bench.system.world);
-  const asked: number[] = [];
-  const task = bench.spawn({
-    name: "counted",
-    create: () => ({
-      handlers: {
-        getElement(request, { source }) {
-          asked.push(request.sequence);
-          const place = new Payload(encodeMessage(request.sequence - 1));
-          const asker = source as Ref<ElementReaderProtocol>;
-          return repeats.answer(request, () => ({ kind: "element", element: place }), asker);
-        },
-        leave: () => null,
-        stats: () => {
-          throw new LeatError("unimplemented", "a source without figures");
-        },
-      },
-    }),
-  });
+  const { task, asked } = counted(bench);
   const numConsumers = 3_000;
   const reads = bench.spawn<RoundSourceProtocol>({
     name: "reads",
@@ -86,6 +93,21 @@ Deno.test("reads requests each element once, even with more consumers than a tas
     assertEquals(given.map(opened), consumers.map((i) => round * numConsumers + i));
   }
   assertEquals(asked, Array.from(asked, (_, i) => i + 1));
+});
+
+Deno.test("reads takes nothing of its task before a consumer asks, because another may take its place", async () => {
+  await using bench = new TaskBench(Dataset.range(1));
+  const { task, asked } = counted(bench);
+  const reads = bench.spawn<RoundSourceProtocol>({
+    name: "reads",
+    create: (context) => createReads(context, { task, numConsumers: 2, skipAfterMs: 60_000 }),
+  });
+  for (let i = 0; i < 3; i++) await bench.system.ask(reads, "stats", null, { timeoutMs: 60_000 });
+  assertEquals(asked, []);
+  const given = [0, 1].map((consumerIndex) =>
+    bench.get(reads, consumerIndex, { consumerIndex, round: 0 })
+  );
+  assertEquals((await Promise.all(given)).map(opened), [0, 1]);
 });
 
 Deno.test("reads refuses a round long past, naming the newest one", async () => {
