@@ -89,7 +89,7 @@ Deno.test("cli/chaos.ts explains its options, and refuses invalid ones", async (
   }
   const few = await run("--workers", "3", "--max-workers", "3");
   assertEquals(few.code, 2);
-  assertStringIncludes(few.err, "--max-workers is 3 and --workers 3: give more, or leave it out");
+  assertStringIncludes(few.err, "--max-workers is 3 and --workers 3: raise it, or leave it out");
 });
 
 Deno.test("chaos counts workers that time out, not those that stop in order, and keeps readers' warnings", async () => {
