@@ -17,8 +17,6 @@ import { StopRequests } from "./lib/stop_requests.ts";
 const DEFAULT_MINUTES = 3;
 const DEFAULT_DOWN_MS = 3_000;
 const DEFAULT_PAUSE_MS = 5_000;
-/** A day: limit of the time that a fault lasts. */
-const FAULT_MS_MAX = 86_400_000;
 
 const OPTIONS = {
   minutes: number({
@@ -61,18 +59,16 @@ const OPTIONS = {
     max: 1_000_000,
   }),
   betweenMs: milliseconds({ help: "The longest time between two faults.", default: 900, min: 1 }),
-  downMs: integer({
+  downMs: milliseconds({
     help:
       `The longest time before a killed worker is restarted, by default ${DEFAULT_DOWN_MS}. From ` +
       "two seconds on, some workers time out before they are restarted.",
-    placeholder: "MS",
-    ...{ min: 0, max: FAULT_MS_MAX },
+    min: 0,
   }),
-  pauseMs: integer({
+  pauseMs: milliseconds({
     help: "The longest time that a process is paused or its connections are frozen, by default " +
       `${DEFAULT_PAUSE_MS}.`,
-    placeholder: "MS",
-    ...{ min: 1, max: FAULT_MS_MAX },
+    min: 1,
   }),
   ...jobOptions({ elements: 20_000, work: 100_000 }),
 };

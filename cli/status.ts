@@ -7,15 +7,13 @@ import { statusText } from "./cluster/status_text.ts";
 import type { DispatcherDescription } from "../mod.ts";
 import { runProgram, UsageError } from "./lib/args.ts";
 import type { Program } from "./lib/help.ts";
-import { flag, integer, text, type Values } from "./lib/options.ts";
+import { flag, milliseconds, text, type Values } from "./lib/options.ts";
 
 /** Clears the screen and its scrollback, and moves to the top. */
 const CLEAR_SCREEN = "\x1b[2J\x1b[3J\x1b[H";
 
 /** Default time between updates. */
 const INTERVAL_MS = 1_000;
-/** A day: limit of the time between updates. */
-const INTERVAL_MS_MAX = 86_400_000;
 
 const OPTIONS = {
   dispatcher: text({
@@ -25,11 +23,9 @@ const OPTIONS = {
   }),
   ...CREDENTIAL_OPTIONS,
   watch: flag("Shows the state repeatedly, until Ctrl-C; waits while the dispatcher is away."),
-  intervalMs: integer({
+  intervalMs: milliseconds({
     help: `Time between updates with --watch, by default ${INTERVAL_MS}.`,
-    placeholder: "MS",
     min: 100,
-    max: INTERVAL_MS_MAX,
   }),
   json: flag("Prints the whole state as JSON; with --watch, a line each time."),
 };

@@ -79,14 +79,15 @@ function section(group: MetricGroup): string {
     metric.name === null ? "" : `\`${metric.name}\``,
     metric.unit,
     metric.heading ?? "",
-    [metric.help, derivation(group, metric), elsewhere(group, key)].filter((text) => text !== "")
-      .join(
-        " ",
-      ),
+    sentences(metric.help, derivation(group, metric), elsewhere(group, key)),
   ]);
   const table = aligned([["field", "in `/metrics`", "unit", "column", "what it is"], ...rows]);
   const labelled = labels.length === 0 ? "" : `Labels: ${labels.join(", ")}.\n\n`;
   return `## ${GROUPS[group]}\n\n${labelled}${table}\n`;
+}
+
+function sentences(...texts: readonly string[]): string {
+  return texts.filter((text) => text !== "").join(" ");
 }
 
 function elsewhere(group: MetricGroup, key: string): string {

@@ -54,9 +54,10 @@ export interface OffloadOptions extends
    */
   readonly planningTimeoutMs?: number;
   /**
-   * Whether the part that workers may run gives the stream of a DETERMINISTIC job, with any ratio. One side may then wait for the other. A plan that offloads nothing gives the local stream,
-   * so give each run the same plan. Default: the order depends on the plan, and is kept only where
-   * an operator after the offloaded part needs it, such as `window`, `scan`, `take` or `zip`. With
+   * Whether the part that workers may run gives the stream of a DETERMINISTIC job, with any ratio.
+   * One side may then wait for the other. A plan that offloads nothing gives the local stream, so
+   * give each run the same plan. Default: the order depends on the plan, and is kept only where an
+   * operator after the offloaded part needs it, such as `window`, `scan`, `take` or `zip`. With
    * `false` only several inputs, as those of `zip`, keep their order.
    */
   readonly deterministic?: boolean;

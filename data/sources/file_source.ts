@@ -34,8 +34,7 @@ const AUTOTUNE_PARALLEL_READS = 4;
 export interface FileSourceOptions {
   /**
    * How all files are compressed. With `"auto"`, the name of each file decides (`.gz`, `.tgz`, `.zst`,
-   * `.zz` and similar ones).
-   * Default: no compression.
+   * `.zz` and similar ones). Default: no compression.
    */
   readonly compression?: FileCompression | undefined;
   /**

@@ -33,7 +33,10 @@ const CONCURRENT_LISTINGS = 16;
 
 /** How files are listed. */
 export interface ListFilesOptions {
-  /** Whether the names are in random order, which differs in every iteration; default true. If not, they are sorted. */
+  /**
+   * Whether the names are in random order, which differs in every iteration; default true. If not, they
+   * are sorted.
+   */
   readonly shuffle?: boolean | undefined;
   /** With a seed, every run has the same orders. */
   readonly seed?: number | bigint | undefined;

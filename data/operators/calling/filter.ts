@@ -16,7 +16,7 @@ import { ElementsOfInputNode } from "../unary.ts";
 
 /** Options of `filter`. */
 export interface FilterOptions<C extends Captures> extends FunctionOptions<C> {
-  /** At most this many calls at once, up to 1024, or `AUTOTUNE`. Default 1, and 32 for `python(…)`. */
+  /** Limit of the calls at once, up to 1024, or `AUTOTUNE`. Default 1, and 32 for `python(…)`. */
   readonly numParallelCalls?: number | undefined;
   /** Whether parallel calls keep the order of elements. Default: as `withOptions` says (true). */
   readonly deterministic?: boolean | undefined;

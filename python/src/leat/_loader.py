@@ -69,9 +69,9 @@ def load(
 
     Raises:
         LeatError: `not_found` where there is no such file or folder; `unavailable` where the packages of
-            the first loader cannot be downloaded (and from the iterator if nothing answers at `service`); what the pipeline's module
-            throws; `invalid_argument` for arguments of another type, and for options that do not fit
-            together.
+            the first loader cannot be downloaded; what the pipeline's module throws; `invalid_argument` for
+            arguments of another type, and for options that do not fit together. If nothing answers at
+            `service`, the iterator raises `unavailable`.
 
     Example:
         >>> loader = leat.load("pipeline.ts", args={"split": "train"}, seed=7)  # doctest: +SKIP
@@ -108,8 +108,8 @@ def from_id(
 ) -> Loader:
     """Opens a dataset that was registered with a service, by its id there.
 
-    The other arguments are those of `load`; `options` has no `compression`. Under DETERMINISTIC, if a part of the pipeline's functions
-    runs at the reader, allow `"run=deno"`, or give the option `trustPipeline`.
+    The other arguments are those of `load`; `options` has no `compression`. Under DETERMINISTIC, if a part
+    of the pipeline's functions runs at the reader, allow `"run=deno"`, or give the option `trustPipeline`.
     """
     check(dataset_id=dataset_id, memory=memory, folder=folder, allow=allow)
     request = {"datasetId": dataset_id, **_reading(service, token, ca, mode, job, consumer_of(consumer), options)}

@@ -113,8 +113,8 @@ def _warn_if_rounded(place: str, array: npt.NDArray[Any]) -> None:
 class Loader:
     """A loader's batches as `jax.Array`s.
 
-    On the CPU they are views of shared memory, if the dtype stays. For other devices, the next batch is on its way while
-    the program uses this one.
+    On the CPU they are views of shared memory, if the dtype stays. For other devices, the next batch is on
+    its way while the program uses this one.
     """
 
     def __init__(self, loader: NumpyLoader, sharding: Placement = None, prefetch: int | None = None) -> None:

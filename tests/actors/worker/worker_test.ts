@@ -5,6 +5,7 @@ import {
   NAME_TAKEN,
   type TaskStatus,
 } from "../../../actors/dispatcher/protocol.ts";
+import type { FencedRef } from "../../../actors/runtime/ref.ts";
 import { ActorSystem } from "../../../actors/runtime/system.ts";
 import type { WorkerProtocol } from "../../../actors/worker/protocol.ts";
 import type { RunnerFactory } from "../../../actors/worker/runner/runner.ts";
@@ -25,6 +26,24 @@ const IDLE: RunnerFactory = {
 
 /** The kind of the proxies of a worker that starts none. */
 const NO_PROXY = () => ({ create: () => ({ handlers: {} }) });
+
+/** A worker that runs nothing, unless the options say otherwise. */
+function spawnWorker(
+  system: ActorSystem,
+  options: Partial<WorkerOptions> = {},
+): FencedRef<WorkerProtocol> {
+  return system.spawn<WorkerProtocol>({
+    name: "worker",
+    create: (context) =>
+      createWorker(context, {
+        name: "w",
+        dispatcher: dispatcherAt("bench"),
+        runners: IDLE,
+        proxies: { cache: NO_PROXY, reads: NO_PROXY },
+        ...options,
+      }),
+  });
+}
 
 const TASK = {
   clusterId: "c",
@@ -59,16 +78,9 @@ async function schedulerOf(options: Partial<WorkerOptions>): Promise<unknown> {
     placed.resolve(config);
     return { create: () => ({ handlers: {} }) };
   };
-  system.spawn<WorkerProtocol>({
-    name: "worker",
-    create: (context) =>
-      createWorker(context, {
-        name: "w",
-        dispatcher: dispatcherAt("bench"),
-        runners: IDLE,
-        proxies: { cache: kind, reads: kind },
-        ...options,
-      }),
+  spawnWorker(system, {
+    proxies: { cache: kind, reads: kind },
+    ...options,
   });
   const { task: _task, ...config } = await placed.promise as Record<string, unknown>;
   await system.stop();
@@ -102,17 +114,9 @@ Deno.test("a worker that has left ignores the refusal of an earlier heartbeat", 
     }),
   });
   const refusals: unknown[] = [];
-  const worker = system.spawn<WorkerProtocol>({
-    name: "worker",
-    create: (context) =>
-      createWorker(context, {
-        name: "w",
-        dispatcher: dispatcherAt("bench"),
-        runners: IDLE,
-        proxies: { cache: NO_PROXY, reads: NO_PROXY },
-        heartbeatMs: 1,
-        onRefused: (error) => void refusals.push(error),
-      }),
+  const worker = spawnWorker(system, {
+    heartbeatMs: 1,
+    onRefused: (error) => void refusals.push(error),
   });
   await until(() => heartbeats === 2);
   await system.ask(worker, "leave", null, { timeoutMs: 60_000 });
@@ -146,17 +150,9 @@ Deno.test("a worker whose name another identity has waits until it gets the name
     }),
   });
   const refused = Promise.withResolvers<LeatError>();
-  system.spawn<WorkerProtocol>({
-    name: "worker",
-    create: (context) =>
-      createWorker(context, {
-        name: "w",
-        dispatcher: dispatcherAt("bench"),
-        runners: IDLE,
-        proxies: { cache: NO_PROXY, reads: NO_PROXY },
-        heartbeatMs: 1,
-        onRefused: refused.resolve,
-      }),
+  spawnWorker(system, {
+    heartbeatMs: 1,
+    onRefused: refused.resolve,
   });
   assertEquals(await Promise.race([registered.promise, refused.promise]), "registered");
   assertEquals(said.length, 1);
@@ -168,16 +164,7 @@ Deno.test("a worker whose dispatcher's address is another worker's says so while
   const said = Promise.withResolvers<string>();
   const world = new DenoWorld({ logLevel: "warn", print: (_, line) => said.resolve(line) });
   const system = new ActorSystem({ node: "bench", world });
-  system.spawn<WorkerProtocol>({
-    name: "worker",
-    create: (context) =>
-      createWorker(context, {
-        name: "w",
-        dispatcher: dispatcherAt("bench"),
-        runners: IDLE,
-        proxies: { cache: NO_PROXY, reads: NO_PROXY },
-      }),
-  });
+  spawnWorker(system);
   assertMatch(
     await said.promise,
     /"w" waits .* No dispatcher runs at bench.*give the dispatcher's address/,
@@ -204,16 +191,9 @@ Deno.test("a worker repeats in heartbeats what is known of a completed task only
     }),
   });
   const next = () => Promise.resolve({ kind: "end" } as const);
-  system.spawn<WorkerProtocol>({
-    name: "worker",
-    create: (context) =>
-      createWorker(context, {
-        name: "w",
-        dispatcher: dispatcherAt("bench"),
-        runners: { ...IDLE, start: () => ({ next, bytesRead: 0, dispose() {} }) },
-        proxies: { cache: NO_PROXY, reads: NO_PROXY },
-        heartbeatMs: 1,
-      }),
+  spawnWorker(system, {
+    runners: { ...IDLE, start: () => ({ next, bytesRead: 0, dispose() {} }) },
+    heartbeatMs: 1,
   });
   const lacking = (): object => {
     answer = () => ({});
@@ -248,18 +228,10 @@ Deno.test("a worker asks at once for the new tasks that an answer had no room fo
       } as never,
     }),
   });
-  system.spawn<WorkerProtocol>({
-    name: "worker",
-    create: (context) =>
-      createWorker(context, {
-        name: "w",
-        dispatcher: dispatcherAt("bench"),
-        runners: IDLE,
-        proxies: { cache: NO_PROXY, reads: NO_PROXY },
-        // A task that became readable would be reported at once, too.
-        placement: { reads: "nowhere" },
-        heartbeatMs: 3_600_000,
-      }),
+  spawnWorker(system, {
+    // A task that became readable would be reported at once, too.
+    placement: { reads: "nowhere" },
+    heartbeatMs: 3_600_000,
   });
   await until(() => reported.length === 2);
   await system.stop();
