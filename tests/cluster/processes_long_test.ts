@@ -4,7 +4,7 @@
 import { Dataset, type Tensor } from "../../mod.ts";
 import { assert, assertEquals, assertStringIncludes } from "../assert.ts";
 import { startChild } from "../lib/child.ts";
-import { all, soon, SOON_GIVEN_UP, startDispatcher, startWorkers } from "./lib.ts";
+import { all, soon, SOON_GIVEN_UP, startDispatcher, startWorker, startWorkers } from "./lib.ts";
 
 /** The numbers of a job, in batches of ten; `onBatch` receives how many have come. */
 async function read(
@@ -45,7 +45,7 @@ Deno.test("a cluster of a dispatcher and three worker processes", async (t) => {
   };
   const workers = await startWorkers(dispatcher, 3);
   parts.use(all(workers));
-  const [victim, second, third] = workers.map(({ child }) => child);
+  const [first, second, third] = workers.map(({ child }) => child);
 
   await t.step("gives a job exactly once", async () => {
     assertEquals(await soon("the job", read(dispatcher.address, 3_000)), upTo(3_000));
@@ -82,21 +82,28 @@ Deno.test("a cluster of a dispatcher and three worker processes", async (t) => {
       dispatcher.child.kill("SIGTERM");
       await soon("the dispatcher's end", dispatcher.child.status);
       await startAgain(...SOON_GIVEN_UP);
+      // A worker that this dispatcher has heard: one that it only knows from its journal, and that
+      // ends before it has connected again, is lost after a timeout.
+      const { child: victim } = parts.use(
+        await startWorker(dispatcher.address, "--name", "w4"),
+      );
+      await dispatcher.child.line(/4 of 4 workers alive/);
       const seen = await soon(
         "the job",
         read(dispatcher.address, 4_000, (batches) => {
-          if (batches === 30) victim!.kill("SIGKILL");
+          if (batches === 30) victim.kill("SIGKILL");
         }),
       );
-      assertEquals((await victim!.status).signal, "SIGKILL");
+      assertEquals((await victim.status).signal, "SIGKILL");
       assertEquals(new Set(seen).size, seen.length, "no element twice");
       assert(seen.length > 30 * 10, `${seen.length} of 4,000 came`);
-      await dispatcher.child.line(/2 of 3 workers alive/);
+      await dispatcher.child.line(/3 of 4 workers alive/);
     },
   );
 
   await t.step("ends at SIGTERM and SIGINT when idle, with status 0", async () => {
     const asked: [typeof dispatcher.child, Deno.Signal][] = [
+      [first!, "SIGTERM"],
       [second!, "SIGTERM"],
       [third!, "SIGINT"],
       [dispatcher.child, "SIGTERM"],
