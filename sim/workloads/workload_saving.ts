@@ -147,8 +147,8 @@ class SavingRun {
   readonly #trainings = new Trainings(this.violations.by("training"));
   /** Programs whose save succeeded. */
   readonly #saved = new Set<string>();
-  /** Programs whose save the storage has failed. */
-  readonly #failed = new Set<string>();
+  /** Whether an operation of the shared storage has failed. */
+  #storageHasFailed = false;
   readonly #lateMaxMs: number;
   readonly #timings: ServiceTimings;
   readonly #wait: { readonly pollMs: number; readonly timeoutMs: number };
@@ -251,6 +251,7 @@ class SavingRun {
     files.fails = (operation) => {
       if (operation !== failing || left === 0 || !rng.chance(probability)) return false;
       left--;
+      this.#storageHasFailed = true;
       counters.tally(`storage_failed_to_${operation}`);
       return true;
     };
@@ -276,11 +277,12 @@ class SavingRun {
   }
 
   /**
-   * Whether a program that was refused requests its save again: it replaces another dataset, or another
-   * program began to save just after the storage had failed.
+   * Whether a program that was refused requests its save again: it replaces another dataset, or the
+   * storage has ended a save, which only the program that began it can finish. Two programs may have
+   * been refused because of each other.
    */
-  #insists({ name, overwrite }: Saver): boolean {
-    const isUnfinished = this.#failed.has(name) && this.#plot !== "failing" && !this.#isWhole;
+  #insists({ overwrite }: Saver): boolean {
+    const isUnfinished = this.#storageHasFailed && this.#plot !== "failing" && !this.#isWhole;
     return overwrite || isUnfinished;
   }
 
@@ -296,10 +298,7 @@ class SavingRun {
       return "saved";
     } catch (error) {
       if (signal?.aborted) return "given up";
-      if (isStorageFailure(error)) {
-        this.#failed.add(saver.name);
-        return "failed";
-      }
+      if (isStorageFailure(error)) return "failed";
       const { code } = LeatError.from(error);
       const mayFail = this.#plot === "failing" && !REFUSALS.includes(code);
       if (!mayFail && !this.#mayRefuse(code)) throw error;
@@ -396,12 +395,24 @@ class SavingRun {
   /** Continues a cancelled save. */
   async #saveAgain(): Promise<void> {
     let isOver = false;
-    this.#request(this.cluster.node(SAVER), this.#savers[0]!).catch((error) => {
+    this.#saveToItsEnd(this.cluster.node(SAVER), this.#savers[0]!).catch((error) => {
       const { code, message } = LeatError.from(error);
       if (code === "already_exists" && this.#isWhole) return;
       this.violations.by("training").add(`Saving again failed: ${message}`);
     }).finally(() => isOver = true);
     await runUntil(this.cluster, () => isOver, "the cancelled save is finished");
+  }
+
+  /** Saves a dataset, though a worker may still report an earlier failure of the storage. */
+  async #saveToItsEnd(node: SimNode, saver: Saver): Promise<void> {
+    for (;;) {
+      try {
+        return await this.#request(node, saver);
+      } catch (error) {
+        if (!isStorageFailure(error)) throw error;
+        await node.host.sleep(AGAIN_MS);
+      }
+    }
   }
 
   #expectNothingSaved(): void {
