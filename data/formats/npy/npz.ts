@@ -149,7 +149,9 @@ async function readDirectory(bytes: ByteRanges): Promise<ReadonlyMap<string, Fil
         throw new LeatError("resource_exhausted", what);
       }
       if (entry.directory || !entry.filename.endsWith(SUFFIX)) continue;
-      arrays.set(entry.filename.slice(0, -SUFFIX.length), entry);
+      const name = entry.filename.slice(0, -SUFFIX.length);
+      if (arrays.has(name)) throw bytes.damaged(`it has two arrays named ${shownText(name)}`);
+      arrays.set(name, entry);
     }
   } catch (error) {
     throw bytes.failed("its directory", error);

@@ -1,12 +1,14 @@
 /** Reads tar archives in order: POSIX ustar and pax, and GNU's long names. */
 import { Buffer } from "node:buffer";
 import { Header } from "tar/header";
-import { Pax } from "tar/pax";
 import { LeatError, type LeatErrorCode } from "../../../core/error.ts";
+import { shownText } from "../../../core/shown_text.ts";
 import { then } from "../../../core/then.ts";
+import { definedFields } from "../../../core/tree.ts";
 import { END } from "../../iterator.ts";
 import { AGAIN } from "../../iterators/stepping.ts";
 import type { ByteReader } from "../byte_reader.ts";
+import { paxRecords } from "./pax_records.ts";
 
 /** Maximum bytes of a member, because JavaScript cannot count further exactly. */
 export const MEMBER_BYTES_MAX = Number.MAX_SAFE_INTEGER;
@@ -195,10 +197,9 @@ export class TarReader {
     }
     return then(this.contents(header), (contents) => {
       this.#offset = header.offset;
-      const text = new TextDecoder().decode(contents);
       this.#extension = {
         ...this.#extension,
-        ...(isLongName ? { name: text.replace(/\0[^]*/, "") } : this.#paxExtension(text)),
+        ...(isLongName ? { name: untilZero(contents) } : this.#paxExtension(contents)),
       };
       this.#requireName(this.#extension);
       return AGAIN;
@@ -213,14 +214,18 @@ export class TarReader {
     );
   }
 
-  #paxExtension(text: string): Extension {
-    if (/^\d+ GNU\.sparse\./m.test(text)) throw this.#sparse();
-    const { path, size } = Pax.parse(text);
-    return {
-      // `Pax` returns a name that consists of digits as a number.
-      ...(path === undefined ? {} : { name: String(path) }),
-      ...(size === undefined ? {} : { sizeBytes: Number(size) }),
-    };
+  #paxExtension(contents: Uint8Array): Extension {
+    const records = paxRecords(contents);
+    if (records === undefined) {
+      throw this.#damage("data_loss", "a pax header has a record that is not LENGTH KEY=VALUE");
+    }
+    if (records.keys().some((key) => key.startsWith("GNU.sparse."))) throw this.#sparse();
+    // An empty value is none (POSIX).
+    const name = records.get("path") || undefined, size = records.get("size") || undefined;
+    if (size !== undefined && !/^-?\d+$/.test(size)) {
+      throw this.#damage("data_loss", `the size in a pax header is ${shownText(size)}, no number`);
+    }
+    return definedFields({ name, sizeBytes: size === undefined ? undefined : Number(size) });
   }
 
   /** Ends a member. `count` is how many bytes of its contents the file had. */
@@ -261,4 +266,9 @@ function checksumOf(block: Uint8Array): number {
     (sum, byte, at) => sum + (at >= CHECKSUM.start && at < CHECKSUM.stop ? SPACE : byte),
     0,
   );
+}
+
+function untilZero(bytes: Uint8Array): string {
+  const end = bytes.indexOf(0);
+  return new TextDecoder().decode(end < 0 ? bytes : bytes.subarray(0, end));
 }

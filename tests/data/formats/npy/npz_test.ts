@@ -120,6 +120,10 @@ Deno.test("npz reports damaged and truncated archives as data_loss", async () =>
     [await zip({ "README.txt": ARRAYS["README.txt"] }), "no arrays"],
     [damaged, "x.npy in it"],
     [await zip({ "x.npy": ARRAYS["x.npy"].slice(0, -1) }), "truncated"],
+    [
+      withDirectory(new Uint8Array(99), [entryOf("x.npy", 9), entryOf("x.npy", 9)]),
+      "two arrays named x",
+    ],
   ];
   for (const [bytes, part] of cases) {
     const error = await refusal(bytes);

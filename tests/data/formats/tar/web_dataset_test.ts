@@ -356,6 +356,46 @@ Deno.test("WebDatasetReader refuses sparse files by name", async () => {
   }
 });
 
+Deno.test("WebDatasetReader reads a pax name with a newline, and passes empty values and padding", async () => {
+  const padded = { name: "pax", type: "x", contents: "14 path=b.txt\n\0\0\0" };
+  const archive = tar(
+    paxHeader({ path: "a/1\n 2.txt" }),
+    { name: "truncated", contents: "newline" },
+    padded,
+    { name: "truncated", contents: "padding" },
+    paxHeader({ path: "", size: "" }),
+    { name: "c.txt", contents: "empty" },
+  );
+  assertEquals(await read(archive), [
+    { __key__: "a/1\n 2", txt: "newline" },
+    { __key__: "b", txt: "padding" },
+    { __key__: "c", txt: "empty" },
+  ]);
+});
+
+Deno.test("WebDatasetReader reports a damaged pax header", async () => {
+  const records = [
+    "path=b.txt\n",
+    "14 path=b.txt",
+    "13 path=b.txt\n",
+    "99 path=b.txt\n",
+    "-4 path=b.txt\n",
+    "9 b.txt\n",
+    "10 =b.txt\n",
+    "14 path=b.txt\n5 ",
+    "000000014 path=b.txt\n",
+  ];
+  for (const contents of records) {
+    const header = { name: "pax", type: "x", contents };
+    const found = await read(tar(...files("a.txt", "lost.txt"), header, ...files("b.txt")));
+    errorIn(found, "data_loss", "a pax header has a record that is not LENGTH KEY=VALUE");
+  }
+  for (const size of ["many", "1.5", "0x10"]) {
+    const found = await read(tar(...files("a.txt"), paxHeader({ size }), ...files("b.txt")));
+    errorIn(found, "data_loss", `the size in a pax header is ${size}, no number`);
+  }
+});
+
 Deno.test("WebDatasetReader reports an extended header without a member", async () => {
   const archive = tar(...files("a.txt"), paxHeader({ path: "b.txt" }));
   errorIn(await read(archive), "data_loss", "its last header has no member");
