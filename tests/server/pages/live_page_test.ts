@@ -50,11 +50,14 @@ Deno.test("the live page and status show each figure that the table of metrics g
   const cells = (tag: string) => [...document.querySelectorAll(tag)].map((at) => at.textContent);
   await until(async () => {
     await iterator.next();
-    timers.pop()?.();
     const [job] = state?.jobs ?? [];
     const { readers = [], tasks = [] } = job?.iterations[0] ?? {};
-    return readers[0]?.figures != null && (tasks[0]?.figures?.sharing?.served ?? 0) > 0 &&
+    const isComplete = readers[0]?.figures != null &&
+      (tasks[0]?.figures?.sharing?.served ?? 0) > 0 &&
       state!.workers[0]!.figures !== null && cells("th").includes("sharing window at");
+    // Only now, so that no request is open once all is there.
+    if (!isComplete) timers.pop()?.();
+    return isComplete;
   });
   const headings = Object.values(PAGE_COLUMNS).flat().map(({ heading }) => heading);
   assert(headings.length > 15, `${headings}`);
