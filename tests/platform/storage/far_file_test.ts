@@ -421,11 +421,16 @@ Deno.test("a read of a range that failed when it was read ahead sends another re
 
 Deno.test("a range that the reader has left is cancelled", async () => {
   await using server = new RangeServer(noise(4 * MIB));
+  const asked = Promise.withResolvers<void>();
   const ended = Promise.withResolvers<void>();
-  server.fault = (request, number) =>
-    number === 2 ? silence(request).finally(() => ended.resolve()) : undefined;
+  server.fault = (request, number) => {
+    if (number !== 2) return undefined;
+    asked.resolve();
+    return silence(request).finally(() => ended.resolve());
+  };
   const file = await filesOf({ timeoutMs: 1e9 }).open(`${server.origin}/file`);
   await readAt(file, 0, 8); // and the next range is asked for
+  await asked.promise;
   await readAt(file, 3 * MIB + 8, 8);
   await readAt(file, 3.5 * MIB, 8);
   await ended.promise;
