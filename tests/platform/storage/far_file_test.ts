@@ -20,6 +20,7 @@ import { HttpClient, refusalOf } from "../../../platform/storage/http_client.ts"
 import type { RetryTiming } from "../../../platform/storage/retries.ts";
 import { StorageFiles, type StorageOptions } from "../../../platform/storage/storage.ts";
 import { turn } from "../../data/lib/collect.ts";
+import { PATIENCE_MS } from "../../lib/until.ts";
 import { noise, RangeServer, silence } from "./range_server.ts";
 
 const MIB = 1024 * 1024;
@@ -38,8 +39,9 @@ class Waits implements RetryTiming {
   }
 }
 
+/** A slow machine is no silent server: no further request is counted unless a test wants it. */
 function filesOf(requests: StorageOptions["requests"] = {}, timing: RetryTiming = new Waits()) {
-  return new StorageFiles({ requests }, timing);
+  return new StorageFiles({ requests: { timeoutMs: PATIENCE_MS, ...requests } }, timing);
 }
 
 /** `count` bytes from `offset` on, in as many reads as needed. */
@@ -400,7 +402,7 @@ Deno.test("a read of a range that failed when it was read ahead sends another re
   server.fault = (_, number) => number === 2 ? new Response("busy", { status: 503 }) : undefined;
   const refused = Promise.withResolvers<void>();
   const name = `${server.origin}/file`;
-  const object = new FarObject(new HttpClient({ attemptsMax: 1 }), {
+  const object = new FarObject(new HttpClient({ attemptsMax: 1, timeoutMs: PATIENCE_MS }), {
     name,
     request: (range) => ({ name, url: name, headers: { range } }),
     refusal: async (request, answer) => {
@@ -446,7 +448,9 @@ Deno.test("a far file closed while bytes arrive releases them", async () => {
 
 Deno.test("open() ends once its signal is aborted: before, within a request, within a wait", async () => {
   await using server = new RangeServer(noise(10));
-  const patient = new StorageFiles({ requests: { backoffMs: 1e9, backoffMsMax: 1e9 } });
+  const patient = new StorageFiles({
+    requests: { timeoutMs: PATIENCE_MS, backoffMs: 1e9, backoffMsMax: 1e9 },
+  });
   const open = (signal: AbortSignal) => () => patient.open(`${server.origin}/file`, signal);
   const amidRequest = new AbortController();
   server.fault = (request) => {
@@ -482,7 +486,8 @@ Deno.test("headers go only to their origin, and redirects are followed", async (
     return undefined;
   };
   const headers = { [near.origin]: { authorization: "Bearer token", "x-api-key": "key" } };
-  const file = await new StorageFiles({ http: { headers } }).open(`${near.origin}/file`);
+  const requests = { timeoutMs: PATIENCE_MS };
+  const file = await new StorageFiles({ http: { headers }, requests }).open(`${near.origin}/file`);
   assertEquals(await readAll(file), far.contents);
   file.close();
   const own = ["Bearer token", "key"];

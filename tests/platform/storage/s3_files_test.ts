@@ -16,6 +16,7 @@ import { FaultyWire } from "./faulty_wire.ts";
 import { noise } from "./range_server.ts";
 import { S3Server } from "./s3_server.ts";
 import { TempFolder } from "../../lib/temp_folder.ts";
+import { PATIENCE_MS } from "../../lib/until.ts";
 
 const MIB = 1024 * 1024;
 const text = (value: string) => new TextEncoder().encode(value);
@@ -27,9 +28,12 @@ Deno.test.beforeAll(async () => {
 });
 Deno.test.afterAll(() => server[Symbol.asyncDispose]());
 
-function storage(options: StorageOptions = {}): StorageFiles {
-  const { s3, ...others } = options;
-  return new StorageFiles({ s3: { ...server.options, ...s3 }, ...others });
+/** A slow machine is no silent store: a further request would be counted. */
+function storage({ s3, requests }: StorageOptions = {}): StorageFiles {
+  return new StorageFiles({
+    s3: { ...server.options, ...s3 },
+    requests: { timeoutMs: PATIENCE_MS, ...requests },
+  });
 }
 
 async function failure(work: () => Promise<unknown>, code: LeatErrorCode): Promise<string> {
