@@ -20,6 +20,7 @@ import { HttpClient, refusalOf } from "../../../platform/storage/http_client.ts"
 import type { RetryTiming } from "../../../platform/storage/retries.ts";
 import { StorageFiles, type StorageOptions } from "../../../platform/storage/storage.ts";
 import { turn } from "../../data/lib/collect.ts";
+import { freePort } from "../../lib/free_port.ts";
 import { PATIENCE_MS } from "../../lib/until.ts";
 import { noise, RangeServer, silence } from "./range_server.ts";
 
@@ -322,7 +323,7 @@ async function told(url: string): Promise<string> {
 
 Deno.test("an error tells no secret of a URL, also not of a redirect's target", async () => {
   await using malformed = rawServer("HTTP/1.1 200 OK\r\nno header\r\n\r\n");
-  const { origin: refusing } = await closedServer();
+  const refusing = closedOrigin();
   await using server = new RangeServer(noise(10));
   const secret = (origin: string) =>
     `${origin}/file(1)?sig=verysecret&t=verysecret`.replace("//", "//user:verysecret@");
@@ -359,7 +360,7 @@ Deno.test("a server that sends another range is refused", async () => {
 });
 
 Deno.test("a host that cannot be reached is unavailable", async () => {
-  const { origin } = await closedServer();
+  const origin = closedOrigin();
   const open = () => filesOf({ attemptsMax: 2 }).open(`${origin}/file?signature=secret`);
   const message = await failure(open, "unavailable");
   assertStringIncludes(message, `${origin}/file`);
@@ -565,10 +566,7 @@ Deno.test("FIRST_RANGE_BYTES is the size of the first request", async () => {
   assertEquals(server.ranges, [`bytes=0-${FIRST_RANGE_BYTES - 1}`]);
 });
 
-/** A server that was closed. */
-async function closedServer(): Promise<{ origin: string }> {
-  const server = new RangeServer(noise(0));
-  const { origin } = server;
-  await server[Symbol.asyncDispose]();
-  return { origin };
+/** A server that does not run. Deno's `fetch` refuses the port that never has a listener. */
+function closedOrigin(): string {
+  return `http://127.0.0.1:${freePort()}`;
 }
