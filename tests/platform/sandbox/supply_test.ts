@@ -17,7 +17,8 @@ import {
   assertThrows,
 } from "../../assert.ts";
 import { TempFolder } from "../../lib/temp_folder.ts";
-import { until } from "../../lib/until.ts";
+import { soon } from "../../cluster/lib.ts";
+import { PATIENCE_MS, until } from "../../lib/until.ts";
 import { NO_SPLITS, Sandbox, settingsOf } from "./sandbox_lib.ts";
 
 /** A process that loads when the test says so. */
@@ -376,19 +377,48 @@ Deno.test("a confined runner that is disposed in the queue ends, and starts no p
   assertEquals(await sandbox.elements(Dataset.range(2)), [{ value: 0 }, { value: 1 }]);
 });
 
-Deno.test("ConfinedRunners lists splits before it starts pipelines that nobody waits for", async () => {
-  await using sandbox = await Sandbox.open({}, undefined, {}, { loadingMax: 1 });
-  const { runners } = sandbox;
-  const dataset = Dataset.range(3);
-  const nobody = new Promise<void>(() => {});
-  const splits = { next: () => Promise.resolve(null), total: () => Promise.resolve(0) };
-  const queued = Array.from(
-    { length: 20 },
-    () => runners.start(settingsOf(dataset), splits, { owner: "a", asked: nobody }),
-  );
-  await runners.listSplits(dataset.serialize());
-  assert(runners.processes < 20, `${runners.processes} processes were started before`);
-  for (const runner of queued) runner.dispose();
+/** Stops all processes of runners before they load, except the first one. */
+function onlyOneLoads(): Disposable {
+  const { Command } = Deno;
+  let started = 0;
+  Deno.Command = class extends Command {
+    readonly #isRunner: boolean;
+
+    constructor(command: string | URL, options: Deno.CommandOptions = {}) {
+      super(command, options);
+      const { args = [], stdin } = options;
+      this.#isRunner = stdin === "piped" && args.some((arg) => arg.includes("runner_program.ts"));
+    }
+
+    override spawn(): Deno.ChildProcess {
+      const child = super.spawn();
+      if (this.#isRunner && ++started > 1) child.kill("SIGSTOP");
+      return child;
+    }
+  };
+  return { [Symbol.dispose]: () => void (Deno.Command = Command) };
+}
+
+Deno.test({
+  name: "ConfinedRunners lists splits before it starts pipelines that nobody waits for",
+  ignore: Deno.build.os === "windows",
+  async fn() {
+    using _one = onlyOneLoads();
+    const loading = { loadingMax: 1, loadTimeoutMs: 2 * PATIENCE_MS };
+    await using sandbox = await Sandbox.open({}, undefined, {}, loading);
+    const { runners } = sandbox;
+    const dataset = Dataset.range(3);
+    const nobody = new Promise<void>(() => {});
+    const splits = { next: () => Promise.resolve(null), total: () => Promise.resolve(0) };
+    const queued = Array.from(
+      { length: 20 },
+      () => runners.start(settingsOf(dataset), splits, { owner: "a", asked: nobody }),
+    );
+    // It gets the only process that loads.
+    await soon("the splits", runners.listSplits(dataset.serialize()));
+    assert(runners.processes <= 2, `${runners.processes} processes were started`);
+    for (const runner of queued) runner.dispose();
+  },
 });
 
 Deno.test("a confined process that never loads fails no pipeline, and the operator is told why", async () => {
