@@ -11,10 +11,12 @@ const server = serveWebSocket({
   world,
   hostname: "127.0.0.1",
   port: 0,
+  helloTimeoutMs: 60_000,
   local: () => far.id,
   onLink: (link) => far.attach(link),
 });
-const near = new ActorSystem({ node: "near", world, connector: webSocketConnector({ world }) });
+const connector = webSocketConnector({ world, connectTimeoutMs: 60_000 });
+const near = new ActorSystem({ node: "near", world, connector });
 await near.ask(nodeActorOf(server.address), "list", null, { timeoutMs: 3_600_000 });
 // An uncancelled ask of a missing actor would leave a deadline an hour away.
 near.ask(nodeActorOf("ws://127.0.0.1:1"), "list", null, { timeoutMs: 3_600_000, attemptMs: 60_000 })

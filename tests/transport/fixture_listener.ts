@@ -16,6 +16,7 @@ const server = serveWebSocket({
   world,
   hostname: "127.0.0.1",
   port: 0,
+  helloTimeoutMs: 60_000,
   local: () => system.id,
   onLink: (link) => system.attach(link),
 });

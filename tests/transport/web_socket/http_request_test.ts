@@ -43,8 +43,8 @@ for (const text of BAD) {
 async function answerTo(...parts: (string | Uint8Array)[]): Promise<string> {
   const world = new DenoWorld({ logLevel: "off" });
   const local = () => ({ node: "listener", incarnation: "0" });
-  const options = { world, hostname: "127.0.0.1", port: 0, local, onLink: () => {} };
-  const server = serveWebSocket(options);
+  const listen = { hostname: "127.0.0.1", port: 0, helloTimeoutMs: 60_000 };
+  const server = serveWebSocket({ ...listen, world, local, onLink: () => {} });
   try {
     using conn = await Deno.connect({ hostname: "127.0.0.1", port: server.port });
     for (const part of parts) {

@@ -32,6 +32,7 @@ class Asking implements AsyncDisposable {
       world,
       hostname: "127.0.0.1",
       port: 0,
+      helloTimeoutMs: 60_000,
       local: () => ({ node: this.server.address, incarnation: "00000000000000dd" }),
       onLink: () => this.links++,
       ...asking(TOKEN),

@@ -34,7 +34,7 @@ async function joined(near: NearListener | undefined, dialler: NearDialler = nea
   const world = new DenoWorld({ logLevel: "off" });
   const arrived = Promise.withResolvers<Link>();
   const server = serveWebSocket({
-    ...{ world, hostname: "127.0.0.1", port: 0, near: () => near },
+    ...{ world, hostname: "127.0.0.1", port: 0, near: () => near, helloTimeoutMs: 60_000 },
     local: () => LISTENER,
     onLink: arrived.resolve,
   });
@@ -195,6 +195,7 @@ Deno.test("a listener closes the link of a dialler that names a file elsewhere, 
         hostname: "127.0.0.1",
         port: 0,
         near: () => near,
+        helloTimeoutMs: 60_000,
       },
       local: () => LISTENER,
       onLink: (link) => link.start(() => {}),

@@ -73,7 +73,7 @@ export function tellOf(body: unknown): Envelope {
 /** A node that dials. */
 export function dialler({ token }: { token?: string } = {}): ActorSystem {
   const world = new DenoWorld({ logLevel: "off" });
-  const connector = webSocketConnector({ world, ...knowing(token) });
+  const connector = webSocketConnector({ world, ...knowing(token), connectTimeoutMs: 60_000 });
   return new ActorSystem({
     node: "dialler",
     world,

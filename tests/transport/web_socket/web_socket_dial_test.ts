@@ -305,7 +305,8 @@ Deno.test("a failed address is not dialled again for a time that grows up to a s
 Deno.test("an address that recovered is linked, and its failures are forgotten", async () => {
   const world = new StillWorld({ logLevel: "off" });
   const connector = webSocketConnector({ world, connectTimeoutMs: 60_000 });
-  const options = { world, hostname: "127.0.0.1", local: () => LISTENER, onLink: () => {} };
+  const listen = { hostname: "127.0.0.1", helloTimeoutMs: 60_000 };
+  const options = { ...listen, world, local: () => LISTENER, onLink: () => {} };
   const first = serveWebSocket({ ...options, port: freePort() });
   await first.close();
   const failing = () => rejection(connector.connect(first.address, LOCAL), "unavailable");
@@ -332,8 +333,11 @@ Deno.test("a busy thread does not treat its peers as dead", async () => {
   const world = new DenoWorld({ logLevel: "off" });
   const heartbeatMs = 20;
   const arrived = Promise.withResolvers<Link>();
-  const options = { world, hostname: "127.0.0.1", port: 0, local: () => LISTENER, heartbeatMs };
-  const server = serveWebSocket({ ...options, onLink: arrived.resolve });
+  const server = serveWebSocket({
+    ...{ world, hostname: "127.0.0.1", port: 0, helloTimeoutMs: 60_000, heartbeatMs },
+    local: () => LISTENER,
+    onLink: arrived.resolve,
+  });
   const near = await webSocketConnector({ world, heartbeatMs, connectTimeoutMs: 60_000 }).connect(
     server.address,
     LOCAL,
@@ -425,9 +429,8 @@ Deno.test("a link that its listener closes at once says why, whoever starts it l
   await using listener = new Listener({
     onLink: (link) => link.close(new LeatError("permission_denied", why)),
   });
-  const world = new DenoWorld({ logLevel: "off" });
   for (let i = 0; i < 20; i++) {
-    const link = await webSocketConnector({ world }).connect(listener.server.address, LOCAL);
+    const link = await connect(listener.server.address);
     const reason = await link.closed;
     assertEquals([reason.code, reason.message], ["permission_denied", why]);
   }
