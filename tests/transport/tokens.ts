@@ -1,5 +1,6 @@
 /** Tokens for tests of the WebSocket carrier. */
 import { TOKEN_HOLDER } from "../../actors/runtime/identity.ts";
+import { DenoWorld } from "../../platform/deno_world.ts";
 import {
   type Credential,
   TokenSet,
@@ -7,9 +8,22 @@ import {
   type WebSocketServerOptions,
 } from "../../transport/web_socket.ts";
 
-/** A service for everybody who knows the token. */
-export function asking(token: string): Pick<WebSocketServerOptions, "tokens" | "isService"> {
-  return { isService: true, tokens: new TokenSet([{ token, identity: TOKEN_HOLDER }]) };
+/** A platform whose clock stands still. */
+class StillWorld extends DenoWorld {
+  override nowMs(): number {
+    return 0;
+  }
+}
+
+/** A service for everybody who knows the token, however slowly they prove it. */
+export function asking(
+  token: string,
+): Pick<WebSocketServerOptions, "tokens" | "isService" | "world"> {
+  return {
+    isService: true,
+    tokens: new TokenSet([{ token, identity: TOKEN_HOLDER }]),
+    world: new StillWorld({ logLevel: "off" }),
+  };
 }
 
 /** A client with a token, or without. */

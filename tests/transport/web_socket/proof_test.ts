@@ -29,7 +29,6 @@ class Asking implements AsyncDisposable {
 
   constructor(options: Partial<WebSocketServerOptions> = {}) {
     this.server = serveWebSocket({
-      world,
       hostname: "127.0.0.1",
       port: 0,
       helloTimeoutMs: 60_000,
