@@ -16,7 +16,7 @@ import { type Probe, rejection, SOON } from "../../actors/runtime/nodes.ts";
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "../../assert.ts";
 import { startChild } from "../../lib/child.ts";
 import { freePort } from "../../lib/free_port.ts";
-import { until } from "../../lib/until.ts";
+import { PATIENCE_MS, until } from "../../lib/until.ts";
 import type { Mirror } from "../fixture_listener.ts";
 import { asking } from "../tokens.ts";
 import { Listener } from "./strangers.ts";
@@ -389,10 +389,12 @@ Deno.test("a slow receiver applies backpressure to the sender, also across proce
   });
   const [, address] = await child.line(/^listening (\S+)$/);
   const world = new DenoWorld({ logLevel: "off" });
+  // However long the process is frozen, the link does not count as dead.
+  const options = { world, heartbeatMs: PATIENCE_MS, connectTimeoutMs: 60_000 };
   await using system = new ActorSystem({
     node: "dialler",
     world,
-    connector: webSocketConnector({ world, connectTimeoutMs: 60_000 }),
+    connector: webSocketConnector(options),
   });
   const ref = { node: address!, path: "/probe" };
   await system.ask<Mirror, "echo">(ref, "echo", 1, SOON);
