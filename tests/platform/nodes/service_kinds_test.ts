@@ -5,9 +5,11 @@ import { LeatError } from "../../../core/error.ts";
 import { nodeActorOf } from "../../../actors/runtime/node/node_actor.ts";
 import { LocalFleet } from "../../../server/cluster/local_fleet.ts";
 import { serveDispatcher, serveWorker } from "../../../mod.ts";
+import { PATIENCE_MS } from "../../lib/until.ts";
 
 const QUIET = { logLevel: "off" } as const;
-const SOON = { timeoutMs: 30_000 };
+/** Asked again if a slow machine does not link the nodes in time. */
+const SOON = { timeoutMs: PATIENCE_MS, attemptMs: 60_000 };
 
 Deno.test("a worker refuses to start a cache or a scheduler with a malformed configuration, and starts nothing", async () => {
   await using dispatcher = await serveDispatcher(QUIET);
