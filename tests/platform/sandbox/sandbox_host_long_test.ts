@@ -12,6 +12,7 @@ import { decompressFrame, isCompressed } from "../../../transport/compression.ts
 import { Images } from "../../../platform/media/images.ts";
 import { assert, assertEquals, assertStringIncludes } from "../../assert.ts";
 import { tar } from "../../data/formats/tar_writer.ts";
+import { PATIENCE_MS } from "../../lib/until.ts";
 import { RangeServer } from "../storage/range_server.ts";
 import { S3Server } from "../storage/s3_server.ts";
 import { evaluating, NO_SPLITS, Sandbox, settingsOf } from "./sandbox_lib.ts";
@@ -143,7 +144,8 @@ Deno.test("redirects lead a confined pipeline only to what was granted", async (
   const headers = { [server.origin]: { "x-api-key": "key" } };
   const dataRoots = [`${server.origin}/data`, `${granted.origin}/data/`];
   await using sandbox = await Sandbox.open({}, () => ({ dataRoots }), {
-    storage: { http: { headers } },
+    // A slow machine is no silent server: a further request would be seen, too.
+    storage: { http: { headers }, requests: { timeoutMs: PATIENCE_MS } },
   });
   const lines = (name: string) => Dataset.textLines(`${server.origin}/data/${name}`);
   assertEquals(await sandbox.elements(lines("near")), [{ value: "line" }]);
