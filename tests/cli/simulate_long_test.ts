@@ -17,15 +17,17 @@ import { Tensor } from "../../core/tensor.ts";
 import { Images } from "../../platform/media/images.ts";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
 import { type Child, startChild } from "../lib/child.ts";
+import { interruptedAt } from "./interruption.ts";
 
 const IMAGES = 24;
 /** Small, because decoding photographs would take most of the test's time. */
 const HEIGHT = 48;
 const WIDTH = 64;
 const TEXTS = 400;
+const FLAGS = ["-P"];
 
 function simulate(...args: string[]): Child {
-  return startChild("cli/simulate.ts", { args, flags: ["-P"] });
+  return startChild("cli/simulate.ts", { args, flags: FLAGS });
 }
 
 /** A temporary folder of the test. */
@@ -138,9 +140,10 @@ Deno.test("simulate stops at Ctrl-C and reports the finished experiments", async
     // Without `--text`, which (b) and (d) do not use.
     const data = (await writeData(folder)).toSpliced(2, 2);
     const chosen = ["--only", "b,d", "--trainers", "1"];
-    await using child = simulate("--quick", ...chosen, ...data, "--report", report);
-    await child.stderr.match(/^worker failure: 1 run/);
-    child.kill("SIGINT");
+    await using child = startChild("cli/simulate.ts", {
+      args: ["--quick", ...chosen, ...data, "--report", report],
+      flags: [...FLAGS, ...interruptedAt({ line: "^worker failure: 1 run" })],
+    });
     assertEquals((await child.status).code, 130, child.stderr.text);
     assertStringIncludes(child.stdout.text, "Interrupted after 1 of 2 experiments");
     const results = await readResults(report);

@@ -1,0 +1,50 @@
+/**
+ * Interrupts its program, as Ctrl-C does, in the middle of a step that is soon over. It is loaded
+ * before the program: see interruption.ts. A signal of another process may come after the step.
+ */
+import process from "node:process";
+
+const [[where, what] = []] = new URL(import.meta.url).searchParams;
+
+let isInterrupted = false;
+
+function interrupt(): void {
+  if (!isInterrupted) Deno.kill(Deno.pid, "SIGINT");
+  isInterrupted = true;
+}
+
+function atLine(pattern: RegExp): void {
+  const write = process.stderr.write.bind(process.stderr) as (...args: unknown[]) => boolean;
+  process.stderr.write = (...args: unknown[]) => {
+    const isTaken = write(...args);
+    if (pattern.test(String(args[0]))) interrupt();
+    return isTaken;
+  };
+}
+
+function atSpawn(): void {
+  const { spawn } = Deno.Command.prototype;
+  Deno.Command.prototype.spawn = function () {
+    const child = spawn.call(this);
+    interrupt();
+    return child;
+  };
+}
+
+function atContents(prefix: string): void {
+  const { makeTempDirSync } = Deno;
+  Deno.makeTempDirSync = (options) => {
+    const folder = makeTempDirSync(options);
+    if (options?.prefix !== prefix) return folder;
+    const timer = setInterval(() => {
+      if ([...Deno.readDirSync(folder)].length === 0) return;
+      clearInterval(timer);
+      interrupt();
+    });
+    return folder;
+  };
+}
+
+if (where === "line") atLine(new RegExp(what!));
+if (where === "spawn") atSpawn();
+if (where === "contents") atContents(what!);
