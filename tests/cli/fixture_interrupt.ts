@@ -14,12 +14,20 @@ function interrupt(): void {
 }
 
 function atLine(pattern: RegExp): void {
-  const write = process.stderr.write.bind(process.stderr) as (...args: unknown[]) => boolean;
-  process.stderr.write = (...args: unknown[]) => {
-    const isTaken = write(...args);
-    if (pattern.test(String(args[0]))) interrupt();
-    return isTaken;
-  };
+  for (
+    const [owner, method] of [
+      [process.stderr, "write"],
+      [console, "log"],
+      [console, "error"],
+    ] as [Record<string, (...args: unknown[]) => unknown>, string][]
+  ) {
+    const write = owner[method]!.bind(owner);
+    owner[method] = (...args) => {
+      const written = write(...args);
+      if (pattern.test(String(args[0]))) interrupt();
+      return written;
+    };
+  }
 }
 
 function atSpawn(): void {

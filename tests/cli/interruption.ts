@@ -2,7 +2,7 @@
 
 /** Where a program is interrupted. */
 interface Interruption {
-  /** At a line on standard error that matches. */
+  /** At a line that matches. */
   readonly line?: string;
   /** When it has started a process. */
   readonly spawn?: string;
