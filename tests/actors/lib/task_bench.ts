@@ -102,7 +102,7 @@ export class TaskBench implements AsyncDisposable {
           definition,
           dispatcher: dispatcherAt("bench"),
           runners: this.#runners,
-          dispatcherTimeoutMs: 1_000,
+          dispatcherTimeoutMs: 60_000,
           aheadBytesMax,
           acknowledgedWithinMs: ACKNOWLEDGED_WITHIN_MS,
           onCompleted: () => this.completed = true,
