@@ -45,7 +45,7 @@ def test_ctrl_c_reaches_the_loop_and_not_the_helper() -> None:
             except KeyboardInterrupt:
                 break
         print("interrupted", next(iter(loader)), flush=True)
-        for batch in leat.load({str(PIPELINES)!r}, export="late"): print("more", flush=True)
+        for batch in leat.load({str(PIPELINES)!r}, export="waiting"): print("more", flush=True)
     """
     with program(script, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
         assert running.stdout is not None and running.stderr is not None

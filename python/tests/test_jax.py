@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
+import random
 import socket
 import subprocess
 import sys
@@ -14,7 +16,7 @@ from typing import Any
 import leat
 import numpy as np
 import pytest
-from conftest import PIPELINES, SOURCES
+from conftest import DEADLINE_SECONDS, PIPELINES, SOURCES
 
 # Before JAX counts its devices.
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
@@ -171,18 +173,25 @@ jax.distributed.shutdown()
 """
 
 
+def free_port() -> int:
+    """A port that the system gives to nobody, unlike one that it has chosen itself and that is free again."""
+    while True:
+        port = random.randrange(20_000, 32_000)
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(("localhost", port))
+            return port
+
+
 def test_the_batches_of_two_processes_are_one_global_batch() -> None:
-    with socket.socket() as probe:
-        probe.bind(("localhost", 0))
-        address = f"localhost:{probe.getsockname()[1]}"
+    address = f"localhost:{free_port()}"
     environment = {**os.environ, "PYTHONPATH": SOURCES, "XLA_FLAGS": ""}
-    started = [
-        subprocess.Popen(
-            [sys.executable, "-c", RANK, str(rank), address, str(PIPELINES)], stdout=subprocess.PIPE, text=True, env=environment
-        )
-        for rank in (0, 1)
-    ]
-    printed = [process.communicate(timeout=120)[0].splitlines() for process in started]
+    with contextlib.ExitStack() as stack:
+        started = []
+        for rank in (0, 1):
+            command = [sys.executable, "-c", RANK, str(rank), address, str(PIPELINES)]
+            started.append(stack.enter_context(subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)))
+            stack.callback(started[-1].kill)
+        printed = [process.communicate(timeout=DEADLINE_SECONDS)[0].splitlines() for process in started]
     for rank in (0, 1):
         part = leat.load(PIPELINES, export="numbers", args={"count": 16}, seed=3, consumer=(rank, 2))
         assert printed[rank] == [f"(8,) {batch['x'].tolist()}" for batch in part]

@@ -4,6 +4,7 @@
 import { Writable } from "node:stream";
 import { Progress } from "../../cli/simulate/progress.ts";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../assert.ts";
+import { until } from "../lib/until.ts";
 
 const STOP_REQUESTS_URL = import.meta.resolve("../../cli/lib/stop_requests.ts");
 const PROGRESS_URL = import.meta.resolve("../../cli/simulate/progress.ts");
@@ -51,11 +52,9 @@ function screen(output: string): string[] {
   return rows.map((line) => line.trimEnd());
 }
 
-/** Waits until the bars show the pattern; the test runner's timeout ends a wait in vain. */
+/** Waits until the bars show the pattern. */
 async function drawn(stream: Recorder, pattern: RegExp): Promise<void> {
-  while (!screen(stream.text).some((line) => pattern.test(line))) {
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
+  await until(() => screen(stream.text).some((line) => pattern.test(line)), 10);
 }
 
 Deno.test("Progress draws three bars on a terminal and keeps notes above them", async () => {

@@ -147,12 +147,23 @@ Deno.test("a soak that was too short says how long it must be, and shows no tabl
   );
 });
 
-Deno.test("a short soak samples every process, and its status agrees with its table", async () => {
+const MEASURED = Deno.build.os === "linux" ? MEASURES : (["rss", "heap"] as const);
+
+/** The names of the processes with a sample of each measure. */
+function sampledIn({ series }: SoakReport): string[] {
+  const sampled = Object.entries(series).filter(([, samples]) =>
+    MEASURED.every((measure) => samples.some((sample) => (sample[measure] ?? 0) > 0))
+  );
+  return sampled.map(([name]) => name.replace(/ \(\d+\)$/, "")).sort();
+}
+
+/** Runs the program; its status has to agree with its table. Returns its report, and what it said. */
+async function soakFor(minutes: number): Promise<{ report: SoakReport; said: string }> {
   const folder = await Deno.makeTempDir({ dir: "/tmp", prefix: "leat-soak-" });
   const path = `${folder}/report.html`;
   await using child = startChild("cli/soak.ts", {
     args: [
-      ...["--minutes", "0.05", "--sample-ms", "100", "--lanes", "1", "--workers", "1"],
+      ...["--minutes", `${minutes}`, "--sample-ms", "100", "--lanes", "1", "--workers", "1"],
       ...["--modes", "DYNAMIC", "--elements", "320", "--work", "1000", "--report", path],
     ],
     flags: FLAGS,
@@ -162,21 +173,24 @@ Deno.test("a short soak samples every process, and its status agrees with its ta
   const said = `${child.stdout.text}\n${child.stderr.text}`;
   assertEquals(code, child.stdout.text.includes("GROWS") ? 1 : 0, said);
   const [, json = ""] = /id="results">(.*?)<\/script>/s.exec(await Deno.readTextFile(path)) ?? [];
-  const report: SoakReport = JSON.parse(json);
-  assert(report.runs["DYNAMIC"]! > 0, said);
-  assertEquals(report.violations, []);
-  const names = Object.keys(report.series).map((name) => name.replace(/ \(\d+\)$/, ""));
-  assertEquals(names.sort(), ["dispatcher", "readers", "worker-1"]);
-  const measured = Deno.build.os === "linux" ? MEASURES : (["rss", "heap"] as const);
-  for (const [name, series] of Object.entries(report.series)) {
-    for (const measure of measured) {
-      assert(series.some((sample) => (sample[measure] ?? 0) > 0), `${measure} of ${name}\n${said}`);
-    }
-  }
   const logs = /logs of the processes: (\S+)/.exec(child.stderr.text)?.[1];
   for (const each of [folder, ...(logs === undefined ? [] : [logs])]) {
     await Deno.remove(each, { recursive: true });
   }
+  return { report: JSON.parse(json), said };
+}
+
+Deno.test("a short soak samples every process, and its status agrees with its table", async () => {
+  const processes = ["dispatcher", "readers", "worker-1"];
+  let minutes = 0.05;
+  let { report, said } = await soakFor(minutes);
+  // On a busy machine, the first sample may take longer than that.
+  while (minutes < 1 && sampledIn(report).length < processes.length) {
+    ({ report, said } = await soakFor(minutes *= 5));
+  }
+  assert(report.runs["DYNAMIC"]! > 0, said);
+  assertEquals(report.violations, []);
+  assertEquals(sampledIn(report), processes, said);
 });
 
 Deno.test("cli/soak.ts explains its options, and refuses invalid ones", async () => {

@@ -228,17 +228,16 @@ Deno.test("deno task status explains failures: no dispatcher, no token, a wrong 
     assertEquals(code, address === "nowhere" ? 2 : 1, stderr);
     return stderr;
   };
-  const gone = await serveDispatcher(QUIET);
-  await gone.close();
+  const gone = `ws://127.0.0.1:${freePort()}`;
   const quiet = { hostname: "127.0.0.1", port: 0, onListen: () => {} };
   await using other = Deno.serve(quiet, () => Response.json({ workers: 3 }));
   const failures = await Promise.all([
-    failureOf(gone.address),
+    failureOf(gone),
     failureOf(dispatcher.address),
     failureOf(dispatcher.address, "--token", "open"),
     failureOf(worker.address, "--token", "sesame"),
     failureOf("nowhere"),
-    failureOf(`${gone.address.replace("ws://", "http://user:secret@")}/?token=secret`),
+    failureOf(`${gone.replace("ws://", "http://user:secret@")}/?token=secret`),
     failureOf(`http://127.0.0.1:${other.addr.port}`),
   ]);
   const expected = [

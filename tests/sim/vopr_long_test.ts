@@ -30,7 +30,9 @@ import {
   assertStringIncludes,
   assertThrows,
 } from "../assert.ts";
+import { interruptedAt } from "../cli/interruption.ts";
 import { startChild } from "../lib/child.ts";
+import { until } from "../lib/until.ts";
 
 const FLAGS = ["-P=vopr"];
 
@@ -58,29 +60,26 @@ let found: Promise<SeedRun> | undefined;
 const failing = () => found ??= findFailing("answer-before-sync");
 
 Deno.test("vopr reports at Ctrl-C what was done and what is lost, in every phase, and exits with status 130", async () => {
-  // Each continues for long after it has started, so that even a slow machine gets the signal in
-  // time.
-  const looks: [args: string[], begun: RegExp, stream: "stdout" | "stderr", said: RegExp][] = [
-    [["--mutants"], /^Running \d+ mutants/, "stderr", /^Interrupted: \d+ of \d+ mutants were run/m],
+  const looks: [args: string[], begun: string, said: RegExp][] = [
+    [["--mutants"], "^Running \\d+ mutants", /^Interrupted: \d+ of \d+ mutants were run/m],
     [
       // Its trainers find no dispatcher, and retry until the maximum number of events.
       ["--timeline", "--workload", "sharing", "--crashes", "none", "--faults", LOST],
-      /^sharing: SEED=1/,
-      "stdout",
+      "^sharing: SEED=1",
       /^Interrupted: the run of seed 1 of sharing has not ended/m,
     ],
     [
       // A failing run lasts as long as possible, and shrinking takes the whole time limit.
       ["--mutant", "forget-lost-splits", "--seeds", "1"],
-      /^Shrinking seed/,
-      "stderr",
+      "^Shrinking seed",
       /^Interrupted: the failures above are not shrunk/m,
     ],
   ];
-  for (const [args, begun, stream, said] of looks) {
-    await using child = startChild("sim/vopr.ts", { args: [...args, "--jobs", "0"], flags: FLAGS });
-    assert(await child[stream].match(begun) !== undefined, child.stderr.text);
-    child.kill("SIGINT");
+  for (const [args, begun, said] of looks) {
+    await using child = startChild("sim/vopr.ts", {
+      args: [...args, "--jobs", "0"],
+      flags: [...FLAGS, ...interruptedAt({ line: begun })],
+    });
     assertEquals((await child.status).code, 130, child.stdout.text);
     assertMatch(child.stderr.text, said);
   }
@@ -331,19 +330,26 @@ Deno.test("Lane reports a seed that does not end or kills its thread, and runs t
       )
     }`);
   for (
-    const [bad, says] of [[
-      "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)",
-      /has not ended after 3 s/,
-    ], [
-      "throw new Error('gone')",
-      /its thread has died: .*gone/,
-    ]] as const
+    const [bad, seedTimeoutMs, says] of [
+      [
+        "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)",
+        3_000,
+        /has not ended after 3 s/,
+      ],
+      ["throw new Error('gone')", 600_000, /its thread has died: .*gone/],
+    ] as const
   ) {
-    using lane = new Lane({ seedTimeoutMs: 3_000, module: module(bad) });
+    using lane = new Lane({ seedTimeoutMs, module: module(bad) });
     const [first, second] = await Promise.all([lane.run(run(0)), lane.run(run(1))]);
     assertMatch(first.violations[0]!, says);
     assertEquals(first.run.index, 0);
-    assertEquals(second.violations, []);
+    assertEquals(second.run.index, 1);
+    // A busy machine may take longer than the time limit for this one, too.
+    let { violations } = second;
+    await until(async () => {
+      if (violations.length > 0) ({ violations } = await lane.run(run(1)));
+      return violations.length === 0;
+    });
   }
 });
 

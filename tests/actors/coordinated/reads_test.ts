@@ -13,6 +13,7 @@ import type {
   ElementSourceProtocol,
   RoundSourceProtocol,
 } from "../../../actors/worker/protocol.ts";
+import { testInVirtualTime } from "../../lib/virtual_time.ts";
 import { opened, TaskBench } from "../lib/task_bench.ts";
 
 function coordinated(dataset: Dataset<unknown>, numConsumers: number, skipAfterMs = 60_000) {
@@ -237,8 +238,8 @@ Deno.test("reads gives one element's refusal to its consumer, any other to its r
   ]);
 });
 
-Deno.test("reads does not count a round refused in time as skipped", async () => {
-  await using bench = new TaskBench(Dataset.range(1));
+testInVirtualTime("reads does not count a round refused in time as skipped", async (time) => {
+  await using bench = new TaskBench(Dataset.range(1), { world: time.world("bench") });
   const gone = bench.spawn({
     name: "gone",
     create: () => ({
@@ -263,7 +264,7 @@ Deno.test("reads does not count a round refused in time as skipped", async () =>
     LeatError,
     "gone",
   );
-  await new Promise((resolve) => setTimeout(resolve, skipAfterMs + 100));
+  await time.sleep(skipAfterMs + 100);
   const { skipped } = await bench.system.ask(reads, "stats", null, { timeoutMs: 60_000 });
   assertEquals(skipped, 0);
 });

@@ -8,6 +8,7 @@ import type { ActorContext, ChildSpec } from "../../../actors/runtime/actor.ts";
 import type { RequestOf } from "../../../actors/runtime/protocol.ts";
 import type { FencedRef } from "../../../actors/runtime/ref.ts";
 import { ActorSystem } from "../../../actors/runtime/system.ts";
+import type { World } from "../../../actors/runtime/world.ts";
 import { PipelineRunners } from "../../../actors/worker/runner/pipeline_runner.ts";
 import type {
   ElementAnswer,
@@ -32,7 +33,7 @@ const RUNNER_DEATHS_MAX = 3;
 
 /** A node, a task on it, and a way to send requests. */
 export class TaskBench implements AsyncDisposable {
-  readonly system = new ActorSystem({ node: "bench", world: new DenoWorld({ logLevel: "off" }) });
+  readonly system: ActorSystem;
   readonly task: FencedRef<ElementSourceProtocol>;
   readonly #runners: RunnerFactory;
   readonly #sequences = new Map<string, number>();
@@ -46,14 +47,22 @@ export class TaskBench implements AsyncDisposable {
 
   constructor(
     dataset: Dataset<unknown>,
-    { sharing = false, ordered = false, aheadBytesMax = AHEAD_BYTES_MAX, runnersOf = asIs }: {
+    {
+      sharing = false,
+      ordered = false,
+      aheadBytesMax = AHEAD_BYTES_MAX,
+      runnersOf = asIs,
+      world = new DenoWorld({ logLevel: "off" }),
+    }: {
       readonly sharing?: boolean;
       /** A task of a DETERMINISTIC job, whose dispatcher has splits without end. */
       readonly ordered?: boolean;
       readonly aheadBytesMax?: number;
       readonly runnersOf?: (runners: RunnerFactory) => RunnerFactory;
+      readonly world?: World;
     } = {},
   ) {
+    this.system = new ActorSystem({ node: "bench", world });
     this.#runners = runnersOf(new PipelineRunners(new DenoHost()));
     const definition: TaskDefinition = {
       clusterId: "cluster",
@@ -93,7 +102,7 @@ export class TaskBench implements AsyncDisposable {
           definition,
           dispatcher: dispatcherAt("bench"),
           runners: this.#runners,
-          dispatcherTimeoutMs: 1_000,
+          dispatcherTimeoutMs: 60_000,
           aheadBytesMax,
           acknowledgedWithinMs: ACKNOWLEDGED_WITHIN_MS,
           onCompleted: () => this.completed = true,

@@ -15,7 +15,7 @@ import { DenoWorld } from "../../../platform/deno_world.ts";
 import { LeatError } from "../../../core/error.ts";
 import { assertEquals, assertMatch } from "../../assert.ts";
 import { until } from "../../lib/until.ts";
-import { settle } from "../dispatcher/lib.ts";
+import { testInVirtualTime } from "../../lib/virtual_time.ts";
 
 /** Runners that never have an element. */
 const IDLE: RunnerFactory = {
@@ -95,36 +95,38 @@ Deno.test("a worker configures its schedulers by its options", async () => {
   );
 });
 
-Deno.test("a worker that has left ignores the refusal of an earlier heartbeat", async () => {
-  const world = new DenoWorld({ logLevel: "off" });
-  const system = new ActorSystem({ node: "bench", world });
-  const late = Promise.withResolvers<never>();
-  let heartbeats = 0;
-  let hasLeft = false;
-  system.spawn<DispatcherProtocol>({
-    name: "dispatcher",
-    create: () => ({
-      handlers: {
-        workerHeartbeat: ({ leaving = false }: { leaving?: boolean }) => {
-          if (leaving) hasLeft = true;
-          else if (++heartbeats === 2) return late.promise;
-          return { kind: "work", newTasks: [], endedTasks: [] };
-        },
-      } as never,
-    }),
-  });
-  const refusals: unknown[] = [];
-  const worker = spawnWorker(system, {
-    heartbeatMs: 1,
-    onRefused: (error) => void refusals.push(error),
-  });
-  await until(() => heartbeats === 2);
-  await system.ask(worker, "leave", null, { timeoutMs: 60_000 });
-  late.reject(new LeatError("failed_precondition", "The worker has left"));
-  await settle();
-  await system.stop();
-  assertEquals({ hasLeft, heartbeats, refusals }, { hasLeft: true, heartbeats: 2, refusals: [] });
-});
+testInVirtualTime(
+  "a worker that has left ignores the refusal of an earlier heartbeat",
+  async (time) => {
+    const system = new ActorSystem({ node: "bench", world: time.world("bench") });
+    const late = Promise.withResolvers<never>();
+    let heartbeats = 0;
+    let hasLeft = false;
+    system.spawn<DispatcherProtocol>({
+      name: "dispatcher",
+      create: () => ({
+        handlers: {
+          workerHeartbeat: ({ leaving = false }: { leaving?: boolean }) => {
+            if (leaving) hasLeft = true;
+            else if (++heartbeats === 2) return late.promise;
+            return { kind: "work", newTasks: [], endedTasks: [] };
+          },
+        } as never,
+      }),
+    });
+    const refusals: unknown[] = [];
+    const worker = spawnWorker(system, {
+      heartbeatMs: 1,
+      onRefused: (error) => void refusals.push(error),
+    });
+    await time.until(() => heartbeats === 2);
+    await system.ask(worker, "leave", null, { timeoutMs: 60_000 });
+    late.reject(new LeatError("failed_precondition", "The worker has left"));
+    await time.sleep(1);
+    await system.stop();
+    assertEquals({ hasLeft, heartbeats, refusals }, { hasLeft: true, heartbeats: 2, refusals: [] });
+  },
+);
 
 Deno.test("a worker whose name another identity has waits until it gets the name", async () => {
   const said: string[] = [];

@@ -2,10 +2,9 @@
 import type { Plan } from "../../../cli/plan/report.ts";
 import { assert, assertEquals, assertStringIncludes } from "../../assert.ts";
 import { startChild } from "../../lib/child.ts";
-import { TempFolder } from "../../lib/temp_folder.ts";
-import { until } from "../../lib/until.ts";
+import { namesIn, TempFolder } from "../../lib/temp_folder.ts";
+import { interruptedAt } from "../interruption.ts";
 import { codeOf, FLAGS, withModule } from "./plan_modules.ts";
-import { join } from "node:path";
 
 Deno.test("cli/plan.ts plans for its own pipeline, and names the flag for a module's denied access", async () => {
   await using plan = startChild("cli/plan.ts", {
@@ -106,19 +105,15 @@ Deno.test("cli/plan.ts --json reserves standard output for the plan, whatever a 
 
 Deno.test("cli/plan.ts leaves no folder behind after Ctrl-C while it measures a split", async () => {
   await using temporary = await TempFolder.make();
-  const entries = (folder = temporary.path) =>
-    [...Deno.readDirSync(folder)].map(({ name }) => name);
   await withModule("export default Dataset.range(1000).batch(2).repeat();", async (path) => {
     await using plan = startChild("cli/plan.ts", {
       args: [path, "--step-ms", "20", "--seconds", "0.3"],
-      flags: FLAGS,
+      // It requests splits once there is a journal.
+      flags: [...FLAGS, ...interruptedAt({ contents: "leat-plan-" })],
       env: { TMPDIR: temporary.path },
     });
-    // It requests splits once there is a journal.
-    await until(() => entries().some((name) => entries(join(temporary.path, name)).length > 0));
-    plan.kill("SIGINT");
-    assertEquals(await codeOf(plan), 130);
-    assertEquals(entries(), []);
+    assertEquals(await codeOf(plan), 130, plan.stderr.text);
+    assertEquals(await namesIn(temporary.path), []);
   });
 });
 

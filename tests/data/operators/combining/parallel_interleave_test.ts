@@ -4,6 +4,7 @@
  */
 import { AUTOTUNE, Dataset, LeatError } from "../../../../mod.ts";
 import { assert, assertEquals } from "../../../assert.ts";
+import { until } from "../../../lib/until.ts";
 import { assertCheckpointLaw } from "../../lib/checkpoint_law.ts";
 import { collect, turn } from "../../lib/collect.ts";
 import { outcomesOf } from "../../lib/outcomes.ts";
@@ -94,13 +95,11 @@ Deno.test("parallel interleave reads two blocks of cycleLength + numParallelCall
   });
   await using iterator = dataset.iterator();
   await iterator.next();
-  let before = -1;
-  while (before !== seen.fetched) {
-    before = seen.fetched;
-    await turn(20);
-  }
+  const wanted = 1 + (3 + 2) * 2 * 2;
+  await until(() => seen.fetched >= wanted);
+  await turn(20);
   assertEquals(seen.made, 3 + 2);
-  assertEquals(seen.fetched, 1 + (3 + 2) * 2 * 2);
+  assertEquals(seen.fetched, wanted);
 });
 
 Deno.test("unordered parallel interleave gives what is ready", async () => {
