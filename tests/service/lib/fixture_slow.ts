@@ -5,13 +5,22 @@ const underWay = new Set<Promise<unknown>>();
 
 let delayMs = 5;
 
+/** Calls on this thread take twice as long from now on, until this is disposed. */
+export function slower(): Disposable {
+  delayMs *= 2;
+  return { [Symbol.dispose]: () => void (delayMs = 5) };
+}
+
 /** Calls on this thread take no time from now on, until this is disposed. */
 export function hurry(): Disposable {
   delayMs = 0;
   return { [Symbol.dispose]: () => void (delayMs = 5) };
 }
 
-/** Returns the element, after five milliseconds unless {@linkcode hurry} is active. */
+/**
+ * Returns the element, after five milliseconds unless {@linkcode hurry} or {@linkcode slower} is
+ * active.
+ */
 export function slowly<T>(element: T): Promise<T> {
   const { promise, resolve } = Promise.withResolvers<T>();
   underWay.add(promise);
