@@ -41,6 +41,7 @@ export class RemoteModules {
 
   /** Repeats `load`, which calls `moduleAt`, and fetches missing modules until it succeeds. */
   async import<T>(load: () => Promise<T>): Promise<T> {
+    const failed = new Map<string, unknown>();
     for (;;) {
       const missing = new Set<string>();
       this.#loads.add(missing);
@@ -51,16 +52,16 @@ export class RemoteModules {
       } finally {
         this.#loads.delete(missing);
       }
-      await this.#fetchSome([...missing].filter((url) => !this.#modules.has(url)));
+      // Some of them may be missing in other imports only. So this one fails when a repeated load
+      // misses nothing but what could not be fetched before.
+      const unknown = [...missing].filter((url) => !failed.has(url));
+      if (unknown.length === 0) throw failed.get([...missing][0]!);
+      await Promise.all(
+        unknown.filter((url) => !this.#modules.has(url)).map((url) =>
+          this.#fetch(url).catch((error) => failed.set(url, error))
+        ),
+      );
     }
-  }
-
-  /** Fails only if no module could be fetched, because otherwise the next load may succeed. */
-  async #fetchSome(urls: readonly string[]): Promise<void> {
-    const results = await Promise.allSettled(urls.map((url) => this.#fetch(url)));
-    const failed = results.find(({ status }) => status === "rejected");
-    if (failed === undefined || results.some(({ status }) => status === "fulfilled")) return;
-    throw (failed as PromiseRejectedResult).reason;
   }
 
   async #fetch(url: string): Promise<void> {

@@ -46,6 +46,15 @@ Deno.test("RemoteModules fails only the loads whose modules cannot be fetched", 
   });
   const broken = remote.import(() => load(remote, "ax", 1));
   const whole = remote.import(() => load(remote, "abc", 1));
+  // Its first load fails long after the other import has missed x.
+  const late = remote.import(() => load(remote, "ad", 60));
+  const unrelated = new Error("an error of the module itself");
+  const own = remote.import(async () => {
+    await pause(60);
+    throw unrelated;
+  });
   assertEquals((await assertRejects(() => broken, LeatError)).message, "no such module");
   assertEquals(await whole, [..."abc"].map(urlOf));
+  assertEquals(await late, [..."ad"].map(urlOf));
+  assertEquals(await own.catch((error) => error), unrelated);
 });
