@@ -173,18 +173,20 @@ async function soak(
   });
   if (modes.includes("DETERMINISTIC")) await runner.readUndisturbed();
   samples.start();
-  using _sampling = every(sampleMs, () => {
+  const sample = () => {
     const { dispatcher, workers } = testBed.deployment;
     return samples.take([dispatcher, ...workers].filter(({ end }) => end === undefined));
-  });
-  const counts = await runLoad(runner, nemesis, {
-    ...{ modes, lanes, faultsPerRound: FAULTS_PER_ROUND },
-    goesOn: () => violations.count === 0 && samples.seconds < minutes * SECONDS_PER_MINUTE,
-    onRun: (mode, count) => {
-      runs++;
-      status.note(`${samples.seconds.toFixed(0)} s: ${mode} job ${count} is done`);
-    },
-  });
+  };
+  const load = () =>
+    runLoad(runner, nemesis, {
+      ...{ modes, lanes, faultsPerRound: FAULTS_PER_ROUND },
+      goesOn: () => violations.count === 0 && samples.seconds < minutes * SECONDS_PER_MINUTE,
+      onRun: (mode, count) => {
+        runs++;
+        status.note(`${samples.seconds.toFixed(0)} s: ${mode} job ${count} is done`);
+      },
+    });
+  const counts = await actingEvery(sampleMs, sample, load);
   return {
     startedAt,
     commandLine: commandOf(PROGRAM.usage, Deno.args),
@@ -198,11 +200,23 @@ async function soak(
   };
 }
 
-/** Repeats an action until disposed. Skips a repetition while the last one still runs. */
-function every(periodMs: number, act: () => Promise<void>): Disposable {
+/**
+ * Repeats an action while something else runs. Skips a repetition while the last one still runs, and
+ * waits for that in the end.
+ */
+async function actingEvery<T>(
+  periodMs: number,
+  act: () => Promise<void>,
+  run: () => Promise<T>,
+): Promise<T> {
   let acting: Promise<void> | undefined;
   const timer = setInterval(() => {
     acting ??= act().finally(() => acting = undefined);
   }, periodMs);
-  return { [Symbol.dispose]: () => clearInterval(timer) };
+  try {
+    return await run();
+  } finally {
+    clearInterval(timer);
+    await acting;
+  }
 }

@@ -81,10 +81,10 @@ class Trainer {
       await this.#run({ step: request.step }, isWarm);
     }
     const { batches = Infinity, durationMs = Infinity } = counted;
-    return await this.#run(
-      counted,
-      (elapsedMs, count) => count >= batches || elapsedMs >= durationMs,
-    );
+    // A rate needs a batch, also if this thread stood still for the whole time.
+    const isOver = (elapsedMs: number, count: number) =>
+      count >= batches || elapsedMs >= durationMs && count > 0;
+    return await this.#run(counted, isOver);
   }
 
   async close(): Promise<void> {

@@ -47,6 +47,10 @@ Deno.test("a trainer's batches come straight from the workers, none through the 
     assert(seen.length > 0);
     assertEquals(payloads(), 0);
 
+    // Like a thread that stood still for the time to be measured.
+    const still = await trainer.train({ step: { constantMs: 1, perTokenMs: 0 }, durationMs: 0 });
+    assert(still.batches === 1 && still.elapsedMs > 0, "a rate needs a batch");
+
     // A client on the main thread does receive batches there: the count would include them.
     await using iterator = pipelineOf(pipeline).distribute({ service: cluster }).iterator();
     await iterator.next();
