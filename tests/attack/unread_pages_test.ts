@@ -3,7 +3,9 @@
  * it in the memory of the server, which must not grow with the connections.
  */
 import { dispatcherPages } from "../../server/pages/dispatcher_pages.ts";
+import type { Timer } from "../../actors/runtime/world.ts";
 import type { DispatcherDescription } from "../../mod.ts";
+import { DenoWorld } from "../../platform/deno_world.ts";
 import { TokenSet } from "../../transport/web_socket.ts";
 import { assert, assertEquals, assertMatch } from "../assert.ts";
 import { until } from "../lib/until.ts";
@@ -12,6 +14,13 @@ import { Listener } from "../transport/web_socket/strangers.ts";
 /** More than the buffers of a connection take. */
 const PAGE = new Uint8Array(64 * 2 ** 20);
 const CONNECTIONS = 50;
+
+/** A world whose time limits no machine reaches: the server gives up an answer that is not read. */
+class PatientWorld extends DenoWorld {
+  override timer(delayMs: number, fn: () => void): Timer {
+    return super.timer(20 * delayMs, fn);
+  }
+}
 
 const named = (name: string) => ({
   token: `token-of-${name}-0123`,
@@ -22,6 +31,7 @@ const bearer = (name: string) => ({ authorization: `Bearer ${named(name).token}`
 Deno.test("a viewer that does not read its pages gets a few; others, and itself later, are served", async () => {
   let shown = 0;
   await using listener = new Listener({
+    world: new PatientWorld({ logLevel: "off" }),
     tokens: new TokenSet([named("eyes"), named("others")]),
     pages: {
       home: "/",

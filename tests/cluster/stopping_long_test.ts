@@ -17,8 +17,9 @@ const STOP_PATIENCE_MS = 20_000;
 
 /** A thread that waits like this cannot be ended, and takes no CPU from other tests. */
 async function wait(): Promise<number> {
-  console.log("called");
   await new Promise((resolve) => setTimeout(resolve, 1));
+  // Not before: a thread that is asked to end while it waits for a timer ends.
+  console.log("called");
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
   return 0;
 }

@@ -58,7 +58,7 @@ testInline("a loop that ends with an error leaves no client behind", async (star
     (await cluster.describe()).jobs.some(({ iterations }) =>
       iterations.some(({ clients }) => clients > 0)
     );
-  while (await isRead());
+  await until(async () => !(await isRead()));
 });
 
 testInline("an iterator is disposed while the dispatcher is away", async (start) => {

@@ -10,6 +10,7 @@ import {
   LocalCluster,
   type LocalClusterOptions,
   registerDataset,
+  udf,
 } from "../../../mod.ts";
 import { LocalFleet } from "../../../server/cluster/local_fleet.ts";
 import { assert, assertEquals, assertMatch, assertRejects } from "../../assert.ts";
@@ -17,6 +18,7 @@ import { KnownWorker, knowWorkers } from "../../lib/known_workers.ts";
 import { TempFolder } from "../../lib/temp_folder.ts";
 import { until } from "../../lib/until.ts";
 import { numbersOf, sorted, upTo } from "../lib/carriers.ts";
+import { returned } from "../lib/fixture_slow.ts";
 
 const WHY = /^The dispatcher of local-\d+ has ended by itself: .*died for the test/;
 
@@ -68,10 +70,11 @@ Deno.test("readers and savers of a LocalCluster whose dispatcher dies fail with 
     const elements = endless.distribute({ service: cluster, processingMode });
     works.push(failureOf(drained(elements, () => read.add(processingMode))));
   }
-  const slow = Dataset.range(1e6).map(async (x) => {
-    await new Promise((resolve) => setTimeout(resolve, 5));
-    return x;
-  });
+  const slowly = udf<typeof import("../lib/fixture_slow.ts").slowly>(
+    import.meta.resolve("../lib/fixture_slow.ts"),
+    "slowly",
+  );
+  const slow = Dataset.range(1e6).map(slowly);
   let isSaving = false;
   const path = `${folder.path}/saved`;
   const saving = distributedSave(slow, path, cluster, { onProgress: () => isSaving = true });
@@ -92,6 +95,7 @@ Deno.test("readers and savers of a LocalCluster whose dispatcher dies fail with 
     ]
   ) assertMatch((await failureOf(begin())).message, WHY);
   await cluster.close();
+  await returned();
 });
 
 /**
