@@ -12,8 +12,9 @@ import type { Nemesis } from "./nemesis.ts";
 import { openReader } from "./readers.ts";
 import type { TestBed } from "./test_bed.ts";
 
-/** Time for a log line about a lost worker to arrive here, in ms. */
-const LOG_DELAY_MS = 500;
+/** Maximum time for a log line about a lost worker to arrive here, and how often to look, in ms. */
+const LOG_DELAY_MAX_MS = 10_000;
+const LOG_CHECK_MS = 50;
 /** How often a run is checked for progress, in ms. */
 const STALL_CHECK_MS = 500;
 
@@ -162,8 +163,11 @@ class Run implements DrillContext {
   }
 
   async hasLostWorker(): Promise<boolean> {
-    await new Promise((resolve) => setTimeout(resolve, LOG_DELAY_MS));
-    return this.#lost > this.#lostBefore;
+    const isLost = () => this.#lost > this.#lostBefore;
+    for (let waitedMs = 0; waitedMs < LOG_DELAY_MAX_MS && !isLost(); waitedMs += LOG_CHECK_MS) {
+      await new Promise((resolve) => setTimeout(resolve, LOG_CHECK_MS));
+    }
+    return isLost();
   }
 
   get hasWorkerLeft(): boolean {

@@ -15,7 +15,7 @@ const PATIENCE_MS = 300_000;
 Deno.test("jobs of three modes keep their guarantees under kills, pauses and cuts while workers come and go", async () => {
   await using child = startChild("cli/chaos.ts", {
     args: [
-      ...["--minutes", "0.01", "--modes", "DYNAMIC,sharing,save", "--faults-per-run", "6"],
+      ...["--minutes", "0.01", "--modes", "DYNAMIC,sharing,save", "--faults-per-run", "10"],
       ...[
         "--workers",
         "2",

@@ -34,7 +34,7 @@ export interface DrillContext {
   readonly areFaultsOver: boolean;
   /**
    * Whether a worker was killed, timed out, or was stopped before it had drained. In some modes its
-   * splits are then lost.
+   * splits are then lost. Waits some seconds for the dispatcher to say so.
    */
   hasLostWorker(): Promise<boolean>;
   /** Whether the scaler stopped a worker in this run. Under OFF this ends the worker's stream. */

@@ -16,6 +16,12 @@ interface Batch {
   readonly task: Tensor;
 }
 
+/** What has come of one stream. */
+interface Stream {
+  readonly checker: DeliveryChecker;
+  delivered: number;
+}
+
 /** Reads the job once, with two readers. */
 export async function drillUnordered(
   context: DrillContext,
@@ -23,13 +29,13 @@ export async function drillUnordered(
 ): Promise<DrillFigures> {
   const { elements } = context.size;
   const expected = mode === "OFF" ? elements * context.workers : elements;
-  const streams = new Map<unknown, DeliveryChecker>();
+  const streams = new Map<unknown, Stream>();
   const streamOf = (task: unknown) => {
     const key = mode === "OFF" ? task : "all";
-    return streams.getOrInsertComputed(
-      key,
-      () => new DeliveryChecker(elements, context.findings("deliveries")),
-    );
+    return streams.getOrInsertComputed(key, () => ({
+      checker: new DeliveryChecker(elements, context.findings("deliveries")),
+      delivered: 0,
+    }));
   };
   let delivered = 0;
   await Promise.all(Array.from({ length: READERS }, async (_, i) => {
@@ -38,15 +44,19 @@ export async function drillUnordered(
     for await (const { number, task } of jobOf(context, mode, reader.address)) {
       for (let i = 0; i < number.shape[0]!; i++) {
         const [element, taskId] = [Number(number.data[i]), Number(task.data[i])];
-        streamOf(taskId).took({ element, consumer, timeMs: performance.now() });
+        const stream = streamOf(taskId);
+        stream.checker.took({ element, consumer, timeMs: performance.now() });
+        stream.delivered++;
         delivered++;
       }
       await context.step(Math.min(1, delivered / expected));
     }
   }));
   const hasStreamEnded = mode === "OFF" && context.hasWorkerLeft;
-  const mayBeIncomplete = await context.hasLostWorker() || hasStreamEnded;
-  if (!mayBeIncomplete) { for (const stream of streams.values()) stream.expectAll(); }
+  const isWhole = streams.size > 0 &&
+    streams.values().every(({ delivered }) => delivered >= elements);
+  const mayBeIncomplete = !isWhole && (hasStreamEnded || await context.hasLostWorker());
+  if (!mayBeIncomplete) { for (const { checker } of streams.values()) checker.expectAll(); }
   const guarantee = mayBeIncomplete ? "at most once" : "exactly once";
   const scope = mode === "OFF" ? ` of each of ${streams.size} streams` : "";
   return { delivered, remark: `${delivered} elements of ${expected}, each ${guarantee}${scope}` };
