@@ -14,15 +14,15 @@ function interrupt(): void {
 }
 
 function atLine(pattern: RegExp): void {
-  for (
-    const [owner, method] of [
-      [process.stderr, "write"],
-      [console, "log"],
-      [console, "error"],
-    ] as [Record<string, (...args: unknown[]) => unknown>, string][]
-  ) {
-    const write = owner[method]!.bind(owner);
-    owner[method] = (...args) => {
+  const writers: [object, string][] = [
+    [process.stderr, "write"],
+    [console, "log"],
+    [console, "error"],
+  ];
+  for (const [owner, method] of writers) {
+    const methods = owner as Record<string, (...args: unknown[]) => unknown>;
+    const write = methods[method]!.bind(owner);
+    methods[method] = (...args) => {
       const written = write(...args);
       if (pattern.test(String(args[0]))) interrupt();
       return written;
