@@ -1,19 +1,12 @@
 /** Tokens for tests of the WebSocket carrier. */
 import { TOKEN_HOLDER } from "../../actors/runtime/identity.ts";
-import { DenoWorld } from "../../platform/deno_world.ts";
 import {
   type Credential,
   TokenSet,
   type WebSocketConnectorOptions,
   type WebSocketServerOptions,
 } from "../../transport/web_socket.ts";
-
-/** A platform whose clock stands still. */
-class StillWorld extends DenoWorld {
-  override nowMs(): number {
-    return 0;
-  }
-}
+import { StillWorld } from "../lib/still_world.ts";
 
 /** A service for everybody who knows the token, however slowly they prove it. */
 export function asking(

@@ -54,10 +54,10 @@ export class RemoteModules {
       }
       // Some of them may be missing in other imports only. So this one fails when a repeated load
       // misses nothing but what could not be fetched before.
-      const unknown = [...missing].filter((url) => !failed.has(url));
-      if (unknown.length === 0) throw failed.get([...missing][0]!);
+      const untried = [...missing].filter((url) => !failed.has(url));
+      if (untried.length === 0) throw failed.get([...missing][0]!);
       await Promise.all(
-        unknown.filter((url) => !this.#modules.has(url)).map((url) =>
+        untried.filter((url) => !this.#modules.has(url)).map((url) =>
           this.#fetch(url).catch((error) => failed.set(url, error))
         ),
       );

@@ -29,7 +29,7 @@ Deno.test.beforeAll(async () => {
 Deno.test.afterAll(() => server[Symbol.asyncDispose]());
 
 /** A slow machine is no silent store: a further request would be counted. */
-function storage({ s3, requests }: StorageOptions = {}): StorageFiles {
+function storage({ s3, requests }: Pick<StorageOptions, "s3" | "requests"> = {}): StorageFiles {
   return new StorageFiles({
     s3: { ...server.options, ...s3 },
     requests: { timeoutMs: PATIENCE_MS, ...requests },

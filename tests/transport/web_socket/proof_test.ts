@@ -15,6 +15,7 @@ import { idOf, proofOf, type Transcript } from "../../../transport/web_socket/to
 import { DenoWorld } from "../../../platform/deno_world.ts";
 import { rejection } from "../../actors/runtime/nodes.ts";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../../assert.ts";
+import { StillWorld } from "../../lib/still_world.ts";
 import { asking, knowing } from "../tokens.ts";
 
 const TOKEN = "correct-horse-battery-staple";
@@ -292,12 +293,6 @@ Deno.test("an invalid proof header gets 401", async () => {
 });
 
 Deno.test("Challenges.take accepts a nonce once, before it expires, and none from elsewhere", () => {
-  class StillWorld extends DenoWorld {
-    now = 1_000;
-    override nowMs(): number {
-      return this.now;
-    }
-  }
   const still = new StillWorld();
   const challenges = new Challenges(still);
   const [first, second, third] = [challenges.give(), challenges.give(), challenges.give()];

@@ -16,6 +16,7 @@ import { type Probe, rejection, SOON } from "../../actors/runtime/nodes.ts";
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "../../assert.ts";
 import { startChild } from "../../lib/child.ts";
 import { freePort } from "../../lib/free_port.ts";
+import { StillWorld } from "../../lib/still_world.ts";
 import { PATIENCE_MS, until } from "../../lib/until.ts";
 import type { Mirror } from "../fixture_listener.ts";
 import { asking } from "../tokens.ts";
@@ -272,15 +273,6 @@ Deno.test("a server that reads late gets the answer to its last ping, and the ne
 
 function numbered(kind: number, number: number): Uint8Array {
   return new Uint8Array([kind, number >> 8, number & 0xff]);
-}
-
-/** A platform whose clock stands still. */
-class StillWorld extends DenoWorld {
-  now = 0;
-
-  override nowMs(): number {
-    return this.now;
-  }
 }
 
 Deno.test("a failed address is not dialled again for a time that grows up to a second", async () => {
