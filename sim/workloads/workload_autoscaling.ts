@@ -107,7 +107,10 @@ class AutoscalingRun implements Disposable {
   #looks = 0;
   /** Number of workers according to the dispatcher's last answer. */
   #counted = 0;
-  /** When the previous look got an answer in a healed cluster; undefined if it got none. */
+  /**
+   * When the previous look got an answer in a healed cluster; undefined if it got none, or if something
+   * has failed since.
+   */
   #answeredUs: number | undefined;
   #hasHealed = false;
   #stops = 0;
@@ -232,6 +235,8 @@ class AutoscalingRun implements Disposable {
 
   #noteStep({ action }: ScalingStep): void {
     this.#looks = 0;
+    // After a failure the scaler waits longer, though it got an answer.
+    if (action === "fail") this.#answeredUs = undefined;
     if (action !== "stop") return;
     this.#stops++;
     const remaining = this.#fleet.names.length - 1;
