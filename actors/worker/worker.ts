@@ -14,6 +14,7 @@ import {
 import { dispatcherAnswers } from "../dispatcher/protocol_check.ts";
 import type { Actor, ActorContext } from "../runtime/actor.ts";
 import type { RequestOf } from "../runtime/protocol.ts";
+import { RareLog } from "../runtime/rare_log.ts";
 import { Sleep, sleep } from "../runtime/timers.ts";
 import { type HeldTask, statusOf } from "./held_task.ts";
 import type { ElementSourceStats, TaskSourceStats, WorkerProtocol } from "./protocol.ts";
@@ -91,6 +92,8 @@ class Worker {
   readonly #tasks = new Map<number, HeldTask>();
   readonly #proxies: TaskProxies;
   readonly #sleep = new Sleep();
+  /** Why it waits for the dispatcher, which may last for hours. */
+  readonly #waits: RareLog;
   #woken = false;
   #draining = false;
   /** Whether the dispatcher has answered the newest heartbeat. */
@@ -108,6 +111,7 @@ class Worker {
     this.#context = context;
     this.#options = options;
     this.#proxies = new TaskProxies(context, options, this.#tasks);
+    this.#waits = new RareLog(context.world);
   }
 
   start(): void {
@@ -217,8 +221,8 @@ class Worker {
         await this.#refused(failure);
         return "refused";
       }
-      world.log(
-        "warn",
+      this.#waits.note(
+        failure.message,
         `Worker "${name}" waits for the dispatcher at ${dispatcher.node}: ${failure.message}`,
       );
       return "unanswered";

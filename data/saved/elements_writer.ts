@@ -7,6 +7,7 @@ import { isWhole, missingIn } from "../elements/spec_check.ts";
 import { wholeState } from "../checkpoint/whole_state.ts";
 import { CHUNK_BYTES_MAX, ChunkWriter } from "./chunk_writer.ts";
 import { entryName, Ledger, type LedgerHead } from "./ledger.ts";
+import { removeLeftover } from "./leftover.ts";
 import {
   type Chunk,
   encodeManifest,
@@ -142,7 +143,9 @@ export class ElementsWriter {
       this.#expectActive();
       check(unfinished);
       this.#hasLedger = ledger !== undefined;
-      if (!this.#hasLedger && unfinished !== undefined) this.#ledger.end();
+      if (!this.#hasLedger && unfinished !== undefined) {
+        this.#host.newFiles.remove(this.#ledger.headPath);
+      }
       return Promise.resolve(this.#hasLedger ? { id: this.#id, compression } : undefined);
     });
     // The head changes first, so nobody resumes the save whose chunks are removed here.
@@ -187,8 +190,8 @@ export class ElementsWriter {
       this.#isCommitting = true;
       await this.#manifest.commit();
       if (this.#abandoned) return undefined;
-      this.#ledger.end();
-      await this.#removeChunksBut(manifest);
+      removeLeftover(this.#host, this.#ledger.headPath);
+      await this.#removeChunksBut(manifest, (path) => removeLeftover(this.#host, path));
       return undefined;
     });
     return manifest;
@@ -211,27 +214,36 @@ export class ElementsWriter {
     for (const chunk of this.#open.values()) chunk.abandon();
     this.#open.clear();
     // The head goes first, so readers do not open files that are removed below.
-    if (this.#hasLedger) this.#ledger.end();
+    if (this.#hasLedger) removeLeftover(this.#host, this.#ledger.headPath);
     const chunks = this.#chunks.splice(this.#kept).map(({ name }) => name);
     const entries = Array.from({ length: this.#entries }, (_, i) => entryName(this.#id, i));
-    for (const name of [...chunks, ...entries]) {
-      this.#host.newFiles.remove(within(this.#folder, name));
-    }
+    for (const name of [...chunks, ...entries]) this.#removeLeftover(name);
     this.#manifest.abandon();
+  }
+
+  #removeLeftover(name: string): void {
+    removeLeftover(this.#host, within(this.#folder, name));
   }
 
   #expectActive(): void {
     if (this.#abandoned) throw new LeatError("cancelled", `Writing ${this.#folder} was abandoned.`);
   }
 
-  /** Removes all stored files that the manifest does not list. */
-  async #removeChunksBut(manifest: Manifest | undefined): Promise<void> {
+  /**
+   * Removes all stored files that the manifest does not list.
+   *
+   * @param remove Removes one of them. Default: ends with an error if that fails.
+   */
+  async #removeChunksBut(
+    manifest: Manifest | undefined,
+    remove: (path: string) => void = (path) => this.#host.newFiles.remove(path),
+  ): Promise<void> {
     const kept = new Set(manifest?.chunks.map(({ name }) => name));
     const paths = await storedPaths(this.#host, this.#folder);
     // `abandon()` has released the lock, so the files may now belong to another writer.
     if (this.#abandoned) return;
     for (const path of paths) {
-      if (!kept.has(fileNameOf(path))) this.#host.newFiles.remove(path);
+      if (!kept.has(fileNameOf(path))) remove(path);
     }
   }
 
@@ -276,7 +288,7 @@ export class ElementsWriter {
     const finished = await chunk.finish();
     this.#open.delete(shard);
     if (this.#abandoned) {
-      this.#host.newFiles.remove(within(this.#folder, finished.name));
+      this.#removeLeftover(finished.name);
       return;
     }
     this.#chunks.push(finished);
@@ -284,7 +296,7 @@ export class ElementsWriter {
     const number = this.#entries++;
     await this.#ledger.enter(this.#id, { number, chunks: [finished], spec: this.#spec });
     if (this.#abandoned) {
-      this.#host.newFiles.remove(within(this.#folder, entryName(this.#id, number)));
+      this.#removeLeftover(entryName(this.#id, number));
     }
   }
 

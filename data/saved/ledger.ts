@@ -93,8 +93,7 @@ export class Ledger {
 
   /** The head; `undefined` if nothing is being saved. */
   head(): Promise<LedgerHead | undefined> {
-    const path = this.#path(LEDGER_NAME);
-    return readDocument(this.#host, path, HEAD_FORMAT, this.#remedy, checkHead);
+    return readDocument(this.#host, this.headPath, HEAD_FORMAT, this.#remedy, checkHead);
   }
 
   /**
@@ -105,8 +104,7 @@ export class Ledger {
   async change(
     change: (head: LedgerHead | undefined) => Promise<LedgerHead | undefined>,
   ): Promise<void> {
-    const path = this.#path(LEDGER_NAME);
-    await changeDocument(this.#host, path, HEAD_FORMAT, this.#remedy, checkHead, change);
+    await changeDocument(this.#host, this.headPath, HEAD_FORMAT, this.#remedy, checkHead, change);
   }
 
   /** An entry; `undefined` if it is not written yet. */
@@ -151,9 +149,9 @@ export class Ledger {
     return entered;
   }
 
-  /** Removes the head, after the save was finished or abandoned. Synchronous. */
-  end(): void {
-    this.#host.newFiles.remove(this.#path(LEDGER_NAME));
+  /** The file of the head, which is removed after the save was finished or abandoned. */
+  get headPath(): string {
+    return this.#path(LEDGER_NAME);
   }
 
   #path(name: string): string {

@@ -18,7 +18,15 @@ interface Making {
 }
 
 /** What may fail. A commit may also fail after it has made the file, as when its answer is lost. */
-export type FileOperation = "create" | "commit" | "committed" | "open" | "list";
+export type FileOperation =
+  | "create"
+  | "append"
+  | "commit"
+  | "committed"
+  | "remove"
+  | "open"
+  | "read"
+  | "list";
 
 /** The text in the message of every failure. */
 export const STORAGE_FAILED = "The simulated storage fails";
@@ -55,7 +63,8 @@ export class SharedFiles {
         open: async (path) => {
           await later(path);
           this.#mayFail("open", path);
-          return openFile(this.#files.get(path) ?? this.#partOf(path) ?? this.#absent(path));
+          const bytes = this.#files.get(path) ?? this.#partOf(path) ?? this.#absent(path);
+          return openFile(bytes, () => this.#mayFail("read", path));
         },
         list: async (pattern) => {
           await later(pattern);
@@ -73,6 +82,7 @@ export class SharedFiles {
         },
         remove: (path) => {
           if (!life.alive) return;
+          this.#mayFail("remove", path);
           this.#files.delete(path);
           const making = makingOf(path);
           if (making !== undefined) this.#making.delete(making);
@@ -110,7 +120,10 @@ export class SharedFiles {
     let isOpen = true;
     const isThere = () => this.#making.get(path) === making;
     return {
-      append: (bytes) => void making.parts.push(bytes.slice()),
+      append: (bytes) => {
+        this.#mayFail("append", path);
+        making.parts.push(bytes.slice());
+      },
       commit: async () => {
         await later();
         if (!isOpen) return;
@@ -136,10 +149,12 @@ function makingOf(path: string): string | undefined {
   return path.endsWith(PARTIAL_SUFFIX) ? path.slice(0, -PARTIAL_SUFFIX.length) : undefined;
 }
 
-function openFile(bytes: Uint8Array): OpenFile {
+/** @param mayFail Called before each read; throws if the read fails. */
+function openFile(bytes: Uint8Array, mayFail: () => void): OpenFile {
   return {
     sizeBytes: bytes.length,
     read(into: Uint8Array, offset: number): number {
+      mayFail();
       const part = bytes.subarray(offset, offset + into.length);
       into.set(part);
       return part.length;

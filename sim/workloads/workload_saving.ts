@@ -74,7 +74,7 @@ const STALL_PROBABILITY = 0.3;
 
 const STALL_MAX_MS = 2_000;
 
-/** What may fail in the storage, the probability of it, and how often at most. */
+/** What may fail in the storage: one of the first, and in half of the runs one of the others. */
 const FAILING_OPERATIONS: [FileOperation, ...FileOperation[]] = [
   "create",
   "commit",
@@ -82,6 +82,9 @@ const FAILING_OPERATIONS: [FileOperation, ...FileOperation[]] = [
   "open",
   "list",
 ];
+const OTHERS_FAILING: [FileOperation, ...FileOperation[]] = ["append", "read", "remove"];
+const OTHERS_PROBABILITY = 0.5;
+/** The probability of a failure, and how often an operation fails at most. */
 const FAILURE_PROBABILITY: [number, ...number[]] = [0.02, 0.2];
 const FAILURES_MAX = 3;
 
@@ -117,6 +120,20 @@ const WORKER_HEARTBEAT_MS = 500;
 const WORKER_TIMEOUT_MS: [number, ...number[]] = [3_000, 20_000];
 
 const CLIENT_TIMINGS = { refreshMs: 200 };
+
+/** Draws which operation fails, how probably and how often. */
+function drawFailing(rng: SimRandom, operations: [FileOperation, ...FileOperation[]]) {
+  const failing = rng.pick(operations);
+  const probability = rng.pick(FAILURE_PROBABILITY);
+  let left = 1 + rng.int(FAILURES_MAX);
+  return {
+    happens(operation: FileOperation): boolean {
+      const isNow = operation === failing && left > 0 && rng.chance(probability);
+      if (isNow) left--;
+      return isNow;
+    },
+  };
+}
 
 export interface SavingOptions extends RunOptions {
   /** Whether some operations of the shared storage fail. Default false. */
@@ -241,16 +258,15 @@ class SavingRun {
     }
   }
 
-  /** Draws which operations of the shared disk fail: a few of one kind. */
+  /** Draws which operations of the shared disk fail, a few times. */
   #drawStorageFailures(): void {
     const { files, random, counters } = this.cluster;
     const rng = random.fork("failing storage");
-    const failing = rng.pick(FAILING_OPERATIONS);
-    const probability = rng.pick(FAILURE_PROBABILITY);
-    let left = 1 + rng.int(FAILURES_MAX);
+    const failing = [drawFailing(rng, FAILING_OPERATIONS)];
+    const others = random.fork("failing storage: others");
+    if (others.chance(OTHERS_PROBABILITY)) failing.push(drawFailing(others, OTHERS_FAILING));
     files.fails = (operation) => {
-      if (operation !== failing || left === 0 || !rng.chance(probability)) return false;
-      left--;
+      if (!failing.some((failure) => failure.happens(operation))) return false;
       this.#storageHasFailed = true;
       counters.tally(`storage_failed_to_${operation}`);
       return true;

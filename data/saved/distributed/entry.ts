@@ -12,6 +12,7 @@ import { hex64, type NewFile } from "../../host.ts";
 import { ChunkWriter } from "../chunk_writer.ts";
 import { retryWhileLocked } from "../document.ts";
 import type { CarriedRest, LedgerEntry, LedgerHead, Rest } from "../ledger.ts";
+import { removeLeftover } from "../leftover.ts";
 import {
   type Chunk,
   encodeManifest,
@@ -209,7 +210,7 @@ class EntryWriter {
   /** Removes the chunks of joined batches. */
   removeJoined(): void {
     const { host, settings: { folder } } = this.#folder;
-    for (const name of this.#joined) host.newFiles.remove(within(folder, name));
+    for (const name of this.#joined) removeLeftover(host, within(folder, name));
   }
 
   async #addRun({ items, spec }: RunNote): Promise<void> {

@@ -1,6 +1,7 @@
 /** The folder that the writers of a distributed save share. */
 import type { Host } from "../../host.ts";
 import type { Ledger } from "../ledger.ts";
+import { removeLeftover } from "../leftover.ts";
 import { fileNameOf, type Manifest, storedPaths } from "../manifest.ts";
 import type { DistributedSaveSettings } from "./work.ts";
 
@@ -21,7 +22,7 @@ export async function tidy(
 ): Promise<void> {
   const kept = new Set(chunks.map(({ name }) => name));
   for (const path of await storedPaths(host, settings.folder)) {
-    if (!kept.has(fileNameOf(path))) host.newFiles.remove(path);
+    if (!kept.has(fileNameOf(path))) removeLeftover(host, path);
   }
-  ledger.end();
+  removeLeftover(host, ledger.headPath);
 }

@@ -11,6 +11,7 @@ import { type ElementSpec, mergeSpecs } from "../../elements/spec.ts";
 import { CHUNK_BYTES_MAX, ChunkWriter } from "../chunk_writer.ts";
 import { readDocument, writeDocument } from "../document.ts";
 import { isRest, type Rest } from "../ledger.ts";
+import { removeLeftover } from "../leftover.ts";
 import { checkChunks, type Chunk, readManifest, within } from "../manifest.ts";
 import { decodeElement } from "../stored_element.ts";
 import type { DistributedFolder } from "./folder.ts";
@@ -86,7 +87,7 @@ export class RunWriter {
     if (head?.id === this.#id && manifest?.id !== this.#id) return;
     const kept = manifest?.chunks.map(({ name }) => name);
     for (const name of [`${this.#name}.run`, ...this.#files]) {
-      if (!kept?.includes(name)) host.newFiles.remove(within(settings.folder, name));
+      if (!kept?.includes(name)) removeLeftover(host, within(settings.folder, name));
     }
   }
 
@@ -97,7 +98,7 @@ export class RunWriter {
     this.#open?.abandon();
     this.#rests?.abandon();
     const { host, settings: { folder } } = this.#folder;
-    for (const name of this.#files) host.newFiles.remove(within(folder, name));
+    for (const name of this.#files) removeLeftover(host, within(folder, name));
   }
 
   get #files(): ReadonlySet<string> {

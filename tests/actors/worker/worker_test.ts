@@ -13,7 +13,7 @@ import { createWorker } from "../../../actors/worker/worker.ts";
 import type { WorkerOptions } from "../../../actors/worker/worker_options.ts";
 import { DenoWorld } from "../../../platform/deno_world.ts";
 import { LeatError } from "../../../core/error.ts";
-import { assertEquals, assertMatch } from "../../assert.ts";
+import { assert, assertEquals, assertMatch } from "../../assert.ts";
 import { until } from "../../lib/until.ts";
 import { testInVirtualTime } from "../../lib/virtual_time.ts";
 
@@ -159,6 +159,32 @@ Deno.test("a worker whose name another identity has waits until it gets the name
   assertEquals(await Promise.race([registered.promise, refused.promise]), "registered");
   assertEquals(said.length, 1);
   assertMatch(said[0]!, /"w" waits for the dispatcher at bench: The worker belongs to another/);
+  await system.stop();
+});
+
+testInVirtualTime("a worker that waits for a name logs so every ten seconds", async (time) => {
+  const said: string[] = [];
+  const world = time.world("bench");
+  world.log = (_level, line) => void said.push(line);
+  const system = new ActorSystem({ node: "bench", world });
+  let heartbeats = 0;
+  system.spawn<DispatcherProtocol>({
+    name: "dispatcher",
+    create: () => ({
+      handlers: {
+        workerHeartbeat() {
+          heartbeats++;
+          throw new LeatError("permission_denied", "The worker belongs to another", {
+            details: { reason: NAME_TAKEN },
+          });
+        },
+      } as never,
+    }),
+  });
+  spawnWorker(system);
+  await time.sleep(25_000);
+  assert(heartbeats > 20, `${heartbeats}`);
+  assertEquals(said.length, 3);
   await system.stop();
 });
 
