@@ -51,11 +51,12 @@ const OPTIONS = {
   modelled: flag("Measure only the costs of a batch, and run the rest in the model."),
   measured: flag(
     "Run only the sweep with real processes: up to 24 environments, fewer with --workloads or " +
-      "without ip and tc, each with brute force over candidates and ratios. It takes about --minutes, and needs 2 cores or more without other load.",
+      "without ip and tc, each with brute force over candidates and ratios. Measuring takes about " +
+      "--minutes, the whole run longer. It needs 2 cores or more without other load.",
   ),
   minutes: integer({
-    help: `About how long the sweep of --measured takes, by default ${SWEEP_MINUTES}. With more ` +
-      "cores it measures more in this time; a busy host takes longer.",
+    help: `About how long --measured measures, by default ${SWEEP_MINUTES}; the whole run takes ` +
+      "longer. With more cores it measures more in this time; a busy host takes longer.",
     ...{ min: 1, max: 1_000 },
   }),
   out: text({ placeholder: "FILE", help: "Also writes the results as JSON." }),

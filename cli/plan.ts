@@ -107,7 +107,7 @@ export const PROGRAM: Program<typeof OPTIONS> = {
   deno task plan pipeline.ts --step-ms 120 --export train --trainers 4 --out plan.html
 
 Under deno task plan the module may read files, decode images, and write below the working
-and the temporary folder. Grant what else it needs with Deno's own flags:
+folder, /tmp and /var/folders. Grant what else it needs with Deno's own flags:
   deno run --no-prompt -P=plan --allow-net=data.example.org cli/plan.ts pipeline.ts \\
     --step-ms 120
 

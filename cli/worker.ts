@@ -37,7 +37,7 @@ const OPTIONS = {
   }),
   tag: texts({
     help: "A tag by which jobs choose workers (targetTags). With COLOCATED only clients with " +
-      'targetWorkers: "any" use this worker.',
+      'targetWorkers: "any" or numConsumers use this worker.',
     placeholder: "WORD",
   }),
   serviceTokenFile: texts({

@@ -27,8 +27,8 @@ export interface WorkerServerConfig
   readonly name?: string;
   /**
    * Tags by which jobs choose workers (`distribute({ targetTags })`), also shown in logs and pages.
-   * `COLOCATED` reserves this worker for the clients of its own process, unless other clients ask
-   * for `targetWorkers: "any"`.
+   * `COLOCATED` reserves this worker for the clients of its own process, and for clients with
+   * `targetWorkers: "any"` or `numConsumers`.
    */
   readonly tags?: readonly string[];
   /**

@@ -80,21 +80,37 @@ export const PACKAGES: readonly [name: string, allowed: RegExp, remedy: string][
     "train in examples/; Leat feeds any library",
   ]),
   ["node:assert", /^tests\/assert\.ts$/, "use tests/assert.ts"],
+  ["node:tls", /^(transport|tests)\//, "use the carriers of transport/"],
 ];
 
 /** Layers that get everything nondeterministic from the platform or the host. */
 export const PURE_LAYERS = /^(core|data|actors|offload|transport)\/|^mod\.ts$/;
 
 export const AMBIENT_GLOBALS: ReadonlySet<string> = new Set([
+  "Deno",
+  "EventSource",
+  "WebSocket",
+  "Worker",
   "clearInterval",
   "clearTimeout",
   "console",
   "fetch",
+  "localStorage",
   "performance",
+  "process",
   "setImmediate",
   "setInterval",
   "setTimeout",
 ]);
+
+/** Where some ambient globals are allowed nevertheless. */
+export const AMBIENT_EXCEPTIONS: Readonly<Record<string, RegExp>> = {
+  // Carriers are made of sockets and threads.
+  Deno: /^transport\//,
+  Worker: /^transport\//,
+  // Loads modules that only compute.
+  process: /^core\/builtins\.ts$/,
+};
 
 /** Ambient members of globals whose other members are harmless. */
 export const AMBIENT_MEMBERS: Readonly<Record<string, readonly string[]>> = {
@@ -104,8 +120,8 @@ export const AMBIENT_MEMBERS: Readonly<Record<string, readonly string[]>> = {
   Temporal: ["Now"],
 };
 
-export const AMBIENT_MODULES =
-  /^node:(timers|timers\/promises|perf_hooks|process|fs|fs\/promises|child_process|os)$/;
+/** All built-in modules but those that only compute, and `node:tls`, which has a row in PACKAGES. */
+export const AMBIENT_MODULES = /^node:(?!(buffer|stream|tls|zlib)$)/;
 
 function isWorkshop(layer: string): boolean {
   return /^(sim|cli|examples|bench|tests|tools)(\/|$)/.test(layer);

@@ -1,12 +1,13 @@
 /**
  * The project's own lint rules, run by `deno lint`. They say which layer may import which, which files
- * may use a package, where ambient time, randomness, timers and the console are forbidden, how files are
- * named and begin, and that no work is left unfinished.
+ * may use a package, where ambient time, randomness, timers, files, network and the console are forbidden,
+ * how files are named and begin, and that no work is left unfinished.
  *
  * The rules about imports keep the parts replaceable. The rule about ambient globals keeps every actor
  * deterministic in the simulator, where with one `Date.now()` the same seed would give different runs.
  */
 import {
+  AMBIENT_EXCEPTIONS,
   AMBIENT_GLOBALS,
   AMBIENT_MEMBERS,
   AMBIENT_MODULES,
@@ -151,6 +152,7 @@ const ambient: Deno.lint.Rule = {
     const declareParams = (node: { params: Pattern[] }) => node.params.forEach(declare);
     return {
       VariableDeclarator: (node) => declare(node.id),
+      ClassDeclaration: (node) => declare(node.id),
       FunctionDeclaration(node) {
         declare(node.id);
         declareParams(node);
@@ -163,7 +165,7 @@ const ambient: Deno.lint.Rule = {
       ImportNamespaceSpecifier: (node) => declare(node.local),
       Identifier(node) {
         if (!isReference(node)) return;
-        const text = ambientUse(node);
+        const text = ambientUse(node, path);
         if (text !== undefined) uses.set(node.range[0], { node, name: node.name, text });
       },
       "Program:exit"() {
@@ -182,15 +184,15 @@ const ambient: Deno.lint.Rule = {
 };
 
 /** Returns the ambient use of a global, if the identifier is one. */
-function ambientUse(node: Deno.lint.Identifier): string | undefined {
+function ambientUse(node: Deno.lint.Identifier, path: string): string | undefined {
   const { name, parent } = node;
-  if (AMBIENT_GLOBALS.has(name)) return name;
+  if (isAmbient(name, path)) return name;
   const member = parent.type === "MemberExpression" && same(parent.object, node)
     ? memberName(parent)
     : undefined;
   if (name === "globalThis" || name === "self") {
     const reached = member !== undefined &&
-      (AMBIENT_GLOBALS.has(member) || Object.hasOwn(AMBIENT_MEMBERS, member));
+      (isAmbient(member, path) || Object.hasOwn(AMBIENT_MEMBERS, member));
     return reached ? `${name}.${member}` : undefined;
   }
   const members = Object.hasOwn(AMBIENT_MEMBERS, name) ? AMBIENT_MEMBERS[name] : undefined;
@@ -199,6 +201,10 @@ function ambientUse(node: Deno.lint.Identifier): string | undefined {
   if (name === "Date" && readsClock(node)) return "new Date()";
   // `const { random } = Math`.
   return parent.type === "VariableDeclarator" ? name : undefined;
+}
+
+function isAmbient(name: string, path: string): boolean {
+  return AMBIENT_GLOBALS.has(name) && AMBIENT_EXCEPTIONS[name]?.test(path) !== true;
 }
 
 /** Whether `Date` is called, or constructed without arguments. */

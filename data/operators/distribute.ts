@@ -113,7 +113,8 @@ export interface DistributeOptions {
    * Which workers are read. `"local"`: only those of this process, by direct call (no socket, no
    * copy). `"any"`: all. `"auto"` (the default): all, except workers of other processes with the tag
    * `COLOCATED`. Private workers of other processes (`serveWorker({ local: true })`) are never read.
-   * All clients of a job must choose the same.
+   * Jobs with `numConsumers` use no private workers, refuse `"local"`, and do use `COLOCATED`
+   * workers. All clients of a job must choose the same.
    */
   readonly targetWorkers?: TargetWorkers;
   /** Only workers that carry all of these tags are read. Default: all workers. */
@@ -378,8 +379,8 @@ function checkTargets(operator: string, options: DistributeOptions): void {
   if (targetWorkers === "local" && numConsumers !== undefined) {
     throw new LeatError(
       "invalid_argument",
-      `${operator}: coordinated reads need workers that all consumers reach, but targetWorkers is ` +
-        '"local"; leave numConsumers or targetWorkers out',
+      `${operator}: numConsumers needs workers that all consumers reach, but targetWorkers is ` +
+        '"local"; leave one of the two out',
     );
   }
   const isTag = (tag: unknown) => typeof tag === "string" && tag !== "";

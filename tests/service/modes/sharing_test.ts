@@ -130,6 +130,20 @@ testInline("a trainer that comes back under its id goes on where it was", async 
   assert(10 <= first && first <= 12, `it goes on at ${first}`);
 });
 
+testInline("under a static policy each window holds the share of one worker", async (start) => {
+  await using cluster = await start({ workers: 2 });
+  await using early = trainer(cluster, "early", { processingMode: "DATA" });
+  await using late = trainer(cluster, "late", { processingMode: "DATA" });
+  for (const reader of [early, late]) {
+    const shares: [number[], number[]] = [[], []];
+    while (shares.some((share) => share.length < 10)) {
+      const [x = 0] = await take(reader, 1);
+      shares[x % 2 === 0 ? 0 : 1].push(x);
+    }
+    shares.forEach((share, worker) => assertEquals(share, share.map((_, i) => 2 * i + worker)));
+  }
+});
+
 testInline("two that read under one id divide what one would have had", async (start) => {
   await using cluster = await start({ workers: 1 });
   await using one = trainer(cluster, "t");

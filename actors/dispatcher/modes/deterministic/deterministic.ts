@@ -248,8 +248,8 @@ export function checkOrder({ ordered }: OpenRequest["parameters"]): void {
 export function eachElementOnce(): LeatError {
   return new LeatError(
     "unimplemented",
-    `A "${ShardingPolicy.DETERMINISTIC}" job gives each element once; sharing goes with ` +
-      `"${ShardingPolicy.OFF}" and "${ShardingPolicy.DYNAMIC}"`,
+    `A "${ShardingPolicy.DETERMINISTIC}" job gives each element once; leave sharing out, or choose ` +
+      "another processing mode",
   );
 }
 

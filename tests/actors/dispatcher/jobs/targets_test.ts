@@ -1,4 +1,5 @@
 /** Which workers serve which clients. */
+import { LOCAL_ONLY_TAG } from "../../../../data/service/reading_choices.ts";
 import { assertEquals } from "../../../assert.ts";
 import { TestCluster } from "../lib.ts";
 import type { TestWorker } from "../test_worker.ts";
@@ -53,15 +54,22 @@ Deno.test("a private worker serves the clients of its own process and no others,
   }
 });
 
-Deno.test("a coordinated job has no task on private workers: all consumers read every task", async () => {
+Deno.test("consumers use COLOCATED workers, but no private ones, in rounds and in one order", async () => {
   await using cluster = await TestCluster.start();
-  const workers = await hosts(cluster, true);
+  const colocated = cluster.worker("colocated");
+  colocated.place = { process: "process c", tags: [LOCAL_ONLY_TAG] };
+  const workers = [...await hosts(cluster, true), colocated];
+  await colocated.heartbeat();
   const datasetId = await cluster.dataset("endless", -1);
-  const job = { jobName: "j", numConsumers: 2, processingMode: "OFF" } as const;
-  for (const [consumerIndex, name] of ["a", "b"].entries()) {
-    const options = { ...job, consumerIndex, process: `process ${name}` };
-    const { clientId } = await cluster.open(datasetId, options);
-    assertEquals(await readable(cluster, workers, clientId), ["common"]);
+  const ordered = { seed: "0123456789abcdef", shuffled: true };
+  const modes = [{ processingMode: "OFF" }, { processingMode: "DETERMINISTIC", ordered }] as const;
+  for (const mode of modes) {
+    const job = { jobName: mode.processingMode, numConsumers: 2, ...mode };
+    for (const [consumerIndex, name] of ["a", "b"].entries()) {
+      const options = { ...job, consumerIndex, process: `process ${name}` };
+      const { clientId } = await cluster.open(datasetId, options);
+      assertEquals(await readable(cluster, workers, clientId), ["colocated", "common"]);
+    }
   }
 });
 
