@@ -2,13 +2,13 @@
  * Parses the command line of every program: typed options with defaults, `--help`, and clear
  * errors.
  *
- * `@std/cli` reads arguments, or `node:util` if JSR cannot be reached. The import of `@std/cli` is
+ * `@std/cli` reads arguments, or `node:util` if JSR cannot be reached in time. The import of `@std/cli` is
  * hidden from static analysis, so that programs also start without it.
  */
 
 import { LeatError } from "../../core/error.ts";
 import { nearestOf } from "../../core/shown_text.ts";
-import { loadReader, type Shape, withNegatives } from "./command_line.ts";
+import { isImporting, loadReader, type Shape, withNegatives } from "./command_line.ts";
 import { helpText, kebab, type Program, usageOf } from "./help.ts";
 import { Misread, type Option, type Options, type Values } from "./options.ts";
 
@@ -61,6 +61,7 @@ export async function runProgram<O extends Options>(
     // With `exitCode`, sockets and threads of a failed start would keep the process alive.
     Deno.exit(isUsageError ? EXIT_USAGE : EXIT_FAILURE);
   }
+  if (isImporting()) Deno.exit();
 }
 
 /**

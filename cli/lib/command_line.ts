@@ -1,6 +1,6 @@
 /**
  * Splits a command line into options and operands. `@std/cli` does this, or `node:util` if JSR
- * cannot be reached.
+ * cannot be reached in time.
  */
 
 import { parseArgs as parseNodeArgs } from "node:util";
@@ -35,21 +35,43 @@ type StdParseArgs = (
 /** Typed as `string`, so that the compiler and Deno's module graph do not resolve it. */
 const STD_PARSE_ARGS: string = "@std/cli/parse-args";
 
+/**
+ * Limit of the wait for JSR, in ms. Where a firewall drops packets without a word, the system gives up
+ * only after minutes.
+ */
+const IMPORT_WAIT_MS = 5_000;
+
+/** Imports of `@std/cli` that have not ended. Each of them keeps the process alive. */
+let pendingImports = 0;
 let reader: Promise<Reader> | undefined;
 
 /** Loads the parser. It tries JSR only once. */
 export function loadReader(): Promise<Reader> {
-  return reader ??= importReader();
+  return reader ??= importReader(() => import(STD_PARSE_ARGS));
 }
 
-async function importReader(): Promise<Reader> {
-  let parseArgs: StdParseArgs;
+/** Whether the process would wait at its end for JSR, which it does not need any more. */
+export function isImporting(): boolean {
+  return pendingImports > 0;
+}
+
+/** Returns a reader by the imported parser, or by Deno's if the import fails or is late. */
+export async function importReader(
+  importStd: () => Promise<{ readonly parseArgs: StdParseArgs }>,
+  waitMs = IMPORT_WAIT_MS,
+): Promise<Reader> {
+  pendingImports++;
+  const imported = importStd().then(
+    ({ parseArgs }): Reader => (args, shape) => readByStd(parseArgs, args, shape),
+    () => readByNode,
+  ).finally(() => pendingImports--);
+  const { promise: late, resolve } = Promise.withResolvers<Reader>();
+  const timer = setTimeout(() => resolve(readByNode), waitMs);
   try {
-    ({ parseArgs } = await import(STD_PARSE_ARGS));
-  } catch {
-    return readByNode;
+    return await Promise.race([imported, late]);
+  } finally {
+    clearTimeout(timer);
   }
-  return (args, shape) => readByStd(parseArgs, args, shape);
 }
 
 /** Reads with `@std/cli`'s `parseArgs`. */

@@ -9,7 +9,7 @@ import {
 } from "../assert.ts";
 import { LeatError } from "../../core/error.ts";
 import { parseCommandLine, UsageError, wantsHelp } from "../../cli/lib/args.ts";
-import { readByNode, readByStd } from "../../cli/lib/command_line.ts";
+import { importReader, isImporting, readByNode, readByStd } from "../../cli/lib/command_line.ts";
 import { helpText } from "../../cli/lib/help.ts";
 import {
   choice,
@@ -22,6 +22,7 @@ import {
   text,
   texts,
 } from "../../cli/lib/options.ts";
+import { until } from "../lib/until.ts";
 
 const PROGRAM = {
   usage: "deno task example",
@@ -154,6 +155,19 @@ Deno.test("readByNode and readByStd read a command line alike", async () => {
   const std = await import(specifier).catch(() => undefined);
   if (std === undefined) console.log("JSR cannot be reached: readByStd is not compared");
   else assertEquals(readByStd(std.parseArgs, args, shape), expected);
+});
+
+Deno.test("importReader reads by Deno's parser if JSR refuses, or drops every packet", async () => {
+  const args = ["--workers", "2"];
+  const shape = { flags: [], valued: ["workers"] };
+  const refused = await importReader(() => Promise.reject(new Error("no route")));
+  assertEquals(refused(args, shape), readByNode(args, shape));
+  const arrival = Promise.withResolvers<never>();
+  const late = await importReader(() => arrival.promise, 1);
+  assertEquals(late(args, shape), readByNode(args, shape));
+  assert(isImporting());
+  arrival.reject(new Error("no answer"));
+  await until(() => !isImporting());
 });
 
 Deno.test("helpText names every option, its value and its default within its width", () => {
