@@ -14,6 +14,7 @@ export const FAULTS = [
   "message_held",
   "link_broken",
   "link_closed",
+  "link_half_closed",
   "link_reset",
   "link_silent",
   "connect_failed",

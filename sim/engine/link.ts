@@ -175,6 +175,7 @@ export class LinkEnd implements Link {
     this.#clog(faults);
     this.#breakDown(faults);
     this.#closeBetween(faults);
+    this.#closeOneEnd(faults);
     const sentUs = this.#sendUs(envelope, content.byteLength);
     this.#carry({ envelope, content }, this.#arrivalOfNextUs(sentUs));
     if (rng.chance(faults.duplicateProbability)) {
@@ -201,6 +202,18 @@ export class LinkEnd implements Link {
     counters.count("link_closed");
     trace.mark(scheduler.nowUs, `${this.name} closed between`);
     for (const end of [this, this.#peer]) end.resetPeer(network.resetBy(end.life.node));
+  }
+
+  /** Closes one end, and severs the link: the other end learns it from the silence alone. */
+  #closeOneEnd({ linkHalfCloseProbability }: FaultOptions): void {
+    const rng = this.#random;
+    if (linkHalfCloseProbability === 0 || !rng.chance(linkHalfCloseProbability)) return;
+    const { counters, scheduler, trace } = this.#network;
+    const end = rng.chance(0.5) ? this : this.#peer;
+    counters.count("link_half_closed");
+    trace.mark(scheduler.nowUs, `${this.name} closed at ${end.life.node} alone`);
+    end.life.after(0, "reset", () => end.#end(this.#network.resetBy(end.remote.node)));
+    this.sever();
   }
 
   #clog({ clogProbability, clogMaxMs }: FaultOptions): void {

@@ -301,5 +301,6 @@ function shareOf(faults: FaultOptions, share: number): FaultOptions {
     clogProbability: share * faults.clogProbability,
     linkBreakProbability: share * faults.linkBreakProbability,
     linkCloseProbability: share * faults.linkCloseProbability,
+    linkHalfCloseProbability: share * faults.linkHalfCloseProbability,
   };
 }

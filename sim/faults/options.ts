@@ -23,6 +23,11 @@ export interface FaultOptions {
   readonly linkBreakProbability: number;
   /** Probability that both ends of the link are closed, as when a proxy between them restarts. */
   readonly linkCloseProbability: number;
+  /**
+   * Probability that one end of the link is closed, and the other hears nothing, as when a machine
+   * between them dies.
+   */
+  readonly linkHalfCloseProbability: number;
   /** Maximum bytes in flight per direction of a link. Messages beyond it are lost. */
   readonly inFlightBytesMax: number;
   /** Probability that an attempt to open a link fails. */
@@ -95,6 +100,7 @@ export const NO_FAULTS: FaultOptions = {
   clogMaxMs: 0,
   linkBreakProbability: 0,
   linkCloseProbability: 0,
+  linkHalfCloseProbability: 0,
   inFlightBytesMax: 2 ** 30,
   connectFailureProbability: 0,
   connectTimeoutMs: 1_000,
@@ -167,6 +173,7 @@ export function drawFaults(random: SimRandom): FaultOptions {
     moveProbability: oneOf(0, 0, 0.5),
     linkCloseProbability: oneOf(0, 0.001, 0.005),
     copiesMessages: random.chance(COPIED_SHARE),
+    linkHalfCloseProbability: oneOf(0, 0, 0.001, 0.005),
   };
 }
 
