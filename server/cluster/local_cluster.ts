@@ -328,6 +328,9 @@ export class LocalCluster implements AsyncDisposable {
           ...(worker === undefined ? {} : { worker }),
         }),
     });
+    this.#scaler.failed.then(({ message }) => {
+      world.log("error", `The number of workers stays as it is: ${message}`);
+    });
   }
 
   async #startProxyNodes(): Promise<void> {
