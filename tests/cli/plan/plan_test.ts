@@ -5,6 +5,7 @@
  */
 import { basename, dirname } from "node:path";
 import { type Machines, sweepClusters } from "../../../cli/plan/clusters.ts";
+import { withGrantHint } from "../../../cli/plan/grant_hint.ts";
 import { limitsOf, nextLimit } from "../../../cli/plan/limits.ts";
 import { timeLimitMs, type TimeLimits } from "../../../cli/plan/progress_timeout.ts";
 import { UsageError } from "../../../cli/lib/args.ts";
@@ -18,6 +19,7 @@ import { verify, verifyUpTo } from "../../../cli/plan/verification.ts";
 import { Dataset, LeatError, PAPER_PRICES } from "../../../mod.ts";
 import { SimCluster } from "../../../sim/engine/cluster.ts";
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "../../assert.ts";
+import { circularError } from "../../lib/circular_error.ts";
 import { namesIn } from "../../lib/temp_folder.ts";
 import { until } from "../../lib/until.ts";
 import { withModule } from "./plan_modules.ts";
@@ -402,4 +404,12 @@ Deno.test("fastestMs: batches that arrive in groups share their wait, and a slow
     return Promise.resolve();
   };
   assertEquals(await fastestMs(next, () => nowMs), 10);
+});
+
+Deno.test("withGrantHint names the flag for a denied cause, and ends at an error that is its own cause", () => {
+  const denied = new Deno.errors.NotCapable("run again with the --allow-env flag");
+  const error = new LeatError("failed_precondition", "it failed", { cause: denied });
+  assertStringIncludes(withGrantHint(error).message, "-P=plan --allow-env cli/plan.ts");
+  const circular = new LeatError("unknown", "it failed", { cause: circularError("boom") });
+  assertEquals(withGrantHint(circular), circular);
 });
