@@ -15,6 +15,7 @@ import { profileModule } from "../../../cli/plan/profiled_module.ts";
 import { type Plan, planText, renderPlan } from "../../../cli/plan/report.ts";
 import { fastestMs } from "../../../cli/plan/split_cost.ts";
 import { loadPipeline } from "../../../cli/plan/user_pipeline.ts";
+import { Accelerator } from "../../../cli/simulate/accelerator.ts";
 import { verify, verifyUpTo } from "../../../cli/plan/verification.ts";
 import { Dataset, LeatError, PAPER_PRICES } from "../../../mod.ts";
 import { SimCluster } from "../../../sim/engine/cluster.ts";
@@ -286,6 +287,16 @@ Deno.test("verify: real workers of a pipeline that waits are no faster than the 
   assert(modelled > 0.8 * most && modelled <= 1.1 * most, `${modelled} batches a second`);
   // How much slower they are depends on how busy the machine is.
   assert(measuredBatchesPerSecond > 0 && measuredBatchesPerSecond < 2 * most);
+});
+
+Deno.test("verify: an Accelerator runs the steps, since timers are late for short ones", async () => {
+  const accelerator = new Accelerator({
+    now: () => 0,
+    sleep: () => new Promise((resolve) => setTimeout(resolve, 0)),
+  });
+  const machines = { ...MACHINES, stepMs: 0.25 };
+  await verify(Dataset.range(8), PROFILE, machines, { workers: 1, seconds: 0.01, accelerator });
+  assert(accelerator.busyMs > 0);
 });
 
 Deno.test("verifyUpTo: says why a pipeline that DYNAMIC refuses cannot be run, instead of failing", async () => {
