@@ -116,7 +116,7 @@ async function main(
       await Promise.all([scaler.close(), fleet[Symbol.asyncDispose]()]);
     },
   };
-  await serveUntilStopped(serving, requests, (by) => console.log(`Stopping (${by})`));
+  await serveUntilStopped(serving, requests, (why) => console.log(`Stopping (${why})`));
 }
 
 function lineOf({ action, worker, workers, reason }: ScalingStep): string {

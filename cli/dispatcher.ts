@@ -174,7 +174,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   console.log(`Live page at ${server.page}${token === undefined ? "" : "?token=…"}`);
   console.log(journal === undefined ? "Journal in memory" : `Journal in ${journal}`);
   using _status = showStatus(server);
-  await serveUntilStopped(server, requests, (by) => console.log(`Stopping (${by})`));
+  await serveUntilStopped(server, requests, (why) => console.log(`Stopping (${why})`));
   // A pending read of standard input cannot be cancelled, and would keep the process alive.
   Deno.exit();
 }

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { counted } from "./lib/counted.ts";
 import { EXIT_FAILURE, runProgram, UsageError } from "./lib/args.ts";
 import { commandOf } from "./lib/command_line.ts";
+import { removeInUse } from "./lib/folders.ts";
 import type { Program } from "./lib/help.ts";
 import { flag, integer, subset, text, type Values } from "./lib/options.ts";
 import { requireWritable } from "./lib/page.ts";
@@ -99,8 +100,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   requireWritable(path, "--report");
   if (out !== undefined) requireWritable(out, "--out");
   const workloads = WORKLOADS.filter(({ letter }) => letters.includes(letter));
-  if (workloads.length === 0) throw new UsageError("--workloads is empty: name one");
-  const startedMs = Date.now();
+  const startedMs = performance.now();
   const folder = await Deno.makeTempDir({ prefix: "leat-fastflow-" });
   using requests = new StopRequests();
   using progress = new Progress({ experiments: 3 + Object.keys(HOSTS).length });
@@ -112,17 +112,13 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
       : run(workloads, values, folder, progress);
     const results = await requests.interrupting(started, () => {
       progress.close();
-      Deno.removeSync(folder, { recursive: true });
-      if (partial === undefined) return "Interrupted: nothing is kept";
-      printTables(partial);
-      if (out !== undefined) Deno.writeTextFileSync(out, jsonOf(partial));
-      return "Interrupted: the table has the environments that were measured";
+      return interrupted(partial, out, folder);
     });
     progress.close();
     printTables(results);
     Deno.exitCode = statusOf(results);
     if (out !== undefined) await Deno.writeTextFile(out, jsonOf(results));
-    const seconds = formatNumber((Date.now() - startedMs) / 1_000, 0);
+    const seconds = formatNumber((performance.now() - startedMs) / 1_000, 0);
     // Loaded late: `--help` does not need the drawing library.
     const { writeReport } = await import("./fastflow/report.ts");
     const host = `${counted(navigator.hardwareConcurrency, "core")}, ${Deno.build.arch}`;
@@ -130,7 +126,26 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
     writeReport(results, facts, commandOf(PROGRAM.usage, Deno.args), path);
     console.log(`\nTook ${seconds} s. Report: ${await Deno.realPath(path)}`);
   } finally {
-    await Deno.remove(folder, { recursive: true });
+    removeInUse(folder);
+  }
+}
+
+/**
+ * Keeps the results of an interrupted program, then removes its data. Returns the last line to print.
+ * @param partial The results of the sweep so far.
+ */
+export function interrupted(
+  partial: Results | undefined,
+  out: string | undefined,
+  folder: string,
+): string {
+  try {
+    if (partial === undefined) return "Interrupted: nothing is kept";
+    printTables(partial);
+    if (out !== undefined) Deno.writeTextFileSync(out, jsonOf(partial));
+    return "Interrupted: the table has the environments that were measured";
+  } finally {
+    removeInUse(folder);
   }
 }
 

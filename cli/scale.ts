@@ -79,11 +79,12 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   const sweep = values.sweep ?? (quick ? QUICK_SWEEP : PAPER_WORKERS);
   requireWritable(out, "--out");
   const startedAt = new Date();
+  const startedMs = performance.now();
   const write = (results: ScaleResults) =>
     writePage(
       renderScaleReport({
         startedAt: startedAt.toISOString(),
-        durationSeconds: (Date.now() - startedAt.getTime()) / 1_000,
+        durationSeconds: (performance.now() - startedMs) / 1_000,
         commandLine: commandOf(PROGRAM.usage, Deno.args),
         host: `${navigator.hardwareConcurrency} cores, ${Deno.build.os} ${Deno.build.arch}`,
         ...results,

@@ -156,6 +156,7 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   await UsageError.where(() => checkFolders({ images, text, corpus: values.corpus }));
   const interrupted = new AbortController();
   const startedAt = new Date();
+  const startedMs = performance.now();
   using requests = new StopRequests();
   requests.first.then(() => interrupted.abort(new LeatError("cancelled", "Interrupted")));
   const progress = new Progress({ experiments: wanted.length + 1 });
@@ -174,7 +175,9 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   } finally {
     progress.close();
   }
-  const report: SimulationReport = { run: describeRun(values, startedAt, corpus), experiments };
+  const durationSeconds = (performance.now() - startedMs) / 1_000;
+  const run = describeRun(values, { startedAt, durationSeconds, corpus });
+  const report: SimulationReport = { run, experiments };
   await finish(report, path, interrupted.signal.aborted, wanted.length);
   // Corpus files that are still being generated would keep the process alive.
   if (interrupted.signal.aborted) Deno.exit(EXIT_INTERRUPTED);
@@ -237,12 +240,15 @@ async function finish(
 
 function describeRun(
   { quick }: Values<typeof OPTIONS>,
-  startedAt: Date,
-  corpus: string[],
+  { startedAt, durationSeconds, corpus }: {
+    readonly startedAt: Date;
+    readonly durationSeconds: number;
+    readonly corpus: string[];
+  },
 ): SimulationReport["run"] {
   return {
     startedAt: startedAt.toISOString(),
-    durationSeconds: (Date.now() - startedAt.getTime()) / 1000,
+    durationSeconds,
     commandLine: commandOf(PROGRAM.usage, Deno.args),
     hostCores: navigator.hardwareConcurrency,
     platform: `${Deno.build.os} ${Deno.build.arch}`,

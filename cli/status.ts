@@ -1,7 +1,7 @@
 /** A dispatcher's state in a terminal: `deno task status --help`. */
 import { CREDENTIAL_OPTIONS, readCredentials } from "./cluster/server_options.ts";
 import { askForState, stateUrl } from "./cluster/state_request.ts";
-import { LeatError } from "../core/error.ts";
+import { LeatError, type LeatErrorCode } from "../core/error.ts";
 import { shownJson } from "../core/shown_text.ts";
 import { statusText } from "./cluster/status_text.ts";
 import type { DispatcherDescription } from "../mod.ts";
@@ -22,7 +22,9 @@ const OPTIONS = {
     placeholder: "ADDRESS",
   }),
   ...CREDENTIAL_OPTIONS,
-  watch: flag("Shows the state repeatedly, until Ctrl-C; waits while the dispatcher is away."),
+  watch: flag(
+    "Shows the state repeatedly, until Ctrl-C; waits while the dispatcher does not answer.",
+  ),
   intervalMs: milliseconds({
     help: `Time between updates with --watch, by default ${INTERVAL_MS}.`,
     min: 100,
@@ -59,28 +61,43 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
   const credentials = await readCredentials(values);
   const clear = watch && !json && Deno.stdout.isTerminal() ? CLEAR_SCREEN : "";
   const ask = () => askForState(dispatcher, credentials);
-  let state: DispatcherDescription | undefined = await ask();
-  for (let isAway = false;; isAway = state === undefined) {
-    if (state !== undefined) {
-      const shown = json ? shownJson(state, watch ? undefined : 2) : clear + statusText(state);
-      if (!await print(shown)) return;
-    }
-    if (!watch) return;
+  const show = (state: DispatcherDescription) =>
+    print(json ? shownJson(state, watch ? undefined : 2) : clear + statusText(state));
+  if (watch) await repeat(ask, show, intervalMs);
+  else await show(await ask());
+}
+
+/**
+ * Shows the state repeatedly, until nobody reads it. Says once for each outage that the dispatcher
+ * does not answer.
+ * @throws the error of a request if waiting does not help against it.
+ */
+async function repeat(
+  ask: () => Promise<DispatcherDescription>,
+  show: (state: DispatcherDescription) => Promise<boolean>,
+  intervalMs: number,
+): Promise<void> {
+  let hasAnswered = false;
+  for (let isAway = false;;) {
+    const state = await ask().catch((error): undefined => {
+      const { code, message } = LeatError.from(error);
+      if (!mayPass(code, hasAnswered)) throw error;
+      if (!isAway) console.error(`${message}. Waiting until it answers`);
+    });
+    isAway = state === undefined;
+    hasAnswered ||= !isAway;
+    if (state !== undefined && !await show(state)) return;
     await new Promise((resolve) => setTimeout(resolve, intervalMs));
-    state = await ask().catch((error): undefined => warnOfOutage(error, isAway));
   }
 }
 
 /**
- * Says once for each outage that the watched dispatcher does not answer, or only later.
- * @throws the error if waiting does not help against it.
+ * Whether a failure may pass by itself. While a known dispatcher restarts, a proxy in front of it may
+ * answer with a page of its own, which is no dispatcher.
  */
-function warnOfOutage(error: unknown, isKnown: boolean): undefined {
-  const { code, message } = LeatError.from(error);
-  // While the dispatcher restarts, a proxy may answer with a page of its own.
-  const mayPass = ["unavailable", "resource_exhausted", "failed_precondition"].includes(code);
-  if (!mayPass) throw error;
-  if (!isKnown) console.error(`${message}. Waiting until it answers again`);
+function mayPass(code: LeatErrorCode, hasAnswered: boolean): boolean {
+  return code === "unavailable" || code === "resource_exhausted" ||
+    code === "failed_precondition" && hasAnswered;
 }
 
 /** Prints a text to standard output. Returns whether somebody still reads that: not so after `| head`. */

@@ -169,8 +169,10 @@ async function main(values: Values<typeof OPTIONS>): Promise<void> {
     failed: server.failed.then(asSettingsError),
     close: () => server.close({ drainTimeoutMs: values.drainMs }),
   };
-  await serveUntilStopped(serving, requests, (by) => {
-    console.log(`Stopping (${by}): clients have ${values.drainMs / 1_000} s to fetch what is left`);
+  await serveUntilStopped(serving, requests, (why) => {
+    console.log(
+      `Stopping (${why}): clients have ${values.drainMs / 1_000} s to fetch what is left`,
+    );
   });
   // A pending read of standard input cannot be cancelled, and would keep this process alive.
   Deno.exit();

@@ -103,11 +103,19 @@ export class LeatError extends Error {
   }
 }
 
+/** An error and its causes that are errors, outermost first. Causes may be circular: deep ones are left out. */
+export function causesOf(error: unknown): Error[] {
+  const errors: Error[] = [];
+  for (let next = error; next instanceof Error && errors.length <= WIRE_ERROR_DEPTH_MAX;) {
+    errors.push(next);
+    next = next.cause;
+  }
+  return errors;
+}
+
 /** Follows `cause` to the last error of the chain: `error` itself if it has none. */
 export function innermostCause(error: unknown): unknown {
-  let inner = error;
-  while (inner instanceof Error && inner.cause instanceof Error) inner = inner.cause;
-  return inner;
+  return causesOf(error).at(-1) ?? error;
 }
 
 /** Whether a thrown value is an instance. A proxy, which may throw when it is asked, is none. */

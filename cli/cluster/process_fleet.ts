@@ -28,7 +28,10 @@ export class ProcessFleet implements WorkerFleet, AsyncDisposable {
   /** Names of starting, running and stopping workers. */
   readonly #usedNames = new Set<string>();
   readonly #ending = new Set<Promise<void>>();
-  /** Why a worker ended, if all others with these settings would end the same way. */
+  /**
+   * Why a worker ended, if all others with these settings would end the same way. Only the next start
+   * fails with it: what the settings name, such as a file of a token, may have been mended by then.
+   */
   #refusal: LeatError | undefined;
   #stopped = false;
 
@@ -45,7 +48,9 @@ export class ProcessFleet implements WorkerFleet, AsyncDisposable {
   }
 
   async start(): Promise<void> {
-    if (this.#refusal !== undefined) throw this.#refusal;
+    const refusal = this.#refusal;
+    this.#refusal = undefined;
+    if (refusal !== undefined) throw refusal;
     const { args, drainMs, onLog } = this.#options;
     const name = this.#freeName();
     this.#usedNames.add(name);

@@ -1,5 +1,6 @@
 /** Runs a server until the program is asked to stop, or the server fails. */
 import { LeatError, type LeatErrorCode } from "../../core/error.ts";
+import { shownText } from "../../core/shown_text.ts";
 import { UsageError } from "../lib/args.ts";
 import { NO_TOKEN } from "../../transport/web_socket/server.ts";
 import type { StopRequests } from "../lib/stop_requests.ts";
@@ -44,15 +45,17 @@ export function asSettingsError(error: LeatError): LeatError {
 
 /**
  * Waits until the program is asked to stop or the server fails, then closes the server.
+ * @param onStopping Called before the server is closed, which may take minutes, with what stops it.
  * @throws The error with which the server fails.
  */
 export async function serveUntilStopped(
   server: Serving,
-  requests: StopRequests,
-  onStopping: (by: string) => void,
+  requests: Pick<StopRequests, "first">,
+  onStopping: (why: string) => void,
 ): Promise<void> {
   const end = await Promise.race([requests.first, server.failed]);
-  if (typeof end === "string") onStopping(end);
+  // The message of an error may have several lines, and texts of other programs.
+  onStopping(typeof end === "string" ? end : shownText(`failed: ${end.message}`));
   await server.close();
   if (typeof end !== "string") throw end;
 }

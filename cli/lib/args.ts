@@ -6,7 +6,7 @@
  * hidden from static analysis, so that programs also start without it.
  */
 
-import { LeatError } from "../../core/error.ts";
+import { causesOf, LeatError } from "../../core/error.ts";
 import { nearestOf } from "../../core/shown_text.ts";
 import { isImporting, loadReader, type Shape, withNegatives } from "./command_line.ts";
 import { helpText, kebab, type Program, usageOf } from "./help.ts";
@@ -132,11 +132,11 @@ function refuseUnknown(name: string, known: readonly string[]): UsageError {
   return new UsageError(`there is no option ${name.length === 1 ? "-" : "--"}${name}${hint}`);
 }
 
-function failureText(error: unknown): string {
+/** The lines of a failed program: the error, and causes that say more. */
+export function failureText(error: unknown): string {
   if (!(error instanceof LeatError)) return `error: ${Deno.inspect(error)}`;
   const lines = [`error: ${error.message} (${error.code})`];
-  for (let cause = error.cause; cause instanceof Error; cause = cause.cause) {
-    const { message } = cause;
+  for (const { message } of causesOf(error.cause)) {
     const isRepeated = lines.some((line) => line.includes(message));
     if (!isRepeated) lines.push(`  because: ${message}`);
   }

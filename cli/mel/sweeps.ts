@@ -14,16 +14,27 @@ const LONGEST_SECONDS = 3;
 /** The loudness of the tones: half the maximum of a 16-bit sample. */
 const AMPLITUDE = 2 ** 14;
 
-/** Writes `count` files into a folder, which is created if missing; returns their paths. */
+/**
+ * Writes `count` files into a folder, which is created if missing; returns their paths. Files that are
+ * there stay as they are, because another program may be reading them.
+ */
 export async function writeSweeps(folder: string, count: number): Promise<string[]> {
   await Deno.mkdir(folder, { recursive: true });
   const paths = Array.from({ length: count }, (_, i) => join(folder, `sweep-${i}.wav`));
   for (const [i, path] of paths.entries()) {
+    if (await isThere(path)) continue;
     const wav = new wavefile.WaveFile();
     wav.fromScratch(1, SWEEP_SAMPLE_RATE, "16", sweep(LONGEST_SECONDS / (1 + i / 4)));
-    await Deno.writeFile(path, wav.toBuffer());
+    // Renamed when it is complete, because others take every file of this name for one.
+    const partial = `${path}.${crypto.randomUUID()}`;
+    await Deno.writeFile(partial, wav.toBuffer());
+    await Deno.rename(partial, path);
   }
   return paths;
+}
+
+async function isThere(path: string): Promise<boolean> {
+  return await Deno.lstat(path).then(() => true, () => false);
 }
 
 /** A tone whose pitch rises by the same number of octaves in every second. */

@@ -5,6 +5,7 @@
  */
 import { Dataset, DenoHost, LocalCluster } from "../../mod.ts";
 import { listSplitTable } from "../../data/sharding/splits.ts";
+import { removeInUse } from "../lib/folders.ts";
 
 /** Elements of the pipeline. Each is a split if possible. */
 const ELEMENTS = 64;
@@ -14,8 +15,6 @@ const SPLITS_AT_ONCE = 16;
 const BATCHES_AHEAD = 4;
 const STRETCH_BATCHES = 16;
 const STRETCHES = 3;
-/** How many times to try to remove a folder that another thread writes to. */
-const REMOVALS_MAX = 100;
 
 /** Measures the time of a request for a split, in ms, without a network and on an otherwise idle host. */
 export async function measureSplitMs(): Promise<number> {
@@ -36,18 +35,6 @@ export async function measureSplitMs(): Promise<number> {
   } finally {
     removeEventListener("unload", remove);
     remove();
-  }
-}
-
-/** Removes a folder into which a thread that is still stopping may just have written. */
-function removeInUse(folder: string): void {
-  for (let triesLeft = REMOVALS_MAX; triesLeft > 0; triesLeft--) {
-    try {
-      return Deno.removeSync(folder, { recursive: true });
-    } catch (error) {
-      if (error instanceof Deno.errors.NotFound) return;
-      if (triesLeft === 1) throw error;
-    }
   }
 }
 

@@ -2,6 +2,7 @@
 import process from "node:process";
 import { isForeign } from "../../data/foreign/foreign.ts";
 import { inPreOrder } from "../../data/node.ts";
+import { Accelerator } from "../simulate/accelerator.ts";
 import { type Dataset, LeatError, LocalCluster } from "../../mod.ts";
 import { simulateCluster } from "../../sim/model/modelled.ts";
 import { type Machines, modelOptions } from "./clusters.ts";
@@ -66,7 +67,12 @@ export async function verify(
   dataset: Dataset<unknown>,
   profile: Profile,
   machines: Machines,
-  { workers, seconds }: { readonly workers: number; readonly seconds: number },
+  { workers, seconds, accelerator = new Accelerator() }: {
+    readonly workers: number;
+    readonly seconds: number;
+    /** Runs the trainer's steps. Default: by this process's timers. */
+    readonly accelerator?: Accelerator;
+  },
 ): Promise<Verification> {
   const modelled = await simulateCluster(modelOptions(
     profile,
@@ -76,7 +82,7 @@ export async function verify(
   ));
   return {
     workers,
-    ...await measureReal(dataset, machines.stepMs, workers, seconds),
+    ...await measureReal(dataset, () => accelerator.step(machines.stepMs), workers, seconds),
     profiledCpuMs: profile.cpuMs + profile.decodeMs,
     modelledBatchesPerSecond: modelled.batchesPerSecond,
   };
@@ -84,7 +90,7 @@ export async function verify(
 
 async function measureReal(
   dataset: Dataset<unknown>,
-  stepMs: number,
+  train: () => Promise<void>,
   workers: number,
   seconds: number,
 ): Promise<Pick<Verification, "measuredBatchesPerSecond" | "measuredCpuMs">> {
@@ -95,7 +101,7 @@ async function measureReal(
   await using iterator = batches.iterator();
   const step = async () => {
     await iterator.next();
-    await new Promise((resolve) => setTimeout(resolve, stepMs));
+    await train();
   };
   await step();
   const warmMs = performance.now() + WARM_UP_SHARE * seconds * MS_PER_SECOND;

@@ -1,7 +1,7 @@
 /** Adds to an error, for a Python program, the calls in the pipeline's files that led to it. */
-import { LeatError } from "../../core/error.ts";
+import { causesOf, LeatError } from "../../core/error.ts";
 
-/** Limit of the places that an error names, and of the causes that are searched for them. */
+/** Limit of the places that an error names. */
 const PLACES_MAX = 8;
 /** Leat's own folders, as Deno writes them in stacks: without escapes of URLs. */
 const OWN = ["actors", "cli", "core", "data", "offload", "platform", "server", "transport"]
@@ -23,12 +23,10 @@ export function withStack(thrown: unknown): LeatError {
 
 function placesOf(thrown: unknown): string[] {
   let places: string[] = [];
-  let error = thrown;
-  for (let depth = 0; error instanceof Error && depth < PLACES_MAX; depth++) {
-    const placesOfError = [...(error.stack ?? "").matchAll(CALL)].map((match) => match[1]!)
+  for (const { stack = "" } of causesOf(thrown)) {
+    const placesOfError = [...stack.matchAll(CALL)].map((match) => match[1]!)
       .filter((place) => !OWN.some((layer) => place.startsWith(layer)));
     if (placesOfError.length > 0) places = placesOfError;
-    error = error.cause;
   }
   return places.slice(0, PLACES_MAX);
 }

@@ -2,6 +2,7 @@
 
 import { setTimeout } from "node:timers/promises";
 import { LeatError } from "../../core/error.ts";
+import { definedFields } from "../../core/tree.ts";
 
 /** The limits of retries to far storage. */
 export interface RetryOptions {
@@ -41,7 +42,7 @@ export class Retries {
   readonly #timing: RetryTiming;
 
   constructor(options: RetryOptions = {}, timing: RetryTiming = DENO_TIMING) {
-    this.#options = { ...DEFAULTS, ...options };
+    this.#options = { ...DEFAULTS, ...definedFields(options) };
     this.#timing = timing;
     const { attemptsMax, backoffMs, backoffMsMax } = this.#options;
     if (!(Number.isInteger(attemptsMax) && attemptsMax >= 1)) {

@@ -3,6 +3,7 @@
 import { pathToFileURL } from "node:url";
 import { LeatError } from "../../core/error.ts";
 import { shownPath } from "../../core/shown_text.ts";
+import { definedFields } from "../../core/tree.ts";
 import type { Files, OpenFile } from "../../data/host.ts";
 import type { ServiceCredentials } from "../nodes/client_homes.ts";
 import { DenoFiles, pathOfFileUrl, requireLocalName, withStorageLatency } from "./files.ts";
@@ -125,7 +126,7 @@ export class StorageFiles implements Files {
         return await loadS3Files("s3", s3Settings(s3, readEnv), this.#http);
       case "gs": {
         const settings = s3Settings(
-          { endpoint: GOOGLE_ENDPOINT, region: "auto", ...gs },
+          { endpoint: GOOGLE_ENDPOINT, region: "auto", ...definedFields(gs) },
           () => undefined,
         );
         return await loadS3Files("gs", settings, this.#http);

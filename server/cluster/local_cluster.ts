@@ -20,6 +20,7 @@ import type { LocalFleet } from "./local_fleet.ts";
 import { requireSecretsOutside } from "../secrets_outside.ts";
 import { LocalWorker } from "./local_worker.ts";
 import { PROCESS_ID } from "../../platform/nodes/process_nodes.ts";
+import type { SandboxOptions } from "../../platform/sandbox/grants.ts";
 import { dispatcherRole, workerRange, workerRole } from "./local_roles.ts";
 import { autoscale, type Scaler } from "./scaler.ts";
 import { checkClusterOptions, checkWorkerOptions } from "../service_options.ts";
@@ -89,10 +90,7 @@ export class LocalCluster implements AsyncDisposable {
     checkClusterOptions(options);
     const { min, max } = workerRange(options);
     const { journal, confine = false } = options;
-    if (journal !== undefined && confine !== false) {
-      const roots = confine === true ? {} : confine;
-      await requireSecretsOutside(roots, [{ what: "journal", path: journal }]);
-    }
+    if (confine !== false) await requireJournalsOutside(confine, journal);
     if (journal !== undefined) await checkJournal(journal);
     // Loaded lazily: most programs start no cluster.
     const { LocalFleet } = await import("./local_fleet.ts");
@@ -122,9 +120,14 @@ export class LocalCluster implements AsyncDisposable {
     return this.#workers.length;
   }
 
-  /** Starts another worker; resolves with its index once it is registered. */
+  /**
+   * Starts another worker; resolves with its index once it is registered.
+   * @throws LeatError `invalid_argument` for unknown or invalid options.
+   */
   async addWorker(options: LocalWorkerOptions = {}): Promise<number> {
     checkWorkerOptions(options);
+    const { confine = false } = options;
+    if (confine !== false) await requireJournalsOutside(confine, this.#options.journal);
     const index = this.#workers.length;
     this.#workers.push(this.#newWorker(this.#nameOf(index), options));
     await this.restartWorker(index);
@@ -325,6 +328,9 @@ export class LocalCluster implements AsyncDisposable {
           ...(worker === undefined ? {} : { worker }),
         }),
     });
+    this.#scaler.failed.then(({ message }) => {
+      world.log("error", `The number of workers stays as it is: ${message}`);
+    });
   }
 
   async #startProxyNodes(): Promise<void> {
@@ -343,6 +349,7 @@ export class LocalCluster implements AsyncDisposable {
       start: async () => {
         const role = workerRole(this.#options, options, {
           name,
+          workers: this.#workers.length,
           dispatcher: this.#dispatcherNode(),
           proxies: this.#proxies,
         });
@@ -395,4 +402,13 @@ export class LocalCluster implements AsyncDisposable {
     }
     return worker;
   }
+}
+
+/** Refuses folders of functions that contain the cluster's journal, or that of another dispatcher. */
+async function requireJournalsOutside(
+  confine: true | SandboxOptions,
+  journal: string | undefined,
+): Promise<void> {
+  const secrets = journal === undefined ? [] : [{ what: "journal", path: journal }];
+  await requireSecretsOutside(confine === true ? {} : confine, secrets);
 }

@@ -41,8 +41,10 @@ export interface LocalClusterOptions
   /** Time between a client's heartbeats, in ms. Default 1,000. */
   readonly clientRefreshMs?: number;
   /**
-   * Limit of the sliding windows of each worker's shared tasks together, in bytes. Default: the
-   * workers divide 10 GiB, or a quarter of this host's memory if that is less.
+   * Limit of the sliding windows of each worker's shared tasks together, in bytes. Default: 10 GiB,
+   * or a quarter of this host's memory if that is less, divided by the number of workers that the
+   * cluster has when the worker starts, or by the limit of `workers` if that is more. Workers that run
+   * already keep their share.
    */
   readonly windowBytesMax?: number;
   /** Where pipelines run: on threads of their own (default) or in the worker's thread. */

@@ -32,15 +32,22 @@ export function dispatcherRole(
 export function workerRole(
   cluster: LocalClusterOptions,
   own: LocalWorkerOptions,
-  { name, dispatcher, proxies }: {
+  { name, workers, dispatcher, proxies }: {
     readonly name: string;
+    /** How many workers the cluster has now. */
+    readonly workers: number;
     readonly dispatcher: string;
     readonly proxies: { readonly cache?: string; readonly reads?: string };
   },
 ): WorkerRole {
-  const { max } = workerRange(cluster);
-  const merged = { windowBytesMax: defaultWindowBytes(max), ...cluster, ...own };
-  const { tags, windowBytesMax, heartbeatMs, skipAfterMs, roundsBytesMax, runners } = merged;
+  // An option that is explicitly undefined is absent: it must not undo `confine`.
+  const merged: LocalClusterOptions & LocalWorkerOptions = {
+    ...definedFields(cluster),
+    ...definedFields(own),
+  };
+  const { windowBytesMax = defaultWindowBytes(Math.max(workers, workerRange(cluster).max)) } =
+    merged;
+  const { tags, heartbeatMs, skipAfterMs, roundsBytesMax, runners } = merged;
   const { storage, storageLatencyMs, services, imageBytesMax } = merged;
   return {
     role: "worker",

@@ -26,7 +26,8 @@ export interface WorkerFleet {
   readonly tags?: readonly string[];
   /**
    * Starts one more worker; resolves when it runs. It rejects with `invalid_argument` if no worker can
-   * be started with these settings; the scaler then fails. A start counts as failed after ten minutes,
+   * be started with these settings; the scaler then fails, unless workers of the fleet are alive. A
+   * start counts as failed after ten minutes,
    * and if the worker ends by itself before the dispatcher lists it as alive.
    */
   start(): Promise<void>;
@@ -75,7 +76,8 @@ export interface Scaler extends AsyncDisposable {
   /**
    * Resolves when retries cannot help: the dispatcher requires another token (`unauthenticated`) or
    * another role (`permission_denied`), or was no dispatcher from the beginning
-   * (`failed_precondition`), or no worker can be started with these settings (`invalid_argument`).
+   * (`failed_precondition`), or no worker can be started with these settings and none of the fleet is
+   * alive (`invalid_argument`).
    * The scaler then starts and stops nothing more; close it.
    */
   readonly failed: Promise<LeatError>;
@@ -124,6 +126,8 @@ class FleetScaler implements Scaler {
   readonly #loop: Promise<void>;
   /** Started workers that the dispatcher has not listed as alive: it may refuse them. */
   readonly #unlisted = new Set<string>();
+  /** Whether a worker of the fleet was alive at the last check. */
+  #hasAlive = false;
   /** The workers that the fleet had when it last said. */
   #lastNames: readonly string[] = [];
   #hasAnswered = false;
@@ -222,6 +226,7 @@ class FleetScaler implements Scaler {
     const names = fleet.names.filter((name) => !this.#stopping.has(name));
     const alive = state.workers.filter(({ alive }) => alive);
     this.#judgeStarts(names, alive);
+    this.#hasAlive = alive.some(({ name }) => names.includes(name));
     const stillListed = alive.map(({ name }) => name).filter((name) => this.#fleetNames.has(name));
     this.#fleetNames = new Set([...names, ...this.#stopping.keys(), ...stillListed]);
     const others = alive.filter((worker) =>
@@ -265,7 +270,8 @@ class FleetScaler implements Scaler {
     const starting = this.#callFleet(
       () => this.#startWorker(),
       "The fleet could not start a worker",
-      (error) => error.code === "invalid_argument",
+      // Workers that are alive started with the same settings. Without them nothing would be left.
+      (error) => error.code === "invalid_argument" && !this.#hasAlive,
     ).finally(() => this.#starting.delete(starting));
     this.#starting.add(starting);
   }

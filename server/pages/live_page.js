@@ -1,6 +1,8 @@
 /** The script of the live page: fetches the state each second, and shows it. */
 "use strict";
 const POLL_MS = 1000;
+/** Time limit of a request, in ms: a paused dispatcher takes connections, and never answers. */
+const ANSWER_TIMEOUT_MS = 15_000;
 const HISTORY_MAX = 180;
 const token = new URLSearchParams(location.search).get("token");
 const history_ = [];
@@ -352,6 +354,7 @@ async function poll() {
   try {
     const response = await fetch("state", {
       cache: "no-store",
+      signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS),
       headers: token === null ? {} : { authorization: `Bearer ${token}` },
     });
     if (!response.ok) throw new Error(`HTTP ${response.status}: ${await response.text()}`);

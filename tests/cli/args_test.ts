@@ -8,7 +8,7 @@ import {
   assertThrows,
 } from "../assert.ts";
 import { LeatError } from "../../core/error.ts";
-import { parseCommandLine, UsageError, wantsHelp } from "../../cli/lib/args.ts";
+import { failureText, parseCommandLine, UsageError, wantsHelp } from "../../cli/lib/args.ts";
 import { importReader, isImporting, readByNode, readByStd } from "../../cli/lib/command_line.ts";
 import { helpText } from "../../cli/lib/help.ts";
 import {
@@ -22,6 +22,7 @@ import {
   text,
   texts,
 } from "../../cli/lib/options.ts";
+import { circularError } from "../lib/circular_error.ts";
 import { until } from "../lib/until.ts";
 
 const PROGRAM = {
@@ -239,4 +240,9 @@ Deno.test("host refuses what names no interface, and says what does", () => {
       `is '${name}', but has to be a host's name or address, such as 0.0.0.0`,
     );
   }
+});
+
+Deno.test("failureText names each cause once, also of an error that is its own cause", () => {
+  const error = new LeatError("internal", "outer", { cause: circularError("boom") });
+  assertEquals(failureText(error), "error: outer (internal)\n  because: boom");
 });

@@ -8,6 +8,8 @@ import { afterWarmUp, measureAll, requireAll } from "../../cli/scale/series.ts";
 import { measureSize } from "../../cli/scale/size.ts";
 import { measured } from "../../cli/lib/quantity.ts";
 import { assert, assertAlmostEquals, assertEquals, assertMatch, assertThrows } from "../assert.ts";
+import { startChild } from "../lib/child.ts";
+import { withFiles } from "../lib/temp_folder.ts";
 
 const PROGRAM = `${import.meta.dirname}/../../cli/scale.ts`;
 
@@ -38,6 +40,18 @@ Deno.test("scale answers --help, and names the fault of an option", async () => 
     assert(code !== 0, `${args} was taken`);
     assertMatch(said, message);
   }
+});
+
+Deno.test("scale says how long it took, also if the clock of the system is set meanwhile", async () => {
+  await withFiles({}, async (folder) => {
+    const set = "const now = Date.now; Date.now = () => now() - 1e12;";
+    await using child = startChild("cli/scale.ts", {
+      flags: ["-P", "--no-check", "--preload", `data:text/javascript,${encodeURIComponent(set)}`],
+      args: ["--workers", "4", "--sweep", "none", "--out", `${folder}/scale.html`],
+    });
+    assertEquals((await child.status).code, 0, child.stderr.text);
+    assertMatch(await Deno.readTextFile(`${folder}/scale.html`), /Took<\/dt><dd>\d+ s</);
+  });
 });
 
 Deno.test("the sweep comes near the paper's text with 8 workers", async () => {

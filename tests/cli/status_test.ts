@@ -171,9 +171,32 @@ Deno.test("deno task status --watch waits for a dispatcher that was stopped and 
   });
   const [, first] = await child.line(/"clusterId":"(\w+)"/);
   await dispatcher.close();
-  await child.stderr.match(/No dispatcher answers at .*Waiting until it answers again/);
+  await child.stderr.match(/No dispatcher answers at .*Waiting until it answers/);
   await using _restarted = await serveDispatcher(options);
   await child.line(new RegExp(`"clusterId":"(?!${first}")`));
+});
+
+Deno.test("deno task status --watch waits for a dispatcher that has not started yet", async () => {
+  const options = { ...QUIET, port: freePort() };
+  await using child = startChild("cli/status.ts", {
+    flags: ["-P=status"],
+    args: ["--dispatcher", `ws://127.0.0.1:${options.port}`].concat("--watch", "--json"),
+  });
+  await child.stderr.match(/No dispatcher answers at .*Waiting until it answers/);
+  await using _dispatcher = await serveDispatcher(options);
+  await child.line(/"clusterId"/);
+});
+
+Deno.test("deno task status --watch ends if what answers was no dispatcher from the beginning", async () => {
+  const quiet = { hostname: "127.0.0.1", port: 0, onListen: () => {} };
+  await using server = Deno.serve(quiet, () => new Response("<title>Shop</title>"));
+  const { code, stderr } = await run(
+    "--dispatcher",
+    `ws://127.0.0.1:${server.addr.port}`,
+    "--watch",
+  );
+  assertEquals(code, 1);
+  assertMatch(stderr, /is no dispatcher/);
 });
 
 Deno.test("deno task status --watch waits while its token has sent too many requests, or a proxy answers", async () => {
@@ -194,7 +217,7 @@ Deno.test("deno task status --watch waits while its token has sent too many requ
       .concat("--watch", "--interval-ms", "100", "--json"),
   });
   for (let i = 0; i < 2; i++) await child.line(/"clusterId"/);
-  await child.stderr.match(/limit of requests for one token.*Waiting until it answers again/);
+  await child.stderr.match(/limit of requests for one token.*Waiting until it answers/);
 });
 
 Deno.test("deno task status --watch ends when nobody reads its output any more", async () => {

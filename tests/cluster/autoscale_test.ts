@@ -1,14 +1,16 @@
 /** `deno task autoscale`: worker processes that come and go as a dispatcher wants. */
 
 import { fileURLToPath } from "node:url";
-import { Dataset, type DispatcherServer, serveDispatcher } from "../../mod.ts";
-import { assertEquals, assertMatch } from "../assert.ts";
+import { ProcessFleet } from "../../cli/cluster/process_fleet.ts";
+import { Dataset, type DispatcherServer, LeatError, serveDispatcher } from "../../mod.ts";
+import { assertEquals, assertMatch, assertRejects } from "../assert.ts";
 import { startChild } from "../lib/child.ts";
 import { TempFolder } from "../lib/temp_folder.ts";
 import { until } from "../lib/until.ts";
 import { numbersOf, sorted, upTo } from "../service/lib/carriers.ts";
 
 const TOKEN = "sesame";
+const VIEWER = "token-of-a-viewer-0123";
 
 async function untilAlive(dispatcher: DispatcherServer, names: readonly string[]): Promise<void> {
   await until(async () => {
@@ -127,7 +129,7 @@ Deno.test("deno task autoscale names the option for a required token, and refuse
 });
 
 Deno.test("deno task autoscale ends, and says why, once the dispatcher refuses its workers' token", async () => {
-  const token = "token-of-a-viewer-0123";
+  const token = VIEWER;
   await using folder = await TempFolder.make({ tokens: `eyes viewer ${token}\n`, token });
   const tokens = { file: `${folder.path}/tokens` };
   await using dispatcher = await serveDispatcher({ tokens, logLevel: "off" });
@@ -142,4 +144,19 @@ Deno.test("deno task autoscale ends, and says why, once the dispatcher refuses i
   const said = child.stderr.text;
   assertMatch(said, /^error: The fleet could not start a worker: here-1 ended with exit code 2:/m);
   assertMatch(said, /^error: The dispatcher at .* refuses worker "here-1": .*the role viewer/m);
+});
+
+Deno.test("ProcessFleet tries again after a start that the refusal of an earlier worker has failed", async () => {
+  await using folder = await TempFolder.make({ tokens: `eyes viewer ${VIEWER}\n`, token: VIEWER });
+  const tokens = { file: `${folder.path}/tokens` };
+  await using dispatcher = await serveDispatcher({ tokens, logLevel: "off" });
+  await using fleet = new ProcessFleet({
+    ...{ prefix: "here", tags: [], drainMs: 0, onLog: () => {} },
+    args: ["--dispatcher", dispatcher.address, "--token-file", `${folder.path}/token`],
+  });
+  await fleet.start();
+  await until(() => fleet.names.length === 0);
+  const { code } = await assertRejects(() => fleet.start(), LeatError);
+  assertEquals(code, "invalid_argument");
+  await fleet.start();
 });

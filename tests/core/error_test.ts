@@ -1,6 +1,7 @@
 /** Errors: their codes, what foreign errors become, and their way over the wire. */
 
 import {
+  causesOf,
   innermostCause,
   LEAT_ERROR_CODES,
   LeatError,
@@ -16,6 +17,7 @@ import {
   assertStringIncludes,
   assertThrows,
 } from "../assert.ts";
+import { circularError } from "../lib/circular_error.ts";
 
 Deno.test("LeatError.from gives names their codes, keeps the cause, and keeps a LeatError as it is", async () => {
   const thrown: [unknown, string][] = [
@@ -222,4 +224,11 @@ Deno.test("innermostCause follows the causes that are errors", () => {
   assertStrictEquals(innermostCause(outer), inner);
   assertStrictEquals(innermostCause(inner), inner);
   assertEquals(innermostCause("no error"), "no error");
+});
+
+Deno.test("causesOf and innermostCause end at an error that is its own cause", () => {
+  const error = circularError("boom");
+  assertEquals(causesOf(error).length, WIRE_ERROR_DEPTH_MAX + 1);
+  assertStrictEquals(innermostCause(error), error);
+  assertEquals(causesOf("no error"), []);
 });

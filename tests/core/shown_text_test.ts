@@ -2,6 +2,7 @@
 
 import { assert, assertEquals } from "../assert.ts";
 import { LeatError } from "../../core/error.ts";
+import { circularError } from "../lib/circular_error.ts";
 import fc from "../lib/properties.ts";
 import {
   shellWord,
@@ -154,4 +155,9 @@ Deno.test("withShownUrls copies an error and its causes without the secrets of U
   assertEquals((outer.cause as Error).name, "TypeError");
   assert(!JSON.stringify(LeatError.from(outer).toWire()).includes("secret"));
   assert(!Deno.inspect(outer).includes("secret"));
+});
+
+Deno.test("withShownUrls ends at an error that is its own cause", () => {
+  const shown = withShownUrls(circularError("http://host/?secret failed"));
+  assertEquals(LeatError.from(shown).message, "http://host/?… failed");
 });

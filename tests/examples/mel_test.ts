@@ -5,7 +5,7 @@ import { drawSpectrogram } from "../../cli/mel/drawing.ts";
 import { SWEEP_SAMPLE_RATE, writeSweeps } from "../../cli/mel/sweeps.ts";
 import { Dataset, Tensor } from "../../mod.ts";
 import { startChild } from "../lib/child.ts";
-import { withFiles } from "../lib/temp_folder.ts";
+import { namesIn, withFiles } from "../lib/temp_folder.ts";
 
 Deno.test("drawSpectrogram draws time to the right, pitch upwards, and the loudest of each part", () => {
   const mel = (frames: number, bins: number, loud: Record<number, number>) => {
@@ -34,6 +34,14 @@ Deno.test("writeSweeps writes WAV files that rise in pitch", async () => {
       return part.filter((x, i) => i > 0 && Math.sign(x) !== Math.sign(part[i - 1]!)).length;
     };
     assert(crossings(SWEEP_SAMPLE_RATE * 2) > 3 * crossings(0));
+  });
+});
+
+Deno.test("writeSweeps leaves files that are there as they are, and no partial ones", async () => {
+  await withFiles({ "sweep-0.wav": "of another program" }, async (folder) => {
+    await writeSweeps(folder, 2);
+    assertEquals(await Deno.readTextFile(`${folder}/sweep-0.wav`), "of another program");
+    assertEquals(await namesIn(folder), ["sweep-0.wav", "sweep-1.wav"]);
   });
 });
 

@@ -80,6 +80,23 @@ Deno.test("a LocalCluster that confines functions keeps no journal where they re
   assertStringIncludes(said, journal);
 });
 
+Deno.test("a LocalCluster confines functions to no folder with another dispatcher's journal", async () => {
+  await using folder = await TempFolder.make({ "journal/dispatcher.sqlite": "" });
+  const confine = { dataRoots: [folder.path] };
+  const said = await refusalOf(() => LocalCluster.start({ confine, workers: 0 }));
+  assertStringIncludes(said, "The journal of a dispatcher");
+});
+
+Deno.test("addWorker confines functions to no folder with the journal of its cluster", async () => {
+  await using folder = await TempFolder.make(FILES);
+  const journal = `${folder.path}/data/journal`;
+  await using cluster = await LocalCluster.start({ journal, carrier: "inline", workers: 0 });
+  const confine = { dataRoots: [folder.path] };
+  const said = await refusalOf(() => cluster.addWorker({ confine }));
+  assertStringIncludes(said, `journal ${journal}`);
+  assertEquals(cluster.workers, 0);
+});
+
 Deno.test("serveWorker refuses a file of tokens in a data root", async () => {
   await using folder = await TempFolder.make({ tokens: "team-a client sesame-a\n" });
   const tokens = { file: `${folder.path}/tokens` };

@@ -1,5 +1,5 @@
 /** Makes and runs the inputs of a target. The same seed and number give the same input anywhere. */
-import { LeatError } from "../../core/error.ts";
+import { causesOf, innermostCause, LeatError } from "../../core/error.ts";
 import { SimRandom } from "../../sim/engine/random.ts";
 import { mutateBytes } from "./mutate_bytes.ts";
 import type { OpenTarget } from "./target.ts";
@@ -41,15 +41,14 @@ export async function judge(target: OpenTarget, input: Uint8Array): Promise<Verd
 }
 
 function messageOf(error: unknown): string {
-  const own = error instanceof Error ? error.stack ?? String(error) : String(error);
-  const cause = error instanceof Error ? error.cause : undefined;
-  return cause === undefined ? own : `${own}\nCaused by: ${messageOf(cause)}`;
+  if (!(error instanceof Error)) return String(error);
+  return causesOf(error).map((cause) => cause.stack ?? String(cause)).join("\nCaused by: ");
 }
 
 /** Returns what was thrown and where, which is equal for failures of one fault. */
-function signatureOf(error: unknown): string {
+function signatureOf(thrown: unknown): string {
+  const error = innermostCause(thrown);
   if (!(error instanceof Error)) return String(error).slice(0, 80);
-  if (error.cause instanceof Error) return signatureOf(error.cause);
   const frames = error.stack?.match(/^ {4}at .*$/mg) ?? [];
   return [error.name, error.message.replaceAll(/\d+/g, "#").slice(0, 60), ...frames.slice(0, 2)]
     .join("\n");

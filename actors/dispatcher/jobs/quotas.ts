@@ -1,5 +1,6 @@
 /** Quotas of identities. The defaults are large: thousands of users may share one token. */
 import { LeatError } from "../../../core/error.ts";
+import { definedFields } from "../../../core/tree.ts";
 import type { Identity } from "../../runtime/identity.ts";
 import type { RequestOf } from "../../runtime/protocol.ts";
 import { bytesOfOpening } from "../held_bytes.ts";
@@ -65,7 +66,7 @@ export const QUOTAS: Quotas = {
 
 /** @throws LeatError `invalid_argument` for an invalid quota. */
 export function checkedQuotas(given: Partial<Quotas> = {}): Quotas {
-  const quotas = { ...QUOTAS, ...given };
+  const quotas = { ...QUOTAS, ...definedFields(given) };
   for (const [name, value] of Object.entries(quotas)) {
     if (Number.isInteger(value) && value >= 1) continue;
     throw new LeatError(

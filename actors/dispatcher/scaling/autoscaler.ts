@@ -5,6 +5,7 @@
  * jobs.
  */
 import { LeatError } from "../../../core/error.ts";
+import { definedFields } from "../../../core/tree.ts";
 import { JobScaler, type JobSigns } from "./job_scaler.ts";
 import { SlidingMax } from "./sliding_max.ts";
 import type { JobScaling, ScalingDescription } from "../protocol_scaling.ts";
@@ -39,7 +40,7 @@ const SCALING_DEFAULTS: Required<ScalingOptions> = {
  *   order, and for times that are not positive.
  */
 export function checkScaling(options: ScalingOptions = {}): Required<ScalingOptions> {
-  const settings = { ...SCALING_DEFAULTS, ...options };
+  const settings = { ...SCALING_DEFAULTS, ...definedFields(options) };
   const { minWorkers, maxWorkers, ...times } = settings;
   const isLimit = (value: number) => Number.isInteger(value) && value >= 0;
   if (!isLimit(minWorkers) || !isLimit(maxWorkers) || maxWorkers < Math.max(1, minWorkers)) {

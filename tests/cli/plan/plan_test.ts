@@ -5,6 +5,7 @@
  */
 import { basename, dirname } from "node:path";
 import { type Machines, sweepClusters } from "../../../cli/plan/clusters.ts";
+import { withGrantHint } from "../../../cli/plan/grant_hint.ts";
 import { limitsOf, nextLimit } from "../../../cli/plan/limits.ts";
 import { timeLimitMs, type TimeLimits } from "../../../cli/plan/progress_timeout.ts";
 import { UsageError } from "../../../cli/lib/args.ts";
@@ -14,10 +15,12 @@ import { profileModule } from "../../../cli/plan/profiled_module.ts";
 import { type Plan, planText, renderPlan } from "../../../cli/plan/report.ts";
 import { fastestMs } from "../../../cli/plan/split_cost.ts";
 import { loadPipeline } from "../../../cli/plan/user_pipeline.ts";
+import { Accelerator } from "../../../cli/simulate/accelerator.ts";
 import { verify, verifyUpTo } from "../../../cli/plan/verification.ts";
 import { Dataset, LeatError, PAPER_PRICES } from "../../../mod.ts";
 import { SimCluster } from "../../../sim/engine/cluster.ts";
 import { assert, assertEquals, assertRejects, assertStringIncludes } from "../../assert.ts";
+import { circularError } from "../../lib/circular_error.ts";
 import { namesIn } from "../../lib/temp_folder.ts";
 import { until } from "../../lib/until.ts";
 import { withModule } from "./plan_modules.ts";
@@ -286,6 +289,16 @@ Deno.test("verify: real workers of a pipeline that waits are no faster than the 
   assert(measuredBatchesPerSecond > 0 && measuredBatchesPerSecond < 2 * most);
 });
 
+Deno.test("verify: an Accelerator runs the steps, since timers are late for short ones", async () => {
+  const accelerator = new Accelerator({
+    now: () => 0,
+    sleep: () => new Promise((resolve) => setTimeout(resolve, 0)),
+  });
+  const machines = { ...MACHINES, stepMs: 0.25 };
+  await verify(Dataset.range(8), PROFILE, machines, { workers: 1, seconds: 0.01, accelerator });
+  assert(accelerator.busyMs > 0);
+});
+
 Deno.test("verifyUpTo: says why a pipeline that DYNAMIC refuses cannot be run, instead of failing", async () => {
   const undivided = Dataset.fromGenerator(function* () {
     yield* [1, 2, 3];
@@ -402,4 +415,12 @@ Deno.test("fastestMs: batches that arrive in groups share their wait, and a slow
     return Promise.resolve();
   };
   assertEquals(await fastestMs(next, () => nowMs), 10);
+});
+
+Deno.test("withGrantHint names the flag for a denied cause, and ends at an error that is its own cause", () => {
+  const denied = new Deno.errors.NotCapable("run again with the --allow-env flag");
+  const error = new LeatError("failed_precondition", "it failed", { cause: denied });
+  assertStringIncludes(withGrantHint(error).message, "-P=plan --allow-env cli/plan.ts");
+  const circular = new LeatError("unknown", "it failed", { cause: circularError("boom") });
+  assertEquals(withGrantHint(circular), circular);
 });

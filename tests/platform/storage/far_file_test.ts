@@ -560,6 +560,19 @@ Deno.test("requests accept only valid numbers", async () => {
   }
 });
 
+Deno.test({
+  name: "storage gives an undefined option its default",
+  permissions: { net: false },
+  fn: async () => {
+    const absent = undefined as never;
+    const requests = { attemptsMax: absent, backoffMs: absent, backoffMsMax: absent };
+    const gs = { endpoint: absent, region: absent, anonymous: true };
+    const open = () => new StorageFiles({ requests, gs }).open("gs://bucket/key");
+    const message = await failure(open, "permission_denied");
+    assertStringIncludes(message, "--allow-net=storage.googleapis.com");
+  },
+});
+
 Deno.test("FIRST_RANGE_BYTES is the size of the first request", async () => {
   await using server = new RangeServer(noise(10));
   (await filesOf().open(`${server.origin}/file`)).close();

@@ -16,15 +16,43 @@ interface PageDocument {
   getSelection: () => { readonly isCollapsed: boolean };
 }
 
+async function openPage(url: string): Promise<{ document: PageDocument; script: string }> {
+  const html = await (await fetch(url)).text();
+  const { document } = parseHTML(html) as unknown as { readonly document: PageDocument };
+  return { document, script: document.querySelector("script").textContent };
+}
+
+Deno.test("the live page says that a paused dispatcher does not answer", async () => {
+  await using dispatcher = await serveDispatcher(QUIET);
+  const { document, script } = await openPage(dispatcher.page);
+  const limit = new AbortController();
+  const limitsMs: number[] = [];
+  const signals = {
+    timeout(ms: number) {
+      limitsMs.push(ms);
+      return limit.signal;
+    },
+  };
+  const answers = (_path: string, { signal }: { readonly signal: AbortSignal }) =>
+    new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+  const polled = Promise.withResolvers<void>();
+  new Function("document", "location", "fetch", "setTimeout", "AbortSignal", script)(
+    ...[document, { search: "" }, answers, polled.resolve, signals],
+  );
+  limit.abort(new DOMException("signal timed out", "TimeoutError"));
+  await polled.promise;
+  assertEquals(limitsMs, [15_000]);
+  const { textContent } = document.querySelector("#status");
+  assertEquals(textContent, "The dispatcher does not answer (signal timed out)");
+});
+
 Deno.test("the live page and status show each figure that the table of metrics gives a column", async () => {
   await using dispatcher = await serveDispatcher(QUIET);
   await using _worker = await serveWorker({ ...QUIET, dispatcher: dispatcher.address });
   await using iterator = Dataset.range(10).repeat()
     .distribute({ service: dispatcher.address, jobName: "job", sharing: { trainerId: "t" } })
     .iterator();
-  const html = await (await fetch(dispatcher.page)).text();
-  const { document } = parseHTML(html) as unknown as { readonly document: PageDocument };
-  const script = document.querySelector("script").textContent;
+  const { document, script } = await openPage(dispatcher.page);
   const timers: (() => void)[] = [];
   // The page runs in a browser: these are the parts of one that the parser lacks.
   document.getSelection = () => ({ isCollapsed: true });

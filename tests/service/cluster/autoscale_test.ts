@@ -305,6 +305,39 @@ Deno.test("autoscale fails with the dispatcher's error once that refuses its tok
   }
 });
 
+Deno.test("autoscale keeps its workers while another cannot be started with its settings, and fails without any", async () => {
+  const { clock, timer } = virtual();
+  const fleet = new Names();
+  let wanted = 2;
+  const reasons: string[] = [];
+  await using scaler = autoscale({
+    dispatcher: { describe: () => Promise.resolve(stateOf(wanted, fleet.listed())) },
+    ...{ timer, fleet, maxWorkers: 4, intervalMs: 1_000 },
+    onStep: ({ action, reason }) => void (action === "fail" && reasons.push(reason)),
+  });
+  let failure: LeatError | undefined;
+  scaler.failed.then((error) => failure = error);
+  await clock.pass(10_000);
+  const { start } = fleet;
+  const refused = () => Promise.reject(new LeatError("invalid_argument", "No such data root"));
+  [wanted, fleet.start] = [3, refused];
+  await clock.pass(100_000);
+  assertEquals([fleet.names.length, failure], [2, undefined]);
+  assertEquals(
+    new Set(reasons),
+    new Set(["The fleet could not start a worker: No such data root"]),
+  );
+  // The pauses have doubled, up to a minute.
+  assertEquals(reasons.length, 7);
+  fleet.start = start;
+  await clock.pass(60_000);
+  assertEquals(fleet.names.length, 3);
+  fleet.start = refused;
+  fleet.names.splice(0);
+  await clock.pass(60_000);
+  assertEquals(failure?.code, "invalid_argument");
+});
+
 Deno.test("autoscale waits for a dispatcher that has answered once, whatever answers in its place", async () => {
   const { clock, timer } = virtual();
   const fleet = new Names();

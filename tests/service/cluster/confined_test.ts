@@ -2,6 +2,7 @@
 import { Dataset, LeatError, LocalCluster } from "../../../mod.ts";
 import { assertEquals, assertMatch, assertRejects, assertStringIncludes } from "../../assert.ts";
 import { TempFolder } from "../../lib/temp_folder.ts";
+import { until } from "../../lib/until.ts";
 
 for (const carrier of ["inline", "thread"] as const) {
   Deno.test(`LocalCluster with confine runs a job within its grants (${carrier})`, async () => {
@@ -47,4 +48,25 @@ Deno.test("LocalCluster refuses to confine to a missing folder", async () => {
   const start = () => LocalCluster.start({ confine: { dataRoots: ["/no/such/folder"] } });
   const error = await assertRejects(start, LeatError) as LeatError;
   assertEquals(error.code, "not_found");
+});
+
+Deno.test("a LocalCluster logs why it scales no more once no worker can be confined", async () => {
+  const told: string[] = [];
+  const kept = console.error;
+  console.error = (line: string) => void told.push(line);
+  try {
+    await using cluster = await LocalCluster.start({
+      ...{ workers: { min: 0, max: 1 }, scaling: { intervalMs: 1 }, carrier: "inline" },
+      ...{ confine: { heapBytesMax: 1 }, logLevel: "error" },
+    });
+    const waiting = Dataset.range(1).distribute({ service: cluster, processingMode: "OFF" });
+    await using iterator = waiting.iterator();
+    const next = iterator.next().catch(() => {});
+    await until(() => told.length > 0);
+    assertMatch(told[0]!, /ERROR The number of workers stays as it is: .*sandbox.heapBytesMax/);
+    await cluster.close();
+    await next;
+  } finally {
+    console.error = kept;
+  }
 });

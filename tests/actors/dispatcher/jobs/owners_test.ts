@@ -704,6 +704,10 @@ Deno.test("a quota that is none is refused", () => {
   assertStringIncludes(error.message, "quotas.jobsMax");
 });
 
+Deno.test("checkedQuotas gives an undefined quota its default", () => {
+  assertEquals(checkedQuotas({ jobsMax: undefined as never }), checkedQuotas());
+});
+
 Deno.test("RequestRates lets bursts and a steady stream through, refuses beyond, and tells senders apart", () => {
   let nowMs = 0;
   const rates = new RequestRates(10, () => nowMs);

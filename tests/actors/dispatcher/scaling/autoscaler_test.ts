@@ -2,6 +2,7 @@
 
 import {
   Autoscaler,
+  checkScaling,
   type ScalingOptions,
 } from "../../../../actors/dispatcher/scaling/autoscaler.ts";
 import type { JobRates, JobSigns } from "../../../../actors/dispatcher/scaling/job_scaler.ts";
@@ -326,6 +327,11 @@ Deno.test("limits and times that make no sense are refused with their values", a
   for (const [options, message] of wrong) {
     await assertRejects(() => Promise.try(() => new Autoscaler(options)), LeatError, message);
   }
+});
+
+Deno.test("checkScaling gives an undefined option its default", () => {
+  const absent = undefined as never;
+  assertEquals(checkScaling({ minWorkers: absent, downAfterMs: absent }), checkScaling());
 });
 
 Deno.test("what is wanted of a pool is what its hungriest job wants, and falls slowly when nobody reads", () => {

@@ -1,0 +1,19 @@
+/** Removes temporary folders. */
+
+/** How many times to try to remove a folder that another thread writes to. */
+const REMOVALS_MAX = 100;
+
+/**
+ * Removes a folder into which a thread that is still stopping may just have written. If that fails, it
+ * only prints a warning: an error would hide the program's results, or the error that matters.
+ */
+export function removeInUse(folder: string): void {
+  for (let triesLeft = REMOVALS_MAX; triesLeft > 0; triesLeft--) {
+    try {
+      return Deno.removeSync(folder, { recursive: true });
+    } catch (error) {
+      if (error instanceof Deno.errors.NotFound) return;
+      if (triesLeft === 1) console.error(`The folder ${folder} is left over:`, error);
+    }
+  }
+}
