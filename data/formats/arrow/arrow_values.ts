@@ -54,8 +54,25 @@ function isTime(type: DataType): boolean {
  * @throws {UnsupportedType} for unions and intervals.
  */
 export function vectorValues(vector: Vector): ValueAt {
+  if (vector.data.length > 1) return chunkedValues(vector);
   const plain = plainValuesOf(vector);
   return vector.nullCount === 0 ? plain : (index) => vector.isValid(index) ? plain(index) : null;
+}
+
+/** A dictionary has a chunk for each message that added values to it. */
+function chunkedValues(vector: Vector): ValueAt {
+  const chunks = vector.data.map((data) => vectorValues(new Vector([data])));
+  const starts = [0];
+  for (const { length } of vector.data) starts.push(starts.at(-1)! + length);
+  return (index) => {
+    let chunk = 0;
+    for (let end = chunks.length; end - chunk > 1;) {
+      const middle = (chunk + end) >> 1;
+      if (starts[middle]! <= index) chunk = middle;
+      else end = middle;
+    }
+    return chunks[chunk]!(index - starts[chunk]!);
+  };
 }
 
 function plainValuesOf(vector: Vector): ValueAt {
@@ -77,7 +94,7 @@ function plainValuesOf(vector: Vector): ValueAt {
   return (index) => vector.get(index);
 }
 
-/** Returns the only chunk of a column in a record batch. */
+/** Returns the only chunk of a vector: {@linkcode vectorValues} takes others apart. */
 function onlyData(vector: Vector): Data {
   return vector.data[0]!;
 }
