@@ -22,6 +22,7 @@ import {
   Int64,
   Int8,
   IntervalDayTime,
+  LargeUtf8,
   List,
   makeData,
   Map_,
@@ -181,6 +182,20 @@ Deno.test("arrow reads dictionaries as the values that they stand for", async ()
   const type = new Dictionary(new Utf8(), new Int32(), 1);
   const data = ["a", "b", null, "a"];
   assertEquals(await values(type, data), data);
+});
+
+Deno.test("arrow refuses texts that are not UTF-8, and keeps byte order marks", async () => {
+  const kept = "\ufeffa\ufffd";
+  for (const type of [new Utf8(), new LargeUtf8()]) {
+    const { data: [data] } = vectorFromArray(["bad", kept], type);
+    data!.values[0] = 0xff;
+    const [error, row] = await rowsOf(node(), write(new Table({ x: new Vector([data!]) })));
+    assertInstanceOf(error, LeatError);
+    assertEquals(error.code, "data_loss");
+    assertStringIncludes(error.message, "column x: a text is not UTF-8");
+    assertStringIncludes(error.message, "write the column as binary");
+    assertEquals(row, { x: kept });
+  }
 });
 
 Deno.test("arrow reads times, maps and structs of a dictionary that later batches add to", async () => {
