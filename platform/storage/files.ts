@@ -5,6 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { LeatError, type LeatErrorCode } from "../../core/error.ts";
 import { shownPath } from "../../core/shown_text.ts";
+import { TIMER_MS_MAX } from "../../data/check.ts";
 import { escapeGlob, type Files, type OpenFile } from "../../data/host.ts";
 import { systemCode } from "../system_codes.ts";
 
@@ -110,10 +111,10 @@ function openedFile(path: string, opened: Deno.FsFile, sizeBytes: number): OpenF
 
 /** Adds `latencyMs` to opens, reads and listings. The delays of concurrent calls overlap. */
 export function withStorageLatency(files: Files, latencyMs: number): Files {
-  if (!(latencyMs >= 0 && Number.isFinite(latencyMs))) {
+  if (!(latencyMs >= 0 && latencyMs <= TIMER_MS_MAX)) {
     throw new LeatError(
       "invalid_argument",
-      `A storage latency is a number of milliseconds from 0 up, not ${latencyMs}.`,
+      `A storage latency is a number of milliseconds from 0 to ${TIMER_MS_MAX}, not ${latencyMs}.`,
     );
   }
   const delay = (signal?: AbortSignal) =>

@@ -2,13 +2,14 @@
 
 import { innermostCause, LeatError, type LeatErrorCode } from "../../core/error.ts";
 import { shownText, withShownUrls } from "../../core/shown_text.ts";
+import { TIMER_MS_MAX } from "../../data/check.ts";
 import { Retries, type RetryOptions, type RetryTiming } from "./retries.ts";
 
 /** Timeouts and retries of requests to far storage. */
 export interface RequestOptions extends RetryOptions {
   /**
    * Limit of the time without received bytes, before or during the answer, in ms. After it the request
-   * is repeated. Default 30,000.
+   * is repeated. Default 30,000; at most 2,147,483,647.
    */
   readonly timeoutMs?: number;
 }
@@ -45,10 +46,10 @@ export class HttpClient {
 
   constructor(options: RequestOptions = {}, timing?: RetryTiming) {
     const { timeoutMs = TIMEOUT_MS, ...retries } = options;
-    if (!(timeoutMs > 0)) {
+    if (!(timeoutMs > 0 && timeoutMs <= TIMER_MS_MAX)) {
       throw new LeatError(
         "invalid_argument",
-        `timeoutMs is a number of milliseconds above 0, not ${timeoutMs}`,
+        `timeoutMs is a number of milliseconds above 0, at most ${TIMER_MS_MAX}, not ${timeoutMs}`,
       );
     }
     this.#timeoutMs = timeoutMs;

@@ -553,7 +553,12 @@ Deno.test({
 });
 
 Deno.test("requests accept only valid numbers", async () => {
-  const wrong = [{ attemptsMax: 0 }, { attemptsMax: 1.5 }, { timeoutMs: 0 }, { backoffMs: -1 }];
+  const wrong = [
+    ...[{ attemptsMax: 0 }, { attemptsMax: 1.5 }, { timeoutMs: 0 }, { backoffMs: -1 }],
+    // Timers would fire at once.
+    ...[{ timeoutMs: 2 ** 31 }, { timeoutMs: Infinity }],
+    ...[{ backoffMs: 2 ** 31 }, { backoffMsMax: Infinity }],
+  ];
   for (const requests of wrong) {
     // deno-lint-ignore require-await -- what throws is to reject
     await failure(async () => new StorageFiles({ requests }), "invalid_argument");
