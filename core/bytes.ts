@@ -36,6 +36,21 @@ export function isDetached(array: ArrayBufferView): boolean {
   return mayBe && array.buffer instanceof ArrayBuffer && array.buffer.detached;
 }
 
+const DECODER = new TextDecoder("utf-8", { ignoreBOM: true });
+const STRICT_DECODER = new TextDecoder("utf-8", { ignoreBOM: true, fatal: true });
+
+/** The text of UTF-8; `undefined` for other bytes. A byte order mark stays. */
+export function utf8Text(bytes: Uint8Array): string | undefined {
+  const text = DECODER.decode(bytes);
+  // The strict decoder is slower. A text may have this character, too.
+  if (!text.includes("\ufffd")) return text;
+  try {
+    return STRICT_DECODER.decode(bytes);
+  } catch {
+    return undefined;
+  }
+}
+
 /** The unsigned big-endian integer in the four bytes at `at`. */
 export function uint32At(bytes: Uint8Array, at: number): number {
   return (bytes[at]! << 24 | bytes[at + 1]! << 16 | bytes[at + 2]! << 8 | bytes[at + 3]!) >>> 0;

@@ -101,8 +101,16 @@ export interface Files {
    * which may be slow, rejects with `cancelled` once `signal` is aborted.
    */
   open(path: string, signal?: AbortSignal): Promise<OpenFile>;
-  /** The files matching a glob pattern, sorted by name; empty when none match. `signal` as for `open`. */
+  /**
+   * The files matching a glob pattern, sorted by name; empty when none match. Names begin as the
+   * pattern does, up to the folder of its first wildcard. `signal` as for `open`.
+   */
   list(pattern: string, signal?: AbortSignal): Promise<string[]>;
+}
+
+/** Returns a glob pattern that matches only `path`. */
+export function escapeGlob(path: string): string {
+  return path.replace(/[\\*?[\]{},]/g, "\\$&");
 }
 
 /** An open file. It holds a descriptor or a connection until `close()`. */

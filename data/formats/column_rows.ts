@@ -1,4 +1,5 @@
 /** Makes the rows of columnar files: selects columns by name, and combines their values. */
+import { utf8Text } from "../../core/bytes.ts";
 import { shownText } from "../../core/shown_text.ts";
 import type { ByteRanges } from "./byte_ranges.ts";
 import type { Rows } from "./row_blocks.ts";
@@ -23,6 +24,15 @@ export function listNames(names: readonly string[]): string {
 /** Refuses a field that elements must not have as a key. @throws {Error} */
 export function checkFieldName(name: string): void {
   if (name === "__proto__") throw new Error("a field has the name __proto__");
+}
+
+/** The text of a column's UTF-8. @throws {Error} for other bytes. */
+export function columnText(bytes: Uint8Array): string {
+  const text = utf8Text(bytes);
+  if (text !== undefined) return text;
+  throw new Error(
+    "a text is not UTF-8; write the column as binary, or leave it out with `columns`",
+  );
 }
 
 interface ChosenOptions {

@@ -10,7 +10,7 @@ import { shownText } from "../../core/shown_text.ts";
 import { isPlainObject } from "../../core/tree.ts";
 import { show } from "../check.ts";
 import { type Compression, COMPRESSIONS } from "../formats/compression/compression.ts";
-import type { Host } from "../host.ts";
+import { escapeGlob, type Host } from "../host.ts";
 import { checkSpec, type ElementSpec } from "../elements/spec.ts";
 import { encodeDocument, readDocument } from "./document.ts";
 
@@ -113,9 +113,7 @@ const STORED_NAME = /^[0-9a-f]{16}-[\w-]+\.(tfrecord(\.gz)?|run|rest|ledger)(\.p
 
 /** The paths of a stored dataset's files in a folder, without `DONE`. */
 export async function storedPaths(host: Host, folder: string): Promise<string[]> {
-  // Special characters of glob patterns become `?`; the filter below compares the exact path.
-  const pattern = within(folder.replace(/[\\*?[\]{}()!+@|]/g, "?"), "*");
-  return (await host.files.list(pattern)).filter((path) =>
+  return (await host.files.list(within(escapeGlob(folder), "*"))).filter((path) =>
     STORED_NAME.test(fileNameOf(path)) && within(folder, fileNameOf(path)) === path
   );
 }

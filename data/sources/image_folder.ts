@@ -13,7 +13,7 @@ import {
 import { ByteReader } from "../formats/byte_reader.ts";
 import type { FormatReader, ReadFrom, SourceFile } from "../formats/format_reader.ts";
 import { type WholeFilePosition, wholeFileReader } from "../formats/whole_file.ts";
-import { type Host, type ImageDecodeOptions, installedHost } from "../host.ts";
+import { escapeGlob, type Host, type ImageDecodeOptions, installedHost } from "../host.ts";
 import { type Attributes, registerNode } from "../node.ts";
 import { type ElementSpec, TensorSpec } from "../elements/spec.ts";
 import { FileSourceNode } from "./file_source.ts";
@@ -237,11 +237,6 @@ function patternsOf(root: string, classNames?: readonly string[]): string[] {
   const folder = root === "/" ? "" : escapeGlob(root);
   const classes = classNames?.map(escapeGlob) ?? ["*"];
   return classes.map((name) => `${folder}/${name}/**/*.{${extensions}}`);
-}
-
-/** Returns a pattern that matches only `name`. */
-function escapeGlob(name: string): string {
-  return name.replace(/[\\*?[\]{},]/g, "\\$&");
 }
 
 /** Returns the class of a file: the name of the folder directly in `root` that contains it. */

@@ -1,5 +1,5 @@
 /**
- * Mel spectrograms with the conventions of `tf.signal`: frames without padding, a periodic Hann
+ * Mel spectrograms with the conventions of `tf.signal`: frames without padding, its periodic Hann
  * window, magnitudes of the real FFT, and HTK mel weights.
  */
 
@@ -72,8 +72,9 @@ function weigh(magnitudes: Float64Array, { firstBin, weights }: Band): number {
 
 function hannWindow(length: number): Float64Array {
   if (length === 1) return Float64Array.of(1);
-  // Odd lengths are periodic, too, as in `tf.signal.hann_window`.
-  return Float64Array.from({ length }, (_, i) => 0.5 - 0.5 * Math.cos(2 * Math.PI * i / length));
+  // `tf.signal.hann_window` makes windows of odd lengths symmetric.
+  const period = length - length % 2;
+  return Float64Array.from({ length }, (_, i) => 0.5 - 0.5 * Math.cos(2 * Math.PI * i / period));
 }
 
 /** Triangles between points evenly spaced on the mel scale; bin 0 has no weight. */

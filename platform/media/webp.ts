@@ -16,8 +16,10 @@ const RIFF = [0x52, 0x49, 0x46, 0x46];
 const WEBP = [0x57, 0x45, 0x42, 0x50];
 /** RIFF, length, WEBP, the first chunk's type and length. */
 const CHUNK_OFFSET = 20;
-/** Enough of the first chunk, of any type, to tell the size. */
+/** Enough of the first chunk to tell the size. */
 const HEADER_BYTES = CHUNK_OFFSET + 10;
+/** Enough of it in a lossless image, which may end soon after. */
+const LOSSLESS_HEADER_BYTES = CHUNK_OFFSET + 5;
 const ANIMATION_FLAG = 0x02;
 
 /** Decodes lossy and lossless WebPs, with or without alpha, on this thread; no animations. */
@@ -30,8 +32,10 @@ export class WebpFormat extends WasmFormat<Webp> {
   }
 
   readSize(bytes: Uint8Array): PixelSize {
-    if (bytes.length < HEADER_BYTES) throw damaged(bytes, "it is truncated within its header");
-    const { type, view } = firstChunk(bytes);
+    const type = chunkType(bytes);
+    const neededBytes = type === "VP8L" ? LOSSLESS_HEADER_BYTES : HEADER_BYTES;
+    if (bytes.length < neededBytes) throw damaged(bytes, "it is truncated within its header");
+    const view = chunkView(bytes);
     switch (type) {
       case "VP8 ":
         if (view.getUint8(3) !== 0x9d || view.getUint8(4) !== 0x01 || view.getUint8(5) !== 0x2a) {
@@ -66,8 +70,7 @@ export class WebpFormat extends WasmFormat<Webp> {
     channels: Channels,
   ): void {
     const { width, height } = this.readSize(bytes);
-    const { type, view } = firstChunk(bytes);
-    if (type === "VP8X" && (view.getUint8(0) & ANIMATION_FLAG) !== 0) {
+    if (chunkType(bytes) === "VP8X" && (chunkView(bytes).getUint8(0) & ANIMATION_FLAG) !== 0) {
       throw new LeatError("unimplemented", "An animated WebP is not decoded; extract a frame.");
     }
     const claimed = new DataView(bytes.buffer, bytes.byteOffset).getUint32(4, true) + 8;
@@ -111,11 +114,14 @@ function noFiles(): never {
   throw new Error("libwebp was compiled with access to files, but must not use it");
 }
 
-function firstChunk(bytes: Uint8Array): { type: string; view: DataView } {
-  return {
-    type: String.fromCharCode(...bytes.subarray(CHUNK_OFFSET - 8, CHUNK_OFFSET - 4)),
-    view: new DataView(bytes.buffer, bytes.byteOffset + CHUNK_OFFSET),
-  };
+/** The type of the first chunk. */
+function chunkType(bytes: Uint8Array): string {
+  return String.fromCharCode(...bytes.subarray(CHUNK_OFFSET - 8, CHUNK_OFFSET - 4));
+}
+
+/** The data of the first chunk. */
+function chunkView(bytes: Uint8Array): DataView {
+  return new DataView(bytes.buffer, bytes.byteOffset + CHUNK_OFFSET);
 }
 
 function readUint24(view: DataView, at: number): number {

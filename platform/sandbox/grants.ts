@@ -3,6 +3,7 @@ import { resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { LeatError } from "../../core/error.ts";
 import { shownPath } from "../../core/shown_text.ts";
+import { TIMER_MS_MAX } from "../../data/check.ts";
 import { PYTHON } from "../python/python_pool.ts";
 import { requireLocalName } from "../storage/files.ts";
 
@@ -100,7 +101,7 @@ export function sandboxGrants(options: SandboxOptions = {}): SandboxGrants {
   const { heapBytesMax = Math.min(HEAP_BYTES_MAX, memoryBytesMax) } = options;
   requireAtLeast("heapBytesMax", heapBytesMax, HEAP_BYTES_MIN);
   requireAtLeast("memoryBytesMax", memoryBytesMax, MEMORY_BYTES_MIN);
-  requireAtLeast("stallTimeoutMs", stallTimeoutMs, 1);
+  requireAtLeast("stallTimeoutMs", stallTimeoutMs, 1, TIMER_MS_MAX);
   const writable = writeRoots.map(folderOf);
   const readable = [...dataRoots.filter((root) => !isFar(root)).map(folderOf), ...writable];
   const hosts = imports.map(hostOf);
@@ -231,10 +232,11 @@ function requireOwn(
   );
 }
 
-function requireAtLeast(name: string, value: number, least: number): void {
-  if (Number.isFinite(value) && value >= least) return;
+function requireAtLeast(name: string, value: number, least: number, most = Infinity): void {
+  if (Number.isFinite(value) && value >= least && value <= most) return;
+  const bound = most === Infinity ? "" : ` and at most ${most}`;
   throw new LeatError(
     "invalid_argument",
-    `sandbox.${name} must be at least ${least}, not ${value}`,
+    `sandbox.${name} must be at least ${least}${bound}, not ${value}`,
   );
 }

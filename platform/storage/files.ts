@@ -5,7 +5,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { LeatError, type LeatErrorCode } from "../../core/error.ts";
 import { shownPath } from "../../core/shown_text.ts";
-import type { Files, OpenFile } from "../../data/host.ts";
+import { TIMER_MS_MAX } from "../../data/check.ts";
+import { escapeGlob, type Files, type OpenFile } from "../../data/host.ts";
 import { systemCode } from "../system_codes.ts";
 
 /** The codes of system errors. Other errors have the code of their class, or `unknown`. */
@@ -110,10 +111,10 @@ function openedFile(path: string, opened: Deno.FsFile, sizeBytes: number): OpenF
 
 /** Adds `latencyMs` to opens, reads and listings. The delays of concurrent calls overlap. */
 export function withStorageLatency(files: Files, latencyMs: number): Files {
-  if (!(latencyMs >= 0 && Number.isFinite(latencyMs))) {
+  if (!(latencyMs >= 0 && latencyMs <= TIMER_MS_MAX)) {
     throw new LeatError(
       "invalid_argument",
-      `A storage latency is a number of milliseconds from 0 up, not ${latencyMs}.`,
+      `A storage latency is a number of milliseconds from 0 to ${TIMER_MS_MAX}, not ${latencyMs}.`,
     );
   }
   const delay = (signal?: AbortSignal) =>
@@ -139,6 +140,13 @@ export function withStorageLatency(files: Files, latencyMs: number): Files {
   };
 }
 
+/** The scheme of a URL; `undefined` for a local path, `C:/…` included. `file:` needs no `//`. */
+export function schemeOf(path: string): string | undefined {
+  const [scheme] = /^(?:file(?=:)|[a-z][a-z0-9+.-]+(?=:\/\/))/i.exec(path) ?? [];
+  if (scheme === undefined) requireLocalName(path);
+  return scheme?.toLowerCase();
+}
+
 /**
  * Refuses a misspelt URL with secrets, such as `https:user:password@host/file`. As a local name it
  * would be shown with its secrets.
@@ -158,8 +166,9 @@ export function requireLocalName(path: string): void {
  * @throws {LeatError} `invalid_argument` for a URL of another host, or one that is malformed.
  */
 export function pathOfFileUrl(url: string): string {
-  const literal = url.replace(/[?#\\]/g, (char) => encodeURIComponent(char));
+  const literal = url.replace(/[?#\\]/g, encodeURIComponent);
   try {
+    if (!/^file:\//i.test(url)) throw new TypeError("its path is not absolute");
     return fileURLToPath(literal);
   } catch (cause) {
     throw new LeatError(
@@ -169,6 +178,31 @@ export function pathOfFileUrl(url: string): string {
       { cause },
     );
   }
+}
+
+/** A glob pattern that is a `file:` URL, as a pattern of local paths. */
+interface FileUrlPattern {
+  readonly local: string;
+  /** The URL of a file that matches. It begins as the pattern does, up to the first wildcard's folder. */
+  urlOf(path: string): string;
+}
+
+/**
+ * Percent-encoded characters are no wildcards.
+ * @throws {LeatError} as {@linkcode pathOfFileUrl}.
+ */
+export function fileUrlPattern(pattern: string): FileUrlPattern {
+  pathOfFileUrl(pattern); // refuses it under the name that the user knows
+  const literal = /^(?:[^\\*?[{]|\\.)*/s.exec(pattern)![0];
+  const cut = literal === pattern ? pattern.length : literal.lastIndexOf("/") + 1;
+  const start = pattern.slice(0, cut).replace(/\\(.)/gs, "$1");
+  const folder = pathOfFileUrl(start);
+  const escaped = pattern.slice(cut).replace(/%(?=[0-7])/g, "%5C%");
+  return {
+    local: escapeGlob(folder) + pathOfFileUrl(`file:///${escaped}`).slice(1),
+    urlOf: (path) =>
+      start + encodeURI(path.slice(folder.length)).replace(/[?#]/g, encodeURIComponent),
+  };
 }
 
 /** Converts a system error about a file into an error that names the operation. */

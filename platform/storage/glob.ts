@@ -24,7 +24,7 @@ export type GlobSegment = GlobName | "**";
 export interface Glob {
   /** The segments before the wildcard: the folder to list. Without a wildcard, the whole path. */
   readonly start: string;
-  /** `start` as the prefix of a path: it ends with a slash, unless it is empty. */
+  /** What the paths of its files begin with: `start` and a slash. Empty for the current folder. */
   readonly folder: string;
   /** The patterns of names below `folder`, level by level; `undefined` without a wildcard. */
   readonly segments: readonly GlobSegment[] | undefined;
@@ -168,7 +168,8 @@ function parseExpanded(pattern: string): Glob {
   const literals = names.slice(0, wildcard < 0 ? undefined : wildcard)
     .map((name) => (name as GlobName).literal!);
   const start = literals.join("/") || (wildcard > 0 ? "/" : "");
-  const folder = start === "" || start.endsWith("/") ? start : `${start}/`;
+  // Every slash counts: names begin as the pattern does, and "a//b" is another key than "a/b".
+  const folder = literals.map((name) => `${name}/`).join("");
   if (wildcard < 0) return { start, folder, segments: undefined };
   const isFolders = parts.at(-1) === "";
   const segments: GlobSegment[] = [];

@@ -2,13 +2,14 @@
 
 import { innermostCause, LeatError, type LeatErrorCode } from "../../core/error.ts";
 import { shownText, withShownUrls } from "../../core/shown_text.ts";
+import { TIMER_MS_MAX } from "../../data/check.ts";
 import { Retries, type RetryOptions, type RetryTiming } from "./retries.ts";
 
 /** Timeouts and retries of requests to far storage. */
 export interface RequestOptions extends RetryOptions {
   /**
    * Limit of the time without received bytes, before or during the answer, in ms. After it the request
-   * is repeated. Default 30,000.
+   * is repeated. Default 30,000; at most 2,147,483,647.
    */
   readonly timeoutMs?: number;
 }
@@ -21,6 +22,8 @@ export interface HttpRequest {
   readonly headers: HeadersInit;
   /** Makes the request for a redirect's target; throws if forbidden. Default: none is followed. */
   readonly redirected?: (target: URL) => HttpRequest;
+  /** Makes the request to send in place of this one if the answer says so. Default: none is. */
+  readonly moved?: (answer: Response) => Promise<HttpRequest> | undefined;
 }
 
 const TIMEOUT_MS = 30_000;
@@ -45,10 +48,10 @@ export class HttpClient {
 
   constructor(options: RequestOptions = {}, timing?: RetryTiming) {
     const { timeoutMs = TIMEOUT_MS, ...retries } = options;
-    if (!(timeoutMs > 0)) {
+    if (!(timeoutMs > 0 && timeoutMs <= TIMER_MS_MAX)) {
       throw new LeatError(
         "invalid_argument",
-        `timeoutMs is a number of milliseconds above 0, not ${timeoutMs}`,
+        `timeoutMs is a number of milliseconds above 0, at most ${TIMER_MS_MAX}, not ${timeoutMs}`,
       );
     }
     this.#timeoutMs = timeoutMs;
@@ -56,8 +59,8 @@ export class HttpClient {
   }
 
   /**
-   * Sends a request and follows redirects. Resolves with the head of the answer, whatever its status.
-   * The caller reads the body to the end, or cancels the answer.
+   * Sends a request, and those that its answers lead to. Resolves with the head of the last answer,
+   * whatever its status. The caller reads the body to the end, or cancels the answer.
    * @throws {LeatError} `permission_denied` if the program may not connect there, `cancelled` once
    * the signal is aborted, `unavailable` if the host cannot be reached or times out,
    * `failed_precondition` for too many redirects, or one to a URL that is neither `http:` nor `https:`.
@@ -67,15 +70,15 @@ export class HttpClient {
     let current = request;
     try {
       for (let redirects = 0;; redirects++) {
-        const { url, headers, redirected } = current;
+        const { url, headers } = current;
         // If Deno followed redirects, the headers would go to any host.
         const response = await fetch(url, { headers, redirect: "manual", signal: liveness.signal });
         liveness.received();
-        const target = redirected === undefined ? undefined : targetOf(current, response);
-        if (target === undefined) return new HttpAnswer(current, response, liveness);
+        const next = await nextOf(current, response);
+        if (next === undefined) return new HttpAnswer(current, response, liveness);
         await response.body?.cancel();
         if (redirects >= REDIRECTS_MAX) throw tooManyRedirects(request);
-        current = redirected!(target);
+        current = next;
       }
     } catch (error) {
       liveness.end();
@@ -166,10 +169,20 @@ export function refusalOf(
   const quoted = shownText(reason.replace(/\s+/g, " ").trim().slice(0, REFUSAL_SHOWN_MAX));
   const message = `Cannot read ${name}: the server answered ` +
     `${status}${quoted === "" ? "" : ` (${quoted})`}.${remedy === "" ? "" : ` ${remedy}`}`;
-  const seconds = Number(headers.get("retry-after") ?? NaN);
+  const retryAfterMs = retryAfterMsOf(headers);
   return new LeatError(code, message, {
-    details: { status, ...(seconds >= 0 ? { retryAfterMs: seconds * 1000 } : {}) },
+    details: { status, ...(retryAfterMs >= 0 ? { retryAfterMs } : {}) },
   });
+}
+
+/** `NaN` if the server requests no time. */
+function retryAfterMsOf(headers: Headers): number {
+  const requested = headers.get("retry-after") ?? "none";
+  const seconds = Number(requested);
+  if (seconds >= 0) return seconds * 1000;
+  // A date is one of the server's clock, which may differ from this machine's.
+  const nowMs = Date.parse(headers.get("date") ?? "") || Date.now();
+  return Math.max(0, Date.parse(requested) - nowMs);
 }
 
 function codeOfStatus(status: number): LeatErrorCode {
@@ -189,6 +202,13 @@ function codeOfStatus(status: number): LeatErrorCode {
       return "unimplemented";
   }
   return status >= 500 ? "unavailable" : "failed_precondition";
+}
+
+/** The request that an answer leads to; `undefined` for an answer to read. */
+async function nextOf(request: HttpRequest, response: Response): Promise<HttpRequest | undefined> {
+  const { redirected, moved } = request;
+  const target = redirected && targetOf(request, response);
+  return target === undefined ? await moved?.(response) : redirected!(target);
 }
 
 /** The target of a redirect; `undefined` for other responses. */

@@ -4,7 +4,7 @@ import { dirname, resolve, sep } from "node:path";
 import { LeatError } from "../../core/error.ts";
 import { shownPath } from "../../core/shown_text.ts";
 import type { NewFile, NewFiles } from "../../data/host.ts";
-import { fileError, pathOfFileUrl, requireLocalName } from "./files.ts";
+import { fileError, pathOfFileUrl, schemeOf } from "./files.ts";
 
 /** The suffix of an unfinished file. That file is also the lock. */
 export const PARTIAL_SUFFIX = ".partial";
@@ -176,12 +176,9 @@ async function isThere(path: string): Promise<boolean> {
 }
 
 function localPath(path: string): string {
-  if (/^file:/i.test(path)) return pathOfFileUrl(path);
-  const scheme = /^([a-z][a-z0-9+.-]+):\/\//i.exec(path)?.[1];
-  if (scheme === undefined) {
-    requireLocalName(path);
-    return path;
-  }
+  const scheme = schemeOf(path);
+  if (scheme === undefined) return path;
+  if (scheme === "file") return pathOfFileUrl(path);
   throw new LeatError(
     "unimplemented",
     `Cannot write ${shownPath(path)}: files are written on this machine only, not to ${scheme}: ` +

@@ -3,6 +3,7 @@
 import { setTimeout } from "node:timers/promises";
 import { LeatError } from "../../core/error.ts";
 import { definedFields } from "../../core/tree.ts";
+import { TIMER_MS_MAX } from "../../data/check.ts";
 
 /** The limits of retries to far storage. */
 export interface RetryOptions {
@@ -51,10 +52,11 @@ export class Retries {
         `attemptsMax is a whole number from 1 up, not ${attemptsMax}`,
       );
     }
-    if (!(backoffMs >= 0 && backoffMsMax >= 0)) {
+    if (![backoffMs, backoffMsMax].every((ms) => ms >= 0 && ms <= TIMER_MS_MAX)) {
       throw new LeatError(
         "invalid_argument",
-        `backoffMs and backoffMsMax are milliseconds from 0 up, not ${backoffMs} and ${backoffMsMax}`,
+        `backoffMs and backoffMsMax are milliseconds from 0 to ${TIMER_MS_MAX}, not ${backoffMs} and ` +
+          `${backoffMsMax}`,
       );
     }
   }

@@ -49,8 +49,6 @@ export class S3Client {
   readonly #signingKeys = new Map<string, ArrayBuffer>();
   /** The regions of buckets that are not in the configured region. */
   readonly #regions = new Map<string, string>();
-  /** The region that each request was made for. */
-  readonly #requested = new WeakMap<HttpRequest, string>();
 
   constructor(scheme: string, settings: S3Settings, client: HttpClient) {
     this.#scheme = scheme;
@@ -63,7 +61,7 @@ export class S3Client {
     return {
       name,
       request: (range) => this.#request(name, bucket, `/${encodeKey(name, key)}`, { range }),
-      refusal: (request, answer) => this.#refusal(bucket, request, answer),
+      refusal: (request, answer) => this.#refusal(request, answer),
     };
   }
 
@@ -75,13 +73,14 @@ export class S3Client {
     signal: AbortSignal,
   ): Promise<KeysPage> {
     const name = `the listing of ${this.#scheme}://${bucket}/${prefix}`;
-    const query = [["list-type", "2"], ["prefix", prefix]];
+    // XML cannot hold most control characters. Stores that ignore the encoding send keys as they are.
+    const query = [["list-type", "2"], ["prefix", prefix], ["encoding-type", "url"]];
     if (token !== undefined) query.push(["continuation-token", token]);
     const search = query.map((pair) => pair.map(encode).join("=")).join("&");
     return await this.#client.retries.run(signal, async () => {
       const request = await this.#request(name, bucket, `?${search}`, {});
       const answer = await this.#client.send(request, signal);
-      if (answer.status !== 200) throw await this.#refusal(bucket, request, answer);
+      if (answer.status !== 200) throw await this.#refusal(request, answer);
       return keysOf(name, await answer.collect(PAGE_BYTES_MAX), token);
     });
   }
@@ -93,9 +92,15 @@ export class S3Client {
     headers: Record<string, string>,
   ): Promise<HttpRequest> {
     const region = this.#regions.get(bucket) ?? this.#settings.region;
-    const request = await this.#signed(name, bucket, region, rest, headers);
-    this.#requested.set(request, region);
-    return request;
+    const moved = (answer: Response) => {
+      const found = answer.headers.get("x-amz-bucket-region") ?? "";
+      // Compared with the region of this request: another request may have found the region meanwhile.
+      const isOther = REGION.test(found) && found !== region;
+      if (!isOther || ![301, 307, 400].includes(answer.status)) return undefined;
+      this.#regions.set(bucket, found);
+      return this.#signed(name, bucket, found, rest, headers);
+    };
+    return { ...await this.#signed(name, bucket, region, rest, headers), moved };
   }
 
   async #signed(
@@ -135,20 +140,8 @@ export class S3Client {
       : `${protocol}//${host}${path}/${bucket}`;
   }
 
-  async #refusal(bucket: string, request: HttpRequest, answer: HttpAnswer): Promise<LeatError> {
-    const page = await answer.reason();
-    const { Code, Message } = errorOf(page);
-    const region = answer.headers.get("x-amz-bucket-region") ?? "";
-    // Compared with the region of this request: another request may have found the region meanwhile.
-    const isOtherRegion = REGION.test(region) && region !== this.#requested.get(request);
-    if ([301, 307, 400].includes(answer.status) && isOtherRegion) {
-      this.#regions.set(bucket, region);
-      // `unavailable`, so that the request is repeated, now in the right region.
-      return new LeatError(
-        "unavailable",
-        `Cannot read ${request.name}: the bucket is in the region ${region}.`,
-      );
-    }
+  async #refusal(request: HttpRequest, answer: HttpAnswer): Promise<LeatError> {
+    const { Code, Message } = errorOf(await answer.reason());
     const reason = Code === undefined ? "" : `${Code}: ${Message ?? ""}`;
     const refusal = refusalOf(request, answer, reason, this.#remedy(answer.status));
     const code = CODE_OF_REFUSAL[Code ?? ""];
@@ -200,8 +193,9 @@ function keysOf(name: string, bytes: Uint8Array | undefined, token: string | und
     );
   }
   const contents = Array.isArray(result.Contents) ? result.Contents : [];
+  const keyOf = result.EncodingType === "url" ? decodeKey : (key: string) => key;
   const keys = contents.flatMap((item) =>
-    isRecord(item) && typeof item.Key === "string" ? [item.Key] : []
+    isRecord(item) && typeof item.Key === "string" ? [keyOf(item.Key)] : []
   );
   if (keys.some(({ length }) => length > KEY_CHARS_MAX)) {
     throw tooLarge(name, KEY_CHARS_MAX, "characters in a key", "KEY_CHARS_MAX");
@@ -215,6 +209,11 @@ function keysOf(name: string, bytes: Uint8Array | undefined, token: string | und
     `Cannot read ${name}: the answer says that there are more objects (IsTruncated), but has no new ` +
       "continuation token (NextContinuationToken). Does the store support ListObjectsV2 (list-type=2)?",
   );
+}
+
+/** Keys of the form that web pages send: a plus is a space. */
+function decodeKey(key: string): string {
+  return new URLSearchParams(`key=${key.replaceAll("&", "%26")}`).get("key")!;
 }
 
 /** What a tag begins with: "<". */

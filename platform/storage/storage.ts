@@ -1,12 +1,11 @@
 /** Files on this machine, behind URLs, or in object stores, by the scheme of their paths. */
 
-import { pathToFileURL } from "node:url";
 import { LeatError } from "../../core/error.ts";
 import { shownPath } from "../../core/shown_text.ts";
 import { definedFields } from "../../core/tree.ts";
 import type { Files, OpenFile } from "../../data/host.ts";
 import type { ServiceCredentials } from "../nodes/client_homes.ts";
-import { DenoFiles, pathOfFileUrl, requireLocalName, withStorageLatency } from "./files.ts";
+import { DenoFiles, fileUrlPattern, pathOfFileUrl, schemeOf, withStorageLatency } from "./files.ts";
 import { HttpClient, type RequestOptions } from "./http_client.ts";
 import type { HttpOptions, MayFollow } from "./http_files.ts";
 import type { ImageLimits } from "../media/images.ts";
@@ -100,8 +99,8 @@ export class StorageFiles implements Files {
     const scheme = schemeOf(pattern);
     if (scheme === undefined) return await this.#local.list(pattern, signal);
     if (scheme === "file") {
-      const paths = await this.#local.list(pathOfFileUrl(pattern), signal);
-      return paths.map((path) => pathToFileURL(path).href).sort();
+      const { local, urlOf } = fileUrlPattern(pattern);
+      return (await this.#local.list(local, signal)).map(urlOf).sort();
     }
     return await (await this.#filesOf(scheme, pattern)).list(pattern, signal);
   }
@@ -145,11 +144,4 @@ export class StorageFiles implements Files {
 async function loadS3Files(...args: Parameters<typeof import("./s3_files.ts").s3Files>) {
   const { s3Files } = await import("./s3_files.ts");
   return s3Files(...args);
-}
-
-/** The scheme of a URL; `undefined` for a local path, `C:/…` included. */
-function schemeOf(path: string): string | undefined {
-  const scheme = /^([a-z][a-z0-9+.-]+):\/\//i.exec(path)?.[1]?.toLowerCase();
-  if (scheme === undefined) requireLocalName(path);
-  return scheme;
 }

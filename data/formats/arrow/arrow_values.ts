@@ -1,7 +1,7 @@
 /** Converts Arrow's vectors to values that elements can hold. */
 import { type Data, DataType, Precision, Vector } from "apache-arrow";
 import { type DType, isTypedArray } from "../../../core/dtype.ts";
-import { checkFieldName } from "../column_rows.ts";
+import { checkFieldName, columnText } from "../column_rows.ts";
 import { decimal, packList, type ValueType } from "../parquet/lists.ts";
 
 /** A type that elements cannot hold. */
@@ -54,8 +54,25 @@ function isTime(type: DataType): boolean {
  * @throws {UnsupportedType} for unions and intervals.
  */
 export function vectorValues(vector: Vector): ValueAt {
+  if (vector.data.length > 1) return chunkedValues(vector);
   const plain = plainValuesOf(vector);
   return vector.nullCount === 0 ? plain : (index) => vector.isValid(index) ? plain(index) : null;
+}
+
+/** A dictionary has a chunk for each message that added values to it. */
+function chunkedValues(vector: Vector): ValueAt {
+  const chunks = vector.data.map((data) => vectorValues(new Vector([data])));
+  const starts = [0];
+  for (const { length } of vector.data) starts.push(starts.at(-1)! + length);
+  return (index) => {
+    let chunk = 0;
+    for (let end = chunks.length; end - chunk > 1;) {
+      const middle = (chunk + end) >> 1;
+      if (starts[middle]! <= index) chunk = middle;
+      else end = middle;
+    }
+    return chunks[chunk]!(index - starts[chunk]!);
+  };
 }
 
 function plainValuesOf(vector: Vector): ValueAt {
@@ -65,6 +82,7 @@ function plainValuesOf(vector: Vector): ValueAt {
   if (DataType.isList(type) || DataType.isFixedSizeList(type)) return listValues(vector);
   if (DataType.isMap(type)) return mapValues(vector);
   if (DataType.isStruct(type)) return structValues(vector);
+  if (DataType.isUtf8(type) || DataType.isLargeUtf8(type)) return textValues(vector);
   if (isBinary(type)) return (index) => (vector.get(index) as Uint8Array).slice();
   if (DataType.isDecimal(type)) {
     return (index) => decimal(integerOf(vector.get(index) as Uint32Array), type.scale);
@@ -77,9 +95,20 @@ function plainValuesOf(vector: Vector): ValueAt {
   return (index) => vector.get(index);
 }
 
-/** Returns the only chunk of a column in a record batch. */
+/** Returns the only chunk of a vector: {@linkcode vectorValues} takes others apart. */
 function onlyData(vector: Vector): Data {
   return vector.data[0]!;
+}
+
+/** The library replaces bytes that are not UTF-8, and drops byte order marks. */
+function textValues(vector: Vector): ValueAt {
+  const { values, valueOffsets } = onlyData(vector);
+  return (index) => {
+    const start = valueOffsets[index];
+    const stop = valueOffsets[index + 1];
+    if (start === undefined || stop === undefined) return null; // a damaged key of a dictionary
+    return columnText(values.subarray(Number(start), Number(stop)));
+  };
 }
 
 function dictionaryValues(vector: Vector): ValueAt {

@@ -16,7 +16,8 @@ type Parser = (text: string) => string | boolean | bigint | number | undefined;
 const INTEGER = /^\s*[+-]?\d+\s*$/;
 /** 64 bits have at most 20 digits. The time to parse more grows faster than their number. */
 const BIG_INTEGER = /^\s*([+-]?)0*(\d{1,20})\s*$/;
-const FLOAT = /^\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?\s*$/i;
+// Digits match in one way only: two runs in a row would take the square of their number of steps.
+const FLOAT = /^\s*[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?\s*$/i;
 const NOT_FINITE = /^\s*([+-]?)(?:(nan)|inf(?:inity)?)\s*$/i;
 
 const BOOLEANS: ReadonlyMap<string, boolean> = new Map([

@@ -5,6 +5,7 @@ import {
   TYPED_ARRAYS,
   type TypedArray,
 } from "../../../core/dtype.ts";
+import { utf8Text } from "../../../core/bytes.ts";
 import { Tensor } from "../../../core/tensor.ts";
 import { ByteRanges } from "../byte_ranges.ts";
 import type { SourceFile } from "../format_reader.ts";
@@ -97,12 +98,15 @@ function textsOf(
 ): string[] {
   const length = itemBytes / characterBytes;
   const characters = characterBytes === 1 ? stored : new Uint32Array(stored.buffer);
-  const utf8 = new TextDecoder();
   return Array.from({ length: count }, (_, i) => {
     let stop = (i + 1) * length;
     while (stop > i * length && characters[stop - 1] === 0) stop--;
-    const text = characters.subarray(i * length, stop);
-    return text instanceof Uint8Array ? utf8.decode(text) : textOf(text);
+    const stored = characters.subarray(i * length, stop);
+    const text = stored instanceof Uint8Array ? utf8Text(stored) : textOf(stored);
+    if (text !== undefined) return text;
+    throw new Error(
+      `text ${i} of them is not UTF-8; save the array's bytes, as with .view("uint8")`,
+    );
   });
 }
 

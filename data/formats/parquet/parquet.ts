@@ -12,9 +12,10 @@ import {
   type RowGroup,
 } from "hyparquet";
 import { compressors as libraries } from "hyparquet-compressors";
+import { utf8Text } from "../../../core/bytes.ts";
 import { unzstd } from "../compression/bounded_codecs.ts";
 import { ByteRanges } from "../byte_ranges.ts";
-import { chosenColumns, columnRows, type LoadedColumn } from "../column_rows.ts";
+import { chosenColumns, columnRows, columnText, type LoadedColumn } from "../column_rows.ts";
 import type { SourceFile } from "../format_reader.ts";
 import {
   type ByteBudget,
@@ -65,7 +66,6 @@ const compressors: Compressors = {
   LZ4_RAW: unlz4Block,
 };
 
-const utf8 = new TextDecoder();
 const asBytes = (bytes: Uint8Array) => bytes;
 
 /** Decode only strings. By default the library makes `Date`s, which elements cannot hold. */
@@ -74,11 +74,14 @@ const PARSERS: ParquetParsers = {
   timestampFromMicroseconds: (time) => time,
   timestampFromNanoseconds: (time) => time,
   dateFromDays: (days) => days,
-  stringFromBytes: (bytes) => bytes && utf8.decode(bytes),
+  stringFromBytes: (bytes) => bytes && columnText(bytes),
   geometryFromBytes: asBytes,
   geographyFromBytes: asBytes,
   uuidFromBytes: asBytes,
 };
+
+/** Statistics are not used, and a text in them may end within a character. */
+const FOOTER_PARSERS: ParquetParsers = { ...PARSERS, stringFromBytes: () => undefined };
 
 interface Column {
   readonly name: string;
@@ -126,7 +129,7 @@ async function checkMagic(bytes: ByteRanges): Promise<void> {
   const { sizeBytes } = bytes;
   if (sizeBytes === 0) throw bytes.damaged("it is empty");
   if (sizeBytes < SMALLEST_FILE_BYTES) throw bytes.damaged(`it has only ${sizeBytes} bytes`);
-  const magic = utf8.decode(await bytes.read(sizeBytes - MAGIC_BYTES, sizeBytes));
+  const magic = utf8Text(await bytes.read(sizeBytes - MAGIC_BYTES, sizeBytes));
   if (magic === "PARE") throw bytes.unsupported("its footer is encrypted");
   if (magic !== "PAR1") {
     throw bytes.damaged("it does not end with PAR1; it is truncated, or of another format");
@@ -137,7 +140,7 @@ async function readMetadata(bytes: ByteRanges): Promise<FileMetaData> {
   try {
     const tail = await readTail(bytes);
     thriftEnd(tail.subarray(0, -FOOTER_END_BYTES));
-    const metadata = parquetMetadata(tail.buffer, { parsers: PARSERS, geoparquet: false });
+    const metadata = parquetMetadata(tail.buffer, { parsers: FOOTER_PARSERS, geoparquet: false });
     checkDepth(metadata.schema);
     return metadata;
   } catch (error) {

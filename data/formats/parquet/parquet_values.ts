@@ -2,7 +2,7 @@
 import type { FileMetaData, SchemaElement, SchemaTree } from "hyparquet";
 import type { DType } from "../../../core/dtype.ts";
 import { parseJson } from "../../../core/json.ts";
-import { checkFieldName } from "../column_rows.ts";
+import { checkFieldName, columnText } from "../column_rows.ts";
 import { decimal, packList, type ValueType } from "./lists.ts";
 
 /** The conversion of the values of a column, or of a part of a nested column. */
@@ -16,8 +16,6 @@ const KEPT_CONVERTED: ReadonlySet<unknown> = new Set(["LIST", "MAP", "UTF8", "UI
 const KEPT_LOGICAL: ReadonlySet<unknown> = new Set(
   ["FLOAT16", "INTEGER", "LIST", "MAP", "STRING", "VARIANT"],
 );
-
-const utf8 = new TextDecoder();
 
 /**
  * Removes annotations from the schema, so that the library leaves times, decimals and JSON as they
@@ -119,9 +117,9 @@ function scalarValues(element: SchemaElement): ParquetValues {
   if (annotation === "FLOAT16") return values("float16", (value) => value);
   if (annotation === "UTF8" || annotation === "STRING") return values("string", (value) => value);
   if (annotation === "UUID") return values("string", (value) => uuid(value as Uint8Array));
-  if (annotation === "ENUM") return values("string", (value) => utf8.decode(value as Uint8Array));
+  if (annotation === "ENUM") return values("string", (value) => columnText(value as Uint8Array));
   if (annotation === "JSON") {
-    return values(undefined, (value) => parseJson(utf8.decode(value as Uint8Array)));
+    return values(undefined, (value) => parseJson(columnText(value as Uint8Array)));
   }
   return values("bytes", (value) => (value as Uint8Array).slice());
 }

@@ -1,4 +1,5 @@
 /** Reads lines of text files. */
+import { utf8Text } from "../../../core/bytes.ts";
 import { LeatError } from "../../../core/error.ts";
 import { then } from "../../../core/then.ts";
 import { END } from "../../iterator.ts";
@@ -200,21 +201,6 @@ function startOf(part: number, partBytes: number, first: LinePosition): LinePosi
 
 /** What to do about a line that is not UTF-8, unless the file should be decompressed. */
 const CONVERT = ' Convert the file, as with "iconv -f WINDOWS-1252 -t UTF-8".';
-
-const DECODER = new TextDecoder("utf-8", { ignoreBOM: true });
-const STRICT_DECODER = new TextDecoder("utf-8", { ignoreBOM: true, fatal: true });
-
-/** The text of UTF-8; `undefined` for other bytes. */
-export function utf8Text(bytes: Uint8Array): string | undefined {
-  const text = DECODER.decode(bytes);
-  // The strict decoder is slower. A text may have this character, too.
-  if (!text.includes("\ufffd")) return text;
-  try {
-    return STRICT_DECODER.decode(bytes);
-  } catch {
-    return undefined;
-  }
-}
 
 /** The error of a line that is not UTF-8. */
 export function notUtf8(line: LineLocation, { path, remedy }: ByteReader): LeatError {

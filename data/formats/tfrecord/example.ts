@@ -3,6 +3,7 @@
  * from names to lists of bytes, floats or integers.
  */
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
+import { utf8Text } from "../../../core/bytes.ts";
 import { dtypeOf } from "../../../core/dtype.ts";
 import { LeatError } from "../../../core/error.ts";
 import { copyTree } from "../../../core/tree.ts";
@@ -51,7 +52,8 @@ export const FEATURE_VALUES_MAX = 1 << 22;
  * bigints, numbers, `Uint8Array`s (views of `bytes`) or strings; everything else is a tensor.
  *
  * @throws {LeatError} `data_loss` if a feature without a default is missing, a feature has another
- * type or size, or `bytes` is no example; `invalid_argument` for invalid `features`.
+ * type or size, a string is not UTF-8, or `bytes` is no example; `invalid_argument` for invalid
+ * `features`.
  *
  * @example
  * ```ts
@@ -157,7 +159,7 @@ function readFeature(
       `Feature ${show(name)} holds ${KIND_NAMES[kind]}, and ${dtype} is expected`,
     );
   }
-  const values = readList(dtype, feature, kind);
+  const values = readList(plan, feature, kind);
   const fits = shape[0] === null ? values.length % valueCount === 0 : values.length === valueCount;
   if (fits) return shapeValues(plan, values);
   const lengths = shape.map((length) => length ?? "null").join(", ");
@@ -185,7 +187,7 @@ function kindOf(feature: Uint8Array): Kind | undefined {
 
 /** Returns the values of a feature's lists of one kind, packed or not. */
 function readList(
-  dtype: FeatureDType,
+  { name, dtype }: FeaturePlan,
   feature: Uint8Array,
   kind: Kind,
 ): Uint8Array[] | string[] | Float32Array | BigInt64Array {
@@ -198,6 +200,11 @@ function readList(
     }
     const values: unknown[] = [];
     readValues(dtype, feature, kind, (value) => {
+      if (value === undefined) {
+        throw dataLoss(
+          `Feature ${show(name)} holds bytes that are not UTF-8; declare it as "bytes"`,
+        );
+      }
       if (values.push(value) <= FEATURE_VALUES_MAX) return;
       throw new LeatError(
         "resource_exhausted",
@@ -223,6 +230,7 @@ function readNumbers<A extends Float32Array | BigInt64Array>(
   return store.slice(0, count) as A;
 }
 
+/** @param put Gets `undefined` for a string that is not UTF-8. */
 function readValues(
   dtype: FeatureDType,
   feature: Uint8Array,
@@ -236,7 +244,7 @@ function readValues(
       const [field, type] = reader.tag();
       if (field !== VALUE) reader.skip(type, field);
       else if (dtype === "bytes") put(reader.bytes());
-      else if (dtype === "string") put(reader.string());
+      else if (dtype === "string") put(utf8Text(reader.bytes()));
       else if (type !== WireType.LengthDelimited) put(readOne());
       else for (const stop = reader.uint32() + reader.pos; reader.pos < stop;) put(readOne());
     }

@@ -12,7 +12,7 @@ import { Payload } from "../../../transport/payload.ts";
 import { DenoHost } from "../../deno_host.ts";
 import type { PythonPool } from "../../python/python_pool.ts";
 import { Images } from "../../media/images.ts";
-import { pathOfFileUrl } from "../../storage/files.ts";
+import { pathOfFileUrl, schemeOf } from "../../storage/files.ts";
 import { workerFiles } from "../../storage/storage.ts";
 import { isDenial } from "../denials.ts";
 import { CONFINED_ASK_BYTES_MAX, HOST_GONE, hostRequestTooLarge } from "../edge.ts";
@@ -65,7 +65,7 @@ export class ConfinedHost extends DenoHost {
  */
 function confinedFiles(ask: AskHost, local: Files, readable: readonly string[]): Files {
   const requireWithin = async (path: string) => {
-    const name = path.startsWith("file:") ? pathOfFileUrl(path) : path;
+    const name = schemeOf(path) === "file" ? pathOfFileUrl(path) : path;
     // If the file is missing or forbidden, opening it later fails with a clearer error.
     const real = await Deno.realPath(name).catch(() => undefined);
     if (real === undefined || readable.some((root) => isWithin(real, root))) return;

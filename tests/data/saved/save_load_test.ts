@@ -390,6 +390,22 @@ Deno.test("a checkpoint of a snapshot that is being written continues to write i
   });
 });
 
+Deno.test("save with overwrite leaves no file of the replaced save, however the folder is written", async () => {
+  await inFolder(async (folder) => {
+    for (const name of ["a b", "a{b,c}[d]*", "a//"]) {
+      for (
+        const path of [`${folder}/${name}`, `file://${folder}/${name}`, `file:${folder}/${name}`]
+      ) {
+        await Dataset.range(3).save(path, { overwrite: true });
+        assertEquals(await codeOf(() => Dataset.range(1).save(path)), "already_exists");
+        await Dataset.range(4).save(path, { overwrite: true });
+        assertEquals(await Array.fromAsync(await Dataset.load(path)), [0, 1, 2, 3]);
+        assertEquals(await namesIn(`${folder}/${name}`), ["000000.tfrecord", "DONE"]);
+      }
+    }
+  });
+});
+
 Deno.test("save, snapshot and cache check their arguments", async () => {
   const dataset = Dataset.range(1);
   assertThrows(() => dataset.cache(""), LeatError);

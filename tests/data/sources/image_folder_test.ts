@@ -71,6 +71,17 @@ imageTest("imageFolder labels images by the folder of their class, at any depth"
   });
 });
 
+Deno.test("imageFolder labels images below a file: URL, however it is written", async () => {
+  await withTree(IMAGES, async (root) => {
+    const path = root.replace(/[[\]{},*]/g, encodeURIComponent);
+    for (const url of [`file://${root}`, `file:${root}`, `file://localhost${path}`]) {
+      assertEquals(await imageClasses(url), ["%5Bb%5D", "a", "a%20b"]);
+      const found = await collect(new ImageFolderNode(url, { shuffle: false, decode: false }));
+      assertEquals(found.map((one) => (one as { label: number }).label), [0, 0, 2, 1]);
+    }
+  });
+});
+
 imageTest("imageFolder shuffles by default, differently in every epoch", async () => {
   const files = Object.fromEntries(Array.from({ length: 20 }, (_, i) => [`a/${i}.png`, png(i)]));
   await withTree(files, async (root) => {

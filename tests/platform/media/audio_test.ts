@@ -43,8 +43,11 @@ function reference(
     const weight = Math.max(0, Math.min(rising, falling));
     if (weight === 0) continue;
     let real = 0, imaginary = 0;
+    // As `_raised_cosine_window` in TensorFlow's window_ops.py, with periodic = 1.
+    const even = 1 - frameLength % 2;
+    const n = frameLength + even - 1;
     for (let i = 0; i < frameLength; i++) {
-      const window = 0.5 - 0.5 * Math.cos(2 * Math.PI * i / frameLength);
+      const window = 0.5 - 0.5 * Math.cos(2 * Math.PI * i / n);
       const value = samples[frame * frameStep + i]! * window;
       real += value * Math.cos(2 * Math.PI * bin * i / fftLength);
       imaginary -= value * Math.sin(2 * Math.PI * bin * i / fftLength);

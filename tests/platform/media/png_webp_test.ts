@@ -196,6 +196,15 @@ const RULED: PngPicture = {
   at: (x, y, channel) => gradient(x, y)[channel]!,
 };
 
+Deno.test("decode reads a lossless WebP that ends where the header of others would", async () => {
+  // 256 × 256 transparent pixels in 28 bytes.
+  const blank = Uint8Array.fromBase64("UklGRhQAAABXRUJQVlA4TAgAAAAv/8A/EIiICA==");
+  const { shape, data } = await images.decode(blank, { channels: 4 });
+  assertEquals(shape, [256, 256, 4]);
+  assert(data.every((value) => value === 0));
+  assertThrows(() => images.size(blank.subarray(0, 24)), LeatError, "truncated within its header");
+});
+
 Deno.test("decode refuses PNGs and WebPs truncated anywhere, and PNGs with any bit flipped", async () => {
   const pngs = [writePng(RULED), writePng({ ...RULED, interlaced: true, colour: GREY, depth: 16 })];
   for (const image of [...pngs, LOSSY, LOSSLESS, ALPHA_LOSSY]) {

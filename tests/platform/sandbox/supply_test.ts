@@ -489,6 +489,15 @@ Deno.test("sandboxGrants refuses invalid hosts, and accepts names, addresses and
   assertEquals(sandboxGrants({ net }).net, net);
 });
 
+Deno.test("sandboxGrants refuses a stallTimeoutMs that no timer can wait for", () => {
+  for (const stallTimeoutMs of [0, NaN, Infinity, 2 ** 31]) {
+    const error = assertThrows(() => sandboxGrants({ stallTimeoutMs }), LeatError);
+    assertEquals(error.code, "invalid_argument");
+    assertStringIncludes(error.message, "stallTimeoutMs must be at least 1 and at most 2147483647");
+  }
+  assertEquals(sandboxGrants({ stallTimeoutMs: 2 ** 31 - 1 }).stallTimeoutMs, 2 ** 31 - 1);
+});
+
 Deno.test("sandboxGrants refuses misspelt URLs without their secrets", () => {
   const url = "https://user:SECRET/word@host/x";
   for (

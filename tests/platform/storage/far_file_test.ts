@@ -149,6 +149,20 @@ Deno.test("a retry waits as long as the server asks for", async () => {
   assertEquals(waits.ms, [3000]);
 });
 
+Deno.test("a retry waits until the date that the server asks for, by the server's clock", async () => {
+  await using server = new RangeServer(noise(1000));
+  const date = "Wed, 21 Oct 2015 07:28:00 GMT";
+  const dates = ["Wed, 21 Oct 2015 07:28:09 GMT", "Wed, 21 Oct 2015 07:27:00 GMT", "soon"];
+  server.fault = (_, number) => {
+    const requested = dates[number - 1];
+    if (requested === undefined) return undefined;
+    return new Response("", { status: 503, headers: { date, "retry-after": requested } });
+  };
+  const waits = new Waits();
+  (await filesOf({ backoffMs: 1 }, waits).open(`${server.origin}/file`)).close();
+  assertEquals(waits.ms, [9000, 2, 4]);
+});
+
 Deno.test("a server that keeps failing is abandoned", async () => {
   await using server = new RangeServer(noise(1000));
   server.fault = () => new Response("out of order", { status: 500 });
@@ -553,7 +567,12 @@ Deno.test({
 });
 
 Deno.test("requests accept only valid numbers", async () => {
-  const wrong = [{ attemptsMax: 0 }, { attemptsMax: 1.5 }, { timeoutMs: 0 }, { backoffMs: -1 }];
+  const wrong = [
+    ...[{ attemptsMax: 0 }, { attemptsMax: 1.5 }, { timeoutMs: 0 }, { backoffMs: -1 }],
+    // Timers would fire at once.
+    ...[{ timeoutMs: 2 ** 31 }, { timeoutMs: Infinity }],
+    ...[{ backoffMs: 2 ** 31 }, { backoffMsMax: Infinity }],
+  ];
   for (const requests of wrong) {
     // deno-lint-ignore require-await -- what throws is to reject
     await failure(async () => new StorageFiles({ requests }), "invalid_argument");

@@ -7,7 +7,7 @@ import { LeatError } from "../../../core/error.ts";
 import type { Files } from "../../../data/host.ts";
 import { S3Client } from "../../../platform/storage/s3_client.ts";
 import { s3Files } from "../../../platform/storage/s3_files.ts";
-import { HttpClient } from "../../../platform/storage/http_client.ts";
+import { HttpClient, type RequestOptions } from "../../../platform/storage/http_client.ts";
 import { type S3Options, s3Settings } from "../../../platform/storage/s3_settings.ts";
 import { PATIENCE_MS } from "../../lib/until.ts";
 import { type Fault, noise, RangeServer } from "./range_server.ts";
@@ -19,12 +19,13 @@ async function withStore(
   fault: Fault,
   fn: (files: Files, server: RangeServer) => Promise<void>,
   options: S3Options = {},
+  requests: RequestOptions = {},
 ): Promise<void> {
   await using server = new RangeServer(noise(100));
   server.fault = fault;
   const settings = s3Settings({ endpoint: server.origin, ...KEYS, ...options }, () => undefined);
   // A slow machine is no silent server: a further request would be counted.
-  const client = new HttpClient({ timeoutMs: PATIENCE_MS, backoffMs: 0 });
+  const client = new HttpClient({ timeoutMs: PATIENCE_MS, backoffMs: 0, ...requests });
   await fn(s3Files("s3", settings, client), server);
 }
 
@@ -44,6 +45,27 @@ Deno.test("a bucket that reports another region is read there", async () => {
   assertEquals(regions, ["us-east-1", "eu-west-1", "eu-west-1"]);
 });
 
+Deno.test("finding a bucket's region is no failed attempt, and a store is asked for it once a request", async () => {
+  const fault: Fault = (request) => {
+    const isThere = request.headers.get("authorization")!.includes("/eu-west-1/");
+    if (isThere && request.url.endsWith("/key")) return undefined;
+    const headers = { "x-amz-bucket-region": isThere ? "us-west-2" : "eu-west-1" };
+    return new Response("", { status: 400, headers });
+  };
+  await withStore(
+    fault,
+    async (files, { ranges }) => {
+      (await files.open("s3://bucket/key")).close();
+      assertEquals(ranges.length, 2);
+      const error = await assertRejects(() => files.open("s3://bucket/moving"), LeatError);
+      assertEquals(error.code, "failed_precondition");
+      assertEquals(ranges.length, 4);
+    },
+    {},
+    { attemptsMax: 1 },
+  );
+});
+
 Deno.test("concurrent first requests to a bucket of another region are all read there", async () => {
   const both = Promise.withResolvers<void>();
   let refused = 0;
@@ -61,20 +83,15 @@ Deno.test("concurrent first requests to a bucket of another region are all read 
 });
 
 Deno.test("a region in an answer cannot name another host", async () => {
-  await using server = new RangeServer(noise(0));
-  const client = new HttpClient();
-  const store = new S3Client("s3", s3Settings(KEYS, () => undefined), client);
-  const { name, request, refusal } = store.source("bucket", "key");
+  const store = new S3Client("s3", s3Settings(KEYS, () => undefined), new HttpClient());
+  const { request } = store.source("bucket", "key");
   const hostAfter = async (region: string) => {
-    server.fault = () =>
-      new Response("", { status: 301, headers: { "x-amz-bucket-region": region } });
-    const asked = { name, url: server.origin, headers: {} };
-    const answer = await client.send(asked, new AbortController().signal);
-    await refusal(asked, answer);
-    return new URL((await request("bytes=0-9")).url).host;
+    const headers = { "x-amz-bucket-region": region };
+    const moved = (await request("bytes=0-9")).moved!(new Response("", { status: 301, headers }));
+    return moved && new URL((await moved).url).host;
   };
-  for (const region of ["h.example/", "h.example#", "h@h.example:80/", "h.example?"]) {
-    assertEquals(await hostAfter(region), "bucket.s3.us-east-1.amazonaws.com");
+  for (const region of ["h.example/", "h.example#", "h@h.example:80/", "h.example?", "us-east-1"]) {
+    assertEquals(await hostAfter(region), undefined);
   }
   assertEquals(await hostAfter("eu-west-1"), "bucket.s3.eu-west-1.amazonaws.com");
 });
@@ -106,6 +123,21 @@ Deno.test("a listing's keys are literal", async () => {
   const contents = [...escaped, ...folders].map((key) => `<Contents><Key>${key}</Key></Contents>`);
   const page = `<?xml version="1.0"?><ListBucketResult>${contents.join("\n")}</ListBucketResult>`;
   await withStore(() => new Response(page), async (files) => {
+    const expected = keys.map((key) => `s3://bucket/${key}`).sort();
+    assertEquals(await files.list("s3://bucket/**"), expected);
+  });
+});
+
+Deno.test("a listing's keys are requested and decoded as in URLs, because XML lacks control characters", async () => {
+  const keys = ["a\u0001b", "ab", "a b", "a+b", "50%&=.txt", "é/😀"];
+  const encoded = ["a%01b", "ab", "a+b", "a%2Bb", "50%25%26%3D.txt", "%C3%A9/%F0%9F%98%80"];
+  const contents = encoded.map((key) => `<Contents><Key>${key}</Key></Contents>`).join("");
+  const fault: Fault = (request) => {
+    const type = new URL(request.url).searchParams.get("encoding-type");
+    const echo = `<EncodingType>${type}</EncodingType>`;
+    return new Response(`<ListBucketResult>${echo}${contents}</ListBucketResult>`);
+  };
+  await withStore(fault, async (files) => {
     const expected = keys.map((key) => `s3://bucket/${key}`).sort();
     assertEquals(await files.list("s3://bucket/**"), expected);
   });

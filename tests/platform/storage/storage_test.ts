@@ -41,6 +41,58 @@ Deno.test("plain paths and file: URLs lead to this machine", async () => {
   await failure(() => files.open(`file://${folder}/none`), "not_found");
 });
 
+Deno.test("StorageFiles.list of a file: URL gives names that begin as the pattern does, and can be opened", async () => {
+  const names = { "my data/{x/50%.txt": "", "my data/{x/deep er/é#?.txt": "" };
+  await using folder = await TempFolder.make(names);
+  const files = new StorageFiles();
+  const path = `${folder.path}/my data`;
+  for (const start of ["file://", "file:", "FILE:///.", "file://localhost"]) {
+    for (const root of [`${start}${path}`, `${start}${path.replace(" ", "%20")}/`]) {
+      const urls = await files.list(`${root}/\\{x/**/*.txt`);
+      assertEquals(urls, ["50%25.txt", "deep%20er/%C3%A9%23%3F.txt"].map((x) => `${root}/{x/${x}`));
+      for (const url of urls) {
+        (await files.open(url)).close();
+        assertEquals(await files.list(url.replace("{", "\\{")), [url]);
+      }
+    }
+  }
+});
+
+Deno.test("StorageFiles.list takes no percent-encoded character of a file: URL for a wildcard", async () => {
+  const names = ["[x]", "x", "a*", "ab", "a\\b", "{a,b}"];
+  await using folder = await TempFolder.make(Object.fromEntries(names.map((name) => [name, ""])));
+  const files = new StorageFiles();
+  for (const name of names) {
+    const encoded = encodeURIComponent(name).replace("*", "%2A");
+    assertEquals(await files.list(`file://${folder.path}/${encoded}`), [
+      `file://${folder.path}/${encoded}`,
+    ]);
+    const listed = `file://${folder.path}/${encodeURI(name)}`;
+    assertEquals(await files.list(`file://${folder.path}/{${encoded},none*}`), [listed]);
+  }
+});
+
+Deno.test("a file: URL with one slash is written, read and listed as the same file", async () => {
+  await using folder = await TempFolder.make();
+  const url = `file:${folder.path}/file`;
+  const file = await new DenoNewFiles().create(url);
+  file.append(new Uint8Array(7));
+  await file.commit();
+  const opened = await new StorageFiles().open(url);
+  assertEquals(opened.sizeBytes, 7);
+  opened.close();
+  assertEquals(await new StorageFiles().list(`file:${folder.path}/*`), [url]);
+  for (
+    const work of [
+      () => new StorageFiles().open("file:data"),
+      () => new StorageFiles().list("file:*"),
+      () => new DenoNewFiles().create("file:data"),
+    ]
+  ) {
+    assertStringIncludes(await failure(work, "invalid_argument"), "write file:///path");
+  }
+});
+
 Deno.test("a file: URL of another host is refused with the way to write it", async () => {
   const url = "file://127.0.0.1/etc/hostname";
   const files = new StorageFiles();

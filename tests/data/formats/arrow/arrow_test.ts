@@ -22,11 +22,15 @@ import {
   Int64,
   Int8,
   IntervalDayTime,
+  LargeUtf8,
   List,
   makeData,
   Map_,
   Null,
+  RecordBatch,
   RecordBatchReader,
+  RecordBatchStreamWriter,
+  Schema,
   Struct,
   Table,
   tableToIPC,
@@ -78,6 +82,28 @@ async function values(type: DataType, ...batches: unknown[][]): Promise<unknown[
   }
   assertEquals(found[0], found[1]);
   return found[0]!;
+}
+
+/** Writes a dictionary that grows by a chunk in each batch, and reads its values, a null after each. */
+async function dictionaryValues(...chunks: Data[]): Promise<unknown[]> {
+  const type = new Dictionary(chunks[0]!.type, new Int32(), 1);
+  const schema = new Schema([new Field("x", type, true)]);
+  let start = 0;
+  const batches = chunks.map(({ length }, i) => {
+    const data = new Int32Array(numbers(2 * length).map((at) => start + (at >> 1)));
+    const nullBitmap = new Uint8Array([0b01010101]);
+    const dictionary = new Vector(chunks.slice(0, i + 1));
+    const keys = makeData({ type, length: 2 * length, data, nullBitmap, dictionary });
+    start += length;
+    const struct = new Struct(schema.fields);
+    return new RecordBatch(
+      schema,
+      makeData({ type: struct, length: 2 * length, children: [keys] }),
+    );
+  });
+  const writer = RecordBatchStreamWriter.writeAll(batches);
+  const rows = await rowsOf(node(), await writer.toUint8Array());
+  return rows.map((row) => (row as { x: unknown }).x);
 }
 
 /** Batches with ten rows in total. */
@@ -156,6 +182,53 @@ Deno.test("arrow reads dictionaries as the values that they stand for", async ()
   const type = new Dictionary(new Utf8(), new Int32(), 1);
   const data = ["a", "b", null, "a"];
   assertEquals(await values(type, data), data);
+});
+
+Deno.test("arrow refuses texts that are not UTF-8, and keeps byte order marks", async () => {
+  const kept = "\ufeffa\ufffd";
+  for (const type of [new Utf8(), new LargeUtf8()]) {
+    const { data: [data] } = vectorFromArray(["bad", kept], type);
+    data!.values[0] = 0xff;
+    const [error, row] = await rowsOf(node(), write(new Table({ x: new Vector([data!]) })));
+    assertInstanceOf(error, LeatError);
+    assertEquals(error.code, "data_loss");
+    assertStringIncludes(error.message, "column x: a text is not UTF-8");
+    assertStringIncludes(error.message, "write the column as binary");
+    assertEquals(row, { x: kept });
+  }
+});
+
+Deno.test("arrow reads times, maps and structs of a dictionary that later batches add to", async () => {
+  const time = new TimestampSecond();
+  const times = (...values: bigint[]) =>
+    makeData({ type: time, length: values.length, data: new BigInt64Array(values) });
+  const struct = new Struct<{ at: TimestampSecond }>([new Field("at", time)]);
+  const structs = (...values: bigint[]) =>
+    makeData({ type: struct, length: values.length, children: [times(...values)] });
+  const entry = new Struct<{ key: Utf8; value: TimestampSecond }>([
+    new Field("key", new Utf8()),
+    new Field("value", time),
+  ]);
+  const map = new Map_<Utf8, TimestampSecond>(new Field("entries", entry));
+  const maps = (...values: bigint[]) => {
+    const { length } = values;
+    const key = vectorFromArray(values.map(() => "at"), new Utf8()).data[0]!;
+    const child = makeData({ type: entry, length, children: [key, times(...values)] });
+    return makeData({
+      type: map,
+      length,
+      child,
+      valueOffsets: new Int32Array(numbers(length + 1)),
+    });
+  };
+  const expected = [10n, null, 20n, null, 30n, null, 40n, null, 50n, null];
+  assertEquals(await dictionaryValues(times(10n, 20n), times(30n), times(40n, 50n)), expected);
+  const inStructs = expected.map((at) => at && { at });
+  assertEquals(
+    await dictionaryValues(structs(10n, 20n), structs(30n), structs(40n, 50n)),
+    inStructs,
+  );
+  assertEquals(await dictionaryValues(maps(10n, 20n), maps(30n), maps(40n, 50n)), inStructs);
 });
 
 Deno.test("arrow reads lists as typed arrays and tensors, structs and maps as objects", async () => {

@@ -112,6 +112,19 @@ Deno.test("npy reads texts of both kinds as strings, without trailing zeros", as
   assertEquals(wrong[0].code, "data_loss");
 });
 
+Deno.test("npy refuses texts that are not UTF-8, and keeps byte order marks", async () => {
+  const [error] = await rowsOf(
+    node,
+    npyBytes("|S3", [2], new Uint8Array([65, 66, 67, 255, 216, 1])),
+  );
+  assertInstanceOf(error, LeatError);
+  assertEquals(error.code, "data_loss");
+  assertStringIncludes(error.message, "my data: its texts from row 0 to 2: text 1 of them");
+  assertStringIncludes(error.message, '.view("uint8")');
+  const marked = new TextEncoder().encode("\ufeffa\ufffd");
+  assertEquals(await rowsOf(node, npyBytes("|S7", [1], marked)), ["\ufeffa\ufffd"]);
+});
+
 Deno.test("npy divides into parts, continues from every position, and reads only what it gives", async () => {
   // Rows of 64 KiB: four to a block, and sixteen blocks to a part.
   const width = 8192;

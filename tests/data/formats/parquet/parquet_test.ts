@@ -129,6 +129,33 @@ Deno.test("parquet reads unsigned integers, enumerations and JSON", async () => 
   assertEquals(await values(write([{ name: "x", type: "JSON", data: json }])), json);
 });
 
+Deno.test("parquet refuses texts that are not UTF-8, and keeps byte order marks", async () => {
+  const marked = new TextEncoder().encode("\ufeffa\ufffd");
+  const required = { type: "BYTE_ARRAY", repetition_type: "REQUIRED" } as const;
+  const [text, enumeration, json] = [
+    { ...required, converted_type: "UTF8" },
+    { ...required, converted_type: "ENUM" },
+    { ...required, logical_type: { type: "JSON" } },
+  ] as const;
+  for (const element of [text, enumeration, json]) {
+    const written = writeColumn([new Uint8Array([0x22, 0xff, 0x22])], [element]);
+    const { code, message } = await refusal(written);
+    assertEquals(code, "data_loss");
+    assertStringIncludes(message, "row group 0, column x: a text is not UTF-8");
+    assertStringIncludes(message, "write the column as binary");
+  }
+  for (const element of [text, enumeration]) {
+    assertEquals(await values(writeColumn([marked], [element])), ["\ufeffa\ufffd"]);
+  }
+});
+
+Deno.test("parquet reads texts whose statistics end within a character", async () => {
+  const bytes = write([{ name: "x", type: "STRING", data: ["aé"] }]);
+  // The last text of the file is the column's maximum.
+  bytes[bytes.lastIndexOf(new TextEncoder().encode("é")[1]!)] = 0x61;
+  assertEquals(await values(bytes), ["aé"]);
+});
+
 Deno.test("parquet reads lists of numbers as typed arrays", async () => {
   const types = [
     ["FLOAT", Float32Array],

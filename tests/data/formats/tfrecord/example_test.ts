@@ -174,6 +174,17 @@ Deno.test("parseExample names features that are missing, or of another type or s
   assertStringIncludes(rows, "the shape [null, 2]");
 });
 
+Deno.test("parseExample refuses a string that is not UTF-8, and keeps byte order marks", () => {
+  const bytes = encodeExample({ good: "\ufeffa\ufffd", bad: new Uint8Array([0xff, 0xfe]) });
+  const message = refusal(bytes, { bad: "string" });
+  assertStringIncludes(message, 'data_loss: Feature "bad"');
+  assertStringIncludes(message, 'declare it as "bytes"');
+  assertEquals(parseExample(bytes, { good: "string", bad: "bytes" }), {
+    good: "\ufeffa\ufffd",
+    bad: new Uint8Array([0xff, 0xfe]),
+  });
+});
+
 Deno.test("truncated and changed bytes are data_loss", () => {
   const whole = encodeExample({ a: [1n, 300n], b: [1.5, 2], c: "text" });
   const features = {
