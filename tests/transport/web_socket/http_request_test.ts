@@ -39,6 +39,11 @@ for (const text of BAD) {
   });
 }
 
+Deno.test("parseHead refuses a long header without trying its spaces in every way", () => {
+  const text = `GET / HTTP/1.1\r\nHost: x\r\nA:${" ".repeat(4_000_000)}\0`;
+  assertThrows(() => parseHead(text), NoRequest, "No valid header");
+});
+
 /** A server's answer to these bytes, until it closes. */
 async function answerTo(...parts: (string | Uint8Array)[]): Promise<string> {
   const world = new DenoWorld({ logLevel: "off" });

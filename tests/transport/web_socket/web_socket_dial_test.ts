@@ -150,6 +150,8 @@ const ANSWERS: Readonly<Record<string, (request: string) => string>> = {
   "does not speak HTTP": () => "220 mail.example ESMTP\r\n\r\n",
   "does not answer this one": () =>
     "HTTP/1.1 101 Switching Protocols\r\nSec-WebSocket-Accept: x\r\n\r\n",
+  // An expression that tries where the spaces end, and where the value does, takes hours.
+  "an invalid header": () => `HTTP/1.1 401 Unauthorized\r\na:${" ".repeat(16_000)}x\ny\r\n\r\n`,
   "more than 16384 bytes": () => `HTTP/1.1 101 Switching Protocols\r\nX: ${"x".repeat(20_000)}`,
 };
 
