@@ -111,6 +111,8 @@ class Server implements WebSocketServer {
   /** For each WebSocket without a hello: the function that ends it, and its admission. */
   readonly #waiting = new Map<(reason: LeatError) => void, Admission>();
   readonly #unfollow: () => void;
+  /** Set when closing begins: no connection becomes a link any more. */
+  #closing: LeatError | undefined;
 
   constructor(options: WebSocketServerOptions) {
     checkOptions(options);
@@ -139,8 +141,8 @@ class Server implements WebSocketServer {
 
   async close(): Promise<void> {
     this.#unfollow();
-    const reason = new LeatError("unavailable", `${this.address} has stopped listening`);
-    for (const link of [...this.#links.keys()]) link.close(reason);
+    this.#closing ??= new LeatError("unavailable", `${this.address} has stopped listening`);
+    for (const link of [...this.#links.keys()]) link.close(this.#closing);
     await this.#listener.close();
   }
 
@@ -220,6 +222,7 @@ class Server implements WebSocketServer {
   #link(socket: Socket, data: Uint8Array | string, admission: Admission): void {
     const { world, local, onLink, limits } = this.#options;
     const near = this.#options.near?.();
+    if (this.#closing !== undefined) throw this.#closing;
     // Tokens may have changed since the proof.
     const withdrawal = this.#authenticator.withdrawalOf(admission);
     if (withdrawal !== undefined) throw withdrawal;

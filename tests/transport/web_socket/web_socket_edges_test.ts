@@ -3,7 +3,8 @@
 import { isClosedThere } from "../../../actors/runtime/link.ts";
 import { LeatError } from "../../../core/error.ts";
 import { DenoWorld } from "../../../platform/deno_world.ts";
-import { encodeMessage } from "../../../transport/codec.ts";
+import { decodeMessage, encodeMessage } from "../../../transport/codec.ts";
+import { byeReason, writeHello } from "../../../transport/hello.ts";
 import { webSocketConnector, type WebSocketServerOptions } from "../../../transport/web_socket.ts";
 import { serveWebSocket } from "../../../transport/web_socket/server.ts";
 import { type Probe, probe, rejection, SOON } from "../../actors/runtime/nodes.ts";
@@ -12,6 +13,7 @@ import { soon } from "../../cluster/lib.ts";
 import { startChild } from "../../lib/child.ts";
 import { CLOSED_PORT } from "../../lib/closed_port.ts";
 import { freePort } from "../../lib/free_port.ts";
+import { StillWorld } from "../../lib/still_world.ts";
 import { until } from "../../lib/until.ts";
 import { TcpProxy } from "../tcp_proxy.ts";
 import { asking, knowing } from "../tokens.ts";
@@ -222,6 +224,39 @@ Deno.test("a node and its server stop although the other side of a link does not
   assertEquals((await listener.links[0]!.closed).code, "cancelled");
   near.close();
   await near.released;
+});
+
+/** A world whose macrotasks wait until the test runs them. */
+class HeldWorld extends StillWorld {
+  readonly held: (() => void)[] = [];
+
+  override macrotask(callback: () => void): void {
+    this.held.push(callback);
+  }
+}
+
+Deno.test("WebSocketServer.close refuses the hello that comes while it waits", async () => {
+  const world = new HeldWorld({ logLevel: "off" });
+  const listener = new Listener({ world });
+  const { address } = listener.server;
+  // After so many the server leaves its thread to others before it accepts more.
+  const sockets = Array.from({ length: 4 }, () => new WebSocket(address));
+  await Promise.all(sockets.map((socket) => new Promise((resolve) => socket.onopen = resolve)));
+  const closing = listener.server.close();
+  const socket = sockets[0]!;
+  socket.binaryType = "arraybuffer";
+  const answer = new Promise((resolve) => {
+    socket.onmessage = ({ data }) => resolve(byeReason(decodeMessage(new Uint8Array(data))));
+  });
+  const closed = sockets.map((socket) => new Promise((resolve) => socket.onclose = resolve));
+  socket.send(
+    writeHello({ role: "dialler", node: "late", incarnation: "00", messageBytesMax: 100_000 }),
+  );
+  assertEquals((await answer as LeatError).code, "unavailable");
+  assertEquals(listener.links, []);
+  for (const callback of world.held.splice(0)) callback();
+  await Promise.all([closing, ...closed]);
+  await listener.system.stop();
 });
 
 Deno.test("an idle link stays open: the heartbeat answers", async () => {
