@@ -8,7 +8,7 @@ import { readHello, writeHello } from "../hello.ts";
 import { WebSocketLink, type WebSocketLinkOptions } from "./link.ts";
 import type { Peer } from "./peer.ts";
 import { DiallerSide, type Target } from "./tokens/proof.ts";
-import { tlsRemedy } from "./remedies.ts";
+import { anotherNode, tlsRemedy } from "./remedies.ts";
 import type { ProvedToken } from "./tokens/token.ts";
 import type { NearDialler } from "./slots.ts";
 import type { Socket } from "./socket.ts";
@@ -60,8 +60,8 @@ interface Failure {
 /**
  * Dials nodes whose names are URLs: `ws://host:port` or `wss://host:port`. `connect` throws
  * `unavailable` with the cause and the remedy (for a short while after a failure: without dialling),
- * `unauthenticated`, `failed_precondition` for another protocol version, `not_found` if the name is
- * no such URL.
+ * `unauthenticated`, `failed_precondition` for another protocol version and for a node of another
+ * name (if it wants a proof), `not_found` if the name is no such URL.
  */
 export function webSocketConnector(options: WebSocketConnectorOptions): Connector {
   const { world } = options;
@@ -118,7 +118,7 @@ async function dial(
     return await introduce(node, socket, local, identity, options, abort.signal);
   } catch (error) {
     if (abort.signal.aborted) throw unreachable(node, `no answer within ${connectTimeoutMs} ms`);
-    throw refused(node, error);
+    throw refused(node, target, error);
   } finally {
     timer.cancel();
     stopping?.removeEventListener("abort", giveUp);
@@ -164,8 +164,8 @@ async function introduce(
   }
 }
 
-function refused(node: string, cause: unknown): LeatError {
-  if (cause instanceof UpgradeRefused) return notUpgraded(node, cause);
+function refused(node: string, target: Target, cause: unknown): LeatError {
+  if (cause instanceof UpgradeRefused) return notUpgraded(node, target, cause);
   if (cause instanceof NotProved) {
     return new LeatError(
       "unauthenticated",
@@ -189,7 +189,7 @@ function refused(node: string, cause: unknown): LeatError {
   return unreachable(node, message, cause);
 }
 
-function notUpgraded(node: string, cause: UpgradeRefused): LeatError {
+function notUpgraded(node: string, target: Target, cause: UpgradeRefused): LeatError {
   switch (cause.status) {
     case 401:
       return new LeatError(
@@ -199,6 +199,14 @@ function notUpgraded(node: string, cause: UpgradeRefused): LeatError {
       );
     case 403:
       return new LeatError("permission_denied", `${node} refuses this node (HTTP 403)`, { cause });
+    case 421:
+      if (target === "node") return anotherNode(node);
+      return new LeatError(
+        "failed_precondition",
+        `${node} is a node of Leat, but no dispatcher: a worker may listen there; give the ` +
+          "dispatcher's address",
+        { cause },
+      );
     case 503:
       return unreachable(node, "it has too many connections", cause);
     default:
