@@ -216,7 +216,8 @@ class Server implements WebSocketServer {
         end(LeatError.from(error, "internal"));
       }
     };
-    socket.listen({ message, closed: () => this.#waiting.delete(end) }, HELLO_BYTES_MAX);
+    const closed = () => this.#waiting.delete(end);
+    socket.listen({ message, broken: end, closed }, HELLO_BYTES_MAX);
   }
 
   #link(socket: Socket, data: Uint8Array | string, admission: Admission): void {
