@@ -2,7 +2,8 @@
 "use strict";
 const POLL_MS = 1000;
 const HISTORY_MAX = 180;
-const token = new URLSearchParams(location.search).get("token");
+// A form's query has `+` for a space. No token has a space, and people copy tokens as they are.
+const token = new URLSearchParams(location.search).get("token")?.replaceAll(" ", "+");
 const history_ = [];
 const columns = "PAGE_COLUMNS";
 
@@ -352,7 +353,7 @@ async function poll() {
   try {
     const response = await fetch("state", {
       cache: "no-store",
-      headers: token === null ? {} : { authorization: `Bearer ${token}` },
+      headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
     });
     if (!response.ok) throw new Error(`HTTP ${response.status}: ${await response.text()}`);
     show(await response.json());

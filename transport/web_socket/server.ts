@@ -4,7 +4,7 @@ import { RefusalLog } from "../../actors/runtime/access.ts";
 import type { Identity } from "../../actors/runtime/identity.ts";
 import type { Link, NodeId } from "../../actors/runtime/link.ts";
 import type { World } from "../../actors/runtime/world.ts";
-import { isAddress } from "../connectors.ts";
+import { bracketed, isAddress } from "../connectors.ts";
 import { LINK_LIMITS } from "../limits.ts";
 import { type Admission, Authenticator } from "./tokens/authenticator.ts";
 import { isLoopbackHost } from "../loopback.ts";
@@ -134,9 +134,7 @@ class Server implements WebSocketServer {
     this.#unfollow = tokens?.whenChanged?.(() => this.#closeWithdrawn()) ?? (() => {});
     const scheme = options.cert === undefined ? "ws" : "wss";
     this.port = this.#listener.port;
-    this.address = `${scheme}://${
-      hostname.includes(":") ? `[${hostname}]` : hostname
-    }:${this.port}`;
+    this.address = `${scheme}://${bracketed(hostname)}:${this.port}`;
   }
 
   async close(): Promise<void> {
