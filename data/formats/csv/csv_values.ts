@@ -16,7 +16,7 @@ type Parser = (text: string) => string | boolean | bigint | number | undefined;
 const INTEGER = /^\s*[+-]?\d+\s*$/;
 /** 64 bits have at most 20 digits. The time to parse more grows faster than their number. */
 const BIG_INTEGER = /^\s*([+-]?)0*(\d{1,20})\s*$/;
-const FLOAT = /^\s*[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?\s*$/i;
+const FLOAT = /^\s*[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?\s*$/i;
 const NOT_FINITE = /^\s*([+-]?)(?:(nan)|inf(?:inity)?)\s*$/i;
 
 const BOOLEANS: ReadonlyMap<string, boolean> = new Map([
