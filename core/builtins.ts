@@ -23,23 +23,28 @@ export function nodeZlib(): Builtins["node:zlib"] {
 
 /** What `zlib`'s functions that decompress at once call, in Node and in Deno. */
 interface Decoder {
+  /** The bytes that it has read. */
+  readonly bytesWritten: number;
   _processChunk(bytes: Uint8Array, flush: number): Uint8Array<ArrayBuffer>;
 }
 
 /**
  * Decompresses zstd like `zstdDecompressSync`, which in Deno never frees the decoder of damaged data:
- * some 100 KB each time.
+ * some 100 KB each time. Refuses bytes after the end, which that function ignores after short data.
  */
 export function zstdDecompressed(
   bytes: Uint8Array,
   options: { readonly chunkSize: number; readonly maxOutputLength: number },
 ): Uint8Array<ArrayBuffer> {
   const { createZstdDecompress, constants } = nodeZlib();
-  const decoder = createZstdDecompress(options);
+  const stream = createZstdDecompress(options);
+  const decoder = stream as unknown as Decoder;
   try {
-    return (decoder as unknown as Decoder)._processChunk(bytes, constants.ZSTD_e_end);
+    const content = decoder._processChunk(bytes, constants.ZSTD_e_end);
+    if (decoder.bytesWritten === bytes.length) return content;
+    throw new Error("it has bytes after its end");
   } catch (error) {
-    decoder.close();
+    stream.close();
     throw error;
   }
 }

@@ -161,5 +161,7 @@ function fieldText(value: unknown): string {
 }
 
 function oneLine(text: string): string {
-  return shownText(text.replaceAll(/\s*[\r\n]+\s*/g, " ⏎ "));
+  // An expression for a break with the space around it would take quadratic time for long spaces.
+  const spaced = text.replaceAll(/\s+/g, (space) => /[\r\n]/.test(space) ? " ⏎ " : space);
+  return shownText(spaced);
 }

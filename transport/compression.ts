@@ -141,6 +141,7 @@ function decompress(bytes: Uint8Array, codec: FrameCodec, byteLength: number): U
     const { buffer, byteOffset, length } = codec === "zstd"
       ? zstdDecompressed(bytes, options)
       : nodeZlib().gunzipSync(bytes, options);
+    if (codec === "gzip") checkEnd(bytes, length);
     // A plain `Uint8Array`: a slice of a `Buffer` is a `Buffer`.
     return new Uint8Array(buffer, byteOffset, length);
   } catch (error) {
@@ -150,6 +151,15 @@ function decompress(bytes: Uint8Array, codec: FrameCodec, byteLength: number): U
       { cause: error },
     );
   }
+}
+
+/**
+ * Node ignores zeros after the end of a gzip stream, whose last four bytes are the length of its data.
+ */
+function checkEnd(bytes: Uint8Array, length: number): void {
+  const size = new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
+    .getUint32(bytes.length - 4, true);
+  if (size !== length) throw new LeatError("data_loss", "it has bytes after its end");
 }
 
 function headerOf(bytes: Uint8Array): { codec: FrameCodec; byteLength: number } {

@@ -7,6 +7,11 @@ export function isAddress(node: string): boolean {
   return /^[a-z][a-z0-9+.-]*:\/\//i.test(node);
 }
 
+/** A host as URLs and Deno's flags have it: an IPv6 address in brackets. */
+export function bracketed(hostname: string): string {
+  return hostname.includes(":") ? `[${hostname}]` : hostname;
+}
+
 /** Chooses a connector by the scheme of the node's name; other names go to `otherwise`. */
 export function connectorByScheme(
   schemes: Readonly<Record<string, Connector>>,

@@ -58,10 +58,13 @@ export function byeReason(message: unknown): LeatError | undefined {
   return new LeatError("unavailable", "The other side closed the connection and gave no reason");
 }
 
+/** The reason of the other side, which has said goodbye in place of its hello. */
+export class RefusedByPeer extends LeatError {}
+
 /**
  * Reads the first message of the other side.
- * @throws LeatError `failed_precondition` for another version of the protocol, the other side's own
- * reason if it says goodbye at once, `invalid_argument` for anything that is no hello.
+ * @throws LeatError `failed_precondition` for another version of the protocol, {@linkcode
+ * RefusedByPeer} for a goodbye, `invalid_argument` for anything that is no hello.
  */
 export function readHello(data: Uint8Array | string, from: LinkSide): Hello {
   if (typeof data === "string") throw notHello("it is text");
@@ -70,7 +73,7 @@ export function readHello(data: Uint8Array | string, from: LinkSide): Hello {
   }
   const message = decodeMessage(data) as Record<string, unknown> | null;
   const reason = byeReason(message);
-  if (reason !== undefined) throw reason;
+  if (reason !== undefined) throw new RefusedByPeer(reason.code, reason.message, reason);
   if (typeof message !== "object" || message?.kind !== "hello") throw notHello("it has no kind");
   const { version, role, node, incarnation, messageBytesMax, slots, near } = message;
   if (version !== PROTOCOL_VERSION) throw otherVersion(from, version);

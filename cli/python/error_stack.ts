@@ -6,8 +6,6 @@ const PLACES_MAX = 8;
 /** Leat's own folders, as Deno writes them in stacks: without escapes of URLs. */
 const OWN = ["actors", "cli", "core", "data", "offload", "platform", "server", "transport"]
   .map((layer) => decodeURIComponent(new URL(`../../${layer}/`, import.meta.url).href));
-/** A line of a stack, with the file, line and column of a call. */
-const CALL = /^\s+at .*?\(?((?:file|https?):\/\/.+?:\d+:\d+)\)?$/gm;
 
 /**
  * Returns the error with `details.places`: `file:line:column` of the calls outside Leat that led to
@@ -24,9 +22,16 @@ export function withStack(thrown: unknown): LeatError {
 function placesOf(thrown: unknown): string[] {
   let places: string[] = [];
   for (const { stack = "" } of causesOf(thrown)) {
-    const placesOfError = [...stack.matchAll(CALL)].map((match) => match[1]!)
+    const placesOfError = stack.split("\n").flatMap(placeOf)
       .filter((place) => !OWN.some((layer) => place.startsWith(layer)));
     if (placesOfError.length > 0) places = placesOfError;
   }
   return places.slice(0, PLACES_MAX);
+}
+
+/** The file, line and column of a call in a line of a stack, if there are any. */
+function placeOf(line: string): string[] {
+  const at = line.search(/(?:file|https?):\/\//);
+  const place = line.slice(at).replace(/\)$/, "");
+  return at >= 0 && /^\s+at /.test(line) && /:\d+:\d+$/.test(place) ? [place] : [];
 }

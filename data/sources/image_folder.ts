@@ -187,7 +187,7 @@ function checkRoot(root: unknown): string {
   if (typeof root !== "string" || root === "") {
     throw invalidArgument("imageFolder", "root", "the path of a folder", root);
   }
-  return root.replace(/(?<=.)\/+$/, "");
+  return root.replace(/(?<=^\/|[^/])\/+$/, "");
 }
 
 function checkClassNames(value: unknown): readonly string[] | undefined {

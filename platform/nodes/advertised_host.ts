@@ -1,4 +1,5 @@
 /** The name by which other hosts reach this one. */
+import { bracketed } from "../../transport/connectors.ts";
 
 /** The properties of a network interface that matter here. */
 export type HostInterface = Pick<Deno.NetworkInterfaceInfo, "name" | "family" | "address">;
@@ -39,8 +40,4 @@ function isReachable({ family, address }: HostInterface): boolean {
 
 function rank({ name, family }: HostInterface): number {
   return (VIRTUAL.test(name) ? 2 : 0) + (family === "IPv4" ? 0 : 1);
-}
-
-function bracketed(hostname: string): string {
-  return hostname.includes(":") ? `[${hostname}]` : hostname;
 }

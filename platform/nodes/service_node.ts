@@ -4,7 +4,6 @@ import type { FencedRef } from "../../actors/runtime/ref.ts";
 import { sleep } from "../../actors/runtime/timers.ts";
 import { ActorSystem, type SystemOptions } from "../../actors/runtime/system.ts";
 import type { LogLevel } from "../../actors/runtime/world.ts";
-import { LeatError } from "../../core/error.ts";
 import { connectorByScheme, withoutRefusals } from "../../transport/connectors.ts";
 import {
   type Admission,
@@ -12,6 +11,7 @@ import {
   webSocketConnector,
   type WebSocketServer,
 } from "../../transport/web_socket.ts";
+import { anotherNode } from "../../transport/web_socket/remedies.ts";
 import { serveWebSocket } from "../../transport/web_socket/server.ts";
 import { DenoWorld, type DenoWorldOptions } from "../deno_world.ts";
 import { type NearFolder, nearFolder } from "../process/near_slots.ts";
@@ -151,11 +151,7 @@ export class ServiceNode {
     });
     link.close();
     if (!target.incarnation.startsWith(`${link.remote.incarnation}-`)) {
-      throw new LeatError(
-        "failed_precondition",
-        `Another node answers at ${target.node}: two advertise the same address, or it leads ` +
-          "elsewhere from here; set the address by which others reach it (--advertise)",
-      );
+      throw anotherNode(target.node);
     }
   }
 

@@ -63,7 +63,7 @@ function explained(error: WireError, denier: Denier): string {
     "bundle it into the function's module";
   // Deno's message ends with the position of the import.
   const message = error.message.replaceAll("LeatError: ", "").replace(PACKAGE_SENTENCE, noPackage)
-    .replace(/\n\s+at [^]*$/, "");
+    .replace(/\n +at [^]*$/, "");
   const listed = /\bCannot list (.+?): /.exec(message)?.[1];
   const own = DENO_SENTENCE.exec(message);
   if (own !== null) return message.replace(own[0], `it needs ${denied(own, denier, listed)}`);

@@ -95,7 +95,7 @@ function matchBraces(pieces: readonly Piece[], pattern: string): Map<number, Bra
       const braces = open.pop();
       if (braces === undefined) continue;
       if (braces.commas.length === 0) {
-        refuseRange(pattern, pieces.slice(braces.open, at + 1).join(""));
+        if (at - braces.open === 2) refuseRange(pattern, pieces[at - 1]!);
         continue;
       }
       if (open.length >= DEPTH_MAX) {
@@ -108,11 +108,12 @@ function matchBraces(pieces: readonly Piece[], pattern: string): Map<number, Bra
   return closed;
 }
 
-function refuseRange(pattern: string, braces: string): void {
-  if (!/^\{[^{}]+\.\.[^{}]+\}$/.test(braces)) return;
+/** @param text What is between two braces, without others. */
+function refuseRange(pattern: string, text: string): void {
+  if (/[{}]/.test(text) || !/[^]\.\.[^]/.test(text)) return;
   throw new LeatError(
     "invalid_argument",
-    `The pattern ${excerpt(pattern)} has a range in braces, ${excerpt(braces)}: write a set ` +
+    `The pattern ${excerpt(pattern)} has a range in braces, ${excerpt(`{${text}}`)}: write a set ` +
       "([0-9]) or all alternatives ({8,9,10}).",
   );
 }

@@ -4,7 +4,8 @@ const POLL_MS = 1000;
 /** Time limit of a request, in ms: a paused dispatcher takes connections, and never answers. */
 const ANSWER_TIMEOUT_MS = 15_000;
 const HISTORY_MAX = 180;
-const token = new URLSearchParams(location.search).get("token");
+// A form's query has `+` for a space. No token has a space, and people copy tokens as they are.
+const token = new URLSearchParams(location.search).get("token")?.replaceAll(" ", "+");
 const history_ = [];
 const columns = "PAGE_COLUMNS";
 
@@ -355,7 +356,7 @@ async function poll() {
     const response = await fetch("state", {
       cache: "no-store",
       signal: AbortSignal.timeout(ANSWER_TIMEOUT_MS),
-      headers: token === null ? {} : { authorization: `Bearer ${token}` },
+      headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
     });
     if (!response.ok) throw new Error(`HTTP ${response.status}: ${await response.text()}`);
     show(await response.json());

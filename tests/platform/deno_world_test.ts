@@ -114,6 +114,13 @@ Deno.test("log passes lines with their level to a given printer", () => {
   assertEquals(printed, [["warn", "this1"], ["error", "this2"]]);
 });
 
+Deno.test("log writes a text with long spaces without trying each of them as a line break", () => {
+  const printed: string[] = [];
+  const world = new DenoWorld({ print: (_, line) => void printed.push(line) });
+  world.log("error", `${" ".repeat(4_000_000)}a \r\n \n b`);
+  assertEquals(printed.map((line) => line.slice(-6)), [" a ⏎ b"]);
+});
+
 Deno.test("log prints untrusted text without terminal escapes and without forged lines", () => {
   const printed: string[] = [];
   const world = new DenoWorld({ print: (_, line) => void printed.push(line) });

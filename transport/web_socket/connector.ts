@@ -1,14 +1,14 @@
 /** The dialling side: connects to nodes whose names are URLs. */
-import { LeatError } from "../../core/error.ts";
+import { LeatError, type LeatErrorCode } from "../../core/error.ts";
 import { ANYONE, type Identity } from "../../actors/runtime/identity.ts";
 import { type Connector, type Link, type NodeId, unknownNode } from "../../actors/runtime/link.ts";
 import type { World } from "../../actors/runtime/world.ts";
 import { LINK_LIMITS } from "../limits.ts";
-import { readHello, writeHello } from "../hello.ts";
+import { readHello, RefusedByPeer, writeHello } from "../hello.ts";
 import { WebSocketLink, type WebSocketLinkOptions } from "./link.ts";
 import type { Peer } from "./peer.ts";
 import { DiallerSide, type Target } from "./tokens/proof.ts";
-import { tlsRemedy } from "./remedies.ts";
+import { anotherNode, tlsRemedy } from "./remedies.ts";
 import type { ProvedToken } from "./tokens/token.ts";
 import type { NearDialler } from "./slots.ts";
 import type { Socket } from "./socket.ts";
@@ -23,6 +23,16 @@ const BACK_OFF_MIN_MS = 50;
 const BACK_OFF_MAX_MS = 1_000;
 /** Limit of the remembered failed addresses. Beyond it the oldest is forgotten. */
 const FAILURES_MAX = 1_024;
+
+/**
+ * Codes of refusals that waiting does not change. Others are `unavailable`, so that who dials tries
+ * again: a name or a place among the links may become free.
+ */
+const FINAL_REFUSALS: ReadonlySet<LeatErrorCode> = new Set([
+  "unauthenticated",
+  "permission_denied",
+  "failed_precondition",
+]);
 
 /** Without a token, any node that answers is trusted. */
 const NOTHING_PROVED: Credential = { target: "service", identity: ANYONE };
@@ -60,8 +70,8 @@ interface Failure {
 /**
  * Dials nodes whose names are URLs: `ws://host:port` or `wss://host:port`. `connect` throws
  * `unavailable` with the cause and the remedy (for a short while after a failure: without dialling),
- * `unauthenticated`, `failed_precondition` for another protocol version, `not_found` if the name is
- * no such URL.
+ * `unauthenticated`, `permission_denied`, `failed_precondition` for another protocol version and for
+ * a node of another name (if it wants a proof), `not_found` if the name is no such URL.
  */
 export function webSocketConnector(options: WebSocketConnectorOptions): Connector {
   const { world } = options;
@@ -118,7 +128,7 @@ async function dial(
     return await introduce(node, socket, local, identity, options, abort.signal);
   } catch (error) {
     if (abort.signal.aborted) throw unreachable(node, `no answer within ${connectTimeoutMs} ms`);
-    throw refused(node, error);
+    throw refused(node, target, error);
   } finally {
     timer.cancel();
     stopping?.removeEventListener("abort", giveUp);
@@ -153,6 +163,7 @@ async function introduce(
         linked.reject(error);
       }
     },
+    broken: (error) => linked.reject(error),
     closed: (why) => linked.reject(new Error(`${why} before its hello`)),
   });
   socket.send(writeHello({ ...local, role: "dialler", messageBytesMax }));
@@ -164,8 +175,8 @@ async function introduce(
   }
 }
 
-function refused(node: string, cause: unknown): LeatError {
-  if (cause instanceof UpgradeRefused) return notUpgraded(node, cause);
+function refused(node: string, target: Target, cause: unknown): LeatError {
+  if (cause instanceof UpgradeRefused) return notUpgraded(node, target, cause);
   if (cause instanceof NotProved) {
     return new LeatError(
       "unauthenticated",
@@ -175,8 +186,9 @@ function refused(node: string, cause: unknown): LeatError {
     );
   }
   const { code, message } = LeatError.from(cause, "unavailable");
-  if (code === "permission_denied" && cause instanceof LeatError) {
-    return new LeatError(code, `${node} refuses this node: ${message}`, { cause });
+  if (cause instanceof RefusedByPeer) {
+    const shownCode = FINAL_REFUSALS.has(code) ? code : "unavailable";
+    return new LeatError(shownCode, `${node} refuses this node: ${message}`, { cause });
   }
   if (code === "permission_denied") {
     return new LeatError(code, `Cannot reach ${node}: ${message}; grant --allow-net for it`, {
@@ -189,7 +201,7 @@ function refused(node: string, cause: unknown): LeatError {
   return unreachable(node, message, cause);
 }
 
-function notUpgraded(node: string, cause: UpgradeRefused): LeatError {
+function notUpgraded(node: string, target: Target, cause: UpgradeRefused): LeatError {
   switch (cause.status) {
     case 401:
       return new LeatError(
@@ -199,6 +211,14 @@ function notUpgraded(node: string, cause: UpgradeRefused): LeatError {
       );
     case 403:
       return new LeatError("permission_denied", `${node} refuses this node (HTTP 403)`, { cause });
+    case 421:
+      if (target === "node") return anotherNode(node);
+      return new LeatError(
+        "failed_precondition",
+        `${node} is a node of Leat, but no dispatcher: a worker may listen there; give the ` +
+          "dispatcher's address",
+        { cause },
+      );
     case 503:
       return unreachable(node, "it has too many connections", cause);
     default:

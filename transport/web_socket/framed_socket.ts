@@ -19,6 +19,7 @@ import {
   broken,
   clientFrame,
   type FrameHead,
+  isControl,
   OPCODE,
   readFrameHead,
   type Sender,
@@ -213,7 +214,20 @@ export class FramedSocket implements Socket {
         else await this.#readFrame(head);
       }
     } catch (error) {
-      this.#failed(error);
+      if (error instanceof LeatError && this.#state === "open") await this.#broken(error);
+      else this.#failed(error);
+    }
+  }
+
+  /** Ends a connection whose other side has violated the protocol. */
+  async #broken(error: LeatError): Promise<void> {
+    this.#events?.broken?.(error);
+    this.close();
+    // Closing a connection with unread bytes would discard what was sent last.
+    try {
+      while (this.#state !== "closed") await this.#read(this.#buffer);
+    } catch (end) {
+      this.#failed(end);
     }
   }
 
@@ -239,7 +253,8 @@ export class FramedSocket implements Socket {
 
   async #readFrame(head: FrameHead): Promise<void> {
     const { headBytes, payloadBytes } = head;
-    const messageBytes = payloadBytes + this.#partsBytes;
+    // A ping between the frames of a message is no part of it.
+    const messageBytes = payloadBytes + (isControl(head.opcode) ? 0 : this.#partsBytes);
     if (messageBytes > this.#bytesMax) {
       throw malformed(`${messageBytes} bytes, more than ${this.#bytesMax}`);
     }

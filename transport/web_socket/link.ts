@@ -11,7 +11,6 @@ import { EnvelopeReader } from "./envelope_reader.ts";
 import {
   type Fragment,
   FRAME,
-  FRAME_BYTES_MAX,
   malformed,
   readAck,
   readBatch,
@@ -119,6 +118,7 @@ export class WebSocketLink implements Link {
       message: (data) => this.#arrived(data),
       place: (head, byteLength) => this.#place(head, byteLength),
       placed: (head, rest) => this.#placed(head, rest),
+      broken: (error) => this.close(this.#broken(error)),
       closed: (why, isByPeer) =>
         this.#end(this.#reader.byeIn(this.#held.last) ?? this.#lost(why, isByPeer)),
     });
@@ -208,9 +208,6 @@ export class WebSocketLink implements Link {
   #arrived(data: Uint8Array | string): void {
     this.#handle(() => {
       if (typeof data === "string") throw malformed("text");
-      if (data.length > FRAME_BYTES_MAX) {
-        throw malformed(`${data.length} bytes, more than ${FRAME_BYTES_MAX}`);
-      }
       this.#frame(data);
     });
   }

@@ -1,5 +1,6 @@
 /** Why a server cannot listen. */
 import { LeatError } from "../../core/error.ts";
+import { bracketed } from "../connectors.ts";
 import { certificateRemedy } from "./remedies.ts";
 
 /** The error of a listener that was not opened, with what to do. */
@@ -18,7 +19,9 @@ export function cannotListen(cause: unknown, hostname: string, port: number): Le
     case "PermissionDenied":
       return new LeatError(
         "permission_denied",
-        `Cannot listen on ${where}: ${why}; grant --allow-net=${hostname}:${port}, or take a port from 1024 on`,
+        `Cannot listen on ${where}: ${why}; grant --allow-net=${
+          bracketed(hostname)
+        }:${port}, or take a port from 1024 on`,
         { cause },
       );
     default: {

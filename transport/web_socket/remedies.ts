@@ -1,4 +1,5 @@
 /** Remedies for servers that do not answer as expected, for WebSocket and plain HTTP. */
+import { LeatError } from "../../core/error.ts";
 
 /** The first byte of a server that accepts only TLS: an alert (RFC 8446, section 5.1). */
 export const TLS_ALERT = 0x15;
@@ -26,6 +27,15 @@ export function tlsRemedy(address: string, why: string): string | undefined {
     return "it seems to have a certificate; then its address begins with wss://";
   }
   return undefined;
+}
+
+/** The error for a node that answers at the address of another. */
+export function anotherNode(address: string): LeatError {
+  return new LeatError(
+    "failed_precondition",
+    `Another node answers at ${address}: two advertise the same address, or it leads elsewhere from ` +
+      "here; set the address by which others reach it (--advertise)",
+  );
 }
 
 /** Deno's messages about an unusable certificate or key of a server, with remedies. */

@@ -4,7 +4,7 @@ import { RefusalLog } from "../../actors/runtime/access.ts";
 import type { Identity } from "../../actors/runtime/identity.ts";
 import type { Link, NodeId } from "../../actors/runtime/link.ts";
 import type { World } from "../../actors/runtime/world.ts";
-import { isAddress } from "../connectors.ts";
+import { bracketed, isAddress } from "../connectors.ts";
 import { LINK_LIMITS } from "../limits.ts";
 import { type Admission, Authenticator } from "./tokens/authenticator.ts";
 import { isLoopbackHost } from "../loopback.ts";
@@ -111,6 +111,8 @@ class Server implements WebSocketServer {
   /** For each WebSocket without a hello: the function that ends it, and its admission. */
   readonly #waiting = new Map<(reason: LeatError) => void, Admission>();
   readonly #unfollow: () => void;
+  /** Set when closing begins: no connection becomes a link any more. */
+  #closing: LeatError | undefined;
 
   constructor(options: WebSocketServerOptions) {
     checkOptions(options);
@@ -132,15 +134,13 @@ class Server implements WebSocketServer {
     this.#unfollow = tokens?.whenChanged?.(() => this.#closeWithdrawn()) ?? (() => {});
     const scheme = options.cert === undefined ? "ws" : "wss";
     this.port = this.#listener.port;
-    this.address = `${scheme}://${
-      hostname.includes(":") ? `[${hostname}]` : hostname
-    }:${this.port}`;
+    this.address = `${scheme}://${bracketed(hostname)}:${this.port}`;
   }
 
   async close(): Promise<void> {
     this.#unfollow();
-    const reason = new LeatError("unavailable", `${this.address} has stopped listening`);
-    for (const link of [...this.#links.keys()]) link.close(reason);
+    this.#closing ??= new LeatError("unavailable", `${this.address} has stopped listening`);
+    for (const link of [...this.#links.keys()]) link.close(this.#closing);
     await this.#listener.close();
   }
 
@@ -214,12 +214,14 @@ class Server implements WebSocketServer {
         end(LeatError.from(error, "internal"));
       }
     };
-    socket.listen({ message, closed: () => this.#waiting.delete(end) }, HELLO_BYTES_MAX);
+    const closed = () => this.#waiting.delete(end);
+    socket.listen({ message, broken: end, closed }, HELLO_BYTES_MAX);
   }
 
   #link(socket: Socket, data: Uint8Array | string, admission: Admission): void {
     const { world, local, onLink, limits } = this.#options;
     const near = this.#options.near?.();
+    if (this.#closing !== undefined) throw this.#closing;
     // Tokens may have changed since the proof.
     const withdrawal = this.#authenticator.withdrawalOf(admission);
     if (withdrawal !== undefined) throw withdrawal;

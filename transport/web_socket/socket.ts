@@ -1,4 +1,5 @@
 /** An open WebSocket as a link sees it, on either side. */
+import type { LeatError } from "../../core/error.ts";
 import { FRAGMENT_HEADER_BYTES } from "./frames.ts";
 
 /** The first bytes of a fragment. They tell the receiver where in memory the rest belongs. */
@@ -22,6 +23,11 @@ export interface SocketEvents {
   place?(head: Uint8Array, byteLength: number): Uint8Array | undefined;
   /** The rest of a message is in the memory that `place` returned. */
   placed?(head: Uint8Array, rest: Uint8Array): void;
+  /**
+   * The other side has violated the protocol. What it sends from now on is discarded; the socket
+   * closes after this call, which may still send the reason. Default: nothing is sent.
+   */
+  broken?(error: LeatError): void;
   /** The socket is closed or broke; called once. `isByPeer`: by the other side or its system. */
   closed(why: string, isByPeer: boolean): void;
 }
@@ -32,8 +38,8 @@ export interface Socket {
   /** Settles when this process has released the socket, or a close stays unanswered too long. */
   readonly released: Promise<void>;
   /**
-   * Sets the callbacks. A message larger than `bytesMax` (default: the largest frame) closes the
-   * socket with an error.
+   * Sets the callbacks. A message larger than `bytesMax` (default: the largest frame) violates the
+   * protocol.
    */
   listen(events: SocketEvents, bytesMax?: number): void;
   /**

@@ -111,7 +111,7 @@ export function readFrameHead(
       `a reserved bit, or a ${sender}'s wrong mask bit, in the bytes ${first}, ${second}`,
     );
   }
-  if (opcode >= CONTROL && (!isLast || short > CONTROL_BYTES_MAX)) {
+  if (isControl(opcode) && (!isLast || short > CONTROL_BYTES_MAX)) {
     throw broken(`a control frame in fragments, or of more than ${CONTROL_BYTES_MAX} bytes`);
   }
   const lengthBytes = short < 126 ? 0 : short === 126 ? 2 : 8;
@@ -130,6 +130,11 @@ export function readFrameHead(
     payloadBytes,
     key: isMasked ? keyOf(bytes, start + headBytes) : 0,
   };
+}
+
+/** Whether a frame is no part of a message, such as a ping. */
+export function isControl(opcode: number): boolean {
+  return opcode >= CONTROL;
 }
 
 function keyOf(bytes: Uint8Array, end: number): number {

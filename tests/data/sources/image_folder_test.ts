@@ -1,6 +1,7 @@
 /** `imageFolder` over real folders: labels, classes, formats, decoding, splits, and images that cannot be decoded. */
 
 import {
+  assert,
   assertEquals,
   assertNotEquals,
   assertRejects,
@@ -264,4 +265,15 @@ imageTest("an RGB image keeps its colours", async () => {
     const [found] = await Array.fromAsync(Dataset.imageFolder(root));
     assertEquals([...found!.image.data], [0, 100, 200, 1, 101, 201, 10, 110, 210, 11, 111, 211]);
   });
+});
+
+Deno.test("ImageFolderNode leaves out the slashes at the end of its root, however many others there are", () => {
+  const many = "/".repeat(4_000_000);
+  const roots = [["a//", "a"], ["/", "/"], [many, "/"], [`/a${many}`, "/a"], [
+    `${many}x`,
+    `${many}x`,
+  ]];
+  for (const [root, kept] of roots) {
+    assert(new ImageFolderNode(root).root === kept, root!.slice(0, 40));
+  }
 });

@@ -55,3 +55,12 @@ Deno.test("explainDenial advises an absolute path for a relative one, which a ro
     );
   }
 });
+
+Deno.test("explainDenial looks for the position of an import once in each line", () => {
+  const lines = "\n ".repeat(1_000_000);
+  const { message } = explainDenial({
+    code: "permission_denied",
+    message: `Requires net access${lines}x\n    at file:///a.ts:1:1`,
+  });
+  assertMatch(message, / x$/);
+});

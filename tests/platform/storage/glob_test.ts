@@ -9,7 +9,7 @@ import {
 } from "../../assert.ts";
 import { LeatError } from "../../../core/error.ts";
 import { GlobName, GlobPositions, parseGlobs } from "../../../platform/storage/glob.ts";
-import { GLOB_ALTERNATIVES_MAX } from "../../../platform/storage/glob_braces.ts";
+import { expandBraces, GLOB_ALTERNATIVES_MAX } from "../../../platform/storage/glob_braces.ts";
 import { DenoFiles } from "../../../platform/storage/files.ts";
 import { StorageFiles } from "../../../platform/storage/storage.ts";
 import { withFiles } from "../../lib/temp_folder.ts";
@@ -102,6 +102,12 @@ Deno.test("DenoFiles.list ends at once for a pattern that backtracks elsewhere",
     assertEquals((await files.list(`${folder}/${"?*".repeat(40)}`)).length, 2);
     assertEquals(await files.list(`${folder}/${"?*".repeat(40)}x`), []);
   });
+});
+
+Deno.test("expandBraces looks for a range in braces without trying all dots", () => {
+  const dots = ".".repeat(500_000);
+  assertEquals(expandBraces(`{${dots}{a,b}}`), [`{${dots}a}`, `{${dots}b}`]);
+  assertEquals(expandBraces("{..1}{\\{1..2}"), ["{..1}{\\{1..2}"]);
 });
 
 Deno.test("a glob pattern beyond a limit is refused, and the limit named", () => {

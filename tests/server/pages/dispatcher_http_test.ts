@@ -166,6 +166,18 @@ Deno.test("the token protects every page except the health probe; in the address
   assertEquals(await statusOf(dispatcher, "/state?token=sesame"), 401);
 });
 
+Deno.test("a page takes a token with any characters in its address, and Bearer in any case", async () => {
+  const token = "a+b/c=&d%e#f-0123456789";
+  await using dispatcher = await serveDispatcher({ ...QUIET, token });
+  const escaped = token.replace(/[%&#]/g, encodeURIComponent);
+  assertEquals(await statusOf(dispatcher, `/?token=${escaped}`), 200);
+  assertEquals(await statusOf(dispatcher, `/?token=${encodeURIComponent(token)}`), 200);
+  for (const scheme of ["bearer ", "BEARER  "]) {
+    const authorization = `${scheme}${token}`;
+    assertEquals(await statusOf(dispatcher, "/state", { authorization }), 200, scheme);
+  }
+});
+
 Deno.test("a token in the address does not open a socket", async () => {
   await using dispatcher = await serveDispatcher({ ...QUIET, token: "sesame" });
   const socket = new WebSocket(`${dispatcher.address}/?token=sesame`);

@@ -7,6 +7,7 @@ import { PAGE_COLUMNS } from "../../../server/pages/columns.ts";
 import { assert, assertEquals, assertStringIncludes } from "../../assert.ts";
 import { until } from "../../lib/until.ts";
 
+const SCRIPT = "../../../server/pages/live_page.js";
 const QUIET = { logLevel: "off" } as const;
 
 /** What this test uses of a document; its types come with the library of browsers. */
@@ -44,6 +45,18 @@ Deno.test("the live page says that a paused dispatcher does not answer", async (
   assertEquals(limitsMs, [15_000]);
   const { textContent } = document.querySelector("#status");
   assertEquals(textContent, "The dispatcher does not answer (signal timed out)");
+});
+
+Deno.test("the live page asks with the token of its address, also with a plus sign", async () => {
+  const script = await Deno.readTextFile(new URL(import.meta.resolve(SCRIPT)));
+  let asked: unknown;
+  const fetchPage = (_path: string, { headers }: RequestInit) => {
+    asked = headers;
+    return new Promise(() => {});
+  };
+  const location = { search: "?token=a+b%26c" };
+  new Function("document", "location", "fetch", script)({}, location, fetchPage);
+  assertEquals(asked, { authorization: "Bearer a+b&c" });
 });
 
 Deno.test("the live page and status show each figure that the table of metrics gives a column", async () => {

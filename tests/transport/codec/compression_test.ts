@@ -66,6 +66,16 @@ for (const codec of CODECS) {
     }
   });
 
+  Deno.test(`a compressed message with bytes after its end is data_loss (${codec})`, () => {
+    const compressed = compressFrame(FRAME, codec)!;
+    for (const count of [1, 4, 9]) {
+      const longer = new Uint8Array(compressed.length + count);
+      longer.set(compressed);
+      new DataView(longer.buffer).setUint32(1, longer.length - 6);
+      refused(() => decompressFrame(longer), "data_loss");
+    }
+  });
+
   Deno.test(`a message that would unpack to more than the limit is refused unread (${codec})`, () => {
     const bomb = compressFrame(encodeMessage(new Uint8Array(2 ** 24)), codec)!;
     assert(bomb.length < 2 ** 18);

@@ -16,11 +16,17 @@ Deno.test("parseHead takes HTTP/1.0 without a host", () => {
   assertEquals(parseHead("GET /healthz HTTP/1.0").url.href, "http://localhost/healthz");
 });
 
+Deno.test("parseHead takes a whole URL, whose host precedes the header's", () => {
+  const { url } = parseHead("GET http://y:2/a?b=http://z/ HTTP/1.1\r\nHost: x");
+  assertEquals(url.href, "http://y:2/a?b=http://z/");
+});
+
 const BAD: readonly string[] = [
   "",
   "GET",
   "get / HTTP/1.1\r\nHost: x",
-  "GET http://x/ HTTP/1.1\r\nHost: x",
+  "GET http://x/ HTTP/1.1",
+  "GET http://u@x/ HTTP/1.1\r\nHost: x",
   "GET / HTTP/2\r\nHost: x",
   "GET / HTTP/1.1\r\nHost: a b",
   "GET / HTTP/1.1\r\nHost: user@x",
@@ -38,6 +44,13 @@ for (const text of BAD) {
     assertEquals(assertThrows(() => parseHead(text), NoRequest).status, 400);
   });
 }
+
+Deno.test("parseHead refuses a long header without trying its spaces in every way", () => {
+  const text = `GET / HTTP/1.1\r\nHost: x\r\nA:${" ".repeat(4_000_000)}\0`;
+  assertThrows(() => parseHead(text), NoRequest, "No valid header");
+});
+
+const UPGRADE = "GET / HTTP/1.1\r\nhost: x\r\nupgrade: websocket\r\nconnection: upgrade\r\n";
 
 /** A server's answer to these bytes, until it closes. */
 async function answerTo(...parts: (string | Uint8Array)[]): Promise<string> {
@@ -73,8 +86,13 @@ Deno.test("a server refuses an invalid request, an endless head, and an upgrade 
   assertMatch(await answerTo("\x16\x03\x01"), /^HTTP\/1\.1 400 /);
   assertMatch(await answerTo("GET / HTTP/1.1\r\nbad\r\n\r\n"), /^HTTP\/1\.1 400 /);
   assertMatch(await answerTo(`GET / HTTP/1.1\r\nx: ${"x".repeat(17_000)}`), /^HTTP\/1\.1 431 /);
-  const upgrade = "GET / HTTP/1.1\r\nhost: x\r\nupgrade: websocket\r\nconnection: upgrade\r\n";
-  assertMatch(await answerTo(`${upgrade}\r\n`), /^HTTP\/1\.1 400 /);
+  assertMatch(await answerTo(`${UPGRADE}\r\n`), /^HTTP\/1\.1 400 /);
+});
+
+Deno.test("a server tells an upgrade of another version which version there is", async () => {
+  const answer = await answerTo(`${UPGRADE}sec-websocket-version: 8\r\n\r\n`);
+  assertMatch(answer, /^HTTP\/1\.1 426 /);
+  assertMatch(answer, /^sec-websocket-version: 13\r$/m);
 });
 
 Deno.test("a server answers HEAD without a body", async () => {

@@ -11,7 +11,12 @@ import {
 } from "../../../transport/web_socket.ts";
 import { serveWebSocket } from "../../../transport/web_socket/server.ts";
 import { Challenges } from "../../../transport/web_socket/tokens/authenticator.ts";
-import { idOf, proofOf, type Transcript } from "../../../transport/web_socket/tokens/proof.ts";
+import {
+  DiallerSide,
+  idOf,
+  proofOf,
+  type Transcript,
+} from "../../../transport/web_socket/tokens/proof.ts";
 import { DenoWorld } from "../../../platform/deno_world.ts";
 import { rejection } from "../../actors/runtime/nodes.ts";
 import { assert, assertEquals, assertMatch, assertStringIncludes } from "../../assert.ts";
@@ -219,7 +224,7 @@ Deno.test("a fake server that relays a proof meant for it reaches no other node"
         await rejection(connector.connect(address, DIALLER), "unauthenticated");
       },
     );
-    assertEquals(relayed, 401);
+    assertEquals(relayed, 421);
   }
   assertEquals([node.links, service.links], [0, 0]);
 });
@@ -234,10 +239,30 @@ Deno.test("a node is dialled by its own name, and a service by any", async () =>
   });
   const link = await connector.connect(address, DIALLER);
   link.close();
-  await rejection(connector.connect(`ws://localhost:${port}`, DIALLER), "unauthenticated");
+  const elsewhere = connector.connect(`ws://localhost:${port}`, DIALLER);
+  const { message } = await rejection(elsewhere, "failed_precondition");
+  assertStringIncludes(message, `Another node answers at ws://localhost:${port}`);
   await using service = new Asking({ isService: true });
   const other = webSocketConnector({ world, ...knowing(TOKEN), connectTimeoutMs: 60_000 });
   (await other.connect(`ws://localhost:${service.server.port}`, DIALLER)).close();
+  const noService = await rejection(other.connect(address, DIALLER), "failed_precondition");
+  assertStringIncludes(noService.message, "no dispatcher");
+});
+
+Deno.test("Authenticator.admit tells only who has just proved a token that another node is meant", async () => {
+  await using node = new Asking({ isService: false });
+  const { server } = node;
+  const proofFor = async (token: string) => {
+    const challenge = headerOf(await answerTo(server, upgradeRequest()), "www-authenticate")!;
+    return new DiallerSide(token, "node", "ws://elsewhere:1").answer(challenge)!;
+  };
+  const statusFor = async (authorization: string) =>
+    statusOf(await answerTo(server, upgradeRequest({ authorization })));
+  const proof = await proofFor(TOKEN);
+  assertEquals(await statusFor(proof), 421);
+  assertEquals(await statusFor(proof), 401, "the same once more");
+  assertEquals(await statusFor(await proofFor("another-token")), 401);
+  assertEquals(node.links, 0);
 });
 
 Deno.test("neither a recorded proof nor one with the server's fresh nonce in it is accepted", async () => {

@@ -1,10 +1,13 @@
 /** Failures that only a WebSocket has: strangers, silent peers, servers that come back. */
 
+import type { Identity } from "../../../actors/runtime/identity.ts";
 import { isClosedThere } from "../../../actors/runtime/link.ts";
 import { LeatError } from "../../../core/error.ts";
 import { DenoWorld } from "../../../platform/deno_world.ts";
-import { encodeMessage } from "../../../transport/codec.ts";
+import { decodeMessage, encodeMessage } from "../../../transport/codec.ts";
+import { byeReason, HELLO_BYTES_MAX, writeHello } from "../../../transport/hello.ts";
 import { webSocketConnector, type WebSocketServerOptions } from "../../../transport/web_socket.ts";
+import { FRAME_BYTES_MAX } from "../../../transport/web_socket/frames.ts";
 import { serveWebSocket } from "../../../transport/web_socket/server.ts";
 import { type Probe, probe, rejection, SOON } from "../../actors/runtime/nodes.ts";
 import { assert, assertEquals, assertStringIncludes, assertThrows } from "../../assert.ts";
@@ -12,6 +15,7 @@ import { soon } from "../../cluster/lib.ts";
 import { startChild } from "../../lib/child.ts";
 import { CLOSED_PORT } from "../../lib/closed_port.ts";
 import { freePort } from "../../lib/free_port.ts";
+import { StillWorld } from "../../lib/still_world.ts";
 import { until } from "../../lib/until.ts";
 import { TcpProxy } from "../tcp_proxy.ts";
 import { asking, knowing } from "../tokens.ts";
@@ -70,6 +74,47 @@ Deno.test("garbage, text, an oversize or missing hello end only that connection"
   await Promise.all(says.map((say) => stranger(address, say)));
   assertEquals(listener.links, []);
   await assertServes(address);
+});
+
+Deno.test("a listener says goodbye to a hello or a frame over its limit", async () => {
+  await using listener = new Listener();
+  const hello = { role: "dialler", node: "stranger", incarnation: "00" } as const;
+  const frames: Uint8Array<ArrayBuffer>[][] = [
+    [new Uint8Array(HELLO_BYTES_MAX + 1)],
+    [writeHello({ ...hello, messageBytesMax: 100_000 }), new Uint8Array(FRAME_BYTES_MAX + 1)],
+  ];
+  for (const sent of frames) {
+    const { messages } = await stranger(listener.server.address, (socket) => {
+      for (const frame of sent) socket.send(frame);
+    });
+    assertEquals(byeReason(messages.at(-1))?.code, "invalid_argument");
+  }
+});
+
+Deno.test("a listener's refusal keeps its code if waiting cannot help, and has one remedy", async () => {
+  const identity: Identity = { name: "two", role: "worker" };
+  const named = { token: TOKEN, identity };
+  // The first look is that of the proof: the token is withdrawn before the hello.
+  let finds = 0;
+  const withdrawn = { find: () => ++finds > 1 ? undefined : named };
+  const cases: [Partial<WebSocketServerOptions>, string, string][] = [
+    [{ tokens: withdrawn }, "unauthenticated", 'The token of "two" was withdrawn'],
+    [{ tokens: { find: () => named }, ownerOf: () => "one" }, "unavailable", "has to wait until"],
+  ];
+  for (const [options, code, why] of cases) {
+    await using listener = new Listener({ ...asking(TOKEN), ...options });
+    const { address } = listener.server;
+    const world = new DenoWorld({ logLevel: "off" });
+    const connector = webSocketConnector({ world, ...knowing(TOKEN), connectTimeoutMs: 60_000 });
+    const node = { ...LOCAL, node: "ws://10.0.0.6:5051" };
+    const { message, code: got } = LeatError.from(
+      await connector.connect(address, node).catch((error) => error),
+    );
+    assertEquals(got, code);
+    assertStringIncludes(message, `${address} refuses this node: `);
+    assertStringIncludes(message, why);
+    assert(!message.includes("check that it runs"), message);
+  }
 });
 
 Deno.test("an invalid message after a valid hello closes only that link", async () => {
@@ -222,6 +267,39 @@ Deno.test("a node and its server stop although the other side of a link does not
   assertEquals((await listener.links[0]!.closed).code, "cancelled");
   near.close();
   await near.released;
+});
+
+/** A world whose macrotasks wait until the test runs them. */
+class HeldWorld extends StillWorld {
+  readonly held: (() => void)[] = [];
+
+  override macrotask(callback: () => void): void {
+    this.held.push(callback);
+  }
+}
+
+Deno.test("WebSocketServer.close refuses the hello that comes while it waits", async () => {
+  const world = new HeldWorld({ logLevel: "off" });
+  const listener = new Listener({ world });
+  const { address } = listener.server;
+  // After so many the server leaves its thread to others before it accepts more.
+  const sockets = Array.from({ length: 4 }, () => new WebSocket(address));
+  await Promise.all(sockets.map((socket) => new Promise((resolve) => socket.onopen = resolve)));
+  const closing = listener.server.close();
+  const socket = sockets[0]!;
+  socket.binaryType = "arraybuffer";
+  const answer = new Promise((resolve) => {
+    socket.onmessage = ({ data }) => resolve(byeReason(decodeMessage(new Uint8Array(data))));
+  });
+  const closed = sockets.map((socket) => new Promise((resolve) => socket.onclose = resolve));
+  socket.send(
+    writeHello({ role: "dialler", node: "late", incarnation: "00", messageBytesMax: 100_000 }),
+  );
+  assertEquals((await answer as LeatError).code, "unavailable");
+  assertEquals(listener.links, []);
+  for (const callback of world.held.splice(0)) callback();
+  await Promise.all([closing, ...closed]);
+  await listener.system.stop();
 });
 
 Deno.test("an idle link stays open: the heartbeat answers", async () => {

@@ -42,6 +42,9 @@ const ACCEPTS_PER_MACROTASK = 4;
 /** How long after a shortage fewer newcomers are admitted, in ms. */
 const SHORTAGE_MS = 60_000;
 
+/** The version of WebSocket (RFC 6455). */
+const VERSION = "13";
+
 interface HttpListenerOptions {
   readonly world: World;
   readonly hostname: string;
@@ -300,8 +303,7 @@ export class HttpListener {
     }
     const key = upgradeKey(head);
     if (key === undefined) {
-      const no = refusal(400, "No valid WebSocket upgrade.");
-      return await this.#respond(conn, arrival, { response: no }, head.method);
+      return await this.#respond(conn, arrival, { response: notUpgraded(head) }, head.method);
     }
     await writeUpgrade(conn, acceptOf(key), answer.upgrade);
     return new FramedSocket(world, conn, { first: rest });
@@ -342,9 +344,19 @@ function upgradeKey({ method, headers }: RequestHead): string | undefined {
   const key = headers.get("sec-websocket-key") ?? "";
   const version = headers.get("sec-websocket-version");
   const isUpgrade = /\bupgrade\b/i.test(headers.get("connection") ?? "");
-  const isValid = method === "GET" && isUpgrade && version === "13" &&
+  const isValid = method === "GET" && isUpgrade && version === VERSION &&
     /^[+/0-9A-Za-z]{22}==$/.test(key);
   return isValid ? key : undefined;
+}
+
+/** The answer to an invalid upgrade: one of another version is told which there is. */
+function notUpgraded({ headers }: RequestHead): Response {
+  const version = headers.get("sec-websocket-version") ?? VERSION;
+  return version === VERSION ? refusal(400, "No valid WebSocket upgrade.") : refusal(
+    426,
+    `Only version ${VERSION} of WebSocket.`,
+    { upgrade: "websocket", "sec-websocket-version": VERSION },
+  );
 }
 
 export function refusal(

@@ -14,8 +14,11 @@ const HEAD_BYTES_MAX = 16_384;
 /** The first read of a head; most are shorter. */
 const HEAD_BYTES = 1_024;
 
-const REQUEST_LINE = /^([A-Z]{1,16}) (\/[\x21-\x7e]*) HTTP\/1\.([01])$/;
-const FIELD = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\x20-\x7e\x80-\xff\t]*)$/;
+/** The target may be a whole URL, as a proxy gets it (RFC 9112, section 3.2.2). */
+const REQUEST_LINE =
+  /^([A-Z]{1,16}) (?:http:\/\/([\x21-\x2e\x30-\x7e]+))?(\/[\x21-\x7e]*) HTTP\/1\.([01])$/;
+/** `Headers` removes the space around a value: another `[ \t]*` here would take quadratic time. */
+const FIELD = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):([\x20-\x7e\x80-\xff\t]*)$/;
 
 export interface RequestHead {
   readonly method: string;
@@ -76,23 +79,30 @@ function larger(bytes: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> {
 /** @throws NoRequest */
 export function parseHead(text: string): RequestHead {
   const [first = "", ...lines] = text.split("\r\n");
-  const [, method, target, minor] = REQUEST_LINE.exec(first) ?? [];
+  const [, method, authority, target, minor] = REQUEST_LINE.exec(first) ?? [];
   if (method === undefined || target === undefined) {
     throw new NoRequest(400, "This is not an HTTP request.");
   }
-  const headers = new Headers();
-  for (const line of lines) {
-    const [, name, value] = FIELD.exec(line) ?? [];
-    if (name === undefined || value === undefined) throw new NoRequest(400, "No valid header.");
-    headers.append(name, value);
-  }
+  const headers = headersOf(lines);
+  if (headers === undefined) throw new NoRequest(400, "No valid header.");
   // Health probes that speak HTTP/1.0 name no host.
   const host = headers.get("host") || (minor === "0" ? "localhost" : "");
-  const url = URL.parse(`http://${host}${target}`);
+  const url = URL.parse(`http://${authority ?? host}${target}`);
   if (host === "" || url === null || url.username !== "" || url.password !== "") {
     throw new NoRequest(400, "No valid host.");
   }
   return { method, url, headers };
+}
+
+/** The headers in the lines of a head; `undefined` if a line is none. */
+export function headersOf(lines: readonly string[]): Headers | undefined {
+  const headers = new Headers();
+  for (const line of lines) {
+    const [, name, value] = FIELD.exec(line) ?? [];
+    if (name === undefined || value === undefined) return undefined;
+    headers.append(name, value);
+  }
+  return headers;
 }
 
 interface WriteOptions {
@@ -149,6 +159,7 @@ const REASONS: Readonly<Record<number, string>> = {
   403: "Forbidden",
   404: "Not Found",
   405: "Method Not Allowed",
+  421: "Misdirected Request",
   426: "Upgrade Required",
   429: "Too Many Requests",
   431: "Request Header Fields Too Large",

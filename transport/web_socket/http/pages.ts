@@ -51,7 +51,9 @@ export class PageServer {
       return refused(426, "This is a node of Leat; it speaks WebSocket.", { upgrade: "websocket" });
     }
     const { pathname, searchParams } = request.url;
-    const inUrl = pathname === pages.home ? searchParams.get("token") ?? undefined : undefined;
+    // A form's query has `+` for a space. No token has a space, and people copy tokens as they are.
+    const shown = searchParams.get("token")?.replaceAll(" ", "+");
+    const inUrl = pathname === pages.home ? shown : undefined;
     const admission = pathname === pages.open
       ? undefined
       : authenticator.admitToPage(request.headers, inUrl);

@@ -52,7 +52,8 @@ class TlsConn implements Conn {
   async read(into: Uint8Array): Promise<number | null> {
     for (;;) {
       const count = Math.min(into.length, this.#tls.readableLength);
-      const bytes: Uint8Array | null = count === 0 ? null : this.#tls.read(count);
+      // Without data, too: only a further `read` makes Node report the end after the last bytes.
+      const bytes: Uint8Array | null = this.#tls.read(count);
       if (bytes !== null) {
         into.set(bytes);
         return bytes.length;

@@ -6,6 +6,7 @@ import type { DiallerSide } from "../tokens/proof.ts";
 import { SPEAKS_TLS, TLS_ALERT } from "../remedies.ts";
 import { broken } from "../socket_frames.ts";
 import { writeAll } from "../connection.ts";
+import { headersOf } from "./http_request.ts";
 
 const RESPONSE_BYTES_MAX = 16_384;
 /** The RFC's own constant. */
@@ -46,7 +47,7 @@ export async function upgrade(
 ): Promise<Uint8Array> {
   const key = Buffer.from(randomState.hex64() + randomState.hex64(), "hex").toString("base64");
   const first = await exchange(conn, requestText(url, key, []));
-  const challenge = first.status === 401 ? first.header("www-authenticate") : undefined;
+  const challenge = first.status === 401 ? first.headers.get("www-authenticate") : null;
   const answer = side?.answer(challenge ?? "");
   if (side === undefined || answer === undefined) {
     const rest = consented(first, key);
@@ -57,15 +58,14 @@ export async function upgrade(
   await skipBody(conn, first);
   const second = await exchange(conn, requestText(url, key, [`authorization: ${answer}`]));
   const rest = consented(second, key);
-  if (!side.isProved(second.header("authentication-info") ?? null)) throw new NotProved();
+  if (!side.isProved(second.headers.get("authentication-info"))) throw new NotProved();
   return rest;
 }
 
 /** The head of an answer, and the bytes after it. */
 interface Answer {
   readonly status: number;
-  /** All values of a header, by its name in lower case. */
-  header(name: string): string | undefined;
+  readonly headers: Headers;
   readonly rest: Uint8Array;
 }
 
@@ -94,20 +94,14 @@ function answerOf(text: string, rest: Uint8Array): Answer {
   const [statusLine = "", ...lines] = text.split("\r\n");
   const status = /^HTTP\/1\.[01] (\d{3})( |$)/.exec(statusLine)?.[1];
   if (status === undefined) throw broken("what listens there does not speak HTTP");
-  const headers = lines.map((line) => /^([^:]*):\s*(.*?)\s*$/.exec(line)?.slice(1) ?? []);
-  return {
-    status: Number(status),
-    header(wanted) {
-      const values = headers.filter(([name]) => name?.toLowerCase() === wanted);
-      return values.length === 0 ? undefined : values.map(([, value]) => value).join(", ");
-    },
-    rest,
-  };
+  const headers = headersOf(lines);
+  if (headers === undefined) throw broken("an invalid header in the answer to the upgrade");
+  return { status: Number(status), headers, rest };
 }
 
 /** Reads the body of a refusal, so that the connection can serve the next request. */
-async function skipBody(conn: Deno.Conn, { header, rest }: Answer): Promise<void> {
-  const length = Number(header("content-length") ?? NaN);
+async function skipBody(conn: Deno.Conn, { headers, rest }: Answer): Promise<void> {
+  const length = Number(headers.get("content-length") ?? NaN);
   if (!(length >= rest.length && length <= REFUSAL_BYTES_MAX)) {
     throw broken("a refusal whose length is missing, too large or wrong");
   }
@@ -138,8 +132,8 @@ export function acceptOf(key: string): string {
 }
 
 /** The bytes after the server's acceptance. */
-function consented({ status, header, rest }: Answer, key: string): Uint8Array {
+function consented({ status, headers, rest }: Answer, key: string): Uint8Array {
   if (status !== 101) throw new UpgradeRefused(status);
-  if (header("sec-websocket-accept") === acceptOf(key)) return rest;
+  if (headers.get("sec-websocket-accept") === acceptOf(key)) return rest;
   throw broken("an upgrade that does not answer this one");
 }

@@ -1,4 +1,7 @@
-/** Decides which connections a listener admits, and with which identity. Others get HTTP 401. */
+/**
+ * Decides which connections a listener admits, and with which identity. Others get HTTP 401, or 421
+ * if they have proved a token and mean another node.
+ */
 import { ANYONE } from "../../../actors/runtime/identity.ts";
 import type { World } from "../../../actors/runtime/world.ts";
 import type { LeatError } from "../../../core/error.ts";
@@ -52,7 +55,7 @@ export class Authenticator {
     this.#challenges = new Challenges(options.world);
   }
 
-  /** Checks a WebSocket request: the client must prove a token. */
+  /** Checks a request to connect: the client must prove a token, and mean this node. */
   admit(headers: Headers): Admission | Response {
     const { tokens } = this.#options;
     if (tokens === undefined) return { identity: ANYONE, isProved: false, headers: {} };
@@ -60,13 +63,20 @@ export class Authenticator {
     // A client without an answer first gets a challenge.
     if (answer === undefined) return this.#challenge();
     const named = tokens.find(answer.id);
-    const fault = named === undefined ? "its token is not known here" : this.#fault(named, answer);
+    if (named === undefined) return this.#refuse("its token is not known here");
+    const { token, identity } = named;
+    const fault = this.#fault(named, answer);
     if (fault !== undefined) return this.#refuse(fault);
+    if (!this.#isMeant(answer)) {
+      const { target, address } = answer;
+      this.#log(`"${identity.name}" meant to dial the ${target} ${address}`);
+      return new Response("This is another node.\n", { status: 421 });
+    }
     return {
-      identity: named!.identity,
+      identity,
       tokenId: answer.id,
       isProved: true,
-      headers: { "authentication-info": receiptHeader(named!.token, answer) },
+      headers: { "authentication-info": receiptHeader(token, answer) },
     };
   }
 
@@ -88,20 +98,26 @@ export class Authenticator {
 
   /** The fault of a proof, if any. */
   #fault({ token, identity }: NamedToken, answer: DiallerProof): string | undefined {
-    const { node, isService } = this.#options;
-    const { name } = identity;
     if (!isSameProof(answer.proof, proofOf(token, "dialler", answer))) {
       return "it does not know the token";
     }
-    const isMeant = answer.target === "service" ? isService : answer.address === node();
-    if (!isMeant) return `"${name}" meant to dial the ${answer.target} ${answer.address}`;
     if (!this.#challenges.take(answer.listenerNonce)) {
-      return `the proof of "${name}" is old, or was used before`;
+      return `the proof of "${identity.name}" is old, or was used before`;
     }
     return undefined;
   }
 
+  #isMeant({ target, address }: DiallerProof): boolean {
+    const { node, isService } = this.#options;
+    return target === "service" ? isService : address === node();
+  }
+
   #refuse(why: string): Response {
+    this.#log(why);
+    return this.#challenge();
+  }
+
+  #log(why: string): void {
     const { world } = this.#options;
     this.#refusedCount++;
     if (world.nowMs() >= this.#nextLogMs) {
@@ -109,7 +125,6 @@ export class Authenticator {
       this.#nextLogMs = world.nowMs() + LOG_EVERY_MS;
       this.#refusedCount = 0;
     }
-    return this.#challenge();
   }
 
   #challenge(): Response {

@@ -3,7 +3,8 @@ import type { Identity } from "../../../actors/runtime/identity.ts";
 import { LeatError } from "../../../core/error.ts";
 import { idOf, isSameProof, keyedHash } from "./proof.ts";
 
-const SCHEME = "Bearer ";
+/** Schemes have no case (RFC 9110, section 11.1). */
+const BEARER = /^Bearer +([^ ]+)$/i;
 
 /** What a header can carry as one word. */
 const TOKEN = /^[\x21-\x7e]{1,4096}$/;
@@ -80,7 +81,7 @@ export function holderOf(tokens: AcceptedTokens, text: string): NamedToken | und
 }
 
 export function bearerOf(header: string | null): string | undefined {
-  return header?.startsWith(SCHEME) ? header.slice(SCHEME.length) : undefined;
+  return BEARER.exec(header ?? "")?.[1];
 }
 
 /** Whether a text is the secret, compared in constant time. */
