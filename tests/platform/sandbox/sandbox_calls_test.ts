@@ -73,6 +73,7 @@ function ordinaryCalls(folder: string): Call[] {
     ["lchown", file, -1, -1],
     ["utimensat", -100, file, 0, 0],
     ["truncate", file, 0],
+    ["open", file, 0o1000], // O_RDONLY | O_TRUNC
     ["symlink", file, `${folder}/symlink`],
     ["link", file, `${folder}/link`],
     ["mkfifo", `${folder}/fifo`, 0o600],
@@ -80,6 +81,10 @@ function ordinaryCalls(folder: string): Call[] {
     ["socket", 1, 1, 0], // AF_UNIX
     ["socket", 2, 2, 0], // AF_INET, UDP
     ["socket", 10, 1, 0], // AF_INET6, TCP
+    ["socketpair", 1, 2, 0, "two files"], // AF_UNIX, datagrams
+    ["fcntl", 1, 8, Deno.pid], // F_SETOWN
+    ["fcntl", 1, 10, 9], // F_SETSIG
+    ["memfd_create", "leat", 0],
     ["sched_setaffinity", 0, 128, "ÿ".repeat(64)],
     ["kill", Deno.pid, 0],
     ["prctl", 1, 0], // PR_SET_PDEATHSIG
@@ -269,6 +274,27 @@ Deno.test("callFilter decides by number and arguments, on both architectures", (
     ["futex", [202, 98], [], ALLOWED],
     ["getrandom", [318, 278], [], ALLOWED],
     ["renameat2", [316, 276], [], ALLOWED],
+    ["openat O_RDONLY | O_CLOEXEC", [257, 56], [0n, 0n, 0o2000000n], ALLOWED],
+    ["openat O_WRONLY | O_TRUNC", [257, 56], [0n, 0n, 0o1001n], ALLOWED],
+    ["openat O_RDWR | O_TRUNC", [257, 56], [0n, 0n, 0o1002n], ALLOWED],
+    ["openat O_RDONLY | O_CREAT | O_TRUNC", [257, 56], [0n, 0n, 0o1100n], NOT_PERMITTED],
+    ["openat O_ACCMODE | O_TRUNC", [257, 56], [0n, 0n, 0o1003n], NOT_PERMITTED],
+    ["openat2", [437, 437], [], NO_SUCH_CALL],
+    ["mmap of a shared file", [9, 222], [0n, 1n, 3n, 1n], ALLOWED],
+    ["mmap of private memory", [9, 222], [0n, 1n, 3n, 0x22n], ALLOWED],
+    ["mmap of shared memory", [9, 222], [0n, 1n, 3n, 0x21n], NOT_PERMITTED],
+    ["mmap of shared memory, validated", [9, 222], [0n, 1n, 3n, 0x4023n], NOT_PERMITTED],
+    ["memfd_create", [319, 279], [], NOT_PERMITTED],
+    ["memfd_secret", [447, 447], [], NOT_PERMITTED],
+    ["fcntl F_DUPFD_CLOEXEC", [72, 25], [1n, 1030n], ALLOWED],
+    ["fcntl F_SETFL", [72, 25], [1n, 4n], ALLOWED],
+    ["fcntl F_SETOWN", [72, 25], [1n, 8n], NOT_PERMITTED],
+    ["fcntl F_SETSIG", [72, 25], [1n, 10n], NOT_PERMITTED],
+    ["fcntl F_SETOWN_EX", [72, 25], [1n, 15n], NOT_PERMITTED],
+    ["socketpair of a stream", [53, 199], [1n, 0o2004001n], ALLOWED],
+    ["socketpair of datagrams", [53, 199], [1n, 0o2004002n], NOT_PERMITTED],
+    ["socketpair of packets", [53, 199], [1n, 5n], NOT_PERMITTED],
+    ["socketpair of TIPC", [53, 199], [30n, 1n], NOT_PERMITTED],
     ["ftruncate", [77, 46], [], ALLOWED],
     ["fchmod", [91, 52], [], NOT_PERMITTED],
     ["fchmodat2", [452, 452], [], NOT_PERMITTED],
@@ -290,6 +316,9 @@ Deno.test("callFilter decides by number and arguments, on both architectures", (
     ["prlimit64 of itself", [302, 261], [0n], ALLOWED],
     ["prlimit64 of another", [302, 261], [1n], NOT_PERMITTED],
     ["ioctl FIONBIO", [16, 29], [5n, 0x5421n], ALLOWED],
+    ["ioctl FIOSETOWN", [16, 29], [5n, 0x8901n], NOT_PERMITTED],
+    ["ioctl FS_IOC_SETVERSION", [16, 29], [5n, 0x4008_7602n], NOT_PERMITTED],
+    ["ioctl FS_IOC_ENABLE_VERITY", [16, 29], [5n, 0x4080_6685n], NOT_PERMITTED],
     ["ioctl TIOCSTI", [16, 29], [0n, 0x5412n], NOT_PERMITTED],
     // The kernel reads only the lower half of such an argument.
     ["ioctl TIOCSTI and more", [16, 29], [0n, 0x1_0000_5412n], NOT_PERMITTED],
@@ -315,6 +344,10 @@ Deno.test("callFilter decides by number and arguments, on both architectures", (
       filtered(program, { number, architecture: audit, args });
     for (const [name, numbers, args, outcome] of cases) {
       assertEquals(outcomeOf(filter, numbers[at]!, args), outcome, `${architecture}: ${name}`);
+    }
+    if (architecture === "x86_64") {
+      assertEquals(outcomeOf(filter, 2, [0n, 0o1000n]), NOT_PERMITTED); // open
+      assertEquals(outcomeOf(filter, 2, [0n, 0o1001n]), ALLOWED);
     }
     const socket = [41, 198][at]!;
     assertEquals(outcomeOf(withNetwork, socket, [2n, 1n, 0n]), ALLOWED);
