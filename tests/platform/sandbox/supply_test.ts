@@ -446,7 +446,21 @@ Deno.test("Supply tries a process that cannot start once per caller, and continu
   assertEquals(starts, 1);
   const asked = [supply.take(), supply.take(), supply.take()];
   for (const take of asked) await assertRejects(() => take, LeatError, "no such permission");
-  assert(starts <= 8, `${starts} starts for three who asked`);
+  assertEquals(starts, 4);
+  supply.close();
+});
+
+Deno.test("Supply starts no more processes than callers wait if each fails at once", async () => {
+  const first = new Process(0);
+  let starts = 0;
+  const supply = new Supply<Process>(() => {
+    if (++starts === 1) return first;
+    throw NEVER;
+  }, { loadingMax: 1 });
+  const taken = Promise.allSettled(Array.from({ length: 40 }, () => supply.take()));
+  first.loading.reject(NEVER);
+  for (const one of await taken) assertEquals(one.status === "rejected" && one.reason, NEVER);
+  assertEquals(starts, 40);
   supply.close();
 });
 
