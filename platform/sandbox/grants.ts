@@ -209,7 +209,7 @@ export function hostOf(source: string): string {
 
 /** Accepts a name or an address with or without a port, and a range of addresses. */
 function requireHost(host: string): void {
-  if (/^[^\s/]+(\/\d+)?$/.test(host)) return;
+  if (/^[^\s/,]+(\/\d+)?$/.test(host)) return;
   throw new LeatError(
     "invalid_argument",
     `User functions cannot be granted "${
