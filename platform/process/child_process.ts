@@ -280,7 +280,7 @@ function requireNoComma(slotFolder: string): void {
 function launcherArgs(launch: Launch): string[] {
   return [
     ...["run", "--quiet", "--no-prompt", "--no-config", "--no-lock", "--cached-only"],
-    ...["--allow-ffi", `--allow-env=${CACHE_VARIABLES.join(",")}`],
+    ...["--allow-ffi", "--allow-sys=homedir", `--allow-env=${CACHE_VARIABLES.join(",")}`],
     ...[
       fileURLToPath(import.meta.resolve("../sandbox/guards/launcher.ts")),
       JSON.stringify(launch),

@@ -20,6 +20,11 @@ const EPERM = 1;
 const PROGRAM = fileURLToPath(import.meta.resolve("./fixture_system_calls.ts"));
 const LAUNCHER = fileURLToPath(import.meta.resolve("../../../platform/sandbox/guards/launcher.ts"));
 
+const LAUNCHING: readonly string[] = [
+  ...["run", "--quiet", "--no-config", "--no-lock", "--allow-ffi", "--allow-env"],
+  ...["--allow-sys=homedir", LAUNCHER],
+];
+
 interface Probed {
   readonly outcomes: readonly CallOutcome[];
   readonly status: string;
@@ -29,7 +34,13 @@ interface Probed {
 type Environment = Readonly<Record<string, string>>;
 
 async function probed(args: readonly string[], env: Environment = {}): Promise<Probed> {
-  const { stdout, stderr } = await new Deno.Command("deno", { args: [...args], env }).output();
+  return await printed(args, { env }) as Probed;
+}
+
+/** What Deno prints, as JSON. */
+async function printed(args: readonly string[], options: Deno.CommandOptions): Promise<unknown> {
+  const { stdout, stderr } = await new Deno.Command("deno", { ...options, args: [...args] })
+    .output();
   const text = new TextDecoder().decode(stdout);
   assert(text !== "", new TextDecoder().decode(stderr));
   return JSON.parse(text);
@@ -59,8 +70,7 @@ function guarded(
     openFilesMax: 256,
     ...options,
   };
-  const flags = ["--quiet", "--no-config", "--no-lock", "--allow-ffi", "--allow-env"];
-  return probed(["run", ...flags, LAUNCHER, JSON.stringify(launch)], env);
+  return probed([...LAUNCHING, JSON.stringify(launch)], env);
 }
 
 /** Calls that any process may make, below a folder with a file `f`. */
@@ -180,6 +190,37 @@ Deno.test({
         const { result, errno } = outcomes[i]!;
         assertEquals(result >= 0 ? 0 : errno, isAllowed ? 0 : EACCES, `${path}`);
       }
+    }
+  },
+});
+
+Deno.test({
+  name: "a confined process uses the same cache of Deno as its worker, also without HOME",
+  ignore: !isLinux,
+  async fn() {
+    const code = "console.log(JSON.stringify({ denoDir: Deno.env.get('DENO_DIR') }))";
+    const program = ["run", "--no-config", "--allow-env", `data:text/javascript,${code}`];
+    const launch: Launch = {
+      command: [Deno.execPath(), ...program],
+      readable: ["/"],
+      writable: [],
+      allowsNetwork: false,
+      memoryBytesMax: 2 ** 32,
+      openFilesMax: 256,
+    };
+    await using folder = await TempFolder.make();
+    const environments: Environment[] = [
+      {},
+      { HOME: "" },
+      { HOME: folder.path, DENO_DIR: "", XDG_CACHE_HOME: "" },
+      { XDG_CACHE_HOME: folder.path },
+      { DENO_DIR: `${folder.path}/cache` },
+    ];
+    for (const env of environments) {
+      const options = { clearEnv: true, env };
+      const { denoDir } = await printed(["info", "--json"], options) as { denoDir: string };
+      const found = await printed([...LAUNCHING, JSON.stringify(launch)], options);
+      assertEquals(found, { denoDir }, JSON.stringify(env));
     }
   },
 });
