@@ -1,8 +1,9 @@
 /** The permissions that the operator of a worker grants to user functions. */
-import { resolve } from "node:path";
+import paths, { type PlatformPath, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { LeatError } from "../../core/error.ts";
 import { shownPath } from "../../core/shown_text.ts";
+import { TIMER_MS_MAX } from "../../data/check.ts";
 import { PYTHON } from "../python/python_pool.ts";
 import { requireLocalName } from "../storage/files.ts";
 
@@ -37,7 +38,10 @@ export interface SandboxOptions {
    * tensors and buffers; at least 1 GiB. Only Linux enforces it. Default 4 GiB.
    */
   readonly memoryBytesMax?: number;
-  /** How long a function may run without yielding to the event loop, in ms. Default two minutes. */
+  /**
+   * How long a function may run without yielding to the event loop, in ms; at most 2³¹ - 1. Default two
+   * minutes.
+   */
   readonly stallTimeoutMs?: number;
 }
 
@@ -82,9 +86,14 @@ export function isFar(path: string): boolean {
   return FAR_URL.test(path);
 }
 
-/** Whether an absolute path is the folder, or below it. The folder may be `/`. */
-export function isWithin(path: string, folder: string): boolean {
-  return path === folder || path.startsWith(folder.endsWith("/") ? folder : `${folder}/`);
+/**
+ * Whether an absolute path is the folder, or below it. The folder may be the root.
+ *
+ * @param system The paths of which system. Default: this one.
+ */
+export function isWithin(path: string, folder: string, system: PlatformPath = paths): boolean {
+  const way = system.relative(folder, path);
+  return way !== ".." && !way.startsWith(`..${system.sep}`) && !system.isAbsolute(way);
 }
 
 /**
@@ -100,7 +109,7 @@ export function sandboxGrants(options: SandboxOptions = {}): SandboxGrants {
   const { heapBytesMax = Math.min(HEAP_BYTES_MAX, memoryBytesMax) } = options;
   requireAtLeast("heapBytesMax", heapBytesMax, HEAP_BYTES_MIN);
   requireAtLeast("memoryBytesMax", memoryBytesMax, MEMORY_BYTES_MIN);
-  requireAtLeast("stallTimeoutMs", stallTimeoutMs, 1);
+  requireAtLeast("stallTimeoutMs", stallTimeoutMs, 1, TIMER_MS_MAX);
   const writable = writeRoots.map(folderOf);
   const readable = [...dataRoots.filter((root) => !isFar(root)).map(folderOf), ...writable];
   const hosts = imports.map(hostOf);
@@ -231,10 +240,8 @@ function requireOwn(
   );
 }
 
-function requireAtLeast(name: string, value: number, least: number): void {
-  if (Number.isFinite(value) && value >= least) return;
-  throw new LeatError(
-    "invalid_argument",
-    `sandbox.${name} must be at least ${least}, not ${value}`,
-  );
+function requireAtLeast(name: string, value: number, least: number, most = Infinity): void {
+  if (Number.isFinite(value) && value >= least && value <= most) return;
+  const wanted = value > most ? `at most ${most}` : `at least ${least}`;
+  throw new LeatError("invalid_argument", `sandbox.${name} must be ${wanted}, not ${value}`);
 }

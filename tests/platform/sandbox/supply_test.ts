@@ -2,11 +2,11 @@
  * The supply of processes: how many load at the same time, which caller is served, cancelled
  * callers, and processes that never load.
  */
-import { resolve } from "node:path";
+import { posix, resolve, win32 } from "node:path";
 import { LeatError } from "../../../core/error.ts";
 import { definedFields } from "../../../core/tree.ts";
 import { Dataset } from "../../../mod.ts";
-import { sandboxGrants } from "../../../platform/sandbox/grants.ts";
+import { isWithin, sandboxGrants } from "../../../platform/sandbox/grants.ts";
 import { TaskHost } from "../../../platform/sandbox/host/host_processes.ts";
 import { type Supplied, Supply } from "../../../platform/supply.ts";
 import {
@@ -501,6 +501,33 @@ Deno.test("sandboxGrants refuses invalid hosts, and accepts names, addresses and
   }
   const net = ["localhost", "127.0.0.1:80", "[::1]:443"];
   assertEquals(sandboxGrants({ net }).net, net);
+});
+
+Deno.test("sandboxGrants refuses a stall timeout beyond a timer's limit, after which it fires at once", () => {
+  const longest = 2 ** 31 - 1;
+  assertEquals(sandboxGrants({ stallTimeoutMs: longest }).stallTimeoutMs, longest);
+  for (const stallTimeoutMs of [longest + 1, Infinity]) {
+    const refused = `sandbox.stallTimeoutMs must be at most ${longest}, not ${stallTimeoutMs}`;
+    assertThrows(() => sandboxGrants({ stallTimeoutMs }), LeatError, refused);
+  }
+});
+
+Deno.test("isWithin takes a folder and what is below it, on Windows also with backslashes", () => {
+  const within: [path: string, folder: string, isIt: boolean][] = [
+    ["/data", "/data", true],
+    ["/data/x/y", "/data", true],
+    ["/data/..x", "/data", true],
+    ["/data/x", "/", true],
+    ["/database", "/data", false],
+    ["/", "/data", false],
+    ["/data/../x", "/data", false],
+  ];
+  for (const [path, folder, isIt] of within) {
+    assertEquals(isWithin(path, folder, posix), isIt, path);
+    const [there, above] = [path, folder].map((one) => `C:${one.replaceAll("/", "\\")}`);
+    assertEquals(isWithin(there!, above!, win32), isIt, there);
+  }
+  assertEquals(isWithin("D:\\data\\x", "C:\\data", win32), false);
 });
 
 Deno.test("sandboxGrants refuses misspelt URLs without their secrets", () => {
