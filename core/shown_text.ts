@@ -92,18 +92,15 @@ const IGNORED_IN_URLS = /^[\0-\x20]+|[\t\n\r]+/g;
 
 const FAR_URL = new RegExp(`^(${FAR_SCHEME})(.*)$`, "is");
 
-/** The same with all slashes: a search that tried fewer of them, too, would take as many times as long. */
-const WHOLE_SCHEME = String.raw`(?:${FAR_SCHEME})(?![\\/])`;
+/** The start of a URL in a text. With all slashes: a search that tried fewer, too, would take longer. */
+const URL_START = new RegExp(String.raw`\b(?:${FAR_SCHEME})(?![\\/])`, "gis");
 
 /**
- * A URL in a text, up to the first white space, or to the end of the quotation that it begins. A
- * quotation mark inside the URL ends nothing, unless white space follows, or brackets and then white
- * space. The limit keeps the time linear in the length of a hostile text.
+ * The end of a quotation, for each quotation mark. A mark inside a URL ends nothing, unless white space
+ * follows, or brackets and then white space.
  */
-const URL_IN_TEXT = new RegExp(
-  String
-    .raw`(?<=(["'\x60]))${WHOLE_SCHEME}.{0,4000}?(?=\1[().,:;\]}>]*(?:\s|$))|\b${WHOLE_SCHEME}\S+`,
-  "gis",
+const QUOTATION_ENDS: ReadonlyMap<string, RegExp> = new Map(
+  [`"`, "'", "`"].map((mark) => [mark, new RegExp(String.raw`${mark}[().,:;\]}>]*(?=\s|$)`, "g")]),
 );
 
 /** A host without a port, a user or a password. A name without a dot may be a user. */
@@ -165,11 +162,59 @@ export function shownAddress(text: string): string {
  */
 export function shownUrls(text: string, known = ""): string {
   const rest = known === "" ? text : text.replaceAll(known, () => shownPath(known));
-  return rest.replaceAll(URL_IN_TEXT, (found) => {
-    let length = found.length;
-    while (BEHIND_URL.includes(found[length - 1]!)) length--;
-    return shownPath(found.slice(0, length)) + found.slice(length);
-  });
+  let shown = "";
+  let from = 0;
+  for (const [start, end] of urlsIn(rest)) {
+    let urlEnd = end;
+    while (BEHIND_URL.includes(rest[urlEnd - 1]!)) urlEnd--;
+    shown += rest.slice(from, start) + shownPath(rest.slice(start, urlEnd));
+    from = urlEnd;
+  }
+  return shown + rest.slice(from);
+}
+
+/**
+ * Yields where each URL of a text begins and ends: it ends with the quotation that it begins, or else
+ * at the first white space. Searches no part of the text twice, so that a hostile one takes linear time.
+ */
+function* urlsIn(text: string): Generator<readonly [start: number, end: number]> {
+  const quotations = new QuotationEnds(text);
+  let found = nextMatch(URL_START, text, 0);
+  while (found !== null) {
+    const start = found.index;
+    const schemeEnd = start + found[0].length;
+    const quotationEnd = quotations.after(text.charAt(start - 1), schemeEnd);
+    const end = quotationEnd ?? nextMatch(/\s|$/g, text, schemeEnd)!.index;
+    const isScheme = quotationEnd === undefined && end === schemeEnd;
+    if (!isScheme) yield [start, end];
+    found = nextMatch(URL_START, text, isScheme ? start + 1 : end);
+  }
+}
+
+/** Finds the ends of a text's quotations, for positions in ascending order. */
+class QuotationEnds {
+  readonly #text: string;
+  /** The next end for each quotation mark; infinite after the last one. */
+  readonly #next = new Map<string, number>();
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  /** The end of a quotation that began before `from`; undefined if `mark` begins none, or it has no end. */
+  after(mark: string, from: number): number | undefined {
+    const pattern = QUOTATION_ENDS.get(mark);
+    if (pattern === undefined) return undefined;
+    let end = this.#next.get(mark) ?? 0;
+    if (end < from) end = nextMatch(pattern, this.#text, from)?.index ?? Infinity;
+    this.#next.set(mark, end);
+    return end === Infinity ? undefined : end;
+  }
+}
+
+function nextMatch(pattern: RegExp, text: string, from: number): RegExpExecArray | null {
+  pattern.lastIndex = from;
+  return pattern.exec(text);
 }
 
 /**

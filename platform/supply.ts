@@ -226,8 +226,9 @@ export class Supply<T extends Supplied> {
       // It may still run: what it was told at its start may have failed.
       item?.terminate();
       this.#next()?.reject(error);
-      // If no caller waits, the next call of `take` tries again.
-      if (this.#callers === 0) return;
+      // If no caller waits, the next call of `take` tries again. If the start failed at once, the loop
+      // that called this continues.
+      if (this.#callers === 0 || item === undefined) return;
     }
     this.#fill();
   }

@@ -1,4 +1,5 @@
 /** Starts a process that runs a program of Leat, and opens a link to it. */
+import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { hexOf64 } from "../../core/bytes.ts";
 import { LeatError } from "../../core/error.ts";
@@ -247,6 +248,7 @@ function denoArgs(
   linkArgs: readonly string[],
 ): string[] {
   const [readSlots, writtenSlots] = linkArgs as [string, string];
+  requireNoComma(dirname(readSlots));
   const args = [
     ...["run", "--quiet", "--no-prompt", "--cached-only", ...configFlags(), ...flags],
     // With a path, the flag would narrow `--allow-read` to that path.
@@ -262,10 +264,23 @@ function denoArgs(
   });
 }
 
+/** Refuses a path with a comma, because Deno's flags separate paths by commas. */
+function requireNoComma(slotFolder: string): void {
+  if (!slotFolder.includes(",")) return;
+  throw new LeatError(
+    "failed_precondition",
+    "Cannot start a process for a pipeline: the folder for temporary files, " +
+      `${
+        dirname(slotFolder)
+      }, has a comma in its path, with which Deno separates paths. Set TMPDIR ` +
+      "to another folder",
+  );
+}
+
 function launcherArgs(launch: Launch): string[] {
   return [
     ...["run", "--quiet", "--no-prompt", "--no-config", "--no-lock", "--cached-only"],
-    ...["--allow-ffi", `--allow-env=${CACHE_VARIABLES.join(",")}`],
+    ...["--allow-ffi", "--allow-sys=homedir", `--allow-env=${CACHE_VARIABLES.join(",")}`],
     ...[
       fileURLToPath(import.meta.resolve("../sandbox/guards/launcher.ts")),
       JSON.stringify(launch),

@@ -1,6 +1,7 @@
 /** The private folder for the slot files of two processes, needed until both have opened the files. */
 import { dirname } from "node:path";
 import { LeatError } from "../../core/error.ts";
+import { systemCode } from "../system_codes.ts";
 
 /** The prefix of these folders' names. */
 export const PREFIX = "leat-slots-";
@@ -111,9 +112,10 @@ function newFolder(parent: string | undefined): string {
     });
   } catch (cause) {
     const { code, message } = LeatError.from(cause);
-    if (code !== "not_found" && code !== "permission_denied") throw cause;
+    const isReadOnly = systemCode(cause) === "EROFS";
+    if (code !== "not_found" && code !== "permission_denied" && !isReadOnly) throw cause;
     throw new LeatError(
-      code,
+      isReadOnly ? "permission_denied" : code,
       `Cannot create a folder for slot files in ${parent ?? "the folder for temporary files"}: ` +
         `${message}. Create that folder, or set TMPDIR to one that this program may write`,
       { cause },

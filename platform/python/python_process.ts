@@ -20,6 +20,9 @@ export type PythonChild = Pick<
   "link" | "local" | "ended" | "kill" | "ref" | "unref"
 >;
 
+/** Limit of the time that an interpreter may take to start, in ms. */
+const LOAD_TIMEOUT_MS = 120_000;
+
 /** Imports no modules from the current folder, because user functions may write to it. */
 const PROGRAM = "import sys; sys.path = [path for path in sys.path if path]; " +
   "from leat._functions import main; main()";
@@ -35,7 +38,12 @@ export class PythonProcess {
   #isReady = false;
 
   /** @throws {LeatError} `permission_denied`, or `not_found` if the interpreter does not exist. */
-  constructor(interpreter: string, limits: PythonLimits, child = startChild(interpreter)) {
+  constructor(
+    interpreter: string,
+    limits: PythonLimits,
+    child = startChild(interpreter),
+    loadTimeoutMs: number = LOAD_TIMEOUT_MS,
+  ) {
     this.#interpreter = interpreter;
     this.#limits = limits;
     this.#child = child;
@@ -43,8 +51,28 @@ export class PythonProcess {
     // Without such a reason, how the process exits says more than the end of its pipes.
     this.#edge.closed.then((why) => explainsEnd(why) ? this.#die(why) : child.kill());
     child.ended.then((end) => this.#die(this.#errorOf(end)));
-    this.#ready = this.#edge.askUntil(this.#death, "ping", null).then(() => this.#isReady = true);
+    this.#ready = this.#load(loadTimeoutMs);
     this.#ready.catch(() => {});
+  }
+
+  async #load(timeoutMs: number): Promise<void> {
+    const timer = setTimeout(() => {
+      this.#die(
+        new LeatError(
+          "deadline_exceeded",
+          `${this.#interpreter} has not started within ${
+            timeoutMs / 1_000
+          } s: check that it starts on ` +
+            "this machine, and that the disk of its packages responds",
+        ),
+      );
+    }, timeoutMs);
+    try {
+      await this.#edge.askUntil(this.#death, "ping", null);
+      this.#isReady = true;
+    } finally {
+      clearTimeout(timer);
+    }
   }
 
   /** Whether the process accepts calls. */

@@ -1,5 +1,5 @@
 /** Explains a denied permission to the author of a function, and to the operator who can grant it. */
-import { dirname, isAbsolute } from "node:path/posix";
+import { dirname, isAbsolute } from "node:path";
 import { LeatError, type WireError } from "../../core/error.ts";
 import { shellWord } from "../../core/shown_text.ts";
 
@@ -103,12 +103,16 @@ function folderOf(what: string): string {
   const root = /^([a-z][a-z0-9+.-]+:\/\/[^/]+)(?:\/[^/]*)?$/i.exec(what)?.[1];
   if (root !== undefined) return root;
   const folder = dirname(what);
-  return folder === "/" ? what : folder;
+  return isRoot(folder) ? what : folder;
+}
+
+function isRoot(folder: string): boolean {
+  return isAbsolute(folder) && dirname(folder) === folder;
 }
 
 /** Never advises the root of this machine, which would grant everything. */
 function granting(option: string, folder: string): string {
-  return folder === "/"
+  return isRoot(folder)
     ? `its operator can grant folders below it, with ${option}`
     : `its operator can, with ${option}=${shellWord(folder)}`;
 }

@@ -1,5 +1,5 @@
 /** The permissions that the operator of a worker grants to user functions. */
-import { resolve } from "node:path";
+import paths, { type PlatformPath, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { LeatError } from "../../core/error.ts";
 import { shownPath } from "../../core/shown_text.ts";
@@ -38,7 +38,10 @@ export interface SandboxOptions {
    * tensors and buffers; at least 1 GiB. Only Linux enforces it. Default 4 GiB.
    */
   readonly memoryBytesMax?: number;
-  /** How long a function may run without yielding to the event loop, in ms. Default two minutes. */
+  /**
+   * How long a function may run without yielding to the event loop, in ms; at most 2³¹ - 1. Default two
+   * minutes.
+   */
   readonly stallTimeoutMs?: number;
 }
 
@@ -83,9 +86,14 @@ export function isFar(path: string): boolean {
   return FAR_URL.test(path);
 }
 
-/** Whether an absolute path is the folder, or below it. The folder may be `/`. */
-export function isWithin(path: string, folder: string): boolean {
-  return path === folder || path.startsWith(folder.endsWith("/") ? folder : `${folder}/`);
+/**
+ * Whether an absolute path is the folder, or below it. The folder may be the root.
+ *
+ * @param system The paths of which system. Default: this one.
+ */
+export function isWithin(path: string, folder: string, system: PlatformPath = paths): boolean {
+  const way = system.relative(folder, path);
+  return way !== ".." && !way.startsWith(`..${system.sep}`) && !system.isAbsolute(way);
 }
 
 /**
@@ -210,7 +218,7 @@ export function hostOf(source: string): string {
 
 /** Accepts a name or an address with or without a port, and a range of addresses. */
 function requireHost(host: string): void {
-  if (/^[^\s/]+(\/\d+)?$/.test(host)) return;
+  if (/^[^\s/,]+(\/\d+)?$/.test(host)) return;
   throw new LeatError(
     "invalid_argument",
     `User functions cannot be granted "${

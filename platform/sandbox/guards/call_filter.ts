@@ -28,6 +28,7 @@ export type Instruction = readonly [code: number, ifTrue: number, ifFalse: numbe
 
 // Instructions: linux/bpf_common.h.
 const LOAD = 0x20;
+const AND = 0x54;
 const JUMP_IF_EQUAL = 0x15;
 const JUMP_IF_GREATER = 0x25;
 const JUMP_IF_ANY_BIT = 0x45;
@@ -55,14 +56,31 @@ const AF_INET = 2;
 const AF_INET6 = 10;
 const AF_NETLINK = 16;
 const NETLINK_ROUTE = 0;
-/** ioctl(2): requests that type into a terminal or change attributes of files. */
-const DENIED_IOCTLS = {
-  TIOCSTI: 0x5412,
-  TIOCLINUX: 0x541c,
-  FS_IOC_SETFLAGS: 0x4008_6602,
-  FS_IOC32_SETFLAGS: 0x4004_6602,
-  FS_IOC_FSSETXATTR: 0x401c_5820,
+const AF_UNIX = 1;
+const SOCK_STREAM = 1;
+/** The bits of a socket's type that are no flags. */
+const SOCK_TYPE_MASK = 0xf;
+/** open(2): the bits of how a file is opened that decide whether it is truncated. */
+const OPEN_MASK = 0o1003;
+/** To truncate a file that is not opened for writing. Landlock checks this only from Linux 6.2 on. */
+const TRUNCATING_OPENS = { RDONLY_TRUNC: 0o1000, ACCMODE_TRUNC: 0o1003 };
+/** mmap(2): the bits that tell what a mapping shares. */
+const MAP_MASK = 0x23;
+/** Memory that processes can share, which the limit of private memory does not count. */
+const SHARED_MEMORY = { MAP_SHARED_ANONYMOUS: 0x21, MAP_SHARED_VALIDATE_ANONYMOUS: 0x23 };
+/** ioctl(2): what Deno and the C library ask of pipes, sockets and terminals. */
+const ALLOWED_IOCTLS = {
+  TCGETS: 0x5401,
+  TCGETS2: 0x802c_542a,
+  TIOCGPGRP: 0x540f,
+  TIOCGWINSZ: 0x5413,
+  FIONREAD: 0x541b,
+  FIONBIO: 0x5421,
+  FIONCLEX: 0x5450,
+  FIOCLEX: 0x5451,
 };
+/** fcntl(2): operations with which the kernel sends any signal to another process. */
+const DENIED_FCNTLS = { F_SETOWN: 8, F_SETSIG: 10, F_SETOWN_EX: 15 };
 /** prctl(2): operations that would loosen the launcher's restrictions. */
 const DENIED_PRCTLS = {
   PR_SET_PDEATHSIG: 1,
@@ -115,8 +133,15 @@ export function callFilter(options: CallFilterOptions): Uint8Array<ArrayBuffer> 
     ...when(calls.rt_tgsigqueueinfo, toItself),
     ...when(calls.prlimit64, onlyIf(lowerHalf(0), [0, pid])),
     ...when(calls.prctl, unless(lowerHalf(0), Object.values(DENIED_PRCTLS))),
-    ...when(calls.ioctl, unless(lowerHalf(1), Object.values(DENIED_IOCTLS))),
+    ...when(calls.ioctl, onlyIf(lowerHalf(1), Object.values(ALLOWED_IOCTLS))),
+    ...when(calls.fcntl, unless(lowerHalf(1), Object.values(DENIED_FCNTLS))),
+    ...when(calls.open, truncatingOnlyWriters(lowerHalf(1))),
+    ...when(calls.openat, truncatingOnlyWriters(lowerHalf(2))),
+    // openat2 passes its flags in memory, too. The standard libraries fall back to openat.
+    ...when(calls.openat2, [UNKNOWN]),
+    ...when(calls.mmap, unless(lowerHalf(3), Object.values(SHARED_MEMORY), MAP_MASK)),
     ...when(calls.socket, allowsNetwork ? internetSockets() : [DENY]),
+    ...when(calls.socketpair, connectedPairs()),
     ALLOW,
   ]);
 }
@@ -138,9 +163,12 @@ function load(at: number): Instruction {
   return [LOAD, 0, 0, at];
 }
 
-/** Runs instructions if the loaded value equals `value`. The last of them must be a return. */
-function when(value: number, then: readonly Instruction[]): Instruction[] {
-  return [[JUMP_IF_EQUAL, 0, then.length, value], ...then];
+/**
+ * Runs instructions if the loaded value equals `value`: none for the number of a call that the
+ * architecture lacks. The last of them must be a return.
+ */
+function when(value: number | undefined, then: readonly Instruction[]): Instruction[] {
+  return value === undefined ? [] : [[JUMP_IF_EQUAL, 0, then.length, value], ...then];
 }
 
 /** Allows a call only if a field has one of the values. */
@@ -148,9 +176,26 @@ function onlyIf(at: number, values: readonly number[]): Instruction[] {
   return [load(at), ...values.flatMap((value) => when(value, [ALLOW])), DENY];
 }
 
-/** Allows a call unless a field has one of the values. */
-function unless(at: number, values: readonly number[]): Instruction[] {
-  return [load(at), ...values.flatMap((value) => when(value, [DENY])), ALLOW];
+/** Allows a call unless a field, or its bits of `mask`, have one of the values. */
+function unless(at: number, values: readonly number[], mask = 0xffff_ffff): Instruction[] {
+  return [load(at), [AND, 0, 0, mask], ...values.flatMap((value) => when(value, [DENY])), ALLOW];
+}
+
+function truncatingOnlyWriters(flagsAt: number): Instruction[] {
+  return unless(flagsAt, Object.values(TRUNCATING_OPENS), OPEN_MASK);
+}
+
+/** Allows pairs of sockets that can send to no other socket. */
+function connectedPairs(): Instruction[] {
+  return [
+    load(lowerHalf(0)),
+    [JUMP_IF_EQUAL, 1, 0, AF_UNIX],
+    DENY,
+    load(lowerHalf(1)),
+    [AND, 0, 0, SOCK_TYPE_MASK],
+    ...when(SOCK_STREAM, [ALLOW]),
+    DENY,
+  ];
 }
 
 /** Allows sockets for IP, and for netlink, with which name resolution finds this host's addresses. */

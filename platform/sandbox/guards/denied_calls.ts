@@ -9,7 +9,7 @@ export type Architecture = typeof Deno.build.arch;
 type Numbers = readonly [x86_64: number | undefined, aarch64: number | undefined];
 
 /** Calls from 424 on have the same number on all architectures. */
-function everywhere(number: number): Numbers {
+function everywhere(number: number): readonly [number, number] {
   return [number, number];
 }
 
@@ -87,6 +87,9 @@ const DENIED: Readonly<Record<string, Numbers>> = {
   msgsnd: [69, 189],
   mq_open: [240, 180],
   mq_unlink: [241, 181],
+  // Memory that the limit of private memory does not count.
+  memfd_create: [319, 279],
+  memfd_secret: everywhere(447),
   // The identity of this process.
   setuid: [105, 146],
   setgid: [106, 144],
@@ -160,19 +163,27 @@ const BY_ARGUMENTS = {
   clone: [56, 220],
   clone3: everywhere(435),
   execveat: [322, 281],
+  fcntl: [72, 25],
   ioctl: [16, 29],
   kill: [62, 129],
+  mmap: [9, 222],
+  open: [2, undefined],
+  openat: [257, 56],
+  openat2: everywhere(437),
   prctl: [157, 167],
   prlimit64: [302, 261],
   rt_sigqueueinfo: [129, 138],
   rt_tgsigqueueinfo: [297, 240],
   socket: [41, 198],
+  socketpair: [53, 199],
   tgkill: [234, 131],
 } as const satisfies Readonly<Record<string, Numbers>>;
 
 interface Calls {
   readonly denied: readonly number[];
-  readonly byArguments: Readonly<Record<keyof typeof BY_ARGUMENTS, number>>;
+  readonly byArguments: {
+    readonly [Name in keyof typeof BY_ARGUMENTS]: typeof BY_ARGUMENTS[Name][0 | 1];
+  };
 }
 
 export function callsOf(architecture: Architecture): Calls {

@@ -167,12 +167,19 @@ export class KernelCalls {
 
   /**
    * Replaces this program with another, which inherits only the standard file descriptors.
+   * @param variables Variables of its environment, which precede those that it inherits.
    * @param password The password that the filter of system calls requires.
    */
-  exec(command: readonly string[], [first, last]: ExecPassword): never {
+  exec(
+    command: readonly string[],
+    variables: readonly string[],
+    [first, last]: ExecPassword,
+  ): never {
     this.#calls.closeRange(SYS_CLOSE_RANGE, STANDARD_FILES, 0xffff_ffff, CLOSE_RANGE_CLOEXEC);
     const strings = command.map(cString);
-    const environment = stringsIn(this.#contents("/proc/self/environ"));
+    const inherited = stringsIn(this.#contents("/proc/self/environ"));
+    // Of two values of a variable, the first one counts.
+    const environment = [...variables.map(cString), ...inherited];
     this.#calls.execveat(
       BigInt(callsOf(Deno.build.arch).byArguments.execveat),
       BigInt(first) << 32n | AT_FDCWD,

@@ -4,6 +4,7 @@
  * written and then follows its links, but Landlock checks the target. A filter of system calls denies
  * what Landlock does not cover, such as signals and changes of files' modes.
  */
+import { homedir } from "node:os";
 import { callFilter, type ExecPassword } from "./call_filter.ts";
 import { KernelCalls } from "./kernel_calls.ts";
 import type { KernelGuards } from "./kernel_guards.ts";
@@ -27,22 +28,22 @@ export interface Launch {
 }
 
 /** The paths of Deno's downloads and compiled code, but not of data that other programs store there. */
-function cachedByDeno(): string[] {
-  const folder = denoDir();
+function cachedByDeno(folder: string): string[] {
   const parts = ["deps", "gen", "npm", "registries", "remote"];
   const databases = ["dep_analysis_cache_v2", "node_analysis_cache_v2", "v8_code_cache_v2"]
     .flatMap((name) => ["", "-shm", "-wal"].map((ending) => `${name}${ending}`));
-  return folder === undefined ? [] : [...parts, ...databases].map((name) => `${folder}/${name}`);
+  return [...parts, ...databases].map((name) => `${folder}/${name}`);
 }
 
-/** Deno's cache folder, found as Deno finds it. */
+/** Deno's cache folder, found as Deno finds it; undefined if this user has no home folder. */
 function denoDir(): string | undefined {
   const explicit = Deno.env.get("DENO_DIR");
-  if (explicit !== undefined) return explicit;
+  if (explicit) return explicit;
   const cache = Deno.env.get("XDG_CACHE_HOME");
-  if (cache !== undefined) return `${cache}/deno`;
-  const home = Deno.env.get("HOME");
-  return home === undefined ? undefined : `${home}/.cache/deno`;
+  if (cache) return `${cache}/deno`;
+  // Without HOME, from the system's list of users.
+  const home: string | null = homedir();
+  return home === null ? undefined : `${home}/.cache/deno`;
 }
 
 if (import.meta.main) {
@@ -53,7 +54,9 @@ if (import.meta.main) {
   if (launch.fileBytesMax !== undefined) kernel.limitFileSize(launch.fileBytesMax);
   kernel.disableCoreFiles();
   kernel.setNoNewPrivileges();
-  const readable = [...launch.readable, ...cachedByDeno()];
+  const cache = denoDir();
+  const cached = cache === undefined ? [] : cachedByDeno(cache);
+  const readable = [...launch.readable, ...cached];
   const landlock = restrictFiles(kernel, { ...launch, readable });
   kernel.dropCapabilities();
   kernel.dieWithParent();
@@ -63,5 +66,7 @@ if (import.meta.main) {
   const { allowsNetwork } = launch;
   const filter = callFilter({ architecture, pid, allowsNetwork, password });
   const guards: KernelGuards = { landlock, callFilter: kernel.filterCalls(filter) };
-  kernel.exec([...launch.command, JSON.stringify(guards)], password);
+  // The program could not find the folder itself: it may not read the system's list of users.
+  const variables = cache === undefined ? [] : [`DENO_DIR=${cache}`];
+  kernel.exec([...launch.command, JSON.stringify(guards)], variables, password);
 }

@@ -1,4 +1,5 @@
 /** Reads services for a confined runner, and connects only to granted dispatchers and workers. */
+import { BlockList, isIPv4 } from "node:net";
 import { accessFrom, type ReadingOptions } from "../../../actors/client/access.ts";
 import { Feed } from "../../../actors/client/feed.ts";
 import { LeatError } from "../../../core/error.ts";
@@ -130,9 +131,29 @@ function isUpTo(max: number, value: unknown): boolean {
 /** The error for a node that must not be dialled, in Deno's words, so that `explainDenial` matches. */
 function denial(net: readonly string[], address: string): LeatError | undefined {
   const { hostname, protocol, port } = new URL(address);
-  const host = `${hostname}:${port || (protocol === "wss:" ? 443 : 80)}`;
-  if (net.includes(hostname) || net.includes(host)) return undefined;
-  return new LeatError("permission_denied", `Requires net access to "${host}"`);
+  const dialled = port || (protocol === "wss:" ? "443" : "80");
+  if (net.some((granted) => coversHost(granted, hostname, dialled))) return undefined;
+  return new LeatError("permission_denied", `Requires net access to "${hostname}:${dialled}"`);
+}
+
+/**
+ * Whether a value of Deno's `--allow-net` covers a host, as Deno decides it for functions. Deno itself
+ * cannot be asked here: this process may also connect to the hosts of far files.
+ *
+ * @param hostname As a URL has it: in lower case, an address of IPv6 in brackets.
+ */
+export function coversHost(granted: string, hostname: string, port: string): boolean {
+  const [, subnet, bits] = /^([\d.]+)\/(\d+)$/.exec(granted) ?? [];
+  if (subnet !== undefined) {
+    const range = new BlockList();
+    range.addSubnet(subnet, Number(bits));
+    return isIPv4(hostname) && range.check(hostname);
+  }
+  // A scheme without a usual port, which would be dropped.
+  const host = URL.parse(`host://${granted.toLowerCase()}`);
+  if (host === null || host.port !== "" && host.port !== port) return false;
+  const name = host.hostname;
+  return name.startsWith("*.") ? `.${hostname}`.endsWith(name.slice(1)) : name === hostname;
 }
 
 function malformed(what: string): LeatError {

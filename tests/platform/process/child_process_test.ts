@@ -1,8 +1,15 @@
 /** The end of a process that runs a program of Leat. */
 import { fileURLToPath } from "node:url";
+import { LeatError } from "../../../core/error.ts";
 import { ChildProcess } from "../../../platform/process/child_process.ts";
 import { Edge } from "../../../platform/sandbox/edge.ts";
-import { assert, assertEquals, assertMatch, assertStringIncludes } from "../../assert.ts";
+import {
+  assert,
+  assertEquals,
+  assertMatch,
+  assertStringIncludes,
+  assertThrows,
+} from "../../assert.ts";
 import { inFolder, namesIn } from "../../lib/temp_folder.ts";
 
 /** Starts a process that inherits only standard error, prints its id, and is killed. */
@@ -69,4 +76,23 @@ Deno.test({
       assertEquals(await namesIn(folder), []);
     });
   },
+});
+
+Deno.test("ChildProcess refuses a folder for temporary files with a comma, and names TMPDIR", async () => {
+  await inFolder(async (folder) => {
+    const { makeTempDirSync } = Deno;
+    await Deno.mkdir(`${folder}/a,b`);
+    Deno.makeTempDirSync = (options) => makeTempDirSync({ ...options, dir: `${folder}/a,b` });
+    const program = import.meta.resolve("./fixture_signalled.ts");
+    try {
+      const start = () => new ChildProcess({ name: "runner", program });
+      const { code, message } = assertThrows(start, LeatError);
+      assertEquals(code, "failed_precondition");
+      assertStringIncludes(message, `${folder}/a,b, has a comma in its path`);
+      assertStringIncludes(message, "Set TMPDIR");
+    } finally {
+      Deno.makeTempDirSync = makeTempDirSync;
+    }
+    assertEquals(await namesIn(`${folder}/a,b`), []);
+  });
 });

@@ -33,6 +33,23 @@ Deno.test("SlotFolder says that the folder for temporary files is missing, and w
   });
 });
 
+Deno.test("SlotFolder says that the folder for temporary files is read-only, and what to do", () => {
+  const { makeTempDirSync } = Deno;
+  Deno.makeTempDirSync = () => {
+    throw Object.assign(new Error("Read-only file system (os error 30)"), { code: "EROFS" });
+  };
+  try {
+    const { code, message } = assertThrows(() => new SlotFolder(), LeatError);
+    assertEquals(code, "permission_denied");
+    assertStringIncludes(
+      message,
+      "Read-only file system (os error 30). Create that folder, or set",
+    );
+  } finally {
+    Deno.makeTempDirSync = makeTempDirSync;
+  }
+});
+
 Deno.test("removeLeftFolders removes the folders of ended processes, and nothing else", async () => {
   await inFolder(async (parent) => {
     const needed = new SlotFolder(parent);

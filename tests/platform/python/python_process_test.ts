@@ -1,11 +1,12 @@
 /** Processes that call Python functions, with a test as the process. */
+import type { Link } from "../../../actors/runtime/link.ts";
 import { LeatError } from "../../../core/error.ts";
 import { DenoWorld } from "../../../platform/deno_world.ts";
 import type { ChildEnd } from "../../../platform/process/child_process.ts";
 import { type PythonChild, PythonProcess } from "../../../platform/python/python_process.ts";
 import { Edge, type EdgeMethods } from "../../../platform/sandbox/edge.ts";
 import { inlinePair } from "../../../transport/inline.ts";
-import { assertEquals, assertRejects } from "../../assert.ts";
+import { assertEquals, assertRejects, assertStringIncludes } from "../../assert.ts";
 
 const NEAR = { node: "worker", incarnation: "aa" };
 const FAR = { node: "python", incarnation: "bb" };
@@ -70,4 +71,21 @@ Deno.test("PythonProcess says that the disk of the slot files is full, not how i
   end();
   const { code, message } = await assertRejects(() => call, LeatError) as LeatError;
   assertEquals([code, message], ["resource_exhausted", "The disk of the slot files is full"]);
+});
+
+Deno.test("PythonProcess that does not start in time is ended, and frees its callers", async () => {
+  const killed = Promise.withResolvers<void>();
+  const child: PythonChild = {
+    link: new Promise<Link>(() => {}),
+    local: NEAR,
+    ended: new Promise(() => {}),
+    kill: () => killed.resolve(),
+    ref: () => {},
+    unref: () => {},
+  };
+  const process = new PythonProcess("python3", {}, child, 1);
+  const { code, message } = await assertRejects(() => process.call(BATCH), LeatError) as LeatError;
+  await killed.promise;
+  assertEquals([code, process.isAlive], ["deadline_exceeded", false]);
+  assertStringIncludes(message, "python3 has not started within 0.001 s");
 });

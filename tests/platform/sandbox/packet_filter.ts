@@ -25,6 +25,9 @@ export function filtered(
       case 0x20: // BPF_LD | BPF_W | BPF_ABS
         accumulator = data.getUint32(value, true);
         break;
+      case 0x54: // BPF_ALU | BPF_AND | BPF_K
+        accumulator = (accumulator & value) >>> 0;
+        break;
       case 0x15: // BPF_JMP | BPF_JEQ | BPF_K
         jump(accumulator === value);
         break;

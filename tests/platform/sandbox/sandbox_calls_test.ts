@@ -20,6 +20,11 @@ const EPERM = 1;
 const PROGRAM = fileURLToPath(import.meta.resolve("./fixture_system_calls.ts"));
 const LAUNCHER = fileURLToPath(import.meta.resolve("../../../platform/sandbox/guards/launcher.ts"));
 
+const LAUNCHING: readonly string[] = [
+  ...["run", "--quiet", "--no-config", "--no-lock", "--allow-ffi", "--allow-env"],
+  ...["--allow-sys=homedir", LAUNCHER],
+];
+
 interface Probed {
   readonly outcomes: readonly CallOutcome[];
   readonly status: string;
@@ -29,7 +34,13 @@ interface Probed {
 type Environment = Readonly<Record<string, string>>;
 
 async function probed(args: readonly string[], env: Environment = {}): Promise<Probed> {
-  const { stdout, stderr } = await new Deno.Command("deno", { args: [...args], env }).output();
+  return await printed(args, { env }) as Probed;
+}
+
+/** What Deno prints, as JSON. */
+async function printed(args: readonly string[], options: Deno.CommandOptions): Promise<unknown> {
+  const { stdout, stderr } = await new Deno.Command("deno", { ...options, args: [...args] })
+    .output();
   const text = new TextDecoder().decode(stdout);
   assert(text !== "", new TextDecoder().decode(stderr));
   return JSON.parse(text);
@@ -59,8 +70,7 @@ function guarded(
     openFilesMax: 256,
     ...options,
   };
-  const flags = ["--quiet", "--no-config", "--no-lock", "--allow-ffi", "--allow-env"];
-  return probed(["run", ...flags, LAUNCHER, JSON.stringify(launch)], env);
+  return probed([...LAUNCHING, JSON.stringify(launch)], env);
 }
 
 /** Calls that any process may make, below a folder with a file `f`. */
@@ -73,6 +83,7 @@ function ordinaryCalls(folder: string): Call[] {
     ["lchown", file, -1, -1],
     ["utimensat", -100, file, 0, 0],
     ["truncate", file, 0],
+    ["open", file, 0o1000], // O_RDONLY | O_TRUNC
     ["symlink", file, `${folder}/symlink`],
     ["link", file, `${folder}/link`],
     ["mkfifo", `${folder}/fifo`, 0o600],
@@ -80,6 +91,10 @@ function ordinaryCalls(folder: string): Call[] {
     ["socket", 1, 1, 0], // AF_UNIX
     ["socket", 2, 2, 0], // AF_INET, UDP
     ["socket", 10, 1, 0], // AF_INET6, TCP
+    ["socketpair", 1, 2, 0, "two files"], // AF_UNIX, datagrams
+    ["fcntl", 1, 8, Deno.pid], // F_SETOWN
+    ["fcntl", 1, 10, 9], // F_SETSIG
+    ["memfd_create", "leat", 0],
     ["sched_setaffinity", 0, 128, "ÿ".repeat(64)],
     ["kill", Deno.pid, 0],
     ["prctl", 1, 0], // PR_SET_PDEATHSIG
@@ -179,6 +194,37 @@ Deno.test({
   },
 });
 
+Deno.test({
+  name: "a confined process uses the same cache of Deno as its worker, also without HOME",
+  ignore: !isLinux,
+  async fn() {
+    const code = "console.log(JSON.stringify({ denoDir: Deno.env.get('DENO_DIR') }))";
+    const program = ["run", "--no-config", "--allow-env", `data:text/javascript,${code}`];
+    const launch: Launch = {
+      command: [Deno.execPath(), ...program],
+      readable: ["/"],
+      writable: [],
+      allowsNetwork: false,
+      memoryBytesMax: 2 ** 32,
+      openFilesMax: 256,
+    };
+    await using folder = await TempFolder.make();
+    const environments: Environment[] = [
+      {},
+      { HOME: "" },
+      { HOME: folder.path, DENO_DIR: "", XDG_CACHE_HOME: "" },
+      { XDG_CACHE_HOME: folder.path },
+      { DENO_DIR: `${folder.path}/cache` },
+    ];
+    for (const env of environments) {
+      const options = { clearEnv: true, env };
+      const { denoDir } = await printed(["info", "--json"], options) as { denoDir: string };
+      const found = await printed([...LAUNCHING, JSON.stringify(launch)], options);
+      assertEquals(found, { denoDir }, JSON.stringify(env));
+    }
+  },
+});
+
 /** Whether this system has a file. */
 function isThere(path: string): boolean {
   try {
@@ -269,6 +315,27 @@ Deno.test("callFilter decides by number and arguments, on both architectures", (
     ["futex", [202, 98], [], ALLOWED],
     ["getrandom", [318, 278], [], ALLOWED],
     ["renameat2", [316, 276], [], ALLOWED],
+    ["openat O_RDONLY | O_CLOEXEC", [257, 56], [0n, 0n, 0o2000000n], ALLOWED],
+    ["openat O_WRONLY | O_TRUNC", [257, 56], [0n, 0n, 0o1001n], ALLOWED],
+    ["openat O_RDWR | O_TRUNC", [257, 56], [0n, 0n, 0o1002n], ALLOWED],
+    ["openat O_RDONLY | O_CREAT | O_TRUNC", [257, 56], [0n, 0n, 0o1100n], NOT_PERMITTED],
+    ["openat O_ACCMODE | O_TRUNC", [257, 56], [0n, 0n, 0o1003n], NOT_PERMITTED],
+    ["openat2", [437, 437], [], NO_SUCH_CALL],
+    ["mmap of a shared file", [9, 222], [0n, 1n, 3n, 1n], ALLOWED],
+    ["mmap of private memory", [9, 222], [0n, 1n, 3n, 0x22n], ALLOWED],
+    ["mmap of shared memory", [9, 222], [0n, 1n, 3n, 0x21n], NOT_PERMITTED],
+    ["mmap of shared memory, validated", [9, 222], [0n, 1n, 3n, 0x4023n], NOT_PERMITTED],
+    ["memfd_create", [319, 279], [], NOT_PERMITTED],
+    ["memfd_secret", [447, 447], [], NOT_PERMITTED],
+    ["fcntl F_DUPFD_CLOEXEC", [72, 25], [1n, 1030n], ALLOWED],
+    ["fcntl F_SETFL", [72, 25], [1n, 4n], ALLOWED],
+    ["fcntl F_SETOWN", [72, 25], [1n, 8n], NOT_PERMITTED],
+    ["fcntl F_SETSIG", [72, 25], [1n, 10n], NOT_PERMITTED],
+    ["fcntl F_SETOWN_EX", [72, 25], [1n, 15n], NOT_PERMITTED],
+    ["socketpair of a stream", [53, 199], [1n, 0o2004001n], ALLOWED],
+    ["socketpair of datagrams", [53, 199], [1n, 0o2004002n], NOT_PERMITTED],
+    ["socketpair of packets", [53, 199], [1n, 5n], NOT_PERMITTED],
+    ["socketpair of TIPC", [53, 199], [30n, 1n], NOT_PERMITTED],
     ["ftruncate", [77, 46], [], ALLOWED],
     ["fchmod", [91, 52], [], NOT_PERMITTED],
     ["fchmodat2", [452, 452], [], NOT_PERMITTED],
@@ -290,6 +357,9 @@ Deno.test("callFilter decides by number and arguments, on both architectures", (
     ["prlimit64 of itself", [302, 261], [0n], ALLOWED],
     ["prlimit64 of another", [302, 261], [1n], NOT_PERMITTED],
     ["ioctl FIONBIO", [16, 29], [5n, 0x5421n], ALLOWED],
+    ["ioctl FIOSETOWN", [16, 29], [5n, 0x8901n], NOT_PERMITTED],
+    ["ioctl FS_IOC_SETVERSION", [16, 29], [5n, 0x4008_7602n], NOT_PERMITTED],
+    ["ioctl FS_IOC_ENABLE_VERITY", [16, 29], [5n, 0x4080_6685n], NOT_PERMITTED],
     ["ioctl TIOCSTI", [16, 29], [0n, 0x5412n], NOT_PERMITTED],
     // The kernel reads only the lower half of such an argument.
     ["ioctl TIOCSTI and more", [16, 29], [0n, 0x1_0000_5412n], NOT_PERMITTED],
@@ -315,6 +385,10 @@ Deno.test("callFilter decides by number and arguments, on both architectures", (
       filtered(program, { number, architecture: audit, args });
     for (const [name, numbers, args, outcome] of cases) {
       assertEquals(outcomeOf(filter, numbers[at]!, args), outcome, `${architecture}: ${name}`);
+    }
+    if (architecture === "x86_64") {
+      assertEquals(outcomeOf(filter, 2, [0n, 0o1000n]), NOT_PERMITTED); // open
+      assertEquals(outcomeOf(filter, 2, [0n, 0o1001n]), ALLOWED);
     }
     const socket = [41, 198][at]!;
     assertEquals(outcomeOf(withNetwork, socket, [2n, 1n, 0n]), ALLOWED);

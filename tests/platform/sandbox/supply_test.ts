@@ -2,11 +2,11 @@
  * The supply of processes: how many load at the same time, which caller is served, cancelled
  * callers, and processes that never load.
  */
-import { resolve } from "node:path";
+import { posix, resolve, win32 } from "node:path";
 import { LeatError } from "../../../core/error.ts";
 import { definedFields } from "../../../core/tree.ts";
 import { Dataset } from "../../../mod.ts";
-import { sandboxGrants } from "../../../platform/sandbox/grants.ts";
+import { isWithin, sandboxGrants } from "../../../platform/sandbox/grants.ts";
 import { TaskHost } from "../../../platform/sandbox/host/host_processes.ts";
 import { type Supplied, Supply } from "../../../platform/supply.ts";
 import {
@@ -446,7 +446,21 @@ Deno.test("Supply tries a process that cannot start once per caller, and continu
   assertEquals(starts, 1);
   const asked = [supply.take(), supply.take(), supply.take()];
   for (const take of asked) await assertRejects(() => take, LeatError, "no such permission");
-  assert(starts <= 8, `${starts} starts for three who asked`);
+  assertEquals(starts, 4);
+  supply.close();
+});
+
+Deno.test("Supply starts no more processes than callers wait if each fails at once", async () => {
+  const first = new Process(0);
+  let starts = 0;
+  const supply = new Supply<Process>(() => {
+    if (++starts === 1) return first;
+    throw NEVER;
+  }, { loadingMax: 1 });
+  const taken = Promise.allSettled(Array.from({ length: 40 }, () => supply.take()));
+  first.loading.reject(NEVER);
+  for (const one of await taken) assertEquals(one.status === "rejected" && one.reason, NEVER);
+  assertEquals(starts, 40);
   supply.close();
 });
 
@@ -482,7 +496,7 @@ Deno.test("sandboxGrants refuses Python files that pipelines may write", async (
 });
 
 Deno.test("sandboxGrants refuses invalid hosts, and accepts names, addresses and ranges", () => {
-  for (const host of ["a b", "http//a", ""]) {
+  for (const host of ["a b", "http//a", "a,b", ""]) {
     assertThrows(() => sandboxGrants({ net: [host] }), LeatError, `"${host}", which is no host`);
   }
   const net = ["localhost", "127.0.0.1:80", "[::1]:443"];
@@ -496,6 +510,24 @@ Deno.test("sandboxGrants refuses a stallTimeoutMs that no timer can wait for", (
     assertStringIncludes(error.message, "stallTimeoutMs must be at least 1 and at most 2147483647");
   }
   assertEquals(sandboxGrants({ stallTimeoutMs: 2 ** 31 - 1 }).stallTimeoutMs, 2 ** 31 - 1);
+});
+
+Deno.test("isWithin takes a folder and what is below it, on Windows also with backslashes", () => {
+  const within: [path: string, folder: string, isIt: boolean][] = [
+    ["/data", "/data", true],
+    ["/data/x/y", "/data", true],
+    ["/data/..x", "/data", true],
+    ["/data/x", "/", true],
+    ["/database", "/data", false],
+    ["/", "/data", false],
+    ["/data/../x", "/data", false],
+  ];
+  for (const [path, folder, isIt] of within) {
+    assertEquals(isWithin(path, folder, posix), isIt, path);
+    const [there, above] = [path, folder].map((one) => `C:${one.replaceAll("/", "\\")}`);
+    assertEquals(isWithin(there!, above!, win32), isIt, there);
+  }
+  assertEquals(isWithin("D:\\data\\x", "C:\\data", win32), false);
 });
 
 Deno.test("sandboxGrants refuses misspelt URLs without their secrets", () => {
