@@ -267,13 +267,11 @@ function denoArgs(
 /** Refuses a path with a comma, because Deno's flags separate paths by commas. */
 function requireNoComma(slotFolder: string): void {
   if (!slotFolder.includes(",")) return;
+  const folder = dirname(slotFolder);
   throw new LeatError(
     "failed_precondition",
-    "Cannot start a process for a pipeline: the folder for temporary files, " +
-      `${
-        dirname(slotFolder)
-      }, has a comma in its path, with which Deno separates paths. Set TMPDIR ` +
-      "to another folder",
+    `Cannot start a process for a pipeline: the folder for temporary files, ${folder}, has a comma in ` +
+      "its path, with which Deno separates paths. Set TMPDIR to another folder",
   );
 }
 

@@ -56,17 +56,14 @@ export class PythonProcess {
   }
 
   async #load(timeoutMs: number): Promise<void> {
-    const timer = setTimeout(() => {
-      this.#die(
-        new LeatError(
-          "deadline_exceeded",
-          `${this.#interpreter} has not started within ${
-            timeoutMs / 1_000
-          } s: check that it starts on ` +
-            "this machine, and that the disk of its packages responds",
-        ),
-      );
-    }, timeoutMs);
+    const late = new LeatError(
+      "deadline_exceeded",
+      `${this.#interpreter} has not started within ${
+        timeoutMs / 1_000
+      } s: check that it starts on ` +
+        "this machine, and that the disk of its packages responds",
+    );
+    const timer = setTimeout(() => this.#die(late), timeoutMs);
     try {
       await this.#edge.askUntil(this.#death, "ping", null);
       this.#isReady = true;
