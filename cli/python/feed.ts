@@ -1,11 +1,12 @@
 /** One pass over a dataset, sent to a Python program in the answers to its `take` requests. */
+import { isDetached } from "../../core/bytes.ts";
 import { type DType, dtypeOf, type TypedArray } from "../../core/dtype.ts";
 import { LeatError, type WireError } from "../../core/error.ts";
 import { RaggedTensor, Tensor, utf8Length } from "../../core/tensor.ts";
 import type { DatasetIterator } from "../../data/dataset_iterator.ts";
 import type { Explanation } from "../../data/explanation.ts";
 import { reuseElement } from "../../data/elements/released.ts";
-import { TENSOR_RANK_MAX } from "../../transport/codec/format.ts";
+import { areBools, TENSOR_RANK_MAX } from "../../transport/codec/format.ts";
 import { MessagePlan } from "../../transport/codec/plan.ts";
 import { type Snapshot, Snapshots } from "./snapshots.ts";
 import { withStack } from "./error_stack.ts";
@@ -249,11 +250,11 @@ function sizeOf(value: unknown, depth: number): number {
 
 function sizeOfObject(value: object, depth: number): number {
   if (ArrayBuffer.isView(value)) {
-    return dtypeOf(value) === undefined ? NaN : PAYLOAD_BYTES + value.byteLength;
+    return dtypeOf(value) === undefined ? NaN : PAYLOAD_BYTES + sizeOfBytes(value);
   }
   if (value instanceof Tensor) return sizeOfTensor(value);
   if (value instanceof RaggedTensor) {
-    return sizeOfTensor(value.values) + PAYLOAD_BYTES + value.rowSplits.byteLength;
+    return sizeOfTensor(value.values) + PAYLOAD_BYTES + sizeOfBytes(value.rowSplits);
   }
   let sum = 9;
   if (Array.isArray(value)) { for (const item of value) sum += sizeOf(item, depth); }
@@ -281,14 +282,22 @@ function sizeOfTensor({ dtype, shape, data }: Tensor): number {
 }
 
 function sizeOfData(dtype: DType, data: Tensor["data"]): number {
-  if (!Array.isArray(data)) return (data as TypedArray).byteLength;
+  if (!Array.isArray(data)) {
+    const bytes = sizeOfBytes(data as TypedArray);
+    // A larger one is alone in its answer. The codec looks at its content.
+    return dtype === "bool" && bytes < ANSWER_BYTES && !areBools(data as Uint8Array) ? NaN : bytes;
+  }
   // A second payload has the offsets, of 4 bytes each.
   let sum = PAYLOAD_BYTES + 4;
   for (const item of data as readonly unknown[]) {
     if (dtype === "string") sum += typeof item === "string" ? sizeOfText(item) : NaN;
-    else sum += item instanceof Uint8Array ? 4 + item.byteLength : NaN;
+    else sum += item instanceof Uint8Array ? 4 + sizeOfBytes(item) : NaN;
   }
   return sum;
+}
+
+function sizeOfBytes(array: ArrayBufferView): number {
+  return isDetached(array) ? NaN : array.byteLength;
 }
 
 function isPlain(value: object): boolean {

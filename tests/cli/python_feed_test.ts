@@ -142,6 +142,8 @@ Deno.test("an element that no Python program can have costs itself, and none tha
   let nested: unknown = 1;
   for (let i = 0; i < 126; i++) nested = [nested];
   const long = 2 ** 32 - 1;
+  const bytes = Uint8Array.of(1, 2);
+  const rowSplits = BigInt64Array.of(0n);
   const absurd: Record<string, unknown> = {
     "no elements, with axes that have 2^96": new Tensor(
       "int8",
@@ -158,7 +160,16 @@ Deno.test("an element that no Python program can have costs itself, and none tha
     "floats in a tensor of bytes": new Tensor("bytes", [1], [
       new Float32Array(1),
     ] as unknown as Uint8Array[]),
+    "a bool that is neither 0 nor 1": new Tensor("bool", [1], Uint8Array.of(255)),
+    "an array whose buffer was transferred": bytes,
+    "a tensor whose buffer was transferred": new Tensor("uint8", [2], bytes),
+    "bytes whose buffer was transferred": new Tensor("bytes", [1], [bytes]),
+    "row splits whose buffer was transferred": new RaggedTensor(
+      Tensor.zeros("int8", [0]),
+      rowSplits,
+    ),
   };
+  for (const { buffer } of [bytes, rowSplits]) buffer.transfer();
   for (const [what, element] of Object.entries(absurd)) {
     const elements = [1, 2, element, 4];
     const iterator = elements.values();
