@@ -59,6 +59,8 @@ export class Feed {
   #isAtBeginning = false;
   /** The result of `next()` for the next answer: it was too late or too large for the last answer. */
   #pending: Promise<Result> | undefined;
+  /** Whether the saved position is after the pending element: the next answer ends with it. */
+  #isNextSaved = false;
   /** Mean time of an element of the last answer, in ms. Initially so high that an answer has one element. */
   #tookMs = ANSWER_MS;
   /** The elements of answers that the program has not reported as received, oldest first. */
@@ -121,16 +123,15 @@ export class Feed {
   }
 
   /**
-   * Saves the position after all answers (`after`). If `next()` is computing an element, this waits
-   * for it and also returns it.
+   * Saves the position after all answers. If `next()` is computing an element, this waits for it, the
+   * position is the one after it, and the next answer to `take` has only this element (`isNextBefore`).
    */
-  save(): Promise<Taken & { readonly after: Uint8Array }> {
+  save(): Promise<{ readonly after: Uint8Array; readonly isNextBefore: boolean }> {
     return this.#inOrder(async () => {
-      const pending = this.#pending;
-      await pending?.catch(() => {});
-      // If this fails, the element stays pending, for the next answer.
+      await this.#pending?.catch(() => {});
       const after = await this.#iterator.save();
-      return { ...(pending === undefined ? { elements: [] } : await this.#take(1)), after };
+      this.#isNextSaved = this.#pending !== undefined;
+      return { after, isNextBefore: this.#isNextSaved };
     });
   }
 
@@ -148,8 +149,10 @@ export class Feed {
     return running;
   }
 
-  async #take(elementsMax = ANSWER_ELEMENTS_MAX): Promise<Taken> {
+  async #take(): Promise<Taken> {
     const elements: unknown[] = [];
+    let elementsMax = this.#isNextSaved ? 1 : ANSWER_ELEMENTS_MAX;
+    this.#isNextSaved = false;
     let saved: Snapshot = {};
     if (!this.#isAtBeginning && this.#snapshots.isDue) {
       // While `next()` computes an element, no position can be saved. This answer takes only that element,

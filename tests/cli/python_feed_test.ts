@@ -103,6 +103,34 @@ Deno.test("Feed keeps the element that next() is computing when the position can
   assert(lengths.length >= given - 1, `${lengths.length} of ${given} came`);
 });
 
+Deno.test("Feed.save leaves the element before its position to an answer that has no other", async () => {
+  let given = 0;
+  const iterator = {
+    // Each second element comes too late for the answer of the one before it.
+    next: async () => {
+      const value = given++;
+      for (let i = 0; value % 2 === 1 && i < 20; i++) await undefined;
+      return { done: false, value };
+    },
+    save: () => Promise.resolve(Uint32Array.of(given)),
+    return: () => Promise.resolve(),
+  };
+  const feed = new Feed(1, iterator as unknown as ConstructorParameters<typeof Feed>[1], true);
+  let taken = 0;
+  const take = async () => taken += (await feed.take(0)).elements.length;
+  let savedBeforeOne = 0;
+  while (savedBeforeOne < 3) {
+    await take();
+    const { after, isNextBefore } = await feed.save();
+    if (isNextBefore) {
+      assertEquals(taken, after[0]! - 1);
+      savedBeforeOne++;
+      await take();
+    }
+    assertEquals(taken, after[0]);
+  }
+});
+
 Deno.test("Feed counts the bytes of texts, so that an answer of several elements fits the pipe", async () => {
   for (const text of ["a".repeat(3000), "é".repeat(1500), "日".repeat(1000), "🙂".repeat(750)]) {
     const feed = new Feed(1, Dataset.from(Array(40).fill(text)).iterator(), false);
