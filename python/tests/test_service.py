@@ -101,6 +101,17 @@ def test_consumers_of_a_job_divide_a_deterministic_stream(service: str) -> None:
         assert next(readers[i % 2])["x"].tolist() == batch["x"].tolist()
 
 
+def test_workers_of_data_loader_divide_a_deterministic_stream_in_its_order(service: str) -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    import leat.torch
+
+    dataset = leat.torch.IterableDataset(loader(service, "DETERMINISTIC", job="workers"))
+    spawning = torch.utils.data.DataLoader(dataset, batch_size=None, num_workers=2, multiprocessing_context="spawn")
+    assert numbers(spawning) == numbers(loader(service, "DETERMINISTIC"))
+    with pytest.raises(leat.LeatError, match="give a job"):
+        loader(service, "DETERMINISTIC")._for_worker(0, 2, 0)
+
+
 def test_consumers_without_a_mode_read_in_rounds(service: str) -> None:
     both = [
         leat.load(PIPELINES, export="endless", service=service, job="rounds", consumer=(i, 2)) for i in range(2)

@@ -335,16 +335,16 @@ class Loader:
             shard = request.get("shard") or {"index": 0, "count": 1}
             index, count = _nth(shard["index"], shard["count"], worker, workers)
             part = {**request, "shard": {"index": index, "count": count, "seed": seed}}
-        elif service.get("numConsumers") is not None:
-            index, count = _nth(service["consumerIndex"], service["numConsumers"], worker, workers)
-            part = {**request, "service": {**service, "consumerIndex": index, "numConsumers": count}}
-        elif service.get("jobName") is not None:
-            part = request  # The clients of a job share its elements.
-        else:
+        elif service.get("jobName") is None:
             raise LeatError(
                 "invalid_argument",
                 "Each worker of the DataLoader would read the whole service: give a job, or use num_workers=0",
             )
+        elif "numConsumers" in service or service.get("processingMode") == "DETERMINISTIC":
+            index, count = _nth(service.get("consumerIndex", 0), service.get("numConsumers", 1), worker, workers)
+            part = {**request, "service": {**service, "consumerIndex": index, "numConsumers": count}}
+        else:
+            part = request  # The clients of a job share its elements.
         return Loader(part, False, memory, folder, allow)
 
     def _replace(self) -> None:
