@@ -256,6 +256,59 @@ def test_a_confined_pipeline_calls_what_granted_files_define_and_nothing_else(tm
             assert element["large"].shape == (300, 1_000) and len(element["ragged"]) == 2
 
 
+DECORATED = """
+import functools, operator, os, numpy as np
+from operator import itemgetter
+{imports}
+
+def returns(value):
+    return lambda function: value
+
+@np.vectorize
+def scale(x):
+    return 2 * x
+
+@functools.lru_cache
+def half(x):
+    return x / 2
+
+@returns(os.system)
+def system(x):
+    return x
+
+class Holder:
+    @np.vectorize
+    def method(x):
+        return x
+
+def outer():
+    @np.vectorize
+    def nested(x):
+        return x
+    return nested
+
+def later(x):
+    return x
+
+{imports_at_the_end}
+"""
+
+
+def test_a_decorated_function_is_one_that_its_file_defines_and_one_that_it_only_imports_is_not(tmp_path: Path) -> None:
+    (tmp_path / "leat_test_others.py").write_text("import numpy as np\nlater = method = nested = shared = np.vectorize(abs)\n")
+    file = tmp_path / "leat_test_decorated.py"
+    imports = "from leat_test_others import method, nested, shared, shared as scale"
+    file.write_text(DECORATED.format(imports=imports, imports_at_the_end="from leat_test_others import *"))
+    for name in ("itemgetter", "later", "method", "nested", "scale", "shared", "system"):
+        with pytest.raises(leat.LeatError, match=f"{name}, and a worker calls only functions that the file defines") as raised:
+            _functions.Function(str(file), name, True)
+        assert raised.value.code == "permission_denied"
+    file = tmp_path / "leat_test_own.py"
+    file.write_text(DECORATED.format(imports="", imports_at_the_end=""))
+    assert _functions.Function(str(file), "scale", True)([3], 0, {}) == 6
+    assert _functions.Function(str(file), "half", True)([3], 0, {}) == 1.5
+
+
 def test_a_result_that_cannot_be_sent_is_an_invalid_argument_with_its_place() -> None:
     cyclic: list[Any] = []
     cyclic.append(cyclic)
