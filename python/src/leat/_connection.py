@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from ._stream import Stream
 
 
+# The files with a container's memory limit on Linux: cgroup v2, then v1.
+CONTAINER_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
 class Connection:
     """Starts a helper when it is needed, and gives batches to the stream that asked for them."""
 
@@ -143,7 +147,7 @@ class Connection:
 
 
 def _half_of_free_memory(folder: str) -> int:
-    """Half of the free memory, or of the free space on the disk of the slots if that is less."""
+    """Half of the free memory, of the container's limit, or of the free space on the disk of the slots: the least of them."""
     status = os.statvfs(folder)
     free = status.f_bavail * status.f_frsize
     try:
@@ -153,4 +157,13 @@ def _half_of_free_memory(folder: str) -> int:
                     free = min(free, int(line.split()[1]) * 1024)
     except OSError:
         free = min(free, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2)
-    return free // 2
+    return min(free, *map(_limit_in, CONTAINER_LIMITS)) // 2
+
+
+def _limit_in(file: str) -> int:
+    """The limit in a file. Without a limit, v2 has "max", and v1 a number beyond any memory."""
+    try:
+        with open(file, encoding="ascii") as limit:
+            return int(limit.read())
+    except (OSError, ValueError):
+        return sys.maxsize
