@@ -177,6 +177,13 @@ def _bytes(message: bytes) -> _wire.Bytes:
     return np.frombuffer(message, dtype=np.uint8)
 
 
+def test_a_file_whose_name_does_not_end_in_py_is_refused_with_the_remedy(tmp_path: Path) -> None:
+    (tmp_path / "functions.txt").write_text("def same(x): return x\n")
+    with pytest.raises(leat.LeatError, match=r"functions.txt has no functions .* ends in \.py") as raised:
+        _functions.Function(str(tmp_path / "functions.txt"), "same", False)
+    assert raised.value.code == "invalid_argument"
+
+
 def test_what_cannot_be_called_or_sent_is_refused() -> None:
     unknown, nothing, missing = next(outcomes(called("unknown"))), next(outcomes(called("nothing"))), next(outcomes(load("missing")))
     assert unknown.code == "invalid_argument" and "returned object, which cannot" in str(unknown)

@@ -157,6 +157,13 @@ def test_from_id_reads_what_another_program_has_registered(service: str, tmp_pat
     assert raised.value.code == "not_found"
 
 
+@pytest.mark.parametrize(("dataset", "service"), [(None, "ws://127.0.0.1:1"), ("images", None)])
+def test_from_id_refuses_none_and_names_both_arguments(dataset: Any, service: Any) -> None:
+    with pytest.raises(leat.LeatError, match=f"dataset_id and service are texts, not {dataset!r} and {service!r}") as raised:
+        leat.from_id(dataset, service=service)
+    assert raised.value.code == "invalid_argument"
+
+
 def test_a_mode_that_there_is_not_is_an_error() -> None:
     with pytest.raises(leat.LeatError, match="processingMode"):
         leat.load(PIPELINES, export="endless", service="ws://127.0.0.1:1", mode="NOSUCH")

@@ -174,7 +174,8 @@ def _module(file: str) -> Any:
     if not path.is_file():
         raise LeatError("not_found", f"There is no file {path} of Python functions")
     spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
+    if spec is None or spec.loader is None:
+        raise LeatError("invalid_argument", f"{path} has no functions of Python: give a file whose name ends in .py")
     # Like a script, the file may import files in its folder.
     if str(path.parent) not in sys.path:
         sys.path.insert(0, str(path.parent))
