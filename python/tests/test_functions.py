@@ -203,6 +203,15 @@ def test_processes_end_with_the_loader_also_amid_a_call() -> None:
     del batches
 
 
+@pytest.mark.parametrize(("allow", "given"), [(["python"], ""), (["python", "run"], "/opt/cuda")])
+def test_functions_get_the_path_of_libraries_only_if_all_programs_are_allowed(
+    allow: list[str], given: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/opt/cuda")
+    args = {"name": "libraries", "count": 1}
+    assert list(leat.load(FUNCTIONS, export="numbers", args=args, allow=allow)) == [given]
+
+
 def test_python_is_refused_unless_it_is_allowed() -> None:
     error = next(outcomes(leat.load(FUNCTIONS, export="odd")))
     assert error.code == "permission_denied" and 'allow=["python"]' in str(error)

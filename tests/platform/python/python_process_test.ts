@@ -5,7 +5,7 @@ import type { ChildEnd } from "../../../platform/process/child_process.ts";
 import { type PythonChild, PythonProcess } from "../../../platform/python/python_process.ts";
 import { Edge, type EdgeMethods } from "../../../platform/sandbox/edge.ts";
 import { inlinePair } from "../../../transport/inline.ts";
-import { assertEquals, assertRejects } from "../../assert.ts";
+import { assertEquals, assertRejects, assertStringIncludes } from "../../assert.ts";
 
 const NEAR = { node: "worker", incarnation: "aa" };
 const FAR = { node: "python", incarnation: "bb" };
@@ -70,4 +70,27 @@ Deno.test("PythonProcess says that the disk of the slot files is full, not how i
   end();
   const { code, message } = await assertRejects(() => call, LeatError) as LeatError;
   assertEquals([code, message], ["resource_exhausted", "The disk of the slot files is full"]);
+});
+
+Deno.test("PythonProcess names the remedy for what its interpreter lacks", async () => {
+  const remedies = {
+    "error while loading shared libraries: libpython3.12.so.1.0": 'allow=["python", "run"]',
+    "ModuleNotFoundError: No module named 'leat'": "pip install ./python",
+  };
+  for (const [stderrTail, remedy] of Object.entries(remedies)) {
+    const child: PythonChild = {
+      link: Promise.reject(new LeatError("unavailable", "The other process has closed its end")),
+      local: NEAR,
+      ended: Promise.resolve({ code: 127, signal: null, stderrTail }),
+      kill: () => {},
+      ref: () => {},
+      unref: () => {},
+    };
+    const { message } = await assertRejects(
+      () => new PythonProcess("python3", {}, child).call(BATCH),
+      LeatError,
+      `with exit code 127: ${stderrTail}. `,
+    );
+    assertStringIncludes(message, remedy);
+  }
 });
