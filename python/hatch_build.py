@@ -13,8 +13,8 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 FILES = ("mod.ts", "LICENSE")
-# Programs for a clone. All other folders of modules are what the helper and the command line run.
-LEFT_OUT = ("bench", "examples", "python", "tests", "tools")
+# What the helper and the command line run. A clone may have other folders with modules, such as a virtual environment.
+FOLDERS = ("actors", "cli", "core", "data", "offload", "platform", "server", "sim", "transport")
 
 
 class SourcesHook(BuildHookInterface[Any]):
@@ -29,8 +29,7 @@ class SourcesHook(BuildHookInterface[Any]):
         packed = root / "leat-sources"
         sources = packed if packed.exists() else root.parent
         target = "leat-sources" if self.target_name == "sdist" else "leat/_sources"
-        folders = [path.name for path in sources.iterdir() if path.is_dir() and any(path.rglob("*.ts"))]
-        names = [*FILES, *(name for name in folders if name not in LEFT_OUT and not name.startswith("."))]
+        names = [*FILES, *FOLDERS]
         included = build_data["force_include"]
         for name in names:
             included[str(sources / name)] = f"{target}/{name}"

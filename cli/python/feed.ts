@@ -1,11 +1,12 @@
 /** One pass over a dataset, sent to a Python program in the answers to its `take` requests. */
+import { isDetached } from "../../core/bytes.ts";
 import { type DType, dtypeOf, type TypedArray } from "../../core/dtype.ts";
 import { LeatError, type WireError } from "../../core/error.ts";
 import { RaggedTensor, Tensor, utf8Length } from "../../core/tensor.ts";
 import type { DatasetIterator } from "../../data/dataset_iterator.ts";
 import type { Explanation } from "../../data/explanation.ts";
 import { reuseElement } from "../../data/elements/released.ts";
-import { TENSOR_RANK_MAX } from "../../transport/codec/format.ts";
+import { areBools, TENSOR_RANK_MAX } from "../../transport/codec/format.ts";
 import { MessagePlan } from "../../transport/codec/plan.ts";
 import { type Snapshot, Snapshots } from "./snapshots.ts";
 import { withStack } from "./error_stack.ts";
@@ -58,6 +59,8 @@ export class Feed {
   #isAtBeginning = false;
   /** The result of `next()` for the next answer: it was too late or too large for the last answer. */
   #pending: Promise<Result> | undefined;
+  /** Whether the saved position is after the pending element: the next answer ends with it. */
+  #isNextSaved = false;
   /** Mean time of an element of the last answer, in ms. Initially so high that an answer has one element. */
   #tookMs = ANSWER_MS;
   /** The elements of answers that the program has not reported as received, oldest first. */
@@ -120,16 +123,15 @@ export class Feed {
   }
 
   /**
-   * Saves the position after all answers (`after`). If `next()` is computing an element, this waits
-   * for it and also returns it.
+   * Saves the position after all answers. If `next()` is computing an element, this waits for it, the
+   * position is the one after it, and the next answer to `take` has only this element (`isNextBefore`).
    */
-  save(): Promise<Taken & { readonly after: Uint8Array }> {
+  save(): Promise<{ readonly after: Uint8Array; readonly isNextBefore: boolean }> {
     return this.#inOrder(async () => {
-      const pending = this.#pending;
-      await pending?.catch(() => {});
-      // If this fails, the element stays pending, for the next answer.
+      await this.#pending?.catch(() => {});
       const after = await this.#iterator.save();
-      return { ...(pending === undefined ? { elements: [] } : await this.#take(1)), after };
+      this.#isNextSaved = this.#pending !== undefined;
+      return { after, isNextBefore: this.#isNextSaved };
     });
   }
 
@@ -147,8 +149,10 @@ export class Feed {
     return running;
   }
 
-  async #take(elementsMax = ANSWER_ELEMENTS_MAX): Promise<Taken> {
+  async #take(): Promise<Taken> {
     const elements: unknown[] = [];
+    let elementsMax = this.#isNextSaved ? 1 : ANSWER_ELEMENTS_MAX;
+    this.#isNextSaved = false;
     let saved: Snapshot = {};
     if (!this.#isAtBeginning && this.#snapshots.isDue) {
       // While `next()` computes an element, no position can be saved. This answer takes only that element,
@@ -249,11 +253,11 @@ function sizeOf(value: unknown, depth: number): number {
 
 function sizeOfObject(value: object, depth: number): number {
   if (ArrayBuffer.isView(value)) {
-    return dtypeOf(value) === undefined ? NaN : PAYLOAD_BYTES + value.byteLength;
+    return dtypeOf(value) === undefined ? NaN : PAYLOAD_BYTES + sizeOfBytes(value);
   }
   if (value instanceof Tensor) return sizeOfTensor(value);
   if (value instanceof RaggedTensor) {
-    return sizeOfTensor(value.values) + PAYLOAD_BYTES + value.rowSplits.byteLength;
+    return sizeOfTensor(value.values) + PAYLOAD_BYTES + sizeOfBytes(value.rowSplits);
   }
   let sum = 9;
   if (Array.isArray(value)) { for (const item of value) sum += sizeOf(item, depth); }
@@ -281,14 +285,22 @@ function sizeOfTensor({ dtype, shape, data }: Tensor): number {
 }
 
 function sizeOfData(dtype: DType, data: Tensor["data"]): number {
-  if (!Array.isArray(data)) return (data as TypedArray).byteLength;
+  if (!Array.isArray(data)) {
+    const bytes = sizeOfBytes(data as TypedArray);
+    // A larger one is alone in its answer. The codec looks at its content.
+    return dtype === "bool" && bytes < ANSWER_BYTES && !areBools(data as Uint8Array) ? NaN : bytes;
+  }
   // A second payload has the offsets, of 4 bytes each.
   let sum = PAYLOAD_BYTES + 4;
   for (const item of data as readonly unknown[]) {
     if (dtype === "string") sum += typeof item === "string" ? sizeOfText(item) : NaN;
-    else sum += item instanceof Uint8Array ? 4 + item.byteLength : NaN;
+    else sum += item instanceof Uint8Array ? 4 + sizeOfBytes(item) : NaN;
   }
   return sum;
+}
+
+function sizeOfBytes(array: ArrayBufferView): number {
+  return isDetached(array) ? NaN : array.byteLength;
 }
 
 function isPlain(value: object): boolean {

@@ -27,6 +27,11 @@ const LOAD_TIMEOUT_MS = 120_000;
 const PROGRAM = "import sys; sys.path = [path for path in sys.path if path]; " +
   "from leat._functions import main; main()";
 
+const PACKAGE = "It needs the package leat: pip install ./python in Leat's folder";
+const LIBRARIES =
+  "It gets LD_LIBRARY_PATH only if this program may run all programs: --allow-run " +
+  '(leat.load: allow=["python", "run"])';
+
 export class PythonProcess {
   readonly #interpreter: string;
   readonly #limits: PythonLimits;
@@ -130,10 +135,10 @@ export class PythonProcess {
         `The Python process that called the function has ended ${how}${onlyOwn ? "" : why}`,
       );
     }
+    const remedy = why.includes("shared libraries") ? LIBRARIES : PACKAGE;
     return new LeatError(
       "failed_precondition",
-      `${this.#interpreter} cannot call functions of pipelines: it has ended ${how}${why}. ` +
-        "It needs the package leat: pip install ./python in Leat's folder",
+      `${this.#interpreter} cannot call functions of pipelines: it has ended ${how}${why}. ${remedy}`,
     );
   }
 }

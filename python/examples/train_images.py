@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import os
 from pathlib import Path
+from typing import Any
 
 import leat
 
@@ -44,7 +45,7 @@ def main() -> None:
     parser.add_argument("--checkpoint", type=Path, help="where to save every 10 steps, and to continue from")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    is_distributed = "WORLD_SIZE" in os.environ
+    is_distributed, rank = "WORLD_SIZE" in os.environ, int(os.environ.get("RANK", "0"))
     if is_distributed:
         torch.distributed.init_process_group("gloo")
 
@@ -57,7 +58,7 @@ def main() -> None:
         saved = torch.load(options.checkpoint)
         model.load_state_dict(saved["model"])
         optimizer.load_state_dict(saved["optimizer"])
-        loader.load_state_dict(saved["loader"])
+        loader.load_state_dict(saved["loaders"][rank])
         step = saved["step"]
     trained = DistributedDataParallel(model) if is_distributed else model
 
@@ -70,13 +71,19 @@ def main() -> None:
             loss.backward()
             optimizer.step()
             correct = (guessed.argmax(1) == batch["label"]).float().mean().item()
-            if step % 10 == 0 and os.environ.get("RANK", "0") == "0":
+            if step % 10 == 0 and rank == 0:
                 print(f"step {step}: loss {loss.item():.4f}, {correct:.0%} correct", flush=True)
             if step % 10 == 0 and options.checkpoint is not None:
-                state = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
-                temporary = options.checkpoint.with_suffix(".new")
-                torch.save({**state, "loader": loader.state_dict(), "step": step}, temporary)
-                temporary.replace(options.checkpoint)
+                # One file has the positions of all ranks, so that all continue from the same step.
+                loaders: list[Any] = [loader.state_dict()]
+                if is_distributed:
+                    loaders *= torch.distributed.get_world_size()
+                    torch.distributed.all_gather_object(loaders, loaders[rank])
+                if rank == 0:
+                    state = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+                    temporary = options.checkpoint.with_suffix(".new")
+                    torch.save({**state, "loaders": loaders, "step": step}, temporary)
+                    temporary.replace(options.checkpoint)
             if step == options.steps:
                 break
     if is_distributed:

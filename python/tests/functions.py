@@ -136,6 +136,11 @@ def endless(x: int) -> int:
         time.sleep(0.01)
 
 
+def libraries(x: int) -> str:
+    """Where its process looks for shared libraries."""
+    return os.environ["LD_LIBRARY_PATH"]
+
+
 def process(x: int) -> int:
     """The process that calls it."""
     return os.getpid()

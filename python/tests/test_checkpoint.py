@@ -150,6 +150,17 @@ def test_state_dict_loses_no_batch_that_comes_with_the_position() -> None:
         assert [batch["x"] for batch in loader] == had[last + 1 :]
 
 
+def test_state_dict_has_the_position_once_however_many_batches_are_on_their_way() -> None:
+    loader = leat.load(PIPELINES, export="mixed", seed=1)
+    list(loader)  # From now on the position has all elements: 2.4 MB.
+    positions, messages = [], []
+    for _ in loader:
+        state = loader.state_dict()
+        positions.append(len(state["state"]))
+        messages += [len(message) for message in state.get("pending", [])]
+    assert min(positions) > 2_000_000 and 0 < max(messages) < 200_000
+
+
 def test_an_interrupted_state_dict_loses_no_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     loader = leat.load(PIPELINES, export="mixed", seed=1)
     list(loader)  # From now on the state is so large that only the helper knows the position.
@@ -252,7 +263,7 @@ class FailingConnection:
 
     def receive(self) -> None:
         value = {"kind": "reply", "body": self.answers.pop(0)}
-        self.stream.add("take", SimpleNamespace(value=value, lease=None, bytes=b""))  # type: ignore[arg-type]
+        self.stream.add(SimpleNamespace(value=value, lease=None, bytes=b""))  # type: ignore[arg-type]
 
 
 def test_a_failure_of_reading_is_no_part_of_the_position_and_not_the_end_of_the_epoch() -> None:

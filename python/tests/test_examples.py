@@ -76,12 +76,15 @@ def test_an_example_learns_and_continues_with_the_same_losses_after_sigkill(
     assert {**first, **rest} == whole
 
 
-def test_two_ranks_of_torchrun_learn_together() -> None:
+def test_two_ranks_of_torchrun_learn_together_and_continue_with_the_same_losses(tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="PyTorch is not installed")
     launcher = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
     losses = run("train_images.py", "--steps", "60", by=launcher)
     # Only the first one prints, and both need the same number of batches.
     assert len(losses) == 6 and losses["step 60"] < 0.8 * losses["step 10"]
+    path = str(tmp_path / "run.pt")
+    first, rest = (run("train_images.py", "--steps", steps, "--checkpoint", path, by=launcher) for steps in ("30", "60"))
+    assert len(first) == len(rest) == 3 and {**first, **rest} == losses
 
 
 def test_the_bench_for_an_accelerator_runs_in_its_tiny_form() -> None:

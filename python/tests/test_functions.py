@@ -177,6 +177,13 @@ def _bytes(message: bytes) -> _wire.Bytes:
     return np.frombuffer(message, dtype=np.uint8)
 
 
+def test_a_file_whose_name_does_not_end_in_py_is_refused_with_the_remedy(tmp_path: Path) -> None:
+    (tmp_path / "functions.txt").write_text("def same(x): return x\n")
+    with pytest.raises(leat.LeatError, match=r"functions.txt has no functions .* ends in \.py") as raised:
+        _functions.Function(str(tmp_path / "functions.txt"), "same", False)
+    assert raised.value.code == "invalid_argument"
+
+
 def test_what_cannot_be_called_or_sent_is_refused() -> None:
     unknown, nothing, missing = next(outcomes(called("unknown"))), next(outcomes(called("nothing"))), next(outcomes(load("missing")))
     assert unknown.code == "invalid_argument" and "returned object, which cannot" in str(unknown)
@@ -194,6 +201,15 @@ def test_processes_end_with_the_loader_also_amid_a_call() -> None:
     loader.close()
     until(lambda: not any(is_alive(process) for process in processes))
     del batches
+
+
+@pytest.mark.parametrize(("allow", "given"), [(["python"], ""), (["python", "run"], "/opt/cuda")])
+def test_functions_get_the_path_of_libraries_only_if_all_programs_are_allowed(
+    allow: list[str], given: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/opt/cuda")
+    args = {"name": "libraries", "count": 1}
+    assert list(leat.load(FUNCTIONS, export="numbers", args=args, allow=allow)) == [given]
 
 
 def test_python_is_refused_unless_it_is_allowed() -> None:
@@ -254,6 +270,59 @@ def test_a_confined_pipeline_calls_what_granted_files_define_and_nothing_else(tm
         assert sorted(outcome for outcome in found if outcome is not failed) == [x for x in range(20) if x != 7]
         for element in leat.load(FUNCTIONS, export="text", **service):
             assert element["large"].shape == (300, 1_000) and len(element["ragged"]) == 2
+
+
+DECORATED = """
+import functools, operator, os, numpy as np
+from operator import itemgetter
+{imports}
+
+def returns(value):
+    return lambda function: value
+
+@np.vectorize
+def scale(x):
+    return 2 * x
+
+@functools.lru_cache
+def half(x):
+    return x / 2
+
+@returns(os.system)
+def system(x):
+    return x
+
+class Holder:
+    @np.vectorize
+    def method(x):
+        return x
+
+def outer():
+    @np.vectorize
+    def nested(x):
+        return x
+    return nested
+
+def later(x):
+    return x
+
+{imports_at_the_end}
+"""
+
+
+def test_a_decorated_function_is_one_that_its_file_defines_and_one_that_it_only_imports_is_not(tmp_path: Path) -> None:
+    (tmp_path / "leat_test_others.py").write_text("import numpy as np\nlater = method = nested = shared = np.vectorize(abs)\n")
+    file = tmp_path / "leat_test_decorated.py"
+    imports = "from leat_test_others import method, nested, shared, shared as scale"
+    file.write_text(DECORATED.format(imports=imports, imports_at_the_end="from leat_test_others import *"))
+    for name in ("itemgetter", "later", "method", "nested", "scale", "shared", "system"):
+        with pytest.raises(leat.LeatError, match=f"{name}, and a worker calls only functions that the file defines") as raised:
+            _functions.Function(str(file), name, True)
+        assert raised.value.code == "permission_denied"
+    file = tmp_path / "leat_test_own.py"
+    file.write_text(DECORATED.format(imports="", imports_at_the_end=""))
+    assert _functions.Function(str(file), "scale", True)([3], 0, {}) == 6
+    assert _functions.Function(str(file), "half", True)([3], 0, {}) == 1.5
 
 
 def test_a_result_that_cannot_be_sent_is_an_invalid_argument_with_its_place() -> None:

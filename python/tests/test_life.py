@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import errno
+import io
 import multiprocessing
 import os
 import pickle
@@ -19,7 +20,7 @@ from typing import Any
 import leat
 import pytest
 from conftest import DEADLINE_SECONDS, PIPELINES, SOURCES, children_of, is_alive, until
-from leat import _stream
+from leat import _deno, _helper, _stream
 from leat._connection import Connection
 from leat._deno import helper_command
 
@@ -431,6 +432,8 @@ def test_a_fork_is_refused_with_a_sentence_and_the_loader_goes_on() -> None:
         try:
             next(batches)
         except leat.LeatError as error:
+            stderr = loader._connection.helper._process._child.stderr
+            assert stderr is not None and stderr.closed
             os.write(write, f"{error.code}: {error.message}".encode())
         finally:
             os._exit(0)
@@ -539,3 +542,32 @@ def test_a_batch_that_cannot_be_mapped_is_an_error_and_comes_later(monkeypatch: 
                 next(batches)
             assert raised.value.code == "resource_exhausted"
     assert [batch["i"] for batch in batches] == [0, 1, 2]
+
+
+def test_a_user_without_a_home_gets_a_loader(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", none)
+    assert "--frozen" in _deno._config_flags.__wrapped__()
+
+
+def test_a_program_that_has_closed_its_standard_error_gets_a_loader_that_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_helper, "SLOW_START_MS", 0)
+    closed = io.StringIO()
+    closed.close()
+    monkeypatch.setattr(sys, "stderr", closed)
+    assert next(iter(leat.load(PIPELINES, export="endless"))) == 0
+
+
+def test_the_standard_error_of_a_helper_is_shown_whole_and_then_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", shown)
+    # All characters but the first have two bytes, so that reads of an even number end within one.
+    program = r"import os; os.write(2, ('a' + 'ü' * 100_000).encode() + b'\xc3')"
+    process = _helper.Process([sys.executable, "-S", "-c", program], [os.open(os.devnull, os.O_RDWR) for _ in range(2)])
+    process._thread.join()
+    process.end()
+    assert shown.getvalue() == "a" + "ü" * 100_000 + "\ufffd"
+    assert process._child.stderr is not None and process._child.stderr.closed

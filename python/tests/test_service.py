@@ -101,6 +101,17 @@ def test_consumers_of_a_job_divide_a_deterministic_stream(service: str) -> None:
         assert next(readers[i % 2])["x"].tolist() == batch["x"].tolist()
 
 
+def test_workers_of_data_loader_divide_a_deterministic_stream_in_its_order(service: str) -> None:
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    import leat.torch
+
+    dataset = leat.torch.IterableDataset(loader(service, "DETERMINISTIC", job="workers"))
+    spawning = torch.utils.data.DataLoader(dataset, batch_size=None, num_workers=2, multiprocessing_context="spawn")
+    assert numbers(spawning) == numbers(loader(service, "DETERMINISTIC"))
+    with pytest.raises(leat.LeatError, match="give a job"):
+        loader(service, "DETERMINISTIC")._for_worker(0, 2, 0)
+
+
 def test_consumers_without_a_mode_read_in_rounds(service: str) -> None:
     both = [
         leat.load(PIPELINES, export="endless", service=service, job="rounds", consumer=(i, 2)) for i in range(2)
@@ -144,6 +155,13 @@ def test_from_id_reads_what_another_program_has_registered(service: str, tmp_pat
     with pytest.raises(leat.LeatError) as raised:
         next(iter(leat.from_id("0123456789abcdef", service=service)))
     assert raised.value.code == "not_found"
+
+
+@pytest.mark.parametrize(("dataset", "service"), [(None, "ws://127.0.0.1:1"), ("images", None)])
+def test_from_id_refuses_none_and_names_both_arguments(dataset: Any, service: Any) -> None:
+    with pytest.raises(leat.LeatError, match=f"dataset_id and service are texts, not {dataset!r} and {service!r}") as raised:
+        leat.from_id(dataset, service=service)
+    assert raised.value.code == "invalid_argument"
 
 
 def test_a_mode_that_there_is_not_is_an_error() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import struct
 from typing import Any, Sequence
 
@@ -42,6 +43,21 @@ def test_booleans_are_sent_as_0_and_1() -> None:
     sendable(np.array([[0, 1], [2, 255]], dtype=np.uint8).view(np.bool_).T, payloads)
     sendable(np.array(7, dtype=np.uint8).view(np.bool_), payloads)
     assert payloads == [bytes([0, 1, 1, 1]), bytes([1])]
+
+
+class Image:
+    """It has only `__array_interface__`, as images of Pillow have."""
+
+    def __init__(self, pixels: Any) -> None:
+        self.__array_interface__ = pixels.__array_interface__
+        self.pixels = pixels
+
+
+@pytest.mark.parametrize("value", [Image(np.arange(6, dtype=np.uint8).reshape(2, 3)), array.array("f", [1, 2])], ids=["interface", "buffer"])
+def test_arrays_of_other_libraries_are_sent_as_what_numpy_makes_of_them(value: Any) -> None:
+    payloads: list[bytes] = []
+    sent, expected = decoded(sendable(value, payloads), *payloads), np.asarray(value)
+    assert sent.dtype == expected.dtype and sent.tolist() == expected.tolist()
 
 
 def test_a_payload_that_is_named_twice_is_refused() -> None:

@@ -103,6 +103,34 @@ Deno.test("Feed keeps the element that next() is computing when the position can
   assert(lengths.length >= given - 1, `${lengths.length} of ${given} came`);
 });
 
+Deno.test("Feed.save leaves the element before its position to an answer that has no other", async () => {
+  let given = 0;
+  const iterator = {
+    // Each second element comes too late for the answer of the one before it.
+    next: async () => {
+      const value = given++;
+      for (let i = 0; value % 2 === 1 && i < 20; i++) await undefined;
+      return { done: false, value };
+    },
+    save: () => Promise.resolve(Uint32Array.of(given)),
+    return: () => Promise.resolve(),
+  };
+  const feed = new Feed(1, iterator as unknown as ConstructorParameters<typeof Feed>[1], true);
+  let taken = 0;
+  const take = async () => taken += (await feed.take(0)).elements.length;
+  let savedBeforeOne = 0;
+  while (savedBeforeOne < 3) {
+    await take();
+    const { after, isNextBefore } = await feed.save();
+    if (isNextBefore) {
+      assertEquals(taken, after[0]! - 1);
+      savedBeforeOne++;
+      await take();
+    }
+    assertEquals(taken, after[0]);
+  }
+});
+
 Deno.test("Feed counts the bytes of texts, so that an answer of several elements fits the pipe", async () => {
   for (const text of ["a".repeat(3000), "é".repeat(1500), "日".repeat(1000), "🙂".repeat(750)]) {
     const feed = new Feed(1, Dataset.from(Array(40).fill(text)).iterator(), false);
@@ -142,6 +170,8 @@ Deno.test("an element that no Python program can have costs itself, and none tha
   let nested: unknown = 1;
   for (let i = 0; i < 126; i++) nested = [nested];
   const long = 2 ** 32 - 1;
+  const bytes = Uint8Array.of(1, 2);
+  const rowSplits = BigInt64Array.of(0n);
   const absurd: Record<string, unknown> = {
     "no elements, with axes that have 2^96": new Tensor(
       "int8",
@@ -158,7 +188,16 @@ Deno.test("an element that no Python program can have costs itself, and none tha
     "floats in a tensor of bytes": new Tensor("bytes", [1], [
       new Float32Array(1),
     ] as unknown as Uint8Array[]),
+    "a bool that is neither 0 nor 1": new Tensor("bool", [1], Uint8Array.of(255)),
+    "an array whose buffer was transferred": bytes,
+    "a tensor whose buffer was transferred": new Tensor("uint8", [2], bytes),
+    "bytes whose buffer was transferred": new Tensor("bytes", [1], [bytes]),
+    "row splits whose buffer was transferred": new RaggedTensor(
+      Tensor.zeros("int8", [0]),
+      rowSplits,
+    ),
   };
+  for (const { buffer } of [bytes, rowSplits]) buffer.transfer();
   for (const [what, element] of Object.entries(absurd)) {
     const elements = [1, 2, element, 4];
     const iterator = elements.values();

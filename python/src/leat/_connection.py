@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from ._stream import Stream
 
 
+# The files with a container's memory limit on Linux: cgroup v2, then v1.
+CONTAINER_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
 class Connection:
     """Starts a helper when it is needed, and gives batches to the stream that asked for them."""
 
@@ -33,8 +37,8 @@ class Connection:
         self._allow = allow
         self._helper: Helper | None = None
         self._last_number = 0
-        # The streams that asked for batches, and the methods, by the numbers of the requests.
-        self._waiting: dict[int, tuple[Stream, str]] = {}
+        # The streams that asked for batches, by the numbers of the requests.
+        self._waiting: dict[int, Stream] = {}
 
     @property
     def lock(self) -> threading.RLock:
@@ -101,7 +105,7 @@ class Connection:
         if helper is not None:
             helper.close()
         waiting, self._waiting = self._waiting, {}
-        for stream, _ in waiting.values():
+        for stream in waiting.values():
             stream.is_replaced = True
 
     def number(self) -> int:
@@ -113,10 +117,6 @@ class Connection:
         """Requests the next batches of a stream."""
         self._send("take", {"iteration": stream.number, "received": stream.received}, stream)
 
-    def save(self, stream: Stream) -> Any:
-        """The position after all batches on their way. The stream gets these before, and one may come with the position."""
-        return self._answer(self._send("save", {"iteration": stream.number}, stream))
-
     def ask(self, method: str, body: dict[str, Any]) -> Any:
         """Sends a request, and returns the body of its answer. Batches that come before the answer are kept."""
         return self._answer(self._send(method, body))
@@ -126,15 +126,14 @@ class Connection:
         return self.helper.receive(self._give)
 
     def _give(self, received: Received) -> None:
-        if asked := self._waiting.pop(received.value["id"], None):
-            stream, method = asked
-            stream.add(method, received)
+        if stream := self._waiting.pop(received.value["id"], None):
+            stream.add(received)
 
     def _send(self, method: str, body: dict[str, Any], stream: Stream | None = None) -> int:
         number = self.number()
         if stream is not None:
             # Before the request is sent: the stream gets the answer even if Ctrl-C interrupts this call.
-            self._waiting[number] = stream, method
+            self._waiting[number] = stream
         # A field without a value is absent, but None in a pipeline's arguments is one of their values.
         self.helper.ask(number, method, {key: value for key, value in body.items() if value is not None})
         return number
@@ -148,7 +147,7 @@ class Connection:
 
 
 def _half_of_free_memory(folder: str) -> int:
-    """Half of the free memory, or of the free space on the disk of the slots if that is less."""
+    """Half of the free memory, of the container's limit, or of the free space on the disk of the slots: the least of them."""
     status = os.statvfs(folder)
     free = status.f_bavail * status.f_frsize
     try:
@@ -158,4 +157,13 @@ def _half_of_free_memory(folder: str) -> int:
                     free = min(free, int(line.split()[1]) * 1024)
     except OSError:
         free = min(free, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2)
-    return free // 2
+    return min(free, *map(_limit_in, CONTAINER_LIMITS)) // 2
+
+
+def _limit_in(file: str) -> int:
+    """The limit in a file. Without a limit, v2 has "max", and v1 a number beyond any memory."""
+    try:
+        with open(file, encoding="ascii") as limit:
+            return int(limit.read())
+    except (OSError, ValueError):
+        return sys.maxsize

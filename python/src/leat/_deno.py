@@ -50,10 +50,10 @@ def _config_flags() -> tuple[str, ...]:
     # A copy of the lock file, because a pipeline may import packages that Leat does not.
     top = sources()
     locked = (top / "deno.lock").read_bytes()
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    lock = home / "leat" / f"deno-{hashlib.sha256(locked).hexdigest()[:16]}.lock"
     flags = ("--quiet", "--no-prompt", f"--config={top / 'deno.json'}")
     try:
+        home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        lock = home / "leat" / f"deno-{hashlib.sha256(locked).hexdigest()[:16]}.lock"
         if not lock.exists():
             lock.parent.mkdir(parents=True, exist_ok=True)
             handle, copy = tempfile.mkstemp(dir=lock.parent)
@@ -61,7 +61,7 @@ def _config_flags() -> tuple[str, ...]:
             shutil.copyfile(top / "deno.lock", copy)
             os.replace(copy, lock)
         return (*flags, f"--lock={lock}")
-    except OSError:
+    except (OSError, RuntimeError):  # There is no home, or it is read-only.
         return (*flags, "--frozen")
 
 

@@ -143,7 +143,7 @@ def _is_own(function: object, name: str, module: Any) -> bool:
 
 
 class _Names(ast.NodeVisitor):
-    """The names that a module assigns and imports at its top level."""
+    """The names that a module assigns, or gives to decorated functions, and those that it imports, at its top level."""
 
     def __init__(self) -> None:
         self.assigned: set[str] = set()
@@ -153,13 +153,18 @@ class _Names(ast.NodeVisitor):
         if isinstance(node.ctx, ast.Store):
             self.assigned.add(node.id)
 
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        # A decorator may have made another callable object of it.
+        if node.decorator_list:
+            self.assigned.add(node.name)
+
     def visit_alias(self, node: ast.alias) -> None:
         self.imported.add(node.asname or node.name.split(".")[0])
 
     def _skip(self, node: ast.AST) -> None:
         """Skips a nested scope."""
 
-    visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = visit_Lambda = _skip
+    visit_AsyncFunctionDef = visit_ClassDef = visit_Lambda = _skip
     visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _skip
 
 
@@ -169,7 +174,8 @@ def _module(file: str) -> Any:
     if not path.is_file():
         raise LeatError("not_found", f"There is no file {path} of Python functions")
     spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None and spec.loader is not None
+    if spec is None or spec.loader is None:
+        raise LeatError("invalid_argument", f"{path} has no functions of Python: give a file whose name ends in .py")
     # Like a script, the file may import files in its folder.
     if str(path.parent) not in sys.path:
         sys.path.insert(0, str(path.parent))

@@ -3,6 +3,7 @@ files, as `docs/wire.md` specifies."""
 
 from __future__ import annotations
 
+import codecs
 import fcntl
 import os
 import secrets
@@ -98,7 +99,7 @@ class Helper:
         }
         self._write(piped(encode(hello)))
         if not self._wait(SLOW_START_MS):
-            print("leat: the helper is still starting; the first loader on a machine downloads Leat's npm packages", file=sys.stderr)
+            _show("leat: the helper is still starting; the first loader on a machine downloads Leat's npm packages\n")
         # The helper has both files open when it says hello.
         if self.receive().value.get("kind") != "hello":
             raise LeatError("internal", "The helper's first message is not a hello")
@@ -265,6 +266,14 @@ def _is_readable(descriptor: int, milliseconds: int) -> bool:
     return poll.poll(milliseconds) != []
 
 
+def _show(text: str) -> None:
+    """Writes to the program's standard error, unless the program has closed it."""
+    try:
+        sys.stderr.write(text)
+    except (AttributeError, OSError, ValueError):
+        pass
+
+
 class Process:
     """The process of a helper, its pipes and files. The helper ends when this process does, for any reason."""
 
@@ -305,13 +314,11 @@ class Process:
         finally:
             self._has_started.set()
         assert child.stderr is not None
-        while said := os.read(child.stderr.fileno(), PIPED_BYTES_MAX):
-            text = said.decode(errors="replace")
-            self._stderr = (self._stderr + text)[-STDERR_CHARS:]
-            try:
-                sys.stderr.write(text)
-            except (AttributeError, OSError, ValueError):
-                pass  # The program has closed it.
+        with child.stderr as source:
+            reads = iter(lambda: os.read(source.fileno(), PIPED_BYTES_MAX), b"")
+            for text in codecs.iterdecode(reads, "utf-8", "replace"):
+                self._stderr = (self._stderr + text)[-STDERR_CHARS:]
+                _show(text)
         child.wait()
 
     @property
@@ -362,6 +369,9 @@ def _after_fork() -> None:
     # A fork must not keep the pipes open: the helper would not notice the end of its program.
     for process in list(_running):
         process.close_files()
+        # The thread that would close it does not run here.
+        assert process._child.stderr is not None
+        process._child.stderr.close()
     _running.clear()
 
 

@@ -59,7 +59,8 @@ def load(
         reuse: Whether the next batch may overwrite a batch, even if the program still has arrays of it.
             Default: a batch's memory is reused when the program has dropped its last array.
         memory: Limit of the bytes of large batches that the program keeps. Default: half of the
-            machine's available memory, or of the free space on the disk of `folder` if that is less.
+            machine's available memory, of the container's limit, or of the free space on the disk of
+            `folder`: the least of them.
         folder: Where the files of shared memory are made, not in /dev, /proc or /sys. Default: the folder for
             temporary files.
         allow: Further permissions of the helper process, as Deno names them: `"net=example.org"`,
@@ -111,6 +112,8 @@ def from_id(
     The other arguments are those of `load`; `options` has no `compression`. Under DETERMINISTIC, if a part
     of the pipeline's functions runs at the reader, allow `"run=deno"`, or give the option `trustPipeline`.
     """
+    if dataset_id is None or service is None:
+        raise LeatError("invalid_argument", f"dataset_id and service are texts, not {dataset_id!r} and {service!r}")
     check(dataset_id=dataset_id, memory=memory, folder=folder, allow=allow)
     request = {"datasetId": dataset_id, **_reading(service, token, ca, mode, job, consumer_of(consumer), options)}
     return Loader(request, reuse, memory, folder, _allowed(service, allow))
@@ -335,16 +338,16 @@ class Loader:
             shard = request.get("shard") or {"index": 0, "count": 1}
             index, count = _nth(shard["index"], shard["count"], worker, workers)
             part = {**request, "shard": {"index": index, "count": count, "seed": seed}}
-        elif service.get("numConsumers") is not None:
-            index, count = _nth(service["consumerIndex"], service["numConsumers"], worker, workers)
-            part = {**request, "service": {**service, "consumerIndex": index, "numConsumers": count}}
-        elif service.get("jobName") is not None:
-            part = request  # The clients of a job share its elements.
-        else:
+        elif service.get("jobName") is None:
             raise LeatError(
                 "invalid_argument",
                 "Each worker of the DataLoader would read the whole service: give a job, or use num_workers=0",
             )
+        elif "numConsumers" in service or service.get("processingMode") == "DETERMINISTIC":
+            index, count = _nth(service.get("consumerIndex", 0), service.get("numConsumers", 1), worker, workers)
+            part = {**request, "service": {**service, "consumerIndex": index, "numConsumers": count}}
+        else:
+            part = request  # The clients of a job share its elements.
         return Loader(part, False, memory, folder, allow)
 
     def _replace(self) -> None:

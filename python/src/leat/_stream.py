@@ -157,7 +157,13 @@ class Stream:
             return Checkpoint(state, 0 if self._is_epoch_over else self._given - at, self._is_epoch_over)
         if self.is_replaced:
             raise LeatError("failed_precondition", "The position was not saved before the iteration was replaced")
-        after = _bytes(self._connection.save(self)["after"])
+        saved = self._connection.ask("save", {"iteration": self.number})
+        after = _bytes(saved["after"])
+        if saved["isNextBefore"]:
+            received = self.received
+            self._request()
+            while self.received == received:
+                self._connection.receive()
         if self._is_epoch_over:
             return Checkpoint(after, 0, True)
         pending = [bytes(queued.message.bytes) for queued in self._answers]
@@ -182,17 +188,12 @@ class Stream:
         has_batches = any(answer.left > 0 for answer in self._answers)
         return self._is_ended and not self._has_reading_failed and not has_batches
 
-    def add(self, method: str, received: Received) -> None:
-        """Adds what an answer to `take` or `save` has."""
-        if method == "take":
-            self.received += 1
-            self._in_flight -= 1
-        elif received.value["kind"] == "failure":
-            return  # The position could not be saved. That is no part of the stream.
-        answer = self._answer(received)
-        is_needed = method == "take" or answer.left > 0 or answer.end
-        if is_needed and not self.is_replaced:
-            self._answers.append(answer)
+    def add(self, received: Received) -> None:
+        """Adds what an answer to `take` has."""
+        self.received += 1
+        self._in_flight -= 1
+        if not self.is_replaced:
+            self._answers.append(self._answer(received))
 
     def _answer(self, message: Received) -> _Answer:
         """A message as the answer after all others."""
@@ -247,8 +248,11 @@ class Stream:
             return
         kept = len(self._answers) - (used is not None and used.left == 1)
         while self._in_flight + kept < TAKES and not self._is_full(helper):
-            self._connection.take(self)
-            self._in_flight += 1
+            self._request()
+
+    def _request(self) -> None:
+        self._connection.take(self)
+        self._in_flight += 1
 
     def _make_room(self) -> None:
         """Frees slots. Raises if the program keeps so many batches that no more may come."""

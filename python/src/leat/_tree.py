@@ -80,7 +80,7 @@ def arrays_in(element: Any, place: str = "") -> Iterator[tuple[str, npt.NDArray[
 
 
 def copy(element: Any) -> Any:
-    """A copy in memory of this process alone: for batches that a program keeps.
+    """A copy in memory of this process alone: for batches that a program keeps, or that a forked process gets.
 
     >>> import numpy as np
     >>> copy({"x": np.arange(3)})

@@ -51,7 +51,7 @@ def joined(packed: bytes, payloads: Sequence[bytes]) -> bytes:
 
 
 def sendable(value: Any, payloads: list[bytes]) -> Any:
-    """An element as `encode` takes it: trees, numbers, text, and whatever NumPy can make an array of.
+    """An element as `encode` takes it: trees, numbers, text, and arrays, also of other libraries that `np.asarray` converts.
 
     Args:
         value: What a function of the program returned.
@@ -80,9 +80,20 @@ def sendable(value: Any, payloads: list[bytes]) -> Any:
         payloads.append(np.ascontiguousarray(value.row_splits, dtype="<i8").tobytes())
         head = struct.pack(">I", len(payloads) - 1)
         return msgpack.ExtType(RAGGED, head + _tensor_of(np.asarray(value.values), payloads))
-    if hasattr(value, "__array__"):
+    if _is_array(value):
         return msgpack.ExtType(TENSOR, _tensor_of(np.asarray(value), payloads))
     raise LeatError("invalid_argument", f"A function returned {type(value).__name__}, which cannot be part of an element")
+
+
+def _is_array(value: object) -> bool:
+    """Whether `np.asarray` takes it for an array: by a protocol of NumPy, or by its buffer."""
+    if any(hasattr(value, protocol) for protocol in ("__array__", "__array_interface__", "__array_struct__")):
+        return True
+    try:
+        memoryview(value)  # type: ignore[arg-type]
+    except (BufferError, TypeError):
+        return False
+    return True
 
 
 def _tensor_of(array: npt.NDArray[Any], payloads: list[bytes]) -> bytes:

@@ -89,3 +89,26 @@ Deno.test("PythonProcess that does not start in time is ended, and frees its cal
   assertEquals([code, process.isAlive], ["deadline_exceeded", false]);
   assertStringIncludes(message, "python3 has not started within 0.001 s");
 });
+
+Deno.test("PythonProcess names the remedy for what its interpreter lacks", async () => {
+  const remedies = {
+    "error while loading shared libraries: libpython3.12.so.1.0": 'allow=["python", "run"]',
+    "ModuleNotFoundError: No module named 'leat'": "pip install ./python",
+  };
+  for (const [stderrTail, remedy] of Object.entries(remedies)) {
+    const child: PythonChild = {
+      link: Promise.reject(new LeatError("unavailable", "The other process has closed its end")),
+      local: NEAR,
+      ended: Promise.resolve({ code: 127, signal: null, stderrTail }),
+      kill: () => {},
+      ref: () => {},
+      unref: () => {},
+    };
+    const { message } = await assertRejects(
+      () => new PythonProcess("python3", {}, child).call(BATCH),
+      LeatError,
+      `with exit code 127: ${stderrTail}. `,
+    );
+    assertStringIncludes(message, remedy);
+  }
+});
