@@ -7,7 +7,6 @@ import { isWhole, missingIn } from "../elements/spec_check.ts";
 import { wholeState } from "../checkpoint/whole_state.ts";
 import { CHUNK_BYTES_MAX, ChunkWriter } from "./chunk_writer.ts";
 import { entryName, Ledger, type LedgerHead } from "./ledger.ts";
-import { removeLeftover } from "./leftover.ts";
 import {
   type Chunk,
   encodeManifest,
@@ -15,6 +14,7 @@ import {
   type Manifest,
   MANIFEST_NAME,
   readManifest,
+  removeLeftover,
   storedPaths,
   within,
 } from "./manifest.ts";

@@ -12,13 +12,13 @@ import { hex64, type NewFile } from "../../host.ts";
 import { ChunkWriter } from "../chunk_writer.ts";
 import { retryWhileLocked } from "../document.ts";
 import type { CarriedRest, LedgerEntry, LedgerHead, Rest } from "../ledger.ts";
-import { removeLeftover } from "../leftover.ts";
 import {
   type Chunk,
   encodeManifest,
   type Manifest,
   MANIFEST_NAME,
   readManifest,
+  removeLeftover,
   within,
 } from "../manifest.ts";
 import { type DistributedFolder, tidy } from "./folder.ts";

@@ -1,8 +1,7 @@
 /** The folder that the writers of a distributed save share. */
 import type { Host } from "../../host.ts";
 import type { Ledger } from "../ledger.ts";
-import { removeLeftover } from "../leftover.ts";
-import { fileNameOf, type Manifest, storedPaths } from "../manifest.ts";
+import { fileNameOf, type Manifest, removeLeftover, storedPaths } from "../manifest.ts";
 import type { DistributedSaveSettings } from "./work.ts";
 
 export interface DistributedFolder {

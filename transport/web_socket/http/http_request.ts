@@ -8,6 +8,7 @@
  */
 import { Buffer } from "node:buffer";
 import { type Conn, writeAll } from "../connection.ts";
+import { headersOf } from "./headers.ts";
 
 /** A longer head is refused. */
 const HEAD_BYTES_MAX = 16_384;
@@ -17,8 +18,6 @@ const HEAD_BYTES = 1_024;
 /** The target may be a whole URL, as a proxy gets it (RFC 9112, section 3.2.2). */
 const REQUEST_LINE =
   /^([A-Z]{1,16}) (?:http:\/\/([\x21-\x2e\x30-\x7e]+))?(\/[\x21-\x7e]*) HTTP\/1\.([01])$/;
-/** `Headers` removes the space around a value: another `[ \t]*` here would take quadratic time. */
-const FIELD = /^([!#$%&'*+.^_`|~0-9A-Za-z-]+):([\x20-\x7e\x80-\xff\t]*)$/;
 
 export interface RequestHead {
   readonly method: string;
@@ -92,17 +91,6 @@ export function parseHead(text: string): RequestHead {
     throw new NoRequest(400, "No valid host.");
   }
   return { method, url, headers };
-}
-
-/** The headers in the lines of a head; `undefined` if a line is none. */
-export function headersOf(lines: readonly string[]): Headers | undefined {
-  const headers = new Headers();
-  for (const line of lines) {
-    const [, name, value] = FIELD.exec(line) ?? [];
-    if (name === undefined || value === undefined) return undefined;
-    headers.append(name, value);
-  }
-  return headers;
 }
 
 interface WriteOptions {

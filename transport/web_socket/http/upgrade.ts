@@ -6,7 +6,7 @@ import type { DiallerSide } from "../tokens/proof.ts";
 import { SPEAKS_TLS, TLS_ALERT } from "../remedies.ts";
 import { broken } from "../socket_frames.ts";
 import { writeAll } from "../connection.ts";
-import { headersOf } from "./http_request.ts";
+import { headersOf } from "./headers.ts";
 
 const RESPONSE_BYTES_MAX = 16_384;
 /** The RFC's own constant. */
