@@ -118,7 +118,8 @@ class OrderedTask implements RunningTask {
     this.#drained ??= Promise.withResolvers<void>();
     this.#splits.close();
     this.#noMore = true;
-    this.#progress();
+    if (this.#ended) this.#drained.resolve();
+    else this.#progress();
     return this.#drained.promise;
   }
 

@@ -364,6 +364,13 @@ Deno.test("a draining ordered task ends without waiting for requested splits", a
   assertEquals(await shortOf(bench.get()), "end");
 });
 
+testInVirtualTime("an ordered task that has ended is drained at once", async (time) => {
+  await using bench = new OrderedBench({ time });
+  (await bench.request()).answer.resolve({ split: null, total: 0 });
+  await time.until(() => bench.completed);
+  assertEquals(await bench.system.ask(bench.task, "drain", null, PATIENCE), null);
+});
+
 Deno.test("an ordered task whose splits cannot be listed ends without being fenced", async () => {
   await using bench = new OrderedBench();
   const { answer } = await bench.request();
