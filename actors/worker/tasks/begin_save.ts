@@ -1,7 +1,8 @@
 /** Begins saves in their folders, at the request of the dispatcher, which touches no file itself. */
+import { AbortRace } from "../../../core/abort_race.ts";
 import { LeatError } from "../../../core/error.ts";
 import type { RequestOf } from "../../runtime/protocol.ts";
-import type { World } from "../../runtime/world.ts";
+import type { Timer, World } from "../../runtime/world.ts";
 import { listerError, type SaveStart, type WorkerProtocol } from "../protocol.ts";
 import { LISTING_LIMITS } from "../runner/listings.ts";
 import { NO_SPLITS, type RunnerFactory } from "../runner/runner.ts";
@@ -19,7 +20,8 @@ interface Beginning {
 
 /**
  * Begins saves, a few at a time, because each lists the splits of its pipeline. A repeated request of
- * the dispatcher waits for the first one, which holds the lock of the folder.
+ * the dispatcher waits for the first one, so that the splits are not listed twice. A beginning ends at
+ * the deadline of its last request, so that one that hangs does not occupy its slot for ever.
  */
 export class SaveBeginnings {
   readonly #world: World;
@@ -49,19 +51,38 @@ export class SaveBeginnings {
   }
 
   async #begin(request: Request, latest: Beginning["latest"]): Promise<SaveStart> {
-    if (latest.deadlineMs > this.#world.nowMs()) return await beginSave(this.#runners, request);
-    throw new LeatError("deadline_exceeded", "The save was not begun in time");
+    // The runner may not react to being disposed, for example if its disk does not answer.
+    const abort = new AbortRace();
+    let timer: Timer | undefined;
+    const giveUpIfLate = () => {
+      const leftMs = latest.deadlineMs - this.#world.nowMs();
+      if (leftMs <= 0) abort.abort(lateError(request));
+      else if (Number.isFinite(leftMs)) timer = this.#world.timer(leftMs, giveUpIfLate);
+    };
+    giveUpIfLate();
+    if (abort.isAborted) throw lateError(request);
+    try {
+      return await beginSave(this.#runners, request, abort);
+    } finally {
+      timer?.cancel();
+    }
   }
+}
+
+function lateError({ save: { folder } }: Request): LeatError {
+  return new LeatError("deadline_exceeded", `The save to ${folder} was not begun in time`);
 }
 
 async function beginSave(
   runners: RunnerFactory,
   { dataset, save, seed, owner, saveName }: Request,
+  abort: AbortRace,
 ): Promise<SaveStart> {
   const settings = { graph: dataset.graph, seed, epoch: 0, splits: false, shared: false, save };
   const runner = runners.start(settings, NO_SPLITS, { owner });
   try {
-    const outcome = await runner.next({ work: "begin", owner: saveName }).catch((error) => {
+    const step = runner.next({ work: "begin", owner: saveName });
+    const outcome = await abort.race(step).catch((error) => {
       throw listerError(error);
     });
     if (outcome.kind === "error") throw LeatError.fromWire(outcome.error);

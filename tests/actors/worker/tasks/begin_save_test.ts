@@ -10,6 +10,7 @@ import { LeatError } from "../../../../core/error.ts";
 import { DenoWorld } from "../../../../platform/deno_world.ts";
 import { assertEquals } from "../../../assert.ts";
 import { turn } from "../../../data/lib/collect.ts";
+import { testInVirtualTime } from "../../../lib/virtual_time.ts";
 
 const REQUEST = {
   dataset: { datasetId: "1", fingerprint: "f", cardinality: 1, graph: new Uint8Array(1) },
@@ -24,12 +25,13 @@ const world = new DenoWorld({ logLevel: "off" });
 /** Runners whose steps are what `next` returns. */
 function runnersOf(
   next: (caller: RunnerCaller | undefined) => Promise<RunnerOutcome>,
+  dispose = () => {},
 ): RunnerFactory {
   return {
     start: (_settings, _splits, caller) => ({
       next: () => next(caller),
       bytesRead: 0,
-      dispose() {},
+      dispose,
     }),
     listSplits: () => Promise.reject(new Error("nothing is listed")),
     close: () => Promise.resolve(),
@@ -76,3 +78,35 @@ Deno.test("SaveBeginnings begins a save of another identity at once, however man
   assertEquals(await Promise.all(begun), Array(5).fill("unavailable"));
   assertEquals(await late, "deadline_exceeded");
 });
+
+testInVirtualTime(
+  "SaveBeginnings gives up beginnings that hang at the deadline of their last request, and begins others",
+  async (time) => {
+    const owners: (string | undefined)[] = [];
+    let disposed = 0;
+    const runners = runnersOf((caller) => {
+      owners.push(caller?.owner);
+      return caller?.owner === "last"
+        ? Promise.resolve({ kind: "end" })
+        : Promise.withResolvers<RunnerOutcome>().promise;
+    }, () => disposed++);
+    const clock = time.world("worker");
+    const saves = new SaveBeginnings(clock, runners);
+    const begin = (owner: string, afterMs: number) =>
+      saves.begin({ ...REQUEST, owner, saveName: owner }, clock.nowMs() + afterMs)
+        .catch(({ code }) => `${owner} ${code} ${time.nowMs}`);
+    const hung = ["a", "b", "c"].map((owner) => begin(owner, 100));
+    const last = begin("last", 1_000);
+    await time.sleep(50);
+    const again = begin("c", 100);
+    const ends = await Promise.all([...hung, again, last]);
+    assertEquals(ends, [
+      "a deadline_exceeded 100",
+      "b deadline_exceeded 100",
+      "c deadline_exceeded 150",
+      "c deadline_exceeded 150",
+      "last unavailable 100",
+    ]);
+    assertEquals([owners, disposed], [["a", "b", "c", "last"], 4]);
+  },
+);
