@@ -8,7 +8,8 @@ import { ANSWER_NOT_KEPT } from "./asks.ts";
 
 /**
  * Limit of the answers that an actor keeps. Above it, answers are dropped until `ANSWERS_LEFT`
- * remain: first those of the identity with the most answers, and of its longest idle asker.
+ * remain: first those of the identity with the most answers, and of its longest idle asker. A repeated
+ * ask is then handled again: an error in place of the answer would fail askers that still live.
  */
 const ANSWERS_MAX = 16_384;
 const ANSWERS_LEFT = 15_360;
