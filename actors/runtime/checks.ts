@@ -99,7 +99,7 @@ function checkOf(method: string, schema: v.GenericSchema): Check {
 }
 
 const FIRST_FAULT = { abortEarly: true } as const;
-/** Characters of the found value that a message shows. */
+/** Characters of a value, or of the path of an unknown field, that a message shows. */
 const SHOWN_LENGTH = 60;
 const OBJECTS: readonly string[] = ["object", "strict_object"];
 
@@ -112,15 +112,23 @@ function placeIn(issue: v.GenericIssue): string | undefined {
 function faultIn(issue: v.GenericIssue, whole: string): string {
   const place = placeIn(issue);
   const { received } = issue;
-  const shown = received.length > SHOWN_LENGTH ? `${received.slice(0, SHOWN_LENGTH)}…` : received;
+  const shown = shortened(received);
   const length = typeof issue.input === "string" && shown !== received
     ? `${issue.input.length} characters: `
     : "";
+  // An `exactObject` allows no value of a field that it does not name. The peer chose its name.
+  if (issue.expected === "never" && place !== undefined) {
+    return `${shownText(shortened(place))} is not known here: use one version of Leat everywhere`;
+  }
   // The schema of the parent object describes a missing field.
   return OBJECTS.includes(issue.type) && issue.path?.at(-1)?.value === undefined &&
       place !== undefined
     ? `${place} is missing`
     : `${place ?? whole} must be ${issue.message}, got ${length}${shownText(shown)}`;
+}
+
+function shortened(text: string): string {
+  return text.length > SHOWN_LENGTH ? `${text.slice(0, SHOWN_LENGTH)}…` : text;
 }
 
 // Schemas for the parts of requests. The message of each says what is expected. Receivers keep much

@@ -92,6 +92,21 @@ Deno.test("checksOf shows the beginning of a long value", () => {
   );
 });
 
+Deno.test("checksOf calls a field that exactObject does not name unknown, whatever its value", () => {
+  interface Namer {
+    name(request: { readonly exact: { readonly isNew: boolean } }): null;
+  }
+  const checks = checksOf<Namer>()({ name: object({ exact: exactObject({ isNew: flag }) }) });
+  const said = (exact: object) => refusalOf(checks.name, { exact })?.message;
+  for (const value of [1, undefined]) {
+    assertEquals(
+      said({ isNew: true, more: value }),
+      "name: exact.more is not known here: use one version of Leat everywhere",
+    );
+  }
+  assertEquals(said({ more: 1 }), "name: exact.isNew is missing");
+});
+
 Deno.test("wireError keeps no field that errors do not have, and no cause below the deepest that is sent", () => {
   interface Teller {
     tell(request: { readonly error: WireError }): null;
