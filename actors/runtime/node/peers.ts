@@ -57,11 +57,7 @@ export class Peers {
     const watch = this.#watches.add(target.node, watcher, { id, watcher, target, down });
     this.#watchesById.set(id, watch);
     this.#sendWatch(watcher, target, { kind: "watch", id });
-    return () => {
-      if (this.#unwatch(watch) && watcher.state !== "stopped") {
-        this.#sendWatch(watcher, target, { kind: "unwatch", id });
-      }
-    };
+    return () => this.#cancel(watch);
   }
 
   /** Whether the watch with that id is on that node; also true if there is no such watch. */
@@ -137,14 +133,19 @@ export class Peers {
   /** An actor of this node has ended: releases what is held for it. */
   ended(cell: Cell): void {
     this.#asks.askerEnded(cell);
-    for (const watch of this.#watches.ofActor(cell)) this.#unwatch(watch);
+    for (const watch of this.#watches.ofActor(cell)) this.#cancel(watch);
     for (const watcher of this.#watchers.ofActor(cell)) this.#forget(watcher);
     for (const wait of this.#linkWaits.ofActor(cell)) this.#linkWaits.release(wait);
   }
 
+  /** Ends a watch, and tells the other node, which would keep it until the target ends. */
+  #cancel(watch: Hold<Watch>): void {
+    const { id, watcher, target } = watch.item;
+    if (this.#unwatch(watch)) this.#sendWatch(watcher, target, { kind: "unwatch", id });
+  }
+
   #down(watch: Hold<Watch>, why: () => LeatError, end: WatchEnd): void {
-    const { watcher, down } = watch.item;
-    if (this.#unwatch(watch) && watcher.state !== "stopped") down(why(), end);
+    if (this.#unwatch(watch)) watch.item.down(why(), end);
   }
 
   /** Returns false if the watch had ended before. */

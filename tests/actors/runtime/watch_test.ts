@@ -155,6 +155,23 @@ Deno.test("unwatch ends reports", async () => {
   assert(!pair.b.of("send").some(({ envelope }) => envelope.kind === "down"));
 });
 
+Deno.test("watch of an actor that has ended is not kept at the target's node", async () => {
+  await using pair = new TestPair();
+  const ref = spawnProbe(pair.b);
+  pair.a.system.spawn({
+    name: "watcher",
+    create: (context) => {
+      context.watch(ref, () => {});
+      return { handlers: {} };
+    },
+  });
+  await settle();
+  await pair.a.system.stopActor("watcher");
+  await settle();
+  await pair.b.system.stopActor("probe");
+  assert(!pair.b.of("send").some(({ envelope }) => envelope.kind === "down"));
+});
+
 Deno.test("/node starts, lists and stops actors of the kinds it offers", async () => {
   await using pair = new TestPair({
     b: { kinds: { probe: () => ({ create: probe, mailboxMax: 10 }) } },
