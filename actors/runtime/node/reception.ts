@@ -133,15 +133,16 @@ export class Reception {
 
   /** Whether an actor may soon be at that path: it or an ancestor is ending or restarting. */
   #isRestarting(path: string): boolean {
-    const { cells, root } = this.#owner;
     // No actor ever has another form of path, such as "//worker".
     if (!/^(?:\/[^/]+)+$/.test(path)) return false;
-    if (cells.has(path)) return true;
-    const slash = Math.max(0, path.lastIndexOf("/"));
-    const parentPath = path.slice(0, slash) || root.self.path;
-    const parent = cells.get(parentPath);
-    if (parent === undefined) return this.#isRestarting(parentPath);
-    return parent.state !== "running" || parent.children.get(path.slice(slash + 1)) !== undefined;
+    // From the root, so that a path of a peer costs only as much as the part of it that exists.
+    let parent = this.#owner.root;
+    for (const name of path.slice(1).split("/")) {
+      const child = parent.children.get(name);
+      if (child?.cell === undefined) return child !== undefined || parent.state !== "running";
+      parent = child.cell;
+    }
+    return true;
   }
 
   #takeAsk(cell: Cell, envelope: AskEnvelope, sender: Identity): void {

@@ -3,9 +3,11 @@ import { KEPT_BYTES_MAX } from "../../../actors/runtime/asking/answers.ts";
 import { ANSWER_NOT_KEPT } from "../../../actors/runtime/asking/asks.ts";
 import type { Envelope } from "../../../actors/runtime/envelope.ts";
 import type { Link } from "../../../actors/runtime/link.ts";
+import { ActorNode } from "../../../actors/runtime/node/node.ts";
 import { type FencedRef, nameOf, type Ref } from "../../../actors/runtime/ref.ts";
 import { inlinePair } from "../../../transport/inline.ts";
 import { Payload } from "../../../transport/payload.ts";
+import { DenoWorld } from "../../../platform/deno_world.ts";
 import { assert, assertEquals, assertNotEquals, assertStringIncludes } from "../../assert.ts";
 import { LossyLink, lossyPair } from "./lossy_link.ts";
 import {
@@ -366,6 +368,31 @@ test("an ask of a path that no actor can have is `not_found`, also beside one th
     const ref = { node: "a", path: odd } as FencedRef<Probe>;
     await rejection(node.system.ask(ref, "notes", null, SOON), "not_found");
   }
+});
+
+Deno.test("an ask of a long path of missing actors looks for one of them", async () => {
+  const node = new ActorNode({ node: "a", world: new DenoWorld({ logLevel: "off" }) });
+  const { cells, root } = node;
+  let looks = 0;
+  cells.get = (path) => {
+    looks++;
+    return Map.prototype.get.call(cells, path);
+  };
+  const target = { node: "a", path: "/a".repeat(1_000) };
+  await rejection(root.ask(target as Ref<Probe>, "notes", null, SOON), "not_found");
+  // The look-ups of the target, and of the root that gets the answer.
+  assert(looks <= 2, `${looks} look-ups`);
+  await node.stop();
+});
+
+test("an ask below an actor that waits to be restarted is `unavailable`, too", async () => {
+  await using node = new TestNode("a", { supervision: { backoffMinMs: 500 } });
+  const { path } = spawnProbe(node);
+  const child = { node: "a", path: `${path}/child/of` } as FencedRef<Probe>;
+  await rejection(node.system.ask(child, "notes", null, SOON), "not_found");
+  node.system.tell({ node: "a", path } as Ref<Probe>, "crash", "a bug");
+  await node.happened("restart");
+  await rejection(node.system.ask(child, "notes", null, SOON), "unavailable");
 });
 
 test("an unknown node is `unavailable`, at once or at the deadline of a patient ask", async () => {
