@@ -1,4 +1,5 @@
 /** Byte arrays, and numbers of a fixed number of bytes. */
+import type { TypedArray } from "./dtype.ts";
 
 /** The parts one after the other, in new memory. */
 export function joined(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
@@ -21,7 +22,12 @@ const BESIDE_BYTES_MAX = 4_096;
 export function ownBytes(view: Uint8Array, besideBytesMax = BESIDE_BYTES_MAX): Uint8Array {
   const { byteLength, buffer } = view;
   const besideBytes = buffer.byteLength - byteLength;
-  return besideBytes > byteLength && besideBytes > besideBytesMax ? view.slice() : view;
+  return besideBytes > byteLength && besideBytes > besideBytesMax ? copyOfArray(view) : view;
+}
+
+/** The array in memory of its own. Its own `slice` may give a view: that of a `Buffer` of Node.js does. */
+export function copyOfArray<A extends TypedArray>(array: A): A {
+  return Uint8Array.prototype.slice.call(array) as TypedArray as A;
 }
 
 /** The end of errors about an array that {@linkcode isDetached}. */

@@ -2,6 +2,7 @@
  * Walks elements, which are trees: plain objects and arrays are structure, everything else is a
  * leaf.
  */
+import { copyOfArray } from "./bytes.ts";
 import { dtypeOf, isTypedArray, type TypedArray } from "./dtype.ts";
 import { LeatError } from "./error.ts";
 import { RaggedTensor, Tensor } from "./tensor.ts";
@@ -146,11 +147,6 @@ function mutableParts(tree: unknown): Set<unknown> {
     else for (const part of Object.values(value)) found.push(part);
   }
   return parts;
-}
-
-/** Not by the array's own `slice`: that of a `Buffer` of Node.js gives a view. */
-function copyOfArray(array: TypedArray): TypedArray {
-  return Uint8Array.prototype.slice.call(array);
 }
 
 function copyOfTensor({ dtype, shape, data }: Tensor): Tensor {

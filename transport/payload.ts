@@ -1,5 +1,5 @@
 /** Payloads: bytes that a message carries and that intermediate nodes do not decode. */
-import { ownBytes } from "../core/bytes.ts";
+import { copyOfArray, ownBytes } from "../core/bytes.ts";
 
 /** Small messages arrive together in buffers of at most this size. */
 const TOGETHER_BYTES_MAX = 2 ** 20;
@@ -75,7 +75,7 @@ export class Payload {
    */
   handOver(kept: boolean): Payload {
     if (this.bytes.buffer instanceof SharedArrayBuffer) return this;
-    if (this.shared || kept) return new Payload(this.bytes.slice());
+    if (this.shared || kept) return new Payload(copyOfArray(this.bytes));
     this.#isGivenAway = true;
     return this;
   }

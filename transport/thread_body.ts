@@ -3,7 +3,7 @@
  * tensors, so the sender extracts them and the receiver puts them back. It would copy the whole
  * buffer of a view, so the sender copies the view.
  */
-import { isDetached } from "../core/bytes.ts";
+import { copyOfArray, isDetached } from "../core/bytes.ts";
 import { LeatError } from "../core/error.ts";
 import { RaggedTensor, Tensor } from "../core/tensor.ts";
 import type { DType, DTypeArrays, TypedArray } from "../core/dtype.ts";
@@ -138,7 +138,7 @@ export class ThreadBody {
     if (view instanceof DataView) {
       return new DataView(buffer.slice(view.byteOffset, view.byteOffset + view.byteLength));
     }
-    return (view as Uint8Array).slice();
+    return copyOfArray(view as Uint8Array);
   }
 
   #takePayload(payload: Payload): null {
@@ -150,7 +150,7 @@ export class ThreadBody {
         throw this.#refusal("a payload that was handed over before");
       }
       // Only a buffer without other content may be transferred, because the sender loses all of it.
-      if (!payload.isAlone || payload.shared || this.#kept) bytes = bytes.slice();
+      if (!payload.isAlone || payload.shared || this.#kept) bytes = copyOfArray(bytes);
       const buffer = bytes.buffer as ArrayBuffer;
       if (!this.transfer.includes(buffer)) this.transfer.push(buffer);
     }

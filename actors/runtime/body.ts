@@ -1,5 +1,5 @@
 /** Copies of message bodies for deliveries within a thread. */
-import { isDetached } from "../../core/bytes.ts";
+import { copyOfArray, isDetached } from "../../core/bytes.ts";
 import { LeatError } from "../../core/error.ts";
 import { RaggedTensor, Tensor } from "../../core/tensor.ts";
 
@@ -36,7 +36,7 @@ function copyObject(value: object, kept: boolean, path: Path): unknown {
   if (Array.isArray(value)) return copyArray(value, kept, path);
   if (ArrayBuffer.isView(value)) {
     if (isDetached(value)) throw refusal(value, path);
-    return value instanceof DataView ? structuredClone(value) : (value as Uint8Array).slice();
+    return value instanceof DataView ? structuredClone(value) : copyOfArray(value as Uint8Array);
   }
   if (!isPlain(value)) {
     if (isHandedOver(value)) return value.handOver(kept);

@@ -1,6 +1,6 @@
 /** Byte arrays, and numbers of a fixed number of bytes. */
 import { Buffer } from "node:buffer";
-import { hexOf64, joined, uint32At } from "../../core/bytes.ts";
+import { copyOfArray, hexOf64, joined, ownBytes, uint32At } from "../../core/bytes.ts";
 import { assert, assertEquals, assertStrictEquals } from "../assert.ts";
 
 Deno.test("joined puts parts one after the other into a new Uint8Array", () => {
@@ -9,6 +9,14 @@ Deno.test("joined puts parts one after the other into a new Uint8Array", () => {
   assertEquals(joined([]), new Uint8Array());
   assert(joined([part]).buffer !== part.buffer);
   assertStrictEquals(Object.getPrototypeOf(joined([Buffer.of(1)])), Uint8Array.prototype);
+});
+
+Deno.test("copyOfArray and ownBytes give memory of its own for a Buffer, too", () => {
+  const large = Buffer.alloc(100_000, 7);
+  for (const copy of [copyOfArray(large.subarray(5, 15)), ownBytes(large.subarray(5, 15))]) {
+    assertEquals([copy.length, copy[0], copy.buffer.byteLength], [10, 7, 10]);
+  }
+  assertEquals(copyOfArray(Float32Array.of(1.5)), Float32Array.of(1.5));
 });
 
 Deno.test("uint32At reads the most significant byte first, and no negative number", () => {

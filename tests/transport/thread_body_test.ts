@@ -1,6 +1,8 @@
 /** Message bodies between threads, without a thread: structured clone does the same. */
+import { Buffer } from "node:buffer";
 import { LeatError } from "../../core/error.ts";
 import { RaggedTensor, Tensor, tensor } from "../../core/tensor.ts";
+import { Payload } from "../../transport/payload.ts";
 import { joinThreadBody, ThreadBody } from "../../transport/thread_body.ts";
 import {
   assert,
@@ -45,6 +47,15 @@ Deno.test("ThreadBody sends only the view of a tensor on a larger buffer", () =>
   for (const part of [rowThere, blocks, ragged.values]) assert(memoryOf(part) <= 8);
   assertEquals(ragged.rowSplits.buffer.byteLength, 16);
   assert(bytes < 200, `${bytes} bytes are counted`);
+});
+
+Deno.test("ThreadBody transfers no memory of a Buffer that holds more than the payload", () => {
+  const large = Buffer.alloc(100_000, 7);
+  const part = large.subarray(5, 15);
+  const { transfer, parts } = new ThreadBody({ part, payload: new Payload(part) }, true);
+  assertEquals(transfer.map(({ byteLength }) => byteLength), [10]);
+  structuredClone(parts, { transfer });
+  assertEquals(large.length, 100_000);
 });
 
 Deno.test("ThreadBody counts the content of tensors of texts and byte strings", () => {

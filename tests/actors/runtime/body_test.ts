@@ -1,8 +1,20 @@
-/** The estimated memory of message bodies. */
-import { bytesOfBody } from "../../../actors/runtime/body.ts";
+/** Copies of message bodies, and their estimated memory. */
+import { Buffer } from "node:buffer";
+import { bytesOfBody, copyBody } from "../../../actors/runtime/body.ts";
 import { Tensor } from "../../../core/tensor.ts";
 import { Payload } from "../../../transport/payload.ts";
 import { assertEquals } from "../../assert.ts";
+
+Deno.test("copyBody copies bytes of every class: the sender may change its own", () => {
+  for (const bytes of [Uint8Array.of(1, 2), Buffer.of(1, 2)]) {
+    const copy = copyBody({ bytes, payload: new Payload(bytes) }, true) as {
+      readonly bytes: Uint8Array;
+      readonly payload: Payload;
+    };
+    bytes[0] = 9;
+    assertEquals([copy.bytes[0], copy.payload.bytes[0]], [1, 1]);
+  }
+});
 
 Deno.test("bytesOfBody counts arrays of numbers, payloads and tensors with their bytes", () => {
   const data = new Uint8Array(1_000);
