@@ -379,7 +379,7 @@ function numeric(leaf: unknown, big: boolean): number | bigint | undefined {
     case "bigint":
       return big ? leaf : Number(leaf);
     case "number":
-      if (!big) return Object.is(leaf, -0) ? -0 : leaf;
+      if (!big) return leaf;
       return Number.isInteger(leaf) ? BigInt(leaf) : undefined;
     default:
       return undefined;

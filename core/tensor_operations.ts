@@ -22,11 +22,12 @@ export interface TensorOperations {
  * The values in another dtype. Floats are truncated to integers, and integers wrap around as in typed
  * arrays; `bool` is whether a value is not 0.
  *
- * @throws {LeatError} `invalid_argument` for text and bytes, and for NaN and infinity as an integer
- * of 64 bits.
+ * @throws {LeatError} `invalid_argument` for text and bytes, as a value or as the dtype, and for NaN
+ * and infinity as an integer of 64 bits.
  */
 export function cast<D extends FixedDType>(value: Tensor, dtype: D): Tensor<D> {
   const from = requireNumeric("cast", value);
+  requireFixed("cast", dtype);
   const out = Tensor.zeros(dtype, value.shape);
   const into = out.data as { [index: number]: number | bigint };
   const isBig = dtype === "int64" || dtype === "uint64";
@@ -60,8 +61,8 @@ export interface OneHotOptions<D extends FixedDType = FixedDType> {
  * One-hot rows of indices of any shape, along a new last axis of length `depth`. An index outside of 0
  * to `depth - 1` gives a row without `onValue`, as in `tf.one_hot`.
  *
- * @throws {LeatError} `invalid_argument` for a `depth` that is not an integer from 0 up, and for
- * indices that are not integers.
+ * @throws {LeatError} `invalid_argument` for a `depth` that is not an integer from 0 up, for indices
+ * that are not integers, and for a dtype of text or bytes.
  *
  * @example
  * ```ts
@@ -77,6 +78,7 @@ export function oneHot<D extends FixedDType = "float32">(
   { dtype = "float32" as D, onValue = 1, offValue = 0 }: OneHotOptions<D> = {},
 ): Tensor<D> {
   requireLength("oneHot", "depth", depth);
+  requireFixed("oneHot", dtype);
   const of = indices instanceof Tensor ? indices : tensor(indices);
   const at = requireNumeric("oneHot", of);
   const ones = Tensor.zeros(dtype, [...of.shape, depth]);
@@ -218,6 +220,12 @@ function copy(from: unknown, at: number, into: unknown, to: number, count: numbe
 function requireNumeric(operation: string, { dtype, data }: Tensor): ArrayLike<number | bigint> {
   if (isFixedDType(dtype)) return data as ArrayLike<number | bigint>;
   throw invalid(operation, `a tensor of numbers is wanted, not of ${dtype}`);
+}
+
+/** The types refuse such a dtype, but a program may be JavaScript. */
+function requireFixed(operation: string, dtype: DType): void {
+  if (isFixedDType(dtype)) return;
+  throw invalid(operation, `a dtype of numbers or bool is wanted, not ${dtype}`);
 }
 
 function requireLength(operation: string, name: string, value: number): void {

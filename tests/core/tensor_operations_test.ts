@@ -2,7 +2,22 @@
 import { LeatError } from "../../core/error.ts";
 import { assertEquals, assertThrows } from "../assert.ts";
 import { tensor } from "../../core/tensor.ts";
-import { pad } from "../../core/tensor_operations.ts";
+import { cast, oneHot, pad } from "../../core/tensor_operations.ts";
+
+Deno.test("cast and oneHot refuse a dtype of text or bytes, and an unknown one", () => {
+  for (const dtype of ["string", "bytes", "int7"]) {
+    const options = { dtype: dtype as "int8" };
+    for (
+      const make of [
+        () => cast(tensor([1.5, 2]), options.dtype),
+        () => oneHot(tensor([1]), 2, options),
+      ]
+    ) {
+      const { code, message } = assertThrows(make, LeatError);
+      assertEquals([code, message.includes(dtype)], ["invalid_argument", true]);
+    }
+  }
+});
 
 Deno.test("pad refuses a constant of another kind than the tensor's", () => {
   const texts = tensor(["s"]), numbers = tensor([1]);
