@@ -159,6 +159,8 @@ export class PipelineRunner implements Runner {
   async #save(work: SaveWork): Promise<RunnerOutcome> {
     const { save, seed } = this.#settings;
     const { DistributedSaver } = saving ?? await loadSaving();
+    // The runner may have been disposed while the module was being loaded.
+    if (this.#disposed) return { kind: "end" };
     this.#saving ??= new DistributedSaver(this.#node, save!, BigInt(`0x${seed}`), this.#host);
     const done = await this.#saving.do(work);
     return { kind: "element", frame: encodeMessage("table" in done ? startOf(done) : done) };

@@ -5,6 +5,7 @@ import { PipelineRunners } from "../../../../actors/worker/runner/pipeline_runne
 import type { RunnerSettings } from "../../../../actors/worker/runner/runner.ts";
 import { Dataset } from "../../../../mod.ts";
 import { DenoHost } from "../../../../platform/deno_host.ts";
+import { MemoryHost } from "../../../data/lib/memory_host.ts";
 import { assert, assertEquals, assertMatch } from "../../../assert.ts";
 
 setFlagsFromString("--expose-gc");
@@ -67,6 +68,20 @@ Deno.test("a split that is assigned again runs again from its beginning", async 
     for (let i = 0; i < 3; i++) kinds.push((await runner.next(only)).kind);
   }
   assertEquals(kinds, ["element", "element", "end", "element", "element", "end"]);
+  await runners.close();
+});
+
+Deno.test("PipelineRunner begins no save when it is disposed while it loads what saves need", async () => {
+  const host = new MemoryHost();
+  const runners = new PipelineRunners(host);
+  const save = { folder: "/saved", overwrite: false, fingerprint: "f" };
+  const runner = runners.start({ ...settingsOf(Dataset.range(2)), save }, NO_SPLITS);
+  const step = runner.next({ work: "begin", owner: "cluster/1" });
+  // The step has begun then, and waits for the module.
+  await Promise.resolve();
+  runner.dispose();
+  assertEquals(await step, { kind: "end" });
+  assertEquals([...host.contents.keys()], []);
   await runners.close();
 });
 
