@@ -83,9 +83,16 @@ export class Compressor {
     };
   }
 
-  /** Notes an element and returns its uncompressed size in bytes. */
-  noteArrival(frame: Uint8Array, trial: CompressionTrial | undefined): number {
-    if (trial === undefined) return frame.byteLength;
+  /**
+   * Notes an element and returns its uncompressed size in bytes. `wish` is what the element was made
+   * with: the decision may have changed since.
+   */
+  noteArrival(
+    frame: Uint8Array,
+    trial: CompressionTrial | undefined,
+    wish: CompressionWish | undefined,
+  ): number {
+    if (trial === undefined || wish === undefined) return frame.byteLength;
     const ratio = trial.compressedBytes / trial.bytes;
     const msPerByte = trial.ms / trial.bytes;
     const before = this.#ratio ?? ratio;
@@ -94,7 +101,7 @@ export class Compressor {
       : this.#msPerByte + NEWER * (msPerByte - this.#msPerByte);
     this.#ratio = before + NEWER * (ratio - before);
     this.#ms += trial.ms;
-    if (this.#active === undefined) {
+    if (wish.isTrial) {
       this.#trialEvery = Math.min(TRIAL_EVERY_MAX, 2 * this.#trialEvery);
       return frame.byteLength;
     }

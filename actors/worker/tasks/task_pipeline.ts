@@ -72,9 +72,10 @@ export class TaskPipeline {
 
   /** @throws LeatError see {@linkcode Runner.next}. */
   async step(runner: Runner, ownStep?: OwnStep): Promise<RunnerOutcome> {
-    const outcome = await runner.next(ownStep, this.#compressor.takeWish());
+    const wish = this.#compressor.takeWish();
+    const outcome = await runner.next(ownStep, wish);
     if ("frame" in outcome && runner === this.#runner) {
-      this.#producedBytes += this.#compressor.noteArrival(outcome.frame, outcome.trial);
+      this.#producedBytes += this.#compressor.noteArrival(outcome.frame, outcome.trial, wish);
     }
     return outcome;
   }

@@ -17,7 +17,7 @@ function reports(
   for (let report = 0; report < count; report++) {
     compressor.noteReport({ waitingShare: 0.9, ...bandwidth }, { busyMs: 0, bytes: 0 });
     const wish = compressor.takeWish();
-    compressor.noteArrival(FRAME, wish === undefined ? undefined : trial(ratio));
+    compressor.noteArrival(FRAME, wish === undefined ? undefined : trial(ratio), wish);
   }
 }
 
@@ -27,7 +27,7 @@ Deno.test("a Compressor with a fixed codec uses it and reports it", () => {
     assertEquals(compressor.takeWish(), { codec: setting, isTrial: false });
     compressor.noteReport({ bytesPerSecond: 1e12, waitingShare: 1 }, { busyMs: 0, bytes: 0 });
     assertEquals(compressor.takeWish(), { codec: setting, isTrial: false });
-    assertEquals(compressor.noteArrival(FRAME, trial(0.3)), 100_000);
+    assertEquals(compressor.noteArrival(FRAME, trial(0.3), compressor.takeWish()), 100_000);
     const { active, bytes, compressedBytes } = compressor.figures;
     assertEquals([active, bytes, compressedBytes], [setting, 100_000, 30_000]);
   }
@@ -40,7 +40,7 @@ Deno.test("an automatic Compressor tries nothing before a client reads over a ne
   const compressor = new Compressor();
   for (let element = 0; element < 1_000; element++) {
     assertEquals(compressor.takeWish(), undefined);
-    compressor.noteArrival(FRAME, undefined);
+    compressor.noteArrival(FRAME, undefined, undefined);
   }
 });
 
@@ -95,6 +95,24 @@ Deno.test("an automatic Compressor changes neither at the first report nor for a
   const other = new Compressor();
   reports(other, 1_000, { bytesPerSecond: 180e6 });
   assertEquals(other.figures.active, "none");
+});
+
+Deno.test("a Compressor counts an element by the wish it was made with, whatever it wishes now", () => {
+  const compressor = new Compressor();
+  reports(compressor, 40, { bytesPerSecond: 10e6 });
+  const { active, bytes, compressedBytes } = compressor.figures;
+  assertEquals(active, "zstd");
+  const sample = { bytes: 1_000, compressedBytes: 300, ms: 0.1 };
+  const wish = { codec: "zstd", isTrial: true } as const;
+  assertEquals(compressor.noteArrival(FRAME, sample, wish), 100_000);
+  assertEquals([compressor.figures.bytes, compressor.figures.compressedBytes], [
+    bytes,
+    compressedBytes,
+  ]);
+  const made = compressor.takeWish();
+  reports(compressor, 2, { bytesPerSecond: 1_000e6 });
+  assertEquals(compressor.figures.active, "none");
+  assertEquals(compressor.noteArrival(FRAME.subarray(70_000), trial(0.3), made), 100_000);
 });
 
 Deno.test("an automatic Compressor continues when training loops no longer wait", () => {
