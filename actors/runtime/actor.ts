@@ -82,7 +82,10 @@ export type WatchEnd = "ended" | "closed" | "lost";
 
 export type WatchDown = (error: LeatError, end: WatchEnd) => void;
 
-/** What one incarnation of an actor may use. After its end every method does nothing. */
+/**
+ * What one incarnation of an actor may use. After its end `ask` rejects and `spawn` throws, both with
+ * `cancelled`; `run` still runs its work, and the other methods do nothing.
+ */
 export interface ActorContext<P = unknown> {
   readonly self: FencedRef<P>;
   readonly world: World;

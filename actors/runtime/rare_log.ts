@@ -33,9 +33,11 @@ export class RareLog {
   /** The name; undefined if {@linkcode NAMES_MAX} others had a line within {@linkcode LOG_EVERY_MS}. */
   #keyOf(name: string, nowMs: number): string | undefined {
     if (this.#names.has(name) || this.#names.size < NAMES_MAX) return name;
-    const [oldest, { untilMs }] = this.#names.entries().next().value!;
-    if (nowMs < untilMs) return undefined;
+    const [oldest, last] = this.#names.entries().next().value!;
+    if (nowMs < last.untilMs) return undefined;
     this.#names.delete(oldest);
+    // The new name's line says how many lines of the oldest were left out: no later one would.
+    this.#names.set(name, last);
     return name;
   }
 }

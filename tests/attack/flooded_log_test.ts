@@ -98,6 +98,24 @@ Deno.test("RareLog lets nobody have more lines by more names", () => {
   assertEquals(lines, 100, "new names have lines of their own later");
 });
 
+Deno.test("RareLog counts the lines left out of a name that makes room for another", () => {
+  const counts: unknown[] = [];
+  let nowMs = 0;
+  const log = new RareLog(
+    {
+      nowMs: () => nowMs,
+      log: (_level: string, _line: string, { more = 0 }: { readonly more?: number }) =>
+        counts.push(more),
+    } as unknown as World,
+  );
+  for (let times = 0; times < 3; times++) log.note("oldest", "a line");
+  for (let i = 1; i < 256; i++) log.note(`name ${i}`, "a line");
+  nowMs = 10_000;
+  log.note("new", "a line");
+  log.note("newer", "a line");
+  assertEquals(counts.slice(255), [0, 2, 0]);
+});
+
 Deno.test("a hello that accepts hardly any message is refused, and says why", async () => {
   await using listener = new Listener({
     isService: true,
