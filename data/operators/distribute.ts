@@ -186,8 +186,10 @@ export class DistributeNode extends ElementsOfInputNode {
 
   /** A restored pipeline may have another service's address and other options of the reader. */
   override get checkpointAttributes(): Attributes {
-    const { processingMode = ShardingPolicy.OFF, numConsumers } = attributesOf(this.options);
-    return { processingMode, numConsumers };
+    const { processingMode = ShardingPolicy.OFF, numConsumers, consumerIndex } = attributesOf(
+      this.options,
+    );
+    return { processingMode, numConsumers, consumerIndex };
   }
 
   override get drawsNumbers(): boolean {
