@@ -123,7 +123,7 @@ export function createClient(
     access: { wake: [], ...elementReaderAccess, ...elementGiverAccess },
     checks: { wake: ignored, askAgain: ignored, ...elementGiverChecks },
     start: () => context.run(() => client.run()),
-    stop: () => client.stop(),
+    stop: (error) => client.stop(error),
   };
 }
 
@@ -204,9 +204,10 @@ class Client {
     return acknowledged === undefined ? {} : { acknowledged };
   }
 
-  async stop(): Promise<void> {
+  /** @param error Why this actor died, if it did. */
+  async stop(error: LeatError | undefined): Promise<void> {
     this.#feed.fail(
-      new LeatError(
+      error ?? new LeatError(
         "cancelled",
         "The iterator was disposed, or the cluster it read from was closed",
       ),

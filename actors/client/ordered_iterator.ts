@@ -240,11 +240,11 @@ export class OrderedIterator extends ElementIterator {
     if (restored !== undefined && sequence < restored.sequence) {
       const carried = restored.carried.find((at) => at.sequence === sequence);
       if (carried !== undefined) {
-        await this.#join.add(sequence, split, this.#feed.decode(rows), carried.rows);
+        await this.#join.add(sequence, split, this.#rowsOf(rows), carried.rows);
       }
       return undefined;
     }
-    const joined = await this.#join.add(sequence, split, this.#feed.decode(rows));
+    const joined = await this.#join.add(sequence, split, this.#rowsOf(rows));
     // Left-over rows are the last of their split. With the batch that they complete, it is done.
     if (joined === undefined) return undefined;
     this.#moveTo(sequence + 1, number + 1);
@@ -252,6 +252,15 @@ export class OrderedIterator extends ElementIterator {
   }
 
   #moveTo(sequence: number, number: number): void {
+  /** @throws {ReadingFailure} for damaged rows: without them all later batches would be others. */
+  #rowsOf(payload: Payload): unknown {
+    try {
+      return this.#feed.decode(payload);
+    } catch (error) {
+      throw ReadingFailure.of(error);
+    }
+  }
+
     if (sequence <= this.#position.sequence) return;
     const { carried } = this.#join;
     this.#position = {

@@ -4,6 +4,7 @@
  * wait for that: except an element that expands much, because many of these would fill the memory.
  */
 import { LeatError } from "../../../core/error.ts";
+import { definedFields } from "../../../core/tree.ts";
 import {
   announcedBytes,
   decompressFrame,
@@ -186,7 +187,7 @@ export class TaskFetcher {
     }
   }
 
-  #damaged({ place }: WithElement, cause: LeatError): ElementAnswer {
+  #damaged({ kind, place }: WithElement, cause: LeatError): ElementAnswer {
     const { worker, taskId, source } = this.#task;
     const error = new LeatError(
       cause.code,
@@ -194,7 +195,13 @@ export class TaskFetcher {
         cause.message,
       { cause },
     );
-    return { kind: "error", error: error.toWire(), ...(place === undefined ? {} : { place }) };
+    return {
+      kind: "error",
+      error: error.toWire(),
+      ...definedFields({ place }),
+      // Without these rows, the batches after them would hold other rows, under other numbers.
+      ...(kind === "remainder" ? { isFinal: true } : {}),
+    };
   }
 
   /** Figures by which the task decides whether compression pays; undefined if none are due. */

@@ -4,13 +4,18 @@ import { Feed } from "../../../actors/client/feed.ts";
 import type { ClientProtocol } from "../../../actors/client/protocol.ts";
 
 import type { RoundsReport } from "../../../actors/dispatcher/protocol_heartbeats.ts";
-import type { GetElementRequest, RoundSourceProtocol } from "../../../actors/worker/protocol.ts";
+import type {
+  ElementAnswer,
+  GetElementRequest,
+  RoundSourceProtocol,
+} from "../../../actors/worker/protocol.ts";
 import { dispatcherAt, type DispatcherProtocol } from "../../../actors/dispatcher/protocol.ts";
 import { ActorSystem } from "../../../actors/runtime/system.ts";
 import { LeatError } from "../../../core/error.ts";
 import { assertEquals, assertRejects } from "../../assert.ts";
 import { settle, SteppedWorld } from "../dispatcher/lib.ts";
 
+import { ReaderBench, splits } from "./readers/reader_bench.ts";
 function systemWith(dispatcherNode: string, options: Partial<ClientOptions> = {}) {
   const world = new SteppedWorld(() => Promise.reject(new Error("nobody keeps a log")));
   const connector = {
@@ -119,4 +124,17 @@ Deno.test("a client stopped while it joins is released", async () => {
   await stopped;
   assertEquals(released, [7]);
   await system.stop();
+});
+
+Deno.test("a training loop learns why its client died, after the elements that had arrived", async () => {
+  await using bench = new ReaderBench({ total: 3, bufferBytesMax: 1e9 });
+  bench.feed.onKept = () => {
+    throw new LeatError("internal", "a bug");
+  };
+  const items = [...splits(0, 3)];
+  const last = Promise.withResolvers<ElementAnswer>();
+  bench.addTask(() => items.shift() ?? last.promise);
+  const error = await assertRejects(() => bench.rest(), LeatError, "a bug");
+  assertEquals(error.code, "internal");
+  last.resolve({ kind: "end" });
 });
