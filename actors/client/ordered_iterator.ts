@@ -117,6 +117,7 @@ export class OrderedIterator extends ElementIterator {
   protected override release(): void {
     this.#stop?.();
     this.#stop = undefined;
+    this.#feed.drop();
   }
 
   #begin(): () => void {
@@ -251,7 +252,6 @@ export class OrderedIterator extends ElementIterator {
     return this.#isOwn(number) ? joined : undefined;
   }
 
-  #moveTo(sequence: number, number: number): void {
   /** @throws {ReadingFailure} for damaged rows: without them all later batches would be others. */
   #rowsOf(payload: Payload): unknown {
     try {
@@ -261,6 +261,7 @@ export class OrderedIterator extends ElementIterator {
     }
   }
 
+  #moveTo(sequence: number, number: number): void {
     if (sequence <= this.#position.sequence) return;
     const { carried } = this.#join;
     this.#position = {
