@@ -12,6 +12,7 @@ import {
   isCompressed,
 } from "../../../transport/compression.ts";
 import { Payload } from "../../../transport/payload.ts";
+import { ShardingPolicy } from "../../../data/sharding/sharding_policy.ts";
 import type { TaskSource } from "../../dispatcher/protocol.ts";
 import type { ReadFigures } from "../../dispatcher/protocol_figures.ts";
 import { ElementFetcher, REQUEST_TIMEOUT_MS, type Wanted } from "../../exactly_once/fetcher.ts";
@@ -278,9 +279,18 @@ export class TaskFetcher {
       key: `worker "${worker}" at ${source.node}`,
       message:
         `Cannot read from worker "${worker}" at ${source.node}, the address that the dispatcher at ` +
-        `${options.dispatcher.node} gives for it: ${error.message}. Reading continues without it`,
+        `${options.dispatcher.node} gives for it: ${error.message}. ${meanwhile(options)}`,
     });
   }
+}
+
+/** What happens while a worker cannot be read. */
+function meanwhile({ parameters }: ReaderDependencies["options"]): string {
+  if (parameters.processingMode === ShardingPolicy.DETERMINISTIC) {
+    return "The stream waits for the splits that this worker has";
+  }
+  if (parameters.numConsumers !== undefined) return "Reading continues without it";
+  return "The other workers are read meanwhile; what this one holds is waited for";
 }
 
 /** Whether the node was reached, and refuses this client: see `withoutRefusals`. */
