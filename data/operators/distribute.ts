@@ -246,7 +246,7 @@ export function partsWarning({ inputs: [input], options }: DistributeNode): stri
 /** Whether FILE can divide all sources: they read files. */
 function readsFiles(node: DatasetNode): boolean {
   return readsItsFiles(node) ||
-    node.inputs.length > 0 && dividedInputs(node).every(readsFiles);
+    node.division !== "stored" && node.inputs.length > 0 && dividedInputs(node).every(readsFiles);
 }
 
 /** Whether the node is a source of which FILE divides the files, after all operators on their names. */
