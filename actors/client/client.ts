@@ -123,7 +123,7 @@ export function createClient(
     access: { wake: [], ...elementReaderAccess, ...elementGiverAccess },
     checks: { wake: ignored, askAgain: ignored, ...elementGiverChecks },
     start: () => context.run(() => client.run()),
-    stop: () => client.stop(),
+    stop: (error) => client.stop(error),
   };
 }
 
@@ -179,10 +179,10 @@ class Client {
       this.#joining = this.#join();
       const clientId = await this.#joining;
       this.#reader.joined(clientId);
-      while (!this.#feed.closed && !this.#context.signal.aborted) {
+      while (this.#isRead && !this.#context.signal.aborted) {
         this.#refreshAsked = false;
         await this.#heartbeat(clientId);
-        if (this.#feed.closed || this.#refreshAsked) continue;
+        if (!this.#isRead || this.#refreshAsked) continue;
         await this.#pause.begin(this.#context, pauseWithin(refreshMs, this.#timeoutMs));
       }
     } catch (error) {
@@ -191,6 +191,11 @@ class Client {
       this.#reader.stop();
       if (failure.code === "cancelled") throw failure;
     }
+  }
+
+  /** Whether the training loop may still take elements. A client that is silent meanwhile times out. */
+  get #isRead(): boolean {
+    return !this.#feed.closed || this.#feed.length > 0;
   }
 
   wake(): void {
@@ -204,9 +209,10 @@ class Client {
     return acknowledged === undefined ? {} : { acknowledged };
   }
 
-  async stop(): Promise<void> {
+  /** @param error Why this actor died, if it did. */
+  async stop(error: LeatError | undefined): Promise<void> {
     this.#feed.fail(
-      new LeatError(
+      error ?? new LeatError(
         "cancelled",
         "The iterator was disposed, or the cluster it read from was closed",
       ),
@@ -327,9 +333,10 @@ class Client {
     const answer = dispatcherAnswers.clientHeartbeat(arrived, dispatcher.node);
     this.#timeoutMs = answer.timeoutMs;
     if (answer.error !== undefined) throw LeatError.fromWire(answer.error);
+    // A client that has everything, or was stopped meanwhile, must open no tasks.
+    if (this.#feed.closed) return;
     this.#noteStarvation(answer.starvation ?? this.#whyUnread());
-    // If the client was stopped in the meantime, it must not open tasks: nothing would close them.
-    if (!this.#feed.closed) this.#reader.update(answer, this.#changesBy(answer));
+    this.#reader.update(answer, this.#changesBy(answer));
   }
 
   /** How the answer changes the list of tasks. The answer holds the whole list or a difference. */

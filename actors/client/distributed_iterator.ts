@@ -157,6 +157,7 @@ class DistributedIterator extends ElementIterator {
   protected override release(): void {
     this.#stop?.();
     this.#stop = undefined;
+    this.#feed.drop();
   }
 
   #open(item: FeedItem): unknown | typeof END {

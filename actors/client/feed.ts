@@ -24,7 +24,7 @@ export type FeedItem =
 
 /** Items that have arrived and that the training loop has not taken yet. */
 export class Feed {
-  readonly #ready = new Fifo<Exclude<FeedItem, { kind: "end" }>>();
+  #ready = new Fifo<Exclude<FeedItem, { kind: "end" }>>();
   #bytes = 0;
   #taker: PromiseWithResolvers<FeedItem> | undefined;
   #closed: FeedItem | LeatError | undefined;
@@ -108,6 +108,13 @@ export class Feed {
   /** Reading cannot continue. Buffered elements can still be taken; then `take` throws. */
   fail(error: LeatError): void {
     this.#close(error);
+  }
+
+  /** The training loop takes no more items: forgets those that are buffered, and accepts no others. */
+  drop(): void {
+    this.fail(new LeatError("cancelled", "The iterator was disposed"));
+    this.#ready = new Fifo();
+    this.#bytes = 0;
   }
 
   /** Takes the next item. The previous call must have settled. @throws LeatError after `fail`. */

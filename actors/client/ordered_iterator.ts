@@ -117,6 +117,7 @@ export class OrderedIterator extends ElementIterator {
   protected override release(): void {
     this.#stop?.();
     this.#stop = undefined;
+    this.#feed.drop();
   }
 
   #begin(): () => void {
@@ -240,15 +241,24 @@ export class OrderedIterator extends ElementIterator {
     if (restored !== undefined && sequence < restored.sequence) {
       const carried = restored.carried.find((at) => at.sequence === sequence);
       if (carried !== undefined) {
-        await this.#join.add(sequence, split, this.#feed.decode(rows), carried.rows);
+        await this.#join.add(sequence, split, this.#rowsOf(rows), carried.rows);
       }
       return undefined;
     }
-    const joined = await this.#join.add(sequence, split, this.#feed.decode(rows));
+    const joined = await this.#join.add(sequence, split, this.#rowsOf(rows));
     // Left-over rows are the last of their split. With the batch that they complete, it is done.
     if (joined === undefined) return undefined;
     this.#moveTo(sequence + 1, number + 1);
     return this.#isOwn(number) ? joined : undefined;
+  }
+
+  /** @throws {ReadingFailure} for damaged rows: without them all later batches would be others. */
+  #rowsOf(payload: Payload): unknown {
+    try {
+      return this.#feed.decode(payload);
+    } catch (error) {
+      throw ReadingFailure.of(error);
+    }
   }
 
   #moveTo(sequence: number, number: number): void {

@@ -1,4 +1,4 @@
-/** Reports workers that cannot be reached, once for all iterators of a process. */
+/** Reports workers that cannot be reached, once for all iterators that share a world. */
 import type { LeatError } from "../../core/error.ts";
 import type { TaskSource } from "../dispatcher/protocol.ts";
 import type { Timer, World } from "../runtime/world.ts";
@@ -14,7 +14,7 @@ interface Unreached {
   others: number;
 }
 
-/** By key, oldest first. All clients of a process share one world. */
+/** By key, oldest first. The nodes of this process that dial services share one world. */
 const unreached = new WeakMap<World, Map<string, Unreached>>();
 
 interface UnreachedNews {

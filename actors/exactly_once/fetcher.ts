@@ -20,7 +20,7 @@ import { Payload } from "../../transport/payload.ts";
 import {
   answerCheckOf,
   count,
-  figure,
+  duration,
   flag,
   instance,
   kind,
@@ -298,8 +298,8 @@ export function refusedAnswer(refusal: LeatError): ElementAnswer {
 
 const place = object({ sequence: count, split: count, index: count });
 const element = instance(Payload);
-const heldMs = optional(figure);
-const skipped = optional(figure);
+const heldMs = optional(duration);
+const skipped = optional(count);
 
 /** Checks the shape of an answer to `getElement`: a source is not trusted (see SECURITY.md). */
 const known = answerCheckOf<ElementAnswer>(

@@ -37,7 +37,7 @@ const UNKNOWN_MAX = 128;
 const CLIENT_IDLE_MS = 600_000;
 /**
  * While too much is kept, a client idle for this long is forgotten, in ms: a dead one must not
- * block others. A live client that lacks an answer repeats its request within 30 s. So a client
+ * block others. A live client that lacks an answer repeats its request within a minute. So a client
  * that is silent for longer has all its answers, or is dead.
  */
 export const PRESSED_IDLE_MS = 120_000;

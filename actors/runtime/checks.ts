@@ -185,7 +185,7 @@ export function upTo(max: number): v.GenericSchema<number> {
 export const whole = v.custom<number>(Number.isSafeInteger, "a whole number");
 /** A number that is only displayed. */
 export const figure = v.custom<number>((value) => typeof value === "number", "a number");
-/** A time to wait. With any other number a timer would warn in the log, or fire at once. */
+/** A time. With any other number a timer would warn in the log, or fire at once. */
 export const duration = v.custom<number>(
   (value) => Number.isFinite(value) && value as number >= 0,
   "a finite number of at least 0",

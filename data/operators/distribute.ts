@@ -186,8 +186,10 @@ export class DistributeNode extends ElementsOfInputNode {
 
   /** A restored pipeline may have another service's address and other options of the reader. */
   override get checkpointAttributes(): Attributes {
-    const { processingMode = ShardingPolicy.OFF, numConsumers } = attributesOf(this.options);
-    return { processingMode, numConsumers };
+    const { processingMode = ShardingPolicy.OFF, numConsumers, consumerIndex } = attributesOf(
+      this.options,
+    );
+    return { processingMode, numConsumers, consumerIndex };
   }
 
   override get drawsNumbers(): boolean {
@@ -244,7 +246,7 @@ export function partsWarning({ inputs: [input], options }: DistributeNode): stri
 /** Whether FILE can divide all sources: they read files. */
 function readsFiles(node: DatasetNode): boolean {
   return readsItsFiles(node) ||
-    node.inputs.length > 0 && dividedInputs(node).every(readsFiles);
+    node.division !== "stored" && node.inputs.length > 0 && dividedInputs(node).every(readsFiles);
 }
 
 /** Whether the node is a source of which FILE divides the files, after all operators on their names. */

@@ -3,6 +3,7 @@ import type { ClientHome, Credentials, OpenHome } from "../../actors/client/star
 import { dispatcherAt } from "../../actors/dispatcher/protocol.ts";
 import { LeatError } from "../../core/error.ts";
 import type { Connector } from "../../actors/runtime/link.ts";
+import type { World } from "../../actors/runtime/world.ts";
 import { ActorSystem } from "../../actors/runtime/system.ts";
 import { nearDialler } from "../process/near_slots.ts";
 import { withoutRefusals } from "../../transport/connectors.ts";
@@ -47,9 +48,13 @@ export class Homes {
   readonly #options: Omit<HomesOptions, "services">;
   readonly #services: ServiceCredentials;
   readonly #dialled = new Map<string, Dialled>();
+  /** One for all nodes, also later ones: what is logged once for a world comes once. */
+  readonly #world: World;
 
   constructor({ services = {}, ...options }: HomesOptions = {}) {
     this.#options = options;
+    const { print } = options;
+    this.#world = new DenoWorld({ logLevel: "warn", ...definedFields({ print }) });
     this.#services = Object.fromEntries(
       Object.entries(services).map(
         ([address, given]) => [serviceAddress(address, "An address in services"), given],
@@ -86,9 +91,9 @@ export class Homes {
   };
 
   #dial(service: string, { token, ca }: Credentials): Dialled {
-    const { mayDial, print } = this.#options;
-    const world = new DenoWorld({ logLevel: "warn", ...(print === undefined ? {} : { print }) });
-    const node = diallerName("client", world.random.fork("node name").hex64(), token);
+    const { mayDial } = this.#options;
+    const world = this.#world;
+    const node = diallerName("client", world.random.hex64(), token);
     const far = webSocketConnector({
       world,
       // The user chose the service's address, but the service chose the addresses of its workers.

@@ -279,7 +279,13 @@ export class OrderedReader implements Reader {
       const item = split?.items.shift();
       if (item === undefined) return;
       this.#letGo(item);
-      const counted = this.#isNumbered ? this.#numbers!.count(item) : undefined;
+      let counted: ReturnType<StreamNumbers["count"]> | undefined;
+      try {
+        counted = this.#isNumbered ? this.#numbers!.count(item) : undefined;
+      } catch (error) {
+        // Without the number of its rows, no later element has a number.
+        return feed.fail(LeatError.from(error));
+      }
       if (item.kind === "split_end") {
         this.#splits.delete(this.#head);
         this.#head = this.#after(this.#head);

@@ -161,6 +161,7 @@ export class RoundReader implements Reader {
   stop(): void {
     for (const { fetcher } of this.#tasks.values()) fetcher.leave();
     this.#tasks.clear();
+    this.#rounds = [];
   }
 
   /** The first round that the training loop was not given yet. */

@@ -4,6 +4,7 @@
  * wait for that: except an element that expands much, because many of these would fill the memory.
  */
 import { LeatError } from "../../../core/error.ts";
+import { definedFields } from "../../../core/tree.ts";
 import {
   announcedBytes,
   decompressFrame,
@@ -11,6 +12,7 @@ import {
   isCompressed,
 } from "../../../transport/compression.ts";
 import { Payload } from "../../../transport/payload.ts";
+import { ShardingPolicy } from "../../../data/sharding/sharding_policy.ts";
 import type { TaskSource } from "../../dispatcher/protocol.ts";
 import type { ReadFigures } from "../../dispatcher/protocol_figures.ts";
 import { ElementFetcher, REQUEST_TIMEOUT_MS, type Wanted } from "../../exactly_once/fetcher.ts";
@@ -186,7 +188,7 @@ export class TaskFetcher {
     }
   }
 
-  #damaged({ place }: WithElement, cause: LeatError): ElementAnswer {
+  #damaged({ kind, place }: WithElement, cause: LeatError): ElementAnswer {
     const { worker, taskId, source } = this.#task;
     const error = new LeatError(
       cause.code,
@@ -194,7 +196,13 @@ export class TaskFetcher {
         cause.message,
       { cause },
     );
-    return { kind: "error", error: error.toWire(), ...(place === undefined ? {} : { place }) };
+    return {
+      kind: "error",
+      error: error.toWire(),
+      ...definedFields({ place }),
+      // Without these rows, the batches after them would hold other rows, under other numbers.
+      ...(kind === "remainder" ? { isFinal: true } : {}),
+    };
   }
 
   /** Figures by which the task decides whether compression pays; undefined if none are due. */
@@ -271,9 +279,18 @@ export class TaskFetcher {
       key: `worker "${worker}" at ${source.node}`,
       message:
         `Cannot read from worker "${worker}" at ${source.node}, the address that the dispatcher at ` +
-        `${options.dispatcher.node} gives for it: ${error.message}. Reading continues without it`,
+        `${options.dispatcher.node} gives for it: ${error.message}. ${meanwhile(options)}`,
     });
   }
+}
+
+/** What happens while a worker cannot be read. */
+function meanwhile({ parameters }: ReaderDependencies["options"]): string {
+  if (parameters.processingMode === ShardingPolicy.DETERMINISTIC) {
+    return "The stream waits for the splits that this worker has";
+  }
+  if (parameters.numConsumers !== undefined) return "Reading continues without it";
+  return "The other workers are read meanwhile; what this one holds is waited for";
 }
 
 /** Whether the node was reached, and refuses this client: see `withoutRefusals`. */

@@ -74,7 +74,7 @@ export class UnorderedReader implements Reader {
   /** How many requests are worth keeping open at these tasks together. */
   #wanted = 0;
   #turn = 0;
-  /** The mean size of the elements so far. */
+  /** The mean size of recent elements; 0 before the first. */
   #meanBytes = 0;
   /** When the first request was made. */
   #sinceMs: number | undefined;

@@ -36,7 +36,10 @@ const ASKED_BYTES_MAX = 2 ** 20;
 const FAILURE_LENGTH_MAX = 1_024;
 /** Default limit of the bytes produced ahead of requests. Above it no more are produced. */
 export const AHEAD_BYTES_MAX = 64 * 2 ** 20;
-/** How long a draining task waits for an acknowledgement, in ms. Clients repeat requests sooner. */
+/**
+ * How long a draining task waits for an acknowledgement, in ms. Clients repeat requests sooner.
+ * Caches and schedulers do not, but they are on the task's node, where no answer is lost.
+ */
 export const ACKNOWLEDGED_WITHIN_MS = REQUEST_TIMEOUT_MS + 5_000;
 
 export interface TaskOptions {

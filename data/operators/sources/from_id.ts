@@ -65,8 +65,10 @@ export class FromIdNode extends DatasetNode {
 
   /** A restored pipeline may have another service's address and other options of the reader. */
   override get checkpointAttributes(): Attributes {
-    const { processingMode = ShardingPolicy.OFF, numConsumers } = attributesOf(this.options);
-    return { processingMode, numConsumers, datasetId: this.datasetId };
+    const { processingMode = ShardingPolicy.OFF, numConsumers, consumerIndex } = attributesOf(
+      this.options,
+    );
+    return { processingMode, numConsumers, consumerIndex, datasetId: this.datasetId };
   }
 
   override get elementSpec(): ElementSpec {

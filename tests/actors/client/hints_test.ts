@@ -13,6 +13,7 @@ import type { ElementSourceProtocol } from "../../../actors/worker/protocol.ts";
 import { definedFields } from "../../../core/tree.ts";
 import { assert, assertEquals } from "../../assert.ts";
 import { settle, SteppedWorld } from "../dispatcher/lib.ts";
+import { inOrder, ReaderBench, splits } from "./readers/reader_bench.ts";
 
 const REFRESH_MS = 60_000;
 
@@ -174,4 +175,20 @@ Deno.test("a client logs no warning of a continued epoch that is new, later, sha
     assertEquals(bench.heartbeats, 1);
     assertEquals(bench.world.warnings, []);
   }
+});
+
+Deno.test("a client sends heartbeats until its training loop has taken what has arrived", async () => {
+  const world = new SteppedWorld(() => Promise.reject(new Error("nobody keeps a log")));
+  const [total, refreshMs] = [3, REFRESH_MS];
+  await using bench = new ReaderBench({ total, bufferBytesMax: 1e9, refreshMs, world });
+  const items = [...splits(0, total)];
+  bench.addTask(() => items.shift() ?? new Promise<never>(() => {}));
+  while (!bench.feed.closed) await settle();
+  const before = bench.heartbeats.length;
+  await world.advance(2 * REFRESH_MS);
+  assertEquals(bench.heartbeats.length, before + 2);
+  assertEquals(bench.heartbeats.at(-1)!.report.mark, total);
+  assertEquals(await bench.rest(), inOrder(total));
+  await world.advance(2 * REFRESH_MS);
+  assertEquals(bench.heartbeats.length, before + 2);
 });

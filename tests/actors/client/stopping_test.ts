@@ -4,12 +4,18 @@ import { Feed } from "../../../actors/client/feed.ts";
 import type { ClientProtocol } from "../../../actors/client/protocol.ts";
 
 import type { RoundsReport } from "../../../actors/dispatcher/protocol_heartbeats.ts";
-import type { GetElementRequest, RoundSourceProtocol } from "../../../actors/worker/protocol.ts";
+import type {
+  ElementAnswer,
+  GetElementRequest,
+  RoundSourceProtocol,
+} from "../../../actors/worker/protocol.ts";
 import { dispatcherAt, type DispatcherProtocol } from "../../../actors/dispatcher/protocol.ts";
 import { ActorSystem } from "../../../actors/runtime/system.ts";
 import { LeatError } from "../../../core/error.ts";
+import { Payload } from "../../../transport/payload.ts";
 import { assertEquals, assertRejects } from "../../assert.ts";
 import { settle, SteppedWorld } from "../dispatcher/lib.ts";
+import { ReaderBench, splits } from "./readers/reader_bench.ts";
 
 function systemWith(dispatcherNode: string, options: Partial<ClientOptions> = {}) {
   const world = new SteppedWorld(() => Promise.reject(new Error("nobody keeps a log")));
@@ -43,9 +49,11 @@ Deno.test("a client that cannot join stops without waiting for its dispatcher", 
   await assertRejects(() => taken, LeatError, "disposed");
 });
 
-Deno.test("a consumer that is stopped says how far it has requested, beyond its last heartbeat", async () => {
+Deno.test("a consumer that is stopped says how far it has requested, and keeps no round", async () => {
   const parameters = { processingMode: "OFF", sharing: false, numConsumers: 2 } as const;
-  const { system, client } = systemWith("bench", { parameters, consumerIndex: 1 });
+  const { system, feed, client } = systemWith("bench", { parameters, consumerIndex: 1 });
+  const never = new Promise<never>(() => {});
+  const held = { kind: "element", element: new Payload(new Uint8Array(100)) } as const;
   const asked: number[] = [];
   const source = system.spawn<RoundSourceProtocol>({
     name: "source",
@@ -53,8 +61,9 @@ Deno.test("a consumer that is stopped says how far it has requested, beyond its 
       handlers: {
         getElement: ({ round }: GetElementRequest) => {
           asked.push(round!);
-          return new Promise<never>(() => {});
+          return round === 8 ? held : never;
         },
+        confirm: () => never,
         leave: () => null,
       } as never,
     }),
@@ -86,7 +95,9 @@ Deno.test("a consumer that is stopped says how far it has requested, beyond its 
   });
   client();
   await settle();
+  assertEquals(feed.stats()!.bufferedBytes, 100);
   await system.stopActor("client");
+  assertEquals(feed.stats()!.bufferedBytes, 0);
   assertEquals(asked, [8, 9, 10, 11]);
   assertEquals(told, [undefined, 12]);
   await system.stop();
@@ -119,4 +130,17 @@ Deno.test("a client stopped while it joins is released", async () => {
   await stopped;
   assertEquals(released, [7]);
   await system.stop();
+});
+
+Deno.test("a training loop learns why its client died, after the elements that had arrived", async () => {
+  await using bench = new ReaderBench({ total: 3, bufferBytesMax: 1e9 });
+  bench.feed.onKept = () => {
+    throw new LeatError("internal", "a bug");
+  };
+  const items = [...splits(0, 3)];
+  const last = Promise.withResolvers<ElementAnswer>();
+  bench.addTask(() => items.shift() ?? last.promise);
+  const error = await assertRejects(() => bench.rest(), LeatError, "a bug");
+  assertEquals(error.code, "internal");
+  last.resolve({ kind: "end" });
 });

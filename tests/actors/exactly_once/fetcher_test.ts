@@ -228,6 +228,14 @@ Deno.test("ElementFetcher reports an element too large to send once, and continu
   assertEquals(bench.requests.map(({ acknowledged }) => acknowledged), [0, 1]);
 });
 
+Deno.test("ElementFetcher refuses an element whose figures could not be added up", async () => {
+  for (const figure of [{ heldMs: NaN }, { heldMs: -1 }, { skipped: NaN }, { skipped: 0.5 }]) {
+    await using bench = new FetchBench(() => ({ ...element(1), ...figure }) as ElementAnswer);
+    const error = await assertRejects(() => bench.fetcher.fetch(), LeatError);
+    assertEquals(error.code, "invalid_argument", Deno.inspect(figure));
+  }
+});
+
 test("ElementFetcher pauses before it asks a source again that has no room", async () => {
   let hasRoom = false;
   const produce = () => {

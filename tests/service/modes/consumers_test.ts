@@ -1,7 +1,13 @@
 /**
  * DETERMINISTIC with several consumers: each has its part of one stream, which is produced once.
  */
-import { Dataset, type DatasetIterator, LeatError, type LocalCluster } from "../../../mod.ts";
+import {
+  Dataset,
+  type DatasetIterator,
+  LeatError,
+  type LocalCluster,
+  registerDataset,
+} from "../../../mod.ts";
 import { assert, assertEquals, assertMatch, assertRejects } from "../../assert.ts";
 import { orderedReference } from "../../data/lib/ordered_reference.ts";
 import { type Outcome, outcomesOf, readOutcomes } from "../../data/lib/outcomes.ts";
@@ -161,6 +167,29 @@ testInline(
     }
   },
 );
+
+testInline("a consumer refuses the state of another, by the index in it", async (start) => {
+  await using cluster = await start({ workers: 1 });
+  const dataset = Dataset.range(12);
+  const datasetId = await registerDataset(cluster, dataset);
+  const job = { processingMode: "DETERMINISTIC", jobName: "j", numConsumers: 2 } as const;
+  for (
+    const [kind, open] of [
+      ["distribute", (consumerIndex: number) => consumer(dataset, cluster, consumerIndex, 2)],
+      [
+        "fromId",
+        (consumerIndex: number) => Dataset.fromId(cluster, datasetId, { ...job, consumerIndex }),
+      ],
+    ] as const
+  ) {
+    await using saved = open(0).iterator();
+    const state = await saved.save();
+    await using other = open(1).iterator();
+    const error = await assertRejects(() => other.restore(state), LeatError);
+    assertEquals(error.code, "failed_precondition");
+    assertMatch(error.message, new RegExp(`: ${kind}: consumerIndex was 0 and is 1\\.`));
+  }
+});
 
 testInline(
   "a restored consumer restarts the stream for all, and the others have to be restored",

@@ -28,6 +28,7 @@ Deno.test("partsWarning names operators that need the whole dataset, where worke
     assertEquals(warnedOf(counted, mode), undefined, mode);
   }
   assertEquals(warnedOf(range.take(4), "FILE_OR_DATA"), undefined);
+  assertEquals(warnedOf(lines.snapshot("stored").take(4), "FILE_OR_DATA"), undefined);
   assertEquals(warnedOf(lines.zip(lines), "FILE"), "zip");
   for (const budget of [{ maxErrors: 3 }, { maxFraction: 0.5 }]) {
     assertEquals(warnedOf(range.ignoreErrors(budget), "DYNAMIC"), "ignoreErrors");

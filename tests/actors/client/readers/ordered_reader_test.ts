@@ -5,7 +5,10 @@ import {
   IN_FLIGHT_MAX,
 } from "../../../../actors/client/readers/ordered_reader.ts";
 import type { ElementAnswer } from "../../../../actors/worker/protocol.ts";
-import { LeatError } from "../../../../core/error.ts";
+import { LeatError, type WireError } from "../../../../core/error.ts";
+import { encodeMessage } from "../../../../transport/codec.ts";
+import { compressFrame } from "../../../../transport/compression.ts";
+import { Payload } from "../../../../transport/payload.ts";
 import { assert, assertEquals, assertRejects } from "../../../assert.ts";
 import { until } from "../../../lib/until.ts";
 import { testInVirtualTime } from "../../../lib/virtual_time.ts";
@@ -82,6 +85,30 @@ Deno.test("an ordered reader ends with the refusal of a task that has forgotten 
   });
   const refusal = await assertRejects(() => bench.rest(), LeatError, "has dropped element 1");
   assertEquals(refusal.code, "aborted");
+});
+
+Deno.test("an ordered reader ends the stream at rows of a split that cannot be unpacked or counted", async () => {
+  const frame = encodeMessage({ rows: ["x".repeat(400)] }, { into: "arraybuffer" });
+  const damaged = compressFrame(frame, "zstd")!;
+  damaged[damaged.length - 3]! ^= 1;
+  const uncounted = encodeMessage({ batch: { a: null } }, { into: "arraybuffer" });
+  const ordered = { numbering: { first: 0, batchSize: 4, carriedRows: 0 } };
+  for (const [bytes, code] of [[damaged, "data_loss"], [uncounted, "invalid_argument"]] as const) {
+    const world = new SteppedWorld(() => Promise.reject(new Error("there is no journal")));
+    await using bench = new ReaderBench({
+      ...{ total: 1, bufferBytesMax: 10_000, numConsumers: 2, ordered, world },
+    });
+    const place = { sequence: 0, split: 0, index: 0 };
+    const answers = [{ kind: "remainder", element: new Payload(bytes), place } as const];
+    const last = Promise.withResolvers<ElementAnswer>();
+    bench.addTask(() => answers.shift() ?? last.promise);
+    const item = await Promise.resolve(bench.feed.take()).catch(LeatError.from);
+    const isFinal = item instanceof LeatError || item.kind === "error" && item.isFinal;
+    assert(isFinal, Deno.inspect(item));
+    const error = item instanceof LeatError ? item : (item as { error: WireError }).error;
+    assertEquals([error.code, world.errors], [code, []], "and the client is alive");
+    last.resolve({ kind: "end" });
+  }
 });
 
 Deno.test("an ordered reader keeps more small elements of a task in flight than large ones", async () => {
