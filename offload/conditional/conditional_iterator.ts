@@ -341,7 +341,7 @@ export class ConditionalIterator extends ElementIterator {
       if (probed.failure !== undefined) {
         probed.dispose();
         this.#probed = undefined;
-        this.#retryAtMs = this.#options.context.host.nowMs() + RETRY_AFTER_MS;
+        this.#stillAway();
       } else if (probed.hasReceived) this.#resumeService(probed);
       return;
     }
@@ -355,8 +355,15 @@ export class ConditionalIterator extends ElementIterator {
       this.#probed.probe();
       this.#retryAtMs = Infinity;
     } catch {
-      // Tried again after the same time.
+      this.#stillAway();
     }
+  }
+
+  /** A try has failed: the next one follows. An epoch that begins before its end does not wait, either. */
+  #stillAway(): void {
+    const { timeoutMs, figures, context: { host } } = this.#options;
+    this.#retryAtMs = host.nowMs() + RETRY_AFTER_MS;
+    figures.stillAway(host.nowMs(), 2 * RETRY_AFTER_MS + timeoutMs);
   }
 
   #resumeService(remote: RemoteSide): void {
