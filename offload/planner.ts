@@ -129,7 +129,8 @@ class Planning {
     if (base === undefined) {
       base = await this.#local();
       if (base === undefined) {
-        return OffloadPlan.without("no time", { planningMs: host.nowMs() - fromMs });
+        const planningMs = host.nowMs() - fromMs;
+        return OffloadPlan.without("no time", { planningMs, speedUpThreshold });
       }
       if (await this.#isTypical()) keep(keys?.local, base);
     }

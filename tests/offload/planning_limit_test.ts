@@ -26,8 +26,11 @@ const stuck = Dataset.range(400).map(async (x) => {
 
 testInline("planning stays local when no step fits into planningTimeoutMs", async (start) => {
   await using service = await start({ workers: 1 });
-  const plan = await planOffload(stuck, { service, planningTimeoutMs: 40 });
+  const speedUpThreshold = 3;
+  const plan = await planOffload(stuck, { service, planningTimeoutMs: 40, speedUpThreshold });
   assertEquals([plan.candidate, plan.ratio, plan.decision.rule], [null, 0, "no time"]);
+  // Planning again uses the same threshold.
+  assertEquals(plan.decision.speedUpThreshold, speedUpThreshold);
   assertMatch(
     plan.explain(),
     /^Nothing is offloaded: planning ran out of time .*planningTimeoutMs/,
