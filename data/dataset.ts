@@ -1673,6 +1673,8 @@ export class Dataset<out T> implements AsyncIterable<T, undefined> {
    * Marks a point where `offload` may divide the pipeline: everything before it may then run
    * remotely and everything after it here, as one more candidate with this name. Changes nothing
    * else.
+   * @throws {LeatError} `invalid_argument` for a name that another candidate has: `"p'1"`, `"p'2"`,
+   * `"p'3"`, or that of an earlier cut point.
    *
    * @example
    * ```ts

@@ -140,7 +140,7 @@ export function decide(
   metrics: OffloadMetrics,
   speedUpThreshold = SPEED_UP_THRESHOLD,
 ): OffloadDecision {
-  const { Gthp, Lthp, candidates } = metrics;
+  const { Gthp, Lthp } = metrics;
   const speedUpMax = Gthp / Lthp;
   const local = (rule: OffloadDecision["rule"]): OffloadDecision => ({
     ...{ candidate: null, ratio: 0, rule, speedUpMax, speedUpThreshold },
@@ -148,7 +148,7 @@ export function decide(
   });
   if (Gthp <= Lthp) return local("no stall");
   if (staysLocal(metrics, speedUpThreshold)) return local("speed-up below threshold");
-  const best = greatest(candidates, (at) => estimateOf(metrics, at));
+  const best = bestOf(metrics);
   if (best === undefined) return local("no candidate");
   const estimate = Math.min(Gthp, estimateOf(metrics, best));
   if (estimate < GAIN_MIN * Lthp) return local("no gain");
@@ -156,26 +156,52 @@ export function decide(
   const { Upper, Lower } = boundsOf(metrics, best);
   const workers = workersFor(Lower, best, Gthp);
   return {
-    ...{ candidate, ratio: ratioOf(metrics, best), rule: "offload" },
+    ...{ candidate, ratio: shareFor(metrics, best).ratio, rule: "offload" },
     ...{ speedUpMax, speedUpThreshold, estimate, Upper, Lower },
     ...(workers === undefined ? {} : { workers }),
   };
 }
 
-/** The share with which both sides finish together. */
-function ratioOf({ Gthp, ...local }: OffloadMetrics, candidate: CandidateMetrics): number {
+/** The candidate with the greatest estimate. */
+export function bestOf(metrics: OffloadMetrics): CandidateMetrics | undefined {
+  return greatest(metrics.candidates, (at) => estimateOf(metrics, at));
+}
+
+/** Why workers get their share. */
+export type ShareReason =
+  | "workers suffice"
+  | "workers are faster"
+  | "all of workers"
+  | "time left"
+  | "finish together"
+  | "least share";
+
+/** The share of the workers, and why they get it. */
+export function shareFor(
+  { Gthp, ...local }: OffloadMetrics,
+  candidate: CandidateMetrics,
+): { readonly ratio: number; readonly why: ShareReason } {
   const { Lthp, Pcycle } = local;
   const { Rthp, Ocycle } = candidate;
   const together = togetherOf(local, candidate);
   // Line 11: workers kept up with training, and may have more to give. This host prepares the rest.
   if (keepsUp(Rthp, Gthp)) {
-    return Math.min(1, Rthp / Math.min(Gthp, Math.max(Rthp, together)));
+    const ratio = Math.min(1, Rthp / Math.min(Gthp, Math.max(Rthp, together)));
+    return { ratio, why: "workers suffice" };
   }
-  if (Ocycle < Pcycle) return Math.min(1, Rthp / Math.max(Rthp, together));
+  if (Ocycle < Pcycle) {
+    if (Rthp >= together) return { ratio: 1, why: "workers are faster" };
+    return { ratio: Rthp / together, why: together > Gthp ? "time left" : "finish together" };
+  }
   // All remote is faster, and saves no CPU time here: CPUs are no bottleneck, so line 13 applies.
-  if (Rthp >= together) return Math.min(1, Rthp / Math.min(Gthp, Lthp + Rthp));
+  if (Rthp >= together) {
+    const both = Lthp + Rthp;
+    return both > Gthp
+      ? { ratio: Rthp / Gthp, why: "all of workers" }
+      : { ratio: Rthp / both, why: "finish together" };
+  }
   // A remote element costs this host more than a local one: the smallest ratio that reaches the estimate.
-  return 1 - Lthp / Math.min(Gthp, together);
+  return { ratio: 1 - Lthp / Math.min(Gthp, together), why: "least share" };
 }
 
 /** Lines 8 and 9. */

@@ -9,7 +9,7 @@ const PAUSE_STEPS = 20;
 export interface EpochFigures {
   readonly batches: number;
   readonly bytes: number;
-  /** Without pauses of training, such as an evaluation. */
+  /** Without pauses of training, such as an evaluation or a first step that compiles the model. */
   readonly elapsedMs: number;
   /** How long training waited for batches. */
   readonly waitMs: number;
@@ -24,7 +24,9 @@ export class EpochMeter {
   #waitMs = 0;
   #pausedMs = 0;
   #hasStepped = false;
-  /** The number of steps and their time, for the mean. */
+  /** The time of the first step of all, if it may have compiled the model. */
+  #firstMs = 0;
+  /** The number of the other steps and their time, for the mean. */
   #steps = 0;
   #stepsMs = 0;
   #givenAtMs: number | undefined;
@@ -63,7 +65,8 @@ export class EpochMeter {
   }
 
   read(): EpochFigures {
-    const elapsedMs = this.#nowMs() - this.#fromMs - this.#pausedMs;
+    const pausedMs = this.#pausedMs + (this.#isPause(this.#firstMs) ? this.#firstMs : 0);
+    const elapsedMs = this.#nowMs() - this.#fromMs - pausedMs;
     return { batches: this.#batches, bytes: this.#bytes, elapsedMs, waitMs: this.#waitMs };
   }
 
@@ -71,13 +74,18 @@ export class EpochMeter {
   #stepped(ms: number): void {
     const isFirst = !this.#hasStepped;
     this.#hasStepped = true;
-    // The first step may have compiled the model: it is not typical.
-    if (isFirst && ms > PAUSE_MS) return;
-    if (this.#steps > 0 && ms > PAUSE_MS && ms * this.#steps > PAUSE_STEPS * this.#stepsMs) {
+    // The first step may have compiled the model. The steps after it show whether it did.
+    if (isFirst && ms > PAUSE_MS) {
+      this.#firstMs = ms;
+    } else if (this.#isPause(ms)) {
       this.#pausedMs += ms;
-      return;
+    } else {
+      this.#steps++;
+      this.#stepsMs += ms;
     }
-    this.#steps++;
-    this.#stepsMs += ms;
+  }
+
+  #isPause(ms: number): boolean {
+    return this.#steps > 0 && ms > PAUSE_MS && ms * this.#steps > PAUSE_STEPS * this.#stepsMs;
   }
 }

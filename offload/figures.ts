@@ -99,7 +99,7 @@ export class OffloadFigures {
   /**
    * Whether the service has failed not long ago, and has given nothing since. It counts as back after
    * a while, which doubles with each failure: in a short epoch, no element may arrive in time to show
-   * that it is back.
+   * that it is back. A try that fails begins the while again.
    */
   isAway(nowMs: number): boolean {
     return this.#awaySinceMs !== undefined && nowMs - this.#awaySinceMs < this.#awayForMs;
@@ -110,6 +110,13 @@ export class OffloadFigures {
     this.#awaySinceMs = nowMs;
     this.#fallbacks++;
     this.#lastFailure = `${code}: ${message}`;
+  }
+
+  /** A try of a service that is away has failed, too. It counts as away for at least `forMs` more. */
+  stillAway(nowMs: number, forMs: number): void {
+    if (this.#awaySinceMs === undefined) return;
+    this.#awayForMs = Math.max(this.#awayForMs, forMs);
+    this.#awaySinceMs = nowMs;
   }
 
   /** The service has given an element. */

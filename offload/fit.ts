@@ -153,10 +153,10 @@ async function planFor<T, S>(options: FitOptions<T, S>): Promise<OffloadPlan | u
   const { offload = "auto", service, dataset, trainStep, state, onProgress } = options;
   if (offload instanceof OffloadPlan) return offload;
   if (offload === "never" || service === undefined) return undefined;
-  const { profileSteps = PROFILE_STEPS, epochs = 1 } = options;
+  const { profileSteps = PROFILE_STEPS, epochs = 1, speedUpThreshold } = options;
   const steps = dataset.cardinality() * epochs;
   if (epochs === 0 || steps >= 0 && steps <= SHORT * profileSteps) {
-    return OffloadPlan.without("short training");
+    return OffloadPlan.without("short training", { speedUpThreshold });
   }
   const { cloneState = copyOfData } = options;
   let copy: S;

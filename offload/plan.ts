@@ -2,9 +2,12 @@
 import { bytesText, percentText } from "../data/amounts.ts";
 import type { OffloadChoice } from "../data/operators/offload.ts";
 import {
+  bestOf,
   estimateOf,
   type OffloadDecision,
   type OffloadMetrics,
+  shareFor,
+  type ShareReason,
   SPEED_UP_THRESHOLD,
 } from "./decide.ts";
 import { countText } from "../data/amounts.ts";
@@ -15,6 +18,16 @@ export const PROFILE_STEPS = 50;
 export const PLANNING_TIMEOUT_MS = 60_000;
 /** `explain()` compares the cost of planning with a training of this many steps. */
 const STEPS_COMPARED = 10_000;
+
+const REASONS: Readonly<Record<ShareReason, string>> = {
+  "workers suffice": "because workers alone are fast enough",
+  "workers are faster": "because workers alone are faster than with this host's help",
+  "all of workers": "as much as workers and network can give",
+  "time left": "with which workers and this host have time left",
+  "finish together": "so that workers and this host finish together",
+  "least share":
+    "the least share that makes it so fast, because receiving costs this host more than preparing",
+};
 
 /** Where metrics come from. */
 export type MetricSource = "measured" | "stored";
@@ -73,12 +86,15 @@ export class OffloadPlan implements OffloadChoice, OffloadPlanParts {
   /** @ignore */
   static without(
     rule: "short training" | "no time",
-    { planningMs = 0 }: { readonly planningMs?: number } = {},
+    { planningMs = 0, speedUpThreshold = SPEED_UP_THRESHOLD }: {
+      readonly planningMs?: number;
+      readonly speedUpThreshold?: number | undefined;
+    } = {},
   ): OffloadPlan {
     return new OffloadPlan({
       decision: {
         ...{ candidate: null, ratio: 0, rule },
-        ...{ speedUpMax: 1, speedUpThreshold: SPEED_UP_THRESHOLD, estimate: 0 },
+        ...{ speedUpMax: 1, speedUpThreshold, estimate: 0 },
       },
       metrics: { Gthp: 0, Lthp: 0, Pcycle: 0, candidates: [] },
       ...{ refused: [], source: "measured", planningMs },
@@ -111,7 +127,8 @@ export class OffloadPlan implements OffloadChoice, OffloadPlanParts {
 
   #sentence(): string {
     const { rule, candidate, ratio, speedUpMax, estimate } = this.decision;
-    const { Lthp, Gthp } = this.metrics;
+    const { Lthp, Gthp, Pcycle } = this.metrics;
+    const best = bestOf(this.metrics);
     const faster = Number.isFinite(speedUpMax) ? `at most ${times(speedUpMax)} as fast` : "faster";
     switch (rule) {
       case "short training":
@@ -127,12 +144,13 @@ export class OffloadPlan implements OffloadChoice, OffloadPlanParts {
         return `Nothing is offloaded, though training could be ${faster}: workers can run no part ` +
           "of the pipeline now, for the reasons below.";
       case "no gain":
-        return `Nothing is offloaded, though training could be ${faster}: receiving what ` +
-          "workers prepare costs this host more than they save.";
+        return `Nothing is offloaded, though training could be ${faster}: ${
+          best!.Ocycle < Pcycle
+            ? "workers, or the network to them, are too slow."
+            : "receiving what workers prepare costs this host more than they save."
+        }`;
       case "offload": {
-        const why = estimate === Gthp || ratio === 1
-          ? "as much as workers and network can give"
-          : "so that workers and this host finish together";
+        const why = REASONS[shareFor(this.metrics, best!).why];
         const waits = Number.isFinite(Gthp)
           ? `training waits for data ${percentText(1 - Lthp / Gthp)} of its time`
           : "training takes elements as fast as they come";

@@ -129,7 +129,8 @@ class Planning {
     if (base === undefined) {
       base = await this.#local();
       if (base === undefined) {
-        return OffloadPlan.without("no time", { planningMs: host.nowMs() - fromMs });
+        const planningMs = host.nowMs() - fromMs;
+        return OffloadPlan.without("no time", { planningMs, speedUpThreshold });
       }
       if (await this.#isTypical()) keep(keys?.local, base);
     }
@@ -215,11 +216,16 @@ class Planning {
     const metrics: CandidateMetrics[] = [];
     // Batches first: receiving them costs this host least, so measuring the others can end early.
     const ordered = candidates.toSorted((a, b) => Number(isBatched(b)) - Number(isBatched(a)));
-    const { measuresAll = false } = this.#request;
+    const { measuresAll = false, pipeline, host } = this.#request;
     for (const [number, cut] of ordered.entries()) {
       const { name } = cut;
       if (this.#failure !== undefined) {
         this.#refused.push(`${name}: not measured, because the service failed before`);
+        continue;
+      }
+      // A measurement before this one may have completed it.
+      if (await isCached(pipeline, host, cut.original(cut.root))) {
+        this.#refused.push(`${name}: not measured, because a cache after it is complete`);
         continue;
       }
       // The measured candidate with the same elements in batches. Single ones cost this host no less.
@@ -314,10 +320,14 @@ class Planning {
   }
 }
 
-/** Whether a pipeline reads elements from a complete cache or snapshot, instead of preparing them. */
-async function isCached(pipeline: DatasetNode, host: Host): Promise<boolean> {
+/**
+ * Whether a pipeline reads elements from a complete cache or snapshot, instead of preparing them.
+ * @param part Only caches after this node count. Default: all.
+ */
+async function isCached(pipeline: DatasetNode, host: Host, part?: DatasetNode): Promise<boolean> {
   const seed = seedOf(pipeline);
   for (const node of inPreOrder(pipeline)) {
+    if (part !== undefined && !inPreOrder(node).includes(part)) continue;
     if (node instanceof CacheNode && node.isFull) return true;
     const folder = folderOf(node, seed);
     if (folder !== undefined && await readManifest(host, folder) !== undefined) return true;

@@ -17,7 +17,10 @@ export interface CableOptions {
   readonly bytesPerSecond?: number | undefined;
 }
 
-/** A cable and its namespace. Disposing it removes both. A process has at most one at a time. */
+/**
+ * A cable and its namespace. Disposing it removes both, as does the end of an interrupted program. A
+ * process has at most one at a time.
+ */
 export class Cable implements AsyncDisposable {
   /** The namespace at the other end. */
   readonly namespace = `leat-fastflow-${Deno.pid}`;
@@ -28,6 +31,7 @@ export class Cable implements AsyncDisposable {
 
   static async start(options: CableOptions): Promise<Cable> {
     const cable = new Cable();
+    addEventListener("unload", cable.#removeNow);
     try {
       await cable.#connect(options);
       return cable;
@@ -38,11 +42,22 @@ export class Cable implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    // Deleting the namespace alone would remove the device only later, but the next cable may need its
-    // name at once.
-    await run("ip", "link", "del", this.device).catch(() => {});
-    await run("ip", "netns", "del", this.namespace).catch(() => {});
+    for (const args of this.#removing) await run("ip", ...args).catch(() => {});
+    removeEventListener("unload", this.#removeNow);
   }
+
+  /**
+   * Deleting the namespace alone would remove the device only later, but the next cable may need its
+   * name at once.
+   */
+  get #removing(): readonly string[][] {
+    return [["link", "del", this.device], ["netns", "del", this.namespace]];
+  }
+
+  /** A program that exits disposes nothing, and cannot wait. */
+  readonly #removeNow = () => {
+    for (const args of this.#removing) new Deno.Command("ip", { args }).outputSync();
+  };
 
   async #connect({ here, there, bytesPerSecond }: CableOptions): Promise<void> {
     const { namespace, device } = this;

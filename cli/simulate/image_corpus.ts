@@ -240,6 +240,11 @@ async function listImages(source: string): Promise<string[]> {
 
 /** Returns values that identify a file's content, and change when the file changes. */
 async function describeFile(path: string): Promise<Record<string, unknown>> {
-  const { size, mtime } = await Deno.stat(path);
-  return { path: await Deno.realPath(path), size, modified: mtime?.toISOString() ?? null };
+  try {
+    const { size, mtime } = await Deno.stat(path);
+    return { path: await Deno.realPath(path), size, modified: mtime?.toISOString() ?? null };
+  } catch {
+    // Such as a link to nothing. It cannot be decoded, either, and is listed with the reason.
+    return { path, size: null };
+  }
 }

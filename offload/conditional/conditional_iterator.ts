@@ -200,10 +200,14 @@ export class ConditionalIterator extends ElementIterator {
 
   /** Sets the remote side, or that there is none. No window of measurements spans this change. */
   #use(remote: RemoteSide | undefined): void {
-    const { host } = this.#options.context;
     this.#remote = remote;
-    this.#waits = new WaitMeter(() => host.nowMs());
+    this.#measureAnew();
     remote?.prepare();
+  }
+
+  #measureAnew(): void {
+    const { host } = this.#options.context;
+    this.#waits = new WaitMeter(() => host.nowMs());
   }
 
   /** The side of the next element; undefined at the end. */
@@ -337,7 +341,7 @@ export class ConditionalIterator extends ElementIterator {
       if (probed.failure !== undefined) {
         probed.dispose();
         this.#probed = undefined;
-        this.#retryAtMs = this.#options.context.host.nowMs() + RETRY_AFTER_MS;
+        this.#stillAway();
       } else if (probed.hasReceived) this.#resumeService(probed);
       return;
     }
@@ -351,8 +355,15 @@ export class ConditionalIterator extends ElementIterator {
       this.#probed.probe();
       this.#retryAtMs = Infinity;
     } catch {
-      // Tried again after the same time.
+      this.#stillAway();
     }
+  }
+
+  /** A try has failed: the next one follows. An epoch that begins before its end does not wait, either. */
+  #stillAway(): void {
+    const { timeoutMs, figures, context: { host } } = this.#options;
+    this.#retryAtMs = host.nowMs() + RETRY_AFTER_MS;
+    figures.stillAway(host.nowMs(), 2 * RETRY_AFTER_MS + timeoutMs);
   }
 
   #resumeService(remote: RemoteSide): void {
@@ -404,12 +415,21 @@ export class ConditionalIterator extends ElementIterator {
     const wasOff = this.#counters.ratio === 0;
     // While the service is away there is nothing to correct. With ratio 0 it is unused on purpose.
     if (control === undefined || keepsOrder || remote === undefined && !wasOff) return;
+    if (remote !== undefined && this.#isAllGiven(remote)) return this.#measureAnew();
     const window = this.#waits.count(remote && (() => remote.supply));
     if (window === undefined || !control.observe(window)) return;
     this.#counters = new Counters(control.ratio);
     figures.corrected(control.ratio);
     if (remote !== undefined && control.ratio === 0) this.#returnToLocal(remote);
     else if (wasOff) this.#openShare();
+  }
+
+  /**
+   * Whether workers have all splits that are left, and too few for this host to take any over. Training
+   * then waits for workers whatever the ratio is.
+   */
+  #isAllGiven(remote: RemoteSide): boolean {
+    return this.#local!.isEmpty && remote.owned.size < MOVED_SPLITS_MIN;
   }
 
   async #end(): Promise<unknown> {

@@ -25,8 +25,8 @@ export type Item =
 export interface Side {
   /**
    * Since when the side could give more items than were requested. Workers could if they have sent
-   * such items; local CPUs, if they have prepared ahead as many as they may. Undefined if the side
-   * could not.
+   * such items; local CPUs, if they have prepared ahead as many as they may, or have no split left:
+   * they may take some over. Undefined if the side could not.
    */
   readonly aheadSinceMs: number | undefined;
   /** Whether `next()` would answer at once. */

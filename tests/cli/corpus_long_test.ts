@@ -224,14 +224,18 @@ Deno.test("packImages packs the folders' images in order and names invalid ones"
     await Deno.writeFile(join(source, "cut.jpg"), dog.subarray(0, dog.length - 40));
     await Deno.writeTextFile(join(source, "text.jpg"), "no image");
     await Deno.writeTextFile(join(source, "notes.txt"), "not looked at");
+    // `Deno.symlink` needs permission for the whole disk.
+    await new Deno.Command("sh", { args: ["-c", 'ln -s nowhere "$0"', join(source, "link.jpg")] })
+      .output();
 
     const corpus = await packImages({ directory: join(folder, "cache"), source });
     assertEquals(corpus.statistics.count, 2);
     assertEquals(corpus.statistics.widthMean, 30);
     assertEquals(corpus.statistics.heightMean, 40);
-    assertEquals(corpus.skipped.map(({ path }) => path), ["cut.jpg", "text.jpg"]);
-    assertStringIncludes(corpus.skipped[1]?.reason ?? "", "Not a JPEG");
-    assertStringIncludes(describeImages(corpus, 1), "2 more could not be decoded");
+    assertEquals(corpus.skipped.map(({ path }) => path), ["cut.jpg", "link.jpg", "text.jpg"]);
+    assertStringIncludes(corpus.skipped[1]?.reason ?? "", "No such file");
+    assertStringIncludes(corpus.skipped[2]?.reason ?? "", "Not a JPEG");
+    assertStringIncludes(describeImages(corpus, 1), "3 more could not be decoded");
     const records: Uint8Array[] = [];
     for await (const record of Dataset.tfRecords(corpus.files)) records.push(record);
     assertEquals(records, [cat, dog]);

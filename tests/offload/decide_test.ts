@@ -230,3 +230,38 @@ Deno.test("decide offloads nothing that would make training slower", () => {
   const fast = decide({ ...base, candidates: [{ name: "p'2", Rthp: 50, Ocycle: 12 }] });
   assertEquals([fast.candidate, fast.ratio, fast.estimate], ["p'2", 50 / 90, 50]);
 });
+
+/** The first line of the explanation of what is decided by these metrics, with one candidate. */
+function sentenceOf(
+  { Rthp, Ocycle, ...local }: Pick<CandidateMetrics, "Rthp" | "Ocycle"> & Partial<OffloadMetrics>,
+): string {
+  const candidates = [{ name: "p'3", Rthp, Ocycle }];
+  const metrics = { Gthp: 100, Lthp: 40, Pcycle: 10, ...local, candidates };
+  const decision = decide(metrics);
+  const parts = { refused: [], source: "measured", planningMs: 0 } as const;
+  return new OffloadPlan({ decision, metrics, ...parts }).explain().split("\n")[0]!;
+}
+
+Deno.test("explain says why workers get their share, in each case of decide", () => {
+  for (
+    const [metrics, why] of [
+      [{ Rthp: 98, Ocycle: 9 }, "100 %.* because workers alone are fast enough:"],
+      [{ Rthp: 60, Ocycle: 8, Gcycle: 90 }, "100 %.* because workers alone are faster than"],
+      [{ Lthp: 60, Rthp: 60, Ocycle: 0.1 }, "50 %.* with which .* have time left:"],
+      [{ Rthp: 60, Ocycle: 2 }, "68 %.* so that workers and this host finish together:"],
+      [{ Rthp: 50, Ocycle: 12 }, "56 %.* so that workers and this host finish together:"],
+      [{ Rthp: 80, Ocycle: 12 }, "80 %.* as much as workers and network can give:"],
+      [{ Lthp: 60, idle: 3, Rthp: 90, Ocycle: 12 }, "40 %.* the least share that makes it so fast"],
+    ] as const
+  ) assertMatch(sentenceOf(metrics), new RegExp(`^Workers run p'3 for ${why}`));
+});
+
+Deno.test("explain says what keeps offloading from gaining anything: workers, or receiving", () => {
+  const gainless = /^Nothing is offloaded, though training could be at most 2.50 times as fast: /;
+  const slow = sentenceOf({ Rthp: 1, Ocycle: 0.05 });
+  assertMatch(slow, gainless);
+  assertMatch(slow, /workers, or the network to them, are too slow/);
+  const dear = sentenceOf({ Rthp: 35, Ocycle: 12 });
+  assertMatch(dear, gainless);
+  assertMatch(dear, /receiving what workers prepare costs this host more than they save/);
+});

@@ -150,10 +150,11 @@ testInline("fit measures nothing for a training that is too short", async (start
     let calls = 0;
     const trainStep = () => void calls++;
     const { fitted } = summing(batches, {
-      ...{ service, trainStep, epochs, profileSteps },
+      ...{ service, trainStep, epochs, profileSteps, speedUpThreshold: 3 },
     });
     const { plan, steps } = await fitted();
     assertEquals([calls, steps, plan!.candidate], [50 * epochs, 50 * epochs, null]);
+    assertEquals(plan!.decision.speedUpThreshold, 3);
     assertMatch(plan!.explain(), /too few steps/);
   }
   const wrong = () => summing(batches, { service, profileSteps: 0, epochs: 9 }).fitted();

@@ -103,6 +103,29 @@ Deno.test("ConditionalIterator begins without a service that failed, and returns
   iterator.dispose();
 });
 
+Deno.test("ConditionalIterator begins without a service of which every try fails, however long", async () => {
+  const service = new VirtualService(PER_SPLIT, 40);
+  const { host, figures, open } = opener(service, new Witness(0.5));
+  const before = open();
+  await before.read(() => figures.read().fallbacks > 0);
+  const fromMs = host.time;
+  await before.read(() => {
+    host.time += 1_000;
+    return service.readers === 5;
+  });
+  assert(host.time > fromMs + 4 * TIMEOUT_MS);
+  // The epoch ends just before the last try does.
+  host.time += TIMEOUT_MS - 1;
+  before.iterator.dispose();
+
+  const { iterator, given, read } = open();
+  const againMs = host.time;
+  await read(() => given.length === 10);
+  assertEquals(host.time - againMs, 10 * STEP_MS);
+  assertEquals(figures.read().fallbacks, 1);
+  iterator.dispose();
+});
+
 Deno.test("a service that failed counts as back after a while, which doubles until it gives an element", () => {
   const figures = new OffloadFigures();
   const gone = new LeatError("unavailable", "gone");

@@ -26,8 +26,11 @@ const stuck = Dataset.range(400).map(async (x) => {
 
 testInline("planning stays local when no step fits into planningTimeoutMs", async (start) => {
   await using service = await start({ workers: 1 });
-  const plan = await planOffload(stuck, { service, planningTimeoutMs: 40 });
+  const speedUpThreshold = 3;
+  const plan = await planOffload(stuck, { service, planningTimeoutMs: 40, speedUpThreshold });
   assertEquals([plan.candidate, plan.ratio, plan.decision.rule], [null, 0, "no time"]);
+  // Planning again uses the same threshold.
+  assertEquals(plan.decision.speedUpThreshold, speedUpThreshold);
   assertMatch(
     plan.explain(),
     /^Nothing is offloaded: planning ran out of time .*planningTimeoutMs/,
@@ -131,6 +134,31 @@ testInline("the store keeps no measurement that read from a complete cache", asy
   assertEquals(await again(() => batches(10_000).cache()), "stored");
   assertEquals(await again(() => batches(40)), "stored");
 });
+
+testInline(
+  "planning measures no candidate that only a complete cache would read",
+  async (start) => {
+    await using service = await start({ workers: 1 });
+    await using folder = await TempFolder.make();
+    const options = { service, profileSteps: 3, measuresAll: true };
+    const others = Dataset.range(400).map((x) => x + 2).batch(10);
+    for (const path of [undefined, `${folder.path}/cache`]) {
+      const cached = numbers.cache(path);
+      await outcomesOf(cached.iterator());
+      const measured: unknown[] = [];
+      const planned = await plan({
+        ...{ ...options, pipeline: Dataset.zip([cached, others]).node, service: { service } },
+        host: new DenoHost(),
+        onProgress: ({ candidate, step }) => void (step === 1 && measured.push(candidate)),
+      });
+      assertEquals(measured, [null, "p'3/1", "p'2/1"]);
+      assertMatch(
+        planned.refused.join(),
+        /p'3\/0: not measured, because a cache after it is complete.*p'2\/0: not measured, because/,
+      );
+    }
+  },
+);
 
 testInline("planOffload and fit tell what is measured", async (start) => {
   await using service = await start({ workers: 1 });

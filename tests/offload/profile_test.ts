@@ -1,9 +1,16 @@
 /** What is measured, on a clock that only the measured parts move. */
-import { Dataset } from "../../mod.ts";
+import { Dataset, LeatError } from "../../mod.ts";
 import { cutPointsOf } from "../../offload/cut_points.ts";
 import { staysLocal } from "../../offload/decide.ts";
 import { profileCandidate, profileLocal } from "../../offload/profile.ts";
-import { assert, assertAlmostEquals, assertEquals, assertRejects } from "../assert.ts";
+import {
+  assert,
+  assertAlmostEquals,
+  assertEquals,
+  assertMatch,
+  assertRejects,
+  assertThrows,
+} from "../assert.ts";
 import { turn } from "../data/lib/collect.ts";
 
 /**
@@ -278,6 +285,20 @@ Deno.test("cutPointsOf finds the paper's candidates and the user's cut points", 
   // Nothing above the source, or no source that this host reads for others.
   assertEquals(cuts(read), ["p'2 textLines"]);
   assertEquals(cuts(Dataset.range(9).map((x) => x)), ["p'2 map"]);
+});
+
+Deno.test("cutPoint refuses a name that another candidate has", () => {
+  const marked = Dataset.range(9).cutPoint("a").map((x) => x);
+  for (const name of ["p'1", "p'2", "p'3", "a"]) {
+    const error = assertThrows(() => marked.cutPoint(name), LeatError, "cutPoint: name");
+    assertEquals(error.code, "invalid_argument");
+    assertMatch(error.message, new RegExp(`other than p'1, p'2, p'3 and those .* got "${name}"`));
+  }
+  const twice = marked.cutPoint("b").map((x) => x);
+  assertEquals(cuts(twice), ["p'2 map", "b map", "a range"]);
+  // Each part of a pipeline has its own candidates.
+  const names = cutPointsOf(Dataset.zip([marked, marked]).node).candidates.map(({ name }) => name);
+  assertEquals(names, ["p'2/0", "a/0", "p'2/1", "a/1"]);
 });
 
 Deno.test("cutPointsOf stays below caches, keeps pairs together, and says what it refuses", () => {

@@ -1,5 +1,6 @@
 /** Runs the environments of the measured sweep in separate processes, pinned to CPUs if possible. */
 import { loaderVariables } from "../../../platform/process/loader_variables.ts";
+import { outputOf } from "../../lib/output_of.ts";
 import type { ExampleData } from "../data.ts";
 import { RemoteHost } from "../remote_host.ts";
 import { RemoteService } from "../remote_service.ts";
@@ -128,10 +129,10 @@ async function train(task: TrainerTask, cpu: string | undefined): Promise<Traine
   const [command, ...before] = cpu === undefined ? ["deno"] : ["taskset", "-c", cpu, "deno"];
   const program = new URL("./trainer.ts", import.meta.url).href;
   const args = ["run", "--quiet", "--no-prompt", "-P=fastflow", program, JSON.stringify(task)];
-  const { success, stdout, stderr } = await new Deno.Command(command!, {
+  const { success, stdout, stderr } = await outputOf(command!, {
     args: [...before, ...args],
     env: { NO_COLOR: "1", ...loaderVariables() },
-  }).output();
+  });
   const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes).trim();
   if (!success) {
     const lines = text(stderr).split("\n");

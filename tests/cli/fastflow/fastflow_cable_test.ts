@@ -1,6 +1,8 @@
 /** The cable to a network namespace, where this machine lets the tests make one. */
 import { Cable } from "../../../cli/fastflow/cable.ts";
 import { assertEquals, assertMatch } from "../../assert.ts";
+import { startChild } from "../../lib/child.ts";
+import { withFiles } from "../../lib/temp_folder.ts";
 import { until } from "../../lib/until.ts";
 
 /** Not the addresses of the experiments, which may run at the same time. */
@@ -52,5 +54,33 @@ Deno.test({
     await user.status;
     await until(async () => !(await output("ip", "netns", "list")).includes(namespace));
     assertEquals(await output("ip", "link", "show", device), "");
+  },
+});
+
+Deno.test({
+  name: "Cable leaves nothing behind when its program exits",
+  ignore: reason !== undefined,
+  fn: async () => {
+    const cable = new URL("../../../cli/fastflow/cable.ts", import.meta.url);
+    await withFiles({
+      "program.ts": `
+        import { Cable } from ${JSON.stringify(cable)};
+        const { namespace, device } = await Cable.start(${JSON.stringify(ENDS)});
+        console.log(\`\${namespace} \${device}\`);
+        Deno.exit(130);`,
+    }, async (folder) => {
+      await using child = startChild(`${folder}/program.ts`, {
+        flags: ["-P", "--allow-run", "--no-check"],
+      });
+      const [, namespace = "", device = ""] = await child.line(/^(leat-\S+) (leat-\S+)$/);
+      try {
+        assertEquals((await child.status).code, 130);
+        assertEquals((await output("ip", "netns", "list")).includes(namespace), false);
+        assertEquals(await output("ip", "link", "show", device), "");
+      } finally {
+        await output("ip", "link", "del", device);
+        await output("ip", "netns", "del", namespace);
+      }
+    });
   },
 });
