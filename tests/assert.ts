@@ -54,38 +54,41 @@ async function loadAssertions(): Promise<Assertions> {
   }
 }
 
+/** Left out, not undefined, if there is none: `node:assert` refuses an undefined message. */
+type Message = [message?: string];
+
 /** Asserts that `condition` is truthy, and narrows its type to that. */
-export function assert(condition: unknown, message?: string): asserts condition {
-  assertions.assert(condition, message);
+export function assert(condition: unknown, ...message: Message): asserts condition {
+  assertions.assert(condition, ...message);
 }
 
 /** Asserts that two values are structurally equal. */
-export function assertEquals<T>(actual: T, expected: T, message?: string): void {
-  assertions.assertEquals(actual, expected, message);
+export function assertEquals<T>(actual: T, expected: T, ...message: Message): void {
+  assertions.assertEquals(actual, expected, ...message);
 }
 
 /** Asserts that two values are not structurally equal. */
-export function assertNotEquals<T>(actual: T, expected: T, message?: string): void {
-  assertions.assertNotEquals(actual, expected, message);
+export function assertNotEquals<T>(actual: T, expected: T, ...message: Message): void {
+  assertions.assertNotEquals(actual, expected, ...message);
 }
 
 /** Asserts that two values are the same by `Object.is`. */
 export function assertStrictEquals<T>(
   actual: unknown,
   expected: T,
-  message?: string,
+  ...message: Message
 ): asserts actual is T {
-  assertions.assertStrictEquals(actual, expected, message);
+  assertions.assertStrictEquals(actual, expected, ...message);
 }
 
 /** Asserts that `actual` matches `pattern`. */
-export function assertMatch(actual: string, pattern: RegExp, message?: string): void {
-  assertions.assertMatch(actual, pattern, message);
+export function assertMatch(actual: string, pattern: RegExp, ...message: Message): void {
+  assertions.assertMatch(actual, pattern, ...message);
 }
 
 /** Asserts that `actual` does not match `pattern`. */
-export function assertNotMatch(actual: string, pattern: RegExp, message?: string): void {
-  assertions.assertNotMatch(actual, pattern, message);
+export function assertNotMatch(actual: string, pattern: RegExp, ...message: Message): void {
+  assertions.assertNotMatch(actual, pattern, ...message);
 }
 
 /** Asserts that `actual` contains `part`. */
