@@ -58,6 +58,25 @@ Deno.test("the log of a worker that cannot begin a save names the save, and no l
   ]);
 });
 
+Deno.test("SplitListings leaves a forgotten save alone when its beginning fails", async () => {
+  await using cluster = await TestCluster.start();
+  const worker = cluster.worker("w");
+  const begun = Promise.withResolvers<void>();
+  worker.listing = begun.promise;
+  worker.begun = new LeatError("data_loss", "the list of runs is damaged");
+  await worker.heartbeat();
+  const datasetId = await cluster.dataset();
+  const { clientId } = await cluster.open(datasetId, SAVE);
+  await settle();
+  await cluster.ask("releaseClient", { clientId, cancel: true });
+  // The save that was cancelled is forgotten, with its job.
+  await cluster.open(datasetId, SAVE);
+  begun.resolve();
+  await settle();
+  await cluster.world.advance(1_000);
+  assertEquals((await cluster.ask("hello", null)).life, 1);
+});
+
 Deno.test("a save that ends without clients can be looked at for jobGcTimeoutMs", async () => {
   const cluster = await TestCluster.start({ jobGcTimeoutMs: 60_000 });
   await using _ = cluster;
