@@ -75,6 +75,24 @@ Deno.test("a client of a static policy is told which listed workers are missing"
   assertEquals(await bottleneck(), { kind: "stuck", text: onlyB }, "a has completed its task");
 });
 
+Deno.test("StaticMode.whyWaiting names live listed workers that no client may read", async () => {
+  await using cluster = await TestCluster.start({ workers: ["a", "b", "c"] });
+  const [a, b] = [cluster.worker("a"), cluster.worker("b")];
+  b.place = { tags: ["COLOCATED"], process: "another" };
+  await a.heartbeat();
+  await b.heartbeat();
+  const datasetId = await cluster.dataset();
+  const { clientId } = await cluster.open(datasetId, { ...FILE, jobName: "j", process: "own" });
+  const [task = 0] = await a.heartbeat();
+  a.complete(task);
+  await a.heartbeat();
+  const waits = async () => (await cluster.ask("clientHeartbeat", { clientId })).starvation ?? "";
+  assertStringIncludes(await waits(), "It waits for c, which the dispatcher's list");
+  assertStringIncludes(await waits(), "It waits for b, which its trainers may not read");
+  await cluster.open(datasetId, { ...FILE, jobName: "j", process: "another" });
+  assertEquals(await waits(), "", "b serves a client of its own process");
+});
+
 Deno.test("an iteration of a static policy is done when every listed worker has done its share", async () => {
   await using cluster = await TestCluster.start(LISTED);
   const a = cluster.worker("a");
