@@ -22,7 +22,7 @@ const registerOptions = optionsOf<RegisterDatasetOptions<unknown>>("registerData
 
 /**
  * Registers a dataset with a service, so that other clients can read it by its id with
- * `Dataset.fromId()`. Nothing runs yet. Equal pipelines get the same id, whoever registers them.
+ * `Dataset.fromId()`. Nothing runs yet. Equal pipelines of one identity get the same id.
  * @throws LeatError `already_exists` when the id belongs to another pipeline, showing both;
  * `invalid_argument` for wrong arguments; `unavailable` when no dispatcher answers within ten
  * seconds; the errors of `Dataset.serialize()` for a function that cannot be sent.

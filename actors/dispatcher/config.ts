@@ -45,7 +45,7 @@ export interface DispatcherOptions {
   readonly scaling?: ScalingOptions;
 }
 
-/** The settings of a dispatcher: plain data, except for the last three. */
+/** The settings of a dispatcher: plain data, except for its functions. */
 export interface DispatcherConfig extends DispatcherOptions {
   /** The name of the platform's log that holds the journal. Default `"dispatcher"`. */
   readonly logName?: string;

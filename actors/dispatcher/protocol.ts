@@ -124,8 +124,8 @@ export interface DispatcherProtocol {
   hello(request: null): DispatcherInfo;
 
   /**
-   * Registers a pipeline. Without `datasetId`, pipelines with the same fingerprint and compression
-   * share one id.
+   * Registers a pipeline. Without `datasetId`, an identity's pipelines with the same fingerprint and
+   * compression share one id. An admin's shares an id with those of all identities.
    * @throws `already_exists` when `datasetId` is registered with another fingerprint or
    *   `compression`; the error shows both.
    */

@@ -4,6 +4,7 @@
  */
 import * as v from "valibot";
 import { ShardingPolicy } from "../../data/sharding/sharding_policy.ts";
+import { SPLITS_MAX } from "../../data/sharding/split_table.ts";
 import {
   answerChecksOf,
   bytes,
@@ -39,6 +40,11 @@ const TAGS_MAX = 64;
 /** Limit of the characters of a sharding policy's function, captured values included. */
 const POLICY_LENGTH_MAX = 2 ** 20;
 const TASKS_MAX = 2 ** 20;
+/**
+ * Positions of splits. A reader may hold as many splits as `windowSplits`, and a batch rows of as
+ * many as it has rows.
+ */
+const positions = list(count, SPLITS_MAX);
 
 /** Requests of a task count from 1. Below the limit, a number and its followers are exact. */
 const requestNumber = upTo(2 ** 52);
@@ -138,7 +144,7 @@ const report = oneKindOf(
     heldRounds: optional(list(count)),
     lostTasks: optional(list(object({ taskId: count, round: optional(count) }))),
   }),
-  object({ kind: v.literal("ordered"), mark: count, done: list(count) }),
+  object({ kind: v.literal("ordered"), mark: count, done: positions }),
 );
 
 const forTask = optional(object({ clusterId: name, taskId: count }));
@@ -163,7 +169,7 @@ export const dispatcherChecks = checksOf<DispatcherProtocol>()({
     forTask,
     startAt: optional(count),
     follows: optional(count),
-    behind: optional(list(count)),
+    behind: optional(positions),
     stream: optional(name),
     restoration: optional(name),
     runId: optional(name),

@@ -1,7 +1,7 @@
 /** Shows where two registered pipelines differ, for users who expected them to be equal. */
 import { isPlainObject } from "../../../core/tree.ts";
 
-/** At most this many operators are shown: the last ones. */
+/** At most this many operators are shown: the last ones, or those up to the last difference. */
 const OPERATORS_SHOWN = 20;
 /** At most this many characters of the differing operator's options are shown. */
 const OPTIONS_SHOWN = 200;
@@ -27,11 +27,14 @@ export function differenceOf(existing: Uint8Array, requested: Uint8Array): strin
       `${requested.byteLength}; pipelines of more than ${GRAPH_BYTES_MAX} bytes or ` +
       `${OPERATORS_MAX} operators are not compared.`;
   }
-  const [chain, otherChain] = [chainOf(one), chainOf(other)];
-  if (chain !== otherChain) return ` Its pipeline is ${chain}, this client's ${otherChain}.`;
-  const at = one.findIndex(({ options }, i) => options !== other[i]?.options);
+  const same = sameKindsAtEnd(one, other);
+  if (same < Math.max(one.length, other.length)) {
+    const hidden = same < OPERATORS_SHOWN ? 0 : same - 1;
+    return ` Its pipeline is ${chainOf(one, hidden)}, this client's ${chainOf(other, hidden)}.`;
+  }
+  const at = one.findIndex(({ options }, i) => options !== other[i]!.options);
   if (at < 0) return "";
-  return ` Both pipelines are ${chain}, and differ in ${one[at]!.kind}: it has ` +
+  return ` Both pipelines are ${chainOf(one)}, and differ in ${one[at]!.kind}: it has ` +
     `${shown(one[at]!)}, this client's ${shown(other[at]!)}.`;
 }
 
@@ -46,7 +49,10 @@ function operatorsOf(graph: Uint8Array): Operator[] | "too large" | undefined {
       for (const node of next) {
         if (!isPlainObject(node)) return undefined;
         if (operators.length >= OPERATORS_MAX) return "too large";
-        operators.push({ kind: String(node.kind), options: JSON.stringify(node.attributes) });
+        operators.push({
+          kind: String(node.kind),
+          options: JSON.stringify(node.attributes ?? null),
+        });
         for (const input of node.inputs as unknown[]) inputs.push(input);
       }
       next = inputs;
@@ -57,9 +63,19 @@ function operatorsOf(graph: Uint8Array): Operator[] | "too large" | undefined {
   return operators.reverse();
 }
 
-function chainOf(operators: readonly Operator[]): string {
-  const shown = operators.slice(-OPERATORS_SHOWN).map(({ kind }) => kind).join(" → ");
-  return operators.length > OPERATORS_SHOWN ? `… → ${shown}` : shown;
+/** How many operators before the ends of the two pipelines have the same kinds. */
+function sameKindsAtEnd(one: readonly Operator[], other: readonly Operator[]): number {
+  const fromEnd = one.toReversed();
+  const differing = fromEnd.findIndex(({ kind }, i) => kind !== other.at(-1 - i)?.kind);
+  return differing < 0 ? one.length : differing;
+}
+
+/** The kinds in order, without the last `hidden` ones. */
+function chainOf(operators: readonly Operator[], hidden = 0): string {
+  const end = operators.length - hidden;
+  const start = Math.max(0, end - OPERATORS_SHOWN);
+  const shown = operators.slice(start, end).map(({ kind }) => kind);
+  return [...start > 0 ? ["…"] : [], ...shown, ...hidden > 0 ? ["…"] : []].join(" → ");
 }
 
 function shown({ options }: Operator): string {

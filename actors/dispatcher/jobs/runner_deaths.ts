@@ -14,6 +14,8 @@ import type { Transaction } from "../transaction.ts";
 
 /** At most this many characters of a runner's last error are kept. */
 const MESSAGE_LENGTH_MAX = 1_000;
+/** An error shows at most this many deaths, or it would be too long for an answer. */
+const DEATHS_SHOWN_MAX = 8;
 
 type DeathRequest = RequestOf<DispatcherProtocol, "runnerDied">;
 type DeathAnswer = AnswerOf<DispatcherProtocol, "runnerDied">;
@@ -77,7 +79,9 @@ function failIfTooMany(
       "Remove or replace the file that ends the process that reads it",
     ]
     : [mode.namePiece(piece), "Correct the function that ends its process"];
-  const ends = runners.map((death) => `on worker "${death.worker}": ${death.message}`).join("; ");
+  const shown = runners.slice(-DEATHS_SHOWN_MAX);
+  const ends = (shown.length < runners.length ? `the last ${shown.length}: ` : "") +
+    shown.map((death) => `on worker "${death.worker}": ${death.message}`).join("; ");
   const error: WireError = {
     code: "aborted",
     message: `${what} "${name ?? iteration.jobId}" killed ${runners.length} runners, so the job ` +

@@ -214,6 +214,8 @@ export class SplitListings {
     } catch (error) {
       const failure = LeatError.from(error);
       if (context.signal.aborted) throw failure;
+      // Its job may be gone, too: `#list` ends when it looks next.
+      if (!this.#isWanted(iterationId)) return failure;
       const isOfWorker = isWorkerFailure(failure);
       const failed = { failure, isOfWorker, worker: worker.name };
       const end = mode.listingFailed({ state, iteration }, failed);

@@ -190,19 +190,22 @@ export class LoggedJournal implements Journal {
   async #waitForRoom({ message }: LeatError): Promise<void> {
     const { log, nowMs, onStall } = this.#options;
     onStall(this.#stall = { message, sinceMs: nowMs() });
+    let hasRoom = false;
     for (let delayMs = RETRY_MIN_MS;; delayMs = Math.min(2 * delayMs, RETRY_MAX_MS)) {
       await this.#pause.begin(this.#options, delayMs);
       if (this.#isClosing) break;
       try {
         await log.sync();
+        hasRoom = true;
         break;
       } catch (error) {
         // Any other failure: the waiting `#write` calls retry, get it too, and throw it.
         if (LeatError.from(error).code !== "resource_exhausted") break;
       }
     }
+    this.#stall = undefined;
     this.#room = undefined;
-    onStall(this.#stall = undefined);
+    if (hasRoom) onStall(undefined);
   }
 
   #logBatch(): void {

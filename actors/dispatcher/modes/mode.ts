@@ -286,6 +286,11 @@ export abstract class Mode {
     return "waits";
   }
 
+  /** The progress of an iteration that continues without clients, as a sentence; null for others. */
+  progress(_subject: Subject): string | null {
+    return null;
+  }
+
   // How records change the state of a mode, without random numbers or clocks.
 
   /** The mode's state of a new iteration. */

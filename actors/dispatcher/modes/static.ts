@@ -5,6 +5,7 @@
 import { LeatError } from "../../../core/error.ts";
 import { shellWord } from "../../../core/shown_text.ts";
 import type { Shard } from "../../../data/sharding/sharding_policy.ts";
+import { isServedBy } from "../jobs/targets.ts";
 import type { Iteration, Task } from "../state/entities.ts";
 import { workersText } from "./listed_workers.ts";
 import type { TaskDescription } from "../protocol_figures.ts";
@@ -61,14 +62,17 @@ export class StaticMode extends Mode {
       `${workersText(workers)}, and this one is not among them`;
   }
 
-  /** The missing workers, once those that are there have done their shares. */
+  /** The missing workers, once those that serve it have done their shares. */
   override whyWaiting({ state, iteration }: Subject): string | null {
     const missing = iteration.finished ? [] : workersMissing({ state, iteration });
-    const isThere = (worker: string) => state.workers.get(worker)?.alive === true;
-    if (missing.length === 0 || missing.some(isThere)) return null;
-    const start = `leat worker --name ${shellWord(missing[0]!)}`;
-    return `It waits for ${workersText(missing)}, which the dispatcher's list of workers names. ` +
-      (missing.length === 1 ? `Start it (${start}).` : `Start them (${start}, and so on).`);
+    const alive = missing.flatMap((name) => state.workers.get(name) ?? [])
+      .filter((worker) => worker.alive);
+    if (missing.length === 0 || alive.some((worker) => isServedBy(state, iteration, worker))) {
+      return null;
+    }
+    const unread = alive.map(({ name }) => name);
+    const absent = missing.filter((name) => !unread.includes(name));
+    return [...whyAbsent(absent), ...whyUnread(unread)].join(" ");
   }
 
   override namePiece(piece: number | null): string {
@@ -92,6 +96,27 @@ export class StaticMode extends Mode {
     const missing = workersMissing(subject).filter((worker) => !at.has(worker));
     return subject.iteration.finished || missing.length === 0 ? {} : { workersMissing: missing };
   }
+}
+
+/** What to start, if listed workers are not there. */
+function whyAbsent(absent: readonly string[]): string[] {
+  const [first] = absent;
+  if (first === undefined) return [];
+  const start = `leat worker --name ${shellWord(first)}`;
+  return [
+    `It waits for ${workersText(absent)}, which the dispatcher's list of workers names. ` +
+    (absent.length === 1 ? `Start it (${start}).` : `Start them (${start}, and so on).`),
+  ];
+}
+
+/** What to change, if listed workers are there for clients of other processes only. */
+function whyUnread(unread: readonly string[]): string[] {
+  if (unread.length === 0) return [];
+  return [
+    `It waits for ${workersText(unread)}, which its trainers may not read: COLOCATED and local ` +
+    `workers serve the trainers of their own processes, and with targetWorkers "local" all ` +
+    `workers do. Use targetWorkers "any", or a list of other workers (--workers).`,
+  ];
 }
 
 /** CUSTOM: the user's own policy assigns the shares. */

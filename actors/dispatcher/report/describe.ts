@@ -97,10 +97,14 @@ function describeWorker(
     alive,
     address: ref.node,
     unreachable,
-    tasks: tasks.map((task) => ({
-      ...describeTask(soft.figures, task, state.iterations.get(task.iterationId)!),
-      hasReaders: state.clientsOfIteration(task.iterationId).size > 0,
-    })),
+    tasks: tasks.map((task) => {
+      const iteration = state.iterations.get(task.iterationId)!;
+      return {
+        ...describeTask(soft.figures, task, iteration),
+        hasReaders: state.clientsOfIteration(task.iterationId).size > 0,
+        continues: state.modeOf(iteration).whenUnread(iteration) === "continues",
+      };
+    }),
     hasJobs,
   };
   return {
@@ -186,6 +190,7 @@ export function iterationFigures(
       };
     }),
     finished,
+    progress: mode.progress({ state, iteration }),
     failure: error?.message ?? null,
     starvation: whyStarved(state, iteration, state.clientsOfIteration(iterationId)),
     waiting: mode.whyWaiting({ state, iteration }, soft.windowSplits),

@@ -24,6 +24,8 @@ export interface IterationFigures {
   readonly tasks: readonly TaskDescription[];
   readonly readers: readonly ClientDescription[];
   readonly finished: boolean;
+  /** A sentence about the progress of one that continues without readers; null for others. */
+  readonly progress: string | null;
   /** Why it cannot continue; null if it can. */
   readonly failure: string | null;
   /** A sentence about the worker that its readers need, if no live worker may serve them. */
@@ -65,30 +67,42 @@ export function optimalWorkers(iteration: IterationFigures): number | null {
 }
 
 export function bottleneckOf(iteration: IterationFigures): Bottleneck {
-  const { tasks, readers, finished, failure, unreachable } = iteration;
+  const { tasks, readers, finished, progress, failure, waiting } = iteration;
   if (failure !== null) return { kind: "stuck", text: `It has failed: ${failure}` };
   if (readers.length === 0 && finished) {
     return { kind: "balanced", text: "It has finished." };
   }
-  if (readers.length === 0) {
+  if (readers.length === 0 && progress === null) {
     return { kind: "workers_wait", text: "No trainer reads: the workers have nothing to do." };
   }
-  const serving = tasks.filter(({ state }) => state === "running");
-  if (finished || (tasks.length > 0 && tasks.every(({ state }) => state === "completed"))) {
-    return { kind: "balanced", text: "Everything is produced: trainers fetch what is left." };
-  }
+  if (finished) return PRODUCED;
   if (tasks.length === 0) {
     return {
       kind: "stuck",
-      text: iteration.starvation ?? iteration.waiting ??
-        "Trainers wait for workers: none has a task of it yet.",
+      text: iteration.starvation ?? waiting ?? "It waits for workers: none has a task of it yet.",
     };
   }
-  if (!tasks.some(hasWork)) {
-    const failure = tasks.find(({ state }) => state === "failed")?.figures?.failure;
-    return { kind: "stuck", text: `Trainers get the error that it cannot continue: ${failure}` };
+  const hasEnded = !tasks.some(hasWork);
+  const failed = tasks.find(({ state }) => state === "failed");
+  if (hasEnded && failed !== undefined) {
+    const text = `Trainers get the error that it cannot continue: ${failed.figures?.failure}`;
+    return { kind: "stuck", text };
   }
-  if (iteration.waiting !== null) return { kind: "stuck", text: iteration.waiting };
+  if (waiting !== null) return { kind: "stuck", text: waiting };
+  if (hasEnded) return PRODUCED;
+  if (progress !== null) return { kind: "balanced", text: progress };
+  return bottleneckOfServing(iteration);
+}
+
+const PRODUCED: Bottleneck = {
+  kind: "balanced",
+  text: "Everything is produced: trainers fetch what is left.",
+};
+
+/** The bottleneck of an iteration whose tasks have work, from the figures of tasks and readers. */
+function bottleneckOfServing(iteration: IterationFigures): Bottleneck {
+  const { tasks, readers, unreachable } = iteration;
+  const serving = tasks.filter(({ state }) => state === "running");
   if (serving.length === 0) return { kind: "unknown", text: "The workers' tasks are starting." };
   if (serving.every(({ worker }) => unreachable.has(worker))) {
     return {
@@ -166,8 +180,11 @@ export interface WorkerSigns {
   readonly alive: boolean;
   readonly address: string;
   readonly unreachable: string | undefined;
-  /** The worker's tasks, and whether their iterations have readers. */
-  readonly tasks: readonly (TaskDescription & { readonly hasReaders: boolean })[];
+  /** The worker's tasks, and whether their iterations have readers, or continue without. */
+  readonly tasks: readonly (TaskDescription & {
+    readonly hasReaders: boolean;
+    readonly continues: boolean;
+  })[];
   /** Whether an iteration is running, or its remaining elements are being read. */
   readonly hasJobs: boolean;
 }
@@ -188,6 +205,12 @@ export function activityOf(signs: WorkerSigns): WorkerActivity {
   const reason = idleReason(signs, working);
   if (reason !== undefined) return { state: "idle", reason };
   if (shares.length === 0) return { state: "starting", reason: "It is starting its tasks." };
+  if (working.some(({ continues }) => continues)) {
+    return {
+      state: "idle",
+      reason: "Its save waits for the data that it reads, for its folder, or for other workers.",
+    };
+  }
   return {
     state: "idle",
     reason: "Elements are ready, but its clients request none: they are slower than this worker.",
@@ -209,7 +232,9 @@ function idleReason(
     if (failure != null) return `It cannot continue: ${failure}`;
     return "It has produced all elements of its tasks.";
   }
-  if (!working.some(({ hasReaders }) => hasReaders)) return "Nobody reads its jobs now.";
+  if (!working.some(({ hasReaders, continues }) => hasReaders || continues)) {
+    return "Nobody reads its jobs now.";
+  }
   return undefined;
 }
 

@@ -95,7 +95,8 @@ export class Figures {
       };
       this.#workers.set(name, entry);
     } else if (figures.atMs <= entry.atMs) return;
-    this.#charge(state, entry, request);
+    // A first report is the start: what it counts may be from before this dispatcher started.
+    else this.#charge(state, entry, request);
     const { atMs, process, draining = false } = figures;
     entry.atMs = atMs;
     entry.draining = draining;
@@ -232,13 +233,10 @@ export class Figures {
    */
   #charge(state: DispatcherState, entry: WorkerEntry, { tasks, figures }: WorkerReport): void {
     const held = tasks.flatMap(({ taskId, completed, stats }) => {
+      if (entry.lacking.has(taskId)) return [];
       const jobId = jobOfTask(state, taskId);
       const before = entry.tasks.get(taskId)?.figures.busyMs ?? 0;
       const busyMs = growthOf(before, stats?.busyMs ?? before);
-      if (entry.lacking.has(taskId)) {
-        if (jobId !== undefined) this.#sums(state, jobId).busyHours += busyMs / MS_PER_HOUR;
-        return [];
-      }
       return jobId === undefined || (completed && busyMs === 0) ? [] : [{ jobId, busyMs }];
     });
     const { process: before, atMs } = entry;

@@ -64,7 +64,7 @@ export interface ClusterSigns {
    * How many of them have reported since the dispatcher started. Some of the others may be dead.
    */
   readonly heard: number;
-  /** Jobs with readers and something left to produce. */
+  /** Jobs with something left to produce that are read, or continue without readers. */
   readonly jobs: readonly JobSigns[];
 }
 

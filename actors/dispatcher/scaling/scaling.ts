@@ -62,9 +62,10 @@ function signsOfJob(
 ): JobSigns[] {
   const active = state.iterationsOfJob(jobId)
     .map((iteration) => iterationFigures(state, soft, iteration))
-    .filter(({ readers, tasks, finished }) =>
-      !finished && readers.length > 0 &&
-      (tasks.length === 0 || tasks.some(hasWork))
+    .filter(({ readers, tasks, finished, progress }) =>
+      !finished && (readers.length > 0 || progress !== null) &&
+      // Completed tasks do not end a static job: listed workers that are missing have shares.
+      (tasks.length === 0 || tasks.some(hasWork) || workers !== null)
     );
   // While clients change repetitions, the iteration with the most readers represents the job.
   const [iteration] = active.sort((a, b) => b.readers.length - a.readers.length);

@@ -52,6 +52,37 @@ Deno.test("a compaction after a full disk has each record in the snapshot or aft
   assertEquals(written, ["snapshot of 2"]);
 });
 
+Deno.test("LoggedJournal reports space after a full disk only if a write succeeds", async () => {
+  for (const fails of [false, true]) {
+    const syncs = [
+      () => Promise.reject(new LeatError("resource_exhausted", "the disk is full")),
+      ...(fails ? Array(2).fill(() => Promise.reject(new Error("the disk is gone"))) : []),
+    ];
+    const stalls: boolean[] = [];
+    const journal = new LoggedJournal({
+      log: {
+        read: () => Promise.resolve({ snapshot: undefined, records: [] }),
+        append: () => {},
+        sync: () => syncs.shift()?.() ?? Promise.resolve(),
+        compact: () => Promise.resolve(),
+        close: () => Promise.resolve(),
+      },
+      ...{ snapshot: () => new Uint8Array(), recordsMax: 1e9, bytesMax: 1e9 },
+      ...{ nowMs: () => 0, onTooLarge: () => {}, onFailure: () => {} },
+      onStall: (stall) => void stalls.push(stall !== undefined),
+      macrotask: queueMicrotask,
+      timer: (_delayMs, fn) => {
+        queueMicrotask(fn);
+        return { cancel: () => {} };
+      },
+    }, { records: 0, bytes: 0, snapshotBytes: 0 });
+    journal.append({ type: "worker_lost", name: "w", wallMs: 0 });
+    await journal.committed()?.catch(() => {});
+    assertEquals(stalls, fails ? [true] : [true, false]);
+    assertEquals(journal.stall, undefined);
+  }
+});
+
 /** How many of `commits` commits, of one record each, compact a journal. */
 async function compactions(
   commits: number,

@@ -73,6 +73,17 @@ Deno.test("fields that a method does not know are let be, but among the paramete
   assertEquals(code, "invalid_argument");
 });
 
+Deno.test("dispatcherChecks accept the positions of more splits than other lists have items", async () => {
+  await using cluster = await TestCluster.start();
+  const { openIteration } = await fill(cluster);
+  const places = Array.from({ length: 100_000 }, (_, i) => i);
+  const opening = { ...openIteration, startAt: places.length, behind: places };
+  assertEquals(refusalOf(dispatcherChecks.openIteration, opening), undefined);
+  const report = { kind: "ordered", mark: 0, done: places };
+  const heartbeat = { clientId: 1, report };
+  assertEquals(refusalOf(dispatcherChecks.clientHeartbeat, heartbeat), undefined);
+});
+
 Deno.test("a dataset that is repeated beyond what can be counted by ones is registered", () => {
   for (const cardinality of [10 * Number.MAX_SAFE_INTEGER, 0, -1, -2]) {
     const request = { graph: Uint8Array.of(1), fingerprint: "f", cardinality };

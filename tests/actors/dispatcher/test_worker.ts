@@ -19,7 +19,7 @@ export class TestWorker {
   table: SplitTable | LeatError;
   /** What beginning a save answers; it fails without, and an error is thrown. */
   begun: AnswerOf<WorkerProtocol, "beginSave"> | LeatError | undefined;
-  /** What listing splits waits for. */
+  /** What listing splits and beginning a save wait for. */
   listing: Promise<void> | undefined;
   /** How long each listing takes, in ms. */
   takesMs = 0;
@@ -51,7 +51,8 @@ export class TestWorker {
             if (this.table instanceof LeatError) throw this.table;
             return { bounds: isTable(this.table) ? packSplits(this.table) : this.table as never };
           },
-          beginSave: () => {
+          beginSave: async () => {
+            await this.listing;
             if (this.begun instanceof LeatError) throw this.begun;
             if (this.begun !== undefined) return this.begun;
             throw new LeatError("unimplemented", "It saves nothing");

@@ -58,6 +58,7 @@ Deno.test("a dispatcher that is stopped while its disk is full stops, and forget
   await settle();
   await cluster.system.stopActor("dispatcher");
   assertEquals(await asked, "refused");
+  assertEquals(cluster.world.warnings, [], "the disk has no space");
   cluster.diskBytes = Infinity;
   await cluster.restart();
   await cluster.ask("getDataset", { datasetId: known });

@@ -10,7 +10,7 @@ import { listed } from "./places.ts";
 import type { Client, Iteration, Task, TaskOfIteration } from "../../state/entities.ts";
 import type { ModeState, Ordered } from "../mode_state.ts";
 import { whyHeldUp } from "../missing_consumers.ts";
-import { assignSequence, isAnswerable, isReceived, noteReceived } from "./ordered.ts";
+import { assignSequence, isAnswerable, isReceived, noteReceived, PLACES_SHOWN } from "./ordered.ts";
 import { join, leave, lose, orderedFrom } from "./ordered_state.ts";
 import type { OrderedNews, ReaderReport } from "../../protocol_heartbeats.ts";
 import { type JobParameters, READ_BY_ANOTHER } from "../../protocol.ts";
@@ -47,7 +47,12 @@ export class DeterministicMode extends Mode {
       );
     }
     const ascends = behind.every((at, i) => at < (behind[i + 1] ?? startAt ?? 0));
-    if (!ascends) throw invalid(`behind must be ascending positions before startAt, got ${behind}`);
+    if (!ascends) {
+      throw invalid(
+        `behind must be ascending positions before startAt (${startAt}), got ` +
+          behind.slice(0, PLACES_SHOWN).join(", "),
+      );
+    }
   }
 
   override admit(state: DispatcherState, request: OpenRequest, facts: JobFacts): JoinDecision {

@@ -19,7 +19,7 @@ import type { DispatcherState } from "../../state/state.ts";
 import type { Transaction } from "../../transaction.ts";
 
 /** An error message shows at most this many positions. */
-const PLACES_SHOWN = 10;
+export const PLACES_SHOWN = 10;
 
 /** Whether the reader has all splits. */
 export function isReceived({ ordered, splits }: Iteration): boolean {

@@ -1,5 +1,6 @@
 /** A save by all workers (`distributedSave`). Its clients get only its progress. */
 import { LeatError, type WireError } from "../../../../core/error.ts";
+import { countText } from "../../../../data/amounts.ts";
 import { ShardingPolicy } from "../../../../data/sharding/sharding_policy.ts";
 import type { Dataset, Iteration, Job, Task, TaskOfIteration } from "../../state/entities.ts";
 import { endTasksOf, parametersOf } from "../../jobs/iterations.ts";
@@ -139,6 +140,14 @@ export class SaveMode extends Mode {
   /** A save continues without clients. */
   override whenUnread(iteration: Iteration): "waits" | "continues" {
     return isSaveOver(iteration) ? "waits" : "continues";
+  }
+
+  override progress(subject: Subject): string | null {
+    if (this.whenUnread(subject.iteration) === "waits") return null;
+    const news = this.newsFor(subject);
+    if (news === undefined) return "The save is beginning.";
+    const { splitsDone, splitsTotal } = news.progress;
+    return `The workers have saved ${splitsDone} of ${countText(splitsTotal, "split")}.`;
   }
 
   override describe(subject: Subject): Partial<IterationDescription> {

@@ -27,6 +27,43 @@ Deno.test("differenceOf shows both pipelines, and of alike ones the operator tha
   assertEquals(differenceOf(one, new Uint8Array([1, 2, 3])), "");
 });
 
+Deno.test("differenceOf shows the last difference, also before the last twenty operators", () => {
+  const chain = (...kinds: string[]) => {
+    const root = kinds.reduce<unknown>(
+      (input, kind) => ({ kind, inputs: input === undefined ? [] : [input] }),
+      undefined,
+    );
+    return new TextEncoder().encode(JSON.stringify({ root }));
+  };
+  const maps = (count: number) => Array<string>(count).fill("map");
+  assertEquals(
+    differenceOf(chain("range", "take", ...maps(22)), chain("range", "skip", ...maps(22))),
+    " Its pipeline is range → take → map → …, this client's range → skip → map → ….",
+  );
+  assertEquals(
+    differenceOf(chain("range", ...maps(22)), chain("range", "skip", ...maps(22))),
+    " Its pipeline is range → map → …, this client's range → skip → map → ….",
+  );
+  const [short, long] = [chain("range", ...maps(21)), chain("range", ...maps(24))];
+  const [shortText, longText] = ["range → map → …", "range → map → map → map → map → …"];
+  assertEquals(
+    differenceOf(long, short),
+    ` Its pipeline is ${longText}, this client's ${shortText}.`,
+  );
+  assertEquals(
+    differenceOf(short, long),
+    ` Its pipeline is ${shortText}, this client's ${longText}.`,
+  );
+});
+
+Deno.test("differenceOf shows an operator without options", () => {
+  const graph = (node: object) => new TextEncoder().encode(JSON.stringify({ root: node }));
+  assertStringIncludes(
+    differenceOf(graph({ kind: "a", inputs: [] }), graph({ kind: "a", attributes: 1, inputs: [] })),
+    "differ in a: it has null, this client's 1.",
+  );
+});
+
 Deno.test("differenceOf reads no large pipeline, and of none more than some hundred operators", () => {
   const wide = (kind: number, count: number) => {
     const input = '{"kind":1,"inputs":[]}';

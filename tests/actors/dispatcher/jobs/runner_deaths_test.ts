@@ -2,6 +2,7 @@
  * Runners that die: what they ran is counted on all workers, through restarts, and ends its job alone.
  */
 import { TASK_ENDED } from "../../../../actors/dispatcher/protocol.ts";
+import { dispatcherAnswers } from "../../../../actors/dispatcher/protocol_check.ts";
 import { RUNNERS_DIED } from "../../../../actors/dispatcher/jobs/runner_deaths.ts";
 import { listerError } from "../../../../actors/worker/protocol.ts";
 import { LeatError } from "../../../../core/error.ts";
@@ -263,6 +264,21 @@ Deno.test("runnerDeathsMax says how many deaths fail a job", async () => {
   const request = { taskId: taskId!, number: 1, error: DIED };
   assertEquals(await cluster.ask("runnerDied", request), { mayStart: false });
   assertEquals((await cluster.ask("clientHeartbeat", { clientId })).error?.code, "aborted");
+});
+
+Deno.test("RUNNERS_DIED errors show the last eight deaths, so that clients accept the answer", async () => {
+  await using cluster = await TestCluster.start({ runnerDeathsMax: 100 });
+  const { clientId } = await cluster.open(await cluster.dataset(), { jobName: "job" });
+  const [taskId = 0] = await cluster.worker("a", tableOf(9)).heartbeat();
+  for (let number = 1; number <= 100; number++) {
+    const message = `death ${number}: ${"x".repeat(1_000)}`;
+    await cluster.ask("runnerDied", { taskId, number, error: { ...DIED, message } });
+  }
+  const answer = await cluster.ask("clientHeartbeat", { clientId });
+  const { message } = dispatcherAnswers.clientHeartbeat(answer, "test").error!;
+  assert(message.includes('killed 100 runners, so the job failed (the last 8: on worker "a"'));
+  assert(message.includes("death 93: ") && message.includes("death 100: "), message);
+  assert(!message.includes("death 92: "), message);
 });
 
 Deno.test("a runner's long error is cut between characters, so that its death is journaled", async () => {

@@ -241,6 +241,12 @@ Deno.test("a restored reader is handed splits behind its place that it needs row
   const request = cluster.openRequest(datasetId, { ...ORDERED, jobName: "job" });
   const wrong = { ...request, startAt: 50, behind: [7, 3] };
   assertEquals((await cluster.refused("openIteration", wrong)).code, "invalid_argument");
+  const many = { ...wrong, behind: Array.from({ length: 2_000 }, (_, i) => i) };
+  const { message } = await cluster.refused("openIteration", many);
+  assertEquals(
+    message,
+    "behind must be ascending positions before startAt (50), got 0, 1, 2, 3, 4, 5, 6, 7, 8, 9",
+  );
   const { clientId } = await joinAsClient(cluster, {
     ...request,
     requestId: "behind",

@@ -1,15 +1,9 @@
-/** Clients of a save: what they are told of its end. */
-import { hashBytes } from "../../../../core/hash.ts";
+/** Saves: what their clients are told of their end, and how they are shown. */
 import { LeatError } from "../../../../core/error.ts";
 import { assert, assertEquals, assertStringIncludes } from "../../../assert.ts";
 import { settle, TestCluster } from "../lib.ts";
-
-const SAVE = {
-  jobName: "distributedSave /saved",
-  processingMode: "DETERMINISTIC",
-  ordered: { seed: "0000000000000000", shuffled: false },
-  save: { folder: "/saved", overwrite: false, fingerprint: hashBytes("numbers") },
-} as const;
+import { report } from "../report/reports.ts";
+import { openSave, SAVE } from "../saves.ts";
 
 /** A cluster with a worker that can save nothing. */
 async function clusterOfOne(): Promise<{ cluster: TestCluster; datasetId: string }> {
@@ -58,6 +52,25 @@ Deno.test("the log of a worker that cannot begin a save names the save, and no l
   ]);
 });
 
+Deno.test("SplitListings leaves a forgotten save alone when its beginning fails", async () => {
+  await using cluster = await TestCluster.start();
+  const worker = cluster.worker("w");
+  const begun = Promise.withResolvers<void>();
+  worker.listing = begun.promise;
+  worker.begun = new LeatError("data_loss", "the list of runs is damaged");
+  await worker.heartbeat();
+  const datasetId = await cluster.dataset();
+  const { clientId } = await cluster.open(datasetId, SAVE);
+  await settle();
+  await cluster.ask("releaseClient", { clientId, cancel: true });
+  // The save that was cancelled is forgotten, with its job.
+  await cluster.open(datasetId, SAVE);
+  begun.resolve();
+  await settle();
+  await cluster.world.advance(1_000);
+  assertEquals((await cluster.ask("hello", null)).life, 1);
+});
+
 Deno.test("a save that ends without clients can be looked at for jobGcTimeoutMs", async () => {
   const cluster = await TestCluster.start({ jobGcTimeoutMs: 60_000 });
   await using _ = cluster;
@@ -92,4 +105,28 @@ Deno.test("releaseClient cancels no save if it is refused", async () => {
   assertEquals((await cluster.refused("releaseClient", request)).code, "invalid_argument");
   const { error } = await cluster.ask("clientHeartbeat", { clientId: other.clientId });
   assertEquals(error, undefined);
+});
+
+Deno.test("describe shows the progress of a save and its workers, with and without its client", async () => {
+  await using cluster = await TestCluster.start();
+  const { worker, clientId, taskId } = await openSave(cluster);
+  const shown = async () => {
+    const { jobs, workers } = await cluster.ask("describe", null);
+    return [jobs[0]!.iterations[0]!.bottleneck, workers[0]!.activity];
+  };
+  const saving = {
+    kind: "balanced",
+    text: "The workers have saved 1 of 900 splits.",
+  } as const;
+  await cluster.ask("getSaveWork", { taskId });
+  const run = { work: "run", place: 0, attempt: "1", elements: 10, sizeBytes: 10 } as const;
+  await cluster.ask("getSaveWork", { taskId, done: run });
+  assertEquals((await shown())[0], saving);
+  await cluster.ask("releaseClient", { clientId });
+  const starting = { state: "starting", reason: "It is starting its tasks." } as const;
+  assertEquals(await shown(), [saving, starting]);
+  await report(cluster, worker, { atMs: 0 });
+  await report(cluster, worker, { atMs: 5_000, stats: { [taskId]: { busyMs: 5 } } });
+  const reason = "Its save waits for the data that it reads, for its folder, or for other workers.";
+  assertEquals(await shown(), [saving, { state: "idle", reason }]);
 });

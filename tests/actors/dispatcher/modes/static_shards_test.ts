@@ -62,16 +62,35 @@ Deno.test("a client of a static policy is told which listed workers are missing"
   assertEquals(await waits(), both);
   await cluster.worker("c").heartbeat();
   assertEquals(await waits(), both, "c is not listed");
-  assertEquals((await cluster.ask("describe", null)).jobs[0]?.iterations[0]?.bottleneck, {
-    kind: "stuck",
-    text: both,
-  });
+  const bottleneck = async () =>
+    (await cluster.ask("describe", null)).jobs[0]?.iterations[0]?.bottleneck;
+  assertEquals(await bottleneck(), { kind: "stuck", text: both });
   const a = cluster.worker("a");
   const [task = 0] = await a.heartbeat();
   assertEquals(await waits(), undefined, "a has work to do");
   a.complete(task);
   await a.heartbeat();
-  assertEquals(await waits(), `It waits for b, ${listed} it (leat worker --name b).`);
+  const onlyB = `It waits for b, ${listed} it (leat worker --name b).`;
+  assertEquals(await waits(), onlyB);
+  assertEquals(await bottleneck(), { kind: "stuck", text: onlyB }, "a has completed its task");
+});
+
+Deno.test("StaticMode.whyWaiting names live listed workers that no client may read", async () => {
+  await using cluster = await TestCluster.start({ workers: ["a", "b", "c"] });
+  const [a, b] = [cluster.worker("a"), cluster.worker("b")];
+  b.place = { tags: ["COLOCATED"], process: "another" };
+  await a.heartbeat();
+  await b.heartbeat();
+  const datasetId = await cluster.dataset();
+  const { clientId } = await cluster.open(datasetId, { ...FILE, jobName: "j", process: "own" });
+  const [task = 0] = await a.heartbeat();
+  a.complete(task);
+  await a.heartbeat();
+  const waits = async () => (await cluster.ask("clientHeartbeat", { clientId })).starvation ?? "";
+  assertStringIncludes(await waits(), "It waits for c, which the dispatcher's list");
+  assertStringIncludes(await waits(), "It waits for b, which its trainers may not read");
+  await cluster.open(datasetId, { ...FILE, jobName: "j", process: "another" });
+  assertEquals(await waits(), "", "b serves a client of its own process");
 });
 
 Deno.test("an iteration of a static policy is done when every listed worker has done its share", async () => {

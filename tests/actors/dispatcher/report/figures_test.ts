@@ -1,6 +1,7 @@
 /** Figures in heartbeats, and what the dispatcher makes of them: by a clock that moves when told to. */
 
 import { costOf } from "../../../../core/cost.ts";
+import { noReport } from "../../../lib/no_figures.ts";
 import { assertAlmostEquals, assertEquals, assertMatch } from "../../../assert.ts";
 import { settle, TestCluster, workIn } from "../lib.ts";
 import { iterationOf, report, running, say } from "./reports.ts";
@@ -405,7 +406,7 @@ Deno.test("figures that a heartbeat leaves out of a completed task are as before
   assertEquals((await rest(50_000)).lacksFigures, undefined);
 });
 
-Deno.test("work that a completed task did before a restart takes no part of what its worker uses after it", async () => {
+Deno.test("JobUsage counts no work from before the dispatcher started", async () => {
   await using cluster = await TestCluster.start();
   const worker = cluster.worker("w");
   const { name, ref } = worker;
@@ -417,15 +418,19 @@ Deno.test("work that a completed task did before a restart takes no part of what
   const use = (cpuSeconds: number) => ({ cpuSeconds, memoryBytes: 4e9, shared: false });
   await cluster.ask("workerHeartbeat", {
     ...{ name, worker: ref, tags: [] },
-    tasks: [{ taskId: over, completed: true }, { taskId: runs, completed: false }],
+    tasks: [{ taskId: over, completed: true }, {
+      taskId: runs,
+      completed: false,
+      stats: { ...noReport("task"), busyMs: 5_000_000 },
+    }],
     figures: { atMs: 0, process: use(0) },
   });
   await report(cluster, worker, {
     atMs: 3_600_000,
     process: use(3_600),
-    stats: { [over]: { busyMs: 7_200_000 }, [runs]: { busyMs: 1_000_000 } },
+    stats: { [over]: { busyMs: 7_200_000 }, [runs]: { busyMs: 6_000_000 } },
   });
   const usages = (await cluster.ask("describe", null)).jobs.map(({ usage }) => usage);
-  assertEquals(usages.map(({ workerBusyHours }) => workerBusyHours), [2, 1_000_000 / 3_600_000]);
+  assertEquals(usages.map(({ workerBusyHours }) => workerBusyHours), [0, 1_000_000 / 3_600_000]);
   assertEquals(usages.map(({ workerCpuHours }) => workerCpuHours), [null, 1]);
 });

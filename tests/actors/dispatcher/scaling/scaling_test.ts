@@ -3,6 +3,7 @@
 import { noReport } from "../../../lib/no_figures.ts";
 import { assertEquals, assertMatch } from "../../../assert.ts";
 import { TestCluster } from "../lib.ts";
+import { openSave } from "../saves.ts";
 import type { TestWorker } from "../test_worker.ts";
 
 const SECOND = 1_000;
@@ -163,4 +164,31 @@ Deno.test("a job that only workers of the trainer's own process serve wants no o
   await cluster.world.advance(5 * SECOND);
   const { wanted, pools, jobs } = (await cluster.ask("describe", null)).scaling;
   assertEquals([wanted, pools, jobs], [0, [], []]);
+});
+
+Deno.test("Scaling wants all listed workers of a static job until each has produced its share", async () => {
+  await using cluster = await TestCluster.start({ workers: ["a", "b"] });
+  const a = cluster.worker("a");
+  await a.heartbeat();
+  const { clientId } = await cluster.open(await cluster.dataset(), { processingMode: "FILE" });
+  const [taskId = 0] = await a.heartbeat();
+  a.complete(taskId);
+  for (let looks = 0; looks < 30; looks++) {
+    await a.heartbeat();
+    await cluster.ask("clientHeartbeat", { clientId });
+    await cluster.world.advance(5 * SECOND);
+  }
+  const { wanted, pools } = (await cluster.ask("describe", null)).scaling;
+  assertEquals([wanted, pools], [2, [{ names: ["a", "b"], wanted: 2 }]]);
+});
+
+Deno.test("Scaling wants a worker for a save that continues without its client", async () => {
+  await using cluster = await TestCluster.start({ jobGcTimeoutMs: 60 * SECOND });
+  const { worker, clientId } = await openSave(cluster);
+  await cluster.ask("releaseClient", { clientId });
+  for (let looks = 0; looks < 30; looks++) {
+    await worker.heartbeat();
+    await cluster.world.advance(5 * SECOND);
+  }
+  assertEquals((await cluster.ask("describe", null)).scaling.wanted, 1);
 });
