@@ -119,7 +119,9 @@ export function loadFunction<F extends AnyFunction>(
 ): LoadedFunction<F> | Promise<LoadedFunction<F>> {
   const { fn, captures } = bound;
   if (fn instanceof PythonFunction) return callsPython(fn, captures, host.python);
-  const unloaded = captures === undefined ? [] : unloadedIn(captures);
+  const unloaded = captures === undefined
+    ? []
+    : unloadedOf.getOrInsertComputed(captures, unloadedIn);
   if (typeof fn === "function" && unloaded.length === 0) return bound as LoadedFunction<F>;
   if (fn instanceof ModuleFunction || unloaded.some(({ fn }) => fn instanceof ModuleFunction)) {
     return loadModules(fn, captures, unloaded, host);
@@ -309,6 +311,9 @@ interface Unloaded {
   readonly fn: ModuleFunction | SourceFunction;
 }
 
+/** By captures, which never change: each iterator that opens loads its functions. */
+const unloadedOf = new WeakMap<Captures, readonly Unloaded[]>();
+
 /** Every function among the captures that has to be loaded first. */
 function unloadedIn(captures: Captures): Unloaded[] {
   return functionsIn(captures).flatMap(({ path, fn }) => {
@@ -320,13 +325,19 @@ function unloadedIn(captures: Captures): Unloaded[] {
 /** Every function and reference among the captures, with its path. */
 function functionsIn(captures: Captures): { path: Path; fn: UserFunction }[] {
   const found: { path: Path; fn: UserFunction }[] = [];
+  /** Structure that is being walked, or has no function: of data with cycles not each path is tried. */
+  const passed = new Set<unknown>();
   const visit = (value: unknown, path: Path): void => {
     if (isUserFunction(value)) {
       found.push({ path, fn: value });
     } else if (path.length < TREE_DEPTH_MAX && (Array.isArray(value) || isPlainObject(value))) {
+      if (passed.has(value)) return;
+      passed.add(value);
+      const before = found.length;
       for (const [key, item] of Object.entries(value)) {
         visit(item, [...path, Array.isArray(value) ? Number(key) : key]);
       }
+      if (found.length > before) passed.delete(value);
     }
   };
   visit(captures, []);

@@ -252,6 +252,24 @@ Deno.test("loadFunction is synchronous, and returns the closure itself, if nothi
   assertStrictEquals(loaded.captures, captures);
 });
 
+Deno.test("loadFunction walks captures once, and loads a function at each place that has it", async () => {
+  let walks = 0;
+  const words = new Proxy({ a: 1 }, {
+    ownKeys: (target) => (walks++, Reflect.ownKeys(target)),
+  });
+  const shared = { twice: udf(FIXTURE, "double") };
+  const bound = {
+    fn: (x: number, { once, again }: Record<string, { twice: (x: number) => number }>) =>
+      again!.twice(once!.twice(x)),
+    captures: { words, once: shared, again: shared },
+  };
+  for (let i = 0; i < 3; i++) {
+    const { fn, captures } = await loadFunction(bound, importer);
+    assertEquals(fn(1, captures as never), 4);
+  }
+  assertEquals(walks, 1);
+});
+
 Deno.test("deserializeFunction analyses received source before evaluating it", () => {
   const stolen = "__leat_test_stolen";
   const wires: unknown[] = [
