@@ -228,16 +228,22 @@ Deno.test("serializeFunction shows how to rewrite a short function", () => {
   const mean = 3;
   const total = { count: 0 };
   let calls = 0;
-  const cases: [AnyFunction, string][] = [
+  const cases: [AnyFunction, string, arity?: number][] = [
     [(x: number) => x - mean, "(x, { mean })=>x - mean, { captures: { mean } }"],
     [() => mean, "(_, { mean })=>mean, { captures: { mean } }"],
-    [(a: number, b: number) => a + b + mean, "(a, b, { mean })=>a + b + mean"],
+    [() => mean, "({ mean })=>mean", 0],
+    [() => mean, "(_, _2, { mean })=>mean", 2],
+    [(a: number) => a + mean, "(a, _2, { mean })=>a + mean", 2],
+    [(a: number, b: number) => a + b + mean, "(a, b, { mean })=>a + b + mean", 2],
+    [(a: number, { b }: { b: number }) => a + b + mean, "(a, { b }, { mean })=>a + b + mean", 2],
+    [(a: number, { b }: { b: number }) => a + b + mean, "(a, { mean, b })=>a + b + mean"],
+    [(a: number, extra: { b: number }) => a + extra.b + mean, "(…, { mean }) => …"],
     [(...all: number[]) => all[mean], "(…, { mean }) => …, { captures: { mean } }"],
     [(x: number) => calls += x + total.count, "assigns to calls would stay there"],
     [(x: number) => fetch(`${x}`), "uses fetch, which only functions of modules may name"],
   ];
-  for (const [fn, expected] of cases) {
-    const error = assertThrows(() => serializeFunction(fn), LeatError) as LeatError;
+  for (const [fn, expected, arity = 1] of cases) {
+    const error = assertThrows(() => serializeFunction(fn, {}, arity), LeatError) as LeatError;
     assertStringIncludes(error.message, expected);
   }
   calls = 0;
