@@ -110,7 +110,8 @@ export function copyTree(tree: unknown): unknown {
   }
 }
 
-const TOO_DEEP = Symbol("too deep");
+/** What walks throw to end at {@linkcode TREE_DEPTH_MAX}. Their callers catch it. */
+export const TOO_DEEP: unique symbol = Symbol("too deep");
 
 function copyOf(value: unknown, depth: number): unknown {
   if (typeof value !== "object" || value === null) return value;

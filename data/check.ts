@@ -9,25 +9,33 @@ function refuse(operator: string, argument: string, wanted: string, value: unkno
   );
 }
 
-/** A short rendering of any value for messages. */
+/** Limits of the characters of a text, and of the parts and levels of an array, that a message shows. */
+const SHOWN_LENGTH_MAX = 300;
+const SHOWN_PARTS_MAX = 8;
+const SHOWN_DEPTH_MAX = 3;
+
+/** A short rendering of any value for messages. The value may have a gigabyte, or hold itself. */
 export function show(value: unknown): string {
-  if (typeof value === "string") return JSON.stringify(value);
+  return shownAt(value, 0);
+}
+
+function shownAt(value: unknown, depth: number): string {
+  if (typeof value === "string") {
+    const isShort = value.length <= SHOWN_LENGTH_MAX;
+    return isShort ? JSON.stringify(value) : `${JSON.stringify(value.slice(0, SHOWN_LENGTH_MAX))}…`;
+  }
   if (typeof value === "bigint") return `${value}n`;
   if (typeof value === "function") return "a function";
-  if (Array.isArray(value)) return `[${value.map(show).join(", ")}]`;
+  if (Array.isArray(value)) {
+    if (depth === SHOWN_DEPTH_MAX) return "an array";
+    const parts = Array.from(value.slice(0, SHOWN_PARTS_MAX), (part) => shownAt(part, depth + 1));
+    const more = value.length - parts.length;
+    return `[${parts.join(", ")}${more > 0 ? `, … ${more} more` : ""}]`;
+  }
   if (typeof value !== "object" || value === null) return String(value);
   // The constructor of a generator has no name.
   const tag = Object.prototype.toString.call(value).slice("[object ".length, -1);
   return value.constructor?.name || (tag === "Object" ? "an object" : tag);
-}
-
-/** Limit of the characters of a text from a file that a message shows. */
-const SHOWN_LENGTH_MAX = 100;
-
-/** Shows a text from a file: its beginning, because it may have a gigabyte. */
-export function showBeginning(text: string): string {
-  const isShort = text.length <= SHOWN_LENGTH_MAX;
-  return isShort ? show(text) : `${show(text.slice(0, SHOWN_LENGTH_MAX))}…`;
 }
 
 /** The longest delay that `setTimeout()` supports. After a longer one it fires at once. */

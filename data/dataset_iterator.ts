@@ -117,7 +117,8 @@ export class DatasetIterator<T> implements AsyncIterableIterator<T, undefined>, 
 
   /** The next element. Rejects with the error of an element that failed. */
   next(): Promise<IteratorResult<T, undefined>> {
-    if (this.#closed || this.#failed) return Promise.resolve(DONE);
+    // A restore in the queue may end the failure: calls after it wait for it.
+    if (this.#closed || this.#failed && !this.#busy) return Promise.resolve(DONE);
     if (this.#busy) return this.#enqueue(() => this.#pull(), resolveDone);
     this.#begin();
     if (this.#context.pacer.dueAtCall()) {

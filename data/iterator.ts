@@ -84,8 +84,8 @@ export abstract class ElementIterator<T = unknown> {
    */
   async restore(saved: unknown): Promise<void> {
     let state = saved;
-    for (const _ of this.#leftOut) {
-      if (isPlainObject(state)) state = (wholeState(state) as { input: unknown }).input;
+    for (const { inputOf = inputStateOf } of this.#leftOut.toReversed()) {
+      if (isPlainObject(state)) state = inputOf(wholeState(state) as { input: unknown });
     }
     if (state === null) this.dispose();
     else if (isPlainObject(state)) await this.restoreState(wholeState(state));
@@ -120,6 +120,10 @@ export abstract class ElementIterator<T = unknown> {
 
   /** Releases inputs, files and buffers; called once, by `dispose()`. */
   protected abstract release(): void;
+}
+
+function inputStateOf({ input }: { readonly input: unknown }): unknown {
+  return input;
 }
 
 /** Disposes an iterator whose `restore()` failed. A wrong state may make this fail, too. */

@@ -18,7 +18,7 @@ import { optionsOf, show } from "./check.ts";
 import { isForeign, markForeign } from "./foreign/foreign.ts";
 import { type Attributes, DatasetNode, nodeKind } from "./node.ts";
 import { TensorSpec } from "./elements/spec.ts";
-import { deserializeFunction, serializeFunction } from "./udf/user_function.ts";
+import { deserializeFunction } from "./udf/user_function.ts";
 
 /** Options of `deserialize`. */
 export interface DeserializeOptions {
@@ -202,8 +202,8 @@ export class ValueWriter {
     }
   }
 
-  protected function({ fn, captures }: NodeFunction): unknown {
-    return { $function: this.write(serializeFunction(fn, captures)) };
+  protected function(fn: NodeFunction): unknown {
+    return { $function: this.write(fn.serialize()) };
   }
 
   protected bytes(bytes: Uint8Array): unknown {

@@ -8,6 +8,7 @@ import type { IteratorContext } from "../../data/context.ts";
 import { ElementIterator, END, type Pulled } from "../../data/iterator.ts";
 import type { OrderedChain } from "../../data/deterministic/chain.ts";
 import { type CarriedRows, type Joined, RemainderJoin } from "../../data/deterministic/join.ts";
+import { rowsIn } from "../../data/deterministic/remainder.ts";
 import { batchSizeOf } from "../../data/deterministic/split_run.ts";
 import { ReadingFailure } from "../../data/iterators/reading_failure.ts";
 import type { Payload } from "../../transport/payload.ts";
@@ -30,13 +31,18 @@ interface Position {
   readonly ended: boolean;
   /** With consumers: the number of the next element, counting all consumers' elements. */
   readonly number?: number;
+  /** With consumers: how many rows of earlier splits fitted no batch. */
+  readonly misfits?: number;
   /** With consumers: some consumer has got an element, so the stream is not empty. */
   readonly hasElements?: true;
 }
 
 /** @throws LeatError `invalid_argument` for a state that `save()` did not write. */
-function checkPosition({ sequence, given, carried, digest, ended, number = 0 }: Position): void {
-  const isPosition = [sequence, given, number].every(isCount) && typeof ended === "boolean" &&
+function checkPosition(
+  { sequence, given, carried, digest, ended, number = 0, misfits = 0 }: Position,
+): void {
+  const isPosition = [sequence, given, number, misfits].every(isCount) &&
+    typeof ended === "boolean" &&
     (digest === null || typeof digest === "string") && Array.isArray(carried) &&
     carried.every((rest) => isPlainObject(rest) && isCount(rest.sequence) && isCount(rest.rows));
   if (isPosition) return;
@@ -140,18 +146,24 @@ export class OrderedIterator extends ElementIterator {
   #numbering(): { readonly numbering?: Numbering } {
     const { consumer, chain: { batch } } = this.#options;
     if (consumer === undefined) return {};
-    const { number = 0, given, carried } = this.#position;
-    const numbering = {
-      first: number - given,
-      batchSize: batch === undefined ? null : batchSizeOf(batch),
-      carriedRows: carried.reduce((sum, { rows }) => sum + rows, 0),
-    };
-    return { numbering };
+    const { number = 0, given } = this.#position;
+    const batchSize = batch === undefined ? null : batchSizeOf(batch);
+    return { numbering: { first: number - given, batchSize, carriedRows: this.#countedRows } };
   }
 
-  /** The field `number`, if it is used: with consumers. */
-  #numbered(number: number): Pick<Position, "number"> {
-    return this.#options.consumer === undefined ? {} : { number };
+  /** The rows that wait to fill a batch as consumers count them, who do not know which rows fit. */
+  get #countedRows(): number {
+    const { carried, misfits = 0 } = this.#position;
+    const { batch } = this.#options.chain;
+    const rows = carried.reduce((sum, { rows }) => sum + rows, misfits);
+    return batch === undefined ? 0 : rows % batchSizeOf(batch);
+  }
+
+  /** The fields that are used with consumers. */
+  #numbered(number: number): Pick<Position, "number" | "misfits"> {
+    if (this.#options.consumer === undefined) return {};
+    const misfits = (this.#restored?.misfits ?? 0) + this.#join.misfits;
+    return { number, ...(misfits === 0 ? {} : { misfits }) };
   }
 
   /** Whether the element with this number belongs to this consumer. */
@@ -162,18 +174,10 @@ export class OrderedIterator extends ElementIterator {
 
   async #pull(): Promise<unknown> {
     for (;;) {
-      let item: FeedItem;
-      try {
-        item = await this.#options.context.waitFor(Promise.resolve(this.#feed.take()));
-      } catch (error) {
-        if (this.disposed) return END;
-        throw this.#fail(error);
-      }
-      if (this.disposed) return END;
-      if ("element" in item) this.#options.context.stats.received(item.element.bytes.byteLength);
       let outcome: Joined | typeof END | undefined;
       try {
-        outcome = item.kind === "end" ? await this.#end() : await this.#take(item);
+        // After the error of a row, the others may still fill a batch.
+        outcome = this.#join.hasBatch ? await this.#nextJoined() : await this.#pullItem();
       } catch (error) {
         // Operators after the batch may run in a confined process. If that has ended, joining fails
         // in the same way as reading.
@@ -188,6 +192,19 @@ export class OrderedIterator extends ElementIterator {
       if ("error" in outcome) throw stats.failed(outcome.error);
       return stats.gave(outcome.element);
     }
+  }
+
+  async #pullItem(): Promise<Joined | typeof END | undefined> {
+    let item: FeedItem;
+    try {
+      item = await this.#options.context.waitFor(Promise.resolve(this.#feed.take()));
+    } catch (error) {
+      if (this.disposed) return END;
+      throw this.#fail(error);
+    }
+    if (this.disposed) return END;
+    if ("element" in item) this.#options.context.stats.received(item.element.bytes.byteLength);
+    return item.kind === "end" ? await this.#end() : await this.#take(item);
   }
 
   #fail(error: unknown): ReadingFailure {
@@ -241,14 +258,30 @@ export class OrderedIterator extends ElementIterator {
     if (restored !== undefined && sequence < restored.sequence) {
       const carried = restored.carried.find((at) => at.sequence === sequence);
       if (carried !== undefined) {
-        await this.#join.add(sequence, split, this.#rowsOf(rows), carried.rows);
+        this.#join.add(sequence, split, this.#rowsOf(rows), carried.rows);
       }
       return undefined;
     }
-    const joined = await this.#join.add(sequence, split, this.#rowsOf(rows));
+    const remainder = this.#rowsOf(rows);
+    this.#join.add(sequence, split, remainder);
+    if (!this.#join.hasBatch) return undefined;
+    const joined = await this.#join.next();
     // Left-over rows are the last of their split. With the batch that they complete, it is done.
-    if (joined === undefined) return undefined;
-    this.#moveTo(sequence + 1, number + 1);
+    const isCounted =
+      this.#countedRows + rowsIn(remainder) >= batchSizeOf(this.#options.chain.batch!);
+    this.#moveTo(sequence + 1, isCounted ? number + 1 : number);
+    return this.#isOwn(number) ? joined : undefined;
+  }
+
+  /** What rows give beyond what consumers count. It belongs to the consumer of the next number. */
+  async #nextJoined(): Promise<Joined | undefined> {
+    const joined = await this.#join.next();
+    const { number = 0 } = this.#position;
+    this.#position = {
+      ...this.#position,
+      carried: this.#join.carried,
+      ...this.#numbered(number),
+    };
     return this.#isOwn(number) ? joined : undefined;
   }
 
@@ -273,10 +306,15 @@ export class OrderedIterator extends ElementIterator {
     };
   }
 
-  async #end(): Promise<Joined | typeof END> {
+  async #end(): Promise<Joined | typeof END | undefined> {
     const last = await this.#join.end();
     const { number = 0, hasElements = false } = this.#position;
     const isOwn = this.#isOwn(number);
+    const { carried } = this.#join;
+    if (last !== undefined && carried.length > 0) { // the error of a row
+      this.#position = { ...this.#position, carried, ...this.#numbered(number + 1) };
+      return isOwn ? last : undefined;
+    }
     const hadElements = hasElements || number > 0 || last !== undefined;
     if (this.#options.isOneOfSeveral && hadElements) this.#options.context.noteOtherConsumers();
     this.#position = { ...this.#position, carried: [], ended: true };

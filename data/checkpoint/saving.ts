@@ -117,6 +117,11 @@ class SignatureWriter extends ValueWriter {
     return { $function: text, captures: this.write(captures) };
   }
 
+  /** A digest: data in memory may have more bytes than a text may have characters. */
+  protected override bytes(bytes: Uint8Array): string {
+    return hashBytes(bytes);
+  }
+
   protected override opaque(value: unknown): unknown {
     const reference = referenceOf(value);
     if (reference !== undefined) return { $opaque: `${reference.place}#${reference.name}` };

@@ -2,6 +2,7 @@
 import { openIterator } from "../dataset_iterator.ts";
 import type { IterationOptions } from "../iteration_options.ts";
 import type { DatasetNode } from "../node.ts";
+import type { GatheringNode } from "../operators/batching/gathering.ts";
 import { FromNode } from "../operators/sources/from.ts";
 import { ReadingFailure } from "../iterators/reading_failure.ts";
 import type { ElementSpec } from "../elements/spec.ts";
@@ -25,7 +26,10 @@ export type Joined = { readonly element: unknown } | { readonly error: unknown }
 
 interface Row {
   readonly sequence: number;
+  /** The split's index in its table. */
+  readonly index: number;
   readonly row: unknown;
+  readonly spec: ElementSpec;
 }
 
 export class RemainderJoin {
@@ -33,7 +37,7 @@ export class RemainderJoin {
   readonly #options: Pick<IterationOptions, "host" | "seed" | "epoch" | "within">;
   readonly #size: number;
   #rows: Row[] = [];
-  #spec: ElementSpec;
+  #misfits = 0;
 
   constructor(
     chain: OrderedChain,
@@ -51,46 +55,53 @@ export class RemainderJoin {
     return [...counts].map(([sequence, rows]) => ({ sequence, rows }));
   }
 
-  /**
-   * Adds the remaining rows of a split.
-   *
-   * @param lastRows How many of its last rows to add, if an earlier batch has others.
-   * @returns The batch that the rows complete, if any.
-   * @throws {ReadingFailure} if operators after the batch run in another process, which failed.
-   */
-  async add(
-    sequence: number,
-    index: number,
-    remainder: unknown,
-    lastRows = Infinity,
-  ): Promise<Joined | undefined> {
-    const from = Math.max(0, rowsIn(remainder) - lastRows);
-    const { rows: added, spec } = rowsOf(
-      remainder,
-      from,
-      this.#chain.batch?.inputs[0]?.elementSpec,
-    );
-    this.#spec = spec;
-    for (const row of added) this.#rows.push({ sequence, row });
-    if (this.#rows.length < this.#size) return undefined;
-    const rows = this.#rows.slice(0, this.#size);
-    this.#rows = this.#rows.slice(this.#size);
-    return await this.#batch(rows, index);
+  /** Whether the waiting rows fill a batch. */
+  get hasBatch(): boolean {
+    return this.#rows.length >= this.#size;
   }
 
-  /** The last, partial batch, if rows are left. */
+  /** How many rows were dropped, each with an error, because they fitted no batch. */
+  get misfits(): number {
+    return this.#misfits;
+  }
+
+  /**
+   * Adds the remaining rows of a split. Take what they complete, by `next()`, before the next call.
+   *
+   * @param lastRows How many of its last rows to add, if an earlier batch has others.
+   */
+  add(sequence: number, index: number, remainder: unknown, lastRows = Infinity): void {
+    const from = Math.max(0, rowsIn(remainder) - lastRows);
+    const { rows, spec } = rowsOf(remainder, from, this.#chain.batch?.inputs[0]?.elementSpec);
+    for (const row of rows) this.#rows.push({ sequence, index, row, spec });
+  }
+
+  /**
+   * The batch that the waiting rows fill, or the error of a row that does not fit with those before
+   * it: the others wait on. Undefined if they fill none. A split can fill a batch and have errors, so
+   * call it until then.
+   *
+   * @throws {ReadingFailure} if operators after the batch run in another process, which failed.
+   */
+  async next(): Promise<Joined | undefined> {
+    if (!this.hasBatch) return undefined;
+    const rows = this.#rows.slice(0, this.#size);
+    return await this.#batch(rows, rows.at(-1)!.index);
+  }
+
+  /** After `next()`: the last, partial batch, if rows are left, and errors before it; call it as `next()`. */
   async end(): Promise<Joined | undefined> {
-    const rows = this.#rows;
-    this.#rows = [];
-    if (rows.length === 0 || this.#chain.batch?.attributes["dropRemainder"] === true) return;
-    return await this.#batch(rows, -1);
+    if (this.#rows.length === 0 || this.#chain.batch?.attributes["dropRemainder"] === true) return;
+    return await this.#batch(this.#rows, -1);
   }
 
   async #batch(rows: readonly Row[], index: number): Promise<Joined | undefined> {
-    const source: DatasetNode = new FromNode(rows.map(({ row }) => row), this.#spec);
+    const elements = rows.map(({ row }) => row);
+    const source: DatasetNode = new FromNode(elements, rows[0]!.spec);
+    const gather = gathering(this.#chain.batch!, source) as GatheringNode;
     const graph = this.#chain.after.reduce(
       (below, node) => withInputs(node, [below]),
-      gathering(this.#chain.batch!, source),
+      gather as DatasetNode,
     );
     await using batches = openIterator(graph, {
       ...this.#options,
@@ -100,10 +111,20 @@ export class RemainderJoin {
     });
     try {
       const { done, value } = await batches.next();
+      this.#rows = this.#rows.slice(rows.length);
       return done ? undefined : { element: value };
     } catch (error) {
       if (error instanceof ReadingFailure) throw error;
+      const misfit = rows[gather.misfitIn(elements)];
+      if (misfit === undefined) this.#rows = this.#rows.slice(rows.length);
+      else this.#drop(misfit);
       return { error };
     }
+  }
+
+  /** Drops a row. The rows of a split are alike, and the last ones are saved, so its first row goes. */
+  #drop({ sequence }: Row): void {
+    this.#misfits++;
+    this.#rows.splice(this.#rows.findIndex((row) => row.sequence === sequence), 1);
   }
 }

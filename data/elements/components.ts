@@ -8,6 +8,7 @@ import {
   isPlainObject,
   type Leaf,
   mapTree,
+  TOO_DEEP,
   TREE_DEPTH_MAX,
 } from "../../core/tree.ts";
 import { cutLeaf } from "./rows.ts";
@@ -33,7 +34,8 @@ function isNestedScalars(array: readonly unknown[]): boolean {
 
 /**
  * The spec of an example element: pass it as `spec` to declare what a function returns. Numbers
- * become float64, as in a batch. `null` and instances of other classes are unknown (`undefined`).
+ * become float64, as in a batch. `null`, instances of other classes, and an element that nests too
+ * deep, as with a cycle, are unknown (`undefined`).
  * Lengths are those of the example: replace a length that varies between elements by `null`.
  *
  * @example
@@ -47,11 +49,16 @@ function isNestedScalars(array: readonly unknown[]): boolean {
  * ```
  */
 export function specOf(element: unknown): ElementSpec {
-  return specAt(element, 0);
+  try {
+    return specAt(element, 0);
+  } catch (error) {
+    if (error === TOO_DEEP) return undefined;
+    throw error;
+  }
 }
 
 function specAt(element: unknown, depth: number): ElementSpec {
-  if (depth > TREE_DEPTH_MAX) return undefined;
+  if (depth > TREE_DEPTH_MAX) throw TOO_DEEP;
   if (Array.isArray(element)) return Array.from(element, (part) => specAt(part, depth + 1));
   if (element instanceof RaggedTensor) {
     const { dtype, shape } = element.values;

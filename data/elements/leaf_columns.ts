@@ -1,4 +1,5 @@
 /** Columns of leaves: the rows of one leaf become one tensor with a new first axis. */
+import { isDetached } from "../../core/bytes.ts";
 import {
   type DType,
   type DTypeArrays,
@@ -52,6 +53,23 @@ export function component(path: string): string {
 export function shapeOf(value: unknown): readonly number[] {
   if (value instanceof Tensor) return value.shape;
   return isTypedArray(value) ? [value.length] : [];
+}
+
+/** The items of a tensor or array of `shape`; `failed_precondition` if their memory is gone. */
+export function itemsOf(
+  leaf: unknown,
+  shape: readonly number[],
+  path: string,
+  index?: number,
+): ArrayLike<unknown> {
+  const items = (leaf instanceof Tensor ? leaf.data : leaf) as ArrayLike<unknown>;
+  const isWhole = items.length === shape.reduce((a, b) => a * b, 1);
+  if (isWhole && !(isTypedArray(items) && isDetached(items))) return items;
+  const element = index === undefined ? "the element" : `element ${index}`;
+  throw new LeatError(
+    "failed_precondition",
+    `The memory of ${component(path)} of ${element} was transferred or released`,
+  );
 }
 
 function differentShapes(
@@ -259,14 +277,7 @@ export class TensorColumn implements Column {
     if (dtype !== this.#dtype) {
       throw differentKinds(this.#path, `a ${this.#dtype} tensor`, index, value);
     }
-    const data = (value instanceof Tensor ? value.data : value) as TypedArray;
-    if (data.length !== this.#rowSize) {
-      const what = `${component(this.#path)} of element ${index}`;
-      throw new LeatError(
-        "failed_precondition",
-        `The memory of ${what} was transferred or released`,
-      );
-    }
+    const data = itemsOf(value, shape, this.#path, index) as TypedArray;
     if (index === 0 && this.#copied === undefined) {
       this.#written = WrittenBatch.of(data, this.#capacity);
     }

@@ -4,7 +4,7 @@ import { LeatError } from "../../core/error.ts";
 import { Tensor, tensor } from "../../core/tensor.ts";
 import { isPlainObject } from "../../core/tree.ts";
 import { show } from "../check.ts";
-import { component, copyInto, sameShape, tensorOf } from "./leaf_columns.ts";
+import { component, copyInto, itemsOf, sameShape, tensorOf } from "./leaf_columns.ts";
 import { type Fill, fillValue, type PaddingValues } from "./padding.ts";
 
 /** The components that packing adds. */
@@ -49,6 +49,7 @@ export function sequenceOf(element: unknown): Sequence {
     if (length !== undefined && leaf.shape[0] !== length) {
       throw notPackable(`${component(name)} has ${leaf.shape[0]} tokens, others ${length}`);
     }
+    itemsOf(leaf, leaf.shape, name);
     length = leaf.shape[0]!;
     fields[name] = leaf;
   }

@@ -5,7 +5,7 @@ import { Tensor } from "../../core/tensor.ts";
 import { isPlainObject } from "../../core/tree.ts";
 import { invalidArgument, show } from "../check.ts";
 import { columnFor, type LeafColumns } from "./columns.ts";
-import { type Column, component, shapeOf, tensorOf } from "./leaf_columns.ts";
+import { type Column, component, itemsOf, shapeOf, tensorOf } from "./leaf_columns.ts";
 import { type ElementSpec, isTuple, specText, TensorSpec } from "./spec.ts";
 import { stepTo } from "./spec_check.ts";
 
@@ -278,8 +278,7 @@ class PaddedColumn implements Column {
           `than the padded shape [${this.#wanted.map((at) => at ?? -1)}]`,
       );
     });
-    const data = value instanceof Tensor ? value.data : value;
-    this.#rows[index] = { shape, data: data as ArrayLike<unknown> };
+    this.#rows[index] = { shape, data: itemsOf(value, shape, this.#path, index) };
   }
 
   read(index: number): Tensor {

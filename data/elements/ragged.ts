@@ -7,7 +7,7 @@ import { LeatError } from "../../core/error.ts";
 import { RaggedTensor, Tensor } from "../../core/tensor.ts";
 import { show } from "../check.ts";
 import { columnFor, type LeafColumns, stackedColumn } from "./columns.ts";
-import { type Column, component, sameShape, shapeOf } from "./leaf_columns.ts";
+import { type Column, component, itemsOf, sameShape, shapeOf, tensorOf } from "./leaf_columns.ts";
 import { joinTensors } from "./rows.ts";
 import { type ElementSpec, mapSpec, TensorSpec } from "./spec.ts";
 
@@ -69,9 +69,7 @@ class RaggedColumn implements Column {
           `[${["any length", ...this.#inner]}]; only the first axis may vary`,
       );
     }
-    this.#rows[index] = value instanceof Tensor
-      ? value
-      : new Tensor(this.#dtype, shape, value as never);
+    this.#rows[index] = tensorOf(this.#dtype, shape, itemsOf(value, shape, this.#path, index));
   }
 
   read(index: number): Tensor {

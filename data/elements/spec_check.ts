@@ -8,7 +8,7 @@ import {
 } from "../../core/dtype.ts";
 import { LeatError } from "../../core/error.ts";
 import { RaggedTensor, Tensor } from "../../core/tensor.ts";
-import { isPlainObject, TREE_DEPTH_MAX } from "../../core/tree.ts";
+import { isPlainObject, TOO_DEEP, TREE_DEPTH_MAX } from "../../core/tree.ts";
 import { show } from "../check.ts";
 import { component } from "./leaf_columns.ts";
 import { specOf } from "./components.ts";
@@ -23,17 +23,28 @@ export interface SpecCheckOptions {
  * Whether an element contains no `undefined`, which has no wire form. Excessive nesting is refused
  * elsewhere.
  */
-export function isWhole(value: unknown, depth = 0): boolean {
+export function isWhole(value: unknown): boolean {
+  try {
+    return isWholeAt(value, 0);
+  } catch (error) {
+    if (error === TOO_DEEP) return true;
+    throw error;
+  }
+}
+
+function isWholeAt(value: unknown, depth: number): boolean {
   if (typeof value !== "object") return value !== undefined;
-  if (value === null || depth > TREE_DEPTH_MAX) return true;
+  if (value === null) return true;
+  // Ends the whole walk: data with cycles has too many paths to try each of them.
+  if (depth > TREE_DEPTH_MAX) throw TOO_DEEP;
   if (Array.isArray(value)) {
     // Array methods would skip holes.
-    for (const part of value) if (!isWhole(part, depth + 1)) return false;
+    for (const part of value) if (!isWholeAt(part, depth + 1)) return false;
     return true;
   }
   if (!isRecord(value)) return true;
   for (const key in value) {
-    if (!isWhole(value[key], depth + 1)) return false;
+    if (!isWholeAt(value[key], depth + 1)) return false;
   }
   return true;
 }

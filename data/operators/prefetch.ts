@@ -7,6 +7,7 @@ import {
 } from "../elements/answer.ts";
 import { LeatError } from "../../core/error.ts";
 import { checkInteger, checkOptionalBoolean, optionsOf } from "../check.ts";
+import { wholeState } from "../checkpoint/whole_state.ts";
 import type { IteratorContext } from "../context.ts";
 import { type ElementIterator, END, type Pulled, type Token } from "../iterator.ts";
 import { LazyIterator } from "../iterators/lazy_iterator.ts";
@@ -70,7 +71,8 @@ export class PrefetchNode extends SameElementsNode {
     const below = sameBelow<PrefetchNode>(this);
     if (below === undefined || this.bufferSize === AUTOTUNE) return undefined;
     if (this.thread === true && below.thread !== true) return undefined;
-    return below.bufferSize >= this.bufferSize ? { fields: { buffer: [] } } : undefined;
+    if (below.bufferSize < this.bufferSize) return undefined;
+    return { fields: { buffer: [] }, inputOf: withBufferBelow };
   }
 
   override makeIterator(context: IteratorContext): ElementIterator {
@@ -105,6 +107,13 @@ interface Arrived extends Outcome {
 export interface PrefetchState {
   readonly buffer: readonly SavedOutcome[];
   readonly input: unknown;
+}
+
+/** The state of the `prefetch` below, which gets the elements that the one above had read from it. */
+function withBufferBelow(state: { readonly input: unknown }): PrefetchState {
+  const { buffer, input } = state as PrefetchState;
+  const below = wholeState(input as PrefetchState);
+  return { buffer: [...buffer, ...below.buffer], input: below.input };
 }
 
 /**

@@ -9,6 +9,11 @@ import type { Rules } from "./options.ts";
 export interface NoOp {
   /** The operator's own fields; its input's state is added as `input`. */
   readonly fields: Readonly<Record<string, unknown>>;
+  /**
+   * What its input resumes from, if the operator ran and saved `state`. Default: the input's state,
+   * which is enough for an operator that holds no elements.
+   */
+  readonly inputOf?: (state: { readonly input: unknown }) => unknown;
 }
 
 /** The operator's `NoOp` if one of these rules leaves it out. */

@@ -1,18 +1,29 @@
 /** Sharding policies written by users. */
 import { LeatError } from "../../core/error.ts";
+import { fieldsOf } from "../../core/tree.ts";
 import { NodeFunction } from "../udf/call.ts";
-import { GIVEN_NAMES } from "../udf/captured_names.ts";
 import type { Dataset } from "../dataset.ts";
 import type { Host } from "../host.ts";
 import { type DatasetNode, facade, nodeOf } from "../node.ts";
 import type { Shard } from "./sharding_policy.ts";
-import { type Captures, loadFunction, type UserFunction } from "../udf/user_function.ts";
+import {
+  type Captures,
+  deserializeFunction,
+  loadFunction,
+  type UserFunction,
+} from "../udf/user_function.ts";
 import { ValueReader, ValueWriter } from "../wire.ts";
 
-/** What a policy's function gets besides its captures. */
+/** What a policy's function gets besides its captures. `GIVEN` lists it. */
 export interface ShardExtra extends Shard {
   /** The `Dataset` class, for functions that make datasets. */
   readonly Dataset: typeof Dataset;
+}
+
+const GIVEN: readonly (keyof ShardExtra)[] = ["Dataset", "index", "count"];
+
+function policyFunction(shard: unknown, captures: unknown): NodeFunction {
+  return new NodeFunction("shardingPolicy", "shard", shard, captures, { given: GIVEN });
 }
 
 /** Options of {@linkcode shardingPolicy}. */
@@ -66,10 +77,9 @@ export class CustomShardingPolicy {
 
   /** @ignore */
   static fromWire({ name, shard }: WirePolicy): CustomShardingPolicy {
-    return new CustomShardingPolicy(
-      name,
-      new ValueReader().read(JSON.parse(shard)) as NodeFunction,
-    );
+    const { $function } = fieldsOf(JSON.parse(shard));
+    const { fn, captures } = deserializeFunction(new ValueReader().read($function));
+    return new CustomShardingPolicy(name, policyFunction(fn, captures));
   }
 
   /** @ignore */
@@ -140,8 +150,5 @@ export function shardingPolicy<C extends Captures = Captures>(
   name: string,
   { shard, captures }: ShardingPolicyOptions<C>,
 ): CustomShardingPolicy {
-  const policy = new NodeFunction("shardingPolicy", "shard", shard, captures, {
-    given: [...GIVEN_NAMES, "count"],
-  });
-  return new CustomShardingPolicy(name, policy);
+  return new CustomShardingPolicy(name, policyFunction(shard, captures));
 }

@@ -161,7 +161,7 @@ export abstract class FileSourceNode extends UnaryNode implements Splittable {
   protected hintIfMissing(path: string): string | undefined {
     // HTTP has no listing, and the query of a URL, which follows a "?", may be a secret.
     if (/^https?:/i.test(path) || !/[*?]/.test(path)) return undefined;
-    const call = `Dataset.${this.kind}(Dataset.listFiles(${show(path)}))`;
+    const call = `Dataset.${this.kind}(Dataset.listFiles(${JSON.stringify(path)}))`;
     return `${this.kind} takes paths; read the files that match a pattern with ${call}.`;
   }
 }

@@ -6,40 +6,51 @@ import { hasSource, inSource, parseFunction } from "./free_names.ts";
 
 /** Messages show whole functions of up to this many characters. */
 const SHOWN_LENGTH_MAX = 200;
+/** Names of the parameters that a rewritten function does not use, by position. */
+const UNUSED: readonly string[] = ["_", "_2"];
 /** Limits of the cache of parsed functions: their number, and the length of each in characters. */
 const CACHED_MAX = 256;
 const CACHED_LENGTH_MAX = 4_096;
 
 /**
- * A function's source with more names in its last parameter; `undefined` for a long function, or
- * one whose parameters cannot take more names.
+ * A function's source with more names in its last argument; `undefined` for a long function, or
+ * one whose parameters cannot take more names. `arity`: as for {@linkcode mayUse}.
  *
  * @param source as {@linkcode analyzeFunction} returns it.
  */
-export function withCapturedNames(source: string, names: readonly string[]): string | undefined {
+export function withCapturedNames(
+  source: string,
+  names: readonly string[],
+  arity: number,
+): string | undefined {
   if (source.length > SHOWN_LENGTH_MAX || /\n/.test(source)) return undefined;
   const { node } = parseFunction(source);
   if (node.type !== "ArrowFunctionExpression" && node.type !== "FunctionExpression") {
     return undefined;
   }
+  const { params } = node;
+  if (params.some(({ type }) => type === "RestElement")) return undefined;
   const list = names.join(", ");
-  const last = node.params.at(-1);
+  const extra = params[arity];
   const insert = (at: number, text: string) =>
     `${source.slice(0, inSource(at))}${text}${source.slice(inSource(at))}`;
+  if (extra !== undefined) {
+    if (extra.type !== "ObjectPattern") return undefined;
+    return insert(extra.start + 1, extra.properties.length === 0 ? ` ${list} ` : ` ${list},`);
+  }
+  const unused = UNUSED.slice(params.length, arity);
+  const added = [...unused, `{ ${list} }`].join(", ");
+  const last = params.at(-1);
   if (last === undefined) {
     const open = source.indexOf("(", inSource(node.start));
-    return `${source.slice(0, open + 1)}_, { ${list} }${source.slice(open + 1)}`;
-  }
-  if (last.type === "RestElement") return undefined;
-  if (last.type === "ObjectPattern" && node.params.length > 1) {
-    return insert(last.start + 1, last.properties.length === 0 ? ` ${list} ` : ` ${list},`);
+    return `${source.slice(0, open + 1)}${added}${source.slice(open + 1)}`;
   }
   const bare = node.type === "ArrowFunctionExpression" &&
     !/[()]/.test(source.slice(0, inSource(last.end)));
   return bare
     ? `${source.slice(0, inSource(last.start))}(${last.type === "Identifier" ? last.name : ""}, ` +
-      `{ ${list} })${source.slice(inSource(last.end))}`
-    : insert(last.end, `, { ${list} }`);
+      `${added})${source.slice(inSource(last.end))}`
+    : insert(last.end, `, ${added}`);
 }
 
 /** Names in the last argument of every function, see `FunctionExtra`. Captures cannot use them. */

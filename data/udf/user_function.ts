@@ -54,14 +54,21 @@ export interface LoadedFunction<F extends AnyFunction = AnyFunction> {
  * function uses; `invalid_argument` for native and bound functions, classes, and captures that are
  * not plain data.
  *
+ * @param arity How many arguments it takes before the last, to show how to pass captures. Default: not
+ * known.
+ *
  * @example
  * ```ts
  * import { serializeFunction } from "./user_function.ts";
  * serializeFunction((x: number, { mean }: { mean: number }) => x - mean, { mean: 3 });
  * ```
  */
-export function serializeFunction(fn: UserFunction, captures?: Captures): WireFunction {
-  const wire = serializeAlone(fn, "");
+export function serializeFunction(
+  fn: UserFunction,
+  captures?: Captures,
+  arity?: number,
+): WireFunction {
+  const wire = serializeAlone(fn, "", arity);
   return captures === undefined ? wire : { ...wire, captures: serializeCaptures(captures) };
 }
 
@@ -119,7 +126,9 @@ export function loadFunction<F extends AnyFunction>(
 ): LoadedFunction<F> | Promise<LoadedFunction<F>> {
   const { fn, captures } = bound;
   if (fn instanceof PythonFunction) return callsPython(fn, captures, host.python);
-  const unloaded = captures === undefined ? [] : unloadedIn(captures);
+  const unloaded = captures === undefined
+    ? []
+    : unloadedOf.getOrInsertComputed(captures, unloadedIn);
   if (typeof fn === "function" && unloaded.length === 0) return bound as LoadedFunction<F>;
   if (fn instanceof ModuleFunction || unloaded.some(({ fn }) => fn instanceof ModuleFunction)) {
     return loadModules(fn, captures, unloaded, host);
@@ -154,7 +163,7 @@ function ambientNamesIn(fn: UserFunction): readonly string[] {
 }
 
 /** @param where the capture that holds the function, or `""`. */
-function serializeAlone(fn: unknown, where: string): WireFunction {
+function serializeAlone(fn: unknown, where: string, arity?: number): WireFunction {
   if (!isUserFunction(fn)) {
     throw new LeatError(
       "invalid_argument",
@@ -167,11 +176,11 @@ function serializeAlone(fn: unknown, where: string): WireFunction {
   }
   if (fn instanceof ModuleFunction) return { module: fn.module, name: fn.name };
   const analysis = analyzeFunction(sourceOf(fn));
-  requireSelfContained(analysis, where);
+  requireSelfContained(analysis, where, arity);
   return { source: analysis.source };
 }
 
-function requireSelfContained(analysis: FunctionAnalysis, where: string): void {
+function requireSelfContained(analysis: FunctionAnalysis, where: string, arity?: number): void {
   const { freeNames, placeBound, source } = analysis;
   if (freeNames.length === 0 && placeBound.length === 0) return;
   const which = where === "" ? "This function" : `The function in captures${where}`;
@@ -186,7 +195,7 @@ function requireSelfContained(analysis: FunctionAnalysis, where: string): void {
   ].join(" and ");
   const module = `export it from a module and give udf(import.meta.resolve("./f.ts"), "name")`;
   const remedy = ofHost.length === 0 && placeBound.length === 0
-    ? `Either ${captureRemedy(analysis, captured, where)}, or ${module}.`
+    ? `Either ${captureRemedy(analysis, captured, where, arity)}, or ${module}.`
     : `Instead ${module}.`;
   const { assignedNames } = analysis;
   const lost = assignedNames.length === 0
@@ -208,10 +217,16 @@ function pythonCaptured(where: string): LeatError {
 }
 
 /** Says how to pass in the outer variables of a function; shows a short function rewritten. */
-function captureRemedy(analysis: FunctionAnalysis, names: string[], where: string): string {
+function captureRemedy(
+  { source }: FunctionAnalysis,
+  names: string[],
+  where: string,
+  arity: number | undefined,
+): string {
   const list = names.join(", ");
   if (where !== "") return `give it ${list} as parameters`;
-  const fn = withCapturedNames(analysis.source, names) ?? `(…, { ${list} }) => …`;
+  const rewritten = arity === undefined ? undefined : withCapturedNames(source, names, arity);
+  const fn = rewritten ?? `(${arity === 0 ? "" : "…, "}{ ${list} }) => …`;
   const given = names.filter((name) => GIVEN_NAMES.includes(name));
   const own = names.filter((name) => !GIVEN_NAMES.includes(name));
   const captures = own.length === 0 ? fn : `${fn}, { captures: { ${own.join(", ")} } }`;
@@ -309,6 +324,9 @@ interface Unloaded {
   readonly fn: ModuleFunction | SourceFunction;
 }
 
+/** By captures, which never change: each iterator that opens loads its functions. */
+const unloadedOf = new WeakMap<Captures, readonly Unloaded[]>();
+
 /** Every function among the captures that has to be loaded first. */
 function unloadedIn(captures: Captures): Unloaded[] {
   return functionsIn(captures).flatMap(({ path, fn }) => {
@@ -320,13 +338,19 @@ function unloadedIn(captures: Captures): Unloaded[] {
 /** Every function and reference among the captures, with its path. */
 function functionsIn(captures: Captures): { path: Path; fn: UserFunction }[] {
   const found: { path: Path; fn: UserFunction }[] = [];
+  /** Structure that is being walked, or has no function: of data with cycles not each path is tried. */
+  const passed = new Set<unknown>();
   const visit = (value: unknown, path: Path): void => {
     if (isUserFunction(value)) {
       found.push({ path, fn: value });
     } else if (path.length < TREE_DEPTH_MAX && (Array.isArray(value) || isPlainObject(value))) {
+      if (passed.has(value)) return;
+      passed.add(value);
+      const before = found.length;
       for (const [key, item] of Object.entries(value)) {
         visit(item, [...path, Array.isArray(value) ? Number(key) : key]);
       }
+      if (found.length > before) passed.delete(value);
     }
   };
   visit(captures, []);

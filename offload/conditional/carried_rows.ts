@@ -26,23 +26,37 @@ export class Remainders {
     }));
   }
 
-  async restore(carried: readonly Carried[]): Promise<void> {
+  restore(carried: readonly Carried[]): void {
     for (const { sequence, split, rows, remainder } of carried) {
       this.#remainders.set(sequence, { split, remainder });
-      await this.#join.add(sequence, split, remainder, rows);
+      this.#join.add(sequence, split, remainder, rows);
     }
   }
 
-  /** Adds the rows of a split. Returns the batch that they complete, if any. */
-  async add(sequence: number, split: number, remainder: unknown): Promise<Joined | undefined> {
+  /** Whether the waiting rows fill a batch. */
+  get hasBatch(): boolean {
+    return this.#join.hasBatch;
+  }
+
+  get isEmpty(): boolean {
+    return this.#join.carried.length === 0;
+  }
+
+  /** Adds the rows of a split. */
+  add(sequence: number, split: number, remainder: unknown): void {
     this.#remainders.set(sequence, { split, remainder });
-    const joined = await this.#join.add(sequence, split, remainder);
+    this.#join.add(sequence, split, remainder);
+  }
+
+  /** The batch that the rows fill, or the error of one of them. */
+  async next(): Promise<Joined | undefined> {
+    const joined = await this.#join.next();
     const waiting = new Set(this.#join.carried.map((at) => at.sequence));
     for (const at of this.#remainders.keys()) if (!waiting.has(at)) this.#remainders.delete(at);
     return joined;
   }
 
-  /** The last, partial batch, if rows are left. */
+  /** The last, partial batch, if rows are left, and errors before it. */
   end(): Promise<Joined | undefined> {
     return this.#join.end();
   }

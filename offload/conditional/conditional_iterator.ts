@@ -95,7 +95,7 @@ export class ConditionalIterator extends ElementIterator {
     });
   }
 
-  protected override async restoreState(state: unknown): Promise<void> {
+  protected override restoreState(state: unknown): Promise<void> {
     const { ended, digest, ledger, carried } = state as {
       readonly ended: boolean;
       readonly digest: string | null;
@@ -105,7 +105,8 @@ export class ConditionalIterator extends ElementIterator {
     this.#ended = ended;
     this.#digest = digest;
     if (ledger !== null) this.#ledger = DeliveredSplits.restored(ledger);
-    await this.#carried.restore(carried);
+    this.#carried.restore(carried);
+    return Promise.resolve();
   }
 
   protected override release(): void {
@@ -120,6 +121,9 @@ export class ConditionalIterator extends ElementIterator {
       await (this.#begun ??= this.#begin());
       for (;;) {
         if (this.disposed) return END;
+        // After the error of a row, the others may still fill a batch.
+        const more = this.#carried.hasBatch ? await this.#carried.next() : undefined;
+        if (more !== undefined) return this.#give(more);
         this.#applyChange();
         this.#retry();
         const wanted = this.#choose();
@@ -390,7 +394,10 @@ export class ConditionalIterator extends ElementIterator {
     } else {
       if (side === "remote") this.#finishedBy(this.#remote!, sequence);
       if (!ledger.finish(sequence)) return undefined;
-      if (item.kind === "remainder") given = await this.#carried.add(sequence, split, item.rows);
+      if (item.kind === "remainder") {
+        this.#carried.add(sequence, split, item.rows);
+        given = await this.#carried.next();
+      }
     }
     if (given === undefined) return undefined;
     // If the side that was not wanted gave it, it does not count: the wanted side need not catch up.
@@ -434,8 +441,10 @@ export class ConditionalIterator extends ElementIterator {
 
   async #end(): Promise<unknown> {
     const last = await this.#carried.end();
-    this.#ended = true;
-    this.release();
+    if (last === undefined || this.#carried.isEmpty) {
+      this.#ended = true;
+      this.release();
+    }
     return last === undefined ? END : this.#give(last);
   }
 

@@ -43,11 +43,16 @@ export async function canonicalStream(
     const split = table![index]!;
     await using run = openSplit(chain, { host, seed, epoch, index, split, onRemainder });
     given.push(...await allOf(run));
-    const joined = remainder === undefined ? undefined : await join.add(sequence, index, remainder);
-    if (joined !== undefined) given.push(joined);
+    if (remainder !== undefined) join.add(sequence, index, remainder);
+    given.push(...await untilNone(() => join.next()));
   }
-  const last = await join.end();
-  if (last !== undefined) given.push(last);
+  given.push(...await untilNone(() => join.end()));
+  return given;
+}
+
+async function untilNone(next: () => Promise<Given | undefined>): Promise<Given[]> {
+  const given: Given[] = [];
+  for (let one = await next(); one !== undefined; one = await next()) given.push(one);
   return given;
 }
 

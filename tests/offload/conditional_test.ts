@@ -6,7 +6,7 @@ import { decide } from "../../offload/decide.ts";
 import { OffloadPlan } from "../../offload/plan.ts";
 import { StorageFiles } from "../../platform/storage/storage.ts";
 import { assert, assertEquals, assertRejects, assertThrows } from "../assert.ts";
-import { orderedReference } from "../data/lib/ordered_reference.ts";
+import { orderedReference, withMisfits } from "../data/lib/ordered_reference.ts";
 import { type Outcome, outcomesOf, readOutcomes } from "../data/lib/outcomes.ts";
 import { PATIENCE_MS, until } from "../lib/until.ts";
 import { testInline, testOnEach } from "../service/lib/carriers.ts";
@@ -67,6 +67,25 @@ testInline("offload with deterministic gives one stream, whatever the ratio", as
   const lower = await read("p'2", 0.2);
   for (const ratio of [0, 0.7]) assertEquals(await read("p'2", ratio), lower);
 });
+
+testInline(
+  "offload gives the errors and the batch of one split's rows, also restored",
+  async (start) => {
+    await using cluster = await start({ workers: 1 });
+    const plan = { candidate: "p'3", ratio: 0.5 };
+    const dataset = withMisfits().offload({ service: cluster, plan, deterministic: true });
+    const stream = await orderedReference(withMisfits());
+    assertEquals(await outcomesOf(dataset.iterator()), stream);
+    for (const position of [...Array(16).keys(), stream.length - 1]) {
+      await using iterator = dataset.iterator();
+      await readOutcomes(iterator, position);
+      await using restored = dataset.iterator();
+      await restored.restore(await iterator.save());
+      const wanted = stream.slice(position, position + 9);
+      assertEquals(await readOutcomes(restored, 9), wanted, `from ${position}`);
+    }
+  },
+);
 
 testInline(
   "offloadProgress counts what this host prepares if nothing is offloaded",

@@ -1,7 +1,7 @@
 /** Checks the columns of CSV files, and converts the fields of records to elements. */
 import { LeatError } from "../../../core/error.ts";
 import { isPlainObject } from "../../../core/tree.ts";
-import { invalidArgument, show, showBeginning } from "../../check.ts";
+import { invalidArgument, show } from "../../check.ts";
 import { type ElementSpec, TensorSpec } from "../../elements/spec.ts";
 import { COLUMNS_MAX } from "../column_rows.ts";
 import {
@@ -129,7 +129,7 @@ export function recordConversion(plan: RecordPlan): RecordConversion {
       if (value !== undefined) return value;
       throw misfit(
         describe,
-        `has ${showBeginning(text)} in column ${label(column)}, which is no ${column.dtype}`,
+        `has ${show(text)} in column ${label(column)}, which is no ${column.dtype}`,
       );
     });
     return elementOf(names, values);
@@ -145,7 +145,7 @@ function elementOf(names: readonly (string | undefined)[], values: unknown[]): u
 }
 
 function label({ name, index }: ReadColumn): string {
-  return name === undefined ? `${index}` : showBeginning(name);
+  return name === undefined ? `${index}` : show(name);
 }
 
 function misfit(describe: DescribeRecord, what: string): LeatError {

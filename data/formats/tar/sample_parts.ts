@@ -1,7 +1,7 @@
 /** Names and decoders of the parts of a WebDataset sample. */
 import { LeatError } from "../../../core/error.ts";
 import { parseJson } from "../../../core/json.ts";
-import { showBeginning } from "../../check.ts";
+import { show } from "../../check.ts";
 
 /** The key of the sample's name in its element. */
 export const SAMPLE_KEY = "__key__";
@@ -22,7 +22,7 @@ function decodeText(contents: Uint8Array): string {
 
 function decodeClass(contents: Uint8Array): number {
   const text = decodeText(contents).trim();
-  const shown = showBeginning(text);
+  const shown = show(text);
   if (!/^[+-]?\d+$/.test(text)) throw new LeatError("data_loss", `${shown} is no whole number`);
   const number = Number(text);
   // The spec of a class says int32: a batch would have another number.

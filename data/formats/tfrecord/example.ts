@@ -7,7 +7,7 @@ import { utf8Text } from "../../../core/bytes.ts";
 import { dtypeOf } from "../../../core/dtype.ts";
 import { LeatError } from "../../../core/error.ts";
 import { copyTree } from "../../../core/tree.ts";
-import { show, showBeginning } from "../../check.ts";
+import { show } from "../../check.ts";
 import {
   BYTES_LIST,
   encodeExample,
@@ -259,7 +259,7 @@ function namesOf(example: Uint8Array): string {
     else if (!named.has(name)) more++;
   }
   if (named.size === 0) return "it has none";
-  return `it has ${[...named].map(showBeginning).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
+  return `it has ${[...named].map(show).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }
 
 function malformed(cause: unknown): LeatError {

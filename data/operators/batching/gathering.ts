@@ -67,6 +67,20 @@ export abstract class GatheringNode extends UnaryNode {
     }
   }
 
+  /** The first of these elements that fits no batch with those before it; -1 if all fit. */
+  misfitIn(elements: readonly unknown[]): number {
+    let column: Column | undefined;
+    return elements.findIndex((element, i) => {
+      try {
+        column ??= this.columnsOf(this.input.elementSpec)(element);
+        column.write(i, element);
+        return false;
+      } catch {
+        return true;
+      }
+    });
+  }
+
   /** The operator that makes the elements, for messages. */
   get maker(): string {
     let node = this.input;

@@ -196,7 +196,7 @@ class EntryWriter {
     try {
       for (const { rows, ...rest } of this.#before) await this.#add(rest, rows);
       for (const run of runs) await this.#addRun(await readNote(this.#folder, id, run));
-      if (isLast) await this.#writeJoined(await this.#join?.end());
+      if (isLast) await this.#writeJoined(await this.#join?.end()); // one: an error ends the save
       await this.#closeChunk();
     } finally {
       this.#open?.abandon();
@@ -227,7 +227,8 @@ class EntryWriter {
   async #add(rest: Rest, lastRows?: number): Promise<void> {
     this.#rests.set(rest.sequence, rest);
     const rows = await readRest(this.#folder, rest);
-    await this.#writeJoined(await this.#join!.add(rest.sequence, rest.index, rows, lastRows));
+    this.#join!.add(rest.sequence, rest.index, rows, lastRows);
+    await this.#writeJoined(await this.#join!.next());
   }
 
   /** Adds a batch of rows from several splits to the open chunk of such batches. */

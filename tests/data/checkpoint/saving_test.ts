@@ -2,7 +2,7 @@
  * Saved iterators: what `save()` writes and what `restore()` refuses.
  */
 import { Dataset, LeatError } from "../../../mod.ts";
-import { assertEquals, assertRejects } from "../../assert.ts";
+import { assert, assertEquals, assertRejects } from "../../assert.ts";
 import { assertCheckpointLaw } from "../lib/checkpoint_law.ts";
 
 Deno.test("a checkpoint of indexed sources, take, skip and shuffle continues at its position", async () => {
@@ -33,6 +33,27 @@ Deno.test("restore refuses garbage, damage and other pipelines by their codes", 
   }
   assertEquals(await codeOf(state, Dataset.range(10).shuffle(4)), "failed_precondition");
   assertEquals(await codeOf(state, Dataset.range(9)), "failed_precondition");
+});
+
+Deno.test("save writes no text as long as the data in memory", async () => {
+  const data = new Float32Array(1_000);
+  const make = (x: Float32Array) => Dataset.fromTensorSlices({ x }).batch(4);
+  const { toBase64 } = Uint8Array.prototype;
+  Uint8Array.prototype.toBase64 = function (): string {
+    assert(this.length < data.byteLength, "the data as text");
+    return toBase64.call(this);
+  };
+  let state: Uint8Array;
+  try {
+    await using iterator = make(data).iterator();
+    state = await iterator.save();
+  } finally {
+    Uint8Array.prototype.toBase64 = toBase64;
+  }
+  await using same = make(data.slice()).iterator();
+  await same.restore(state);
+  await using other = make(data.fill(1, 999)).iterator();
+  await assertRejects(() => other.restore(state), LeatError, "from another pipeline");
 });
 
 Deno.test("restore says which operators and arguments differ from those of the saved pipeline", async () => {

@@ -16,7 +16,8 @@ import {
 } from "../../assert.ts";
 import { canonicalStream } from "../../../sim/reference/canonical_stream.ts";
 import { hurried } from "../lib/hurried.ts";
-import { orderedReference } from "../lib/ordered_reference.ts";
+import { outcomesOf } from "../lib/outcomes.ts";
+import { orderedReference, withMisfits } from "../lib/ordered_reference.ts";
 
 const element = (value: unknown) => ({ element: value });
 const batchOf = (data: number[]) => element({ dtype: "float64", shape: [data.length], data });
@@ -188,20 +189,36 @@ Deno.test("splitOrder is a permutation that depends only on the seed and the epo
   assertEquals([...splitOrder(3, { seed: 1n, epoch: 0, shuffled: false })], [0, 1, 2]);
 });
 
+Deno.test("a row that does not fit its joined batch loses no other row", async () => {
+  const stream = await orderedReference(withMisfits());
+  const batches = stream.flatMap((at) => "element" in at ? [at.element as Tensor] : []);
+  const rows = batches.flatMap(({ data }) => [...data] as unknown as number[][]).map(([x]) => x!);
+  assertEquals(stream.length - batches.length, 768 - rows.length, "an error for each other row");
+  assertEquals(rows, rows.toSorted((a, b) => a - b));
+  const local = (await outcomesOf(withMisfits().iterator())).flatMap((at) =>
+    "element" in at ? [at.element as Tensor] : []
+  );
+  assertEquals(rows.length, local.reduce((sum, { shape }) => sum + shape[0]!, 0));
+  assert(batches.slice(0, -1).every(({ shape }) => shape[0] === 4));
+});
+
 Deno.test("a join restored with the remaining rows continues as before", async () => {
   const chain = chainOf(Dataset.range(9).filter(() => true).batch(4).node)!;
   const tensorOf = async (stop: number) => ({
     batch: (await Array.fromAsync(Dataset.range(stop).batch(4)))[0],
   });
   const all = new RemainderJoin(chain, { seed: 0n });
-  await all.add(0, 0, await tensorOf(3));
-  const joined = await all.add(1, 1, await tensorOf(3));
+  all.add(0, 0, await tensorOf(3));
+  assertEquals(await all.next(), undefined);
+  all.add(1, 1, await tensorOf(3));
+  const joined = await all.next();
   assert(joined !== undefined && "element" in joined);
   assertEquals(all.carried, [{ sequence: 1, rows: 2 }]);
   const resumed = new RemainderJoin(chain, { seed: 0n });
-  await resumed.add(1, 1, await tensorOf(3), 2);
+  resumed.add(1, 1, await tensorOf(3), 2);
   const both = await Promise.all([all, resumed].map(async (join) => {
-    const next = await join.add(2, 2, await tensorOf(3));
+    join.add(2, 2, await tensorOf(3));
+    const next = await join.next();
     return (next as { element: { toArray(): unknown } }).element.toArray();
   }));
   assertEquals(both, [[1, 2, 0, 1], [1, 2, 0, 1]]);

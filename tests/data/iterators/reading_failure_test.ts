@@ -313,6 +313,17 @@ Deno.test("ReadingFailure: the user gets everything read before, then its reason
   }
 });
 
+Deno.test("DatasetIterator.next waits for a restore that ends a failure of reading", async () => {
+  const reading = { waits: false, failsAt: 4 };
+  await using iterator = lossy(reading).ignoreErrors().iterator();
+  for (const value of [0, 1, 3]) assertEquals(await iterator.next(), { done: false, value });
+  await assertRejects(() => iterator.next(), LeatError, GONE.message);
+  const state = await iterator.save();
+  reading.failsAt = Infinity;
+  const [, next] = await Promise.all([iterator.restore(state), iterator.next()]);
+  assertEquals(next, { done: false, value: 4 });
+});
+
 Deno.test("ignoreErrors drops failed elements, but passes on failures of reading", async () => {
   for (const waits of [false, true]) {
     const dataset = lossy({ waits, failsAt: 5 }).ignoreErrors();

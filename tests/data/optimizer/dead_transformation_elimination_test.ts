@@ -1,6 +1,7 @@
 /** Rule `deadTransformationElimination`. */
 import { Dataset, LeatError } from "../../../mod.ts";
 import { assertEquals } from "../../assert.ts";
+import { rounds } from "../lib/collect.ts";
 import { assertRuleLaw } from "./rule_law.ts";
 import fc from "../../lib/properties.ts";
 
@@ -30,6 +31,21 @@ Deno.test("rule deadTransformationElimination gives the elements and errors of p
     }),
     { numRuns: 30 },
   );
+});
+
+Deno.test("rule deadTransformationElimination restores all that operators had read without it", async () => {
+  const make = (deadTransformationElimination: boolean) =>
+    Dataset.range(20).map((x) => Promise.resolve(x)).prefetch(8).prefetch(4).prefetch(2)
+      .withOptions({ optimizations: { deadTransformationElimination } });
+  await using saved = make(false).iterator();
+  assertEquals([await saved.next(), await saved.next()].map(({ value }) => value), [0, 1]);
+  await rounds(100); // all three read ahead
+  const state = await saved.save();
+  for (const rule of [false, true]) {
+    await using restored = make(rule).iterator();
+    await restored.restore(state);
+    assertEquals(await Array.fromAsync(restored), Array.from({ length: 18 }, (_, i) => i + 2));
+  }
 });
 
 Deno.test("rule deadTransformationElimination leaves out what was done below, and no more", () => {

@@ -256,6 +256,21 @@ Deno.test("shardingPolicy divides by its function, locally and after serialisati
   assertEquals(shards, [[0, 1, 2, -1], [3, 4, -2]]);
 });
 
+Deno.test("shardingPolicy refuses names that its function is not given, and captures may have them", async () => {
+  assertThrows(
+    () => shardingPolicy("p", { shard: (dataset, { random }: never) => dataset.skip(random) }),
+    LeatError,
+    'takes "random" from its last argument',
+  );
+  const policy = shardingPolicy("p", {
+    shard: (dataset, { image }) => dataset.take(image),
+    captures: { image: 2 },
+  });
+  const rebuilt = CustomShardingPolicy.fromWire(policy.toWire());
+  const part = await rebuilt.shardOf(Dataset.range(5).node, { index: 0, count: 1 }, new DenoHost());
+  assertEquals(await Array.fromAsync(openIterator(part)), [0, 1]);
+});
+
 Deno.test("shardingPolicy refuses invalid policies", async () => {
   const outside = 3;
   const error = assertThrows(

@@ -184,6 +184,7 @@ Deno.test("loadFunction says when the module, the export or the function is miss
       "failed_precondition",
       "not this module",
     ],
+    ["data:text/javascript,throw null", "f", "failed_precondition", "cannot be imported"],
     ["data:text/javascript,export const f = (", "f", "failed_precondition", "cannot be imported"],
     [FIXTURE, "triple", "not_found", "it exports ONE, default, double"],
     [FIXTURE, "toString", "not_found", "exports no"],
@@ -227,16 +228,22 @@ Deno.test("serializeFunction shows how to rewrite a short function", () => {
   const mean = 3;
   const total = { count: 0 };
   let calls = 0;
-  const cases: [AnyFunction, string][] = [
+  const cases: [AnyFunction, string, arity?: number][] = [
     [(x: number) => x - mean, "(x, { mean })=>x - mean, { captures: { mean } }"],
     [() => mean, "(_, { mean })=>mean, { captures: { mean } }"],
-    [(a: number, b: number) => a + b + mean, "(a, b, { mean })=>a + b + mean"],
+    [() => mean, "({ mean })=>mean", 0],
+    [() => mean, "(_, _2, { mean })=>mean", 2],
+    [(a: number) => a + mean, "(a, _2, { mean })=>a + mean", 2],
+    [(a: number, b: number) => a + b + mean, "(a, b, { mean })=>a + b + mean", 2],
+    [(a: number, { b }: { b: number }) => a + b + mean, "(a, { b }, { mean })=>a + b + mean", 2],
+    [(a: number, { b }: { b: number }) => a + b + mean, "(a, { mean, b })=>a + b + mean"],
+    [(a: number, extra: { b: number }) => a + extra.b + mean, "(…, { mean }) => …"],
     [(...all: number[]) => all[mean], "(…, { mean }) => …, { captures: { mean } }"],
     [(x: number) => calls += x + total.count, "assigns to calls would stay there"],
     [(x: number) => fetch(`${x}`), "uses fetch, which only functions of modules may name"],
   ];
-  for (const [fn, expected] of cases) {
-    const error = assertThrows(() => serializeFunction(fn), LeatError) as LeatError;
+  for (const [fn, expected, arity = 1] of cases) {
+    const error = assertThrows(() => serializeFunction(fn, {}, arity), LeatError) as LeatError;
     assertStringIncludes(error.message, expected);
   }
   calls = 0;
@@ -249,6 +256,24 @@ Deno.test("loadFunction is synchronous, and returns the closure itself, if nothi
   assert(!(loaded instanceof Promise));
   assertStrictEquals(loaded.fn, fn);
   assertStrictEquals(loaded.captures, captures);
+});
+
+Deno.test("loadFunction walks captures once, and loads a function at each place that has it", async () => {
+  let walks = 0;
+  const words = new Proxy({ a: 1 }, {
+    ownKeys: (target) => (walks++, Reflect.ownKeys(target)),
+  });
+  const shared = { twice: udf(FIXTURE, "double") };
+  const bound = {
+    fn: (x: number, { once, again }: Record<string, { twice: (x: number) => number }>) =>
+      again!.twice(once!.twice(x)),
+    captures: { words, once: shared, again: shared },
+  };
+  for (let i = 0; i < 3; i++) {
+    const { fn, captures } = await loadFunction(bound, importer);
+    assertEquals(fn(1, captures as never), 4);
+  }
+  assertEquals(walks, 1);
 });
 
 Deno.test("deserializeFunction analyses received source before evaluating it", () => {

@@ -9,7 +9,7 @@ import {
   registerDataset,
 } from "../../../mod.ts";
 import { assert, assertEquals, assertMatch, assertRejects } from "../../assert.ts";
-import { orderedReference } from "../../data/lib/ordered_reference.ts";
+import { orderedReference, withMisfits } from "../../data/lib/ordered_reference.ts";
 import { type Outcome, outcomesOf, readOutcomes } from "../../data/lib/outcomes.ts";
 import { testInline, testOnEach } from "../lib/carriers.ts";
 import { TempFolder } from "../../lib/temp_folder.ts";
@@ -103,6 +103,28 @@ testInline(
       const iterators = consumersOf(dataset, cluster, 3);
       assertEquals(await Promise.all(iterators.map((one) => outcomesOf(one))), partsOf(stream, 3));
       for (const iterator of iterators) await iterator.return();
+    }
+  },
+);
+
+testInline(
+  "consumers share out the errors of rows that fit no batch, also if they are restored",
+  async (start) => {
+    const stream = await orderedReference(withMisfits());
+    const sorted = (outcomes: readonly Outcome[]) => outcomes.map((at) => Deno.inspect(at)).sort();
+    await using cluster = await start({ workers: 2 });
+    const iterators = consumersOf(withMisfits(), cluster, 2);
+    const parts = await Promise.all(iterators.map((one) => outcomesOf(one)));
+    assertEquals(sorted(parts.flat()), sorted(stream));
+    for (const counts of [[9, 12], [14, 13], [15, 15]] as const) {
+      await using other = await start({ workers: 1 });
+      const saved = consumersOf(withMisfits(), other, 2);
+      const before = await Promise.all(saved.map((one, i) => readOutcomes(one, counts[i]!)));
+      const states = await Promise.all(saved.map((one) => one.save()));
+      const restored = consumersOf(withMisfits(), other, 2);
+      await Promise.all(restored.map((one, i) => one.restore(states[i]!)));
+      const after = await Promise.all(restored.map((one) => outcomesOf(one)));
+      assertEquals(before.map((part, i) => [...part, ...after[i]!]), parts, `from ${counts}`);
     }
   },
 );

@@ -2,7 +2,7 @@
 import { Dataset, type DatasetIterator, LeatError, type LocalCluster } from "../../../mod.ts";
 import { assert, assertEquals, assertRejects } from "../../assert.ts";
 import { rounds } from "../../data/lib/collect.ts";
-import { orderedReference } from "../../data/lib/ordered_reference.ts";
+import { orderedReference, withMisfits } from "../../data/lib/ordered_reference.ts";
 import { type Outcome, outcomesOf, readOutcomes } from "../../data/lib/outcomes.ts";
 import { distributed, makeDataset } from "../lib/canonical.ts";
 import { testInline, testOnEach } from "../lib/carriers.ts";
@@ -31,6 +31,29 @@ testOnEach("a DETERMINISTIC iterator is restored on a cluster of another size", 
     assertEquals(await outcomesOf(iterator), wanted.slice(position), `restored at ${position}`);
   }
 });
+
+testInline(
+  "a DETERMINISTIC iterator is restored between the errors and the batch of one split's rows",
+  async (start) => {
+    const stream = await orderedReference(withMisfits());
+    await using cluster = await start({ workers: 2 });
+    const dataset = withMisfits().distribute({ service: cluster, processingMode: "DETERMINISTIC" });
+    const from = [...Array(24).keys(), stream.length - 2, stream.length - 1];
+    const states: Uint8Array[] = [];
+    await using iterator = dataset.iterator();
+    for (const [position] of stream.entries()) {
+      if (from.includes(position)) states.push(await iterator.save());
+      assertEquals(await readOutcomes(iterator, 1), [stream[position]], `${position}`);
+    }
+    assertEquals((await iterator.next()).done, true);
+    for (const [i, position] of from.entries()) {
+      await using restored = dataset.iterator();
+      await restored.restore(states[i]!);
+      const wanted = stream.slice(position, position + 9);
+      assertEquals(await readOutcomes(restored, 9), wanted, `from ${position}`);
+    }
+  },
+);
 
 testInline(
   "the saved position of a reader that has lost its service continues on another one",

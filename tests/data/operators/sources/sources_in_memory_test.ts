@@ -9,7 +9,7 @@ import {
 } from "../../../assert.ts";
 import { LeatError } from "../../../../core/error.ts";
 import { Tensor, tensor } from "../../../../core/tensor.ts";
-import { Dataset, TensorSpec, UNKNOWN_CARDINALITY } from "../../../../data/mod.ts";
+import { Dataset, specOf, TensorSpec, UNKNOWN_CARDINALITY } from "../../../../data/mod.ts";
 import { collect, collectWithErrors } from "../../lib/collect.ts";
 
 Deno.test("range counts from start to stop by step, in both directions", async () => {
@@ -148,6 +148,19 @@ Deno.test("fromGenerator accepts any thenable as a promise, and refuses invalid 
   assertEquals(await collectWithErrors(Dataset.fromGenerator(() => odd)), [
     "error invalid_argument",
   ]);
+});
+
+Deno.test("elements and captures with many cycles pass, and their walks end", async () => {
+  const root = { children: [] as unknown[] };
+  for (let i = 0; i < 4; i++) root.children.push({ parent: root });
+  assertStrictEquals(specOf(root), undefined);
+  const dataset = Dataset.from([root])
+    .map((element, { root, double }) => [element, double(root.children.length)], {
+      captures: { root, double: (x: number) => 2 * x },
+    });
+  const [[element, size]] = await Array.fromAsync(dataset) as [[unknown, number]];
+  assertStrictEquals(element, root);
+  assertEquals(size, 8);
 });
 
 Deno.test("a cyclic element passes unchanged, and is lost in a batch", async () => {
