@@ -32,6 +32,7 @@ import {
 import { SplitProgress, SplitReader, type SplitSource } from "./sharding/splits.ts";
 import { type IteratorStats, OperatorMeter } from "./iterators/stats.ts";
 import { Cores } from "./threads/cores.ts";
+import type { CallContext } from "./udf/call.ts";
 
 interface Iteration {
   readonly host: Host;
@@ -53,8 +54,8 @@ interface Iteration {
   readonly lastReaders: LastReaders;
   /** See `IteratorContext.replace()`. */
   readonly replaced: Map<DatasetNode, (context: IteratorContext) => ElementIterator>;
-  /** Whether other consumers got elements of a stream that this iteration reads. */
-  hasOtherConsumers: boolean;
+  /** See `IteratorContext.sharedReads`. */
+  sharedReads: number;
   /** An operator that a rule has added after the last one. */
   added?: OperatorInstance;
 }
@@ -118,7 +119,7 @@ export class IteratorContext {
       overwritten: [],
       lastReaders: new LastReaders(lastReaders),
       replaced: new Map(),
-      hasOtherConsumers: false,
+      sharedReads: 0,
     };
     const progress = splits === undefined ? undefined : new SplitProgress(splits);
     return new IteratorContext(iteration, { randomState, instance, splits: progress });
@@ -286,6 +287,15 @@ export class IteratorContext {
     return task === 0 ? this.randomStream() : this.randomStream().fork(`task ${task}`);
   }
 
+  /** The context of a function that gets the elements of this operator, the graph's last. */
+  ofConsumer(operator: string): CallContext {
+    return {
+      host: this.host,
+      stats: new OperatorMeter(operator, -1),
+      callStream: () => this.callStream().fork(`${operator}()`),
+    };
+  }
+
   /**
    * The random stream of an operator with a seed of its own: two operators with the same seed draw the
    * same numbers. Pass epoch 0 to draw the same numbers in every repetition.
@@ -400,9 +410,9 @@ export class IteratorContext {
     return closing;
   }
 
-  /** Whether other consumers got elements of a stream that this iteration reads. */
-  get hasOtherConsumers(): boolean {
-    return this.#iteration.hasOtherConsumers;
+  /** How many times this iteration has read a stream of which other consumers got elements. */
+  get sharedReads(): number {
+    return this.#iteration.sharedReads;
   }
 
   /** State that all iterators of this operator share during this iteration. The first call makes it. */
@@ -415,19 +425,27 @@ export class IteratorContext {
    * iteration got nothing.
    */
   noteOtherConsumers(): void {
-    this.#iteration.hasOtherConsumers = true;
+    this.#iteration.sharedReads++;
   }
 
   /**
    * Whether the last repetition saw the whole input: false if other tasks were assigned splits of a
-   * source below, or other consumers got elements.
+   * source below, or other consumers got elements. A repetition that opened no source, because a cache
+   * gave its elements, saw the same as every later one will.
+   *
+   * @param sharedReads What `sharedReads` was when the repetition began.
    */
-  async sawWholeInput(): Promise<boolean> {
-    if (this.#iteration.hasOtherConsumers) return false;
+  async sawWholeInput(sharedReads: number): Promise<boolean> {
+    if (this.#iteration.sharedReads > sharedReads) return false;
     if (this.#splits === undefined) return true;
-    for (const index of sourceIndexesOf(this.#instance)) {
-      const reader = this.#splits.readers[index];
-      if (reader === undefined || !(await reader.sawWholeTable())) return false;
+    const { readers } = this.#splits;
+    const ofRepetition = sourceIndexesOf(this.#instance).map((index) => {
+      const reader = readers[index];
+      readers[index] = undefined;
+      return reader;
+    });
+    for (const reader of ofRepetition) {
+      if (reader !== undefined && !(await reader.sawWholeTable())) return false;
     }
     return true;
   }

@@ -10,6 +10,7 @@ import { LeatError } from "../../core/error.ts";
 import { RaggedTensor, Tensor } from "../../core/tensor.ts";
 import { isPlainObject, TOO_DEEP, TREE_DEPTH_MAX } from "../../core/tree.ts";
 import { show } from "../check.ts";
+import type { OperatorMeter } from "../iterators/stats.ts";
 import { component } from "./leaf_columns.ts";
 import { specOf } from "./components.ts";
 import { type ElementSpec, isTuple, specText, TensorSpec } from "./spec.ts";
@@ -47,6 +48,19 @@ function isWholeAt(value: unknown, depth: number): boolean {
     if (!isWholeAt(value[key], depth + 1)) return false;
   }
   return true;
+}
+
+/** Refuses an element with `undefined` in it, and counts it as failed at the operator that gave it. */
+export function requireWhole(element: unknown, stats: OperatorMeter): void {
+  const which = `${stats.operator}: an element it gives`;
+  let fault: LeatError;
+  try {
+    if (isWhole(element)) return;
+    fault = missingIn(element, which);
+  } catch (error) {
+    fault = unreadable(which, error);
+  }
+  throw stats.failed(fault);
 }
 
 /** The error of an element with `undefined` in it, naming the leaf. `which`: which element it is. */
@@ -160,6 +174,22 @@ export class SpecCheck {
       if (reason !== undefined) return reason;
     }
     return undefined;
+  }
+}
+
+/** Refuses elements whose spec has a scalar, such as a byte string, because it has no rows. */
+export function checkHasRows(operator: string, spec: ElementSpec, path = ""): void {
+  if (spec === undefined) return;
+  if (!(spec instanceof TensorSpec)) {
+    for (const [key, part] of Object.entries<ElementSpec>(spec)) {
+      checkHasRows(operator, part, path + stepTo(key, spec));
+    }
+  } else if (spec.shape.length === 0) {
+    throw new LeatError(
+      "invalid_argument",
+      `${operator}: ${component(path)} is a scalar (${specText(spec)}) and has no rows; call ` +
+        `batch(n) before`,
+    );
   }
 }
 

@@ -94,6 +94,7 @@ function graphOfPart(root: OperatorInstance, own: OperatorInstance[]): Uint8Arra
 
 /** The elements of an operator of this program, for a part that runs in another process. */
 function servedInput(context: IteratorContext): ServedElements {
+  const { sharedReads } = context;
   const elements = context.makeIterator();
   const requireFewValues = (state: Uint8Array) => {
     if (!hasManyValues(state)) return state;
@@ -109,6 +110,6 @@ function servedInput(context: IteratorContext): ServedElements {
     // The state comes from another process: it may be too large, and datasets in it are foreign.
     restore: async (state) =>
       await elements.restore(new EncodedValue(requireFewValues(state)).read()),
-    news: (isEnd) => isEnd && context.hasOtherConsumers ? { isShare: true } : {},
+    news: (isEnd) => isEnd && context.sharedReads > sharedReads ? { isShare: true } : {},
   };
 }

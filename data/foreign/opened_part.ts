@@ -60,7 +60,7 @@ export class OpenedPart implements ServedElements {
 
   /** Reports shared state at the first step, when seeds are drawn, and at the end, when caches are full. */
   news(isEnd: boolean): { readonly isShare?: boolean; readonly shared?: Uint8Array } {
-    const isShare = isEnd && this.#context.hasOtherConsumers ? { isShare: true } : {};
+    const isShare = isEnd && this.#context.sharedReads > 0 ? { isShare: true } : {};
     if (!this.#isFirst && !isEnd) return isShare;
     this.#isFirst = false;
     const states = saveShared(this.#node, this.#context) as unknown[];

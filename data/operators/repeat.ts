@@ -50,6 +50,8 @@ class RepeatIterator extends ElementIterator implements Stepping {
   #input: ElementIterator | undefined;
   /** Whether this repetition has given anything, even an error. */
   #gave = false;
+  /** What the context's `sharedReads` was when this repetition began. */
+  #sharedReads = 0;
   #ended = false;
   /** The input in another repetition, opened to recompute an element of it. */
   #other: { readonly repetition: number; readonly input: ElementIterator } | undefined;
@@ -97,6 +99,7 @@ class RepeatIterator extends ElementIterator implements Stepping {
   #open(): ElementIterator {
     const next = this.#next;
     this.#next = undefined;
+    this.#sharedReads = this.#context.sharedReads;
     return next ?? this.#context.repeated(this.#repetition).makeInput();
   }
 
@@ -141,10 +144,11 @@ class RepeatIterator extends ElementIterator implements Stepping {
 
   /**
    * A repetition without any element ends an endless `repeat()`, or one of an empty input would never
-   * return. The exception is a task that was assigned no part of the data.
+   * return. The exception is a task that was assigned no part of the data, but may be assigned one in
+   * a later repetition.
    */
   async #afterNothing(): Promise<unknown> {
-    this.#ended = await this.#context.sawWholeInput();
+    this.#ended = await this.#context.sawWholeInput(this.#sharedReads);
     this.#repetition++;
     return AGAIN;
   }

@@ -4,7 +4,8 @@ import { assert, assertEquals, assertNotEquals, assertRejects } from "../../asse
 import { LeatError } from "../../../core/error.ts";
 import { openIterator } from "../../../data/dataset_iterator.ts";
 import { Dataset } from "../../../data/mod.ts";
-import { END } from "../../../data/iterator.ts";
+import { ElementIterator, END } from "../../../data/iterator.ts";
+import { rootContext } from "../../../data/root_context.ts";
 import {
   cutRuns,
   listSplitTable,
@@ -40,6 +41,24 @@ class Provider {
       total: (source) => Promise.resolve(this.#table[source]!.length),
     };
   }
+}
+
+class EmptyIterator extends ElementIterator {
+  readonly #atEnd: () => void;
+
+  constructor(atEnd: () => void) {
+    super();
+    this.#atEnd = atEnd;
+  }
+
+  override next(): unknown {
+    this.#atEnd();
+    return END;
+  }
+
+  protected override saveState = (): Promise<void> => Promise.resolve();
+  protected override restoreState = (): Promise<void> => Promise.resolve();
+  protected override release(): void {}
 }
 
 async function run(dataset: Dataset<unknown>, splits: SplitSource, most = 1000) {
@@ -214,6 +233,44 @@ Deno.test("repeat ends where the whole table is empty, or all of it gave nothing
   const filtered = Dataset.range(9).filter(() => false).repeat();
   const provider = new Provider(await listSplitTable(filtered.node, host));
   assertEquals(await run(filtered, provider.source()), []);
+});
+
+/** Fails when a task asks too often whether it saw the whole table, which it would do for ever. */
+function patient(source: SplitSource): SplitSource {
+  let asked = 0;
+  const total = (index: number) => {
+    if (++asked > 9) throw new Error("repeat does not end");
+    return source.total(index);
+  };
+  return { ...source, total };
+}
+
+Deno.test("repeat ends for a task whose cache gives nothing", async () => {
+  const cached = Dataset.range(8).cache();
+  for (const dataset of [cached, cached.shuffle(4), cached.repeat(2), cached.repeat()]) {
+    const provider = new Provider(await listSplitTable(dataset.node, host));
+    const late = patient(provider.source((repetition) => repetition > 0));
+    assertEquals(await run(dataset.repeat(), late, 3), []);
+  }
+  const provider = new Provider([[{ start: 0, stop: 4 }, { start: 4, stop: 8 }]]);
+  const assigned: number[] = [];
+  const first = (repetition: number) =>
+    !assigned.includes(repetition) && assigned.push(repetition) > 0;
+  const filtered = cached.filter((x) => x >= 4).repeat();
+  assertEquals(await run(filtered, patient(provider.source(first)), 3), []);
+});
+
+Deno.test("repeat ends where a repetition reads nothing of a stream that others read before", async () => {
+  const source = Dataset.range(9);
+  const context = rootContext(source.repeat().node, {});
+  let reads = 0;
+  context.replace(source.node, (context) => {
+    if (++reads > 9) throw new Error("repeat does not end");
+    return new EmptyIterator(() => reads === 1 && context.noteOtherConsumers());
+  });
+  const iterator = context.makeIterator();
+  assertEquals([await iterator.next(), await iterator.next()], [END, END]);
+  assertEquals(reads, 2);
 });
 
 Deno.test("a task that reads splits caches its own elements only", async () => {
