@@ -9,6 +9,9 @@ import type { WorkNews } from "../../actors/dispatcher/protocol_heartbeats.ts";
 import { SimWorld } from "../world.ts";
 import { changed, type Mutant, PerInstance, repliesChanged } from "./mutant.ts";
 
+/** The bug happens once in this many calls. */
+const CALLS_UNTIL_BUG = 5;
+
 /** The mutants of this module. */
 export const DISPATCHER_MUTANTS: readonly Mutant[] = [
   {
@@ -23,6 +26,21 @@ export const DISPATCHER_MUTANTS: readonly Mutant[] = [
         if (record.type !== "split_assigned") return;
         for (const ring of state.tasks.get(record.taskId)!.requests) ring.fill(0);
       }),
+  },
+  {
+    name: "bug-now-and-then",
+    wrong: "a dispatcher with a bug that ends it now and then, and is hidden by its restart",
+    workload: "dynamic",
+    crashes: [],
+    install: () => {
+      let calls = 0;
+      return changed(DispatcherState.prototype, ({ iterationsFor }) => ({
+        iterationsFor(worker) {
+          if (++calls % CALLS_UNTIL_BUG === 0) throw new TypeError("a bug");
+          return iterationsFor.call(this, worker);
+        },
+      }));
+    },
   },
   {
     name: "lost-split-twice",
